@@ -1,0 +1,738 @@
+/* tenon/backend.h - the socket: everything that passes between the Tenon core and a backend.
+ *
+ * A backend is one shared library that exports one function, tenon_backend_query. Everything else is reached through
+ * tables of function pointers: the core's (tenon_host) handed to the backend, the backend's (tenon_backend_table)
+ * handed to the core. This header is plain C11 (and valid C++20), depends on nothing but <stdint.h>, and is the whole contract;
+ * plugins/abi/README.md tells it in the order in which an author meets it.
+ *
+ * Conventions, true for every function unless its comment says otherwise:
+ *   Sizes       are in bytes and named so, or count elements. Strides are in elements.
+ *   Integers    have fixed widths. Flags and enumerations are uint32_t with named constants that are never reused.
+ *   Ownership   arguments are borrowed for the length of the call. Whoever creates an object destroys it through the
+ *               matching slot; nothing is freed across the boundary in another way.
+ *   Errors      a fallible slot returns a tenon_status and describes failure in the host-owned tenon_error (may be NULL).
+ *               On failure out-parameters are left untouched and nothing has been acquired.
+ *   Threads     slots may be called from any thread. Calls on one stream, one event or one memory object are not made at the same
+ *               time by the core; calls on different ones may be. A plan may be executed by several threads at once.
+ *   Growth      a struct that begins with struct_size may grow at its end. Its sender sets struct_size to what it
+ *               knows; a receiver reads a field only if struct_size covers its end (TENON_HAS). Zero or NULL means "not given".
+ *   Exceptions  no exception, signal, longjmp, exit or abort crosses the boundary, in either direction.
+ */
+#ifndef TENON_BACKEND_H
+#define TENON_BACKEND_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------ version */
+
+/* The ABI is 0.x: a layout change needs an ADR and a regenerated layout file. From 1.0 on it only grows. */
+#define TENON_ABI_MAJOR 0u
+#define TENON_ABI_MINOR 1u
+
+/* True if the sender's struct covers `field` entirely. */
+#define TENON_HAS(object, type, field) \
+  ((object)->struct_size >= (uint32_t)((uintptr_t)(&((type*)0)->field + 1)))
+
+#if defined(_WIN32)
+#define TENON_EXPORT __declspec(dllexport)
+#else
+#define TENON_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* ------------------------------------------------------------------------------------------------ small types */
+
+typedef uint32_t tenon_status;
+enum {
+  TENON_OK = 0,
+  TENON_INVALID_ARGUMENT = 1,  /* the caller's mistake; the text names the argument, what was wanted, what was got */
+  TENON_UNSUPPORTED = 2,       /* an honest no: this backend does not offer it */
+  TENON_OUT_OF_MEMORY = 3,     /* requested, free and peak bytes are in the text where they are known */
+  TENON_DEVICE_NOT_FOUND = 4,
+  TENON_DEVICE_LOST = 5,       /* sticky: every later call on the device returns it until the device is closed */
+  TENON_INCOMPATIBLE = 6,      /* ABI, driver or vendor library version */
+  TENON_NOT_READY = 7,         /* event_query only: work is still pending */
+  TENON_CANCELLED = 8,         /* the host's cancel_requested said so */
+  TENON_VENDOR_ERROR = 9,      /* a vendor library failed; the text names the call and its code */
+  TENON_INTERNAL = 10,         /* the backend's own mistake */
+  TENON_FORKED = 11            /* the object belongs to a parent process */
+};
+
+typedef uint32_t tenon_dtype;
+enum {
+  TENON_DTYPE_NONE = 0,
+  TENON_DTYPE_F16 = 1,  /* IEEE binary16 */
+  TENON_DTYPE_BF16 = 2, /* the upper half of an f32 */
+  TENON_DTYPE_F32 = 3,
+  TENON_DTYPE_F64 = 4,
+  TENON_DTYPE_C64 = 5,  /* two f32: real, imaginary */
+  TENON_DTYPE_C128 = 6, /* two f64 */
+  TENON_DTYPE_I8 = 7,
+  TENON_DTYPE_I16 = 8,
+  TENON_DTYPE_I32 = 9,
+  TENON_DTYPE_I64 = 10,
+  TENON_DTYPE_U8 = 11,
+  TENON_DTYPE_U16 = 12,
+  TENON_DTYPE_U32 = 13,
+  TENON_DTYPE_U64 = 14,
+  TENON_DTYPE_BOOL = 15,   /* one byte, 0 or 1 */
+  TENON_DTYPE_F8E4M3 = 16, /* 16..19 are reserved; no op uses them yet */
+  TENON_DTYPE_F8E5M2 = 17,
+  TENON_DTYPE_I4 = 18,
+  TENON_DTYPE_U4 = 19,
+  TENON_DTYPE_COUNT = 20
+};
+/* A set of dtypes, as in tenon_capability.dtypes. */
+#define TENON_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
+
+#define TENON_MAX_RANK 8u
+#define TENON_NO_INDEX 0xffffffffu
+
+typedef struct tenon_backend tenon_backend;
+typedef struct tenon_device tenon_device;
+typedef struct tenon_memory tenon_memory;
+typedef struct tenon_stream tenon_stream;
+typedef struct tenon_event tenon_event;
+typedef struct tenon_plan tenon_plan;
+typedef struct tenon_capture tenon_capture;
+typedef struct tenon_packed tenon_packed;
+typedef struct tenon_communicator tenon_communicator;
+typedef struct tenon_host_context tenon_host_context;
+
+/* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity` bytes, NUL included. */
+typedef struct tenon_error {
+  uint32_t struct_size;
+  tenon_status status;    /* the status that was returned, or that a later synchronise found */
+  uint32_t node;          /* index of the failing node in the plan's graph, or TENON_NO_INDEX */
+  uint32_t text_capacity; /* bytes behind `text` */
+  char* text;             /* one sentence: what failed, what was wanted, what was got, what to do */
+} tenon_error;
+
+/* ------------------------------------------------------------------------------------------------ ops */
+
+/* Every op has a number that never moves. tenon/ops.def lists them; ids from TENON_OP_VENDOR on are private to a vendor. */
+typedef uint32_t tenon_op;
+#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) TENON_OP_##name = id,
+enum {
+  TENON_OP_NONE = 0,
+#include "ops.def"
+  TENON_OP_VENDOR = 0x40000000
+};
+#undef TENON_OP
+
+/* Attributes: one closed struct per (op, version), named by the op's line in ops.def; a new attribute is a new version. */
+typedef struct tenon_attributes_none {
+  uint32_t struct_size;
+  uint32_t reserved;
+} tenon_attributes_none;
+
+typedef struct tenon_attributes_axis {
+  uint32_t struct_size;
+  uint32_t keepdims; /* ArgMax only: 1 keeps the reduced axis with size 1 */
+  int64_t axis;      /* 0 <= axis < rank: the core has resolved negative values */
+} tenon_attributes_axis;
+
+typedef struct tenon_attributes_axes {
+  uint32_t struct_size;
+  uint32_t keepdims;            /* reductions: 1 keeps reduced axes with size 1 */
+  uint32_t count;               /* entries used in `axes` */
+  uint32_t reserved;
+  int64_t axes[TENON_MAX_RANK]; /* reductions: ascending, each in [0, rank). Transpose: output axis i reads input axis axes[i] */
+} tenon_attributes_axes;
+
+typedef struct tenon_attributes_gemm {
+  uint32_t struct_size;
+  uint32_t trans_a; /* 0 or 1 */
+  uint32_t trans_b; /* 0 or 1 */
+  uint32_t reserved;
+  double alpha;
+  double beta; /* 0: C, if given at all, is not read */
+} tenon_attributes_gemm;
+
+typedef struct tenon_attributes_cast {
+  uint32_t struct_size;
+  tenon_dtype to;
+} tenon_attributes_cast;
+
+/* Random ops and Dropout. Bits come from Philox4x32-10 as plugins/abi/README.md specifies. */
+typedef struct tenon_attributes_random {
+  uint32_t struct_size;
+  uint32_t stream; /* separates the consumers of one key: an id that is unique in the model */
+  double a;        /* RandomUniform: low.  RandomNormal: mean.               RandomBernoulli, Dropout: probability of a one / of dropping, [0, 1) for Dropout */
+  double b;        /* RandomUniform: high. RandomNormal: standard deviation. else 0 */
+  tenon_dtype dtype; /* of the output; Dropout: that of x */
+  uint32_t reserved;
+} tenon_attributes_random;
+
+enum { TENON_REDUCTION_NONE = 0, TENON_REDUCTION_MEAN = 1, TENON_REDUCTION_SUM = 2 };
+typedef struct tenon_attributes_cross_entropy {
+  uint32_t struct_size;
+  uint32_t reduction;        /* TENON_REDUCTION_* */
+  uint32_t has_ignore_index; /* 1: labels equal to ignore_index contribute nothing and are not counted */
+  uint32_t reserved;
+  int64_t ignore_index;
+} tenon_attributes_cross_entropy;
+
+typedef struct tenon_attributes_sgd {
+  uint32_t struct_size;
+  uint32_t nesterov; /* 0 or 1 */
+  double momentum;   /* 0: there is no velocity operand */
+  double weight_decay; /* L2: g + weight_decay * w takes the place of g */
+} tenon_attributes_sgd;
+
+typedef struct tenon_attributes_adam {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double beta1;
+  double beta2;
+  double epsilon;
+  double weight_decay; /* decoupled (AdamW): w -= lr * weight_decay * w */
+} tenon_attributes_adam;
+
+typedef struct tenon_attributes_rmsprop {
+  uint32_t struct_size;
+  uint32_t epsilon_outside; /* 0: g / sqrt(v + epsilon). 1: g / (sqrt(v) + epsilon) */
+  double rho;
+  double epsilon;
+} tenon_attributes_rmsprop;
+
+/* Schema digest of one (op, version). FNV-1a 64 of "Name-version: schema" as ops.def has it; see tenon/op_digests.h. Frozen. */
+typedef struct tenon_op_digest {
+  tenon_op op;
+  uint32_t version;
+  uint64_t digest;
+} tenon_op_digest;
+
+/* ------------------------------------------------------------------------------------------------ graphs */
+
+/* What a value of a graph looks like; the memory behind it is bound at execution. Frozen: it never gains a field.
+ *   Shape    shape[0..rank), outermost dimension first; rank 0 is a scalar; a dimension may be 0.
+ *   Strides  in elements, one per dimension; 0 repeats an element, negative runs backwards, NULL means dense row-major.
+ *            The bound address is that of element (0, ..., 0).
+ *   Owner    the caller, for the length of the call. */
+typedef struct tenon_tensor_desc {
+  const int64_t* shape;
+  const int64_t* strides;
+  uint32_t rank;
+  tenon_dtype dtype;
+} tenon_tensor_desc;
+
+enum {
+  TENON_VALUE_INTERNAL = 0,  /* made and consumed inside the graph; the backend finds room for it in the workspace */
+  TENON_VALUE_INPUT = 1,     /* bound at each execution */
+  TENON_VALUE_OUTPUT = 2,    /* bound at each execution; written by exactly one node, may be read by others; always dense */
+  TENON_VALUE_PARAMETER = 3, /* bound at each execution; its bytes change only when bindings.parameters_epoch does */
+  TENON_VALUE_CONSTANT = 4   /* bytes known now: `data`, in host memory, dense, borrowed for the length of the call */
+};
+
+/* A value in SSA form: written once. Arrays of it carry an element stride. */
+typedef struct tenon_value {
+  tenon_tensor_desc desc;
+  uint32_t kind;    /* TENON_VALUE_* */
+  uint32_t binding; /* inputs, outputs, parameters: index into tenon_bindings.addresses; else TENON_NO_INDEX */
+  const void* data; /* constants only */
+} tenon_value;
+
+/* One op applied to values. Arrays of it carry an element stride. */
+typedef struct tenon_node {
+  tenon_op op;
+  uint32_t version;
+  const uint32_t* inputs;  /* indices into graph.values; TENON_NO_INDEX for an optional input that is absent */
+  const uint32_t* outputs; /* likewise for outputs that nobody wants */
+  uint32_t input_count;
+  uint32_t output_count;
+  const void* attributes; /* the struct that the op's line in ops.def names; never NULL */
+  const char* name;       /* for messages and profiles, UTF-8, may be NULL */
+  uint64_t id;            /* correlation id: stable for the life of the program */
+} tenon_node;
+
+/* Input i and output j (indices into graph.values) will be bound to the same address: the output is written in place, after every
+ * read of the input. Frozen. */
+typedef struct tenon_donation {
+  uint32_t input;
+  uint32_t output;
+} tenon_donation;
+
+/* A graph of one or many nodes, in an order in which they may run. */
+typedef struct tenon_graph {
+  uint32_t struct_size;
+  uint32_t value_count;
+  const tenon_value* values;
+  uint32_t value_stride; /* bytes from one tenon_value to the next */
+  uint32_t node_count;
+  const tenon_node* nodes;
+  uint32_t node_stride; /* bytes from one tenon_node to the next */
+  uint32_t donation_count;
+  const tenon_donation* donations;
+  uint32_t binding_count; /* entries that tenon_bindings.addresses will have */
+  uint32_t reserved;
+} tenon_graph;
+
+/* ------------------------------------------------------------------------------------------------ plans */
+
+enum {
+  TENON_MATH_STRICT = 0, /* arithmetic of the operands' width; any algorithm that meets the bound stated for the op */
+  TENON_MATH_TF32 = 1,   /* f32 products may round their operands to 10 mantissa bits */
+  TENON_MATH_BF16 = 2    /* f32 products may round their operands to bf16 */
+};
+enum {
+  TENON_FUSION_FULL = 0,        /* the backend's best */
+  TENON_FUSION_ELEMENTWISE = 1, /* chains of elementwise ops only */
+  TENON_FUSION_OFF = 2          /* one kernel per node */
+};
+
+typedef struct tenon_plan_options {
+  uint32_t struct_size;
+  uint32_t math;          /* TENON_MATH_*: honoured or refused, never silently changed */
+  uint32_t deterministic; /* 1: the same bits again on the same device, whatever the thread count */
+  uint32_t fusion;        /* TENON_FUSION_* */
+} tenon_plan_options;
+
+typedef struct tenon_plan_info {
+  uint32_t struct_size;
+  uint32_t kernel_count;         /* kernels one execution launches, after fusion */
+  uint64_t workspace_size_bytes; /* device memory each concurrent execution needs */
+  uint64_t workspace_alignment_bytes;
+  uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */
+} tenon_plan_info;
+
+/* What a plan runs on. Arrays of addresses only: shapes live in the plan. */
+typedef struct tenon_bindings {
+  uint32_t struct_size;
+  uint32_t address_count;
+  const uint64_t* addresses; /* by tenon_value.binding; an address of a value without elements may be 0 */
+  uint64_t parameters_epoch; /* a plan that packs parameters packs them again when this differs from the last execution */
+} tenon_bindings;
+
+enum {
+  TENON_REASON_NONE = 0,
+  TENON_REASON_OP = 1,         /* the op, or this version of it, is not there */
+  TENON_REASON_DTYPE = 2,      /* the op is there, not for this dtype */
+  TENON_REASON_SHAPE = 3,      /* rank, size or axis is outside what is served */
+  TENON_REASON_STRIDES = 4,    /* only dense operands: the core inserts a copy and asks again */
+  TENON_REASON_ATTRIBUTES = 5, /* an attribute's value is not served */
+  TENON_REASON_OPTIONS = 6,    /* math or deterministic cannot be honoured */
+  TENON_REASON_GRAPH = 7       /* served alone, not in this company (single-node backends) */
+};
+
+/* One node's answer from `supports`. Written by the backend into the caller's array. Frozen. */
+typedef struct tenon_answer {
+  uint32_t supported; /* 1: yes, and that binds: a plan of yes-nodes may fail only for lack of resources */
+  uint32_t reason;    /* TENON_REASON_* of a no */
+  char text[248];     /* one sentence for a no, NUL-terminated */
+} tenon_answer;
+
+/* ------------------------------------------------------------------------------------------------ host services */
+
+enum { TENON_LOG_DEBUG = 0, TENON_LOG_INFO = 1, TENON_LOG_WARNING = 2, TENON_LOG_ERROR = 3 };
+
+/* Everything a backend may ask of the process it lives in. Handed over at `create`, valid until the backend is destroyed; every function
+ * may be called from any thread. A backend reads no environment variable and changes no process state. */
+typedef struct tenon_host {
+  uint32_t struct_size;
+  uint32_t abi_minor; /* the minor version both sides speak */
+  tenon_host_context* context;
+  /* Writes one line. */
+  void (*log)(tenon_host_context*, uint32_t level, const char* text);
+  /* Host memory, aligned to `alignment_bytes` (a power of two). NULL when there is none. */
+  void* (*allocate)(tenon_host_context*, uint64_t size_bytes, uint64_t alignment_bytes);
+  void (*release)(tenon_host_context*, void* memory, uint64_t size_bytes);
+  /* Calls body(argument, begin, end) so that the ranges cover [0, count) exactly once, on the host's threads and the caller's, each
+   * range at least `grain` long but for the last; returns when all are done. May be called from inside a body: it then runs inline.
+   * The body must not throw. How the range is cut depends only on count, grain and the thread budget. */
+  void (*parallel_for)(tenon_host_context*, int64_t count, int64_t grain, void (*body)(void* argument, int64_t begin, int64_t end),
+                       void* argument);
+  /* The thread budget of parallel_for, the caller's thread included; >= 1. */
+  uint32_t (*thread_count)(tenon_host_context*);
+  /* A span in the host's trace, nested per thread. `name` is copied. */
+  void (*trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
+  void (*trace_end)(tenon_host_context*);
+  /* The value the user gave this backend's knob, or its declared default; NULL if no such knob was declared. Lives as long as the host. */
+  const char* (*option)(tenon_host_context*, const char* knob);
+  /* A directory this backend may keep files in; created on the first call; NULL if there is none. Lives as long as the host. */
+  const char* (*cache_directory)(tenon_host_context*);
+  /* 1 when the user wants to stop: long operations should return TENON_CANCELLED. */
+  uint32_t (*cancel_requested)(tenon_host_context*);
+  /* Measured choices, kept by the host between runs. get copies at most `capacity` bytes and returns the stored size, 0 if absent. */
+  uint64_t (*autotune_get)(tenon_host_context*, const char* key, void* out_value, uint64_t capacity_bytes);
+  void (*autotune_put)(tenon_host_context*, const char* key, const void* value, uint64_t size_bytes);
+} tenon_host;
+
+/* ------------------------------------------------------------------------------------------------ devices and memory */
+
+enum { TENON_DEVICE_CPU = 1, TENON_DEVICE_GPU = 2, TENON_DEVICE_ACCELERATOR = 3 };
+enum {
+  TENON_DEVICE_HOST_ADDRESSABLE = 1u << 0, /* any host pointer is a device address and the reverse: no copies, no import needed */
+  TENON_DEVICE_INLINE_STREAMS = 1u << 1,   /* work is finished when the submitting call returns */
+  TENON_DEVICE_SINGLE_NODE_PLANS = 1u << 2 /* plan_create takes graphs of one node only */
+};
+
+/* One device, as device_info describes it without opening it. Strings live as long as the backend. */
+typedef struct tenon_device_info {
+  uint32_t struct_size;
+  uint32_t kind;          /* TENON_DEVICE_CPU ... */
+  uint32_t flags;         /* TENON_DEVICE_HOST_ADDRESSABLE ... */
+  uint32_t compute_major; /* GPUs: compute capability; else 0 */
+  uint32_t compute_minor;
+  uint32_t clock_khz;           /* 0: unknown */
+  const char* name;             /* "NVIDIA H200", "AMD EPYC ..." */
+  const char* identity;         /* stable across runs: PCI address or UUID; "host" for the CPU */
+  const char* description;      /* libraries, instruction set, whatever a report should say */
+  uint64_t memory_size_bytes;   /* 0: unknown */
+  uint64_t memory_free_bytes;   /* at the time of the call */
+  uint64_t alignment_bytes;     /* of allocations */
+  uint64_t dtypes;              /* set of TENON_DTYPE_BIT that device memory may hold */
+} tenon_device_info;
+
+enum {
+  TENON_MEMORY_DEVICE = 0,
+  TENON_MEMORY_HOST = 1,
+  TENON_MEMORY_PINNED = 2 /* host memory that the device copies from without staging */
+};
+enum {
+  TENON_IMPORT_COPY = 0,             /* the bytes are taken before the call returns */
+  TENON_IMPORT_HOLD = 1,             /* read until memory_free; the owner leaves them unchanged until then */
+  TENON_IMPORT_BORROW_READ_ONLY = 2, /* the device reads them in place and sees later changes */
+  TENON_IMPORT_BORROW_READ_WRITE = 3 /* the device reads and writes them in place */
+};
+enum { TENON_COPY_HOST_TO_DEVICE = 0, TENON_COPY_DEVICE_TO_HOST = 1, TENON_COPY_DEVICE_TO_DEVICE = 2 };
+
+/* One dense copy. Ranges must not overlap. */
+typedef struct tenon_copy {
+  uint32_t struct_size;
+  uint32_t direction;        /* TENON_COPY_* */
+  uint64_t destination;      /* device address, or host pointer as an integer */
+  uint64_t source;           /* likewise */
+  uint64_t size_bytes;
+  tenon_device* peer;        /* device-to-device: the source's device when it is another one of this backend; else NULL */
+} tenon_copy;
+
+typedef struct tenon_memory_stats {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t live_size_bytes;
+  uint64_t peak_size_bytes;
+  uint64_t allocation_count; /* ever made */
+} tenon_memory_stats;
+
+/* ------------------------------------------------------------------------------------------------ BLAS */
+
+enum { TENON_LAYOUT_ROW_MAJOR = 101, TENON_LAYOUT_COLUMN_MAJOR = 102 };
+enum { TENON_NO_TRANS = 111, TENON_TRANS = 112, TENON_CONJ_TRANS = 113, TENON_CONJ_NO_TRANS = 114 };
+enum { TENON_UPPER = 121, TENON_LOWER = 122 };
+enum { TENON_NON_UNIT = 131, TENON_UNIT = 132 };
+enum { TENON_LEFT = 141, TENON_RIGHT = 142 };
+
+/* A scalar argument or result of the call's dtype (or the real dtype where the routine says so). Frozen. */
+typedef struct tenon_scalar {
+  uint64_t address;   /* host pointer as an integer, or device address */
+  uint32_t on_device; /* 0: host, read or written before the call returns; 1: device, in stream order */
+  uint32_t reserved;
+} tenon_scalar;
+
+/* Vectors are an address and an increment in elements: element i sits at i * increment, and for a negative increment the address is that
+ * of the array's first byte, as in the reference BLAS. Matrices are an address and a leading dimension in elements. Arguments are
+ * checked by the core before dispatch. Index results count from 0. Work is in stream order. Each routine of tenon/blas.def
+ * is one slot whose type is its signature class below; an empty slot is an error value, never a stub. */
+#define TENON_BLAS_HEAD tenon_device *device, tenon_stream *stream, tenon_dtype dtype
+typedef tenon_status (*tenon_blas_rotg_fn)(TENON_BLAS_HEAD, uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device, tenon_error*);
+typedef tenon_status (*tenon_blas_rotmg_fn)(TENON_BLAS_HEAD, uint64_t d1, uint64_t d2, uint64_t x1, uint64_t y1, uint64_t param,
+                                            uint32_t on_device, tenon_error*);
+typedef tenon_status (*tenon_blas_rot_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy,
+                                          const tenon_scalar* c, const tenon_scalar* s, tenon_error*);
+typedef tenon_status (*tenon_blas_rotm_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy,
+                                           const tenon_scalar* param, tenon_error*);
+typedef tenon_status (*tenon_blas_xy_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy, tenon_error*);
+typedef tenon_status (*tenon_blas_scal_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx, tenon_error*);
+typedef tenon_status (*tenon_blas_axpy_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx, uint64_t y,
+                                           int64_t incy, tenon_error*);
+typedef tenon_status (*tenon_blas_axpby_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha, uint64_t x, int64_t incx,
+                                            const tenon_scalar* beta, uint64_t y, int64_t incy, tenon_error*);
+typedef tenon_status (*tenon_blas_dot_fn)(TENON_BLAS_HEAD, int64_t n, const tenon_scalar* alpha_or_null, uint64_t x, int64_t incx,
+                                          uint64_t y, int64_t incy, const tenon_scalar* out_result, tenon_error*);
+typedef tenon_status (*tenon_blas_reduce_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, const tenon_scalar* out_result,
+                                             tenon_error*);
+/* m x n matrix: gemv, gbmv (kl, ku) */
+typedef tenon_status (*tenon_blas_gemv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans, int64_t m, int64_t n, int64_t kl, int64_t ku,
+                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t x, int64_t incx,
+                                           const tenon_scalar* beta, uint64_t y, int64_t incy, tenon_error*);
+/* symmetric or Hermitian n x n: symv, hemv; sbmv, hbmv (k); spmv, hpmv (packed, lda unused) */
+typedef tenon_status (*tenon_blas_symv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, int64_t n, int64_t k, const tenon_scalar* alpha,
+                                           uint64_t a, int64_t lda, uint64_t x, int64_t incx, const tenon_scalar* beta, uint64_t y,
+                                           int64_t incy, tenon_error*);
+/* triangular n x n: trmv, trsv; tbmv, tbsv (k); tpmv, tpsv (packed, lda unused) */
+typedef tenon_status (*tenon_blas_trmv_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans, uint32_t diag, int64_t n,
+                                           int64_t k, uint64_t a, int64_t lda, uint64_t x, int64_t incx, tenon_error*);
+typedef tenon_status (*tenon_blas_ger_fn)(TENON_BLAS_HEAD, uint32_t layout, int64_t m, int64_t n, const tenon_scalar* alpha, uint64_t x,
+                                          int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
+/* rank-1 and rank-2 updates: syr, her, spr, hpr (y unused); syr2, her2, spr2, hpr2. alpha of her and hpr is real */
+typedef tenon_status (*tenon_blas_syr_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, int64_t n, const tenon_scalar* alpha, uint64_t x,
+                                          int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
+/* gemm and gemmt (uplo; 0 for gemm) */
+typedef tenon_status (*tenon_blas_gemm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans_a, uint32_t trans_b, int64_t m,
+                                           int64_t n, int64_t k, const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b,
+                                           int64_t ldb, const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
+typedef tenon_status (*tenon_blas_symm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, uint32_t uplo, int64_t m, int64_t n,
+                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b, int64_t ldb,
+                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
+/* syrk, herk (b unused; alpha, beta of herk and beta of her2k are real), syr2k, her2k */
+typedef tenon_status (*tenon_blas_syrk_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, uint32_t trans, int64_t n, int64_t k,
+                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b, int64_t ldb,
+                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, tenon_error*);
+typedef tenon_status (*tenon_blas_trmm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, uint32_t uplo, uint32_t trans, uint32_t diag,
+                                           int64_t m, int64_t n, const tenon_scalar* alpha, uint64_t a, int64_t lda, uint64_t b,
+                                           int64_t ldb, tenon_error*);
+/* C = alpha op(A) + beta op(B) */
+typedef tenon_status (*tenon_blas_geam_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m, int64_t n,
+                                           const tenon_scalar* alpha, uint64_t a, int64_t lda, const tenon_scalar* beta, uint64_t b,
+                                           int64_t ldb, uint64_t c, int64_t ldc, tenon_error*);
+/* C = diag(x) A (side left) or A diag(x) (side right) */
+typedef tenon_status (*tenon_blas_dgmm_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t side, int64_t m, int64_t n, uint64_t a, int64_t lda,
+                                           uint64_t x, int64_t incx, uint64_t c, int64_t ldc, tenon_error*);
+/* a, b, c: host arrays of `batch` device addresses */
+typedef tenon_status (*tenon_blas_gemm_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
+                                                   int64_t n, int64_t k, const tenon_scalar* alpha, const uint64_t* a, int64_t lda,
+                                                   const uint64_t* b, int64_t ldb, const tenon_scalar* beta, const uint64_t* c,
+                                                   int64_t ldc, int64_t batch, tenon_error*);
+/* strides in elements */
+typedef tenon_status (*tenon_blas_gemm_strided_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
+                                                           int64_t n, int64_t k, const tenon_scalar* alpha, uint64_t a, int64_t lda,
+                                                           int64_t stride_a, uint64_t b, int64_t ldb, int64_t stride_b,
+                                                           const tenon_scalar* beta, uint64_t c, int64_t ldc, int64_t stride_c,
+                                                           int64_t batch, tenon_error*);
+
+typedef struct tenon_blas_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+#define TENON_BLAS(id, routine, level, signature, dtypes) tenon_blas_##signature##_fn routine;
+#include "blas.def"
+#undef TENON_BLAS
+} tenon_blas_table;
+
+/* ------------------------------------------------------------------------------------------------ optional blocks */
+
+/* Record what a stream is given, replay it as one launch. Recording executes nothing. Bindings recorded by plan_execute are fixed:
+ * replay reads and writes the same addresses. */
+typedef struct tenon_capture_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_status (*begin)(tenon_stream*, tenon_error*);
+  tenon_status (*end)(tenon_stream*, tenon_capture** out_capture, tenon_error*);
+  tenon_status (*replay)(tenon_capture*, tenon_stream*, tenon_error*);
+  void (*destroy)(tenon_capture*);
+} tenon_capture_table;
+
+/* Packed operands that several plans share. `key` names bytes, layout and use; equal keys of one device are interchangeable. */
+typedef struct tenon_pack_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_status (*create)(tenon_device*, const tenon_graph*, uint32_t value, tenon_packed** out_packed, tenon_error*);
+  tenon_status (*info)(tenon_packed*, char* out_key, uint64_t key_capacity_bytes, uint64_t* out_size_bytes, tenon_error*);
+  tenon_status (*attach)(tenon_plan*, uint32_t value, tenon_packed*, tenon_error*); /* the plan keeps its own reference */
+  void (*destroy)(tenon_packed*);
+} tenon_pack_table;
+
+/* One node's share of the last profiled execution. Frozen. */
+typedef struct tenon_profile_record {
+  uint64_t id;             /* tenon_node.id of the first node the kernel stands for */
+  uint64_t begin_ns;       /* since the execution began, device time */
+  uint64_t duration_ns;
+  uint32_t node;           /* index in the plan's graph */
+  uint32_t fused_count;    /* nodes the kernel stands for, >= 1 */
+  char algorithm[48];      /* kernel or algorithm name, NUL-terminated */
+} tenon_profile_record;
+
+/* Times per kernel. While enabled, execution may be slower; results do not change. */
+typedef struct tenon_profile_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_status (*enable)(tenon_plan*, uint32_t enabled, tenon_error*);
+  /* Copies at most `capacity` records of the last finished execution; out_count is how many there are. */
+  tenon_status (*read)(tenon_plan*, tenon_profile_record* out_records, uint32_t capacity, uint32_t* out_count, tenon_error*);
+} tenon_profile_table;
+
+enum { TENON_COLLECTIVE_SUM = 0, TENON_COLLECTIVE_MEAN = 1, TENON_COLLECTIVE_MAX = 2 };
+
+/* Collectives over the devices of one communicator. Ranks call with the same arguments; work is in stream order. */
+typedef struct tenon_collective_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_status (*create)(tenon_device*, const uint8_t* id, uint32_t id_size_bytes, uint32_t rank, uint32_t size,
+                         tenon_communicator** out_communicator, tenon_error*);
+  void (*destroy)(tenon_communicator*);
+  tenon_status (*all_reduce)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
+                             uint64_t count, tenon_error*);
+  tenon_status (*broadcast)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t buffer, uint64_t count, uint32_t root, tenon_error*);
+  tenon_status (*all_gather)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t source, uint64_t destination, uint64_t count,
+                             tenon_error*);
+  tenon_status (*reduce_scatter)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source,
+                                 uint64_t destination, uint64_t count, tenon_error*);
+} tenon_collective_table;
+
+/* Streams of the vendor's own API (cudaStream_t and the like), wrapped and lent out. */
+typedef struct tenon_foreign_stream_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tenon_status (*import)(tenon_device*, void* vendor_stream, tenon_stream** out_stream, tenon_error*); /* destroy leaves it alive */
+  tenon_status (*native)(tenon_stream*, void** out_vendor_stream, tenon_error*);
+} tenon_foreign_stream_table;
+
+/* ------------------------------------------------------------------------------------------------ the backend's table */
+
+/* What a backend does, handed over by its `create`. Lives as long as the library. Slots up to `plan_execute` are mandatory. */
+typedef struct tenon_backend_table {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /* since 0.1 */
+
+  /* Joins threads, drains streams, closes what is open. Idempotent; afterwards only `destroy` may be called. */
+  void (*shutdown)(tenon_backend*);
+  /* Frees the backend; shuts down first if nobody did. */
+  void (*destroy)(tenon_backend*);
+
+  /* Devices there are, without opening them. Zero is an answer: `error` then says why and what to do, the status stays TENON_OK. */
+  tenon_status (*device_count)(tenon_backend*, uint32_t* out_count, tenon_error*);
+  tenon_status (*device_info)(tenon_backend*, uint32_t index, tenon_device_info* out_info, tenon_error*);
+  tenon_status (*device_open)(tenon_backend*, uint32_t index, tenon_device** out_device, tenon_error*);
+  /* All objects of the device are destroyed by then; the core sees to it. */
+  void (*device_close)(tenon_device*);
+
+  /* Room for size_bytes (0 is allowed), aligned to device_info.alignment_bytes. Pointer arithmetic on the address is allowed. */
+  tenon_status (*memory_allocate)(tenon_device*, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory, uint64_t* out_address,
+                                  tenon_error*);
+  /* Host memory made usable by the device, under one of the four TENON_IMPORT_* terms. */
+  tenon_status (*memory_import)(tenon_device*, void* host, uint64_t size_bytes, uint32_t terms, tenon_memory** out_memory,
+                                uint64_t* out_address, tenon_error*);
+  /* The caller has made sure that no work uses it any more. */
+  void (*memory_free)(tenon_memory*);
+  tenon_status (*memory_stats)(tenon_device*, tenon_memory_stats* out_stats, tenon_error*);
+  /* Asynchronous, in stream order. Host memory that is not pinned may make it synchronous. */
+  tenon_status (*copy)(tenon_device*, const tenon_copy*, tenon_stream*, tenon_error*);
+  /* Sets bytes, in stream order. */
+  tenon_status (*fill)(tenon_device*, uint64_t address, uint64_t size_bytes, uint8_t value, tenon_stream*, tenon_error*);
+
+  tenon_status (*stream_create)(tenon_device*, tenon_stream** out_stream, tenon_error*);
+  void (*stream_destroy)(tenon_stream*);
+  /* Returns when everything given to the stream is done; reports the first asynchronous failure since the last report, with its node. */
+  tenon_status (*stream_synchronize)(tenon_stream*, tenon_error*);
+
+  tenon_status (*event_create)(tenon_device*, tenon_event** out_event, tenon_error*);
+  void (*event_destroy)(tenon_event*);
+  /* Marks the point the stream has been given so far; may be recorded again. */
+  tenon_status (*event_record)(tenon_event*, tenon_stream*, tenon_error*);
+  /* Later work of the stream waits for the event; the caller does not. An event never recorded is done. */
+  tenon_status (*event_wait)(tenon_event*, tenon_stream*, tenon_error*);
+  /* TENON_OK: done. TENON_NOT_READY: not yet. Else the failure of the work before it. */
+  tenon_status (*event_query)(tenon_event*, tenon_error*);
+  tenon_status (*event_synchronize)(tenon_event*, tenon_error*);
+  /* Device time between two recorded, finished events, in nanoseconds. */
+  tenon_status (*event_elapsed)(tenon_event* begin, tenon_event* end, uint64_t* out_ns, tenon_error*);
+
+  /* Answers for every node of the graph into out_answers[0..node_count). Fails only for arguments that break this header's rules. */
+  tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, tenon_error*);
+  /* An immutable plan. Copies what it needs of the graph; constants included. */
+  tenon_status (*plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
+  void (*plan_destroy)(tenon_plan*);
+  tenon_status (*plan_info)(tenon_plan*, tenon_plan_info* out_info, tenon_error*);
+  /* Gives the plan's work to the stream. `workspace` has plan_info.workspace_size_bytes and is this execution's alone. Concurrent calls
+   * use separate workspaces. No host synchronisation, no logging, and no allocation once as many executions as now have overlapped. */
+  tenon_status (*plan_execute)(tenon_plan*, const tenon_bindings*, uint64_t workspace, tenon_stream*, tenon_error*);
+
+  /* Optional blocks: NULL means "not offered". */
+  const tenon_blas_table* blas;
+  const tenon_capture_table* capture;
+  const tenon_pack_table* pack;
+  const tenon_profile_table* profile;
+  const tenon_collective_table* collectives;
+  const tenon_foreign_stream_table* foreign_stream;
+} tenon_backend_table;
+
+/* ------------------------------------------------------------------------------------------------ the query */
+
+enum { TENON_SANITIZER_NONE = 0, TENON_SANITIZER_ADDRESS = 1, TENON_SANITIZER_THREAD = 2, TENON_SANITIZER_MEMORY = 3 };
+
+typedef struct tenon_host_info {
+  uint32_t struct_size;
+  uint32_t abi_major;
+  uint32_t abi_minor_lowest; /* the range of minors the core speaks */
+  uint32_t abi_minor_highest;
+  uint32_t sanitizer; /* TENON_SANITIZER_* the core was built with */
+  uint32_t reserved;
+  const char* build_id; /* "tenon 0.1.0 gcc-12.2.0" */
+  const char* platform; /* "linux-x86_64" */
+} tenon_host_info;
+
+/* What can be said without a device. The element types of these arrays grow like structs do, by their stride. */
+enum {
+  TENON_FEATURE_STRIDED = 1u << 0,      /* takes operands with any strides without a copy */
+  TENON_FEATURE_IN_PLACE = 1u << 1,     /* may write over its first input */
+  TENON_FEATURE_CAPTURE_SAFE = 1u << 2, /* may be recorded by the capture block */
+  TENON_FEATURE_EPILOGUE = 1u << 3      /* bias and activation that follow are fused */
+};
+typedef struct tenon_capability {
+  tenon_op op;
+  uint32_t version;
+  uint64_t dtypes;   /* set of TENON_DTYPE_BIT for the op's type operand */
+  uint32_t features; /* TENON_FEATURE_* */
+  uint32_t reserved;
+} tenon_capability;
+
+enum { TENON_KNOB_STRING = 0, TENON_KNOB_INTEGER = 1, TENON_KNOB_CHOICE = 2, TENON_KNOB_BOOLEAN = 3 };
+/* An option the user may set under backends.options.<name> in YAML. The core checks values against it. */
+typedef struct tenon_knob {
+  const char* name;
+  uint32_t type;             /* TENON_KNOB_* */
+  uint32_t reserved;
+  const char* default_value; /* as text */
+  const char* choices;       /* TENON_KNOB_CHOICE: "tuned|naive" */
+  int64_t lowest;            /* TENON_KNOB_INTEGER */
+  int64_t highest;
+  const char* help; /* one line */
+} tenon_knob;
+
+enum {
+  TENON_BACKEND_ORACLE = 1u << 0,    /* computes every op in higher precision from its definition: others are judged by it */
+  TENON_BACKEND_UNLOADABLE = 1u << 1 /* the library may be closed after `destroy`; others stay mapped */
+};
+
+/* What a backend is. The caller sets struct_size to what it knows; the plugin fills the fields that covers. Strings and arrays
+ * live as long as the library. */
+typedef struct tenon_backend_info {
+  uint32_t struct_size;
+  uint32_t abi_major;
+  uint32_t abi_minor_lowest; /* the range of minors the plugin speaks: the core takes the highest both know */
+  uint32_t abi_minor_highest;
+  uint32_t flags;       /* TENON_BACKEND_* */
+  uint32_t sanitizer;   /* TENON_SANITIZER_* the plugin was built with */
+  int32_t priority;     /* higher goes first in the default order; embedded CPU backends use 50, the oracle 0, GPUs 100 */
+  uint32_t op_count;    /* entries in `digests` */
+  const char* name;     /* [a-z][a-z0-9_]*: the part before ':' in device names */
+  const char* version;  /* of the backend */
+  const char* build_id; /* compiler and header version */
+  const char* platform; /* "linux-x86_64" */
+  const char* vendor;
+  const char* description;
+  const char* requirements; /* vendor libraries and least driver, for reports; may be NULL */
+  const tenon_op_digest* digests;
+  const tenon_capability* capabilities;
+  uint32_t capability_count;
+  uint32_t capability_stride;
+  const tenon_knob* knobs;
+  uint32_t knob_count;
+  uint32_t knob_stride;
+  /* Starts the backend. `host` outlives it. May start threads and look for devices; opens none. */
+  tenon_status (*create)(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*);
+} tenon_backend_info;
+
+/* The one symbol a plugin exports. Pure: starts no thread, opens no device, allocates nothing, may be called any number of times, before
+ * and after anything else. Returns TENON_INCOMPATIBLE, with its own range filled in, if it cannot speak to this host. */
+typedef tenon_status (*tenon_backend_query_fn)(const tenon_host_info* host, tenon_backend_info* out_info);
+#define TENON_BACKEND_QUERY_SYMBOL "tenon_backend_query"
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TENON_BACKEND_H */

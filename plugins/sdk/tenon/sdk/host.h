@@ -1,0 +1,70 @@
+// tenon/sdk/host.h - the host's services, as C++.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <type_traits>
+
+#include <tenon/backend.h>
+
+namespace tenon::sdk {
+
+/// A thin view of tenon_host. Copyable; lives as long as the backend.
+/// Threads  every member may be called from any thread.
+class Host {
+ public:
+  Host() = default;
+  explicit Host(const tenon_host* table) : table_(table) {}
+
+  void log(std::uint32_t level, const char* text) const { table_->log(table_->context, level, text); }
+
+  /// Host memory, aligned; NULL when there is none.
+  void* allocate(std::uint64_t size_bytes, std::uint64_t alignment_bytes = 64) const {
+    return table_->allocate(table_->context, size_bytes, alignment_bytes);
+  }
+  void release(void* memory, std::uint64_t size_bytes) const { table_->release(table_->context, memory, size_bytes); }
+
+  std::uint32_t thread_count() const { return table_->thread_count(table_->context); }
+
+  /// body(begin, end) over ranges that cover [0, count), each at least `grain` long but for the last; returns when all are done.
+  /// The first exception a body throws is thrown again here. Small counts run inline, without a crossing.
+  template <class Body>
+  void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) const {
+    if (count <= 0) return;
+    if (count <= grain) {
+      body(std::int64_t{0}, count);
+      return;
+    }
+    struct Shared {
+      std::remove_reference_t<Body>* body;
+      std::exception_ptr failure;
+      std::mutex mutex;
+    } shared{&body, nullptr, {}};
+    table_->parallel_for(
+        table_->context, count, std::max<std::int64_t>(grain, 1),
+        [](void* argument, std::int64_t begin, std::int64_t end) {
+          auto* s = static_cast<Shared*>(argument);
+          try {
+            (*s->body)(begin, end);
+          } catch (...) {
+            std::lock_guard lock(s->mutex);
+            if (!s->failure) s->failure = std::current_exception();
+          }
+        },
+        &shared);
+    if (shared.failure) std::rethrow_exception(shared.failure);
+  }
+
+  /// The user's value for a declared knob, or its default; NULL for a knob that was not declared.
+  const char* option(const char* knob) const { return table_->option(table_->context, knob); }
+  const char* cache_directory() const { return table_->cache_directory(table_->context); }
+  bool cancel_requested() const { return table_->cancel_requested(table_->context) != 0; }
+  const tenon_host* table() const { return table_; }
+
+ private:
+  const tenon_host* table_ = nullptr;
+};
+
+}  // namespace tenon::sdk

@@ -1,0 +1,182 @@
+// tenon/sdk/kernel.h - what a kernel is: a function template over a Call, and a last line that registers it.
+//
+//   template <class T> void relu(const sdk::Call& call) { ... }
+//   TENON_KERNEL(relu, float, double)
+//
+// The stem is the op's in tenon/ops.def; the file is ops/<room>.cpp of the backend. tools/cmake/backend.cmake writes the kernel table from
+// the list and the rooms that are there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include <tenon/backend.h>
+#include <tenon/sdk/error.h>
+#include <tenon/sdk/host.h>
+
+namespace tenon::sdk {
+
+/// Storage of f16 and bf16: bits only; kernels compute in f32.
+struct Half {
+  std::uint16_t bits;
+};
+struct BFloat16 {
+  std::uint16_t bits;
+};
+
+namespace detail {
+template <class T>
+struct DTypeOf;
+template <> struct DTypeOf<Half> { static constexpr tenon_dtype value = TENON_DTYPE_F16; };
+template <> struct DTypeOf<BFloat16> { static constexpr tenon_dtype value = TENON_DTYPE_BF16; };
+template <> struct DTypeOf<float> { static constexpr tenon_dtype value = TENON_DTYPE_F32; };
+template <> struct DTypeOf<double> { static constexpr tenon_dtype value = TENON_DTYPE_F64; };
+template <> struct DTypeOf<std::int8_t> { static constexpr tenon_dtype value = TENON_DTYPE_I8; };
+template <> struct DTypeOf<std::int16_t> { static constexpr tenon_dtype value = TENON_DTYPE_I16; };
+template <> struct DTypeOf<std::int32_t> { static constexpr tenon_dtype value = TENON_DTYPE_I32; };
+template <> struct DTypeOf<std::int64_t> { static constexpr tenon_dtype value = TENON_DTYPE_I64; };
+template <> struct DTypeOf<std::uint8_t> { static constexpr tenon_dtype value = TENON_DTYPE_U8; };
+template <> struct DTypeOf<std::uint16_t> { static constexpr tenon_dtype value = TENON_DTYPE_U16; };
+template <> struct DTypeOf<std::uint32_t> { static constexpr tenon_dtype value = TENON_DTYPE_U32; };
+template <> struct DTypeOf<std::uint64_t> { static constexpr tenon_dtype value = TENON_DTYPE_U64; };
+template <> struct DTypeOf<bool> { static constexpr tenon_dtype value = TENON_DTYPE_BOOL; };
+}  // namespace detail
+
+template <class T>
+inline constexpr tenon_dtype dtype_of = detail::DTypeOf<std::remove_cv_t<T>>::value;
+
+/// Bytes of one element; 0 for dtypes without a byte size of their own.
+std::int64_t size_of(tenon_dtype dtype);
+/// "f32", "i64", ...
+const char* name_of(tenon_dtype dtype);
+
+/// One operand of a call: an address and what lies there. An absent optional operand has dtype TENON_DTYPE_NONE.
+struct Operand {
+  void* data = nullptr;                  ///< element (0, ..., 0)
+  const std::int64_t* shape = nullptr;   ///< [rank]
+  const std::int64_t* strides = nullptr; ///< [rank], elements; never NULL when rank > 0
+  std::int64_t count = 0;                ///< elements
+  std::uint32_t rank = 0;
+  tenon_dtype dtype = TENON_DTYPE_NONE;
+  bool dense = true;                     ///< row-major without gaps
+
+  bool present() const { return dtype != TENON_DTYPE_NONE; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+};
+
+enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
+
+/// What a kernel with Traits::epilogue does to its result before it is stored: y = activation(result + bias).
+struct Epilogue {
+  const Operand* bias = nullptr; ///< dense (n), n the last dimension of the result; NULL: none
+  Activation activation = Activation::none;
+};
+
+/// One op at work. Operands have been checked by the op's shape rule; they are dense unless the kernel's traits say strided.
+struct Call {
+  const Operand* inputs = nullptr;
+  const Operand* outputs = nullptr;
+  std::uint32_t input_count = 0;
+  std::uint32_t output_count = 0;
+  const void* attributes = nullptr;      ///< the struct named in ops.def
+  void* scratch = nullptr;               ///< Traits::scratch bytes of this call's alone, aligned to 64
+  const void* const* packed = nullptr;   ///< per input: what Traits::pack made of it, or NULL; the array itself may be NULL
+  Epilogue epilogue;
+  std::uint32_t math = TENON_MATH_STRICT;
+  bool deterministic = false;
+  tenon_stream* stream = nullptr;
+  Host host;
+
+  template <class T>
+  const T* input(std::uint32_t i) const {
+    return static_cast<const T*>(inputs[i].data);
+  }
+  template <class T>
+  T* output(std::uint32_t i) const {
+    return static_cast<T*>(outputs[i].data);
+  }
+  template <class Attributes>
+  const Attributes& attr() const {
+    return *static_cast<const Attributes*>(attributes);
+  }
+  bool has_input(std::uint32_t i) const { return i < input_count && inputs[i].present(); }
+  bool has_output(std::uint32_t i) const { return i < output_count && outputs[i].present(); }
+};
+
+/// x seen as (rows, n) with n its last dimension; a scalar is (1, 1).
+struct Rows {
+  std::int64_t rows, n;
+};
+inline Rows as_rows(const Operand& x) {
+  const std::int64_t n = x.rank == 0 ? 1 : x.shape[x.rank - 1];
+  return {n == 0 ? 0 : x.count / n, n};
+}
+
+/// x seen as (outer, n, inner) around `axis`; dense operands only.
+struct AxisView {
+  std::int64_t outer, n, inner;
+};
+inline AxisView around_axis(const Operand& x, std::int64_t axis) {
+  AxisView view{1, x.shape[axis], 1};
+  for (std::int64_t i = 0; i < axis; ++i) view.outer *= x.shape[i];
+  for (std::int64_t i = axis + 1; i < static_cast<std::int64_t>(x.rank); ++i) view.inner *= x.shape[i];
+  return view;
+}
+
+/// What the plan builder may do with a kernel. Functions get a Call whose data pointers are not yet set.
+struct Traits {
+  bool strided = false;  ///< inputs may have any strides (0 and negative too); outputs are always dense
+  bool in_place = false; ///< output 0 may be the storage of an input of the same dtype and shape
+  bool epilogue = false; ///< honours Call::epilogue
+  std::size_t (*scratch)(const Call&) = nullptr;                    ///< bytes wanted
+  std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr; ///< bytes of a packed copy of this input; 0: not packed
+  void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr; ///< makes it; aligned to 64
+  const char* (*refuse)(const Call&) = nullptr;                     ///< a sentence if this instance is not served, else NULL
+};
+
+using KernelFunction = void (*)(const Call&);
+
+/// A kernel for each dtype of the op's type operand; NULL where there is none.
+struct Kernel {
+  KernelFunction functions[TENON_DTYPE_COUNT] = {};
+  Traits traits{};
+};
+
+/// A row of the table that the build writes.
+struct KernelRow {
+  tenon_op op;
+  std::uint32_t version;
+  std::int32_t type_operand; ///< input whose dtype selects; -1: output 0
+  const Kernel* kernel;
+};
+
+namespace detail {
+template <class Function, class... T>
+constexpr Kernel kernel_of(Traits traits) {
+  Kernel kernel;
+  kernel.traits = traits;
+  ((kernel.functions[dtype_of<T>] = [](const Call& call) { Function{}.template operator()<T>(call); }), ...);
+  return kernel;
+}
+}  // namespace detail
+
+/// Registers stem<T> for the listed types. Stands at the end of the file, in the backend's namespace.
+#define TENON_KERNEL(stem, ...) TENON_KERNEL_WITH(stem, (::tenon::sdk::Traits{}), __VA_ARGS__)
+
+/// The same with traits, in parentheses: TENON_KERNEL_WITH(add, (sdk::Traits{.strided = true}), float, double)
+#define TENON_KERNEL_WITH(stem, traits, ...)                                       \
+  struct kernel_function_##stem {                                                  \
+    template <class T>                                                             \
+    void operator()(const ::tenon::sdk::Call& call) const {                        \
+      stem<T>(call);                                                               \
+    }                                                                              \
+  };                                                                               \
+  extern const ::tenon::sdk::Kernel kernel_##stem;                                 \
+  constinit const ::tenon::sdk::Kernel kernel_##stem =                             \
+      ::tenon::sdk::detail::kernel_of<kernel_function_##stem, __VA_ARGS__>(traits);
+
+}  // namespace tenon::sdk

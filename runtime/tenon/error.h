@@ -1,0 +1,42 @@
+// tenon/error.h - failure as the C++ API reports it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include <tenon/backend.h>
+
+namespace tenon {
+
+/// The ABI's status codes under C++ names.
+enum class Status : tenon_status {
+  ok = TENON_OK,
+  invalid_argument = TENON_INVALID_ARGUMENT,
+  unsupported = TENON_UNSUPPORTED,
+  out_of_memory = TENON_OUT_OF_MEMORY,
+  device_not_found = TENON_DEVICE_NOT_FOUND,
+  device_lost = TENON_DEVICE_LOST,
+  incompatible = TENON_INCOMPATIBLE,
+  not_ready = TENON_NOT_READY,
+  cancelled = TENON_CANCELLED,
+  vendor_error = TENON_VENDOR_ERROR,
+  internal = TENON_INTERNAL,
+  forked = TENON_FORKED,
+};
+
+/// "INVALID_ARGUMENT", "DEVICE_NOT_FOUND", ...
+const char* name_of(Status status);
+
+/// Every failure of the API. what() names the thing, what was wanted, what was got and, where there is one, the remedy.
+class Error : public std::runtime_error {
+ public:
+  Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  /// An INVALID_ARGUMENT: the commonest mistake.
+  explicit Error(const std::string& text) : Error(Status::invalid_argument, text) {}
+  Status status() const { return status_; }
+
+ private:
+  Status status_;
+};
+
+}  // namespace tenon

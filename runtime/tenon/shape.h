@@ -1,0 +1,49 @@
+// tenon/shape.h - the dimensions of a tensor.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace tenon {
+
+/// Up to eight dimensions, outermost first, each >= 0; rank 0 is a scalar. A value type without allocation.
+/// Errors  more than eight dimensions, a negative one, or a product beyond 2^62 throw Error.
+class Shape {
+ public:
+  static constexpr std::size_t max_rank = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const std::int64_t> dims);
+
+  std::size_t rank() const { return rank_; }
+  std::int64_t operator[](std::size_t i) const { return dims_[i]; }
+  void set(std::size_t i, std::int64_t size) { dims_[i] = size; }
+  void push_back(std::int64_t size);
+  std::int64_t count() const;
+  const std::int64_t* data() const { return dims_.data(); }
+  const std::int64_t* begin() const { return dims_.data(); }
+  const std::int64_t* end() const { return dims_.data() + rank_; }
+  std::span<const std::int64_t> dims() const { return {dims_.data(), rank_}; }
+  bool operator==(const Shape& other) const;
+  /// "(8,10)", "()".
+  std::string str() const;
+
+ private:
+  std::array<std::int64_t, max_rank> dims_{};
+  std::size_t rank_ = 0;
+};
+
+/// Row-major strides in elements.
+std::array<std::int64_t, Shape::max_rank> dense_strides(const Shape& shape);
+
+/// NumPy broadcasting of two shapes. Errors: sizes that differ where neither is 1; the text names both.
+Shape broadcast(const Shape& a, const Shape& b);
+
+/// -rank <= axis < rank to 0 <= axis < rank. Errors: outside; the text starts with `what`.
+std::int64_t resolve_axis(std::int64_t axis, std::size_t rank, const std::string& what);
+
+}  // namespace tenon

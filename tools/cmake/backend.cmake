@@ -1,0 +1,64 @@
+# tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>])
+#
+# One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports tenon_backend_query alone. Its kernel table is
+# written from ops.def and the rooms in ops/: a room that is there is supported. backend.cpp defines tenon::<name>::spec().
+function(tenon_add_backend name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
+  tenon_rooms(${CMAKE_CURRENT_SOURCE_DIR}/ops room_files)
+  set(rooms)
+  foreach(file IN LISTS room_files)
+    get_filename_component(stem ${file} NAME_WE)
+    list(APPEND rooms ${stem})
+  endforeach()
+
+  set(declarations "")
+  set(rows "")
+  foreach(line IN LISTS TENON_OP_LINES)
+    string(REPLACE "|" ";" fields "${line}")
+    list(GET fields 0 op)
+    list(GET fields 1 version)
+    list(GET fields 2 stem)
+    list(GET fields 3 room)
+    list(GET fields 4 operand)
+    if(room IN_LIST rooms)
+      string(APPEND declarations "extern const sdk::Kernel kernel_${stem};\n")
+      string(APPEND rows "    {TENON_OP_${op}, ${version}, ${operand}, &kernel_${stem}},\n")
+    endif()
+  endforeach()
+  set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_query.cpp)
+  file(CONFIGURE OUTPUT ${generated} @ONLY CONTENT [=[
+// Written by tools/cmake/backend.cmake from ops.def and the files in ops/.
+#include <tenon/sdk/backend.h>
+
+namespace tenon::@name@ {
+@declarations@
+const sdk::BackendSpec& spec();
+namespace {
+constexpr sdk::KernelRow rows[] = {
+@rows@    {TENON_OP_NONE, 0, 0, nullptr},
+};
+}  // namespace
+}  // namespace tenon::@name@
+
+extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return tenon::sdk::query<tenon::@name@::spec, tenon::@name@::rows>(host, out_info);
+}
+]=])
+
+  add_library(tenon_backend_${name} MODULE ${ARG_SOURCES} ${room_files} ${generated})
+  target_link_libraries(tenon_backend_${name} PRIVATE tenon::sdk tenon::flags ${ARG_LINK})
+  target_include_directories(tenon_backend_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_definitions(tenon_backend_${name} PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+  set_target_properties(tenon_backend_${name} PROPERTIES
+    LIBRARY_OUTPUT_DIRECTORY ${TENON_BACKEND_DIRECTORY}
+    RUNTIME_OUTPUT_DIRECTORY ${TENON_BACKEND_DIRECTORY}
+    BUILD_WITH_INSTALL_RPATH ON)
+  # One export, whatever the archives bring along; bound to itself, so that a host's symbols cannot be picked up.
+  if(NOT WIN32)
+    target_link_options(tenon_backend_${name} PRIVATE
+      -Wl,--version-script=${PROJECT_SOURCE_DIR}/tools/cmake/backend.map -Wl,--exclude-libs,ALL -Wl,-Bsymbolic ${ARG_LINK_OPTIONS})
+  endif()
+  if(NOT TENON_SANITIZE AND NOT WIN32)
+    target_link_options(tenon_backend_${name} PRIVATE -Wl,-z,defs)
+  endif()
+endfunction()

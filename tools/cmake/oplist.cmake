@@ -1,0 +1,41 @@
+# Reads plugins/abi/tenon/ops.def once: TENON_OP_LINES is a list of Name|version|stem|room|type_operand, TENON_ROOMS the rooms.
+set(TENON_OPS_DEF ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/ops.def)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TENON_OPS_DEF})
+file(READ ${TENON_OPS_DEF} _text)
+string(REGEX MATCHALL
+  "TENON_OP\\([0-9]+, *[A-Za-z0-9]+, *[0-9]+, *[a-z0-9_]+, *[a-z0-9_]+, *-?[0-9]+," _lines "${_text}")
+set(TENON_OP_LINES)
+set(TENON_ROOMS)
+foreach(_line IN LISTS _lines)
+  string(REGEX REPLACE
+    "TENON_OP\\([0-9]+, *([A-Za-z0-9]+), *([0-9]+), *([a-z0-9_]+), *([a-z0-9_]+), *(-?[0-9]+),"
+    "\\1|\\2|\\3|\\4|\\5" _entry "${_line}")
+  list(APPEND TENON_OP_LINES "${_entry}")
+  string(REPLACE "|" ";" _fields "${_entry}")
+  list(GET _fields 3 _room)
+  list(APPEND TENON_ROOMS ${_room})
+endforeach()
+list(REMOVE_DUPLICATES TENON_ROOMS)
+
+# tenon_rooms(<directory> <out list of files> [REQUIRE_ALL]): the rooms in a folder; a file whose stem is not listed stops the configure,
+# and with REQUIRE_ALL a listed room without a file does.
+function(tenon_rooms directory out)
+  cmake_parse_arguments(ARG "REQUIRE_ALL" "" "" ${ARGN})
+  file(GLOB files CONFIGURE_DEPENDS ${directory}/*.cpp ${directory}/*.cu)
+  set(present)
+  foreach(file IN LISTS files)
+    get_filename_component(stem ${file} NAME_WE)
+    if(NOT stem IN_LIST TENON_ROOMS)
+      message(FATAL_ERROR "${file}: no op of plugins/abi/tenon/ops.def names the room '${stem}'. Add its line there, or rename the file.")
+    endif()
+    list(APPEND present ${stem})
+  endforeach()
+  if(ARG_REQUIRE_ALL)
+    foreach(room IN LISTS TENON_ROOMS)
+      if(NOT room IN_LIST present)
+        message(FATAL_ERROR "${directory}/${room}.cpp is missing: plugins/abi/tenon/ops.def lists ops in the room '${room}'.")
+      endif()
+    endforeach()
+  endif()
+  set(${out} ${files} PARENT_SCOPE)
+endfunction()
