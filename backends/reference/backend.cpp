@@ -1,0 +1,23 @@
+// The oracle: plain loops in double precision, written to be read. Others are judged by it.
+#include <tenon/sdk/backend.h>
+
+namespace tenon::reference {
+
+const sdk::BackendSpec& spec();
+const sdk::BackendSpec& spec() {
+  static constexpr sdk::BackendSpec reference{
+      .name = "reference",
+      .version = TENON_VERSION,
+      .vendor = "Tenon",
+      .description = "plain loops, f64 accumulation: slow, right, and what the others are compared with",
+      .requirements = nullptr,
+      .priority = 0,
+      .flags = TENON_BACKEND_ORACLE,
+      .knobs = {},
+      .blas = nullptr,
+      .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, "plain C++ loops"); },
+  };
+  return reference;
+}
+
+}  // namespace tenon::reference

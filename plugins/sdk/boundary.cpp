@@ -1,0 +1,452 @@
+// The C side of a C++ backend: every slot of tenon_backend_table, each behind the guard that turns exceptions into statuses.
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include <tenon/op_digests.h>
+#include <tenon/sdk/backend.h>
+
+#include "plan.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TENON_BUILT_WITH TENON_SANITIZER_ADDRESS
+#elif __has_feature(thread_sanitizer)
+#define TENON_BUILT_WITH TENON_SANITIZER_THREAD
+#endif
+#elif defined(__SANITIZE_ADDRESS__)
+#define TENON_BUILT_WITH TENON_SANITIZER_ADDRESS
+#elif defined(__SANITIZE_THREAD__)
+#define TENON_BUILT_WITH TENON_SANITIZER_THREAD
+#endif
+#ifndef TENON_BUILT_WITH
+#define TENON_BUILT_WITH TENON_SANITIZER_NONE
+#endif
+
+// The wire's opaque handles.
+struct tenon_backend {
+  std::unique_ptr<tenon::sdk::Backend> backend;
+  const tenon::sdk::KernelRow* rows;
+  bool shut_down = false;
+};
+struct tenon_device {
+  std::unique_ptr<tenon::sdk::Device> device;
+  const tenon::sdk::KernelRow* rows;
+  std::mutex mutex; ///< guards the statistics
+  tenon_memory_stats stats{};
+};
+struct tenon_memory {
+  tenon_device* owner;
+  std::uint32_t kind;
+  std::uint64_t address, size;
+  bool borrowed; ///< the bytes are the host's
+};
+struct tenon_stream {
+  std::unique_ptr<tenon::sdk::Stream> stream;
+};
+struct tenon_event {
+  std::unique_ptr<tenon::sdk::Event> event;
+};
+struct tenon_plan {
+  std::unique_ptr<tenon::sdk::Plan> plan;
+};
+
+namespace tenon::sdk {
+namespace {
+
+tenon_status report(tenon_error* error, tenon_status status, const char* text, std::uint32_t node = TENON_NO_INDEX) {
+  if (error != nullptr) {
+    error->status = status;
+    error->node = node;
+    if (error->text != nullptr && error->text_capacity > 0) std::snprintf(error->text, error->text_capacity, "%s", text);
+  }
+  return status;
+}
+
+/// Runs `body`; no exception passes.
+template <class Body>
+tenon_status guarded(tenon_error* error, Body&& body) {
+  try {
+    body();
+    return TENON_OK;
+  } catch (const Error& e) {
+    return report(error, e.status(), e.what());
+  } catch (const std::bad_alloc&) {
+    return report(error, TENON_OUT_OF_MEMORY, "out of host memory");
+  } catch (const std::exception& e) {
+    return report(error, TENON_INTERNAL, e.what());
+  } catch (...) {
+    return report(error, TENON_INTERNAL, "an exception of unknown type");
+  }
+}
+
+/// Copies as much of `value` as the receiver's struct_size covers, and leaves struct_size at what was written.
+template <class Struct>
+void hand_over(Struct value, Struct* out) {
+  const std::uint32_t room = out->struct_size;
+  const auto size = static_cast<std::uint32_t>(room < sizeof value ? room : sizeof value);
+  value.struct_size = size;
+  std::memcpy(out, &value, size);
+}
+
+tenon_plan_options options_of(const tenon_plan_options* given) {
+  tenon_plan_options options{};
+  if (given != nullptr) std::memcpy(&options, given, given->struct_size < sizeof options ? given->struct_size : sizeof options);
+  options.struct_size = sizeof options;
+  return options;
+}
+
+// ---------------------------------------------------------------- backend and devices
+
+void shutdown(tenon_backend* self) {
+  if (self->shut_down) return;
+  self->shut_down = true;
+  guarded(nullptr, [&] { self->backend->shutdown(); });
+}
+
+void destroy(tenon_backend* self) {
+  shutdown(self);
+  guarded(nullptr, [&] { self->backend.reset(); });
+  delete self;
+}
+
+tenon_status device_count(tenon_backend* self, std::uint32_t* out_count, tenon_error* error) {
+  return guarded(error, [&] {
+    const std::uint32_t count = self->backend->device_count();
+    if (count == 0) report(error, TENON_OK, self->backend->no_device_reason().c_str());
+    *out_count = count;
+  });
+}
+
+void check_index(tenon_backend* self, std::uint32_t index) {
+  const std::uint32_t count = self->backend->device_count();
+  if (index >= count) {
+    throw Error(TENON_DEVICE_NOT_FOUND, "device " + std::to_string(index) + " of " + std::to_string(count) + " does not exist");
+  }
+}
+
+tenon_status device_info(tenon_backend* self, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
+  return guarded(error, [&] {
+    check_index(self, index);
+    const DeviceDescription& d = self->backend->describe(index);
+    tenon_device_info info{};
+    info.kind = d.kind;
+    info.flags = d.flags;
+    info.compute_major = d.compute_major;
+    info.compute_minor = d.compute_minor;
+    info.clock_khz = d.clock_khz;
+    info.name = d.name.c_str();
+    info.identity = d.identity.c_str();
+    info.description = d.description.c_str();
+    info.memory_size_bytes = d.memory_size_bytes;
+    info.memory_free_bytes = d.memory_free_bytes;
+    info.alignment_bytes = d.alignment_bytes;
+    info.dtypes = d.dtypes;
+    hand_over(info, out_info);
+  });
+}
+
+tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device** out_device, tenon_error* error) {
+  return guarded(error, [&] {
+    check_index(self, index);
+    auto device = std::make_unique<tenon_device>();
+    device->device = self->backend->open(index);
+    device->rows = self->rows;
+    *out_device = device.release();
+  });
+}
+
+void device_close(tenon_device* self) {
+  guarded(nullptr, [&] { self->device.reset(); });
+  delete self;
+}
+
+// ---------------------------------------------------------------- memory
+
+void count_memory(tenon_device* self, std::uint64_t size) {
+  std::lock_guard lock(self->mutex);
+  self->stats.live_size_bytes += size;
+  self->stats.allocation_count += 1;
+  if (self->stats.live_size_bytes > self->stats.peak_size_bytes) self->stats.peak_size_bytes = self->stats.live_size_bytes;
+}
+
+tenon_status memory_allocate(tenon_device* self, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
+                             std::uint64_t* out_address, tenon_error* error) {
+  return guarded(error, [&] {
+    if (kind > TENON_MEMORY_PINNED) throw Error(TENON_INVALID_ARGUMENT, "memory_allocate: kind " + std::to_string(kind) + " is unknown");
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, size == 0 ? 1 : size, false});
+    memory->address = self->device->allocate(kind, memory->size);
+    count_memory(self, memory->size);
+    *out_address = memory->address;
+    *out_memory = memory.release();
+  });
+}
+
+tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, std::uint32_t terms, tenon_memory** out_memory,
+                           std::uint64_t* out_address, tenon_error* error) {
+  return guarded(error, [&] {
+    if (terms > TENON_IMPORT_BORROW_READ_WRITE) {
+      throw Error(TENON_INVALID_ARGUMENT, "memory_import: terms " + std::to_string(terms) + " are unknown");
+    }
+    const bool borrowed = self->device->host_addressable() && terms != TENON_IMPORT_COPY;
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, TENON_MEMORY_DEVICE, 0, size == 0 ? 1 : size, borrowed});
+    memory->address = self->device->import_host(host, memory->size, terms);
+    if (!borrowed) count_memory(self, memory->size);
+    *out_address = memory->address;
+    *out_memory = memory.release();
+  });
+}
+
+void memory_free(tenon_memory* memory) {
+  guarded(nullptr, [&] {
+    tenon_device* owner = memory->owner;
+    if (!memory->borrowed) {
+      owner->device->deallocate(memory->kind, memory->address, memory->size);
+      std::lock_guard lock(owner->mutex);
+      owner->stats.live_size_bytes -= memory->size;
+    }
+  });
+  delete memory;
+}
+
+tenon_status memory_stats(tenon_device* self, tenon_memory_stats* out_stats, tenon_error* error) {
+  return guarded(error, [&] {
+    std::lock_guard lock(self->mutex);
+    hand_over(self->stats, out_stats);
+  });
+}
+
+tenon_status copy(tenon_device* self, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
+  return guarded(error, [&] { self->device->copy(*transfer, *stream->stream); });
+}
+
+tenon_status fill(tenon_device* self, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream,
+                  tenon_error* error) {
+  return guarded(error, [&] { self->device->fill(address, size, value, *stream->stream); });
+}
+
+// ---------------------------------------------------------------- streams and events
+
+tenon_status stream_create(tenon_device* self, tenon_stream** out_stream, tenon_error* error) {
+  return guarded(error, [&] { *out_stream = new tenon_stream{self->device->make_stream()}; });
+}
+void stream_destroy(tenon_stream* stream) { delete stream; }
+tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
+  return guarded(error, [&] { stream->stream->synchronize(); });
+}
+
+tenon_status event_create(tenon_device* self, tenon_event** out_event, tenon_error* error) {
+  return guarded(error, [&] { *out_event = new tenon_event{self->device->make_event()}; });
+}
+void event_destroy(tenon_event* event) { delete event; }
+tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error* error) {
+  return guarded(error, [&] { event->event->record(*stream->stream); });
+}
+tenon_status event_wait(tenon_event* event, tenon_stream* stream, tenon_error* error) {
+  return guarded(error, [&] { event->event->wait(*stream->stream); });
+}
+tenon_status event_query(tenon_event* event, tenon_error* error) {
+  bool done = false;
+  const tenon_status status = guarded(error, [&] { done = event->event->done(); });
+  if (status != TENON_OK || done) return status;
+  return TENON_NOT_READY;
+}
+tenon_status event_synchronize(tenon_event* event, tenon_error* error) {
+  return guarded(error, [&] { event->event->synchronize(); });
+}
+tenon_status event_elapsed(tenon_event* begin, tenon_event* end, std::uint64_t* out_ns, tenon_error* error) {
+  return guarded(error, [&] { *out_ns = end->event->nanoseconds_since(*begin->event); });
+}
+
+// ---------------------------------------------------------------- plans
+
+tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* given, tenon_answer* out_answers,
+                      tenon_error* error) {
+  return guarded(error, [&] {
+    const tenon_plan_options options = options_of(given);
+    GraphModel model = GraphModel::read(*graph);
+    for (std::uint32_t n = 0; n < model.nodes.size(); ++n) {
+      out_answers[n] = answer(model, model.nodes[n], self->rows);
+      if (options.math > TENON_MATH_BF16) {
+        out_answers[n] = {};
+        out_answers[n].reason = TENON_REASON_OPTIONS;
+        std::snprintf(out_answers[n].text, sizeof out_answers[n].text, "math %u is unknown to this backend", options.math);
+      }
+    }
+  });
+}
+
+tenon_status plan_create(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
+                         tenon_error* error) {
+  return guarded(error, [&] {
+    auto plan = std::make_unique<tenon_plan>();
+    plan->plan = std::make_unique<Plan>(*self->device, *graph, options_of(options), self->rows);
+    *out_plan = plan.release();
+  });
+}
+void plan_destroy(tenon_plan* plan) {
+  guarded(nullptr, [&] { plan->plan.reset(); });
+  delete plan;
+}
+tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {
+  return guarded(error, [&] { hand_over(plan->plan->info(), out_info); });
+}
+tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                          tenon_error* error) {
+  std::uint32_t node = TENON_NO_INDEX;
+  const tenon_status status = guarded(error, [&] { plan->plan->execute(*bindings, workspace, stream, &node); });
+  if (status != TENON_OK && error != nullptr) error->node = node;
+  return status;
+}
+
+tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
+  return guarded(error, [&] { plan->plan->enable_profile(enabled != 0); });
+}
+tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
+                          tenon_error* error) {
+  return guarded(error, [&] { *out_count = plan->plan->read_profile(out_records, capacity); });
+}
+constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), 0, profile_enable, profile_read};
+
+constexpr tenon_backend_table make_table(const tenon_blas_table* blas) {
+  tenon_backend_table table{};
+  table.struct_size = sizeof table;
+  table.shutdown = shutdown;
+  table.destroy = destroy;
+  table.device_count = device_count;
+  table.device_info = device_info;
+  table.device_open = device_open;
+  table.device_close = device_close;
+  table.memory_allocate = memory_allocate;
+  table.memory_import = memory_import;
+  table.memory_free = memory_free;
+  table.memory_stats = memory_stats;
+  table.copy = copy;
+  table.fill = fill;
+  table.stream_create = stream_create;
+  table.stream_destroy = stream_destroy;
+  table.stream_synchronize = stream_synchronize;
+  table.event_create = event_create;
+  table.event_destroy = event_destroy;
+  table.event_record = event_record;
+  table.event_wait = event_wait;
+  table.event_query = event_query;
+  table.event_synchronize = event_synchronize;
+  table.event_elapsed = event_elapsed;
+  table.supports = supports;
+  table.plan_create = plan_create;
+  table.plan_destroy = plan_destroy;
+  table.plan_info = plan_info;
+  table.plan_execute = plan_execute;
+  table.blas = blas;
+  table.profile = &profile_table;
+  return table;
+}
+
+// ---------------------------------------------------------------- the query
+
+constexpr tenon_op_digest digests[] = TENON_OP_DIGESTS;
+
+#define TENON_TEXT_(x) #x
+#define TENON_TEXT(x) TENON_TEXT_(x)
+constexpr const char* build_id =
+#if defined(__clang__)
+    "clang " __clang_version__
+#elif defined(__GNUC__)
+    "gcc " __VERSION__
+#else
+    "unknown compiler"
+#endif
+    ", ABI " TENON_TEXT(TENON_ABI_MAJOR) "." TENON_TEXT(TENON_ABI_MINOR);
+
+constexpr const char* platform =
+#if defined(_WIN32)
+    "windows-"
+#elif defined(__APPLE__)
+    "macos-"
+#else
+    "linux-"
+#endif
+#if defined(__aarch64__) || defined(_M_ARM64)
+    "aarch64";
+#else
+    "x86_64";
+#endif
+
+/// Room for one capability per listed op: static, so that a query allocates nothing.
+struct Capabilities {
+  std::array<tenon_capability, sizeof digests / sizeof digests[0]> rows{};
+  std::uint32_t count = 0;
+};
+
+Capabilities capabilities_of(const KernelRow* rows) {
+  Capabilities table;
+  for (; rows->kernel != nullptr && table.count < table.rows.size(); ++rows) {
+    tenon_capability& row = table.rows[table.count++];
+    row.op = rows->op;
+    row.version = rows->version;
+    for (tenon_dtype t = 0; t < TENON_DTYPE_COUNT; ++t) {
+      if (rows->kernel->functions[t] != nullptr) row.dtypes |= TENON_DTYPE_BIT(t);
+    }
+    const Traits& traits = rows->kernel->traits;
+    row.features = (traits.strided ? TENON_FEATURE_STRIDED : 0) | (traits.in_place ? TENON_FEATURE_IN_PLACE : 0) |
+                   (traits.epilogue ? TENON_FEATURE_EPILOGUE : 0);
+  }
+  return table;
+}
+
+}  // namespace
+
+namespace detail {
+
+tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info) {
+  // One registration per plugin, so one table per copy of this code.
+  static const Capabilities capabilities = capabilities_of(registration.rows);
+  const BackendSpec& spec = registration.spec();
+  tenon_backend_info info{};
+  info.abi_major = TENON_ABI_MAJOR;
+  info.abi_minor_lowest = TENON_ABI_MINOR;
+  info.abi_minor_highest = TENON_ABI_MINOR;
+  info.flags = spec.flags;
+  info.sanitizer = TENON_BUILT_WITH;
+  info.priority = spec.priority;
+  info.op_count = static_cast<std::uint32_t>(sizeof digests / sizeof digests[0]);
+  info.name = spec.name;
+  info.version = spec.version;
+  info.build_id = build_id;
+  info.platform = platform;
+  info.vendor = spec.vendor;
+  info.description = spec.description;
+  info.requirements = spec.requirements;
+  info.digests = digests;
+  info.capabilities = capabilities.rows.data();
+  info.capability_count = capabilities.count;
+  info.capability_stride = sizeof(tenon_capability);
+  info.knobs = spec.knobs.data();
+  info.knob_count = static_cast<std::uint32_t>(spec.knobs.size());
+  info.knob_stride = sizeof(tenon_knob);
+  info.create = registration.create;
+  hand_over(info, out_info);
+  const bool meets = host->abi_major == TENON_ABI_MAJOR && host->abi_minor_lowest <= TENON_ABI_MINOR && TENON_ABI_MINOR <= host->abi_minor_highest;
+  return meets ? TENON_OK : TENON_INCOMPATIBLE;
+}
+
+tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
+                    const tenon_backend_table** out_table, tenon_error* error) {
+  return guarded(error, [&] {
+    static const tenon_backend_table table = make_table(registration.spec().blas);
+    auto backend = std::make_unique<tenon_backend>();
+    backend->backend = registration.spec().create(Host(host));
+    backend->rows = registration.rows;
+    *out_table = &table;
+    *out_backend = backend.release();
+  });
+}
+
+}  // namespace detail
+}  // namespace tenon::sdk

@@ -1,0 +1,122 @@
+// The processor as a device: everything is done when it is given.
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include <tenon/sdk/backend.h>
+
+#if defined(__linux__)
+#include <unistd.h>
+#endif
+
+namespace tenon::sdk {
+namespace {
+
+void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
+
+std::uint64_t now_ns() {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+
+class InlineStream final : public Stream {
+ public:
+  void synchronize() override {}
+};
+
+class InlineEvent final : public Event {
+ public:
+  void record(Stream&) override { time_ns_ = now_ns(); }
+  void wait(Stream&) override {}
+  bool done() override { return true; }
+  void synchronize() override {}
+  std::uint64_t nanoseconds_since(Event& begin) override { return time_ns_ - static_cast<InlineEvent&>(begin).time_ns_; }
+
+ private:
+  std::uint64_t time_ns_ = 0;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(Host services, std::string text) : Backend(services), description_(describe_cpu(std::move(text))) {}
+  std::uint32_t device_count() override { return 1; }
+  const DeviceDescription& describe(std::uint32_t) override { return description_; }
+  std::unique_ptr<Device> open(std::uint32_t) override { return std::make_unique<CpuDevice>(host); }
+
+ private:
+  DeviceDescription description_;
+};
+
+}  // namespace
+
+std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms) {
+  if (host_addressable() && terms != TENON_IMPORT_COPY) return reinterpret_cast<std::uintptr_t>(memory);
+  if (terms != TENON_IMPORT_COPY && terms != TENON_IMPORT_HOLD) {
+    throw Error(TENON_UNSUPPORTED, "memory_import: this device cannot use host memory in place; import with COPY or HOLD");
+  }
+  const std::uint64_t address = allocate(TENON_MEMORY_DEVICE, size_bytes);
+  const auto stream = make_stream();
+  tenon_copy transfer{};
+  transfer.struct_size = sizeof transfer;
+  transfer.direction = TENON_COPY_HOST_TO_DEVICE;
+  transfer.destination = address;
+  transfer.source = reinterpret_cast<std::uintptr_t>(memory);
+  transfer.size_bytes = size_bytes;
+  copy(transfer, *stream);
+  stream->synchronize();
+  return address;
+}
+
+std::uint64_t CpuDevice::allocate(std::uint32_t, std::uint64_t size_bytes) {
+  void* memory = host.allocate(size_bytes, 64);
+  if (memory == nullptr) throw Error(TENON_OUT_OF_MEMORY, "no host memory for " + std::to_string(size_bytes) + " bytes");
+  return reinterpret_cast<std::uintptr_t>(memory);
+}
+
+void CpuDevice::deallocate(std::uint32_t, std::uint64_t address, std::uint64_t size_bytes) { host.release(pointer(address), size_bytes); }
+
+void CpuDevice::copy(const tenon_copy& copy, Stream&) {
+  if (copy.size_bytes > 0) std::memcpy(pointer(copy.destination), pointer(copy.source), copy.size_bytes);
+}
+
+void CpuDevice::fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream&) {
+  if (size_bytes > 0) std::memset(pointer(address), value, size_bytes);
+}
+
+std::unique_ptr<Stream> CpuDevice::make_stream() { return std::make_unique<InlineStream>(); }
+std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<InlineEvent>(); }
+
+DeviceDescription describe_cpu(std::string description) {
+  DeviceDescription cpu;
+  cpu.flags = TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS;
+  cpu.name = "CPU";
+  cpu.identity = "host";
+  cpu.description = std::move(description);
+  for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) cpu.dtypes |= TENON_DTYPE_BIT(t);
+#if defined(__linux__)
+  if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
+    char line[512];
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+      double mhz = 0;
+      if (const char* colon = std::strchr(line, ':'); colon != nullptr && std::strncmp(line, "model name", 10) == 0 && cpu.name == "CPU") {
+        cpu.name = colon + 2;
+        while (!cpu.name.empty() && cpu.name.back() == '\n') cpu.name.pop_back();
+      } else if (std::sscanf(line, "cpu MHz : %lf", &mhz) == 1 && cpu.clock_khz == 0) {
+        cpu.clock_khz = static_cast<std::uint32_t>(mhz * 1000.0);
+      }
+    }
+    std::fclose(file);
+  }
+  const long page = sysconf(_SC_PAGESIZE), pages = sysconf(_SC_PHYS_PAGES), free_pages = sysconf(_SC_AVPHYS_PAGES);
+  if (page > 0 && pages > 0) cpu.memory_size_bytes = static_cast<std::uint64_t>(page) * static_cast<std::uint64_t>(pages);
+  if (page > 0 && free_pages > 0) cpu.memory_free_bytes = static_cast<std::uint64_t>(page) * static_cast<std::uint64_t>(free_pages);
+#endif
+  return cpu;
+}
+
+std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description) {
+  return std::make_unique<CpuBackend>(host, std::move(description));
+}
+
+}  // namespace tenon::sdk

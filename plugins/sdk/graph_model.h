@@ -1,0 +1,71 @@
+// graph_model.h - the core's graph, copied and understood: values with strides filled in, nodes with their kernels.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tenon/backend.h>
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::sdk {
+
+struct Value {
+  std::int64_t shape[TENON_MAX_RANK] = {};
+  std::int64_t strides[TENON_MAX_RANK] = {};
+  std::uint32_t rank = 0;
+  tenon_dtype dtype = TENON_DTYPE_NONE;
+  std::int64_t count = 0;
+  bool dense = true;
+  std::uint32_t kind = TENON_VALUE_INTERNAL;
+  std::uint32_t binding = TENON_NO_INDEX;
+  const void* data = nullptr; ///< constants: the core's bytes, valid while the plan is built
+  std::uint32_t root = TENON_NO_INDEX; ///< the value whose storage this one is a view of; itself if none
+
+  std::uint64_t size_bytes() const { return static_cast<std::uint64_t>(count * size_of(dtype)); }
+  Operand operand(void* address = nullptr) const { return {address, shape, strides, count, rank, dtype, dense}; }
+  void update_dense(); ///< from shape and strides
+};
+
+/// Same dtype and shape, both dense: one may be stored over the other.
+bool same_layout(const Value& a, const Value& b);
+
+struct Node {
+  tenon_op op = TENON_OP_NONE;
+  std::uint32_t version = 0;
+  std::uint32_t index = 0; ///< in the core's graph
+  std::uint64_t id = 0;
+  std::string name;
+  std::vector<std::uint32_t> inputs, outputs; ///< values, or TENON_NO_INDEX
+  std::vector<std::uint64_t> attributes;      ///< a copy of the struct
+  const KernelRow* row = nullptr;
+  KernelFunction function = nullptr;
+  std::uint32_t bias = TENON_NO_INDEX; ///< epilogue
+  Activation activation = Activation::none;
+  std::uint32_t fused_count = 1;
+
+  bool is(tenon_op wanted) const { return op == wanted; }
+};
+
+struct GraphModel {
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<tenon_donation> donations;
+  std::uint32_t binding_count = 0;
+
+  /// Reads and checks the wire form. Throws INVALID_ARGUMENT when it breaks the header's rules.
+  static GraphModel read(const tenon_graph& graph);
+  /// The dense, internal twin of a value.
+  std::uint32_t add_dense_copy(std::uint32_t of);
+};
+
+const char* op_name(tenon_op op);
+const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t version);
+
+/// Fills node.row and node.function, or says why not. Only looks at this node.
+tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows);
+
+/// A Call without addresses, for Traits functions. `operands` is the caller's room and lives as long as the call.
+Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands);
+
+}  // namespace tenon::sdk

@@ -1,0 +1,388 @@
+// The passes that turn a graph into an ordered list of calls with a place for every value.
+#include <algorithm>
+#include <functional>
+#include <queue>
+
+#include "plan.h"
+
+namespace tenon::sdk {
+namespace {
+
+constexpr std::uint64_t alignment = 64;
+constexpr std::uint32_t none = TENON_NO_INDEX;
+
+/// Nodes that read the bytes of each root, in list order; a node appears once per operand.
+std::vector<std::vector<std::uint32_t>> readers_by_root(const GraphModel& graph) {
+  std::vector<std::vector<std::uint32_t>> readers(graph.values.size());
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const std::uint32_t v : graph.nodes[n].inputs) {
+      if (v != none) readers[graph.values[v].root].push_back(n);
+    }
+    if (graph.nodes[n].bias != none) readers[graph.values[graph.nodes[n].bias].root].push_back(n);
+  }
+  return readers;
+}
+
+std::vector<std::uint32_t> producers(const GraphModel& graph) {
+  std::vector<std::uint32_t> made_by(graph.values.size(), none);
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const std::uint32_t v : graph.nodes[n].outputs) {
+      if (v != none) made_by[v] = n;
+    }
+  }
+  return made_by;
+}
+
+bool is_view_op(tenon_op op) {
+  return op == TENON_OP_Reshape || op == TENON_OP_Flatten || op == TENON_OP_Transpose || op == TENON_OP_Expand;
+}
+
+/// Strides of the view that `node` makes of its input; false if no strides describe it.
+bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
+  const Value& x = graph.values[node.inputs[0]];
+  switch (node.op) {
+    case TENON_OP_Reshape:
+    case TENON_OP_Flatten:
+      return x.dense; // the view's own dense strides stand
+    case TENON_OP_Transpose: {
+      const auto& perm = *reinterpret_cast<const tenon_attributes_axes*>(node.attributes.data());
+      for (std::uint32_t i = 0; i < view.rank; ++i) view.strides[i] = x.strides[perm.axes[i]];
+      return true;
+    }
+    default: { // Expand: missing and unit dimensions repeat
+      const std::uint32_t added = view.rank - x.rank;
+      for (std::uint32_t i = 0; i < view.rank; ++i) {
+        view.strides[i] = i < added || (x.shape[i - added] == 1 && view.shape[i] != 1) ? 0 : x.strides[i - added];
+      }
+      return true;
+    }
+  }
+}
+
+/// A node that copies `from` to `to` with the backend's own Reshape.
+Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t from, std::uint32_t to, const Node& on_behalf_of) {
+  Node copy;
+  copy.op = TENON_OP_Reshape;
+  copy.version = 14;
+  copy.index = on_behalf_of.index;
+  copy.id = on_behalf_of.id;
+  copy.name = on_behalf_of.name;
+  copy.inputs = {from};
+  copy.outputs = {to};
+  copy.attributes = {sizeof(tenon_attributes_none)};
+  copy.row = find_row(rows, copy.op, copy.version);
+  if (copy.row != nullptr) copy.function = copy.row->kernel->functions[graph.values[from].dtype];
+  if (copy.function == nullptr) {
+    throw Error(TENON_INTERNAL, std::string("plan: a copy of ") + name_of(graph.values[from].dtype) + " needs the backend's Reshape kernel");
+  }
+  return copy;
+}
+
+/// Gives readers of the donated input a copy taken before anything else runs. The writer too, if asked.
+void snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& donation, bool writer_too) {
+  const std::uint32_t writer = producers(graph)[donation.output];
+  const std::uint32_t copy = graph.add_dense_copy(donation.input);
+  std::vector<std::uint32_t> twin(graph.values.size(), none);
+  twin[donation.input] = copy;
+  const auto twin_of = [&](std::uint32_t v) {
+    if (twin[v] == none) {
+      Value view = graph.values[v]; // a view of a donated input keeps its strides: those inputs are dense
+      view.root = copy;
+      graph.values.push_back(view);
+      twin[v] = static_cast<std::uint32_t>(graph.values.size() - 1);
+    }
+    return twin[v];
+  };
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (n == writer && !writer_too) continue;
+    Node& node = graph.nodes[n];
+    for (std::uint32_t& v : node.inputs) {
+      if (v != none && v < twin.size() && graph.values[v].root == donation.input) v = twin_of(v);
+    }
+    if (node.bias != none && node.bias < twin.size() && graph.values[node.bias].root == donation.input) node.bias = twin_of(node.bias);
+  }
+  graph.nodes.insert(graph.nodes.begin(), copy_node(graph, rows, donation.input, copy, graph.nodes[writer]));
+}
+
+/// True if the writer may run over the donated input although it reads it.
+bool writes_safely(const GraphModel& graph, const tenon_donation& donation, const Node& writer) {
+  const auto reads = [&](std::uint32_t v) { return v != none && graph.values[v].root == donation.input; };
+  if (reads(writer.bias)) return false;
+  for (const std::uint32_t v : writer.inputs) {
+    if (!reads(v)) continue;
+    if (!writer.row->kernel->traits.in_place || !same_layout(graph.values[v], graph.values[donation.output])) return false;
+  }
+  return true;
+}
+
+/// Stable topological order under data and donation edges. Returns a donation that cannot be honoured by order, or none.
+std::uint32_t try_order(GraphModel& graph) {
+  const auto count = static_cast<std::uint32_t>(graph.nodes.size());
+  const auto made_by = producers(graph);
+  const auto readers = readers_by_root(graph);
+  std::vector<std::vector<std::uint32_t>> after(count);
+  std::vector<std::uint32_t> waiting(count, 0);
+  const auto edge = [&](std::uint32_t from, std::uint32_t to) {
+    after[from].push_back(to);
+    ++waiting[to];
+  };
+  for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
+    if (made_by[v] == none) continue;
+    for (const std::uint32_t reader : readers[v]) edge(made_by[v], reader);
+  }
+  for (const tenon_donation& d : graph.donations) {
+    for (const std::uint32_t reader : readers[d.input]) {
+      if (reader != made_by[d.output]) edge(reader, made_by[d.output]);
+    }
+  }
+  std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
+  for (std::uint32_t n = 0; n < count; ++n) {
+    if (waiting[n] == 0) ready.push(n);
+  }
+  std::vector<std::uint32_t> order;
+  std::vector<bool> placed(count, false);
+  while (!ready.empty()) {
+    const std::uint32_t n = ready.top();
+    ready.pop();
+    order.push_back(n);
+    placed[n] = true;
+    for (const std::uint32_t next : after[n]) {
+      if (--waiting[next] == 0) ready.push(next);
+    }
+  }
+  if (order.size() < count) {
+    for (std::uint32_t i = 0; i < graph.donations.size(); ++i) {
+      if (placed[made_by[graph.donations[i].output]]) continue;
+      for (const std::uint32_t reader : readers[graph.donations[i].input]) {
+        if (!placed[reader] && reader != made_by[graph.donations[i].output]) return i;
+      }
+    }
+    throw Error(TENON_INVALID_ARGUMENT, "graph: the nodes form a cycle");
+  }
+  std::vector<Node> sorted;
+  sorted.reserve(count);
+  for (const std::uint32_t n : order) sorted.push_back(std::move(graph.nodes[n]));
+  graph.nodes = std::move(sorted);
+  return none;
+}
+
+struct Interval {
+  std::uint32_t first, last;
+  std::uint64_t size;
+  std::uint64_t offset = 0;
+};
+
+/// Lowest free offsets, largest first: within a few percent of the optimum for graphs of layers.
+/// Source  Pisarchyk and Lee: Efficient Memory Management for Deep Neural Net Inference (2020), greedy by size.
+std::uint64_t assign_offsets(std::vector<Interval>& intervals) {
+  std::vector<std::uint32_t> by_size(intervals.size());
+  for (std::uint32_t i = 0; i < by_size.size(); ++i) by_size[i] = i;
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::uint32_t a, std::uint32_t b) { return intervals[a].size > intervals[b].size; });
+  std::vector<std::uint32_t> placed; // ordered by offset
+  std::uint64_t total = 0;
+  for (const std::uint32_t i : by_size) {
+    Interval& interval = intervals[i];
+    std::uint64_t offset = 0;
+    for (const std::uint32_t p : placed) {
+      const Interval& other = intervals[p];
+      if (other.last < interval.first || interval.last < other.first) continue;
+      if (other.offset >= offset + interval.size) break;
+      offset = std::max(offset, other.offset + other.size);
+    }
+    interval.offset = offset;
+    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
+                                   [&](std::uint64_t o, std::uint32_t p) { return o < intervals[p].offset; }),
+                  i);
+    total = std::max(total, offset + interval.size);
+  }
+  return total;
+}
+
+std::uint64_t rounded(std::uint64_t size) { return (size + alignment - 1) / alignment * alignment; }
+
+}  // namespace
+
+void resolve_views(GraphModel& graph) {
+  const auto readers = readers_by_root(graph); // before any view exists: readers of each value itself
+  std::vector<Node> kept;
+  kept.reserve(graph.nodes.size());
+  for (Node& node : graph.nodes) {
+    if (is_view_op(node.op) && graph.values[node.outputs[0]].kind == TENON_VALUE_INTERNAL) {
+      Value view = graph.values[node.outputs[0]];
+      bool possible = view_strides(graph, node, view);
+      view.update_dense();
+      if (possible && !view.dense) {
+        for (const std::uint32_t n : readers[node.outputs[0]]) possible = possible && graph.nodes[n].row->kernel->traits.strided;
+      }
+      if (possible) {
+        view.root = graph.values[node.inputs[0]].root;
+        graph.values[node.outputs[0]] = view;
+        continue;
+      }
+    }
+    kept.push_back(node); // a copy: `readers` still looks at the list it was made from
+  }
+  graph.nodes = std::move(kept);
+}
+
+void fuse_epilogues(GraphModel& graph) {
+  const auto readers = readers_by_root(graph);
+  const auto made_by = producers(graph);
+  std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
+  for (const tenon_donation& d : graph.donations) donated[d.output] = true;
+
+  // The only reader of an internal value that is no view, if its own result is not written over something.
+  const auto only_reader = [&](std::uint32_t v) -> std::uint32_t {
+    if (graph.values[v].kind != TENON_VALUE_INTERNAL || graph.values[v].root != v || readers[v].size() != 1) return none;
+    const std::uint32_t n = readers[v][0];
+    const Node& reader = graph.nodes[n];
+    for (const std::uint32_t input : reader.inputs) {
+      if (input != none && input != v && graph.values[input].root == v) return none;
+    }
+    if (std::find(reader.inputs.begin(), reader.inputs.end(), v) == reader.inputs.end() || donated[reader.outputs[0]]) return none;
+    return same_layout(graph.values[v], graph.values[reader.outputs[0]]) ? n : none;
+  };
+  const auto absorb = [&](Node& into, std::uint32_t n) {
+    into.outputs[0] = graph.nodes[n].outputs[0];
+    ++into.fused_count;
+    absorbed[n] = true;
+  };
+
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    Node& product = graph.nodes[n];
+    if (absorbed[n] || !product.row->kernel->traits.epilogue) continue;
+    const Value result = graph.values[product.outputs[0]];
+    if (result.rank == 0) continue;
+    std::uint32_t next = only_reader(product.outputs[0]);
+    if (next != none && graph.nodes[next].is(TENON_OP_Add)) {
+      const Node& add = graph.nodes[next];
+      const std::uint32_t bias = add.inputs[add.inputs[0] == product.outputs[0] ? 1 : 0];
+      const Value& b = graph.values[bias];
+      const std::uint32_t maker = made_by[b.root];
+      if (b.dense && b.dtype == result.dtype && b.rank >= 1 && b.shape[b.rank - 1] == result.shape[result.rank - 1] &&
+          b.count == b.shape[b.rank - 1] && (maker == none || maker < n)) {
+        product.bias = bias;
+        absorb(product, next);
+        next = only_reader(product.outputs[0]);
+      }
+    }
+    if (next != none) {
+      const tenon_op op = graph.nodes[next].op;
+      const Activation activation = op == TENON_OP_Relu      ? Activation::relu
+                                    : op == TENON_OP_Sigmoid ? Activation::sigmoid
+                                    : op == TENON_OP_Tanh    ? Activation::tanh
+                                                             : Activation::none;
+      if (activation != Activation::none) {
+        product.activation = activation;
+        absorb(product, next);
+      }
+    }
+  }
+  std::vector<Node> kept;
+  for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!absorbed[n]) kept.push_back(std::move(graph.nodes[n]));
+  }
+  graph.nodes = std::move(kept);
+}
+
+void make_dense(GraphModel& graph, const KernelRow* rows) {
+  std::vector<Node> result;
+  std::vector<std::uint32_t> dense_twin(graph.values.size(), none);
+  for (Node& node : graph.nodes) {
+    if (!node.row->kernel->traits.strided) {
+      for (std::uint32_t& v : node.inputs) {
+        if (v == none || graph.values[v].dense) continue;
+        if (dense_twin[v] == none) {
+          dense_twin[v] = graph.add_dense_copy(v);
+          result.push_back(copy_node(graph, rows, v, dense_twin[v], node));
+        }
+        v = dense_twin[v];
+      }
+    }
+    result.push_back(std::move(node));
+  }
+  graph.nodes = std::move(result);
+}
+
+void order_for_donations(GraphModel& graph, const KernelRow* rows) {
+  for (const tenon_donation& d : std::vector<tenon_donation>(graph.donations)) {
+    const std::uint32_t writer = producers(graph)[d.output];
+    if (writer == none) throw Error(TENON_INVALID_ARGUMENT, "graph: a donated output is written by no node");
+    if (!writes_safely(graph, d, graph.nodes[writer])) snapshot(graph, rows, d, true);
+  }
+  for (std::uint32_t conflict; (conflict = try_order(graph)) != none;) snapshot(graph, rows, graph.donations[conflict], false);
+}
+
+void place_values(Layout& layout) {
+  GraphModel& graph = layout.graph;
+  const auto value_count = static_cast<std::uint32_t>(graph.values.size());
+  std::vector<std::uint32_t> first(value_count, none), last(value_count, 0), storage(value_count);
+  for (std::uint32_t v = 0; v < value_count; ++v) storage[v] = v;
+  const auto internal = [&](std::uint32_t root) { return graph.values[root].kind == TENON_VALUE_INTERNAL; };
+  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
+    const Node& node = layout.steps[s].node;
+    const auto touch = [&](std::uint32_t v) {
+      if (v == none) return;
+      const std::uint32_t root = graph.values[v].root;
+      if (first[root] == none) first[root] = s;
+      last[root] = s;
+    };
+    for (const std::uint32_t v : node.inputs) touch(v);
+    for (const std::uint32_t v : node.outputs) touch(v);
+    touch(node.bias);
+  }
+
+  // In place: an elementwise result takes the room of an operand that dies here.
+  const auto find = [&](std::uint32_t v) {
+    while (storage[v] != v) v = storage[v];
+    return v;
+  };
+  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
+    const Node& node = layout.steps[s].node;
+    if (!node.row->kernel->traits.in_place || node.outputs[0] == none || !internal(node.outputs[0])) continue;
+    const Value& out = graph.values[node.outputs[0]];
+    for (const std::uint32_t candidate : node.inputs) {
+      if (candidate == none) continue;
+      const std::uint32_t root = graph.values[candidate].root;
+      if (!internal(root) || last[root] != s || !same_layout(graph.values[candidate], out)) continue;
+      const bool alone = std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
+        return v == none || graph.values[v].root != root || same_layout(graph.values[v], out);
+      });
+      if (!alone || (node.bias != none && graph.values[node.bias].root == root)) continue;
+      storage[node.outputs[0]] = find(root);
+      break;
+    }
+  }
+
+  std::vector<Interval> intervals;
+  std::vector<std::uint32_t> interval_of(value_count, none);
+  for (std::uint32_t v = 0; v < value_count; ++v) {
+    if (graph.values[v].root != v || !internal(v) || first[v] == none || graph.values[v].count == 0) continue;
+    const std::uint32_t owner = find(v);
+    if (interval_of[owner] == none) {
+      interval_of[owner] = static_cast<std::uint32_t>(intervals.size());
+      intervals.push_back({first[v], last[v], rounded(graph.values[v].size_bytes())});
+    }
+    Interval& interval = intervals[interval_of[owner]];
+    interval.first = std::min(interval.first, first[v]);
+    interval.last = std::max(interval.last, last[v]);
+    interval_of[v] = interval_of[owner];
+  }
+  std::vector<std::uint32_t> scratch_of(layout.steps.size(), none);
+  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
+    if (layout.steps[s].scratch_size == 0) continue;
+    scratch_of[s] = static_cast<std::uint32_t>(intervals.size());
+    intervals.push_back({s, s, rounded(layout.steps[s].scratch_size)});
+  }
+  layout.workspace_size = assign_offsets(intervals);
+  layout.locations.assign(value_count, {});
+  for (std::uint32_t v = 0; v < value_count; ++v) {
+    if (interval_of[v] != none) layout.locations[v] = {Location::Place::workspace, intervals[interval_of[v]].offset};
+    if (graph.values[v].binding != none) layout.locations[v] = {Location::Place::binding, graph.values[v].binding};
+  }
+  for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
+    if (scratch_of[s] != none) layout.steps[s].scratch_offset = intervals[scratch_of[s]].offset;
+  }
+}
+
+}  // namespace tenon::sdk

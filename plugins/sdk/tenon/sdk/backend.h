@@ -1,0 +1,73 @@
+// tenon/sdk/backend.h - a backend as a C++ author writes it: a spec, a Backend that knows its devices, kernels in files.
+//
+//   const sdk::BackendSpec& spec();   // in backend.cpp of namespace tenon::<name>; the build writes the rest
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include <tenon/backend.h>
+#include <tenon/sdk/device.h>
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::sdk {
+
+/// The live backend: which devices there are, and opening them.
+class Backend {
+ public:
+  explicit Backend(Host services) : host(services) {}
+  virtual ~Backend() = default;
+  virtual std::uint32_t device_count() = 0;
+  /// Why device_count() is 0, and what to do about it; empty otherwise.
+  virtual std::string no_device_reason() { return {}; }
+  /// Strings must live as long as the backend.
+  virtual const DeviceDescription& describe(std::uint32_t index) = 0;
+  virtual std::unique_ptr<Device> open(std::uint32_t index) = 0;
+  /// Joins threads, drains streams. Called once, before destruction.
+  virtual void shutdown() {}
+
+  const Host host;
+};
+
+/// What never changes about a backend.
+struct BackendSpec {
+  const char* name;
+  const char* version;
+  const char* vendor;
+  const char* description;
+  const char* requirements; ///< vendor libraries and least driver, or NULL
+  std::int32_t priority;
+  std::uint32_t flags; ///< TENON_BACKEND_*
+  std::span<const tenon_knob> knobs;
+  const tenon_blas_table* blas; ///< NULL: not offered
+  std::unique_ptr<Backend> (*create)(Host host);
+};
+
+/// A Backend of one CpuDevice named by `description`; flags are those of an inline, host-addressable device.
+std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description);
+
+namespace detail {
+struct Registration {
+  const BackendSpec& (*spec)();
+  const KernelRow* rows; ///< ends with a NULL kernel
+  tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
+};
+tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
+tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
+                    const tenon_backend_table** out_table, tenon_error* error);
+}  // namespace detail
+
+/// The plugin's half of the query: negotiation, sizes, capabilities from the kernel rows. Pure.
+template <auto Spec, auto Rows>
+tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  static constexpr detail::Registration registration{
+      Spec, Rows,
+      [](const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+        return detail::create(registration, services, out_backend, out_table, error);
+      }};
+  return detail::query(registration, host, out_info);
+}
+
+}  // namespace tenon::sdk

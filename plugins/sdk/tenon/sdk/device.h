@@ -1,0 +1,84 @@
+// tenon/sdk/device.h - devices, streams and events as a C++ author writes them; the SDK puts the C slots in front.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <tenon/backend.h>
+#include <tenon/sdk/error.h>
+#include <tenon/sdk/host.h>
+
+namespace tenon::sdk {
+
+/// Work in order. Every member may throw sdk::Error.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// Returns when everything given to the stream is done.
+  virtual void synchronize() = 0;
+};
+
+/// A point in a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  virtual void record(Stream& stream) = 0;
+  virtual void wait(Stream& stream) = 0;
+  virtual bool done() = 0; ///< true if never recorded
+  virtual void synchronize() = 0;
+  virtual std::uint64_t nanoseconds_since(Event& begin) = 0;
+};
+
+/// One open device. Addresses may be offset by the core; the SDK keeps the statistics.
+/// Threads  every member may be called from any thread.
+class Device {
+ public:
+  explicit Device(Host services) : host(services) {}
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  /// Aligned memory of a TENON_MEMORY_* kind; size_bytes > 0. Throws OUT_OF_MEMORY.
+  virtual std::uint64_t allocate(std::uint32_t kind, std::uint64_t size_bytes) = 0;
+  virtual void deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t size_bytes) = 0;
+  /// Makes host memory usable under TENON_IMPORT_* terms and returns its device address. The default copies for COPY and refuses the rest
+  /// unless `host_addressable`, which lends the pointer itself.
+  virtual std::uint64_t import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms);
+  virtual void copy(const tenon_copy& copy, Stream& stream) = 0;
+  virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) = 0;
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  /// True if host pointers are device addresses.
+  virtual bool host_addressable() const { return false; }
+
+  const Host host;
+};
+
+/// What device_info says.
+struct DeviceDescription {
+  std::uint32_t kind = TENON_DEVICE_CPU;
+  std::uint32_t flags = 0;
+  std::uint32_t compute_major = 0, compute_minor = 0;
+  std::uint32_t clock_khz = 0;
+  std::string name, identity, description;
+  std::uint64_t memory_size_bytes = 0, memory_free_bytes = 0, alignment_bytes = 64, dtypes = 0;
+};
+
+/// The host's own processor as a device: host memory, work done inline when it is given. Enough for any CPU backend.
+class CpuDevice : public Device {
+ public:
+  using Device::Device;
+  std::uint64_t allocate(std::uint32_t kind, std::uint64_t size_bytes) override;
+  void deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t size_bytes) override;
+  void copy(const tenon_copy& copy, Stream& stream) override;
+  void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) override;
+  std::unique_ptr<Stream> make_stream() override;
+  std::unique_ptr<Event> make_event() override;
+  bool host_addressable() const override { return true; }
+};
+
+/// The processor's model name, memory and the dtypes of host memory; `description` is the caller's.
+DeviceDescription describe_cpu(std::string description);
+
+}  // namespace tenon::sdk

@@ -1,0 +1,171 @@
+// tenon/graph.h - computations as data: typed values, ops applied to them, parameters and their updates.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/backend.h>
+#include <tenon/dtype.h>
+#include <tenon/shape.h>
+#include <tenon/tensor.h>
+
+namespace tenon {
+
+using ValueId = std::uint32_t;
+using NodeId = std::uint32_t;
+inline constexpr std::uint32_t no_id = 0xffffffffu;
+
+/// An op's attributes: the ABI's own struct, held by value. Compared and hashed as bytes.
+class Attributes {
+ public:
+  static constexpr std::size_t capacity = 96;
+  Attributes() : Attributes(of(tenon_attributes_none{})) {}
+  /// Sets struct_size.
+  template <class Struct>
+  static Attributes of(Struct value) {
+    static_assert(sizeof(Struct) <= capacity);
+    Attributes a{Empty{}};
+    value.struct_size = sizeof(Struct);
+    std::memcpy(a.bytes_.data(), &value, sizeof(Struct));
+    return a;
+  }
+  template <class Struct>
+  const Struct& as() const {
+    return *reinterpret_cast<const Struct*>(bytes_.data());
+  }
+  const void* data() const { return bytes_.data(); }
+  bool operator==(const Attributes&) const = default;
+
+ private:
+  struct Empty {};
+  explicit Attributes(Empty) {}
+  alignas(8) std::array<unsigned char, capacity> bytes_{};
+};
+
+class Graph;
+
+/// A handle on one value of a graph. Default-constructed: an absent optional operand.
+class Value {
+ public:
+  Value() = default;
+  Value(Graph* graph, ValueId id) : graph_(graph), id_(id) {}
+  bool present() const { return graph_ != nullptr; }
+  Graph& graph() const { return *graph_; }
+  ValueId id() const { return id_; }
+  DType dtype() const;
+  const Shape& shape() const;
+  const std::string& name() const;
+
+ private:
+  Graph* graph_ = nullptr;
+  ValueId id_ = no_id;
+};
+
+enum class ValueKind : std::uint8_t {
+  input,     ///< bound at each run
+  parameter, ///< kept between runs, by name
+  constant,  ///< bytes known now
+  computed,  ///< made by a node
+};
+
+struct ValueInfo {
+  ValueKind kind = ValueKind::computed;
+  DType dtype = DType::none;
+  Shape shape;
+  std::string name;
+  NodeId producer = no_id;     ///< computed values
+  std::uint32_t output = 0;    ///< which output of the producer
+  Tensor constant;             ///< constants: dense, on the host
+};
+
+struct NodeInfo {
+  tenon_op op = TENON_OP_NONE;
+  std::uint32_t version = 0;
+  Attributes attributes;
+  std::vector<ValueId> inputs;  ///< no_id: an absent optional operand
+  std::vector<ValueId> outputs;
+  std::string name;             ///< unique in the graph
+  std::string device;           ///< asked for, as typed; empty: the program's default
+  std::uint64_t id = 0;         ///< unique, never changes under passes: the correlation id of profiles
+};
+
+/// What the caller adds to an op beyond operands and attributes.
+struct NodeOptions {
+  std::string name;           ///< empty: made from the op
+  std::optional<Shape> shape; ///< ops whose result shape no operand tells: Reshape, Expand, the Random ops
+};
+
+/// Named results of a run, and new values for parameters.
+struct GraphOutput {
+  std::string name;
+  ValueId value;
+};
+struct GraphUpdate {
+  ValueId parameter, value;
+};
+
+/// A computation in SSA form, built front to back: a node only reads values that exist. Shape and dtype of every value are known as soon as
+/// it is made; operands that do not fit throw Error naming op, node, wanted and got.
+/// Threads  one thread at a time.
+class Graph {
+ public:
+  Value input(const std::string& name, DType dtype, const Shape& shape);
+  Value parameter(const std::string& name, DType dtype, const Shape& shape);
+  /// A copy of the tensor's elements; equal scalars may share.
+  Value constant(const Tensor& tensor, const std::string& name = {});
+
+  /// Applies an op of tenon/ops.def at its newest version. Returns all its outputs.
+  std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes = {}, const NodeOptions& options = {});
+
+  void output(const std::string& name, Value value);
+  /// After a run the parameter holds `value` (same dtype and shape).
+  void update(Value parameter, Value value);
+
+  /// Nodes made from now on ask for this device; returns what was asked for before. See DeviceScope.
+  std::string set_device(std::string device) { return std::exchange(device_, std::move(device)); }
+
+  const std::vector<ValueInfo>& values() const { return values_; }
+  const std::vector<NodeInfo>& nodes() const { return nodes_; }
+  const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  const std::vector<GraphUpdate>& updates() const { return updates_; }
+  const ValueInfo& info(ValueId id) const { return values_[id]; }
+  /// One line per node: "y:f32(8,10) = Softmax(x) axis=1  # softmax_1". For people.
+  std::string str() const;
+
+ private:
+  friend class GraphEditor;
+  ValueId add_value(ValueInfo info);
+  std::vector<ValueInfo> values_;
+  std::vector<NodeInfo> nodes_;
+  std::vector<GraphOutput> outputs_;
+  std::vector<GraphUpdate> updates_;
+  std::string device_;
+  std::uint64_t next_id_ = 1;
+};
+
+/// Nodes made while it lives ask for `device`; scopes nest, the inner one wins.
+class DeviceScope {
+ public:
+  DeviceScope(Graph& graph, std::string device) : graph_(graph), before_(graph.set_device(std::move(device))) {}
+  ~DeviceScope() { graph_.set_device(std::move(before_)); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Graph& graph_;
+  std::string before_;
+};
+
+/// Reverse-mode gradients of a scalar with respect to values: appends nodes to the graph and returns d loss / d value for each, zeros
+/// where there is no path. Errors: a loss that is not a floating scalar; a path through an op without a gradient, by name.
+std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
+
+/// "MatMul", or "op 1234".
+const char* op_name(tenon_op op);
+
+}  // namespace tenon
