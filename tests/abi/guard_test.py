@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""The guards of the ABI under test: each change below is made to a copy of the headers, and the guard must say what it is."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+HEADERS = HERE.parents[1] / "plugins" / "abi"
+COMPILER = os.environ.get("TENON_TEST_CC", "cc")
+
+
+class Guards(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.headers = Path(folder.name) / "abi"
+        shutil.copytree(HEADERS, self.headers)
+        self.layout = Path(folder.name) / "layout.txt"
+        shutil.copy(HERE / "layout.txt", self.layout)
+
+    def change(self, file, old, new):
+        path = self.headers / "tenon" / file
+        text = path.read_text()
+        self.assertIn(old, text, f"{file} no longer holds the line this test changes")
+        path.write_text(text.replace(old, new, 1))
+
+    def guard(self, script, *arguments):
+        command = [sys.executable, HERE / script, *arguments, "--headers", self.headers]
+        if script == "layout.py":
+            command += ["--layout", self.layout, "--cc", COMPILER]
+        result = subprocess.run(command, capture_output=True, text=True)
+        return result.returncode, result.stdout + result.stderr
+
+    def refused(self, script, *sentences, command=()):
+        code, text = self.guard(script, *command)
+        self.assertEqual(code, 1, text)
+        for sentence in sentences:
+            self.assertIn(sentence, text)
+
+    def layout_refused(self, *sentences):
+        self.refused("layout.py", *sentences, command=("check",))
+
+    def test_the_headers_as_they_are_pass(self):
+        self.assertEqual(self.guard("layout.py", "check")[0], 0)
+        self.assertEqual(self.guard("digests.py")[0], 0)
+
+    def test_a_field_in_the_middle_is_named_with_its_place(self):
+        self.change("backend.h", "  uint32_t node_stride;", "  uint32_t extra_a;\n  uint32_t extra_b;\n  uint32_t node_stride;")
+        self.layout_refused(
+            "field tenon_graph.node_stride was uint32_t at 32 (4 bytes), is uint32_t at 40 (4 bytes)",
+            "field tenon_graph.extra_a was put in at 32; tenon_graph grows at its end only, at 56",
+            "write an ADR",
+            "layout.py write --adr",
+        )
+
+    def test_a_field_at_the_end_needs_no_more_than_a_new_layout_file(self):
+        self.change(
+            "backend.h",
+            "  uint64_t parameters_epoch;",
+            "  uint64_t parameters_epoch;\n  uint64_t at_the_end;\n  uint64_t since_0_1;",
+        )
+        code, text = self.guard("layout.py", "check")
+        self.assertEqual(code, 1)
+        self.assertIn("field tenon_bindings.at_the_end at 24 is new", text)
+        self.assertIn("Appending is allowed", text)
+        self.assertNotIn("ADR", text)
+        self.assertEqual(self.guard("layout.py", "write")[0], 0)
+        self.assertEqual(self.guard("layout.py", "check")[0], 0)
+
+    def test_a_frozen_struct_does_not_grow(self):
+        self.change("backend.h", "  uint32_t output;\n} tenon_donation;", "  uint32_t output;\n  uint32_t more;\n} tenon_donation;")
+        self.layout_refused("field tenon_donation.more was added, but tenon_donation is frozen")
+
+    def test_a_changed_slot_signature_is_a_change_even_at_the_same_offset(self):
+        self.change("backend.h", "tenon_status (*plan_info)(tenon_plan*, ", "tenon_status (*plan_info)(tenon_plan*, uint32_t which, ")
+        self.layout_refused("field tenon_backend_table.plan_info was")
+
+    def test_a_renamed_parameter_is_no_change(self):
+        self.change("backend.h", "(*begin)(tenon_stream*, tenon_error*)", "(*begin)(tenon_stream* stream, tenon_error* error)")
+        self.assertEqual(self.guard("layout.py", "check")[0], 0)
+
+    def test_a_reused_constant_is_named(self):
+        self.change("backend.h", "TENON_REASON_GRAPH = 7", "TENON_REASON_GRAPH = 8")
+        self.layout_refused("constant TENON_REASON_GRAPH was 7, is 8")
+
+    def test_a_breaking_change_is_not_written_without_its_decision(self):
+        self.change("backend.h", "TENON_REASON_GRAPH = 7", "TENON_REASON_GRAPH = 8")
+        self.refused("layout.py", "more than an append", command=("write",))
+        decision = self.layout.with_name("0042-why.md")
+        decision.write_text("# why")
+        self.assertEqual(self.guard("layout.py", "write", "--adr", str(decision))[0], 0)
+        self.assertEqual(self.guard("layout.py", "check")[0], 0)
+
+    def test_padding_is_refused(self):
+        self.change("backend.h", "  uint32_t binding_count; /*", "  uint64_t binding_count; /*")
+        self.layout_refused("fill the gap with a 'reserved' field")
+
+    def test_a_type_of_no_fixed_width_is_refused(self):
+        self.change("backend.h", "  uint32_t binding_count; /*", "  long binding_count; /*")
+        self.layout_refused("type 'long' does not belong into the ABI")
+
+    def test_what_the_reader_does_not_know_is_refused_and_not_skipped(self):
+        self.change("backend.h", "  uint32_t binding_count; /*", "  uint32_t binding_count : 16; /*")
+        self.layout_refused("field 'uint32_t binding_count : 16' is not understood")
+
+    def test_a_struct_that_may_grow_is_not_held_by_value(self):
+        self.change("backend.h", "  const tenon_blas_table* blas;", "  tenon_blas_table blas;")
+        self.layout_refused("tenon_backend_table.blas holds a tenon_blas_table by value")
+
+    def test_a_struct_without_growth_says_that_it_is_frozen(self):
+        self.change("backend.h", "read of the input. Frozen. */", "read of the input. */")
+        self.layout_refused("tenon_donation has neither struct_size nor an element stride")
+
+    def test_an_enumerator_without_a_value_is_refused(self):
+        self.change("backend.h", "TENON_MEMORY_HOST = 1,", "TENON_MEMORY_HOST,")
+        self.layout_refused("enumerator 'TENON_MEMORY_HOST' has no explicit value")
+
+    def test_a_blas_line_put_in_moves_the_slots_behind_it(self):
+        self.change("blas.def", "TENON_BLAS(78, trmm,", "TENON_BLAS(78, extra, 3, trmm, sdcz)\nTENON_BLAS(80, trmm,")
+        self.refused("layout.py", "trsm (id 79) stands after trmm (id 80)", command=("check",))
+        self.change("blas.def", "TENON_BLAS(80, trmm,", "TENON_BLAS(79, trmm,")
+        self.refused("layout.py", "id 79 is given to both 'trmm' and 'trsm'", command=("check",))
+
+    def test_an_op_id_is_given_once(self):
+        self.change("ops.def", "TENON_OP(2, Sub,", "TENON_OP(1, Sub,")
+        self.refused("layout.py", "id 1 is given to both 'Add' and 'Sub'", command=("check",))
+
+    def test_an_op_that_moves_is_named(self):
+        self.change("ops.def", "TENON_OP(2, Sub,", "TENON_OP(5, Sub,")
+        self.layout_refused("constant TENON_OP_Sub was 2, is 5")
+
+    def test_a_changed_schema_needs_a_new_version(self):
+        self.change("ops.def", "relu, unary, 0, TENON_DTYPES_FLOAT, none, \"x:T -> y:T\"", "relu, unary, 0, TENON_DTYPES_FLOAT, none, \"x:T -> z:T\"")
+        self.refused("digests.py", "Relu-14 has the published digest", "a changed schema needs a new version")
+        self.refused("digests.py", "Relu-14 has the published digest", command=("--write",))
+
+    def test_a_new_version_is_appended_and_the_old_digest_stays(self):
+        self.change("ops.def", "TENON_OP(41, Relu, 14,", "TENON_OP(41, Relu, 15,")
+        self.refused("digests.py", "Relu-15 is not in op_digests.h")
+        before = (self.headers / "tenon" / "op_digests.h").read_text().splitlines()
+        self.assertEqual(self.guard("digests.py", "--write")[0], 0)
+        after = (self.headers / "tenon" / "op_digests.h").read_text().splitlines()
+        self.assertEqual([line for line in after if line not in before and "Relu, 15" not in line], [])
+        self.assertTrue(set(before) <= set(after))
+
+    def test_an_op_that_vanished_is_named(self):
+        path = self.headers / "tenon" / "ops.def"
+        path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if "TENON_OP(40," not in line))
+        self.refused("digests.py", "Neg-13 is listed, but ops.def has lost the op")
+
+    def test_a_line_of_the_list_that_is_not_understood_is_an_error(self):
+        self.change("ops.def", "TENON_OP(2, Sub, 14,", "TENON_OPS(2, Sub, 14,")
+        self.refused("digests.py", "wanted TENON_OP(...)")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
