@@ -1,0 +1,170 @@
+// ops/unary.cpp - neg, relu, sigmoid, tanh and their gradients, in vectors.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/unary.cpp"
+#include <hwy/foreach_target.h>
+
+#include "simd.h"
+#include "walk.h"
+
+#ifndef TENON_OPENBLAS_UNARY_OPS
+#define TENON_OPENBLAS_UNARY_OPS
+namespace tenon::openblas {
+namespace {
+enum class UnaryOp { neg, relu, sigmoid, tanh, relu_grad, sigmoid_grad, tanh_grad };
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct Neg {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Neg(x);
+  }
+};
+
+/// dx = dy where y > 0, NaN where y is NaN, else 0.
+struct ReluGrad {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V y) const {
+    return hn::IfThenElse(hn::IsNaN(y), y, hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), dy));
+  }
+};
+
+/// dx = dy y (1 - y)
+struct SigmoidGrad {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V y) const {
+    return hn::Mul(dy, hn::Mul(y, hn::Sub(hn::Set(d, 1), y)));
+  }
+};
+
+/// dx = dy (1 - y^2), factored because 1 - y y cancels near 1.
+struct TanhGrad {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V dy, V y) const {
+    const V one = hn::Set(d, 1);
+    return hn::Mul(dy, hn::Mul(hn::Sub(one, y), hn::Add(one, y)));
+  }
+};
+
+template <class T>
+void run(UnaryOp op, const T* a, const T* b, T* y, std::int64_t n) {
+  switch (op) {
+    case UnaryOp::neg:
+      return map(Neg{}, a, y, n);
+    case UnaryOp::relu:
+      return map(Relu{}, a, y, n);
+    case UnaryOp::sigmoid:
+      return map(Sigmoid{}, a, y, n);
+    case UnaryOp::tanh:
+      return map(Tanh{}, a, y, n);
+    case UnaryOp::relu_grad:
+      return map(ReluGrad{}, a, b, y, n);
+    case UnaryOp::sigmoid_grad:
+      return map(SigmoidGrad{}, a, b, y, n);
+    case UnaryOp::tanh_grad:
+      return map(TanhGrad{}, a, b, y, n);
+  }
+}
+
+}  // namespace
+
+void unary_f32(UnaryOp op, const float* a, const float* b, float* y, std::int64_t n) {
+  run(op, a, b, y, n);
+}
+void unary_f64(UnaryOp op, const double* a, const double* b, double* y, std::int64_t n) {
+  run(op, a, b, y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own, about 20 us: cheap ones move at the speed of the second cache, the others compute.
+constexpr std::int64_t cheap = 128 * 1024;
+constexpr std::int64_t costly = 48 * 1024;
+
+void run(UnaryOp op, const float* a, const float* b, float* y, std::int64_t n) {
+  TENON_BEST(unary_f32)(op, a, b, y, n);
+}
+void run(UnaryOp op, const double* a, const double* b, double* y, std::int64_t n) {
+  TENON_BEST(unary_f64)(op, a, b, y, n);
+}
+
+template <class T>
+void one_operand(const sdk::Call& call, UnaryOp op, std::int64_t grain) {
+  elementwise<T, T, 1>(call, grain, 0, [op](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], nullptr, y, n); });
+}
+
+template <class T>
+void gradient(const sdk::Call& call, UnaryOp op) {
+  elementwise<T, T, 2>(call, cheap, 0, [op](const Stretch<T, 2>& s, T* dx, std::int64_t n) { run(op, s.x[0], s.x[1], dx, n); });
+}
+
+/// y = -x
+template <class T>
+void neg(const sdk::Call& call) {
+  one_operand<T>(call, UnaryOp::neg, cheap);
+}
+
+/// y = max(0, x); NaN propagates
+template <class T>
+void relu(const sdk::Call& call) {
+  one_operand<T>(call, UnaryOp::relu, cheap);
+}
+
+/// dx = dy where y > 0, else 0; NaN propagates
+template <class T>
+void relu_grad(const sdk::Call& call) {
+  gradient<T>(call, UnaryOp::relu_grad);
+}
+
+/// y = 1 / (1 + e^-x)
+template <class T>
+void sigmoid(const sdk::Call& call) {
+  one_operand<T>(call, UnaryOp::sigmoid, costly);
+}
+
+/// dx = dy y (1 - y)
+template <class T>
+void sigmoid_grad(const sdk::Call& call) {
+  gradient<T>(call, UnaryOp::sigmoid_grad);
+}
+
+/// y = tanh x
+template <class T>
+void tanh(const sdk::Call& call) {
+  one_operand<T>(call, UnaryOp::tanh, costly);
+}
+
+/// dx = dy (1 - y^2)
+template <class T>
+void tanh_grad(const sdk::Call& call) {
+  gradient<T>(call, UnaryOp::tanh_grad);
+}
+
+constexpr sdk::Traits traits{.strided = true, .in_place = true};
+
+}  // namespace
+
+TENON_KERNEL_WITH(neg, traits, float, double)
+TENON_KERNEL_WITH(relu, traits, float, double)
+TENON_KERNEL_WITH(relu_grad, traits, float, double)
+TENON_KERNEL_WITH(sigmoid, traits, float, double)
+TENON_KERNEL_WITH(sigmoid_grad, traits, float, double)
+TENON_KERNEL_WITH(tanh, traits, float, double)
+TENON_KERNEL_WITH(tanh_grad, traits, float, double)
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,129 @@
+// simd.h - vector loops and functions for one instruction set. A room includes it after foreach_target.h, which compiles the room once per
+// set: hence the guard that lets each pass in once. What stands here lives in tenon::openblas::HWY_NAMESPACE.
+#if defined(TENON_OPENBLAS_SIMD_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_OPENBLAS_SIMD_H
+#undef TENON_OPENBLAS_SIMD_H
+#else
+#define TENON_OPENBLAS_SIMD_H
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// A whole register of T.
+template <class T>
+using Wide = hn::ScalableTag<T>;
+
+template <class D>
+HWY_INLINE std::int64_t lanes(D d) {
+  return static_cast<std::int64_t>(hn::Lanes(d));
+}
+
+// AVX2 and AVX-512 load and store single lanes without touching the memory behind the others.
+#define TENON_MASKED_MEMORY (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
+
+/// The first n elements at p, 0 < n < lanes; the other lanes hold `fill`. Elements of 4 or 8 bytes.
+template <class D>
+HWY_INLINE hn::Vec<D> load_first(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
+#if TENON_MASKED_MEMORY
+  const auto mask = hn::FirstN(d, static_cast<std::size_t>(n));
+  return hn::IfThenElse(mask, hn::MaskedLoad(mask, d, p), hn::Set(d, fill));
+#else
+  HWY_ALIGN hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+  hn::Store(hn::Set(d, fill), d, buffer);
+  std::memcpy(buffer, p, static_cast<std::size_t>(n) * sizeof *p);
+  return hn::Load(d, buffer);
+#endif
+}
+
+/// Stores the first n lanes, 0 < n < lanes.
+template <class D>
+HWY_INLINE void store_first(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
+#if TENON_MASKED_MEMORY
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<std::size_t>(n)), d, p);
+#else
+  HWY_ALIGN hn::TFromD<D> buffer[HWY_MAX_BYTES / sizeof(hn::TFromD<D>)];
+  hn::Store(v, d, buffer);
+  std::memcpy(p, buffer, static_cast<std::size_t>(n) * sizeof *p);
+#endif
+}
+
+/// y[i] = f(x[i]); y may be x.
+template <class T, class F>
+HWY_INLINE void map(const F& f, const T* x, T* y, std::int64_t n) {
+  const Wide<T> d;
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
+  if (i < n) store_first(f(d, load_first(d, x + i, n - i)), d, y + i, n - i);
+}
+
+/// y[i] = f(a[i], b[i]); y may be a or b.
+template <class T, class F>
+HWY_INLINE void map(const F& f, const T* a, const T* b, T* y, std::int64_t n) {
+  const Wide<T> d;
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  if (i < n) store_first(f(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), d, y + i, n - i);
+}
+
+/// e^x within 1 ulp for every x: 0 far below, infinity far above, NaN for NaN (Highway's Exp asks for less than 104 and turns NaN into 0).
+template <class D, class V>
+HWY_INLINE V exp_of(D d, V x) {
+  using T = hn::TFromD<D>;
+  const V highest = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 90.0 : 710.0));
+  const V y = hn::Exp(d, hn::Min(x, highest));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+/// Natural logarithm of x > 0 that is finite.
+template <class D, class V>
+HWY_INLINE V log_of(D d, V x) {
+  return hn::Log(d, x);
+}
+
+struct Identity {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return x;
+  }
+};
+
+/// max(0, x); NaN for NaN.
+struct Relu {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::IfThenZeroElse(hn::Lt(x, hn::Zero(d)), x);
+  }
+};
+
+/// 1 / (1 + e^-x), written so that the exponential never overflows and small results keep their precision.
+struct Sigmoid {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    const V one = hn::Set(d, 1);
+    const V z = hn::Exp(d, hn::Neg(hn::Abs(x)));
+    const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), z, one);
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(top, hn::Add(one, z)));
+  }
+};
+
+struct Tanh {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Tanh(d, x);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+#endif
