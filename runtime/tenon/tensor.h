@@ -15,13 +15,14 @@
 namespace tenon {
 
 class Device;
+struct DeviceMemory;  // core/device_bridge.h: how the bytes of device memory are reached
 
 /// Memory that tensors share. Made by Tensor::empty and Device; freed with its last tensor.
 struct Storage {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
-  std::shared_ptr<void> owner;    ///< keeps the memory, and the device it is on, alive
-  std::shared_ptr<void> device;   ///< the open device (exec/device.h); null: plain host memory
+  std::shared_ptr<void> owner;           ///< keeps the memory, and the device it is on, alive
+  std::shared_ptr<DeviceMemory> device;  ///< null: plain host memory
 };
 
 /// A view of shared storage: copying a Tensor copies the view, never the elements.
@@ -40,7 +41,8 @@ class Tensor {
   static Tensor of(const std::vector<T>& values, const Shape& shape) {
     Tensor t = empty(dtype_of<T>(), shape);
     if (static_cast<std::int64_t>(values.size()) != shape.count()) {
-      throw Error("Tensor::of: shape " + shape.str() + " wants " + std::to_string(shape.count()) + " values, got " + std::to_string(values.size()));
+      throw Error("Tensor::of: shape " + shape.str() + " wants " + std::to_string(shape.count()) + " values, got " +
+                  std::to_string(values.size()));
     }
     std::copy(values.begin(), values.end(), t.data<T>());
     return t;
