@@ -1,0 +1,97 @@
+#include "loader/check.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <system_error>
+
+#include "loader/elf.h"
+#include "loader/loader.h"
+#include "loader/negotiate.h"
+#include "loader/refusal.h"
+
+namespace tenon::loader {
+namespace fs = std::filesystem;
+namespace {
+
+void check_kind(const Elf& elf) {
+  const std::string rebuild = fmt::format("put a backend built for linux-{} there", machine_name(own_machine()));
+  switch (elf.kind) {
+    case Elf::Kind::shared_object:
+      break;
+    case Elf::Kind::empty:
+      throw Refusal(TENON_INVALID_ARGUMENT, "the file is empty, wanted an ELF shared object", "copy or build it again");
+    case Elf::Kind::windows_library:
+      throw Refusal(TENON_INVALID_ARGUMENT, "the file is a Windows library, wanted an ELF shared object", rebuild);
+    case Elf::Kind::not_elf:
+      throw Refusal(TENON_INVALID_ARGUMENT, "the file is not a library: it does not begin as an ELF shared object does", rebuild);
+    case Elf::Kind::other_kind:
+      throw Refusal(TENON_INVALID_ARGUMENT, fmt::format("the file is {}, wanted an ELF shared object", elf.fault),
+                    "link it as a shared library (-shared -fPIC)");
+    case Elf::Kind::damaged:
+      throw Refusal(TENON_INVALID_ARGUMENT, fmt::format("the file is damaged: {}", elf.fault), "copy or build it again");
+  }
+  if (!elf.is_64_bit || !elf.is_little_endian || elf.machine != own_machine()) {
+    throw Refusal(
+        TENON_INCOMPATIBLE,
+        fmt::format("the file is for another machine: wanted 64-bit little-endian {}, got {}-bit {}-endian {}", machine_name(own_machine()),
+                    elf.is_64_bit ? 64 : 32, elf.is_little_endian ? "little" : "big", machine_name(elf.machine)),
+        rebuild);
+  }
+}
+
+void warn_of_writable(const fs::path& path, const char* what, std::vector<std::string>& out_warnings) {
+  std::error_code error;
+  const fs::perms permissions = fs::status(path, error).permissions();
+  // In a sticky folder (/tmp) others may add files, hence candidates: that is no better.
+  if (!error && (permissions & fs::perms::others_write) != fs::perms::none) {
+    out_warnings.push_back(fmt::format("every user may write to the {} {}: anyone can put code there that this process runs (chmod o-w)",
+                                       what, path.string()));
+  }
+}
+
+}  // namespace
+
+void check_readable(const fs::path& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (status.type() == fs::file_type::not_found) {
+    const bool dangling = fs::is_symlink(fs::symlink_status(file, error));
+    throw Refusal(TENON_INVALID_ARGUMENT, dangling ? "the file is a symbolic link to nothing" : "there is no such file",
+                  "correct the path, or install the backend there");
+  }
+  if (status.type() == fs::file_type::directory) {
+    throw Refusal(TENON_INVALID_ARGUMENT, "a folder was found where a file was wanted", "correct the path");
+  }
+  // Opening a named pipe would wait for its other end.
+  if (!error && status.type() != fs::file_type::regular) {
+    throw Refusal(TENON_INVALID_ARGUMENT, "it is a device, a pipe or a socket where a file was wanted", "correct the path");
+  }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file.c_str(), "rb"), &std::fclose);
+  if (!opened) {
+    throw Refusal(TENON_INVALID_ARGUMENT, fmt::format("the file cannot be read: {}", std::strerror(errno)),
+                  "give this user permission to read it");
+  }
+}
+
+std::uint32_t sanitizer_of(const std::vector<std::string>& needed) {
+  for (const std::string& name : needed) {
+    if (name.find("libasan") == 0 || name.find("libclang_rt.asan") == 0) return TENON_SANITIZER_ADDRESS;
+    if (name.find("libtsan") == 0 || name.find("libclang_rt.tsan") == 0) return TENON_SANITIZER_THREAD;
+    if (name.find("libclang_rt.msan") == 0) return TENON_SANITIZER_MEMORY;
+  }
+  return TENON_SANITIZER_NONE;
+}
+
+void check_library(const fs::path& file, std::vector<std::string>& out_warnings) {
+  const Elf elf = read_elf(file);
+  check_kind(elf);
+  check_sanitizers(host_info().sanitizer, sanitizer_of(elf.needed));
+  warn_of_writable(file, "file", out_warnings);
+  warn_of_writable(file.parent_path(), "folder", out_warnings);
+}
+
+}  // namespace tenon::loader

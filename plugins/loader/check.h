@@ -1,0 +1,21 @@
+// loader/check.h - what can be known about a file before it is opened.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tenon::loader {
+
+/// Throws a Refusal unless the file is there and may be read.
+void check_readable(const std::filesystem::path& file);
+
+/// Throws a Refusal unless the file is a whole shared object for this machine that this process can take. Suspicious but usable things
+/// become warnings.
+void check_library(const std::filesystem::path& file, std::vector<std::string>& out_warnings);
+
+/// The sanitizer that a needed-list speaks of (TENON_SANITIZER_*). Opening an instrumented library in a plain process ends the process.
+std::uint32_t sanitizer_of(const std::vector<std::string>& needed);
+
+}  // namespace tenon::loader

@@ -1,0 +1,62 @@
+// loader/complete.h - a plugin's structs made complete: what its header did not know is zero, what ours does not know is dropped.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include <tenon/backend.h>
+
+namespace tenon::loader {
+
+/// Copies the fields that `struct_size` covers wholly; the rest of the result is zero. Its struct_size is ours.
+/// Fields of wire structs never straddle a multiple of 8 bytes, so a size that ends inside a field loses that field alone.
+template <class Struct>
+Struct completed(const Struct& sent, std::uint32_t struct_size) {
+  const std::size_t known = struct_size < sizeof(Struct) ? struct_size : sizeof(Struct);
+  Struct result{};
+  std::memcpy(&result, &sent, known / 8 * 8);
+  return result;
+}
+template <class Struct>
+Struct completed(const Struct& sent) {
+  Struct result = completed(sent, sent.struct_size);
+  result.struct_size = sizeof(Struct);
+  return result;
+}
+
+/// A plugin's answer to the query. The arrays of `info` are those beside it. Moving keeps them valid, copying would not.
+struct Answer {
+  Answer() = default;
+  Answer(Answer&&) = default;
+  Answer& operator=(Answer&&) = default;
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
+
+  tenon_backend_info info{};
+  std::vector<tenon_capability> capabilities;
+  std::vector<tenon_knob> knobs;
+};
+
+/// Reads `sent` as far as its struct_size reaches. Throws a Refusal for a size below that of ABI 0.1, arrays that contradict their counts.
+Answer complete_answer(const tenon_backend_info& sent);
+
+/// A backend's table and its optional blocks, complete. Not movable: the table points to its neighbours.
+struct Table {
+  Table() = default;
+  Table(const Table&) = delete;
+  Table& operator=(const Table&) = delete;
+
+  tenon_backend_table table{};
+  tenon_blas_table blas{};
+  tenon_capture_table capture{};
+  tenon_pack_table pack{};
+  tenon_profile_table profile{};
+  tenon_collective_table collectives{};
+  tenon_foreign_stream_table foreign_stream{};
+};
+
+/// Throws a Refusal for a size below that of ABI 0.1 and for empty mandatory slots, by name.
+void complete_table(const tenon_backend_table& sent, Table& out_table);
+
+}  // namespace tenon::loader

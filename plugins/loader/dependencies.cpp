@@ -1,0 +1,127 @@
+#include "loader/dependencies.h"
+
+#include <glob.h>
+#include <link.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <deque>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+#include "loader/elf.h"
+
+namespace tenon::loader {
+namespace fs = std::filesystem;
+namespace {
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// File names of the libraries that are mapped now: the dynamic linker takes those before it looks anywhere.
+std::set<std::string> loaded_names() {
+  std::set<std::string> names;
+  dl_iterate_phdr(
+      [](dl_phdr_info* library, std::size_t, void* out) {
+        static_cast<std::set<std::string>*>(out)->insert(fs::path(library->dlpi_name).filename().string());
+        return 0;
+      },
+      &names);
+  return names;
+}
+
+std::vector<std::string> split_folders(const char* list) {
+  std::vector<std::string> folders;
+  std::istringstream parts(list ? list : "");
+  for (std::string folder; std::getline(parts, folder, ':');) {
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  return folders;
+}
+
+/// Folders named by an ld.so.conf file and those it includes, a few levels deep at most.
+void read_linker_configuration(const std::string& file, int depth, std::vector<std::string>& out_folders) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    std::istringstream words(line);
+    std::string word;
+    if (!(words >> word)) continue;
+    if (word == "include" && depth > 0) {
+      while (words >> word) {
+        glob_t matches{};
+        if (glob(word.c_str(), 0, nullptr, &matches) == 0) {
+          for (std::size_t i = 0; i < matches.gl_pathc; ++i) read_linker_configuration(matches.gl_pathv[i], depth - 1, out_folders);
+        }
+        globfree(&matches);
+      }
+    } else if (word.front() == '/') {
+      out_folders.push_back(word);
+    }
+  }
+}
+
+std::vector<std::string> system_folders() {
+  std::vector<std::string> folders;
+  read_linker_configuration("/etc/ld.so.conf", 4, folders);
+  append(folders, {"/lib64", "/usr/lib64", "/lib", "/usr/lib"});
+  return folders;
+}
+
+/// A library for this machine in one of the folders. The dynamic linker passes over those for another machine.
+std::optional<fs::path> find_in(const std::vector<std::string>& folders, const std::string& name) {
+  for (const std::string& folder : folders) {
+    const fs::path path = fs::path(folder) / name;
+    std::error_code error;
+    if (!fs::is_regular_file(path, error)) continue;
+    const Elf elf = read_elf(path);
+    if (elf.kind == Elf::Kind::shared_object && elf.is_64_bit && elf.machine == own_machine()) return path;
+  }
+  return std::nullopt;
+}
+
+struct Pending {
+  fs::path file;
+  std::vector<std::string> inherited;  ///< DT_RPATH of those that need it
+};
+
+}  // namespace
+
+std::vector<MissingLibrary> missing_libraries(const fs::path& file) {
+  const std::set<std::string> loaded = loaded_names();
+  const std::vector<std::string> environment = split_folders(std::getenv("LD_LIBRARY_PATH"));
+  const std::vector<std::string> system = system_folders();
+  std::vector<MissingLibrary> missing;
+  std::set<std::string> seen;
+  std::deque<Pending> queue{{file, {}}};
+  for (; !queue.empty(); queue.pop_front()) {
+    const Pending current = queue.front();
+    const Elf elf = read_elf(current.file);
+    std::vector<std::string> inherited;
+    if (elf.run_path_is_inherited) inherited = elf.run_path;
+    append(inherited, current.inherited);
+    std::vector<std::string> folders = inherited;
+    // An object with a DT_RUNPATH of its own ignores every DT_RPATH.
+    if (!elf.run_path.empty() && !elf.run_path_is_inherited) folders.clear();
+    append(folders, environment);
+    if (!elf.run_path_is_inherited) append(folders, elf.run_path);
+    append(folders, system);
+    for (const std::string& name : elf.needed) {
+      if (!seen.insert(name).second || loaded.count(name) != 0) continue;
+      // A name with a slash is a path; it is searched for nowhere.
+      const auto path = name.find('/') == std::string::npos ? find_in(folders, name) : find_in({""}, name);
+      if (path) {
+        queue.push_back({*path, inherited});
+      } else {
+        missing.push_back({name, current.file, folders});
+      }
+    }
+  }
+  return missing;
+}
+
+}  // namespace tenon::loader

@@ -1,0 +1,200 @@
+#include "loader/elf.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <system_error>
+
+namespace tenon::loader {
+namespace {
+
+/// Bytes of a file by position; nothing beyond its end.
+class Bytes {
+ public:
+  explicit Bytes(const std::filesystem::path& file) : stream_(file, std::ios::binary) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(file, error);
+    size_ = error ? 0 : size;
+  }
+  std::uint64_t size() const { return size_; }
+
+  template <class T>
+  std::optional<T> at(std::uint64_t position) {
+    T value{};
+    if (!read(position, &value, sizeof value)) return std::nullopt;
+    return value;
+  }
+  std::optional<std::string> text_at(std::uint64_t position) {
+    if (position >= size_) return std::nullopt;
+    std::string text;
+    stream_.clear();
+    stream_.seekg(static_cast<std::streamoff>(position));
+    if (!std::getline(stream_, text, '\0')) return std::nullopt;
+    return text;
+  }
+  bool holds(std::uint64_t position, std::uint64_t length) const { return position <= size_ && length <= size_ - position; }
+
+ private:
+  bool read(std::uint64_t position, void* out, std::uint64_t length) {
+    if (!holds(position, length)) return false;
+    stream_.clear();
+    stream_.seekg(static_cast<std::streamoff>(position));
+    return static_cast<bool>(stream_.read(static_cast<char*>(out), static_cast<std::streamsize>(length)));
+  }
+
+  std::ifstream stream_;
+  std::uint64_t size_ = 0;
+};
+
+Elf damaged(Elf elf, std::string fault) {
+  elf.kind = Elf::Kind::damaged;
+  elf.fault = std::move(fault);
+  return elf;
+}
+
+std::vector<std::string> split_run_path(const std::string& text, const std::filesystem::path& file) {
+  const std::string origin = file.parent_path().string();
+  std::vector<std::string> folders;
+  std::istringstream parts(text);
+  for (std::string folder; std::getline(parts, folder, ':');) {
+    for (const std::string token : {"${ORIGIN}", "$ORIGIN"}) {
+      for (std::size_t at; (at = folder.find(token)) != std::string::npos;) folder.replace(at, token.size(), origin);
+    }
+    if (!folder.empty()) folders.push_back(folder);
+  }
+  return folders;
+}
+
+/// Fills what the dynamic section says.
+Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments, const std::filesystem::path& file) {
+  // Addresses in the dynamic section are those of the mapped image.
+  const auto position_of = [&](std::uint64_t address) -> std::optional<std::uint64_t> {
+    for (const Elf64_Phdr& segment : segments) {
+      if (segment.p_type == PT_LOAD && address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_filesz) {
+        return segment.p_offset + (address - segment.p_vaddr);
+      }
+    }
+    return std::nullopt;
+  };
+  std::vector<std::uint64_t> needed;
+  std::optional<std::uint64_t> strings, rpath, runpath;
+  bool has_dynamic = false;
+  for (const Elf64_Phdr& segment : segments) {
+    if (segment.p_type != PT_DYNAMIC) continue;
+    has_dynamic = true;
+    for (std::uint64_t i = 0; i < segment.p_filesz / sizeof(Elf64_Dyn); ++i) {
+      const auto entry = bytes.at<Elf64_Dyn>(segment.p_offset + i * sizeof(Elf64_Dyn));
+      if (!entry) return damaged(std::move(elf), "its dynamic section reaches beyond the end of the file");
+      if (entry->d_tag == DT_NULL) break;
+      if (entry->d_tag == DT_NEEDED) needed.push_back(entry->d_un.d_val);
+      if (entry->d_tag == DT_STRTAB) strings = position_of(entry->d_un.d_ptr);
+      if (entry->d_tag == DT_RPATH) rpath = entry->d_un.d_val;
+      if (entry->d_tag == DT_RUNPATH) runpath = entry->d_un.d_val;
+    }
+  }
+  if (!has_dynamic) {
+    elf.kind = Elf::Kind::other_kind;
+    elf.fault = "a static executable";
+    return elf;
+  }
+  if (!strings) return damaged(std::move(elf), "its dynamic section has no string table");
+  for (const std::uint64_t offset : needed) {
+    const auto name = bytes.text_at(*strings + offset);
+    if (!name) return damaged(std::move(elf), "a name in its dynamic section lies beyond the end of the file");
+    elf.needed.push_back(*name);
+  }
+  // The dynamic linker reads DT_RPATH only where there is no DT_RUNPATH.
+  elf.run_path_is_inherited = rpath && !runpath;
+  if (const auto offset = runpath ? runpath : rpath) {
+    const auto text = bytes.text_at(*strings + *offset);
+    if (text) elf.run_path = split_run_path(*text, file);
+  }
+  return elf;
+}
+
+}  // namespace
+
+std::uint16_t own_machine() {
+#if defined(__x86_64__)
+  return EM_X86_64;
+#elif defined(__aarch64__)
+  return EM_AARCH64;
+#elif defined(__riscv)
+  return EM_RISCV;
+#elif defined(__powerpc64__)
+  return EM_PPC64;
+#else
+#error "tell own_machine() what this machine is called in <elf.h>"
+#endif
+}
+
+std::string machine_name(std::uint16_t machine) {
+  switch (machine) {
+    case EM_386:
+      return "x86";
+    case EM_X86_64:
+      return "x86_64";
+    case EM_ARM:
+      return "arm";
+    case EM_AARCH64:
+      return "aarch64";
+    case EM_RISCV:
+      return "riscv";
+    case EM_PPC64:
+      return "powerpc64";
+    case EM_S390:
+      return "s390";
+    default:
+      return fmt::format("machine {}", machine);
+  }
+}
+
+Elf read_elf(const std::filesystem::path& file) {
+  Elf elf;
+  Bytes bytes(file);
+  if (bytes.size() == 0) {
+    elf.kind = Elf::Kind::empty;
+    return elf;
+  }
+  unsigned char ident[EI_NIDENT] = {};
+  for (std::uint64_t i = 0; i < EI_NIDENT; ++i) ident[i] = bytes.at<unsigned char>(i).value_or(0);
+  if (std::memcmp(ident, ELFMAG, SELFMAG) != 0) {
+    elf.kind = ident[0] == 'M' && ident[1] == 'Z' ? Elf::Kind::windows_library : Elf::Kind::not_elf;
+    return elf;
+  }
+  elf.is_64_bit = ident[EI_CLASS] == ELFCLASS64;
+  elf.is_little_endian = ident[EI_DATA] == ELFDATA2LSB;
+  elf.kind = Elf::Kind::shared_object;
+  // e_machine lies at the same place in both classes; its bytes are in the file's order.
+  const unsigned char low = bytes.at<unsigned char>(18).value_or(0), high = bytes.at<unsigned char>(19).value_or(0);
+  elf.machine = static_cast<std::uint16_t>(elf.is_little_endian ? low | high << 8 : high | low << 8);
+  if (!elf.is_64_bit || !elf.is_little_endian || elf.machine != own_machine()) return elf;
+
+  const auto header = bytes.at<Elf64_Ehdr>(0);
+  if (!header) return damaged(std::move(elf), fmt::format("it ends inside its header: {} bytes", bytes.size()));
+  if (header->e_type != ET_DYN) {
+    elf.kind = Elf::Kind::other_kind;
+    elf.fault = header->e_type == ET_EXEC ? "an executable" : header->e_type == ET_REL ? "an object file" : "a core dump";
+    return elf;
+  }
+  std::vector<Elf64_Phdr> segments;
+  std::uint64_t promised = 0;
+  for (std::uint64_t i = 0; i < header->e_phnum; ++i) {
+    const auto segment = bytes.at<Elf64_Phdr>(header->e_phoff + i * sizeof(Elf64_Phdr));
+    if (!segment) return damaged(std::move(elf), fmt::format("it ends inside its program headers: {} bytes", bytes.size()));
+    if (segment->p_filesz != 0) promised = std::max(promised, segment->p_offset + segment->p_filesz);
+    segments.push_back(*segment);
+  }
+  // Opening a file that ends before its segments do kills the process with SIGBUS: this must be known before.
+  if (promised > bytes.size()) {
+    return damaged(std::move(elf), fmt::format("it is truncated: its segments need {} bytes, the file has {}", promised, bytes.size()));
+  }
+  return read_dynamic(std::move(elf), bytes, segments, file);
+}
+
+}  // namespace tenon::loader

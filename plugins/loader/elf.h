@@ -1,0 +1,32 @@
+// loader/elf.h - what a shared object says about itself, read without opening it as one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tenon::loader {
+
+/// The parts of an ELF file that decide whether it can be opened. Reading trusts nothing: a file that contradicts itself is named so.
+struct Elf {
+  enum class Kind { shared_object, not_elf, empty, windows_library, other_kind, damaged };
+  Kind kind = Kind::not_elf;
+  std::string fault;  ///< other_kind: what it is; damaged: what is wrong
+  bool is_64_bit = false;
+  bool is_little_endian = false;
+  std::uint16_t machine = 0;           ///< EM_*
+  std::vector<std::string> needed;     ///< DT_NEEDED
+  std::vector<std::string> run_path;   ///< DT_RUNPATH, or DT_RPATH if there is no other; $ORIGIN is resolved
+  bool run_path_is_inherited = false;  ///< DT_RPATH: serves the libraries it needs as well
+};
+
+/// Reads headers and dynamic section. The dynamic section is read only of files for the machine this code runs on.
+Elf read_elf(const std::filesystem::path& file);
+
+/// "x86_64", "aarch64", ..., "machine 243".
+std::string machine_name(std::uint16_t machine);
+/// EM_* of this code.
+std::uint16_t own_machine();
+
+}  // namespace tenon::loader

@@ -1,0 +1,171 @@
+#include "loader/find.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+// Boost.DLL 1.74 uses std::vector without including it.
+#include <boost/dll/runtime_symbol_info.hpp>
+
+#if defined(__linux__)
+#include <sys/auxv.h>
+#include <unistd.h>
+#endif
+
+namespace tenon::loader {
+namespace fs = std::filesystem;
+namespace {
+
+#if defined(_WIN32)
+constexpr std::string_view prefix = "tenon_backend_", suffix = ".dll";
+constexpr char path_separator = ';';
+#else
+constexpr std::string_view prefix = "libtenon_backend_", suffix = ".so";
+constexpr char path_separator = ':';
+#endif
+
+bool starts_with(std::string_view text, std::string_view head) {
+  return text.substr(0, head.size()) == head;
+}
+bool ends_with(std::string_view text, std::string_view tail) {
+  return text.size() >= tail.size() && text.substr(text.size() - tail.size()) == tail;
+}
+
+bool is_elevated() {
+#if defined(__linux__)
+  return getauxval(AT_SECURE) != 0 || geteuid() != getuid() || getegid() != getgid();
+#else
+  return false;
+#endif
+}
+
+/// lib/libtenon.so -> lib/tenon/backends; for a program in bin/ that contains this code, or a DLL there, ../lib/tenon/backends.
+fs::path folder_beside(const fs::path& library) {
+  const fs::path here = library.parent_path();
+  const fs::path beside = here / "tenon" / "backends", above = here.parent_path() / "lib" / "tenon" / "backends";
+  std::error_code ignored;
+  return !fs::is_directory(beside, ignored) && fs::is_directory(above, ignored) ? above : beside;
+}
+
+fs::path made_absolute(const fs::path& path, const fs::path& home) {
+  const std::string text = path.string();
+  if (starts_with(text, "~/") && !home.empty()) return (home / text.substr(2)).lexically_normal();
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  return (error ? path : absolute).lexically_normal();
+}
+
+}  // namespace
+
+std::optional<std::string> backend_name_of(const fs::path& file) {
+  const std::string text = file.filename().string();
+  if (text.size() <= prefix.size() + suffix.size() || !starts_with(text, prefix) || !ends_with(text, suffix)) return std::nullopt;
+  return text.substr(prefix.size(), text.size() - prefix.size() - suffix.size());
+}
+
+Surroundings surroundings() {
+  Surroundings around;
+  if (const char* value = std::getenv("TENON_BACKEND_PATH")) around.environment = value;
+  around.elevated = is_elevated();
+  // HOME belongs to whoever started the process: under elevated privilege it is as little to be trusted as TENON_BACKEND_PATH.
+  if (const char* home = std::getenv("HOME"); home && !around.elevated) around.home = home;
+  std::error_code error;
+  const fs::path library = boost::dll::this_line_location(error);
+  if (!error) {
+    const fs::path real = fs::canonical(library, error);
+    around.library = error ? library : real;
+  }
+  return around;
+}
+
+std::vector<SearchPlace> ordered_places(std::span<const fs::path> api, std::span<const fs::path> command_line,
+                                        std::span<const fs::path> yaml, const Surroundings& around) {
+  std::vector<SearchPlace> places;
+  const auto add = [&](const fs::path& path, const char* origin) {
+    if (!path.empty()) places.push_back({made_absolute(path, around.home), origin});
+  };
+  for (const fs::path& path : api) add(path, "API");
+  for (const fs::path& path : command_line) add(path, "command line");
+  if (!around.elevated) {
+    // An empty entry would mean the working directory to a shell; here it means nothing.
+    const std::string& list = around.environment;
+    for (std::size_t begin = 0; begin < list.size();) {
+      const std::size_t end = std::min(list.find(path_separator, begin), list.size());
+      add(list.substr(begin, end - begin), "TENON_BACKEND_PATH");
+      begin = end + 1;
+    }
+  }
+  for (const fs::path& path : yaml) add(path, "backends.search");
+  if (!around.library.empty()) add(folder_beside(around.library), "beside the library");
+  return places;
+}
+
+std::vector<SearchPlace> default_places(std::span<const fs::path> api, std::span<const fs::path> command_line,
+                                        std::span<const fs::path> yaml) {
+  return ordered_places(api, command_line, yaml, surroundings());
+}
+
+std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_record) {
+  const fs::path path = made_absolute(place.path, {});
+  out_record = {path, place.origin, {}};
+  std::vector<Candidate> found;
+  std::error_code error;
+  if (fs::is_directory(path, error)) {
+    fs::directory_iterator entries(path, error);
+    for (const fs::directory_iterator end; !error && entries != end; entries.increment(error)) {
+      const auto name = backend_name_of(entries->path());
+      std::error_code ignored;
+      if (name && !entries->is_directory(ignored)) found.push_back({entries->path(), *name, place.origin});
+    }
+    std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.path < b.path; });
+    if (error) {
+      out_record.text = fmt::format("the folder cannot be read: {}", error.message());
+    } else if (found.empty()) {
+      out_record.text = fmt::format("the folder has no file named {}<name>{}", prefix, suffix);
+    } else {
+      out_record.text = fmt::format("{} candidate{}", found.size(), found.size() == 1 ? "" : "s");
+    }
+    return found;
+  }
+  if (fs::exists(path, error) || path.extension() == suffix) {
+    found.push_back({path, backend_name_of(path).value_or(path.stem().string()), place.origin});
+    out_record.text = fs::exists(path, error) ? "one file" : "no such file";
+  } else {
+    out_record.text = "no such folder";
+  }
+  return found;
+}
+
+bool matches_glob(std::string_view pattern, std::string_view text) {
+  // On a mismatch the last star takes one character more. One star to go back to is enough: what it matched can only grow.
+  std::size_t p = 0, t = 0, after_star = std::string_view::npos, star_text = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      after_star = ++p;
+      star_text = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p;
+      ++t;
+    } else if (after_star != std::string_view::npos) {
+      p = after_star;
+      t = ++star_text;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
+std::optional<std::string> denied_by(const Options& options, const std::string& name, const fs::path& path) {
+  const auto matches = [&](const std::string& pattern) {
+    return matches_glob(pattern, pattern.find('/') == std::string::npos ? name : path.generic_string());
+  };
+  const auto denying = std::find_if(options.deny.begin(), options.deny.end(), matches);
+  if (denying != options.deny.end()) return fmt::format("the deny list's '{}' keeps it out", *denying);
+  if (options.allow.empty() || std::any_of(options.allow.begin(), options.allow.end(), matches)) return std::nullopt;
+  return fmt::format("the allow list does not name it; it has: {}", fmt::join(options.allow, ", "));
+}
+
+}  // namespace tenon::loader

@@ -1,0 +1,163 @@
+// loader/loader.h - finds, checks, opens and reports backends. Knows the ABI, not the runtime.
+//
+//   loader::Options options;
+//   options.places = loader::default_places(api, command_line, yaml);
+//   options.make_host = ...;
+//   loader::Result result = loader::load(options);
+//
+// Every candidate leaves a Record, the good ones a Backend too. load() throws for no candidate's fault.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <tenon/backend.h>
+
+namespace tenon::loader {
+
+/// How far a candidate came. Each stage includes those before it.
+enum class Stage {
+  named,       ///< somebody asked for it; nothing has been looked at
+  found,       ///< a readable file that is not shadowed, not denied
+  opened,      ///< the checks before opening passed and the operating system mapped it
+  symbol,      ///< tenon_backend_query is there
+  negotiated,  ///< versions, name and sizes agree
+  self_check,  ///< the query keeps its promises: pure and repeatable
+  created,     ///< `create` succeeded and the table is complete
+  devices,     ///< it named its devices, at least one
+};
+const char* name_of(Stage stage);
+
+/// One device, as the record of its backend keeps it.
+struct DeviceSummary {
+  std::string name;  ///< "openblas:0"
+  std::string description;
+  std::string identity;    ///< stable across runs
+  std::uint32_t kind = 0;  ///< TENON_DEVICE_*
+  std::uint64_t memory_size_bytes = 0;
+};
+
+/// What became of one candidate. Holds no pointer into the library.
+struct Record {
+  std::filesystem::path path;  ///< empty for a backend registered in the process
+  std::string name;            ///< from the file name, later from the backend itself
+  std::string origin;          ///< who named it: "API", "command line", "TENON_BACKEND_PATH", "backends.search", ...
+  Stage reached = Stage::named;
+  tenon_status status = TENON_OK;
+  bool healthy = false;
+  bool shadowed = false;  ///< another candidate of that name was found earlier
+  bool denied = false;    ///< by the allow or deny list
+  std::string text;       ///< why it is not healthy; never empty then
+  std::string remedy;     ///< what to do about it; never empty then
+  std::vector<std::string> warnings;
+
+  // Known from `negotiated` on.
+  std::string version;
+  std::string build_id;
+  std::string vendor;
+  std::string description;
+  std::string requirements;
+  std::int32_t priority = 0;
+  std::uint32_t flags = 0;  ///< TENON_BACKEND_*
+  std::uint32_t abi_major = 0;
+  std::uint32_t abi_minor_lowest = 0;  ///< the range the plugin states
+  std::uint32_t abi_minor_highest = 0;
+  std::uint32_t abi_minor = 0;  ///< the minor both sides speak
+  // Known from `devices` on.
+  std::vector<DeviceSummary> devices;
+};
+
+/// One paragraph for a person: name, path, stage, reason, remedy, warnings.
+std::string describe(const Record& record);
+
+/// Where to look: a folder, whose libtenon_backend_<name>.so are candidates, or one file.
+struct SearchPlace {
+  std::filesystem::path path;
+  std::string origin;
+};
+
+/// What became of one place.
+struct PlaceRecord {
+  std::filesystem::path path;
+  std::string origin;
+  std::string text;  ///< "2 candidates", "no such folder", ...
+};
+
+/// An op version that core and plugin define differently: neither side may use it.
+struct SwitchedOff {
+  tenon_op op;
+  std::uint32_t version;
+  std::string reason;
+};
+
+struct Options {
+  std::vector<SearchPlace> places;
+  /// Globs (* and ?) over names, or over whole paths if they contain a '/'. An empty allow list allows all; deny wins.
+  std::vector<std::string> allow;
+  std::vector<std::string> deny;
+  /// The core's TENON_OP_DIGESTS. Outlives the call.
+  std::span<const tenon_op_digest> core_digests;
+  /// The services a backend gets, made once it has been negotiated; must outlive the backend. `abi_minor` is what the host must state.
+  std::function<const tenon_host*(const tenon_backend_info& info, std::uint32_t abi_minor)> make_host;
+  /// Backends that are part of the process. They come before every file.
+  std::vector<std::pair<std::string, tenon_backend_query_fn>> registered;
+};
+
+/// A created backend and everything known about it. Destruction shuts it down, then destroys it; the library stays mapped unless the
+/// backend declares itself unloadable. All objects made through the table are gone by then: the owner sees to it.
+/// Threads  const throughout, hence shareable.
+class Backend {
+ public:
+  struct Parts;
+  explicit Backend(std::unique_ptr<Parts> parts);
+  ~Backend();
+  Backend(const Backend&) = delete;
+  Backend& operator=(const Backend&) = delete;
+
+  const std::string& name() const;
+  const Record& record() const;
+  std::uint32_t abi_minor() const;
+  /// Complete: what the plugin's header did not know is zero, arrays have the element size of ours.
+  const tenon_backend_info& info() const;
+  /// Complete, its optional blocks too: an unknown slot is NULL.
+  const tenon_backend_table& table() const;
+  tenon_backend* handle() const;
+  /// By index, complete; strings live as long as the backend. Empty if there is no device: record().text says why.
+  std::span<const tenon_device_info> devices() const;
+  std::span<const SwitchedOff> switched_off() const;
+  /// Why this op version may not be used; NULL if it may.
+  const SwitchedOff* find_switched_off(tenon_op op, std::uint32_t version) const;
+
+ private:
+  std::unique_ptr<Parts> parts_;
+};
+
+struct Result {
+  std::vector<Record> records;  ///< in the order in which candidates were found
+  std::vector<PlaceRecord> places;
+  /// Everything that was created, in the same order. A backend without devices is here too, for its capabilities, but not healthy.
+  std::vector<std::shared_ptr<Backend>> backends;
+};
+
+/// Loads what the options name.
+/// Threads  may be called from several threads; each call creates its own backends.
+Result load(const Options& options);
+
+/// The places in their order: API, command line, environment TENON_BACKEND_PATH, YAML `backends.search`, the folder beside the library.
+/// The environment is ignored under elevated privilege. A leading ~/ is the home directory. Never the working directory.
+std::vector<SearchPlace> default_places(std::span<const std::filesystem::path> api, std::span<const std::filesystem::path> command_line,
+                                        std::span<const std::filesystem::path> yaml);
+
+/// The host as the loader presents it to a plugin: ABI range, build id, platform, sanitizer.
+const tenon_host_info& host_info();
+
+/// SHA-256 of a file in lower-case hexadecimal, as sha256sum prints it; empty if it cannot be read.
+std::string checksum(const std::filesystem::path& file);
+
+}  // namespace tenon::loader

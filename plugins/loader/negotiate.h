@@ -1,0 +1,32 @@
+// loader/negotiate.h - whether core and plugin can work together: versions, sanitizers, names, op definitions. The core decides.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "loader/loader.h"
+
+namespace tenon::loader {
+
+/// The lowest minor of the ABI that this core still speaks.
+inline constexpr std::uint32_t abi_minor_lowest = 1;
+
+/// The minor both sides speak: the highest that both know. Throws a Refusal with both ranges, both build ids and what to install.
+/// Reads the fields of `info` up to `platform` only, whose places are the same in every major version.
+std::uint32_t negotiate_version(const tenon_host_info& host, const tenon_backend_info& info);
+
+/// Throws a Refusal if a library built with one sanitizer cannot live in a process built with another or none.
+void check_sanitizers(std::uint32_t host, std::uint32_t plugin);
+
+/// Throws a Refusal for a name that is no device name, a platform that is not ours, no `create`; adds what is odd but harmless to the
+/// warnings.
+void check_answer(const tenon_host_info& host, const tenon_backend_info& info, std::vector<std::string>& out_warnings);
+
+/// [a-z][a-z0-9_]*
+bool is_valid_name(const char* name);
+
+/// The op versions that both sides have but define differently, each with its reason. Op versions that one side lacks are no matter.
+std::vector<SwitchedOff> compare_digests(std::span<const tenon_op_digest> core, std::span<const tenon_op_digest> plugin);
+
+}  // namespace tenon::loader

@@ -1,0 +1,32 @@
+// loader/open.h - the operating system's part: mapping a library, finding its symbol.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include <tenon/backend.h>
+
+namespace tenon::loader {
+
+/// A library that has been mapped. It stays mapped for the life of the process, whatever becomes of this object, until close() is asked
+/// for: its threads, its thread-local data and pointers into it may outlive every object of ours.
+class Library {
+ public:
+  /// Opens by absolute path, with immediate, local binding. Throws a Refusal that names missing libraries and the folders tried.
+  explicit Library(const std::filesystem::path& file);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  /// Throws a Refusal if the library does not export it.
+  tenon_backend_query_fn query() const;
+  /// Unmaps the library when this object goes, if nobody else has it open.
+  void close_at_end() { close_ = true; }
+
+ private:
+  struct Handle;
+  std::unique_ptr<Handle> handle_;
+  bool close_ = false;
+};
+
+}  // namespace tenon::loader
