@@ -3,12 +3,13 @@
 #include <functional>
 #include <queue>
 
+#include <tenon/sdk/memory_plan.h>
+
 #include "plan.h"
 
 namespace tenon::sdk {
 namespace {
 
-constexpr std::uint64_t alignment = 64;
 constexpr std::uint32_t none = TENON_NO_INDEX;
 
 /// Nodes that read the bytes of each root, in list order; a node appears once per operand.
@@ -165,40 +166,6 @@ std::uint32_t try_order(GraphModel& graph) {
   graph.nodes = std::move(sorted);
   return none;
 }
-
-struct Interval {
-  std::uint32_t first, last;
-  std::uint64_t size;
-  std::uint64_t offset = 0;
-};
-
-/// Lowest free offsets, largest first: within a few percent of the optimum for graphs of layers.
-/// Source  Pisarchyk and Lee: Efficient Memory Management for Deep Neural Net Inference (2020), greedy by size.
-std::uint64_t assign_offsets(std::vector<Interval>& intervals) {
-  std::vector<std::uint32_t> by_size(intervals.size());
-  for (std::uint32_t i = 0; i < by_size.size(); ++i) by_size[i] = i;
-  std::stable_sort(by_size.begin(), by_size.end(), [&](std::uint32_t a, std::uint32_t b) { return intervals[a].size > intervals[b].size; });
-  std::vector<std::uint32_t> placed; // ordered by offset
-  std::uint64_t total = 0;
-  for (const std::uint32_t i : by_size) {
-    Interval& interval = intervals[i];
-    std::uint64_t offset = 0;
-    for (const std::uint32_t p : placed) {
-      const Interval& other = intervals[p];
-      if (other.last < interval.first || interval.last < other.first) continue;
-      if (other.offset >= offset + interval.size) break;
-      offset = std::max(offset, other.offset + other.size);
-    }
-    interval.offset = offset;
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset,
-                                   [&](std::uint64_t o, std::uint32_t p) { return o < intervals[p].offset; }),
-                  i);
-    total = std::max(total, offset + interval.size);
-  }
-  return total;
-}
-
-std::uint64_t rounded(std::uint64_t size) { return (size + alignment - 1) / alignment * alignment; }
 
 }  // namespace
 
@@ -361,7 +328,7 @@ void place_values(Layout& layout) {
     const std::uint32_t owner = find(v);
     if (interval_of[owner] == none) {
       interval_of[owner] = static_cast<std::uint32_t>(intervals.size());
-      intervals.push_back({first[v], last[v], rounded(graph.values[v].size_bytes())});
+      intervals.push_back({first[v], last[v], aligned_size(graph.values[v].size_bytes())});
     }
     Interval& interval = intervals[interval_of[owner]];
     interval.first = std::min(interval.first, first[v]);
@@ -372,7 +339,7 @@ void place_values(Layout& layout) {
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     if (layout.steps[s].scratch_size == 0) continue;
     scratch_of[s] = static_cast<std::uint32_t>(intervals.size());
-    intervals.push_back({s, s, rounded(layout.steps[s].scratch_size)});
+    intervals.push_back({s, s, aligned_size(layout.steps[s].scratch_size)});
   }
   layout.workspace_size = assign_offsets(intervals);
   layout.locations.assign(value_count, {});

@@ -1,0 +1,43 @@
+// The embedded default: OpenBLAS's serial products split over the host's threads, vector code by run-time dispatch.
+#include <tenon/sdk/backend.h>
+
+#include <cblas.h>
+
+#include <string>
+
+#include "instruction_set.h"
+
+namespace tenon::openblas {
+namespace {
+
+constexpr tenon_knob knobs[] = {
+    {"threads", TENON_KNOB_INTEGER, 0, "0", nullptr, 0, 1024, "threads for this backend's loops; 0: as many as the host gives"},
+};
+
+/// "OpenBLAS 0.3.21 (SkylakeX), vector code for AVX3_SKX".
+std::string description() {
+  std::string config = openblas_get_config();
+  if (const auto end = config.find(' ', config.find(' ') + 1); end != std::string::npos) config.resize(end);
+  return config + " (" + openblas_get_corename() + "), vector code for " + name_of(instruction_set());
+}
+
+}  // namespace
+
+const sdk::BackendSpec& spec();
+const sdk::BackendSpec& spec() {
+  static constexpr sdk::BackendSpec openblas{
+      .name = "openblas",
+      .version = TENON_VERSION,
+      .vendor = "Tenon",
+      .description = "fast on any CPU: OpenBLAS linked privately, SIMD with run-time dispatch",
+      .requirements = nullptr,
+      .priority = 50,
+      .flags = 0,
+      .knobs = knobs,
+      .blas = nullptr,
+      .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, description()); },
+  };
+  return openblas;
+}
+
+}  // namespace tenon::openblas

@@ -1,0 +1,253 @@
+#include <tenon/context.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+#include <tenon/op_digests.h>
+
+#include "core/log.h"
+#include "exec/context_state.h"
+
+namespace tenon {
+namespace exec {
+namespace {
+
+constexpr tenon_op_digest core_digests[] = TENON_OP_DIGESTS;
+
+DeviceKind kind_of(std::uint32_t kind) {
+  return kind == TENON_DEVICE_CPU ? DeviceKind::cpu : kind == TENON_DEVICE_GPU ? DeviceKind::gpu : DeviceKind::accelerator;
+}
+
+std::string text_or_empty(const char* text) { return text != nullptr ? text : ""; }
+
+DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
+  const tenon_device_info& d = backend.devices()[index];
+  DeviceInfo info;
+  info.backend = backend.name();
+  info.name = fmt::format("{}:{}", backend.name(), index);
+  info.kind = kind_of(d.kind);
+  info.product = text_or_empty(d.name);
+  info.identity = text_or_empty(d.identity);
+  info.description = text_or_empty(d.description);
+  info.memory_size_bytes = d.memory_size_bytes;
+  info.memory_free_bytes = d.memory_free_bytes;
+  info.compute_major = d.compute_major;
+  info.compute_minor = d.compute_minor;
+  info.clock_khz = d.clock_khz;
+  info.flags = d.flags;
+  for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) {
+    if (d.dtypes & TENON_DTYPE_BIT(t)) info.dtypes.push_back(static_cast<DType>(t));
+  }
+  const tenon_backend_info& b = backend.info();
+  for (std::uint32_t i = 0; i < b.capability_count; ++i) {
+    const auto& c = *reinterpret_cast<const tenon_capability*>(reinterpret_cast<const char*>(b.capabilities) + std::size_t{i} * b.capability_stride);
+    if (backend.find_switched_off(c.op, c.version) == nullptr) info.ops.push_back(fmt::format("{}-{}", op_name(c.op), c.version));
+  }
+  return info;
+}
+
+/// Healthy backends in the order of `use`, or by priority, then name, the oracle last.
+std::vector<std::shared_ptr<loader::Backend>> in_order(const loader::Result& report, const std::vector<std::string>& use) {
+  std::vector<std::shared_ptr<loader::Backend>> healthy;
+  for (const auto& backend : report.backends) {
+    if (backend->record().healthy) healthy.push_back(backend);
+  }
+  if (use.empty()) {
+    std::stable_sort(healthy.begin(), healthy.end(), [](const auto& a, const auto& b) {
+      const bool oracle_a = a->info().flags & TENON_BACKEND_ORACLE, oracle_b = b->info().flags & TENON_BACKEND_ORACLE;
+      if (oracle_a != oracle_b) return oracle_b;
+      if (a->info().priority != b->info().priority) return a->info().priority > b->info().priority;
+      return a->name() < b->name();
+    });
+    return healthy;
+  }
+  std::vector<std::shared_ptr<loader::Backend>> ordered;
+  for (const std::string& name : use) {
+    const auto found = std::find_if(healthy.begin(), healthy.end(), [&](const auto& b) { return b->name() == name; });
+    if (found != healthy.end()) {
+      ordered.push_back(*found);
+      continue;
+    }
+    std::string why = "no file of that name was found";
+    for (const loader::Record& record : report.records) {
+      if (record.name == name && !record.healthy) why = record.text;
+    }
+    log::warning("backend '{}', named in backends.use, is not available: {}", name, why);
+  }
+  return ordered;
+}
+
+void set_up_logging(const Config& config) {
+  static constexpr std::uint32_t levels[] = {TENON_LOG_ERROR + 1, TENON_LOG_ERROR, TENON_LOG_WARNING, TENON_LOG_INFO, TENON_LOG_DEBUG};
+  log::set_level(levels[static_cast<std::size_t>(config.logging.level)]);
+  if (!config.logging.file.empty()) log::set_file(config.logging.file);
+}
+
+}  // namespace
+
+std::shared_ptr<DeviceState> ContextState::open(std::size_t position) {
+  std::lock_guard lock(mutex);
+  if (auto device = opened[position].lock()) return device;
+  const DeviceEntry& entry = entries[position];
+  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info);
+  opened[position] = device;
+  return device;
+}
+
+}  // namespace exec
+
+Context::Context(const Config& config, const std::vector<std::filesystem::path>& plugins,
+                 const std::vector<std::filesystem::path>& command_line_plugins)
+    : state_(std::make_shared<exec::ContextState>()) {
+  exec::ContextState& state = *state_;
+  state.config = config;
+  exec::set_up_logging(config);
+  const auto budget = config.threads > 0 ? static_cast<std::uint32_t>(config.threads) : exec::available_threads();
+  std::map<std::uint32_t, std::shared_ptr<exec::ThreadPool>> pools;
+  const auto pool_of = [&](std::uint32_t threads) {
+    auto& pool = pools[threads];
+    if (pool == nullptr) pool = std::make_shared<exec::ThreadPool>(threads);
+    return pool;
+  };
+
+  loader::Options options;
+  const std::vector<std::filesystem::path> yaml(config.backends.search.begin(), config.backends.search.end());
+  options.places = loader::default_places(plugins, command_line_plugins, yaml);
+  options.allow = config.backends.allow.empty() ? config.backends.use : config.backends.allow;
+  options.deny = config.backends.deny;
+  options.core_digests = exec::core_digests;
+  std::map<std::string, std::shared_ptr<exec::HostServices>> services;
+  std::exception_ptr bad_option; // the user's mistake, not the plugin's: it ends the construction
+  options.make_host = [&](const tenon_backend_info& info, std::uint32_t abi_minor) -> const tenon_host* {
+    std::map<std::string, std::string> knobs;
+    if (const auto found = config.backends.options.find(info.name); found != config.backends.options.end()) knobs = found->second;
+    try {
+      // `threads` is a knob of many backends and means the same for all: the budget of parallel_for.
+      std::uint32_t threads = budget;
+      if (const auto given = knobs.find("threads"); given != knobs.end() && std::atoi(given->second.c_str()) > 0) {
+        threads = static_cast<std::uint32_t>(std::atoi(given->second.c_str()));
+      }
+      auto made = std::make_shared<exec::HostServices>(info, abi_minor, pool_of(threads), knobs);
+      const tenon_host* table = made->table();
+      services[info.name] = made;
+      state.services.push_back(std::move(made));
+      return table;
+    } catch (...) {
+      bad_option = std::current_exception();
+      throw;
+    }
+  };
+  state.report = loader::load(options);
+  if (bad_option) std::rethrow_exception(bad_option);
+
+  const auto backends = exec::in_order(state.report, config.backends.use);
+  for (const auto& backend : backends) {
+    auto loaded = std::make_shared<exec::LoadedBackend>();
+    loaded->services = services[backend->name()];
+    loaded->backend = backend;
+    for (std::uint32_t i = 0; i < backend->devices().size(); ++i) state.entries.push_back({loaded, i, exec::describe(*backend, i)});
+  }
+  if (state.entries.empty()) {
+    std::string text = "no healthy backend was found";
+    for (const loader::Record& record : state.report.records) {
+      if (!record.healthy && !record.shadowed) text += fmt::format("\n  {}: {}", record.name, record.text);
+    }
+    for (const loader::PlaceRecord& place : state.report.places) text += fmt::format("\n  looked in {} ({}): {}", place.path.string(), place.origin, place.text);
+    throw Error(Status::device_not_found, text + "\n`tenon doctor` tells more about each candidate");
+  }
+
+  for (const VirtualDevice& rule : config.virtual_devices) {
+    std::vector<AvailableDevice> real;
+    for (const exec::DeviceEntry& entry : state.entries) real.push_back({entry.info.backend, static_cast<int>(entry.index), entry.info.kind});
+    const std::size_t position = find_device(rule.of, real);
+    const exec::DeviceEntry original = state.entries[position];
+    state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(position));
+    for (int i = 0; i < rule.count; ++i) {
+      exec::DeviceEntry copy = original;
+      copy.info.description += fmt::format(" (virtual {} of {})", i + 1, rule.count);
+      state.entries.insert(state.entries.begin() + static_cast<std::ptrdiff_t>(position) + i, copy);
+    }
+  }
+  std::map<std::string, int> next;
+  for (exec::DeviceEntry& entry : state.entries) {
+    const int index = next[entry.info.backend]++;
+    entry.info.name = fmt::format("{}:{}", entry.info.backend, index);
+    state.available.push_back({entry.info.backend, index, entry.info.kind});
+  }
+  for (std::size_t i = 0; i < state.entries.size(); ++i) {
+    state.entries[i].info.alias = alias_of(state.available, i);
+    state.infos.push_back(state.entries[i].info);
+  }
+  state.opened.resize(state.entries.size());
+}
+
+Context::~Context() = default;
+
+const Config& Context::config() const { return state_->config; }
+const std::vector<DeviceInfo>& Context::devices() const { return state_->infos; }
+const loader::Result& Context::load_report() const { return state_->report; }
+
+Device Context::device(const std::string& name) const { return Device(state_->open(name)); }
+
+Device Context::default_device() const {
+  const Config& config = state_->config;
+  try {
+    return device(config.device);
+  } catch (const Error& e) {
+    if (e.status() != Status::device_not_found || !config.soft_placement) throw;
+    Device next = device("auto");
+    log::warning("{}; soft_placement takes {} instead", e.what(), next.name());
+    return next;
+  }
+}
+
+std::optional<std::string> Context::default_gpu() const noexcept {
+  for (const DeviceInfo& info : state_->infos) {
+    if (info.kind == DeviceKind::gpu) return info.name;
+  }
+  return std::nullopt;
+}
+
+std::vector<Tensor> Context::apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes,
+                                   const NodeOptions& options) const {
+  std::string key = fmt::format("{}|{}|", device.name(), op);
+  key.append(static_cast<const char*>(attributes.data()), Attributes::capacity);
+  for (const Tensor& t : inputs) key += t.defined() ? t.str() + "|" : "-|";
+  if (options.shape) key += options.shape->str();
+  std::lock_guard lock(state_->immediate_mutex);
+  Program& program = state_->immediate.get(key, [&] {
+    Graph graph;
+    std::vector<Value> values;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      values.push_back(inputs[i].defined() ? graph.input(fmt::format("input_{}", i), inputs[i].dtype(), inputs[i].shape()) : Value{});
+    }
+    const std::vector<Value> results = graph.apply(op, values, attributes, options);
+    for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
+    return Program(*this, graph, {.device = device.name(), .parameters = nullptr, .optimize = false});
+  });
+  std::vector<Tensor> present;
+  for (const Tensor& t : inputs) {
+    if (t.defined()) present.push_back(t);
+  }
+  std::vector<Tensor> outputs;
+  for (std::size_t i = 0; i < program.output_count(); ++i) outputs.push_back(program.make_output(i));
+  program.run(present, outputs);
+  return outputs;
+}
+
+std::vector<DeviceInfo> list_devices() { return Context().devices(); }
+
+const std::string& Device::name() const { return state_->info.name; }
+const DeviceInfo& Device::info() const { return state_->info; }
+Tensor Device::empty(DType dtype, const Shape& shape) const {
+  auto storage = state_->allocate(static_cast<std::uint64_t>(shape.count() * size_of(dtype)));
+  const std::uint64_t address = storage->address;
+  return Tensor::make(std::move(storage), address, dtype, shape);
+}
+std::uint64_t Device::live_size_bytes() const { return state_->stats().live_size_bytes; }
+std::uint64_t Device::peak_size_bytes() const { return state_->stats().peak_size_bytes; }
+
+}  // namespace tenon

@@ -1,0 +1,145 @@
+#include "exec/host_services.h"
+
+#include <fmt/core.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+
+#include <tenon/error.h>
+
+#include "config/suggest.h"
+#include "core/log.h"
+
+namespace tenon::exec {
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+std::vector<tenon_knob> knobs_of(const tenon_backend_info& info) {
+  std::vector<tenon_knob> knobs;
+  for (std::uint32_t i = 0; i < info.knob_count; ++i) {
+    knobs.push_back(*reinterpret_cast<const tenon_knob*>(reinterpret_cast<const char*>(info.knobs) + std::size_t{i} * info.knob_stride));
+  }
+  return knobs;
+}
+
+void check_value(const std::string& backend, const tenon_knob& knob, const std::string& value) {
+  const auto fail = [&](const std::string& wanted) {
+    throw Error(fmt::format("backends.options.{}.{}: wanted {}, got '{}'", backend, knob.name, wanted, value));
+  };
+  if (knob.type == TENON_KNOB_INTEGER) {
+    std::int64_t number = 0;
+    const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (code != std::errc{} || end != value.data() + value.size() || number < knob.lowest || number > knob.highest) {
+      fail(fmt::format("an integer in [{}, {}]", knob.lowest, knob.highest));
+    }
+  } else if (knob.type == TENON_KNOB_BOOLEAN) {
+    if (value != "true" && value != "false") fail("true or false");
+  } else if (knob.type == TENON_KNOB_CHOICE) {
+    const std::string all = fmt::format("|{}|", knob.choices);
+    if (value.find('|') != std::string::npos || all.find("|" + value + "|") == std::string::npos) fail(fmt::format("one of {}", knob.choices));
+  }
+}
+
+HostServices* self(tenon_host_context* context) { return reinterpret_cast<HostServices*>(context); }
+
+}  // namespace
+
+/// The functions behind the table.
+struct Services {
+  static void log(tenon_host_context* context, std::uint32_t level, const char* text) {
+    log::write(level, self(context)->name_ + ": " + text);
+  }
+  static void* allocate(tenon_host_context*, std::uint64_t size, std::uint64_t alignment) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    const std::uint64_t rounded = (size + alignment - 1) / alignment * alignment;
+    if (rounded < size) return nullptr;
+    return std::aligned_alloc(alignment, rounded);
+  }
+  static void release(tenon_host_context*, void* memory, std::uint64_t) { std::free(memory); }
+  static void parallel_for(tenon_host_context* context, std::int64_t count, std::int64_t grain, ThreadPool::Body body, void* argument) {
+    self(context)->pool_->parallel_for(count, grain, body, argument);
+  }
+  static std::uint32_t thread_count(tenon_host_context* context) { return self(context)->pool_->budget(); }
+  // Spans reach a trace once one is being taken; until then there is nowhere for them to go.
+  static void trace_begin(tenon_host_context*, const char*, std::uint64_t) {}
+  static void trace_end(tenon_host_context*) {}
+  static const char* option(tenon_host_context* context, const char* knob) {
+    const auto& options = self(context)->options_;
+    const auto found = options.find(knob);
+    return found == options.end() ? nullptr : found->second.c_str();
+  }
+  static const char* cache_directory(tenon_host_context* context) {
+    HostServices& services = *self(context);
+    std::lock_guard lock(services.mutex_);
+    if (services.cache_directory_.empty()) {
+      const char* base = std::getenv("XDG_CACHE_HOME");
+      const char* home = std::getenv("HOME");
+      if (base == nullptr && home == nullptr) return nullptr;
+      const std::filesystem::path folder =
+          (base != nullptr ? std::filesystem::path(base) : std::filesystem::path(home) / ".cache") / "tenon" / services.name_;
+      std::error_code code;
+      std::filesystem::create_directories(folder, code);
+      if (code) return nullptr;
+      services.cache_directory_ = folder.string();
+    }
+    return services.cache_directory_.c_str();
+  }
+  static std::uint32_t cancel_requested(tenon_host_context*) { return 0; }
+  static std::uint64_t autotune_get(tenon_host_context* context, const char* key, void* out_value, std::uint64_t capacity) {
+    HostServices& services = *self(context);
+    std::lock_guard lock(services.mutex_);
+    const auto found = services.autotune_.find(key);
+    if (found == services.autotune_.end()) return 0;
+    std::memcpy(out_value, found->second.data(), std::min<std::uint64_t>(capacity, found->second.size()));
+    return found->second.size();
+  }
+  static void autotune_put(tenon_host_context* context, const char* key, const void* value, std::uint64_t size) {
+    HostServices& services = *self(context);
+    const auto* bytes = static_cast<const unsigned char*>(value);
+    std::lock_guard lock(services.mutex_);
+    services.autotune_[key].assign(bytes, bytes + size);
+  }
+};
+
+HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
+                           const std::map<std::string, std::string>& options)
+    : name_(info.name), pool_(std::move(pool)) {
+  const std::vector<tenon_knob> knobs = knobs_of(info);
+  for (const tenon_knob& knob : knobs) options_[knob.name] = knob.default_value != nullptr ? knob.default_value : "";
+  for (const auto& [key, value] : options) {
+    const tenon_knob* declared = nullptr;
+    std::vector<std::string> names;
+    for (const tenon_knob& knob : knobs) {
+      names.emplace_back(knob.name);
+      if (key == knob.name) declared = &knob;
+    }
+    if (declared == nullptr) {
+      throw Error(fmt::format("backends.options.{}: unknown knob '{}'{}", name_, key, config::did_you_mean(key, names)));
+    }
+    check_value(name_, *declared, value);
+    options_[key] = value;
+  }
+  table_.struct_size = sizeof table_;
+  table_.abi_minor = abi_minor;
+  table_.context = reinterpret_cast<tenon_host_context*>(this);
+  table_.log = Services::log;
+  table_.allocate = Services::allocate;
+  table_.release = Services::release;
+  table_.parallel_for = Services::parallel_for;
+  table_.thread_count = Services::thread_count;
+  table_.trace_begin = Services::trace_begin;
+  table_.trace_end = Services::trace_end;
+  table_.option = Services::option;
+  table_.cache_directory = Services::cache_directory;
+  table_.cancel_requested = Services::cancel_requested;
+  table_.autotune_get = Services::autotune_get;
+  table_.autotune_put = Services::autotune_put;
+}
+
+std::uint64_t HostServices::allocation_count() { return allocations.load(); }
+
+}  // namespace tenon::exec

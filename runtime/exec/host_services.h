@@ -1,0 +1,43 @@
+// exec/host_services.h - what the core offers a backend: the tenon_host table and what stands behind it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <tenon/backend.h>
+
+#include "exec/thread_pool.h"
+
+namespace tenon::exec {
+
+/// One backend's view of the host. Outlives the backend.
+/// Threads  every service may be called from any thread.
+class HostServices {
+ public:
+  /// `options`: the user's values for this backend's knobs. Errors: an unknown knob, a value its declaration does not allow.
+  HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
+               const std::map<std::string, std::string>& options);
+  HostServices(const HostServices&) = delete;
+  HostServices& operator=(const HostServices&) = delete;
+
+  const tenon_host* table() const { return &table_; }
+  /// Calls of `allocate` so far, by every backend of the process: tests hold training to zero of them.
+  static std::uint64_t allocation_count();
+
+ private:
+  friend struct Services;
+  tenon_host table_{};
+  std::string name_;
+  std::shared_ptr<ThreadPool> pool_;
+  std::map<std::string, std::string> options_;
+  std::string cache_directory_;
+  std::mutex mutex_; ///< guards cache_directory_ and autotune_
+  std::map<std::string, std::vector<unsigned char>> autotune_;
+};
+
+}  // namespace tenon::exec

@@ -1,0 +1,88 @@
+#include "exec/lower.h"
+
+#include <unordered_map>
+
+namespace tenon::exec {
+
+std::vector<std::uint32_t> count_uses(const Graph& graph) {
+  std::vector<std::uint32_t> uses(graph.values().size(), 0);
+  for (const NodeInfo& node : graph.nodes()) {
+    for (const ValueId v : node.inputs) {
+      if (v != no_id) ++uses[v];
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) ++uses[output.value];
+  for (const GraphUpdate& update : graph.updates()) ++uses[update.value];
+  return uses;
+}
+
+void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<bool>& needed_outside, const std::vector<GraphUpdate>& donations,
+           const std::vector<std::uint32_t>& uses, WireGraph& out) {
+  std::unordered_map<ValueId, std::uint32_t> wire_of;
+  std::vector<bool> made_here(graph.values().size(), false);
+  for (const NodeId n : nodes) {
+    for (const ValueId v : graph.nodes()[n].outputs) made_here[v] = true;
+  }
+  const auto wire = [&](ValueId v) -> std::uint32_t {
+    if (v == no_id) return TENON_NO_INDEX;
+    const auto [found, inserted] = wire_of.try_emplace(v, static_cast<std::uint32_t>(out.values.size()));
+    if (!inserted) return found->second;
+    const ValueInfo& info = graph.info(v);
+    tenon_value value{};
+    value.desc = {info.shape.data(), nullptr, static_cast<std::uint32_t>(info.shape.rank()), static_cast<tenon_dtype>(info.dtype)};
+    value.binding = TENON_NO_INDEX;
+    if (made_here[v]) {
+      value.kind = needed_outside[v] ? TENON_VALUE_OUTPUT : TENON_VALUE_INTERNAL;
+    } else if (info.kind == ValueKind::constant) {
+      value.kind = TENON_VALUE_CONSTANT;
+      value.data = info.constant.raw();
+    } else {
+      value.kind = info.kind == ValueKind::parameter ? TENON_VALUE_PARAMETER : TENON_VALUE_INPUT;
+    }
+    if (value.kind != TENON_VALUE_INTERNAL && value.kind != TENON_VALUE_CONSTANT) {
+      value.binding = static_cast<std::uint32_t>(out.bound.size());
+      out.bound.push_back(v);
+    }
+    out.values.push_back(value);
+    return found->second;
+  };
+  const auto wire_list = [&](const std::vector<ValueId>& list, bool outputs) -> const std::uint32_t* {
+    std::vector<std::uint32_t>& indices = out.operands.emplace_back();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const bool unwanted = outputs && i > 0 && list[i] != no_id && uses[list[i]] == 0 && !needed_outside[list[i]];
+      indices.push_back(unwanted ? TENON_NO_INDEX : wire(list[i]));
+    }
+    return indices.data();
+  };
+  for (const NodeId n : nodes) {
+    const NodeInfo& info = graph.nodes()[n];
+    tenon_node node{};
+    node.op = info.op;
+    node.version = info.version;
+    node.inputs = wire_list(info.inputs, false);
+    node.outputs = wire_list(info.outputs, true);
+    node.input_count = static_cast<std::uint32_t>(info.inputs.size());
+    node.output_count = static_cast<std::uint32_t>(info.outputs.size());
+    node.attributes = info.attributes.data();
+    node.name = info.name.c_str();
+    node.id = info.id;
+    out.nodes.push_back(node);
+    out.node_ids.push_back(n);
+  }
+  for (const GraphUpdate& update : donations) {
+    // A parameter that nobody reads has no wire value yet; its address is that of the output.
+    out.donations.push_back({wire(update.parameter), wire(update.value)});
+  }
+  out.graph.struct_size = sizeof out.graph;
+  out.graph.value_count = static_cast<std::uint32_t>(out.values.size());
+  out.graph.values = out.values.data();
+  out.graph.value_stride = sizeof(tenon_value);
+  out.graph.node_count = static_cast<std::uint32_t>(out.nodes.size());
+  out.graph.nodes = out.nodes.data();
+  out.graph.node_stride = sizeof(tenon_node);
+  out.graph.donation_count = static_cast<std::uint32_t>(out.donations.size());
+  out.graph.donations = out.donations.data();
+  out.graph.binding_count = static_cast<std::uint32_t>(out.bound.size());
+}
+
+}  // namespace tenon::exec

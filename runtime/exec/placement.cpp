@@ -1,0 +1,190 @@
+#include "exec/placement.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/log.h"
+#include "exec/lower.h"
+
+namespace tenon::exec {
+namespace {
+
+/// The answers of one device for some nodes.
+std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes, const tenon_plan_options& options) {
+  WireGraph wire;
+  lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), wire);
+  std::vector<tenon_answer> answers(nodes.size());
+  CallError error;
+  check(device.table.supports(device.handle, &wire.graph, &options, answers.data(), error.get()), error,
+        fmt::format("device '{}': the capability query failed", device.info.name));
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const NodeInfo& node = graph.nodes()[nodes[i]];
+    if (const auto* off = device.loaded->backend->find_switched_off(node.op, node.version)) {
+      answers[i] = {};
+      answers[i].reason = TENON_REASON_OP;
+      fmt::format_to_n(answers[i].text, sizeof answers[i].text - 1, "{}", off->reason);
+    }
+  }
+  return answers;
+}
+
+std::string list(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+bool glob_matches(const std::string& glob, const std::string& text) {
+  std::size_t g = 0, t = 0, star = std::string::npos, mark = 0;
+  while (t < text.size()) {
+    if (g < glob.size() && (glob[g] == '?' || glob[g] == text[t])) {
+      ++g, ++t;
+    } else if (g < glob.size() && glob[g] == '*') {
+      star = g++;
+      mark = t;
+    } else if (star != std::string::npos) {
+      g = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (g < glob.size() && glob[g] == '*') ++g;
+  return g == glob.size();
+}
+
+tenon_plan_options plan_options(const Config& config) {
+  tenon_plan_options options{};
+  options.struct_size = sizeof options;
+  options.deterministic = config.deterministic ? 1 : 0;
+  options.fusion = config.fusion == Fusion::full          ? TENON_FUSION_FULL
+                   : config.fusion == Fusion::elementwise ? TENON_FUSION_ELEMENTWISE
+                                                          : TENON_FUSION_OFF;
+  switch (config.precision) {
+    case Precision::float32:
+      options.math = TENON_MATH_STRICT;
+      break;
+    case Precision::tf32:
+      options.math = TENON_MATH_TF32;
+      break;
+    default:
+      throw Error(Status::unsupported, fmt::format("precision: {} is not offered yet; use float32 or tf32", name_of(config.precision)));
+  }
+  return options;
+}
+
+std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback, PlacementReport& report) {
+  const Config& config = context.config;
+  const tenon_plan_options options = plan_options(config);
+  const std::size_t count = graph.nodes().size();
+  std::vector<std::size_t> wanted(count); // position of the device
+  std::vector<std::string> shown(count);
+  for (NodeId n = 0; n < count; ++n) {
+    const NodeInfo& node = graph.nodes()[n];
+    std::string typed = node.device;
+    for (auto rule = config.placement.begin(); typed.empty() && rule != config.placement.end(); ++rule) {
+      if (glob_matches(rule->match, node.name)) typed = rule->device;
+    }
+    if (typed.empty()) typed = fallback;
+    const DeviceName name = parse_device_name(typed);
+    try {
+      wanted[n] = find_device(name, context.available);
+      shown[n] = shown_name(name, context.available[wanted[n]]);
+    } catch (const Error& e) {
+      if (e.status() != Status::device_not_found || !config.soft_placement) throw Error(e.status(), fmt::format("node '{}': {}", node.name, e.what()));
+      log::warning("node '{}': {}; soft_placement takes {} instead", node.name, e.what(), context.available[0].name());
+      wanted[n] = 0;
+      shown[n] = typed;
+    }
+  }
+
+  std::vector<std::shared_ptr<DeviceState>> result(count);
+  report.nodes.resize(count);
+  std::map<std::size_t, std::vector<NodeId>> by_device;
+  for (NodeId n = 0; n < count; ++n) by_device[wanted[n]].push_back(n);
+  std::map<std::string, std::size_t> moved_ops;
+  for (const auto& [position, nodes] : by_device) {
+    const auto device = context.open(position);
+    const std::vector<tenon_answer> answers = ask(*device, graph, nodes, options);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const NodeId n = nodes[i];
+      const NodeInfo& node = graph.nodes()[n];
+      Placement& placement = report.nodes[n];
+      placement.node = node.name;
+      placement.op = op_name(node.op);
+      placement.requested = shown[n];
+      result[n] = device;
+      if (!answers[i].supported) {
+        const std::string why = answers[i].text[0] != '\0' ? answers[i].text : "the backend gave no reason";
+        std::vector<std::string> able;
+        std::shared_ptr<DeviceState> next;
+        for (std::size_t other = 0; other < context.entries.size(); ++other) {
+          if (other == position) continue;
+          const auto candidate = context.open(other);
+          if (!ask(*candidate, graph, {n}, options)[0].supported) continue;
+          able.push_back(candidate->info.name);
+          if (next == nullptr) next = candidate;
+        }
+        const Fallback policy = config.fallback_for(placement.op);
+        if (policy == Fallback::error || next == nullptr) {
+          throw Error(Status::unsupported,
+                      fmt::format("node '{}' ({}) cannot run on {}: {}; devices that can: {}{}", node.name, placement.op, shown[n], why, list(able),
+                                  able.empty() ? "" : "; place it there, or set fallback: warn or allow"));
+        }
+        result[n] = next;
+        placement.reason = why;
+        if (policy == Fallback::warn) ++moved_ops[placement.op];
+      }
+      placement.device = result[n]->info.name;
+    }
+  }
+  if (!moved_ops.empty()) {
+    std::string ops;
+    std::size_t total = 0;
+    for (const auto& [op, number] : moved_ops) {
+      ops += fmt::format("{}{} x{}", ops.empty() ? "" : ", ", op, number);
+      total += number;
+    }
+    log::warning("{} of {} nodes are not where they were asked to be: {}; `tenon explain` shows each", total, count, ops);
+  }
+  return result;
+}
+
+std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of) {
+  // A node's level counts the changes of device on the way to it. Nodes of one device and level never wait for each other through another
+  // device, so each such set is one plan, and levels are an order in which plans may run.
+  std::vector<std::uint32_t> level(graph.nodes().size(), 0);
+  std::map<std::pair<std::uint32_t, const DeviceState*>, Partition> sets;
+  std::vector<std::pair<std::uint32_t, const DeviceState*>> keys;
+  std::vector<Partition> result;
+  for (NodeId n = 0; n < graph.nodes().size(); ++n) {
+    const NodeInfo& node = graph.nodes()[n];
+    for (const ValueId v : node.inputs) {
+      if (v == no_id || graph.info(v).kind != ValueKind::computed) continue;
+      const NodeId producer = graph.info(v).producer;
+      level[n] = std::max(level[n], level[producer] + (device_of[producer] != device_of[n] ? 1 : 0));
+    }
+    const auto key = std::make_pair(level[n], static_cast<const DeviceState*>(device_of[n].get()));
+    Partition& set = sets[key];
+    if (set.nodes.empty()) keys.push_back(key);
+    set.device = device_of[n];
+    set.nodes.push_back(n);
+  }
+  std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& key : keys) {
+    Partition& set = sets[key];
+    if ((set.device->info.flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0) {
+      result.push_back(std::move(set));
+      continue;
+    }
+    for (const NodeId n : set.nodes) result.push_back({set.device, {n}});
+  }
+  return result;
+}
+
+}  // namespace tenon::exec

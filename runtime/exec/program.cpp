@@ -1,0 +1,573 @@
+#include <tenon/program.h>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <tenon/sdk/memory_plan.h>
+
+#include "exec/context_state.h"
+#include "exec/lower.h"
+#include "exec/numerics.h"
+#include "exec/placement.h"
+#include "graph/passes.h"
+
+namespace tenon {
+namespace {
+
+using exec::DeviceState;
+using DevicePointer = std::shared_ptr<DeviceState>;
+
+std::uint64_t bytes_of(const ValueInfo& info) { return static_cast<std::uint64_t>(info.shape.count() * size_of(info.dtype)); }
+
+std::string type_of(const ValueInfo& info) { return std::string(name_of(info.dtype)) + info.shape.str(); }
+
+/// Bytes from one device to another, by the shortest road there is. `staging` is host memory for the longest.
+void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std::uint64_t destination, std::uint64_t size, std::vector<char>& staging) {
+  if (size == 0) return;
+  if (&from == &to) {
+    to.copy(TENON_COPY_DEVICE_TO_DEVICE, destination, source, size);
+  } else if (from.loaded == to.loaded) {
+    from.synchronize();
+    to.copy(TENON_COPY_DEVICE_TO_DEVICE, destination, source, size, from.handle);
+  } else if (from.host_addressable()) {
+    from.synchronize();
+    to.copy(TENON_COPY_HOST_TO_DEVICE, destination, source, size);
+  } else if (to.host_addressable()) {
+    from.copy(TENON_COPY_DEVICE_TO_HOST, destination, source, size);
+    from.synchronize();
+  } else {
+    if (staging.size() < size) staging.resize(size);
+    const auto host = reinterpret_cast<std::uintptr_t>(staging.data());
+    from.copy(TENON_COPY_DEVICE_TO_HOST, host, source, size);
+    from.synchronize();
+    to.copy(TENON_COPY_HOST_TO_DEVICE, destination, host, size);
+    to.synchronize();
+  }
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- parameters
+
+Tensor& ParameterStore::create(const std::string& name, const Device& device, DType dtype, const Shape& shape) {
+  if (const auto found = tensors_.find(name); found != tensors_.end()) {
+    if (found->second.dtype() != dtype || !(found->second.shape() == shape)) {
+      throw Error(fmt::format("parameter '{}' is {}, but {}{} was asked for", name, found->second.str(), name_of(dtype), shape.str()));
+    }
+    return found->second;
+  }
+  touch();
+  return tensors_[name] = device.empty(dtype, shape);
+}
+
+void ParameterStore::set(const std::string& name, const Tensor& value) {
+  const Tensor& parameter = get(name);
+  if (parameter.dtype() != value.dtype() || !(parameter.shape() == value.shape())) {
+    throw Error(fmt::format("parameter '{}' is {}, but got {}", name, parameter.str(), value.str()));
+  }
+  const Tensor host = value.on_host() && value.is_dense() ? value : value.to_host();
+  static_cast<DeviceState&>(*parameter.storage()->device).upload(parameter.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+  touch();
+}
+
+const Tensor& ParameterStore::get(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) throw Error(fmt::format("there is no parameter '{}'", name));
+  return found->second;
+}
+
+// ---------------------------------------------------------------- programs
+
+struct Program::State {
+  /// One plan and what it is called with.
+  struct Part {
+    DevicePointer device;
+    tenon_plan* plan = nullptr;
+    std::uint64_t workspace = 0;
+    std::vector<std::uint64_t> addresses;
+    std::vector<std::uint32_t> slots; ///< per address
+    std::vector<NodeId> nodes;        ///< per wire node
+  };
+  struct Copy {
+    DevicePointer from, to;
+    std::uint32_t source, destination; ///< slots
+    std::uint64_t size;
+  };
+  /// A graph input on a device that reads it.
+  struct InputUse {
+    std::size_t input;
+    DevicePointer device;
+    std::uint32_t slot;
+    Tensor staging; ///< made when an operand first has to be copied
+  };
+  struct Output {
+    DevicePointer device;
+    std::uint32_t slot;
+    DType dtype;
+    Shape shape;
+  };
+
+  std::shared_ptr<ParameterStore> parameters;
+  PlacementReport report;
+  Graph graph;
+  std::vector<ValueId> inputs;
+  std::vector<InputUse> input_uses;
+  std::vector<Part> parts;
+  std::vector<std::vector<Copy>> before; ///< per part
+  std::vector<Copy> after;
+  std::vector<std::uint64_t> slots;
+  std::vector<Output> outputs;
+  std::size_t visible = 0;          ///< outputs the caller asked for; the rest are watched by check_numerics
+  std::vector<Tensor> own_outputs;  ///< memory of all outputs
+  std::vector<Tensor> results;      ///< the visible ones, as handed out
+  std::vector<Tensor> kept;         ///< arenas, constants, temporaries
+  std::vector<DevicePointer> asynchronous;
+  std::vector<char> staging;
+  CheckNumerics check = CheckNumerics::off;
+  exec::CallError error;
+
+  ~State() {
+    for (Part& part : parts) {
+      if (part.plan != nullptr) part.device->table.plan_destroy(part.plan);
+    }
+  }
+
+  void compile(const Context& context, const ProgramOptions& options);
+  void bind_inputs(std::span<const Tensor> given);
+  void execute();
+  void check_results();
+};
+
+namespace {
+
+/// What compile() works out before memory is laid out.
+struct Layout {
+  const Graph& graph;
+  std::vector<exec::Partition> partitions;
+  std::vector<std::uint32_t> part_of;               ///< per node
+  std::vector<std::vector<std::uint32_t>> readers;  ///< per value: parts, ascending, unique
+
+  explicit Layout(const Graph& g, std::vector<exec::Partition> sets) : graph(g), partitions(std::move(sets)) {
+    part_of.resize(g.nodes().size());
+    readers.resize(g.values().size());
+    for (std::uint32_t p = 0; p < partitions.size(); ++p) {
+      for (const NodeId n : partitions[p].nodes) {
+        part_of[n] = p;
+        for (const ValueId v : g.nodes()[n].inputs) {
+          if (v != no_id && (readers[v].empty() || readers[v].back() != p)) readers[v].push_back(p);
+        }
+      }
+    }
+  }
+  bool computed(ValueId v) const { return graph.info(v).kind == ValueKind::computed; }
+  std::uint32_t producer(ValueId v) const { return part_of[graph.info(v).producer]; }
+
+  /// Updates whose new value may be written over the parameter: one per value, made on the parameter's device, after every other read.
+  std::vector<bool> donatable(const std::map<ValueId, DevicePointer>& home) const {
+    std::set<ValueId> kept_old, taken;
+    for (const GraphOutput& output : graph.outputs()) kept_old.insert(output.value);
+    for (const GraphUpdate& update : graph.updates()) kept_old.insert(update.value);
+    std::vector<bool> result;
+    for (const GraphUpdate& update : graph.updates()) {
+      const bool yes = computed(update.value) && !kept_old.contains(update.parameter) && !taken.contains(update.value) &&
+                       home.at(update.parameter) == partitions[producer(update.value)].device &&
+                       (readers[update.parameter].empty() || readers[update.parameter].back() <= producer(update.value));
+      if (yes) taken.insert(update.value);
+      result.push_back(yes);
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+void Program::State::compile(const Context& context, const ProgramOptions& options) {
+  exec::ContextState& state = *context.state();
+  check = state.config.check_numerics;
+  visible = graph.outputs().size();
+  if (check == CheckNumerics::all) {
+    for (const NodeInfo& node : std::vector<NodeInfo>(graph.nodes())) {
+      for (const ValueId v : node.outputs) {
+        if (is_floating(graph.info(v).dtype)) graph.output(node.name, Value(&graph, v));
+      }
+    }
+  }
+  if (options.optimize) graph = graph::optimize(graph);
+  for (ValueId v = 0; v < graph.values().size(); ++v) {
+    if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
+  }
+
+  const std::string fallback = options.device.empty() ? context.default_device().name() : options.device;
+  const DevicePointer main_device = state.open(fallback);
+  const auto device_of = exec::place(state, graph, fallback, report);
+  const Layout layout(graph, exec::partition(graph, device_of));
+  report.partitions = static_cast<std::uint32_t>(layout.partitions.size());
+
+  // A parameter lives where it was put, else where it is first read or made.
+  std::map<ValueId, DevicePointer> home;
+  for (ValueId v = 0; v < graph.values().size(); ++v) {
+    const ValueInfo& info = graph.info(v);
+    if (info.kind != ValueKind::parameter) continue;
+    DevicePointer device = main_device;
+    if (!layout.readers[v].empty()) device = layout.partitions[layout.readers[v].front()].device;
+    if (parameters->has(info.name)) device = std::static_pointer_cast<DeviceState>(parameters->get(info.name).storage()->device);
+    parameters->create(info.name, Device(device), info.dtype, info.shape);
+    home[v] = device;
+  }
+  const std::vector<bool> donatable = layout.donatable(home);
+
+  // Slots: one address per (value, device). Arena blocks get theirs when all are known.
+  std::map<std::pair<ValueId, DeviceState*>, std::uint32_t> slot_of;
+  struct Block {
+    DevicePointer device;
+    std::uint32_t slot; ///< TENON_NO_INDEX: the workspace of part interval.first
+    sdk::Interval interval;
+  };
+  std::vector<Block> blocks;
+  const auto new_slot = [&](std::uint64_t address) {
+    slots.push_back(address);
+    return static_cast<std::uint32_t>(slots.size() - 1);
+  };
+  const auto arena_slot = [&](const DevicePointer& device, std::uint64_t size, std::uint32_t first, std::uint32_t last) {
+    const std::uint32_t slot = new_slot(0);
+    blocks.push_back({device, slot, {first, last, sdk::aligned_size(std::max<std::uint64_t>(size, 1))}});
+    return slot;
+  };
+  const auto last_part = static_cast<std::uint32_t>(layout.partitions.empty() ? 0 : layout.partitions.size() - 1);
+
+  std::vector<bool> needed_outside(graph.values().size(), false);
+  std::vector<bool> wanted_after(graph.values().size(), false);
+  for (const GraphOutput& output : graph.outputs()) wanted_after[output.value] = needed_outside[output.value] = true;
+  for (const GraphUpdate& update : graph.updates()) wanted_after[update.value] = needed_outside[update.value] = true;
+  for (ValueId v = 0; v < graph.values().size(); ++v) {
+    if (!layout.computed(v)) continue;
+    for (const std::uint32_t p : layout.readers[v]) needed_outside[v] = needed_outside[v] || p != layout.producer(v);
+  }
+
+  // Where each value is made or kept.
+  std::map<ValueId, std::pair<DevicePointer, std::uint32_t>> origin;
+  for (const auto& [v, device] : home) {
+    origin[v] = {device, new_slot(parameters->get(graph.info(v).name).address())};
+    slot_of[{v, device.get()}] = origin[v].second;
+  }
+  for (std::size_t u = 0; u < graph.updates().size(); ++u) {
+    if (!donatable[u]) continue;
+    const GraphUpdate& update = graph.updates()[u];
+    origin[update.value] = origin[update.parameter];
+    slot_of[{update.value, home[update.parameter].get()}] = origin[update.parameter].second;
+  }
+  std::set<ValueId> direct; // outputs written by their producer
+  for (const GraphOutput& output : graph.outputs()) {
+    const ValueId v = output.value;
+    const ValueInfo& info = graph.info(v);
+    const bool is_direct = layout.computed(v) && !origin.contains(v);
+    const DevicePointer device = is_direct ? layout.partitions[layout.producer(v)].device : origin.contains(v) ? origin[v].first : main_device;
+    const std::uint32_t slot = new_slot(0);
+    own_outputs.push_back(Device(device).empty(info.dtype, info.shape));
+    outputs.push_back({device, slot, info.dtype, info.shape});
+    if (is_direct) {
+      origin[v] = {device, slot};
+      slot_of[{v, device.get()}] = slot;
+      direct.insert(v);
+    }
+  }
+  for (ValueId v = 0; v < graph.values().size(); ++v) {
+    if (!layout.computed(v) || !needed_outside[v] || origin.contains(v)) continue;
+    const std::uint32_t p = layout.producer(v);
+    const std::uint32_t last = wanted_after[v] ? last_part : std::max(p, layout.readers[v].empty() ? p : layout.readers[v].back());
+    const DevicePointer& device = layout.partitions[p].device;
+    origin[v] = {device, arena_slot(device, bytes_of(graph.info(v)), p, last)};
+    slot_of[{v, device.get()}] = origin[v].second;
+  }
+
+  // Where it is read.
+  before.resize(layout.partitions.size());
+  const auto input_slot = [&](ValueId v, const DevicePointer& device) {
+    const auto [found, inserted] = slot_of.try_emplace({v, device.get()}, 0);
+    if (inserted) {
+      found->second = new_slot(0);
+      const auto position = static_cast<std::size_t>(std::find(inputs.begin(), inputs.end(), v) - inputs.begin());
+      input_uses.push_back({position, device, found->second, {}});
+    }
+    return found->second;
+  };
+  const auto slot_for = [&](ValueId v, std::uint32_t part) {
+    const DevicePointer& device = layout.partitions[part].device;
+    const ValueInfo& info = graph.info(v);
+    if (info.kind == ValueKind::input) return input_slot(v, device);
+    const auto [found, inserted] = slot_of.try_emplace({v, device.get()}, 0);
+    if (inserted) {
+      // Devices are separate memories even where they could reach each other: what crosses is copied once a run, and counted.
+      std::uint32_t last = part;
+      for (const std::uint32_t p : layout.readers[v]) {
+        if (layout.partitions[p].device == device) last = std::max(last, p);
+      }
+      found->second = arena_slot(device, bytes_of(info), part, last);
+      before[part].push_back({origin[v].first, device, origin[v].second, found->second, bytes_of(info)});
+      ++report.copies_inserted;
+      report.bytes_copied_per_run += bytes_of(info);
+    }
+    return found->second;
+  };
+
+  const auto uses = exec::count_uses(graph);
+  const tenon_plan_options plan_options = exec::plan_options(state.config);
+  for (std::uint32_t p = 0; p < layout.partitions.size(); ++p) {
+    const exec::Partition& set = layout.partitions[p];
+    std::vector<GraphUpdate> donations;
+    for (std::size_t u = 0; u < graph.updates().size(); ++u) {
+      if (donatable[u] && layout.producer(graph.updates()[u].value) == p) donations.push_back(graph.updates()[u]);
+    }
+    exec::WireGraph wire;
+    exec::lower(graph, set.nodes, needed_outside, donations, uses, wire);
+    Part part;
+    part.device = set.device;
+    part.nodes = wire.node_ids;
+    for (const ValueId v : wire.bound) part.slots.push_back(slot_for(v, p));
+    part.addresses.resize(part.slots.size());
+    parts.push_back(std::move(part)); // from here on the destructor sees to the plan
+    const std::string what = fmt::format("device '{}': a plan of {} nodes", set.device->info.name, set.nodes.size());
+    exec::check(set.device->table.plan_create(set.device->handle, &wire.graph, &plan_options, &parts.back().plan, error.get()), error, what);
+    tenon_plan_info info{};
+    info.struct_size = sizeof info;
+    exec::check(set.device->table.plan_info(parts.back().plan, &info, error.get()), error, what);
+    blocks.push_back({set.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
+    report.kernels += info.kernel_count;
+    report.packed_size_bytes += info.packed_size_bytes;
+    if (!set.device->inline_streams() && std::find(asynchronous.begin(), asynchronous.end(), set.device) == asynchronous.end()) {
+      asynchronous.push_back(set.device);
+    }
+  }
+
+  // What is left to copy when every part has run: outputs first, then parameters, those that read other parameters by way of a temporary.
+  const auto keep = [&](const DevicePointer& device, std::uint64_t size) {
+    kept.push_back(Device(device).empty(DType::u8, {static_cast<std::int64_t>(size)}));
+    return kept.back().address();
+  };
+  const auto source_of = [&](ValueId v) -> std::pair<DevicePointer, std::uint32_t> {
+    const ValueInfo& info = graph.info(v);
+    if (info.kind == ValueKind::input) return {main_device, input_slot(v, main_device)};
+    if (info.kind != ValueKind::constant) return origin.at(v);
+    const std::uint64_t address = keep(main_device, bytes_of(info));
+    main_device->upload(address, info.constant.raw(), bytes_of(info));
+    return {main_device, new_slot(address)};
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const ValueId v = graph.outputs()[i].value;
+    if (direct.contains(v) && origin[v].second == outputs[i].slot) continue;
+    const auto [device, slot] = source_of(v);
+    after.push_back({device, outputs[i].device, slot, outputs[i].slot, bytes_of(graph.info(v))});
+  }
+  std::vector<Copy> last;
+  for (std::size_t u = 0; u < graph.updates().size(); ++u) {
+    if (donatable[u]) continue;
+    const GraphUpdate& update = graph.updates()[u];
+    const std::uint64_t size = bytes_of(graph.info(update.value));
+    auto [device, slot] = source_of(update.value);
+    if (graph.info(update.value).kind == ValueKind::parameter) {
+      const std::uint32_t temporary = new_slot(keep(device, size));
+      after.push_back({device, device, slot, temporary, size});
+      slot = temporary;
+    }
+    last.push_back({device, home[update.parameter], slot, origin[update.parameter].second, size});
+  }
+  after.insert(after.end(), last.begin(), last.end());
+
+  // One arena per device for workspaces and for what lies between partitions.
+  std::map<DeviceState*, std::vector<std::size_t>> by_device;
+  for (std::size_t b = 0; b < blocks.size(); ++b) by_device[blocks[b].device.get()].push_back(b);
+  for (const auto& [device, members] : by_device) {
+    std::vector<sdk::Interval> intervals;
+    for (const std::size_t b : members) intervals.push_back(blocks[b].interval);
+    const std::uint64_t size = sdk::assign_offsets(intervals);
+    report.workspace_size_bytes += size;
+    const std::uint64_t base = keep(blocks[members.front()].device, size);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const Block& block = blocks[members[i]];
+      const std::uint64_t address = base + intervals[i].offset;
+      if (block.slot == TENON_NO_INDEX) {
+        parts[block.interval.first].workspace = address;
+      } else {
+        slots[block.slot] = address;
+      }
+    }
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) slots[outputs[i].slot] = own_outputs[i].address();
+  results.assign(own_outputs.begin(), own_outputs.begin() + static_cast<std::ptrdiff_t>(visible));
+}
+
+void Program::State::bind_inputs(std::span<const Tensor> given) {
+  if (given.size() != inputs.size()) throw Error(fmt::format("program: {} inputs wanted, got {}", inputs.size(), given.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueInfo& info = graph.info(inputs[i]);
+    if (given[i].dtype() != info.dtype || !(given[i].shape() == info.shape)) {
+      throw Error(fmt::format("input '{}': wanted {}, got {}", info.name, type_of(info), given[i].str()));
+    }
+  }
+  for (InputUse& use : input_uses) {
+    const Tensor& tensor = given[use.input];
+    const bool there = tensor.storage()->device.get() == use.device.get();
+    const bool in_reach = there || (use.device->host_addressable() && tensor.on_host());
+    if (in_reach && tensor.is_dense()) {
+      slots[use.slot] = tensor.address();
+      continue;
+    }
+    if (!use.staging.defined()) use.staging = Device(use.device).empty(tensor.dtype(), tensor.shape());
+    const auto size = static_cast<std::uint64_t>(tensor.size_bytes());
+    if (tensor.is_dense() && tensor.on_host()) {
+      use.device->copy(TENON_COPY_HOST_TO_DEVICE, use.staging.address(), tensor.address(), size);
+    } else {
+      use.device->upload(use.staging.address(), tensor.to_host().raw(), size);
+    }
+    slots[use.slot] = use.staging.address();
+  }
+}
+
+void Program::State::execute() {
+  const auto run_copy = [&](const Copy& copy) {
+    copy_between(*copy.from, slots[copy.source], *copy.to, slots[copy.destination], copy.size, staging);
+  };
+  tenon_bindings bindings{};
+  bindings.struct_size = sizeof bindings;
+  bindings.parameters_epoch = parameters->epoch();
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    for (const Copy& copy : before[p]) run_copy(copy);
+    Part& part = parts[p];
+    for (std::size_t i = 0; i < part.slots.size(); ++i) part.addresses[i] = slots[part.slots[i]];
+    bindings.addresses = part.addresses.data();
+    bindings.address_count = static_cast<std::uint32_t>(part.addresses.size());
+    const tenon_status status = part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
+    if (status == TENON_OK) continue;
+    std::string where = fmt::format("device '{}'", part.device->info.name);
+    if (error.node() < part.nodes.size()) {
+      const NodeInfo& node = graph.nodes()[part.nodes[error.node()]];
+      where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
+    }
+    exec::check(status, error, where);
+  }
+  for (const Copy& copy : after) run_copy(copy);
+  for (const DevicePointer& device : asynchronous) device->synchronize();
+  if (!graph.updates().empty()) parameters->touch();
+}
+
+void Program::State::check_results() {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    // Watched values come after the visible ones, in the order of their nodes: the first bad one is the culprit.
+    const std::size_t at = outputs.size() == visible ? i : (i + visible) % outputs.size();
+    const auto bad = exec::find_non_finite(own_outputs[at]);
+    if (!bad) continue;
+    throw Error(Status::internal, fmt::format("check_numerics: '{}' has {} at index {} of {}", graph.outputs()[at].name, bad->value, bad->index,
+                                              own_outputs[at].str()));
+  }
+}
+
+Program::Program(const Context& context, const Graph& graph, const ProgramOptions& options) : state_(std::make_unique<State>()) {
+  state_->graph = graph;
+  state_->parameters = options.parameters != nullptr ? options.parameters : std::make_shared<ParameterStore>();
+  state_->compile(context, options);
+}
+Program::~Program() = default;
+Program::Program(Program&&) noexcept = default;
+Program& Program::operator=(Program&&) noexcept = default;
+
+const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs) {
+  state_->bind_inputs(inputs);
+  state_->execute();
+  if (state_->check != CheckNumerics::off) state_->check_results();
+  return state_->results;
+}
+
+void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+  State& s = *state_;
+  if (outputs.size() != s.visible) throw Error(fmt::format("program: {} outputs wanted, got {}", s.visible, outputs.size()));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool fits = outputs[i].dtype() == s.outputs[i].dtype && outputs[i].shape() == s.outputs[i].shape && outputs[i].is_dense() &&
+                      (outputs[i].storage()->device == s.outputs[i].device || (s.outputs[i].device->host_addressable() && outputs[i].on_host()));
+    if (!fits) {
+      throw Error(fmt::format("output '{}': wanted a dense {}{} on {}, got {}", s.graph.outputs()[i].name, name_of(s.outputs[i].dtype),
+                              s.outputs[i].shape.str(), s.outputs[i].device->info.name, outputs[i].str()));
+    }
+  }
+  s.bind_inputs(inputs);
+  std::vector<Tensor> mine(s.own_outputs.begin(), s.own_outputs.begin() + static_cast<std::ptrdiff_t>(s.visible));
+  const auto put = [&](std::span<Tensor> tensors) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      s.own_outputs[i] = tensors[i];
+      s.slots[s.outputs[i].slot] = tensors[i].address();
+    }
+  };
+  put(outputs);
+  try {
+    s.execute();
+    if (s.check != CheckNumerics::off) s.check_results();
+  } catch (...) {
+    put(mine);
+    throw;
+  }
+  put(mine);
+}
+
+const PlacementReport& Program::placement() const { return state_->report; }
+const std::shared_ptr<ParameterStore>& Program::parameters() const { return state_->parameters; }
+std::size_t Program::input_count() const { return state_->inputs.size(); }
+std::size_t Program::output_count() const { return state_->visible; }
+
+Tensor Program::make_output(std::size_t i) const {
+  const State::Output& output = state_->outputs[i];
+  return Device(output.device).empty(output.dtype, output.shape);
+}
+
+void Program::enable_profile(bool enabled) {
+  for (State::Part& part : state_->parts) {
+    const tenon_profile_table* table = part.device->table.profile;
+    if (table == nullptr) continue;
+    exec::check(table->enable(part.plan, enabled ? 1 : 0, state_->error.get()), state_->error, "profile");
+  }
+}
+
+std::vector<Program::KernelTime> Program::profile() const {
+  std::vector<KernelTime> times;
+  for (const State::Part& part : state_->parts) {
+    const tenon_profile_table* table = part.device->table.profile;
+    if (table == nullptr) continue;
+    std::uint32_t count = 0;
+    exec::check(table->read(part.plan, nullptr, 0, &count, state_->error.get()), state_->error, "profile");
+    std::vector<tenon_profile_record> records(count);
+    exec::check(table->read(part.plan, records.data(), count, &count, state_->error.get()), state_->error, "profile");
+    for (const tenon_profile_record& record : records) {
+      const std::string node = record.node < part.nodes.size() ? state_->graph.nodes()[part.nodes[record.node]].name : "";
+      times.push_back({node, part.device->info.name, record.algorithm, record.duration_ns});
+    }
+  }
+  return times;
+}
+
+// ---------------------------------------------------------------- the report
+
+std::size_t PlacementReport::moved() const {
+  return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [](const Placement& p) { return !p.reason.empty(); }));
+}
+
+std::string PlacementReport::str() const {
+  std::size_t node_width = 4, op_width = 2, requested_width = 9, device_width = 6;
+  for (const Placement& p : nodes) {
+    node_width = std::max(node_width, p.node.size());
+    op_width = std::max(op_width, p.op.size());
+    requested_width = std::max(requested_width, p.requested.size());
+    device_width = std::max(device_width, p.device.size());
+  }
+  std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  reason\n", "node", node_width, "op", op_width, "requested", requested_width, "device",
+                                 device_width);
+  for (const Placement& p : nodes) {
+    text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", p.node, node_width, p.op, op_width, p.requested, requested_width, p.device, device_width,
+                        p.reason);
+  }
+  text += fmt::format("{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
+                      nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
+  return text;
+}
+
+}  // namespace tenon

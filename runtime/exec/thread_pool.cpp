@@ -1,0 +1,137 @@
+#include "exec/thread_pool.h"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
+namespace tenon::exec {
+namespace {
+
+/// About 20 microseconds: longer than the gap between two kernels of a plan, shorter than anybody else would notice.
+constexpr int spin_rounds = 400;
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::this_thread::yield();
+#endif
+}
+
+struct Job {
+  ThreadPool::Body body;
+  void* argument;
+  std::int64_t count, chunk, chunks;
+  std::atomic<std::int64_t> next{0};
+
+  void work() {
+    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) {
+      body(argument, i * chunk, std::min(count, (i + 1) * chunk));
+    }
+  }
+};
+
+std::atomic<std::uint32_t> forks{0};
+
+}  // namespace
+
+std::uint32_t fork_generation() {
+#if defined(__linux__)
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1); });
+  static_cast<void>(registered);
+#endif
+  return forks.load(std::memory_order_relaxed);
+}
+
+std::uint32_t available_threads() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
+#endif
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+struct ThreadPool::Workers {
+  explicit Workers(std::uint32_t count) : generation(fork_generation()) {
+    threads.reserve(count);
+    for (std::uint32_t i = 0; i < count; ++i) threads.emplace_back([this] { run(); });
+  }
+  ~Workers() {
+    stop.store(true);
+    epoch.fetch_add(1);
+    epoch.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  /// Publishes the job, works along, returns when every worker has left it.
+  void run_job(Job& shared) {
+    job.store(&shared);
+    epoch.fetch_add(1);
+    if (sleeping.load() > 0) epoch.notify_all();
+    shared.work();
+    job.store(nullptr);
+    // A worker counts itself in before it looks for the job: either it found none, or it is counted here.
+    while (inside.load() != 0) relax();
+  }
+
+  void run() {
+    std::uint32_t seen = 0;
+    for (;;) {
+      int round = 0;
+      while (epoch.load(std::memory_order_acquire) == seen) {
+        if (++round < spin_rounds) {
+          relax();
+          continue;
+        }
+        sleeping.fetch_add(1);
+        epoch.wait(seen);
+        sleeping.fetch_sub(1);
+      }
+      seen = epoch.load();
+      if (stop.load()) return;
+      inside.fetch_add(1);
+      if (Job* shared = job.load()) shared->work();
+      inside.fetch_sub(1);
+    }
+  }
+
+  const std::uint32_t generation;
+  std::atomic<std::uint32_t> epoch{0};
+  std::atomic<Job*> job{nullptr};
+  std::atomic<int> inside{0};
+  std::atomic<int> sleeping{0};
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+};
+
+ThreadPool::ThreadPool(std::uint32_t budget) : budget_(std::max(1u, budget)) { fork_generation(); }
+
+ThreadPool::~ThreadPool() {
+  // The threads of a parent process are not ours to join.
+  if (workers_ != nullptr && workers_->generation != fork_generation()) static_cast<void>(workers_.release());
+}
+
+void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument) {
+  if (count <= 0) return;
+  grain = std::max<std::int64_t>(grain, 1);
+  // Two chunks a thread: enough to even out a thread that was descheduled, few enough to stay cheap.
+  const std::int64_t wanted = static_cast<std::int64_t>(budget_) * 2;
+  const std::int64_t chunk = std::max(grain, (count + wanted - 1) / wanted);
+  const std::int64_t chunks = (count + chunk - 1) / chunk;
+  Job job{body, argument, count, chunk, chunks};
+  if (budget_ == 1 || chunks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
+    job.work();
+    return;
+  }
+  if (workers_ != nullptr && workers_->generation != fork_generation()) static_cast<void>(workers_.release());
+  if (workers_ == nullptr) workers_ = std::make_unique<Workers>(budget_ - 1);
+  workers_->run_job(job);
+  busy_.store(false, std::memory_order_release);
+}
+
+}  // namespace tenon::exec

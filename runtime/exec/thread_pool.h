@@ -1,0 +1,39 @@
+// exec/thread_pool.h - the host's threads: parallel loops with a fixed budget.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+namespace tenon::exec {
+
+/// Runs loops on the caller's thread and `budget - 1` workers. One loop at a time has the workers; a loop started meanwhile (from
+/// inside a body, or by another thread) runs on its caller alone. Workers spin briefly for the next loop, then sleep.
+/// Threads  any; a child process of fork() gets new workers at its first loop.
+class ThreadPool {
+ public:
+  /// budget >= 1 threads, the caller's included.
+  explicit ThreadPool(std::uint32_t budget);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  std::uint32_t budget() const { return budget_; }
+  using Body = void (*)(void* argument, std::int64_t begin, std::int64_t end);
+  /// As tenon_host.parallel_for.
+  void parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument);
+
+ private:
+  struct Workers;
+  const std::uint32_t budget_;
+  std::unique_ptr<Workers> workers_; ///< null while budget is 1 or nothing has run yet
+  std::atomic<bool> busy_{false};
+};
+
+/// CPUs this process may run on.
+std::uint32_t available_threads();
+
+/// How often this process has been forked, seen from inside it: 0 in the process that loaded the library.
+std::uint32_t fork_generation();
+
+}  // namespace tenon::exec

@@ -1,0 +1,103 @@
+// tenon/program.h - a graph made ready to run: placed on devices, partitioned into plans, with memory of its own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/context.h>
+#include <tenon/graph.h>
+
+namespace tenon {
+
+/// Values that outlive runs, by name: weights, statistics, optimizer state. Programs made with the same store share them.
+/// Threads  one thread at a time, runs of its programs included.
+class ParameterStore {
+ public:
+  /// Dense device memory for the parameter; keeps the present one if dtype and shape agree. Errors: another dtype or shape by that name.
+  Tensor& create(const std::string& name, const Device& device, DType dtype, const Shape& shape);
+  /// Copies the elements into the parameter's own memory. Errors: unknown name, other dtype or shape.
+  void set(const std::string& name, const Tensor& value);
+  /// The parameter itself: a view of its memory. Errors: unknown name.
+  const Tensor& get(const std::string& name) const;
+  bool has(const std::string& name) const { return tensors_.contains(name); }
+  const std::map<std::string, Tensor>& all() const { return tensors_; }
+  /// Changes whenever a value may have changed: plans that pack parameters look at it.
+  std::uint64_t epoch() const { return epoch_; }
+  void touch() { ++epoch_; }
+
+ private:
+  std::map<std::string, Tensor> tensors_;
+  std::uint64_t epoch_ = 1;
+};
+
+/// One node's whereabouts.
+struct Placement {
+  std::string node, op;
+  std::string requested; ///< canonical; what was typed, where it differs, follows in parentheses
+  std::string device;    ///< where it runs
+  std::string reason;    ///< why it is not where it was requested; empty if it is
+};
+
+/// What ran where, and what that costs.
+struct PlacementReport {
+  std::vector<Placement> nodes;
+  std::uint32_t partitions = 0;
+  std::uint32_t kernels = 0;                ///< per run, after fusion
+  std::uint32_t copies_inserted = 0;        ///< between devices, per run
+  std::uint64_t bytes_copied_per_run = 0;   ///< across devices, inputs that are on another device not counted
+  std::uint64_t workspace_size_bytes = 0;   ///< arenas of all devices
+  std::uint64_t packed_size_bytes = 0;      ///< constants and packed operands inside plans
+  /// Nodes that are not where they were asked to be.
+  std::size_t moved() const;
+  /// The report as a table.
+  std::string str() const;
+};
+
+struct ProgramOptions {
+  std::string device;  ///< for nodes that ask for none; empty: the context's default
+  std::shared_ptr<ParameterStore> parameters; ///< null: a store of its own
+  bool optimize = true; ///< dead code and common subexpressions go
+};
+
+/// A compiled graph. Shapes are fixed; a new shape is a new program.
+/// Threads  one run at a time; different programs may run at the same time if they share no parameter store.
+class Program {
+ public:
+  /// Errors  an op no allowed device can do (naming it, the reason, and where it could run), resources.
+  Program(const Context& context, const Graph& graph, const ProgramOptions& options = {});
+  ~Program();
+  Program(Program&&) noexcept;
+  Program& operator=(Program&&) noexcept;
+
+  /// Runs with inputs in the order in which the graph declared them; returns the outputs in theirs. Inputs may live on the host or on any
+  /// device; dense ones in reach of the device are used in place. The outputs are the program's own memory: valid until the next run.
+  /// Nothing is allocated after the second run with inputs of the same kind. Returns when the results may be read.
+  const std::vector<Tensor>& run(std::span<const Tensor> inputs);
+  const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) { return run(std::span(inputs.begin(), inputs.size())); }
+  /// The same with results written to tensors of the caller's: dense, of the right dtype and shape, on the device that makes them.
+  void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+
+  const PlacementReport& placement() const;
+  const std::shared_ptr<ParameterStore>& parameters() const;
+  std::size_t input_count() const;
+  std::size_t output_count() const;
+  /// A new tensor fit to receive output i.
+  Tensor make_output(std::size_t i) const;
+  /// Per-kernel times of the last run, where backends offer them: (node, device, algorithm, nanoseconds).
+  struct KernelTime {
+    std::string node, device, algorithm;
+    std::uint64_t duration_ns;
+  };
+  void enable_profile(bool enabled);
+  std::vector<KernelTime> profile() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tenon
