@@ -1,0 +1,116 @@
+// The classification loss on raw scores, and its gradient.
+#include <tenon/sdk/kernel.h>
+
+#include <cmath>
+#include <string>
+
+namespace tenon::reference {
+namespace {
+
+/// The targets: a class for each of the (N, d1, ...) positions, what each class weighs, which label does not count.
+template <class T>
+class Targets {
+ public:
+  Targets(const sdk::Call& call, std::uint32_t labels, std::uint32_t weights, std::int64_t classes)
+      : attributes_(call.attr<tenon_attributes_cross_entropy>()),
+        labels_(call.inputs[labels]),
+        weights_(call.has_input(weights) ? call.input<T>(weights) : nullptr),
+        classes_(classes) {}
+
+  std::int64_t label(std::int64_t position) const {
+    return labels_.dtype == TENON_DTYPE_I32 ? labels_.as<std::int32_t>()[position] : labels_.as<std::int64_t>()[position];
+  }
+  bool counts(std::int64_t position) const { return !attributes_.has_ignore_index || label(position) != attributes_.ignore_index; }
+  double weight(std::int64_t position) const { return weights_ == nullptr ? 1.0 : double{weights_[label(position)]}; }
+
+  /// What the sum of the losses is divided by: for the mean, the weight of the labels that count. Every label is checked on the way, so
+  /// nothing has been written when one is wrong.
+  double denominator(const char* op) const {
+    double total = 0;
+    for (std::int64_t position = 0; position < labels_.count; ++position) {
+      if (!counts(position)) continue;
+      if (label(position) < 0 || label(position) >= classes_) {
+        throw sdk::Error(TENON_INVALID_ARGUMENT, std::string(op) + ": label " + std::to_string(label(position)) + " at index " +
+                                                     std::to_string(position) + " is out of range [0, " + std::to_string(classes_) + ")");
+      }
+      total += weight(position);
+    }
+    return attributes_.reduction == TENON_REDUCTION_MEAN ? total : 1.0;
+  }
+
+ private:
+  const tenon_attributes_cross_entropy& attributes_;
+  const sdk::Operand& labels_;
+  const T* weights_;
+  std::int64_t classes_;
+};
+
+/// log_prob = x - max x - log(sum exp(x - max x)) over the classes; loss[p] = -weights[label[p]] log_prob[label[p]]; their mean or sum.
+/// The mean divides by the weight of the labels that count; of none it is NaN.
+///
+/// Shapes      scores (N, C, d1, ...), labels (N, d1, ...) of i32 or i64, weights (C) or absent; loss scalar, or as labels without a
+///             reduction; log_prob as scores, may be absent.
+/// Dtypes      f32, f64; everything up to the final rounding is f64.
+/// Attributes  reduction; ignore_index, if there is one: such labels have loss 0 and are not counted.
+/// Errors      a label that is neither in [0, C) nor ignored.
+template <class T>
+void softmax_cross_entropy(const sdk::Call& call) {
+  const sdk::AxisView view = sdk::around_axis(call.inputs[0], 1);
+  const std::int64_t classes = view.n, inner = view.inner, positions = view.outer * inner;
+  const Targets<T> targets(call, 1, 2, classes);
+  const double denominator = targets.denominator("softmax_cross_entropy");
+  const bool reduces = call.attr<tenon_attributes_cross_entropy>().reduction != TENON_REDUCTION_NONE;
+  const T* scores = call.input<T>(0);
+  T* loss = call.has_output(0) ? call.output<T>(0) : nullptr;
+  T* log_prob = call.has_output(1) ? call.output<T>(1) : nullptr;
+  double total = 0;
+  for (std::int64_t position = 0; position < positions; ++position) {
+    const std::int64_t first = position / inner * classes * inner + position % inner;
+    const auto score = [&](std::int64_t c) { return double{scores[first + c * inner]}; };
+    double peak = classes > 0 ? score(0) : 0.0;
+    for (std::int64_t c = 1; c < classes; ++c) peak = score(c) > peak ? score(c) : peak;
+    double sum = 0;
+    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(score(c) - peak);
+    const double log_sum = std::log(sum);
+    if (log_prob != nullptr) {
+      for (std::int64_t c = 0; c < classes; ++c) log_prob[first + c * inner] = static_cast<T>(score(c) - peak - log_sum);
+    }
+    double own = 0;
+    if (targets.counts(position)) own = -targets.weight(position) * (score(targets.label(position)) - peak - log_sum);
+    if (!reduces && loss != nullptr) loss[position] = static_cast<T>(own);
+    total += own;
+  }
+  if (reduces && loss != nullptr) *loss = static_cast<T>(total / denominator);
+}
+
+/// dscores[p, c] = dloss weights[label[p]] (exp(log_prob[p, c]) - [c = label[p]]) / denominator, 0 where the label is ignored
+///
+/// Shapes      dloss scalar, or as labels without a reduction; log_prob, dscores (N, C, d1, ...); the rest as for the loss. dscores may be
+///             log_prob.
+/// Errors      a label that is neither in [0, C) nor ignored.
+template <class T>
+void softmax_cross_entropy_grad(const sdk::Call& call) {
+  const sdk::AxisView view = sdk::around_axis(call.inputs[1], 1);
+  const std::int64_t classes = view.n, inner = view.inner, positions = view.outer * inner;
+  const Targets<T> targets(call, 2, 3, classes);
+  const double denominator = targets.denominator("softmax_cross_entropy_grad");
+  const bool reduces = call.attr<tenon_attributes_cross_entropy>().reduction != TENON_REDUCTION_NONE;
+  const T* dloss = call.input<T>(0);
+  const T* log_prob = call.input<T>(1);
+  T* dscores = call.output<T>(0);
+  for (std::int64_t position = 0; position < positions; ++position) {
+    const std::int64_t first = position / inner * classes * inner + position % inner;
+    const bool counts = targets.counts(position);
+    const double scale = counts ? double{dloss[reduces ? 0 : position]} * targets.weight(position) / denominator : 0.0;
+    for (std::int64_t c = 0; c < classes; ++c) {
+      const std::int64_t i = first + c * inner;
+      const double own = counts && c == targets.label(position) ? 1.0 : 0.0;
+      dscores[i] = counts ? static_cast<T>(scale * (std::exp(double{log_prob[i]}) - own)) : T(0);
+    }
+  }
+}
+
+}  // namespace
+TENON_KERNEL(softmax_cross_entropy, float, double)
+TENON_KERNEL_WITH(softmax_cross_entropy_grad, (sdk::Traits{.in_place = true}), float, double)
+}  // namespace tenon::reference

@@ -1,0 +1,57 @@
+// tenon/sdk/strided.h - walking operands of any strides in the row-major order of a result, for kernels that declare Traits::strided.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::sdk {
+
+/// One stride per dimension of the shape that is walked, in elements.
+using Strides = std::array<std::int64_t, TENON_MAX_RANK>;
+
+inline Strides strides_of(const Operand& x) {
+  Strides strides{};
+  for (std::uint32_t d = 0; d < x.rank; ++d) strides[d] = x.strides[d];
+  return strides;
+}
+
+/// x's strides in a shape of `rank` dimensions to which it broadcasts as in NumPy: dimensions are matched from the last one on, one that
+/// is missing or of size 1 repeats.
+inline Strides broadcast_strides(const Operand& x, std::uint32_t rank) {
+  Strides strides{};
+  const std::uint32_t missing = rank - x.rank;
+  for (std::uint32_t d = missing; d < rank; ++d) strides[d] = x.shape[d - missing] == 1 ? 0 : x.strides[d - missing];
+  return strides;
+}
+
+/// body(i, offsets) for each element i of a shape, in row-major order; offsets[k] is the element's place in operand k.
+template <std::size_t N, class Body>
+void for_each_element(const std::int64_t* shape, std::uint32_t rank, const std::array<Strides, N>& strides, Body&& body) {
+  std::int64_t count = 1;
+  for (std::uint32_t d = 0; d < rank; ++d) count *= shape[d];
+  Strides index{};
+  std::array<std::int64_t, N> offsets{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    body(i, offsets);
+    for (std::uint32_t d = rank; d-- > 0;) {  // to the next element: as an odometer turns
+      for (std::size_t k = 0; k < N; ++k) offsets[k] += strides[k][d];
+      if (++index[d] < shape[d]) break;
+      for (std::size_t k = 0; k < N; ++k) offsets[k] -= shape[d] * strides[k][d];
+      index[d] = 0;
+    }
+  }
+}
+
+/// The same for the first N inputs of a call, broadcast to the shape of its first output.
+template <std::size_t N, class Body>
+void for_each_element(const Call& call, Body&& body) {
+  const Operand& y = call.outputs[0];
+  std::array<Strides, N> strides;
+  for (std::size_t k = 0; k < N; ++k) strides[k] = broadcast_strides(call.inputs[k], y.rank);
+  for_each_element(y.shape, y.rank, strides, body);
+}
+
+}  // namespace tenon::sdk
