@@ -18,8 +18,16 @@ struct Walk {
   std::array<std::int64_t, TENON_MAX_RANK> shape{1};
   std::array<std::array<std::int64_t, TENON_MAX_RANK>, N> strides{};
 
-  std::int64_t run() const { return shape[rank - 1]; }
   std::int64_t run_stride(int operand) const { return strides[operand][rank - 1]; }
+
+  /// Where element i of the result finds its operands.
+  std::array<std::int64_t, N> offsets(std::int64_t i) const {
+    std::array<std::int64_t, N> out{};
+    for (std::uint32_t d = rank; d-- > 0; i /= shape[d]) {
+      for (int k = 0; k < N; ++k) out[k] += i % shape[d] * strides[k][d];
+    }
+    return out;
+  }
 };
 
 /// Operands broadcast to the shape of y as NumPy does.
@@ -56,13 +64,9 @@ template <int N, class Body>
 void for_each_run(const Walk<N>& walk, std::int64_t begin, std::int64_t end, Body&& body) {
   if (begin >= end) return;
   std::array<std::int64_t, TENON_MAX_RANK> index{};
-  std::array<std::int64_t, N> offsets{};
   std::int64_t rest = begin;
-  for (std::uint32_t i = walk.rank; i-- > 0;) {
-    index[i] = rest % walk.shape[i];
-    rest /= walk.shape[i];
-    for (int k = 0; k < N; ++k) offsets[k] += index[i] * walk.strides[k][i];
-  }
+  for (std::uint32_t i = walk.rank; i-- > 0; rest /= walk.shape[i]) index[i] = rest % walk.shape[i];
+  std::array<std::int64_t, N> offsets = walk.offsets(begin);
   const std::uint32_t last = walk.rank - 1;
   for (std::int64_t at = begin;;) {
     const std::int64_t n = std::min(walk.shape[last] - index[last], end - at);

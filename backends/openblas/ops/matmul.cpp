@@ -1,0 +1,127 @@
+// ops/matmul.cpp - NumPy's matmul through OpenBLAS: batches, broadcasting, vectors as operands.
+#include <limits>
+
+#include "products.h"
+#include "strided_copy.h"
+
+namespace tenon::openblas {
+namespace {
+
+/// One operand: its matrices and how they repeat. A vector is a row as the left operand and a column as the right one.
+struct Side {
+  MatrixView view;
+  std::uint32_t batch_rank = 0;
+  const std::int64_t* batch_shape = nullptr;
+  const std::int64_t* batch_strides = nullptr;
+};
+
+Side side_of(const sdk::Operand& x, bool left) {
+  if (x.rank == 1) {
+    const MatrixView row{1, x.shape[0], 0, x.strides[0]};
+    return {left ? row : row.transposed()};
+  }
+  const std::uint32_t b = x.rank - 2;
+  return {{x.shape[b], x.shape[b + 1], x.strides[b], x.strides[b + 1]}, b, x.shape, x.strides};
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  std::size_t bytes = 0;
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const sdk::Operand& x = call.inputs[i];
+    if (!side_of(x, i == 0).view.served()) bytes += copy_bytes(x, x.dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float));
+  }
+  return bytes;
+}
+
+/// The batch of the result: leading dimensions of both sides, broadcast.
+Walk<2> batch_of(const Side& a, const Side& b) {
+  const Side* sides[2] = {&a, &b};
+  const std::uint32_t rank = std::max(a.batch_rank, b.batch_rank);
+  sdk::Operand operands[2];
+  for (int k = 0; k < 2; ++k) {
+    operands[k].rank = sides[k]->batch_rank;
+    operands[k].shape = sides[k]->batch_shape;
+    operands[k].strides = sides[k]->batch_strides;
+  }
+  std::int64_t shape[TENON_MAX_RANK];
+  sdk::Operand result;
+  result.shape = shape;
+  result.rank = rank;
+  result.count = 1;
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    shape[i] = 1;
+    for (const Side* side : sides) {
+      const std::uint32_t missing = rank - side->batch_rank;
+      if (i >= missing && side->batch_shape[i - missing] != 1) shape[i] = side->batch_shape[i - missing];
+    }
+    result.count *= shape[i];
+  }
+  return walk_over<2>(result, {&operands[0], &operands[1]});
+}
+
+/// One right matrix for the whole batch, and left ones whose rows follow each other: that is a single product of all rows.
+void merge_rows(Walk<2>& batch, MatrixView& a) {
+  const bool one_right = batch.rank == 1 && batch.strides[1][0] == 0;
+  if (!one_right || batch.count <= 1) return;
+  if (a.rows == 1) a.row_stride = batch.strides[0][0];
+  if (batch.strides[0][0] != a.rows * a.row_stride) return;
+  MatrixView merged = a;
+  merged.rows *= batch.count;
+  if (!merged.served() || merged.rows > std::numeric_limits<int>::max()) return;
+  a = merged;
+  batch = {};
+}
+
+/// y = a b for every entry of the batch.
+///
+/// Shapes  a (..., m, k), b (..., k, n), y (..., m, n), leading dimensions broadcast; a (k) is (1, k), b (k) is (k, 1), and y lacks
+///         the dimension that they lack.
+template <class T>
+void matmul(const sdk::Call& call) {
+  Side sides[2];
+  const T* data[2];
+  std::int64_t strides[2][TENON_MAX_RANK];
+  char* copies = static_cast<char*>(call.scratch);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    sdk::Operand x = call.inputs[i];
+    sides[i] = side_of(x, i == 0);
+    if (!sides[i].view.served()) {
+      x.data = copies;
+      copies += copy_bytes(x, sizeof(T));
+      copy_strided(call.host, call.inputs[i], x, sizeof(T));
+      std::int64_t stride = 1;
+      for (std::uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) strides[i][d] = stride;
+      x.strides = strides[i];
+      sides[i] = side_of(x, i == 0);
+    }
+    data[i] = x.as<const T>();
+  }
+  MatrixView a = sides[0].view;
+  const MatrixView b = sides[1].view;
+  Walk<2> batch = batch_of(sides[0], sides[1]);
+  check_sizes("matmul", a.rows, b.columns, a.columns);
+
+  Finish<T> finish;
+  finish.activation = call.epilogue.activation;
+  const T* const bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
+  // The bias goes along the last dimension of y: along the rows of the product when b is a vector.
+  const bool along_rows = bias != nullptr && call.inputs[1].rank == 1;
+  if (along_rows) {
+    finish.c = bias;
+    finish.c_row = 1;
+    finish.beta = 1;
+  } else {
+    finish.bias = bias;
+    merge_rows(batch, a);
+  }
+  const Product<T> product{a, b, T(1), data[0], data[1], call.output<T>(0), finish};
+  multiply(call.host, call.deterministic, product, batch);
+}
+
+constexpr sdk::Traits traits{.strided = true, .epilogue = true, .scratch = scratch};
+
+}  // namespace
+
+TENON_KERNEL_WITH(matmul, traits, float, double)
+
+}  // namespace tenon::openblas

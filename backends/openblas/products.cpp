@@ -1,0 +1,219 @@
+#include "products.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace tenon::openblas {
+namespace {
+
+// Multiply-adds that a block must have to be worth a thread's hand-over, about 15 us. OpenBLAS 0.3.21 may switch to other kernels, which
+// round in another order, below this size; above it f32 gives the same bits whatever the cut, f64 but for its last columns.
+constexpr double smallest_block = 1e6;
+// The same for products with one row or column, which move at the speed of the memory.
+constexpr double smallest_vector_block = 64e3;
+// Deterministic products are cut by their size alone: into as many blocks as the last of these lines that they reach says. Few, because
+// each block packs its operands anew.
+constexpr struct {
+  double size;
+  std::int64_t blocks;
+} deterministic_cuts[] = {{0, 1}, {2.5e6, 2}, {64e6, 4}, {512e6, 8}};
+// Edges of blocks fall on multiples of what OpenBLAS's kernels hold in registers.
+constexpr std::int64_t row_tile = 4;
+constexpr std::int64_t column_tile = 16;
+constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
+
+CBLAS_TRANSPOSE transposition(bool transposed) {
+  return transposed ? CblasTrans : CblasNoTrans;
+}
+
+void gemm(bool trans_a, bool trans_b, int m, int n, int k, float alpha, const float* a, int lda, const float* b, int ldb, float* c,
+          int ldc) {
+  cblas_sgemm(CblasRowMajor, transposition(trans_a), transposition(trans_b), m, n, k, alpha, a, lda, b, ldb, 0.0F, c, ldc);
+}
+void gemm(bool trans_a, bool trans_b, int m, int n, int k, double alpha, const double* a, int lda, const double* b, int ldb, double* c,
+          int ldc) {
+  cblas_dgemm(CblasRowMajor, transposition(trans_a), transposition(trans_b), m, n, k, alpha, a, lda, b, ldb, 0.0, c, ldc);
+}
+void gemv(bool trans, int rows, int columns, float alpha, const float* a, int lda, const float* x, int incx, float* y, int incy) {
+  cblas_sgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0F, y, incy);
+}
+void gemv(bool trans, int rows, int columns, double alpha, const double* a, int lda, const double* x, int incx, double* y, int incy) {
+  cblas_dgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0, y, incy);
+}
+
+/// A view as BLAS is told of it.
+struct Layout {
+  bool transposed;
+  std::int64_t ld;
+};
+
+/// False for strides that BLAS has no words for.
+bool layout_of(const MatrixView& x, Layout& out) {
+  // A dimension of one element may have any stride.
+  const bool any_row = x.rows <= 1;
+  const bool any_column = x.columns <= 1;
+  if (any_column || x.column_stride == 1) {
+    const std::int64_t ld = any_row ? std::max<std::int64_t>(x.columns, 1) : x.row_stride;
+    if (ld >= std::max<std::int64_t>(x.columns, 1) && ld <= int_limit) {
+      out = {false, ld};
+      return true;
+    }
+  }
+  if (any_row || x.row_stride == 1) {
+    const std::int64_t ld = any_column ? std::max<std::int64_t>(x.rows, 1) : x.column_stride;
+    if (ld >= std::max<std::int64_t>(x.rows, 1) && ld <= int_limit) {
+      out = {true, ld};
+      return true;
+    }
+  }
+  return false;
+}
+
+/// How a result is cut: blocks of rows x columns, the last ones smaller.
+struct Cut {
+  std::int64_t rows, columns;
+  std::int64_t row_blocks, column_blocks;
+  std::int64_t blocks() const { return row_blocks * column_blocks; }
+};
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+std::int64_t round_up(std::int64_t a, std::int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+/// Into about `pieces` blocks whose sides are as equal as can be: every block packs its rows of a and columns of b for itself.
+Cut cut_into(std::int64_t m, std::int64_t n, std::int64_t pieces) {
+  std::int64_t best_rows = 1;
+  double best_packing = std::numeric_limits<double>::infinity();
+  for (std::int64_t r = pieces; r >= 1; --r) {
+    if (pieces % r != 0) continue;
+    const double packing = static_cast<double>(m) / static_cast<double>(r) + static_cast<double>(n) / static_cast<double>(pieces / r);
+    if (packing < best_packing) {
+      best_packing = packing;
+      best_rows = r;
+    }
+  }
+  Cut cut{};
+  cut.rows = best_rows == 1 ? m : round_up(ceil_div(m, best_rows), row_tile);
+  cut.columns = best_rows == pieces ? n : round_up(ceil_div(n, pieces / best_rows), column_tile);
+  cut.row_blocks = ceil_div(m, cut.rows);
+  cut.column_blocks = ceil_div(n, cut.columns);
+  return cut;
+}
+
+template <class T>
+void multiply_block(const Product<T>& p, const Layout& a_layout, const Layout& b_layout, const Cut& cut, std::int64_t block,
+                    const Walk<2>& batch, std::int64_t entry) {
+  const std::int64_t m = p.a_view.rows;
+  const std::int64_t n = p.b_view.columns;
+  const std::int64_t k = p.a_view.columns;
+  const std::int64_t row = block / cut.column_blocks * cut.rows;
+  const std::int64_t column = block % cut.column_blocks * cut.columns;
+  const std::int64_t rows = std::min(cut.rows, m - row);
+  const std::int64_t columns = std::min(cut.columns, n - column);
+  const std::array<std::int64_t, 2> at = batch.offsets(entry);
+  const T* const a = p.a + at[0] + row * (a_layout.transposed ? 1 : a_layout.ld);
+  const T* const b = p.b + at[1] + column * (b_layout.transposed ? b_layout.ld : 1);
+  T* const y = p.y + entry * m * n;
+  T* const corner = y + row * n + column;
+  const int lda = static_cast<int>(a_layout.ld);
+  const int ldb = static_cast<int>(b_layout.ld);
+  const int inner = static_cast<int>(k);
+  const int block_rows = static_cast<int>(rows);
+  const int block_columns = static_cast<int>(columns);
+  if (k == 0) {
+    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(corner + r * n, columns, T(0));
+  } else if (m == 1) {
+    // y' = b' a': OpenBLAS's product packs b first, which costs more than the product of a single row.
+    std::fill_n(corner, columns, T(0));
+    const int step = a_layout.transposed ? lda : 1;
+    if (b_layout.transposed) {
+      gemv(false, block_columns, inner, p.alpha, b, ldb, a, step, corner, 1);
+    } else {
+      gemv(true, inner, block_columns, p.alpha, b, ldb, a, step, corner, 1);
+    }
+  } else if (n == 1) {
+    std::fill_n(corner, rows, T(0));
+    const int step = b_layout.transposed ? 1 : ldb;
+    if (a_layout.transposed) {
+      gemv(true, inner, block_rows, p.alpha, a, lda, b, step, corner, 1);
+    } else {
+      gemv(false, block_rows, inner, p.alpha, a, lda, b, step, corner, 1);
+    }
+  } else {
+    gemm(a_layout.transposed, b_layout.transposed, block_rows, block_columns, inner, p.alpha, a, lda, b, ldb, corner, static_cast<int>(n));
+  }
+  finish_block(p.finish, y, n, row, column, rows, columns);
+}
+
+std::int64_t deterministic_blocks(double size) {
+  std::int64_t blocks = 1;
+  for (const auto& line : deterministic_cuts) {
+    if (size >= line.size) blocks = line.blocks;
+  }
+  return blocks;
+}
+
+/// One for each thread unless the batch alone keeps all of them busy; no more than `allowed`.
+std::int64_t wanted_blocks(std::int64_t threads, std::int64_t batch, double allowed) {
+  const bool enough = batch >= 2 * threads || batch % threads == 0;
+  return enough ? 1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(static_cast<double>(threads), allowed)));
+}
+
+template <class T>
+void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p, const Walk<2>& batch) {
+  const std::int64_t m = p.a_view.rows;
+  const std::int64_t n = p.b_view.columns;
+  if (m == 0 || n == 0 || batch.count == 0) return;
+  Layout a_layout{};
+  Layout b_layout{};
+  layout_of(p.a_view, a_layout);
+  layout_of(p.b_view, b_layout);
+
+  const double size = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(p.a_view.columns, 1));
+  const double smallest = m == 1 || n == 1 ? smallest_vector_block : smallest_block;
+  const Cut cut =
+      cut_into(m, n, deterministic ? deterministic_blocks(size) : wanted_blocks(host.thread_count(), batch.count, size / smallest));
+  const double block_size = size / static_cast<double>(cut.blocks());
+  const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(smallest / block_size));
+  host.parallel_for(batch.count * cut.blocks(), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      multiply_block(p, a_layout, b_layout, cut, i % cut.blocks(), batch, i / cut.blocks());
+    }
+  });
+}
+
+}  // namespace
+
+bool MatrixView::served() const {
+  Layout layout{};
+  return layout_of(*this, layout);
+}
+
+void multiply(const sdk::Host& host, bool deterministic, const Product<float>& product, const Walk<2>& batch) {
+  multiply_all(host, deterministic, product, batch);
+}
+
+void multiply(const sdk::Host& host, bool deterministic, const Product<double>& product, const Walk<2>& batch) {
+  multiply_all(host, deterministic, product, batch);
+}
+
+void check_sizes(const char* op, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const struct {
+    const char* name;
+    std::int64_t size;
+  } dimensions[] = {{"m", m}, {"n", n}, {"k", k}};
+  for (const auto& dimension : dimensions) {
+    if (dimension.size <= int_limit) continue;
+    throw sdk::Error(TENON_UNSUPPORTED, std::string(op) + ": dimension " + dimension.name + " is " + std::to_string(dimension.size) +
+                                            ", the integers of this OpenBLAS reach " + std::to_string(int_limit) +
+                                            "; split the product or use another backend");
+  }
+}
+
+}  // namespace tenon::openblas
