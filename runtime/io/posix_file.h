@@ -1,0 +1,43 @@
+// io/posix_file.h - a file descriptor that closes itself, and complete reads from it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace tenon::io {
+
+/// "No space left on device", ... of an errno value.
+std::string system_message(int error);
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() { close(); }
+  Descriptor(Descriptor&& other) noexcept : fd_(other.release()) {}
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  /// False if the system reported an error that it had kept back.
+  bool close();
+  int release();
+
+ private:
+  int fd_ = -1;
+};
+
+/// A regular file open for reading, and its size.
+struct OpenFile {
+  Descriptor descriptor;
+  std::uint64_t size_bytes = 0;
+};
+
+/// Errors  name the path: not found, a folder or device, unreadable.
+OpenFile open_for_reading(const std::string& path);
+
+/// Exactly `size_bytes` more bytes. Errors: the file ends before; the text names the path and both counts.
+void read_exactly(const Descriptor& file, const std::string& path, void* out_bytes, std::uint64_t size_bytes);
+
+}  // namespace tenon::io

@@ -1,0 +1,156 @@
+// Files that are replaced in one step, whatever happens meanwhile.
+#include "io/atomic_file.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include <tenon/error.h>
+
+#include "temporary_folder.h"
+
+using namespace tenon;
+using io::AtomicFile;
+using io::write_atomically;
+using test::TemporaryFolder;
+
+namespace {
+
+/// Lets files grow to `size_bytes` at most while it lives: the nearest thing to a full disk that needs no privilege.
+class SmallDisk {
+ public:
+  explicit SmallDisk(rlim_t size_bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{size_bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  ~SmallDisk() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*signal_)(int);
+};
+
+}  // namespace
+
+TEST_CASE("atomic file: new content takes the old one's place and nothing else is left") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("state", "old");
+  write_atomically(path, "new content");
+  CHECK(folder.read("state") == "new content");
+  CHECK(folder.count_files() == 1);
+  write_atomically(folder.file("first"), "");
+  CHECK(folder.read("first").empty());
+  CHECK(folder.count_files() == 2);
+}
+
+TEST_CASE("atomic file: without commit the old file stays and the temporary one goes") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("state", "old");
+  {
+    AtomicFile file(path);
+    file.write("half", 4);
+    CHECK(folder.read("state") == "old");
+    CHECK(folder.read("state.tmp") == "half");
+  }
+  CHECK(folder.read("state") == "old");
+  CHECK(folder.count_files() == 1);
+}
+
+TEST_CASE("atomic file: a full disk is named with path and bytes, the old file stays") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("state", "old");
+  const std::string content(100000, 'x');
+  std::string text;
+  {
+    const SmallDisk disk(65536);
+    try {
+      AtomicFile file(path);
+      file.write(content.data(), 1000);
+      file.write(content.data(), content.size());
+      file.commit();
+    } catch (const Error& error) {
+      text = error.what();
+    }
+  }
+  CHECK(text == path +
+                    ": cannot be written: File too large after 65536 bytes, 35464 more wanted; what was there before is unchanged; free "
+                    "some space or choose another folder");
+  CHECK(folder.read("state") == "old");
+  CHECK(folder.count_files() == 1);
+}
+
+TEST_CASE("atomic file: a process killed while writing leaves the old file, and the next writer tidies up") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("state", "old");
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    AtomicFile file(path);
+    file.write("half of a long text", 19);
+    raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(folder.read("state") == "old");
+  CHECK(folder.read("state.tmp") == "half of a long text");
+  write_atomically(path, "new");
+  CHECK(folder.read("state") == "new");
+  CHECK(folder.count_files() == 1);
+}
+
+TEST_CASE("atomic file: a second writer of the same file is refused") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("state");
+  AtomicFile first(path);
+  first.write("first", 5);
+  CHECK_THROWS_WITH_AS(AtomicFile{path}, (path + ": cannot be written: another process is writing it now").c_str(), Error);
+  first.commit();
+  CHECK(folder.read("state") == "first");
+}
+
+TEST_CASE("atomic file: a missing folder and a folder in the way are named") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("absent/state");
+  CHECK_THROWS_WITH_AS(AtomicFile{path}, (path + ": cannot be written: folder " + folder.file("absent") + " does not exist").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(AtomicFile{folder.path()}, (folder.path() + ": cannot be written: it is a folder").c_str(), Error);
+}
+
+TEST_CASE("atomic file: a folder without permission is named") {
+  if (geteuid() == 0) {
+    MESSAGE("skipped: root may write everywhere");
+    return;
+  }
+  const TemporaryFolder folder;
+  REQUIRE(chmod(folder.path().c_str(), 0500) == 0);
+  CHECK_THROWS_WITH_AS(AtomicFile{folder.file("state")}, doctest::Contains("Permission denied"), Error);
+  REQUIRE(chmod(folder.path().c_str(), 0700) == 0);
+}
+
+TEST_CASE("atomic file: a link stays a link and its target is replaced") {
+  const TemporaryFolder folder;
+  folder.write("target", "old");
+  REQUIRE(symlink("target", folder.file("link").c_str()) == 0);
+  write_atomically(folder.file("link"), "new");
+  CHECK(folder.read("target") == "new");
+  CHECK(std::filesystem::is_symlink(folder.file("link")));
+}
+
+TEST_CASE("atomic file: writing after commit is our own mistake and says so") {
+  const TemporaryFolder folder;
+  AtomicFile file(folder.file("state"));
+  file.commit();
+  CHECK_THROWS_WITH_AS(file.write("x", 1), (folder.file("state") + ": written to after it was finished").c_str(), Error);
+  CHECK_THROWS_WITH_AS(file.commit(), (folder.file("state") + ": committed after it was finished").c_str(), Error);
+}

@@ -1,0 +1,109 @@
+// Whole files into memory, plain and gzip.
+#include "io/gzip.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <tenon/error.h>
+
+#include "gzip_writer.h"
+#include "temporary_folder.h"
+
+using namespace tenon;
+using test::gzip;
+using test::TemporaryFolder;
+
+namespace {
+std::string text_of(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+/// Bytes that do not compress.
+std::string noise(std::size_t size) {
+  std::string bytes(size, '\0');
+  std::uint32_t state = 1;
+  for (char& byte : bytes) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<char>(state >> 24);
+  }
+  return bytes;
+}
+}  // namespace
+
+TEST_CASE("gzip: a plain file is read as it is, whatever its name") {
+  const TemporaryFolder folder;
+  CHECK(text_of(io::read_maybe_gzip(folder.write("plain.gz", "hello"))) == "hello");
+  CHECK(io::read_maybe_gzip(folder.write("empty", "")).empty());
+  CHECK(text_of(io::read_maybe_gzip(folder.write("one", "\x1f"))) == "\x1f");
+}
+
+TEST_CASE("gzip: gzip content is inflated, whatever the name") {
+  const TemporaryFolder folder;
+  for (const std::string& content : {std::string(), std::string("hello"), std::string(1000000, 'a'), noise(300000)}) {
+    CHECK(text_of(io::read_maybe_gzip(folder.write("packed", gzip(content)))) == content);
+  }
+}
+
+TEST_CASE("gzip: members one after another are one content") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("two", gzip(std::string(100000, 'x')) + gzip("tail"));
+  CHECK(text_of(io::read_maybe_gzip(path)) == std::string(100000, 'x') + "tail");
+}
+
+TEST_CASE("gzip: a missing file is named") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("absent.gz");
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), (path + ": file not found").c_str(), Error);
+}
+
+TEST_CASE("gzip: a folder or a pipe is no file") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(folder.path()), (folder.path() + ": wanted a file, got a folder").c_str(), Error);
+  const std::string pipe = folder.file("pipe");
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(pipe), (pipe + ": wanted a file, got a device or pipe").c_str(), Error);
+}
+
+TEST_CASE("gzip: truncation at any place is named with what was there") {
+  const TemporaryFolder folder;
+  const std::string whole = gzip(noise(5000));
+  for (const std::size_t size : {std::size_t{2}, std::size_t{9}, std::size_t{1000}, whole.size() - 8, whole.size() - 1}) {
+    const std::string path = folder.write("cut.gz", whole.substr(0, size));
+    const std::string begin = path + ": gzip data is truncated: it ends after " + std::to_string(size) + " bytes (";
+    CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains(begin.c_str()), Error);
+  }
+}
+
+TEST_CASE("gzip: damage is named with its place and reason") {
+  const TemporaryFolder folder;
+  std::string bytes = gzip("some content to be checked");
+  bytes[bytes.size() - 6] ^= 0x40;  // within the checksum
+  std::string path = folder.write("sum.gz", bytes);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains((path + ": gzip data is damaged near byte ").c_str()), Error);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("incorrect data check; fetch the file again"), Error);
+  path = folder.write("method.gz", std::string("\x1f\x8b\x07\x00\x00\x00\x00\x00\x00\x03 and more", 19));
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("unknown compression method"), Error);
+}
+
+TEST_CASE("gzip: bytes after the end are named") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("more.gz", gzip("content") + "xyz");
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("3 bytes follow the end of the gzip data"), Error);
+}
+
+TEST_CASE("gzip: content beyond the limit is refused, exactly the limit is not") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("bomb.gz", gzip(std::string(100000, '\0')));
+  CHECK(io::read_maybe_gzip(path, 100000).size() == 100000);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path, 99999), (path + ": wanted at most 99999 bytes, the gzip data holds more").c_str(), Error);
+  const std::string plain = folder.write("plain", "hello");
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(plain, 4), (plain + ": wanted at most 4 bytes, got 5").c_str(), Error);
+}
+
+TEST_CASE("gzip: a trailer that lies about the size changes nothing but the verdict") {
+  const TemporaryFolder folder;
+  std::string bytes = gzip("short");
+  for (std::size_t i = 1; i <= 4; ++i) bytes[bytes.size() - i] = '\xff';
+  const std::string path = folder.write("liar.gz", bytes);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("incorrect length check"), Error);
+}

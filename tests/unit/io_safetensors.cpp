@@ -1,0 +1,282 @@
+// Safetensors files: round trips, the format's bytes, and files that lie.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+
+#include <tenon/safetensors.h>
+
+#include "temporary_folder.h"
+
+using namespace tenon;
+using test::TemporaryFolder;
+
+namespace {
+
+std::string file_of(const std::string& header, const std::string& data, std::uint64_t length) {
+  std::string bytes(8, '\0');
+  std::memcpy(bytes.data(), &length, 8);
+  return bytes + header + data;
+}
+std::string file_of(const std::string& header, const std::string& data = "") {
+  return file_of(header, data, header.size());
+}
+
+bool same(const Tensor& a, const Tensor& b) {
+  return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), static_cast<std::size_t>(a.size_bytes())) == 0;
+}
+
+/// What load says about a file of these bytes, without the path at its beginning.
+std::string refusal_of(const std::string& bytes) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("bad.safetensors", bytes);
+  try {
+    (void)load_safetensors(path);
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CHECK(text.rfind(path + ": ", 0) == 0);
+    return text.substr(std::min(text.size(), path.size() + 2));
+  }
+  return "(loaded)";
+}
+std::string refusal_of_header(const std::string& header, const std::string& data = "") {
+  return refusal_of(file_of(header, data));
+}
+
+}  // namespace
+
+TEST_CASE("safetensors: every dtype comes back bit for bit, in order, with metadata") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("all.safetensors");
+  std::vector<NamedTensor> tensors;
+  for (const DType t : {DType::boolean, DType::u8, DType::f64, DType::i8, DType::f16, DType::bf16, DType::i16, DType::u16, DType::f32,
+                        DType::i32, DType::u32, DType::i64, DType::u64}) {
+    Tensor tensor = Tensor::empty(t, {3, 5});
+    auto* bytes = static_cast<unsigned char*>(tensor.raw());
+    for (std::int64_t i = 0; i < tensor.size_bytes(); ++i) bytes[i] = static_cast<unsigned char>(t == DType::boolean ? i % 2 : 37 * i + 11);
+    tensors.push_back({std::string("tensor.") + name_of(t), tensor});
+  }
+  tensors.push_back({"scalar", Tensor::scalar(3.5f)});
+  tensors.push_back({"empty", Tensor::zeros(DType::f32, {0, 4})});
+  tensors.push_back({"näme \"quoted\"\n", Tensor::scalar<std::int64_t>(-1)});
+  const std::map<std::string, std::string> metadata = {{"format", "tenon"}, {"epoch", "3"}};
+  save_safetensors(path, tensors, metadata);
+  const Safetensors loaded = load_safetensors(path);
+  CHECK(loaded.metadata == metadata);
+  REQUIRE(loaded.tensors.size() == tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    CHECK(loaded.tensors[i].name == tensors[i].name);
+    CHECK(same(loaded.tensors[i].tensor, tensors[i].tensor));
+  }
+  CHECK(loaded.find("scalar")->item() == 3.5);
+  CHECK(loaded.find("absent") == nullptr);
+}
+
+TEST_CASE("safetensors: the bytes are the format's, wide elements first, data at a multiple of 8") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("golden.safetensors");
+  save_safetensors(path, {{"b", Tensor::of<std::uint8_t>({7, 8, 9}, {3})}, {"w", Tensor::of<float>({1.0f, -2.0f}, {1, 2})}}, {{"k", "v"}});
+  const std::string header =
+      R"({"__metadata__":{"k":"v"},"b":{"dtype":"U8","shape":[3],"data_offsets":[8,11]},"w":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}})";
+  const std::string padded = header + std::string((8 - header.size() % 8) % 8, ' ');
+  CHECK(folder.read("golden.safetensors") == file_of(padded, std::string("\0\0\x80\x3f\0\0\0\xc0\x07\x08\x09", 11)));
+}
+
+TEST_CASE("safetensors: a file of another writer is read: any key order, spaces, unaligned data, no tensors") {
+  const TemporaryFolder folder;
+  std::string path =
+      folder.write("other", file_of(" { \"x\" : {\"data_offsets\":[1,5], \"shape\":[], "
+                                    "\"dtype\":\"F32\"},\n\"f\":{\"dtype\":\"BOOL\",\"shape\":[1],\"data_offsets\":[0,1]}}  ",
+                                    std::string("\x01\0\0\x80\x3f", 5)));
+  const Safetensors loaded = load_safetensors(path);
+  REQUIRE(loaded.tensors.size() == 2);
+  CHECK(loaded.tensors[0].name == "x");
+  CHECK(loaded.find("x")->item() == 1.0);
+  CHECK(loaded.find("f")->item() == 1.0);
+  CHECK(load_safetensors(folder.write("none", file_of("{}"))).tensors.empty());
+  CHECK(load_safetensors(folder.write("meta", file_of(R"({"__metadata__":{}})"))).tensors.empty());
+}
+
+TEST_CASE("safetensors: a strided view is saved dense") {
+  const TemporaryFolder folder;
+  const Tensor t = Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3});
+  save_safetensors(folder.file("view"), {{"t", t.transpose({1, 0})}});
+  const Tensor back = load_safetensors(folder.file("view")).tensors[0].tensor;
+  CHECK(same(back, Tensor::of<float>({1, 4, 2, 5, 3, 6}, {3, 2})));
+}
+
+TEST_CASE("safetensors: names that cannot be saved are named") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("bad");
+  const Tensor t = Tensor::scalar(1.0f);
+  const std::string begin = path + ": cannot be written: ";
+  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"w", t}, {"w", t}}), (begin + "tensor \"w\" is given twice").c_str(), Error);
+  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"", t}}), (begin + "tensor \"\": the format has no such name; choose another").c_str(),
+                       Error);
+  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"__metadata__", t}}),
+                       (begin + "tensor \"__metadata__\": the format has no such name; choose another").c_str(), Error);
+  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"w", Tensor()}}), (begin + "tensor \"w\" is undefined").c_str(), Error);
+  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"w", Tensor::zeros(DType::c64, {2})}}),
+                       (begin + "tensor \"w\": the format has no dtype for c64(2); save real and imaginary parts apart").c_str(), Error);
+  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"\xff", t}}), (begin + "\"\xEF\xBF\xBD\" is not UTF-8").c_str(), Error);
+  CHECK(folder.count_files() == 0);
+}
+
+TEST_CASE("safetensors: a missing file is named") {
+  CHECK_THROWS_WITH_AS(load_safetensors("/no/such/file"), "/no/such/file: file not found", Error);
+}
+
+TEST_CASE("safetensors: a file too short for its header is refused") {
+  CHECK(refusal_of("") == "wanted a safetensors file of 8 bytes or more, got 0");
+  CHECK(refusal_of("1234567") == "wanted a safetensors file of 8 bytes or more, got 7");
+  CHECK(refusal_of(file_of("{}", "", 3)) ==
+        "wanted a header of at most 2 bytes, got a length of 3; the file is truncated or no safetensors file");
+}
+
+TEST_CASE("safetensors: a header bomb is refused before anything is read") {
+  CHECK(refusal_of(file_of("{}", "", ~std::uint64_t{0})) ==
+        "wanted a header of at most 2 bytes, got a length of 18446744073709551615; the file is truncated or no safetensors file");
+  const TemporaryFolder folder;
+  const std::string path = folder.write("sparse", file_of("{}", "", 100000001));
+  REQUIRE(truncate(path.c_str(), off_t{1} << 33) == 0);  // a hole of 8 GiB: nothing on disk
+  CHECK_THROWS_WITH_AS(load_safetensors(path), doctest::Contains("wanted a header of at most 100000000 bytes, got a length of 100000001"),
+                       Error);
+}
+
+TEST_CASE("safetensors: a header that is not the format's JSON is refused") {
+  CHECK(refusal_of_header("").find("its header is not JSON near byte") == 0);
+  CHECK(refusal_of_header("{\"w\":").find("its header is not JSON near byte") == 0);
+  CHECK(refusal_of_header("{} x").find("its header is not JSON near byte") == 0);
+  CHECK(refusal_of_header("{\"\xff\":1}").find("its header is not JSON near byte") == 0);
+  CHECK(refusal_of_header("[]") == "wanted an object as its header, got a list");
+  CHECK(refusal_of_header("7") == "wanted an object as its header, got the number 7");
+  CHECK(refusal_of_header(R"({"w":3})") == "tensor \"w\": wanted an object, got the number 3");
+  CHECK(refusal_of_header(R"({"w":null})") == "tensor \"w\": wanted an object, got null");
+  CHECK(refusal_of_header(R"({"__metadata__":{"a":1}})") == "metadata \"a\": wanted a text, got the number 1");
+  CHECK(refusal_of_header(R"({"__metadata__":{"a":{}}})") == "metadata \"a\": wanted a text, got an object");
+  CHECK(refusal_of_header(R"({"w":{"dtype":5}})") == "tensor \"w\": dtype: wanted a text, got the number 5");
+  CHECK(refusal_of_header(R"({"w":{"shape":"x"}})") == "tensor \"w\": shape: wanted a list of whole numbers, got the text \"x\"");
+  CHECK(refusal_of_header(R"({"w":{"colour":"red"}})") == "tensor \"w\": wanted the keys dtype, shape and data_offsets, got \"colour\"");
+  CHECK(refusal_of_header(R"({"w":{"shape":[],"data_offsets":[0,0]}})") == "tensor \"w\": has no dtype");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"F32","data_offsets":[0,0]}})") == "tensor \"w\": has no shape");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"F32","shape":[]}})") == "tensor \"w\": has no data_offsets");
+}
+
+TEST_CASE("safetensors: deep nesting is refused at its second level, however deep it is") {
+  CHECK(refusal_of_header("{\"w\":{\"shape\":" + std::string(5'000'000, '[')) ==
+        "tensor \"w\": shape: wanted whole numbers of 0 or more, got a list");
+  std::string objects;
+  for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
+  CHECK(refusal_of_header(objects) == "tensor \"a\": wanted the keys dtype, shape and data_offsets, got \"a\"");
+}
+
+TEST_CASE("safetensors: duplicates are refused") {
+  const std::string w = R"("w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
+  CHECK(refusal_of_header("{" + w + "," + w + "}", "x") == "tensor \"w\" is there twice");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","dtype":"U8"}})") == "tensor \"w\": key \"dtype\" is there twice");
+  CHECK(refusal_of_header(R"({"__metadata__":{"a":"1","a":"2"}})") == "metadata \"a\" is there twice");
+}
+
+TEST_CASE("safetensors: unknown dtypes and impossible shapes are refused") {
+  CHECK(refusal_of_header(R"({"w":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", "x") ==
+        "tensor \"w\": dtype \"F8_E4M3\" is unknown; wanted F64 F32 F16 BF16 I64 I32 I16 I8 U8 U16 U32 U64 BOOL");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", "x") ==
+        "tensor \"w\": shape: wanted whole numbers of 0 or more, got the number -1");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[1.5],"data_offsets":[0,1]}})", "x") ==
+        "tensor \"w\": shape: wanted whole numbers of 0 or more, got the number 1.5");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", "x") ==
+        "tensor \"w\": shape (1,1,1,1,1,1,1,1): has 8 dimensions already, another one of 1 does not fit");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,1]}})", "x") ==
+        "tensor \"w\": size 18446744073709551615 in its shape is more than any memory has");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})") ==
+        "tensor \"w\": shape (4294967296,4294967296): wanted at most 2^62 elements, got more");
+  // 2^62 elements of 8 bytes wrap to 0.
+  CHECK(refusal_of_header(R"({"w":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,0]}})") ==
+        "tensor \"w\": F64(4611686018427387904) wants 4611686018427387904 x 8 bytes, its data_offsets [0, 0) hold 0");
+}
+
+TEST_CASE("safetensors: offsets that do not fit dtype, shape or file are refused") {
+  CHECK(refusal_of_header(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "abcd") ==
+        "tensor \"w\": F32(2) wants 2 x 4 bytes, its data_offsets [0, 4) hold 4");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[4,0]}})", "abcd") ==
+        "tensor \"w\": its data_offsets [4, 0) end before they begin");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", "abcd") ==
+        "tensor \"w\": its data_offsets [0, 5) lie outside the file's 4 bytes of data; the file is truncated or damaged");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0]}})", "abcd") ==
+        "tensor \"w\": wanted 2 data_offsets, got 1");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4,8]}})", "abcd") ==
+        "tensor \"w\": wanted 2 data_offsets, got more");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0,-4]}})", "abcd") ==
+        "tensor \"w\": data_offsets: wanted whole numbers of 0 or more, got the number -4");
+}
+
+TEST_CASE("safetensors: overlaps, gaps and trailing bytes are refused") {
+  const std::string a = R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)";
+  CHECK(refusal_of_header(a + R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", "abcdef") ==
+        "tensor \"b\": its data_offsets [2, 6) overlap those of another tensor, which end at 4");
+  CHECK(refusal_of_header(a + R"("b":{"dtype":"U8","shape":[1],"data_offsets":[5,6]}})", "abcdef") ==
+        "tensor \"b\": its data_offsets [5, 6) leave a gap after 4");
+  CHECK(refusal_of_header(a + R"("b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})", "abcdef") ==
+        "1 bytes follow the last tensor; wanted 5 bytes of data, got 6");
+}
+
+TEST_CASE("safetensors: a bool that is neither 0 nor 1 is refused") {
+  CHECK(refusal_of_header(R"({"m":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}})", std::string("\x00\x01\x02", 3)) ==
+        "tensor \"m\": element 2 of BOOL is 2, wanted 0 or 1");
+}
+
+TEST_CASE("safetensors: hostile names are shown escaped and cut") {
+  const std::string text = refusal_of_header("{\"\\u001b[2J" + std::string(1000, 'n') + "\":7}");
+  CHECK(text.find("\\u001b[2J") != std::string::npos);
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.size() < 250);
+}
+
+TEST_CASE("safetensors: a file cut at any byte is refused") {
+  const TemporaryFolder folder;
+  save_safetensors(folder.file("whole"), {{"w", Tensor::of<float>({1, 2, 3}, {3})}, {"b", Tensor::scalar(1.0f)}});
+  const std::string whole = folder.read("whole");
+  for (std::size_t size = 0; size < whole.size(); ++size) CHECK(refusal_of(whole.substr(0, size)) != "(loaded)");
+}
+
+TEST_CASE("safetensors: a full disk or a kill during save leaves the old checkpoint valid") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("checkpoint.safetensors");
+  save_safetensors(path, {{"w", Tensor::scalar(1.0f)}});
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {  // the limit's signal kills the child in the middle of its write
+    std::signal(SIGXFSZ, SIG_DFL);
+    const rlimit limit{4096, 4096}, no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    save_safetensors(path, {{"w", Tensor::zeros(DType::f32, {100000})}});
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(load_safetensors(path).find("w")->item() == 1.0);
+
+  std::string text;
+  {
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit limit{4096, before.rlim_max};
+    auto* handler = std::signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      save_safetensors(path, {{"w", Tensor::zeros(DType::f32, {100000})}});
+    } catch (const Error& error) {
+      text = error.what();
+    }
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+  }
+  CHECK(text.find(path + ": cannot be written: File too large after 4096 bytes, ") == 0);
+  CHECK(load_safetensors(path).find("w")->item() == 1.0);
+  CHECK(folder.count_files() == 1);
+}
