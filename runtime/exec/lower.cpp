@@ -21,7 +21,9 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
   std::unordered_map<ValueId, std::uint32_t> wire_of;
   std::vector<bool> made_here(graph.values().size(), false);
   for (const NodeId n : nodes) {
-    for (const ValueId v : graph.nodes()[n].outputs) made_here[v] = true;
+    for (const ValueId v : graph.nodes()[n].outputs) {
+      if (v != no_id) made_here[v] = true;
+    }
   }
   const auto wire = [&](ValueId v) -> std::uint32_t {
     if (v == no_id) return TENON_NO_INDEX;

@@ -191,11 +191,11 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   if (check == CheckNumerics::all) {
     for (const NodeInfo& node : std::vector<NodeInfo>(graph.nodes())) {
       for (const ValueId v : node.outputs) {
-        if (is_floating(graph.info(v).dtype)) graph.output(node.name, Value(&graph, v));
+        if (v != no_id && is_floating(graph.info(v).dtype)) graph.output(node.name, Value(&graph, v));
       }
     }
   }
-  if (options.optimize) graph = graph::optimize(graph);
+  if (options.optimize) graph::optimize(graph);
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
   }

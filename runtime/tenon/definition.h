@@ -1,0 +1,122 @@
+// tenon/definition.h - models and training runs as plain data: what model.yaml and train.yaml say, and what C++ code may say itself.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/config.h>
+#include <tenon/dtype.h>
+
+namespace tenon {
+
+/// Whose defaults are taken where a definition says nothing. `none`: the project's own.
+enum class Preset { none, keras, torch, gorgonia };
+const char* name_of(Preset preset);
+
+/// How a parameter starts. Glorot: n1 + n2 of its first two dimensions; fan_in: the first dimension of a dense kernel.
+/// Source  Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998).
+struct Initializer {
+  enum class Kind {
+    zeros,
+    ones,
+    constant,        ///< value
+    uniform,         ///< in [low, high)
+    normal,          ///< mean, stddev
+    glorot_uniform,  ///< within gain * sqrt(6 / (n1 + n2))
+    glorot_normal,   ///< stddev gain * sqrt(2 / (n1 + n2))
+    he_uniform,      ///< within gain * sqrt(6 / fan_in)
+    he_normal,       ///< stddev gain * sqrt(2 / fan_in)
+    lecun_uniform,   ///< within gain * sqrt(3 / fan_in)
+    lecun_normal,    ///< stddev gain * sqrt(1 / fan_in)
+    fan_in_uniform,  ///< within gain / sqrt(fan_in) of the layer's kernel: PyTorch's start of kernels and biases
+  };
+  Kind kind = Kind::glorot_uniform;
+  double gain = 1;
+  double value = 0;
+  double low = -0.05;
+  double high = 0.05;
+  double mean = 0;
+  double stddev = 0.05;
+};
+const char* name_of(Initializer::Kind kind);
+
+enum class Activation { linear, relu, sigmoid, tanh, softmax, log_softmax };
+const char* name_of(Activation activation);
+
+/// One layer. The functions below make them; model.yaml lists them.
+struct LayerDefinition {
+  enum class Kind { flatten, dense, dropout, activation };
+  Kind kind = Kind::flatten;
+  std::string name;    ///< "": the builder numbers them (dense, dense_1)
+  std::string device;  ///< "": where the model runs
+  std::int64_t units = 0;
+  Activation activation = Activation::linear;  ///< of dense, and of Kind::activation
+  bool bias = true;
+  Initializer kernel_initializer;
+  Initializer bias_initializer{.kind = Initializer::Kind::zeros};
+  double dropout_p = 0;
+  std::string where;  ///< "model.yaml:9:5: layers[2] dense" if it came from a file: how messages call it
+
+  /// Throws Error "<where or name>: <reason>".
+  [[noreturn]] void fail(const std::string& reason) const;
+};
+const char* name_of(LayerDefinition::Kind kind);
+
+namespace layers {
+LayerDefinition flatten();
+LayerDefinition dense(std::int64_t units, Activation activation = Activation::linear, bool bias = true);
+LayerDefinition dropout(double p);
+LayerDefinition activation(Activation activation);
+}  // namespace layers
+
+struct ModelDefinition {
+  std::string name;
+  std::optional<std::vector<std::int64_t>> input_shape;  ///< without the batch axis; nothing: taken from the first batch
+  DType input_dtype = DType::f32;
+  DType dtype = DType::f32;  ///< of the parameters: f32 or f64
+  Preset preset = Preset::none;
+  std::vector<LayerDefinition> layers;  ///< at least one
+  std::string file;                     ///< where it came from; "" for a text
+};
+
+enum class Loss { sparse_categorical_crossentropy, mse };
+const char* name_of(Loss loss);
+
+struct LossDefinition {
+  Loss loss = Loss::mse;
+  bool from_logits = false;                  ///< sparse_categorical_crossentropy: scores instead of probabilities
+  std::optional<std::int64_t> ignore_index;  ///< sparse_categorical_crossentropy: this label counts for nothing
+  std::string where;
+};
+
+/// Defaults by preset (rows G06-G08):
+///
+///                       none              keras     torch             gorgonia
+///   adam     epsilon    1e-8              1e-7      1e-8              1e-8        learning_rate 0.001, beta1 0.9, beta2 0.999
+///   adamw    decay      0.01              0.004     0.01              0.01        else as adam
+///   sgd                                                                           learning_rate 0.01, momentum 0, weight_decay 0
+///   rmsprop  rho        0.999             0.9       0.99              0.999
+///            epsilon    1e-8 in the root  1e-7 in   1e-8 outside it   1e-8 in     learning_rate 0.001 (torch: 0.01)
+struct OptimizerDefinition {
+  enum class Kind { adam, adamw, sgd, rmsprop };
+  Kind kind = Kind::adam;
+  Preset preset = Preset::none;
+  double learning_rate = 0.001;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  bool epsilon_outside_root = false;  ///< rmsprop: g / (sqrt(v) + epsilon) instead of g / sqrt(v + epsilon)
+  double rho = 0.999;
+  double momentum = 0;
+  bool nesterov = false;
+  double weight_decay = 0;  ///< sgd: added to the gradient; adamw: decoupled
+  std::string where;
+};
+const char* name_of(OptimizerDefinition::Kind kind);
+
+enum class Metric { accuracy, mse };
+const char* name_of(Metric metric);
+
+}  // namespace tenon

@@ -1,0 +1,17 @@
+// tenon/tenon.h - the C++ API.
+#pragma once
+
+#include <tenon/config.h>
+#include <tenon/context.h>
+#include <tenon/data.h>
+#include <tenon/definition.h>
+#include <tenon/device_name.h>
+#include <tenon/dtype.h>
+#include <tenon/error.h>
+#include <tenon/functions.h>
+#include <tenon/graph.h>
+#include <tenon/model.h>
+#include <tenon/program.h>
+#include <tenon/safetensors.h>
+#include <tenon/shape.h>
+#include <tenon/tensor.h>

@@ -1,0 +1,41 @@
+#include <tenon/definition.h>
+
+#include <tenon/error.h>
+
+namespace tenon {
+
+void LayerDefinition::fail(const std::string& reason) const {
+  throw Error((where.empty() ? "layer " + (name.empty() ? std::string(name_of(kind)) : name) : where) + ": " + reason);
+}
+
+namespace layers {
+
+LayerDefinition flatten() { return {}; }
+
+LayerDefinition dense(std::int64_t units, Activation activation, bool bias) {
+  LayerDefinition layer;
+  layer.kind = LayerDefinition::Kind::dense;
+  layer.units = units;
+  layer.activation = activation;
+  layer.bias = bias;
+  if (units < 1) layer.fail("units is " + std::to_string(units) + ", wanted at least 1");
+  return layer;
+}
+
+LayerDefinition dropout(double p) {
+  LayerDefinition layer;
+  layer.kind = LayerDefinition::Kind::dropout;
+  layer.dropout_p = p;
+  if (!(p >= 0 && p < 1)) layer.fail("p is " + std::to_string(p) + ", wanted 0 <= p < 1");
+  return layer;
+}
+
+LayerDefinition activation(Activation activation) {
+  LayerDefinition layer;
+  layer.kind = LayerDefinition::Kind::activation;
+  layer.activation = activation;
+  return layer;
+}
+
+}  // namespace layers
+}  // namespace tenon

@@ -1,0 +1,139 @@
+#include "train/progress.h"
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+namespace tenon::train {
+namespace {
+
+constexpr int bar_width = 20;
+constexpr double redraw_seconds = 0.05;
+constexpr const char* segment = "\u2501"; // ━
+
+std::string repeated(const char* text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+std::string format_value(double value) { return std::abs(value) > 1e-3 ? fmt::format("{:.4f}", value) : fmt::format("{:.4e}", value); }
+
+std::string format_remaining(double seconds) {
+  const auto s = static_cast<std::int64_t>(seconds);
+  if (s > 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s % 3600 / 60, s % 60);
+  if (s > 60) return fmt::format("{}:{:02}", s / 60, s % 60);
+  return fmt::format("{}s", s);
+}
+
+std::string format_per_step(double seconds) {
+  if (seconds >= 1 || seconds == 0) return fmt::format(" {:.0f}s/step", seconds);
+  if (seconds >= 1e-3) return fmt::format(" {:.0f}ms/step", seconds * 1e3);
+  return fmt::format(" {:.0f}us/step", seconds * 1e6);
+}
+
+ProgressBar::ProgressBar(ProgressOptions options) : options_(std::move(options)) {
+  if (!options_.clock) options_.clock = steady_seconds;
+}
+
+void ProgressBar::train_begin(std::int64_t epochs, std::int64_t batches) {
+  epochs_ = epochs;
+  batches_ = batches;
+}
+
+void ProgressBar::epoch_begin(std::int64_t epoch) {
+  if (options_.verbose > 0 && epochs_ > 1) options_.write(fmt::format("Epoch {}/{}\n", epoch + 1, epochs_));
+  begin_ = options_.clock();
+  after_first_ = drawn_ = begin_;
+  done_ = 0;
+}
+
+std::string ProgressBar::line(std::int64_t done, const std::string& time, const Logs& logs, double per_step) const {
+  const int width = static_cast<int>(std::to_string(batches_).size());
+  const int green = batches_ > 0 ? static_cast<int>(bar_width * done / batches_) : bar_width;
+  std::string text = fmt::format("{:>{}}/{} ", done, width, batches_);
+  if (options_.verbose == 2) {
+    text += "- " + time + " -" + format_per_step(per_step);
+  } else {
+    const std::string left = repeated(segment, green), right = repeated(segment, bar_width - green);
+    text += options_.terminal ? "\033[32m" + left + "\033[0m\033[37m" + right + "\033[0m" : left + right;
+    text += " " + time + format_per_step(per_step);
+  }
+  for (const auto& [name, value] : logs) text += " - " + name + ": " + format_value(value);
+  return text;
+}
+
+void ProgressBar::batch_end(std::int64_t batch, const Logs& logs) {
+  const double now = options_.clock();
+  done_ = batch + 1;
+  if (batch == 0) after_first_ = now; // compiling and first touches are no measure of a step
+  if (options_.verbose != 1 || !options_.terminal || done_ == batches_ || now - drawn_ < redraw_seconds) return;
+  drawn_ = now;
+  const double per_step = done_ > 1 ? (now - after_first_) / static_cast<double>(done_ - 1) : now - begin_;
+  options_.write("\r" + line(done_, format_remaining(per_step * static_cast<double>(batches_ - done_)), logs, per_step) + "\033[K");
+}
+
+void ProgressBar::epoch_end(const EpochLogs& logs) {
+  if (options_.verbose == 0) return;
+  const double now = options_.clock();
+  const double per_step = done_ > 1 ? (now - after_first_) / static_cast<double>(done_ - 1) : now - begin_;
+  const std::string text = line(batches_, fmt::format("{:.0f}s", now - begin_), logs.logs, per_step);
+  options_.write((options_.terminal && options_.verbose == 1 ? "\r" + text + "\033[K" : text) + "\n");
+}
+
+GorgoniaLog::GorgoniaLog(std::string device, std::function<void(const std::string&)> write, std::function<std::string()> date_time)
+    : device_(std::move(device)), write_(std::move(write)), date_time_(std::move(date_time)) {
+  if (!date_time_) date_time_ = [] { return fmt::format("{:%Y/%m/%d %H:%M:%S}", fmt::localtime(std::time(nullptr))); };
+}
+
+void GorgoniaLog::print(const std::string& text) const { write_(date_time_() + " " + text + "\n"); }
+
+void GorgoniaLog::train_begin(std::int64_t, std::int64_t batches) {
+  print(fmt::format("Using backend {} ({})", device_.substr(0, device_.find(':')), device_));
+  print(fmt::format("Batches {}", batches));
+}
+
+void GorgoniaLog::epoch_end(const EpochLogs& logs) { print(fmt::format("Epoch {} | cost {:.4f}", logs.epoch, logs.logs[0].second)); }
+void GorgoniaLog::test_begin() { print("Run Tests"); }
+void GorgoniaLog::test_end(double cost) { print(fmt::format("Epoch Test | cost {:.4f}", cost)); }
+
+JsonLines::JsonLines(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w")) {
+  if (file_ == nullptr) throw Error(fmt::format("--json {}: cannot be written: {}", path, std::strerror(errno)));
+}
+JsonLines::~JsonLines() { std::fclose(file_); }
+
+void JsonLines::print(const std::string& text) {
+  if (std::fputs((text + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0) {
+    throw Error(fmt::format("--json {}: writing failed: {}", path_, std::strerror(errno)));
+  }
+}
+
+void JsonLines::epoch_end(const EpochLogs& logs) {
+  nlohmann::ordered_json object;
+  object["epoch"] = logs.epoch + 1;
+  for (const auto& [name, value] : logs.logs) object[name] = value;
+  object["seconds"] = logs.seconds;
+  object["samples_per_second"] = logs.seconds > 0 ? static_cast<double>(logs.samples) / logs.seconds : 0;
+  print(object.dump());
+}
+
+void JsonLines::test(const Logs& logs) {
+  nlohmann::ordered_json object;
+  object["event"] = "test";
+  for (const auto& [name, value] : logs) object[name] = value;
+  print(object.dump());
+}
+
+}  // namespace tenon::train

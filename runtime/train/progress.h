@@ -1,0 +1,78 @@
+// train/progress.h - what a person sees while a model trains: the lines of appendix 1 and 2.
+#pragma once
+
+#include <cstdio>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include <tenon/model.h>
+
+namespace tenon::train {
+
+/// "0.4982", "3.1000e-05": four digits after the point, exponents for what would be 0.0000.
+std::string format_value(double value);
+/// "5s", "1:05", "1:01:05": what is left.
+std::string format_remaining(double seconds);
+/// " 2ms/step": the unit that fits.
+std::string format_per_step(double seconds);
+
+using Clock = std::function<double()>; ///< seconds, from any start
+
+struct ProgressOptions {
+  int verbose = 1;       ///< 0: nothing; 1: bar; 2: a line per epoch
+  bool terminal = false; ///< redraw and colour, at most every 0.05 s; else one line per epoch
+  std::function<void(const std::string&)> write; ///< where text goes
+  Clock clock;           ///< null: the steady clock
+};
+
+/// Keras-like: "Epoch 1/5", "1875/1875 ━━━━ 3s 2ms/step - loss: 0.4982 - accuracy: 0.8254".
+class ProgressBar final : public Callback {
+ public:
+  explicit ProgressBar(ProgressOptions options);
+  void train_begin(std::int64_t epochs, std::int64_t batches) override;
+  void epoch_begin(std::int64_t epoch) override;
+  void batch_end(std::int64_t batch, const Logs& logs) override;
+  void epoch_end(const EpochLogs& logs) override;
+
+ private:
+  std::string line(std::int64_t done, const std::string& time, const Logs& logs, double per_step) const;
+
+  ProgressOptions options_;
+  std::int64_t epochs_ = 0, batches_ = 0, done_ = 0;
+  double begin_ = 0, after_first_ = 0, drawn_ = 0;
+};
+
+/// log_style: gorgonia. Lines "<date time> Batches 600", "<date time> Epoch 0 | cost 0.1234".
+class GorgoniaLog final : public Callback {
+ public:
+  GorgoniaLog(std::string device, std::function<void(const std::string&)> write, std::function<std::string()> date_time = nullptr);
+  void train_begin(std::int64_t epochs, std::int64_t batches) override;
+  void epoch_end(const EpochLogs& logs) override;
+  /// "Run Tests", then "Epoch Test | cost ...".
+  void test_begin();
+  void test_end(double cost);
+
+ private:
+  void print(const std::string& text) const;
+  std::string device_;
+  std::function<void(const std::string&)> write_;
+  std::function<std::string()> date_time_;
+};
+
+/// One JSON object per epoch, and last {"event":"test",...}, appended to a file as they happen.
+class JsonLines final : public Callback {
+ public:
+  /// Errors  a file that cannot be written.
+  explicit JsonLines(const std::string& path);
+  ~JsonLines() override;
+  void epoch_end(const EpochLogs& logs) override;
+  void test(const Logs& logs);
+
+ private:
+  void print(const std::string& text);
+  std::string path_;
+  std::FILE* file_;
+};
+
+}  // namespace tenon::train
