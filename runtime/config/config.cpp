@@ -1,0 +1,196 @@
+#include <tenon/config.h>
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <tenon/error.h>
+
+#include "config/config_table.h"
+#include "config/yaml_tree.h"
+
+namespace tenon {
+namespace {
+
+using config::Row;
+using config::SubKeys;
+
+Config from_tree(const config::Node& tree) {
+  Config result;
+  config::Section top(tree);
+  config::read_config(top, result);
+  top.finish();
+  return result;
+}
+
+std::string one_line(std::string text) {  // an origin goes into a comment
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';
+  }
+  return text;
+}
+
+/// Writes lines of YAML: opens the maps that a path needs and closes those it leaves.
+class Writer {
+ public:
+  /// A comment line at the depth of `words`.
+  void note(const std::vector<std::string>& words, const std::string& comment) {
+    open(words);
+    text_ += std::string(2 * (words.size() - 1), ' ') + "# " + comment + "\n";
+  }
+  void value(const std::vector<std::string>& words, const std::string& yaml, const std::string& comment) {
+    open(words);
+    std::string line = std::string(2 * (words.size() - 1), ' ') + words.back() + ": " + yaml;
+    constexpr std::size_t comment_column = 40;
+    if (!comment.empty()) line += std::string(line.size() < comment_column ? comment_column - line.size() : 1, ' ') + " # " + comment;
+    text_ += line + "\n";
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void open(const std::vector<std::string>& words) {
+    bool same = true;
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      same = same && i < open_.size() && open_[i] == words[i];
+      if (!same) text_ += std::string(2 * i, ' ') + words[i] + ":\n";
+    }
+    open_.assign(words.begin(), words.end() - 1);
+  }
+
+  std::vector<std::string> open_;
+  std::string text_;
+};
+
+const Row* row_of(const std::string& path, SubKeys& out_names) {
+  for (const Row& row : config::config_table()) {
+    const std::string key = row.key.path;
+    if (path == key || (row.depth > 0 && path.rfind(key + ".", 0) == 0)) {
+      out_names = path == key ? SubKeys() : config::split_path(std::string_view(path).substr(key.size() + 1));
+      return out_names.size() == row.depth ? &row : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+std::string text_of(const ConfigOverride& change, const char* origin) {
+  return change.text.empty() ? fmt::format("{} {}={}", origin, change.key, change.value) : change.text;
+}
+
+}  // namespace
+
+Fallback Config::fallback_for(const std::string& op) const {
+  const auto found = fallback_ops.find(op);
+  return found == fallback_ops.end() ? fallback : found->second;
+}
+
+std::string Config::origin_of(const std::string& key) const {
+  const auto found = origins.find(key);
+  return found == origins.end() ? "default" : found->second.text;
+}
+
+std::span<const ConfigKey> config_keys() {
+  static const std::vector<ConfigKey> keys = [] {
+    std::vector<ConfigKey> result;
+    for (const Row& row : config::config_table()) result.push_back(row.key);
+    return result;
+  }();
+  return keys;
+}
+
+std::string config_schema() {
+  Writer writer;
+  for (const ConfigKey& key : config_keys()) {
+    const std::vector<std::string> words = config::split_path(key.path);
+    const std::string type = *key.range == '\0' ? key.type : fmt::format("{}: {}", key.type, key.range);
+    writer.note(words, fmt::format("{} ({})", key.help, type));
+    writer.value(words, key.default_value, "");
+  }
+  return writer.text();
+}
+
+Config load_config(const std::string& path) {
+  return from_tree(config::load_yaml(path));
+}
+
+Config config_from_text(const std::string& text, const std::string& name, const std::string& folder) {
+  return from_tree(config::parse_yaml(text, std::make_shared<config::Source>(config::Source{name, folder, Origin::Kind::yaml})));
+}
+
+void apply_override(Config& config, const std::string& key, const std::string& value, const Origin& origin, bool literal) {
+  config::Node root;
+  config::assign(root, key, value, std::make_shared<config::Source>(config::Source{origin.text, "", origin.kind}), literal);
+  config::Section top(root);
+  config::read_config(top, config);
+  top.finish();
+}
+
+void merge_config(Config& base, const Config& layer) {
+  for (const auto& entry : layer.origins) {
+    SubKeys names;
+    const Row* row = row_of(entry.first, names);
+    if (row == nullptr) throw Error(Status::internal, "configuration: the origin of '" + entry.first + "' belongs to no key");
+    Origin& origin = base.origins[entry.first];
+    if (origin.kind > entry.second.kind) continue;
+    row->copy(base, layer, names);
+    origin = entry.second;
+  }
+}
+
+std::string to_yaml(const Config& config, bool with_origins) {
+  Writer writer;
+  for (const Row& row : config::config_table()) {
+    const auto values = row.show(config);
+    if (values.empty()) writer.value(config::split_path(row.key.path), "{}", with_origins ? "default" : "");
+    for (const auto& value : values) {
+      std::vector<std::string> words = config::split_path(row.key.path);
+      std::string path = row.key.path;
+      for (const std::string& name : value.first) {
+        words.push_back(name);
+        path += "." + name;
+      }
+      writer.value(words, value.second, with_origins ? one_line(config.origin_of(path)) : "");
+    }
+  }
+  return writer.text();
+}
+
+std::optional<std::string> process_environment(const char* name) {
+#ifdef __GLIBC__
+  const char* value = secure_getenv(name);
+#else
+  const char* value = std::getenv(name);
+#endif
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+Config resolve_config(const ConfigSources& sources) {
+  const auto variable = [&sources](const char* name) {
+    return sources.environment ? sources.environment(name).value_or("") : std::string();
+  };
+  Config result;
+  if (!sources.file.empty()) {
+    merge_config(result, load_config(sources.file));
+  } else if (const std::string named = variable("TENON_CONFIG"); !named.empty()) {
+    try {
+      merge_config(result, load_config(named));
+    } catch (const Error& problem) {
+      throw Error(problem.status(), std::string("environment TENON_CONFIG: ") + problem.what());
+    }
+  }
+  for (const Config& layer : sources.layers) merge_config(result, layer);
+  const std::pair<const char*, const char*> variables[] = {{"TENON_DEVICE", "device"}, {"TENON_LOG", "logging.level"}};
+  for (const auto& pair : variables) {
+    const std::string value = variable(pair.first);
+    if (!value.empty())
+      apply_override(result, pair.second, value, {Origin::Kind::environment, std::string("environment ") + pair.first}, true);
+  }
+  for (const ConfigOverride& change : sources.command_line) {
+    apply_override(result, change.key, change.value, {Origin::Kind::command_line, text_of(change, "--set")}, change.literal);
+  }
+  for (const ConfigOverride& change : sources.api) {
+    apply_override(result, change.key, change.value, {Origin::Kind::api, text_of(change, "API")}, change.literal);
+  }
+  config::check_config(result);
+  return result;
+}
+
+}  // namespace tenon

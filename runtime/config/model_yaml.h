@@ -1,0 +1,105 @@
+// config/model_yaml.h - model.yaml and train.yaml to typed structs. Parsing only: nothing here makes a layer or opens a file of data.
+//
+// model.yaml lists the layers of tenon/definition.h:
+//
+//   layers:
+//     - flatten                                          batch axis kept
+//     - dense: {units: 128, activation: relu, bias: true, kernel_initializer: glorot_uniform, bias_initializer: zeros}
+//     - dropout: {p: 0.2}                                0 <= p < 1
+//     - activation: {name: softmax}                      or - softmax, - relu, ...
+//
+// every map also takes `name` (except that of activation, where it says which) and `device`; a layer without keys may be a plain word.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/config.h>
+#include <tenon/definition.h>
+
+#include "config/yaml_tree.h"
+
+namespace tenon::config {
+
+class Section;
+
+enum class DataSource { mnist, fashion_mnist, idx, digits, linear_regression, cifar_like };
+const char* name_of(DataSource source);
+/// unit: x / 255. gorgonia: x / 255 * 0.9 + 0.1. standard: mean 0, deviation 1 over the training set. none: as read.
+enum class Normalize { unit, gorgonia, standard, none };
+const char* name_of(Normalize normalize);
+
+struct DataDefinition {
+  DataSource source = DataSource::mnist;
+  std::string directory;  ///< absolute; "": not given. mnist, fashion_mnist and idx want one, here or from the command line
+  Normalize normalize = Normalize::unit;
+  std::int64_t train_count = 0;       ///< 0: all there are, or the generator's own number
+  std::int64_t test_count = 0;        ///< likewise
+  std::optional<std::uint64_t> seed;  ///< of generated data; nothing: the run's seed
+  double validation_split = 0;        ///< part of the training data, from its end, in [0, 1)
+  std::int64_t features = 3;          ///< linear_regression: inputs
+  double noise = 0.1;                 ///< linear_regression: standard deviation of what is added to y
+  int workers = 1;                    ///< threads that gather batches; 0: the training thread
+  int prefetch = 2;                   ///< batches gathered ahead
+  std::string where;                  ///< "train.yaml:5:7"
+};
+
+struct CheckpointDefinition {
+  std::string directory;
+  std::int64_t every_epochs = 1;
+  std::int64_t keep = 1;  ///< newest ones that stay; 0: all
+};
+
+struct ResumeDefinition {
+  enum class Kind { never, automatic, path };  ///< automatic: from the newest checkpoint in checkpoint.directory, if there is one
+  Kind kind = Kind::never;
+  std::string path;
+};
+
+enum class LogStyle { keras, gorgonia };
+const char* name_of(LogStyle style);
+
+/// train.yaml. Every key of Config may stand at its top level too and goes to `config`: `seed`, `deterministic`, `device`,
+/// `check_numerics`, ...
+struct TrainDefinition {
+  ModelDefinition model;
+  DataDefinition data;
+  LossDefinition loss;
+  OptimizerDefinition optimizer;
+  std::vector<Metric> metrics;
+  std::int64_t batch_size = 32;
+  std::int64_t epochs = 1;
+  bool shuffle = true;
+  int verbose = 1;
+  LogStyle log_style = LogStyle::keras;
+  std::optional<std::int64_t> steps_per_epoch;
+  std::optional<CheckpointDefinition> checkpoint;
+  ResumeDefinition resume;
+  std::string output;  ///< folder for logs and curves; "": none is written
+  Config config;       ///< a layer for resolve_config: only what the file or an override set has an origin
+  std::string file;
+};
+
+/// Reading model.yaml. `overrides` are set on the tree first, keys as in the file ("layers.1.dense.units"); their errors read
+/// "--set dtype=f16: key 'dtype': wanted ...".
+///
+/// Errors  "model.yaml:9:5: layers[2] dense: unknown key 'unit'; did you mean 'units'?" and the like.
+ModelDefinition load_model(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
+ModelDefinition model_from_text(const std::string& text, const std::string& name = "<text>",
+                                const std::vector<ConfigOverride>& overrides = {});
+
+/// Reading train.yaml, and the model it names relative to its folder; overrides of "model.<key>" reach into that file.
+TrainDefinition load_train(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
+/// `folder` is what relative paths in the text start from.
+TrainDefinition train_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "",
+                                const std::vector<ConfigOverride>& overrides = {});
+
+/// Parts of the above that model.yaml and train.yaml share. `context` stands before the keys in errors, "" for a file of its own.
+ModelDefinition read_model(const Node& tree, const std::string& context = "");
+Preset read_preset(Section& section);
+/// Sets the overrides on a tree, as the command line's.
+void apply_overrides(Node& tree, const std::vector<ConfigOverride>& overrides);
+
+}  // namespace tenon::config

@@ -1,0 +1,55 @@
+#include "config/suggest.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tenon::config {
+namespace {
+char lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+}  // namespace
+
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  // Three rows of the table are enough: a swap of neighbours looks two rows back.
+  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    now[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const bool same = lower(a[i - 1]) == lower(b[j - 1]);
+      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
+      if (swapped) now[j] = std::min(now[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(now);
+  }
+  return last[b.size()];
+}
+
+std::string suggest(std::string_view word, std::span<const std::string> candidates) {
+  if (word.empty() || word.size() > 100) return {};  // nobody meant that; and the table stays small
+  std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::string best;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(word, candidate);
+    // A short candidate replaced letter by letter is another word, not a slip: at least half of it must be there.
+    if (distance < nearest && 2 * distance <= candidate.size()) {
+      nearest = distance;
+      best = candidate;
+    }
+  }
+  if (!best.empty() || word.size() < 3) return best;
+  for (const std::string& candidate : candidates) {  // "limit" for "limit_mb"
+    if (candidate.size() > word.size() && edit_distance(word, std::string_view(candidate).substr(0, word.size())) == 0) return candidate;
+  }
+  return {};
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const std::string best = suggest(word, candidates);
+  return best.empty() ? std::string() : "; did you mean '" + best + "'?";
+}
+
+}  // namespace tenon::config

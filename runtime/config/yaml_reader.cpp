@@ -1,0 +1,292 @@
+#include "config/yaml_reader.h"
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include <fmt/format.h>
+#include <tenon/error.h>
+
+#include "config/suggest.h"
+
+namespace tenon::config {
+namespace {
+
+std::string what_is(const Node& node) {
+  constexpr std::size_t most_shown = 40;
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "nothing";
+    case Node::Kind::list:
+      return "a list";
+    case Node::Kind::map:
+      return "a map";
+    case Node::Kind::scalar:
+      break;
+  }
+  std::string shown = node.text.substr(0, most_shown);
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';  // a message is one line
+  }
+  if (node.text.size() > most_shown) shown += "...";
+  return (node.quoted ? "the text '" : "'") + shown + "'";
+}
+
+template <class T>
+std::string describe_range(const char* kind, const Range<T>& range) {
+  const bool from = range.lowest != std::numeric_limits<T>::lowest();
+  const bool to = range.highest != std::numeric_limits<T>::max();
+  if (from && to) {
+    return fmt::format("{} in {}{}, {}{}", kind, range.above_lowest ? '(' : '[', range.lowest, range.highest,
+                       range.below_highest ? ')' : ']');
+  }
+  if (from) return range.above_lowest ? fmt::format("{} above {}", kind, range.lowest) : fmt::format("{} from {} on", kind, range.lowest);
+  if (to) return range.below_highest ? fmt::format("{} below {}", kind, range.highest) : fmt::format("{} up to {}", kind, range.highest);
+  return kind;
+}
+
+template <class T>
+bool is_inside(T value, const Range<T>& range) {
+  const bool low = range.above_lowest ? value > range.lowest : value >= range.lowest;
+  const bool high = range.below_highest ? value < range.highest : value <= range.highest;
+  return low && high;  // false for a NaN
+}
+
+/// [+-]digits or 0x...; all of the text.
+template <class T>
+bool parse_integer(std::string_view text, T& out_value) {
+  const bool negative = !text.empty() && text[0] == '-';
+  if (!text.empty() && (text[0] == '+' || negative)) text.remove_prefix(1);
+  int base = 10;
+  if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+    base = 16;
+    text.remove_prefix(2);
+  }
+  if (text.empty() || text[0] == '-' || text[0] == '+') return false;
+  std::uint64_t magnitude = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), magnitude, base);
+  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return false;
+  const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+  if (!negative) {
+    if (magnitude > most) return false;
+    out_value = static_cast<T>(magnitude);
+    return true;
+  }
+  if (std::is_unsigned_v<T> ? magnitude > 0 : magnitude > most + 1) return false;
+  out_value = static_cast<T>(0 - magnitude);
+  return true;
+}
+
+bool parse_number(std::string_view text, double& out_value) {
+  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
+  const std::size_t start = !text.empty() && text[0] == '-' ? 1 : 0;
+  // from_chars also takes "inf" and "nan", which YAML writes ".inf" and no key wants.
+  if (text.size() <= start || (text[start] != '.' && (text[start] < '0' || text[start] > '9'))) return false;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), out_value);
+  return result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(out_value);
+}
+
+}  // namespace
+
+std::string describe(const char* kind, const Range<std::int64_t>& range) {
+  return describe_range(kind, range);
+}
+std::string describe(const char* kind, const Range<std::uint64_t>& range) {
+  return describe_range(kind, range);
+}
+std::string describe(const char* kind, const Range<double>& range) {
+  return describe_range(kind, range);
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// -------------------------------------------------------------------------------------------------------------------------- Value
+
+void Value::fail(const std::string& reason) const {
+  throw Error(mark().str() + ": " + (context_.empty() ? "" : context_ + ": ") + (key_.empty() ? "" : "key '" + key_ + "': ") + reason);
+}
+
+void Value::fail_wanted(const std::string& wanted) const {
+  fail("wanted " + wanted + ", got " + what_is(*node_));
+}
+
+bool Value::as_bool() const {
+  static const std::map<std::string, bool, std::less<>> words = {{"true", true},   {"yes", true}, {"on", true},
+                                                                 {"false", false}, {"no", false}, {"off", false}};
+  std::string word = node_->text;
+  for (char& c : word) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  const auto found = words.find(word);
+  if (!is_scalar() || node_->quoted || found == words.end()) fail_wanted("true or false");
+  return found->second;
+}
+
+std::int64_t Value::as_integer(Range<std::int64_t> range) const {
+  std::int64_t value = 0;
+  const bool good = is_scalar() && !node_->quoted && parse_integer(node_->text, value) && is_inside(value, range);
+  if (!good) fail_wanted(describe("an integer", range));
+  return value;
+}
+
+std::uint64_t Value::as_unsigned(Range<std::uint64_t> range) const {
+  std::uint64_t value = 0;
+  const bool good = is_scalar() && !node_->quoted && parse_integer(node_->text, value) && is_inside(value, range);
+  if (!good) {
+    // Zero is the lowest of the type, yet worth saying.
+    fail_wanted(range.lowest == 0 && range.highest == std::numeric_limits<std::uint64_t>::max() ? "an integer from 0 on"
+                                                                                                : describe("an integer", range));
+  }
+  return value;
+}
+
+double Value::as_number(Range<double> range) const {
+  double value = 0;
+  const bool good = is_scalar() && !node_->quoted && parse_number(node_->text, value) && is_inside(value, range);
+  if (!good) fail_wanted(describe("a number", range));
+  return value;
+}
+
+std::string Value::as_text(const char* wanted) const {
+  if (!is_scalar()) fail_wanted(wanted);
+  return node_->text;
+}
+
+std::string Value::as_path() const {
+  return std::filesystem::absolute(as_shown_path()).lexically_normal().string();
+}
+
+std::string Value::as_shown_path() const {
+  namespace fs = std::filesystem;
+  const std::string text = as_text("a path");
+  if (text.empty()) fail_wanted("a path");
+  if (text == "~" || text.rfind("~/", 0) == 0) {
+    const std::string home = process_environment("HOME").value_or("");
+    if (home.empty()) fail("'~' stands for the home folder, but the environment has no HOME");
+    return (fs::path(home) / (text.size() > 2 ? text.substr(2) : "")).lexically_normal().string();
+  }
+  if (text[0] == '~') fail("only '~/' is understood, not the home folder of another user: " + what_is(*node_));
+  const std::string folder = node_->mark.source ? node_->mark.source->folder : "";
+  return (fs::path(folder) / text).lexically_normal().string();
+}
+
+std::vector<std::string> Value::as_names() const {
+  if (is_scalar()) return {as_text()};
+  std::vector<std::string> names;
+  for (const Value& item : items("a list of names")) names.push_back(item.as_text("a name"));
+  return names;
+}
+
+std::size_t Value::as_word(const std::vector<std::string>& words) const {
+  if (is_scalar()) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (node_->text == words[i]) return i;
+    }
+  }
+  fail("wanted one of " + joined(words) + ", got " + what_is(*node_) + (is_scalar() ? did_you_mean(node_->text, words) : ""));
+}
+
+std::vector<Value> Value::items(const char* wanted) const {
+  if (!is_list()) fail_wanted(wanted);
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < node_->items.size(); ++i) {
+    values.emplace_back(node_->items[i], node_->items[i].mark, context_, fmt::format("{}[{}]", key_, i));
+  }
+  return values;
+}
+
+std::vector<std::pair<std::string, Value>> Value::entries(const char* wanted) const {
+  if (!is_map()) fail_wanted(wanted);
+  std::vector<std::pair<std::string, Value>> values;
+  for (const Node::Entry& entry : node_->entries) {
+    values.emplace_back(entry.key, Value(entry.value, entry.mark, context_, key_.empty() ? entry.key : key_ + "." + entry.key));
+  }
+  return values;
+}
+
+Section Value::section(std::string context) const {
+  if (!is_map()) fail_wanted("a map");
+  if (context.empty()) context = (context_.empty() ? "" : context_ + ": ") + key_;
+  return Section(*node_, std::move(context));
+}
+
+// ------------------------------------------------------------------------------------------------------------------------ Section
+
+struct Section::State {
+  const Node* node = nullptr;
+  std::string context;
+  std::string path;  // of this map, "" at the top
+  std::vector<std::string> known;
+  std::map<std::string, Section> children;
+
+  std::string full(const std::string& key) const { return path.empty() ? key : path + "." + key; }
+  std::string prefix(const Mark& mark) const { return mark.str() + ": " + (context.empty() ? "" : context + ": "); }
+  bool knows(const std::string& key) const {
+    for (const std::string& word : known) {
+      if (word == key) return true;
+    }
+    return false;
+  }
+};
+
+Section::Section(const Node& map, std::string context, std::string path) : state_(std::make_shared<State>()) {
+  state_->node = &map;
+  state_->context = std::move(context);
+  state_->path = std::move(path);
+  if (map.kind != Node::Kind::map) fail("wanted keys and values (a map), got " + what_is(map));
+}
+
+const Node& Section::node() const {
+  return *state_->node;
+}
+
+std::optional<Value> Section::find(const std::string& key) {
+  if (!state_->knows(key)) state_->known.push_back(key);
+  const Node::Entry* entry = state_->node->find(key);
+  if (entry == nullptr) return std::nullopt;
+  return Value(entry->value, entry->mark, state_->context, state_->full(key));
+}
+
+Value Section::require_value(const std::string& key, const char* wanted) {
+  if (std::optional<Value> value = find(key)) return *value;
+  for (const Node::Entry& entry : state_->node->entries) {
+    if (!state_->knows(entry.key) && !suggest(entry.key, std::vector<std::string>{key}).empty()) fail_unknown(entry);
+  }
+  fail("key '" + state_->full(key) + "' is missing; wanted " + wanted);
+}
+
+std::optional<Section> Section::child(const std::string& key) {
+  const std::optional<Value> value = find(key);
+  if (!value || value->is_null()) return std::nullopt;
+  if (!value->is_map()) value->fail_wanted("a map");
+  const auto found = state_->children.find(key);
+  if (found != state_->children.end()) return found->second;
+  Section section(value->node(), state_->context, state_->full(key));
+  state_->children.emplace(key, section);
+  return section;
+}
+
+void Section::finish() const {
+  for (const Node::Entry& entry : state_->node->entries) {
+    if (!state_->knows(entry.key)) fail_unknown(entry);
+    const auto child = state_->children.find(entry.key);
+    if (child != state_->children.end()) child->second.finish();
+  }
+}
+
+void Section::fail(const std::string& reason) const {
+  throw Error(state_->prefix(state_->node->mark) + reason);
+}
+
+void Section::fail_unknown(const Node::Entry& entry) const {
+  const std::string near = suggest(entry.key, state_->known);
+  const std::string tail = near.empty() ? "; known here: " + joined(state_->known) : "; did you mean '" + state_->full(near) + "'?";
+  throw Error(state_->prefix(entry.mark) + "unknown key '" + state_->full(entry.key) + "'" + tail);
+}
+
+}  // namespace tenon::config

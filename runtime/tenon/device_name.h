@@ -1,0 +1,63 @@
+// tenon/device_name.h - names of devices: what a user may type, and which device it means.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tenon {
+
+/// A device as a user names it.
+///
+///   auto                                           the first device in the order of `backends.use`
+///   cpu, cpu:0, gpu:1                              the N-th CPU or GPU in that order
+///   cuda:1, openblas                               a device of one backend
+///   /device:GPU:0, /gpu:0, /job:localhost/replica:0/task:0/device:CPU:0   TensorFlow's forms of the above
+///
+/// Letter case does not matter.
+struct DeviceName {
+  enum class Kind { automatic, alias_cpu, alias_gpu, backend };
+
+  Kind kind = Kind::automatic;
+  std::string backend;  ///< of Kind::backend: "cuda"
+  int index = -1;       ///< -1: not given, which means 0
+  std::string typed;    ///< as the user wrote it
+
+  int index_or_zero() const { return index < 0 ? 0 : index; }
+  /// "auto", "cpu:0", "gpu:1", "cuda:1": lower case, the index always there.
+  std::string str() const;
+};
+
+/// Errors  a text that is no device name: INVALID_ARGUMENT with the text, the reason and what is wanted.
+DeviceName parse_device_name(std::string_view text);
+
+enum class DeviceKind { cpu, gpu, accelerator };
+
+/// One device that can be used.
+struct AvailableDevice {
+  std::string backend;
+  int index = 0;
+  DeviceKind kind = DeviceKind::cpu;
+
+  /// "openblas:0": the canonical name.
+  std::string name() const { return backend + ":" + std::to_string(index); }
+};
+
+/// All that follows takes the devices in the order of `backends.use`, and within a backend by index.
+
+/// "cpu:1" or "gpu:0": what devices[position] is called by order; "" for an accelerator, which has no alias.
+std::string alias_of(std::span<const AvailableDevice> devices, std::size_t position);
+
+/// "openblas:0 (cpu:0), reference:0 (cpu:1)"; "none" without devices.
+std::string describe(std::span<const AvailableDevice> devices);
+
+/// Position of the device that the name means; `auto` is the first.
+/// Errors  DEVICE_NOT_FOUND: "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)".
+std::size_t find_device(const DeviceName& name, std::span<const AvailableDevice> devices);
+std::size_t find_device(std::string_view name, std::span<const AvailableDevice> devices);
+
+/// The device for messages: "cuda:1", or "cuda:1 (gpu:0)" where something else was typed.
+std::string shown_name(const DeviceName& name, const AvailableDevice& device);
+
+}  // namespace tenon

@@ -1,0 +1,156 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+#include <tenon/device_name.h>
+#include <tenon/error.h>
+
+#include "config_testing.h"
+
+using namespace tenon;
+using tenon::testing::error_of;
+using Kind = DeviceName::Kind;
+
+TEST_CASE("device name: every accepted form gives its kind, backend and index") {
+  struct Row {
+    const char* typed;
+    Kind kind;
+    const char* backend;
+    int index;
+    const char* canonical;
+  };
+  const Row rows[] = {
+      {"auto", Kind::automatic, "", -1, "auto"},
+      {"AUTO", Kind::automatic, "", -1, "auto"},
+      {"cpu", Kind::alias_cpu, "", -1, "cpu:0"},
+      {"cpu:0", Kind::alias_cpu, "", 0, "cpu:0"},
+      {"CPU:3", Kind::alias_cpu, "", 3, "cpu:3"},
+      {"gpu", Kind::alias_gpu, "", -1, "gpu:0"},
+      {"gpu:1", Kind::alias_gpu, "", 1, "gpu:1"},
+      {"Gpu:12", Kind::alias_gpu, "", 12, "gpu:12"},
+      {"cuda", Kind::backend, "cuda", -1, "cuda:0"},
+      {"cuda:1", Kind::backend, "cuda", 1, "cuda:1"},
+      {"CUDA:1", Kind::backend, "cuda", 1, "cuda:1"},
+      {"openblas:0", Kind::backend, "openblas", 0, "openblas:0"},
+      {"reference", Kind::backend, "reference", -1, "reference:0"},
+      {"my_npu2:7", Kind::backend, "my_npu2", 7, "my_npu2:7"},
+      {"x:65535", Kind::backend, "x", 65535, "x:65535"},
+      {"/gpu:0", Kind::alias_gpu, "", 0, "gpu:0"},
+      {"/cpu:0", Kind::alias_cpu, "", 0, "cpu:0"},
+      {"/GPU:1", Kind::alias_gpu, "", 1, "gpu:1"},
+      {"/device:GPU:0", Kind::alias_gpu, "", 0, "gpu:0"},
+      {"/device:CPU:1", Kind::alias_cpu, "", 1, "cpu:1"},
+      {"/device:gpu", Kind::alias_gpu, "", -1, "gpu:0"},
+      {"/device:GPU:*", Kind::alias_gpu, "", -1, "gpu:0"},
+      {"/device:CUDA:1", Kind::backend, "cuda", 1, "cuda:1"},
+      {"device:GPU:0", Kind::alias_gpu, "", 0, "gpu:0"},
+      {"/job:localhost/replica:0/task:0/device:CPU:0", Kind::alias_cpu, "", 0, "cpu:0"},
+      {"/job:localhost/replica:0/task:0/device:GPU:1", Kind::alias_gpu, "", 1, "gpu:1"},
+      {"/JOB:LOCALHOST/REPLICA:0/TASK:0/DEVICE:GPU:1", Kind::alias_gpu, "", 1, "gpu:1"},
+      {"/job:localhost/replica:0/task:0/cpu:0", Kind::alias_cpu, "", 0, "cpu:0"},
+      {"/job:localhost/device:GPU:0", Kind::alias_gpu, "", 0, "gpu:0"},
+      {"/replica:0/task:0/device:GPU:2", Kind::alias_gpu, "", 2, "gpu:2"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.typed);
+    const DeviceName name = parse_device_name(row.typed);
+    CHECK(name.kind == row.kind);
+    CHECK(name.backend == row.backend);
+    CHECK(name.index == row.index);
+    CHECK(name.str() == row.canonical);
+    CHECK(name.typed == row.typed);
+  }
+}
+
+TEST_CASE("device name: every rejected form says why") {
+  struct Row {
+    const char* typed;
+    const char* reason;
+  };
+  const Row rows[] = {
+      {"", "the name is empty"},
+      {" cpu", "it contains a space"},
+      {"cpu: 0", "it contains a space"},
+      {"cpu:", "the index after ':' is missing"},
+      {"cpu:x", "index 'x' is not a whole number from 0 on"},
+      {"gpu:-1", "index '-1' is not a whole number from 0 on"},
+      {"gpu:1.5", "index '1.5' is not a whole number from 0 on"},
+      {"gpu:+1", "index '+1' is not a whole number from 0 on"},
+      {"gpu:01", "index '01' has a leading zero"},
+      {"gpu:65536", "index 65536 is above 65535"},
+      {"gpu:99999999999999999999", "index 99999999999999999999 is above 65535"},
+      {"auto:0", "'auto' takes no index"},
+      {":0", "the name is empty"},
+      {"0", "'0' is no backend name (a letter, then letters, digits and '_')"},
+      {"2cuda:0", "'2cuda' is no backend name (a letter, then letters, digits and '_')"},
+      {"my-npu:0", "'my-npu' is no backend name (a letter, then letters, digits and '_')"},
+      {"cuda:0:1", "it has more than one ':'"},
+      {"cuda:*", "index '*' is not a whole number from 0 on"},
+      {"/", "'' names no device type"},
+      {"/device:", "'device:' names no device type"},
+      {"/device", "'device' names no device type"},
+      {"/device:GPU:0:1", "'device:gpu:0:1' has too many parts"},
+      {"/device:GPU:", "the index after ':' is missing"},
+      {"/device:auto", "'auto' stands alone"},
+      {"/device:XLA_GPU:0", "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')"},
+      {"XLA_CPU:0", "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')"},
+      {"/job:worker/replica:0/task:0/device:GPU:0", "job 'worker' is not this process, whose job is localhost"},
+      {"/job:localhost/replica:1/task:0/device:GPU:0", "replica '1' is not this process, whose replica is 0"},
+      {"/job:localhost/replica:0/task:2/device:GPU:0", "task '2' is not this process, whose task is 0"},
+      {"/job:localhost/replica:0/task:0", "it names a process but no device"},
+      {"/job/device:GPU:0", "'job' is not of the form job:VALUE"},
+      {"/job:localhost/job:localhost/device:GPU:0", "'job' is given twice"},
+      {"/gpu:0/cpu:0", "'device' is given twice"},
+  };
+  const std::string tail = "; wanted auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0";
+  for (const Row& row : rows) {
+    CAPTURE(row.typed);
+    CHECK(error_of([&] { parse_device_name(row.typed); }) == "device '" + std::string(row.typed) + "': " + row.reason + tail);
+  }
+}
+
+namespace {
+const std::vector<AvailableDevice> two_cpus = {{"openblas", 0, DeviceKind::cpu}, {"reference", 0, DeviceKind::cpu}};
+const std::vector<AvailableDevice> mixed = {{"cuda", 0, DeviceKind::gpu},        {"cuda", 1, DeviceKind::gpu},
+                                            {"npu", 0, DeviceKind::accelerator}, {"openblas", 0, DeviceKind::cpu},
+                                            {"sycl", 0, DeviceKind::gpu},        {"reference", 0, DeviceKind::cpu}};
+}  // namespace
+
+TEST_CASE("device: a missing one is DEVICE_NOT_FOUND with the list of those there are") {
+  CHECK_THROWS_WITH_AS(find_device("gpu:1", two_cpus), "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)",
+                       Error);
+  try {
+    find_device("gpu:1", two_cpus);
+    FAIL("no error");
+  } catch (const Error& problem) {
+    CHECK(problem.status() == Status::device_not_found);
+  }
+  CHECK_THROWS_WITH_AS(find_device("/device:GPU:0", two_cpus),
+                       "device '/device:GPU:0' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)", Error);
+  CHECK_THROWS_WITH_AS(find_device("openblas:1", two_cpus),
+                       "device 'openblas:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)", Error);
+  CHECK_THROWS_WITH_AS(find_device("opneblas", two_cpus),
+                       "device 'opneblas' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1); did you mean 'openblas'?", Error);
+  CHECK_THROWS_WITH_AS(find_device("auto", {}), "device 'auto' not found; available: none", Error);
+}
+
+TEST_CASE("device: auto is the first in order, and aliases count CPUs and GPUs in that order") {
+  CHECK(find_device("auto", mixed) == 0);
+  CHECK(find_device("auto", two_cpus) == 0);
+  CHECK(find_device("cpu", mixed) == 3);
+  CHECK(find_device("cpu:1", mixed) == 5);
+  CHECK(find_device("gpu:0", mixed) == 0);
+  CHECK(find_device("gpu:2", mixed) == 4);
+  CHECK(find_device("cuda:1", mixed) == 1);
+  CHECK(find_device("sycl", mixed) == 4);
+  CHECK(find_device("npu:0", mixed) == 2);
+  CHECK(find_device("/job:localhost/replica:0/task:0/device:CPU:1", two_cpus) == 1);
+  CHECK(describe(mixed) == "cuda:0 (gpu:0), cuda:1 (gpu:1), npu:0, openblas:0 (cpu:0), sycl:0 (gpu:2), reference:0 (cpu:1)");
+}
+
+TEST_CASE("device: messages show the canonical name, and the alias where one was typed") {
+  CHECK(shown_name(parse_device_name("gpu:2"), mixed[4]) == "sycl:0 (gpu:2)");
+  CHECK(shown_name(parse_device_name("/device:GPU:2"), mixed[4]) == "sycl:0 (/device:GPU:2)");
+  CHECK(shown_name(parse_device_name("sycl"), mixed[4]) == "sycl:0");
+  CHECK(shown_name(parse_device_name("auto"), mixed[0]) == "cuda:0");
+}

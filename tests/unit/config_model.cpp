@@ -1,0 +1,186 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "config/model_yaml.h"
+#include "config_testing.h"
+
+using namespace tenon;
+using namespace tenon::config;
+using tenon::testing::error_of;
+using LayerKind = LayerDefinition::Kind;
+
+namespace {
+std::string model_error(const std::string& text) {
+  return error_of([&] { model_from_text(text, "model.yaml"); });
+}
+}  // namespace
+
+TEST_CASE("model: every key of a layer reaches its field") {
+  const ModelDefinition model = model_from_text(R"(
+name: net
+input: {shape: [28, 28], dtype: uint8}
+dtype: float64
+layers:
+  - flatten
+  - dense: {units: 128, activation: relu, bias: false, kernel_initializer: he_normal, name: hidden, device: gpu:1}
+  - dropout: {p: 0.25}
+  - dense:
+      units: 10
+      kernel_initializer: {name: uniform, low: -0.1, high: 0.1}
+      bias_initializer: {name: constant, value: 0.5}
+  - activation: {name: log_softmax}
+  - tanh
+  - sigmoid: {name: squash}
+)",
+                                                "model.yaml");
+  CHECK(model.name == "net");
+  CHECK(model.input_shape == std::vector<std::int64_t>{28, 28});
+  CHECK(model.input_dtype == DType::u8);
+  CHECK(model.dtype == DType::f64);
+  REQUIRE(model.layers.size() == 7);
+  CHECK(model.layers[0].kind == LayerKind::flatten);
+  CHECK(model.layers[0].where == "model.yaml:6:5: layers[0] flatten");
+
+  const LayerDefinition& hidden = model.layers[1];
+  CHECK(hidden.kind == LayerKind::dense);
+  CHECK(hidden.units == 128);
+  CHECK(hidden.activation == Activation::relu);
+  CHECK_FALSE(hidden.bias);
+  CHECK(hidden.kernel_initializer.kind == Initializer::Kind::he_normal);
+  CHECK(hidden.name == "hidden");
+  CHECK(hidden.device == "gpu:1");
+
+  CHECK(model.layers[2].dropout_p == 0.25);
+  const LayerDefinition& last = model.layers[3];
+  CHECK(last.activation == Activation::linear);
+  CHECK(last.bias);
+  CHECK(last.kernel_initializer.kind == Initializer::Kind::uniform);
+  CHECK(last.kernel_initializer.low == -0.1);
+  CHECK(last.kernel_initializer.high == 0.1);
+  CHECK(last.bias_initializer.kind == Initializer::Kind::constant);
+  CHECK(last.bias_initializer.value == 0.5);
+  CHECK(model.layers[4].kind == LayerKind::activation);
+  CHECK(model.layers[4].activation == Activation::log_softmax);
+  CHECK(model.layers[5].activation == Activation::tanh);
+  CHECK(model.layers[6].activation == Activation::sigmoid);
+  CHECK(model.layers[6].name == "squash");
+  CHECK(error_of([&] { hidden.fail("wanted rank 2, got rank 3"); }) == "model.yaml:7:5: layers[1] dense: wanted rank 2, got rank 3");
+}
+
+TEST_CASE("model: without a word, a model takes any input, f32, and starts as Keras does") {
+  const ModelDefinition model = model_from_text("layers: [{dense: {units: 3}}]");
+  CHECK_FALSE(model.input_shape.has_value());
+  CHECK(model.dtype == DType::f32);
+  CHECK(model.layers[0].kernel_initializer.kind == Initializer::Kind::glorot_uniform);
+  CHECK(model.layers[0].bias_initializer.kind == Initializer::Kind::zeros);
+  CHECK(model.layers[0].kernel_initializer.gain == 1.0);
+  CHECK(model_from_text("{input: {shape: []}, layers: [relu]}").input_shape == std::vector<std::int64_t>{});
+}
+
+TEST_CASE("model: a preset changes how layers start, and a layer's own word wins") {
+  const auto start = [](const std::string& preset, const std::string& more) {
+    const ModelDefinition model = model_from_text("preset: " + preset + "\nlayers: [{dense: {units: 3" + more + "}}]");
+    return std::string(name_of(model.layers[0].kernel_initializer.kind)) + " " + name_of(model.layers[0].bias_initializer.kind);
+  };
+  CHECK(start("none", "") == "glorot_uniform zeros");
+  CHECK(start("keras", "") == "glorot_uniform zeros");
+  CHECK(start("torch", "") == "fan_in_uniform fan_in_uniform");
+  CHECK(start("gorgonia", "") == "glorot_normal zeros");
+  CHECK(start("torch", ", bias_initializer: ones") == "fan_in_uniform ones");
+}
+
+TEST_CASE("model: what is wrong is named with file, line, layer and key") {
+  struct Row {
+    const char* text;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"layers:\n  - flatten\n  - relu\n  - dense: {unit: 3}\n",
+       "model.yaml:4:13: layers[2] dense: unknown key 'unit'; did you mean 'units'?"},
+      {"layers:\n  - dense:\n      units: 3\n      bais: true\n",
+       "model.yaml:4:7: layers[0] dense: unknown key 'bais'; did you mean 'bias'?"},
+      {"layers: [{dense: {units: 0}}]", "model.yaml:1:26: layers[0] dense: key 'units': wanted an integer in [1, 1073741824], got '0'"},
+      {"layers: [{dense: {units: many}}]",
+       "model.yaml:1:26: layers[0] dense: key 'units': wanted an integer in [1, 1073741824], got 'many'"},
+      {"layers: [{dense: {}}]", "model.yaml:1:18: layers[0] dense: key 'units' is missing; wanted an integer from 1 on"},
+      {"layers:\n  - dense:\n", "model.yaml:2:5: layers[0] dense: key 'units' is missing; wanted an integer from 1 on"},
+      {"layers: [dense]", "model.yaml:1:10: layers[0] dense: key 'units' is missing; wanted an integer from 1 on"},
+      {"layers: [{dense: 128}]", "model.yaml:1:18: layers[0] dense: wanted keys and values (a map), got '128'"},
+      {"layers: [{dense: {units: 3, activation: rellu}}]",
+       "model.yaml:1:41: layers[0] dense: key 'activation': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, got 'rellu'; "
+       "did you "
+       "mean 'relu'?"},
+      {"layers: [{dense: {units: 3, bias: false, bias_initializer: ones}}]",
+       "model.yaml:1:60: layers[0] dense: key 'bias_initializer': starts a bias, but the layer has 'bias: false'"},
+      {"layers: [{dense: {units: 3, kernel_initializer: glorot}}]",
+       "model.yaml:1:49: layers[0] dense: key 'kernel_initializer': wanted one of zeros, ones, constant, uniform, normal, glorot_uniform, "
+       "glorot_normal, he_uniform, he_normal, lecun_uniform, lecun_normal, fan_in_uniform, got 'glorot'; did you mean 'glorot_uniform'?"},
+      {"layers: [{dense: {units: 3, kernel_initializer: {name: uniform, low: 2, high: 1}}}]",
+       "model.yaml:1:49: layers[0] dense: kernel_initializer: low 2 is not below high 1"},
+      {"layers: [{dense: {units: 3, kernel_initializer: {name: zeros, gain: 1}}}]",
+       "model.yaml:1:63: layers[0] dense: kernel_initializer: unknown key 'gain'; known here: name"},
+      {"layers: [{dense: {units: 3, kernel_initializer: {name: he_normal, gain: 0}}}]",
+       "model.yaml:1:73: layers[0] dense: kernel_initializer: key 'gain': wanted a number above 0, got '0'"},
+      {"layers: [{dropout: {p: 1}}]", "model.yaml:1:24: layers[0] dropout: key 'p': wanted a number in [0, 1), got '1'"},
+      {"layers: [dropout]", "model.yaml:1:10: layers[0] dropout: key 'p' is missing; wanted a number in [0, 1)"},
+      {"layers: [{activation: {name: soft_max}}]",
+       "model.yaml:1:30: layers[0] activation: key 'name': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, got "
+       "'soft_max'; did "
+       "you mean 'softmax'?"},
+      {"layers: [{flatten: {units: 3}}]", "model.yaml:1:21: layers[0] flatten: unknown key 'units'; known here: name, device"},
+      {"layers: [{dense: {units: 3, device: 'gpu:'}}]",
+       "model.yaml:1:37: layers[0] dense: key 'device': device 'gpu:': the index after ':' is missing; wanted auto, cpu, gpu, cpu:N, "
+       "gpu:N, "
+       "<backend>:N or a TensorFlow name such as /device:GPU:0"},
+      {"layers: [dens]",
+       "model.yaml:1:10: key 'layers[0]': wanted one of flatten, dense, dropout, activation, relu, sigmoid, tanh, softmax, log_softmax, "
+       "got "
+       "'dens'; did you mean 'dense'?"},
+      {"layers: [{desne: {units: 3}}]",
+       "model.yaml:1:11: key 'layers[0]': wanted one of flatten, dense, dropout, activation, relu, sigmoid, tanh, softmax, log_softmax, "
+       "got "
+       "'desne'; did you mean 'dense'?"},
+      {"layers:\n  - dense:\n    units: 3\n",
+       "model.yaml:2:5: key 'layers[0]': wanted a map of one key, the layer's type, as in `dense: {units: 10}`, got one of 2 keys; the "
+       "keys of a "
+       "layer stand in a map of their own"},
+      {"layers: [[dense]]", "model.yaml:1:10: key 'layers[0]': wanted a layer: a word, or a map such as `dense: {units: 10}`, got a list"},
+      {"layers: []", "model.yaml:1:9: key 'layers': is empty; wanted at least one layer"},
+      {"layers: {dense: {units: 3}}", "model.yaml:1:9: key 'layers': wanted a list of layers, got a map"},
+      {"name: x\n", "model.yaml:1:1: key 'layers' is missing; wanted a list of layers"},
+      {"layer: [relu]\n", "model.yaml:1:1: unknown key 'layer'; did you mean 'layers'?"},
+      {"layers: [{dense: {units: 1, name: a}}, {dense: {units: 1, name: a}}]",
+       "model.yaml:1:40: layers[1] dense: the name 'a' is taken by layers[0]"},
+      {"{input: {shape: [28, 0]}, layers: [relu]}", "model.yaml:1:22: key 'input.shape[1]': wanted an integer in [1, 1073741824], got '0'"},
+      {"{input: {shape: 28}, layers: [relu]}",
+       "model.yaml:1:17: key 'input.shape': wanted a list of integers, the batch axis left out, got '28'"},
+      {"{input: {shape: [1, 1, 1, 1, 1, 1, 1, 1]}, layers: [relu]}",
+       "model.yaml:1:17: key 'input.shape': has 8 dimensions; wanted at most 7"},
+      {"{input: {shpe: [28]}, layers: [relu]}", "model.yaml:1:10: unknown key 'input.shpe'; did you mean 'input.shape'?"},
+      {"{dtype: float16, layers: [relu]}",
+       "model.yaml:1:9: key 'dtype': wanted one of float32, float64, f32, f64, got 'float16'; did you mean 'float32'?"},
+      {"{preset: pytorch, layers: [relu]}",
+       "model.yaml:1:10: key 'preset': wanted one of none, keras, torch, gorgonia, got 'pytorch'; did you mean 'torch'?"},
+      {"- dense\n", "model.yaml:1:1: wanted keys and values (a map), got a list"},
+      {"", "model.yaml:1:1: the file is empty; wanted keys and values"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(model_error(row.text) == row.message);
+  }
+}
+
+TEST_CASE("model: overrides are set before anything is read") {
+  const std::string text = "layers:\n  - flatten\n  - dense: {units: 3}\n";
+  const ModelDefinition model = model_from_text(text, "m", {{"layers.1.dense.units", "64"}, {"dtype", "float64"}});
+  CHECK(model.layers[1].units == 64);
+  CHECK(model.dtype == DType::f64);
+  CHECK(error_of([&] {
+          model_from_text(text, "m", {{"dtype", "f16"}});
+        }) == "--set dtype=f16: key 'dtype': wanted one of float32, float64, f32, f64, got 'f16'");
+  CHECK(error_of([&] {
+          model_from_text(text, "m", {{"layers.2.dense.units", "1"}});
+        }) == "--set layers.2.dense.units=1: key 'layers.2.dense.units': '2' is no item of a list of 2");
+}

@@ -1,0 +1,43 @@
+#include "config/suggest.h"
+
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using tenon::config::did_you_mean;
+using tenon::config::edit_distance;
+using tenon::config::suggest;
+
+TEST_CASE("suggest: the distance counts insertions, deletions, substitutions and swaps, whatever the letter case") {
+  CHECK(edit_distance("", "") == 0);
+  CHECK(edit_distance("abc", "") == 3);
+  CHECK(edit_distance("", "abc") == 3);
+  CHECK(edit_distance("units", "unit") == 1);
+  CHECK(edit_distance("units", "unats") == 1);
+  CHECK(edit_distance("untis", "units") == 1);
+  CHECK(edit_distance("Relu", "relu") == 0);
+  CHECK(edit_distance("kitten", "sitting") == 3);
+  CHECK(edit_distance("ca", "abc") == 3);  // optimal string alignment: no edit inside a swap
+}
+
+TEST_CASE("suggest: a slip finds its word, another word finds nothing") {
+  const std::vector<std::string> words = {"precision", "placement", "device", "seed", "use"};
+  CHECK(suggest("precison", words) == "precision");
+  CHECK(suggest("plcaement", words) == "placement");
+  CHECK(suggest("Device", words) == "device");
+  CHECK(suggest("sede", words) == "seed");
+  CHECK(suggest("banana", words) == "");
+  CHECK(suggest("abc", words) == "");
+  CHECK(suggest("place", words) == "placement");  // its beginning
+  CHECK(suggest("pl", words) == "");
+  CHECK(suggest("", words) == "");
+  CHECK(suggest(std::string(1000, 'x'), words) == "");
+}
+
+TEST_CASE("suggest: of equally near words the first wins, and the tail of a message is ready-made") {
+  const std::vector<std::string> words = {"beta1", "beta2"};
+  CHECK(suggest("beta", words) == "beta1");
+  CHECK(did_you_mean("beta3", words) == "; did you mean 'beta1'?");
+  CHECK(did_you_mean("momentum", words) == "");
+}

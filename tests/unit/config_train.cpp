@@ -1,0 +1,304 @@
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "config/model_yaml.h"
+#include "config_testing.h"
+
+using namespace tenon;
+using namespace tenon::config;
+using tenon::testing::error_of;
+using tenon::testing::Folder;
+using Optimizer = OptimizerDefinition;
+
+namespace {
+
+const std::string head = "model: {layers: [softmax]}\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n";
+
+TrainDefinition train(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
+  return train_from_text(head + more, "train.yaml", "/base", overrides);
+}
+/// Its lines count from 4.
+std::string train_error(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
+  return error_of([&] { train(more, overrides); });
+}
+Optimizer optimizer(const std::string& text) {
+  return train("optimizer: " + text + "\n").optimizer;
+}
+
+}  // namespace
+
+TEST_CASE("train: every key reaches its field") {
+  const TrainDefinition t = train_from_text(R"(
+model:
+  name: inline
+  layers: [flatten, {dense: {units: 10}}]
+data: {source: idx, directory: data/x, normalize: gorgonia, train_count: 600, test_count: 100, seed: 9, validation_split: 0.1}
+loss: {name: sparse_categorical_crossentropy, from_logits: true, ignore_index: -1}
+optimizer: {name: adamw, learning_rate: 3e-4, beta1: 0.8, beta2: 0.99, epsilon: 1e-6, weight_decay: 0.1}
+metrics: [accuracy]
+batch_size: 100
+epochs: 10
+shuffle: false
+verbose: 2
+log_style: gorgonia
+steps_per_epoch: 50
+checkpoint: {directory: runs/ck, every_epochs: 2, keep: 3}
+resume: auto
+output: runs/out
+device: cpu:0
+seed: 42
+deterministic: true
+precision: tf32
+fallback: warn
+check_numerics: all
+backends: {use: [openblas], options: {openblas: {threads: 2}}}
+)",
+                                            "train.yaml", "/base");
+  CHECK(t.model.name == "inline");
+  CHECK(t.model.layers.size() == 2);
+  CHECK(t.data.source == DataSource::idx);
+  CHECK(t.data.directory == "/base/data/x");
+  CHECK(t.data.normalize == Normalize::gorgonia);
+  CHECK(t.data.train_count == 600);
+  CHECK(t.data.test_count == 100);
+  CHECK(t.data.seed == 9);
+  CHECK(t.data.validation_split == 0.1);
+  CHECK(t.loss.loss == Loss::sparse_categorical_crossentropy);
+  CHECK(t.loss.from_logits);
+  CHECK(t.loss.ignore_index == -1);
+  CHECK(t.optimizer.kind == Optimizer::Kind::adamw);
+  CHECK(t.optimizer.learning_rate == 3e-4);
+  CHECK(t.optimizer.beta1 == 0.8);
+  CHECK(t.optimizer.beta2 == 0.99);
+  CHECK(t.optimizer.epsilon == 1e-6);
+  CHECK(t.optimizer.weight_decay == 0.1);
+  CHECK(t.metrics == std::vector<Metric>{Metric::accuracy});
+  CHECK(t.batch_size == 100);
+  CHECK(t.epochs == 10);
+  CHECK_FALSE(t.shuffle);
+  CHECK(t.verbose == 2);
+  CHECK(t.log_style == LogStyle::gorgonia);
+  CHECK(t.steps_per_epoch == 50);
+  REQUIRE(t.checkpoint.has_value());
+  CHECK(t.checkpoint->directory == "/base/runs/ck");
+  CHECK(t.checkpoint->every_epochs == 2);
+  CHECK(t.checkpoint->keep == 3);
+  CHECK(t.resume.kind == ResumeDefinition::Kind::automatic);
+  CHECK(t.output == "/base/runs/out");
+  CHECK(t.config.device == "cpu:0");
+  CHECK(t.config.seed == 42);
+  CHECK(t.config.deterministic);
+  CHECK(t.config.precision == Precision::tf32);
+  CHECK(t.config.fallback == Fallback::warn);
+  CHECK(t.config.check_numerics == CheckNumerics::all);
+  CHECK(t.config.backends.options.at("openblas").at("threads") == "2");
+  CHECK(t.config.origin_of("seed") == "train.yaml:19:7");
+}
+
+TEST_CASE("train: defaults are those of the interface it resembles") {
+  const TrainDefinition t = train("");
+  CHECK(t.batch_size == 32);
+  CHECK(t.epochs == 1);
+  CHECK(t.shuffle);
+  CHECK(t.verbose == 1);
+  CHECK(t.log_style == LogStyle::keras);
+  CHECK(t.metrics.empty());
+  CHECK_FALSE(t.steps_per_epoch.has_value());
+  CHECK_FALSE(t.checkpoint.has_value());
+  CHECK(t.resume.kind == ResumeDefinition::Kind::never);
+  CHECK(t.output == "");
+  CHECK(t.data.normalize == Normalize::unit);
+  CHECK_FALSE(t.data.seed.has_value());
+  CHECK(t.data.train_count == 0);
+  CHECK_FALSE(t.loss.from_logits);
+  CHECK_FALSE(t.loss.ignore_index.has_value());
+  CHECK(t.optimizer.kind == Optimizer::Kind::adam);
+  CHECK(t.config.origins.empty());
+  const TrainDefinition line =
+      train_from_text("model: {layers: [relu]}\ndata: {source: linear_regression}\nloss: mse\ncheckpoint: null\noutput: null\n");
+  CHECK(line.data.normalize == Normalize::none);
+  CHECK(line.loss.loss == Loss::mse);
+  CHECK_FALSE(line.checkpoint.has_value());
+}
+
+TEST_CASE("train: optimizers have the defaults of their presets") {
+  struct Row {
+    const char* text;
+    double learning_rate, epsilon, rho, weight_decay;
+    bool outside;
+  };
+  // rho is read of rmsprop, weight_decay of adamw; the others keep what means nothing to them.
+  const Row rows[] = {
+      {"adam", 0.001, 1e-8, 0.999, 0, false},
+      {"{name: adam, preset: torch}", 0.001, 1e-8, 0.999, 0, false},
+      {"{name: adam, preset: keras}", 0.001, 1e-7, 0.999, 0, false},
+      {"adamw", 0.001, 1e-8, 0.999, 0.01, false},
+      {"{name: adamw, preset: keras}", 0.001, 1e-7, 0.999, 0.004, false},
+      {"sgd", 0.01, 1e-8, 0.999, 0, false},
+      {"rmsprop", 0.001, 1e-8, 0.999, 0, false},
+      {"{name: rmsprop, preset: gorgonia}", 0.001, 1e-8, 0.999, 0, false},
+      {"{name: rmsprop, preset: keras}", 0.001, 1e-7, 0.9, 0, false},
+      {"{name: rmsprop, preset: torch}", 0.01, 1e-8, 0.99, 0, true},
+      {"{name: rmsprop, preset: torch, rho: 0.5, learning_rate: 2}", 2, 1e-8, 0.5, 0, true},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const Optimizer o = optimizer(row.text);
+    CHECK(o.learning_rate == row.learning_rate);
+    CHECK(o.epsilon == row.epsilon);
+    CHECK(o.rho == row.rho);
+    CHECK(o.weight_decay == row.weight_decay);
+    CHECK(o.epsilon_outside_root == row.outside);
+    CHECK(o.beta1 == 0.9);
+    CHECK(o.beta2 == 0.999);
+    CHECK(o.momentum == 0);
+  }
+  const Optimizer sgd = optimizer("{name: sgd, momentum: 0.9, nesterov: true, weight_decay: 1e-4}");
+  CHECK(sgd.momentum == 0.9);
+  CHECK(sgd.nesterov);
+  CHECK(sgd.weight_decay == 1e-4);
+}
+
+TEST_CASE("train: what is wrong is named with file, line and key") {
+  struct Row {
+    const char* text;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"epohcs: 3\n", "train.yaml:4:1: unknown key 'epohcs'; did you mean 'epochs'?"},
+      {"precison: tf32\n", "train.yaml:4:1: unknown key 'precison'; did you mean 'precision'?"},
+      {"memory: {limit: 3}\n", "train.yaml:4:10: unknown key 'memory.limit'; did you mean 'memory.limit_mb'?"},
+      {"epochs: abc\n", "train.yaml:4:9: key 'epochs': wanted an integer in [1, 1099511627776], got 'abc'"},
+      {"epochs: 0\n", "train.yaml:4:9: key 'epochs': wanted an integer in [1, 1099511627776], got '0'"},
+      {"batch_size: 1.5\n", "train.yaml:4:13: key 'batch_size': wanted an integer in [1, 1099511627776], got '1.5'"},
+      {"verbose: 3\n", "train.yaml:4:10: key 'verbose': wanted an integer in [0, 2], got '3'"},
+      {"shuffle: maybe\n", "train.yaml:4:10: key 'shuffle': wanted true or false, got 'maybe'"},
+      {"log_style: kears\n", "train.yaml:4:12: key 'log_style': wanted one of keras, gorgonia, got 'kears'; did you mean 'keras'?"},
+      {"steps_per_epoch: -1\n", "train.yaml:4:18: key 'steps_per_epoch': wanted an integer in [1, 1099511627776], got '-1'"},
+      {"optimizer: adm\n", "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, sgd, rmsprop, got 'adm'; did you mean 'adam'?"},
+      {"optimizer: [adam]\n", "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, sgd, rmsprop, got a list"},
+      {"optimizer: {learning_rate: 1}\n", "train.yaml:4:12: optimizer: key 'name' is missing; wanted the name of an optimizer"},
+      {"optimizer: {name: sgd, beta1: 0.9}\n",
+       "train.yaml:4:24: optimizer: unknown key 'beta1'; known here: name, preset, learning_rate, momentum, nesterov, weight_decay"},
+      {"optimizer: {name: adam, learnig_rate: 1}\n",
+       "train.yaml:4:25: optimizer: unknown key 'learnig_rate'; did you mean 'learning_rate'?"},
+      {"optimizer: {name: adam, learning_rate: -1}\n",
+       "train.yaml:4:40: optimizer: key 'learning_rate': wanted a number from 0 on, got '-1'"},
+      {"optimizer: {name: adam, beta1: 1}\n", "train.yaml:4:32: optimizer: key 'beta1': wanted a number in [0, 1), got '1'"},
+      {"optimizer: {name: adam, epsilon: 0}\n", "train.yaml:4:34: optimizer: key 'epsilon': wanted a number above 0, got '0'"},
+      {"optimizer: {name: sgd, nesterov: true}\n", "train.yaml:4:34: optimizer: key 'nesterov': Nesterov's step wants a momentum above 0"},
+      {"metrics: [acuracy]\n",
+       "train.yaml:4:11: key 'metrics[0]': wanted one of accuracy, mse, mean_squared_error, got 'acuracy'; did you mean 'accuracy'?"},
+      {"metrics: [accuracy, accuracy]\n", "train.yaml:4:21: key 'metrics[1]': 'accuracy' is given twice"},
+      {"metrics: mse\n", "train.yaml:4:10: key 'metrics': 'mse' does not go with the loss sparse_categorical_crossentropy"},
+      {"checkpoint: {every_epochs: 2}\n", "train.yaml:4:13: key 'checkpoint.directory' is missing; wanted a folder"},
+      {"checkpoint: {directory: x, every_epochs: 0}\n",
+       "train.yaml:4:42: key 'checkpoint.every_epochs': wanted an integer in [1, 1099511627776], got '0'"},
+      {"checkpoint: runs\n", "train.yaml:4:13: key 'checkpoint': wanted a map, got 'runs'"},
+      {"checkpoint: {directory: x, kep: 2}\n", "train.yaml:4:28: unknown key 'checkpoint.kep'; did you mean 'checkpoint.keep'?"},
+      {"resume: auto\n", "train.yaml:4:9: key 'resume': 'auto' takes the newest checkpoint in checkpoint.directory, which is not set"},
+      {"resume: [x]\n", "train.yaml:4:9: key 'resume': wanted never, auto or the path of a checkpoint, got a list"},
+      {"output: [x]\n", "train.yaml:4:9: key 'output': wanted a path, got a list"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    CHECK(train_error(row.text) == row.message);
+  }
+  const auto whole = [](const std::string& text) { return error_of([&] { train_from_text(text, "train.yaml"); }); };
+  CHECK(whole("loss: mse\n") == "train.yaml:1:1: key 'data' is missing; wanted a map with the key 'source'");
+  CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': wanted a map with the key 'source', got 'digits'");
+  CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; wanted the name of a data set");
+  CHECK(whole("data: {source: minst}\n") ==
+        "train.yaml:1:16: key 'data.source': wanted one of mnist, fashion_mnist, idx, digits, linear_regression, "
+        "cifar_like, got 'minst'; did you mean 'mnist'?");
+  CHECK(whole("data: {source: mnist, validation_split: 1}\n") ==
+        "train.yaml:1:41: key 'data.validation_split': wanted a number in [0, 1), got '1'");
+  CHECK(whole("data: {source: mnist, normalise: unit}\nloss: mse\nmodel: {layers: [relu]}\n") ==
+        "train.yaml:1:23: unknown key 'data.normalise'; did you mean 'data.normalize'?");
+  CHECK(whole("data: {source: mnist}\n") == "train.yaml:1:1: key 'loss' is missing; wanted the name of a loss");
+  CHECK(whole("data: {source: mnist}\nloss: {name: mse, from_logits: true}\n") ==
+        "train.yaml:2:19: loss: unknown key 'from_logits'; known here: name");
+  CHECK(whole("data: {source: mnist}\nloss: mse\n") ==
+        "train.yaml:1:1: key 'model' is missing; wanted the path of a model.yaml, or the model itself");
+  CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: [relu]\n") ==
+        "train.yaml:3:8: key 'model': wanted the path of a model.yaml, or the model itself, got a list");
+  CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: {layers: [], nme: x}\n") ==
+        "train.yaml:3:17: model: key 'layers': is empty; wanted at least one layer");
+  CHECK(whole("") == "train.yaml:1:1: the file is empty; wanted keys and values");
+}
+
+TEST_CASE("train: a resume path is a path, and 'auto' knows its checkpoints") {
+  CHECK(train("resume: runs/ck/epoch-3\n").resume.path == "/base/runs/ck/epoch-3");
+  CHECK(train("resume: never\n").resume.kind == ResumeDefinition::Kind::never);
+}
+
+TEST_CASE("train: overrides come before typing and name themselves") {
+  CHECK(train("epochs: 5\n", {{"epochs", "2"}}).epochs == 2);
+  CHECK(train("", {{"data.train_count", "100"}}).data.train_count == 100);
+  CHECK(train("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
+  CHECK(train("", {{"model.dtype", "float64"}}).model.dtype == DType::f64);
+  const TrainDefinition t = train("device: cpu:1\n", {{"device", "cpu:2"}});
+  CHECK(t.config.device == "cpu:2");
+  CHECK(t.config.origins.at("device").kind == Origin::Kind::command_line);
+  CHECK(t.config.origin_of("device") == "--set device=cpu:2");
+  CHECK(train_error("", {{"epochs", "abc"}}) == "--set epochs=abc: key 'epochs': wanted an integer in [1, 1099511627776], got 'abc'");
+  CHECK(train_error("", {{"epohcs", "3"}}) == "--set epohcs=3: unknown key 'epohcs'; did you mean 'epochs'?");
+  CHECK(train("", {{"data.directory", "/a: b", "--data /a: b", true}}).data.directory == "/a: b");
+}
+
+TEST_CASE("train: a model in a file of its own is found beside train.yaml, and overrides reach into it") {
+  const Folder folder("train");
+  folder.write("model.yaml", "name: m\nlayers:\n  - dense: {units: 3}\n");
+  const std::string file = folder.write("train.yaml", "model: model.yaml\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n");
+  const TrainDefinition t = load_train(file, {{"model.layers.0.dense.units", "7"}});
+  CHECK(t.file == file);
+  CHECK(t.model.file == folder.path("model.yaml"));
+  CHECK(t.model.layers[0].units == 7);
+  CHECK(error_of([&] {
+          load_train(file, {{"model.dtype", "f16"}});
+        }) == "--set model.dtype=f16: key 'dtype': wanted one of float32, float64, f32, f64, got 'f16'");
+  folder.write("model.yaml", "name: m\nlayers:\n  - dense: {unit: 3}\n");
+  CHECK(error_of([&] { load_train(file); }) ==
+        folder.path("model.yaml") + ":3:13: layers[0] dense: unknown key 'unit'; did you mean 'units'?");
+  CHECK(error_of([&] {
+          load_train(file, {{"model", folder.path("other.yaml")}});
+        }) ==
+        "--set model=" + folder.path("other.yaml") + ": key 'model': " + folder.path("other.yaml") + ": no such file; wanted a YAML file");
+}
+
+TEST_CASE("train: the models of the repository are valid") {
+  const std::string models = std::string(TENON_SOURCE_DIRECTORY) + "/models/";
+  const TrainDefinition mnist = load_train(models + "mnist_mlp/train.yaml");
+  REQUIRE(mnist.model.layers.size() == 4);
+  CHECK(mnist.model.layers[1].units == 300);
+  CHECK(mnist.model.layers[2].units == 100);
+  CHECK(mnist.model.layers[3].units == 10);
+  CHECK(mnist.model.layers[3].activation == Activation::softmax);
+  for (std::size_t i = 1; i < 4; ++i) {
+    CHECK_FALSE(mnist.model.layers[i].bias);
+    CHECK(mnist.model.layers[i].kernel_initializer.kind == Initializer::Kind::glorot_normal);
+  }
+  CHECK(mnist.data.source == DataSource::mnist);
+  CHECK(mnist.batch_size == 100);
+  CHECK(mnist.epochs == 10);
+  CHECK(mnist.optimizer.kind == Optimizer::Kind::rmsprop);
+  CHECK(mnist.optimizer.learning_rate == 0.001);
+  CHECK(mnist.optimizer.rho == 0.999);
+  CHECK(mnist.optimizer.epsilon == 1e-8);
+
+  const TrainDefinition fashion = load_train(models + "fashion_mnist/train.yaml");
+  REQUIRE(fashion.model.layers.size() == 3);
+  CHECK(fashion.model.layers[1].units == 128);
+  CHECK(fashion.model.layers[1].kernel_initializer.kind == Initializer::Kind::glorot_uniform);
+  CHECK(fashion.optimizer.kind == Optimizer::Kind::adam);
+  CHECK(fashion.batch_size == 32);
+  CHECK(fashion.epochs == 5);
+
+  const TrainDefinition line = load_train(models + "linear_regression/train.yaml");
+  CHECK(line.loss.loss == Loss::mse);
+  CHECK(line.model.layers.at(0).units == 1);
+  CHECK(line.optimizer.kind == Optimizer::Kind::sgd);
+  CHECK(line.optimizer.learning_rate == 0.05);
+}
