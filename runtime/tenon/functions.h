@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include <tenon/graph.h>
@@ -31,7 +33,10 @@ Value reduce_mean(Value x, const std::vector<std::int64_t>& axes = {}, bool keep
 /// Index of the largest along `axis` as i64; ties: the first.
 Value arg_max(Value x, std::int64_t axis, bool keepdims = false);
 
-Value reshape(Value x, const Shape& shape);               ///< same count; one dimension may be -1
+Value reshape(Value x, const Shape& shape);               ///< same count
+/// One dimension may be -1: what the count leaves for it.
+Value reshape(Value x, std::span<const std::int64_t> dims);
+Value reshape(Value x, std::initializer_list<std::int64_t> dims);
 Value flatten(Value x, std::int64_t axis = 1);            ///< (d0 ... d[axis-1], d[axis] ...)
 Value transpose(Value x, const std::vector<std::int64_t>& permutation = {}); ///< none: reversed
 Value expand(Value x, const Shape& shape);                ///< broadcast to `shape`
@@ -62,11 +67,12 @@ Value mse(Value y, Value target);
 Value random_uniform(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double low = 0, double high = 1);
 Value random_normal(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double mean = 0, double deviation = 1);
 Value random_bernoulli(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double probability);
-/// x * mask / (1 - p), mask Bernoulli(1 - p) of key and stream; 0 <= p < 1.
+/// x * mask / (1 - p), mask Bernoulli(1 - p) of key and stream; 0 <= p < 1. p = 0 is x itself.
 Value dropout(Value x, Value key, double p, std::uint32_t stream);
 
 /// One optimizer step for all parameters at once: adds the node and registers the updates of parameters and state.
-/// `state` has the parameters' shapes: sgd one per parameter if momentum != 0, adam two (m, v), rmsprop one.
+/// Gradients and state have the parameters' order, shapes and dtype. State is made of parameters too: sgd one for each if momentum != 0, adam
+/// two (m0, v0, m1, v1, ...), rmsprop one. lr is an f64 scalar; step an i64 scalar that counts from 1.
 void sgd_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
               const tenon_attributes_sgd& attributes);
 void adam_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -48,15 +49,19 @@ class Attributes {
 };
 
 class Graph;
+namespace graph {
+class GraphEditor;
+}
 
-/// A handle on one value of a graph. Default-constructed: an absent optional operand.
+/// A handle on one value of a graph, good while that graph lives where it is. Default-constructed: an absent optional operand.
 class Value {
  public:
   Value() = default;
   Value(Graph* graph, ValueId id) : graph_(graph), id_(id) {}
   bool present() const { return graph_ != nullptr; }
-  Graph& graph() const { return *graph_; }
   ValueId id() const { return id_; }
+  /// Errors: an absent value.
+  Graph& graph() const;
   DType dtype() const;
   const Shape& shape() const;
   const std::string& name() const;
@@ -88,7 +93,7 @@ struct NodeInfo {
   std::uint32_t version = 0;
   Attributes attributes;
   std::vector<ValueId> inputs;  ///< no_id: an absent optional operand
-  std::vector<ValueId> outputs;
+  std::vector<ValueId> outputs; ///< no_id: an optional result that nobody reads, after dead code is gone
   std::string name;             ///< unique in the graph
   std::string device;           ///< asked for, as typed; empty: the program's default
   std::uint64_t id = 0;         ///< unique, never changes under passes: the correlation id of profiles
@@ -96,7 +101,7 @@ struct NodeInfo {
 
 /// What the caller adds to an op beyond operands and attributes.
 struct NodeOptions {
-  std::string name;           ///< empty: made from the op
+  std::string name;           ///< empty: the op's stem. A name that is taken gets a number: softmax_1
   std::optional<Shape> shape; ///< ops whose result shape no operand tells: Reshape, Expand, the Random ops
 };
 
@@ -110,41 +115,51 @@ struct GraphUpdate {
 };
 
 /// A computation in SSA form, built front to back: a node only reads values that exist. Shape and dtype of every value are known as soon as
-/// it is made; operands that do not fit throw Error naming op, node, wanted and got.
+/// it is made; operands that do not fit throw Error naming op, node, wanted and got, and leave the graph as it was.
+/// Names    inputs and parameters share one set of names, outputs have another; both are what callers bind by, so a name twice is an error.
 /// Threads  one thread at a time.
 class Graph {
  public:
   Value input(const std::string& name, DType dtype, const Shape& shape);
   Value parameter(const std::string& name, DType dtype, const Shape& shape);
-  /// A copy of the tensor's elements; equal scalars may share.
+  /// Keeps a copy of the tensor's elements.
   Value constant(const Tensor& tensor, const std::string& name = {});
 
   /// Applies an op of tenon/ops.def at its newest version. Returns all its outputs.
   std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes = {}, const NodeOptions& options = {});
 
   void output(const std::string& name, Value value);
-  /// After a run the parameter holds `value` (same dtype and shape).
+  /// After a run the parameter holds `value` (same dtype and shape). Once per parameter.
   void update(Value parameter, Value value);
 
   /// Nodes made from now on ask for this device; returns what was asked for before. See DeviceScope.
   std::string set_device(std::string device) { return std::exchange(device_, std::move(device)); }
+  /// Names of nodes made from now on start with "<scope>/"; returns what was set before. See NameScope.
+  std::string set_scope(std::string scope) { return std::exchange(scope_, std::move(scope)); }
+  const std::string& scope() const { return scope_; }
 
   const std::vector<ValueInfo>& values() const { return values_; }
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::vector<GraphUpdate>& updates() const { return updates_; }
   const ValueInfo& info(ValueId id) const { return values_[id]; }
-  /// One line per node: "y:f32(8,10) = Softmax(x) axis=1  # softmax_1". For people.
+  /// One line per input, parameter, node, output and update: "softmax_1:f32(8,10) = Softmax(x) axis=1  @cpu:0". For people.
   std::string str() const;
 
  private:
-  friend class GraphEditor;
-  ValueId add_value(ValueInfo info);
+  friend class graph::GraphEditor;
+  Value add_value(ValueInfo info);
+  Value add_bound(ValueKind kind, const std::string& name, DType dtype, const Shape& shape);
+  std::string free_name(const std::string& wanted) const;
+  void claim(const std::string& name);
+  void check_own(Value value, const char* what) const;
+
   std::vector<ValueInfo> values_;
   std::vector<NodeInfo> nodes_;
   std::vector<GraphOutput> outputs_;
   std::vector<GraphUpdate> updates_;
-  std::string device_;
+  std::unordered_map<std::string, std::uint32_t> names_;  ///< taken, with the number to try next
+  std::string device_, scope_;
   std::uint64_t next_id_ = 1;
 };
 
@@ -161,8 +176,24 @@ class DeviceScope {
   std::string before_;
 };
 
+/// Nodes made while it lives are named "<name>/..."; scopes nest: "block_1/dense/matmul".
+class NameScope {
+ public:
+  NameScope(Graph& graph, const std::string& name)
+      : graph_(graph), before_(graph.set_scope(graph.scope().empty() ? name : graph.scope() + "/" + name)) {}
+  ~NameScope() { graph_.set_scope(std::move(before_)); }
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+
+ private:
+  Graph& graph_;
+  std::string before_;
+};
+
 /// Reverse-mode gradients of a scalar with respect to values: appends nodes to the graph and returns d loss / d value for each, zeros
-/// where there is no path. Errors: a loss that is not a floating scalar; a path through an op without a gradient, by name.
+/// where there is no path. A gradient's nodes ask for the device of the node they belong to and are named "gradient/<its name>/...". Values of
+/// other than floating dtype pass no gradient on. Errors: a loss that is not a floating scalar; a path through an op without a gradient, by
+/// name: there are none for <Op>Grad and <Name>Step, so no second derivatives.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
 
 /// "MatMul", or "op 1234".

@@ -1,0 +1,117 @@
+// editor.cpp - redirecting values and removing what is dead.
+#include <tenon/error.h>
+
+#include "graph/op.h"
+#include "graph/passes.h"
+
+namespace tenon::graph {
+
+GraphEditor::GraphEditor(Graph& graph)
+    : graph_(graph), target_(graph.values_.size()), is_output_(graph.values_.size()), is_update_(graph.values_.size()) {
+  for (ValueId id = 0; id < target_.size(); ++id) target_[id] = id;
+  for (const GraphOutput& output : graph.outputs_) is_output_[output.value] = true;
+  for (const GraphUpdate& update : graph.updates_) is_update_[update.value] = true;
+}
+
+ValueId GraphEditor::resolve(ValueId id) const {
+  while (id != no_id && target_[id] != id) id = target_[id];
+  return id;
+}
+
+const NodeInfo& GraphEditor::node(NodeId id) {
+  NodeInfo& node = graph_.nodes_[id];
+  for (ValueId& input : node.inputs) input = resolve(input);
+  return node;
+}
+
+const NodeInfo* GraphEditor::producer(ValueId id) {
+  const NodeId producer = info(id).producer;
+  return producer == no_id ? nullptr : &node(producer);
+}
+
+bool GraphEditor::redirect(ValueId from, ValueId to) {
+  to = resolve(to);
+  if (is_update_[from] || (is_output_[from] && info(to).kind != ValueKind::computed)) return false;
+  if (info(from).dtype != info(to).dtype || info(from).shape != info(to).shape) {
+    throw Error(Status::internal, "a pass put '" + info(to).name + "' in the place of '" + info(from).name + "', which looks different");
+  }
+  target_[from] = to;
+  // whoever was redirected here before is now bound to the same rules through `to`
+  if (is_output_[from]) is_output_[to] = true;
+  return true;
+}
+
+void GraphEditor::rewrite(NodeId id, std::vector<ValueId> inputs, const Attributes& attributes) {
+  graph_.nodes_[id].inputs = std::move(inputs);
+  graph_.nodes_[id].attributes = attributes;
+}
+
+void GraphEditor::finish() {
+  for (NodeId id = 0; id < node_count(); ++id) node(id);
+  for (GraphOutput& output : graph_.outputs_) output.value = resolve(output.value);
+  for (GraphUpdate& update : graph_.updates_) update.value = resolve(update.value);
+  drop_dead();
+}
+
+void GraphEditor::drop_dead() {
+  std::vector<bool> live_values(graph_.values_.size()), live_nodes(graph_.nodes_.size());
+  for (const GraphOutput& output : graph_.outputs_) live_values[output.value] = true;
+  for (const GraphUpdate& update : graph_.updates_) live_values[update.value] = true;
+  for (NodeId id = static_cast<NodeId>(node_count()); id-- > 0;) {
+    NodeInfo& node = graph_.nodes_[id];
+    for (ValueId output : node.outputs) live_nodes[id] = live_nodes[id] || (output != no_id && live_values[output]);
+    if (!live_nodes[id]) continue;
+    for (ValueId input : node.inputs) {
+      if (input != no_id) live_values[input] = true;
+    }
+    const std::uint32_t optional = rules_of(node.op).optional_outputs;
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      ValueId& output = node.outputs[i];
+      if (output == no_id || live_values[output]) continue;
+      if (i < 32 && (optional >> i & 1u) != 0)
+        output = no_id;
+      else
+        live_values[output] = true;
+    }
+  }
+  for (ValueId id = 0; id < live_values.size(); ++id) {
+    const ValueKind kind = graph_.values_[id].kind;
+    if (kind == ValueKind::input || kind == ValueKind::parameter) live_values[id] = true;
+  }
+  renumber(live_values, live_nodes);
+}
+
+void GraphEditor::renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes) {
+  std::vector<ValueId> new_value(live_values.size(), no_id);
+  std::vector<NodeId> new_node(live_nodes.size(), no_id);
+  std::vector<ValueInfo> values;
+  std::vector<NodeInfo> nodes;
+  for (NodeId id = 0; id < live_nodes.size(); ++id) {
+    if (!live_nodes[id]) continue;
+    new_node[id] = static_cast<NodeId>(nodes.size());
+    nodes.push_back(std::move(graph_.nodes_[id]));
+  }
+  for (ValueId id = 0; id < live_values.size(); ++id) {
+    if (!live_values[id]) continue;
+    new_value[id] = static_cast<ValueId>(values.size());
+    values.push_back(std::move(graph_.values_[id]));
+    NodeId& producer = values.back().producer;
+    if (producer != no_id) producer = new_node[producer];
+  }
+  const auto rename = [&](ValueId& id) {
+    if (id != no_id) id = new_value[id];
+  };
+  for (NodeInfo& node : nodes) {
+    for (ValueId& input : node.inputs) rename(input);
+    for (ValueId& output : node.outputs) rename(output);
+  }
+  for (GraphOutput& output : graph_.outputs_) rename(output.value);
+  for (GraphUpdate& update : graph_.updates_) {
+    rename(update.parameter);
+    rename(update.value);
+  }
+  graph_.values_ = std::move(values);
+  graph_.nodes_ = std::move(nodes);
+}
+
+}  // namespace tenon::graph

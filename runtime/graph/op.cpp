@@ -1,0 +1,229 @@
+// op.cpp - the list of ops as the runtime reads it, and what shape rules share.
+#include "graph/op.h"
+
+#include <fmt/format.h>
+
+#include <tenon/error.h>
+#include <tenon/functions.h>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
+
+namespace tenon {
+namespace {
+
+struct OpLine {
+  tenon_op op;
+  const char* name;
+  std::uint32_t version;
+  const char* stem;
+  const char* attributes;
+  std::size_t attributes_size;
+  const char* schema;
+};
+constexpr OpLine op_lines[] = {
+#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
+  {id, #name, version, #stem, #attributes, sizeof(tenon_attributes_##attributes), schema},
+#include <tenon/ops.def>
+#undef TENON_OP
+};
+
+struct OpEntry {
+  const OpLine* line = nullptr;
+  const graph::OpRules* rules = nullptr;
+};
+
+const std::unordered_map<tenon_op, OpEntry>& entries() {
+  static const std::unordered_map<tenon_op, OpEntry> map = [] {
+    std::unordered_map<tenon_op, OpEntry> all;
+    for (const OpLine& line : op_lines) all[line.op].line = &line;
+    for (const graph::OpRulesRow* row = graph::op_rules_rows; row->rules != nullptr; ++row) all[row->op].rules = row->rules;
+    return all;
+  }();
+  return map;
+}
+
+const OpEntry& entry_of(tenon_op op) {
+  const auto found = entries().find(op);
+  if (found == entries().end()) throw Error(Status::unsupported, fmt::format("op {} is not listed in tenon/ops.def", op));
+  return found->second;
+}
+
+/// The name of operand i in "a:T b:T c:T? -> y:T"; those of repeated groups have none of their own.
+std::string operand_name(tenon_op op, std::size_t i) {
+  std::string_view operands = entry_of(op).line->schema;
+  operands = operands.substr(0, operands.find("->"));
+  for (std::size_t k = 0; operands.find(':') != std::string_view::npos; ++k) {
+    const std::string_view word = operands.substr(0, operands.find(' '));
+    if (word.front() == '(') break;
+    if (k == i) return std::string(word.substr(0, word.find(':')));
+    operands.remove_prefix(std::min(word.size() + 1, operands.size()));
+  }
+  return "operand " + std::to_string(i);
+}
+
+template <class T>
+Tensor scalar_tensor(DType dtype, double value) {
+  if constexpr (std::is_integral_v<T>) {
+    // the largest values of 64-bit types round up to a power of two as doubles, which the type does not hold
+    const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (!(value >= static_cast<double>(std::numeric_limits<T>::min()) && value < limit) || std::trunc(value) != value) {
+      throw Error(fmt::format("the constant {} is not a value of {}", value, name_of(dtype)));
+    }
+  }
+  return Tensor::scalar<T>(static_cast<T>(value));
+}
+
+}  // namespace
+
+const char* op_name(tenon_op op) {
+  const auto found = entries().find(op);
+  if (found != entries().end()) return found->second.line->name;
+  thread_local std::string unlisted;
+  unlisted = fmt::format("op {}", op);
+  return unlisted.c_str();
+}
+
+namespace graph {
+
+const OpRules& rules_of(tenon_op op) {
+  return *entry_of(op).rules;
+}
+std::uint32_t version_of(tenon_op op) {
+  return entry_of(op).line->version;
+}
+const char* stem_of(tenon_op op) {
+  return entry_of(op).line->stem;
+}
+const char* schema_of(tenon_op op) {
+  return entry_of(op).line->schema;
+}
+
+void check_attributes(tenon_op op, const Attributes& attributes) {
+  const OpLine& line = *entry_of(op).line;
+  const std::uint32_t size = attributes.as<tenon_attributes_none>().struct_size;
+  if (size != line.attributes_size) {
+    throw Error(fmt::format("{}: wanted attributes tenon_attributes_{} ({} bytes), got {} bytes", line.stem, line.attributes,
+                            line.attributes_size, size));
+  }
+}
+
+void Inference::fail(const std::string& text) const {
+  throw Error(fmt::format("{} '{}': {}", stem_of(op_), node_, text));
+}
+
+std::string Inference::str(std::size_t i) const {
+  return fmt::format("{} {}{}", operand_name(op_, i), name_of(dtype(i)), shape(i).str());
+}
+
+void Inference::want_inputs(std::size_t lowest, std::size_t highest) const {
+  if (input_count() < lowest || input_count() > highest) {
+    const std::string wanted = lowest == highest ? std::to_string(lowest) : fmt::format("{} to {}", lowest, highest);
+    fail(fmt::format("wanted {} operands, got {}", wanted, input_count()));
+  }
+  for (std::size_t i = 0; i < lowest; ++i) {
+    if (!has(i)) fail(fmt::format("operand {} is absent", operand_name(op_, i)));
+  }
+}
+
+void Inference::want_same_dtype(std::size_t a, std::size_t b) const {
+  if (dtype(a) != dtype(b)) fail(fmt::format("the dtypes differ: {}, {}", str(a), str(b)));
+}
+
+void Inference::want_same_shape(std::size_t a, std::size_t b) const {
+  if (shape(a) != shape(b)) fail(fmt::format("the shapes differ: {}, {}", str(a), str(b)));
+}
+
+void Inference::want_floating(std::size_t i) const {
+  if (!is_floating(dtype(i))) fail(fmt::format("wanted a floating dtype, got {}", str(i)));
+}
+
+void Inference::want_number(std::size_t i) const {
+  if (dtype(i) == DType::boolean) fail(fmt::format("wanted numbers, got {}", str(i)));
+}
+
+void Inference::want_scalar(std::size_t i, DType wanted) const {
+  if (dtype(i) != wanted || shape(i).rank() != 0)
+    fail(fmt::format("wanted {} as {}(), got {}", operand_name(op_, i), name_of(wanted), str(i)));
+}
+
+void Inference::want_flag(std::uint32_t value, const char* attribute) const {
+  if (value > 1) fail(fmt::format("{} is {}, wanted 0 or 1", attribute, value));
+}
+
+Shape Inference::broadcast(std::size_t a, std::size_t b) const {
+  try {
+    return tenon::broadcast(shape(a), shape(b));
+  } catch (const Error&) {
+    fail(fmt::format("the shapes do not broadcast: {}, {}", str(a), str(b)));
+  }
+}
+
+std::int64_t Inference::axis(std::int64_t axis, std::size_t i) const {
+  const std::int64_t rank = static_cast<std::int64_t>(shape(i).rank());
+  if (axis < -rank || axis >= rank) fail(fmt::format("axis {} is out of range for {}", axis, str(i)));
+  return axis < 0 ? axis + rank : axis;
+}
+
+Value apply_op(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes, const NodeOptions& options) {
+  for (Value value : inputs) {
+    if (value.present()) return value.graph().apply(op, inputs, attributes, options)[0];
+  }
+  throw Error(fmt::format("{}: every operand is absent", stem_of(op)));
+}
+
+Value scalar(Graph& graph, DType dtype, double value) {
+  switch (dtype) {
+    case DType::f32:
+      return graph.constant(scalar_tensor<float>(dtype, value));
+    case DType::f64:
+      return graph.constant(scalar_tensor<double>(dtype, value));
+    case DType::i8:
+      return graph.constant(scalar_tensor<std::int8_t>(dtype, value));
+    case DType::i16:
+      return graph.constant(scalar_tensor<std::int16_t>(dtype, value));
+    case DType::i32:
+      return graph.constant(scalar_tensor<std::int32_t>(dtype, value));
+    case DType::i64:
+      return graph.constant(scalar_tensor<std::int64_t>(dtype, value));
+    case DType::u8:
+      return graph.constant(scalar_tensor<std::uint8_t>(dtype, value));
+    case DType::u16:
+      return graph.constant(scalar_tensor<std::uint16_t>(dtype, value));
+    case DType::u32:
+      return graph.constant(scalar_tensor<std::uint32_t>(dtype, value));
+    case DType::u64:
+      return graph.constant(scalar_tensor<std::uint64_t>(dtype, value));
+    // no C++ type holds these; the backend's own rounding makes them
+    case DType::f16:
+    case DType::bf16:
+      return ops::cast(scalar(graph, DType::f32, value), dtype);
+    default:
+      throw Error(fmt::format("the constant {} is not a value of {}", value, name_of(dtype)));
+  }
+}
+
+Attributes axes_attributes(const char* what, const std::vector<std::int64_t>& axes, bool keepdims) {
+  if (axes.size() > TENON_MAX_RANK)
+    throw Error(fmt::format("{}: {} axes are given, tensors have at most {}", what, axes.size(), TENON_MAX_RANK));
+  tenon_attributes_axes attributes{};
+  attributes.keepdims = keepdims ? 1 : 0;
+  attributes.count = static_cast<std::uint32_t>(axes.size());
+  std::copy(axes.begin(), axes.end(), attributes.axes);
+  return Attributes::of(attributes);
+}
+
+Value unbroadcast(Value gradient, const Shape& shape) {
+  const Shape& from = gradient.shape();
+  if (from == shape) return gradient;
+  const std::size_t lead = from.rank() - shape.rank();
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 0; i < from.rank(); ++i) {
+    if (i < lead || (shape[i - lead] == 1 && from[i] != 1)) axes.push_back(static_cast<std::int64_t>(i));
+  }
+  const Value sum = ops::reduce_sum(gradient, axes, lead == 0);
+  return sum.shape() == shape ? sum : ops::reshape(sum, shape);
+}
+
+}  // namespace graph
+}  // namespace tenon

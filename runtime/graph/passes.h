@@ -1,0 +1,62 @@
+// graph/passes.h - changes to a graph that leave its results as they are. A pass takes a graph (a copy is cheap: constants share their
+// elements) and returns the changed one.
+//
+// What every pass keeps: inputs and parameters, used or not, in their order (they are bound by name); names and order of outputs and
+// updates; NodeInfo::id of the nodes that stay. What it does not keep: ValueId and NodeId, so handles (tenon::Value) made before are void.
+#pragma once
+
+#include <vector>
+
+#include <tenon/graph.h>
+
+namespace tenon::graph {
+
+/// Drops nodes and constants that no output or update needs, and optional results that nobody reads.
+Graph eliminate_dead_code(Graph graph);
+
+/// Nodes alike in op, attributes, operands, results' dtype and shape, and device become one, and so do equal scalar constants. Random ops
+/// and Dropout take part: they are functions of key and stream. A node that makes a parameter's new content keeps its own copy of it, for
+/// it may be written in place.
+Graph eliminate_common_subexpressions(Graph graph);
+
+/// Local rewrites that give the same bits: x * 1, x / 1, x + (-0), x - 0, --x, casts, reshapes and expansions to what x is already, chains
+/// of transpositions and of reshapes, and Expand before an op that broadcasts anyway.
+Graph simplify(Graph graph);
+
+/// All of the above, in a good order.
+Graph optimize(Graph graph);
+
+/// Edits a graph in place. Values are numbered as in the graph until `finish`.
+class GraphEditor {
+ public:
+  explicit GraphEditor(Graph& graph);
+
+  std::size_t node_count() const { return graph_.nodes_.size(); }
+  /// With operands as redirected so far.
+  const NodeInfo& node(NodeId id);
+  const ValueInfo& info(ValueId id) const { return graph_.values_[id]; }
+  /// The node that makes a value; null for inputs, parameters and constants.
+  const NodeInfo* producer(ValueId id);
+  const std::vector<ValueInfo>& values() const { return graph_.values_; }
+
+  /// Everybody who reads `from` reads `to` instead: the same elements, made before the first of these readers.
+  /// False, and nothing done, where that would change who owns a result: an output stays a computed value, and an update stays the value it
+  /// is.
+  bool redirect(ValueId from, ValueId to);
+  /// New operands and attributes for a node; its results keep dtype and shape.
+  void rewrite(NodeId id, std::vector<ValueId> inputs, const Attributes& attributes);
+
+  /// Drops what is not needed any more and numbers the rest anew. The editor is done.
+  void finish();
+
+ private:
+  ValueId resolve(ValueId id) const;
+  void drop_dead();
+  void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);
+
+  Graph& graph_;
+  std::vector<ValueId> target_;  ///< per value: where its readers look
+  std::vector<bool> is_output_, is_update_;
+};
+
+}  // namespace tenon::graph

@@ -1,0 +1,139 @@
+// print.cpp - graphs as text for people.
+#include <fmt/format.h>
+
+#include <tenon/graph.h>
+#include <sstream>
+#include <unordered_map>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+/// The attributes' names in the op's line of ops.def, in the order of the line.
+using Words = std::vector<std::string>;
+
+Words attribute_words(tenon_op op) {
+  const std::string schema = schema_of(op);
+  const std::size_t semicolon = schema.find(';');
+  std::istringstream rest(semicolon == std::string::npos ? "" : schema.substr(semicolon + 1));
+  Words words;
+  for (std::string word; rest >> word;) words.push_back(word);
+  return words;
+}
+
+std::string pair(const std::string& word, double value) {
+  return fmt::format(" {}={}", word, value);
+}
+
+std::string text(const tenon_attributes_none&, const Words&) {
+  return {};
+}
+
+std::string text(const tenon_attributes_axis& a, const Words& words) {
+  return fmt::format(" {}={}", words[0], a.axis) + (words.size() > 1 && a.keepdims ? " " + words[1] : "");
+}
+
+std::string text(const tenon_attributes_axes& a, const Words& words) {
+  std::string list;
+  for (std::uint32_t i = 0; i < a.count; ++i) list += (i == 0 ? "" : ",") + std::to_string(a.axes[i]);
+  return fmt::format(" {}=({})", words[0], list) + (words.size() > 1 && a.keepdims ? " " + words[1] : "");
+}
+
+std::string text(const tenon_attributes_gemm& a, const Words& words) {
+  return (a.trans_a ? " " + words[0] : "") + (a.trans_b ? " " + words[1] : "") + (a.alpha != 1 ? pair(words[2], a.alpha) : "") +
+         (a.beta != 1 ? pair(words[3], a.beta) : "");
+}
+
+std::string text(const tenon_attributes_cast& a, const Words& words) {
+  return fmt::format(" {}={}", words[0], name_of(static_cast<DType>(a.to)));
+}
+
+std::string text(const tenon_attributes_random& a, const Words& words) {
+  std::string line = fmt::format(" {}={}", words[0], a.stream) + pair(words[1], a.a);
+  if (words.size() > 2 && words[2] != "dtype") line += pair(words[2], a.b);
+  return line;
+}
+
+std::string text(const tenon_attributes_cross_entropy& a, const Words& words) {
+  const char* reductions[] = {"none", "mean", "sum"};
+  return fmt::format(" {}={}", words[0], reductions[a.reduction]) +
+         (a.has_ignore_index ? fmt::format(" {}={}", words[1], a.ignore_index) : "");
+}
+
+std::string text(const tenon_attributes_sgd& a, const Words& words) {
+  return (a.nesterov ? " " + words[0] : "") + pair(words[1], a.momentum) + pair(words[2], a.weight_decay);
+}
+
+std::string text(const tenon_attributes_adam& a, const Words& words) {
+  return pair(words[0], a.beta1) + pair(words[1], a.beta2) + pair(words[2], a.epsilon) + pair(words[3], a.weight_decay);
+}
+
+std::string text(const tenon_attributes_rmsprop& a, const Words& words) {
+  return (a.epsilon_outside ? " " + words[0] : "") + pair(words[1], a.rho) + pair(words[2], a.epsilon);
+}
+
+template <class Struct>
+std::string text_of(const Attributes& attributes, const Words& words) {
+  return text(attributes.as<Struct>(), words);
+}
+
+struct Printer {
+  tenon_op op;
+  std::string (*print)(const Attributes&, const Words&);
+};
+constexpr Printer printers[] = {
+#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) {id, text_of<tenon_attributes_##attributes>},
+#include <tenon/ops.def>
+#undef TENON_OP
+};
+
+}  // namespace
+
+std::string attributes_str(tenon_op op, const Attributes& attributes) {
+  for (const Printer& printer : printers) {
+    if (printer.op == op) return printer.print(attributes, attribute_words(op));
+  }
+  return {};
+}
+
+}  // namespace graph
+
+namespace {
+
+std::string declaration(const ValueInfo& info) {
+  return fmt::format("{}:{}{}", info.name, name_of(info.dtype), info.shape.str());
+}
+
+/// Scalar constants by what they are, everything else by name.
+std::string reference(const ValueInfo& info) {
+  if (info.kind != ValueKind::constant || info.shape.rank() != 0 || info.dtype == DType::boolean) return info.name;
+  return fmt::format("{}", info.constant.item());
+}
+
+}  // namespace
+
+std::string Graph::str() const {
+  std::string text;
+  for (const ValueInfo& value : values_) {
+    if (value.kind == ValueKind::input) text += "input " + declaration(value) + "\n";
+    if (value.kind == ValueKind::parameter) text += "parameter " + declaration(value) + "\n";
+    if (value.kind == ValueKind::constant && value.shape.rank() != 0) text += "constant " + declaration(value) + "\n";
+  }
+  for (const NodeInfo& node : nodes_) {
+    std::string results, operands;
+    for (ValueId id : node.outputs) results += (results.empty() ? "" : ", ") + (id == no_id ? "-" : declaration(values_[id]));
+    for (ValueId id : node.inputs) operands += (operands.empty() ? "" : ", ") + (id == no_id ? "-" : reference(values_[id]));
+    text += fmt::format("{} = {}({}){}", results, op_name(node.op), operands, graph::attributes_str(node.op, node.attributes));
+    if (!node.device.empty()) text += "  @" + node.device;
+    text += "\n";
+  }
+  for (const GraphOutput& output : outputs_) text += fmt::format("output {} = {}\n", output.name, reference(values_[output.value]));
+  for (const GraphUpdate& update : updates_) {
+    text += fmt::format("update {} = {}\n", values_[update.parameter].name, reference(values_[update.value]));
+  }
+  return text;
+}
+
+}  // namespace tenon

@@ -1,0 +1,49 @@
+// ops/arg_reduce.cpp - where along an axis the extreme value is.
+#include <fmt/format.h>
+
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void infer(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_number(0);
+  auto attributes = at.attributes.as<tenon_attributes_axis>();
+  at.want_flag(attributes.keepdims, "keepdims");
+  attributes.axis = at.axis(attributes.axis, 0);
+  at.attributes = Attributes::of(attributes);
+  Shape y;
+  for (std::size_t i = 0; i < at.shape(0).rank(); ++i) {
+    if (static_cast<std::int64_t>(i) != attributes.axis)
+      y.push_back(at.shape(0)[i]);
+    else if (attributes.keepdims)
+      y.push_back(1);
+  }
+  if (at.shape(0)[static_cast<std::size_t>(attributes.axis)] == 0 && y.count() != 0) {
+    at.fail(fmt::format("axis {} of {} has no elements to choose from", attributes.axis, at.str(0)));
+  }
+  at.output(DType::i64, y);
+}
+
+}  // namespace
+
+extern const OpRules rules_arg_max;
+const OpRules rules_arg_max{"y = index of the largest x along axis, as i64. Ties: the first; NaN counts as the largest.", infer};
+
+}  // namespace graph
+
+namespace ops {
+
+Value arg_max(Value x, std::int64_t axis, bool keepdims) {
+  tenon_attributes_axis attributes{};
+  attributes.axis = axis;
+  attributes.keepdims = keepdims ? 1 : 0;
+  return graph::apply_op(TENON_OP_ArgMax, {x}, Attributes::of(attributes));
+}
+
+}  // namespace ops
+}  // namespace tenon

@@ -1,0 +1,43 @@
+// ops/cast.cpp - another dtype for the same values.
+#include <fmt/format.h>
+
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void infer(Inference& at) {
+  at.want_inputs(1, 1);
+  const auto to = static_cast<DType>(at.attributes.as<tenon_attributes_cast>().to);
+  if (size_of(to) == 0) at.fail(fmt::format("dtype {} is not one to cast {} to", static_cast<tenon_dtype>(to), at.str(0)));
+  at.output(to, at.shape(0));
+}
+
+void gradient(Gradient& at) {
+  at.set(0, ops::cast(at.dy(), at.input(0).dtype()));
+}
+
+}  // namespace
+
+extern const OpRules rules_cast;
+const OpRules rules_cast{
+    "y = x as another dtype. Float to integer truncates and saturates, NaN becomes 0; to bool is x != 0. Between floats the gradient is "
+    "cast "
+    "back; integers pass none on.",
+    infer, gradient};
+
+}  // namespace graph
+
+namespace ops {
+
+Value cast(Value x, DType to) {
+  tenon_attributes_cast attributes{};
+  attributes.to = static_cast<tenon_dtype>(to);
+  return graph::apply_op(TENON_OP_Cast, {x}, Attributes::of(attributes));
+}
+
+}  // namespace ops
+}  // namespace tenon

@@ -1,0 +1,139 @@
+// ops/optimizer.cpp - optimizer steps over all parameters of one dtype at once.
+#include <fmt/format.h>
+
+#include <tenon/error.h>
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+/// After `first` scalars the operands come in groups (w, g, state ...); each group's results are (w, state ...).
+void infer_groups(Inference& at, std::size_t first, const std::vector<const char*>& words) {
+  const std::size_t size = words.size();
+  const auto str = [&](std::size_t i) {
+    return fmt::format("{} '{}' {}{}", words[(i - first) % size], at.name(i), name_of(at.dtype(i)), at.shape(i).str());
+  };
+  const std::size_t groups = (at.input_count() - first) / size;
+  if (groups == 0 || at.input_count() != first + groups * size) {
+    at.fail(fmt::format("wanted {} operand{} and groups of ({}), got {} operands", first, first == 1 ? "" : "s", fmt::join(words, ", "),
+                        at.input_count()));
+  }
+  at.want_inputs(at.input_count(), at.input_count());
+  at.want_floating(first);
+  for (std::size_t w = first; w < at.input_count(); w += size) {
+    if (at.dtype(w) != at.dtype(first)) at.fail(fmt::format("wanted parameters of one dtype, got {}, {}", str(first), str(w)));
+    for (std::size_t i = w; i < w + size; ++i) {
+      if (at.dtype(i) != at.dtype(w) || at.shape(i) != at.shape(w))
+        at.fail(fmt::format("a group does not fit together: {}, {}", str(w), str(i)));
+      if (i != w + 1) at.output(at.dtype(w), at.shape(w));
+    }
+  }
+}
+
+void want_below_one(Inference& at, const char* name, double value) {
+  if (!(value >= 0 && value < 1)) at.fail(fmt::format("{} is {}, wanted 0 <= {} < 1", name, value, name));
+}
+void want_not_negative(Inference& at, const char* name, double value) {
+  if (!(value >= 0)) at.fail(fmt::format("{} is {}, wanted {} >= 0", name, value, name));
+}
+
+void infer_sgd(Inference& at) {
+  const auto& a = at.attributes.as<tenon_attributes_sgd>();
+  want_below_one(at, "momentum", a.momentum);
+  want_not_negative(at, "weight_decay", a.weight_decay);
+  at.want_flag(a.nesterov, "nesterov");
+  if (a.nesterov != 0 && a.momentum == 0) at.fail("nesterov wants a momentum, momentum is 0");
+  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.want_scalar(0, DType::f64);
+  if (a.momentum == 0)
+    infer_groups(at, 1, {"w", "g"});
+  else
+    infer_groups(at, 1, {"w", "g", "velocity"});
+}
+
+void infer_adam(Inference& at) {
+  const auto& a = at.attributes.as<tenon_attributes_adam>();
+  want_below_one(at, "beta1", a.beta1);
+  want_below_one(at, "beta2", a.beta2);
+  want_not_negative(at, "epsilon", a.epsilon);
+  want_not_negative(at, "weight_decay", a.weight_decay);
+  at.want_inputs(2, std::max<std::size_t>(2, at.input_count()));
+  at.want_scalar(0, DType::f64);
+  at.want_scalar(1, DType::i64);
+  infer_groups(at, 2, {"w", "g", "m", "v"});
+}
+
+void infer_rmsprop(Inference& at) {
+  const auto& a = at.attributes.as<tenon_attributes_rmsprop>();
+  want_below_one(at, "rho", a.rho);
+  want_not_negative(at, "epsilon", a.epsilon);
+  at.want_flag(a.epsilon_outside, "epsilon_outside");
+  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.want_scalar(0, DType::f64);
+  infer_groups(at, 1, {"w", "g", "v"});
+}
+
+}  // namespace
+
+extern const OpRules rules_sgd_step, rules_adam_step, rules_rmsprop_step;
+const OpRules rules_sgd_step{
+    "g' = g + weight_decay w; velocity = momentum velocity + g'; w -= lr (nesterov ? g' + momentum velocity : velocity). With momentum 0 "
+    "groups "
+    "are (w, g) and w -= lr g'.",
+    infer_sgd};
+const OpRules rules_adam_step{
+    "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + epsilon) + "
+    "weight_decay w). step counts from 1.",
+    infer_adam};
+const OpRules rules_rmsprop_step{
+    "v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon), or lr g / (sqrt(v) + epsilon) if epsilon_outside.", infer_rmsprop};
+
+}  // namespace graph
+
+namespace ops {
+namespace {
+
+/// Applies a step to the groups (parameter, gradient, its share of the state) and makes the results the new parameters and state.
+void step(tenon_op op, std::vector<Value> operands, const std::vector<Value>& parameters, const std::vector<Value>& gradients,
+          const std::vector<Value>& state, std::size_t states_each, const Attributes& attributes) {
+  if (parameters.empty()) throw Error(fmt::format("{}: there are no parameters", graph::stem_of(op)));
+  if (gradients.size() != parameters.size() || state.size() != parameters.size() * states_each) {
+    throw Error(fmt::format("{}: {} parameters want {} gradients and {} values of state, got {} and {}", graph::stem_of(op),
+                            parameters.size(), parameters.size(), parameters.size() * states_each, gradients.size(), state.size()));
+  }
+  std::vector<Value> targets;  // what each result takes the place of
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    operands.insert(operands.end(), {parameters[i], gradients[i]});
+    targets.push_back(parameters[i]);
+    for (std::size_t k = i * states_each; k < (i + 1) * states_each; ++k) {
+      operands.push_back(state[k]);
+      targets.push_back(state[k]);
+    }
+  }
+  Graph& graph = parameters.front().graph();
+  const std::vector<Value> results = graph.apply(op, operands, attributes);
+  for (std::size_t i = 0; i < results.size(); ++i) graph.update(targets[i], results[i]);
+}
+
+}  // namespace
+
+void sgd_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+              const tenon_attributes_sgd& attributes) {
+  step(TENON_OP_SgdStep, {lr}, parameters, gradients, state, attributes.momentum != 0 ? 1 : 0, Attributes::of(attributes));
+}
+
+void adam_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+               Value step_number, const tenon_attributes_adam& attributes) {
+  step(TENON_OP_AdamStep, {lr, step_number}, parameters, gradients, state, 2, Attributes::of(attributes));
+}
+
+void rmsprop_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+                  const tenon_attributes_rmsprop& attributes) {
+  step(TENON_OP_RmsPropStep, {lr}, parameters, gradients, state, 1, Attributes::of(attributes));
+}
+
+}  // namespace ops
+}  // namespace tenon

@@ -1,0 +1,148 @@
+// ops/shape.cpp - the elements of x in another arrangement.
+#include <fmt/format.h>
+
+#include <tenon/error.h>
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+const Shape& wanted_shape(Inference& at) {
+  if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
+  return *at.options.shape;
+}
+
+void infer_reshape(Inference& at) {
+  at.want_inputs(1, 1);
+  const Shape& y = wanted_shape(at);
+  if (y.count() != at.shape(0).count()) {
+    at.fail(fmt::format("the counts differ: {} has {} elements, {} wants {}", at.str(0), at.shape(0).count(), y.str(), y.count()));
+  }
+  at.output(at.dtype(0), y);
+}
+
+void infer_flatten(Inference& at) {
+  at.want_inputs(1, 1);
+  auto attributes = at.attributes.as<tenon_attributes_axis>();
+  const Shape& x = at.shape(0);
+  const std::int64_t rank = static_cast<std::int64_t>(x.rank());
+  // unlike other axes it may be the rank itself: it stands between dimensions
+  if (attributes.axis != rank) attributes.axis = at.axis(attributes.axis, 0);
+  at.attributes = Attributes::of(attributes);
+  std::int64_t rows = 1, columns = 1;
+  for (std::int64_t i = 0; i < rank; ++i) (i < attributes.axis ? rows : columns) *= x[static_cast<std::size_t>(i)];
+  at.output(at.dtype(0), {rows, columns});
+}
+
+void reshape_gradient(Gradient& at) {
+  at.set(0, ops::reshape(at.dy(), at.input(0).shape()));
+}
+
+void infer_transpose(Inference& at) {
+  at.want_inputs(1, 1);
+  auto attributes = at.attributes.as<tenon_attributes_axes>();
+  const Shape& x = at.shape(0);
+  const auto rank = static_cast<std::uint32_t>(x.rank());
+  if (attributes.count == 0) {
+    attributes.count = rank;
+    for (std::uint32_t i = 0; i < rank; ++i) attributes.axes[i] = rank - 1 - i;
+  }
+  if (attributes.count != rank) at.fail(fmt::format("the permutation has {} axes, wanted {} for {}", attributes.count, rank, at.str(0)));
+  std::array<bool, Shape::max_rank> seen{};
+  Shape y;
+  for (std::uint32_t i = 0; i < rank; ++i) {
+    std::int64_t& axis = attributes.axes[i];
+    axis = at.axis(axis, 0);
+    if (seen[static_cast<std::size_t>(axis)]) at.fail(fmt::format("axis {} is twice in the permutation of {}", axis, at.str(0)));
+    seen[static_cast<std::size_t>(axis)] = true;
+    y.push_back(x[static_cast<std::size_t>(axis)]);
+  }
+  at.attributes = Attributes::of(attributes);
+  at.output(at.dtype(0), y);
+}
+
+void transpose_gradient(Gradient& at) {
+  const auto& attributes = at.attributes.as<tenon_attributes_axes>();
+  std::vector<std::int64_t> inverse(attributes.count);
+  for (std::uint32_t i = 0; i < attributes.count; ++i) inverse[static_cast<std::size_t>(attributes.axes[i])] = i;
+  at.set(0, ops::transpose(at.dy(), inverse));
+}
+
+void infer_expand(Inference& at) {
+  at.want_inputs(1, 1);
+  const Shape& x = at.shape(0);
+  const Shape& y = wanted_shape(at);
+  bool fits = x.rank() <= y.rank();
+  for (std::size_t i = 0; fits && i < x.rank(); ++i) fits = x[i] == 1 || x[i] == y[y.rank() - x.rank() + i];
+  if (!fits) at.fail(fmt::format("{} does not broadcast to {}", at.str(0), y.str()));
+  at.output(at.dtype(0), y);
+}
+
+void expand_gradient(Gradient& at) {
+  at.set(0, unbroadcast(at.dy(), at.input(0).shape()));
+}
+
+}  // namespace
+
+extern const OpRules rules_reshape, rules_flatten, rules_transpose, rules_expand;
+const OpRules rules_reshape{"y = x in row-major order under another shape of the same count.", infer_reshape, reshape_gradient};
+const OpRules rules_flatten{"y = x as (d0 ... d[axis-1], d[axis] ...); axis may be the rank.", infer_flatten, reshape_gradient};
+const OpRules rules_transpose{"Axis i of y is axis perm[i] of x; no perm: the axes reversed.", infer_transpose, transpose_gradient};
+const OpRules rules_expand{"y = x broadcast to a shape.", infer_expand, expand_gradient};
+
+}  // namespace graph
+
+namespace ops {
+
+Value reshape(Value x, const Shape& shape) {
+  return graph::apply_op(TENON_OP_Reshape, {x}, {}, {.name = {}, .shape = shape});
+}
+
+Value reshape(Value x, std::span<const std::int64_t> dims) {
+  const auto fail = [&](const char* text) {
+    std::string list;
+    for (std::int64_t size : dims) list += (list.empty() ? "" : ",") + std::to_string(size);
+    throw Error(fmt::format("reshape of '{}' {}{} to ({}): {}", x.name(), name_of(x.dtype()), x.shape().str(), list, text));
+  };
+  std::vector<std::int64_t> sizes(dims.begin(), dims.end());
+  std::int64_t known = 1;
+  std::int64_t* open = nullptr;
+  for (std::int64_t& size : sizes) {
+    if (size < -1) fail("sizes are >= 0, or -1 once");
+    if (size == -1 && open != nullptr) fail("-1 is given twice");
+    if (size == -1)
+      open = &size;
+    else
+      known *= size;
+  }
+  if (open != nullptr) {
+    if (known == 0) fail("beside a size of 0 there is nothing to tell -1 from");
+    if (x.shape().count() % known != 0) fail("the count is not divisible by the sizes given");
+    *open = x.shape().count() / known;
+  }
+  return reshape(x, Shape(sizes));
+}
+
+Value reshape(Value x, std::initializer_list<std::int64_t> dims) {
+  return reshape(x, std::span(dims.begin(), dims.size()));
+}
+
+Value flatten(Value x, std::int64_t axis) {
+  tenon_attributes_axis attributes{};
+  attributes.axis = axis;
+  return graph::apply_op(TENON_OP_Flatten, {x}, Attributes::of(attributes));
+}
+
+Value transpose(Value x, const std::vector<std::int64_t>& permutation) {
+  return graph::apply_op(TENON_OP_Transpose, {x}, graph::axes_attributes("transpose", permutation));
+}
+
+Value expand(Value x, const Shape& shape) {
+  return graph::apply_op(TENON_OP_Expand, {x}, {}, {.name = {}, .shape = shape});
+}
+
+}  // namespace ops
+}  // namespace tenon

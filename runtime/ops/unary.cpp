@@ -1,0 +1,69 @@
+// ops/unary.cpp - one operand, element by element. Gradients are ops of their own, in terms of the result y.
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void infer_number(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_number(0);
+  at.output(at.dtype(0), at.shape(0));
+}
+
+void infer_floating(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_floating(0);
+  at.output(at.dtype(0), at.shape(0));
+}
+
+/// dy, y -> dx
+void infer_gradient(Inference& at) {
+  at.want_inputs(2, 2);
+  at.want_same_dtype(0, 1);
+  at.want_floating(0);
+  at.want_same_shape(0, 1);
+  at.output(at.dtype(0), at.shape(0));
+}
+
+void neg_gradient(Gradient& at) {
+  at.set(0, ops::neg(at.dy()));
+}
+
+template <tenon_op op>
+void gradient(Gradient& at) {
+  at.set(0, apply_op(op, {at.dy(), at.output(0)}));
+}
+
+}  // namespace
+
+extern const OpRules rules_neg, rules_relu, rules_relu_grad, rules_sigmoid, rules_sigmoid_grad, rules_tanh, rules_tanh_grad;
+const OpRules rules_neg{"y = -x.", infer_number, neg_gradient};
+const OpRules rules_relu{"y = max(0, x). NaN propagates; the derivative at 0 is 0.", infer_number, gradient<TENON_OP_ReluGrad>};
+const OpRules rules_relu_grad{"dx = dy where y > 0, else 0.", infer_gradient};
+const OpRules rules_sigmoid{"y = 1 / (1 + exp(-x)).", infer_floating, gradient<TENON_OP_SigmoidGrad>};
+const OpRules rules_sigmoid_grad{"dx = dy y (1 - y).", infer_gradient};
+const OpRules rules_tanh{"y = tanh(x).", infer_floating, gradient<TENON_OP_TanhGrad>};
+const OpRules rules_tanh_grad{"dx = dy (1 - y^2).", infer_gradient};
+
+}  // namespace graph
+
+namespace ops {
+
+Value neg(Value x) {
+  return graph::apply_op(TENON_OP_Neg, {x});
+}
+Value relu(Value x) {
+  return graph::apply_op(TENON_OP_Relu, {x});
+}
+Value sigmoid(Value x) {
+  return graph::apply_op(TENON_OP_Sigmoid, {x});
+}
+Value tanh(Value x) {
+  return graph::apply_op(TENON_OP_Tanh, {x});
+}
+
+}  // namespace ops
+}  // namespace tenon
