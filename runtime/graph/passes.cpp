@@ -40,8 +40,9 @@ std::string key_of(const GraphEditor& editor, const NodeInfo& node) {
 
 }  // namespace
 
-void eliminate_dead_code(Graph& graph) {
+Graph eliminate_dead_code(Graph graph) {
   GraphEditor(graph).finish();
+  return graph;
 }
 
 Graph eliminate_common_subexpressions(Graph graph) {
