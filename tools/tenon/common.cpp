@@ -1,0 +1,28 @@
+#include <CLI/CLI.hpp>
+
+#include "tenon/verbs.h"
+
+namespace tenon::cli {
+
+void Common::add_to(CLI::App& app) {
+  app.add_option("--config", config_file, "configuration file (default: the one TENON_CONFIG names)")->type_name("FILE");
+  app.add_option("--device", device, "where to run: auto, cpu, gpu, openblas:0, /device:GPU:0 ...")->type_name("NAME");
+  app.add_option("--plugin", plugins, "a backend file or a folder of them, looked at before all others")->type_name("PATH");
+  app.add_option("--set", sets, "set a key of the YAML: key.path=value")->type_name("KEY=VALUE");
+}
+
+std::vector<ConfigOverride> Common::overrides() const {
+  std::vector<ConfigOverride> list;
+  if (!device.empty()) list.push_back({"device", device, "--device " + device});
+  return list;
+}
+
+Config Common::resolve(const std::vector<Config>& layers) const {
+  ConfigSources sources;
+  sources.file = config_file;
+  sources.layers = layers;
+  sources.command_line = overrides();
+  return resolve_config(sources);
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,163 @@
+// tenon train | eval | predict | summary FILE.yaml
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "tenon/train_run.h"
+#include "tenon/verbs.h"
+#include "train/checkpoint_callback.h"
+#include "train/progress.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string file, data, json, checkpoint;
+  std::int64_t count = 10;
+};
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void print_logs(const char* title, const Logs& logs) {
+  std::string text = title;
+  for (std::size_t i = 0; i < logs.size(); ++i) text += (i == 0 ? ": " : " - ") + logs[i].first + ": " + train::format_value(logs[i].second);
+  print(text + "\n");
+}
+
+void run_train(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  const config::TrainDefinition& definition = run.definition;
+  const std::uint64_t seed = run.context.config().seed;
+  const train::DataSplits data = train::make_data(definition.data, arguments.data, seed);
+
+  std::string from;
+  if (definition.resume.kind == config::ResumeDefinition::Kind::path) from = definition.resume.path;
+  if (definition.resume.kind == config::ResumeDefinition::Kind::automatic && definition.checkpoint) {
+    from = newest_checkpoint(definition.checkpoint->directory);
+  }
+  if (!from.empty()) {
+    const Model::Position position = run.model.load(from);
+    if (position.seed != seed) {
+      throw Error(fmt::format("{}: was made with seed {}, this run has seed {}; set seed: {} to go on with it", from, position.seed, seed, position.seed));
+    }
+    if (definition.verbose > 0) print(fmt::format("Resuming from {} after epoch {}\n", from, position.epoch));
+  }
+
+  FitOptions options;
+  options.batch_size = definition.batch_size;
+  options.epochs = definition.epochs;
+  options.shuffle = definition.shuffle;
+  options.steps_per_epoch = definition.steps_per_epoch.value_or(0);
+  options.validation = data.validation;
+  train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = print, .clock = nullptr});
+  train::GorgoniaLog log(run.context.default_device().name(), print);
+  const bool gorgonia = definition.log_style == config::LogStyle::gorgonia;
+  if (gorgonia && definition.verbose > 0) {
+    options.callbacks.push_back(&log);
+  } else {
+    options.callbacks.push_back(&bar);
+  }
+  std::optional<train::JsonLines> json;
+  if (!arguments.json.empty()) options.callbacks.push_back(&json.emplace(arguments.json));
+  std::optional<train::CheckpointCallback> checkpoint;
+  if (definition.checkpoint) {
+    const config::CheckpointDefinition& c = *definition.checkpoint;
+    options.callbacks.push_back(&checkpoint.emplace(run.model, c.directory, c.every_epochs, c.keep, seed));
+  }
+  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}\n", definition.model.name, run.context.default_device().name()));
+  run.model.fit(data.train, options);
+
+  if (gorgonia && definition.verbose > 0) log.test_begin();
+  const Logs test = run.model.evaluate(data.test, definition.batch_size);
+  if (gorgonia && definition.verbose > 0) log.test_end(test[0].second);
+  if (json) json->test(test);
+  if (!gorgonia) print_logs("test", test);
+}
+
+void run_eval(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  load_weights(run, arguments.checkpoint);
+  const train::DataSplits data = train::make_data(run.definition.data, arguments.data, run.context.config().seed);
+  const Logs test = run.model.evaluate(data.test, run.definition.batch_size);
+  if (!arguments.json.empty()) train::JsonLines(arguments.json).test(test);
+  print_logs("test", test);
+}
+
+void run_predict(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  load_weights(run, arguments.checkpoint);
+  const train::DataSplits data = train::make_data(run.definition.data, arguments.data, run.context.config().seed);
+  const std::int64_t count = std::min(arguments.count, data.test->size());
+  if (count < 1) throw Error(fmt::format("--count {}: wanted at least 1", arguments.count));
+  Batches batches(data.test, {.batch_size = count, .shuffle = false, .workers = 0});
+  batches.start(0);
+  const Batch* batch = batches.next();
+  const Tensor output = run.model.predict(batch->x, run.definition.batch_size);
+  std::ofstream file;
+  if (!arguments.json.empty()) {
+    file.open(arguments.json);
+    if (!file) throw Error(fmt::format("--json {}: cannot be written", arguments.json));
+  }
+  const std::int64_t width = output.count() / count;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::vector<double> values;
+    for (std::int64_t j = 0; j < width; ++j) values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).to_host().item());
+    const std::int64_t best = std::max_element(values.begin(), values.end()) - values.begin();
+    const double wanted = batch->y.slice(0, i, i + 1).to_host().item();
+    const bool labels = run.definition.loss.loss == Loss::sparse_categorical_crossentropy;
+    if (file.is_open()) {
+      nlohmann::ordered_json object{{"index", i}, {"output", values}};
+      if (labels) object["class"] = best;
+      object["wanted"] = wanted;
+      file << object.dump() << "\n";
+    }
+    if (labels) {
+      print(fmt::format("{:>5}: class {} ({:.1f} %), wanted {}\n", i, best, values[static_cast<std::size_t>(best)] * 100, wanted));
+    } else {
+      print(fmt::format("{:>5}: {:.6g}, wanted {:.6g}\n", i, values[0], wanted));
+    }
+  }
+}
+
+void run_summary(const Arguments& arguments) { print(prepare_run(arguments.file, arguments.common).model.summary()); }
+
+}  // namespace
+
+void add_train_verbs(CLI::App& app) {
+  const auto add = [&](const char* verb, const char* help, void (*body)(const Arguments&)) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = app.add_subcommand(verb, help);
+    command->add_option("file", arguments->file, "train.yaml, or a model.yaml")->required()->type_name("FILE");
+    arguments->common.add_to(*command);
+    command->callback([arguments, body] { body(*arguments); });
+    return std::make_pair(command, arguments);
+  };
+  const auto [train, train_arguments] = add("train", "train a model, then test it", run_train);
+  const auto [eval, eval_arguments] = add("eval", "loss and metrics of a trained model on the test set", run_eval);
+  const auto [predict, predict_arguments] = add("predict", "what a trained model says about samples of the test set", run_predict);
+  add("summary", "layers, shapes and parameters of a model", run_summary);
+  const auto add_data = [](CLI::App* command, Arguments& arguments) {
+    command->add_option("--data", arguments.data, "folder with the data files")->type_name("DIR");
+    command->add_option("--json", arguments.json, "results as JSON Lines")->type_name("FILE");
+  };
+  add_data(train, *train_arguments);
+  add_data(eval, *eval_arguments);
+  add_data(predict, *predict_arguments);
+  for (const auto& [command, arguments] : {std::make_pair(eval, eval_arguments), std::make_pair(predict, predict_arguments)}) {
+    command->add_option("--checkpoint", arguments->checkpoint, "weights: a checkpoint's YAML, or a folder of them")->type_name("PATH");
+  }
+  predict->add_option("--count", predict_arguments->count, "samples")->type_name("N");
+}
+
+}  // namespace tenon::cli
