@@ -37,14 +37,14 @@ struct tenon_backend {
 struct tenon_device {
   std::unique_ptr<tenon::sdk::Device> device;
   const tenon::sdk::KernelRow* rows;
-  std::mutex mutex; ///< guards the statistics
+  std::mutex mutex;  ///< guards the statistics
   tenon_memory_stats stats{};
 };
 struct tenon_memory {
   tenon_device* owner;
   std::uint32_t kind;
   std::uint64_t address, size;
-  bool borrowed; ///< the bytes are the host's
+  bool borrowed;  ///< the bytes are the host's
 };
 struct tenon_stream {
   std::unique_ptr<tenon::sdk::Stream> stream;
@@ -235,7 +235,9 @@ tenon_status fill(tenon_device* self, std::uint64_t address, std::uint64_t size,
 tenon_status stream_create(tenon_device* self, tenon_stream** out_stream, tenon_error* error) {
   return guarded(error, [&] { *out_stream = new tenon_stream{self->device->make_stream()}; });
 }
-void stream_destroy(tenon_stream* stream) { delete stream; }
+void stream_destroy(tenon_stream* stream) {
+  delete stream;
+}
 tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
   return guarded(error, [&] { stream->stream->synchronize(); });
 }
@@ -243,7 +245,9 @@ tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
 tenon_status event_create(tenon_device* self, tenon_event** out_event, tenon_error* error) {
   return guarded(error, [&] { *out_event = new tenon_event{self->device->make_event()}; });
 }
-void event_destroy(tenon_event* event) { delete event; }
+void event_destroy(tenon_event* event) {
+  delete event;
+}
 tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error* error) {
   return guarded(error, [&] { event->event->record(*stream->stream); });
 }
@@ -432,7 +436,8 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.knob_stride = sizeof(tenon_knob);
   info.create = registration.create;
   hand_over(info, out_info);
-  const bool meets = host->abi_major == TENON_ABI_MAJOR && host->abi_minor_lowest <= TENON_ABI_MINOR && TENON_ABI_MINOR <= host->abi_minor_highest;
+  const bool meets =
+      host->abi_major == TENON_ABI_MAJOR && host->abi_minor_lowest <= TENON_ABI_MINOR && TENON_ABI_MINOR <= host->abi_minor_highest;
   return meets ? TENON_OK : TENON_INCOMPATIBLE;
 }
 

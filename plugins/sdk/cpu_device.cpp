@@ -13,7 +13,9 @@
 namespace tenon::sdk {
 namespace {
 
-void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
 
 std::uint64_t now_ns() {
   return static_cast<std::uint64_t>(
@@ -74,7 +76,9 @@ std::uint64_t CpuDevice::allocate(std::uint32_t, std::uint64_t size_bytes) {
   return reinterpret_cast<std::uintptr_t>(memory);
 }
 
-void CpuDevice::deallocate(std::uint32_t, std::uint64_t address, std::uint64_t size_bytes) { host.release(pointer(address), size_bytes); }
+void CpuDevice::deallocate(std::uint32_t, std::uint64_t address, std::uint64_t size_bytes) {
+  host.release(pointer(address), size_bytes);
+}
 
 void CpuDevice::copy(const tenon_copy& copy, Stream&) {
   if (copy.size_bytes > 0) std::memcpy(pointer(copy.destination), pointer(copy.source), copy.size_bytes);
@@ -84,8 +88,12 @@ void CpuDevice::fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8
   if (size_bytes > 0) std::memset(pointer(address), value, size_bytes);
 }
 
-std::unique_ptr<Stream> CpuDevice::make_stream() { return std::make_unique<InlineStream>(); }
-std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<InlineEvent>(); }
+std::unique_ptr<Stream> CpuDevice::make_stream() {
+  return std::make_unique<InlineStream>();
+}
+std::unique_ptr<Event> CpuDevice::make_event() {
+  return std::make_unique<InlineEvent>();
+}
 
 DeviceDescription describe_cpu(std::string description) {
   DeviceDescription cpu;

@@ -13,9 +13,13 @@ tenon_answer no(std::uint32_t reason, const std::string& text) {
   return result;
 }
 
-[[noreturn]] void malformed(const std::string& text) { throw Error(TENON_INVALID_ARGUMENT, "graph: " + text); }
+[[noreturn]] void malformed(const std::string& text) {
+  throw Error(TENON_INVALID_ARGUMENT, "graph: " + text);
+}
 
-std::string describe_dtype(const Value& value) { return name_of(value.dtype); }
+std::string describe_dtype(const Value& value) {
+  return name_of(value.dtype);
+}
 
 }  // namespace
 
@@ -36,7 +40,7 @@ bool same_layout(const Value& a, const Value& b) {
 const char* op_name(tenon_op op) {
   switch (op) {
 #define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
-  case id:                                                                               \
+  case id:                                                                                \
     return #name;
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -57,9 +61,11 @@ GraphModel GraphModel::read(const tenon_graph& graph) {
   model.binding_count = graph.binding_count;
   model.values.reserve(graph.value_count + 8);
   for (std::uint32_t i = 0; i < graph.value_count; ++i) {
-    const auto& wire = *reinterpret_cast<const tenon_value*>(reinterpret_cast<const char*>(graph.values) + std::size_t{i} * graph.value_stride);
+    const auto& wire =
+        *reinterpret_cast<const tenon_value*>(reinterpret_cast<const char*>(graph.values) + std::size_t{i} * graph.value_stride);
     Value value;
-    if (wire.desc.rank > TENON_MAX_RANK) malformed("value " + std::to_string(i) + " has rank " + std::to_string(wire.desc.rank) + ", at most 8");
+    if (wire.desc.rank > TENON_MAX_RANK)
+      malformed("value " + std::to_string(i) + " has rank " + std::to_string(wire.desc.rank) + ", at most 8");
     if (size_of(wire.desc.dtype) == 0) malformed("value " + std::to_string(i) + " has no element type");
     value.rank = wire.desc.rank;
     value.dtype = wire.desc.dtype;
@@ -97,7 +103,8 @@ GraphModel GraphModel::read(const tenon_graph& graph) {
   };
   model.nodes.reserve(graph.node_count + 8);
   for (std::uint32_t i = 0; i < graph.node_count; ++i) {
-    const auto& wire = *reinterpret_cast<const tenon_node*>(reinterpret_cast<const char*>(graph.nodes) + std::size_t{i} * graph.node_stride);
+    const auto& wire =
+        *reinterpret_cast<const tenon_node*>(reinterpret_cast<const char*>(graph.nodes) + std::size_t{i} * graph.node_stride);
     Node node;
     node.op = wire.op;
     node.version = wire.version;
@@ -178,7 +185,8 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
   }
   if (node.row->kernel->traits.refuse != nullptr) {
     std::vector<Operand> operands;
-    if (const char* reason = node.row->kernel->traits.refuse(describe(graph, node, operands))) return no(TENON_REASON_ATTRIBUTES, op + ": " + reason);
+    if (const char* reason = node.row->kernel->traits.refuse(describe(graph, node, operands)))
+      return no(TENON_REASON_ATTRIBUTES, op + ": " + reason);
   }
   tenon_answer yes{};
   yes.supported = 1;

@@ -19,12 +19,12 @@ struct Value {
   bool dense = true;
   std::uint32_t kind = TENON_VALUE_INTERNAL;
   std::uint32_t binding = TENON_NO_INDEX;
-  const void* data = nullptr; ///< constants: the core's bytes, valid while the plan is built
-  std::uint32_t root = TENON_NO_INDEX; ///< the value whose storage this one is a view of; itself if none
+  const void* data = nullptr;           ///< constants: the core's bytes, valid while the plan is built
+  std::uint32_t root = TENON_NO_INDEX;  ///< the value whose storage this one is a view of; itself if none
 
   std::uint64_t size_bytes() const { return static_cast<std::uint64_t>(count * size_of(dtype)); }
   Operand operand(void* address = nullptr) const { return {address, shape, strides, count, rank, dtype, dense}; }
-  void update_dense(); ///< from shape and strides
+  void update_dense();  ///< from shape and strides
 };
 
 /// Same dtype and shape, both dense: one may be stored over the other.
@@ -33,14 +33,14 @@ bool same_layout(const Value& a, const Value& b);
 struct Node {
   tenon_op op = TENON_OP_NONE;
   std::uint32_t version = 0;
-  std::uint32_t index = 0; ///< in the core's graph
+  std::uint32_t index = 0;  ///< in the core's graph
   std::uint64_t id = 0;
   std::string name;
-  std::vector<std::uint32_t> inputs, outputs; ///< values, or TENON_NO_INDEX
-  std::vector<std::uint64_t> attributes;      ///< a copy of the struct
+  std::vector<std::uint32_t> inputs, outputs;  ///< values, or TENON_NO_INDEX
+  std::vector<std::uint64_t> attributes;       ///< a copy of the struct
   const KernelRow* row = nullptr;
   KernelFunction function = nullptr;
-  std::uint32_t bias = TENON_NO_INDEX; ///< epilogue
+  std::uint32_t bias = TENON_NO_INDEX;  ///< epilogue
   Activation activation = Activation::none;
   std::uint32_t fused_count = 1;
 

@@ -7,7 +7,9 @@
 namespace tenon::sdk {
 namespace {
 
-void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
 
 std::uint64_t upload(Device& device, const void* bytes, std::uint64_t size) {
   const std::uint64_t address = device.allocate(TENON_MEMORY_DEVICE, size);
@@ -26,7 +28,7 @@ std::uint64_t upload(Device& device, const void* bytes, std::uint64_t size) {
 /// One operand's address, filled in at each execution.
 struct Patch {
   std::uint32_t operand;
-  std::uint32_t source; ///< index of a binding, or workspace_source
+  std::uint32_t source;  ///< index of a binding, or workspace_source
   std::uint64_t offset;
 };
 constexpr std::uint32_t workspace_source = TENON_NO_INDEX;
@@ -38,7 +40,7 @@ struct Plan::Frame {
   std::vector<Operand> operands;
   std::vector<Call> calls;
   std::vector<Patch> patches;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> scratch; ///< call, offset in the workspace
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> scratch;  ///< call, offset in the workspace
   std::vector<const void*> packed;
 };
 
@@ -155,7 +157,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     operand_count += step.node.inputs.size() + step.node.outputs.size() + 1;
     packed_count += step.packed.size();
   }
-  frame->operands.reserve(operand_count); // never grows: calls point into it
+  frame->operands.reserve(operand_count);  // never grows: calls point into it
   frame->packed.reserve(packed_count);
   frame->calls.reserve(layout_.steps.size());
   const GraphModel& graph = layout_.graph;
@@ -174,7 +176,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
       case Location::Place::plan:
         frame->operands[operand].data = pointer(location.offset);
         break;
-      case Location::Place::nowhere: // no elements, or packed wherever it is read
+      case Location::Place::nowhere:  // no elements, or packed wherever it is read
         break;
     }
   };

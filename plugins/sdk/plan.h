@@ -19,14 +19,14 @@ namespace tenon::sdk {
 struct Location {
   enum class Place : std::uint8_t { nowhere, binding, workspace, plan };
   Place place = Place::nowhere;
-  std::uint64_t offset = 0; ///< binding: index of the address; workspace: bytes; plan: absolute address
+  std::uint64_t offset = 0;  ///< binding: index of the address; workspace: bytes; plan: absolute address
 };
 
 /// One kernel call of the program.
 struct Step {
   Node node;
   std::uint64_t scratch_offset = 0, scratch_size = 0;
-  std::vector<std::uint64_t> packed; ///< per input: address of the packed copy, 0: none; empty: no input is packed
+  std::vector<std::uint64_t> packed;  ///< per input: address of the packed copy, 0: none; empty: no input is packed
 };
 
 /// A parameter's packed copy, made again when the epoch changes.
@@ -36,9 +36,9 @@ struct PackedParameter {
 
 /// What the builder decided.
 struct Layout {
-  GraphModel graph; ///< values only; the nodes have moved to the steps
+  GraphModel graph;  ///< values only; the nodes have moved to the steps
   std::vector<Step> steps;
-  std::vector<Location> locations; ///< per value, of its root
+  std::vector<Location> locations;  ///< per value, of its root
   std::vector<PackedParameter> packed_parameters;
   std::uint64_t workspace_size = 0;
   std::uint64_t packed_size = 0;
@@ -73,7 +73,7 @@ class Plan {
   Host host_;
   tenon_plan_options options_;
   Layout layout_;
-  std::vector<Block> blocks_; ///< constants and packed operands
+  std::vector<Block> blocks_;  ///< constants and packed operands
   std::atomic<Frame*> idle_{nullptr};
   std::mutex frames_mutex_;
   std::vector<std::unique_ptr<Frame>> spare_frames_;
@@ -85,10 +85,10 @@ class Plan {
 };
 
 /// The builder's passes (plan_builder.cpp), in the order in which they run.
-void resolve_views(GraphModel& graph);                                   ///< shape ops whose result nobody needs as bytes become views
-void order_for_donations(GraphModel& graph, const KernelRow* rows);      ///< readers before the writer; snapshots where that cannot be
-void fuse_epilogues(GraphModel& graph);                                  ///< product, bias, activation: one call
-void make_dense(GraphModel& graph, const KernelRow* rows);               ///< copies for kernels that want dense operands
-void place_values(Layout& layout);                                       ///< liveness, in-place reuse, offsets in the workspace
+void resolve_views(GraphModel& graph);                               ///< shape ops whose result nobody needs as bytes become views
+void order_for_donations(GraphModel& graph, const KernelRow* rows);  ///< readers before the writer; snapshots where that cannot be
+void fuse_epilogues(GraphModel& graph);                              ///< product, bias, activation: one call
+void make_dense(GraphModel& graph, const KernelRow* rows);           ///< copies for kernels that want dense operands
+void place_values(Layout& layout);                                   ///< liveness, in-place reuse, offsets in the workspace
 
 }  // namespace tenon::sdk

@@ -44,13 +44,13 @@ bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
   switch (node.op) {
     case TENON_OP_Reshape:
     case TENON_OP_Flatten:
-      return x.dense; // the view's own dense strides stand
+      return x.dense;  // the view's own dense strides stand
     case TENON_OP_Transpose: {
       const auto& perm = *reinterpret_cast<const tenon_attributes_axes*>(node.attributes.data());
       for (std::uint32_t i = 0; i < view.rank; ++i) view.strides[i] = x.strides[perm.axes[i]];
       return true;
     }
-    default: { // Expand: missing and unit dimensions repeat
+    default: {  // Expand: missing and unit dimensions repeat
       const std::uint32_t added = view.rank - x.rank;
       for (std::uint32_t i = 0; i < view.rank; ++i) {
         view.strides[i] = i < added || (x.shape[i - added] == 1 && view.shape[i] != 1) ? 0 : x.strides[i - added];
@@ -74,7 +74,8 @@ Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   copy.row = find_row(rows, copy.op, copy.version);
   if (copy.row != nullptr) copy.function = copy.row->kernel->functions[graph.values[from].dtype];
   if (copy.function == nullptr) {
-    throw Error(TENON_INTERNAL, std::string("plan: a copy of ") + name_of(graph.values[from].dtype) + " needs the backend's Reshape kernel");
+    throw Error(TENON_INTERNAL,
+                std::string("plan: a copy of ") + name_of(graph.values[from].dtype) + " needs the backend's Reshape kernel");
   }
   return copy;
 }
@@ -87,7 +88,7 @@ void snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& do
   twin[donation.input] = copy;
   const auto twin_of = [&](std::uint32_t v) {
     if (twin[v] == none) {
-      Value view = graph.values[v]; // a view of a donated input keeps its strides: those inputs are dense
+      Value view = graph.values[v];  // a view of a donated input keeps its strides: those inputs are dense
       view.root = copy;
       graph.values.push_back(view);
       twin[v] = static_cast<std::uint32_t>(graph.values.size() - 1);
@@ -170,7 +171,7 @@ std::uint32_t try_order(GraphModel& graph) {
 }  // namespace
 
 void resolve_views(GraphModel& graph) {
-  const auto readers = readers_by_root(graph); // before any view exists: readers of each value itself
+  const auto readers = readers_by_root(graph);  // before any view exists: readers of each value itself
   std::vector<Node> kept;
   kept.reserve(graph.nodes.size());
   for (Node& node : graph.nodes) {
@@ -187,7 +188,7 @@ void resolve_views(GraphModel& graph) {
         continue;
       }
     }
-    kept.push_back(node); // a copy: `readers` still looks at the list it was made from
+    kept.push_back(node);  // a copy: `readers` still looks at the list it was made from
   }
   graph.nodes = std::move(kept);
 }
@@ -306,7 +307,8 @@ void place_values(Layout& layout) {
   };
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     const Node& node = layout.steps[s].node;
-    if (!node.row->kernel->traits.in_place || node.outputs[0] == none || !internal(node.outputs[0])) continue;
+    // A step over several tensors pairs each output with its own input: only donations say which.
+    if (!node.row->kernel->traits.in_place || node.outputs.size() != 1 || !internal(node.outputs[0])) continue;
     const Value& out = graph.values[node.outputs[0]];
     for (const std::uint32_t candidate : node.inputs) {
       if (candidate == none) continue;

@@ -21,7 +21,9 @@ DeviceKind kind_of(std::uint32_t kind) {
   return kind == TENON_DEVICE_CPU ? DeviceKind::cpu : kind == TENON_DEVICE_GPU ? DeviceKind::gpu : DeviceKind::accelerator;
 }
 
-std::string text_or_empty(const char* text) { return text != nullptr ? text : ""; }
+std::string text_or_empty(const char* text) {
+  return text != nullptr ? text : "";
+}
 
 DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
   const tenon_device_info& d = backend.devices()[index];
@@ -43,7 +45,8 @@ DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
   }
   const tenon_backend_info& b = backend.info();
   for (std::uint32_t i = 0; i < b.capability_count; ++i) {
-    const auto& c = *reinterpret_cast<const tenon_capability*>(reinterpret_cast<const char*>(b.capabilities) + std::size_t{i} * b.capability_stride);
+    const auto& c =
+        *reinterpret_cast<const tenon_capability*>(reinterpret_cast<const char*>(b.capabilities) + std::size_t{i} * b.capability_stride);
     if (backend.find_switched_off(c.op, c.version) == nullptr) info.ops.push_back(fmt::format("{}-{}", op_name(c.op), c.version));
   }
   return info;
@@ -120,7 +123,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   options.deny = config.backends.deny;
   options.core_digests = exec::core_digests;
   std::map<std::string, std::shared_ptr<exec::HostServices>> services;
-  std::exception_ptr bad_option; // the user's mistake, not the plugin's: it ends the construction
+  std::exception_ptr bad_option;  // the user's mistake, not the plugin's: it ends the construction
   options.make_host = [&](const tenon_backend_info& info, std::uint32_t abi_minor) -> const tenon_host* {
     std::map<std::string, std::string> knobs;
     if (const auto found = config.backends.options.find(info.name); found != config.backends.options.end()) knobs = found->second;
@@ -155,13 +158,15 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     for (const loader::Record& record : state.report.records) {
       if (!record.healthy && !record.shadowed) text += fmt::format("\n  {}: {}", record.name, record.text);
     }
-    for (const loader::PlaceRecord& place : state.report.places) text += fmt::format("\n  looked in {} ({}): {}", place.path.string(), place.origin, place.text);
+    for (const loader::PlaceRecord& place : state.report.places)
+      text += fmt::format("\n  looked in {} ({}): {}", place.path.string(), place.origin, place.text);
     throw Error(Status::device_not_found, text + "\n`tenon doctor` tells more about each candidate");
   }
 
   for (const VirtualDevice& rule : config.virtual_devices) {
     std::vector<AvailableDevice> real;
-    for (const exec::DeviceEntry& entry : state.entries) real.push_back({entry.info.backend, static_cast<int>(entry.index), entry.info.kind});
+    for (const exec::DeviceEntry& entry : state.entries)
+      real.push_back({entry.info.backend, static_cast<int>(entry.index), entry.info.kind});
     const std::size_t position = find_device(rule.of, real);
     const exec::DeviceEntry original = state.entries[position];
     state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(position));
@@ -186,11 +191,19 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
 
 Context::~Context() = default;
 
-const Config& Context::config() const { return state_->config; }
-const std::vector<DeviceInfo>& Context::devices() const { return state_->infos; }
-const loader::Result& Context::load_report() const { return state_->report; }
+const Config& Context::config() const {
+  return state_->config;
+}
+const std::vector<DeviceInfo>& Context::devices() const {
+  return state_->infos;
+}
+const loader::Result& Context::load_report() const {
+  return state_->report;
+}
 
-Device Context::device(const std::string& name) const { return Device(state_->open(name)); }
+Device Context::device(const std::string& name) const {
+  return Device(state_->open(name));
+}
 
 Device Context::default_device() const {
   const Config& config = state_->config;
@@ -238,16 +251,26 @@ std::vector<Tensor> Context::apply(const Device& device, tenon_op op, const std:
   return outputs;
 }
 
-std::vector<DeviceInfo> list_devices() { return Context().devices(); }
+std::vector<DeviceInfo> list_devices() {
+  return Context().devices();
+}
 
-const std::string& Device::name() const { return state_->info.name; }
-const DeviceInfo& Device::info() const { return state_->info; }
+const std::string& Device::name() const {
+  return state_->info.name;
+}
+const DeviceInfo& Device::info() const {
+  return state_->info;
+}
 Tensor Device::empty(DType dtype, const Shape& shape) const {
   auto storage = state_->allocate(static_cast<std::uint64_t>(shape.count() * size_of(dtype)));
   const std::uint64_t address = storage->address;
   return Tensor::make(std::move(storage), address, dtype, shape);
 }
-std::uint64_t Device::live_size_bytes() const { return state_->stats().live_size_bytes; }
-std::uint64_t Device::peak_size_bytes() const { return state_->stats().peak_size_bytes; }
+std::uint64_t Device::live_size_bytes() const {
+  return state_->stats().live_size_bytes;
+}
+std::uint64_t Device::peak_size_bytes() const {
+  return state_->stats().peak_size_bytes;
+}
 
 }  // namespace tenon

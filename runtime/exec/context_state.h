@@ -55,14 +55,14 @@ struct DeviceEntry {
 
 struct ContextState : std::enable_shared_from_this<ContextState> {
   Config config;
-  std::vector<std::shared_ptr<HostServices>> services; ///< before `report`: they outlive every backend in it
+  std::vector<std::shared_ptr<HostServices>> services;  ///< before `report`: they outlive every backend in it
   loader::Result report;
   std::vector<DeviceEntry> entries;
-  std::vector<DeviceInfo> infos;          ///< of entries
-  std::vector<AvailableDevice> available; ///< of entries, for names
-  std::mutex mutex;                       ///< guards opened
+  std::vector<DeviceInfo> infos;           ///< of entries
+  std::vector<AvailableDevice> available;  ///< of entries, for names
+  std::mutex mutex;                        ///< guards opened
   std::vector<std::weak_ptr<DeviceState>> opened;
-  std::mutex immediate_mutex;             ///< guards immediate and its programs
+  std::mutex immediate_mutex;  ///< guards immediate and its programs
   ProgramCache immediate{256};
 
   std::shared_ptr<DeviceState> open(std::size_t position);

@@ -7,14 +7,15 @@ namespace tenon::exec {
 DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index, DeviceInfo described)
     : loaded(std::move(backend)), info(std::move(described)), table(loaded->backend->table()), generation(fork_generation()) {
   CallError error;
-  check(table.device_open(loaded->backend->handle(), index, &handle, error.get()), error, fmt::format("device '{}' cannot be opened", info.name));
+  check(table.device_open(loaded->backend->handle(), index, &handle, error.get()), error,
+        fmt::format("device '{}' cannot be opened", info.name));
   const tenon_status status = table.stream_create(handle, &stream, error.get());
   if (status != TENON_OK) table.device_close(handle);
   check(status, error, fmt::format("device '{}' gives no stream", info.name));
 }
 
 DeviceState::~DeviceState() {
-  if (generation != fork_generation() && !inline_streams()) return; // the parent's device
+  if (generation != fork_generation() && !inline_streams()) return;  // the parent's device
   table.stream_destroy(stream);
   table.device_close(handle);
 }
@@ -32,8 +33,8 @@ std::shared_ptr<Storage> DeviceState::allocate(std::uint64_t size_bytes, std::ui
   const tenon_status status = table.memory_allocate(handle, kind, size_bytes, &memory, &address, error.get());
   if (status != TENON_OK) {
     const tenon_memory_stats now = stats();
-    throw Error(static_cast<Status>(status), fmt::format("device '{}': no memory for {} bytes; {} are in use, {} at the peak ({})", info.name,
-                                                         size_bytes, now.live_size_bytes, now.peak_size_bytes, error.text()));
+    throw Error(static_cast<Status>(status), fmt::format("device '{}': no memory for {} bytes; {} are in use, {} at the peak ({})",
+                                                         info.name, size_bytes, now.live_size_bytes, now.peak_size_bytes, error.text()));
   }
   auto storage = std::make_shared<Storage>();
   storage->address = address;
@@ -46,7 +47,8 @@ std::shared_ptr<Storage> DeviceState::allocate(std::uint64_t size_bytes, std::ui
   return storage;
 }
 
-void DeviceState::copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes, tenon_device* peer) {
+void DeviceState::copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
+                       tenon_device* peer) {
   if (size_bytes == 0) return;
   tenon_copy transfer{};
   transfer.struct_size = sizeof transfer;

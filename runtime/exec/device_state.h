@@ -33,7 +33,8 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   /// Device memory that is freed with the last tensor on it. Size 0 is allowed.
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes, std::uint32_t kind = TENON_MEMORY_DEVICE);
   /// Asynchronous on the device's stream.
-  void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes, tenon_device* peer = nullptr);
+  void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
+            tenon_device* peer = nullptr);
   void synchronize();
   tenon_memory_stats stats();
   /// Throws FORKED in a child of the process that opened a device whose state does not survive a fork.
@@ -44,7 +45,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const tenon_backend_table& table;
   tenon_device* handle = nullptr;
   tenon_stream* stream = nullptr;
-  const std::uint32_t generation; ///< fork_generation() at opening
+  const std::uint32_t generation;  ///< fork_generation() at opening
 };
 
 }  // namespace tenon::exec

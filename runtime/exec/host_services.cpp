@@ -40,11 +40,14 @@ void check_value(const std::string& backend, const tenon_knob& knob, const std::
     if (value != "true" && value != "false") fail("true or false");
   } else if (knob.type == TENON_KNOB_CHOICE) {
     const std::string all = fmt::format("|{}|", knob.choices);
-    if (value.find('|') != std::string::npos || all.find("|" + value + "|") == std::string::npos) fail(fmt::format("one of {}", knob.choices));
+    if (value.find('|') != std::string::npos || all.find("|" + value + "|") == std::string::npos)
+      fail(fmt::format("one of {}", knob.choices));
   }
 }
 
-HostServices* self(tenon_host_context* context) { return reinterpret_cast<HostServices*>(context); }
+HostServices* self(tenon_host_context* context) {
+  return reinterpret_cast<HostServices*>(context);
+}
 
 }  // namespace
 
@@ -140,6 +143,8 @@ HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_min
   table_.autotune_put = Services::autotune_put;
 }
 
-std::uint64_t HostServices::allocation_count() { return allocations.load(); }
+std::uint64_t HostServices::allocation_count() {
+  return allocations.load();
+}
 
 }  // namespace tenon::exec

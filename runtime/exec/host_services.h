@@ -36,7 +36,7 @@ class HostServices {
   std::shared_ptr<ThreadPool> pool_;
   std::map<std::string, std::string> options_;
   std::string cache_directory_;
-  std::mutex mutex_; ///< guards cache_directory_ and autotune_
+  std::mutex mutex_;  ///< guards cache_directory_ and autotune_
   std::map<std::string, std::vector<unsigned char>> autotune_;
 };
 

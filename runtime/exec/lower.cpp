@@ -16,8 +16,8 @@ std::vector<std::uint32_t> count_uses(const Graph& graph) {
   return uses;
 }
 
-void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<bool>& needed_outside, const std::vector<GraphUpdate>& donations,
-           const std::vector<std::uint32_t>& uses, WireGraph& out) {
+void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<bool>& needed_outside,
+           const std::vector<GraphUpdate>& donations, const std::vector<std::uint32_t>& uses, WireGraph& out) {
   std::unordered_map<ValueId, std::uint32_t> wire_of;
   std::vector<bool> made_here(graph.values().size(), false);
   for (const NodeId n : nodes) {

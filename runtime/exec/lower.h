@@ -31,7 +31,7 @@ std::vector<std::uint32_t> count_uses(const Graph& graph);
 
 /// Lowers `nodes` (in an order in which they may run). `needed_outside[v]`: the value must be bound although a node here makes it.
 /// `donations`: pairs (parameter, new value) whose storage is shared. `uses` is count_uses(graph): outputs nobody reads are left out.
-void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<bool>& needed_outside, const std::vector<GraphUpdate>& donations,
-           const std::vector<std::uint32_t>& uses, WireGraph& out);
+void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<bool>& needed_outside,
+           const std::vector<GraphUpdate>& donations, const std::vector<std::uint32_t>& uses, WireGraph& out);
 
 }  // namespace tenon::exec

@@ -9,7 +9,7 @@
 namespace tenon::exec {
 
 struct NonFinite {
-  std::int64_t index; ///< of the first one, in row-major order
+  std::int64_t index;  ///< of the first one, in row-major order
   double value;
 };
 

@@ -13,7 +13,8 @@ namespace tenon::exec {
 namespace {
 
 /// The answers of one device for some nodes.
-std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes, const tenon_plan_options& options) {
+std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
+                              const tenon_plan_options& options) {
   WireGraph wire;
   lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), wire);
   std::vector<tenon_answer> answers(nodes.size());
@@ -78,11 +79,12 @@ tenon_plan_options plan_options(const Config& config) {
   return options;
 }
 
-std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback, PlacementReport& report) {
+std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
+                                                PlacementReport& report) {
   const Config& config = context.config;
   const tenon_plan_options options = plan_options(config);
   const std::size_t count = graph.nodes().size();
-  std::vector<std::size_t> wanted(count); // position of the device
+  std::vector<std::size_t> wanted(count);  // position of the device
   std::vector<std::string> shown(count);
   for (NodeId n = 0; n < count; ++n) {
     const NodeInfo& node = graph.nodes()[n];
@@ -96,7 +98,8 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
       wanted[n] = find_device(name, context.available);
       shown[n] = shown_name(name, context.available[wanted[n]]);
     } catch (const Error& e) {
-      if (e.status() != Status::device_not_found || !config.soft_placement) throw Error(e.status(), fmt::format("node '{}': {}", node.name, e.what()));
+      if (e.status() != Status::device_not_found || !config.soft_placement)
+        throw Error(e.status(), fmt::format("node '{}': {}", node.name, e.what()));
       log::warning("node '{}': {}; soft_placement takes {} instead", node.name, e.what(), context.available[0].name());
       wanted[n] = 0;
       shown[n] = typed;
@@ -133,8 +136,8 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
         const Fallback policy = config.fallback_for(placement.op);
         if (policy == Fallback::error || next == nullptr) {
           throw Error(Status::unsupported,
-                      fmt::format("node '{}' ({}) cannot run on {}: {}; devices that can: {}{}", node.name, placement.op, shown[n], why, list(able),
-                                  able.empty() ? "" : "; place it there, or set fallback: warn or allow"));
+                      fmt::format("node '{}' ({}) cannot run on {}: {}; devices that can: {}{}", node.name, placement.op, shown[n], why,
+                                  list(able), able.empty() ? "" : "; place it there, or set fallback: warn or allow"));
         }
         result[n] = next;
         placement.reason = why;

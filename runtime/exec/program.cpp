@@ -20,12 +20,17 @@ namespace {
 using exec::DeviceState;
 using DevicePointer = std::shared_ptr<DeviceState>;
 
-std::uint64_t bytes_of(const ValueInfo& info) { return static_cast<std::uint64_t>(info.shape.count() * size_of(info.dtype)); }
+std::uint64_t bytes_of(const ValueInfo& info) {
+  return static_cast<std::uint64_t>(info.shape.count() * size_of(info.dtype));
+}
 
-std::string type_of(const ValueInfo& info) { return std::string(name_of(info.dtype)) + info.shape.str(); }
+std::string type_of(const ValueInfo& info) {
+  return std::string(name_of(info.dtype)) + info.shape.str();
+}
 
 /// Bytes from one device to another, by the shortest road there is. `staging` is host memory for the longest.
-void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std::uint64_t destination, std::uint64_t size, std::vector<char>& staging) {
+void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std::uint64_t destination, std::uint64_t size,
+                  std::vector<char>& staging) {
   if (size == 0) return;
   if (&from == &to) {
     to.copy(TENON_COPY_DEVICE_TO_DEVICE, destination, source, size);
@@ -69,7 +74,8 @@ void ParameterStore::set(const std::string& name, const Tensor& value) {
     throw Error(fmt::format("parameter '{}' is {}, but got {}", name, parameter.str(), value.str()));
   }
   const Tensor host = value.on_host() && value.is_dense() ? value : value.to_host();
-  static_cast<DeviceState&>(*parameter.storage()->device).upload(parameter.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+  static_cast<DeviceState&>(*parameter.storage()->device)
+      .upload(parameter.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
   touch();
 }
 
@@ -88,12 +94,12 @@ struct Program::State {
     tenon_plan* plan = nullptr;
     std::uint64_t workspace = 0;
     std::vector<std::uint64_t> addresses;
-    std::vector<std::uint32_t> slots; ///< per address
-    std::vector<NodeId> nodes;        ///< per wire node
+    std::vector<std::uint32_t> slots;  ///< per address
+    std::vector<NodeId> nodes;         ///< per wire node
   };
   struct Copy {
     DevicePointer from, to;
-    std::uint32_t source, destination; ///< slots
+    std::uint32_t source, destination;  ///< slots
     std::uint64_t size;
   };
   /// A graph input on a device that reads it.
@@ -101,7 +107,7 @@ struct Program::State {
     std::size_t input;
     DevicePointer device;
     std::uint32_t slot;
-    Tensor staging; ///< made when an operand first has to be copied
+    Tensor staging;  ///< made when an operand first has to be copied
   };
   struct Output {
     DevicePointer device;
@@ -116,7 +122,7 @@ struct Program::State {
   std::vector<ValueId> inputs;
   std::vector<InputUse> input_uses;
   std::vector<Part> parts;
-  std::vector<std::vector<Copy>> before; ///< per part
+  std::vector<std::vector<Copy>> before;  ///< per part
   std::vector<Copy> after;
   std::vector<std::uint64_t> slots;
   std::vector<Output> outputs;
@@ -223,7 +229,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   std::map<std::pair<ValueId, DeviceState*>, std::uint32_t> slot_of;
   struct Block {
     DevicePointer device;
-    std::uint32_t slot; ///< TENON_NO_INDEX: the workspace of part interval.first
+    std::uint32_t slot;  ///< TENON_NO_INDEX: the workspace of part interval.first
     sdk::Interval interval;
   };
   std::vector<Block> blocks;
@@ -259,12 +265,14 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     origin[update.value] = origin[update.parameter];
     slot_of[{update.value, home[update.parameter].get()}] = origin[update.parameter].second;
   }
-  std::set<ValueId> direct; // outputs written by their producer
+  std::set<ValueId> direct;  // outputs written by their producer
   for (const GraphOutput& output : graph.outputs()) {
     const ValueId v = output.value;
     const ValueInfo& info = graph.info(v);
     const bool is_direct = layout.computed(v) && !origin.contains(v);
-    const DevicePointer device = is_direct ? layout.partitions[layout.producer(v)].device : origin.contains(v) ? origin[v].first : main_device;
+    const DevicePointer device = is_direct            ? layout.partitions[layout.producer(v)].device
+                                 : origin.contains(v) ? origin[v].first
+                                                      : main_device;
     const std::uint32_t slot = new_slot(0);
     own_outputs.push_back(Device(device).empty(info.dtype, info.shape));
     outputs.push_back({device, slot, info.dtype, info.shape});
@@ -328,9 +336,10 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     part.nodes = wire.node_ids;
     for (const ValueId v : wire.bound) part.slots.push_back(slot_for(v, p));
     part.addresses.resize(part.slots.size());
-    parts.push_back(std::move(part)); // from here on the destructor sees to the plan
+    parts.push_back(std::move(part));  // from here on the destructor sees to the plan
     const std::string what = fmt::format("device '{}': a plan of {} nodes", set.device->info.name, set.nodes.size());
-    exec::check(set.device->table.plan_create(set.device->handle, &wire.graph, &plan_options, &parts.back().plan, error.get()), error, what);
+    exec::check(set.device->table.plan_create(set.device->handle, &wire.graph, &plan_options, &parts.back().plan, error.get()), error,
+                what);
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     exec::check(set.device->table.plan_info(parts.back().plan, &info, error.get()), error, what);
@@ -459,8 +468,8 @@ void Program::State::check_results() {
     const std::size_t at = outputs.size() == visible ? i : (i + visible) % outputs.size();
     const auto bad = exec::find_non_finite(own_outputs[at]);
     if (!bad) continue;
-    throw Error(Status::internal, fmt::format("check_numerics: '{}' has {} at index {} of {}", graph.outputs()[at].name, bad->value, bad->index,
-                                              own_outputs[at].str()));
+    throw Error(Status::internal, fmt::format("check_numerics: '{}' has {} at index {} of {}", graph.outputs()[at].name, bad->value,
+                                              bad->index, own_outputs[at].str()));
   }
 }
 
@@ -484,8 +493,9 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   State& s = *state_;
   if (outputs.size() != s.visible) throw Error(fmt::format("program: {} outputs wanted, got {}", s.visible, outputs.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const bool fits = outputs[i].dtype() == s.outputs[i].dtype && outputs[i].shape() == s.outputs[i].shape && outputs[i].is_dense() &&
-                      (outputs[i].storage()->device == s.outputs[i].device || (s.outputs[i].device->host_addressable() && outputs[i].on_host()));
+    const bool fits =
+        outputs[i].dtype() == s.outputs[i].dtype && outputs[i].shape() == s.outputs[i].shape && outputs[i].is_dense() &&
+        (outputs[i].storage()->device == s.outputs[i].device || (s.outputs[i].device->host_addressable() && outputs[i].on_host()));
     if (!fits) {
       throw Error(fmt::format("output '{}': wanted a dense {}{} on {}, got {}", s.graph.outputs()[i].name, name_of(s.outputs[i].dtype),
                               s.outputs[i].shape.str(), s.outputs[i].device->info.name, outputs[i].str()));
@@ -510,10 +520,18 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   put(mine);
 }
 
-const PlacementReport& Program::placement() const { return state_->report; }
-const std::shared_ptr<ParameterStore>& Program::parameters() const { return state_->parameters; }
-std::size_t Program::input_count() const { return state_->inputs.size(); }
-std::size_t Program::output_count() const { return state_->visible; }
+const PlacementReport& Program::placement() const {
+  return state_->report;
+}
+const std::shared_ptr<ParameterStore>& Program::parameters() const {
+  return state_->parameters;
+}
+std::size_t Program::input_count() const {
+  return state_->inputs.size();
+}
+std::size_t Program::output_count() const {
+  return state_->visible;
+}
 
 Tensor Program::make_output(std::size_t i) const {
   const State::Output& output = state_->outputs[i];
@@ -559,14 +577,15 @@ std::string PlacementReport::str() const {
     requested_width = std::max(requested_width, p.requested.size());
     device_width = std::max(device_width, p.device.size());
   }
-  std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  reason\n", "node", node_width, "op", op_width, "requested", requested_width, "device",
-                                 device_width);
+  std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  reason\n", "node", node_width, "op", op_width, "requested",
+                                 requested_width, "device", device_width);
   for (const Placement& p : nodes) {
-    text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", p.node, node_width, p.op, op_width, p.requested, requested_width, p.device, device_width,
-                        p.reason);
+    text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", p.node, node_width, p.op, op_width, p.requested, requested_width, p.device,
+                        device_width, p.reason);
   }
-  text += fmt::format("{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
-                      nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
+  text += fmt::format(
+      "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
+      nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
   return text;
 }
 

@@ -109,7 +109,9 @@ struct ThreadPool::Workers {
   std::vector<std::thread> threads;
 };
 
-ThreadPool::ThreadPool(std::uint32_t budget) : budget_(std::max(1u, budget)) { fork_generation(); }
+ThreadPool::ThreadPool(std::uint32_t budget) : budget_(std::max(1u, budget)) {
+  fork_generation();
+}
 
 ThreadPool::~ThreadPool() {
   // The threads of a parent process are not ours to join.

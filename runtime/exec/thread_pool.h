@@ -26,7 +26,7 @@ class ThreadPool {
  private:
   struct Workers;
   const std::uint32_t budget_;
-  std::unique_ptr<Workers> workers_; ///< null while budget is 1 or nothing has run yet
+  std::unique_ptr<Workers> workers_;  ///< null while budget is 1 or nothing has run yet
   std::atomic<bool> busy_{false};
 };
 

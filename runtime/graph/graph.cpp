@@ -16,10 +16,10 @@ Graph& Value::graph() const {
 DType Value::dtype() const {
   return graph().info(id_).dtype;
 }
-const Shape& Value::shape() const {
+Shape Value::shape() const {
   return graph().info(id_).shape;
 }
-const std::string& Value::name() const {
+std::string Value::name() const {
   return graph().info(id_).name;
 }
 

@@ -29,15 +29,15 @@ struct DeviceInfo {
   std::string alias;  ///< "cpu:0", "gpu:1"; empty for accelerators
   std::string backend;
   DeviceKind kind = DeviceKind::cpu;
-  std::string product;     ///< "AMD EPYC ...", "NVIDIA H200"
-  std::string identity;    ///< stable across runs: PCI address, UUID, "host"
-  std::string description; ///< libraries, instruction set
+  std::string product;      ///< "AMD EPYC ...", "NVIDIA H200"
+  std::string identity;     ///< stable across runs: PCI address, UUID, "host"
+  std::string description;  ///< libraries, instruction set
   std::uint64_t memory_size_bytes = 0, memory_free_bytes = 0;
-  std::uint32_t compute_major = 0, compute_minor = 0; ///< GPUs
-  std::uint32_t clock_khz = 0;                        ///< 0: unknown
-  std::uint32_t flags = 0;                            ///< TENON_DEVICE_*
-  std::vector<DType> dtypes;                          ///< that its memory may hold
-  std::vector<std::string> ops;                       ///< "Softmax-13", as its backend states them
+  std::uint32_t compute_major = 0, compute_minor = 0;  ///< GPUs
+  std::uint32_t clock_khz = 0;                         ///< 0: unknown
+  std::uint32_t flags = 0;                             ///< TENON_DEVICE_*
+  std::vector<DType> dtypes;                           ///< that its memory may hold
+  std::vector<std::string> ops;                        ///< "Softmax-13", as its backend states them
 };
 
 /// An open device. Copies share it; it closes with the last of them.
@@ -45,7 +45,7 @@ struct DeviceInfo {
 class Device {
  public:
   explicit Device(std::shared_ptr<exec::DeviceState> state) : state_(std::move(state)) {}
-  const std::string& name() const; ///< "openblas:0"
+  const std::string& name() const;  ///< "openblas:0"
   const DeviceInfo& info() const;
   /// Uninitialised device memory, dense. Errors: OUT_OF_MEMORY with requested, live and peak bytes.
   Tensor empty(DType dtype, const Shape& shape) const;

@@ -37,25 +37,39 @@ const char* name_of(DType dtype);
 /// Also accepts "float32", "double", "int64" and the like; nothing for an unknown name.
 std::optional<DType> dtype_from(std::string_view name);
 
-inline bool is_floating(DType t) { return t == DType::f16 || t == DType::bf16 || t == DType::f32 || t == DType::f64; }
+inline bool is_floating(DType t) {
+  return t == DType::f16 || t == DType::bf16 || t == DType::f32 || t == DType::f64;
+}
 /// The distance from 1 to the next number; floating types only.
 double epsilon_of(DType dtype);
 
 template <class T>
 constexpr DType dtype_of() {
   using U = std::remove_cv_t<T>;
-  if constexpr (std::is_same_v<U, float>) return DType::f32;
-  else if constexpr (std::is_same_v<U, double>) return DType::f64;
-  else if constexpr (std::is_same_v<U, std::int8_t>) return DType::i8;
-  else if constexpr (std::is_same_v<U, std::int16_t>) return DType::i16;
-  else if constexpr (std::is_same_v<U, std::int32_t>) return DType::i32;
-  else if constexpr (std::is_same_v<U, std::int64_t>) return DType::i64;
-  else if constexpr (std::is_same_v<U, std::uint8_t>) return DType::u8;
-  else if constexpr (std::is_same_v<U, std::uint16_t>) return DType::u16;
-  else if constexpr (std::is_same_v<U, std::uint32_t>) return DType::u32;
-  else if constexpr (std::is_same_v<U, std::uint64_t>) return DType::u64;
-  else if constexpr (std::is_same_v<U, bool>) return DType::boolean;
-  else static_assert(!sizeof(U*), "no dtype for this C++ type");
+  if constexpr (std::is_same_v<U, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<U, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<U, std::int8_t>)
+    return DType::i8;
+  else if constexpr (std::is_same_v<U, std::int16_t>)
+    return DType::i16;
+  else if constexpr (std::is_same_v<U, std::int32_t>)
+    return DType::i32;
+  else if constexpr (std::is_same_v<U, std::int64_t>)
+    return DType::i64;
+  else if constexpr (std::is_same_v<U, std::uint8_t>)
+    return DType::u8;
+  else if constexpr (std::is_same_v<U, std::uint16_t>)
+    return DType::u16;
+  else if constexpr (std::is_same_v<U, std::uint32_t>)
+    return DType::u32;
+  else if constexpr (std::is_same_v<U, std::uint64_t>)
+    return DType::u64;
+  else if constexpr (std::is_same_v<U, bool>)
+    return DType::boolean;
+  else
+    static_assert(!sizeof(U*), "no dtype for this C++ type");
 }
 
 }  // namespace tenon

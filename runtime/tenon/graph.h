@@ -1,9 +1,9 @@
 // tenon/graph.h - computations as data: typed values, ops applied to them, parameters and their updates.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
-#include <array>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -62,9 +62,10 @@ class Value {
   ValueId id() const { return id_; }
   /// Errors: an absent value.
   Graph& graph() const;
+  /// By value: what the graph holds may move when it grows.
   DType dtype() const;
-  const Shape& shape() const;
-  const std::string& name() const;
+  Shape shape() const;
+  std::string name() const;
 
  private:
   Graph* graph_ = nullptr;
@@ -72,10 +73,10 @@ class Value {
 };
 
 enum class ValueKind : std::uint8_t {
-  input,     ///< bound at each run
-  parameter, ///< kept between runs, by name
-  constant,  ///< bytes known now
-  computed,  ///< made by a node
+  input,      ///< bound at each run
+  parameter,  ///< kept between runs, by name
+  constant,   ///< bytes known now
+  computed,   ///< made by a node
 };
 
 struct ValueInfo {
@@ -83,26 +84,26 @@ struct ValueInfo {
   DType dtype = DType::none;
   Shape shape;
   std::string name;
-  NodeId producer = no_id;     ///< computed values
-  std::uint32_t output = 0;    ///< which output of the producer
-  Tensor constant;             ///< constants: dense, on the host
+  NodeId producer = no_id;   ///< computed values
+  std::uint32_t output = 0;  ///< which output of the producer
+  Tensor constant;           ///< constants: dense, on the host
 };
 
 struct NodeInfo {
   tenon_op op = TENON_OP_NONE;
   std::uint32_t version = 0;
   Attributes attributes;
-  std::vector<ValueId> inputs;  ///< no_id: an absent optional operand
-  std::vector<ValueId> outputs; ///< no_id: an optional result that nobody reads, after dead code is gone
-  std::string name;             ///< unique in the graph
-  std::string device;           ///< asked for, as typed; empty: the program's default
-  std::uint64_t id = 0;         ///< unique, never changes under passes: the correlation id of profiles
+  std::vector<ValueId> inputs;   ///< no_id: an absent optional operand
+  std::vector<ValueId> outputs;  ///< no_id: an optional result that nobody reads, after dead code is gone
+  std::string name;              ///< unique in the graph
+  std::string device;            ///< asked for, as typed; empty: the program's default
+  std::uint64_t id = 0;          ///< unique, never changes under passes: the correlation id of profiles
 };
 
 /// What the caller adds to an op beyond operands and attributes.
 struct NodeOptions {
-  std::string name;           ///< empty: the op's stem. A name that is taken gets a number: softmax_1
-  std::optional<Shape> shape; ///< ops whose result shape no operand tells: Reshape, Expand, the Random ops
+  std::string name;            ///< empty: the op's stem. A name that is taken gets a number: softmax_1
+  std::optional<Shape> shape;  ///< ops whose result shape no operand tells: Reshape, Expand, the Random ops
 };
 
 /// Named results of a run, and new values for parameters.
@@ -126,7 +127,8 @@ class Graph {
   Value constant(const Tensor& tensor, const std::string& name = {});
 
   /// Applies an op of tenon/ops.def at its newest version. Returns all its outputs.
-  std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes = {}, const NodeOptions& options = {});
+  std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes = {},
+                           const NodeOptions& options = {});
 
   void output(const std::string& name, Value value);
   /// After a run the parameter holds `value` (same dtype and shape). Once per parameter.
@@ -142,7 +144,7 @@ class Graph {
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::vector<GraphUpdate>& updates() const { return updates_; }
-  const ValueInfo& info(ValueId id) const { return values_[id]; }
+  const ValueInfo& info(ValueId id) const { return values_[id]; }  ///< good until the graph grows
   /// One line per input, parameter, node, output and update: "softmax_1:f32(8,10) = Softmax(x) axis=1  @cpu:0". For people.
   std::string str() const;
 
@@ -191,9 +193,9 @@ class NameScope {
 };
 
 /// Reverse-mode gradients of a scalar with respect to values: appends nodes to the graph and returns d loss / d value for each, zeros
-/// where there is no path. A gradient's nodes ask for the device of the node they belong to and are named "gradient/<its name>/...". Values of
-/// other than floating dtype pass no gradient on. Errors: a loss that is not a floating scalar; a path through an op without a gradient, by
-/// name: there are none for <Op>Grad and <Name>Step, so no second derivatives.
+/// where there is no path. A gradient's nodes ask for the device of the node they belong to and are named "gradient/<its name>/...". Values
+/// of other than floating dtype pass no gradient on. Errors: a loss that is not a floating scalar; a path through an op without a gradient,
+/// by name: there are none for <Op>Grad and <Name>Step, so no second derivatives.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
 
 /// "MatMul", or "op 1234".

@@ -48,21 +48,21 @@ struct CompileOptions {
 
 struct FitOptions {
   std::int64_t batch_size = 32;
-  std::int64_t epochs = 1;      ///< in all, those before a resume included
+  std::int64_t epochs = 1;  ///< in all, those before a resume included
   bool shuffle = true;
-  int workers = 1;              ///< threads that gather batches; 0: none
-  std::int64_t steps_per_epoch = 0; ///< 0: the whole data set
-  std::shared_ptr<const Dataset> validation; ///< evaluated after each epoch; may be null
+  int workers = 1;                            ///< threads that gather batches; 0: none
+  std::int64_t steps_per_epoch = 0;           ///< 0: the whole data set
+  std::shared_ptr<const Dataset> validation;  ///< evaluated after each epoch; may be null
   std::vector<Callback*> callbacks;
 };
 
 /// One row of the summary.
 struct LayerSummary {
-  std::string name, type; ///< "dense_1", "Dense"
-  Shape output;           ///< without the batch axis
+  std::string name, type;  ///< "dense_1", "Dense"
+  Shape output;            ///< without the batch axis
   std::int64_t parameters = 0;
-  std::int64_t flops = 0; ///< of a forward pass, per sample
-  std::string device;     ///< as asked for; empty: the model's
+  std::int64_t flops = 0;  ///< of a forward pass, per sample
+  std::string device;      ///< as asked for; empty: the model's
 };
 
 /// A sequence of layers with its parameters, optimizer state and step count.
@@ -106,7 +106,7 @@ class Model {
   /// Weights, optimizer state, step and `position` as one checkpoint: <folder>/<name>.safetensors and <name>.yaml, each written to a
   /// temporary file, synced and renamed, the YAML last: a checkpoint without it does not exist.
   struct Position {
-    std::int64_t epoch = 0; ///< epochs finished
+    std::int64_t epoch = 0;  ///< epochs finished
     std::uint64_t seed = 0;
   };
   void save(const std::string& folder, const std::string& name, const Position& position) const;

@@ -37,20 +37,20 @@ class ParameterStore {
 /// One node's whereabouts.
 struct Placement {
   std::string node, op;
-  std::string requested; ///< canonical; what was typed, where it differs, follows in parentheses
-  std::string device;    ///< where it runs
-  std::string reason;    ///< why it is not where it was requested; empty if it is
+  std::string requested;  ///< canonical; what was typed, where it differs, follows in parentheses
+  std::string device;     ///< where it runs
+  std::string reason;     ///< why it is not where it was requested; empty if it is
 };
 
 /// What ran where, and what that costs.
 struct PlacementReport {
   std::vector<Placement> nodes;
   std::uint32_t partitions = 0;
-  std::uint32_t kernels = 0;                ///< per run, after fusion
-  std::uint32_t copies_inserted = 0;        ///< between devices, per run
-  std::uint64_t bytes_copied_per_run = 0;   ///< across devices, inputs that are on another device not counted
-  std::uint64_t workspace_size_bytes = 0;   ///< arenas of all devices
-  std::uint64_t packed_size_bytes = 0;      ///< constants and packed operands inside plans
+  std::uint32_t kernels = 0;               ///< per run, after fusion
+  std::uint32_t copies_inserted = 0;       ///< between devices, per run
+  std::uint64_t bytes_copied_per_run = 0;  ///< across devices, inputs that are on another device not counted
+  std::uint64_t workspace_size_bytes = 0;  ///< arenas of all devices
+  std::uint64_t packed_size_bytes = 0;     ///< constants and packed operands inside plans
   /// Nodes that are not where they were asked to be.
   std::size_t moved() const;
   /// The report as a table.
@@ -58,9 +58,9 @@ struct PlacementReport {
 };
 
 struct ProgramOptions {
-  std::string device;  ///< for nodes that ask for none; empty: the context's default
-  std::shared_ptr<ParameterStore> parameters; ///< null: a store of its own
-  bool optimize = true; ///< dead code and common subexpressions go
+  std::string device;                          ///< for nodes that ask for none; empty: the context's default
+  std::shared_ptr<ParameterStore> parameters;  ///< null: a store of its own
+  bool optimize = true;                        ///< dead code and common subexpressions go
 };
 
 /// A compiled graph. Shapes are fixed; a new shape is a new program.

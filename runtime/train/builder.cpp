@@ -40,7 +40,9 @@ const char* type_name(const LayerDefinition& layer) {
   return "";
 }
 
-Shape without_batch(const Shape& shape) { return Shape(shape.dims().subspan(1)); }
+Shape without_batch(const Shape& shape) {
+  return Shape(shape.dims().subspan(1));
+}
 
 }  // namespace
 
@@ -169,7 +171,8 @@ std::vector<std::string> state_names(const OptimizerDefinition& optimizer) {
   return {};
 }
 
-void build_update(Graph& graph, const Objective& objective, const Forward& forward, const OptimizerDefinition& optimizer, Value lr, Value step) {
+void build_update(Graph& graph, const Objective& objective, const Forward& forward, const OptimizerDefinition& optimizer, Value lr,
+                  Value step) {
   if (forward.parameters.empty()) throw Error("the model has no parameters: there is nothing to train");
   const std::vector<Value> gradient = gradients(objective.loss, forward.parameters);
   std::vector<Value> state;

@@ -13,21 +13,21 @@ namespace tenon::train {
 
 /// A parameter that a layer wants.
 struct ParameterSpec {
-  std::string name; ///< "dense_1/kernel"
+  std::string name;  ///< "dense_1/kernel"
   DType dtype;
   Shape shape;
   Initializer initializer;
   std::int64_t fan_in;
-  std::string device; ///< of its layer, as asked for
+  std::string device;  ///< of its layer, as asked for
 };
 
 /// The forward pass, and what it needs.
 struct Forward {
-  Value output; ///< what predict returns
-  Value logits; ///< output before a final softmax; the output itself if there is none
+  Value output;  ///< what predict returns
+  Value logits;  ///< output before a final softmax; the output itself if there is none
   bool final_softmax = false;
   std::vector<ParameterSpec> specs;
-  std::vector<Value> parameters; ///< per spec
+  std::vector<Value> parameters;  ///< per spec
   std::vector<LayerSummary> layers;
 };
 
@@ -38,7 +38,7 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
 /// Loss and metrics as scalars. y: labels (batch) or targets of the output's shape.
 struct Objective {
   Value loss;
-  std::vector<std::pair<std::string, Value>> metrics; ///< means over the batch
+  std::vector<std::pair<std::string, Value>> metrics;  ///< means over the batch
 };
 Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<Metric>& metrics);
 
@@ -46,6 +46,7 @@ Objective build_objective(const Forward& forward, Value y, const LossDefinition&
 std::vector<std::string> state_names(const OptimizerDefinition& optimizer);
 
 /// Gradients of the loss and the step that applies them. lr: f64 scalar; step: i64 scalar, from 1.
-void build_update(Graph& graph, const Objective& objective, const Forward& forward, const OptimizerDefinition& optimizer, Value lr, Value step);
+void build_update(Graph& graph, const Objective& objective, const Forward& forward, const OptimizerDefinition& optimizer, Value lr,
+                  Value step);
 
 }  // namespace tenon::train

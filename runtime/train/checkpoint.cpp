@@ -23,7 +23,7 @@ constexpr const char* format_name = "tenon-checkpoint-1";
 
 /// What the YAML of a checkpoint says.
 struct Header {
-  std::string weights; ///< absolute path of the safetensors file
+  std::string weights;  ///< absolute path of the safetensors file
   std::string optimizer;
   std::vector<std::int64_t> sample;
   std::int64_t step = 0, epoch = 0;
@@ -34,7 +34,8 @@ Header read_header(const std::string& yaml_file) {
   const config::Node tree = config::load_yaml(yaml_file);
   config::Section section(tree);
   const std::string format = section.get("format", "");
-  if (format != format_name) throw Error(fmt::format("{}: format is '{}', wanted '{}': this is no checkpoint of this version", yaml_file, format, format_name));
+  if (format != format_name)
+    throw Error(fmt::format("{}: format is '{}', wanted '{}': this is no checkpoint of this version", yaml_file, format, format_name));
   Header header;
   header.weights = section.require_value("weights", "a file name").as_path();
   header.size_bytes = section.require<std::uint64_t>("weights_size_bytes", "a size in bytes");
@@ -42,7 +43,8 @@ Header read_header(const std::string& yaml_file) {
   header.step = section.require<std::int64_t>("step", "a step number", {.lowest = 0});
   header.epoch = section.require<std::int64_t>("epoch", "an epoch number", {.lowest = 0});
   header.seed = section.require<std::uint64_t>("seed", "a seed");
-  for (const config::Value& value : section.require_value("sample", "a shape").items()) header.sample.push_back(value.as_integer({.lowest = 0}));
+  for (const config::Value& value : section.require_value("sample", "a shape").items())
+    header.sample.push_back(value.as_integer({.lowest = 0}));
   section.get("model", "");
   section.finish();
   std::error_code code;
@@ -70,9 +72,9 @@ void Model::save(const std::string& folder, const std::string& name, const Posit
   std::string sample;
   for (const std::int64_t d : *s.sample) sample += fmt::format("{}{}", sample.empty() ? "" : ", ", d);
   const std::string text = fmt::format(
-      "format: {}\nmodel: \"{}\"\nweights: {}\nweights_size_bytes: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n", format_name,
-      s.definition.name, weights.filename().string(), fs::file_size(weights), sample, name_of(s.compiled.optimizer.kind), position.epoch, s.step,
-      position.seed);
+      "format: {}\nmodel: \"{}\"\nweights: {}\nweights_size_bytes: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n",
+      format_name, s.definition.name, weights.filename().string(), fs::file_size(weights), sample, name_of(s.compiled.optimizer.kind),
+      position.epoch, s.step, position.seed);
   io::write_atomically((fs::path(folder) / (name + ".yaml")).string(), text);
 }
 
@@ -87,7 +89,8 @@ Model::Position Model::load(const std::string& yaml_file) {
     throw Error(fmt::format("{}: belongs to another model: {}; give the model.yaml it was made with", yaml_file, what));
   };
   for (const NamedTensor& stored : file.tensors) {
-    if (!s.parameters->has(stored.name)) misfit(fmt::format("it has a parameter '{}' {}, this model has none of that name", stored.name, stored.tensor.str()));
+    if (!s.parameters->has(stored.name))
+      misfit(fmt::format("it has a parameter '{}' {}, this model has none of that name", stored.name, stored.tensor.str()));
   }
   for (const auto& [name, tensor] : s.parameters->all()) {
     const Tensor* stored = file.find(name);

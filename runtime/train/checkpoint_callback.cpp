@@ -20,7 +20,7 @@ void CheckpointCallback::epoch_end(const EpochLogs& logs) {
 }
 
 void CheckpointCallback::prune() const {
-  std::vector<fs::path> files; // their names sort by epoch
+  std::vector<fs::path> files;  // their names sort by epoch
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_)) {
     const fs::path& path = entry.path();
     if (path.extension() == ".yaml" && path.stem().string().starts_with("epoch-")) files.push_back(path);

@@ -74,14 +74,16 @@ DataSplits make_data(const DataDefinition& definition, const std::string& given,
   const bool wants_folder =
       definition.source == DataSource::mnist || definition.source == DataSource::fashion_mnist || definition.source == DataSource::idx;
   if (wants_folder && directory.empty()) {
-    throw Error(fmt::format("data: source {} wants a folder with its IDX files; give --data DIR, or data.directory in the YAML", name_of(definition.source)));
+    throw Error(fmt::format("data: source {} wants a folder with its IDX files; give --data DIR, or data.directory in the YAML",
+                            name_of(definition.source)));
   }
   const std::uint64_t seed = definition.seed.value_or(run_seed);
   Scaling scaling = Scaling::none();
   if (definition.source != DataSource::linear_regression) {
     if (definition.normalize == Normalize::unit) scaling = Scaling::unit();
     if (definition.normalize == Normalize::gorgonia) scaling = Scaling::gorgonia();
-    if (definition.normalize == Normalize::standard) scaling = standard_scaling(*read(definition, directory, seed, Split::train, Scaling::unit()));
+    if (definition.normalize == Normalize::standard)
+      scaling = standard_scaling(*read(definition, directory, seed, Split::train, Scaling::unit()));
   }
   DataSplits splits;
   ArrayPointer train = read(definition, directory, seed, Split::train, scaling);
@@ -89,7 +91,8 @@ DataSplits make_data(const DataDefinition& definition, const std::string& given,
   if (definition.validation_split > 0) {
     const auto kept = static_cast<std::int64_t>(static_cast<double>(train->size()) * (1 - definition.validation_split));
     if (kept < 1 || kept >= train->size()) {
-      throw Error(fmt::format("data: validation_split {} of {} samples leaves nothing on one side", definition.validation_split, train->size()));
+      throw Error(
+          fmt::format("data: validation_split {} of {} samples leaves nothing on one side", definition.validation_split, train->size()));
     }
     splits.validation = std::make_shared<ArrayDataset>(train->slice(kept, train->size(), train->name() + " validation"));
     train = std::make_shared<ArrayDataset>(train->slice(0, kept, train->name()));

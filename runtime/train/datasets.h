@@ -13,7 +13,7 @@ namespace tenon::train {
 
 struct DataSplits {
   std::shared_ptr<const Dataset> train, test;
-  std::shared_ptr<const Dataset> validation; ///< null without validation_split
+  std::shared_ptr<const Dataset> validation;  ///< null without validation_split
 };
 
 /// `directory` (from the command line) beats the definition's; `seed` is the run's, for generated data without one of its own.

@@ -10,7 +10,9 @@ void LayerDefinition::fail(const std::string& reason) const {
 
 namespace layers {
 
-LayerDefinition flatten() { return {}; }
+LayerDefinition flatten() {
+  return {};
+}
 
 LayerDefinition dense(std::int64_t units, Activation activation, bool bias) {
   LayerDefinition layer;

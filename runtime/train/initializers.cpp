@@ -13,7 +13,9 @@ struct Fans {
 };
 
 Fans fans_of(const Initializer& initializer, const Shape& shape) {
-  if (shape.rank() == 0) throw Error(fmt::format("initializer {}: a scalar has no fan; use zeros, ones, constant, uniform or normal", name_of(initializer.kind)));
+  if (shape.rank() == 0)
+    throw Error(
+        fmt::format("initializer {}: a scalar has no fan; use zeros, ones, constant, uniform or normal", name_of(initializer.kind)));
   Fans fans;
   if (shape.rank() == 1) {
     fans.n2 = static_cast<double>(shape[0]);

@@ -32,7 +32,9 @@ Shape with_batch(std::int64_t batch, const Shape& sample) {
 }
 
 /// A host tensor of any floating or integer scalar dtype, in reach of the host already on CPUs.
-double scalar_of(const Tensor& t) { return t.on_host() ? t.item() : t.to_host().item(); }
+double scalar_of(const Tensor& t) {
+  return t.on_host() ? t.item() : t.to_host().item();
+}
 
 /// Means over batches of different sizes.
 struct RunningMeans {
@@ -111,8 +113,8 @@ void Model::build(const Shape& sample) {
     const train::ParameterSpec& spec = forward.specs[i];
     const Device home = spec.device.empty() ? device : context.device(spec.device);
     s.parameters->create(spec.name, home, spec.dtype, spec.shape);
-    s.parameters->set(spec.name, train::initialize(context, home, spec.initializer, spec.dtype, spec.shape, spec.fan_in, context.config().seed,
-                                                   static_cast<std::uint32_t>(i)));
+    s.parameters->set(spec.name, train::initialize(context, home, spec.initializer, spec.dtype, spec.shape, spec.fan_in,
+                                                   context.config().seed, static_cast<std::uint32_t>(i)));
   }
   s.specs = forward.specs;
   s.layers = forward.layers;
@@ -151,7 +153,7 @@ Program& Model::State::train_program(const Shape& x, DType x_dtype, const Shape&
 }
 
 Program& Model::State::evaluate_program(const Shape& x, DType x_dtype, const Shape& y, DType y_dtype) {
-  last_train = nullptr; // the cache may drop it
+  last_train = nullptr;  // the cache may drop it
   return programs.get(batch_key("evaluate", x, x_dtype, &y, y_dtype), [&] {
     Graph graph;
     const train::Forward f = forward(graph, x, x_dtype, false);
@@ -179,7 +181,8 @@ const Logs& Model::train_batch(const Tensor& x, const Tensor& y) {
   State& s = *state_;
   if (!s.sample) build(Shape(x.shape().dims().subspan(1)));
   // The usual case is the same batch shape again: found without building a key, so that a step allocates nothing.
-  if (s.last_train == nullptr || !(s.last_x == x.shape()) || !(s.last_y == y.shape()) || s.last_x_dtype != x.dtype() || s.last_y_dtype != y.dtype()) {
+  if (s.last_train == nullptr || !(s.last_x == x.shape()) || !(s.last_y == y.shape()) || s.last_x_dtype != x.dtype() ||
+      s.last_y_dtype != y.dtype()) {
     s.last_train = &s.train_program(x.shape(), x.dtype(), y.shape(), y.dtype());
     s.last_x = x.shape(), s.last_y = y.shape();
     s.last_x_dtype = x.dtype(), s.last_y_dtype = y.dtype();
@@ -225,10 +228,11 @@ History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions&
       if (batch == nullptr) break;
       const Logs& logs = train_batch(batch->x, batch->y);
       if (!std::isfinite(logs[0].second)) {
-        throw Error(Status::internal,
-                    fmt::format("the loss is {} at epoch {}, step {} (batch {} of {}); try a smaller learning rate than {}, or find the first op "
-                                "with check_numerics: all",
-                                logs[0].second, epoch + 1, s.step, number + 1, count, s.compiled.optimizer.learning_rate));
+        throw Error(
+            Status::internal,
+            fmt::format("the loss is {} at epoch {}, step {} (batch {} of {}); try a smaller learning rate than {}, or find the first op "
+                        "with check_numerics: all",
+                        logs[0].second, epoch + 1, s.step, number + 1, count, s.compiled.optimizer.learning_rate));
       }
       const std::int64_t samples = batch->x.shape()[0];
       result.samples += samples;
@@ -287,7 +291,8 @@ Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
       all = Tensor::empty(made.dtype(), shape);
     }
     if (made.size_bytes() > 0) {
-      std::memcpy(static_cast<char*>(all.raw()) + begin * (made.size_bytes() / made.shape()[0]), made.raw(), static_cast<std::size_t>(made.size_bytes()));
+      std::memcpy(static_cast<char*>(all.raw()) + begin * (made.size_bytes() / made.shape()[0]), made.raw(),
+                  static_cast<std::size_t>(made.size_bytes()));
     }
   }
   return all;
@@ -295,10 +300,18 @@ Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
 
 // ---------------------------------------------------------------- looking at it
 
-std::int64_t Model::step() const { return state_->step; }
-std::int64_t Model::epochs_done() const { return state_->epochs_done; }
-const ModelDefinition& Model::definition() const { return state_->definition; }
-ParameterStore& Model::parameters() { return *state_->parameters; }
+std::int64_t Model::step() const {
+  return state_->step;
+}
+std::int64_t Model::epochs_done() const {
+  return state_->epochs_done;
+}
+const ModelDefinition& Model::definition() const {
+  return state_->definition;
+}
+ParameterStore& Model::parameters() {
+  return *state_->parameters;
+}
 
 std::vector<LayerSummary> Model::layers() const {
   if (!state_->sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
@@ -322,7 +335,8 @@ PlacementReport Model::explain(std::int64_t batch_size) {
   Graph graph;
   const train::Forward f = s.forward(graph, x, s.definition.input_dtype, false);
   const bool labels = s.compiled.loss.loss == Loss::sparse_categorical_crossentropy;
-  return s.train_program(x, s.definition.input_dtype, labels ? Shape{batch_size} : f.output.shape(), labels ? DType::i64 : DType::f32).placement();
+  return s.train_program(x, s.definition.input_dtype, labels ? Shape{batch_size} : f.output.shape(), labels ? DType::i64 : DType::f32)
+      .placement();
 }
 
 }  // namespace tenon

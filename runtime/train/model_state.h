@@ -15,16 +15,16 @@ struct Model::State {
   std::optional<Context> context;
   CompileOptions compiled;
   std::shared_ptr<ParameterStore> parameters;
-  std::optional<Shape> sample; ///< known once parameters exist
+  std::optional<Shape> sample;  ///< known once parameters exist
   std::vector<train::ParameterSpec> specs;
   std::vector<LayerSummary> layers;
-  exec::ProgramCache programs{16}; ///< by phase and batch shape
-  Program* last_train = nullptr; ///< of the last training step, and what it was for
+  exec::ProgramCache programs{16};  ///< by phase and batch shape
+  Program* last_train = nullptr;    ///< of the last training step, and what it was for
   Shape last_x, last_y;
   DType last_x_dtype = DType::none, last_y_dtype = DType::none;
   std::int64_t step = 0;
   std::int64_t epochs_done = 0;
-  Logs batch_logs; ///< of the last batch: loss, then metrics
+  Logs batch_logs;  ///< of the last batch: loss, then metrics
   // What changes each step, as inputs of the program: a captured plan may be replayed unchanged.
   Tensor key = Tensor::zeros(DType::u64, {2});
   Tensor learning_rate = Tensor::zeros(DType::f64, {});

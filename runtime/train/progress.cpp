@@ -17,7 +17,7 @@ namespace {
 
 constexpr int bar_width = 20;
 constexpr double redraw_seconds = 0.05;
-constexpr const char* segment = "\u2501"; // ━
+constexpr const char* segment = "\u2501";  // ━
 
 std::string repeated(const char* text, int count) {
   std::string all;
@@ -25,11 +25,15 @@ std::string repeated(const char* text, int count) {
   return all;
 }
 
-double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 }  // namespace
 
-std::string format_value(double value) { return std::abs(value) > 1e-3 ? fmt::format("{:.4f}", value) : fmt::format("{:.4e}", value); }
+std::string format_value(double value) {
+  return std::abs(value) > 1e-3 ? fmt::format("{:.4f}", value) : fmt::format("{:.4e}", value);
+}
 
 std::string format_remaining(double seconds) {
   const auto s = static_cast<std::int64_t>(seconds);
@@ -78,7 +82,7 @@ std::string ProgressBar::line(std::int64_t done, const std::string& time, const 
 void ProgressBar::batch_end(std::int64_t batch, const Logs& logs) {
   const double now = options_.clock();
   done_ = batch + 1;
-  if (batch == 0) after_first_ = now; // compiling and first touches are no measure of a step
+  if (batch == 0) after_first_ = now;  // compiling and first touches are no measure of a step
   if (options_.verbose != 1 || !options_.terminal || done_ == batches_ || now - drawn_ < redraw_seconds) return;
   drawn_ = now;
   const double per_step = done_ > 1 ? (now - after_first_) / static_cast<double>(done_ - 1) : now - begin_;
@@ -98,21 +102,31 @@ GorgoniaLog::GorgoniaLog(std::string device, std::function<void(const std::strin
   if (!date_time_) date_time_ = [] { return fmt::format("{:%Y/%m/%d %H:%M:%S}", fmt::localtime(std::time(nullptr))); };
 }
 
-void GorgoniaLog::print(const std::string& text) const { write_(date_time_() + " " + text + "\n"); }
+void GorgoniaLog::print(const std::string& text) const {
+  write_(date_time_() + " " + text + "\n");
+}
 
 void GorgoniaLog::train_begin(std::int64_t, std::int64_t batches) {
   print(fmt::format("Using backend {} ({})", device_.substr(0, device_.find(':')), device_));
   print(fmt::format("Batches {}", batches));
 }
 
-void GorgoniaLog::epoch_end(const EpochLogs& logs) { print(fmt::format("Epoch {} | cost {:.4f}", logs.epoch, logs.logs[0].second)); }
-void GorgoniaLog::test_begin() { print("Run Tests"); }
-void GorgoniaLog::test_end(double cost) { print(fmt::format("Epoch Test | cost {:.4f}", cost)); }
+void GorgoniaLog::epoch_end(const EpochLogs& logs) {
+  print(fmt::format("Epoch {} | cost {:.4f}", logs.epoch, logs.logs[0].second));
+}
+void GorgoniaLog::test_begin() {
+  print("Run Tests");
+}
+void GorgoniaLog::test_end(double cost) {
+  print(fmt::format("Epoch Test | cost {:.4f}", cost));
+}
 
 JsonLines::JsonLines(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w")) {
   if (file_ == nullptr) throw Error(fmt::format("--json {}: cannot be written: {}", path, std::strerror(errno)));
 }
-JsonLines::~JsonLines() { std::fclose(file_); }
+JsonLines::~JsonLines() {
+  std::fclose(file_);
+}
 
 void JsonLines::print(const std::string& text) {
   if (std::fputs((text + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0) {

@@ -1,8 +1,8 @@
 // train/progress.h - what a person sees while a model trains: the lines of appendix 1 and 2.
 #pragma once
 
-#include <cstdio>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -17,13 +17,13 @@ std::string format_remaining(double seconds);
 /// " 2ms/step": the unit that fits.
 std::string format_per_step(double seconds);
 
-using Clock = std::function<double()>; ///< seconds, from any start
+using Clock = std::function<double()>;  ///< seconds, from any start
 
 struct ProgressOptions {
-  int verbose = 1;       ///< 0: nothing; 1: bar; 2: a line per epoch
-  bool terminal = false; ///< redraw and colour, at most every 0.05 s; else one line per epoch
-  std::function<void(const std::string&)> write; ///< where text goes
-  Clock clock;           ///< null: the steady clock
+  int verbose = 1;                                ///< 0: nothing; 1: bar; 2: a line per epoch
+  bool terminal = false;                          ///< redraw and colour, at most every 0.05 s; else one line per epoch
+  std::function<void(const std::string&)> write;  ///< where text goes
+  Clock clock;                                    ///< null: the steady clock
 };
 
 /// Keras-like: "Epoch 1/5", "1875/1875 ━━━━ 3s 2ms/step - loss: 0.4982 - accuracy: 0.8254".

@@ -1,3 +1,4 @@
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -217,6 +218,8 @@ TEST_CASE("train: what is wrong is named with file, line and key") {
         "train.yaml:1:41: key 'data.validation_split': wanted a number in [0, 1), got '1'");
   CHECK(whole("data: {source: mnist, normalise: unit}\nloss: mse\nmodel: {layers: [relu]}\n") ==
         "train.yaml:1:23: unknown key 'data.normalise'; did you mean 'data.normalize'?");
+  CHECK(whole("data: {source: mnist, noise: 1}\nloss: mse\nmodel: {layers: [relu]}\n")
+            .rfind("train.yaml:1:23: unknown key 'data.noise'; known here: source, directory, ", 0) == 0);
   CHECK(whole("data: {source: mnist}\n") == "train.yaml:1:1: key 'loss' is missing; wanted the name of a loss");
   CHECK(whole("data: {source: mnist}\nloss: {name: mse, from_logits: true}\n") ==
         "train.yaml:2:19: loss: unknown key 'from_logits'; known here: name");
@@ -268,6 +271,39 @@ TEST_CASE("train: a model in a file of its own is found beside train.yaml, and o
         "--set model=" + folder.path("other.yaml") + ": key 'model': " + folder.path("other.yaml") + ": no such file; wanted a YAML file");
 }
 
+TEST_CASE("train: the examples of models/README.md are valid, and the defaults it states are the defaults") {
+  std::ifstream stream(std::string(TENON_SOURCE_DIRECTORY) + "/models/README.md");
+  std::vector<std::string> examples;
+  bool inside = false;
+  for (std::string line; std::getline(stream, line);) {
+    if (line == "```yaml")
+      examples.emplace_back();
+    else if (inside && line != "```")
+      examples.back() += line + "\n";
+    inside = line == "```yaml" || (inside && line != "```");
+  }
+  REQUIRE(examples.size() == 2);
+  const Folder folder("readme");
+  folder.write("model.yaml", examples[0]);
+  const TrainDefinition t = load_train(folder.write("train.yaml", examples[1]));
+  CHECK(t.model.layers.size() == 5);
+  const TrainDefinition plain = train("");
+  CHECK(t.optimizer.learning_rate == plain.optimizer.learning_rate);
+  CHECK(t.optimizer.beta1 == plain.optimizer.beta1);
+  CHECK(t.optimizer.beta2 == plain.optimizer.beta2);
+  CHECK(t.optimizer.epsilon == plain.optimizer.epsilon);
+  CHECK(t.batch_size == plain.batch_size);
+  CHECK(t.epochs == plain.epochs);
+  CHECK(t.shuffle == plain.shuffle);
+  CHECK(t.verbose == plain.verbose);
+  CHECK(t.log_style == plain.log_style);
+  CHECK(t.data.workers == plain.data.workers);
+  CHECK(t.data.prefetch == plain.data.prefetch);
+  CHECK(t.data.normalize == plain.data.normalize);
+  CHECK(t.resume.kind == plain.resume.kind);
+  CHECK(t.output == plain.output);
+}
+
 TEST_CASE("train: the models of the repository are valid") {
   const std::string models = std::string(TENON_SOURCE_DIRECTORY) + "/models/";
   const TrainDefinition mnist = load_train(models + "mnist_mlp/train.yaml");
@@ -301,4 +337,6 @@ TEST_CASE("train: the models of the repository are valid") {
   CHECK(line.model.layers.at(0).units == 1);
   CHECK(line.optimizer.kind == Optimizer::Kind::sgd);
   CHECK(line.optimizer.learning_rate == 0.05);
+  CHECK(line.data.features == 3);
+  CHECK(line.data.noise == 0.1);
 }

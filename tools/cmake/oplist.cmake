@@ -1,6 +1,6 @@
 # Reads plugins/abi/tenon/ops.def once: TENON_OP_LINES is a list of Name|version|stem|room|type_operand, TENON_ROOMS the rooms.
 set(TENON_OPS_DEF ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/ops.def)
-set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TENON_OPS_DEF})
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TENON_OPS_DEF})
 file(READ ${TENON_OPS_DEF} _text)
 string(REGEX MATCHALL
   "TENON_OP\\([0-9]+, *[A-Za-z0-9]+, *[0-9]+, *[a-z0-9_]+, *[a-z0-9_]+, *-?[0-9]+," _lines "${_text}")

@@ -1,6 +1,6 @@
 // tenon demo: one small classifier on every healthy backend, side by side.
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <cstdio>
@@ -49,7 +49,7 @@ void run_demo(const Arguments& arguments) {
   std::vector<Result> results;
   std::set<std::string> seen;
   for (const DeviceInfo& info : context.devices()) {
-    if (!seen.insert(info.backend).second) continue; // one device a backend shows the difference
+    if (!seen.insert(info.backend).second) continue;  // one device a backend shows the difference
     Config config = context.config();
     config.device = info.name;
     const Context here(config, {}, arguments.common.plugins);
@@ -73,10 +73,11 @@ void run_demo(const Arguments& arguments) {
   const double slowest = std::max_element(results.begin(), results.end(), [](const Result& a, const Result& b) {
                            return a.train_seconds < b.train_seconds;
                          })->train_seconds;
-  print(fmt::format("\n{:<14} {:>9} {:>10} {:>10} {:>12} {:>9}  {}\n", "device", "accuracy", "test loss", "training", "inference", "speed-up", "processor"));
+  print(fmt::format("\n{:<14} {:>9} {:>10} {:>10} {:>12} {:>9}  {}\n", "device", "accuracy", "test loss", "training", "inference",
+                    "speed-up", "processor"));
   for (const Result& r : results) {
-    print(fmt::format("{:<14} {:>8.2f}% {:>10.4f} {:>8.2f} s {:>9.0f} /s {:>8.1f}x  {}\n", r.device, r.accuracy * 100, r.loss, r.train_seconds,
-                      static_cast<double>(test_set->size()) / r.infer_seconds, slowest / r.train_seconds, r.product));
+    print(fmt::format("{:<14} {:>8.2f}% {:>10.4f} {:>8.2f} s {:>9.0f} /s {:>8.1f}x  {}\n", r.device, r.accuracy * 100, r.loss,
+                      r.train_seconds, static_cast<double>(test_set->size()) / r.infer_seconds, slowest / r.train_seconds, r.product));
   }
   print("The same start, order and arithmetic rules on each: accuracies agree to within rounding.\n");
 }

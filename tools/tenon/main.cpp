@@ -10,7 +10,9 @@ namespace tenon::cli {
 namespace {
 int exit_code = 0;
 }
-void set_exit_code(int code) { exit_code = code; }
+void set_exit_code(int code) {
+  exit_code = code;
+}
 }  // namespace tenon::cli
 
 int main(int argc, char** argv) {

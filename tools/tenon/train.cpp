@@ -1,7 +1,7 @@
 // tenon train | eval | predict | summary FILE.yaml
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 #include <unistd.h>
+#include <CLI/CLI.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -31,7 +31,8 @@ void print(const std::string& text) {
 
 void print_logs(const char* title, const Logs& logs) {
   std::string text = title;
-  for (std::size_t i = 0; i < logs.size(); ++i) text += (i == 0 ? ": " : " - ") + logs[i].first + ": " + train::format_value(logs[i].second);
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    text += (i == 0 ? ": " : " - ") + logs[i].first + ": " + train::format_value(logs[i].second);
   print(text + "\n");
 }
 
@@ -49,7 +50,8 @@ void run_train(const Arguments& arguments) {
   if (!from.empty()) {
     const Model::Position position = run.model.load(from);
     if (position.seed != seed) {
-      throw Error(fmt::format("{}: was made with seed {}, this run has seed {}; set seed: {} to go on with it", from, position.seed, seed, position.seed));
+      throw Error(fmt::format("{}: was made with seed {}, this run has seed {}; set seed: {} to go on with it", from, position.seed, seed,
+                              position.seed));
     }
     if (definition.verbose > 0) print(fmt::format("Resuming from {} after epoch {}\n", from, position.epoch));
   }
@@ -75,7 +77,8 @@ void run_train(const Arguments& arguments) {
     const config::CheckpointDefinition& c = *definition.checkpoint;
     options.callbacks.push_back(&checkpoint.emplace(run.model, c.directory, c.every_epochs, c.keep, seed));
   }
-  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}\n", definition.model.name, run.context.default_device().name()));
+  if (definition.verbose > 0 && !gorgonia)
+    print(fmt::format("Training {} on {}\n", definition.model.name, run.context.default_device().name()));
   run.model.fit(data.train, options);
 
   if (gorgonia && definition.verbose > 0) log.test_begin();
@@ -112,7 +115,8 @@ void run_predict(const Arguments& arguments) {
   const std::int64_t width = output.count() / count;
   for (std::int64_t i = 0; i < count; ++i) {
     std::vector<double> values;
-    for (std::int64_t j = 0; j < width; ++j) values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).to_host().item());
+    for (std::int64_t j = 0; j < width; ++j)
+      values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).to_host().item());
     const std::int64_t best = std::max_element(values.begin(), values.end()) - values.begin();
     const double wanted = batch->y.slice(0, i, i + 1).to_host().item();
     const bool labels = run.definition.loss.loss == Loss::sparse_categorical_crossentropy;
@@ -130,7 +134,9 @@ void run_predict(const Arguments& arguments) {
   }
 }
 
-void run_summary(const Arguments& arguments) { print(prepare_run(arguments.file, arguments.common).model.summary()); }
+void run_summary(const Arguments& arguments) {
+  print(prepare_run(arguments.file, arguments.common).model.summary());
+}
 
 }  // namespace
 

@@ -17,11 +17,11 @@ namespace tenon::cli {
 struct Run {
   config::TrainDefinition definition;
   Context context;
-  Model model; ///< compiled; built if the YAML gives the shape of its input
+  Model model;  ///< compiled; built if the YAML gives the shape of its input
 };
 
-/// FILE is a train.yaml, or a model.yaml, which is then taken with the defaults of a training run: sparse_categorical_crossentropy and accuracy
-/// if it ends in a softmax, else mse. Errors: those of the files, naming place and key.
+/// FILE is a train.yaml, or a model.yaml, which is then taken with the defaults of a training run: sparse_categorical_crossentropy and
+/// accuracy if it ends in a softmax, else mse. Errors: those of the files, naming place and key.
 Run prepare_run(const std::string& file, const Common& common);
 
 /// Loads weights from `checkpoint` (a YAML, or a folder: its newest one), or from the folder that the definition names.

@@ -18,7 +18,7 @@ struct Common {
   std::string config_file;
   std::string device;
   std::vector<std::filesystem::path> plugins;
-  std::vector<std::string> sets; ///< key=value
+  std::vector<std::string> sets;  ///< key=value
 
   void add_to(CLI::App& app);
   /// Keys of the configuration that the command line gave.
@@ -29,7 +29,7 @@ struct Common {
 // Each verb's callback returns normally for success and throws for failure, or sets the exit code.
 void set_exit_code(int code);
 
-void add_train_verbs(CLI::App& app); ///< train, eval, predict, summary
+void add_train_verbs(CLI::App& app);  ///< train, eval, predict, summary
 void add_explain_verb(CLI::App& app);
 void add_backends_verb(CLI::App& app);
 void add_devices_verb(CLI::App& app);

@@ -2,8 +2,8 @@
  *
  * A backend is one shared library that exports one function, tenon_backend_query. Everything else is reached through
  * tables of function pointers: the core's (tenon_host) handed to the backend, the backend's (tenon_backend_table)
- * handed to the core. This header is plain C11 (and valid C++20), depends on nothing but <stdint.h>, and is the whole contract;
- * plugins/abi/README.md tells it in the order in which an author meets it.
+ * handed to the core. This header is plain C11 (and valid C++20), depends on nothing but <stddef.h> and <stdint.h>, and is the whole
+ * contract; plugins/abi/README.md tells it in the order in which an author meets it.
  *
  * Conventions, true for every function unless its comment says otherwise:
  *   Sizes       are in bytes and named so, or count elements. Strides are in elements.
@@ -21,6 +21,7 @@
 #ifndef TENON_BACKEND_H
 #define TENON_BACKEND_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -34,8 +35,7 @@ extern "C" {
 #define TENON_ABI_MINOR 1u
 
 /* True if the sender's struct covers `field` entirely. */
-#define TENON_HAS(object, type, field) \
-  ((object)->struct_size >= (uint32_t)((uintptr_t)(&((type*)0)->field + 1)))
+#define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
 
 #if defined(_WIN32)
 #define TENON_EXPORT __declspec(dllexport)
@@ -48,17 +48,17 @@ extern "C" {
 typedef uint32_t tenon_status;
 enum {
   TENON_OK = 0,
-  TENON_INVALID_ARGUMENT = 1,  /* the caller's mistake; the text names the argument, what was wanted, what was got */
-  TENON_UNSUPPORTED = 2,       /* an honest no: this backend does not offer it */
-  TENON_OUT_OF_MEMORY = 3,     /* requested, free and peak bytes are in the text where they are known */
+  TENON_INVALID_ARGUMENT = 1, /* the caller's mistake; the text names the argument, what was wanted, what was got */
+  TENON_UNSUPPORTED = 2,      /* an honest no: this backend does not offer it */
+  TENON_OUT_OF_MEMORY = 3,    /* requested, free and peak bytes are in the text where they are known */
   TENON_DEVICE_NOT_FOUND = 4,
-  TENON_DEVICE_LOST = 5,       /* sticky: every later call on the device returns it until the device is closed */
-  TENON_INCOMPATIBLE = 6,      /* ABI, driver or vendor library version */
-  TENON_NOT_READY = 7,         /* event_query only: work is still pending */
-  TENON_CANCELLED = 8,         /* the host's cancel_requested said so */
-  TENON_VENDOR_ERROR = 9,      /* a vendor library failed; the text names the call and its code */
-  TENON_INTERNAL = 10,         /* the backend's own mistake */
-  TENON_FORKED = 11            /* the object belongs to a parent process */
+  TENON_DEVICE_LOST = 5,  /* sticky: every later call on the device returns it until the device is closed */
+  TENON_INCOMPATIBLE = 6, /* ABI, driver or vendor library version */
+  TENON_NOT_READY = 7,    /* event_query only: work is still pending */
+  TENON_CANCELLED = 8,    /* the host's cancel_requested said so */
+  TENON_VENDOR_ERROR = 9, /* a vendor library failed; the text names the call and its code */
+  TENON_INTERNAL = 10,    /* the backend's own mistake */
+  TENON_FORKED = 11       /* the object belongs to a parent process */
 };
 
 typedef uint32_t tenon_dtype;
@@ -137,8 +137,8 @@ typedef struct tenon_attributes_axis {
 
 typedef struct tenon_attributes_axes {
   uint32_t struct_size;
-  uint32_t keepdims;            /* reductions: 1 keeps reduced axes with size 1 */
-  uint32_t count;               /* entries used in `axes` */
+  uint32_t keepdims; /* reductions: 1 keeps reduced axes with size 1 */
+  uint32_t count;    /* entries used in `axes` */
   uint32_t reserved;
   int64_t axes[TENON_MAX_RANK]; /* reductions: ascending, each in [0, rank). Transpose: output axis i reads input axis axes[i] */
 } tenon_attributes_axes;
@@ -161,8 +161,9 @@ typedef struct tenon_attributes_cast {
 typedef struct tenon_attributes_random {
   uint32_t struct_size;
   uint32_t stream; /* separates the consumers of one key: an id that is unique in the model */
-  double a;        /* RandomUniform: low.  RandomNormal: mean.               RandomBernoulli, Dropout: probability of a one / of dropping, [0, 1) for Dropout */
-  double b;        /* RandomUniform: high. RandomNormal: standard deviation. else 0 */
+  double a; /* RandomUniform: low.  RandomNormal: mean.               RandomBernoulli, Dropout: probability of a one / of dropping, [0, 1)
+               for Dropout */
+  double b; /* RandomUniform: high. RandomNormal: standard deviation. else 0 */
   tenon_dtype dtype; /* of the output; Dropout: that of x */
   uint32_t reserved;
 } tenon_attributes_random;
@@ -178,8 +179,8 @@ typedef struct tenon_attributes_cross_entropy {
 
 typedef struct tenon_attributes_sgd {
   uint32_t struct_size;
-  uint32_t nesterov; /* 0 or 1 */
-  double momentum;   /* 0: there is no velocity operand */
+  uint32_t nesterov;   /* 0 or 1 */
+  double momentum;     /* 0: there is no velocity operand */
   double weight_decay; /* L2: g + weight_decay * w takes the place of g */
 } tenon_attributes_sgd;
 
@@ -377,14 +378,14 @@ typedef struct tenon_device_info {
   uint32_t flags;         /* TENON_DEVICE_HOST_ADDRESSABLE ... */
   uint32_t compute_major; /* GPUs: compute capability; else 0 */
   uint32_t compute_minor;
-  uint32_t clock_khz;           /* 0: unknown */
-  const char* name;             /* "NVIDIA H200", "AMD EPYC ..." */
-  const char* identity;         /* stable across runs: PCI address or UUID; "host" for the CPU */
-  const char* description;      /* libraries, instruction set, whatever a report should say */
-  uint64_t memory_size_bytes;   /* 0: unknown */
-  uint64_t memory_free_bytes;   /* at the time of the call */
-  uint64_t alignment_bytes;     /* of allocations */
-  uint64_t dtypes;              /* set of TENON_DTYPE_BIT that device memory may hold */
+  uint32_t clock_khz;         /* 0: unknown */
+  const char* name;           /* "NVIDIA H200", "AMD EPYC ..." */
+  const char* identity;       /* stable across runs: PCI address or UUID; "host" for the CPU */
+  const char* description;    /* libraries, instruction set, whatever a report should say */
+  uint64_t memory_size_bytes; /* 0: unknown */
+  uint64_t memory_free_bytes; /* at the time of the call */
+  uint64_t alignment_bytes;   /* of allocations */
+  uint64_t dtypes;            /* set of TENON_DTYPE_BIT that device memory may hold */
 } tenon_device_info;
 
 enum {
@@ -403,11 +404,11 @@ enum { TENON_COPY_HOST_TO_DEVICE = 0, TENON_COPY_DEVICE_TO_HOST = 1, TENON_COPY_
 /* One dense copy. Ranges must not overlap. */
 typedef struct tenon_copy {
   uint32_t struct_size;
-  uint32_t direction;        /* TENON_COPY_* */
-  uint64_t destination;      /* device address, or host pointer as an integer */
-  uint64_t source;           /* likewise */
+  uint32_t direction;   /* TENON_COPY_* */
+  uint64_t destination; /* device address, or host pointer as an integer */
+  uint64_t source;      /* likewise */
   uint64_t size_bytes;
-  tenon_device* peer;        /* device-to-device: the source's device when it is another one of this backend; else NULL */
+  tenon_device* peer; /* device-to-device: the source's device when it is another one of this backend; else NULL */
 } tenon_copy;
 
 typedef struct tenon_memory_stats {
@@ -438,7 +439,8 @@ typedef struct tenon_scalar {
  * checked by the core before dispatch. Index results count from 0. Work is in stream order. Each routine of tenon/blas.def
  * is one slot whose type is its signature class below; an empty slot is an error value, never a stub. */
 #define TENON_BLAS_HEAD tenon_device *device, tenon_stream *stream, tenon_dtype dtype
-typedef tenon_status (*tenon_blas_rotg_fn)(TENON_BLAS_HEAD, uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device, tenon_error*);
+typedef tenon_status (*tenon_blas_rotg_fn)(TENON_BLAS_HEAD, uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device,
+                                           tenon_error*);
 typedef tenon_status (*tenon_blas_rotmg_fn)(TENON_BLAS_HEAD, uint64_t d1, uint64_t d2, uint64_t x1, uint64_t y1, uint64_t param,
                                             uint32_t on_device, tenon_error*);
 typedef tenon_status (*tenon_blas_rot_fn)(TENON_BLAS_HEAD, int64_t n, uint64_t x, int64_t incx, uint64_t y, int64_t incy,
@@ -495,8 +497,8 @@ typedef tenon_status (*tenon_blas_dgmm_fn)(TENON_BLAS_HEAD, uint32_t layout, uin
 /* a, b, c: host arrays of `batch` device addresses */
 typedef tenon_status (*tenon_blas_gemm_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
                                                    int64_t n, int64_t k, const tenon_scalar* alpha, const uint64_t* a, int64_t lda,
-                                                   const uint64_t* b, int64_t ldb, const tenon_scalar* beta, const uint64_t* c,
-                                                   int64_t ldc, int64_t batch, tenon_error*);
+                                                   const uint64_t* b, int64_t ldb, const tenon_scalar* beta, const uint64_t* c, int64_t ldc,
+                                                   int64_t batch, tenon_error*);
 /* strides in elements */
 typedef tenon_status (*tenon_blas_gemm_strided_batched_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t trans_a, uint32_t trans_b, int64_t m,
                                                            int64_t n, int64_t k, const tenon_scalar* alpha, uint64_t a, int64_t lda,
@@ -537,12 +539,12 @@ typedef struct tenon_pack_table {
 
 /* One node's share of the last profiled execution. Frozen. */
 typedef struct tenon_profile_record {
-  uint64_t id;             /* tenon_node.id of the first node the kernel stands for */
-  uint64_t begin_ns;       /* since the execution began, device time */
+  uint64_t id;       /* tenon_node.id of the first node the kernel stands for */
+  uint64_t begin_ns; /* since the execution began, device time */
   uint64_t duration_ns;
-  uint32_t node;           /* index in the plan's graph */
-  uint32_t fused_count;    /* nodes the kernel stands for, >= 1 */
-  char algorithm[48];      /* kernel or algorithm name, NUL-terminated */
+  uint32_t node;        /* index in the plan's graph */
+  uint32_t fused_count; /* nodes the kernel stands for, >= 1 */
+  char algorithm[48];   /* kernel or algorithm name, NUL-terminated */
 } tenon_profile_record;
 
 /* Times per kernel. While enabled, execution may be slower; results do not change. */
@@ -568,8 +570,8 @@ typedef struct tenon_collective_table {
   tenon_status (*broadcast)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t buffer, uint64_t count, uint32_t root, tenon_error*);
   tenon_status (*all_gather)(tenon_communicator*, tenon_stream*, tenon_dtype, uint64_t source, uint64_t destination, uint64_t count,
                              tenon_error*);
-  tenon_status (*reduce_scatter)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source,
-                                 uint64_t destination, uint64_t count, tenon_error*);
+  tenon_status (*reduce_scatter)(tenon_communicator*, tenon_stream*, tenon_dtype, uint32_t operation, uint64_t source, uint64_t destination,
+                                 uint64_t count, tenon_error*);
 } tenon_collective_table;
 
 /* Streams of the vendor's own API (cudaStream_t and the like), wrapped and lent out. */
@@ -684,7 +686,7 @@ enum { TENON_KNOB_STRING = 0, TENON_KNOB_INTEGER = 1, TENON_KNOB_CHOICE = 2, TEN
 /* An option the user may set under backends.options.<name> in YAML. The core checks values against it. */
 typedef struct tenon_knob {
   const char* name;
-  uint32_t type;             /* TENON_KNOB_* */
+  uint32_t type; /* TENON_KNOB_* */
   uint32_t reserved;
   const char* default_value; /* as text */
   const char* choices;       /* TENON_KNOB_CHOICE: "tuned|naive" */

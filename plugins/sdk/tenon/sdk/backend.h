@@ -37,11 +37,11 @@ struct BackendSpec {
   const char* version;
   const char* vendor;
   const char* description;
-  const char* requirements; ///< vendor libraries and least driver, or NULL
+  const char* requirements;  ///< vendor libraries and least driver, or NULL
   std::int32_t priority;
-  std::uint32_t flags; ///< TENON_BACKEND_*
+  std::uint32_t flags;  ///< TENON_BACKEND_*
   std::span<const tenon_knob> knobs;
-  const tenon_blas_table* blas; ///< NULL: not offered
+  const tenon_blas_table* blas;  ///< NULL: not offered
   std::unique_ptr<Backend> (*create)(Host host);
 };
 
@@ -51,7 +51,7 @@ std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description);
 namespace detail {
 struct Registration {
   const BackendSpec& (*spec)();
-  const KernelRow* rows; ///< ends with a NULL kernel
+  const KernelRow* rows;  ///< ends with a NULL kernel
   tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
 };
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
@@ -63,8 +63,7 @@ tenon_status create(const Registration& registration, const tenon_host* host, te
 template <auto Spec, auto Rows>
 tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
   static constexpr detail::Registration registration{
-      Spec, Rows,
-      [](const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+      Spec, Rows, [](const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
         return detail::create(registration, services, out_backend, out_table, error);
       }};
   return detail::query(registration, host, out_info);

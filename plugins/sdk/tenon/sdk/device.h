@@ -25,7 +25,7 @@ class Event {
   virtual ~Event() = default;
   virtual void record(Stream& stream) = 0;
   virtual void wait(Stream& stream) = 0;
-  virtual bool done() = 0; ///< true if never recorded
+  virtual bool done() = 0;  ///< true if never recorded
   virtual void synchronize() = 0;
   virtual std::uint64_t nanoseconds_since(Event& begin) = 0;
 };

@@ -28,19 +28,58 @@ struct BFloat16 {
 namespace detail {
 template <class T>
 struct DTypeOf;
-template <> struct DTypeOf<Half> { static constexpr tenon_dtype value = TENON_DTYPE_F16; };
-template <> struct DTypeOf<BFloat16> { static constexpr tenon_dtype value = TENON_DTYPE_BF16; };
-template <> struct DTypeOf<float> { static constexpr tenon_dtype value = TENON_DTYPE_F32; };
-template <> struct DTypeOf<double> { static constexpr tenon_dtype value = TENON_DTYPE_F64; };
-template <> struct DTypeOf<std::int8_t> { static constexpr tenon_dtype value = TENON_DTYPE_I8; };
-template <> struct DTypeOf<std::int16_t> { static constexpr tenon_dtype value = TENON_DTYPE_I16; };
-template <> struct DTypeOf<std::int32_t> { static constexpr tenon_dtype value = TENON_DTYPE_I32; };
-template <> struct DTypeOf<std::int64_t> { static constexpr tenon_dtype value = TENON_DTYPE_I64; };
-template <> struct DTypeOf<std::uint8_t> { static constexpr tenon_dtype value = TENON_DTYPE_U8; };
-template <> struct DTypeOf<std::uint16_t> { static constexpr tenon_dtype value = TENON_DTYPE_U16; };
-template <> struct DTypeOf<std::uint32_t> { static constexpr tenon_dtype value = TENON_DTYPE_U32; };
-template <> struct DTypeOf<std::uint64_t> { static constexpr tenon_dtype value = TENON_DTYPE_U64; };
-template <> struct DTypeOf<bool> { static constexpr tenon_dtype value = TENON_DTYPE_BOOL; };
+template <>
+struct DTypeOf<Half> {
+  static constexpr tenon_dtype value = TENON_DTYPE_F16;
+};
+template <>
+struct DTypeOf<BFloat16> {
+  static constexpr tenon_dtype value = TENON_DTYPE_BF16;
+};
+template <>
+struct DTypeOf<float> {
+  static constexpr tenon_dtype value = TENON_DTYPE_F32;
+};
+template <>
+struct DTypeOf<double> {
+  static constexpr tenon_dtype value = TENON_DTYPE_F64;
+};
+template <>
+struct DTypeOf<std::int8_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_I8;
+};
+template <>
+struct DTypeOf<std::int16_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_I16;
+};
+template <>
+struct DTypeOf<std::int32_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_I32;
+};
+template <>
+struct DTypeOf<std::int64_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_I64;
+};
+template <>
+struct DTypeOf<std::uint8_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_U8;
+};
+template <>
+struct DTypeOf<std::uint16_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_U16;
+};
+template <>
+struct DTypeOf<std::uint32_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_U32;
+};
+template <>
+struct DTypeOf<std::uint64_t> {
+  static constexpr tenon_dtype value = TENON_DTYPE_U64;
+};
+template <>
+struct DTypeOf<bool> {
+  static constexpr tenon_dtype value = TENON_DTYPE_BOOL;
+};
 }  // namespace detail
 
 template <class T>
@@ -53,13 +92,13 @@ const char* name_of(tenon_dtype dtype);
 
 /// One operand of a call: an address and what lies there. An absent optional operand has dtype TENON_DTYPE_NONE.
 struct Operand {
-  void* data = nullptr;                  ///< element (0, ..., 0)
-  const std::int64_t* shape = nullptr;   ///< [rank]
-  const std::int64_t* strides = nullptr; ///< [rank], elements; never NULL when rank > 0
-  std::int64_t count = 0;                ///< elements
+  void* data = nullptr;                   ///< element (0, ..., 0)
+  const std::int64_t* shape = nullptr;    ///< [rank]
+  const std::int64_t* strides = nullptr;  ///< [rank], elements; never NULL when rank > 0
+  std::int64_t count = 0;                 ///< elements
   std::uint32_t rank = 0;
   tenon_dtype dtype = TENON_DTYPE_NONE;
-  bool dense = true;                     ///< row-major without gaps
+  bool dense = true;  ///< row-major without gaps
 
   bool present() const { return dtype != TENON_DTYPE_NONE; }
   template <class T>
@@ -72,7 +111,7 @@ enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
 
 /// What a kernel with Traits::epilogue does to its result before it is stored: y = activation(result + bias).
 struct Epilogue {
-  const Operand* bias = nullptr; ///< dense (n), n the last dimension of the result; NULL: none
+  const Operand* bias = nullptr;  ///< dense (n), n the last dimension of the result; NULL: none
   Activation activation = Activation::none;
 };
 
@@ -82,9 +121,9 @@ struct Call {
   const Operand* outputs = nullptr;
   std::uint32_t input_count = 0;
   std::uint32_t output_count = 0;
-  const void* attributes = nullptr;      ///< the struct named in ops.def
-  void* scratch = nullptr;               ///< Traits::scratch bytes of this call's alone, aligned to 64
-  const void* const* packed = nullptr;   ///< per input: what Traits::pack made of it, or NULL; the array itself may be NULL
+  const void* attributes = nullptr;     ///< the struct named in ops.def
+  void* scratch = nullptr;              ///< Traits::scratch bytes of this call's alone, aligned to 64
+  const void* const* packed = nullptr;  ///< per input: what Traits::pack made of it, or NULL; the array itself may be NULL
   Epilogue epilogue;
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
@@ -130,12 +169,14 @@ inline AxisView around_axis(const Operand& x, std::int64_t axis) {
 /// What the plan builder may do with a kernel. Functions get a Call whose data pointers are not yet set.
 struct Traits {
   bool strided = false;  ///< inputs may have any strides (0 and negative too); outputs are always dense
-  bool in_place = false; ///< output 0 may be the storage of an input of the same dtype and shape
-  bool epilogue = false; ///< honours Call::epilogue
-  std::size_t (*scratch)(const Call&) = nullptr;                    ///< bytes wanted
-  std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr; ///< bytes of a packed copy of this input; 0: not packed
-  void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr; ///< makes it; aligned to 64
-  const char* (*refuse)(const Call&) = nullptr;                     ///< a sentence if this instance is not served, else NULL
+  /// An output may be the storage of an input of the same dtype and shape: of any, for kernels with one output; of the one it is the new
+  /// value of, for steps over several tensors.
+  bool in_place = false;
+  bool epilogue = false;                                                       ///< honours Call::epilogue
+  std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted
+  std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
+  void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< makes it; aligned to 64
+  const char* (*refuse)(const Call&) = nullptr;                                ///< a sentence if this instance is not served, else NULL
 };
 
 using KernelFunction = void (*)(const Call&);
@@ -150,7 +191,7 @@ struct Kernel {
 struct KernelRow {
   tenon_op op;
   std::uint32_t version;
-  std::int32_t type_operand; ///< input whose dtype selects; -1: output 0
+  std::int32_t type_operand;  ///< input whose dtype selects; -1: output 0
   const Kernel* kernel;
 };
 
@@ -168,15 +209,14 @@ constexpr Kernel kernel_of(Traits traits) {
 #define TENON_KERNEL(stem, ...) TENON_KERNEL_WITH(stem, (::tenon::sdk::Traits{}), __VA_ARGS__)
 
 /// The same with traits, in parentheses: TENON_KERNEL_WITH(add, (sdk::Traits{.strided = true}), float, double)
-#define TENON_KERNEL_WITH(stem, traits, ...)                                       \
-  struct kernel_function_##stem {                                                  \
-    template <class T>                                                             \
-    void operator()(const ::tenon::sdk::Call& call) const {                        \
-      stem<T>(call);                                                               \
-    }                                                                              \
-  };                                                                               \
-  extern const ::tenon::sdk::Kernel kernel_##stem;                                 \
-  constinit const ::tenon::sdk::Kernel kernel_##stem =                             \
-      ::tenon::sdk::detail::kernel_of<kernel_function_##stem, __VA_ARGS__>(traits);
+#define TENON_KERNEL_WITH(stem, traits, ...)                \
+  struct kernel_function_##stem {                           \
+    template <class T>                                      \
+    void operator()(const ::tenon::sdk::Call& call) const { \
+      stem<T>(call);                                        \
+    }                                                       \
+  };                                                        \
+  extern const ::tenon::sdk::Kernel kernel_##stem;          \
+  constinit const ::tenon::sdk::Kernel kernel_##stem = ::tenon::sdk::detail::kernel_of<kernel_function_##stem, __VA_ARGS__>(traits);
 
 }  // namespace tenon::sdk
