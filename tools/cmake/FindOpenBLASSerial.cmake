@@ -1,0 +1,42 @@
+# FindOpenBLASSerial: OpenBLAS without threads of its own, as a static archive (Debian: libopenblas-serial-dev).
+#
+#   OpenBLAS::serial               imported target: archive, cblas.h, and what makes it safe to call from several threads
+#   OpenBLASSerial_LIBRARY         the archive
+#   OpenBLASSerial_INCLUDE_DIR     where its cblas.h is
+#
+# Debian ships neither a CMake target nor a versioned name for it; the serial build lies in a folder of its own under the multiarch ones.
+find_library(OpenBLASSerial_LIBRARY
+  NAMES libopenblas.a
+  PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib /usr/local/lib
+  PATH_SUFFIXES openblas-serial
+  NO_DEFAULT_PATH)
+find_path(OpenBLASSerial_INCLUDE_DIR
+  NAMES cblas.h
+  PATHS /usr/include/${CMAKE_LIBRARY_ARCHITECTURE} /usr/include /usr/local/include
+  PATH_SUFFIXES openblas-serial
+  NO_DEFAULT_PATH)
+mark_as_advanced(OpenBLASSerial_LIBRARY OpenBLASSerial_INCLUDE_DIR)
+
+if(OpenBLASSerial_INCLUDE_DIR)
+  file(STRINGS ${OpenBLASSerial_INCLUDE_DIR}/openblas_config.h _version REGEX "OPENBLAS_VERSION")
+  string(REGEX MATCH "[0-9]+\\.[0-9]+\\.[0-9]+" OpenBLASSerial_VERSION "${_version}")
+  unset(_version)
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(OpenBLASSerial
+  REQUIRED_VARS OpenBLASSerial_LIBRARY OpenBLASSerial_INCLUDE_DIR
+  VERSION_VAR OpenBLASSerial_VERSION
+  REASON_FAILURE_MESSAGE "On Debian: apt install libopenblas-serial-dev")
+
+if(OpenBLASSerial_FOUND AND NOT TARGET OpenBLAS::serial)
+  find_package(Threads REQUIRED)
+  add_library(OpenBLAS::serial STATIC IMPORTED)
+  set_target_properties(OpenBLAS::serial PROPERTIES
+    IMPORTED_LOCATION ${OpenBLASSerial_LIBRARY}
+    INTERFACE_INCLUDE_DIRECTORIES ${OpenBLASSerial_INCLUDE_DIR}
+    # Its table of packing buffers has no lock: openblas_serial_lock.c says more. Every consumer compiles that file.
+    INTERFACE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/openblas_serial_lock.c
+    INTERFACE_LINK_OPTIONS "-Wl,--wrap=blas_memory_alloc;-Wl,--wrap=blas_memory_free"
+    INTERFACE_LINK_LIBRARIES "Threads::Threads;m")
+endif()
