@@ -50,7 +50,7 @@ Refusal own_failure(const char* phase, tenon_status status, const ErrorText& err
   } else if (info.requirements && *info.requirements) {
     remedy = fmt::format("see that what the backend needs is there: {}", info.requirements);
   } else {
-    remedy = fmt::format("put right what the backend names, or leave it out (backends.deny: [{}])", info.name);
+    remedy = "put right what the backend names, or leave it out of backends.use";
   }
   return Refusal(status, error.sentence(phase, status), remedy);
 }

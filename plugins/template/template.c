@@ -1,0 +1,299 @@
+/* template.c - a whole backend in one plain C11 file: one CPU device that serves Relu and Add on dense f32 and refuses everything else
+ * with a reason. Copy it, rename it, replace the kernels; README.md says in which order. It needs <tenon/backend.h> and the C library. */
+/* clang-format off */
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <tenon/backend.h>
+
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* slots have the parameters they have, needed here or not */
+
+#define ALIGNMENT 64u
+#define SMALLEST_SHARE 16384 /* elements below which handing work to another thread costs more than it saves */
+
+/* The objects whose pointers the host holds. A stream keeps nothing, work being done when the submitting call returns: its pointer is the
+ * device's. */
+struct tenon_device {
+  const tenon_host* host;
+  atomic_ullong live_bytes, peak_bytes, allocations; /* slots may be called from any thread */
+};
+struct tenon_backend { struct tenon_device device; };
+struct tenon_memory { /* what was allocated follows it, ALIGNMENT bytes on */
+  tenon_device* device;
+  uint64_t size_bytes;
+};
+struct tenon_event {
+  tenon_device* device;
+  uint64_t recorded_ns;
+};
+struct tenon_plan {
+  tenon_device* device;
+  tenon_op op;
+  uint32_t output; /* index into the bindings */
+  uint32_t inputs[2];
+  const float* constants[2]; /* NULL: the input is bound at each execution; else a copy, which follows the plan */
+  int64_t elements;
+  uint64_t size_bytes;
+};
+
+/* Describes a failure in the caller's tenon_error, if it gave one, and passes the status on. */
+static tenon_status fail(tenon_error* error, tenon_status status, const char* format, ...) {
+  if (!error) return status;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error->text, error->text_capacity, format, arguments); /* writes nothing into a capacity of 0 */
+  va_end(arguments);
+  error->status = status, error->node = TENON_NO_INDEX;
+  return status;
+}
+
+/* Fills a struct of the caller's from ours. Its struct_size, the first field, says how much of it the caller knows. */
+static void answer_with(void* out, const void* own, uint32_t own_size) {
+  uint32_t size;
+  memcpy(&size, out, sizeof size);
+  if (size > own_size) size = own_size;
+  memcpy(out, own, size);
+  memcpy(out, &size, sizeof size);
+}
+
+/* All memory is the host's. */
+static void* take(const tenon_host* host, uint64_t size_bytes, tenon_error* error) {
+  void* memory = host->allocate(host->context, size_bytes, ALIGNMENT);
+  if (!memory) fail(error, TENON_OUT_OF_MEMORY, "template: the host has no memory for %llu bytes", (unsigned long long)size_bytes);
+  return memory;
+}
+static void give(const tenon_host* host, void* memory, uint64_t size_bytes) { host->release(host->context, memory, size_bytes); }
+
+/* ------------------------------------------------------------------ kernels: y may be a or b */
+typedef struct Work {
+  const float *a, *b;
+  float* y;
+} Work;
+static void relu(void* argument, int64_t begin, int64_t end) {
+  const Work* w = argument;
+  for (int64_t i = begin; i < end; ++i) w->y[i] = w->a[i] < 0 ? 0 : w->a[i]; /* a NaN stays one */
+}
+static void add(void* argument, int64_t begin, int64_t end) {
+  const Work* w = argument;
+  for (int64_t i = begin; i < end; ++i) w->y[i] = w->a[i] + w->b[i];
+}
+
+/* ------------------------------------------------------------------ plans */
+static const tenon_value* value_at(const tenon_graph* graph, uint32_t index) {
+  return (const tenon_value*)((const char*)graph->values + (uint64_t)index * graph->value_stride);
+}
+static const tenon_node* node_at(const tenon_graph* graph, uint32_t index) {
+  return (const tenon_node*)((const char*)graph->nodes + (uint64_t)index * graph->node_stride);
+}
+static int64_t count_elements(const tenon_tensor_desc* desc) {
+  int64_t count = 1;
+  for (uint32_t i = 0; i < desc->rank; ++i) count *= desc->shape[i];
+  return count;
+}
+static int is_dense(const tenon_tensor_desc* desc) {
+  int64_t expected = 1;
+  for (uint32_t i = desc->rank; desc->strides && i-- > 0; expected *= desc->shape[i])
+    if (desc->shape[i] != 1 && desc->strides[i] != expected) return count_elements(desc) == 0;
+  return 1;
+}
+
+#define REFUSE(why, ...) (snprintf(out->text, sizeof out->text, __VA_ARGS__), out->reason = (why), 0u)
+/* Whether one node is served. A yes binds: plan_create may then fail for lack of memory alone. */
+static uint32_t judge(const tenon_graph* graph, const tenon_node* node, tenon_answer* out) {
+  const uint32_t inputs = node->op == TENON_OP_Add ? 2 : 1;
+  *out = (tenon_answer){0, TENON_REASON_NONE, ""};
+  if ((node->op != TENON_OP_Add && node->op != TENON_OP_Relu) || node->version != 14)
+    return REFUSE(TENON_REASON_OP, "op %u version %u is not there: this backend has Add-14 and Relu-14", node->op, node->version);
+  if (node->input_count != inputs || node->output_count != 1)
+    return REFUSE(TENON_REASON_OP, "wanted %u inputs and 1 output, got %u and %u", inputs, node->input_count, node->output_count);
+  for (uint32_t i = 0; i <= inputs; ++i) { /* the output, then the inputs */
+    const uint32_t index = i == 0 ? node->outputs[0] : node->inputs[i - 1];
+    if (index == TENON_NO_INDEX) return REFUSE(TENON_REASON_OP, "operand %u is absent, and none may be", i);
+    const tenon_tensor_desc *desc = &value_at(graph, index)->desc, *y = &value_at(graph, node->outputs[0])->desc;
+    if (desc->dtype != TENON_DTYPE_F32) return REFUSE(TENON_REASON_DTYPE, "operand %u has dtype %u: only f32 is served", i, desc->dtype);
+    if (desc->rank != y->rank || (y->rank && memcmp(desc->shape, y->shape, y->rank * sizeof(int64_t)) != 0))
+      return REFUSE(TENON_REASON_SHAPE, "input %u has another shape than the output: nothing is broadcast here", i);
+    if (!is_dense(desc)) return REFUSE(TENON_REASON_STRIDES, "operand %u is not dense row-major", i);
+  }
+  return out->supported = 1;
+}
+
+/* The options change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
+static tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
+                             tenon_error* error) {
+  for (uint32_t i = 0; i < graph->node_count; ++i) judge(graph, node_at(graph, i), &out_answers[i]);
+  return TENON_OK;
+}
+
+static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options,
+                                tenon_plan** out_plan, tenon_error* error) {
+  if (graph->node_count != 1) return fail(error, TENON_UNSUPPORTED, "template: wanted a graph of 1 node, got %u", graph->node_count);
+  const tenon_node* node = node_at(graph, 0);
+  tenon_answer answer;
+  if (!judge(graph, node, &answer))
+    return fail(error, TENON_UNSUPPORTED, "template: %s: %s", node->name ? node->name : "a node", answer.text);
+  const tenon_value* y = value_at(graph, node->outputs[0]);
+  const int64_t elements = count_elements(&y->desc);
+  const uint64_t bytes = (uint64_t)elements * sizeof(float);
+  uint64_t size_bytes = sizeof(tenon_plan);
+  for (uint32_t i = 0; i < node->input_count; ++i)
+    if (value_at(graph, node->inputs[i])->kind == TENON_VALUE_CONSTANT) size_bytes += bytes;
+  tenon_plan* plan = take(device->host, size_bytes, error);
+  if (!plan) return TENON_OUT_OF_MEMORY;
+  *plan = (tenon_plan){.device = device, .op = node->op, .output = y->binding, .elements = elements, .size_bytes = size_bytes};
+  char* room = (char*)(plan + 1);
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    const tenon_value* x = value_at(graph, node->inputs[i]);
+    plan->inputs[i] = x->binding;
+    if (x->kind != TENON_VALUE_CONSTANT || elements == 0) continue;
+    plan->constants[i] = memcpy(room, x->data, bytes); /* lent for the length of this call: copied */
+    room += bytes;
+  }
+  *out_plan = plan;
+  return TENON_OK;
+}
+static void plan_destroy(tenon_plan* plan) { give(plan->device->host, plan, plan->size_bytes); }
+static tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {
+  const tenon_plan_info own = {sizeof own, 1, 0, 1, plan->size_bytes};
+  answer_with(out_info, &own, sizeof own);
+  return TENON_OK;
+}
+static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, uint64_t workspace, tenon_stream* stream,
+                                 tenon_error* error) {
+  const tenon_host* host = plan->device->host;
+  const float* inputs[2] = {NULL, NULL};
+  if (plan->elements == 0) return TENON_OK;
+  for (uint32_t i = 0; i < (plan->op == TENON_OP_Add ? 2u : 1u); ++i)
+    inputs[i] = plan->constants[i] ? plan->constants[i] : (const float*)(uintptr_t)bindings->addresses[plan->inputs[i]];
+  Work work = {inputs[0], inputs[1], (float*)(uintptr_t)bindings->addresses[plan->output]};
+  host->parallel_for(host->context, plan->elements, SMALLEST_SHARE, plan->op == TENON_OP_Add ? add : relu, &work);
+  return TENON_OK;
+}
+
+/* ------------------------------------------------------------------ memory: every host pointer is an address of this device */
+static tenon_status memory_allocate(tenon_device* device, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory,
+                                    uint64_t* out_address, tenon_error* error) {
+  if (kind > TENON_MEMORY_PINNED) return fail(error, TENON_INVALID_ARGUMENT, "template: memory kind %u is unknown", kind);
+  tenon_memory* memory = size_bytes <= INT64_MAX ? take(device->host, ALIGNMENT + size_bytes, error) : NULL;
+  if (!memory) return fail(error, TENON_OUT_OF_MEMORY, "template: no memory for %llu bytes", (unsigned long long)size_bytes);
+  *memory = (tenon_memory){device, size_bytes};
+  const unsigned long long live = atomic_fetch_add(&device->live_bytes, size_bytes) + size_bytes;
+  unsigned long long peak = atomic_load(&device->peak_bytes);
+  while (peak < live && !atomic_compare_exchange_weak(&device->peak_bytes, &peak, live)) continue;
+  atomic_fetch_add(&device->allocations, 1);
+  *out_memory = memory;
+  *out_address = (uint64_t)(uintptr_t)memory + ALIGNMENT;
+  return TENON_OK;
+}
+static tenon_status memory_import(tenon_device* device, void* host, uint64_t size_bytes, uint32_t terms, tenon_memory** out_memory,
+                                  uint64_t* out_address, tenon_error* error) {
+  if (terms > TENON_IMPORT_BORROW_READ_WRITE) return fail(error, TENON_INVALID_ARGUMENT, "template: import terms %u are unknown", terms);
+  const uint64_t copied_bytes = terms == TENON_IMPORT_COPY ? size_bytes : 0; /* under the other terms the bytes stay where they are */
+  const tenon_status status = memory_allocate(device, TENON_MEMORY_HOST, copied_bytes, out_memory, out_address, error);
+  if (status == TENON_OK && copied_bytes) memcpy((void*)(uintptr_t)*out_address, host, copied_bytes);
+  if (status == TENON_OK && terms != TENON_IMPORT_COPY) *out_address = (uint64_t)(uintptr_t)host;
+  return status;
+}
+static void memory_free(tenon_memory* memory) {
+  atomic_fetch_sub(&memory->device->live_bytes, memory->size_bytes);
+  give(memory->device->host, memory, ALIGNMENT + memory->size_bytes);
+}
+static tenon_status memory_stats(tenon_device* device, tenon_memory_stats* out_stats, tenon_error* error) {
+  const tenon_memory_stats own = {sizeof own, 0, device->live_bytes, device->peak_bytes, device->allocations};
+  answer_with(out_stats, &own, sizeof own);
+  return TENON_OK;
+}
+static tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
+  if (what->size_bytes) memcpy((void*)(uintptr_t)what->destination, (const void*)(uintptr_t)what->source, what->size_bytes);
+  return TENON_OK;
+}
+static tenon_status fill(tenon_device* device, uint64_t address, uint64_t size_bytes, uint8_t byte, tenon_stream* stream, tenon_error* e) {
+  if (size_bytes) memset((void*)(uintptr_t)address, byte, size_bytes);
+  return TENON_OK;
+}
+
+/* ------------------------------------------------------------------ streams and events: whatever was submitted is done */
+static tenon_status stream_create(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
+  return *out_stream = (tenon_stream*)device, TENON_OK;
+}
+static void stream_destroy(tenon_stream* stream) {}
+static tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) { return TENON_OK; }
+static tenon_status event_create(tenon_device* device, tenon_event** out_event, tenon_error* error) {
+  tenon_event* event = take(device->host, sizeof *event, error);
+  if (!event) return TENON_OUT_OF_MEMORY;
+  *event = (tenon_event){device, 0};
+  *out_event = event;
+  return TENON_OK;
+}
+static void event_destroy(tenon_event* event) { give(event->device->host, event, sizeof *event); }
+static tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error* error) {
+  struct timespec now;
+  timespec_get(&now, TIME_UTC);
+  event->recorded_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+  return TENON_OK;
+}
+static tenon_status event_wait(tenon_event* event, tenon_stream* stream, tenon_error* error) { return TENON_OK; }
+static tenon_status event_done(tenon_event* event, tenon_error* error) { return TENON_OK; } /* query and synchronize */
+static tenon_status event_elapsed(tenon_event* begin, tenon_event* end, uint64_t* out_ns, tenon_error* error) {
+  *out_ns = end->recorded_ns > begin->recorded_ns ? end->recorded_ns - begin->recorded_ns : 0; /* the clock may be set back */
+  return TENON_OK;
+}
+
+/* ------------------------------------------------------------------ the backend and its one device */
+static tenon_status device_count(tenon_backend* backend, uint32_t* out_count, tenon_error* error) {
+  return *out_count = 1, TENON_OK;
+}
+static tenon_status device_info(tenon_backend* backend, uint32_t index, tenon_device_info* out_info, tenon_error* error) {
+  const tenon_device_info own = {
+      .struct_size = sizeof own, .kind = TENON_DEVICE_CPU, .alignment_bytes = ALIGNMENT, .dtypes = TENON_DTYPE_BIT(TENON_DTYPE_F32),
+      .flags = TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_SINGLE_NODE_PLANS,
+      .name = "template CPU", .identity = "host", .description = "plain C loops"};
+  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: there is template:0 alone", index);
+  answer_with(out_info, &own, sizeof own);
+  return TENON_OK;
+}
+static tenon_status device_open(tenon_backend* backend, uint32_t index, tenon_device** out_device, tenon_error* error) {
+  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: there is template:0 alone", index);
+  *out_device = &backend->device;
+  return TENON_OK;
+}
+static void device_close(tenon_device* device) {}
+static void shutdown(tenon_backend* backend) {} /* no threads to join, no streams to drain */
+static void destroy(tenon_backend* backend) { give(backend->device.host, backend, sizeof *backend); }
+static const tenon_backend_table table = { /* every slot down to plan_execute is mandatory; the blocks after it are not offered */
+    sizeof table, 0, shutdown, destroy, device_count, device_info, device_open, device_close, memory_allocate, memory_import, memory_free,
+    memory_stats, copy, fill, stream_create, stream_destroy, stream_synchronize, event_create, event_destroy, event_record, event_wait,
+    event_done, event_done, event_elapsed, supports, plan_create, plan_destroy, plan_info, plan_execute, NULL, NULL, NULL, NULL, NULL, NULL
+};
+
+static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* e) {
+  tenon_backend* backend = take(host, sizeof *backend, e);
+  if (!backend) return TENON_OUT_OF_MEMORY;
+  memset(backend, 0, sizeof *backend);
+  backend->device.host = host;
+  *out_backend = backend;
+  *out_table = &table;
+  return TENON_OK;
+}
+
+static const tenon_op_digest digests[] = { /* the lines of tenon/op_digests.h for the ops that are here */
+    {TENON_OP_Add, 14, 0x0ac45bf52f7b52f5ull}, {TENON_OP_Relu, 14, 0xeb83914624541289ull}};
+static const tenon_capability capabilities[] = {
+    {TENON_OP_Add, 14, TENON_DTYPE_BIT(TENON_DTYPE_F32), TENON_FEATURE_IN_PLACE, 0},
+    {TENON_OP_Relu, 14, TENON_DTYPE_BIT(TENON_DTYPE_F32), TENON_FEATURE_IN_PLACE, 0}};
+
+/* The one exported symbol. */
+TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  static const tenon_backend_info own = {
+      .struct_size = sizeof own, .abi_major = TENON_ABI_MAJOR, .abi_minor_lowest = TENON_ABI_MINOR, .abi_minor_highest = TENON_ABI_MINOR,
+      .priority = 10, .name = "template", .version = "0.1.0", .build_id = "template 0.1.0 " __VERSION__, .vendor = "Tenon",
+      .description = "the backend that authors copy", .op_count = 2, .digests = digests,
+      .capabilities = capabilities, .capability_count = 2, .capability_stride = sizeof capabilities[0], .create = create};
+  const int meets = host->abi_major == own.abi_major && host->abi_minor_lowest <= own.abi_minor_highest &&
+                    own.abi_minor_lowest <= host->abi_minor_highest;
+  answer_with(out_info, &own, sizeof own);
+  return meets ? TENON_OK : TENON_INCOMPATIBLE;
+}

@@ -1,0 +1,423 @@
+// What the loader says about plugins that lie, fail or are missing, and that none of them harms the healthy one beside it.
+#include "loader/loader.h"
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cfenv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "plain_host.h"
+
+namespace fs = std::filesystem;
+using namespace tenon::loader;
+
+namespace {
+
+const fs::path plugins = FAULT_DIRECTORY;
+
+fs::path file_of(const std::string& name) {
+  return plugins / name / ("libtenon_backend_" + name + ".so");
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return true;
+  MESSAGE("'" << text << "' does not contain '" << part << "'");
+  return false;
+}
+bool has_warning(const Record& record, const std::string& part) {
+  return std::any_of(record.warnings.begin(), record.warnings.end(),
+                     [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+}
+
+/// Loads files, explicitly named; the host outlives the result.
+class Loaded {
+ public:
+  explicit Loaded(const std::vector<fs::path>& paths, Options options = {}) {
+    for (const fs::path& path : paths) options.places.push_back({path, "command line"});
+    options.make_host = [this](const tenon_backend_info&, std::uint32_t) { return host.table(); };
+    result = load(options);
+  }
+  const Record& only() const {
+    REQUIRE(result.records.size() == 1);
+    return result.records.front();
+  }
+
+  PlainHost host;
+  Result result;
+};
+
+/// What every failure has in common: a stage, a code, a reason, a remedy, and no Backend.
+void check_failure(const std::string& name, Stage reached, tenon_status status, const std::string& text, const std::string& remedy) {
+  CAPTURE(name);
+  const Loaded loaded({file_of(name), file_of("healthy")});
+  REQUIRE(loaded.result.records.size() == 2);
+  const Record& record = loaded.result.records[0];
+  CHECK_FALSE(record.healthy);
+  CHECK(name_of(record.reached) == std::string(name_of(reached)));
+  CHECK(record.status == status);
+  CHECK(contains(record.text, text));
+  CHECK(contains(record.remedy, remedy));
+  CHECK(record.devices.empty());
+  CHECK(contains(describe(record), record.text));
+  // One bad candidate never stops the others.
+  CHECK(loaded.result.records[1].healthy);
+  const auto& backends = loaded.result.backends;
+  CHECK(std::any_of(backends.begin(), backends.end(), [](const auto& backend) { return backend->name() == "healthy"; }));
+}
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+void write_plugin(const std::string& name, const std::string& bytes) {
+  fs::create_directories(plugins / name);
+  std::ofstream(file_of(name), std::ios::binary) << bytes;
+}
+
+}  // namespace
+
+TEST_CASE("loader: a healthy plugin reaches its devices") {
+  const Loaded loaded({file_of("healthy")});
+  const Record& record = loaded.only();
+  CHECK(record.healthy);
+  CHECK(record.text.empty());
+  CHECK(record.reached == Stage::devices);
+  CHECK(record.status == TENON_OK);
+  CHECK(record.origin == "command line");
+  CHECK(record.version == "0.1.0");
+  CHECK(record.abi_major == TENON_ABI_MAJOR);
+  CHECK(record.abi_minor == TENON_ABI_MINOR);
+  CHECK(contains(record.build_id, "template 0.1.0"));
+  REQUIRE(record.devices.size() == 1);
+  CHECK(record.devices[0].name == "healthy:0");
+  CHECK(record.devices[0].identity == "host");
+  REQUIRE(loaded.result.backends.size() == 1);
+  const Backend& backend = *loaded.result.backends[0];
+  CHECK(backend.name() == "healthy");
+  CHECK(backend.devices().size() == 1);
+  CHECK(backend.table().struct_size == sizeof(tenon_backend_table));
+  CHECK(backend.table().blas == nullptr);
+  CHECK(backend.record().healthy);
+  CHECK(contains(describe(record), "healthy, version 0.1.0, 1 device"));
+}
+
+TEST_CASE("loader: destroying a backend gives back everything and keeps the library mapped") {
+  Loaded loaded({file_of("healthy")});
+  CHECK(loaded.host.live_bytes > 0);
+  loaded.result.backends.clear();
+  CHECK(loaded.host.live_bytes == 0);
+  void* const mapped = dlopen(file_of("healthy").c_str(), RTLD_NOW | RTLD_NOLOAD);
+  CHECK(mapped != nullptr);
+  if (mapped) dlclose(mapped);
+}
+
+TEST_CASE("loader: a backend that declares itself unloadable is unmapped with its last owner") {
+  Loaded loaded({file_of("unloadable")});
+  CHECK(loaded.only().healthy);
+  CHECK((loaded.only().flags & TENON_BACKEND_UNLOADABLE) != 0);
+  loaded.result.backends.clear();
+  CHECK(loaded.host.live_bytes == 0);
+  CHECK(dlopen(file_of("unloadable").c_str(), RTLD_NOW | RTLD_NOLOAD) == nullptr);
+}
+
+TEST_CASE("loader: a file that is not there is named so") {
+  check_failure("no_such_plugin", Stage::named, TENON_INVALID_ARGUMENT, "there is no such file", "correct the path");
+}
+
+TEST_CASE("loader: a text file is no library") {
+  write_plugin("text", "backends:\n  use: [cuda]\n");
+  check_failure("text", Stage::found, TENON_INVALID_ARGUMENT, "the file is not a library", "put a backend built for linux-");
+}
+
+TEST_CASE("loader: an empty file is named so") {
+  write_plugin("empty", "");
+  check_failure("empty", Stage::found, TENON_INVALID_ARGUMENT, "the file is empty", "copy or build it again");
+}
+
+TEST_CASE("loader: a Windows library is recognised") {
+  write_plugin("windows", std::string("MZ\x90\0", 4) + std::string(200, '\0'));
+  check_failure("windows", Stage::found, TENON_INVALID_ARGUMENT, "the file is a Windows library", "put a backend built for linux-");
+}
+
+TEST_CASE("loader: a truncated library is refused before it is mapped, wherever it was cut") {
+  const std::string whole = bytes_of(file_of("healthy"));
+  write_plugin("truncated", whole.substr(0, whole.size() / 3));
+  check_failure("truncated", Stage::found, TENON_INVALID_ARGUMENT, "it is truncated: its segments need", "copy or build it again");
+  write_plugin("truncated", whole.substr(0, 100));
+  check_failure("truncated", Stage::found, TENON_INVALID_ARGUMENT, "it ends inside its program headers: 100 bytes",
+                "copy or build it again");
+  write_plugin("truncated", whole.substr(0, 20));
+  check_failure("truncated", Stage::found, TENON_INVALID_ARGUMENT, "it ends inside its header: 20 bytes", "copy or build it again");
+}
+
+TEST_CASE("loader: a library for another machine says for which") {
+  std::string bytes = bytes_of(file_of("healthy"));
+  bytes[18] = 22;  // EM_S390
+  bytes[19] = 0;
+  write_plugin("other_machine", bytes);
+  check_failure("other_machine", Stage::found, TENON_INCOMPATIBLE, "64-bit little-endian s390", "put a backend built for linux-");
+}
+
+TEST_CASE("loader: an object file is no shared object") {
+  std::string bytes = bytes_of(file_of("healthy"));
+  bytes[16] = 1;  // ET_REL
+  write_plugin("object_file", bytes);
+  check_failure("object_file", Stage::found, TENON_INVALID_ARGUMENT, "the file is an object file", "-shared");
+}
+
+TEST_CASE("loader: a folder with a library's name is no candidate of its parent, and refused when named") {
+  fs::create_directories(plugins / "folder" / "libtenon_backend_folder.so");
+  const Loaded parent({plugins / "folder"});
+  CHECK(parent.result.records.empty());
+  REQUIRE(parent.result.places.size() == 1);
+  CHECK(contains(parent.result.places[0].text, "no file named libtenon_backend_<name>.so"));
+}
+
+TEST_CASE("loader: a missing library is named, with who needs it and where it was looked for") {
+  check_failure("missing_library", Stage::found, TENON_INCOMPATIBLE,
+                "the library libtenon_absent.so.1, needed by libtenon_backend_missing_library.so, is in none of these folders: ",
+                "install the package that has libtenon_absent.so.1");
+  const Loaded loaded({file_of("missing_library")});
+  CHECK(contains(loaded.only().text, "/usr/lib"));
+}
+
+TEST_CASE("loader: a symbol that nobody defines is named when the library is opened, not when it is called") {
+  check_failure("undefined_symbol", Stage::found, TENON_INCOMPATIBLE, "undefined symbol: tenon_absent_function", "-z,defs");
+}
+
+TEST_CASE("loader: a library without the symbol is no backend") {
+  check_failure("missing_symbol", Stage::opened, TENON_INCOMPATIBLE, "it does not export tenon_backend_query", "TENON_EXPORT");
+}
+
+TEST_CASE("loader: versions that do not meet are told with both ranges, both builds and what to install") {
+  check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the core speaks ABI 0.1 (build 'tenon ",
+                "install a Tenon that speaks ABI 7.1");
+  check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the plugin ABI 7.1 (build 'template 0.1.0 ", "made for ABI 0.1");
+  check_failure("too_new", Stage::symbol, TENON_INCOMPATIBLE, "the plugin ABI 0.2 to 0.4", "install a Tenon that speaks ABI 0.2 to 0.4");
+}
+
+TEST_CASE("loader: a plugin that refuses a host it could speak to is told apart") {
+  check_failure("refuses_host", Stage::symbol, TENON_INCOMPATIBLE, "its query refuses this core", "vendor");
+}
+
+TEST_CASE("loader: sizes below those of the first version are refused") {
+  check_failure("small_info", Stage::symbol, TENON_INCOMPATIBLE, "the struct_size in its answer to the query is 40, less than the",
+                "tenon/backend.h");
+  check_failure("small_table", Stage::self_check, TENON_INCOMPATIBLE, "the struct_size of its table is 64, less than the",
+                "tenon/backend.h");
+}
+
+TEST_CASE("loader: empty mandatory slots are listed by name") {
+  check_failure("null_slot", Stage::self_check, TENON_INCOMPATIBLE, "mandatory slots empty: event_query, plan_info", "vendor");
+}
+
+TEST_CASE("loader: a backend refused after its creation is destroyed") {
+  const Loaded loaded({file_of("null_slot"), file_of("small_table")});
+  CHECK(loaded.result.backends.empty());
+  CHECK(loaded.host.live_bytes == 0);
+}
+
+TEST_CASE("loader: a name that is no device name is refused") {
+  check_failure("bad_name", Stage::symbol, TENON_INCOMPATIBLE, "its name 'Bad Name' is none", "device names");
+}
+
+TEST_CASE("loader: a query that writes more than it may is caught") {
+  check_failure("overrun", Stage::symbol, TENON_INTERNAL, "its query wrote beyond the", "vendor");
+}
+
+TEST_CASE("loader: what a plugin throws is caught and told") {
+  check_failure("query_throws", Stage::symbol, TENON_INTERNAL, "its query threw an exception: nobody expects this",
+                "no exception may leave");
+  check_failure("create_throws", Stage::self_check, TENON_INTERNAL,
+                "`create` threw an exception: the vendor's library was not expected to fail", "no exception may leave");
+  check_failure("create_throws_integer", Stage::self_check, TENON_INTERNAL, "`create` threw something that is no std::exception",
+                "no exception may leave");
+}
+
+TEST_CASE("loader: a failing query and a failing create keep their code and their words") {
+  check_failure("query_fails", Stage::symbol, TENON_INTERNAL, "its query returned INTERNAL", "vendor");
+  check_failure("create_fails", Stage::self_check, TENON_VENDOR_ERROR, "vendorInit returned 999: the driver is too old", "backends.use");
+  check_failure("create_returns_nothing", Stage::self_check, TENON_INTERNAL, "`create` returned OK without a backend", "vendor");
+}
+
+TEST_CASE("loader: an empty reason is filled in and called a mistake") {
+  check_failure("create_fails_silently", Stage::self_check, TENON_INTERNAL, "`create` returned INTERNAL and gave no reason",
+                "a failure without a reason is a mistake of the plugin");
+  check_failure("no_devices_silently", Stage::created, TENON_DEVICE_NOT_FOUND, "it offers no device and gives no reason",
+                "a failure without a reason is a mistake of the plugin");
+}
+
+TEST_CASE("loader: a backend without devices keeps its reason and its capabilities") {
+  check_failure("no_devices", Stage::created, TENON_DEVICE_NOT_FOUND, "no card answers on the bus; seat it again", "backends.use");
+  const Loaded loaded({file_of("no_devices")});
+  REQUIRE(loaded.result.backends.size() == 1);
+  const Backend& backend = *loaded.result.backends[0];
+  CHECK(backend.devices().empty());
+  CHECK(backend.info().capability_count == 2);
+  CHECK(contains(backend.record().text, "no card answers"));
+}
+
+TEST_CASE("loader: a device that cannot be described keeps the vendor's words") {
+  check_failure("device_info_fails", Stage::created, TENON_VENDOR_ERROR, "vendorGetName returned 7", "backends.use");
+}
+
+TEST_CASE("loader: an answer that changes between two calls is refused") {
+  check_failure("impure_query", Stage::negotiated, TENON_INTERNAL, "its query is not repeatable: 'priority' differs", "vendor");
+}
+
+TEST_CASE("loader: another sanitizer and another platform are refused") {
+  check_failure("foreign_sanitizer", Stage::symbol, TENON_INCOMPATIBLE, "Sanitizer, the core with", "-fsanitize");
+  check_failure("foreign_platform", Stage::symbol, TENON_INCOMPATIBLE, "it was built for plan9-mips, the core for linux-", "linux-");
+}
+
+TEST_CASE("loader: an op defined differently is switched off alone, with its reason") {
+  const tenon_op_digest core[] = {{TENON_OP_Add, 14, 0x0ac45bf52f7b52f5ull}, {TENON_OP_Relu, 14, 0xeb83914624541289ull}};
+  Options options;
+  options.core_digests = core;
+  const Loaded loaded({file_of("digest_mismatch")}, options);
+  CHECK(loaded.only().healthy);
+  CHECK(has_warning(loaded.only(), "Relu-14 is switched off"));
+  REQUIRE(loaded.result.backends.size() == 1);
+  const Backend& backend = *loaded.result.backends[0];
+  REQUIRE(backend.switched_off().size() == 1);
+  CHECK(backend.find_switched_off(TENON_OP_Add, 14) == nullptr);
+  REQUIRE(backend.find_switched_off(TENON_OP_Relu, 14) != nullptr);
+  CHECK(contains(backend.find_switched_off(TENON_OP_Relu, 14)->reason, "0000000000000bad in the plugin"));
+}
+
+#if defined(__SSE2__)
+TEST_CASE("loader: flush-to-zero set by opening a library is undone and told") {
+  const unsigned before = _mm_getcsr();
+  const Loaded loaded({file_of("flush_to_zero")});
+  CHECK(loaded.only().healthy);
+  CHECK(has_warning(loaded.only(), "opening it sets flush-to-zero for the process (linked with -ffast-math?); it has been restored"));
+  CHECK((_mm_getcsr() & 0x8040) == (before & 0x8040));
+}
+
+TEST_CASE("loader: a rounding mode set by create is undone and told") {
+  const int before = std::fegetround();
+  const Loaded loaded({file_of("rounds_down")});
+  CHECK(loaded.only().healthy);
+  CHECK(has_warning(loaded.only(), "`create` changes the"));
+  CHECK(std::fegetround() == before);
+}
+#endif
+
+TEST_CASE("loader: a query that starts a thread is warned of") {
+  const Loaded loaded({file_of("query_starts_thread")});
+  CHECK(loaded.only().healthy);
+  CHECK(has_warning(loaded.only(), "its query seems to start threads"));
+}
+
+TEST_CASE("loader: of two files with one name the first wins and the other says by whom it is shadowed") {
+  const fs::path copies = plugins / "copies";
+  fs::create_directories(copies);
+  fs::copy_file(file_of("healthy"), copies / "libtenon_backend_healthy.so", fs::copy_options::overwrite_existing);
+  const Loaded loaded({plugins / "healthy", copies});
+  REQUIRE(loaded.result.records.size() == 2);
+  CHECK(loaded.result.records[0].healthy);
+  const Record& second = loaded.result.records[1];
+  CHECK(second.shadowed);
+  CHECK_FALSE(second.healthy);
+  CHECK(second.reached == Stage::named);
+  CHECK(contains(second.text, "another backend 'healthy' was found first: " + file_of("healthy").string()));
+  CHECK(contains(second.remedy, "nothing, if the first is the one you want"));
+  CHECK(loaded.result.backends.size() == 1);
+}
+
+TEST_CASE("loader: a backend whose own name is taken is shadowed, whatever its file is called") {
+  const Loaded loaded({file_of("healthy"), file_of("other_name")});
+  REQUIRE(loaded.result.records.size() == 2);
+  CHECK(loaded.result.records[1].shadowed);
+  CHECK(loaded.result.records[1].name == "healthy");
+  CHECK(has_warning(loaded.result.records[1], "its file name says 'other_name', the backend calls itself 'healthy'"));
+}
+
+TEST_CASE("loader: a file that two places name is one candidate") {
+  const Loaded loaded({file_of("healthy"), plugins / "healthy"});
+  CHECK(loaded.only().healthy);
+}
+
+TEST_CASE("loader: deny and allow lists keep a candidate out, unopened") {
+  Options deny;
+  deny.deny = {"heal*"};
+  const Loaded denied({file_of("healthy"), file_of("unloadable")}, deny);
+  REQUIRE(denied.result.records.size() == 2);
+  CHECK(denied.result.records[0].denied);
+  CHECK(denied.result.records[0].status == TENON_UNSUPPORTED);
+  CHECK(contains(denied.result.records[0].text, "the deny list's 'heal*' keeps it out"));
+  CHECK_FALSE(denied.result.records[0].remedy.empty());
+  CHECK(denied.result.records[1].healthy);
+  Options allow;
+  allow.allow = {"cuda", "openblas"};
+  const Loaded allowed({file_of("healthy")}, allow);
+  CHECK(allowed.only().denied);
+  CHECK(contains(allowed.only().text, "the allow list does not name it; it has: cuda, openblas"));
+}
+
+TEST_CASE("loader: a folder that anyone may write to is warned of") {
+  const fs::path open_to_all = plugins / "open_to_all";
+  fs::create_directories(open_to_all);
+  fs::copy_file(file_of("healthy"), open_to_all / "libtenon_backend_healthy.so", fs::copy_options::overwrite_existing);
+  fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::add);
+  const Loaded loaded({open_to_all});
+  CHECK(loaded.only().healthy);
+  CHECK(has_warning(loaded.only(), "every user may write to the folder " + open_to_all.string()));
+  fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::remove);
+}
+
+TEST_CASE("loader: a missing folder is told as a place, not as a candidate") {
+  const Loaded loaded({plugins / "nowhere", file_of("healthy")});
+  CHECK(loaded.only().healthy);
+  REQUIRE(loaded.result.places.size() == 2);
+  CHECK(loaded.result.places[0].text == "no such folder");
+  CHECK(loaded.result.places[1].text == "one file");
+}
+
+TEST_CASE("loader: without host services nothing is created") {
+  Options options;
+  options.places = {{file_of("healthy"), "API"}};
+  const Result result = load(options);
+  REQUIRE(result.records.size() == 1);
+  CHECK(result.records[0].reached == Stage::self_check);
+  CHECK(contains(result.records[0].text, "no host services"));
+  CHECK(result.backends.empty());
+}
+
+TEST_CASE("loader: every failure has a reason and a remedy") {
+  std::vector<fs::path> folders;
+  for (const auto& entry : fs::directory_iterator(plugins)) folders.push_back(entry.path());
+  const Loaded loaded(folders);
+  CHECK(loaded.result.records.size() > 25);
+  for (const Record& record : loaded.result.records) {
+    CAPTURE(record.name);
+    CHECK(record.healthy == record.text.empty());
+    CHECK(record.healthy == record.remedy.empty());
+    CHECK(record.healthy == (record.status == TENON_OK));
+  }
+}
+
+TEST_CASE("loader: two threads may load the same files at the same time") {
+  std::atomic<int> healthy{0};
+  const auto work = [&] {
+    for (int round = 0; round < 5; ++round) {
+      const Loaded loaded({file_of("healthy"), file_of("create_throws"), file_of("missing_symbol"), file_of("no_devices")});
+      for (const Record& record : loaded.result.records) healthy += record.healthy ? 1 : 0;
+    }
+  };
+  std::thread first(work), second(work);
+  first.join();
+  second.join();
+  CHECK(healthy == 10);
+}

@@ -1,0 +1,174 @@
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "loader/find.h"
+
+namespace fs = std::filesystem;
+using namespace tenon::loader;
+
+namespace {
+
+/// A folder of its own that goes with the test.
+class Folder {
+ public:
+  explicit Folder(const char* name) : path(fs::temp_directory_path() / ("tenon_loader_" + std::string(name))) {
+    fs::remove_all(path);
+    fs::create_directories(path);
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  void touch(const std::string& name) const { std::ofstream(path / name) << "x"; }
+  const fs::path path;
+};
+
+std::vector<std::string> origins(const std::vector<SearchPlace>& places) {
+  std::vector<std::string> all;
+  for (const SearchPlace& place : places) all.push_back(place.origin);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("find: the name of a backend is read from the name of its file") {
+  CHECK(backend_name_of("/lib/libtenon_backend_cuda.so") == "cuda");
+  CHECK(backend_name_of("libtenon_backend_my_gpu2.so") == "my_gpu2");
+  CHECK_FALSE(backend_name_of("libtenon_backend_.so"));
+  CHECK_FALSE(backend_name_of("libtenon_backend_cuda.so.1"));
+  CHECK_FALSE(backend_name_of("tenon_backend_cuda.so"));
+  CHECK_FALSE(backend_name_of("libtenon.so"));
+}
+
+TEST_CASE("find: API comes before command line, environment, YAML and the folder beside the library") {
+  Surroundings around;
+  around.environment = "/environment/one:/environment/two";
+  around.library = "/opt/tenon/lib/libtenon.so";
+  const fs::path api[] = {"/api"}, command_line[] = {"/line"}, yaml[] = {"/yaml"};
+  const auto places = ordered_places(api, command_line, yaml, around);
+  CHECK(origins(places) == std::vector<std::string>{"API", "command line", "TENON_BACKEND_PATH", "TENON_BACKEND_PATH", "backends.search",
+                                                    "beside the library"});
+  CHECK(places[2].path == "/environment/one");
+  CHECK(places[3].path == "/environment/two");
+  CHECK(places[5].path == "/opt/tenon/lib/tenon/backends");
+}
+
+TEST_CASE("find: under elevated privilege the environment is not read") {
+  Surroundings around;
+  around.environment = "/environment";
+  around.elevated = true;
+  const fs::path yaml[] = {"/yaml"};
+  CHECK(origins(ordered_places({}, {}, yaml, around)) == std::vector<std::string>{"backends.search"});
+}
+
+TEST_CASE("find: empty entries of the environment are no working directory") {
+  Surroundings around;
+  around.environment = ":/environment::";
+  const auto places = ordered_places({}, {}, {}, around);
+  REQUIRE(places.size() == 1);
+  CHECK(places[0].path == "/environment");
+}
+
+TEST_CASE("find: a leading ~/ is the home directory and a relative path becomes absolute") {
+  Surroundings around;
+  around.home = "/home/ada";
+  const fs::path yaml[] = {"~/.local/lib/tenon/backends", "plugins/../here"};
+  const auto places = ordered_places({}, {}, yaml, around);
+  REQUIRE(places.size() == 2);
+  CHECK(places[0].path == "/home/ada/.local/lib/tenon/backends");
+  CHECK(places[1].path == fs::current_path() / "here");
+}
+
+TEST_CASE("find: a program in bin finds the backends of its install tree") {
+  const Folder root("install");
+  fs::create_directories(root.path / "bin");
+  fs::create_directories(root.path / "lib" / "tenon" / "backends");
+  Surroundings around;
+  around.library = root.path / "bin" / "program";
+  const auto places = ordered_places({}, {}, {}, around);
+  REQUIRE(places.size() == 1);
+  CHECK(places[0].path == root.path / "lib" / "tenon" / "backends");
+}
+
+TEST_CASE("find: the working directory is never a place of its own") {
+  for (const SearchPlace& place : default_places({}, {}, {})) CHECK(place.path != fs::current_path());
+}
+
+TEST_CASE("find: a folder gives its plugins in the order of their names, and nothing from below") {
+  const Folder folder("folder");
+  for (const char* file : {"libtenon_backend_b.so", "libtenon_backend_a.so", "libtenon_backend_c.so.1", "notes.txt"}) folder.touch(file);
+  fs::create_directories(folder.path / "below");
+  folder.touch("below/libtenon_backend_d.so");
+  PlaceRecord record;
+  const auto candidates = candidates_in({folder.path, "API"}, record);
+  REQUIRE(candidates.size() == 2);
+  CHECK(candidates[0].name == "a");
+  CHECK(candidates[1].name == "b");
+  CHECK(candidates[0].path.is_absolute());
+  CHECK(candidates[0].origin == "API");
+  CHECK(record.text == "2 candidates");
+}
+
+TEST_CASE("find: a place says why it has nothing to offer") {
+  const Folder folder("empty");
+  PlaceRecord record;
+  CHECK(candidates_in({folder.path, "API"}, record).empty());
+  CHECK(record.text == "the folder has no file named libtenon_backend_<name>.so");
+  CHECK(candidates_in({folder.path / "gone", "API"}, record).empty());
+  CHECK(record.text == "no such folder");
+}
+
+TEST_CASE("find: an explicit file is a candidate whatever its name, and a library's name even if the file is missing") {
+  const Folder folder("files");
+  folder.touch("my_backend.plugin");
+  PlaceRecord record;
+  auto candidates = candidates_in({folder.path / "my_backend.plugin", "command line"}, record);
+  REQUIRE(candidates.size() == 1);
+  CHECK(candidates[0].name == "my_backend");
+  candidates = candidates_in({folder.path / "libtenon_backend_gone.so", "command line"}, record);
+  REQUIRE(candidates.size() == 1);
+  CHECK(candidates[0].name == "gone");
+  CHECK(record.text == "no such file");
+}
+
+TEST_CASE("glob: star takes any run of characters, question mark one, all else itself") {
+  CHECK(matches_glob("*", ""));
+  CHECK(matches_glob("cuda", "cuda"));
+  CHECK(matches_glob("c*a", "cuda"));
+  CHECK(matches_glob("c*a", "ca"));
+  CHECK(matches_glob("*_*_*", "a_b_c"));
+  CHECK(matches_glob("*ab", "aab"));
+  CHECK(matches_glob("cud?", "cuda"));
+  CHECK_FALSE(matches_glob("cud?", "cud"));
+  CHECK_FALSE(matches_glob("cuda", "cuda2"));
+  CHECK_FALSE(matches_glob("c*a", "cudas"));
+  CHECK_FALSE(matches_glob("", "cuda"));
+}
+
+TEST_CASE("deny: a denying pattern wins over an allowing one, and one with a slash is about the path") {
+  Options options;
+  const fs::path path = "/opt/vendor/libtenon_backend_cuda.so";
+  CHECK_FALSE(denied_by(options, "cuda", path));
+  options.allow = {"cu*"};
+  CHECK_FALSE(denied_by(options, "cuda", path));
+  CHECK(denied_by(options, "openblas", path));
+  options.deny = {"/opt/vendor/*"};
+  CHECK(denied_by(options, "cuda", path) == "the deny list's '/opt/vendor/*' keeps it out");
+  CHECK_FALSE(denied_by(options, "cuda", "/usr/lib/libtenon_backend_cuda.so"));
+}
+
+TEST_CASE("checksum: SHA-256 of files whose sums are published") {
+  const Folder folder("checksum");
+  // FIPS 180-4 examples, and a length at which the padding needs a block of its own.
+  std::ofstream(folder.path / "abc", std::ios::binary) << "abc";
+  std::ofstream(folder.path / "empty", std::ios::binary) << "";
+  std::ofstream(folder.path / "two", std::ios::binary) << "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
+  CHECK(checksum(folder.path / "abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(checksum(folder.path / "empty") == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  CHECK(checksum(folder.path / "two") == "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
+  CHECK(checksum(folder.path / "gone").empty());
+}

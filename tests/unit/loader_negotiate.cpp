@@ -1,0 +1,251 @@
+#include "loader/negotiate.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+
+#include "loader/check.h"
+#include "loader/complete.h"
+#include "loader/dependencies.h"
+#include "loader/refusal.h"
+#include "loader/self_check.h"
+
+using namespace tenon::loader;
+
+namespace {
+
+tenon_host_info host_of(std::uint32_t major, std::uint32_t lowest, std::uint32_t highest) {
+  tenon_host_info host{};
+  host.struct_size = sizeof host;
+  host.abi_major = major;
+  host.abi_minor_lowest = lowest;
+  host.abi_minor_highest = highest;
+  host.build_id = "tenon 9.9";
+  host.platform = "linux-x86_64";
+  return host;
+}
+
+tenon_status never_called(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) {
+  return TENON_INTERNAL;
+}
+
+tenon_backend_info info_of(std::uint32_t major, std::uint32_t lowest, std::uint32_t highest) {
+  tenon_backend_info info{};
+  info.struct_size = sizeof info;
+  info.abi_major = major;
+  info.abi_minor_lowest = lowest;
+  info.abi_minor_highest = highest;
+  info.name = "fake";
+  info.build_id = "fake 3.1";
+  info.create = never_called;
+  return info;
+}
+
+/// What `call` refuses with; fails the test if it does not.
+template <class Call>
+Refusal refusal_of(Call&& call) {
+  try {
+    call();
+  } catch (const Refusal& refusal) {
+    CHECK_FALSE(refusal.text.empty());
+    CHECK_FALSE(refusal.remedy.empty());
+    return refusal;
+  }
+  FAIL("wanted a refusal");
+  return {TENON_OK, "", ""};
+}
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("negotiate: the highest minor that both know is spoken") {
+  CHECK(negotiate_version(host_of(1, 2, 5), info_of(1, 1, 3)) == 3);
+  CHECK(negotiate_version(host_of(1, 2, 5), info_of(1, 5, 9)) == 5);
+  CHECK(negotiate_version(host_of(1, 2, 5), info_of(1, 0, 2)) == 2);
+  CHECK(negotiate_version(host_of(0, 1, 1), info_of(0, 1, 1)) == 1);
+}
+
+TEST_CASE("negotiate: ranges that do not meet are refused with both, and with who has to change") {
+  Refusal refusal = refusal_of([] { negotiate_version(host_of(1, 2, 5), info_of(1, 6, 8)); });
+  CHECK(refusal.status == TENON_INCOMPATIBLE);
+  CHECK(refusal.text == "the core speaks ABI 1.2 to 1.5 (build 'tenon 9.9'), the plugin ABI 1.6 to 1.8 (build 'fake 3.1')");
+  CHECK(contains(refusal.remedy, "install a Tenon that speaks ABI 1.6 to 1.8"));
+  refusal = refusal_of([] { negotiate_version(host_of(1, 2, 5), info_of(1, 0, 1)); });
+  CHECK(contains(refusal.remedy, "install a newer build of the plugin"));
+  refusal = refusal_of([] { negotiate_version(host_of(2, 0, 5), info_of(1, 0, 9)); });
+  CHECK(contains(refusal.remedy, "install a newer build of the plugin"));
+  refusal = refusal_of([] { negotiate_version(host_of(1, 0, 5), info_of(2, 0, 9)); });
+  CHECK(contains(refusal.remedy, "install a Tenon that speaks ABI 2.0 to 2.9"));
+  refusal = refusal_of([] { negotiate_version(host_of(1, 0, 5), info_of(1, 4, 3)); });
+  CHECK(contains(refusal.text, "the plugin's range is empty"));
+}
+
+TEST_CASE("negotiate: the host states itself completely") {
+  const tenon_host_info& host = host_info();
+  CHECK(host.struct_size == sizeof(tenon_host_info));
+  CHECK(host.abi_minor_lowest <= host.abi_minor_highest);
+  CHECK(contains(host.build_id, "tenon "));
+  CHECK(contains(host.platform, "-"));
+}
+
+TEST_CASE("negotiate: an instrumented plugin needs a host with the same instruments, a plain one fits everywhere") {
+  CHECK_NOTHROW(check_sanitizers(TENON_SANITIZER_NONE, TENON_SANITIZER_NONE));
+  CHECK_NOTHROW(check_sanitizers(TENON_SANITIZER_ADDRESS, TENON_SANITIZER_NONE));
+  CHECK_NOTHROW(check_sanitizers(TENON_SANITIZER_THREAD, TENON_SANITIZER_THREAD));
+  const Refusal refusal = refusal_of([] { check_sanitizers(TENON_SANITIZER_NONE, TENON_SANITIZER_ADDRESS); });
+  CHECK(refusal.text == "it was built with AddressSanitizer, the core with no sanitizer");
+  CHECK_THROWS_AS(check_sanitizers(TENON_SANITIZER_ADDRESS, TENON_SANITIZER_THREAD), Refusal);
+}
+
+TEST_CASE("negotiate: a needed sanitizer runtime is seen before the library is opened") {
+  CHECK(sanitizer_of({"libstdc++.so.6", "libasan.so.8"}) == TENON_SANITIZER_ADDRESS);
+  CHECK(sanitizer_of({"libtsan.so.2"}) == TENON_SANITIZER_THREAD);
+  CHECK(sanitizer_of({"libclang_rt.msan-x86_64.so"}) == TENON_SANITIZER_MEMORY);
+  CHECK(sanitizer_of({"libc.so.6"}) == TENON_SANITIZER_NONE);
+}
+
+TEST_CASE("negotiate: names must do as device names") {
+  for (const char* name : {"a", "cuda", "my_gpu2"}) CHECK(is_valid_name(name));
+  for (const char* name : {"", "2cuda", "_a", "Cuda", "my gpu", "a:0", "a-b"}) CHECK_FALSE(is_valid_name(name));
+  CHECK_FALSE(is_valid_name(nullptr));
+}
+
+TEST_CASE("negotiate: an answer without create or with a nameless knob is refused") {
+  std::vector<std::string> warnings;
+  tenon_backend_info info = info_of(0, 1, 1);
+  CHECK_NOTHROW(check_answer(host_of(0, 1, 1), info, warnings));
+  CHECK(warnings.empty());
+  info.create = nullptr;
+  CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "no `create`"));
+  info = info_of(0, 1, 1);
+  const tenon_knob knob{};
+  info.knobs = &knob;
+  info.knob_count = 1;
+  CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "knob 0 of 1 has no name"));
+  info = info_of(0, 1, 1);
+  info.name = nullptr;
+  CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "it has no name"));
+}
+
+TEST_CASE("negotiate: ops offered without a digest are warned of, a vendor's own are not") {
+  const tenon_capability offered[] = {{TENON_OP_Relu, 14, 1, 0, 0}, {TENON_OP_Add, 14, 1, 0, 0}, {TENON_OP_VENDOR + 1, 1, 1, 0, 0}};
+  const tenon_op_digest digest{TENON_OP_Add, 14, 1};
+  tenon_backend_info info = info_of(0, 1, 1);
+  info.capabilities = offered;
+  info.capability_count = 3;
+  info.digests = &digest;
+  info.op_count = 1;
+  std::vector<std::string> warnings;
+  check_answer(host_of(0, 1, 1), info, warnings);
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "no schema digest for Relu-14:"));
+}
+
+TEST_CASE("digests: only an op version that both have and define differently is switched off") {
+  const tenon_op_digest core[] = {{TENON_OP_Add, 14, 1}, {TENON_OP_Relu, 14, 2}, {TENON_OP_Sub, 14, 3}};
+  const tenon_op_digest plugin[] = {{TENON_OP_Relu, 14, 99}, {TENON_OP_Add, 14, 1}, {TENON_OP_Sub, 13, 77}, {TENON_OP_VENDOR, 1, 5}};
+  const auto off = compare_digests(core, plugin);
+  REQUIRE(off.size() == 1);
+  CHECK(off[0].op == TENON_OP_Relu);
+  CHECK(off[0].version == 14);
+  CHECK(contains(off[0].reason, "0000000000000002 in the core and 0000000000000063 in the plugin"));
+}
+
+TEST_CASE("complete: fields beyond the sender's size read as zero, fields beyond ours are dropped") {
+  tenon_plan_info sent{};
+  sent.struct_size = offsetof(tenon_plan_info, workspace_alignment_bytes);
+  sent.kernel_count = 3;
+  sent.workspace_size_bytes = 4;
+  sent.workspace_alignment_bytes = 5;
+  const tenon_plan_info got = completed(sent);
+  CHECK(got.struct_size == sizeof(tenon_plan_info));
+  CHECK(got.kernel_count == 3);
+  CHECK(got.workspace_size_bytes == 4);
+  CHECK(got.workspace_alignment_bytes == 0);
+  sent.struct_size = 4096;
+  CHECK(completed(sent).workspace_alignment_bytes == 5);
+}
+
+TEST_CASE("complete: a field that the size covers in part is not read") {
+  tenon_plan_info sent{};
+  sent.struct_size = offsetof(tenon_plan_info, workspace_size_bytes) + 4;
+  sent.kernel_count = 3;
+  sent.workspace_size_bytes = ~std::uint64_t{0};
+  CHECK(completed(sent).workspace_size_bytes == 0);
+  CHECK(completed(sent).kernel_count == 3);
+}
+
+TEST_CASE("complete: arrays of a newer plugin are read by its stride") {
+  struct Newer {
+    tenon_capability known;
+    std::uint64_t added;
+  };
+  const std::array<Newer, 2> sent{{{{TENON_OP_Add, 14, 8, 1, 0}, 111}, {{TENON_OP_Relu, 14, 8, 2, 0}, 222}}};
+  tenon_backend_info info = info_of(0, 1, 1);
+  info.capabilities = &sent[0].known;
+  info.capability_count = 2;
+  info.capability_stride = sizeof(Newer);
+  const Answer answer = complete_answer(info);
+  REQUIRE(answer.capabilities.size() == 2);
+  CHECK(answer.capabilities[1].op == TENON_OP_Relu);
+  CHECK(answer.capabilities[1].features == 2);
+  CHECK(answer.info.capabilities == answer.capabilities.data());
+  CHECK(answer.info.capability_stride == sizeof(tenon_capability));
+}
+
+TEST_CASE("complete: an answer of a newer plugin is taken, one smaller than the first version is not") {
+  tenon_backend_info info = info_of(0, 1, 1);
+  info.struct_size = sizeof info + 64;
+  CHECK(complete_answer(info).info.struct_size == sizeof info);
+  info.struct_size = sizeof info - 8;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "less than the"));
+}
+
+TEST_CASE("complete: arrays that contradict their counts are refused") {
+  tenon_backend_info info = info_of(0, 1, 1);
+  info.op_count = 2;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "it has 2 op digests and hands over none"));
+  info = info_of(0, 1, 1);
+  const tenon_knob knob{};
+  info.knobs = &knob;
+  info.knob_count = 1;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "its knobs are 0 bytes apart"));
+  info.knobs = nullptr;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "it has 1 knobs and hands over none"));
+  info.knobs = &knob;
+  info.knob_stride = sizeof knob;
+  info.knob_count = 0xffffffffu;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "too many"));
+}
+
+TEST_CASE("self-check: the floating-point environment is described and put back") {
+  const FloatingPoint before = FloatingPoint::current();
+  CHECK_FALSE(FloatingPoint::current().change_since(before));
+  before.restore();
+  CHECK_FALSE(FloatingPoint::current().change_since(before));
+}
+
+TEST_CASE("self-check: equal answers are equal by their characters, and the field that differs is named") {
+  const tenon_backend_info first = info_of(0, 1, 1);
+  tenon_backend_info second = first;
+  const std::string same = "fake";
+  second.name = same.c_str();
+  CHECK_FALSE(difference(first, second));
+  second.vendor = "somebody";
+  CHECK(difference(first, second) == "vendor");
+  second = first;
+  second.priority = 7;
+  CHECK(difference(first, second) == "priority");
+}
+
+TEST_CASE("self-check: threads are counted") {
+  REQUIRE(count_threads());
+  CHECK(*count_threads() >= 1);
+}
+
+TEST_CASE("dependencies: a program that runs lacks nothing") {
+  CHECK(missing_libraries("/proc/self/exe").empty());
+}
