@@ -1,0 +1,197 @@
+// data/batches.cpp - the batches of an epoch, gathered ahead by worker threads into a ring of slots.
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <tenon/data.h>
+
+#include "data/shuffle.h"
+
+namespace tenon {
+namespace {
+
+/// Memory of one batch in flight. Batch b always goes to slot b mod slots, so the order needs no queue.
+struct Slot {
+  Batch batch;
+  Tensor x, y;            ///< of a full batch
+  Tensor x_last, y_last;  ///< the rows of them that the last batch fills
+  std::exception_ptr failure;
+  bool filled = false;
+};
+
+Shape batch_shape(std::int64_t rows, const Shape& sample) {
+  Shape shape{rows};
+  for (const std::int64_t size : sample) shape.push_back(size);
+  return shape;
+}
+
+void check(const Dataset& data, const BatchOptions& options) {
+  const auto refuse = [&](const std::string& wanted, std::int64_t got) {
+    throw Error(data.name() + ": wanted " + wanted + ", got " + std::to_string(got));
+  };
+  if (data.size() < 1) refuse("1 sample or more to make batches of", data.size());
+  if (options.batch_size < 1) refuse("a batch size of 1 or more", options.batch_size);
+  if (options.workers < 0 || options.workers > 256) refuse("0 to 256 data workers", options.workers);
+  if (options.workers > 0 && (options.prefetch < 1 || options.prefetch > 4096)) refuse("1 to 4096 batches of prefetch", options.prefetch);
+  if (options.drop_last && data.size() < options.batch_size) {
+    refuse("at least one batch of " + std::to_string(options.batch_size) + " samples, since drop_last leaves a smaller one out",
+           data.size());
+  }
+}
+
+}  // namespace
+
+struct Batches::State {
+  State(std::shared_ptr<const Dataset> data_set, const BatchOptions& batch_options) : data(std::move(data_set)), options(batch_options) {
+    const std::int64_t size = data->size();
+    count = options.drop_last ? size / options.batch_size : (size + options.batch_size - 1) / options.batch_size;
+    order.resize(static_cast<std::size_t>(size));
+    std::iota(order.begin(), order.end(), std::int64_t{0});
+    const std::int64_t rows = std::min(options.batch_size, size);
+    const std::int64_t last_rows = std::min(size, count * options.batch_size) - (count - 1) * options.batch_size;
+    // The consumer holds one slot while the workers fill `prefetch` others.
+    slots.resize(options.workers > 0 ? static_cast<std::size_t>(options.prefetch) + 1 : 1);
+    for (Slot& slot : slots) {
+      slot.x = Tensor::empty(data->x_type().dtype, batch_shape(rows, data->x_type().shape));
+      slot.y = Tensor::empty(data->y_type().dtype, batch_shape(rows, data->y_type().shape));
+      slot.x_last = slot.x.slice(0, 0, last_rows);
+      slot.y_last = slot.y.slice(0, 0, last_rows);
+    }
+    threads.reserve(static_cast<std::size_t>(options.workers));
+  }
+
+  ~State() {
+    {
+      const std::lock_guard lock(mutex);
+      quit = true;
+    }
+    work.notify_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  Slot& slot_of(std::int64_t number) { return slots[static_cast<std::size_t>(number) % slots.size()]; }
+
+  void fill(std::int64_t number) {
+    Slot& slot = slot_of(number);
+    const std::int64_t begin = number * options.batch_size;
+    const std::int64_t end = std::min(begin + options.batch_size, data->size());
+    const bool last = number == count - 1;
+    slot.batch.number = number;
+    slot.batch.x = last ? slot.x_last : slot.x;
+    slot.batch.y = last ? slot.y_last : slot.y;
+    slot.batch.indices =
+        std::span<const std::int64_t>(order).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    data->gather(slot.batch.indices, slot.batch.x, slot.batch.y);
+  }
+
+  bool claimable() const { return running && next_claim < count && next_claim < released + static_cast<std::int64_t>(slots.size()); }
+
+  /// A worker: claims the next batch number, fills its slot, says so.
+  void serve() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      work.wait(lock, [&] { return quit || claimable(); });
+      if (quit) return;
+      const std::int64_t number = next_claim++;
+      ++busy;
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        fill(number);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      --busy;
+      slot_of(number).failure = std::move(failure);
+      slot_of(number).filled = true;
+      done.notify_all();
+    }
+  }
+
+  void start(std::uint64_t epoch, std::int64_t first_batch) {
+    std::unique_lock lock(mutex);
+    running = false;
+    done.wait(lock, [&] { return busy == 0; });  // what is being gathered belongs to the epoch before
+    if (options.shuffle) data::shuffle(order, options.seed, epoch);
+    for (Slot& slot : slots) {
+      slot.filled = false;
+      slot.failure = nullptr;
+    }
+    released = next_claim = next_out = first_batch;
+    running = started = true;
+    work.notify_all();
+  }
+
+  const Batch* next() {
+    std::unique_lock lock(mutex);
+    if (released < next_out) {  // the consumer is done with the batch it held
+      slot_of(released).filled = false;
+      ++released;
+      work.notify_one();
+    }
+    if (next_out == count) return nullptr;
+    Slot& slot = slot_of(next_out);
+    if (options.workers == 0) {
+      fill(next_out);
+    } else {
+      done.wait(lock, [&] { return slot.filled; });
+      if (slot.failure) std::rethrow_exception(slot.failure);
+    }
+    ++next_out;
+    return &slot.batch;
+  }
+
+  const std::shared_ptr<const Dataset> data;
+  const BatchOptions options;
+  std::int64_t count = 0;
+  std::vector<std::int64_t> order;  ///< written by start() alone, while no worker is busy
+  std::vector<Slot> slots;
+
+  std::mutex mutex;  ///< guards what follows; a slot's batch belongs to the worker that claimed it until `filled`, then to the consumer
+  std::condition_variable work, done;
+  std::int64_t next_claim = 0;  ///< first batch that no worker has taken
+  std::int64_t next_out = 0;    ///< first batch that the consumer has not seen
+  std::int64_t released = 0;    ///< first batch whose slot is not free again: next_out, or one less while the consumer holds a batch
+  int busy = 0;
+  bool running = false, started = false, quit = false;
+
+  std::vector<std::thread> threads;
+};
+
+Batches::Batches(std::shared_ptr<const Dataset> data, const BatchOptions& options) {
+  if (!data) throw Error("Batches: wanted a data set, got none");
+  check(*data, options);
+  state_ = std::make_unique<State>(std::move(data), options);
+  State* state = state_.get();
+  for (int i = 0; i < options.workers; ++i) state->threads.emplace_back([state] { state->serve(); });
+}
+
+Batches::~Batches() = default;
+
+std::int64_t Batches::count() const {
+  return state_->count;
+}
+
+const Dataset& Batches::data() const {
+  return *state_->data;
+}
+
+void Batches::start(std::uint64_t epoch, std::int64_t first_batch) {
+  if (first_batch < 0 || first_batch > state_->count) {
+    throw Error(state_->data->name() + ": wanted to start at batch 0 to " + std::to_string(state_->count) + ", got " +
+                std::to_string(first_batch));
+  }
+  state_->start(epoch, first_batch);
+}
+
+const Batch* Batches::next() {
+  if (!state_->started) throw Error(state_->data->name() + ": start() an epoch before next()");
+  return state_->next();
+}
+
+}  // namespace tenon

@@ -1,0 +1,114 @@
+// data/idx.cpp - IDX: two zero bytes, a dtype byte, a rank byte, u32 sizes, elements; all big-endian.
+//
+// Source  LeCun, Cortes, Burges: the MNIST database, "file formats".
+#include "data/idx.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <tenon/data.h>
+
+#include "io/gzip.h"
+
+namespace tenon::data {
+namespace {
+
+DType dtype_of_code(std::uint32_t code) {
+  switch (code) {
+    case 0x08:
+      return DType::u8;
+    case 0x09:
+      return DType::i8;
+    case 0x0B:
+      return DType::i16;
+    case 0x0C:
+      return DType::i32;
+    case 0x0D:
+      return DType::f32;
+    case 0x0E:
+      return DType::f64;
+    default:
+      return DType::none;
+  }
+}
+
+std::uint32_t big_endian(const std::uint8_t* bytes) {
+  return std::uint32_t{bytes[0]} << 24 | std::uint32_t{bytes[1]} << 16 | std::uint32_t{bytes[2]} << 8 | bytes[3];
+}
+
+std::string shown_magic(std::uint32_t magic) {
+  const DType dtype = magic >> 16 == 0 ? dtype_of_code(magic >> 8) : DType::none;
+  const std::uint32_t rank = magic & 0xff;
+  if (dtype == DType::none) return std::to_string(magic) + " (no IDX file)";
+  return std::to_string(magic) + " (" + name_of(dtype) + " with " + std::to_string(rank) + (rank == 1 ? " dimension)" : " dimensions)");
+}
+
+std::uint32_t check_magic(const std::string& path, const std::vector<std::uint8_t>& bytes, std::optional<std::uint32_t> wanted) {
+  if (bytes.size() < 4) throw Error(path + ": wanted an IDX file of 4 bytes or more, got " + std::to_string(bytes.size()));
+  const std::uint32_t magic = big_endian(bytes.data());
+  if (wanted && magic != *wanted) throw Error(path + ": wanted magic " + shown_magic(*wanted) + ", got " + shown_magic(magic));
+  const std::uint32_t rank = magic & 0xff;
+  if (magic >> 16 != 0 || dtype_of_code(magic >> 8) == DType::none || rank < 1 || rank > Shape::max_rank) {
+    throw Error(path + ": wanted an IDX magic (two zero bytes, a dtype of 8, 9, 11, 12, 13 or 14, 1 to 8 dimensions), got " +
+                std::to_string(magic));
+  }
+  return magic;
+}
+
+Shape read_shape(const std::string& path, const std::vector<std::uint8_t>& bytes, std::size_t rank) {
+  if (bytes.size() < 4 + 4 * rank) {
+    throw Error(path + ": truncated: wanted a header of " + std::to_string(4 + 4 * rank) + " bytes, got " + std::to_string(bytes.size()));
+  }
+  Shape shape;
+  try {
+    for (std::size_t i = 0; i < rank; ++i) shape.push_back(std::int64_t{big_endian(bytes.data() + 4 + 4 * i)});
+  } catch (const Error& error) {
+    throw Error(path + ": " + error.what());
+  }
+  return shape;
+}
+
+void check_size(const std::string& path, DType dtype, const Shape& shape, std::uint64_t got) {
+  const auto count = static_cast<std::uint64_t>(shape.count());
+  const auto size = static_cast<std::uint64_t>(size_of(dtype));
+  // A count that overflows the product is beyond any file as well.
+  const bool too_many = count > std::numeric_limits<std::uint64_t>::max() / size;
+  if (!too_many && count * size == got) return;
+  const bool short_of = too_many || got < count * size;
+  throw Error(path + ": " + (short_of ? "truncated" : "bytes follow its end") + ": " + name_of(dtype) + shape.str() + " wants " +
+              (too_many ? "more than 2^64" : std::to_string(count * size)) + " bytes after the header, got " + std::to_string(got));
+}
+
+Tensor native_order(const std::vector<std::uint8_t>& bytes, std::size_t header, DType dtype, const Shape& shape) {
+  Tensor tensor = Tensor::empty(dtype, shape);
+  const auto size = static_cast<std::size_t>(size_of(dtype));
+  auto* to = static_cast<std::uint8_t*>(tensor.raw());
+  for (std::size_t at = header; at < bytes.size(); at += size, to += size)
+    std::reverse_copy(bytes.data() + at, bytes.data() + at + size, to);
+  return tensor;
+}
+
+}  // namespace
+
+Tensor read_idx(const std::string& path, std::optional<std::uint32_t> wanted_magic) {
+  auto bytes = std::make_shared<std::vector<std::uint8_t>>(io::read_maybe_gzip(path));
+  const std::uint32_t magic = check_magic(path, *bytes, wanted_magic);
+  const DType dtype = dtype_of_code(magic >> 8);
+  const Shape shape = read_shape(path, *bytes, magic & 0xff);
+  const std::size_t header = 4 + 4 * shape.rank();
+  check_size(path, dtype, shape, bytes->size() - header);
+  if (size_of(dtype) > 1) return native_order(*bytes, header, dtype, shape);
+  return Tensor::borrow(bytes->data() + header, dtype, shape, bytes);  // single bytes have no order: the file's memory is the tensor's
+}
+
+}  // namespace tenon::data
+
+namespace tenon {
+
+Tensor load_idx(const std::string& path) {
+  return data::read_idx(path, std::nullopt);
+}
+
+}  // namespace tenon

@@ -1,0 +1,57 @@
+// data/labels.cpp - class labels, checked.
+#include "data/labels.h"
+
+namespace tenon::data {
+namespace {
+
+template <class T>
+void widen(const Tensor& from, Tensor& to) {
+  std::copy_n(from.data<T>(), from.count(), to.data<std::int64_t>());
+}
+
+Tensor to_i64(const std::string& what, const Tensor& y) {
+  const Tensor host = y.on_host() && y.is_dense() ? y : y.to_host();
+  if (host.dtype() == DType::i64) return host;
+  Tensor labels = Tensor::empty(DType::i64, host.shape());
+  switch (host.dtype()) {
+    case DType::u8:
+      widen<std::uint8_t>(host, labels);
+      break;
+    case DType::i8:
+      widen<std::int8_t>(host, labels);
+      break;
+    case DType::i16:
+      widen<std::int16_t>(host, labels);
+      break;
+    case DType::u16:
+      widen<std::uint16_t>(host, labels);
+      break;
+    case DType::i32:
+      widen<std::int32_t>(host, labels);
+      break;
+    case DType::u32:
+      widen<std::uint32_t>(host, labels);
+      break;
+    default:
+      throw Error(what + ": wanted integers as labels, got " + y.str());
+  }
+  return labels;
+}
+
+}  // namespace
+
+Tensor as_labels(const std::string& what, const Tensor& y, std::int64_t num_classes) {
+  if (num_classes < 1) throw Error(what + ": wanted num_classes of 1 or more, got " + std::to_string(num_classes));
+  if (y.shape().rank() != 1) throw Error(what + ": wanted one label per sample, got " + y.str());
+  Tensor labels = to_i64(what, y);
+  const auto* values = labels.data<std::int64_t>();
+  for (std::int64_t i = 0; i < labels.count(); ++i) {
+    if (values[i] < 0 || values[i] >= num_classes) {
+      throw Error(what + ": label " + std::to_string(values[i]) + " of sample " + std::to_string(i) + " is out of range, wanted 0 to " +
+                  std::to_string(num_classes - 1) + "; num_classes sets the range");
+    }
+  }
+  return labels;
+}
+
+}  // namespace tenon::data

@@ -1,0 +1,14 @@
+// data/streams.h - the random streams of this folder. High numbers: streams of dropout and initialisers count from 0.
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::data {
+
+inline constexpr std::uint32_t stream_of_shuffle = 0xDA7A0000u;
+inline constexpr std::uint32_t stream_of_digits = 0xDA7A0010u;    // + split
+inline constexpr std::uint32_t stream_of_textures = 0xDA7A0020u;  // + split
+inline constexpr std::uint32_t stream_of_linear = 0xDA7A0030u;    // + split
+inline constexpr std::uint32_t stream_of_weights = 0xDA7A0040u;
+
+}  // namespace tenon::data
