@@ -74,8 +74,9 @@ void gradient(Gradient& at) {
   Value da, db;
   if (b.shape().rank() == 2) {
     // one matrix for the whole batch: a single product that sums over the batch, with nothing transposed in memory
-    if (at.wants(0)) da = ops::gemm(stacked(dy), b, {}, {.trans_b = true});
-    if (at.wants(1)) db = ops::gemm(stacked(a), stacked(dy), {}, {.trans_a = true});
+    const Value rows = stacked(dy);
+    if (at.wants(0)) da = ops::gemm(rows, b, {}, {.trans_b = true});
+    if (at.wants(1)) db = ops::gemm(stacked(a), rows, {}, {.trans_a = true});
   } else {
     if (at.wants(0)) da = unbroadcast(ops::matmul(dy, transposed(b)), a.shape());
     if (at.wants(1)) db = unbroadcast(ops::matmul(transposed(a), dy), b.shape());

@@ -1,0 +1,218 @@
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "graph/op.h"
+#include "graph_testing.h"
+
+using namespace tenon;
+using namespace tenon::testing;
+
+TEST_CASE("graph: inputs and parameters share one set of names") {
+  Graph g;
+  g.input("x", DType::f32, {2});
+  CHECK(error_of([&] { g.parameter("x", DType::f32, {2}); }) ==
+        "parameter 'x': the name belongs to an earlier input; wanted one of its own, values are bound by name");
+  CHECK(error_of([&] { g.input("", DType::f32, {2}); }) == "graph: the name of the input is empty; it is bound by name");
+  CHECK(error_of([&] { g.input("y", DType::none, {2}); }) == "input 'y': the dtype is none, wanted an element type");
+  CHECK(g.values().size() == 1);
+}
+
+TEST_CASE("graph: node names are unique, made from the op where none is given") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2, 3});
+  const Value first = ops::softmax(x), second = ops::softmax(x);
+  CHECK(first.name() == "softmax");
+  CHECK(second.name() == "softmax_1");
+  const Value named = g.apply(TENON_OP_Relu, {x}, {}, {.name = "softmax_2", .shape = {}})[0];
+  CHECK(named.name() == "softmax_2");
+  CHECK(ops::softmax(x).name() == "softmax_3");
+  CHECK(g.apply(TENON_OP_Relu, {x}, {}, {.name = "x", .shape = {}})[0].name() == "x_1");
+  std::set<std::string> names;
+  for (const NodeInfo& node : g.nodes()) names.insert(node.name);
+  CHECK(names.size() == g.nodes().size());
+}
+
+TEST_CASE("graph: an op's second result is named after the node too") {
+  Graph g;
+  const Value scores = g.input("scores", DType::f32, {8, 10}), labels = g.input("labels", DType::i64, {8});
+  const std::vector<Value> results = g.apply(TENON_OP_SoftmaxCrossEntropyLoss, {scores, labels},
+                                             Attributes::of(tenon_attributes_cross_entropy{}), {.name = "loss", .shape = {}});
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].name() == "loss");
+  CHECK(results[1].name() == "loss.1");
+}
+
+TEST_CASE("graph: name scopes nest and end") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2});
+  {
+    const NameScope outer(g, "block_1");
+    {
+      const NameScope inner(g, "dense");
+      CHECK(ops::relu(x).name() == "block_1/dense/relu");
+      CHECK(ops::relu(x).name() == "block_1/dense/relu_1");
+    }
+    CHECK(ops::relu(x).name() == "block_1/relu");
+  }
+  CHECK(ops::relu(x).name() == "relu");
+}
+
+TEST_CASE("graph: of nested device scopes the inner one wins") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2});
+  CHECK(node_of(ops::relu(x)).device == "");
+  {
+    const DeviceScope outer(g, "cpu:0");
+    CHECK(node_of(ops::relu(x)).device == "cpu:0");
+    {
+      const DeviceScope inner(g, "gpu:1");
+      CHECK(node_of(ops::relu(x)).device == "gpu:1");
+    }
+    CHECK(node_of(ops::relu(x)).device == "cpu:0");
+  }
+  CHECK(node_of(ops::relu(x)).device == "");
+}
+
+TEST_CASE("graph: a refused node leaves no trace") {
+  Graph g;
+  const Value a = g.input("a", DType::f32, {2}), b = g.input("b", DType::f32, {3});
+  CHECK_THROWS_AS(ops::add(a, b), Error);
+  CHECK(g.nodes().empty());
+  CHECK(g.values().size() == 2);
+  CHECK(ops::add(a, a).name() == "add");
+}
+
+TEST_CASE("graph: values of another graph and absent ones are refused") {
+  Graph g, other;
+  const Value x = g.input("x", DType::f32, {2}), y = other.input("y", DType::f32, {2});
+  CHECK(error_of([&] { ops::add(x, y); }) == "add: 'y' belongs to another graph");
+  CHECK(error_of([&] { ops::relu(Value()); }) == "relu: every operand is absent");
+  CHECK(error_of([&] { ops::add(x, Value()); }) == "add 'add': operand b is absent");
+  CHECK(error_of([&] { Value().shape(); }).find("an absent value") == 0);
+}
+
+TEST_CASE("graph: an op outside the list and foreign attributes are refused") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2});
+  CHECK(error_of([&] { g.apply(12345, {x}); }) == "op 12345 is not listed in tenon/ops.def");
+  CHECK(error_of([&] { g.apply(TENON_OP_Softmax, {x}); }) == "softmax: wanted attributes tenon_attributes_axis (16 bytes), got 8 bytes");
+  CHECK(std::string(op_name(TENON_OP_MatMul)) == "MatMul");
+  CHECK(std::string(op_name(12345)) == "op 12345");
+}
+
+TEST_CASE("graph: outputs have names of their own") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2});
+  g.output("x", x);
+  g.output("y", ops::relu(x));
+  CHECK(error_of([&] { g.output("y", x); }) == "output 'y': the name belongs to an earlier output; wanted one of its own");
+  CHECK(error_of([&] { g.output("z", Value()); }) == "output 'z': the value is absent, wanted a value of this graph");
+  REQUIRE(g.outputs().size() == 2);
+  CHECK(g.outputs()[1].name == "y");
+}
+
+TEST_CASE("graph: a parameter is updated once, by its like") {
+  Graph g;
+  const Value w = g.parameter("w", DType::f32, {2}), x = g.input("x", DType::f32, {2}), y = g.input("y", DType::f32, {3});
+  CHECK(error_of([&] { g.update(x, w); }) == "update: 'x' is not a parameter");
+  CHECK(error_of([&] { g.update(w, y); }) == "update of parameter 'w': wanted f32(2), got 'y' f32(3)");
+  g.update(w, ops::add(w, x));
+  CHECK(error_of([&] { g.update(w, x); }) == "update: parameter 'w' has an update already");
+}
+
+TEST_CASE("graph: a constant keeps its own copy of the elements") {
+  Graph g;
+  Tensor t = Tensor::of<float>({1, 2}, {2});
+  const Value c = g.constant(t);
+  t.data<float>()[0] = 5;
+  CHECK(g.info(c.id()).constant.data<float>()[0] == 1);
+  CHECK(c.name() == "constant");
+  CHECK(error_of([&] { g.constant(Tensor(), "c"); }) == "constant 'c': the tensor is undefined, wanted one with elements");
+}
+
+TEST_CASE("graph: scalar constants hold what their dtype can") {
+  Graph g;
+  CHECK(str(graph::scalar(g, DType::f64, 0.1)) == "f64()");
+  CHECK(g.info(graph::scalar(g, DType::u8, 255).id()).constant.data<std::uint8_t>()[0] == 255);
+  CHECK(error_of([&] { graph::scalar(g, DType::u8, 256); }) == "the constant 256 is not a value of u8");
+  CHECK(error_of([&] { graph::scalar(g, DType::i32, 1.5); }) == "the constant 1.5 is not a value of i32");
+  CHECK(error_of([&] { graph::scalar(g, DType::i64, 9223372036854775808.0); }).find("is not a value of i64") != std::string::npos);
+  CHECK(error_of([&] { graph::scalar(g, DType::boolean, 1); }) == "the constant 1 is not a value of bool");
+  CHECK(str(graph::scalar(g, DType::bf16, 1)) == "bf16()");
+  CHECK(ops_of(g) == "Cast");
+}
+
+TEST_CASE("graph: node ids count from 1 and differ") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2});
+  ops::relu(ops::relu(x));
+  CHECK(g.nodes()[0].id == 1);
+  CHECK(g.nodes()[1].id == 2);
+}
+
+TEST_CASE("graph: as text it has a line for each thing") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {8, 4}), key = g.input("key", DType::u64, {2}), lr = g.input("lr", DType::f64, {});
+  const Value w = g.parameter("w", DType::f32, {4, 3});
+  const Value c = g.constant(Tensor::of<float>({1, 2, 3}, {3}), "bias");
+  const Value y = ops::gemm(x, w, c, {.alpha = 0.5});
+  Value z;
+  {
+    const DeviceScope scope(g, "cpu:0");
+    z = ops::dropout(ops::reduce_sum(ops::transpose(ops::mul(y, 2.0)), {-1}, true), key, 0.25, 7);
+  }
+  g.output("z", z);
+  ops::sgd_step({w}, {w}, {}, lr, {.struct_size = 0, .nesterov = 0, .momentum = 0, .weight_decay = 0.1});
+  CHECK(g.str() ==
+        "input x:f32(8,4)\n"
+        "input key:u64(2)\n"
+        "input lr:f64()\n"
+        "parameter w:f32(4,3)\n"
+        "constant bias:f32(3)\n"
+        "gemm:f32(8,3) = Gemm(x, w, bias) alpha=0.5\n"
+        "mul:f32(8,3) = Mul(gemm, 2)  @cpu:0\n"
+        "transpose:f32(3,8) = Transpose(mul) perm=(1,0)  @cpu:0\n"
+        "reduce_sum:f32(3,1) = ReduceSum(transpose) axes=(1) keepdims  @cpu:0\n"
+        "dropout:f32(3,1) = Dropout(reduce_sum, key) stream=7 probability=0.25  @cpu:0\n"
+        "sgd_step:f32(4,3) = SgdStep(lr, w, w) momentum=0 weight_decay=0.1\n"
+        "output z = dropout\n"
+        "update w = sgd_step\n");
+}
+
+TEST_CASE("graph: every op's attributes have a text, under the names of ops.def") {
+  CHECK(graph::attributes_str(TENON_OP_Add, {}) == "");
+  CHECK(graph::attributes_str(TENON_OP_Softmax, Attributes::of(tenon_attributes_axis{.struct_size = 0, .keepdims = 0, .axis = 1})) ==
+        " axis=1");
+  CHECK(graph::attributes_str(TENON_OP_ArgMax, Attributes::of(tenon_attributes_axis{.struct_size = 0, .keepdims = 1, .axis = 0})) ==
+        " axis=0 keepdims");
+  CHECK(graph::attributes_str(TENON_OP_Cast, Attributes::of(tenon_attributes_cast{.struct_size = 0, .to = TENON_DTYPE_I64})) == " to=i64");
+  CHECK(graph::attributes_str(TENON_OP_Gemm, Attributes::of(tenon_attributes_gemm{
+                                                 .struct_size = 0, .trans_a = 1, .trans_b = 1, .reserved = 0, .alpha = 1, .beta = 2})) ==
+        " trans_a trans_b beta=2");
+  CHECK(graph::attributes_str(TENON_OP_RandomUniform,
+                              Attributes::of(tenon_attributes_random{
+                                  .struct_size = 0, .stream = 3, .a = -1, .b = 1, .dtype = TENON_DTYPE_F32, .reserved = 0})) ==
+        " stream=3 low=-1 high=1");
+  CHECK(graph::attributes_str(TENON_OP_SoftmaxCrossEntropyLoss,
+                              Attributes::of(tenon_attributes_cross_entropy{
+                                  .struct_size = 0, .reduction = 1, .has_ignore_index = 1, .reserved = 0, .ignore_index = -100})) ==
+        " reduction=mean ignore_index=-100");
+  CHECK(graph::attributes_str(TENON_OP_AdamStep,
+                              Attributes::of(tenon_attributes_adam{
+                                  .struct_size = 0, .reserved = 0, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 0})) ==
+        " beta1=0.9 beta2=0.999 epsilon=1e-08 weight_decay=0");
+  CHECK(graph::attributes_str(TENON_OP_RmsPropStep, Attributes::of(tenon_attributes_rmsprop{
+                                                        .struct_size = 0, .epsilon_outside = 1, .rho = 0.9, .epsilon = 1e-7})) ==
+        " epsilon_outside rho=0.9 epsilon=1e-07");
+}
+
+TEST_CASE("graph: every listed op has a shape rule and a documentation") {
+  for (const graph::OpRulesRow* row = graph::op_rules_rows; row->rules != nullptr; ++row) {
+    CAPTURE(op_name(row->op));
+    CHECK((row->rules->infer != nullptr));
+    CHECK(std::string(row->rules->doc).size() > 5);
+    CHECK(&graph::rules_of(row->op) == row->rules);
+    CHECK(graph::version_of(row->op) > 0);
+  }
+}
