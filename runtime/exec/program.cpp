@@ -17,6 +17,9 @@
 namespace tenon {
 namespace {
 
+/// Names of the outputs that check_numerics: all adds: one per floating result.
+const std::string watch_prefix = "check/";
+
 using exec::DeviceState;
 using DevicePointer = std::shared_ptr<DeviceState>;
 
@@ -197,11 +200,11 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   if (check == CheckNumerics::all) {
     for (const NodeInfo& node : std::vector<NodeInfo>(graph.nodes())) {
       for (const ValueId v : node.outputs) {
-        if (v != no_id && is_floating(graph.info(v).dtype)) graph.output(node.name, Value(&graph, v));
+        if (v != no_id && is_floating(graph.info(v).dtype)) graph.output(watch_prefix + graph.info(v).name, Value(&graph, v));
       }
     }
   }
-  if (options.optimize) graph::optimize(graph);
+  if (options.optimize) graph = graph::optimize(std::move(graph));
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
   }
@@ -468,8 +471,9 @@ void Program::State::check_results() {
     const std::size_t at = outputs.size() == visible ? i : (i + visible) % outputs.size();
     const auto bad = exec::find_non_finite(own_outputs[at]);
     if (!bad) continue;
-    throw Error(Status::internal, fmt::format("check_numerics: '{}' has {} at index {} of {}", graph.outputs()[at].name, bad->value,
-                                              bad->index, own_outputs[at].str()));
+    std::string name = graph.outputs()[at].name;
+    if (name.starts_with(watch_prefix)) name.erase(0, watch_prefix.size());
+    throw Error(Status::internal, fmt::format("check_numerics: '{}' has {} at index {} of {}", name, bad->value, bad->index, own_outputs[at].str()));
   }
 }
 

@@ -24,7 +24,7 @@ Graph eliminate_common_subexpressions(Graph graph);
 Graph simplify(Graph graph);
 
 /// All of the above, in a good order.
-Graph optimize(Graph graph);
+[[nodiscard]] Graph optimize(Graph graph);
 
 /// Edits a graph in place. Values are numbered as in the graph until `finish`.
 class GraphEditor {

@@ -25,7 +25,7 @@ config::TrainDefinition load(const std::string& file, const std::vector<ConfigOv
 std::vector<ConfigOverride> sets_of(const Common& common) {
   std::vector<ConfigOverride> list;
   for (const std::string& text : common.sets) {
-    const config::Assignment assignment = config::parse_assignment("--set " + text);
+    const config::Assignment assignment = config::parse_assignment(text);
     list.push_back({assignment.key, assignment.value, "--set " + text});
   }
   return list;

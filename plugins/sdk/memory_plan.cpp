@@ -1,0 +1,31 @@
+#include <tenon/sdk/memory_plan.h>
+
+#include <algorithm>
+
+namespace tenon::sdk {
+
+std::uint64_t assign_offsets(std::vector<Interval>& intervals) {
+  std::vector<std::uint32_t> by_size(intervals.size());
+  for (std::uint32_t i = 0; i < by_size.size(); ++i) by_size[i] = i;
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::uint32_t a, std::uint32_t b) { return intervals[a].size > intervals[b].size; });
+  std::vector<std::uint32_t> placed;  // ordered by offset
+  std::uint64_t total = 0;
+  for (const std::uint32_t i : by_size) {
+    Interval& interval = intervals[i];
+    std::uint64_t offset = 0;
+    for (const std::uint32_t p : placed) {
+      const Interval& other = intervals[p];
+      if (other.last < interval.first || interval.last < other.first) continue;
+      if (other.offset >= offset + interval.size) break;
+      offset = std::max(offset, other.offset + other.size);
+    }
+    interval.offset = offset;
+    placed.insert(
+        std::upper_bound(placed.begin(), placed.end(), offset, [&](std::uint64_t o, std::uint32_t p) { return o < intervals[p].offset; }),
+        i);
+    total = std::max(total, offset + interval.size);
+  }
+  return total;
+}
+
+}  // namespace tenon::sdk
