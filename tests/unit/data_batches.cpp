@@ -1,0 +1,321 @@
+// The batches of an epoch: order, reuse of memory, work ahead, failures and early ends.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include <tenon/data.h>
+
+#include "data/shuffle.h"
+
+using namespace tenon;
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !defined(__has_feature)
+#define COUNTS_ALLOCATIONS 1
+#elif !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+#define COUNTS_ALLOCATIONS 1
+#endif
+#endif
+
+#ifdef COUNTS_ALLOCATIONS
+namespace {
+std::atomic<std::int64_t> allocations{0};
+void* counted(void* memory) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+}  // namespace
+// This program's: every other form of new ends in one of these two.
+void* operator new(std::size_t size) {
+  return counted(std::malloc(size));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  const auto step = static_cast<std::size_t>(alignment);
+  return counted(std::aligned_alloc(step, (size + step - 1) / step * step));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+#endif
+
+namespace {
+
+/// Sample i is x = (i, i + 0.5), y = i. Tells who gathers what, can wait and fail.
+class Probe final : public Dataset {
+ public:
+  explicit Probe(std::int64_t size) : size_(size) {}
+  const std::string& name() const override { return name_; }
+  std::int64_t size() const override { return size_; }
+  SampleType x_type() const override { return {DType::f32, {2}}; }
+  SampleType y_type() const override { return {DType::i64, {}}; }
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+    check_batch(indices, x, y);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] == fails_at) throw Error("probe: sample " + std::to_string(indices[i]) + " is unreadable");
+      x.data<float>()[2 * i] = static_cast<float>(indices[i]);
+      x.data<float>()[2 * i + 1] = static_cast<float>(indices[i]) + 0.5f;
+      y.data<std::int64_t>()[i] = indices[i];
+    }
+    if (pause.count() > 0) std::this_thread::sleep_for(pause);
+    const std::lock_guard lock(mutex_);
+    ++gathered_;
+    threads_.insert(std::this_thread::get_id());
+    changed_.notify_all();
+  }
+
+  /// True once `count` batches have been gathered; false if that does not happen in ten seconds.
+  bool wait_for(std::int64_t count) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return gathered_ >= count; });
+  }
+  std::int64_t gathered() const {
+    const std::lock_guard lock(mutex_);
+    return gathered_;
+  }
+  std::set<std::thread::id> threads() const {
+    const std::lock_guard lock(mutex_);
+    return threads_;
+  }
+
+  std::int64_t fails_at = -1;
+  std::chrono::milliseconds pause{0};
+
+ private:
+  const std::string name_ = "probe";
+  const std::int64_t size_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  mutable std::int64_t gathered_ = 0;
+  mutable std::set<std::thread::id> threads_;
+};
+
+BatchOptions options_of(std::int64_t batch_size, int workers, int prefetch = 2) {
+  BatchOptions options;
+  options.batch_size = batch_size;
+  options.workers = workers;
+  options.prefetch = prefetch;
+  options.seed = 42;
+  return options;
+}
+
+/// The labels of what is left of the epoch, after checking that x belongs to them.
+std::vector<std::int64_t> drain(Batches& batches) {
+  std::vector<std::int64_t> seen;
+  while (const Batch* batch = batches.next()) {
+    REQUIRE(batch->x.shape()[0] == batch->y.count());
+    REQUIRE(static_cast<std::int64_t>(batch->indices.size()) == batch->y.count());
+    for (std::int64_t i = 0; i < batch->y.count(); ++i) {
+      const std::int64_t label = batch->y.data<std::int64_t>()[i];
+      CHECK(batch->x.data<float>()[2 * i] == static_cast<float>(label));
+      CHECK(batch->indices[static_cast<std::size_t>(i)] == label);
+      seen.push_back(label);
+    }
+  }
+  return seen;
+}
+
+std::vector<std::int64_t> shuffled(std::int64_t size, std::uint64_t seed, std::uint64_t epoch) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
+  data::shuffle(order, seed, epoch);
+  return order;
+}
+
+std::string refusal_of(std::shared_ptr<const Dataset> data, const BatchOptions& options) {
+  try {
+    const Batches batches(std::move(data), options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(made)";
+}
+
+}  // namespace
+
+TEST_CASE("batches: the order is that of (seed, epoch), whatever the workers") {
+  for (const int workers : {0, 1, 2, 5}) {
+    for (const int prefetch : {1, 2, 7}) {
+      Batches batches(std::make_shared<Probe>(103), options_of(10, workers, prefetch));
+      CHECK(batches.count() == 11);
+      for (const std::uint64_t epoch : {0, 1, 0}) {
+        batches.start(epoch);
+        CHECK(drain(batches) == shuffled(103, 42, epoch));
+        CHECK(batches.next() == nullptr);
+      }
+    }
+  }
+}
+
+TEST_CASE("batches: without shuffling the order is the data set's") {
+  BatchOptions options = options_of(4, 1);
+  options.shuffle = false;
+  Batches batches(std::make_shared<Probe>(10), options);
+  batches.start(5);
+  std::vector<std::int64_t> wanted(10);
+  std::iota(wanted.begin(), wanted.end(), 0);
+  CHECK(drain(batches) == wanted);
+}
+
+TEST_CASE("batches: the last one is smaller, or dropped") {
+  for (const int workers : {0, 1}) {
+    BatchOptions options = options_of(4, workers);
+    options.shuffle = false;
+    std::vector<std::int64_t> sizes;
+    const auto collect = [&] {
+      sizes.clear();
+      Batches batches(std::make_shared<Probe>(10), options);
+      batches.start(0);
+      while (const Batch* batch = batches.next()) {
+        CHECK(batch->number == static_cast<std::int64_t>(sizes.size()));
+        sizes.push_back(batch->x.shape()[0]);
+      }
+      return sizes;
+    };
+    CHECK(collect() == std::vector<std::int64_t>{4, 4, 2});
+    options.drop_last = true;
+    CHECK(collect() == std::vector<std::int64_t>{4, 4});
+    options.drop_last = false;
+    options.batch_size = 100;
+    CHECK(collect() == std::vector<std::int64_t>{10});
+    options.batch_size = 5;
+    CHECK(collect() == std::vector<std::int64_t>{5, 5});
+  }
+}
+
+TEST_CASE("batches: an epoch goes on where it stopped") {
+  for (const int workers : {0, 1, 3}) {
+    Batches batches(std::make_shared<Probe>(50), options_of(8, workers));
+    const std::vector<std::int64_t> whole = shuffled(50, 42, 9);
+    for (std::int64_t first = 0; first <= batches.count(); ++first) {
+      batches.start(9, first);
+      CHECK(drain(batches) == std::vector<std::int64_t>(whole.begin() + std::min<std::int64_t>(8 * first, 50), whole.end()));
+    }
+    CHECK_THROWS_WITH_AS(batches.start(9, 8), "probe: wanted to start at batch 0 to 7, got 8", Error);
+    CHECK_THROWS_WITH_AS(batches.start(9, -1), "probe: wanted to start at batch 0 to 7, got -1", Error);
+  }
+}
+
+TEST_CASE("batches: the next one is gathered while this one is in use") {
+  const auto data = std::make_shared<Probe>(100);
+  Batches batches(data, options_of(10, 1, 2));
+  batches.start(0);
+  REQUIRE(batches.next() != nullptr);
+  CHECK(data->wait_for(3));  // the one in use and two ahead, though next() was called once
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(data->gathered() == 3);  // and no more: the ring is bounded
+  REQUIRE(batches.next() != nullptr);
+  CHECK(data->wait_for(4));
+  CHECK(data->threads().count(std::this_thread::get_id()) == 0);
+}
+
+TEST_CASE("batches: a batch in use is not written to") {
+  Batches batches(std::make_shared<Probe>(200), options_of(5, 3, 3));
+  batches.start(0);
+  while (const Batch* batch = batches.next()) {
+    const std::vector<std::int64_t> before(batch->y.data<std::int64_t>(), batch->y.data<std::int64_t>() + batch->y.count());
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    CHECK(std::equal(before.begin(), before.end(), batch->y.data<std::int64_t>()));
+  }
+}
+
+TEST_CASE("batches: without workers the caller gathers") {
+  const auto data = std::make_shared<Probe>(30);
+  Batches batches(data, options_of(10, 0));
+  batches.start(0);
+  REQUIRE(batches.next() != nullptr);
+  CHECK(data->gathered() == 1);
+  CHECK(data->threads() == std::set<std::thread::id>{std::this_thread::get_id()});
+}
+
+TEST_CASE("batches: a failure reaches the consumer at its batch, and the next epoch is whole again") {
+  for (const int workers : {0, 1, 3}) {
+    const auto data = std::make_shared<Probe>(40);
+    data->fails_at = 25;
+    BatchOptions options = options_of(10, workers);
+    options.shuffle = false;
+    Batches batches(data, options);
+    batches.start(0);
+    REQUIRE(batches.next() != nullptr);
+    REQUIRE(batches.next() != nullptr);
+    CHECK_THROWS_WITH_AS(batches.next(), "probe: sample 25 is unreadable", Error);
+    CHECK_THROWS_WITH_AS(batches.next(), "probe: sample 25 is unreadable", Error);
+    batches.start(1, 3);
+    CHECK(drain(batches).size() == 10);
+  }
+}
+
+TEST_CASE("batches: an epoch may be left at any point, by destruction or by another") {
+  for (const int workers : {0, 1, 4}) {
+    for (int used = 0; used < 12; ++used) {
+      const auto data = std::make_shared<Probe>(100);
+      if (used % 3 == 0) data->pause = std::chrono::milliseconds(1);
+      if (used % 4 == 1) data->fails_at = 7;
+      Batches batches(data, options_of(10, workers, 1 + used % 3));
+      for (int i = 0; i < used % 5; ++i) {
+        batches.start(static_cast<std::uint64_t>(i));
+        try {
+          for (int b = 0; b < used; ++b) (void)batches.next();
+        } catch (const Error&) {
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("batches: next without start is refused") {
+  Batches batches(std::make_shared<Probe>(10), options_of(2, 1));
+  CHECK_THROWS_WITH_AS(batches.next(), "probe: start() an epoch before next()", Error);
+}
+
+TEST_CASE("batches: options that cannot be are named") {
+  const auto data = std::make_shared<Probe>(10);
+  CHECK(refusal_of(nullptr, {}) == "Batches: wanted a data set, got none");
+  CHECK(refusal_of(std::make_shared<Probe>(0), {}) == "probe: wanted 1 sample or more to make batches of, got 0");
+  CHECK(refusal_of(data, options_of(0, 1)) == "probe: wanted a batch size of 1 or more, got 0");
+  CHECK(refusal_of(data, options_of(1, -1)) == "probe: wanted 0 to 256 data workers, got -1");
+  CHECK(refusal_of(data, options_of(1, 1, 0)) == "probe: wanted 1 to 4096 batches of prefetch, got 0");
+  BatchOptions options = options_of(11, 1);
+  options.drop_last = true;
+  CHECK(refusal_of(data, options) == "probe: wanted at least one batch of 11 samples, since drop_last leaves a smaller one out, got 10");
+}
+
+TEST_CASE("batches: memory is used again, nothing is allocated by start and next") {
+#ifdef COUNTS_ALLOCATIONS
+  const Tensor x = Tensor::zeros(DType::u8, {1003, 28, 28}), y = Tensor::zeros(DType::i64, {1003});
+  ArrayOptions array;
+  array.scaling = Scaling::unit();
+  array.num_classes = 10;
+  for (const int workers : {0, 1, 2}) {
+    Batches batches(std::make_shared<ArrayDataset>(x, y, array), options_of(100, workers));
+    batches.start(0);
+    REQUIRE(batches.next() != nullptr);
+    std::int64_t seen = 0;
+    const std::int64_t before = allocations.load();
+    for (std::uint64_t epoch = 1; epoch < 4; ++epoch) {
+      batches.start(epoch);
+      while (batches.next()) ++seen;
+    }
+    CHECK(allocations.load() == before);
+    CHECK(seen == 33);
+  }
+#else
+  MESSAGE("skipped, because the sanitizer has the allocator");
+#endif
+}
