@@ -1,0 +1,98 @@
+// The host's threads: every index once, nested and concurrent loops, forks.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "exec/thread_pool.h"
+
+namespace tenon::exec {
+namespace {
+
+struct Counts {
+  std::vector<std::atomic<int>> seen;
+  explicit Counts(std::size_t n) : seen(n) {}
+  static void body(void* argument, std::int64_t begin, std::int64_t end) {
+    auto& counts = *static_cast<Counts*>(argument);
+    for (std::int64_t i = begin; i < end; ++i) counts.seen[static_cast<std::size_t>(i)].fetch_add(1);
+  }
+  bool all_once() const {
+    for (const auto& n : seen) {
+      if (n.load() != 1) return false;
+    }
+    return true;
+  }
+};
+
+TEST_CASE("parallel_for: every index once, whatever count, grain and budget") {
+  for (const std::uint32_t budget : {1u, 2u, 3u, 8u}) {
+    ThreadPool pool(budget);
+    for (const std::int64_t count : {0, 1, 2, 7, 64, 1000}) {
+      for (const std::int64_t grain : {0, 1, 3, 64, 5000}) {
+        Counts counts(static_cast<std::size_t>(count));
+        pool.parallel_for(count, grain, Counts::body, &counts);
+        CHECK(counts.all_once());
+      }
+    }
+  }
+}
+
+TEST_CASE("parallel_for: a loop inside a body runs inline and completes") {
+  ThreadPool pool(2);
+  struct Outer {
+    ThreadPool* pool;
+    std::atomic<int> total{0};
+  } outer{&pool};
+  pool.parallel_for(8, 1,
+                    [](void* argument, std::int64_t begin, std::int64_t end) {
+                      auto& o = *static_cast<Outer*>(argument);
+                      for (std::int64_t i = begin; i < end; ++i) {
+                        Counts inner(10);
+                        o.pool->parallel_for(10, 1, Counts::body, &inner);
+                        if (inner.all_once()) o.total.fetch_add(1);
+                      }
+                    },
+                    &outer);
+  CHECK(outer.total.load() == 8);
+}
+
+TEST_CASE("parallel_for: many loops from many threads") {
+  ThreadPool pool(2);
+  std::atomic<int> good{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 200; ++i) {
+        Counts counts(50);
+        pool.parallel_for(50, 5, Counts::body, &counts);
+        if (counts.all_once()) good.fetch_add(1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(good.load() == 800);
+}
+
+#if !defined(__SANITIZE_THREAD__)
+TEST_CASE("fork: a child process gets workers of its own") {
+  ThreadPool pool(2);
+  Counts before(100);
+  pool.parallel_for(100, 1, Counts::body, &before);
+  const pid_t child = fork();
+  if (child == 0) {
+    Counts counts(100);
+    pool.parallel_for(100, 1, Counts::body, &counts);
+    _exit(counts.all_once() && fork_generation() == 1 ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+#endif
+
+}  // namespace
+}  // namespace tenon::exec
