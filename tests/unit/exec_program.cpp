@@ -8,10 +8,10 @@
 namespace tenon {
 namespace {
 
-using testing::contains;
-using testing::floats;
-using testing::message_of;
-using testing::test_config;
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
 
 Config two_virtual_devices() {
   Config config = test_config();
@@ -125,7 +125,7 @@ TEST_CASE("placement: an op asked to another device runs there, and what crosses
   program.parameters()->set("w", Tensor::of<float>({1, 2, 3, 4}, {4}));
   const PlacementReport& report = program.placement();
   CHECK(report.partitions == 3);
-  CHECK(report.copies_inserted == 3);           // x * w and w there, relu back
+  CHECK(report.copies_inserted == 3);  // x * w and w there, relu back
   CHECK(report.bytes_copied_per_run == 3 * 16);
   CHECK(report.moved() == 0);
   CHECK(floats(program.run({Tensor::of<float>({1, 1, -4, 1}, {4})})[0]) == std::vector<float>{-2, -4, -0.0f, -8});

@@ -8,7 +8,7 @@
 
 #include <tenon/tenon.h>
 
-namespace tenon::testing {
+namespace tenon::test {
 
 /// A configuration that finds the backends of this build and nothing else.
 inline Config test_config(const std::string& device = "reference:0") {
@@ -31,11 +31,13 @@ std::string message_of(Body&& body) {
   return {};
 }
 
-inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 inline std::vector<float> floats(const Tensor& t) {
   const Tensor host = t.to_host();
   return {host.data<float>(), host.data<float>() + host.count()};
 }
 
-}  // namespace tenon::testing
+}  // namespace tenon::test

@@ -1,0 +1,106 @@
+// After the second step a training run allocates nothing: counted in malloc itself and in the host table.
+#include <cstdlib>
+
+#include "exec/host_services.h"
+#include "exec_testing.h"
+
+#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TENON_MALLOC_IS_TAKEN
+#endif
+#endif
+#else
+#define TENON_MALLOC_IS_TAKEN
+#endif
+
+#ifndef TENON_MALLOC_IS_TAKEN
+#include <atomic>
+
+namespace {
+std::atomic<long> allocations{0};
+}
+
+// Every allocation of the process passes here: operator new, the host table's aligned_alloc, libraries.
+extern "C" {
+void* __libc_malloc(std::size_t size);
+void* __libc_calloc(std::size_t count, std::size_t size);
+void* __libc_realloc(void* memory, std::size_t size);
+void* __libc_memalign(std::size_t alignment, std::size_t size);
+void* malloc(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_malloc(size);
+}
+void* calloc(std::size_t count, std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_calloc(count, size);
+}
+void* realloc(void* memory, std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_realloc(memory, size);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  return __libc_memalign(alignment, size);
+}
+}
+
+namespace tenon {
+namespace {
+
+using test::test_config;
+
+/// Counts what happens between the end of the second batch and the end of the last but one.
+struct Watch final : Callback {
+  long at_second = -1, at_end = -1;
+  std::uint64_t host_at_second = 0, host_at_end = 0;
+  std::int64_t batches = 0;
+  void train_begin(std::int64_t, std::int64_t count) override { batches = count; }
+  void batch_end(std::int64_t batch, const Logs&) override {
+    if (batch == 1) {
+      at_second = allocations.load();
+      host_at_second = exec::HostServices::allocation_count();
+    }
+    if (batch == batches - 2) {  // the last one is smaller: another program
+      at_end = allocations.load();
+      host_at_end = exec::HostServices::allocation_count();
+    }
+  }
+};
+
+TEST_CASE("training: no memory is allocated after the second step") {
+  for (const std::string device : {"openblas:0", "reference:0"}) {
+    for (const int workers : {0, 1}) {
+      const Context context(test_config(device));
+      Model model({layers::flatten(), layers::dense(30, Activation::relu), layers::dropout(0.1), layers::dense(10, Activation::softmax)});
+      CompileOptions options;
+      options.loss.loss = Loss::sparse_categorical_crossentropy;
+      options.metrics = {Metric::accuracy};
+      model.compile(context, options);
+      GeneratedOptions digits;
+      digits.count = 1000;
+      Watch watch;
+      FitOptions fit;
+      fit.workers = workers;
+      fit.callbacks = {&watch};
+      model.fit(generate_digits(digits), fit);
+      CAPTURE(device);
+      CAPTURE(workers);
+      REQUIRE(watch.at_second >= 0);
+      REQUIRE(watch.at_end >= 0);
+      CHECK(watch.at_end - watch.at_second == 0);
+      CHECK(watch.host_at_end - watch.host_at_second == 0);
+    }
+  }
+}
+
+TEST_CASE("the count itself works") {
+  const long before = allocations.load();
+  std::vector<int> list(1000);
+  list[0] = 1;
+  CHECK(allocations.load() == before + 1);
+}
+
+}  // namespace
+}  // namespace tenon
+#endif

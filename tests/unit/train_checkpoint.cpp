@@ -1,0 +1,167 @@
+// Checkpoints: resume bit for bit, refuse what does not fit, survive what goes wrong.
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "exec_testing.h"
+#include "temporary_folder.h"
+#include "train/checkpoint_callback.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+
+Model make_model(const Context& context, std::int64_t units = 16) {
+  Model model({layers::flatten(), layers::dense(units, Activation::relu), layers::dropout(0.3), layers::dense(10, Activation::softmax)});
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  model.compile(context, options);
+  return model;
+}
+
+Config deterministic() {
+  Config config = test_config("openblas:0");
+  config.deterministic = true;
+  config.seed = 3;
+  return config;
+}
+
+std::shared_ptr<const ArrayDataset> digits() {
+  GeneratedOptions options;
+  options.count = 200;
+  return generate_digits(options);
+}
+
+std::map<std::string, std::vector<float>> weights(Model& model) {
+  std::map<std::string, std::vector<float>> all;
+  for (const auto& [name, tensor] : model.parameters().all()) all[name] = floats(tensor);
+  return all;
+}
+
+TEST_CASE("checkpoint: a resumed run ends with the same bits as one that was never stopped") {
+  const test::TemporaryFolder folder;
+  const Context context(deterministic());
+  Model straight = make_model(context);
+  FitOptions options;
+  options.epochs = 4;
+  straight.fit(digits(), options);
+
+  Model first = make_model(context);
+  options.epochs = 2;
+  first.fit(digits(), options);
+  first.save(folder.path(), "half", {2, 3});
+
+  Model second = make_model(context);
+  const Model::Position position = second.load(folder.path() + "/half.yaml");
+  CHECK(position.epoch == 2);
+  CHECK(position.seed == 3);
+  CHECK(second.step() == first.step());
+  options.epochs = 4;
+  CHECK(second.fit(digits(), options).size() == 2);
+  CHECK(weights(second) == weights(straight));
+}
+
+TEST_CASE("checkpoint: the same seed gives the same bits, another seed others") {
+  const Context context(deterministic());
+  Model a = make_model(context), b = make_model(context);
+  a.fit(digits(), {});
+  b.fit(digits(), {});
+  CHECK(weights(a) == weights(b));
+  Config config = deterministic();
+  config.seed = 4;
+  const Context other(config);
+  Model c = make_model(other);
+  c.fit(digits(), {});
+  CHECK(weights(c) != weights(a));
+}
+
+TEST_CASE("checkpoint: one of another model is refused and changes nothing") {
+  const test::TemporaryFolder folder;
+  const Context context(deterministic());
+  Model small = make_model(context, 16);
+  small.build({28, 28});
+  small.save(folder.path(), "small", {0, 3});
+  Model large = make_model(context, 20);
+  large.build({28, 28});
+  const auto before = weights(large);
+  const std::string text = message_of([&] { large.load(folder.path() + "/small.yaml"); });
+  CHECK(contains(text, "belongs to another model: parameter 'dense/bias' is f32(16) there, f32(20) here"));
+  CHECK(weights(large) == before);
+  CHECK(large.step() == 0);
+
+  Model deeper({layers::flatten(), layers::dense(10, Activation::softmax)});
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  deeper.compile(context, options);
+  CHECK(contains(message_of([&] { deeper.load(folder.path() + "/small.yaml"); }), "belongs to another model"));
+}
+
+TEST_CASE("checkpoint: missing, damaged and foreign files are named") {
+  const test::TemporaryFolder folder;
+  const Context context(deterministic());
+  Model model = make_model(context);
+  model.build({28, 28});
+  CHECK(contains(message_of([&] { model.load(folder.path() + "/none.yaml"); }), "none.yaml"));
+  model.save(folder.path(), "good", {1, 3});
+  const std::string tensors = folder.path() + "/good.safetensors";
+  fs::resize_file(tensors, fs::file_size(tensors) - 1);
+  CHECK(contains(message_of([&] { model.load(folder.path() + "/good.yaml"); }), "the file is damaged or belongs to another checkpoint"));
+  fs::remove(tensors);
+  CHECK(contains(message_of([&] { model.load(folder.path() + "/good.yaml"); }), "good.safetensors cannot be read"));
+  std::ofstream(folder.path() + "/other.yaml") << "format: something-else\n";
+  CHECK(contains(message_of([&] { model.load(folder.path() + "/other.yaml"); }), "wanted 'tenon-checkpoint-1'"));
+}
+
+TEST_CASE("checkpoint: the newest complete one is found, half of one is not") {
+  const test::TemporaryFolder folder;
+  const Context context(deterministic());
+  Model model = make_model(context);
+  model.build({28, 28});
+  CHECK(newest_checkpoint(folder.path()).empty());
+  FitOptions options;
+  train::CheckpointCallback keep_two(model, folder.path(), 1, 2, 3);
+  options.callbacks = {&keep_two};
+  options.epochs = 4;
+  model.fit(digits(), options);
+  CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000004.yaml");
+  CHECK(!fs::exists(folder.path() + "/epoch-000002.yaml"));
+  CHECK(!fs::exists(folder.path() + "/epoch-000002.safetensors"));
+  CHECK(fs::exists(folder.path() + "/epoch-000003.yaml"));
+  fs::remove(folder.path() + "/epoch-000004.safetensors");  // as if the machine had died between the two renames
+  CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000003.yaml");
+}
+
+TEST_CASE("checkpoint: a full disk leaves the old one valid") {
+  const test::TemporaryFolder folder;
+  const Context context(deterministic());
+  Model model = make_model(context);
+  model.build({28, 28});
+  model.save(folder.path(), "c", {1, 3});
+  const auto saved = weights(model);
+  model.fit(digits(), {});
+
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = 4096;
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string text = message_of([&] { model.save(folder.path(), "c", {2, 3}); });
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+
+  CHECK(contains(text, "c.safetensors"));
+  Model again = make_model(context);
+  CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
+  CHECK(weights(again) == saved);
+}
+
+}  // namespace
+}  // namespace tenon

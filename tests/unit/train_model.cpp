@@ -1,0 +1,258 @@
+// Models: fit, evaluate, predict, the same run on every backend, and what is refused.
+#include <algorithm>
+#include <cmath>
+
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+
+CompileOptions classification(double learning_rate = 0.001) {
+  CompileOptions options;
+  options.optimizer.learning_rate = learning_rate;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.metrics = {Metric::accuracy};
+  return options;
+}
+
+std::vector<LayerDefinition> small_classifier() {
+  return {layers::flatten(), layers::dense(32, Activation::relu), layers::dropout(0.2), layers::dense(10, Activation::softmax)};
+}
+
+std::shared_ptr<const ArrayDataset> digits(std::int64_t count, Split split = Split::train) {
+  GeneratedOptions options;
+  options.count = count;
+  options.split = split;
+  return generate_digits(options);
+}
+
+/// Losses of every batch.
+struct LossLog final : Callback {
+  std::vector<double> epoch_means;
+  void epoch_end(const EpochLogs& logs) override { epoch_means.push_back(logs.logs[0].second); }
+};
+
+/// The losses of the first steps, one batch after the other.
+std::vector<double> losses(const std::string& device, int steps) {
+  Config config = test_config(device);
+  config.seed = 7;
+  const Context context(config);
+  Model model(small_classifier());
+  model.compile(context, classification());
+  const auto data = digits(steps * 32);
+  Batches batches(data, {.batch_size = 32, .seed = 7, .workers = 0});
+  batches.start(0);
+  std::vector<double> result;
+  while (const Batch* batch = batches.next()) result.push_back(model.train_batch(batch->x, batch->y)[0].second);
+  return result;
+}
+
+TEST_CASE("model: the first 50 training steps agree on openblas and reference within 1e-4") {
+  const auto a = losses("reference:0", 50), b = losses("openblas:0", 50);
+  REQUIRE(a.size() == 50);
+  REQUIRE(b.size() == 50);
+  for (std::size_t i = 0; i < a.size(); ++i) CHECK(std::abs(a[i] - b[i]) < 1e-4);
+  CHECK(a.back() < a.front());
+}
+
+TEST_CASE("model: a small classifier learns generated digits") {
+  const Context context(test_config("openblas:0"));
+  Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});
+  model.compile(context, classification());
+  FitOptions options;
+  options.epochs = 4;
+  const History history = model.fit(digits(6000), options);
+  REQUIRE(history.size() == 4);
+  CHECK(history.back().logs[0].second < history.front().logs[0].second);
+  CHECK(model.evaluate(digits(1000, Split::test))[1].second > 0.85);
+  CHECK(model.step() == 4 * 188);
+}
+
+TEST_CASE("model: linear regression finds the line that made the data") {
+  const Context context(test_config("openblas:0"));
+  LinearOptions line;
+  line.noise = 0;
+  const LinearProblem problem = generate_linear(line);
+  Model model({layers::dense(1)});
+  CompileOptions options;
+  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
+  options.optimizer.learning_rate = 0.1;
+  options.loss.loss = Loss::mse;
+  model.compile(context, options);
+  FitOptions fit;
+  fit.epochs = 30;
+  CHECK(model.fit(problem.data, fit).back().logs[0].second < 1e-6);
+  const auto w = floats(model.parameters().get("dense/kernel"));
+  const auto wanted = floats(problem.w);
+  for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == doctest::Approx(wanted[i]).epsilon(0.01));
+  CHECK(floats(model.parameters().get("dense/bias"))[0] == doctest::Approx(problem.b).epsilon(0.01));
+}
+
+TEST_CASE("model: every optimizer lowers the loss") {
+  for (const auto kind : {OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::adam, OptimizerDefinition::Kind::adamw,
+                          OptimizerDefinition::Kind::rmsprop}) {
+    for (const double momentum : {0.0, 0.9}) {
+      if (momentum != 0 && kind != OptimizerDefinition::Kind::sgd) continue;
+      const Context context(test_config("openblas:0"));
+      Model model({layers::flatten(), layers::dense(10, Activation::softmax)});
+      CompileOptions options = classification(0.01);
+      options.optimizer.kind = kind;
+      options.optimizer.momentum = momentum;
+      model.compile(context, options);
+      FitOptions fit;
+      fit.epochs = 3;
+      const History history = model.fit(digits(640), fit);
+      CAPTURE(name_of(kind));
+      CHECK(history.back().logs[0].second < history.front().logs[0].second);
+    }
+  }
+}
+
+TEST_CASE("model: predictions are probabilities and do not depend on the batch size") {
+  const Context context(test_config("openblas:0"));
+  Model model(small_classifier());
+  model.compile(context, classification());
+  const auto data = digits(50);
+  model.fit(data, {});
+  Batches batches(data, {.batch_size = 50, .shuffle = false, .workers = 0});
+  batches.start(0);
+  const Tensor x = batches.next()->x;
+  const auto whole = floats(model.predict(x, 50));
+  const auto pieces = floats(model.predict(x, 7));
+  REQUIRE(whole.size() == 500);
+  for (std::size_t i = 0; i < whole.size(); ++i) CHECK(whole[i] == doctest::Approx(pieces[i]).epsilon(1e-5));
+  for (std::size_t i = 0; i < 50; ++i) {
+    double sum = 0;
+    for (std::size_t j = 0; j < 10; ++j) sum += whole[i * 10 + j];
+    CHECK(sum == doctest::Approx(1.0).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("model: the last partial batch counts as much as it holds") {
+  // One batch of 32 and one of 8: the epoch's mean is weighted by 32 and 8.
+  Config config = test_config("reference:0");
+  const Context context(config);
+  Model model({layers::flatten(), layers::dense(10, Activation::softmax)});
+  model.compile(context, classification(0.0));
+  const auto data = digits(40);
+  FitOptions options;
+  options.shuffle = false;
+  const double mean = model.fit(data, options)[0].logs[0].second;
+  CHECK(mean == doctest::Approx(model.evaluate(data, 40)[0].second).epsilon(1e-6));
+}
+
+TEST_CASE("model: a loss that is not finite stops training and names the step") {
+  const Context context(test_config("openblas:0"));
+  Model model({layers::dense(1)});
+  CompileOptions options;
+  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
+  options.optimizer.learning_rate = 1e30;
+  options.loss.loss = Loss::mse;
+  model.compile(context, options);
+  const std::string text = message_of([&] { model.fit(generate_linear().data, {}); });
+  CHECK(contains(text, "at epoch 1, step "));
+  CHECK(contains(text, "try a smaller learning rate than 1e+30"));
+}
+
+TEST_CASE("model: labels out of range are named, and the model can go on") {
+  const Context context(test_config("openblas:0"));
+  Model model({layers::dense(3, Activation::softmax)});
+  model.compile(context, classification());
+  const Tensor x = Tensor::zeros(DType::f32, {2, 4});
+  const std::string text = message_of([&] { model.train_batch(x, Tensor::of<std::int64_t>({1, 3}, {2})); });
+  CHECK(contains(text, "label 3 at index 1 is out of range [0, 3)"));
+  CHECK(model.step() == 0);
+  CHECK(std::isfinite(model.train_batch(x, Tensor::of<std::int64_t>({1, 2}, {2}))[0].second));
+}
+
+TEST_CASE("model: layers that do not fit are named") {
+  const Context context(test_config());
+  Model model({layers::dense(10, Activation::softmax)});
+  model.compile(context, classification());
+  CHECK(message_of([&] {
+          model.build({28, 28});
+        }) == "layer dense: 'dense' wants (batch, features), got (1,28,28); put a flatten before it");
+  CHECK(message_of([&] { layers::dense(0); }) == "layer dense: units is 0, wanted at least 1");
+  CHECK(contains(message_of([&] { layers::dropout(1.0); }), "wanted 0 <= p < 1"));
+  CHECK(message_of([&] { Model(std::vector<LayerDefinition>{}); }) == "model: there are no layers");
+  LayerDefinition named = layers::dense(4);
+  named.name = "a";
+  Model twice({named, named});
+  twice.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
+  CHECK(contains(message_of([&] { twice.build({3}); }), "the name 'a' is taken by an earlier layer"));
+}
+
+TEST_CASE("model: a loss that does not fit the last layer is refused") {
+  const Context context(test_config());
+  Model model({layers::dense(3)});
+  model.compile(context, classification());
+  const std::string text = message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {2, 4}), Tensor::of<std::int64_t>({1, 2}, {2})); });
+  CHECK(contains(text, "the last layer is no softmax; add one, or set from_logits: true"));
+}
+
+TEST_CASE("model: dropout is the identity outside training") {
+  const Context context(test_config());
+  Model with(small_classifier());
+  with.compile(context, classification());
+  with.build({28, 28});
+  Model without({layers::flatten(), layers::dense(32, Activation::relu), layers::dense(10, Activation::softmax)});
+  without.compile(context, classification());
+  without.build({28, 28});
+  for (const auto& [name, tensor] : with.parameters().all()) {
+    if (!name.starts_with("optimizer/")) without.parameters().set(name, tensor);
+  }
+  const auto data = digits(20);
+  CHECK(with.evaluate(data)[0].second == without.evaluate(data)[0].second);
+}
+
+TEST_CASE("model: f64 trains too") {
+  const Context context(test_config("openblas:0"));
+  ModelDefinition definition;
+  definition.dtype = DType::f64;
+  definition.layers = small_classifier();
+  Model model(definition);
+  model.compile(context, classification());
+  FitOptions options;
+  options.epochs = 2;
+  const History history = model.fit(digits(320), options);
+  CHECK(model.parameters().get("dense/kernel").dtype() == DType::f64);
+  CHECK(history[1].logs[0].second < history[0].logs[0].second);
+}
+
+TEST_CASE("summary: Flatten, Dense 128, Dense 10 on 28x28 counts 0, 100,480, 1,290") {
+  const Context context(test_config());
+  Model model({layers::flatten(), layers::dense(128, Activation::relu), layers::dense(10, Activation::softmax)});
+  model.compile(context, classification());
+  model.build({28, 28});
+  const auto rows = model.layers();
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].parameters == 0);
+  CHECK(rows[1].parameters == 100480);
+  CHECK(rows[2].parameters == 1290);
+  const std::string table = model.summary();
+  CHECK(contains(table, "dense_1 (Dense)    (None, 10)      1,290"));
+  CHECK(contains(table, "Total params: 305,310 (1.16 MB)"));
+  CHECK(contains(table, "Trainable params: 101,770 (397.54 KB)"));
+  CHECK(contains(table, "Optimizer params: 203,540 (795.08 KB)"));
+}
+
+TEST_CASE("explain: every node of a training step has a device") {
+  const Context context(test_config("openblas:0"));
+  Model model(small_classifier());
+  model.compile(context, classification());
+  model.build({28, 28});
+  const PlacementReport report = model.explain(16);
+  CHECK(report.nodes.size() > 10);
+  CHECK(report.moved() == 0);
+  CHECK(report.partitions == 1);
+  CHECK(report.kernels < report.nodes.size());  // bias and activation went into the products
+  CHECK(std::all_of(report.nodes.begin(), report.nodes.end(), [](const Placement& p) { return p.device == "openblas:0"; }));
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,112 @@
+// The lines a person sees, to the letter.
+#include <fstream>
+#include <sstream>
+
+#include "exec_testing.h"
+#include "temporary_folder.h"
+#include "train/progress.h"
+
+namespace tenon::train {
+namespace {
+
+TEST_CASE("progress: values have four digits, or an exponent where those would be zeros") {
+  CHECK(format_value(0.82541) == "0.8254");
+  CHECK(format_value(12.0) == "12.0000");
+  CHECK(format_value(0.0005) == "5.0000e-04");
+  CHECK(format_value(0.0) == "0.0000e+00");
+}
+
+TEST_CASE("progress: times take the unit that fits") {
+  CHECK(format_remaining(5.9) == "5s");
+  CHECK(format_remaining(65) == "1:05");
+  CHECK(format_remaining(3661) == "1:01:01");
+  CHECK(format_per_step(2.4) == " 2s/step");
+  CHECK(format_per_step(0.0016) == " 2ms/step");
+  CHECK(format_per_step(0.0000123) == " 12us/step");
+}
+
+struct Screen {
+  std::string text;
+  double now = 0;
+  ProgressOptions options(int verbose, bool terminal) {
+    return {verbose, terminal, [this](const std::string& s) { text += s; }, [this] { return now; }};
+  }
+};
+
+void two_epochs(Screen& screen, Callback& bar) {
+  bar.train_begin(2, 3);
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    bar.epoch_begin(epoch);
+    for (std::int64_t batch = 0; batch < 3; ++batch) {
+      screen.now += 1;
+      bar.batch_end(batch, {{"loss", 0.5}});
+    }
+    bar.epoch_end({epoch, {{"loss", 0.25}, {"accuracy", 0.8254}}, 3, 96});
+  }
+}
+
+TEST_CASE("progress: not on a terminal, one line an epoch") {
+  Screen screen;
+  ProgressBar bar(screen.options(1, false));
+  two_epochs(screen, bar);
+  const std::string line = "3/3 ━━━━━━━━━━━━━━━━━━━━ 3s 1s/step - loss: 0.2500 - accuracy: 0.8254\n";
+  CHECK(screen.text == "Epoch 1/2\n" + line + "Epoch 2/2\n" + line);
+}
+
+TEST_CASE("progress: on a terminal the bar is redrawn, done green, rest grey") {
+  Screen screen;
+  ProgressBar bar(screen.options(1, true));
+  bar.train_begin(1, 20);
+  bar.epoch_begin(0);
+  screen.now = 1;
+  bar.batch_end(0, {{"loss", 0.5}});
+  CHECK(screen.text == "\r 1/20 \033[32m━\033[0m\033[37m━━━━━━━━━━━━━━━━━━━\033[0m 19s 1s/step - loss: 0.5000\033[K");
+  screen.text.clear();
+  screen.now = 1.04;  // too soon
+  bar.batch_end(1, {{"loss", 0.5}});
+  CHECK(screen.text.empty());
+}
+
+TEST_CASE("progress: verbose 2 has no bar, verbose 0 nothing") {
+  Screen screen;
+  ProgressBar lines(screen.options(2, true));
+  two_epochs(screen, lines);
+  CHECK(screen.text.substr(0, 60) == "Epoch 1/2\n3/3 - 3s - 1s/step - loss: 0.2500 - accuracy: 0.82");
+  Screen silent;
+  ProgressBar none(silent.options(0, true));
+  two_epochs(silent, none);
+  CHECK(silent.text.empty());
+}
+
+TEST_CASE("log_style gorgonia prints the lines of its MNIST example") {
+  std::string text;
+  GorgoniaLog log(
+      "cuda:0", [&](const std::string& s) { text += s; }, [] { return std::string("2026/01/02 03:04:05"); });
+  log.train_begin(1, 600);
+  log.epoch_end({0, {{"loss", 0.1234}}, 1, 60000});
+  log.test_begin();
+  log.test_end(0.5);
+  CHECK(text ==
+        "2026/01/02 03:04:05 Using backend cuda (cuda:0)\n2026/01/02 03:04:05 Batches 600\n2026/01/02 03:04:05 Epoch 0 | cost 0.1234\n"
+        "2026/01/02 03:04:05 Run Tests\n2026/01/02 03:04:05 Epoch Test | cost 0.5000\n");
+}
+
+TEST_CASE("json: one object an epoch, the test last") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/run.jsonl";
+  {
+    JsonLines json(path);
+    json.epoch_end({0, {{"loss", 0.5}, {"accuracy", 0.75}, {"val_loss", 0.625}}, 2, 100});
+    json.test({{"loss", 0.25}, {"accuracy", 1.0}});
+  }
+  std::stringstream content;
+  content << std::ifstream(path).rdbuf();
+  CHECK(content.str() ==
+        "{\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75,\"val_loss\":0.625,\"seconds\":2.0,\"samples_per_second\":50.0}\n"
+        "{\"event\":\"test\",\"loss\":0.25,\"accuracy\":1.0}\n");
+  CHECK(tenon::test::contains(tenon::test::message_of([&] { JsonLines("/no/such/folder/x"); }),
+                              "--json /no/such/folder/x: cannot be written"));
+}
+
+}  // namespace
+}  // namespace tenon::train
