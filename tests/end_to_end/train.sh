@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# train.sh <tenon> <source directory>: a whole life of a small model, and the wrong inputs.
+tenon=$1 source=$2
+. "$(dirname "$0")/expect.sh"
+fashion=$source/models/fashion_mnist/train.yaml
+digits=(--set data.source=digits --set data.train_count=1600 --set data.test_count=400)
+
+# A model learns, is saved, is resumed to the same bits, is read back.
+expect 0 'test: loss: ' "$tenon" train "$source/models/linear_regression/train.yaml"
+expect 0 '101,770' "$tenon" summary "$fashion"
+expect 0 'Epoch 2/2' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2 --set deterministic=true \
+  --set checkpoint.directory="$work/straight" --json "$work/run.jsonl"
+expect 0 '"event":"test"' tail -n 1 "$work/run.jsonl"
+expect 0 '"samples_per_second":' head -n 1 "$work/run.jsonl"
+expect 0 '' "$tenon" train "$fashion" "${digits[@]}" --set epochs=1 --set deterministic=true --set checkpoint.directory="$work/halves"
+expect 0 'Resuming from' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2 --set deterministic=true \
+  --set checkpoint.directory="$work/halves" --set resume=auto
+expect_same "$work/straight/epoch-000002.safetensors" "$work/halves/epoch-000002.safetensors"
+expect 0 'accuracy: ' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work/straight"
+expect 0 ', wanted ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "$work/straight/epoch-000002.yaml" --count 3
+expect 0 'Run Tests' "$tenon" train "$fashion" "${digits[@]}" --set log_style=gorgonia
+
+# Wrong inputs: exit code 1, and a message that says what and where.
+expect 1 "unknown key 'epoch'; did you mean 'epochs'?" "$tenon" train "$fashion" --set epoch=1
+expect 1 "key 'epochs': wanted an integer" "$tenon" train "$fashion" --set epochs=many
+expect 1 'give --data DIR' "$tenon" train "$fashion"
+expect 1 "$work/nothing" "$tenon" train "$fashion" --data "$work/nothing"
+expect 1 "device 'gpu:0' not found; available:" "$tenon" train "$fashion" "${digits[@]}" --device gpu:0
+expect 1 'no checkpoint in' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work"
+expect 1 'belongs to another model' "$tenon" eval "$source/models/mnist_mlp/train.yaml" "${digits[@]}" --checkpoint "$work/straight"
+expect 1 'the loss is' "$tenon" train "$source/models/linear_regression/train.yaml" --set optimizer.learning_rate=1e30
+expect 1 'none.yaml' "$tenon" train "$work/none.yaml"
+expect 2 '' "$tenon" train
+printf 'model: model.yaml\n\tdata: x\n' >"$work/tabs.yaml"
+expect 1 'tabs.yaml:2' "$tenon" train "$work/tabs.yaml"
+: >"$work/empty.yaml"
+expect 1 'empty.yaml' "$tenon" train "$work/empty.yaml"
+finish
