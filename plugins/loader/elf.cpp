@@ -51,6 +51,12 @@ class Bytes {
   std::uint64_t size_ = 0;
 };
 
+/// Where a part of a file ends: 0 for an empty part, the largest number for one that no file can have.
+std::uint64_t end_of(std::uint64_t begin, std::uint64_t size) {
+  if (size == 0) return 0;
+  return begin > UINT64_MAX - size ? UINT64_MAX : begin + size;
+}
+
 Elf damaged(Elf elf, std::string fault) {
   elf.kind = Elf::Kind::damaged;
   elf.fault = std::move(fault);
@@ -187,12 +193,14 @@ Elf read_elf(const std::filesystem::path& file) {
   for (std::uint64_t i = 0; i < header->e_phnum; ++i) {
     const auto segment = bytes.at<Elf64_Phdr>(header->e_phoff + i * sizeof(Elf64_Phdr));
     if (!segment) return damaged(std::move(elf), fmt::format("it ends inside its program headers: {} bytes", bytes.size()));
-    if (segment->p_filesz != 0) promised = std::max(promised, segment->p_offset + segment->p_filesz);
+    promised = std::max(promised, end_of(segment->p_offset, segment->p_filesz));
     segments.push_back(*segment);
   }
+  // The section headers come last: a copy that was cut short lacks them even where its segments are whole.
+  promised = std::max(promised, end_of(header->e_shoff, std::uint64_t{header->e_shnum} * header->e_shentsize));
   // Opening a file that ends before its segments do kills the process with SIGBUS: this must be known before.
   if (promised > bytes.size()) {
-    return damaged(std::move(elf), fmt::format("it is truncated: its segments need {} bytes, the file has {}", promised, bytes.size()));
+    return damaged(std::move(elf), fmt::format("it is truncated: its headers speak of {} bytes, the file has {}", promised, bytes.size()));
   }
   return read_dynamic(std::move(elf), bytes, segments, file);
 }

@@ -58,15 +58,20 @@ tenon_status say(tenon_error* error, tenon_status status, const char* text) {
   return status;
 }
 
-tenon_status (*sound_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
-tenon_backend_table table;
-
 tenon_status no_device(tenon_backend*, std::uint32_t* out_count, tenon_error* error) {
   *out_count = 0;
   return say(error, TENON_OK, fault == Fault::no_devices ? "no card answers on the bus; seat it again" : "");
 }
 tenon_status nameless_device(tenon_backend*, std::uint32_t, tenon_device_info*, tenon_error* error) {
   return say(error, TENON_VENDOR_ERROR, "vendorGetName returned 7");
+}
+
+tenon_backend_table spoiled(tenon_backend_table table) {
+  if (fault == Fault::small_table) table.struct_size = 64;
+  if (fault == Fault::null_slot) table.event_query = nullptr, table.plan_info = nullptr;
+  if (fault == Fault::no_devices || fault == Fault::no_devices_silently) table.device_count = no_device;
+  if (fault == Fault::device_info_fails) table.device_info = nameless_device;
+  return table;
 }
 
 tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
@@ -78,14 +83,16 @@ tenon_status create(const tenon_host* host, tenon_backend** out_backend, const t
 #if defined(__SSE2__)
   if (fault == Fault::rounds_down) _mm_setcsr(_mm_getcsr() | 0x2000);
 #endif
-  const tenon_backend_table* sound = nullptr;
-  const tenon_status status = sound_create(host, out_backend, &sound, error);
+  tenon_host_info speaks{};
+  speaks.struct_size = sizeof speaks;
+  speaks.abi_minor_highest = host->abi_minor;
+  tenon_backend_info sound{};
+  sound.struct_size = sizeof sound;
+  sound_query(&speaks, &sound);
+  const tenon_backend_table* sound_table = nullptr;
+  const tenon_status status = sound.create(host, out_backend, &sound_table, error);
   if (status != TENON_OK) return status;
-  table = *sound;
-  if (fault == Fault::small_table) table.struct_size = 64;
-  if (fault == Fault::null_slot) table.event_query = nullptr, table.plan_info = nullptr;
-  if (fault == Fault::no_devices || fault == Fault::no_devices_silently) table.device_count = no_device;
-  if (fault == Fault::device_info_fails) table.device_info = nameless_device;
+  static const tenon_backend_table table = spoiled(*sound_table);
   *out_table = &table;
   return TENON_OK;
 }
@@ -104,7 +111,6 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
   if (fault == Fault::query_fails) return TENON_INTERNAL;
   const std::uint32_t offered = out_info->struct_size;
   const tenon_status status = sound_query(host, out_info);
-  sound_create = out_info->create;
   out_info->create = create;
   out_info->name = name;
   if (fault == Fault::wrong_major) out_info->abi_major = TENON_ABI_MAJOR + 7;
@@ -118,7 +124,7 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
     out_info->sanitizer = host->sanitizer == TENON_SANITIZER_THREAD ? TENON_SANITIZER_ADDRESS : TENON_SANITIZER_THREAD;
   }
   if (fault == Fault::foreign_platform) out_info->platform = "plan9-mips";
-  if (fault == Fault::query_starts_thread) std::thread([] { std::this_thread::sleep_for(std::chrono::milliseconds(200)); }).detach();
+  if (fault == Fault::query_starts_thread) std::thread([] { std::this_thread::sleep_for(std::chrono::seconds(2)); }).detach();
   if (fault == Fault::impure_query) {
     static std::int32_t calls = 0;
     out_info->priority = ++calls;
