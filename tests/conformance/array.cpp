@@ -1,0 +1,196 @@
+#include "array.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::conformance {
+namespace {
+
+/// Calls f(T{}) for the dtypes that ops work on.
+template <class F>
+auto dispatch(tenon_dtype dtype, F&& f) {
+  switch (dtype) {
+    case TENON_DTYPE_F32:
+      return f(float{});
+    case TENON_DTYPE_I8:
+      return f(std::int8_t{});
+    case TENON_DTYPE_I16:
+      return f(std::int16_t{});
+    case TENON_DTYPE_I32:
+      return f(std::int32_t{});
+    case TENON_DTYPE_I64:
+      return f(std::int64_t{});
+    case TENON_DTYPE_U8:
+    case TENON_DTYPE_BOOL:
+      return f(std::uint8_t{});
+    case TENON_DTYPE_U16:
+      return f(std::uint16_t{});
+    case TENON_DTYPE_U32:
+      return f(std::uint32_t{});
+    case TENON_DTYPE_U64:
+      return f(std::uint64_t{});
+    default:
+      return f(double{});
+  }
+}
+
+std::string index_of(std::int64_t flat, const Dims& shape) {
+  Dims index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % shape[d];
+    flat /= shape[d];
+  }
+  return str(index);
+}
+
+}  // namespace
+
+std::int64_t count_of(const Dims& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  return count;
+}
+
+std::string str(const Dims& shape) {
+  return fmt::format("({})", fmt::join(shape, ","));
+}
+
+Dims dense_strides(const Dims& shape) {
+  Dims strides(shape.size());
+  std::int64_t stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride *= shape[d];
+  }
+  return strides;
+}
+
+Dims broadcast(const Dims& a, const Dims& b) {
+  const Dims& longer = a.size() >= b.size() ? a : b;
+  const Dims& shorter = a.size() >= b.size() ? b : a;
+  Dims result = longer;
+  const std::size_t added = longer.size() - shorter.size();
+  for (std::size_t d = 0; d < shorter.size(); ++d) {
+    if (result[added + d] == 1) result[added + d] = shorter[d];
+  }
+  return result;
+}
+
+bool is_float(tenon_dtype dtype) {
+  return dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
+}
+double epsilon(tenon_dtype dtype) {
+  return dtype == TENON_DTYPE_F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+}
+double smallest(tenon_dtype dtype) {
+  return dtype == TENON_DTYPE_F32 ? std::numeric_limits<float>::denorm_min() : std::numeric_limits<double>::denorm_min();
+}
+double largest(tenon_dtype dtype) {
+  return dtype == TENON_DTYPE_F32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+}
+
+std::uint64_t Random::bits() {
+  std::uint64_t z = (state_ += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+double Random::uniform(double low, double high) {
+  return low + (high - low) * (static_cast<double>(bits() >> 11) * 0x1p-53);
+}
+std::int64_t Random::integer(std::int64_t low, std::int64_t high) {
+  return low + static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(high - low));
+}
+
+std::uint64_t seed_for(std::uint64_t seed, const std::string& name) {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return Random(hash ^ (seed * 0x9e3779b97f4a7c15u)).bits();
+}
+
+Array::Array(tenon_dtype dtype, Dims shape)
+    : dtype_(dtype),
+      shape_(std::move(shape)),
+      count_(count_of(shape_)),
+      element_size_(sdk::size_of(dtype)),
+      bytes_(static_cast<std::size_t>(count_ * element_size_)) {}
+
+Array::Array(tenon_dtype dtype, Dims shape, const std::vector<double>& values) : Array(dtype, std::move(shape)) {
+  for (std::int64_t i = 0; i < count_; ++i) set(i, values[static_cast<std::size_t>(i)]);
+}
+
+double Array::at(std::int64_t i) const {
+  return dispatch(dtype_, [&](auto zero) { return static_cast<double>(get<decltype(zero)>(i)); });
+}
+
+void Array::set(std::int64_t i, double value) {
+  dispatch(dtype_, [&](auto zero) { put(i, static_cast<decltype(zero)>(value)); });
+}
+
+std::string Array::str(std::int64_t i) const {
+  if (dtype_ == TENON_DTYPE_F32) return fmt::format("{:.9g}", at(i));
+  if (dtype_ == TENON_DTYPE_F64) return fmt::format("{:.17g}", at(i));
+  if (dtype_ == TENON_DTYPE_BOOL && get<std::uint8_t>(i) < 2) return at(i) != 0 ? "true" : "false";
+  return dispatch(dtype_, [&](auto zero) { return fmt::format("{}", get<decltype(zero)>(i)); });
+}
+
+std::string Array::str() const {
+  return sdk::name_of(dtype_) + conformance::str(shape_);
+}
+
+Array Array::as(tenon_dtype dtype) const {
+  if (dtype == dtype_) return *this;
+  Array result(dtype, shape_);
+  for (std::int64_t i = 0; i < count_; ++i) result.set(i, at(i));
+  return result;
+}
+
+std::string compare(const Array& want, const Array& got, const Bound& bound) {
+  if (want.shape() != got.shape()) return "wanted the shape " + str(want.shape()) + ", got " + got.str();
+  std::int64_t wrong = 0, first = 0;
+  double first_error = 0, first_bound = 0;
+  for (std::int64_t i = 0; i < got.count(); ++i) {
+    double error = 0, allowed = 0;
+    if (!is_float(got.dtype())) {
+      const bool same = want.dtype() == got.dtype()
+                            ? std::memcmp(want.bytes() + i * want.element_size(), got.bytes() + i * got.element_size(),
+                                          static_cast<std::size_t>(got.element_size())) == 0
+                            : want.at(i) == got.at(i);
+      if (same) continue;
+      error = std::fabs(want.at(i) - got.at(i));
+    } else {
+      const double g = got.at(i);
+      double w = want.at(i);
+      if (got.dtype() == TENON_DTYPE_F32 && std::isfinite(w)) {
+        const auto narrow = static_cast<float>(w);
+        // What overflows is an infinity; one that only just does not, or only just does, may be either.
+        if (std::isinf(narrow)) w = narrow;
+      }
+      if (std::isnan(w) && std::isnan(g)) continue;
+      if (w == g) continue;
+      error = std::fabs(w - g);
+      if (bound.relative == 0 && bound.absolute == 0) {
+        if (static_cast<float>(w) == g && got.dtype() == TENON_DTYPE_F32) continue;
+      } else if (std::isfinite(w) && std::isfinite(g)) {
+        // Rounding to a denormal is absolute, whatever the relative bound.
+        allowed = bound.absolute + bound.relative * std::fabs(w) + 4 * smallest(got.dtype());
+        if (error <= allowed) continue;
+      }
+    }
+    if (wrong++ == 0) {
+      first = i;
+      first_error = error;
+      first_bound = allowed;
+    }
+  }
+  if (wrong == 0) return {};
+  return fmt::format("element {} is wrong: wanted {}, got {}; error {:.3g}, at most {:.3g} allowed; {} of {} elements are wrong",
+                     index_of(first, got.shape()), want.str(first), got.str(first), first_error, first_bound, wrong, got.count());
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,103 @@
+// array.h - operands on the host side: dense elements of one dtype, and how they are filled and compared.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <tenon/backend.h>
+
+namespace tenon::conformance {
+
+using Dims = std::vector<std::int64_t>;
+
+std::int64_t count_of(const Dims& shape);
+/// "(8,10)"; "()" for a scalar.
+std::string str(const Dims& shape);
+Dims dense_strides(const Dims& shape);
+/// NumPy broadcasting of shapes that fit.
+Dims broadcast(const Dims& a, const Dims& b);
+
+bool is_float(tenon_dtype dtype);
+/// The distance from 1 to the next number.
+double epsilon(tenon_dtype dtype);
+/// The smallest positive number, a denormal.
+double smallest(tenon_dtype dtype);
+/// The largest finite number.
+double largest(tenon_dtype dtype);
+
+/// Numbers that depend on a seed alone (splitmix64).
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits();
+  /// In [low, high).
+  double uniform(double low, double high);
+  /// In [low, high).
+  std::int64_t integer(std::int64_t low, std::int64_t high);
+
+ private:
+  std::uint64_t state_;
+};
+/// A seed of its own for `name`, so that a case gets the same numbers whether it runs alone or not.
+std::uint64_t seed_for(std::uint64_t seed, const std::string& name);
+
+/// Dense row-major elements.
+class Array {
+ public:
+  Array() = default;
+  Array(tenon_dtype dtype, Dims shape);
+  /// Values are rounded to the dtype.
+  Array(tenon_dtype dtype, Dims shape, const std::vector<double>& values);
+
+  tenon_dtype dtype() const { return dtype_; }
+  const Dims& shape() const { return shape_; }
+  std::int64_t count() const { return count_; }
+  std::int64_t element_size() const { return element_size_; }
+  std::uint64_t size_bytes() const { return bytes_.size(); }
+  unsigned char* bytes() { return bytes_.data(); }
+  const unsigned char* bytes() const { return bytes_.data(); }
+
+  /// Any dtype as a double; 64-bit integers beyond 2^53 round.
+  double at(std::int64_t i) const;
+  /// Rounded to the dtype; integers truncate and wrap as C++ does for values in range.
+  void set(std::int64_t i, double value);
+  template <class T>
+  T get(std::int64_t i) const {
+    T value;
+    std::memcpy(&value, bytes_.data() + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+    return value;
+  }
+  template <class T>
+  void put(std::int64_t i, T value) {
+    std::memcpy(bytes_.data() + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
+  }
+  /// The element as people write it: all digits that tell it from its neighbours.
+  std::string str(std::int64_t i) const;
+  /// "f32(8,10)".
+  std::string str() const;
+  /// The same values in another dtype.
+  Array as(tenon_dtype dtype) const;
+  bool same_bits(const Array& other) const { return dtype_ == other.dtype_ && shape_ == other.shape_ && bytes_ == other.bytes_; }
+
+ private:
+  tenon_dtype dtype_ = TENON_DTYPE_NONE;
+  Dims shape_;
+  std::int64_t count_ = 0;
+  std::int64_t element_size_ = 0;
+  std::vector<unsigned char> bytes_;
+};
+
+/// What an error may be at most: absolute + relative * |wanted|. Zero and zero: the bits have to be the same.
+struct Bound {
+  double relative = 0;
+  double absolute = 0;
+  Bound times(double factor) const { return {relative * factor, absolute * factor}; }
+};
+
+/// Empty if `got` is `want` within the bound: else the first wrong element and how many there are. `want` may be of a wider type; NaN wants
+/// NaN, infinities the same infinity, and what overflows got's dtype an infinity.
+std::string compare(const Array& want, const Array& got, const Bound& bound);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,117 @@
+#include "case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::conformance {
+namespace {
+bool small = false;
+}
+
+const std::vector<OpLine>& op_lines() {
+  static const std::vector<OpLine> lines{
+#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) {id, version, #name, #stem, #room, dtypes},
+#include <tenon/ops.def>
+#undef TENON_OP
+  };
+  return lines;
+}
+
+const OpLine& line_of(tenon_op op) {
+  for (const OpLine& line : op_lines()) {
+    if (line.op == op) return line;
+  }
+  throw std::logic_error(fmt::format("op {} is not in ops.def", op));
+}
+
+std::vector<tenon_dtype> dtypes_of(const OpCase& op_case) {
+  if (!op_case.dtypes.empty()) return op_case.dtypes;
+  std::vector<tenon_dtype> result;
+  for (tenon_dtype t = 1; t < TENON_DTYPE_COUNT; ++t) {
+    if ((line_of(op_case.op).dtypes & TENON_DTYPE_BIT(t)) != 0) result.push_back(t);
+  }
+  return result;
+}
+
+bool small_sizes() {
+  return small;
+}
+void set_small_sizes(bool value) {
+  small = value;
+}
+
+std::vector<Array> Kit::run(const Net& net, PlanOptions options, unsigned char poison) const {
+  const Plan plan(device, net, options);
+  if (!plan.failure().empty()) throw Failure(plan.failure());
+  if (plan.refused()) throw Unsupported(plan.why());
+  Outcome outcome = plan.run(poison);
+  if (!outcome.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome.status), outcome.text));
+  if (!outcome.damage.empty()) throw Failure("the execution " + outcome.damage);
+  return std::move(outcome.outputs);
+}
+
+std::vector<Array> Kit::judge(const Net& net) const {
+  if (oracle == nullptr)
+    throw NotRun("this backend is the oracle, and is not judged by itself: golden vectors and finite differences do that");
+  const Plan plan(*oracle, net);
+  if (!plan.ready()) throw Failure("the oracle does not take it: " + plan.why());
+  Outcome outcome = plan.run();
+  if (!outcome.ok()) throw Failure("the oracle failed: " + outcome.text);
+  return std::move(outcome.outputs);
+}
+
+Net net_of(const OpLine& line, const Variant& variant, tenon_dtype dtype, const std::vector<Array>& inputs, const Setting& setting) {
+  Net net;
+  std::vector<std::uint32_t> ins, outs;
+  for (std::size_t i = 0; i < variant.inputs.size(); ++i) {
+    const bool present = variant.inputs[i].present;
+    ins.push_back(present ? net.input(inputs[i], i < setting.layouts.size() ? setting.layouts[i] : Layout{}, setting.kind)
+                          : TENON_NO_INDEX);
+  }
+  for (const ResultSpec& out : variant.outputs) {
+    outs.push_back(out.present ? net.output(out.dtype == TENON_DTYPE_NONE ? dtype : out.dtype, out.shape) : TENON_NO_INDEX);
+  }
+  for (const tenon_donation& d : setting.donations) net.donate(ins[d.input], outs[d.output]);
+  AttributeBytes attributes = variant.attributes;
+  const bool random = std::strcmp(line.room, "random") == 0 || line.op == TENON_OP_Dropout;
+  if (random) static_cast<tenon_attributes_random*>(attributes.data())->dtype = dtype;
+  net.node(line.op, line.version, attributes.data(), ins, outs);
+  return net;
+}
+
+std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<Array> result;
+  for (const OperandSpec& spec : variant.inputs) {
+    if (!spec.present) {
+      result.emplace_back();
+      continue;
+    }
+    const tenon_dtype type = spec.dtype == TENON_DTYPE_NONE ? dtype : spec.dtype;
+    Array array(type, spec.shape);
+    const Values& values = spec.values;
+    const bool is_unsigned = type >= TENON_DTYPE_U8 && type <= TENON_DTYPE_U64;
+    for (std::int64_t i = 0; i < array.count(); ++i) {
+      if (type == TENON_DTYPE_BOOL) {
+        array.put<std::uint8_t>(i, static_cast<std::uint8_t>(random.bits() & 1));
+      } else if (values.sometimes && random.integer(0, 4) == 0) {
+        array.set(i, *values.sometimes);
+      } else if (values.whole || !is_float(type)) {
+        const double low = is_unsigned ? std::max(values.low, 0.0) : values.low;
+        array.set(i, static_cast<double>(random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(values.high))));
+      } else {
+        double value = random.uniform(values.low, values.high);
+        while (std::fabs(value) < values.gap) value = random.uniform(values.low, values.high);
+        array.set(i, value);
+      }
+    }
+    result.push_back(std::move(array));
+  }
+  return result;
+}
+
+}  // namespace tenon::conformance

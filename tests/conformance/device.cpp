@@ -1,0 +1,438 @@
+#include "device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/error.h>
+#include <tenon/op_digests.h>
+
+namespace tenon::conformance {
+namespace {
+
+constexpr unsigned char guard_byte = 0xA5;
+constexpr tenon_op_digest core_digests[] = TENON_OP_DIGESTS;
+
+/// Lowest and highest element offset of an operand that has elements.
+struct Span {
+  std::int64_t lowest = 0, highest = 0;
+};
+Span span_of(const Dims& shape, const Dims& strides) {
+  Span span;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const std::int64_t reach = strides[d] * (shape[d] - 1);
+    (reach < 0 ? span.lowest : span.highest) += reach;
+  }
+  return span;
+}
+
+/// Writes dense elements to where strides put them; `origin` is the byte of element (0, ..., 0).
+void scatter(const Array& array, const Dims& strides, unsigned char* origin) {
+  const Dims& shape = array.shape();
+  Dims index(shape.size(), 0);
+  const std::int64_t size = array.element_size();
+  for (std::int64_t i = 0; i < array.count(); ++i) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) offset += index[d] * strides[d];
+    std::memcpy(origin + offset * size, array.bytes() + i * size, static_cast<std::size_t>(size));
+    for (std::size_t d = shape.size(); d-- > 0;) {
+      if (++index[d] < shape[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+ErrorText::ErrorText() {
+  error_.struct_size = sizeof error_;
+  error_.node = TENON_NO_INDEX;
+  error_.text_capacity = sizeof text_;
+  error_.text = text_;
+}
+
+std::string status_name(tenon_status status) {
+  static constexpr const char* names[] = {
+      "OK",           "INVALID_ARGUMENT", "UNSUPPORTED", "OUT_OF_MEMORY", "DEVICE_NOT_FOUND", "DEVICE_LOST",
+      "INCOMPATIBLE", "NOT_READY",        "CANCELLED",   "VENDOR_ERROR",  "INTERNAL",         "FORKED"};
+  return status < std::size(names) ? names[status] : fmt::format("status {}", status);
+}
+
+// ---------------------------------------------------------------- Device
+
+Device::Device(const Source& source) : source_(source) {
+  loader::Options options;
+  options.core_digests = core_digests;
+  options.make_host = [this](const tenon_backend_info& info, std::uint32_t abi_minor) {
+    host_ = std::make_unique<Host>(info, abi_minor);
+    return host_->table();
+  };
+  if (source.query != nullptr) {
+    options.registered.emplace_back(source.name, source.query);
+  } else {
+    options.places.push_back({source.file, "command line"});
+  }
+  const loader::Result result = loader::load(options);
+  for (const auto& backend : result.backends) {
+    if (backend->record().healthy) backend_ = backend;
+  }
+  if (backend_ == nullptr) {
+    const std::string where = source.query != nullptr ? source.name : source.file.string();
+    throw Error(Status::device_not_found, result.records.empty() ? "conformance: " + where + " is not a backend file"
+                                                                 : "conformance: " + loader::describe(result.records[0]));
+  }
+  ErrorText error;
+  tenon_status status = table().device_open(backend_->handle(), 0, &device_, error);
+  if (status == TENON_OK) {
+    status = table().stream_create(device_, &stream_, error);
+    if (status != TENON_OK) table().device_close(device_);
+  }
+  if (status != TENON_OK) {
+    throw Error(Status{status}, fmt::format("conformance: {}:0 cannot be opened: {}", backend_->name(), error.text()));
+  }
+}
+
+Device::~Device() {
+  table().stream_destroy(stream_);
+  table().device_close(device_);
+  backend_.reset();  // before its host services
+}
+
+std::uint64_t Device::capability(tenon_op op, std::uint32_t version) const {
+  for (std::uint32_t i = 0; i < info().capability_count; ++i) {
+    const tenon_capability& row = info().capabilities[i];
+    if (row.op == op && row.version == version) return row.dtypes;
+  }
+  return 0;
+}
+
+namespace {
+tenon_status transfer(const Device& device, tenon_stream* stream, std::uint32_t direction, std::uint64_t to, std::uint64_t from,
+                      std::uint64_t size, tenon_error* error) {
+  tenon_copy copy{};
+  copy.struct_size = sizeof copy;
+  copy.direction = direction;
+  copy.destination = to;
+  copy.source = from;
+  copy.size_bytes = size;
+  return device.table().copy(device.handle(), &copy, stream, error);
+}
+std::uint64_t host_address(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer);
+}
+}  // namespace
+
+tenon_status Device::upload(std::uint64_t address, const void* bytes, std::uint64_t size, tenon_error* error) const {
+  const tenon_status status = transfer(*this, stream_, TENON_COPY_HOST_TO_DEVICE, address, host_address(bytes), size, error);
+  return status == TENON_OK ? synchronize(error) : status;
+}
+
+tenon_status Device::download(void* bytes, std::uint64_t address, std::uint64_t size, tenon_error* error) const {
+  const tenon_status status = transfer(*this, stream_, TENON_COPY_DEVICE_TO_HOST, host_address(bytes), address, size, error);
+  return status == TENON_OK ? synchronize(error) : status;
+}
+
+// ---------------------------------------------------------------- Net and Wire
+
+std::uint32_t Net::input(Array array, Layout layout, std::uint32_t kind) {
+  const tenon_dtype dtype = array.dtype();
+  Dims shape = array.shape();
+  values.push_back({kind, dtype, std::move(shape), std::move(array), std::move(layout)});
+  return static_cast<std::uint32_t>(values.size() - 1);
+}
+std::uint32_t Net::output(tenon_dtype dtype, Dims shape) {
+  values.push_back({TENON_VALUE_OUTPUT, dtype, std::move(shape), {}, {}});
+  return static_cast<std::uint32_t>(values.size() - 1);
+}
+std::uint32_t Net::internal(tenon_dtype dtype, Dims shape) {
+  values.push_back({TENON_VALUE_INTERNAL, dtype, std::move(shape), {}, {}});
+  return static_cast<std::uint32_t>(values.size() - 1);
+}
+void Net::node(tenon_op op, std::uint32_t version, const void* attributes, std::vector<std::uint32_t> inputs,
+               std::vector<std::uint32_t> outputs) {
+  std::uint32_t size = 0;
+  std::memcpy(&size, attributes, sizeof size);
+  std::vector<std::uint64_t> copy((size + 7) / 8);
+  std::memcpy(copy.data(), attributes, size);
+  nodes.push_back({op, version, std::move(copy), std::move(inputs), std::move(outputs), fmt::format("node_{}", nodes.size())});
+}
+
+Wire::Wire(const Net& net) : donations_(net.donations) {
+  for (std::uint32_t v = 0; v < net.values.size(); ++v) {
+    const Net::Value& value = net.values[v];
+    tenon_value wire{};
+    wire.desc.shape = value.shape.data();
+    wire.desc.strides = value.layout.strides.empty() ? nullptr : value.layout.strides.data();
+    wire.desc.rank = static_cast<std::uint32_t>(value.shape.size());
+    wire.desc.dtype = value.dtype;
+    wire.kind = value.kind;
+    wire.binding = TENON_NO_INDEX;
+    if (value.kind == TENON_VALUE_CONSTANT) {
+      wire.data = value.array.bytes();
+    } else if (value.kind != TENON_VALUE_INTERNAL) {
+      wire.binding = static_cast<std::uint32_t>(bound.size());
+      bound.push_back(v);
+    }
+    values.push_back(wire);
+  }
+  for (const Net::Node& node : net.nodes) {
+    operands_.push_back(node.inputs);
+    const auto& inputs = operands_.back();
+    operands_.push_back(node.outputs);
+    const auto& outputs = operands_.back();
+    tenon_node wire{};
+    wire.op = node.op;
+    wire.version = node.version;
+    wire.inputs = inputs.data();
+    wire.outputs = outputs.data();
+    wire.input_count = static_cast<std::uint32_t>(inputs.size());
+    wire.output_count = static_cast<std::uint32_t>(outputs.size());
+    wire.attributes = node.attributes.data();
+    wire.name = node.name.c_str();
+    wire.id = nodes.size() + 1;
+    nodes.push_back(wire);
+  }
+  graph.struct_size = sizeof graph;
+  graph.value_count = static_cast<std::uint32_t>(values.size());
+  graph.values = values.data();
+  graph.value_stride = sizeof(tenon_value);
+  graph.node_count = static_cast<std::uint32_t>(nodes.size());
+  graph.nodes = nodes.data();
+  graph.node_stride = sizeof(tenon_node);
+  graph.donation_count = static_cast<std::uint32_t>(donations_.size());
+  graph.donations = donations_.data();
+  graph.binding_count = static_cast<std::uint32_t>(bound.size());
+}
+
+// ---------------------------------------------------------------- Plan
+
+Plan::Plan(const Device& device, const Net& net, PlanOptions asked) : device_(device), net_(net), wire_(net) {
+  const tenon_backend_table& table = device.table();
+  tenon_plan_options options{};
+  options.struct_size = sizeof options;
+  options.deterministic = asked.deterministic ? 1 : 0;
+  options.fusion = asked.fusion;
+
+  std::vector<tenon_answer> answers(wire_.nodes.size() + 1);
+  std::memset(static_cast<void*>(answers.data()), 0x7F, answers.size() * sizeof(tenon_answer));  // an answer left out is neither yes nor no
+  ErrorText error;
+  tenon_status status = table.supports(device.handle(), &wire_.graph, &options, answers.data(), error);
+  if (status != TENON_OK) {
+    failure_ = fmt::format("`supports` failed with {} ({}): it answers yes or no", status_name(status), error.text());
+    return;
+  }
+  if (answers.back().supported != 0x7F7F7F7F) {
+    failure_ = fmt::format("`supports` wrote more answers than the graph has nodes ({})", wire_.nodes.size());
+    return;
+  }
+  for (std::size_t n = 0; n < wire_.nodes.size(); ++n) {
+    const tenon_answer& answer = answers[n];
+    if (answer.supported > 1) {
+      failure_ = fmt::format("`supports` gave node {} no answer (`supported` is {})", n, answer.supported);
+      return;
+    }
+    if (answer.supported == 1) continue;
+    const bool ends = std::memchr(answer.text, 0, sizeof answer.text) != nullptr;
+    if (!ends || answer.text[0] == 0 || answer.reason == TENON_REASON_NONE) {
+      failure_ = fmt::format("`supports` refused node {} without {}", n,
+                             answer.reason == TENON_REASON_NONE ? "a reason code" : "a sentence that says why");
+      return;
+    }
+    if (!refused_) {
+      refused_ = true;
+      reason_ = answer.reason;
+      refusal_ = answer.text;
+    }
+  }
+  tenon_plan* plan = nullptr;
+  status = table.plan_create(device.handle(), &wire_.graph, &options, &plan, error);
+  if (refused_) {
+    if (status == TENON_OK) {
+      failure_ = fmt::format("`supports` said no ({}), yet plan_create made a plan", refusal_);
+      table.plan_destroy(plan);
+    } else if (plan != nullptr) {
+      failure_ = "plan_create failed and wrote its out-parameter all the same";
+    } else if (error.text().empty()) {
+      failure_ = fmt::format("plan_create failed with {} and said nothing", status_name(status));
+    }
+    return;
+  }
+  if (status != TENON_OK) {
+    failure_ = fmt::format("`supports` said yes to every node, yet plan_create failed with {}: {}", status_name(status), error.text());
+    return;
+  }
+  info_.struct_size = sizeof info_;
+  status = table.plan_info(plan, &info_, error);
+  if (status != TENON_OK) {
+    failure_ = fmt::format("plan_info failed with {}: {}", status_name(status), error.text());
+    table.plan_destroy(plan);
+    return;
+  }
+  plan_ = plan;
+}
+
+Plan::~Plan() {
+  if (plan_ != nullptr) device_.table().plan_destroy(plan_);
+}
+
+Outcome Plan::run(unsigned char poison, tenon_stream* stream) const {
+  Bindings bindings(*this, poison);
+  return bindings.execute(1, stream);
+}
+
+// ---------------------------------------------------------------- Bindings
+
+Plan::Bindings::Bindings(const Plan& plan, unsigned char poison) : plan_(plan), poison_(poison), buffers_(plan.net_.values.size()) {
+  const Device& device = plan.device_;
+  const auto guard = static_cast<std::uint64_t>(std::max<std::uint64_t>(64, device.device_info().alignment_bytes));
+  const auto allocate = [&](Buffer& buffer) {
+    ErrorText error;
+    const tenon_status status =
+        device.table().memory_allocate(device.handle(), TENON_MEMORY_DEVICE, buffer.content.size(), &buffer.memory, &buffer.address, error);
+    if (status != TENON_OK) throw Error(Status{status}, fmt::format("{} bytes of device memory: {}", buffer.content.size(), error.text()));
+  };
+  for (const tenon_donation& d : plan.net_.donations) buffers_[d.output].donated = d.input;
+  for (std::uint32_t v = 0; v < buffers_.size(); ++v) {
+    const Net::Value& value = plan.net_.values[v];
+    Buffer& buffer = buffers_[v];
+    if (value.kind == TENON_VALUE_CONSTANT || value.kind == TENON_VALUE_INTERNAL || buffer.donated != TENON_NO_INDEX) continue;
+    const auto size = static_cast<std::uint64_t>(Array(value.dtype, {}).element_size());
+    const std::int64_t count = count_of(value.shape);
+    Span span;
+    if (count > 0) {
+      span = span_of(value.shape, value.layout.strides.empty() ? dense_strides(value.shape) : value.layout.strides);
+      buffer.extent = static_cast<std::uint64_t>(span.highest - span.lowest + 1) * size;
+    }
+    buffer.begin = guard + static_cast<std::uint64_t>(value.layout.offset) * size;
+    buffer.origin = buffer.begin + static_cast<std::uint64_t>(-span.lowest) * size;
+    buffer.content.assign(buffer.begin + buffer.extent + guard, guard_byte);
+    allocate(buffer);
+    fill(v);
+  }
+  for (const std::uint32_t v : plan.wire_.bound) {
+    const Buffer& own = buffers_[v];
+    const Buffer& buffer = own.donated != TENON_NO_INDEX ? buffers_[own.donated] : own;
+    addresses_.push_back(buffer.address + buffer.origin);
+  }
+  const std::uint64_t alignment = std::max<std::uint64_t>(plan.info_.workspace_alignment_bytes, 1);
+  workspace_.begin = (guard + alignment - 1) / alignment * alignment;
+  workspace_.origin = workspace_.begin;
+  workspace_.extent = plan.info_.workspace_size_bytes;
+  workspace_.content.assign(workspace_.begin + workspace_.extent + guard, guard_byte);
+  allocate(workspace_);
+}
+
+Plan::Bindings::~Bindings() {
+  const tenon_backend_table& table = plan_.device_.table();
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.memory != nullptr) table.memory_free(buffer.memory);
+  }
+  if (workspace_.memory != nullptr) table.memory_free(workspace_.memory);
+}
+
+void Plan::Bindings::fill(std::uint32_t v) {
+  const Net::Value& value = plan_.net_.values[v];
+  Buffer& buffer = buffers_[v];
+  std::memset(buffer.content.data() + buffer.begin, poison_, buffer.extent);
+  if (value.kind == TENON_VALUE_OUTPUT) return;
+  scatter(value.array, value.layout.strides.empty() ? dense_strides(value.shape) : value.layout.strides,
+          buffer.content.data() + buffer.origin);
+}
+
+void Plan::Bindings::set(std::uint32_t v, const Array& array) {
+  const Net::Value& value = plan_.net_.values[v];
+  scatter(array, value.layout.strides.empty() ? dense_strides(value.shape) : value.layout.strides,
+          buffers_[v].content.data() + buffers_[v].origin);
+}
+
+tenon_status Plan::Bindings::send(std::string& out_text, tenon_stream* stream) {
+  const Device& device = plan_.device_;
+  ErrorText error;
+  std::memset(workspace_.content.data() + workspace_.begin, poison_, workspace_.extent);
+  const auto send_one = [&](const Buffer& buffer) {
+    return transfer(device, stream, TENON_COPY_HOST_TO_DEVICE, buffer.address, host_address(buffer.content.data()), buffer.content.size(),
+                    error);
+  };
+  tenon_status status = send_one(workspace_);
+  for (const Buffer& buffer : buffers_) {
+    if (status == TENON_OK && buffer.memory != nullptr) status = send_one(buffer);
+  }
+  if (status != TENON_OK) out_text = "copy to the device: " + error.text();
+  return status;
+}
+
+tenon_status Plan::Bindings::execute_bare(std::uint64_t epoch, tenon_error* error) {
+  tenon_bindings wire{};
+  wire.struct_size = sizeof wire;
+  wire.address_count = static_cast<std::uint32_t>(addresses_.size());
+  wire.addresses = addresses_.data();
+  wire.parameters_epoch = epoch;
+  const Device& device = plan_.device_;
+  return device.table().plan_execute(plan_.plan_, &wire, workspace_.address + workspace_.origin, device.stream(), error);
+}
+
+Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
+  const Device& device = plan_.device_;
+  if (stream == nullptr) stream = device.stream();
+  Outcome outcome;
+  outcome.status = send(outcome.text, stream);
+  if (outcome.status != TENON_OK) return outcome;
+
+  tenon_bindings wire{};
+  wire.struct_size = sizeof wire;
+  wire.address_count = static_cast<std::uint32_t>(addresses_.size());
+  wire.addresses = addresses_.data();
+  wire.parameters_epoch = epoch;
+  ErrorText error;
+  outcome.status = device.table().plan_execute(plan_.plan_, &wire, workspace_.address + workspace_.origin, stream, error);
+  if (outcome.status == TENON_OK) outcome.status = device.table().stream_synchronize(stream, error);
+  outcome.text = error.text();
+
+  std::vector<unsigned char> after;
+  const auto fetch = [&](const Buffer& buffer) {
+    after.resize(buffer.content.size());
+    ErrorText ignored;
+    tenon_status status =
+        transfer(device, stream, TENON_COPY_DEVICE_TO_HOST, host_address(after.data()), buffer.address, after.size(), ignored);
+    if (status == TENON_OK) status = device.table().stream_synchronize(stream, ignored);
+    if (status != TENON_OK && outcome.status == TENON_OK) {
+      outcome.status = status;
+      outcome.text = "copy from the device: " + ignored.text();
+    }
+  };
+  // What lies outside [from, to) has to be as it was. `what` names the buffer.
+  const auto guard = [&](const Buffer& buffer, std::uint64_t from, std::uint64_t to, const std::string& what) {
+    for (std::uint64_t i = 0; i < after.size() && outcome.damage.empty(); ++i) {
+      if ((i >= from && i < to) || after[i] == buffer.content[i]) continue;
+      const auto end = buffer.begin + buffer.extent;
+      outcome.damage = i < buffer.begin ? fmt::format("wrote {} bytes before {}", buffer.begin - i, what)
+                       : i >= end       ? fmt::format("wrote {} bytes behind the end of {}", i - end + 1, what)
+                                        : fmt::format("changed byte {} of {}", i - buffer.begin, what);
+    }
+  };
+  std::vector<bool> given_away(buffers_.size(), false);
+  for (const Buffer& buffer : buffers_) {
+    if (buffer.donated != TENON_NO_INDEX) given_away[buffer.donated] = true;
+  }
+  std::uint32_t inputs = 0, outputs = 0;
+  for (std::uint32_t v = 0; v < buffers_.size(); ++v) {
+    const Net::Value& value = plan_.net_.values[v];
+    if (value.kind == TENON_VALUE_INTERNAL || value.kind == TENON_VALUE_CONSTANT) continue;
+    const bool is_output = value.kind == TENON_VALUE_OUTPUT;
+    const Buffer& buffer = buffers_[v].donated != TENON_NO_INDEX ? buffers_[buffers_[v].donated] : buffers_[v];
+    const std::string what = is_output ? fmt::format("output {}", outputs++) : fmt::format("input {}", inputs++);
+    fetch(buffer);
+    const bool may_change = is_output || given_away[v];
+    guard(buffer, may_change ? buffer.begin : 0, may_change ? buffer.begin + buffer.extent : 0, what);
+    if (!is_output) continue;
+    Array result(value.dtype, value.shape);
+    if (result.size_bytes() > 0) std::memcpy(result.bytes(), after.data() + buffer.begin, result.size_bytes());
+    outcome.outputs.push_back(std::move(result));
+  }
+  fetch(workspace_);
+  guard(workspace_, workspace_.begin, workspace_.begin + workspace_.extent, "the workspace");
+  return outcome;
+}
+
+}  // namespace tenon::conformance

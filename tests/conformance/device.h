@@ -1,0 +1,211 @@
+// device.h - an open device of the backend under test, and graphs run on it with everything that is not theirs under guard.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <tenon/backend.h>
+
+#include "array.h"
+#include "host.h"
+#include "loader/loader.h"
+
+namespace tenon::conformance {
+
+/// A tenon_error with room for its text.
+class ErrorText {
+ public:
+  ErrorText();
+  operator tenon_error*() { return &error_; }
+  std::string text() const { return text_; }
+  std::uint32_t node() const { return error_.node; }
+
+ private:
+  char text_[512] = {};
+  tenon_error error_{};
+};
+
+/// "INVALID_ARGUMENT", ...
+std::string status_name(tenon_status status);
+
+/// What the kit was given: files and how to load them.
+struct Source {
+  std::filesystem::path file;  ///< empty: registered in the process
+  std::string name;
+  tenon_backend_query_fn query = nullptr;
+};
+
+/// A loaded backend and its device 0. Errors: tenon::Error with the loader's record.
+class Device {
+ public:
+  explicit Device(const Source& source);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  const Source& source() const { return source_; }
+  const loader::Backend& backend() const { return *backend_; }
+  const tenon_backend_info& info() const { return backend_->info(); }
+  const tenon_device_info& device_info() const { return backend_->devices()[0]; }
+  const tenon_backend_table& table() const { return backend_->table(); }
+  Host& host() const { return *host_; }
+  tenon_device* handle() const { return device_; }
+  tenon_stream* stream() const { return stream_; }
+  bool is_oracle() const { return (info().flags & TENON_BACKEND_ORACLE) != 0; }
+  /// The dtypes that the static capability table promises for an op version; 0: none.
+  std::uint64_t capability(tenon_op op, std::uint32_t version) const;
+
+  tenon_status upload(std::uint64_t address, const void* bytes, std::uint64_t size, tenon_error* error) const;
+  tenon_status download(void* bytes, std::uint64_t address, std::uint64_t size, tenon_error* error) const;
+  tenon_status synchronize(tenon_error* error) const { return table().stream_synchronize(stream_, error); }
+
+ private:
+  const Source source_;
+  std::unique_ptr<Host> host_;
+  std::shared_ptr<loader::Backend> backend_;
+  tenon_device* device_ = nullptr;
+  tenon_stream* stream_ = nullptr;
+};
+
+/// How an input lies in memory. Empty strides: dense.
+struct Layout {
+  Dims strides;
+  std::int64_t offset = 0;  ///< elements between an aligned address and the first byte used
+};
+
+/// A graph with its operands, in the making.
+class Net {
+ public:
+  struct Value {
+    std::uint32_t kind;
+    tenon_dtype dtype;
+    Dims shape;
+    Array array;  ///< inputs, parameters, constants
+    Layout layout;
+  };
+  struct Node {
+    tenon_op op;
+    std::uint32_t version;
+    std::vector<std::uint64_t> attributes;
+    std::vector<std::uint32_t> inputs, outputs;  ///< TENON_NO_INDEX: absent
+    std::string name;
+  };
+
+  std::uint32_t input(Array array, Layout layout = {}, std::uint32_t kind = TENON_VALUE_INPUT);
+  std::uint32_t output(tenon_dtype dtype, Dims shape);
+  std::uint32_t internal(tenon_dtype dtype, Dims shape);
+  /// `attributes` begins with its struct_size.
+  void node(tenon_op op, std::uint32_t version, const void* attributes, std::vector<std::uint32_t> inputs,
+            std::vector<std::uint32_t> outputs);
+  /// The output is written over the input.
+  void donate(std::uint32_t input, std::uint32_t output) { donations.push_back({input, output}); }
+
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<tenon_donation> donations;
+};
+
+/// A Net in the socket's form. Points into itself and the Net.
+class Wire {
+ public:
+  explicit Wire(const Net& net);
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
+  tenon_graph graph{};
+  std::vector<tenon_value> values;
+  std::vector<tenon_node> nodes;
+  std::vector<std::uint32_t> bound;  ///< per binding: the value
+
+ private:
+  std::list<std::vector<std::uint32_t>> operands_;
+  std::vector<tenon_donation> donations_;
+};
+
+/// What one execution did.
+struct Outcome {
+  tenon_status status = TENON_OK;
+  std::string text;            ///< the backend's words for a failure
+  std::string damage;          ///< bytes outside the outputs that changed; empty: none
+  std::vector<Array> outputs;  ///< in the order in which the Net made them
+
+  bool ok() const { return status == TENON_OK; }
+};
+
+/// The value of `plan_options` that a case asks for.
+struct PlanOptions {
+  bool deterministic = false;
+  std::uint32_t fusion = TENON_FUSION_FULL;
+};
+
+/// A plan of a Net. Building one asks `supports` first and holds the backend to its word.
+class Plan {
+ public:
+  /// `net` outlives the plan.
+  Plan(const Device& device, const Net& net, PlanOptions options = {});
+  Plan(const Device& device, Net&& net, PlanOptions options = {}) = delete;
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// `supports` said no: the first such node's reason and words.
+  bool refused() const { return refused_; }
+  std::uint32_t reason() const { return reason_; }
+  /// `supports` or plan_create failed, or a yes was not kept: a sentence. Empty: the plan is there.
+  const std::string& failure() const { return failure_; }
+  bool ready() const { return plan_ != nullptr; }
+  /// Why there is no plan.
+  std::string why() const { return refused_ ? refusal_ : failure_; }
+  const tenon_plan_info& info() const { return info_; }
+  tenon_plan* handle() const { return plan_; }
+
+  /// Memory for one execution at a time, with guards.
+  class Bindings {
+   public:
+    Bindings(const Plan& plan, unsigned char poison);
+    ~Bindings();
+    Bindings(const Bindings&) = delete;
+    Bindings& operator=(const Bindings&) = delete;
+    /// New bytes for an input or parameter; same dtype and shape.
+    void set(std::uint32_t value, const Array& array);
+    /// Poisons outputs and workspace, executes, waits, collects. `stream` NULL: the device's.
+    Outcome execute(std::uint64_t epoch = 1, tenon_stream* stream = nullptr);
+    /// The bare call on what is bound; nothing is poisoned, checked or collected.
+    tenon_status execute_bare(std::uint64_t epoch, tenon_error* error);
+
+   private:
+    struct Buffer {
+      tenon_memory* memory = nullptr;
+      std::uint64_t address = 0;               ///< of the memory
+      std::uint64_t begin = 0;                 ///< bytes from the memory's start to the operand's lowest byte
+      std::uint64_t origin = 0;                ///< bytes to element (0, ..., 0)
+      std::uint64_t extent = 0;                ///< bytes the operand spans
+      std::vector<unsigned char> content;      ///< all of it, as it should be before an execution
+      std::uint32_t donated = TENON_NO_INDEX;  ///< the value whose memory this one shares
+    };
+    void fill(std::uint32_t value);
+    tenon_status send(std::string& out_text, tenon_stream* stream);
+    const Plan& plan_;
+    unsigned char poison_;
+    std::vector<Buffer> buffers_;  ///< per value
+    std::vector<std::uint64_t> addresses_;
+    Buffer workspace_;
+  };
+
+  /// One execution with fresh memory.
+  Outcome run(unsigned char poison = 0xFF, tenon_stream* stream = nullptr) const;
+
+ private:
+  const Device& device_;
+  const Net& net_;
+  Wire wire_;
+  tenon_plan* plan_ = nullptr;
+  tenon_plan_info info_{};
+  bool refused_ = false;
+  std::uint32_t reason_ = 0;
+  std::string refusal_, failure_;
+};
+
+}  // namespace tenon::conformance

@@ -1,0 +1,116 @@
+#include "host.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+namespace tenon::conformance {
+namespace {
+
+constexpr std::uint64_t guard_bytes = 64;
+constexpr unsigned char guard_byte = 0xA5;
+/// More than any case needs; a request beyond it is one that the memory cases make to be refused.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;
+
+thread_local bool inside_parallel_for = false;
+
+bool is_guard(const unsigned char* bytes) {
+  return std::all_of(bytes, bytes + guard_bytes, [](unsigned char b) { return b == guard_byte; });
+}
+
+}  // namespace
+
+Host& Host::of(tenon_host_context* context) {
+  return *reinterpret_cast<Host*>(context);
+}
+
+Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor) {
+  for (std::uint32_t i = 0; i < info.knob_count; ++i) {
+    const auto& knob = *reinterpret_cast<const tenon_knob*>(reinterpret_cast<const char*>(info.knobs) + std::size_t{i} * info.knob_stride);
+    options_[knob.name] = knob.default_value != nullptr ? knob.default_value : "";
+  }
+  table_.struct_size = sizeof table_;
+  table_.abi_minor = abi_minor;
+  table_.context = reinterpret_cast<tenon_host_context*>(this);
+  table_.log = [](tenon_host_context* context, std::uint32_t, const char*) { ++of(context).log_lines_; };
+  table_.allocate = [](tenon_host_context* context, std::uint64_t size, std::uint64_t alignment) {
+    return of(context).allocate(size, alignment);
+  };
+  table_.release = [](tenon_host_context* context, void* memory, std::uint64_t size) { of(context).release(memory, size); };
+  table_.parallel_for = [](tenon_host_context*, std::int64_t count, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t),
+                           void* argument) {
+    if (count <= 0) return;
+    const std::int64_t half = std::max<std::int64_t>((count + 1) / 2, grain);
+    if (inside_parallel_for || half >= count) {
+      body(argument, 0, count);
+      return;
+    }
+    std::thread other([=] {
+      inside_parallel_for = true;
+      body(argument, half, count);
+    });
+    inside_parallel_for = true;
+    body(argument, 0, half);
+    inside_parallel_for = false;
+    other.join();
+  };
+  table_.thread_count = [](tenon_host_context*) { return std::uint32_t{2}; };
+  table_.trace_begin = [](tenon_host_context*, const char*, std::uint64_t) {};
+  table_.trace_end = [](tenon_host_context*) {};
+  table_.option = [](tenon_host_context* context, const char* knob) -> const char* {
+    const auto found = of(context).options_.find(knob);
+    return found == of(context).options_.end() ? nullptr : found->second.c_str();
+  };
+  table_.cache_directory = [](tenon_host_context*) -> const char* { return nullptr; };
+  table_.cancel_requested = [](tenon_host_context*) { return std::uint32_t{0}; };
+  table_.autotune_get = [](tenon_host_context*, const char*, void*, std::uint64_t) { return std::uint64_t{0}; };
+  table_.autotune_put = [](tenon_host_context*, const char*, const void*, std::uint64_t) {};
+}
+
+Host::~Host() {
+  for (const auto& [memory, block] : blocks_) std::free(block.base);
+}
+
+void* Host::allocate(std::uint64_t size, std::uint64_t alignment) {
+  if (size > most_bytes || alignment == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
+  const std::uint64_t lead = std::max(alignment, guard_bytes);
+  const std::uint64_t total = (lead + size + guard_bytes + alignment - 1) / alignment * alignment;
+  auto* base = static_cast<unsigned char*>(std::aligned_alloc(std::max<std::uint64_t>(alignment, sizeof(void*)), (total + 7) / 8 * 8));
+  if (base == nullptr) return nullptr;
+  unsigned char* memory = base + lead;
+  std::memset(memory - guard_bytes, guard_byte, guard_bytes);
+  std::memset(memory + size, guard_byte, guard_bytes);
+  ++allocations_;
+  ++live_blocks_;
+  const std::lock_guard lock(mutex_);
+  blocks_[memory] = {size, alignment, base};
+  return memory;
+}
+
+void Host::release(void* memory, std::uint64_t size) {
+  if (memory == nullptr) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = blocks_.find(memory);
+  if (found == blocks_.end()) {
+    damage_ = "the backend released host memory that it does not hold";
+    return;
+  }
+  const Block block = found->second;
+  if (size != block.size) damage_ = fmt::format("the backend allocated {} bytes of host memory and released them as {}", block.size, size);
+  const auto* bytes = static_cast<unsigned char*>(memory);
+  if (!is_guard(bytes - guard_bytes)) damage_ = fmt::format("the backend wrote before its host memory of {} bytes", block.size);
+  if (!is_guard(bytes + block.size)) damage_ = fmt::format("the backend wrote behind its host memory of {} bytes", block.size);
+  std::free(block.base);
+  blocks_.erase(found);
+  --live_blocks_;
+}
+
+std::string Host::damage() const {
+  const std::lock_guard lock(mutex_);
+  return damage_;
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,141 @@
+// ONNX node tests: vectors that others worked out, as onnx/convert.py wrote them down.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include <tenon/dtype.h>
+#include <tenon/error.h>
+
+#include "case.h"
+
+namespace tenon::conformance {
+namespace {
+
+using nlohmann::json;
+
+Array array_of(const json& from) {
+  const std::string dtype = from.at("dtype");
+  const auto type = dtype_from(dtype);
+  if (!type) throw Error(fmt::format("unknown dtype '{}'", dtype));
+  Array array(static_cast<tenon_dtype>(*type), from.at("shape").get<Dims>());
+  const std::string hex = from.at("data");
+  if (hex.size() != 2 * array.size_bytes()) {
+    throw Error(fmt::format("{} has {} bytes, wanted {}", array.str(), hex.size() / 2, array.size_bytes()));
+  }
+  for (std::size_t i = 0; i < array.size_bytes(); ++i)
+    array.bytes()[i] = static_cast<unsigned char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  return array;
+}
+
+AttributeBytes attributes_of(tenon_op op, const json& from) {
+  const auto integer = [&](const char* key) { return from.value(key, std::int64_t{0}); };
+  const auto flag = [&](const char* key) { return static_cast<std::uint32_t>(from.value(key, 0)); };
+  switch (op) {
+    case TENON_OP_ReduceSum:
+    case TENON_OP_ReduceMean:
+    case TENON_OP_Transpose: {
+      tenon_attributes_axes a{};
+      const auto axes = from.at("axes").get<Dims>();
+      if (axes.size() > TENON_MAX_RANK) throw Error("more axes than there can be");
+      a.keepdims = flag("keepdims");
+      a.count = static_cast<std::uint32_t>(axes.size());
+      std::copy(axes.begin(), axes.end(), a.axes);
+      return a;
+    }
+    case TENON_OP_ArgMax:
+    case TENON_OP_Flatten:
+    case TENON_OP_Softmax:
+    case TENON_OP_LogSoftmax: {
+      tenon_attributes_axis a{};
+      a.axis = integer("axis");
+      a.keepdims = flag("keepdims");
+      return a;
+    }
+    case TENON_OP_Gemm: {
+      tenon_attributes_gemm a{};
+      a.trans_a = flag("trans_a");
+      a.trans_b = flag("trans_b");
+      a.alpha = from.at("alpha");
+      a.beta = from.at("beta");
+      return a;
+    }
+    case TENON_OP_Cast: {
+      tenon_attributes_cast a{};
+      a.to = static_cast<tenon_dtype>(*dtype_from(from.at("to").get<std::string>()));
+      return a;
+    }
+    case TENON_OP_SoftmaxCrossEntropyLoss: {
+      tenon_attributes_cross_entropy a{};
+      const std::string reduction = from.at("reduction");
+      a.reduction = reduction == "mean" ? TENON_REDUCTION_MEAN : reduction == "sum" ? TENON_REDUCTION_SUM : TENON_REDUCTION_NONE;
+      a.has_ignore_index = from.contains("ignore_index") ? 1 : 0;
+      a.ignore_index = integer("ignore_index");
+      return a;
+    }
+    default:
+      return tenon_attributes_none{};
+  }
+}
+
+struct Vector {
+  const OpLine* line;
+  AttributeBytes attributes;
+  std::vector<Array> inputs, outputs;  ///< absent ones have TENON_DTYPE_NONE
+};
+
+void check_vector(Kit& kit, const Vector& vector) {
+  Variant variant;
+  variant.attributes = vector.attributes;
+  double largest_operand = 1;
+  for (const Array& input : vector.inputs) {
+    variant.inputs.push_back({input.shape(), {}, input.dtype(), input.dtype() != TENON_DTYPE_NONE});
+    for (std::int64_t i = 0; is_float(input.dtype()) && i < input.count(); ++i)
+      largest_operand = std::max(largest_operand, std::fabs(input.at(i)));
+  }
+  std::vector<Array> want;
+  for (const Array& output : vector.outputs) {
+    variant.outputs.push_back({output.shape(), output.dtype(), output.dtype() != TENON_DTYPE_NONE});
+    if (output.dtype() != TENON_DTYPE_NONE) want.push_back(output);
+  }
+  const auto got = kit.run(net_of(*vector.line, variant, vector.inputs[0].dtype(), vector.inputs));
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    // Both sides carry the error of an f32 (or f64) computation over at most some hundred terms.
+    Bound bound;
+    if (is_float(got[i].dtype())) bound = {32 * epsilon(got[i].dtype()), 32 * epsilon(got[i].dtype()) * largest_operand};
+    const std::string wrong = compare(want[i], got[i], bound);
+    if (!wrong.empty()) throw Failure(fmt::format("output {}: {}", i, wrong));
+  }
+}
+
+}  // namespace
+
+std::vector<Case> onnx_case_list(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  if (!stream) throw Error(fmt::format("{}: cannot be read; tests/conformance/onnx/convert.py writes it", file.string()));
+  std::vector<Case> cases;
+  try {
+    const json root = json::parse(stream);
+    for (const json& entry : root.at("vectors")) {
+      const std::string op = entry.at("op");
+      const auto line = std::find_if(op_lines().begin(), op_lines().end(), [&](const OpLine& l) { return op == l.name; });
+      if (line == op_lines().end()) throw Error(fmt::format("op '{}' is not in ops.def", op));
+      Vector vector{&*line, attributes_of(line->op, entry.at("attributes")), {}, {}};
+      for (const json& input : entry.at("inputs")) vector.inputs.push_back(input.is_null() ? Array() : array_of(input));
+      for (const json& output : entry.at("outputs")) vector.outputs.push_back(output.is_null() ? Array() : array_of(output));
+      if (vector.inputs.empty() || vector.outputs.empty()) throw Error("a vector without operands or results");
+      const tenon_dtype dtype = vector.inputs[0].dtype();
+      cases.push_back({"onnx/" + entry.at("name").get<std::string>(), line->stem, "onnx", dtype,
+                       (line->dtypes & TENON_DTYPE_BIT(dtype)) != 0, [vector](Kit& kit) { check_vector(kit, vector); }});
+    }
+  } catch (const json::exception& e) {
+    throw Error(fmt::format("{}: {}", file.string(), e.what()));
+  } catch (const Error& e) {
+    throw Error(fmt::format("{}: {}", file.string(), e.what()));
+  }
+  return cases;
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,176 @@
+#!/usr/bin/python3
+"""Turns ONNX's node tests into vectors for `tenon conformance --profile onnx`.
+
+Test-only. Reads the models and tensors of Debian's libonnx-testdata with python3-onnx, keeps the tests of one node whose operator is listed
+in ops.def, moves what ONNX passes as tensors (axes, shapes) into attributes as ops.def has them, and writes one JSON file:
+
+  {"vectors": [{"name", "op", "attributes", "inputs": [null | {"dtype", "shape", "data"}], "outputs": [...]}], "left_out": {reason: count}}
+
+`data` is the row-major bytes, little-endian, in hexadecimal. Exit code 77: the material is not installed.
+"""
+import argparse
+import json
+import os
+import re
+import sys
+
+DATA = ("/usr/share/libonnx-testdata/data/node", "/usr/share/onnx/data/node")
+DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "bool"}
+
+
+class LeftOut(Exception):
+    """Why a node test does not concern us."""
+
+
+def skip(reason):
+    print("skipped: " + reason)
+    sys.exit(77)
+
+
+def listed_ops(path):
+    """ONNX's operators in ops.def (those of the tenon domain have version 1) with the dtypes that their lines name."""
+    with open(path, encoding="utf-8") as file:
+        lines = re.findall(r"^TENON_OP\(\d+, (\w+), (\d+), \w+, \w+, -?\d+, (\w+),", file.read(), re.M)
+    floats = {"f32", "f64"}
+    kinds = {"TENON_DTYPES_FLOAT": floats, "TENON_DTYPES_MOVE": set(DTYPES.values())}
+    return {name: kinds[dtypes] for name, version, dtypes in lines if version != "1"}
+
+
+def attributes_of(node, helper):
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+def resolved(axis, rank):
+    return axis + rank if axis < 0 else axis
+
+
+def lowered(op, given, inputs, outputs):
+    """Attributes as ops.def has them, and the operands that stay. May take operands away."""
+    rank = inputs[0].ndim
+    if op in ("ReduceSum", "ReduceMean"):
+        axes = given.get("axes")
+        if axes is None and len(inputs) > 1 and inputs[1] is not None:
+            axes = inputs[1].tolist()
+            if not axes and given.get("noop_with_empty_axes"):
+                raise LeftOut("it reduces nothing: the core makes no ReduceSum of it")
+        axes = sorted(resolved(a, rank) for a in axes) if axes else list(range(rank))
+        return {"axes": axes, "keepdims": given.get("keepdims", 1)}, inputs[:1]
+    if op == "ArgMax":
+        if given.get("select_last_index"):
+            raise LeftOut("select_last_index: ties go to the first index here")
+        return {"axis": resolved(given.get("axis", 0), rank), "keepdims": given.get("keepdims", 1)}, inputs
+    if op == "Flatten":
+        return {"axis": resolved(given.get("axis", 1), rank)}, inputs
+    if op in ("Softmax", "LogSoftmax"):
+        return {"axis": resolved(given.get("axis", -1), rank)}, inputs
+    if op == "Transpose":
+        return {"axes": list(given.get("perm", reversed(range(rank))))}, inputs
+    if op in ("Reshape", "Expand"):
+        return {}, inputs[:1]
+    if op == "Gemm":
+        return {
+            "trans_a": given.get("transA", 0),
+            "trans_b": given.get("transB", 0),
+            "alpha": given.get("alpha", 1.0),
+            "beta": given.get("beta", 1.0),
+        }, inputs + [None] * (3 - len(inputs))
+    if op == "Cast":
+        return {"to": DTYPES.get(str(outputs[0].dtype), "?")}, inputs
+    if op == "SoftmaxCrossEntropyLoss":
+        attributes = {"reduction": given.get("reduction", b"mean").decode()}
+        if "ignore_index" in given:
+            attributes["ignore_index"] = given["ignore_index"]
+        return attributes, inputs + [None] * (3 - len(inputs))
+    if given:
+        raise LeftOut("attributes that ops.def does not have: " + ", ".join(sorted(given)))
+    return {}, inputs
+
+
+def packed(array):
+    if array is None:
+        return None
+    little = array.astype(array.dtype.newbyteorder("<"))
+    return {"dtype": DTYPES[str(array.dtype)], "shape": list(array.shape), "data": little.tobytes().hex()}
+
+
+def convert(folder, ops, onnx, numpy_helper):
+    model = onnx.load(os.path.join(folder, "model.onnx"))
+    nodes = model.graph.node
+    if len(nodes) != 1:
+        raise LeftOut("several nodes")
+    node = nodes[0]
+    if node.domain not in ("", "ai.onnx") or node.op_type not in ops:
+        raise LeftOut("operator not in ops.def")
+
+    def tensor(path):
+        with open(path, "rb") as file:
+            proto = onnx.TensorProto.FromString(file.read())
+        if proto.data_type in (onnx.TensorProto.BFLOAT16, onnx.TensorProto.STRING):
+            raise LeftOut("dtype that the op does not serve here")
+        return numpy_helper.to_array(proto)
+
+    data = os.path.join(folder, "test_data_set_0")
+
+    def tensors(names, kind):
+        """One array per name of the node; files count only the names that are not empty."""
+        arrays, number = [], 0
+        for name in names:
+            if not name:
+                arrays.append(None)
+                continue
+            arrays.append(tensor(os.path.join(data, f"{kind}_{number}.pb")))
+            number += 1
+        return arrays
+
+    inputs, outputs = tensors(node.input, "input"), tensors(node.output, "output")
+    dtype = DTYPES.get(str(inputs[0].dtype))
+    wrong = [a for a in inputs + outputs if a is not None and str(a.dtype) not in DTYPES]
+    if dtype not in ops[node.op_type] or wrong:
+        raise LeftOut("dtype that the op does not serve here")
+    attributes, inputs = lowered(node.op_type, attributes_of(node, onnx.helper), inputs, outputs)
+    if node.op_type == "SoftmaxCrossEntropyLoss":
+        outputs += [None] * (2 - len(outputs))
+    return {
+        "name": os.path.basename(folder)[len("test_"):],
+        "op": node.op_type,
+        "attributes": attributes,
+        "inputs": [packed(a) for a in inputs],
+        "outputs": [packed(a) for a in outputs],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ops", required=True, help="plugins/abi/tenon/ops.def")
+    parser.add_argument("--data", default="", help="folder of node tests; default: Debian's")
+    parser.add_argument("--out", required=True)
+    arguments = parser.parse_args()
+    if os.path.exists(arguments.out):
+        os.remove(arguments.out)
+    try:
+        import onnx
+        import onnx.helper
+        from onnx import numpy_helper
+    except ImportError as error:
+        skip(f"{error}; tools/setup installs python3-onnx")
+    root = arguments.data or next((d for d in DATA if os.path.isdir(d)), "")
+    if not os.path.isdir(root):
+        skip("no ONNX node tests in " + " or ".join(DATA) + "; tools/setup installs libonnx-testdata")
+
+    ops = listed_ops(arguments.ops)
+    vectors, left_out = [], {}
+    for name in sorted(os.listdir(root)):
+        try:
+            vectors.append(convert(os.path.join(root, name), ops, onnx, numpy_helper))
+        except LeftOut as reason:
+            left_out[str(reason)] = left_out.get(str(reason), 0) + 1
+    with open(arguments.out + ".part", "w", encoding="utf-8") as file:
+        json.dump({"vectors": vectors, "left_out": left_out}, file)
+    os.replace(arguments.out + ".part", arguments.out)
+    print(f"{len(vectors)} vectors of {len({v['op'] for v in vectors})} operators in {arguments.out}")
+    for reason, count in sorted(left_out.items(), key=lambda item: -item[1]):
+        print(f"  {count} left out: {reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+// Dropout: the mask is specified bit for bit, the scale is one rounding.
+#include "room.h"
+
+namespace tenon::conformance {
+namespace {
+
+Variant dropped(const Dims& shape, double p, std::uint32_t stream = 42) {
+  tenon_attributes_random attributes{};
+  attributes.stream = stream;
+  attributes.a = p;
+  return {fmt::format("p={}", p), {operand(shape, {.special = Special::not_large}), key()}, {result(shape)}, attributes};
+}
+
+/// Kept elements are scaled by one over the probability of keeping, in the gradient as well, which drops the same ones.
+void dropout_backward_scale(Kit& kit, tenon_dtype dtype) {
+  const double p = 0.75;
+  const Array ones(dtype, {999}, std::vector<double>(999, 1.0));
+  const Array k(u64, {2}, {11, 3});
+  const Array y = kit.run(net_of(line_of(TENON_OP_Dropout), dropped({999}, p), dtype, {ones, k}))[0];
+  // The op is its own gradient: dy in the place of x.
+  Array dy = ones;
+  for (std::int64_t i = 0; i < dy.count(); ++i) dy.set(i, 0.5);
+  const Array dx = kit.run(net_of(line_of(TENON_OP_Dropout), dropped({999}, p), dtype, {dy, k}))[0];
+  std::int64_t kept = 0;
+  for (std::int64_t i = 0; i < 999; ++i) {
+    if (y.at(i) != 0 && y.at(i) != 4) throw Failure(fmt::format("element {} of y is {}, wanted 0 or 1 / (1 - 0.75)", i, y.str(i)));
+    if (dx.at(i) != 0.5 * y.at(i)) throw Failure(fmt::format("element {} of dx is {}, wanted {}", i, dx.str(i), 0.5 * y.at(i)));
+    kept += y.at(i) != 0 ? 1 : 0;
+  }
+  // 250 expected, five standard deviations of 14.
+  if (kept < 180 || kept > 320) throw Failure(fmt::format("{} of 999 elements are kept, wanted about a quarter", kept));
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_dropout() {
+  std::vector<Variant> variants;
+  for (const Dims& shape : {Dims{}, Dims{1}, Dims{7}, Dims{8, 10}, Dims{0, 3}, Dims{sized(100003, 2003)}})
+    variants.push_back(dropped(shape, 0.3));
+  variants.push_back(dropped({3, 5}, 0));
+  variants.push_back(dropped({3, 5}, 0.875));
+  return {{
+      .op = TENON_OP_Dropout,
+      .variants = variants,
+      .oracle = Oracle::same_dtype,
+      .gradient = {0},
+      .golden = {{"quarter",
+                  dropped({12}, 0.25),
+                  {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {0xfedcba9876543, 7}},
+                  {{1.3333333333333333, 2.6666666666666665, 0, 5.333333333333333, 6.666666666666667, 8, 9.333333333333334,
+                    10.666666666666666, 12, 0, 14.666666666666666, 16}},
+                  {},
+                  [](tenon_dtype t) {
+                    return Bound{epsilon(t), 0};
+                  }}},
+      .extras = {{"dropout_backward_scale", dropout_backward_scale}},
+  }};
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,129 @@
+// SgdStep, AdamStep, RmsPropStep over several parameters at once.
+#include "room.h"
+
+namespace tenon::conformance {
+namespace {
+
+constexpr Values learning_rate{.low = 0.01, .high = 0.1};
+constexpr Values number{.low = -2, .high = 2};
+/// A mean of squares; not near 0, where its root is steep.
+constexpr Values square{.low = 0.1, .high = 1};
+
+/// Groups of (w, g, states...), with every output over its input: that is how a training step runs.
+Variant groups(std::string label, const std::vector<Dims>& shapes, const std::vector<OperandSpec>& shared,
+               const std::vector<Values>& states, const AttributeBytes& attributes) {
+  Variant variant{std::move(label), shared, {}, attributes};
+  for (const Dims& shape : shapes) {
+    const auto first = static_cast<std::uint32_t>(variant.inputs.size());
+    variant.donations.push_back({first, static_cast<std::uint32_t>(variant.outputs.size())});
+    variant.inputs.push_back(operand(shape, number));
+    variant.inputs.push_back(operand(shape, number));
+    variant.outputs.push_back(result(shape));
+    for (const Values& state : states) {
+      variant.donations.push_back({static_cast<std::uint32_t>(variant.inputs.size()), static_cast<std::uint32_t>(variant.outputs.size())});
+      variant.inputs.push_back(operand(shape, state));
+      variant.outputs.push_back(result(shape));
+    }
+  }
+  return variant;
+}
+
+Variant sgd(const std::vector<Dims>& shapes, double momentum, bool nesterov, double weight_decay) {
+  tenon_attributes_sgd attributes{};
+  attributes.nesterov = nesterov ? 1 : 0;
+  attributes.momentum = momentum;
+  attributes.weight_decay = weight_decay;
+  std::vector<Values> states;
+  if (momentum != 0) states.push_back(number);
+  return groups(fmt::format("momentum={}{},decay={}", momentum, nesterov ? ",nesterov" : "", weight_decay), shapes,
+                {operand({}, learning_rate, f64)}, states, attributes);
+}
+
+Variant adam(const std::vector<Dims>& shapes, double weight_decay) {
+  tenon_attributes_adam attributes{};
+  attributes.beta1 = 0.9;
+  attributes.beta2 = 0.999;
+  attributes.epsilon = 1e-8;
+  attributes.weight_decay = weight_decay;
+  return groups(fmt::format("decay={}", weight_decay), shapes,
+                {operand({}, learning_rate, f64), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square}, attributes);
+}
+
+Variant rmsprop(const std::vector<Dims>& shapes, bool epsilon_outside) {
+  tenon_attributes_rmsprop attributes{};
+  attributes.epsilon_outside = epsilon_outside ? 1 : 0;
+  attributes.rho = 0.9;
+  attributes.epsilon = 1e-3;
+  return groups(epsilon_outside ? "epsilon_outside" : "epsilon_inside", shapes, {operand({}, learning_rate, f64)}, {square}, attributes);
+}
+
+/// A few products and sums of numbers of at most 4 (w, h, v), each rounded by half an epsilon.
+Bound sgd_bound(const Variant&, tenon_dtype t) {
+  return {2 * epsilon(t), 16 * epsilon(t)};
+}
+/// The direction is at most 2 / (1 - beta1) over sqrt(0.1); times lr 0.1 that is 7, off by the 8 roundings of moments, corrections and
+/// root.
+Bound adaptive_bound(const Variant&, tenon_dtype t) {
+  return {4 * epsilon(t), 32 * epsilon(t)};
+}
+
+std::vector<std::vector<Dims>> shape_lists() {
+  return {{{7}}, {{3, 5}, {5}, {}}, {{0}, {4}}, {{sized(20011, 211), 3}, {17}, {1}}};
+}
+template <class Make>
+std::vector<Variant> each(Make make) {
+  std::vector<Variant> variants;
+  for (const std::vector<Dims>& shapes : shape_lists()) variants.push_back(make(shapes));
+  return variants;
+}
+void append(std::vector<Variant>& to, std::vector<Variant> from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_optimizer() {
+  std::vector<Variant> sgds = each([](const auto& shapes) { return sgd(shapes, 0.9, false, 0.01); });
+  append(sgds, each([](const auto& shapes) { return sgd(shapes, 0, false, 0); }));
+  sgds.push_back(sgd({{7}, {2, 2}}, 0.9, true, 0));
+  sgds.push_back(sgd({{7}}, 0, false, 0.1));
+  std::vector<Variant> adams = each([](const auto& shapes) { return adam(shapes, 0); });
+  adams.push_back(adam({{7}, {2, 2}}, 0.05));
+  std::vector<Variant> rmsprops = each([](const auto& shapes) { return rmsprop(shapes, false); });
+  append(rmsprops, each([](const auto& shapes) { return rmsprop(shapes, true); }));
+
+  return {
+      {.op = TENON_OP_SgdStep,
+       .variants = sgds,
+       .bound = sgd_bound,
+       .golden = {{"plain", sgd({{2}}, 0, false, 0), {{0.5}, {1, -2}, {4, 0.25}}, {{-1, -2.125}}},
+                  {"decay", sgd({{2}}, 0, false, 0.25), {{0.5}, {1, -2}, {4, 0.25}}, {{-1.125, -1.875}}},
+                  {"momentum", sgd({{2}}, 0.5, false, 0), {{0.5}, {1, -2}, {4, 0.25}, {-2, 1}}, {{-0.5, -2.375}, {3, 0.75}}},
+                  {"nesterov", sgd({{2}}, 0.5, true, 0), {{0.5}, {1, -2}, {4, 0.25}, {-2, 1}}, {{-1.75, -2.3125}, {3, 0.75}}}}},
+      {.op = TENON_OP_AdamStep,
+       .variants = adams,
+       .bound = adaptive_bound,
+       .golden =
+           {{"first_step",
+             adam({{2}}, 0),
+             {{0.125}, {1}, {1, -2}, {4, -0.5}, {0, 0}, {0, 0}},
+             {{0.8750000003125, -1.8750000025}, {0.3999999999999999, -0.04999999999999999}, {0.016000000000000014, 0.0002500000000000002}}},
+            {"tenth_step_with_decay",
+             adam({{2}}, 0.5),
+             {{0.125}, {10}, {1, -2}, {4, -0.5}, {0.5, 1}, {0.25, 0.5}},
+             {{0.9059266915715114, -1.8980239761925854}, {0.8499999999999999, 0.8500000000000001}, {0.26575000000000004, 0.49975}}}}},
+      {.op = TENON_OP_RmsPropStep,
+       .variants = rmsprops,
+       .bound = adaptive_bound,
+       .golden = {{"epsilon_inside",
+                   rmsprop({{2}}, false),
+                   {{0.125}, {1, -2}, {4, -0.5}, {0.25, 1}},
+                   {{0.6299847550578561, -1.9350506926365043}, {1.8249999999999997, 0.925}}},
+                  {"epsilon_outside",
+                   rmsprop({{2}}, true),
+                   {{0.125}, {1, -2}, {4, -0.5}, {0.25, 1}},
+                   {{0.6301571648503288, -1.9350830917733717}, {1.8249999999999997, 0.925}}}}},
+  };
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,112 @@
+// Neg, Relu, Sigmoid, Tanh and the gradients that take the function's result.
+#include "room.h"
+
+namespace tenon::conformance {
+namespace {
+
+std::vector<Dims> shapes() {
+  return {{}, {1}, {7}, {8, 10}, {2, 3, 5}, {2, 1, 3, 1, 2}, {0}, {3, 0, 2}, {sized(70003, 1003)}};
+}
+
+std::vector<Variant> of_x(const Values& x) {
+  std::vector<Variant> variants;
+  for (const Dims& shape : shapes()) variants.push_back({"", {operand(shape, x)}, {result(shape)}});
+  return variants;
+}
+std::vector<Variant> of_dy_and_y(const Values& y) {
+  std::vector<Variant> variants;
+  for (const Dims& shape : shapes()) {
+    variants.push_back({"", {operand(shape, {.special = Special::not_large}), operand(shape, y)}, {result(shape)}});
+  }
+  return variants;
+}
+
+/// A sign, a comparison: nothing is rounded.
+Bound exact(const Variant&, tenon_dtype) {
+  return {};
+}
+/// exp within 1 epsilon, a sum, a quotient; below the smallest normal number one may give 0.
+Bound sigmoid_bound(const Variant&, tenon_dtype t) {
+  return {4 * epsilon(t), t == f32 ? 1.2e-38 : 2.3e-308};
+}
+/// Within 2 epsilon of the result, near 0 as well: a vectorised tanh that took a quotient of exponentials there would cancel.
+Bound tanh_bound(const Variant&, tenon_dtype t) {
+  return {4 * epsilon(t), 0};
+}
+/// dy y (1 - y): 1 - y is exact or rounded once, two products more. The oracle's y is the rounded one, so 1 - y does not cancel.
+Bound product_bound(const Variant&, tenon_dtype t) {
+  return {3 * epsilon(t), 0};
+}
+/// 1 - y^2 rounds by half an epsilon of 1, however small it is itself; |dy| is 2 at most.
+Bound tanh_grad_bound(const Variant&, tenon_dtype t) {
+  return {3 * epsilon(t), 2 * epsilon(t)};
+}
+
+Variant one(std::int64_t n) {
+  return {"", {operand({n})}, {result({n})}};
+}
+Variant two(std::int64_t n) {
+  return {"", {operand({n}), operand({n})}, {result({n})}};
+}
+
+std::string between_0_and_1(const Variant&, tenon_dtype, const std::vector<Array>&, const std::vector<Array>& outputs) {
+  for (std::int64_t i = 0; i < outputs[0].count(); ++i) {
+    if (!(outputs[0].at(i) >= 0 && outputs[0].at(i) <= 1)) return fmt::format("element {} is {}", i, outputs[0].str(i));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_unary() {
+  const Values any{.low = -30, .high = 30, .special = Special::all};
+  const Values no_kink{.low = -2, .high = 2, .gap = 0.05, .special = Special::all};
+  const Values result_of_relu{.low = 0, .high = 2, .sometimes = 0.0};
+  return {
+      {.op = TENON_OP_Neg,
+       .variants = of_x(any),
+       .bound = exact,
+       .gradient = {0},
+       .golden = {{"signs", one(6), {{1.5, -2, 0, inf, -inf, nan}}, {{-1.5, 2, -0.0, -inf, inf, nan}}}}},
+      {.op = TENON_OP_Relu,
+       .variants = of_x(no_kink),
+       .bound = exact,
+       .gradient = {0},
+       .gradient_ops = {TENON_OP_ReluGrad},
+       .golden = {{"signs", one(6), {{1.5, -2, 0, inf, -inf, nan}}, {{1.5, 0, 0, inf, 0, nan}}}}},
+      {.op = TENON_OP_ReluGrad,
+       .variants = of_dy_and_y(result_of_relu),
+       .bound = exact,
+       // the derivative at 0 is 0
+       .golden = {{"at_and_around_zero", two(4), {{3, -4, 5, -6}, {0, 0.5, 2, 0}}, {{0, -4, 5, 0}}}}},
+      {.op = TENON_OP_Sigmoid,
+       .variants = of_x(any),
+       .bound = sigmoid_bound,
+       .gradient = {0},
+       .gradient_ops = {TENON_OP_SigmoidGrad},
+       .also = {{"between_0_and_1", between_0_and_1}},
+       .golden = {{"values",
+                   one(8),
+                   {{0, 1, -1, 4.5, -20, 40, inf, -inf}},
+                   {{0.5, 0.7310585786300049, 0.2689414213699951, 0.9890130573694068, 2.0611536181902033e-09, 1, 1, 0}}}}},
+      {.op = TENON_OP_SigmoidGrad,
+       .variants = of_dy_and_y({.low = 0, .high = 1}),
+       .bound = product_bound,
+       .golden = {{"values", two(4), {{1, -2, 0.5, 3}, {0.5, 0.25, 1, 0.125}}, {{0.25, -0.375, 0, 0.328125}}}}},
+      {.op = TENON_OP_Tanh,
+       .variants = of_x({.low = -4, .high = 4, .special = Special::all}),
+       .bound = tanh_bound,
+       .gradient = {0},
+       .gradient_ops = {TENON_OP_TanhGrad},
+       .golden = {{"values",
+                   one(8),
+                   {{0, 0.5, -0.5, 0.0009765625, 2, -20, inf, -inf}},
+                   {{0, 0.46211715726000974, -0.46211715726000974, 0.0009765621895592603, 0.9640275800758169, -1, 1, -1}}}}},
+      {.op = TENON_OP_TanhGrad,
+       .variants = of_dy_and_y({.low = -1, .high = 1}),
+       .bound = tanh_grad_bound,
+       .golden = {{"values", two(4), {{1, -2, 0.5, 3}, {0.5, 0.25, 1, -0.125}}, {{0.75, -1.875, 0, 2.953125}}}}},
+  };
+}
+
+}  // namespace tenon::conformance

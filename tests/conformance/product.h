@@ -1,0 +1,22 @@
+// product.h - what the rooms of matrix products share.
+#pragma once
+
+#include "case.h"
+
+namespace tenon::conformance {
+
+/// Sums of k products of numbers up to 2. In any order they are off by k epsilon / 2 times the sum of magnitudes, 4 k; kernels sum by
+/// blocks, which brings the first k down to about its root.
+Bound product_bound(std::int64_t k, tenon_dtype dtype);
+
+/// A product whose result takes a bias and an activation.
+struct Layer {
+  tenon_op op;
+  AttributeBytes attributes;
+  Dims a, b, y;
+  std::int64_t k;
+};
+/// Product, bias and activation in one plan give what they give one by one, with and without fusion, whichever comes.
+void check_fused_epilogue(Kit& kit, tenon_dtype dtype, const Layer& layer);
+
+}  // namespace tenon::conformance

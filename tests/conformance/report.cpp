@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "conformance.h"
+
+namespace tenon::conformance {
+
+const char* name_of(Class value) {
+  static constexpr const char* names[] = {"pass", "fail", "unsupported", "excluded", "not_run"};
+  return names[static_cast<int>(value)];
+}
+
+std::int64_t Report::count(Class outcome) const {
+  return std::count_if(results.begin(), results.end(), [&](const Result& r) { return r.outcome == outcome; });
+}
+
+int Report::exit_code() const {
+  const bool good = std::none_of(results.begin(), results.end(), [](const Result& r) {
+    return r.outcome == Class::fail || (r.outcome == Class::unsupported && r.mandatory);
+  });
+  return good && !results.empty() ? 0 : 1;
+}
+
+std::string to_text(const Report& report) {
+  std::string text;
+  for (const Result& result : report.results) {
+    if (result.outcome == Class::fail) text += fmt::format("FAIL         {}\n             {}\n", result.name, result.text);
+  }
+  for (const Result& result : report.results) {
+    if (result.outcome != Class::unsupported) continue;
+    text += fmt::format("UNSUPPORTED  {}{}\n             {}\n", result.name, result.mandatory ? " (mandatory)" : "", result.text);
+  }
+  // One line per reason: there are many cases and few reasons.
+  for (const Class outcome : {Class::excluded, Class::not_run}) {
+    std::map<std::string, std::int64_t> reasons;
+    for (const Result& result : report.results) {
+      if (result.outcome == outcome) ++reasons[result.text];
+    }
+    for (const auto& [reason, count] : reasons)
+      text += fmt::format("{:12} {} cases: {}\n", outcome == Class::excluded ? "EXCLUDED" : "NOT RUN", count, reason);
+  }
+  if (report.profile == "onnx") {
+    text += fmt::format("{} ONNX node vectors judged {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
+  }
+  text += fmt::format("{} {} on {}, profile {}, seed {}: {} pass, {} fail, {} unsupported, {} excluded, {} not run\n", report.backend,
+                      report.version, report.device, report.profile, report.seed, report.count(Class::pass), report.count(Class::fail),
+                      report.count(Class::unsupported), report.count(Class::excluded), report.count(Class::not_run));
+  return text;
+}
+
+std::string to_json(const Report& report) {
+  nlohmann::ordered_json root;
+  for (const Class outcome : {Class::pass, Class::fail, Class::unsupported, Class::excluded, Class::not_run}) {
+    root["summary"][name_of(outcome)] = report.count(outcome);
+  }
+  root["backend"] = report.backend;
+  root["version"] = report.version;
+  root["path"] = report.path;
+  root["device"] = report.device;
+  root["profile"] = report.profile;
+  root["seed"] = report.seed;
+  root["cases"] = nlohmann::ordered_json::array();
+  for (const Result& result : report.results) {
+    root["cases"].push_back({{"name", result.name},
+                             {"class", name_of(result.outcome)},
+                             {"op", result.op},
+                             {"dtype", result.dtype},
+                             {"mandatory", result.mandatory},
+                             {"text", result.text}});
+  }
+  // Texts quote what a backend said: bytes that are no UTF-8 are replaced, not fatal.
+  return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tenon::conformance

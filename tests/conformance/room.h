@@ -1,0 +1,41 @@
+// room.h - words that the rooms share.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "case.h"
+
+namespace tenon::conformance {
+
+inline constexpr tenon_dtype f32 = TENON_DTYPE_F32;
+inline constexpr tenon_dtype f64 = TENON_DTYPE_F64;
+inline constexpr tenon_dtype i32 = TENON_DTYPE_I32;
+inline constexpr tenon_dtype i64 = TENON_DTYPE_I64;
+inline constexpr tenon_dtype u8 = TENON_DTYPE_U8;
+inline constexpr tenon_dtype u64 = TENON_DTYPE_U64;
+inline constexpr tenon_dtype boolean = TENON_DTYPE_BOOL;
+inline constexpr double inf = std::numeric_limits<double>::infinity();
+inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+/// Whole sizes, or a part of them where sizes are reduced.
+inline std::int64_t sized(std::int64_t full, std::int64_t reduced) {
+  return small_sizes() ? reduced : full;
+}
+
+inline OperandSpec operand(Dims shape, Values values = {}, tenon_dtype dtype = TENON_DTYPE_NONE) {
+  return {std::move(shape), values, dtype, true};
+}
+inline ResultSpec result(Dims shape, tenon_dtype dtype = TENON_DTYPE_NONE) {
+  return {std::move(shape), dtype, true};
+}
+
+/// u64[2] = (seed, step).
+inline OperandSpec key() {
+  return operand({2}, {.low = 0, .high = 1e15, .whole = true}, u64);
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,78 @@
+#include "waivers.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <tenon/error.h>
+
+#include "loader/find.h"
+
+namespace tenon::conformance {
+namespace {
+
+std::vector<Waiver> list_of(const YAML::Node& node, const std::string& file, const std::string& key) {
+  std::vector<Waiver> waivers;
+  if (!node || node.IsNull()) return waivers;
+  const auto refuse = [&](const YAML::Node& at, const char* text) {
+    throw Error(fmt::format("{}:{}: {}: {}", file, at.Mark().line + 1, key, text));
+  };
+  if (!node.IsSequence()) refuse(node, "wanted a list of {match: GLOB, reason: TEXT}");
+  for (const YAML::Node& entry : node) {
+    if (!entry.IsMap() || entry.size() != 2 || !entry["match"] || !entry["reason"]) refuse(entry, "wanted {match: GLOB, reason: TEXT}");
+    waivers.push_back({entry["match"].as<std::string>(), entry["reason"].as<std::string>()});
+    if (waivers.back().reason.empty()) refuse(entry, "the reason is empty");
+  }
+  return waivers;
+}
+
+const Waiver* find(const std::vector<Waiver>& waivers, const std::string& name) {
+  for (const Waiver& waiver : waivers) {
+    if (loader::matches_glob(waiver.match, name)) return &waiver;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Waivers Waivers::read(const std::filesystem::path& file) {
+  Waivers waivers;
+  if (!std::filesystem::exists(file)) return waivers;
+  try {
+    const YAML::Node root = YAML::LoadFile(file.string());
+    if (root.IsNull()) return waivers;
+    for (const auto& entry : root) {
+      const auto key = entry.first.as<std::string>();
+      if (key != "unsupported" && key != "expected_failures") {
+        throw Error(fmt::format("{}:{}: unknown key '{}', wanted unsupported or expected_failures", file.string(),
+                                entry.first.Mark().line + 1, key));
+      }
+    }
+    waivers.unsupported = list_of(root["unsupported"], file.string(), "unsupported");
+    waivers.expected_failures = list_of(root["expected_failures"], file.string(), "expected_failures");
+  } catch (const YAML::Exception& e) {
+    throw Error(fmt::format("{}:{}: {}", file.string(), e.mark.line + 1, e.msg));
+  }
+  return waivers;
+}
+
+void Waivers::apply(Result& result) const {
+  if (result.outcome == Class::unsupported) {
+    if (const Waiver* waiver = find(unsupported, result.name)) {
+      result.outcome = Class::excluded;
+      result.text = waiver->reason;
+    }
+    return;
+  }
+  const Waiver* expected = find(expected_failures, result.name);
+  if (expected == nullptr) return;
+  if (result.outcome == Class::fail) {
+    result.outcome = Class::excluded;
+    result.text = "fails as expected: " + expected->reason;
+  } else if (result.outcome == Class::pass) {
+    result.outcome = Class::fail;
+    result.text = fmt::format("passes, although conformance.yaml expects a failure under '{}' ({}): take the entry out", expected->match,
+                              expected->reason);
+  }
+}
+
+}  // namespace tenon::conformance
