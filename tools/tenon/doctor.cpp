@@ -1,0 +1,146 @@
+// tenon doctor: everything a report of trouble should hold. No backend is opened in this process: each is tried in a child of its own.
+#include <map>
+#include <memory>
+
+#include <tenon/error.h>
+
+#include "exec/thread_pool.h"
+#include "tenon/backend_report.h"
+#include "tenon/machine.h"
+#include "tenon/output.h"
+#include "tenon/probe.h"
+#include "tenon/verbs.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string format;
+  double timeout_seconds = 10;
+};
+
+struct Findings {
+  Config config;
+  loader::Result result;
+  std::size_t healthy = 0;
+};
+
+/// Every candidate's path, name and origin. Denying all of them keeps the loader from opening any.
+loader::Result list_candidates(const Config& config, const std::vector<std::filesystem::path>& plugins) {
+  loader::Options options = loader_options(config, plugins);
+  options.deny = {"*"};
+  return loader::load(options);
+}
+
+/// The second of a name is not used, as in the loader.
+void shadow(loader::Record& record, const loader::Record& first) {
+  record.healthy = false;
+  record.shadowed = true;
+  record.status = TENON_INVALID_ARGUMENT;
+  record.text = fmt::format("another backend '{}' was found first: {} ({}){}", record.name, first.path.string(), first.origin,
+                            first.healthy ? "" : ", which is not usable");
+  record.remedy = first.healthy ? "nothing, if the first is the one you want; else remove it, or name this file on the command line"
+                                : "repair or remove the first, or name this file on the command line";
+}
+
+Findings examine(const Arguments& arguments) {
+  Findings findings;
+  findings.config = resolve_with_sets(arguments.common);
+  findings.result = list_candidates(findings.config, arguments.common.plugins);
+  std::map<std::string, const loader::Record*> owners;
+  for (loader::Record& record : findings.result.records) {
+    loader::Record candidate;
+    candidate.path = record.path;
+    candidate.name = record.name;
+    candidate.origin = record.origin;
+    record = probe(candidate, findings.config, arguments.timeout_seconds);
+    if (record.denied) continue;
+    const auto [owner, first_of_name] = owners.emplace(record.name, &record);
+    if (!first_of_name) shadow(record, *owner->second);
+    if (record.healthy) ++findings.healthy;
+  }
+  return findings;
+}
+
+int thread_budget(const Config& config) {
+  return config.threads > 0 ? config.threads : static_cast<int>(exec::available_threads());
+}
+
+std::string paragraph(const loader::Record& record) {
+  std::string text = describe(record) + "\n";
+  const auto add = [&text](const char* what, const std::string& value) {
+    if (!value.empty()) text += fmt::format("  {}: {}\n", what, value);
+  };
+  if (record.healthy || !record.version.empty()) add("what", record.description);
+  add("vendor", record.vendor);
+  add("needs", record.requirements);
+  add("built with", record.build_id);
+  if (record.reached >= loader::Stage::negotiated) {
+    add("ABI", fmt::format("{}.{}, spoken as {}.{}", record.abi_major, record.abi_minor_highest, record.abi_major, record.abi_minor));
+  }
+  add("sha256", loader::checksum(record.path));
+  for (const loader::DeviceSummary& device : record.devices) {
+    std::string line = fmt::format("{}, {}", device_kind_name(device.kind), device.description);
+    if (!device.identity.empty()) line += ", " + device.identity;
+    if (device.memory_size_bytes != 0) line += fmt::format(", {} bytes", device.memory_size_bytes);
+    add(device.name.c_str(), line);
+  }
+  return text;
+}
+
+std::string as_text(const Findings& findings) {
+  std::string text;
+  for (const auto& [what, value] : describe_machine()) text += fmt::format("{:<17} {}\n", what, value);
+  text += fmt::format("{:<17} {} ({})\n", "thread budget", thread_budget(findings.config), findings.config.origin_of("threads"));
+  text += "\nlooked in\n";
+  for (const loader::PlaceRecord& place : findings.result.places)
+    text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
+  text += "\nbackends\n";
+  for (const loader::Record& record : findings.result.records) text += "\n" + paragraph(record);
+  text += "\nconfiguration in force\n\n" + to_yaml(findings.config);
+  text += fmt::format("\n{} of {} backends healthy\n", findings.healthy, findings.result.records.size());
+  return text;
+}
+
+std::string as_json(const Findings& findings) {
+  nlohmann::ordered_json machine, backends = nlohmann::ordered_json::array(), places = nlohmann::ordered_json::array();
+  for (const auto& [what, value] : describe_machine()) machine[what] = value;
+  for (const loader::Record& record : findings.result.records) {
+    backends.push_back(to_json(record));
+    backends.back()["sha256"] = loader::checksum(record.path);
+  }
+  for (const loader::PlaceRecord& place : findings.result.places) places.push_back(to_json(place));
+  nlohmann::ordered_json origins = nlohmann::ordered_json::object();
+  for (const auto& [key, origin] : findings.config.origins) origins[key] = origin.text;
+  return dump({{"machine", machine},
+               {"thread_budget", thread_budget(findings.config)},
+               {"places", places},
+               {"backends", backends},
+               {"healthy", findings.healthy},
+               {"configuration", to_yaml(findings.config, false)},
+               {"origins", origins}});
+}
+
+void run_doctor(const Arguments& arguments) {
+  const Findings findings = examine(arguments);
+  print(arguments.format == "json" ? as_json(findings) : as_text(findings));
+  if (findings.healthy == 0) set_exit_code(1);
+}
+
+}  // namespace
+
+void add_doctor_verb(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "try every backend in a process of its own and say what is wrong and how to put it right");
+  arguments->common.add_to(*command);
+  add_format(*command, arguments->format, {"text", "json"});
+  command->add_option("--timeout", arguments->timeout_seconds, "seconds a backend may take")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command->callback([arguments] { run_doctor(*arguments); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,84 @@
+// tenon explain: where each node of a training step runs, and what that costs. Nothing is trained.
+#include <memory>
+#include <set>
+
+#include <tenon/program.h>
+
+#include "tenon/backend_report.h"
+#include "tenon/output.h"
+#include "tenon/train_run.h"
+#include "tenon/verbs.h"
+#include "train/datasets.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string file, data, format;
+  std::int64_t batch_size = 0;
+};
+
+/// Devices that the report names, in the order of the context.
+std::vector<DeviceInfo> devices_of(const Run& run, const PlacementReport& report) {
+  std::set<std::string> names;
+  for (const Placement& placement : report.nodes) names.insert(placement.device);
+  std::vector<DeviceInfo> devices;
+  for (const DeviceInfo& device : run.context.devices()) {
+    if (names.contains(device.name)) devices.push_back(device);
+  }
+  return devices;
+}
+
+std::string as_text(const Run& run, const PlacementReport& report, std::int64_t batch_size) {
+  std::string text = fmt::format("A step of {} with a batch of {}\n", run.definition.model.name, batch_size);
+  for (const DeviceInfo& device : devices_of(run, report))
+    text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
+  return text + "\n" + report.str();
+}
+
+std::string as_json(const Run& run, const PlacementReport& report, std::int64_t batch_size) {
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array(), nodes = nlohmann::ordered_json::array();
+  for (const DeviceInfo& device : devices_of(run, report))
+    devices.push_back({{"name", device.name}, {"product", device.product}, {"description", device.description}});
+  for (const Placement& p : report.nodes)
+    nodes.push_back({{"node", p.node}, {"op", p.op}, {"requested", p.requested}, {"device", p.device}, {"reason", p.reason}});
+  return dump({{"model", run.definition.model.name},
+               {"batch_size", batch_size},
+               {"devices", devices},
+               {"nodes", nodes},
+               {"moved", report.moved()},
+               {"partitions", report.partitions},
+               {"kernels", report.kernels},
+               {"copies_inserted", report.copies_inserted},
+               {"bytes_copied_per_run", report.bytes_copied_per_run},
+               {"workspace_size_bytes", report.workspace_size_bytes},
+               {"packed_size_bytes", report.packed_size_bytes}});
+}
+
+void run_explain(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  const config::TrainDefinition& definition = run.definition;
+  const bool has_data = !definition.data.where.empty();  // a bare model.yaml has none
+  if (definition.model.input_shape == std::nullopt && has_data) {
+    run.model.build(train::make_data(definition.data, arguments.data, run.context.config().seed).train->x_type().shape);
+  }
+  const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.batch_size;
+  const PlacementReport report = run.model.explain(batch_size);
+  print(arguments.format == "json" ? as_json(run, report, batch_size) : as_text(run, report, batch_size));
+}
+
+}  // namespace
+
+void add_explain_verb(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("explain", "where each node of a training step runs, why, and what it costs");
+  command->add_option("file", arguments->file, "train.yaml, or a model.yaml")->required()->type_name("FILE");
+  arguments->common.add_to(*command);
+  add_format(*command, arguments->format, {"text", "json"});
+  command->add_option("--batch", arguments->batch_size, "samples of a batch (default: that of the file)")->check(CLI::PositiveNumber);
+  command->add_option("--data", arguments->data, "folder with the data files, where they give the shape of the input")->type_name("DIR");
+  command->callback([arguments] { run_explain(*arguments); });
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,63 @@
+// tenon/output.h - how the reporting verbs write: tables, --format.
+#pragma once
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace tenon::cli {
+
+inline void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+/// Adds --format with its choices; the first one is the default.
+inline void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& choices) {
+  format = choices.front();
+  command.add_option("--format", format, "how to write it")->check(CLI::IsMember(choices))->capture_default_str();
+}
+
+/// Rows of text in columns; the last column is as wide as it happens to be.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> header) : rows_{std::move(header)} {}
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string str() const {
+    std::vector<std::size_t> widths(rows_.front().size(), 0);
+    for (const auto& row : rows_) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const auto& row : rows_) {
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+      text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return text;
+  }
+  /// The same as a table of Markdown.
+  std::string markdown() const {
+    std::string text;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      text += "|";
+      for (const std::string& cell : rows_[r]) text += " " + cell + " |";
+      text += "\n";
+      if (r == 0) {
+        text += "|";
+        for (std::size_t i = 0; i < rows_[0].size(); ++i) text += "---|";
+        text += "\n";
+      }
+    }
+    return text;
+  }
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace tenon::cli

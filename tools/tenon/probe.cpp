@@ -1,0 +1,184 @@
+#include "tenon/probe.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <tenon/error.h>
+
+#include "tenon/backend_report.h"
+
+namespace tenon::cli {
+namespace {
+
+/// What the child is doing. It tells the parent in lines: a single letter as it enters a phase, the record as JSON once it is known.
+enum class Phase : char { asking = 'a', creating = 'c', opening = 'o', closing = 's', done = 'd' };
+
+const char* deed(Phase phase) {
+  switch (phase) {
+    case Phase::asking:
+      return "while the library was opened and its tenon_backend_query was asked";
+    case Phase::creating:
+      return "in its `create`, or while it named its devices";
+    case Phase::opening:
+      return "while its devices were opened and closed";
+    case Phase::closing:
+      return "while it was shut down";
+    case Phase::done:
+      return "after it was shut down";
+  }
+  return "";
+}
+
+void tell(int pipe, const std::string& line) {
+  std::size_t written = 0;
+  while (written < line.size()) {
+    const ssize_t n = write(pipe, line.data() + written, line.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) _exit(1);  // nobody listens any more
+    written += static_cast<std::size_t>(n);
+  }
+}
+void tell(int pipe, Phase phase) {
+  tell(pipe, std::string(1, static_cast<char>(phase)) + "\n");
+}
+void tell(int pipe, const loader::Record& record) {
+  tell(pipe, to_json(record).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+/// A device that the backend names but that does not open leaves the backend healthy and the user a warning.
+void try_devices(const loader::Backend& backend, loader::Record& record) {
+  for (std::uint32_t i = 0; i < backend.devices().size(); ++i) {
+    char text[1024] = "";
+    tenon_error error{sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text, text};
+    tenon_device* device = nullptr;
+    const tenon_status status = backend.table().device_open(backend.handle(), i, &device, &error);
+    if (status == TENON_OK) {
+      backend.table().device_close(device);
+    } else {
+      record.warnings.push_back(fmt::format("device {}:{} cannot be opened: {} ({})", backend.name(), i,
+                                            *text != '\0' ? text : "no reason was given", name_of(static_cast<Status>(status))));
+    }
+  }
+}
+
+[[noreturn]] void run_child(int pipe, const loader::Record& candidate, const Config& config) {
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  loader::Record record = candidate;
+  try {
+    tell(pipe, Phase::asking);
+    loader::Options options = loader_options(config, {});
+    options.places = {{candidate.path, candidate.origin}};
+    LoadedBackends loaded = load_backends(config, std::move(options), [pipe] { tell(pipe, Phase::creating); });
+    if (!loaded.result.records.empty()) record = loaded.result.records.front();
+    tell(pipe, Phase::opening);
+    for (const auto& backend : loaded.result.backends) try_devices(*backend, record);
+    tell(pipe, record);
+    tell(pipe, Phase::closing);
+  } catch (const std::exception& e) {  // a mistake in the configuration
+    record.status = TENON_INVALID_ARGUMENT;
+    record.text = e.what();
+    record.remedy = "correct the configuration";
+    tell(pipe, record);
+  }
+  tell(pipe, Phase::done);
+  _exit(0);
+}
+
+/// Reads until the child closes its end. False: time is up.
+bool read_all(int pipe, double timeout_seconds, std::string& out_text) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    pollfd waiting{pipe, POLLIN, 0};
+    const int ready = poll(&waiting, 1, static_cast<int>(left));
+    if (ready < 0 && errno != EINTR) return false;
+    if (ready <= 0) continue;
+    char buffer[4096];
+    const ssize_t n = read(pipe, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return true;
+    out_text.append(buffer, static_cast<std::size_t>(n));
+  }
+}
+
+struct Told {
+  Phase phase = Phase::asking;
+  loader::Record record;
+};
+
+Told understand(const std::string& text, const loader::Record& candidate) {
+  Told told;
+  told.record = candidate;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    if (end == std::string::npos) break;  // cut off in the middle of a line
+    const std::string line = text.substr(begin, end - begin);
+    if (line.size() == 1) {
+      told.phase = static_cast<Phase>(line[0]);
+    } else {
+      told.record = record_from_json(nlohmann::ordered_json::parse(line));
+    }
+    begin = end + 1;
+  }
+  return told;
+}
+
+loader::Record failed(const Told& told, const std::string& what, const std::string& remedy) {
+  loader::Record record = told.record;
+  if (told.phase == Phase::asking) record.reached = loader::Stage::found;
+  if (told.phase == Phase::creating) record.reached = loader::Stage::self_check;
+  record.healthy = false;
+  record.status = TENON_INTERNAL;
+  record.text = fmt::format("the plugin {} {}", what, deed(told.phase));
+  record.remedy = remedy;
+  return record;
+}
+
+}  // namespace
+
+loader::Record probe(const loader::Record& candidate, const Config& config, double timeout_seconds) {
+  int ends[2];
+  if (pipe(ends) != 0) throw Error(Status::internal, fmt::format("doctor: no pipe for a child process: {}", std::strerror(errno)));
+  const pid_t child = fork();
+  if (child < 0) {
+    close(ends[0]);
+    close(ends[1]);
+    throw Error(Status::internal, fmt::format("doctor: no child process: {}", std::strerror(errno)));
+  }
+  if (child == 0) {
+    close(ends[0]);
+    run_child(ends[1], candidate, config);
+  }
+  close(ends[1]);
+  std::string text;
+  const bool ended = read_all(ends[0], timeout_seconds, text);
+  close(ends[0]);
+  if (!ended) kill(child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+
+  const Told told = understand(text, candidate);
+  const std::string avoid = fmt::format("keep it out with `backends: {{deny: [{}]}}`, and report this to its vendor", told.record.name);
+  if (!ended) {
+    return failed(told, fmt::format("did not return within {:g} s", timeout_seconds),
+                  "if its device is only slow to start, give `tenon doctor --timeout` more seconds; else " + avoid);
+  }
+  if (WIFSIGNALED(status))
+    return failed(told, fmt::format("crashed (signal {}, {})", WTERMSIG(status), strsignal(WTERMSIG(status))), avoid);
+  if (told.phase != Phase::done) return failed(told, fmt::format("ended the process (exit code {})", WEXITSTATUS(status)), avoid);
+  return told.record;
+}
+
+}  // namespace tenon::cli
