@@ -21,7 +21,7 @@ Config resolve_with_sets(const Common& common) {
   sources.file = common.config_file;
   sources.command_line = common.overrides();
   for (const std::string& text : common.sets) {
-    const config::Assignment assignment = config::parse_assignment("--set " + text);
+    const config::Assignment assignment = config::parse_assignment(text);
     sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
   }
   return resolve_config(sources);

@@ -55,9 +55,20 @@ void tell(int pipe, const loader::Record& record) {
   tell(pipe, to_json(record).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
+/// "NVIDIA H200, CUDA 12.4, cuBLAS 12.4.5, compute capability 9.0": a report wants the libraries that were found too.
+std::string describe_device(const tenon_device_info& device) {
+  std::string text;
+  for (const char* part : {device.name, device.description}) {
+    if (part != nullptr && *part != '\0') text += (text.empty() ? "" : ", ") + std::string(part);
+  }
+  if (device.compute_major != 0) text += fmt::format(", compute capability {}.{}", device.compute_major, device.compute_minor);
+  return text;
+}
+
 /// A device that the backend names but that does not open leaves the backend healthy and the user a warning.
 void try_devices(const loader::Backend& backend, loader::Record& record) {
   for (std::uint32_t i = 0; i < backend.devices().size(); ++i) {
+    if (i < record.devices.size()) record.devices[i].description = describe_device(backend.devices()[i]);
     char text[1024] = "";
     tenon_error error{sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text, text};
     tenon_device* device = nullptr;

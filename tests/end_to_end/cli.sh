@@ -1,0 +1,222 @@
+#!/usr/bin/env bash
+# cli.sh CLAIM - one claim about the command line. Environment: TENON (the program), PLUGINS (folder of test plugins), CMAKE.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+unset TENON_DEVICE TENON_CONFIG TENON_LOG TENON_BACKEND_PATH
+
+fail() {
+  echo "FAILED: $*"
+  echo "--- standard output"; cat "$scratch/out"
+  echo "--- standard error"; cat "$scratch/err"
+  exit 1
+}
+# exits CODE tenon-arguments...: runs the program, keeps what it writes.
+exits() {
+  local wanted=$1 got=0
+  shift
+  "$TENON" "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
+  [ "$got" = "$wanted" ] || fail "tenon $*: wanted exit code $wanted, got $got"
+}
+out_has() { grep -qF -- "$1" "$scratch/out" || fail "standard output has no '$1'"; }
+out_lacks() { ! grep -qF -- "$1" "$scratch/out" || fail "standard output has '$1'"; }
+err_has() { grep -qF -- "$1" "$scratch/err" || fail "standard error has no '$1'"; }
+out_is() { printf "$1" | cmp -s - "$scratch/out" || fail "standard output is not:"$'\n'"$(printf "$1")"; }
+# Only the CPU backends that are always built, whatever else is installed.
+cpu_only=(--set 'backends.use=[openblas, reference]')
+
+devices_lists_the_cpu_backends() {
+  exits 0 devices "${cpu_only[@]}"
+  out_has 'openblas:0'
+  out_has 'reference:0'
+  out_has '* openblas:0 (default)'
+}
+
+devices_json_keeps_its_schema() {
+  exits 0 devices --format json --plugin "$PLUGINS/fake_gpu"
+  "$CMAKE" -DJSON="$scratch/out" -DSCHEMA="$here/devices.schema.json" -P "$here/scripts/check_json.cmake" || exit 1
+  out_has '"name": "openblas:0"'
+  out_has '"name": "reference:0"'
+  out_has '"name": "fake_gpu:1"'
+  out_has '"identity": "0000:02:00.0"'
+}
+
+cudatest_without_a_gpu() {
+  exits 0 devices --format cudatest "${cpu_only[@]}"
+  [ "$(head -4 "$scratch/out")" = $'\nCUDA version: 0\nCUDA devices: 0' ] || fail 'other first lines'
+  out_has 'No GPU'
+  exits 2 devices --format cudatest "${cpu_only[@]}" --require gpu
+  out_has 'CUDA devices: 0'
+}
+
+cudatest_says_why_a_gpu_backend_is_not_usable() {
+  mkdir "$scratch/plugins"
+  echo 'not a library' >"$scratch/plugins/libtenon_backend_cuda.so"
+  exits 0 devices --format cudatest --plugin "$scratch/plugins" --set 'backends.use=[cuda, openblas]'
+  out_has 'CUDA devices: 0'
+  out_has 'cuda: '
+}
+
+cudatest_has_the_exact_lines() {
+  exits 0 devices --format cudatest --require gpu --plugin "$PLUGINS/fake_gpu" --set 'backends.use=[fake_gpu, openblas]'
+  out_is '\nCUDA version: 12040\nCUDA devices: 2\n\nDevice 0\n========\nName      :\t"Fake \\"One\\""\nClock Rate:\t1980000 kHz\nMemory    :\t150000000000 bytes\nCompute   : \t9.0\n\nDevice 1\n========\nName      :\t"Fake Two"\nClock Rate:\t1980001 kHz\nMemory    :\t150000000001 bytes\nCompute   : \t9.1\n\n'
+}
+
+a_missing_device_is_an_error() {
+  exits 1 devices --device gpu:1 "${cpu_only[@]}"
+  err_has "tenon: error: device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)"
+  exits 1 explain "$MODELS/fashion_mnist/model.yaml" --device gpu:1 --config "$here/cpu_only.yaml"
+  err_has "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)"
+}
+
+the_command_line_beats_the_environment() {
+  echo 'device: cpu:0' >"$scratch/tenon.yaml"
+  exits 0 config print
+  out_has 'device: auto'
+  exits 0 config print --config "$scratch/tenon.yaml"
+  grep -q '^device: "\?cpu:0"\? .*tenon.yaml:1' "$scratch/out" || fail 'the YAML does not beat the default'
+  TENON_CONFIG="$scratch/tenon.yaml" exits 0 config print
+  grep -q '^device: "\?cpu:0"\? .*tenon.yaml:1' "$scratch/out" || fail 'TENON_CONFIG is not read'
+  TENON_DEVICE=reference exits 0 config print --config "$scratch/tenon.yaml"
+  grep -q '^device: reference .*TENON_DEVICE' "$scratch/out" || fail 'the environment does not beat the YAML'
+  TENON_DEVICE=reference exits 0 config print --config "$scratch/tenon.yaml" --device openblas
+  grep -q '^device: openblas .*--device openblas' "$scratch/out" || fail 'the command line does not beat the environment'
+  TENON_DEVICE=reference exits 0 devices "${cpu_only[@]}"
+  out_has '* reference:0 (environment TENON_DEVICE'
+}
+
+names_of_devices_may_be_aliases() {
+  local name
+  for name in cpu CPU:1 reference reference:0 /device:CPU:1 /job:localhost/replica:0/task:0/device:cpu:1; do
+    exits 0 devices --device "$name" "${cpu_only[@]}"
+    if [ "$name" = cpu ]; then out_has '* openblas:0'; else out_has '* reference:0'; fi
+  done
+  exits 1 devices --device 'cpu:' "${cpu_only[@]}"
+  err_has "'cpu:'"
+}
+
+backends_names_file_stage_and_reason() {
+  mkdir "$scratch/plugins"
+  echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
+  exits 0 backends --plugin "$scratch/plugins"
+  out_has "$scratch/plugins/libtenon_backend_broken.so"
+  out_has 'not usable'
+  out_has 'broken: '
+  out_has 'remedy: '
+  out_has "$scratch/plugins (command line): 1 candidate"
+  out_has 'openblas:0'
+  exits 0 backends --format json --plugin "$scratch/plugins"
+  out_has '"state": "not usable"'
+  out_has '"state": "healthy"'
+}
+
+doctor_survives_a_broken_file() {
+  mkdir "$scratch/plugins"
+  echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
+  exits 0 doctor --plugin "$scratch/plugins"
+  out_has "broken ($scratch/plugins/libtenon_backend_broken.so, command line): not usable"
+  out_has 'openblas ('
+  out_has 'healthy, version'
+  out_has 'sha256: '
+  out_has 'thread budget'
+}
+
+doctor_fails_when_nothing_is_healthy() {
+  exits 1 doctor --set 'backends.allow=[nobody]'
+  out_has '0 of '
+  exits 1 devices --set 'backends.allow=[nobody]'
+  err_has 'no healthy backend'
+}
+
+doctor_survives() { # plugin, what it must say
+  exits 0 doctor --timeout 2 --plugin "$PLUGINS/$1"
+  out_has "$2"
+  out_has 'deny: [misbehaving]'
+  out_has 'openblas ('
+}
+doctor_survives_a_crash_when_asked() {
+  exits 0 doctor --plugin "$PLUGINS/asked_crash"
+  out_has 'the plugin crashed (signal 11, Segmentation fault) while the library was opened and its tenon_backend_query was asked'
+}
+doctor_survives_a_crash_in_create() { doctor_survives created_crash 'the plugin crashed (signal 11, Segmentation fault) in its `create`'; }
+doctor_survives_a_crash_at_the_end() { doctor_survives closed_crash 'the plugin crashed (signal 11, Segmentation fault) while it was shut down'; }
+doctor_survives_an_exit() { doctor_survives created_exit 'the plugin ended the process (exit code 7) in its `create`'; }
+doctor_survives_a_hang() { doctor_survives created_hang 'the plugin did not return within 2 s in its `create`'; }
+
+doctor_tells_of_a_device_that_does_not_open() {
+  exits 0 doctor --plugin "$PLUGINS/fake_gpu"
+  out_has 'warning: device fake_gpu:1 cannot be opened: fake_gpu:1 has fallen off the bus (DEVICE_LOST)'
+  exits 0 doctor --plugin "$PLUGINS/fake_gpu" --format json
+  out_has '"identity": "0000:01:00.0"'
+}
+
+doctor_names_the_shadowed() {
+  mkdir "$scratch/plugins"
+  cp "$PLUGINS"/fake_gpu/*.so "$scratch/plugins/"
+  exits 0 doctor --plugin "$PLUGINS/fake_gpu" --plugin "$scratch/plugins"
+  out_has "another backend 'fake_gpu' was found first: $PLUGINS/fake_gpu/libtenon_backend_fake_gpu.so (command line)"
+}
+
+caps_states_ops_dtypes_and_features() {
+  exits 0 caps
+  grep -q '^MatMul-13 .*f32 f64' "$scratch/out" || fail 'no MatMul-13'
+  exits 0 caps --backend reference --format json
+  out_has '"op": "Softmax"'
+  out_lacks '"name": "openblas"'
+  exits 0 caps --format markdown
+  out_has '|---|---|'
+  grep -q '^| Gemm-13 | .*f32 f64' "$scratch/out" || fail 'no Gemm-13'
+  exits 1 caps --backend nobody
+  err_has "backend 'nobody' is not there"
+}
+
+config_check_names_file_line_and_key() {
+  printf 'seed: 1\nprecison: tf32\n' >"$scratch/tenon.yaml"
+  exits 1 config check "$scratch/tenon.yaml"
+  err_has "tenon.yaml:2:1: unknown key 'precison'; did you mean 'precision'?"
+  printf 'layers:\n  - dense: {unit: 1}\n' >"$scratch/model.yaml"
+  exits 1 config check "$scratch/model.yaml"
+  err_has "did you mean 'units'?"
+  printf 'seed: 1\n' >"$scratch/tenon.yaml"
+  exits 0 config check "$scratch/tenon.yaml"
+  out_has 'a configuration that sets 1 key'
+  exits 0 config check "$MODELS/fashion_mnist/model.yaml"
+  out_has 'a model of 3 layers'
+  exits 0 config check "$MODELS/fashion_mnist/train.yaml"
+  out_has "a training run of the model 'fashion_mnist'"
+}
+
+config_print_is_a_configuration() {
+  exits 0 config print --set threads=3
+  grep -q '^threads: 3 .*--set threads=3' "$scratch/out" || fail 'no origin'
+  cp "$scratch/out" "$scratch/tenon.yaml"
+  exits 0 config check "$scratch/tenon.yaml"
+  exits 0 config print --schema
+  cp "$scratch/out" "$scratch/tenon.yaml"
+  exits 0 config check "$scratch/tenon.yaml"
+  exits 1 config print --set colour=red
+  err_has 'colour'
+}
+
+explain_places_every_node() {
+  exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 --config "$here/cpu_only.yaml"
+  out_has 'with a batch of 7'
+  out_has 'openblas:0'
+  out_has ' partitions'
+  exits 0 explain "$MODELS/linear_regression/train.yaml" --device reference --format json
+  out_has '"device": "reference:0"'
+  out_has '"batch_size": 32'
+  out_lacks '"device": "openblas:0"'
+}
+
+wrong_use_exits_with_two() {
+  exits 2 devices --format xml
+  err_has '--format'
+  exits 2 nonsense
+  exits 2
+  exits 0 --version
+  out_has 'tenon '
+}
+
+"$1"

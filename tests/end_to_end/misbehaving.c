@@ -1,0 +1,47 @@
+/* misbehaving.c - the template backend with one bad habit, MISBEHAVES_WHEN: loading crashes or hangs there. A report survives it. */
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <tenon/backend.h>
+
+#define tenon_backend_query template_query
+#undef TENON_EXPORT
+#define TENON_EXPORT static
+#include "../../plugins/template/template.c"
+#undef tenon_backend_query
+
+enum { ASKED_CRASH = 1, CREATED_CRASH, CREATED_HANG, CREATED_EXIT, CLOSED_CRASH };
+
+/* Back to the default first: a sanitizer's handler would make an exit of it. */
+static void crash(void) {
+  signal(SIGSEGV, SIG_DFL);
+  raise(SIGSEGV);
+}
+
+static tenon_backend_table bad_table;
+
+static void bad_destroy(tenon_backend* backend) {
+  crash();
+}
+
+static tenon_status bad_create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,
+                               tenon_error* error) {
+  if (MISBEHAVES_WHEN == CREATED_CRASH) crash();
+  if (MISBEHAVES_WHEN == CREATED_EXIT) _exit(7);
+  while (MISBEHAVES_WHEN == CREATED_HANG) sleep(1);
+  const tenon_status status = create(host, out_backend, out_table, error);
+  if (status != TENON_OK) return status;
+  bad_table = table;
+  bad_table.destroy = bad_destroy;
+  *out_table = &bad_table;
+  return TENON_OK;
+}
+
+__attribute__((visibility("default"))) tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  if (MISBEHAVES_WHEN == ASKED_CRASH) crash();
+  const tenon_status status = template_query(host, out_info);
+  out_info->name = "misbehaving";
+  out_info->create = bad_create;
+  return status;
+}
