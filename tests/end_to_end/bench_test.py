@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Each benchmark runs, and its report has the fields it promises. No figure is judged: machines differ, and tests are not timed.
+
+Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare
+"""
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+# The figures a benchmark promises beyond those that all have, on at least one of its lines.
+EXTRA = {
+    "crossing": ["nodes", "ns_per_node", "kernel_ns_per_node", "ns_per_node_above_kernels"],
+    "gemm": ["gflop_per_s"],
+    "mnist_mlp": ["images_per_s", "gflop_per_s", "seconds_per_epoch", "peak_rss_mb"],
+    "fashion_mnist": ["images_per_s", "gflop_per_s", "seconds_per_epoch"],
+}
+MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
+
+
+def run(*command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def expect(condition, message):
+    if not condition:
+        sys.exit(f"FAIL: {message}")
+
+
+def measure(tenon, benchmark, file):
+    code, out, err = run(tenon, "bench", benchmark, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file))
+    expect(code == 0, f"bench {benchmark}: exit code {code}\n{err}")
+    return json.loads(file.read_text()), out
+
+
+def check_report(benchmark, report, out):
+    for key in MACHINE:
+        expect(report["machine"].get(key), f"machine has no {key}: {report['machine']}")
+        expect(key in out, f"the text does not show {key}:\n{out}")
+    expect(report["machine"]["threads"] == 2, f"threads is {report['machine']['threads']}, wanted 2")
+    expect(report["benchmarks"], "no benchmarks")
+    seen = set()
+    for line in report["benchmarks"]:
+        for key in ["name", "median_ns", "iqr_ns", "peer", "ratio", "percent_of_roof"]:
+            expect(key in line, f"{line} has no {key}")
+        expect(line["name"] in out, f"the table lacks {line['name']}:\n{out}")
+        expect(math.isfinite(line["median_ns"]) and line["median_ns"] > 0, f"median of {line}")
+        expect(line["iqr_ns"] >= 0, f"spread of {line}")
+        expect(line["runs"] == 2, f"runs of {line}, wanted 2")
+        if line["peer"] is None:
+            expect(line["ratio"] is None, f"a ratio without a peer: {line}")
+        else:
+            expect(line["ratio"] > 0 and line["peer_median_ns"] > 0, f"ratio of {line}")
+        seen.update(line)
+    for key in EXTRA[benchmark]:
+        expect(key in seen, f"no line has {key}")
+    if benchmark != "crossing":
+        alone = [line for line in report["benchmarks"] if line["peer"] is None]
+        expect(all(line.get("peer_absent") for line in alone), f"no reason why there is no peer: {alone}")
+
+
+def check_compare(tenon, folder):
+    old, new = folder / "old.json", folder / "new.json"
+    report, _ = measure(tenon, "crossing", old)
+    report["benchmarks"][0]["median_ns"] /= 4
+    report["benchmarks"][0]["iqr_ns"] = 0
+    report["benchmarks"][1]["name"] = "a new one"
+    report["machine"]["threads"] = 3
+    new.write_text(json.dumps(report))
+    code, out, err = run(tenon, "bench", "compare", str(old), str(new))
+    expect(code == 0, f"compare: exit code {code}\n{err}")
+    expect("4.000x" in out, f"a fourth of the time is not 4.000x:\n{out}")
+    expect("a new one" in out, f"a benchmark of the new report alone is missing:\n{out}")
+    expect("threads differs: 2 then, 3 now" in out, f"another thread count is not pointed out:\n{out}")
+
+    new.write_text('{"machine": {}}')
+    code, out, err = run(tenon, "bench", "compare", str(old), str(new))
+    expect(code == 1 and str(new) in err and "is not a report" in err, f"not a report: exit code {code}\n{err}")
+    code, out, err = run(tenon, "bench", "compare", str(folder / "absent.json"), str(new))
+    expect(code == 1 and "absent.json cannot be read" in err, f"a missing report: exit code {code}\n{err}")
+
+
+def main():
+    tenon, benchmark = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        if benchmark == "compare":
+            check_compare(tenon, Path(folder))
+        else:
+            check_report(benchmark, *measure(tenon, benchmark, Path(folder) / "report.json"))
+
+
+if __name__ == "__main__":
+    main()

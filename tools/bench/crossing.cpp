@@ -1,0 +1,219 @@
+// tenon bench crossing - what passing the socket costs.
+//
+// An empty plan       is a graph without nodes, given to plan_execute of the backend's table as the executor does it. Program::run of an
+//                     empty graph adds what the core does around a plan.
+// A plan of N nodes   is a chain of Relu on 8 floats, one kernel call a node. Cost above the kernels = time per node of the plan, less the
+//                     kernel's own time. The kernel's own time comes from the plan's profile, which reads the clock right before and right
+//                     after each call: mean of all calls, less what two reads of the clock give with nothing between them.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <tenon/functions.h>
+#include <tenon/program.h>
+
+#include "bench/benchmarks.h"
+#include "bench/machine.h"
+#include "bench/statistics.h"
+#include "exec/device_state.h"
+
+namespace tenon::bench {
+namespace {
+
+constexpr std::int64_t width = 8;
+
+void check(tenon_status status, const exec::CallError& error, const char* what) {
+  exec::check(status, error, what);
+}
+
+/// A plan of the backend's own, called through its table alone: a chain of Relu from one buffer to another.
+class Chain {
+ public:
+  Chain(const Device& device, std::uint32_t nodes) : device_(device.state()), table_(device_->table), nodes_(nodes) {
+    const std::int64_t shape[] = {width};
+    std::vector<tenon_value> values(nodes == 0 ? 0 : nodes + 1);
+    for (std::uint32_t v = 0; v < values.size(); ++v) {
+      values[v] = {{shape, nullptr, 1, TENON_DTYPE_F32}, TENON_VALUE_INTERNAL, TENON_NO_INDEX, nullptr};
+    }
+    if (nodes > 0) {
+      values.front().kind = TENON_VALUE_INPUT, values.front().binding = 0;
+      values.back().kind = TENON_VALUE_OUTPUT, values.back().binding = 1;
+    }
+    const Attributes none;
+    std::vector<std::array<std::uint32_t, 2>> operands(nodes);
+    std::vector<tenon_node> wire(nodes);
+    for (std::uint32_t n = 0; n < nodes; ++n) {
+      operands[n] = {n, n + 1};
+      wire[n] = {TENON_OP_Relu, 14, &operands[n][0], &operands[n][1], 1, 1, none.data(), "relu", n + 1};
+    }
+    tenon_graph graph{};
+    graph.struct_size = sizeof graph;
+    graph.value_count = static_cast<std::uint32_t>(values.size());
+    graph.values = values.data();
+    graph.value_stride = sizeof(tenon_value);
+    graph.node_count = nodes;
+    graph.nodes = wire.data();
+    graph.node_stride = sizeof(tenon_node);
+    graph.binding_count = nodes > 0 ? 2 : 0;
+    tenon_plan_options options{};
+    options.struct_size = sizeof options;
+    check(table_.plan_create(device_->handle, &graph, &options, &plan_, error_.get()), error_, "plan_create");
+    tenon_plan_info info{};
+    info.struct_size = sizeof info;
+    check(table_.plan_info(plan_, &info, error_.get()), error_, "plan_info");
+    kernels_ = info.kernel_count;
+    buffers_ = device.empty(DType::f32, {2 * width});
+    table_.fill(device_->handle, buffers_.address(), static_cast<std::uint64_t>(buffers_.size_bytes()), 0, device_->stream, error_.get());
+    workspace_ = device.empty(DType::u8, {static_cast<std::int64_t>(std::max<std::uint64_t>(info.workspace_size_bytes, 1))});
+    addresses_ = {buffers_.address(), buffers_.address() + width * sizeof(float)};
+    bindings_.struct_size = sizeof bindings_;
+    bindings_.address_count = graph.binding_count;
+    bindings_.addresses = addresses_.data();
+    bindings_.parameters_epoch = 1;
+  }
+  ~Chain() { table_.plan_destroy(plan_); }
+  Chain(const Chain&) = delete;
+  Chain& operator=(const Chain&) = delete;
+
+  /// Executions one after another, then one wait for the stream (which a CPU's inline stream does not need).
+  void run(std::int64_t repetitions) {
+    tenon_status status = TENON_OK;
+    for (std::int64_t i = 0; i < repetitions && status == TENON_OK; ++i) {
+      status = table_.plan_execute(plan_, &bindings_, workspace_.address(), device_->stream, error_.get());
+    }
+    check(status, error_, "plan_execute");
+    if (!device_->inline_streams()) device_->synchronize();
+  }
+
+  std::uint32_t kernels() const { return kernels_; }
+
+  /// Mean time of one kernel call over `runs` profiled executions, the middle of their means, without the clock's share. Nothing if the
+  /// backend offers no profile.
+  std::optional<double> kernel_ns(int runs, double clock_ns) {
+    if (table_.profile == nullptr || kernels_ == 0) return std::nullopt;
+    check(table_.profile->enable(plan_, 1, error_.get()), error_, "profile");
+    std::vector<tenon_profile_record> records(kernels_);
+    std::vector<double> means;
+    for (int r = 0; r < runs; ++r) {
+      std::uint32_t count = 0;
+      run(1);
+      check(table_.profile->read(plan_, records.data(), kernels_, &count, error_.get()), error_, "profile");
+      double total = 0;
+      for (const tenon_profile_record& record : records) total += static_cast<double>(record.duration_ns);
+      means.push_back(total / static_cast<double>(records.size()));
+    }
+    check(table_.profile->enable(plan_, 0, error_.get()), error_, "profile");
+    return median(means) - clock_ns;
+  }
+
+ private:
+  std::shared_ptr<exec::DeviceState> device_;
+  const tenon_backend_table& table_;
+  std::uint32_t nodes_;
+  std::uint32_t kernels_ = 0;
+  tenon_plan* plan_ = nullptr;
+  Tensor buffers_, workspace_;
+  std::array<std::uint64_t, 2> addresses_{};
+  tenon_bindings bindings_{};
+  exec::CallError error_;
+};
+
+/// What two reads of the clock tell with nothing between them.
+double clock_ns() {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> samples;
+  for (int i = 0; i < 10001; ++i) {
+    const auto begin = Clock::now();
+    const auto end = Clock::now();
+    samples.push_back(std::chrono::duration<double, std::nano>(end - begin).count());
+  }
+  double total = 0;  // the mean: the clock's step may be as large as what is measured
+  std::sort(samples.begin(), samples.end());
+  samples.resize(samples.size() * 9 / 10);  // without the interrupts
+  for (const double sample : samples) total += sample;
+  return total / static_cast<double>(samples.size());
+}
+
+Program chain_program(const Context& context, std::uint32_t nodes) {
+  Graph graph;
+  if (nodes > 0) {
+    Value x = graph.input("x", DType::f32, {width});
+    for (std::uint32_t n = 0; n < nodes; ++n) x = ops::relu(x);
+    graph.output("y", x);
+  }
+  return Program(context, graph);
+}
+
+}  // namespace
+
+std::unique_ptr<Report> crossing(const Options& options) {
+  const Context context = options.make_context(options.threads);
+  const Device device = context.default_device();
+  if ((device.info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0) {
+    throw Error(Status::unsupported,
+                fmt::format("bench crossing: device '{}' takes plans of one node only; wanted one that takes whole graphs", device.name()));
+  }
+  auto report = std::make_unique<Report>("tenon bench crossing", describe_machine(context, options.threads));
+  const Protocol protocol = options.protocol();
+
+  // An empty plan through the table, and an empty program round it.
+  Chain empty(device, 0);
+  Program nothing = chain_program(context, 0);
+  const auto run_program = [](Program& program, std::vector<Tensor>& inputs, std::int64_t repetitions) {
+    for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(program.run(inputs));
+  };
+  std::vector<Tensor> no_inputs;
+  {
+    auto samples = measure({[&](std::int64_t n) { empty.run(n); }, [&](std::int64_t n) { run_program(nothing, no_inputs, n); }}, protocol);
+    Entry plan{.name = "empty plan, plan_execute", .samples = std::move(samples[0])};
+    plan.extra.emplace_back("target_ns", 1000);
+    report->add(std::move(plan));
+    report->add({.name = "empty program, Program::run", .samples = std::move(samples[1])});
+  }
+
+  // Chains: the plan through the table, and the program round it.
+  const std::vector<std::uint32_t> sizes = options.tiny ? std::vector<std::uint32_t>{1, 10} : std::vector<std::uint32_t>{1, 10, 100, 1000};
+  const double clock = clock_ns();
+  std::vector<double> counts, plan_ns;
+  for (const std::uint32_t nodes : sizes) {
+    Chain chain(device, nodes);
+    Program program = chain_program(context, nodes);
+    std::vector<Tensor> inputs{Tensor::zeros(DType::f32, {width}).to(device)};
+    auto samples = measure({[&](std::int64_t n) { chain.run(n); }, [&](std::int64_t n) { run_program(program, inputs, n); }}, protocol);
+    Entry plan{.name = fmt::format("{} nodes, plan_execute", nodes), .samples = std::move(samples[0])};
+    const double per_node = plan.median_ns() / nodes;
+    plan.extra.emplace_back("nodes", nodes);
+    plan.extra.emplace_back("kernels", chain.kernels());
+    plan.extra.emplace_back("ns_per_node", per_node);
+    if (const auto kernel = chain.kernel_ns(options.tiny ? 3 : 301, clock)) {
+      plan.extra.emplace_back("kernel_ns_per_node", *kernel);
+      plan.extra.emplace_back("ns_per_node_above_kernels", per_node - *kernel);
+    }
+    counts.push_back(nodes);
+    plan_ns.push_back(plan.median_ns());
+    Entry around{.name = fmt::format("{} nodes, Program::run", nodes), .samples = std::move(samples[1])};
+    around.extra.emplace_back("nodes", nodes);
+    around.extra.emplace_back("kernels", program.placement().kernels);
+    around.extra.emplace_back("ns_per_node", around.median_ns() / nodes);
+    report->add(std::move(plan));
+    report->add(std::move(around));
+  }
+
+  const Line line = fit_line(counts, plan_ns);
+  double worst = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    worst = std::max(worst, std::abs(plan_ns[i] / (line.base + line.slope * counts[i]) - 1));
+  }
+  report->note(fmt::format("plan_execute takes {:.0f} ns + {:.1f} ns a node; the table is off that line by at most {:.1f} %", line.base,
+                           line.slope, worst * 100));
+  report->note(fmt::format("kernel time: the plan's profile, clock reads around each call, less {:.1f} ns that two reads take", clock));
+  report->note("targets: an empty plan below 1 us; 100 nodes below 100 ns a node above the kernels");
+  if (!device.state()->inline_streams()) report->note("the stream is not inline: the device is waited for once a sample");
+  return report;
+}
+
+}  // namespace tenon::bench

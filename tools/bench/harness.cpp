@@ -1,0 +1,201 @@
+#include "bench/harness.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include <tenon/error.h>
+
+#include "bench/statistics.h"
+
+namespace tenon::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+double time_ns(const Body& body, std::int64_t repetitions) {
+  const auto begin = Clock::now();
+  body(repetitions);
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
+
+/// Warms up, and finds how often the body has to be repeated for a sample that lasts long enough.
+std::int64_t calibrate(const Body& body, double least_ns) {
+  body(1);  // the first time is not like the others: caches, pages, threads that start
+  std::int64_t repetitions = 1;
+  for (;;) {
+    const double ns = time_ns(body, repetitions);
+    if (ns >= least_ns) return repetitions;
+    const double wanted = static_cast<double>(repetitions) * 1.2 * least_ns / std::max(ns, 1.0);
+    // No more than tenfold at once: a short first look may have been far off.
+    repetitions = std::min(repetitions * 10, std::max(repetitions + 1, static_cast<std::int64_t>(std::ceil(wanted))));
+  }
+}
+
+Json number(std::optional<double> value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json to_json(const Entry& entry) {
+  Json object;
+  object["name"] = entry.name;
+  object["median_ns"] = entry.median_ns();
+  object["iqr_ns"] = interquartile_range(entry.samples.ns);
+  object["peer"] = entry.peer.empty() ? Json(nullptr) : Json(entry.peer);
+  object["ratio"] = number(entry.ratio());
+  object["percent_of_roof"] = number(entry.percent_of_roof);
+  object["runs"] = entry.samples.ns.size();
+  object["repetitions"] = entry.samples.repetitions;
+  if (!entry.peer.empty()) {
+    object["peer_median_ns"] = median(entry.peer_samples.ns);
+    object["peer_iqr_ns"] = interquartile_range(entry.peer_samples.ns);
+  } else if (!entry.peer_absent.empty()) {
+    object["peer_absent"] = entry.peer_absent;
+  }
+  for (const auto& [name, value] : entry.extra) object[name] = value;
+  return object;
+}
+
+/// Left-aligned first column, right-aligned others.
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line = fmt::format("{:<{}}", row[0], widths[0]);
+    for (std::size_t i = 1; i < row.size(); ++i) line += fmt::format("  {:>{}}", row[i], widths[i]);
+    std::puts(line.c_str());
+  }
+}
+
+/// Three digits or more; a whole number as one.
+std::string format_number(double value) {
+  const double size = std::fabs(value);
+  if (size < 1e6 && std::trunc(value) == value) return fmt::format("{:.0f}", value);
+  return fmt::format("{:.{}f}", value, size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+}  // namespace
+
+std::vector<Samples> measure(const std::vector<Body>& bodies, const Protocol& protocol) {
+  std::vector<Samples> all(bodies.size());
+  for (std::size_t i = 0; i < bodies.size(); ++i) all[i].repetitions = calibrate(bodies[i], protocol.least_sample_ns);
+  for (int run = 0; run < protocol.runs; ++run) {
+    for (std::size_t turn = 0; turn < bodies.size(); ++turn) {
+      // Who goes first changes: nobody always runs in the other's wake.
+      const std::size_t i = (turn + static_cast<std::size_t>(run)) % bodies.size();
+      if (protocol.settle_ms > 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(protocol.settle_ms));
+        bodies[i](1);  // awake again
+      }
+      all[i].ns.push_back(time_ns(bodies[i], all[i].repetitions) / static_cast<double>(all[i].repetitions));
+    }
+  }
+  return all;
+}
+
+double Entry::median_ns() const {
+  return median(samples.ns);
+}
+
+std::optional<double> Entry::ratio() const {
+  if (peer_samples.ns.empty()) return std::nullopt;
+  return median_ratio(peer_samples.ns, samples.ns);
+}
+
+struct Report::State {
+  std::string title;
+  Json machine;
+  std::vector<Entry> entries;
+  std::vector<std::string> notes;
+};
+
+Report::Report(std::string title, nlohmann::ordered_json machine) : state_(std::make_unique<State>()) {
+  state_->title = std::move(title);
+  state_->machine = std::move(machine);
+}
+Report::~Report() = default;
+
+void Report::add(Entry entry) {
+  if (!entry.peer_absent.empty()) note("no peer: " + entry.peer_absent);
+  state_->entries.push_back(std::move(entry));
+}
+
+void Report::note(const std::string& text) {
+  if (std::find(state_->notes.begin(), state_->notes.end(), text) == state_->notes.end()) state_->notes.push_back(text);
+}
+
+void Report::print() const {
+  const State& s = *state_;
+  std::printf("%s\n", s.title.c_str());
+  for (const auto& [key, value] : s.machine.items()) {
+    std::printf("  %-11s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
+  }
+  std::puts("");
+  // Columns for whatever at least one entry has.
+  std::vector<std::string> names;
+  bool peers = false, roofs = false;
+  for (const Entry& entry : s.entries) {
+    peers = peers || !entry.peer.empty();
+    roofs = roofs || entry.percent_of_roof.has_value();
+    for (const auto& [name, value] : entry.extra) {
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+  }
+  std::vector<std::vector<std::string>> rows(1, {"benchmark", "median", "iqr", "runs"});
+  if (peers) rows[0].insert(rows[0].end(), {"peer median", "ratio"});
+  if (roofs) rows[0].emplace_back("% of roof");
+  rows[0].insert(rows[0].end(), names.begin(), names.end());
+  for (const Entry& entry : s.entries) {
+    std::vector<std::string> row{entry.name, format_duration(entry.median_ns()), format_duration(interquartile_range(entry.samples.ns)),
+                                 std::to_string(entry.samples.ns.size())};
+    if (peers) {
+      row.push_back(entry.peer.empty() ? "-" : format_duration(median(entry.peer_samples.ns)));
+      row.push_back(entry.peer.empty() ? "-" : fmt::format("{:.3f}", *entry.ratio()));
+    }
+    if (roofs) row.push_back(entry.percent_of_roof ? fmt::format("{:.1f}", *entry.percent_of_roof) : "-");
+    for (const std::string& name : names) {
+      const auto found = std::find_if(entry.extra.begin(), entry.extra.end(), [&](const auto& field) { return field.first == name; });
+      row.push_back(found == entry.extra.end() ? "-" : format_number(found->second));
+    }
+    rows.push_back(std::move(row));
+  }
+  print_table(rows);
+  for (const std::string& text : s.notes) std::printf("note: %s\n", text.c_str());
+  std::fflush(stdout);
+}
+
+void Report::write_json(const std::string& file) const {
+  Json document;
+  document["title"] = state_->title;
+  document["machine"] = state_->machine;
+  document["benchmarks"] = Json::array();
+  for (const Entry& entry : state_->entries) document["benchmarks"].push_back(to_json(entry));
+  document["notes"] = state_->notes;
+  std::ofstream out(file);
+  out << document.dump(2) << "\n";
+  if (!out.flush()) throw Error(fmt::format("--json {}: cannot be written", file));
+}
+
+std::string format_duration(double ns) {
+  constexpr std::pair<double, const char*> units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}};
+  for (const auto& [size, unit] : units) {
+    if (std::fabs(ns) >= size) return fmt::format("{} {}", format_number(ns / size), unit);
+  }
+  return fmt::format("{} ns", format_number(ns));
+}
+
+void say(const std::string& text) {
+  std::fprintf(stderr, "%s\n", text.c_str());
+}
+
+}  // namespace tenon::bench

@@ -1,0 +1,140 @@
+#include "bench/machine.h"
+
+#include <fmt/core.h>
+
+#include <ctime>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "loader/loader.h"
+
+#if defined(__unix__)
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#endif
+
+namespace tenon::bench {
+namespace {
+
+/// What follows `key` and `separator` on the first line of a file that starts with the key.
+std::string value_in(const char* file, const std::string& key, char separator) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(key)) continue;
+    const std::size_t at = line.find(separator);
+    if (at == std::string::npos) continue;
+    const std::size_t begin = line.find_first_not_of(" \t\"", at + 1);
+    const std::size_t end = line.find_last_not_of(" \t\"");
+    return begin == std::string::npos ? "" : line.substr(begin, end - begin + 1);
+  }
+  return {};
+}
+
+std::string or_unknown(const std::string& text) {
+  return text.empty() ? "unknown" : text;
+}
+
+/// The instruction sets that matter to numeric code, of all that the processor names.
+std::string instruction_sets() {
+  std::istringstream flags(value_in("/proc/cpuinfo", "flags", ':') + " " + value_in("/proc/cpuinfo", "Features", ':'));
+  const std::string wanted[] = {"sse4_2",      "avx",         "f16c",     "fma",      "avx2",  "avx512f",
+                                "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "asimd", "sve"};
+  std::string found;
+  for (std::string flag; flags >> flag;) {
+    for (const std::string& name : wanted) {
+      if (flag == name) found += (found.empty() ? "" : " ") + flag;
+    }
+  }
+  return or_unknown(found);
+}
+
+std::string memory_size() {
+#if defined(__unix__)
+  const double bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024));
+#else
+  return "unknown";
+#endif
+}
+
+std::string operating_system() {
+  std::string kernel;
+#if defined(__unix__)
+  utsname names{};
+  if (uname(&names) == 0) kernel = fmt::format("{} {} {}", names.sysname, names.release, names.machine);
+#endif
+  const std::string distribution = value_in("/etc/os-release", "PRETTY_NAME=", '=');
+  return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
+}
+
+/// Others' work on this machine: figures taken under load are to be read as such.
+std::string load_average() {
+#if defined(__unix__)
+  double load[1];
+  if (getloadavg(load, 1) == 1) return fmt::format("{:.1f} over the last minute", load[0]);
+#endif
+  return "unknown";
+}
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  char text[32] = "";
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now));
+  return text;
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return "clang " __clang_version__;
+#else
+  return "gcc " __VERSION__;
+#endif
+}
+
+}  // namespace
+
+nlohmann::ordered_json describe_machine(const Context& context, int threads) {
+  const Device device = context.default_device();
+  nlohmann::ordered_json machine;
+  machine["processor"] = or_unknown(value_in("/proc/cpuinfo", "model name", ':'));
+  machine["processors"] = available_processors();
+  machine["isa"] = instruction_sets();
+  machine["memory"] = memory_size();
+  machine["load"] = load_average();
+  machine["os"] = operating_system();
+  machine["compiler"] = compiler();
+  machine["tenon"] = TENON_VERSION;
+  machine["git"] = TENON_GIT_HASH;
+  machine["device"] = fmt::format("{} ({})", device.name(), device.info().product);
+  for (const loader::Record& record : context.load_report().records) {
+    if (record.healthy && record.name == device.info().backend) {
+      machine["backend"] = fmt::format("{} {}, {}, {}", record.name, record.version, record.build_id, device.info().description);
+    }
+  }
+  machine["threads"] = threads;
+  machine["time"] = now_utc();
+  return machine;
+}
+
+double peak_memory_mb() {
+#if defined(__unix__)
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) == 0) return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;  // Linux counts kilobytes
+#endif
+  return 0;
+}
+
+int available_processors() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+#endif
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+}  // namespace tenon::bench

@@ -1,0 +1,19 @@
+// bench/machine.h - where a figure was measured: without it a figure means nothing.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <tenon/context.h>
+
+namespace tenon::bench {
+
+/// Processor, instruction sets, memory, load, operating system, compiler, versions, device and thread budget.
+nlohmann::ordered_json describe_machine(const Context& context, int threads);
+
+/// The most memory this process has held at once.
+double peak_memory_mb();
+
+/// Processors this process may run on.
+int available_processors();
+
+}  // namespace tenon::bench

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""The peer of `tenon bench mnist_mlp` and `fashion_mnist`: the same training in PyTorch, eager, on the CPU.
+
+The same work as our side does: samples are bytes that are gathered in a new order each epoch and scaled to [0, 1]; each step does forward,
+loss, gradients and update, and keeps the mean loss and the accuracy. Prints one JSON object:
+{"name": "PyTorch 1.13.0, 2 threads", "seconds": [one per timed epoch]}, or {"absent": why}.
+"""
+import argparse
+import json
+import sys
+import time
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sizes", default="784,300,100,10", help="of the layers, the input's first")
+    parser.add_argument("--bias", type=int, default=0)
+    parser.add_argument("--optimizer", choices=["rmsprop", "adam"], default="rmsprop")
+    parser.add_argument("--samples", type=int, default=60000)
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--epochs", type=int, default=5, help="timed ones; one more goes before them")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    try:
+        import torch
+    except ImportError as error:
+        print(json.dumps({"absent": f"{sys.executable}: {error} (apt-get install python3-torch)"}))
+        return
+
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(1)
+    sizes = [int(size) for size in arguments.sizes.split(",")]
+    layers = []
+    for i, (inputs, outputs) in enumerate(zip(sizes, sizes[1:])):
+        layers.append(torch.nn.Linear(inputs, outputs, bias=bool(arguments.bias)))
+        if i + 2 < len(sizes):
+            layers.append(torch.nn.ReLU())
+    model = torch.nn.Sequential(*layers)
+    if arguments.optimizer == "rmsprop":
+        optimizer = torch.optim.RMSprop(model.parameters(), lr=0.001, alpha=0.999, eps=1e-8)
+    else:
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.001)
+    loss_of = torch.nn.CrossEntropyLoss()
+    x = torch.randint(0, 256, (arguments.samples, sizes[0]), dtype=torch.uint8)
+    y = torch.randint(0, sizes[-1], (arguments.samples,))
+
+    seconds = []
+    for epoch in range(arguments.epochs + 1):
+        begin = time.perf_counter()
+        order = torch.randperm(arguments.samples)
+        total_loss = torch.zeros(())
+        correct = torch.zeros((), dtype=torch.int64)
+        for at in range(0, arguments.samples, arguments.batch):
+            indices = order[at : at + arguments.batch]
+            inputs = x[indices].float().div_(255)
+            labels = y[indices]
+            optimizer.zero_grad(set_to_none=True)
+            scores = model(inputs)
+            loss = loss_of(scores, labels)
+            loss.backward()
+            optimizer.step()
+            total_loss += loss.detach() * len(labels)
+            correct += (scores.detach().argmax(1) == labels).sum()
+        float(total_loss), int(correct)
+        if epoch > 0:
+            seconds.append(time.perf_counter() - begin)
+    name = f"PyTorch {torch.__version__} eager, {torch.get_num_threads()} threads"
+    print(json.dumps({"name": name, "seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main()

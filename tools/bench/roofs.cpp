@@ -1,0 +1,126 @@
+#include "bench/roofs.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace tenon::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Runs body(thread) on so many threads, the caller's being thread 0; returns when all are done.
+void on_threads(int threads, const std::function<void(int)>& body) {
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(body, t);
+  body(0);
+  for (std::thread& other : others) other.join();
+}
+
+// Chains of multiply-adds that do not wait for each other: latency times units is at most 10 on the processors of today.
+constexpr int chains = 12;
+
+/// A loop that does `rounds` multiply-adds on each chain, and how many operations one round of all chains is.
+struct Loop {
+  void (*run)(std::int64_t rounds);
+  double flops_per_round;
+};
+
+/// Keeps the compiler from leaving out what nobody reads.
+template <class T>
+void keep(const T& value) {
+  asm volatile("" : : "r"(&value) : "memory");
+}
+
+// The same text for each instruction set: intrinsics do not mix with templates across target attributes.
+#define TENON_BENCH_LOOP(name, attribute, vector, set, fma) \
+  attribute void name(std::int64_t rounds) {                \
+    vector x[chains];                                       \
+    for (int i = 0; i < chains; ++i) x[i] = set(1);         \
+    const vector a = set(0.999F), b = set(0.001F);          \
+    for (std::int64_t r = 0; r < rounds; ++r) {             \
+      for (int i = 0; i < chains; ++i) x[i] = fma;          \
+    }                                                       \
+    keep(x);                                                \
+  }
+
+#if defined(__x86_64__)
+#define TENON_BENCH_AVX2 __attribute__((target("avx2,fma")))
+#define TENON_BENCH_AVX512 __attribute__((target("avx512f")))
+TENON_BENCH_LOOP(avx2_f32, TENON_BENCH_AVX2, __m256, _mm256_set1_ps, _mm256_fmadd_ps(x[i], a, b))
+TENON_BENCH_LOOP(avx2_f64, TENON_BENCH_AVX2, __m256d, _mm256_set1_pd, _mm256_fmadd_pd(x[i], a, b))
+TENON_BENCH_LOOP(avx512_f32, TENON_BENCH_AVX512, __m512, _mm512_set1_ps, _mm512_fmadd_ps(x[i], a, b))
+TENON_BENCH_LOOP(avx512_f64, TENON_BENCH_AVX512, __m512d, _mm512_set1_pd, _mm512_fmadd_pd(x[i], a, b))
+#elif defined(__aarch64__)
+TENON_BENCH_LOOP(neon_f32, , float32x4_t, vdupq_n_f32, vfmaq_f32(b, x[i], a))
+TENON_BENCH_LOOP(neon_f64, , float64x2_t, vdupq_n_f64, vfmaq_f64(b, x[i], a))
+#endif
+
+Loop best_loop(DType dtype) {
+  const bool wide = dtype == DType::f64;
+  if (!wide && dtype != DType::f32) return {nullptr, 0};
+  const auto loop = [](void (*run)(std::int64_t), int lanes) { return Loop{run, 2.0 * lanes * chains}; };
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return wide ? loop(avx512_f64, 8) : loop(avx512_f32, 16);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return wide ? loop(avx2_f64, 4) : loop(avx2_f32, 8);
+#elif defined(__aarch64__)
+  return wide ? loop(neon_f64, 2) : loop(neon_f32, 4);
+#endif
+  return {nullptr, 0};
+}
+
+}  // namespace
+
+std::optional<double> peak_gflops(DType dtype, int threads) {
+  const Loop loop = best_loop(dtype);
+  if (loop.run == nullptr) return std::nullopt;
+  // Tries of half a millisecond: some of them run undisturbed on a machine that has other work too.
+  constexpr std::int64_t rounds = 200'000;
+  constexpr int tries = 300;
+  std::vector<double> best(static_cast<std::size_t>(threads), 1e300);
+  on_threads(threads, [&](int thread) {
+    double& mine = best[static_cast<std::size_t>(thread)];
+    for (int i = 0; i < tries; ++i) {
+      const auto begin = Clock::now();
+      loop.run(rounds);
+      mine = std::min(mine, seconds_since(begin));
+    }
+  });
+  double rate = 0;
+  for (const double seconds : best) rate += loop.flops_per_round * static_cast<double>(rounds) / seconds;
+  return rate / 1e9;
+}
+
+double memory_bandwidth_gb_s(int threads) {
+  constexpr std::int64_t count = 32 << 20;  // 128 MiB an array
+  std::vector<float> a(count), b(count, 1.0F), c(count, 2.0F);
+  double best = 1e300;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const auto begin = Clock::now();
+    on_threads(threads, [&](int thread) {
+      const std::int64_t first = count * thread / threads, last = count * (thread + 1) / threads;
+      float* const out = a.data();
+      const float* const x = b.data();
+      const float* const y = c.data();
+      for (std::int64_t i = first; i < last; ++i) out[i] = x[i] + 3.0F * y[i];
+    });
+    best = std::min(best, seconds_since(begin));
+  }
+  keep(a[0]);
+  return 3.0 * sizeof(float) * static_cast<double>(count) / best / 1e9;
+}
+
+}  // namespace tenon::bench

@@ -1,0 +1,156 @@
+// tenon bench mnist_mlp, fashion_mnist - epochs of Model::fit on samples of the right shape, data loading and metrics included, against the
+// same training in PyTorch (peers/mlp_torch.py). One epoch goes before those that are timed; half of ours are timed before the peer's,
+// half after.
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <tenon/model.h>
+
+#include "bench/benchmarks.h"
+#include "bench/child.h"
+#include "bench/machine.h"
+#include "bench/roofs.h"
+#include "bench/statistics.h"
+
+namespace tenon::bench {
+namespace {
+
+struct Training {
+  const char* name;
+  std::vector<std::int64_t> sizes;  ///< of the layers, the input's first
+  bool bias = false;
+  OptimizerDefinition optimizer;
+  std::int64_t batch = 0;
+  double target_seconds = 0;
+
+  /// Of the products of one epoch: forward, and backward the gradients of weights and, but for the first layer, of inputs.
+  double flops(std::int64_t samples) const {
+    double products = 0;
+    for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
+      products += static_cast<double>(sizes[i] * sizes[i + 1]) * (i == 0 ? 2 : 3);
+    }
+    return 2 * products * static_cast<double>(samples);
+  }
+};
+
+/// Bytes and labels without a pattern; the work does not depend on what they are.
+std::shared_ptr<const Dataset> make_samples(std::int64_t count) {
+  Tensor x = Tensor::empty(DType::u8, {count, 28, 28});
+  Tensor y = Tensor::empty(DType::u8, {count});
+  std::uint32_t state = 1;
+  const auto next = [&state] { return (state = state * 1664525u + 1013904223u) >> 24; };
+  for (std::int64_t i = 0; i < x.count(); ++i) x.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(next());
+  for (std::int64_t i = 0; i < count; ++i) y.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(next() % 10);
+  ArrayOptions options;
+  options.name = "bench";
+  options.scaling = Scaling::unit();
+  options.num_classes = 10;
+  return std::make_shared<ArrayDataset>(x, y, options);
+}
+
+Model make_model(const Training& training, const Context& context) {
+  Initializer glorot;
+  glorot.kind = Initializer::Kind::glorot_normal;
+  std::vector<LayerDefinition> list{layers::flatten()};
+  for (std::size_t i = 1; i < training.sizes.size(); ++i) {
+    list.push_back(layers::dense(training.sizes[i], i + 1 < training.sizes.size() ? Activation::relu : Activation::softmax, training.bias));
+    list.back().kernel_initializer = glorot;
+  }
+  Model model(std::move(list));
+  LossDefinition loss;
+  loss.loss = Loss::sparse_categorical_crossentropy;
+  model.compile(context, {.optimizer = training.optimizer, .loss = loss, .metrics = {Metric::accuracy}});
+  return model;
+}
+
+/// Fills in peer and peer_samples, or peer_absent.
+void run_peer(const Training& training, const Options& options, std::int64_t samples, int epochs, Entry& entry) {
+  const std::string script = TENON_BENCH_PEERS "/mlp_torch.py";
+  const std::string sizes = fmt::format("{}", fmt::join(training.sizes, ","));
+  const ChildResult result = run_child({options.python, script, "--sizes", sizes, "--bias", training.bias ? "1" : "0", "--optimizer",
+                                        training.optimizer.kind == OptimizerDefinition::Kind::adam ? "adam" : "rmsprop", "--samples",
+                                        std::to_string(samples), "--batch", std::to_string(training.batch), "--epochs",
+                                        std::to_string(epochs), "--threads", std::to_string(options.threads)});
+  const nlohmann::json answer = nlohmann::json::parse(result.output, nullptr, false);
+  if (answer.is_object() && answer.contains("absent")) {
+    entry.peer_absent = answer["absent"].get<std::string>();
+  } else if (answer.is_object() && answer.contains("seconds")) {
+    entry.peer = answer["name"].get<std::string>();
+    for (const double seconds : answer["seconds"]) entry.peer_samples.ns.push_back(seconds * 1e9);
+  } else {
+    entry.peer_absent = fmt::format("'{} {}' ended with exit code {} and no result", options.python, script, result.exit_code);
+  }
+}
+
+std::unique_ptr<Report> run_training(const Training& training, const Options& options) {
+  const Context context = options.make_context(options.threads);
+  const std::int64_t steps = options.tiny ? 2 : 60000 / training.batch;
+  const std::int64_t samples = steps * training.batch;
+  const int runs = options.runs > 0 ? options.runs : 10;
+  const auto data = make_samples(samples);
+  Model model = make_model(training, context);
+  Entry entry{.name = fmt::format("{}, batch {}, {} steps", training.name, training.batch, steps)};
+
+  FitOptions fit;
+  fit.batch_size = training.batch;
+  const auto epochs = [&](int count) {
+    fit.epochs = model.epochs_done() + count;
+    for (const EpochLogs& epoch : model.fit(data, fit)) {
+      say(fmt::format("{}: epoch {} {:.3f} s, loss {:.4f}", training.name, epoch.epoch, epoch.seconds, epoch.logs[0].second));
+      entry.samples.ns.push_back(epoch.seconds * 1e9);
+    }
+  };
+  epochs(1);
+  entry.samples.ns.clear();
+  epochs((runs + 1) / 2);
+  run_peer(training, options, samples, std::max(1, runs / 2), entry);
+  if (runs > 1) epochs(runs / 2);
+
+  const double seconds = entry.median_ns() / 1e9;
+  const double gflops = training.flops(samples) / 1e9 / seconds;
+  entry.extra.emplace_back("seconds_per_epoch", seconds);
+  if (training.target_seconds > 0) entry.extra.emplace_back("target_seconds", training.target_seconds);
+  entry.extra.emplace_back("images_per_s", static_cast<double>(samples) / seconds);
+  entry.extra.emplace_back("gflop_per_s", gflops);
+  entry.extra.emplace_back("us_per_step", seconds * 1e6 / static_cast<double>(steps));
+  entry.extra.emplace_back("peak_rss_mb", peak_memory_mb());  // before the roofs are measured: those need memory of their own
+  entry.extra.emplace_back("device_peak_mb", static_cast<double>(context.default_device().peak_size_bytes()) / 1e6);
+
+  auto machine = describe_machine(context, options.threads);
+  if (context.default_device().info().kind == DeviceKind::cpu) {
+    if (const auto peak = peak_gflops(DType::f32, options.threads)) {
+      machine["roofs"]["f32_gflop_per_s"] = std::round(*peak * 10) / 10;
+      entry.percent_of_roof = 100 * gflops / *peak;
+    }
+    if (!options.tiny) machine["roofs"]["memory_gb_per_s"] = std::round(memory_bandwidth_gb_s(options.threads) * 10) / 10;
+  }
+  auto report = std::make_unique<Report>(fmt::format("tenon bench {}", training.name), std::move(machine));
+  if (!entry.peer.empty()) report->note("peer: " + entry.peer);
+  report->add(std::move(entry));
+  report->note(
+      fmt::format("{:.1f} GFLOP of products an epoch; % of roof: of fused multiply-adds on registers", training.flops(samples) / 1e9));
+  return report;
+}
+
+}  // namespace
+
+std::unique_ptr<Report> mnist_mlp(const Options& options) {
+  OptimizerDefinition rmsprop;
+  rmsprop.kind = OptimizerDefinition::Kind::rmsprop;
+  rmsprop.rho = 0.999;
+  auto report = run_training({"mnist_mlp", {784, 300, 100, 10}, false, rmsprop, 100, 1.0}, options);
+  report->note("targets: 1.0 s an epoch on 2 cores, ratio at least 4, peak_rss_mb below 400");
+  return report;
+}
+
+std::unique_ptr<Report> fashion_mnist(const Options& options) {
+  OptimizerDefinition adam;
+  auto report = run_training({"fashion_mnist", {784, 128, 10}, true, adam, 32, 1.0}, options);
+  report->note("target: 1.0 s an epoch on 2 cores");
+  return report;
+}
+
+}  // namespace tenon::bench

@@ -1,0 +1,76 @@
+// tenon bench crossing | gemm | mnist_mlp | fashion_mnist | compare OLD NEW
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <string>
+
+#include "bench/benchmarks.h"
+#include "bench/machine.h"
+#include "config/yaml_tree.h"
+#include "tenon/verbs.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  bench::Options options;
+  std::string json;
+};
+
+Context make_context(const Common& common, int threads) {
+  ConfigSources sources;
+  sources.file = common.config_file;
+  sources.command_line = common.overrides();
+  if (common.device.empty()) sources.command_line.push_back({"device", "openblas:0", "the default of tenon bench"});
+  sources.command_line.push_back({"threads", std::to_string(threads), "--threads " + std::to_string(threads)});
+  for (const std::string& text : common.sets) {
+    const config::Assignment assignment = config::parse_assignment(text);
+    sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
+  }
+  return Context(resolve_config(sources), {}, common.plugins);
+}
+
+void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const bench::Options&)) {
+  arguments.options.make_context = [&arguments](int threads) { return make_context(arguments.common, threads); };
+  if (arguments.options.threads == 0) arguments.options.threads = bench::available_processors();
+  const auto report = benchmark(arguments.options);
+  report->print();
+  if (!arguments.json.empty()) report->write_json(arguments.json);
+}
+
+}  // namespace
+
+void add_bench_verb(CLI::App& app) {
+  CLI::App* bench = app.add_subcommand("bench", "how fast it is, beside its peers where those are installed");
+  bench->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, std::unique_ptr<bench::Report> (*benchmark)(const bench::Options&)) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = bench->add_subcommand(name, help);
+    arguments->common.add_to(*command);
+    bench::Options& options = arguments->options;
+    command->add_option("--threads", options.threads, "threads of device and peers; 0: all (default: 2)")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("N");
+    command->add_option("--runs", options.runs, "samples of each figure (default: as many as the benchmark needs, at least 10)")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
+    command->add_option("--json", arguments->json, "write machine and figures to a file")->type_name("FILE");
+    command->add_option("--python", options.python, "interpreter for peers that are Python packages (default: /usr/bin/python3)")
+        ->type_name("FILE");
+    command->add_flag("--tiny", options.tiny, "sizes that take no time: shows that it runs, not how fast");
+    command->callback([arguments, benchmark] { run(*arguments, benchmark); });
+  };
+  add("crossing", "what a plan and a node cost above their kernels", bench::crossing);
+  add("gemm", "matrix products through a plan, beside OpenBLAS called directly", bench::gemm);
+  add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, beside PyTorch", bench::mnist_mlp);
+  add("fashion_mnist", "training epochs of 784-128-10, batch 32, beside PyTorch", bench::fashion_mnist);
+
+  auto files = std::make_shared<std::pair<std::string, std::string>>();
+  CLI::App* compare = bench->add_subcommand("compare", "two reports side by side");
+  compare->add_option("old", files->first, "JSON of an earlier run")->required()->type_name("OLD");
+  compare->add_option("new", files->second, "JSON of a later run")->required()->type_name("NEW");
+  compare->callback([files] { bench::compare(files->first, files->second); });
+}
+
+}  // namespace tenon::cli
