@@ -2,4 +2,6 @@
 #include <tenon/backend.h>
 
 TENON_EXPORT int tenon_absent_function(void);
-int tenon_absent_function(void) { return 0; }
+int tenon_absent_function(void) {
+  return 0;
+}
