@@ -1,0 +1,262 @@
+// ops/softmax_cross_entropy.cpp - the classification loss on raw scores and its gradient, in vectors.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/softmax_cross_entropy.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <string>
+
+#include "softmax_lines.h"
+
+#include <tenon/sdk/kernel.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// What log-softmax subtracts for `count` neighbouring positions (their lines lie n elements apart if inner is 1, else side by side), and
+/// log_prob itself unless that is NULL.
+template <class T>
+void log_probabilities(const T* scores, T* log_prob, T* peaks, T* log_sums, std::int64_t count, std::int64_t n, std::int64_t inner) {
+  if (inner == 1) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const LogNormaliser<T> by = normalise_row(scores + i * n, n);
+      peaks[i] = by.peak;
+      log_sums[i] = by.log_sum;
+      if (log_prob != nullptr) log_softmax_row(scores + i * n, log_prob + i * n, n, by);
+    }
+    return;
+  }
+  const Wide<T> d;
+  for (std::int64_t i = 0; i < count; i += lanes(d)) {
+    const std::int64_t m = std::min(lanes(d), count - i);
+    const auto peak = max_of_lines(scores + i, n, inner, m);
+    const auto log_sum = log_sum_of_lines(scores + i, n, inner, m, peak);
+    store_part(peak, d, peaks + i, m);
+    store_part(log_sum, d, log_sums + i, m);
+    if (log_prob != nullptr) log_softmax_lines(scores + i, log_prob + i, n, inner, m, peak, log_sum);
+  }
+}
+
+/// dscores = scale e^log_prob for each position, with its own scale.
+template <class T>
+void scaled_probabilities(const T* log_prob, const T* scales, T* dscores, std::int64_t count, std::int64_t n, std::int64_t inner) {
+  const Wide<T> d;
+  if (inner == 1) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto scale = hn::Set(d, scales[i]);
+      for (std::int64_t j = 0; j < n; j += lanes(d)) {
+        const std::int64_t at = i * n + j;
+        store_part(hn::Mul(scale, exp_of(d, load_part(d, log_prob + at, n - j))), d, dscores + at, n - j);
+      }
+    }
+    return;
+  }
+  for (std::int64_t i = 0; i < count; i += lanes(d)) {
+    const std::int64_t m = std::min(lanes(d), count - i);
+    const auto scale = load_part(d, scales + i, m);
+    for (std::int64_t j = 0; j < n; ++j) {
+      const std::int64_t at = j * inner + i;
+      store_part(hn::Mul(scale, exp_of(d, load_part(d, log_prob + at, m))), d, dscores + at, m);
+    }
+  }
+}
+
+}  // namespace
+
+void log_probabilities_f32(const float* scores, float* log_prob, float* peaks, float* log_sums, std::int64_t count, std::int64_t n,
+                           std::int64_t inner) {
+  log_probabilities(scores, log_prob, peaks, log_sums, count, n, inner);
+}
+void log_probabilities_f64(const double* scores, double* log_prob, double* peaks, double* log_sums, std::int64_t count, std::int64_t n,
+                           std::int64_t inner) {
+  log_probabilities(scores, log_prob, peaks, log_sums, count, n, inner);
+}
+void scaled_probabilities_f32(const float* log_prob, const float* scales, float* dscores, std::int64_t count, std::int64_t n,
+                              std::int64_t inner) {
+  scaled_probabilities(log_prob, scales, dscores, count, n, inner);
+}
+void scaled_probabilities_f64(const double* log_prob, const double* scales, double* dscores, std::int64_t count, std::int64_t n,
+                              std::int64_t inner) {
+  scaled_probabilities(log_prob, scales, dscores, count, n, inner);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Scores worth a thread of their own: about 20 us.
+constexpr std::int64_t grain = 32 * 1024;
+// Positions whose intermediate values are kept on the stack.
+constexpr std::int64_t bundle = 64;
+
+void log_probabilities(const float* scores, float* log_prob, float* peaks, float* log_sums, std::int64_t count, std::int64_t n,
+                       std::int64_t inner) {
+  TENON_BEST(log_probabilities_f32)(scores, log_prob, peaks, log_sums, count, n, inner);
+}
+void log_probabilities(const double* scores, double* log_prob, double* peaks, double* log_sums, std::int64_t count, std::int64_t n,
+                       std::int64_t inner) {
+  TENON_BEST(log_probabilities_f64)(scores, log_prob, peaks, log_sums, count, n, inner);
+}
+void scaled_probabilities(const float* log_prob, const float* scales, float* dscores, std::int64_t count, std::int64_t n,
+                          std::int64_t inner) {
+  TENON_BEST(scaled_probabilities_f32)(log_prob, scales, dscores, count, n, inner);
+}
+void scaled_probabilities(const double* log_prob, const double* scales, double* dscores, std::int64_t count, std::int64_t n,
+                          std::int64_t inner) {
+  TENON_BEST(scaled_probabilities_f64)(log_prob, scales, dscores, count, n, inner);
+}
+
+/// The targets: a class for each of the (N, d1, ...) positions, what each class weighs, which label does not count.
+template <class T>
+class Targets {
+ public:
+  Targets(const sdk::Call& call, std::uint32_t labels, std::uint32_t weights, std::int64_t classes)
+      : attributes_(call.attr<tenon_attributes_cross_entropy>()),
+        labels_(call.inputs[labels]),
+        weights_(call.has_input(weights) ? call.input<T>(weights) : nullptr),
+        classes_(classes) {}
+
+  std::int64_t label(std::int64_t position) const {
+    return labels_.dtype == TENON_DTYPE_I32 ? labels_.as<std::int32_t>()[position] : labels_.as<std::int64_t>()[position];
+  }
+  bool counts(std::int64_t position) const { return !attributes_.has_ignore_index || label(position) != attributes_.ignore_index; }
+  double weight(std::int64_t position) const { return weights_ == nullptr ? 1.0 : static_cast<double>(weights_[label(position)]); }
+  bool reduces() const { return attributes_.reduction != TENON_REDUCTION_NONE; }
+
+  /// What the sum of the losses is divided by: for the mean, the weight of the labels that count. Every label is checked on the way, in
+  /// order and before anything is written, so that the first wrong one is named.
+  double denominator(const char* op) const {
+    double total = 0;
+    for (std::int64_t position = 0; position < labels_.count; ++position) {
+      if (!counts(position)) continue;
+      if (label(position) < 0 || label(position) >= classes_) {
+        throw sdk::Error(TENON_INVALID_ARGUMENT, std::string(op) + ": label " + std::to_string(label(position)) + " at index " +
+                                                     std::to_string(position) + " is out of range [0, " + std::to_string(classes_) + ")");
+      }
+      total += weight(position);
+    }
+    return attributes_.reduction == TENON_REDUCTION_MEAN ? total : 1.0;
+  }
+
+ private:
+  const tenon_attributes_cross_entropy& attributes_;
+  const sdk::Operand& labels_;
+  const T* weights_;
+  std::int64_t classes_;
+};
+
+/// body(position, count, first) for runs of at most `bundle` positions that cover [begin, end) and lie in one slab; `first` is the element
+/// of class 0 at `position`.
+template <class Body>
+void for_each_bundle(const sdk::AxisView& view, std::int64_t begin, std::int64_t end, const Body& body) {
+  while (begin < end) {
+    const std::int64_t slab_end = view.inner == 1 ? end : (begin / view.inner + 1) * view.inner;
+    const std::int64_t stop = std::min({end, slab_end, begin + bundle});
+    body(begin, stop - begin, begin / view.inner * view.n * view.inner + begin % view.inner);
+    begin = stop;
+  }
+}
+
+/// Elements from one position's class 0 to the next one's within a bundle.
+std::int64_t distance(const sdk::AxisView& view) {
+  return view.inner == 1 ? view.n : 1;
+}
+
+/// loss = -weights[label] log_prob[label], log_prob = log-softmax of the scores; their sum or weighted mean, unless kept apart.
+///
+/// Shapes  scores (N, C, d1, ...), labels (N, d1, ...), loss as labels or a scalar, log_prob as scores, optional.
+/// Errors  a label out of range is named with its index; nothing is written then.
+template <class T>
+void softmax_cross_entropy(const sdk::Call& call) {
+  const sdk::AxisView view = sdk::around_axis(call.inputs[0], 1);
+  const std::int64_t positions = view.outer * view.inner;
+  const Targets<T> targets(call, 1, 2, view.n);
+  const double denominator = targets.denominator("softmax_cross_entropy");
+  const T* const scores = call.input<T>(0);
+  T* const loss = call.has_output(0) ? call.output<T>(0) : nullptr;
+  T* const log_prob = call.has_output(1) ? call.output<T>(1) : nullptr;
+  double* const losses = static_cast<double*>(call.scratch);
+  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
+  call.host.parallel_for(positions, least, [&](std::int64_t begin, std::int64_t end) {
+    for_each_bundle(view, begin, end, [&](std::int64_t position, std::int64_t count, std::int64_t first) {
+      T peaks[bundle];
+      T log_sums[bundle];
+      log_probabilities(scores + first, log_prob == nullptr ? nullptr : log_prob + first, peaks, log_sums, count, view.n, view.inner);
+      for (std::int64_t i = 0; i < count; ++i) {
+        double own = 0;
+        if (targets.counts(position + i)) {
+          const T score = scores[first + i * distance(view) + targets.label(position + i) * view.inner];
+          own = targets.weight(position + i) * (static_cast<double>(log_sums[i]) - (static_cast<double>(score) - peaks[i]));
+        }
+        losses[position + i] = own;
+      }
+    });
+  });
+  if (loss == nullptr) return;
+  if (!targets.reduces()) {
+    for (std::int64_t i = 0; i < positions; ++i) loss[i] = static_cast<T>(losses[i]);
+    return;
+  }
+  double total = 0;
+  for (std::int64_t i = 0; i < positions; ++i) total += losses[i];
+  *loss = static_cast<T>(total / denominator);
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  return static_cast<std::size_t>(call.inputs[1].count) * sizeof(double);
+}
+
+/// dscores = dloss weights[label] (softmax - onehot(label)), over the mean's denominator; 0 where a label is ignored.
+///
+/// Shapes  log_prob and dscores (N, C, d1, ...), dscores may be log_prob; dloss a scalar, or as labels where losses are kept apart.
+/// Errors  as softmax_cross_entropy.
+template <class T>
+void softmax_cross_entropy_grad(const sdk::Call& call) {
+  const sdk::AxisView view = sdk::around_axis(call.inputs[1], 1);
+  const Targets<T> targets(call, 2, 3, view.n);
+  const double denominator = targets.denominator("softmax_cross_entropy_grad");
+  const T* const dloss = call.input<T>(0);
+  const T* const log_prob = call.input<T>(1);
+  T* const dscores = call.output<T>(0);
+  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
+  call.host.parallel_for(view.outer * view.inner, least, [&](std::int64_t begin, std::int64_t end) {
+    for_each_bundle(view, begin, end, [&](std::int64_t position, std::int64_t count, std::int64_t first) {
+      T scales[bundle];
+      T own[bundle];  // the label's element: p - 1 loses nothing as expm1(log p)
+      for (std::int64_t i = 0; i < count; ++i) {
+        scales[i] = 0;
+        if (!targets.counts(position + i)) continue;
+        const double outer = static_cast<double>(dloss[targets.reduces() ? 0 : position + i]);
+        const double scale = outer * targets.weight(position + i) / denominator;
+        const std::int64_t at = first + i * distance(view) + targets.label(position + i) * view.inner;
+        scales[i] = static_cast<T>(scale);
+        own[i] = static_cast<T>(scale * std::expm1(static_cast<double>(log_prob[at])));
+      }
+      scaled_probabilities(log_prob + first, scales, dscores + first, count, view.n, view.inner);
+      for (std::int64_t i = 0; i < count; ++i) {
+        T* const line = dscores + first + i * distance(view);
+        if (targets.counts(position + i)) {
+          line[targets.label(position + i) * view.inner] = own[i];
+        } else {
+          for (std::int64_t c = 0; c < view.n; ++c) line[c * view.inner] = 0;  // NaN scores of an ignored position included
+        }
+      }
+    });
+  });
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(softmax_cross_entropy, (sdk::Traits{.scratch = scratch}), float, double)
+TENON_KERNEL_WITH(softmax_cross_entropy_grad, (sdk::Traits{.in_place = true}), float, double)
+
+}  // namespace tenon::openblas
+#endif
