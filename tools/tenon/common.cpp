@@ -13,7 +13,7 @@ void Common::add_to(CLI::App& app) {
 
 std::vector<ConfigOverride> Common::overrides() const {
   std::vector<ConfigOverride> list;
-  if (!device.empty()) list.push_back({"device", device, "--device " + device});
+  if (!device.empty()) list.push_back({"device", device, "--device " + device, true});
   return list;
 }
 
