@@ -33,7 +33,7 @@ void check(tenon_status status, const exec::CallError& error, const char* what) 
 /// A plan of the backend's own, called through its table alone: a chain of Relu from one buffer to another.
 class Chain {
  public:
-  Chain(const Device& device, std::uint32_t nodes) : device_(device.state()), table_(device_->table), nodes_(nodes) {
+  Chain(const Device& device, std::uint32_t nodes) : device_(device.state()), table_(device_->table) {
     const std::int64_t shape[] = {width};
     std::vector<tenon_value> values(nodes == 0 ? 0 : nodes + 1);
     for (std::uint32_t v = 0; v < values.size(); ++v) {
@@ -113,7 +113,6 @@ class Chain {
  private:
   std::shared_ptr<exec::DeviceState> device_;
   const tenon_backend_table& table_;
-  std::uint32_t nodes_;
   std::uint32_t kernels_ = 0;
   tenon_plan* plan_ = nullptr;
   Tensor buffers_, workspace_;

@@ -43,11 +43,17 @@ Json number(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+/// What the machine can do when nothing else runs on it, as far as the samples caught such a moment.
+double best(const Samples& samples) {
+  return *std::min_element(samples.ns.begin(), samples.ns.end());
+}
+
 Json to_json(const Entry& entry) {
   Json object;
   object["name"] = entry.name;
   object["median_ns"] = entry.median_ns();
   object["iqr_ns"] = interquartile_range(entry.samples.ns);
+  object["best_ns"] = best(entry.samples);
   object["peer"] = entry.peer.empty() ? Json(nullptr) : Json(entry.peer);
   object["ratio"] = number(entry.ratio());
   object["percent_of_roof"] = number(entry.percent_of_roof);
@@ -56,6 +62,7 @@ Json to_json(const Entry& entry) {
   if (!entry.peer.empty()) {
     object["peer_median_ns"] = median(entry.peer_samples.ns);
     object["peer_iqr_ns"] = interquartile_range(entry.peer_samples.ns);
+    object["peer_best_ns"] = best(entry.peer_samples);
   } else if (!entry.peer_absent.empty()) {
     object["peer_absent"] = entry.peer_absent;
   }
@@ -109,7 +116,7 @@ double Entry::median_ns() const {
 
 std::optional<double> Entry::ratio() const {
   if (peer_samples.ns.empty()) return std::nullopt;
-  return median_ratio(peer_samples.ns, samples.ns);
+  return median(peer_samples.ns) / median(samples.ns);
 }
 
 struct Report::State {
@@ -151,15 +158,16 @@ void Report::print() const {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
-  std::vector<std::vector<std::string>> rows(1, {"benchmark", "median", "iqr", "runs"});
-  if (peers) rows[0].insert(rows[0].end(), {"peer median", "ratio"});
+  std::vector<std::vector<std::string>> rows(1, {"benchmark", "median", "iqr", "best", "runs"});
+  if (peers) rows[0].insert(rows[0].end(), {"peer median", "peer best", "ratio"});
   if (roofs) rows[0].emplace_back("% of roof");
   rows[0].insert(rows[0].end(), names.begin(), names.end());
   for (const Entry& entry : s.entries) {
     std::vector<std::string> row{entry.name, format_duration(entry.median_ns()), format_duration(interquartile_range(entry.samples.ns)),
-                                 std::to_string(entry.samples.ns.size())};
+                                 format_duration(best(entry.samples)), std::to_string(entry.samples.ns.size())};
     if (peers) {
       row.push_back(entry.peer.empty() ? "-" : format_duration(median(entry.peer_samples.ns)));
+      row.push_back(entry.peer.empty() ? "-" : format_duration(best(entry.peer_samples)));
       row.push_back(entry.peer.empty() ? "-" : fmt::format("{:.3f}", *entry.ratio()));
     }
     if (roofs) row.push_back(entry.percent_of_roof ? fmt::format("{:.1f}", *entry.percent_of_roof) : "-");

@@ -46,7 +46,7 @@ struct Entry {
   std::vector<std::pair<std::string, double>> extra{};  ///< further columns of the table and fields of the JSON, with units in their names
 
   double median_ns() const;
-  /// How many times as fast as the peer: median of its time over ours, sample by sample. Nothing without a peer.
+  /// How many times as fast as the peer: its median over ours. Nothing without a peer.
   std::optional<double> ratio() const;
 };
 

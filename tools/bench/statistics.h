@@ -25,13 +25,6 @@ inline double interquartile_range(const std::vector<double>& samples) {
   return quantile(samples, 0.75) - quantile(samples, 0.25);
 }
 
-/// Middle of a[i] / b[i]. Of samples taken side by side it holds still when the machine as a whole is slower for a while.
-inline double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) ratios.push_back(a[i] / b[i]);
-  return median(ratios);
-}
-
 /// y = base + slope x, such that the sum of squared relative errors is least: a small y counts as much as a large one. Needs two
 /// different x and no y = 0.
 struct Line {
