@@ -76,7 +76,7 @@ std::string paragraph(const loader::Record& record) {
   add("vendor", record.vendor);
   add("needs", record.requirements);
   add("built with", record.build_id);
-  if (record.reached >= loader::Stage::negotiated) {
+  if (!record.version.empty()) {
     add("ABI", fmt::format("{}.{}, spoken as {}.{}", record.abi_major, record.abi_minor_highest, record.abi_major, record.abi_minor));
   }
   add("sha256", loader::checksum(record.path));
