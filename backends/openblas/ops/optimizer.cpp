@@ -1,0 +1,309 @@
+// ops/optimizer.cpp - optimizer steps: one pass in vectors over all parameters of a call.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/optimizer.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "simd.h"
+
+#include <tenon/sdk/kernel.h>
+
+#ifndef TENON_OPENBLAS_OPTIMIZER_STEPS
+#define TENON_OPENBLAS_OPTIMIZER_STEPS
+namespace tenon::openblas {
+namespace {
+
+/// Elements of one parameter, its gradient and what the optimizer remembers of it. An output that nobody wants is NULL.
+template <class T>
+struct Span {
+  const T* w = nullptr;
+  const T* g = nullptr;
+  const T* states[2] = {};
+  T* new_w = nullptr;
+  T* new_states[2] = {};
+};
+
+// The steps, with everything that does not depend on the element worked out in f64.
+struct Sgd {
+  static constexpr int states = 0;
+  double lr, weight_decay;
+};
+struct Momentum {
+  static constexpr int states = 1;
+  double lr, weight_decay, momentum;
+  bool nesterov;
+};
+struct Adam {
+  static constexpr int states = 2;
+  double beta1, beta2;
+  double rate;        ///< lr / (1 - beta1^step)
+  double correction;  ///< 1 / sqrt(1 - beta2^step)
+  double epsilon;
+  double decay;  ///< lr weight_decay
+};
+struct RmsProp {
+  static constexpr int states = 1;
+  double lr, rho, epsilon;
+  bool epsilon_outside;
+};
+
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// One register of each operand, changed in place.
+template <class V>
+struct Element {
+  V w, g, s0, s1;
+};
+
+/// h = g + weight_decay w; w' = w - lr h
+template <class D, class V>
+HWY_INLINE void update(D d, const Sgd& by, Element<V>& e) {
+  const V h = hn::MulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(by.weight_decay)), e.w, e.g);
+  e.w = hn::NegMulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(by.lr)), h, e.w);
+}
+
+/// v' = momentum v + h; w' = w - lr v', with nesterov w - lr (h + momentum v')
+template <class D, class V>
+HWY_INLINE void update(D d, const Momentum& by, Element<V>& e) {
+  const V momentum = hn::Set(d, static_cast<hn::TFromD<D>>(by.momentum));
+  const V h = hn::MulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(by.weight_decay)), e.w, e.g);
+  e.s0 = hn::MulAdd(momentum, e.s0, h);
+  const V direction = by.nesterov ? hn::MulAdd(momentum, e.s0, h) : e.s0;
+  e.w = hn::NegMulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(by.lr)), direction, e.w);
+}
+
+/// m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2; w' = w - rate m' / (sqrt(v') correction + epsilon) - decay w
+template <class D, class V>
+HWY_INLINE void update(D d, const Adam& by, Element<V>& e) {
+  using T = hn::TFromD<D>;
+  e.s0 = hn::MulAdd(hn::Set(d, static_cast<T>(by.beta1)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta1)), e.g));
+  const V square = hn::Mul(e.g, e.g);
+  e.s1 = hn::MulAdd(hn::Set(d, static_cast<T>(by.beta2)), e.s1, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta2)), square));
+  const V root = hn::MulAdd(hn::Sqrt(e.s1), hn::Set(d, static_cast<T>(by.correction)), hn::Set(d, static_cast<T>(by.epsilon)));
+  const V direction = hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.rate)), e.s0), root);
+  e.w = hn::Sub(e.w, hn::MulAdd(hn::Set(d, static_cast<T>(by.decay)), e.w, direction));
+}
+
+/// v' = rho v + (1 - rho) g^2; w' = w - lr g / sqrt(v' + epsilon), or / (sqrt(v') + epsilon)
+template <class D, class V>
+HWY_INLINE void update(D d, const RmsProp& by, Element<V>& e) {
+  using T = hn::TFromD<D>;
+  const V epsilon = hn::Set(d, static_cast<T>(by.epsilon));
+  const V square = hn::Mul(e.g, e.g);
+  e.s0 = hn::MulAdd(hn::Set(d, static_cast<T>(by.rho)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.rho)), square));
+  const V root = by.epsilon_outside ? hn::Add(hn::Sqrt(e.s0), epsilon) : hn::Sqrt(hn::Add(e.s0, epsilon));
+  e.w = hn::Sub(e.w, hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.lr)), e.g), root));
+}
+
+/// Every operand of an element is read before any is written: outputs may be the storage of inputs.
+template <class T, class Step>
+void step(const Step& by, const Span<T>& s, std::int64_t n) {
+  const Wide<T> d;
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    const std::int64_t m = n - i;
+    const bool whole = m >= lanes(d);
+    const auto load = [&](const T* p) HWY_ATTR { return whole ? hn::LoadU(d, p + i) : load_first(d, p + i, m); };
+    Element<hn::Vec<Wide<T>>> e{load(s.w), load(s.g), hn::Zero(d), hn::Zero(d)};
+    if constexpr (Step::states > 0) e.s0 = load(s.states[0]);
+    if constexpr (Step::states > 1) e.s1 = load(s.states[1]);
+    update(d, by, e);
+    const auto store = [&](auto v, T* p) HWY_ATTR {
+      if (p == nullptr) return;
+      if (whole) {
+        hn::StoreU(v, d, p + i);
+      } else {
+        store_first(v, d, p + i, m);
+      }
+    };
+    store(e.w, s.new_w);
+    if constexpr (Step::states > 0) store(e.s0, s.new_states[0]);
+    if constexpr (Step::states > 1) store(e.s1, s.new_states[1]);
+  }
+}
+
+}  // namespace
+
+void sgd_f32(const Sgd& by, const Span<float>& s, std::int64_t n) {
+  step(by, s, n);
+}
+void sgd_f64(const Sgd& by, const Span<double>& s, std::int64_t n) {
+  step(by, s, n);
+}
+void momentum_f32(const Momentum& by, const Span<float>& s, std::int64_t n) {
+  step(by, s, n);
+}
+void momentum_f64(const Momentum& by, const Span<double>& s, std::int64_t n) {
+  step(by, s, n);
+}
+void adam_f32(const Adam& by, const Span<float>& s, std::int64_t n) {
+  step(by, s, n);
+}
+void adam_f64(const Adam& by, const Span<double>& s, std::int64_t n) {
+  step(by, s, n);
+}
+void rmsprop_f32(const RmsProp& by, const Span<float>& s, std::int64_t n) {
+  step(by, s, n);
+}
+void rmsprop_f64(const RmsProp& by, const Span<double>& s, std::int64_t n) {
+  step(by, s, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements, over all parameters, worth a thread of their own: about 20 us from the second cache.
+constexpr std::int64_t grain = 48 * 1024;
+
+void run(const Sgd& by, const Span<float>& s, std::int64_t n) {
+  TENON_BEST(sgd_f32)(by, s, n);
+}
+void run(const Sgd& by, const Span<double>& s, std::int64_t n) {
+  TENON_BEST(sgd_f64)(by, s, n);
+}
+void run(const Momentum& by, const Span<float>& s, std::int64_t n) {
+  TENON_BEST(momentum_f32)(by, s, n);
+}
+void run(const Momentum& by, const Span<double>& s, std::int64_t n) {
+  TENON_BEST(momentum_f64)(by, s, n);
+}
+void run(const Adam& by, const Span<float>& s, std::int64_t n) {
+  TENON_BEST(adam_f32)(by, s, n);
+}
+void run(const Adam& by, const Span<double>& s, std::int64_t n) {
+  TENON_BEST(adam_f64)(by, s, n);
+}
+void run(const RmsProp& by, const Span<float>& s, std::int64_t n) {
+  TENON_BEST(rmsprop_f32)(by, s, n);
+}
+void run(const RmsProp& by, const Span<double>& s, std::int64_t n) {
+  TENON_BEST(rmsprop_f64)(by, s, n);
+}
+
+/// A call seen as groups, one per parameter: `shared` operands, then (w g state...) each; outputs (w state...) each.
+template <class T, class Step>
+class Groups {
+ public:
+  Groups(const sdk::Call& call, std::uint32_t shared) : call_(call), shared_(shared) {}
+
+  std::uint32_t count() const { return (call_.input_count - shared_) / inputs; }
+  std::int64_t size(std::uint32_t group) const { return call_.inputs[shared_ + group * inputs].count; }
+
+  /// Elements of a group from `begin` on.
+  Span<T> span(std::uint32_t group, std::int64_t begin) const {
+    const std::uint32_t first = shared_ + group * inputs;
+    Span<T> s;
+    s.w = call_.input<T>(first) + begin;
+    s.g = call_.input<T>(first + 1) + begin;
+    s.new_w = output(group * outputs, begin);
+    for (std::uint32_t k = 0; k < Step::states; ++k) {
+      s.states[k] = call_.input<T>(first + 2 + k) + begin;
+      s.new_states[k] = output(group * outputs + 1 + k, begin);
+    }
+    return s;
+  }
+
+  /// The first output may be the storage of any input: does another group still read it?
+  bool first_output_is_read_elsewhere() const {
+    if (!call_.has_output(0)) return false;
+    for (std::uint32_t i = shared_ + inputs; i < call_.input_count; ++i) {
+      if (call_.inputs[i].data == call_.outputs[0].data) return true;
+    }
+    return false;
+  }
+
+ private:
+  static constexpr std::uint32_t inputs = 2 + Step::states;
+  static constexpr std::uint32_t outputs = 1 + Step::states;
+
+  T* output(std::uint32_t i, std::int64_t begin) const { return call_.has_output(i) ? call_.output<T>(i) + begin : nullptr; }
+
+  const sdk::Call& call_;
+  std::uint32_t shared_;
+};
+
+/// Groups [from, to) as one long row of elements, shared among the threads.
+template <class T, class Step>
+void step_groups(const sdk::Call& call, const Groups<T, Step>& groups, const Step& by, std::uint32_t from, std::uint32_t to) {
+  std::int64_t total = 0;
+  for (std::uint32_t group = from; group < to; ++group) total += groups.size(group);
+  call.host.parallel_for(total, grain, [&](std::int64_t begin, std::int64_t end) {
+    std::int64_t first = 0;  // of the group, in the row
+    for (std::uint32_t group = from; group < to && first < end; ++group) {
+      const std::int64_t low = std::max(begin, first);
+      const std::int64_t high = std::min(end, first + groups.size(group));
+      if (low < high) run(by, groups.span(group, low - first), high - low);
+      first += groups.size(group);
+    }
+  });
+}
+
+template <class T, class Step>
+void step_all(const sdk::Call& call, std::uint32_t shared, const Step& by) {
+  const Groups<T, Step> groups(call, shared);
+  if (groups.first_output_is_read_elsewhere()) {
+    step_groups(call, groups, by, 1, groups.count());
+    step_groups(call, groups, by, 0, 1);
+  } else {
+    step_groups(call, groups, by, 0, groups.count());
+  }
+}
+
+/// h = g + weight_decay w; v' = momentum v + h; w' = w - lr v', with nesterov w - lr (h + momentum v'). Without momentum w' = w - lr h, and
+/// there is no v.
+template <class T>
+void sgd_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_sgd>();
+  const double lr = *call.input<double>(0);
+  if (a.momentum == 0) {
+    step_all<T>(call, 1, Sgd{lr, a.weight_decay});
+  } else {
+    step_all<T>(call, 1, Momentum{lr, a.weight_decay, a.momentum, a.nesterov != 0});
+  }
+}
+
+/// m' = beta1 m + (1 - beta1) g; v' = beta2 v + (1 - beta2) g^2;
+/// w' = w - lr (m' / (1 - beta1^step) / (sqrt(v' / (1 - beta2^step)) + epsilon) + weight_decay w), step from 1
+template <class T>
+void adam_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_adam>();
+  const double lr = *call.input<double>(0);
+  const auto step = static_cast<double>(*call.input<std::int64_t>(1));
+  const double rate = lr / (1 - std::pow(a.beta1, step));
+  const double correction = 1 / std::sqrt(1 - std::pow(a.beta2, step));
+  step_all<T>(call, 2, Adam{a.beta1, a.beta2, rate, correction, a.epsilon, lr * a.weight_decay});
+}
+
+/// v' = rho v + (1 - rho) g^2; w' = w - lr g / sqrt(v' + epsilon), or / (sqrt(v') + epsilon)
+template <class T>
+void rmsprop_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_rmsprop>();
+  step_all<T>(call, 1, RmsProp{*call.input<double>(0), a.rho, a.epsilon, a.epsilon_outside != 0});
+}
+
+constexpr sdk::Traits traits{.in_place = true};
+
+}  // namespace
+
+TENON_KERNEL_WITH(sgd_step, traits, float, double)
+TENON_KERNEL_WITH(adam_step, traits, float, double)
+TENON_KERNEL_WITH(rmsprop_step, traits, float, double)
+
+}  // namespace tenon::openblas
+#endif
