@@ -164,6 +164,8 @@ void send(int pipe, const json& message) {
 
 /// The child's side: loads the backend itself, since devices do not survive a fork.
 [[noreturn]] void run_child(const Options& options, const std::vector<Case>& cases, std::size_t begin, std::size_t end, int pipe) {
+  // A crash is to be the child's end, whatever handlers the parent has.
+  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM}) std::signal(signal, SIG_DFL);
   try {
     {
       const Session session(options);
