@@ -18,7 +18,7 @@ namespace tenon {
 namespace {
 
 /// Names of the outputs that check_numerics: all adds: one per floating result.
-const std::string watch_prefix = "check/";
+constexpr std::string_view watch_prefix = "check/";
 
 using exec::DeviceState;
 using DevicePointer = std::shared_ptr<DeviceState>;
@@ -200,7 +200,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   if (check == CheckNumerics::all) {
     for (const NodeInfo& node : std::vector<NodeInfo>(graph.nodes())) {
       for (const ValueId v : node.outputs) {
-        if (v != no_id && is_floating(graph.info(v).dtype)) graph.output(watch_prefix + graph.info(v).name, Value(&graph, v));
+        if (v != no_id && is_floating(graph.info(v).dtype)) graph.output(std::string(watch_prefix) + graph.info(v).name, Value(&graph, v));
       }
     }
   }

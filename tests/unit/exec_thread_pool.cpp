@@ -46,16 +46,17 @@ TEST_CASE("parallel_for: a loop inside a body runs inline and completes") {
     ThreadPool* pool;
     std::atomic<int> total{0};
   } outer{&pool};
-  pool.parallel_for(8, 1,
-                    [](void* argument, std::int64_t begin, std::int64_t end) {
-                      auto& o = *static_cast<Outer*>(argument);
-                      for (std::int64_t i = begin; i < end; ++i) {
-                        Counts inner(10);
-                        o.pool->parallel_for(10, 1, Counts::body, &inner);
-                        if (inner.all_once()) o.total.fetch_add(1);
-                      }
-                    },
-                    &outer);
+  pool.parallel_for(
+      8, 1,
+      [](void* argument, std::int64_t begin, std::int64_t end) {
+        auto& o = *static_cast<Outer*>(argument);
+        for (std::int64_t i = begin; i < end; ++i) {
+          Counts inner(10);
+          o.pool->parallel_for(10, 1, Counts::body, &inner);
+          if (inner.all_once()) o.total.fetch_add(1);
+        }
+      },
+      &outer);
   CHECK(outer.total.load() == 8);
 }
 

@@ -55,9 +55,10 @@ void run_demo(const Arguments& arguments) {
     const Context here(config, {}, arguments.common.plugins);
     print(fmt::format("\n{} ({})\n", info.name, info.description));
     Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});
-    LossDefinition loss;
-    loss.loss = Loss::sparse_categorical_crossentropy;
-    model.compile(here, {.optimizer = {}, .loss = loss, .metrics = {Metric::accuracy}});
+    CompileOptions compile;
+    compile.loss.loss = Loss::sparse_categorical_crossentropy;
+    compile.metrics = {Metric::accuracy};
+    model.compile(here, std::move(compile));
     train::ProgressBar bar({.verbose = 1, .terminal = false, .write = print, .clock = nullptr});
     FitOptions options;
     options.epochs = arguments.epochs;
