@@ -216,6 +216,8 @@ int main(int count, char** arguments) {
   wanted(table->device_info(backend, devices, &device_info, &error) == TENON_DEVICE_NOT_FOUND && text[0],
          "a device beyond the last to be refused");
   text[0] = '\0';
+  char name[128]; /* the backend's own string lives no longer than it does */
+  snprintf(name, sizeof name, "%s", device_info.name);
   tenon_device* device;
   OK(table->device_open(backend, 0, &device, &error));
   run_relu(table, device);
@@ -224,6 +226,6 @@ int main(int count, char** arguments) {
   table->shutdown(backend);
   table->destroy(backend);
   wanted(context.live_bytes == 0, "all host memory given back");
-  printf("%s %s (%s): relu on %s\n", info.name, info.version, info.build_id, device_info.name);
+  printf("%s %s (%s): relu on %s\n", info.name, info.version, info.build_id, name);
   return 0;
 }
