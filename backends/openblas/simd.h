@@ -75,19 +75,20 @@ HWY_INLINE void map(const F& f, const T* a, const T* b, T* y, std::int64_t n) {
   if (i < n) store_first(f(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), d, y + i, n - i);
 }
 
-/// e^x within 1 ulp for every x: 0 far below, infinity far above, NaN for NaN (Highway's Exp asks for less than 104 and turns NaN into 0).
+/// x pulled into [low, high]; NaN becomes one of the ends or stays NaN, as the target has it.
 template <class D, class V>
-HWY_INLINE V exp_of(D d, V x) {
+HWY_INLINE V clamp(D d, V x, double low, double high) {
   using T = hn::TFromD<D>;
-  const V highest = hn::Set(d, static_cast<T>(sizeof(T) == 4 ? 90.0 : 710.0));
-  const V y = hn::Exp(d, hn::Min(x, highest));
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
+  return hn::Max(hn::Min(x, hn::Set(d, static_cast<T>(high))), hn::Set(d, static_cast<T>(low)));
 }
 
-/// Natural logarithm of x > 0 that is finite.
+/// e^x within 1 ulp for every x: 0 far below, infinity far above, NaN for NaN. Highway's Exp asks for less than 104, turns NaN into 0 and,
+/// without vector instructions, converts what it gets to an integer whatever it is.
 template <class D, class V>
-HWY_INLINE V log_of(D d, V x) {
-  return hn::Log(d, x);
+HWY_INLINE V exp_of(D d, V x) {
+  constexpr bool narrow = sizeof(hn::TFromD<D>) == 4;
+  const V y = hn::Exp(d, clamp(d, x, narrow ? -110.0 : -1010.0, narrow ? 90.0 : 710.0));
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
 struct Identity {
@@ -110,16 +111,17 @@ struct Sigmoid {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     const V one = hn::Set(d, 1);
-    const V z = hn::Exp(d, hn::Neg(hn::Abs(x)));
+    const V z = exp_of(d, hn::Neg(hn::Abs(x)));  // NaN for NaN
     const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), z, one);
-    return hn::IfThenElse(hn::IsNaN(x), x, hn::Div(top, hn::Add(one, z)));
+    return hn::Div(top, hn::Add(one, z));
   }
 };
 
+/// Within 3 ulp; beyond 20 it is 1 in f64 too.
 struct Tanh {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    return hn::Tanh(d, x);
+    return hn::IfThenElse(hn::IsNaN(x), x, hn::Tanh(d, clamp(d, x, -20.0, 20.0)));
   }
 };
 

@@ -17,12 +17,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 
-/// e^x for x <= 0, NaN for NaN.
-template <class D, class V>
-HWY_INLINE V exp_below_one(D d, V x) {
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
-}
-
 /// n of the lanes at p, all of them if n is not less than their number; `fill` in the others.
 template <class D>
 HWY_INLINE hn::Vec<D> load_part(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
@@ -75,7 +69,7 @@ struct ExpTerm {
     const Wide<T> d;
     // Lanes behind the end hold -infinity, of which the exponential is 0; with an infinite peak they are NaN like the whole row.
     const auto v = load_part(d, x + i, m, -std::numeric_limits<T>::infinity());
-    const auto e = exp_below_one(d, hn::Sub(v, hn::Set(d, peak)));
+    const auto e = exp_of(d, hn::Sub(v, hn::Set(d, peak)));
     if (terms != nullptr) store_part(e, d, terms + i, m);
     return e;
   }
@@ -135,7 +129,7 @@ struct LineExpTerm {
 
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t j) const {
     const Wide<T> d;
-    const auto e = exp_below_one(d, hn::Sub(load_part(d, x + j * inner, m), peak));
+    const auto e = exp_of(d, hn::Sub(load_part(d, x + j * inner, m), peak));
     if (terms != nullptr) store_part(e, d, terms + j * inner, m);
     return e;
   }
