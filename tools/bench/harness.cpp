@@ -129,6 +129,11 @@ struct Report::State {
 Report::Report(std::string title, nlohmann::ordered_json machine) : state_(std::make_unique<State>()) {
   state_->title = std::move(title);
   state_->machine = std::move(machine);
+  const double load = state_->machine.value("load", 0.0), processors = state_->machine.value("processors", 1.0);
+  if (load > processors / 2) {
+    note(fmt::format("{} processes shared {} processors in the minute before: medians are high and ratios uncertain; measure again alone",
+                     load, processors));
+  }
 }
 Report::~Report() = default;
 

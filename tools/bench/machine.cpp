@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -72,13 +73,13 @@ std::string operating_system() {
   return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
 }
 
-/// Others' work on this machine: figures taken under load are to be read as such.
-std::string load_average() {
+/// Processes that wanted to run in the last minute, on average. Negative: unknown.
+double load_average() {
 #if defined(__unix__)
   double load[1];
-  if (getloadavg(load, 1) == 1) return fmt::format("{:.1f} over the last minute", load[0]);
+  if (getloadavg(load, 1) == 1) return std::round(load[0] * 10) / 10;
 #endif
-  return "unknown";
+  return -1;
 }
 
 std::string now_utc() {

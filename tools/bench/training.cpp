@@ -1,4 +1,4 @@
-// tenon bench mnist_mlp, fashion_mnist - epochs of Model::fit on samples of the right shape, data loading and metrics included, against the
+// tenon bench mnist_mlp, fashion_mnist - epochs of Model::fit on generated digits, data loading and metrics included, against the
 // same training in PyTorch (peers/mlp_torch.py). One epoch goes before those that are timed; half of ours are timed before the peer's,
 // half after.
 #include <fmt/ranges.h>
@@ -36,21 +36,6 @@ struct Training {
   }
 };
 
-/// Bytes and labels without a pattern; the work does not depend on what they are.
-std::shared_ptr<const Dataset> make_samples(std::int64_t count) {
-  Tensor x = Tensor::empty(DType::u8, {count, 28, 28});
-  Tensor y = Tensor::empty(DType::u8, {count});
-  std::uint32_t state = 1;
-  const auto next = [&state] { return (state = state * 1664525u + 1013904223u) >> 24; };
-  for (std::int64_t i = 0; i < x.count(); ++i) x.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(next());
-  for (std::int64_t i = 0; i < count; ++i) y.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(next() % 10);
-  ArrayOptions options;
-  options.name = "bench";
-  options.scaling = Scaling::unit();
-  options.num_classes = 10;
-  return std::make_shared<ArrayDataset>(x, y, options);
-}
-
 Model make_model(const Training& training, const Context& context) {
   Initializer glorot;
   glorot.kind = Initializer::Kind::glorot_normal;
@@ -87,10 +72,11 @@ void run_peer(const Training& training, const Options& options, std::int64_t sam
 
 std::unique_ptr<Report> run_training(const Training& training, const Options& options) {
   const Context context = options.make_context(options.threads);
+  auto machine = describe_machine(context, options.threads);
   const std::int64_t steps = options.tiny ? 2 : 60000 / training.batch;
   const std::int64_t samples = steps * training.batch;
   const int runs = options.runs > 0 ? options.runs : 10;
-  const auto data = make_samples(samples);
+  const auto data = generate_digits({.count = samples});
   Model model = make_model(training, context);
   Entry entry{.name = fmt::format("{}, batch {}, {} steps", training.name, training.batch, steps)};
 
@@ -119,7 +105,6 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   entry.extra.emplace_back("peak_rss_mb", peak_memory_mb());  // before the roofs are measured: those need memory of their own
   entry.extra.emplace_back("device_peak_mb", static_cast<double>(context.default_device().peak_size_bytes()) / 1e6);
 
-  auto machine = describe_machine(context, options.threads);
   if (context.default_device().info().kind == DeviceKind::cpu) {
     if (const auto peak = peak_gflops(DType::f32, options.threads)) {
       machine["roofs"]["f32_gflop_per_s"] = std::round(*peak * 10) / 10;
