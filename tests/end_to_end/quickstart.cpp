@@ -1,0 +1,24 @@
+#include <cstdio>
+
+#include <tenon/tenon.h>
+
+int main() {
+  using namespace tenon;
+  const Context context;  // backends and device as the environment, TENON_CONFIG and defaults say
+
+  Graph graph;
+  const Value a = graph.input("a", DType::f32, {3});
+  const Value b = graph.input("b", DType::f32, {3});
+  graph.output("product", a * b);
+  Program program(context, graph);
+  const Tensor y = program.run({Tensor::of<float>({1, 2, 3}, {3}), Tensor::of<float>({4, 5, 6}, {3})})[0].to_host();
+  std::printf("%g %g %g\n", y.data<float>()[0], y.data<float>()[1], y.data<float>()[2]);
+
+  Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.metrics = {Metric::accuracy};
+  model.compile(context, options);
+  model.fit(generate_digits({.count = 2000}), {.epochs = 2});
+  std::printf("accuracy %.2f\n", model.evaluate(generate_digits({.count = 500, .split = Split::test}))[1].second);
+}

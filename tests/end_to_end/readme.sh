@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# readme.sh <build directory> <source directory>: what the README shows is what runs.
+build=$1 source=$2
+. "$(dirname "$0")/expect.sh"
+cd "$source" || exit 1
+
+# The C++ program is the one that was built.
+awk '/^```cpp/ { on = 1; next } /^```/ { on = 0 } on' README.md >"$work/readme.cpp"
+expect_same "$work/readme.cpp" tests/end_to_end/quickstart.cpp
+expect 0 '4 10 18' "$build/bin/quickstart"
+
+# Every line of the shell blocks that calls the built command line.
+grep -E '^build/release/bin/tenon ' README.md >"$work/lines"
+while IFS= read -r line; do
+  expect 0 '' bash -c "${line/#build\/release/$build}"
+done <"$work/lines"
+expect 0 '7' wc -l "$work/lines"
+finish
