@@ -31,7 +31,7 @@ class ErrorText {
   tenon_error* get() { return &error_; }
   /// The plugin's sentence, or what there is to say in place of an empty one.
   std::string sentence(const char* phase, tenon_status status) const {
-    const std::string said(text_, strnlen(text_, sizeof text_));
+    std::string said(text_, strnlen(text_, sizeof text_));
     if (!said.empty()) return said;
     return fmt::format("{} returned {} and gave no reason", phase, status_name(status));
   }

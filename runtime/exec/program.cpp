@@ -473,7 +473,8 @@ void Program::State::check_results() {
     if (!bad) continue;
     std::string name = graph.outputs()[at].name;
     if (name.starts_with(watch_prefix)) name.erase(0, watch_prefix.size());
-    throw Error(Status::internal, fmt::format("check_numerics: '{}' has {} at index {} of {}", name, bad->value, bad->index, own_outputs[at].str()));
+    throw Error(Status::internal,
+                fmt::format("check_numerics: '{}' has {} at index {} of {}", name, bad->value, bad->index, own_outputs[at].str()));
   }
 }
 

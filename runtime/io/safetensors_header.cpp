@@ -199,6 +199,7 @@ void check_entry(const std::string& path, const TensorEntry& t, std::uint64_t da
 /// As the format demands: no byte of the data belongs to none, or to two.
 void check_cover(const std::string& path, const std::vector<TensorEntry>& tensors, std::uint64_t data_bytes) {
   std::vector<const TensorEntry*> by_place;
+  by_place.reserve(tensors.size());
   for (const TensorEntry& t : tensors) by_place.push_back(&t);
   std::sort(by_place.begin(), by_place.end(),
             [](const TensorEntry* a, const TensorEntry* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
