@@ -1,16 +1,16 @@
 // The C side of a C++ backend: every slot of tenon_backend_table, each behind the guard that turns exceptions into statuses.
-#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <string>
+#include <vector>
 
 #include <tenon/op_digests.h>
 #include <tenon/sdk/backend.h>
 
+#include "handles.h"
 #include "plan.h"
 
 #if defined(__has_feature)
@@ -37,17 +37,13 @@ struct tenon_backend {
 struct tenon_device {
   std::unique_ptr<tenon::sdk::Device> device;
   const tenon::sdk::KernelRow* rows;
-  std::mutex mutex;  ///< guards the statistics
-  tenon_memory_stats stats{};
+  tenon::sdk::MemoryLedger ledger;
 };
 struct tenon_memory {
   tenon_device* owner;
   std::uint32_t kind;
-  std::uint64_t address, size;
-  bool borrowed;  ///< the bytes are the host's
-};
-struct tenon_stream {
-  std::unique_ptr<tenon::sdk::Stream> stream;
+  std::uint64_t address, size;  ///< size as asked for: of nothing, one byte is allocated
+  bool borrowed;                ///< the bytes are the host's
 };
 struct tenon_event {
   std::unique_ptr<tenon::sdk::Event> event;
@@ -168,20 +164,25 @@ void device_close(tenon_device* self) {
 
 // ---------------------------------------------------------------- memory
 
-void count_memory(tenon_device* self, std::uint64_t size) {
-  std::lock_guard lock(self->mutex);
-  self->stats.live_size_bytes += size;
-  self->stats.allocation_count += 1;
-  if (self->stats.live_size_bytes > self->stats.peak_size_bytes) self->stats.peak_size_bytes = self->stats.live_size_bytes;
+/// Something of a device's memory, even for nothing: every allocation has an address of its own.
+std::uint64_t allocate(tenon_device* self, std::uint32_t kind, std::uint64_t size) {
+  try {
+    return self->device->allocate(kind, size == 0 ? 1 : size);
+  } catch (const Error& e) {
+    if (e.status() != TENON_OUT_OF_MEMORY) throw;
+    const tenon_memory_stats stats = self->ledger.read();
+    throw Error(TENON_OUT_OF_MEMORY, std::string(e.what()) + " (" + std::to_string(stats.live_size_bytes) + " in use, " +
+                                         std::to_string(stats.peak_size_bytes) + " at the peak)");
+  }
 }
 
 tenon_status memory_allocate(tenon_device* self, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
                              std::uint64_t* out_address, tenon_error* error) {
   return guarded(error, [&] {
     if (kind > TENON_MEMORY_PINNED) throw Error(TENON_INVALID_ARGUMENT, "memory_allocate: kind " + std::to_string(kind) + " is unknown");
-    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, size == 0 ? 1 : size, false});
-    memory->address = self->device->allocate(kind, memory->size);
-    count_memory(self, memory->size);
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, size, false});
+    memory->address = allocate(self, kind, size);
+    self->ledger.add(size);
     *out_address = memory->address;
     *out_memory = memory.release();
   });
@@ -193,10 +194,17 @@ tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, s
     if (terms > TENON_IMPORT_BORROW_READ_WRITE) {
       throw Error(TENON_INVALID_ARGUMENT, "memory_import: terms " + std::to_string(terms) + " are unknown");
     }
+    if (host == nullptr && size > 0) {
+      throw Error(TENON_INVALID_ARGUMENT, "memory_import: " + std::to_string(size) + " bytes at a NULL pointer");
+    }
     const bool borrowed = self->device->host_addressable() && terms != TENON_IMPORT_COPY;
-    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, TENON_MEMORY_DEVICE, 0, size == 0 ? 1 : size, borrowed});
-    memory->address = self->device->import_host(host, memory->size, terms);
-    if (!borrowed) count_memory(self, memory->size);
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, TENON_MEMORY_DEVICE, 0, size, borrowed});
+    if (size > 0 || borrowed) {
+      memory->address = self->device->import_host(host, size, terms);
+    } else {
+      memory->address = allocate(self, TENON_MEMORY_DEVICE, 0);
+    }
+    if (!borrowed) self->ledger.add(size);
     *out_address = memory->address;
     *out_memory = memory.release();
   });
@@ -204,25 +212,25 @@ tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, s
 
 void memory_free(tenon_memory* memory) {
   guarded(nullptr, [&] {
+    if (memory->borrowed) return;
     tenon_device* owner = memory->owner;
-    if (!memory->borrowed) {
-      owner->device->deallocate(memory->kind, memory->address, memory->size);
-      std::lock_guard lock(owner->mutex);
-      owner->stats.live_size_bytes -= memory->size;
-    }
+    owner->ledger.remove(memory->size);
+    owner->device->deallocate(memory->kind, memory->address, memory->size == 0 ? 1 : memory->size);
   });
   delete memory;
 }
 
 tenon_status memory_stats(tenon_device* self, tenon_memory_stats* out_stats, tenon_error* error) {
-  return guarded(error, [&] {
-    std::lock_guard lock(self->mutex);
-    hand_over(self->stats, out_stats);
-  });
+  return guarded(error, [&] { hand_over(self->ledger.read(), out_stats); });
 }
 
 tenon_status copy(tenon_device* self, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
-  return guarded(error, [&] { self->device->copy(*transfer, *stream->stream); });
+  return guarded(error, [&] {
+    if (transfer->direction > TENON_COPY_DEVICE_TO_DEVICE) {
+      throw Error(TENON_INVALID_ARGUMENT, "copy: direction " + std::to_string(transfer->direction) + " is unknown");
+    }
+    self->device->copy(*transfer, *stream->stream);
+  });
 }
 
 tenon_status fill(tenon_device* self, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream,
@@ -272,16 +280,11 @@ tenon_status event_elapsed(tenon_event* begin, tenon_event* end, std::uint64_t* 
 tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_plan_options* given, tenon_answer* out_answers,
                       tenon_error* error) {
   return guarded(error, [&] {
-    const tenon_plan_options options = options_of(given);
     GraphModel model = GraphModel::read(*graph);
-    for (std::uint32_t n = 0; n < model.nodes.size(); ++n) {
-      out_answers[n] = answer(model, model.nodes[n], self->rows);
-      if (options.math > TENON_MATH_BF16) {
-        out_answers[n] = {};
-        out_answers[n].reason = TENON_REASON_OPTIONS;
-        std::snprintf(out_answers[n].text, sizeof out_answers[n].text, "math %u is unknown to this backend", options.math);
-      }
-    }
+    model.host = self->device->host;
+    model.options = options_of(given);
+    const std::vector<tenon_answer> answers = answer_all(model, self->rows);
+    if (!answers.empty()) std::memcpy(out_answers, answers.data(), answers.size() * sizeof(tenon_answer));
   });
 }
 
@@ -289,7 +292,7 @@ tenon_status plan_create(tenon_device* self, const tenon_graph* graph, const ten
                          tenon_error* error) {
   return guarded(error, [&] {
     auto plan = std::make_unique<tenon_plan>();
-    plan->plan = std::make_unique<Plan>(*self->device, *graph, options_of(options), self->rows);
+    plan->plan = std::make_unique<Plan>(*self->device, self->ledger, *graph, options_of(options), self->rows);
     *out_plan = plan.release();
   });
 }
@@ -317,7 +320,15 @@ tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, s
 }
 constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), 0, profile_enable, profile_read};
 
-constexpr tenon_backend_table make_table(const tenon_blas_table* blas) {
+}  // namespace
+
+Stream& stream_of(tenon_stream* handle) {
+  return *handle->stream;
+}
+
+namespace detail {
+
+tenon_backend_table make_table(const tenon_blas_table* blas) {
   tenon_backend_table table{};
   table.struct_size = sizeof table;
   table.shutdown = shutdown;
@@ -352,7 +363,11 @@ constexpr tenon_backend_table make_table(const tenon_blas_table* blas) {
   return table;
 }
 
+}  // namespace detail
+
 // ---------------------------------------------------------------- the query
+
+namespace {
 
 constexpr tenon_op_digest digests[] = TENON_OP_DIGESTS;
 
@@ -382,36 +397,25 @@ constexpr const char* platform =
     "x86_64";
 #endif
 
-/// Room for one capability per listed op: static, so that a query allocates nothing.
-struct Capabilities {
-  std::array<tenon_capability, sizeof digests / sizeof digests[0]> rows{};
-  std::uint32_t count = 0;
-};
-
-Capabilities capabilities_of(const KernelRow* rows) {
-  Capabilities table;
-  for (; rows->kernel != nullptr && table.count < table.rows.size(); ++rows) {
-    tenon_capability& row = table.rows[table.count++];
-    row.op = rows->op;
-    row.version = rows->version;
-    for (tenon_dtype t = 0; t < TENON_DTYPE_COUNT; ++t) {
-      if (rows->kernel->functions[t] != nullptr) row.dtypes |= TENON_DTYPE_BIT(t);
-    }
-    const Traits& traits = rows->kernel->traits;
-    row.features = (traits.strided ? TENON_FEATURE_STRIDED : 0) | (traits.in_place ? TENON_FEATURE_IN_PLACE : 0) |
-                   (traits.epilogue ? TENON_FEATURE_EPILOGUE : 0);
-  }
-  return table;
-}
-
 }  // namespace
 
 namespace detail {
 
+tenon_capability capability_of(const KernelRow& row) {
+  tenon_capability capability{};
+  capability.op = row.op;
+  capability.version = row.version;
+  for (tenon_dtype t = 0; t < TENON_DTYPE_COUNT; ++t) {
+    if (row.kernel->functions[t] != nullptr) capability.dtypes |= TENON_DTYPE_BIT(t);
+  }
+  const Traits& traits = row.kernel->traits;
+  capability.features = (traits.strided ? TENON_FEATURE_STRIDED : 0) | (traits.in_place ? TENON_FEATURE_IN_PLACE : 0) |
+                        (traits.epilogue ? TENON_FEATURE_EPILOGUE : 0);
+  return capability;
+}
+
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info) {
-  // One registration per plugin, so one table per copy of this code.
-  static const Capabilities capabilities = capabilities_of(registration.rows);
-  const BackendSpec& spec = registration.spec();
+  const BackendSpec& spec = registration.spec;
   tenon_backend_info info{};
   info.abi_major = TENON_ABI_MAJOR;
   info.abi_minor_lowest = TENON_ABI_MINOR;
@@ -428,8 +432,8 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.description = spec.description;
   info.requirements = spec.requirements;
   info.digests = digests;
-  info.capabilities = capabilities.rows.data();
-  info.capability_count = capabilities.count;
+  info.capabilities = registration.capabilities.data();
+  info.capability_count = static_cast<std::uint32_t>(registration.capabilities.size());
   info.capability_stride = sizeof(tenon_capability);
   info.knobs = spec.knobs.data();
   info.knob_count = static_cast<std::uint32_t>(spec.knobs.size());
@@ -444,11 +448,10 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
                     const tenon_backend_table** out_table, tenon_error* error) {
   return guarded(error, [&] {
-    static const tenon_backend_table table = make_table(registration.spec().blas);
     auto backend = std::make_unique<tenon_backend>();
-    backend->backend = registration.spec().create(Host(host));
+    backend->backend = registration.spec.create(Host(host));
     backend->rows = registration.rows;
-    *out_table = &table;
+    *out_table = &registration.table;
     *out_backend = backend.release();
   });
 }

@@ -29,13 +29,22 @@ class InlineStream final : public Stream {
 
 class InlineEvent final : public Event {
  public:
-  void record(Stream&) override { time_ns_ = now_ns(); }
+  void record(Stream&) override {
+    time_ns_ = now_ns();
+    recorded_ = true;
+  }
   void wait(Stream&) override {}
   bool done() override { return true; }
   void synchronize() override {}
-  std::uint64_t nanoseconds_since(Event& begin) override { return time_ns_ - static_cast<InlineEvent&>(begin).time_ns_; }
+  std::uint64_t nanoseconds_since(Event& begin) override {
+    const auto& from = static_cast<InlineEvent&>(begin);
+    if (!from.recorded_ || !recorded_) throw Error(TENON_INVALID_ARGUMENT, "event_elapsed: both events must have been recorded");
+    if (time_ns_ < from.time_ns_) throw Error(TENON_INVALID_ARGUMENT, "event_elapsed: the end was recorded before the beginning");
+    return time_ns_ - from.time_ns_;
+  }
 
  private:
+  bool recorded_ = false;
   std::uint64_t time_ns_ = 0;
 };
 
@@ -57,16 +66,21 @@ std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::u
   if (terms != TENON_IMPORT_COPY && terms != TENON_IMPORT_HOLD) {
     throw Error(TENON_UNSUPPORTED, "memory_import: this device cannot use host memory in place; import with COPY or HOLD");
   }
-  const std::uint64_t address = allocate(TENON_MEMORY_DEVICE, size_bytes);
   const auto stream = make_stream();
-  tenon_copy transfer{};
-  transfer.struct_size = sizeof transfer;
-  transfer.direction = TENON_COPY_HOST_TO_DEVICE;
-  transfer.destination = address;
-  transfer.source = reinterpret_cast<std::uintptr_t>(memory);
-  transfer.size_bytes = size_bytes;
-  copy(transfer, *stream);
-  stream->synchronize();
+  const std::uint64_t address = allocate(TENON_MEMORY_DEVICE, size_bytes);
+  try {
+    tenon_copy transfer{};
+    transfer.struct_size = sizeof transfer;
+    transfer.direction = TENON_COPY_HOST_TO_DEVICE;
+    transfer.destination = address;
+    transfer.source = reinterpret_cast<std::uintptr_t>(memory);
+    transfer.size_bytes = size_bytes;
+    copy(transfer, *stream);
+    stream->synchronize();
+  } catch (...) {
+    deallocate(TENON_MEMORY_DEVICE, address, size_bytes);
+    throw;
+  }
   return address;
 }
 

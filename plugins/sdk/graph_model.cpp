@@ -1,40 +1,204 @@
 #include "graph_model.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <limits>
+
+#include "operands.h"
 
 namespace tenon::sdk {
 namespace {
 
-tenon_answer no(std::uint32_t reason, const std::string& text) {
-  tenon_answer result{};
-  result.reason = reason;
-  std::snprintf(result.text, sizeof result.text, "%s", text.c_str());
-  return result;
-}
+constexpr std::uint32_t none = TENON_NO_INDEX;
 
 [[noreturn]] void malformed(const std::string& text) {
   throw Error(TENON_INVALID_ARGUMENT, "graph: " + text);
 }
 
-std::string describe_dtype(const Value& value) {
-  return name_of(value.dtype);
+std::string number(std::uint64_t n) {
+  return std::to_string(n);
+}
+
+/// Element i of an array whose elements may be longer than we know.
+template <class Struct>
+const Struct& element(const Struct* array, std::uint32_t i, std::uint32_t stride) {
+  return *reinterpret_cast<const Struct*>(reinterpret_cast<const char*>(array) + std::size_t{i} * stride);
+}
+
+/// Elements times bytes, and the way from the first to the last element, fit 63 bits. Zero sizes count as 1, so that the strides of an
+/// empty value do not overflow either.
+bool addressable(const Value& value, const std::int64_t* strides) {
+  std::int64_t bytes = size_of(value.dtype), reach = bytes;
+  for (std::uint32_t d = 0; d < value.rank; ++d) {
+    const std::int64_t size = std::max<std::int64_t>(value.shape[d], 1);
+    if (__builtin_mul_overflow(bytes, size, &bytes)) return false;
+    if (strides == nullptr) continue;
+    std::int64_t way = strides[d];
+    if (way == std::numeric_limits<std::int64_t>::min() || __builtin_mul_overflow(way < 0 ? -way : way, size - 1, &way) ||
+        __builtin_mul_overflow(way, size_of(value.dtype), &way) || __builtin_add_overflow(reach, way, &reach)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool is_bound(std::uint32_t kind) {
+  return kind == TENON_VALUE_INPUT || kind == TENON_VALUE_OUTPUT || kind == TENON_VALUE_PARAMETER;
+}
+
+Value read_value(const tenon_value& wire, std::uint32_t i, std::uint32_t binding_count) {
+  const std::string name = "value " + number(i);
+  const tenon_tensor_desc& desc = wire.desc;
+  if (desc.rank > TENON_MAX_RANK)
+    malformed(name + " has rank " + number(desc.rank) + ", at most " + number(TENON_MAX_RANK) + " is allowed");
+  if (desc.rank > 0 && desc.shape == nullptr) malformed(name + " has rank " + number(desc.rank) + " and no shape");
+  if (size_of(desc.dtype) == 0) malformed(name + " has no element type: dtype " + number(desc.dtype));
+  if (wire.kind > TENON_VALUE_CONSTANT) malformed(name + " is of an unknown kind: " + number(wire.kind));
+  Value value;
+  value.rank = desc.rank;
+  value.dtype = desc.dtype;
+  value.kind = wire.kind;
+  value.root = i;
+  for (std::uint32_t d = 0; d < value.rank; ++d) {
+    value.shape[d] = desc.shape[d];
+    if (value.shape[d] < 0) malformed(name + ": dimension " + number(d) + " is " + std::to_string(value.shape[d]));
+  }
+  if (!addressable(value, desc.strides)) malformed(name + " is too large to be addressed with 64 bits");
+  value.count = 1;
+  for (std::uint32_t d = 0; d < value.rank; ++d) value.count *= value.shape[d];
+  value.make_dense();
+  if (desc.strides != nullptr) {
+    std::copy(desc.strides, desc.strides + value.rank, value.strides);
+    value.update_dense();
+  }
+  const bool may_be_strided = wire.kind == TENON_VALUE_INPUT || wire.kind == TENON_VALUE_PARAMETER;
+  if (!value.dense && !may_be_strided) malformed(name + " has strides: only inputs and parameters may, others are dense");
+  if (is_bound(wire.kind)) {
+    if (wire.binding >= binding_count) malformed(name + " is bound to binding " + number(wire.binding) + " of " + number(binding_count));
+    value.binding = wire.binding;
+  }
+  if (wire.kind == TENON_VALUE_CONSTANT) {
+    if (wire.data == nullptr && value.count > 0) malformed("constant " + number(i) + " has no bytes");
+    value.data = wire.data;
+  }
+  return value;
+}
+
+std::vector<std::uint32_t> read_operands(const std::uint32_t* list, std::uint32_t count, std::uint32_t value_count, const std::string& node,
+                                         const char* what) {
+  if (count > 0 && list == nullptr) malformed(node + " has no list of " + what);
+  std::vector<std::uint32_t> operands(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    operands[i] = list[i];
+    if (list[i] != none && list[i] >= value_count) malformed(node + " names value " + number(list[i]) + ", which is not there");
+  }
+  return operands;
+}
+
+Node read_node(const tenon_node& wire, std::uint32_t i, std::uint32_t value_count) {
+  Node node;
+  node.op = wire.op;
+  node.version = wire.version;
+  node.index = i;
+  node.id = wire.id;
+  const std::string name = "node " + number(i) + " (" + op_name(wire.op) + ")";
+  node.inputs = read_operands(wire.inputs, wire.input_count, value_count, name, "inputs");
+  node.outputs = read_operands(wire.outputs, wire.output_count, value_count, name, "outputs");
+  if (wire.attributes == nullptr) malformed(name + " has no attributes");
+  std::uint32_t size = 0;
+  std::memcpy(&size, wire.attributes, sizeof size);
+  const std::uint32_t known = attributes_size(wire.op, wire.version);
+  if (size < std::max<std::uint32_t>(known, sizeof size)) {
+    malformed(name + " has attributes of " + number(size) + " bytes, " + number(std::max<std::uint32_t>(known, sizeof size)) + " wanted");
+  }
+  if (known != 0) size = known;
+  node.attributes.resize((std::size_t{size} + 7) / 8);
+  std::memcpy(node.attributes.data(), wire.attributes, size);
+  return node;
+}
+
+/// Every value is written once, before it is read, if it is one that nodes write.
+void check_writers(const GraphModel& model) {
+  std::vector<bool> written(model.values.size());
+  for (std::size_t v = 0; v < written.size(); ++v) {
+    written[v] = model.values[v].kind != TENON_VALUE_INTERNAL && model.values[v].kind != TENON_VALUE_OUTPUT;
+  }
+  const std::vector<bool> given = written;
+  for (const Node& node : model.nodes) {
+    const std::string name = "node " + number(node.index) + " (" + op_name(node.op) + ")";
+    for (const std::uint32_t v : node.inputs) {
+      if (v != none && !written[v]) malformed(name + " reads value " + number(v) + " before it is written");
+    }
+    for (const std::uint32_t v : node.outputs) {
+      if (v == none) continue;
+      if (given[v]) malformed(name + " writes value " + number(v) + ", which it may not: no output and not internal");
+      if (written[v]) malformed("value " + number(v) + " is written twice, the second time by " + name);
+      written[v] = true;
+    }
+  }
+  for (std::size_t v = 0; v < written.size(); ++v) {
+    if (model.values[v].kind == TENON_VALUE_OUTPUT && !written[v]) malformed("output " + number(v) + " is written by no node");
+  }
+}
+
+void check_donations(const GraphModel& model) {
+  const auto value_count = model.values.size();
+  std::vector<std::uint32_t> partner(value_count, none);
+  for (const tenon_donation& d : model.donations) {
+    if (d.input >= value_count || d.output >= value_count) malformed("a donation names a value that is not there");
+    const Value& from = model.values[d.input];
+    const Value& to = model.values[d.output];
+    const std::string pair = "the donation of value " + number(d.input) + " to value " + number(d.output);
+    if (from.kind != TENON_VALUE_INPUT && from.kind != TENON_VALUE_PARAMETER)
+      malformed(pair + ": only inputs and parameters can be donated");
+    if (to.kind != TENON_VALUE_OUTPUT) malformed(pair + ": they are donated to outputs");
+    if (from.size_bytes() != to.size_bytes()) {
+      malformed(pair + ": they have " + number(from.size_bytes()) + " and " + number(to.size_bytes()) + " bytes");
+    }
+    if (partner[d.input] != none || partner[d.output] != none) malformed(pair + ": one of them is part of more than one donation");
+    partner[d.input] = d.output;
+    partner[d.output] = d.input;
+  }
+  // What is written may share its address with its partner alone. Inputs that nobody writes over may share.
+  std::vector<std::uint32_t> holder(model.binding_count, none);
+  std::vector<bool> written(model.binding_count, false);
+  for (std::uint32_t v = 0; v < value_count; ++v) {
+    const Value& value = model.values[v];
+    if (value.binding == none) continue;
+    const bool is_written = value.kind == TENON_VALUE_OUTPUT || partner[v] != none;
+    const std::uint32_t other = holder[value.binding];
+    if (other != none && other != partner[v] && (is_written || written[value.binding])) {
+      malformed("values " + number(other) + " and " + number(v) + " are bound to the same address, and one of them is written");
+    }
+    holder[value.binding] = v;
+    if (is_written) written[value.binding] = true;
+  }
 }
 
 }  // namespace
 
-void Value::update_dense() {
-  dense = true;
-  std::int64_t expected = 1;
-  for (std::uint32_t i = rank; i-- > 0;) {
-    if (shape[i] != 1 && strides[i] != expected) dense = false;
-    expected *= shape[i];
+void Value::make_dense() {
+  std::int64_t stride = 1;
+  for (std::uint32_t d = rank; d-- > 0;) {
+    strides[d] = stride;
+    stride *= std::max<std::int64_t>(shape[d], 1);
   }
-  if (count == 0) dense = true;
+  dense = true;
+}
+
+void Value::update_dense() {
+  std::int64_t expected = 1;
+  dense = true;
+  for (std::uint32_t d = rank; d-- > 0;) {
+    if (shape[d] != 1 && strides[d] != expected) dense = false;
+    expected *= std::max<std::int64_t>(shape[d], 1);
+  }
+  if (dense || count == 0) make_dense();
 }
 
 bool same_layout(const Value& a, const Value& b) {
-  return a.dtype == b.dtype && a.rank == b.rank && a.dense && b.dense && std::memcmp(a.shape, b.shape, sizeof a.shape) == 0;
+  return a.dtype == b.dtype && a.rank == b.rank && a.dense && b.dense && std::equal(a.shape, a.shape + a.rank, b.shape);
 }
 
 const char* op_name(tenon_op op) {
@@ -56,90 +220,48 @@ const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t vers
   return nullptr;
 }
 
+const KernelRow* find_copier(const KernelRow* rows, const Value& from) {
+  const KernelRow* row = find_row(rows, TENON_OP_Reshape, 14);
+  if (row == nullptr || row->kernel->functions[from.dtype] == nullptr) return nullptr;
+  return from.dense || row->kernel->traits.strided ? row : nullptr;
+}
+
 GraphModel GraphModel::read(const tenon_graph& graph) {
+  if (!TENON_HAS(&graph, tenon_graph, binding_count))
+    malformed("struct_size " + number(graph.struct_size) + " leaves out mandatory fields");
+  if (graph.value_count > 0 && graph.values == nullptr) malformed("no values behind value_count " + number(graph.value_count));
+  if (graph.node_count > 0 && graph.nodes == nullptr) malformed("no nodes behind node_count " + number(graph.node_count));
+  if (graph.donation_count > 0 && graph.donations == nullptr)
+    malformed("no donations behind donation_count " + number(graph.donation_count));
+  if (graph.value_count > 0 && graph.value_stride < sizeof(tenon_value)) {
+    malformed("value_stride is " + number(graph.value_stride) + ", at least " + number(sizeof(tenon_value)) + " wanted");
+  }
+  if (graph.node_count > 0 && graph.node_stride < sizeof(tenon_node)) {
+    malformed("node_stride is " + number(graph.node_stride) + ", at least " + number(sizeof(tenon_node)) + " wanted");
+  }
   GraphModel model;
   model.binding_count = graph.binding_count;
-  model.values.reserve(graph.value_count + 8);
+  model.values.reserve(graph.value_count);
   for (std::uint32_t i = 0; i < graph.value_count; ++i) {
-    const auto& wire =
-        *reinterpret_cast<const tenon_value*>(reinterpret_cast<const char*>(graph.values) + std::size_t{i} * graph.value_stride);
-    Value value;
-    if (wire.desc.rank > TENON_MAX_RANK)
-      malformed("value " + std::to_string(i) + " has rank " + std::to_string(wire.desc.rank) + ", at most 8");
-    if (size_of(wire.desc.dtype) == 0) malformed("value " + std::to_string(i) + " has no element type");
-    value.rank = wire.desc.rank;
-    value.dtype = wire.desc.dtype;
-    value.kind = wire.kind;
-    value.binding = wire.binding;
-    value.data = wire.data;
-    value.root = i;
-    value.count = 1;
-    for (std::uint32_t d = 0; d < value.rank; ++d) {
-      value.shape[d] = wire.desc.shape[d];
-      if (value.shape[d] < 0 || __builtin_mul_overflow(value.count, value.shape[d], &value.count)) {
-        malformed("value " + std::to_string(i) + " has a negative or overflowing shape");
-      }
-    }
-    std::int64_t stride = 1;
-    for (std::uint32_t d = value.rank; d-- > 0;) {
-      value.strides[d] = wire.desc.strides != nullptr ? wire.desc.strides[d] : stride;
-      stride *= value.shape[d];
-    }
-    value.update_dense();
-    const bool bound = wire.kind == TENON_VALUE_INPUT || wire.kind == TENON_VALUE_OUTPUT || wire.kind == TENON_VALUE_PARAMETER;
-    if (bound && wire.binding >= graph.binding_count) malformed("value " + std::to_string(i) + " is bound outside the bindings");
-    if (wire.kind > TENON_VALUE_CONSTANT) malformed("value " + std::to_string(i) + " is of an unknown kind");
-    if (wire.kind == TENON_VALUE_CONSTANT && wire.data == nullptr && value.count > 0) {
-      malformed("constant " + std::to_string(i) + " has no bytes");
-    }
-    model.values.push_back(value);
+    model.values.push_back(read_value(element(graph.values, i, graph.value_stride), i, graph.binding_count));
   }
-  const auto copy_operands = [&](const std::uint32_t* from, std::uint32_t count) {
-    std::vector<std::uint32_t> list(from, from + count);
-    for (const std::uint32_t v : list) {
-      if (v != TENON_NO_INDEX && v >= graph.value_count) malformed("a node names value " + std::to_string(v) + ", which is not there");
-    }
-    return list;
-  };
-  model.nodes.reserve(graph.node_count + 8);
+  model.nodes.reserve(graph.node_count);
   for (std::uint32_t i = 0; i < graph.node_count; ++i) {
-    const auto& wire =
-        *reinterpret_cast<const tenon_node*>(reinterpret_cast<const char*>(graph.nodes) + std::size_t{i} * graph.node_stride);
-    Node node;
-    node.op = wire.op;
-    node.version = wire.version;
-    node.index = i;
-    node.id = wire.id;
-    if (wire.name != nullptr) node.name = wire.name;
-    node.inputs = copy_operands(wire.inputs, wire.input_count);
-    node.outputs = copy_operands(wire.outputs, wire.output_count);
-    if (wire.attributes == nullptr) malformed("node " + std::to_string(i) + " has no attributes");
-    std::uint32_t size = 0;
-    std::memcpy(&size, wire.attributes, sizeof size);
-    node.attributes.resize((size + 7) / 8);
-    std::memcpy(node.attributes.data(), wire.attributes, size);
-    model.nodes.push_back(std::move(node));
+    model.nodes.push_back(read_node(element(graph.nodes, i, graph.node_stride), i, graph.value_count));
   }
-  model.donations.assign(graph.donations, graph.donations + graph.donation_count);
-  for (const tenon_donation& d : model.donations) {
-    if (d.input >= graph.value_count || d.output >= graph.value_count) malformed("a donation names a value that is not there");
-    if (model.values[d.input].size_bytes() != model.values[d.output].size_bytes()) malformed("a donation pairs values of different sizes");
-  }
+  if (graph.donation_count > 0) model.donations.assign(graph.donations, graph.donations + graph.donation_count);
+  check_writers(model);
+  check_donations(model);
   return model;
 }
 
 std::uint32_t GraphModel::add_dense_copy(std::uint32_t of) {
   Value copy = values[of];
   copy.kind = TENON_VALUE_INTERNAL;
-  copy.binding = TENON_NO_INDEX;
+  copy.binding = none;
   copy.data = nullptr;
   copy.root = static_cast<std::uint32_t>(values.size());
-  std::int64_t stride = 1;
-  for (std::uint32_t d = copy.rank; d-- > 0;) {
-    copy.strides[d] = stride;
-    stride *= copy.shape[d];
-  }
-  copy.dense = true;
+  copy.make_dense();
   values.push_back(copy);
   return copy.root;
 }
@@ -147,46 +269,59 @@ std::uint32_t GraphModel::add_dense_copy(std::uint32_t of) {
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands) {
   operands.clear();
   operands.reserve(node.inputs.size() + node.outputs.size() + 1);
-  const auto append = [&](const std::vector<std::uint32_t>& list) {
-    for (const std::uint32_t v : list) operands.push_back(v == TENON_NO_INDEX ? Operand{} : graph.values[v].operand());
-  };
-  append(node.inputs);
-  append(node.outputs);
+  const auto append = [&](std::uint32_t v) { operands.push_back(v == none ? Operand{} : graph.values[v].operand()); };
+  for (const std::uint32_t v : node.inputs) append(v);
+  for (const std::uint32_t v : node.outputs) append(v);
+  append(node.bias);
   Call call;
   call.inputs = operands.data();
   call.outputs = operands.data() + node.inputs.size();
   call.input_count = static_cast<std::uint32_t>(node.inputs.size());
   call.output_count = static_cast<std::uint32_t>(node.outputs.size());
   call.attributes = node.attributes.data();
+  if (node.bias != none) call.epilogue.bias = &operands.back();
+  call.epilogue.activation = node.activation;
+  call.math = graph.options.math;
+  call.deterministic = graph.options.deterministic != 0;
+  call.host = graph.host;
   return call;
+}
+
+tenon_answer refusal(std::uint32_t reason, const std::string& text) {
+  tenon_answer no{};
+  no.reason = reason;
+  std::snprintf(no.text, sizeof no.text, "%s", text.c_str());
+  return no;
 }
 
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) {
   const std::string op = op_name(node.op);
-  node.row = find_row(rows, node.op, node.version);
-  if (node.row == nullptr) {
-    return no(TENON_REASON_OP, op + ": version " + std::to_string(node.version) + " has no kernel in this backend");
+  if (graph.options.math > TENON_MATH_BF16) {
+    return refusal(TENON_REASON_OPTIONS, op + ": math " + number(graph.options.math) + " is unknown to this backend");
   }
+  node.row = find_row(rows, node.op, node.version);
+  if (node.row == nullptr) return refusal(TENON_REASON_OP, op + ": version " + number(node.version) + " has no kernel in this backend");
   const auto& typed = node.row->type_operand < 0 ? node.outputs : node.inputs;
   const auto position = static_cast<std::size_t>(node.row->type_operand < 0 ? 0 : node.row->type_operand);
-  if (position >= typed.size() || typed[position] == TENON_NO_INDEX) {
-    return no(TENON_REASON_SHAPE, op + ": operand " + std::to_string(position) + ", which selects the kernel, is absent");
+  if (position >= typed.size() || typed[position] == none) {
+    return refusal(TENON_REASON_SHAPE, op + (node.row->type_operand < 0 ? ": output " : ": input ") + number(position) +
+                                           ", whose dtype selects the kernel, is absent");
   }
   const Value& selector = graph.values[typed[position]];
   node.function = node.row->kernel->functions[selector.dtype];
-  if (node.function == nullptr) return no(TENON_REASON_DTYPE, op + ": no kernel for " + describe_dtype(selector));
-  for (const std::uint32_t v : node.inputs) {
-    if (v == TENON_NO_INDEX || graph.values[v].dense || node.row->kernel->traits.strided) continue;
-    // A kernel that wants dense operands gets a copy made by the backend's own Reshape, which takes any strides.
-    const KernelRow* copier = find_row(rows, TENON_OP_Reshape, 14);
-    if (copier == nullptr || !copier->kernel->traits.strided || copier->kernel->functions[graph.values[v].dtype] == nullptr) {
-      return no(TENON_REASON_STRIDES, op + ": takes dense " + describe_dtype(graph.values[v]) + " operands only");
-    }
+  if (node.function == nullptr) return refusal(TENON_REASON_DTYPE, op + ": no kernel for " + name_of(selector.dtype));
+  if (const Complaint complaint = check_operands(graph, node, selector.dtype); complaint.reason != TENON_REASON_NONE) {
+    return refusal(complaint.reason, op + ": " + complaint.text);
   }
-  if (node.row->kernel->traits.refuse != nullptr) {
+  const Traits& traits = node.row->kernel->traits;
+  for (const std::uint32_t v : node.inputs) {
+    // A kernel that wants dense operands gets a copy made by the backend's own Reshape, if that takes any strides.
+    if (v == none || graph.values[v].dense || traits.strided || find_copier(rows, graph.values[v]) != nullptr) continue;
+    return refusal(TENON_REASON_STRIDES, op + ": takes dense " + name_of(graph.values[v].dtype) + " operands only");
+  }
+  if (traits.refuse != nullptr) {
     std::vector<Operand> operands;
-    if (const char* reason = node.row->kernel->traits.refuse(describe(graph, node, operands)))
-      return no(TENON_REASON_ATTRIBUTES, op + ": " + reason);
+    if (const char* reason = traits.refuse(describe(graph, node, operands))) return refusal(TENON_REASON_ATTRIBUTES, op + ": " + reason);
   }
   tenon_answer yes{};
   yes.supported = 1;

@@ -18,13 +18,14 @@ struct Value {
   std::int64_t count = 0;
   bool dense = true;
   std::uint32_t kind = TENON_VALUE_INTERNAL;
-  std::uint32_t binding = TENON_NO_INDEX;
-  const void* data = nullptr;           ///< constants: the core's bytes, valid while the plan is built
-  std::uint32_t root = TENON_NO_INDEX;  ///< the value whose storage this one is a view of; itself if none
+  std::uint32_t binding = TENON_NO_INDEX;  ///< of inputs, outputs and parameters alone
+  const void* data = nullptr;              ///< constants: the core's bytes, valid while the plan is built
+  std::uint32_t root = TENON_NO_INDEX;     ///< the value whose storage this one is a view of; itself if none
 
   std::uint64_t size_bytes() const { return static_cast<std::uint64_t>(count * size_of(dtype)); }
   Operand operand(void* address = nullptr) const { return {address, shape, strides, count, rank, dtype, dense}; }
-  void update_dense();  ///< from shape and strides
+  void make_dense();    ///< row-major strides
+  void update_dense();  ///< from shape and strides; what is dense gets the strides of make_dense, also where a size of 1 leaves them open
 };
 
 /// Same dtype and shape, both dense: one may be stored over the other.
@@ -35,7 +36,6 @@ struct Node {
   std::uint32_t version = 0;
   std::uint32_t index = 0;  ///< in the core's graph
   std::uint64_t id = 0;
-  std::string name;
   std::vector<std::uint32_t> inputs, outputs;  ///< values, or TENON_NO_INDEX
   std::vector<std::uint64_t> attributes;       ///< a copy of the struct
   const KernelRow* row = nullptr;
@@ -52,6 +52,8 @@ struct GraphModel {
   std::vector<Node> nodes;
   std::vector<tenon_donation> donations;
   std::uint32_t binding_count = 0;
+  Host host;                     ///< for Traits functions
+  tenon_plan_options options{};  ///< likewise
 
   /// Reads and checks the wire form. Throws INVALID_ARGUMENT when it breaks the header's rules.
   static GraphModel read(const tenon_graph& graph);
@@ -61,7 +63,11 @@ struct GraphModel {
 
 const char* op_name(tenon_op op);
 const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t version);
+/// The row of the kernel that copies this value to a dense one, whatever its strides; NULL if there is none.
+const KernelRow* find_copier(const KernelRow* rows, const Value& from);
 
+/// A no.
+tenon_answer refusal(std::uint32_t reason, const std::string& text);
 /// Fills node.row and node.function, or says why not. Only looks at this node.
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows);
 

@@ -1,143 +1,208 @@
 #include "plan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 namespace tenon::sdk {
 namespace {
+
+constexpr std::uint64_t alignment = 64;  ///< of workspaces, and of everything in them
 
 void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-std::uint64_t upload(Device& device, const void* bytes, std::uint64_t size) {
-  const std::uint64_t address = device.allocate(TENON_MEMORY_DEVICE, size);
-  const auto stream = device.make_stream();
-  tenon_copy copy{};
-  copy.struct_size = sizeof copy;
-  copy.direction = TENON_COPY_HOST_TO_DEVICE;
-  copy.destination = address;
-  copy.source = reinterpret_cast<std::uintptr_t>(bytes);
-  copy.size_bytes = size;
-  device.copy(copy, *stream);
-  stream->synchronize();
-  return address;
+/// A size a kernel asked for.
+std::uint64_t checked(std::size_t size, const Node& node, const char* what) {
+  if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+    throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
+  }
+  return size;
 }
 
 /// One operand's address, filled in at each execution.
 struct Patch {
   std::uint32_t operand;
-  std::uint32_t source;  ///< index of a binding, or workspace_source
+  std::uint32_t binding;
+};
+struct WorkspacePatch {
+  void** address;  ///< of an operand or a call's scratch
   std::uint64_t offset;
 };
-constexpr std::uint32_t workspace_source = TENON_NO_INDEX;
+/// What is run: apart from the call, so that the loop reads little else.
+struct Launch {
+  KernelFunction function;
+  std::uint32_t node;
+};
+
+std::string algorithm_of(const Node& node) {
+  std::string text = op_name(node.op);
+  if (node.bias != TENON_NO_INDEX) text += "+bias";
+  switch (node.activation) {
+    case Activation::relu:
+      return text + "+relu";
+    case Activation::sigmoid:
+      return text + "+sigmoid";
+    case Activation::tanh:
+      return text + "+tanh";
+    default:
+      return text;
+  }
+}
 
 }  // namespace
+
+// ---------------------------------------------------------------- memory
+
+DeviceBlocks::~DeviceBlocks() {
+  for (const Block& block : blocks_) give_back(block);
+}
+
+void DeviceBlocks::give_back(const Block& block) {
+  ledger_.remove(block.size);
+  device_.deallocate(TENON_MEMORY_DEVICE, block.address, block.size);
+}
+
+std::uint64_t DeviceBlocks::allocate(std::uint64_t size_bytes) {
+  blocks_.reserve(blocks_.size() + 1);  // what can fail comes before there is something to lose
+  const std::uint64_t address = device_.allocate(TENON_MEMORY_DEVICE, size_bytes);
+  blocks_.push_back({address, size_bytes});
+  ledger_.add(size_bytes);
+  return address;
+}
+
+void DeviceBlocks::release(std::uint64_t address) {
+  const auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.address == address; });
+  give_back(*block);
+  blocks_.erase(block);
+}
+
+std::uint64_t DeviceBlocks::size_bytes() const {
+  std::uint64_t total = 0;
+  for (const Block& block : blocks_) total += block.size;
+  return total;
+}
+
+// ---------------------------------------------------------------- making a plan
 
 /// What one execution at a time writes to: operands with addresses, and the calls that point at them.
 struct Plan::Frame {
   std::vector<Operand> operands;
   std::vector<Call> calls;
+  std::vector<Launch> launches;  ///< one per call
   std::vector<Patch> patches;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> scratch;  ///< call, offset in the workspace
+  std::vector<WorkspacePatch> workspace_patches;
   std::vector<const void*> packed;
+  std::uint64_t workspace = 0;  ///< that workspace_patches were last made for
+  std::unique_ptr<Frame> next;  ///< in the list of spare frames
 };
 
-Plan::Plan(Device& device, const tenon_graph& wire, const tenon_plan_options& options, const KernelRow* rows)
-    : device_(device), host_(device.host), options_(options) {
+Plan::Plan(Device& device, MemoryLedger& ledger, const tenon_graph& wire, const tenon_plan_options& options, const KernelRow* rows)
+    : device_(device), blocks_(device, ledger) {
   GraphModel& graph = layout_.graph;
   graph = GraphModel::read(wire);
+  graph.host = device.host;
+  graph.options = options;
   for (Node& node : graph.nodes) {
     const tenon_answer yes = answer(graph, node, rows);
     if (!yes.supported) throw Error(TENON_UNSUPPORTED, yes.text);
   }
-  resolve_views(graph);
-  if (options.fusion == TENON_FUSION_FULL) fuse_epilogues(graph);
-  make_dense(graph, rows);
-  order_for_donations(graph, rows);
-
-  std::vector<Operand> room;
-  for (Node& node : graph.nodes) {
-    Step step;
-    const Traits& traits = node.row->kernel->traits;
-    const Call call = describe(graph, node, room);
-    if (traits.scratch != nullptr) step.scratch_size = traits.scratch(call);
-    step.node = std::move(node);
-    layout_.steps.push_back(std::move(step));
-  }
-  graph.nodes.clear();
+  arrange(graph, rows);
+  make_steps();
   place_values(layout_);
-
-  // Constants and packed operands live in memory of the plan's own. A constant that is packed wherever it is read keeps no plain copy.
-  try {
-    std::vector<bool> plain(graph.values.size(), false);
-    const auto take = [&](std::uint64_t address, std::uint64_t size) {
-      blocks_.push_back({address, size});
-      layout_.packed_size += size;
-      return address;
-    };
-    const auto upload_once = [&](std::uint32_t root) {
-      Value& value = graph.values[root];
-      if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || layout_.locations[root].place == Location::Place::plan) return;
-      layout_.locations[root] = {Location::Place::plan, take(upload(device_, value.data, value.size_bytes()), value.size_bytes())};
-    };
-    for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
-      Step& step = layout_.steps[s];
-      const Traits& traits = step.node.row->kernel->traits;
-      for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
-        const std::uint32_t v = step.node.inputs[i];
-        if (v == TENON_NO_INDEX) continue;
-        const std::uint32_t root = graph.values[v].root;
-        const std::uint32_t kind = graph.values[root].kind;
-        std::size_t size = 0;
-        if (traits.pack_size != nullptr && (kind == TENON_VALUE_CONSTANT || kind == TENON_VALUE_PARAMETER)) {
-          size = traits.pack_size(describe(graph, step.node, room), i);
-        }
-        if (size == 0) {
-          plain[root] = true;
-          continue;
-        }
-        step.packed.resize(step.node.inputs.size(), 0);
-        step.packed[i] = take(device_.allocate(TENON_MEMORY_DEVICE, size), size);
-        if (kind == TENON_VALUE_PARAMETER) layout_.packed_parameters.push_back({s, i});
-      }
-      if (step.node.bias != TENON_NO_INDEX) plain[graph.values[step.node.bias].root] = true;
-    }
-    for (std::uint32_t v = 0; v < graph.values.size(); ++v) upload_once(v);
-    for (Step& step : layout_.steps) {
-      for (std::uint32_t i = 0; i < step.packed.size(); ++i) {
-        const std::uint32_t v = step.node.inputs[i];
-        if (step.packed[i] == 0 || graph.values[graph.values[v].root].kind != TENON_VALUE_CONSTANT) continue;
-        Call call = describe(graph, step.node, room);
-        call.host = host_;
-        room[i].data = pointer(layout_.locations[graph.values[v].root].offset);
-        step.node.row->kernel->traits.pack(call, i, pointer(step.packed[i]));
-      }
-    }
-    for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
-      if (plain[v] || graph.values[v].kind != TENON_VALUE_CONSTANT || layout_.locations[v].place != Location::Place::plan) continue;
-      const std::uint64_t address = layout_.locations[v].offset;
-      for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
-        if (block->address != address) continue;
-        device_.deallocate(TENON_MEMORY_DEVICE, block->address, block->size);
-        layout_.packed_size -= block->size;
-        blocks_.erase(block);
-        break;
-      }
-      layout_.locations[v] = {};
-    }
-    for (Value& value : graph.values) value.data = nullptr;
-    idle_.store(make_frame().release());
-  } catch (...) {
-    for (const Block& block : blocks_) device_.deallocate(TENON_MEMORY_DEVICE, block.address, block.size);
-    throw;
-  }
+  allocate_packed();
+  place_constants();
+  for (Value& value : graph.values) value.data = nullptr;  // borrowed until now
+  idle_.store(make_frame().release());
 }
 
 Plan::~Plan() {
   delete idle_.load();
-  for (const Block& block : blocks_) device_.deallocate(TENON_MEMORY_DEVICE, block.address, block.size);
+}
+
+void Plan::make_steps() {
+  std::vector<Operand> room;
+  for (Node& node : layout_.graph.nodes) {
+    Step step;
+    const Traits& traits = node.row->kernel->traits;
+    if (traits.scratch != nullptr) step.scratch_size = checked(traits.scratch(describe(layout_.graph, node, room)), node, "scratch memory");
+    step.node = std::move(node);
+    layout_.steps.push_back(std::move(step));
+  }
+  layout_.graph.nodes.clear();
+}
+
+/// Room for the packed copies of constants and parameters.
+void Plan::allocate_packed() {
+  const GraphModel& graph = layout_.graph;
+  std::vector<Operand> room;
+  for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
+    Step& step = layout_.steps[s];
+    const Traits& traits = step.node.row->kernel->traits;
+    if (traits.pack_size == nullptr) continue;
+    for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
+      const std::uint32_t v = step.node.inputs[i];
+      if (v == TENON_NO_INDEX || graph.values[v].count == 0) continue;
+      const std::uint32_t kind = graph.values[graph.values[v].root].kind;
+      if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) continue;
+      const std::uint64_t size = checked(traits.pack_size(describe(graph, step.node, room), i), step.node, "packed operands");
+      if (size == 0) continue;
+      step.packed.resize(step.node.inputs.size(), 0);
+      step.packed[i] = blocks_.allocate(size);
+      if (kind == TENON_VALUE_PARAMETER) packed_parameters_.push_back({s, i});
+    }
+  }
+}
+
+/// Uploads the constants that are read and packs those that are packed. One that is packed wherever it is read keeps no plain copy.
+void Plan::place_constants() {
+  GraphModel& graph = layout_.graph;
+  std::vector<bool> plain(graph.values.size(), false), packed(graph.values.size(), false);
+  for (const Step& step : layout_.steps) {
+    for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
+      const std::uint32_t v = step.node.inputs[i];
+      if (v == TENON_NO_INDEX) continue;
+      const bool is_packed = i < step.packed.size() && step.packed[i] != 0;
+      (is_packed ? packed : plain)[graph.values[v].root] = true;
+    }
+    if (step.node.bias != TENON_NO_INDEX) plain[graph.values[step.node.bias].root] = true;
+  }
+  tenon_stream stream;
+  for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
+    const Value& value = graph.values[v];
+    if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || !(plain[v] || packed[v])) continue;
+    if (stream.stream == nullptr) stream.stream = device_.make_stream();
+    tenon_copy copy{};
+    copy.struct_size = sizeof copy;
+    copy.direction = TENON_COPY_HOST_TO_DEVICE;
+    copy.destination = blocks_.allocate(value.size_bytes());
+    copy.source = reinterpret_cast<std::uintptr_t>(value.data);
+    copy.size_bytes = value.size_bytes();
+    device_.copy(copy, *stream.stream);
+    layout_.locations[v] = {Location::Place::plan, copy.destination};
+  }
+  if (stream.stream == nullptr) return;
+  std::vector<Operand> room;
+  for (const Step& step : layout_.steps) {
+    for (std::uint32_t i = 0; i < step.packed.size(); ++i) {
+      if (step.packed[i] == 0) continue;
+      const std::uint32_t root = graph.values[step.node.inputs[i]].root;
+      if (graph.values[root].kind != TENON_VALUE_CONSTANT) continue;
+      Call call = describe(graph, step.node, room);
+      call.stream = &stream;
+      room[i].data = pointer(layout_.locations[root].offset);
+      step.node.row->kernel->traits.pack(call, i, pointer(step.packed[i]));
+    }
+  }
+  stream.stream->synchronize();
+  for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
+    if (layout_.locations[v].place != Location::Place::plan || plain[v]) continue;
+    blocks_.release(layout_.locations[v].offset);
+    layout_.locations[v] = {};
+  }
 }
 
 tenon_plan_info Plan::info() const {
@@ -145,10 +210,12 @@ tenon_plan_info Plan::info() const {
   info.struct_size = sizeof info;
   info.kernel_count = static_cast<std::uint32_t>(layout_.steps.size());
   info.workspace_size_bytes = layout_.workspace_size;
-  info.workspace_alignment_bytes = 64;
-  info.packed_size_bytes = layout_.packed_size;
+  info.workspace_alignment_bytes = alignment;
+  info.packed_size_bytes = blocks_.size_bytes();
   return info;
 }
+
+// ---------------------------------------------------------------- frames
 
 std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   auto frame = std::make_unique<Frame>();
@@ -157,31 +224,32 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     operand_count += step.node.inputs.size() + step.node.outputs.size() + 1;
     packed_count += step.packed.size();
   }
-  frame->operands.reserve(operand_count);  // never grows: calls point into it
+  frame->operands.reserve(operand_count);  // these never grow: calls and patches point into them
   frame->packed.reserve(packed_count);
   frame->calls.reserve(layout_.steps.size());
   const GraphModel& graph = layout_.graph;
   const auto append = [&](std::uint32_t v) {
     frame->operands.push_back(v == TENON_NO_INDEX ? Operand{} : graph.values[v].operand());
-    if (v == TENON_NO_INDEX) return;
-    const auto operand = static_cast<std::uint32_t>(frame->operands.size() - 1);
+    if (v == TENON_NO_INDEX || graph.values[v].count == 0) return;
+    Operand& operand = frame->operands.back();
     const Location& location = layout_.locations[graph.values[v].root];
     switch (location.place) {
       case Location::Place::binding:
-        frame->patches.push_back({operand, static_cast<std::uint32_t>(location.offset), 0});
+        frame->patches.push_back({static_cast<std::uint32_t>(frame->operands.size() - 1), static_cast<std::uint32_t>(location.offset)});
         break;
       case Location::Place::workspace:
-        frame->patches.push_back({operand, workspace_source, location.offset});
+        frame->workspace_patches.push_back({&operand.data, location.offset});
         break;
       case Location::Place::plan:
-        frame->operands[operand].data = pointer(location.offset);
+        operand.data = pointer(location.offset);
         break;
-      case Location::Place::nowhere:  // no elements, or packed wherever it is read
+      case Location::Place::nowhere:  // packed wherever it is read
         break;
     }
   };
   for (const Step& step : layout_.steps) {
-    Call call;
+    Call& call = frame->calls.emplace_back();
+    frame->launches.push_back({step.node.function, step.node.index});
     call.inputs = frame->operands.data() + frame->operands.size();
     for (const std::uint32_t v : step.node.inputs) append(v);
     call.outputs = frame->operands.data() + frame->operands.size();
@@ -194,15 +262,14 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
       append(step.node.bias);
     }
     call.epilogue.activation = step.node.activation;
-    call.math = options_.math;
-    call.deterministic = options_.deterministic != 0;
-    call.host = host_;
+    call.math = graph.options.math;
+    call.deterministic = graph.options.deterministic != 0;
+    call.host = graph.host;
     if (!step.packed.empty()) {
       call.packed = frame->packed.data() + frame->packed.size();
       for (const std::uint64_t address : step.packed) frame->packed.push_back(pointer(address));
     }
-    if (step.scratch_size > 0) frame->scratch.emplace_back(static_cast<std::uint32_t>(frame->calls.size()), step.scratch_offset);
-    frame->calls.push_back(call);
+    if (step.scratch_size > 0) frame->workspace_patches.push_back({&call.scratch, step.scratch_offset});
   }
   return frame;
 }
@@ -210,40 +277,55 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
 std::unique_ptr<Plan::Frame> Plan::take_frame() {
   if (Frame* frame = idle_.exchange(nullptr, std::memory_order_acquire)) return std::unique_ptr<Frame>(frame);
   {
-    std::lock_guard lock(frames_mutex_);
-    if (!spare_frames_.empty()) {
-      auto frame = std::move(spare_frames_.back());
-      spare_frames_.pop_back();
+    const std::lock_guard lock(frames_mutex_);
+    if (spare_ != nullptr) {
+      auto frame = std::move(spare_);
+      spare_ = std::move(frame->next);
       return frame;
     }
   }
   return make_frame();
 }
 
-void Plan::give_back(std::unique_ptr<Frame> frame) {
+void Plan::give_back(std::unique_ptr<Frame> frame) noexcept {
   Frame* expected = nullptr;
-  if (idle_.compare_exchange_strong(expected, frame.get(), std::memory_order_release)) {
+  if (idle_.compare_exchange_strong(expected, frame.get(), std::memory_order_release, std::memory_order_relaxed)) {
     static_cast<void>(frame.release());
     return;
   }
-  std::lock_guard lock(frames_mutex_);
-  spare_frames_.push_back(std::move(frame));
+  const std::lock_guard lock(frames_mutex_);
+  frame->next = std::move(spare_);
+  spare_ = std::move(frame);
 }
 
-void Plan::repack(const Frame& frame, std::uint64_t epoch) {
-  std::lock_guard lock(pack_mutex_);
-  if (packed_epoch_.load() == epoch) return;
-  for (const PackedParameter& p : layout_.packed_parameters) {
-    const Step& step = layout_.steps[p.step];
-    step.node.row->kernel->traits.pack(frame.calls[p.step], p.input, pointer(step.packed[p.input]));
+// ---------------------------------------------------------------- execution
+
+void Plan::bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const {
+  for (const Patch& patch : frame.patches) {
+    const std::uint64_t address = bindings.addresses[patch.binding];
+    if (address == 0) {
+      throw Error(TENON_INVALID_ARGUMENT, "plan_execute: address " + std::to_string(patch.binding) + " is 0, and its value has elements");
+    }
+    frame.operands[patch.operand].data = pointer(address);
   }
-  packed_epoch_.store(epoch);
+  if (frame.workspace != workspace) {
+    for (const WorkspacePatch& patch : frame.workspace_patches) *patch.address = pointer(workspace + patch.offset);
+    frame.workspace = workspace;
+  }
+  if (!frame.calls.empty() && frame.calls[0].stream != stream) {
+    for (Call& call : frame.calls) call.stream = stream;
+  }
 }
 
 void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node) {
-  if (bindings.address_count < layout_.graph.binding_count) {
-    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: " + std::to_string(layout_.graph.binding_count) + " addresses wanted, got " +
-                                            std::to_string(bindings.address_count));
+  const std::uint32_t wanted = layout_.graph.binding_count;
+  if (bindings.address_count < wanted || (wanted > 0 && bindings.addresses == nullptr)) {
+    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: " + std::to_string(wanted) + " addresses wanted, got " +
+                                            std::to_string(bindings.addresses == nullptr ? 0 : bindings.address_count));
+  }
+  if (layout_.workspace_size > 0 && (workspace == 0 || workspace % alignment != 0)) {
+    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: a workspace of " + std::to_string(layout_.workspace_size) +
+                                            " bytes at a multiple of 64 wanted, got address " + std::to_string(workspace));
   }
   struct Loan {
     Plan* plan;
@@ -251,33 +333,55 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
     ~Loan() { plan->give_back(std::move(frame)); }
   } loan{this, take_frame()};
   Frame& frame = *loan.frame;
-  for (const Patch& patch : frame.patches) {
-    const std::uint64_t base = patch.source == workspace_source ? workspace : bindings.addresses[patch.source];
-    frame.operands[patch.operand].data = pointer(base + patch.offset);
+  bind(frame, bindings, workspace, stream);
+  if (packed_parameters_.empty()) {
+    run(frame, out_node);
+    return;
   }
-  for (const auto& [call, offset] : frame.scratch) frame.calls[call].scratch = pointer(workspace + offset);
-  if (!frame.calls.empty() && frame.calls[0].stream != stream) {
-    for (Call& call : frame.calls) call.stream = stream;
+  const std::uint64_t epoch = TENON_HAS(&bindings, tenon_bindings, parameters_epoch) ? bindings.parameters_epoch : 0;
+  {
+    const std::shared_lock reading(pack_mutex_);
+    if (packed_ && packed_epoch_ == epoch) {
+      run(frame, out_node);
+      return;
+    }
   }
-  if (!layout_.packed_parameters.empty() && packed_epoch_.load() != bindings.parameters_epoch) repack(frame, bindings.parameters_epoch);
+  const std::lock_guard alone(pack_mutex_);
+  if (!packed_ || packed_epoch_ != epoch) repack(frame, epoch, out_node);
+  run(frame, out_node);  // before another epoch takes the place of this one
+}
+
+void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node) {
+  packed_ = false;  // until all is packed, whatever happens on the way
+  for (const PackedParameter& p : packed_parameters_) {
+    const Step& step = layout_.steps[p.step];
+    *out_node = step.node.index;
+    step.node.row->kernel->traits.pack(frame.calls[p.step], p.input, pointer(step.packed[p.input]));
+  }
+  packed_epoch_ = epoch;
+  packed_ = true;
+}
+
+void Plan::run(const Frame& frame, std::uint32_t* out_node) {
   if (profiling_.load(std::memory_order_relaxed)) {
     run_profiled(frame, out_node);
     return;
   }
-  const Step* step = layout_.steps.data();
+  const Launch* launch = frame.launches.data();
   for (const Call& call : frame.calls) {
-    *out_node = step->node.index;
-    step->node.function(call);
-    ++step;
+    *out_node = launch->node;
+    launch->function(call);
+    ++launch;
   }
 }
 
-void Plan::run_profiled(Frame& frame, std::uint32_t* out_node) {
+void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point a, Clock::time_point b) {
     return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(b - a).count());
   };
   std::vector<tenon_profile_record> records;
+  records.reserve(frame.calls.size());
   const auto begin = Clock::now();
   for (std::size_t s = 0; s < frame.calls.size(); ++s) {
     const Node& node = layout_.steps[s].node;
@@ -291,15 +395,15 @@ void Plan::run_profiled(Frame& frame, std::uint32_t* out_node) {
     record.fused_count = node.fused_count;
     record.begin_ns = since(begin, kernel_begin);
     record.duration_ns = since(kernel_begin, kernel_end);
-    std::snprintf(record.algorithm, sizeof record.algorithm, "%s", op_name(node.op));
+    std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(node).c_str());
     records.push_back(record);
   }
-  std::lock_guard lock(profile_mutex_);
+  const std::lock_guard lock(profile_mutex_);
   profile_ = std::move(records);
 }
 
 std::uint32_t Plan::read_profile(tenon_profile_record* out_records, std::uint32_t capacity) const {
-  std::lock_guard lock(profile_mutex_);
+  const std::lock_guard lock(profile_mutex_);
   const auto count = static_cast<std::uint32_t>(profile_.size());
   if (capacity > 0 && count > 0) std::memcpy(out_records, profile_.data(), sizeof(tenon_profile_record) * std::min(capacity, count));
   return count;

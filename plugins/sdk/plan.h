@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
+#include <string>
 #include <vector>
 
 #include <tenon/backend.h>
@@ -12,6 +14,7 @@
 #include <tenon/sdk/kernel.h>
 
 #include "graph_model.h"
+#include "handles.h"
 
 namespace tenon::sdk {
 
@@ -29,24 +32,38 @@ struct Step {
   std::vector<std::uint64_t> packed;  ///< per input: address of the packed copy, 0: none; empty: no input is packed
 };
 
-/// A parameter's packed copy, made again when the epoch changes.
-struct PackedParameter {
-  std::uint32_t step, input;
-};
-
 /// What the builder decided.
 struct Layout {
   GraphModel graph;  ///< values only; the nodes have moved to the steps
   std::vector<Step> steps;
   std::vector<Location> locations;  ///< per value, of its root
-  std::vector<PackedParameter> packed_parameters;
   std::uint64_t workspace_size = 0;
-  std::uint64_t packed_size = 0;
+};
+
+/// Device memory that is given back with its owner.
+class DeviceBlocks {
+ public:
+  DeviceBlocks(Device& device, MemoryLedger& ledger) : device_(device), ledger_(ledger) {}
+  ~DeviceBlocks();
+  DeviceBlocks(const DeviceBlocks&) = delete;
+  DeviceBlocks& operator=(const DeviceBlocks&) = delete;
+  std::uint64_t allocate(std::uint64_t size_bytes);
+  void release(std::uint64_t address);
+  std::uint64_t size_bytes() const;
+
+ private:
+  struct Block {
+    std::uint64_t address, size;
+  };
+  void give_back(const Block& block);
+  Device& device_;
+  MemoryLedger& ledger_;
+  std::vector<Block> blocks_;
 };
 
 class Plan {
  public:
-  Plan(Device& device, const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows);
+  Plan(Device& device, MemoryLedger& ledger, const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
@@ -59,36 +76,57 @@ class Plan {
 
  private:
   struct Frame;
-  std::unique_ptr<Frame> make_frame() const;
-  std::unique_ptr<Frame> take_frame();
-  void give_back(std::unique_ptr<Frame> frame);
-  void repack(const Frame& frame, std::uint64_t epoch);
-  void run_profiled(Frame& frame, std::uint32_t* out_node);
-
-  struct Block {
-    std::uint64_t address, size;
+  /// A parameter's packed copy, made again when the epoch changes.
+  struct PackedParameter {
+    std::uint32_t step, input;
   };
 
+  void make_steps();
+  void allocate_packed();
+  void place_constants();
+  std::unique_ptr<Frame> make_frame() const;
+  std::unique_ptr<Frame> take_frame();
+  void give_back(std::unique_ptr<Frame> frame) noexcept;
+  void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
+  void repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node);
+  void run(const Frame& frame, std::uint32_t* out_node);
+  void run_profiled(const Frame& frame, std::uint32_t* out_node);
+
   Device& device_;
-  Host host_;
-  tenon_plan_options options_;
   Layout layout_;
-  std::vector<Block> blocks_;  ///< constants and packed operands
+  DeviceBlocks blocks_;  ///< constants and packed operands
+  std::vector<PackedParameter> packed_parameters_;
+
+  // Frames that no execution uses. One is at hand without a lock; what overlapping executions needed more is kept in a list.
   std::atomic<Frame*> idle_{nullptr};
   std::mutex frames_mutex_;
-  std::vector<std::unique_ptr<Frame>> spare_frames_;
-  std::mutex pack_mutex_;
-  std::atomic<std::uint64_t> packed_epoch_{~std::uint64_t{0}};
+  std::unique_ptr<Frame> spare_;
+
+  // Executions share the packed parameters; packing them again waits until nobody reads them.
+  std::shared_mutex pack_mutex_;
+  bool packed_ = false;
+  std::uint64_t packed_epoch_ = 0;
+
   std::atomic<bool> profiling_{false};
   mutable std::mutex profile_mutex_;
   std::vector<tenon_profile_record> profile_;
 };
 
-/// The builder's passes (plan_builder.cpp), in the order in which they run.
-void resolve_views(GraphModel& graph);                               ///< shape ops whose result nobody needs as bytes become views
-void order_for_donations(GraphModel& graph, const KernelRow* rows);  ///< readers before the writer; snapshots where that cannot be
-void fuse_epilogues(GraphModel& graph);                              ///< product, bias, activation: one call
-void make_dense(GraphModel& graph, const KernelRow* rows);           ///< copies for kernels that want dense operands
-void place_values(Layout& layout);                                   ///< liveness, in-place reuse, offsets in the workspace
+/// A snapshot of a donated input is wanted, and the backend has no kernel that copies it.
+class MissingCopy : public Error {
+ public:
+  MissingCopy(std::uint32_t node, std::string text) : Error(TENON_UNSUPPORTED, std::move(text)), node_(node) {}
+  std::uint32_t node() const { return node_; }  ///< the writer's index in the core's graph
+
+ private:
+  std::uint32_t node_;
+};
+
+/// Answers for every node, alone and in the company of those that are served. Fills in their kernels.
+std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows);
+/// All passes up to an order of kernel calls; every node has its kernel.
+void arrange(GraphModel& graph, const KernelRow* rows);
+/// Liveness, in-place reuse, offsets in the workspace.
+void place_values(Layout& layout);
 
 }  // namespace tenon::sdk

@@ -5,6 +5,7 @@
 
 #include <tenon/sdk/memory_plan.h>
 
+#include "operands.h"
 #include "plan.h"
 
 namespace tenon::sdk {
@@ -34,8 +35,11 @@ std::vector<std::uint32_t> producers(const GraphModel& graph) {
   return made_by;
 }
 
-bool is_view_op(tenon_op op) {
-  return op == TENON_OP_Reshape || op == TENON_OP_Flatten || op == TENON_OP_Transpose || op == TENON_OP_Expand;
+/// A listed shape op: its operands have been checked.
+bool is_view_op(const Node& node) {
+  const bool is_shape_op =
+      node.is(TENON_OP_Reshape) || node.is(TENON_OP_Flatten) || node.is(TENON_OP_Transpose) || node.is(TENON_OP_Expand);
+  return is_shape_op && attributes_size(node.op, node.version) != 0;
 }
 
 /// Strides of the view that `node` makes of its input; false if no strides describe it.
@@ -62,21 +66,22 @@ bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
 
 /// A node that copies `from` to `to` with the backend's own Reshape.
 Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t from, std::uint32_t to, const Node& on_behalf_of) {
+  const Value& x = graph.values[from];
   Node copy;
   copy.op = TENON_OP_Reshape;
   copy.version = 14;
   copy.index = on_behalf_of.index;
   copy.id = on_behalf_of.id;
-  copy.name = on_behalf_of.name;
   copy.inputs = {from};
   copy.outputs = {to};
   copy.attributes = {sizeof(tenon_attributes_none)};
-  copy.row = find_row(rows, copy.op, copy.version);
-  if (copy.row != nullptr) copy.function = copy.row->kernel->functions[graph.values[from].dtype];
-  if (copy.function == nullptr) {
-    throw Error(TENON_INTERNAL,
-                std::string("plan: a copy of ") + name_of(graph.values[from].dtype) + " needs the backend's Reshape kernel");
+  copy.row = find_copier(rows, x);
+  if (copy.row == nullptr) {
+    throw MissingCopy(on_behalf_of.index, std::string(op_name(on_behalf_of.op)) +
+                                              ": takes the place of a donated input that is read with or after it, and a copy of that " +
+                                              name_of(x.dtype) + (x.dense ? "" : " with strides") + " needs a Reshape kernel");
   }
+  copy.function = copy.row->kernel->functions[x.dtype];
   return copy;
 }
 
@@ -88,7 +93,7 @@ void snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& do
   twin[donation.input] = copy;
   const auto twin_of = [&](std::uint32_t v) {
     if (twin[v] == none) {
-      Value view = graph.values[v];  // a view of a donated input keeps its strides: those inputs are dense
+      Value view = graph.values[v];  // the view's strides fit the copy: there are no views of a donated input that is not dense
       view.root = copy;
       graph.values.push_back(view);
       twin[v] = static_cast<std::uint32_t>(graph.values.size() - 1);
@@ -106,18 +111,44 @@ void snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& do
   graph.nodes.insert(graph.nodes.begin(), copy_node(graph, rows, donation.input, copy, graph.nodes[writer]));
 }
 
-/// True if the writer may run over the donated input although it reads it.
+/// True if the writer may run over the donated input although it reads it. (It has no epilogue: donated results are not fused.)
 bool writes_safely(const GraphModel& graph, const tenon_donation& donation, const Node& writer) {
   const auto reads = [&](std::uint32_t v) { return v != none && graph.values[v].root == donation.input; };
-  if (reads(writer.bias)) return false;
-  for (const std::uint32_t v : writer.inputs) {
-    if (!reads(v)) continue;
-    if (!writer.row->kernel->traits.in_place || !same_layout(graph.values[v], graph.values[donation.output])) return false;
+  const auto output =
+      static_cast<std::size_t>(std::find(writer.outputs.begin(), writer.outputs.end(), donation.output) - writer.outputs.begin());
+  for (std::size_t i = 0; i < writer.inputs.size(); ++i) {
+    if (!reads(writer.inputs[i])) continue;
+    if (!writer.row->kernel->traits.in_place || !same_layout(graph.values[writer.inputs[i]], graph.values[donation.output])) return false;
+    if (writer.outputs.size() > 1 && !renews(writer, i, output)) return false;
   }
   return true;
 }
 
-/// Stable topological order under data and donation edges. Returns a donation that cannot be honoured by order, or none.
+/// A donation whose writer has to come after a reader that waits for the writer. Data alone makes no cycle, so there is one.
+std::uint32_t donation_on_a_cycle(const GraphModel& graph, const std::vector<std::vector<std::uint32_t>>& after,
+                                  const std::vector<std::uint32_t>& made_by, const std::vector<std::vector<std::uint32_t>>& readers) {
+  for (std::uint32_t i = 0; i < graph.donations.size(); ++i) {
+    const std::uint32_t writer = made_by[graph.donations[i].output];
+    if (writer == none) continue;
+    std::vector<bool> waits(graph.nodes.size(), false);
+    std::vector<std::uint32_t> open{writer};
+    while (!open.empty()) {
+      const std::uint32_t n = open.back();
+      open.pop_back();
+      for (const std::uint32_t next : after[n]) {
+        if (!waits[next]) open.push_back(next);
+        waits[next] = true;
+      }
+    }
+    for (const std::uint32_t reader : readers[graph.donations[i].input]) {
+      if (reader != writer && waits[reader]) return i;
+    }
+  }
+  throw Error(TENON_INTERNAL, "plan: the nodes form a cycle");
+}
+
+/// Stable topological order under data and donation edges. Returns a donation that cannot be honoured by order, or none. A donation whose
+/// writer is not among the nodes asks for nothing.
 std::uint32_t try_order(GraphModel& graph) {
   const auto count = static_cast<std::uint32_t>(graph.nodes.size());
   const auto made_by = producers(graph);
@@ -133,6 +164,7 @@ std::uint32_t try_order(GraphModel& graph) {
     for (const std::uint32_t reader : readers[v]) edge(made_by[v], reader);
   }
   for (const tenon_donation& d : graph.donations) {
+    if (made_by[d.output] == none) continue;
     for (const std::uint32_t reader : readers[d.input]) {
       if (reader != made_by[d.output]) edge(reader, made_by[d.output]);
     }
@@ -142,25 +174,15 @@ std::uint32_t try_order(GraphModel& graph) {
     if (waiting[n] == 0) ready.push(n);
   }
   std::vector<std::uint32_t> order;
-  std::vector<bool> placed(count, false);
   while (!ready.empty()) {
     const std::uint32_t n = ready.top();
     ready.pop();
     order.push_back(n);
-    placed[n] = true;
     for (const std::uint32_t next : after[n]) {
       if (--waiting[next] == 0) ready.push(next);
     }
   }
-  if (order.size() < count) {
-    for (std::uint32_t i = 0; i < graph.donations.size(); ++i) {
-      if (placed[made_by[graph.donations[i].output]]) continue;
-      for (const std::uint32_t reader : readers[graph.donations[i].input]) {
-        if (!placed[reader] && reader != made_by[graph.donations[i].output]) return i;
-      }
-    }
-    throw Error(TENON_INVALID_ARGUMENT, "graph: the nodes form a cycle");
-  }
+  if (order.size() < count) return donation_on_a_cycle(graph, after, made_by, readers);
   std::vector<Node> sorted;
   sorted.reserve(count);
   for (const std::uint32_t n : order) sorted.push_back(std::move(graph.nodes[n]));
@@ -168,22 +190,25 @@ std::uint32_t try_order(GraphModel& graph) {
   return none;
 }
 
-}  // namespace
-
+/// Shape ops whose result nobody needs as bytes become views.
 void resolve_views(GraphModel& graph) {
   const auto readers = readers_by_root(graph);  // before any view exists: readers of each value itself
+  std::vector<bool> donated(graph.values.size(), false);
+  for (const tenon_donation& d : graph.donations) donated[d.input] = true;
   std::vector<Node> kept;
   kept.reserve(graph.nodes.size());
   for (Node& node : graph.nodes) {
-    if (is_view_op(node.op) && graph.values[node.outputs[0]].kind == TENON_VALUE_INTERNAL) {
+    if (is_view_op(node) && graph.values[node.outputs[0]].kind == TENON_VALUE_INTERNAL) {
       Value view = graph.values[node.outputs[0]];
-      bool possible = view_strides(graph, node, view);
+      const std::uint32_t root = graph.values[node.inputs[0]].root;
+      // A donated input may have to be read from a dense copy, whose views would have other strides than those of a strided input.
+      bool possible = (graph.values[root].dense || !donated[root]) && view_strides(graph, node, view);
       view.update_dense();
       if (possible && !view.dense) {
         for (const std::uint32_t n : readers[node.outputs[0]]) possible = possible && graph.nodes[n].row->kernel->traits.strided;
       }
       if (possible) {
-        view.root = graph.values[node.inputs[0]].root;
+        view.root = root;
         graph.values[node.outputs[0]] = view;
         continue;
       }
@@ -193,21 +218,20 @@ void resolve_views(GraphModel& graph) {
   graph.nodes = std::move(kept);
 }
 
+/// Product, bias, activation: one call.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
-  const auto made_by = producers(graph);
   std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
   for (const tenon_donation& d : graph.donations) donated[d.output] = true;
 
   // The only reader of an internal value that is no view, if its own result is not written over something.
   const auto only_reader = [&](std::uint32_t v) -> std::uint32_t {
-    if (graph.values[v].kind != TENON_VALUE_INTERNAL || graph.values[v].root != v || readers[v].size() != 1) return none;
+    if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return none;
     const std::uint32_t n = readers[v][0];
     const Node& reader = graph.nodes[n];
-    for (const std::uint32_t input : reader.inputs) {
-      if (input != none && input != v && graph.values[input].root == v) return none;
-    }
-    if (std::find(reader.inputs.begin(), reader.inputs.end(), v) == reader.inputs.end() || donated[reader.outputs[0]]) return none;
+    // Read once, and as it is: not by way of a view.
+    if (std::find(reader.inputs.begin(), reader.inputs.end(), v) == reader.inputs.end()) return none;
+    if (reader.outputs.size() != 1 || reader.outputs[0] == none || donated[reader.outputs[0]]) return none;
     return same_layout(graph.values[v], graph.values[reader.outputs[0]]) ? n : none;
   };
   const auto absorb = [&](Node& into, std::uint32_t n) {
@@ -218,7 +242,7 @@ void fuse_epilogues(GraphModel& graph) {
 
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
     Node& product = graph.nodes[n];
-    if (absorbed[n] || !product.row->kernel->traits.epilogue) continue;
+    if (absorbed[n] || !product.row->kernel->traits.epilogue || product.outputs.size() != 1 || product.outputs[0] == none) continue;
     const Value result = graph.values[product.outputs[0]];
     if (result.rank == 0) continue;
     std::uint32_t next = only_reader(product.outputs[0]);
@@ -226,9 +250,9 @@ void fuse_epilogues(GraphModel& graph) {
       const Node& add = graph.nodes[next];
       const std::uint32_t bias = add.inputs[add.inputs[0] == product.outputs[0] ? 1 : 0];
       const Value& b = graph.values[bias];
-      const std::uint32_t maker = made_by[b.root];
+      // Whoever makes the bias may be listed after the product: the order is settled later, and the bias cannot depend on the product.
       if (b.dense && b.dtype == result.dtype && b.rank >= 1 && b.shape[b.rank - 1] == result.shape[result.rank - 1] &&
-          b.count == b.shape[b.rank - 1] && (maker == none || maker < n)) {
+          b.count == b.shape[b.rank - 1]) {
         product.bias = bias;
         absorb(product, next);
         next = only_reader(product.outputs[0]);
@@ -253,6 +277,7 @@ void fuse_epilogues(GraphModel& graph) {
   graph.nodes = std::move(kept);
 }
 
+/// Copies for kernels that want dense operands.
 void make_dense(GraphModel& graph, const KernelRow* rows) {
   std::vector<Node> result;
   std::vector<std::uint32_t> dense_twin(graph.values.size(), none);
@@ -272,13 +297,44 @@ void make_dense(GraphModel& graph, const KernelRow* rows) {
   graph.nodes = std::move(result);
 }
 
+/// Readers before the writer; snapshots where that cannot be.
 void order_for_donations(GraphModel& graph, const KernelRow* rows) {
   for (const tenon_donation& d : std::vector<tenon_donation>(graph.donations)) {
     const std::uint32_t writer = producers(graph)[d.output];
-    if (writer == none) throw Error(TENON_INVALID_ARGUMENT, "graph: a donated output is written by no node");
-    if (!writes_safely(graph, d, graph.nodes[writer])) snapshot(graph, rows, d, true);
+    if (writer != none && !writes_safely(graph, d, graph.nodes[writer])) snapshot(graph, rows, d, true);
   }
   for (std::uint32_t conflict; (conflict = try_order(graph)) != none;) snapshot(graph, rows, graph.donations[conflict], false);
+}
+
+}  // namespace
+
+void arrange(GraphModel& graph, const KernelRow* rows) {
+  resolve_views(graph);
+  if (graph.options.fusion == TENON_FUSION_FULL) fuse_epilogues(graph);
+  make_dense(graph, rows);
+  order_for_donations(graph, rows);
+}
+
+std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows) {
+  std::vector<tenon_answer> answers;
+  answers.reserve(graph.nodes.size());
+  for (Node& node : graph.nodes) answers.push_back(answer(graph, node, rows));
+  // A yes binds, so what a donation takes is tried with those that are served.
+  for (bool settled = graph.donations.empty(); !settled;) {
+    GraphModel trial = graph;
+    std::vector<Node> served;
+    for (const Node& node : graph.nodes) {
+      if (answers[node.index].supported != 0) served.push_back(node);
+    }
+    trial.nodes = std::move(served);
+    try {
+      arrange(trial, rows);
+      settled = true;
+    } catch (const MissingCopy& missing) {
+      answers[missing.node()] = refusal(TENON_REASON_GRAPH, missing.what());
+    }
+  }
+  return answers;
 }
 
 void place_values(Layout& layout) {
@@ -308,7 +364,7 @@ void place_values(Layout& layout) {
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     const Node& node = layout.steps[s].node;
     // A step over several tensors pairs each output with its own input: only donations say which.
-    if (!node.row->kernel->traits.in_place || node.outputs.size() != 1 || !internal(node.outputs[0])) continue;
+    if (!node.row->kernel->traits.in_place || node.outputs.size() != 1 || node.outputs[0] == none || !internal(node.outputs[0])) continue;
     const Value& out = graph.values[node.outputs[0]];
     for (const std::uint32_t candidate : node.inputs) {
       if (candidate == none) continue;

@@ -3,7 +3,10 @@
 //   const sdk::BackendSpec& spec();   // in backend.cpp of namespace tenon::<name>; the build writes the rest
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -49,24 +52,45 @@ struct BackendSpec {
 std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description);
 
 namespace detail {
+/// One backend's static tables. A program may hold several backends, so nothing of them is shared.
 struct Registration {
-  const BackendSpec& (*spec)();
+  const BackendSpec& spec;
   const KernelRow* rows;  ///< ends with a NULL kernel
+  std::span<const tenon_capability> capabilities;
+  tenon_backend_table table;
   tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
 };
+tenon_capability capability_of(const KernelRow& row);
+tenon_backend_table make_table(const tenon_blas_table* blas);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
                     const tenon_backend_table** out_table, tenon_error* error);
+
+template <auto Spec, const auto& Rows>
+struct Plugin {
+  static constexpr std::size_t row_count = std::size(Rows) - 1;  // without the NULL kernel at the end
+
+  static const Registration& registration() {
+    static const auto capabilities = [] {
+      std::array<tenon_capability, row_count> list{};
+      for (std::size_t i = 0; i < row_count; ++i) list[i] = capability_of(Rows[i]);
+      return list;
+    }();
+    static const Registration registration{Spec(), Rows, capabilities, make_table(Spec().blas), create};
+    return registration;
+  }
+  static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,
+                             tenon_error* error) {
+    return detail::create(registration(), host, out_backend, out_table, error);
+  }
+};
 }  // namespace detail
 
 /// The plugin's half of the query: negotiation, sizes, capabilities from the kernel rows. Pure.
-template <auto Spec, auto Rows>
+/// Rows is an array of KernelRow that ends with a NULL kernel.
+template <auto Spec, const auto& Rows>
 tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  static constexpr detail::Registration registration{
-      Spec, Rows, [](const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
-        return detail::create(registration, services, out_backend, out_table, error);
-      }};
-  return detail::query(registration, host, out_info);
+  return detail::query(detail::Plugin<Spec, Rows>::registration(), host, out_info);
 }
 
 }  // namespace tenon::sdk

@@ -19,6 +19,9 @@ class Stream {
   virtual void synchronize() = 0;
 };
 
+/// The stream behind the handle in Call::stream.
+Stream& stream_of(tenon_stream* handle);
+
 /// A point in a stream.
 class Event {
  public:
@@ -27,7 +30,7 @@ class Event {
   virtual void wait(Stream& stream) = 0;
   virtual bool done() = 0;  ///< true if never recorded
   virtual void synchronize() = 0;
-  virtual std::uint64_t nanoseconds_since(Event& begin) = 0;
+  virtual std::uint64_t nanoseconds_since(Event& begin) = 0;  ///< both recorded and finished
 };
 
 /// One open device. Addresses may be offset by the core; the SDK keeps the statistics.
@@ -42,8 +45,9 @@ class Device {
   /// Aligned memory of a TENON_MEMORY_* kind; size_bytes > 0. Throws OUT_OF_MEMORY.
   virtual std::uint64_t allocate(std::uint32_t kind, std::uint64_t size_bytes) = 0;
   virtual void deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t size_bytes) = 0;
-  /// Makes host memory usable under TENON_IMPORT_* terms and returns its device address. The default copies for COPY and refuses the rest
-  /// unless `host_addressable`, which lends the pointer itself.
+  /// Makes host memory usable under TENON_IMPORT_* terms and returns its device address; size_bytes > 0. The default lends the pointer
+  /// itself if `host_addressable` (COPY apart), else it copies for COPY and HOLD and refuses to borrow. What was copied is given to
+  /// `deallocate` in the end.
   virtual std::uint64_t import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms);
   virtual void copy(const tenon_copy& copy, Stream& stream) = 0;
   virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) = 0;

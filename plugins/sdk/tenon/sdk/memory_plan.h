@@ -19,7 +19,7 @@ inline std::uint64_t aligned_size(std::uint64_t size) {
 }
 
 /// Sets the offsets so that blocks alive at the same step do not overlap; returns the bytes needed in all. Lowest free offset, largest
-/// first: within a few percent of the optimum for graphs of layers.
+/// first: within a few percent of the optimum for graphs of layers. Throws OUT_OF_MEMORY beyond 63 bits; each block must fit them.
 /// Source  Pisarchyk and Lee: Efficient Memory Management for Deep Neural Net Inference (2020), greedy by size.
 std::uint64_t assign_offsets(std::vector<Interval>& intervals);
 

@@ -1,0 +1,41 @@
+// handles.h - the wire's opaque handles that more than the boundary looks into, and the count of a device's memory.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include <tenon/backend.h>
+#include <tenon/sdk/device.h>
+
+struct tenon_stream {
+  std::unique_ptr<tenon::sdk::Stream> stream;
+};
+
+namespace tenon::sdk {
+
+/// What memory_stats tells: allocations of the core and of plans.
+/// Threads  every member may be called from any thread.
+class MemoryLedger {
+ public:
+  void add(std::uint64_t size_bytes) {
+    const std::lock_guard lock(mutex_);
+    stats_.live_size_bytes += size_bytes;
+    stats_.allocation_count += 1;
+    if (stats_.live_size_bytes > stats_.peak_size_bytes) stats_.peak_size_bytes = stats_.live_size_bytes;
+  }
+  void remove(std::uint64_t size_bytes) {
+    const std::lock_guard lock(mutex_);
+    stats_.live_size_bytes -= size_bytes;
+  }
+  tenon_memory_stats read() const {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  tenon_memory_stats stats_{};
+};
+
+}  // namespace tenon::sdk

@@ -1,0 +1,233 @@
+#include "operands.h"
+
+#include <string_view>
+#include <vector>
+
+namespace tenon::sdk {
+namespace {
+
+struct Listed {
+  tenon_op op;
+  std::uint32_t version;
+  std::uint32_t attributes_size;
+  std::string_view schema;
+};
+constexpr Listed listed[] = {
+#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
+  {id, version, sizeof(tenon_attributes_##attributes), schema},
+#include <tenon/ops.def>
+#undef TENON_OP
+};
+
+const Listed* find(tenon_op op, std::uint32_t version) {
+  for (const Listed& line : listed) {
+    if (line.op == op && line.version == version) return &line;
+  }
+  return nullptr;
+}
+
+/// "name:types?" of a schema.
+struct Rule {
+  std::string_view name, types;
+  bool optional = false;
+  std::uint32_t group = 0;  ///< which repetition, counted from 1; 0: outside of groups
+};
+
+/// One side of a schema: fixed operands, then a group that repeats.
+struct Side {
+  std::vector<Rule> fixed, group;
+};
+
+Side parse(std::string_view text) {
+  Side side;
+  bool in_group = false;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    std::string_view word = text.substr(0, space);
+    text.remove_prefix(space == text.npos ? text.size() : space + 1);
+    if (word.empty()) continue;
+    if (word.front() == '(') {
+      in_group = true;
+      word.remove_prefix(1);
+    }
+    const bool ends_group = word.size() > 2 && word.substr(word.size() - 2) == ")*";
+    if (ends_group) word.remove_suffix(2);
+    Rule rule;
+    rule.optional = word.back() == '?';
+    if (rule.optional) word.remove_suffix(1);
+    rule.name = word.substr(0, word.find(':'));
+    rule.types = word.substr(rule.name.size() + 1);
+    (in_group ? side.group : side.fixed).push_back(rule);
+    if (ends_group) in_group = false;
+  }
+  return side;
+}
+
+/// The rule of every operand of a node.
+struct Rules {
+  std::vector<Rule> inputs, outputs;
+  bool whole_groups = true;
+};
+
+std::vector<Rule> without_optional(const std::vector<Rule>& rules) {
+  std::vector<Rule> rest;
+  for (const Rule& rule : rules) {
+    if (!rule.optional) rest.push_back(rule);
+  }
+  return rest;
+}
+
+/// How often `group` repeats behind `fixed` to make `count`; none if it does not.
+constexpr std::size_t no_count = ~std::size_t{0};
+std::size_t repetitions(std::size_t count, const std::vector<Rule>& fixed, const std::vector<Rule>& group) {
+  if (count < fixed.size() || (count - fixed.size()) % group.size() != 0) return no_count;
+  return (count - fixed.size()) / group.size();
+}
+
+Rules rules_of(const Node& node, const Listed& line) {
+  const std::string_view operands = line.schema.substr(0, line.schema.find(';'));
+  const std::size_t arrow = operands.find(" -> ");
+  Side in = parse(operands.substr(0, arrow)), out = parse(operands.substr(arrow + 4));
+  Rules rules{in.fixed, out.fixed};
+  if (in.group.empty()) return rules;
+  // The optional members of a group are there in all groups or in none.
+  for (const bool all : {true, false}) {
+    if (!all) {
+      in.group = without_optional(in.group);
+      out.group = without_optional(out.group);
+    }
+    const std::size_t count = repetitions(node.inputs.size(), in.fixed, in.group);
+    if (count == no_count || count != repetitions(node.outputs.size(), out.fixed, out.group)) continue;
+    const auto repeat = [count](const std::vector<Rule>& group, std::vector<Rule>& rule_list) {
+      for (std::uint32_t g = 1; g <= count; ++g) {
+        for (Rule rule : group) {
+          rule.group = g;
+          rule_list.push_back(rule);
+        }
+      }
+    };
+    repeat(in.group, rules.inputs);
+    repeat(out.group, rules.outputs);
+    return rules;
+  }
+  rules.whole_groups = false;
+  return rules;
+}
+
+/// "i32|i64" holds i64; T holds the selected dtype, U any.
+bool allows(std::string_view types, tenon_dtype dtype, tenon_dtype selected) {
+  if (types == "U") return true;
+  if (types == "T") return dtype == selected;
+  while (!types.empty()) {
+    const std::size_t bar = types.find('|');
+    if (types.substr(0, bar) == name_of(dtype)) return true;
+    types.remove_prefix(bar == types.npos ? types.size() : bar + 1);
+  }
+  return false;
+}
+
+std::string in_words(std::string_view types, tenon_dtype selected) {
+  if (types == "T") return name_of(selected);
+  std::string words(types);
+  for (std::size_t bar; (bar = words.find('|')) != words.npos;) words.replace(bar, 1, " or ");
+  return words;
+}
+
+Complaint check_side(const GraphModel& graph, const std::vector<std::uint32_t>& operands, const std::vector<Rule>& rules, const char* side,
+                     tenon_dtype selected) {
+  if (operands.size() > rules.size()) {
+    return {TENON_REASON_SHAPE, std::to_string(operands.size()) + ' ' + side + "s, at most " + std::to_string(rules.size()) + " wanted"};
+  }
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const Rule& rule = rules[i];
+    const std::string what = std::string(side) + ' ' + std::string(rule.name);
+    const std::uint32_t v = i < operands.size() ? operands[i] : TENON_NO_INDEX;
+    if (v == TENON_NO_INDEX) {
+      // A step over several tensors may leave out what nobody wants of a group; a single result is what the op is for.
+      const bool may_miss = rule.optional || (rule.group != 0 && side[0] == 'o');
+      if (!may_miss) return {TENON_REASON_SHAPE, what + " is absent"};
+      continue;
+    }
+    const tenon_dtype dtype = graph.values[v].dtype;
+    if (!allows(rule.types, dtype, selected)) {
+      return {TENON_REASON_DTYPE, what + " is " + name_of(dtype) + ", wanted " + in_words(rule.types, selected)};
+    }
+  }
+  return {};
+}
+
+std::string shape_text(const Value& value) {
+  std::string text = "(";
+  for (std::uint32_t d = 0; d < value.rank; ++d) text += (d == 0 ? "" : ",") + std::to_string(value.shape[d]);
+  return text + ")";
+}
+
+bool is_permutation_of_shape(const Value& x, const Value& y, const tenon_attributes_axes& attributes) {
+  if (x.rank != y.rank || attributes.count != x.rank) return false;
+  std::uint32_t seen = 0;
+  for (std::uint32_t d = 0; d < x.rank; ++d) {
+    const std::int64_t from = attributes.axes[d];
+    if (from < 0 || from >= x.rank || y.shape[d] != x.shape[from]) return false;
+    seen |= 1u << from;
+  }
+  return seen == (1u << x.rank) - 1;
+}
+
+bool broadcasts(const Value& x, const Value& y) {
+  if (x.rank > y.rank) return false;
+  for (std::uint32_t d = 0; d < x.rank; ++d) {
+    if (x.shape[d] != 1 && x.shape[d] != y.shape[d + y.rank - x.rank]) return false;
+  }
+  return true;
+}
+
+/// Shape ops become views without any kernel looking at their shapes, so they are looked at here.
+bool shapes_fit(const GraphModel& graph, const Node& node) {
+  const Value& x = graph.values[node.inputs[0]];
+  const Value& y = graph.values[node.outputs[0]];
+  switch (node.op) {
+    case TENON_OP_Reshape:
+    case TENON_OP_Flatten:
+      return x.count == y.count;
+    case TENON_OP_Transpose:
+      return is_permutation_of_shape(x, y, *reinterpret_cast<const tenon_attributes_axes*>(node.attributes.data()));
+    case TENON_OP_Expand:
+      return broadcasts(x, y);
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+std::uint32_t attributes_size(tenon_op op, std::uint32_t version) {
+  const Listed* line = find(op, version);
+  return line == nullptr ? 0 : line->attributes_size;
+}
+
+Complaint check_operands(const GraphModel& graph, const Node& node, tenon_dtype selected) {
+  const Listed* line = find(node.op, node.version);
+  if (line == nullptr) return {};
+  const Rules rules = rules_of(node, *line);
+  if (!rules.whole_groups) {
+    return {TENON_REASON_SHAPE, std::to_string(node.inputs.size()) + " inputs and " + std::to_string(node.outputs.size()) +
+                                    " outputs are not what whole groups make"};
+  }
+  Complaint complaint = check_side(graph, node.inputs, rules.inputs, "input", selected);
+  if (complaint.reason == TENON_REASON_NONE) complaint = check_side(graph, node.outputs, rules.outputs, "output", selected);
+  if (complaint.reason == TENON_REASON_NONE && !shapes_fit(graph, node)) {
+    complaint = {TENON_REASON_SHAPE,
+                 "x " + shape_text(graph.values[node.inputs[0]]) + " cannot become y " + shape_text(graph.values[node.outputs[0]])};
+  }
+  return complaint;
+}
+
+bool renews(const Node& node, std::size_t input, std::size_t output) {
+  const Listed* line = find(node.op, node.version);
+  if (line == nullptr) return false;
+  const Rules rules = rules_of(node, *line);
+  if (input >= rules.inputs.size() || output >= rules.outputs.size()) return false;
+  return rules.inputs[input].name == rules.outputs[output].name && rules.inputs[input].group == rules.outputs[output].group;
+}
+
+}  // namespace tenon::sdk

@@ -1,0 +1,207 @@
+// Packed operands: constants once for all, parameters whenever their epoch changes.
+#include "sdk_testing.h"
+
+namespace tenon::sdk_test {
+namespace {
+
+const Floats left{1, 2, 3, 4, 5, 6}, right{1, 0, -1, 2, 1, 1, 0, -1, 2, 1, 3, -2};  // (2, 3) and (3, 4)
+constexpr std::uint64_t packed_bytes = 13 * sizeof(float);
+
+struct Product {
+  Net net;
+  std::uint32_t a, b, y;
+  explicit Product(bool constant) {
+    a = net.input({2, 3});
+    b = constant ? net.constant({3, 4}, right) : net.parameter({3, 4});
+    y = net.output({2, 4});
+    net.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
+  }
+  Floats want(const Floats& weights) { return evaluate(net, {{a, left}, {b, weights}})[y]; }
+};
+
+TEST_CASE("sdk: a constant is packed when the plan is made, never again, and keeps no plain copy") {
+  Session session;
+  Product product(true);
+  Run run(session, product.net);
+  CHECK(probe.packs == 1);
+  CHECK(run.info.packed_size_bytes == packed_bytes);
+  CHECK(session.host.live_bytes == packed_bytes);
+  run.set(product.a, left);
+  for (std::uint64_t epoch : {1, 2, 3}) {
+    run.epoch = epoch;
+    run();
+    CHECK(run.get(product.y) == product.want(right));
+  }
+  CHECK(probe.packs == 1);
+}
+
+TEST_CASE("sdk: the device's statistics count what plans hold") {
+  Session session;
+  const auto live = [&] {
+    tenon_memory_stats stats{};
+    stats.struct_size = sizeof stats;
+    REQUIRE(session.table->memory_stats(session.device, &stats, nullptr) == TENON_OK);
+    return stats.live_size_bytes;
+  };
+  {
+    Product product(true);
+    const Run run(session, product.net);
+    CHECK(live() == packed_bytes);
+  }
+  CHECK(live() == 0);
+}
+
+TEST_CASE("sdk: a constant that is also read plain has both") {
+  Session session;
+  Product product(true);
+  product.net.node(TENON_OP_Neg, {product.b}, {product.net.output({3, 4})});
+  Run run(session, product.net);
+  CHECK(run.info.packed_size_bytes == packed_bytes + 48);
+  CHECK(session.host.live_bytes == static_cast<std::int64_t>(packed_bytes + 48));
+  run.set(product.a, left);
+  run();
+  CHECK(run.get(product.y) == product.want(right));
+  CHECK(run.get(static_cast<std::uint32_t>(product.net.values.size() - 1))[11] == 2);
+}
+
+TEST_CASE("sdk: a turned view of a constant is packed as it is read") {
+  Session session;
+  Net net;
+  const auto a = net.input({2, 3}), c = net.constant({4, 3}, right), b = net.internal({3, 4}), y = net.output({2, 4});
+  net.node(TENON_OP_Transpose, {c}, {b}, axes({1, 0}));
+  net.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
+  Run run(session, net);
+  CHECK(run.info.kernel_count == 1);
+  CHECK(run.info.packed_size_bytes == packed_bytes);
+  run.set(a, left);
+  run();
+  CHECK(run.get(y) == evaluate(net, {{a, left}})[y]);
+}
+
+TEST_CASE("sdk: a constant that nobody reads takes no memory") {
+  Session session;
+  Net net;
+  const auto x = net.input({6}), y = net.output({6});
+  net.constant({6}, left);
+  net.node(TENON_OP_Neg, {x}, {y});
+  const std::int64_t before = session.host.allocations;
+  const Run run(session, net);
+  CHECK(run.info.packed_size_bytes == 0);
+  CHECK(session.host.allocations == before);
+}
+
+TEST_CASE("sdk: parameters are packed at the first execution and whenever the epoch changes") {
+  Session session;
+  Product product(false);
+  Run run(session, product.net);
+  CHECK(probe.packs == 0);
+  CHECK(run.info.packed_size_bytes == packed_bytes);
+  run.set(product.a, left);
+  run.set(product.b, right);
+  run.epoch = ~std::uint64_t{0};  // any number may be the first
+  run();
+  CHECK(run.get(product.y) == product.want(right));
+  CHECK(probe.packs == 1);
+  run();
+  CHECK(probe.packs == 1);
+  run.set(product.b, Floats(12, 1.0f));
+  run.epoch = 0;
+  run();
+  CHECK(run.get(product.y) == product.want(Floats(12, 1.0f)));
+  CHECK(probe.packs == 2);
+  run.set(product.b, right);
+  run.epoch = 7;
+  run();
+  CHECK(run.get(product.y) == product.want(right));
+  CHECK(probe.packs == 3);
+}
+
+TEST_CASE("sdk: packing that fails when the plan is made fails it and leaves nothing behind") {
+  Session session;
+  Product product(true);
+  product.net.node(TENON_OP_Neg, {product.b}, {product.net.output({3, 4})});
+  probe.fail_pack = true;
+  ErrorText error;
+  tenon_plan* plan = nullptr;
+  const tenon_plan_options given = options();
+  CHECK(session.table->plan_create(session.device, &product.net.wire(), &given, &plan, error) == TENON_INTERNAL);
+  CHECK(error.text() == "gemm: cannot pack");
+  CHECK(plan == nullptr);
+  CHECK(session.host.live_blocks == 0);
+}
+
+TEST_CASE("sdk: packing that fails at execution names the node, and is made good before the old epoch is used again") {
+  Session session;
+  Product product(false);
+  product.net.nodes.insert(product.net.nodes.begin(), product.net.nodes[0]);
+  product.net.nodes[0] = {TENON_OP_Neg, 13, {product.a}, {product.net.output({2, 3})}, {sizeof(tenon_attributes_none)}, 1};
+  Run run(session, product.net);
+  run.set(product.a, left);
+  run.set(product.b, right);
+  run();
+  probe.fail_pack = true;
+  run.set(product.b, Floats(12, 9.0f));
+  run.epoch = 2;
+  ErrorText error;
+  CHECK(run.execute(error) == TENON_INTERNAL);
+  CHECK(error.error.node == 1);
+  CHECK(error.text() == "gemm: cannot pack");
+  probe.fail_pack = false;
+  run.set(product.b, right);
+  run.epoch = 1;
+  run();
+  CHECK(run.get(product.y) == product.want(right));
+}
+
+TEST_CASE("sdk: memory that runs out while a plan is made fails it and leaves nothing behind") {
+  Session session;
+  Product product(true);
+  const auto sum = product.net.output({2, 3});
+  product.net.node(TENON_OP_Add, {product.a, product.net.constant({3}, {1, 2, 3})}, {sum});
+  const tenon_plan_options given = options();
+  int refusals = 0;
+  for (int room = 0;; ++room) {
+    session.host.allocations_left = room;
+    ErrorText error;
+    tenon_plan* plan = nullptr;
+    const tenon_status status = session.table->plan_create(session.device, &product.net.wire(), &given, &plan, error);
+    session.host.allocations_left = -1;
+    if (status == TENON_OK) {
+      session.table->plan_destroy(plan);
+      break;
+    }
+    ++refusals;
+    CHECK(status == TENON_OUT_OF_MEMORY);
+    CHECK(error.says("bytes"));
+    CHECK(session.host.live_blocks == 0);
+  }
+  CHECK(refusals == 3);  // two constants and a packed one
+}
+
+TEST_CASE("sdk: threads that execute one plan under different epochs each compute with their own parameters") {
+  Session session;
+  Product product(false);
+  Run run(session, product.net);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (std::uint64_t t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      const auto weight = static_cast<float>(t / 2 + 1);  // two threads to an epoch
+      Floats a = left, b(12, weight), y(8);
+      std::vector<std::uint64_t> addresses(3);
+      addresses[product.net.values[product.a].binding] = reinterpret_cast<std::uintptr_t>(a.data());
+      addresses[product.net.values[product.b].binding] = reinterpret_cast<std::uintptr_t>(b.data());
+      addresses[product.net.values[product.y].binding] = reinterpret_cast<std::uintptr_t>(y.data());
+      const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses.data(), t / 2};
+      for (int i = 0; i < 200; ++i) {
+        if (session.table->plan_execute(run.plan, &bindings, 0, session.stream, nullptr) != TENON_OK) ++wrong;
+        if (y[0] != 6 * weight || y[7] != 15 * weight) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+}  // namespace tenon::sdk_test

@@ -1,0 +1,218 @@
+// sdk_testing.h - what tests of the SDK share: a host that counts, a backend of small kernels, graphs as they are written down, and running
+// them with guard zones and poison round everything.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tenon/backend.h>
+
+namespace tenon::sdk_test {
+
+using Floats = std::vector<float>;
+using Shape = std::vector<std::int64_t>;
+using Strides = std::vector<std::int64_t>;
+
+// ---------------------------------------------------------------- the host
+
+/// Host services that keep count. parallel_for runs inline, or on `threads` threads, one range each.
+class TestHost {
+ public:
+  explicit TestHost(std::uint32_t threads = 1);
+  const tenon_host* table() const { return &table_; }
+
+  std::atomic<std::int64_t> live_blocks{0}, live_bytes{0}, allocations{0};
+  std::atomic<std::int64_t> allocations_left{-1};  ///< 0: allocate returns NULL from now on; negative: never
+  std::atomic<bool> misaligned{false};             ///< somebody asked for less than the 64 bytes the SDK promises
+
+ private:
+  tenon_host table_{};
+  std::uint32_t threads_;
+};
+
+struct ErrorText {
+  ErrorText() {
+    error.struct_size = sizeof error;
+    error.node = TENON_NO_INDEX;
+    error.text = buffer;
+    error.text_capacity = sizeof buffer;
+  }
+  operator tenon_error*() { return &error; }
+  std::string text() const { return buffer; }
+  bool says(const char* part) const { return text().find(part) != std::string::npos; }
+  char buffer[400] = "";
+  tenon_error error{};
+};
+
+// ---------------------------------------------------------------- the backends
+
+/// Kernels: Add Mul Neg Relu Sigmoid (strided, in place), Sub (strided), Tanh (dense only), Softmax (dense, in place, scratch),
+/// Reshape Flatten Transpose Expand ReduceSum (strided), MatMul (strided, epilogue), Gemm (packs b, epilogue), SgdStep (in place, groups),
+/// SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (refuses rank 1), Cast.
+tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info);
+/// Neg, Tanh and nothing that copies. Another name, other capabilities, a BLAS table, and no devices.
+tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info);
+/// Tanh and Transpose for dense operands, Neg for any: no copies.
+tenon_status query_dense(const tenon_host_info* host, tenon_backend_info* out_info);
+
+/// What kernels note down and how they misbehave. One test at a time.
+struct Probe {
+  std::atomic<int> packs{0};     ///< calls of Traits::pack
+  std::atomic<int> kernels{0};   ///< kernel calls
+  std::atomic<int> fail_div{0};  ///< Div throws 1: sdk::Error, 2: std::exception, 3: an int, 4: std::bad_alloc, 5: from parallel_for
+  std::atomic<bool> fail_pack{false};
+  std::atomic<bool> bad_scratch{false};                    ///< scratch misaligned or absent
+  std::atomic<std::uint64_t> scratch_at{0};                ///< where the last scratch was
+  std::atomic<bool> no_traits_host{false};                 ///< a Traits function got a Call without host services
+  std::atomic<std::uint32_t> math{99}, deterministic{99};  ///< what Sigmoid last saw
+};
+inline Probe probe;
+
+inline tenon_host_info host_info(std::uint32_t lowest = TENON_ABI_MINOR, std::uint32_t highest = TENON_ABI_MINOR) {
+  tenon_host_info info{};
+  info.struct_size = sizeof info;
+  info.abi_major = TENON_ABI_MAJOR;
+  info.abi_minor_lowest = lowest;
+  info.abi_minor_highest = highest;
+  return info;
+}
+
+/// A backend at work: created, device 0 open, with a stream. Checks on its way out that nothing of the host's memory is left.
+class Session {
+ public:
+  explicit Session(std::uint32_t threads = 1, tenon_backend_query_fn query = query_full);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  TestHost host;
+  tenon_backend_info info{};
+  tenon_backend* backend = nullptr;
+  const tenon_backend_table* table = nullptr;
+  tenon_device* device = nullptr;
+  tenon_stream* stream = nullptr;
+};
+
+// ---------------------------------------------------------------- graphs
+
+/// A graph as a test writes it down. Indices of values are what the functions return.
+class Net {
+ public:
+  struct Value {
+    std::uint32_t kind;
+    Shape shape;
+    Strides strides;  ///< empty: dense
+    tenon_dtype dtype;
+    std::vector<unsigned char> bytes;  ///< constants
+    std::uint32_t binding = TENON_NO_INDEX;
+    std::int64_t count() const;
+  };
+  struct Node {
+    tenon_op op;
+    std::uint32_t version;
+    std::vector<std::uint32_t> inputs, outputs;
+    std::vector<std::uint64_t> attributes;
+    std::uint64_t id;
+  };
+
+  std::uint32_t input(Shape shape, Strides strides = {}, tenon_dtype dtype = TENON_DTYPE_F32) {
+    return add(TENON_VALUE_INPUT, std::move(shape), std::move(strides), dtype);
+  }
+  std::uint32_t parameter(Shape shape) { return add(TENON_VALUE_PARAMETER, std::move(shape), {}, TENON_DTYPE_F32); }
+  std::uint32_t output(Shape shape, tenon_dtype dtype = TENON_DTYPE_F32) { return add(TENON_VALUE_OUTPUT, std::move(shape), {}, dtype); }
+  std::uint32_t internal(Shape shape, tenon_dtype dtype = TENON_DTYPE_F32) {
+    return add(TENON_VALUE_INTERNAL, std::move(shape), {}, dtype);
+  }
+  std::uint32_t constant(Shape shape, const Floats& data);
+
+  void node(tenon_op op, std::vector<std::uint32_t> inputs, std::vector<std::uint32_t> outputs) {
+    node(op, std::move(inputs), std::move(outputs), tenon_attributes_none{sizeof(tenon_attributes_none), 0});
+  }
+  template <class Attributes>
+  void node(tenon_op op, std::vector<std::uint32_t> inputs, std::vector<std::uint32_t> outputs, const Attributes& attributes) {
+    std::vector<std::uint64_t> copy((sizeof attributes + 7) / 8);
+    std::memcpy(copy.data(), &attributes, sizeof attributes);
+    add_node(op, std::move(inputs), std::move(outputs), std::move(copy));
+  }
+  void donate(std::uint32_t input, std::uint32_t output) { donations.push_back({input, output}); }
+
+  /// The wire form, valid until the net changes.
+  const tenon_graph& wire();
+
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<tenon_donation> donations;
+  std::uint32_t binding_count = 0;
+
+  // The wire arrays, for tests that bend them.
+  tenon_graph graph{};
+  std::vector<tenon_value> wire_values;
+  std::vector<tenon_node> wire_nodes;
+
+ private:
+  std::uint32_t add(std::uint32_t kind, Shape shape, Strides strides, tenon_dtype dtype);
+  void add_node(tenon_op op, std::vector<std::uint32_t> inputs, std::vector<std::uint32_t> outputs, std::vector<std::uint64_t> attributes);
+};
+
+tenon_attributes_axes axes(std::initializer_list<std::int64_t> list, bool keepdims = false);
+tenon_attributes_axis axis(std::int64_t value);
+tenon_attributes_gemm gemm_attributes(double alpha = 1, double beta = 1);
+tenon_attributes_sgd sgd_attributes(double momentum = 0);
+tenon_plan_options options(std::uint32_t fusion = TENON_FUSION_FULL);
+
+/// What the graph means, worked out node by node on dense arrays that are never reused.
+/// bound: dense elements of inputs and parameters. Returns dense elements of every value.
+std::vector<Floats> evaluate(const Net& net, const std::map<std::uint32_t, Floats>& bound);
+
+// ---------------------------------------------------------------- running
+
+/// A plan, its workspace, and a guarded buffer for each binding; donated pairs share one.
+class Run {
+ public:
+  Run(Session& session, Net& net, const tenon_plan_options& given = options());
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  void set(std::uint32_t value, const Floats& dense);  ///< element by element to where strides put it
+  Floats get(std::uint32_t value) const;
+  template <class T>
+  T* data(std::uint32_t value) {
+    return reinterpret_cast<T*>(addresses[net_.values[value].binding]);
+  }
+  tenon_status execute(tenon_error* error = nullptr);
+  /// Poisons the workspace, executes, requires success and whole guard zones.
+  void operator()();
+  tenon_bindings bindings() const;
+
+  tenon_plan* plan = nullptr;
+  tenon_plan_info info{};
+  std::vector<std::uint64_t> addresses;
+  std::uint64_t epoch = 1;
+  std::uint64_t workspace = 0;
+
+ private:
+  struct Buffer {
+    std::vector<unsigned char> room;
+    unsigned char* begin = nullptr;
+    std::size_t size = 0;
+    void make(std::size_t bytes);
+    bool whole() const;
+  };
+  void for_each_offset(std::uint32_t value, void (*body)(void*, std::int64_t i, std::int64_t offset), void* context) const;
+
+  Session& session_;
+  Net& net_;
+  std::vector<Buffer> buffers_;
+  std::vector<std::size_t> buffer_of_;  ///< per binding
+  Buffer workspace_room_;
+};
+
+}  // namespace tenon::sdk_test

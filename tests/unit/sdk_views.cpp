@@ -1,0 +1,233 @@
+// Shape ops become views where their readers can take the strides; copies are made where they cannot.
+#include "sdk_testing.h"
+
+#include <cmath>
+
+namespace tenon::sdk_test {
+namespace {
+
+const Floats counting{1, -2, 3, -4, 5, -6};
+const Floats turned_counting{1, -4, -2, 5, 3, -6};
+
+TEST_CASE("sdk: an internal Reshape, Flatten, Transpose or Expand costs nothing when it is read with any strides") {
+  Session session;
+  Net net;
+  const auto x = net.input({6}), a = net.internal({2, 3}), b = net.internal({3, 2}), c = net.internal({2, 3, 2}), d = net.internal({1, 6});
+  const auto y = net.output({2, 3, 2}), z = net.output({1, 6});
+  net.node(TENON_OP_Reshape, {x}, {a});
+  net.node(TENON_OP_Transpose, {a}, {b}, axes({1, 0}));
+  net.node(TENON_OP_Expand, {b}, {c});
+  net.node(TENON_OP_Neg, {c}, {y});
+  net.node(TENON_OP_Flatten, {x}, {d}, axis(0));
+  net.node(TENON_OP_Tanh, {d}, {z});  // wants dense operands, and this view is dense
+  Run run(session, net);
+  CHECK(run.info.kernel_count == 2);
+  CHECK(run.info.workspace_size_bytes == 0);
+  run.set(x, counting);
+  run();
+  CHECK(run.get(y) == Floats{-1, 4, 2, -5, -3, 6, -1, 4, 2, -5, -3, 6});
+}
+
+TEST_CASE("sdk: one reader that wants dense operands keeps the Transpose") {
+  Session session;
+  Net net;
+  const auto x = net.input({2, 3}), t = net.internal({3, 2}), y = net.output({3, 2}), z = net.output({3, 2});
+  net.node(TENON_OP_Transpose, {x}, {t}, axes({1, 0}));
+  net.node(TENON_OP_Neg, {t}, {y});
+  net.node(TENON_OP_Tanh, {t}, {z});
+  Run run(session, net);
+  CHECK(run.info.kernel_count == 3);
+  run.set(x, counting);
+  run();
+  CHECK(run.get(y)[1] == 4);
+  CHECK(run.get(z)[1] == std::tanh(-4.0f));
+}
+
+TEST_CASE("sdk: a Reshape of a turned view makes the bytes") {
+  Session session;
+  Net net;
+  const auto x = net.input({2, 3}), t = net.internal({3, 2}), r = net.internal({6}), y = net.output({6});
+  net.node(TENON_OP_Transpose, {x}, {t}, axes({1, 0}));
+  net.node(TENON_OP_Reshape, {t}, {r});
+  net.node(TENON_OP_Neg, {r}, {y});
+  Run run(session, net);
+  CHECK(run.info.kernel_count == 2);
+  run.set(x, turned_counting);
+  run();
+  CHECK(run.get(y) == Floats{-1, -5, 4, -3, 2, 6});
+}
+
+TEST_CASE("sdk: outputs are bytes, whatever made them") {
+  Session session;
+  for (const bool constant : {false, true}) {
+    Net net;
+    const auto x = constant ? net.constant({2, 3}, counting) : net.parameter({2, 3});
+    const auto y = net.output({3, 2}), z = net.output({6}), e = net.output({2, 2, 3}), f = net.output({1, 6});
+    net.node(TENON_OP_Transpose, {x}, {y}, axes({1, 0}));
+    net.node(TENON_OP_Reshape, {x}, {z});
+    net.node(TENON_OP_Expand, {x}, {e});
+    net.node(TENON_OP_Flatten, {y}, {f}, axis(0));
+    Run run(session, net);
+    CHECK(run.info.kernel_count == 4);
+    if (!constant) run.set(x, counting);
+    run();
+    CHECK(run.get(y) == turned_counting);
+    CHECK(run.get(z) == counting);
+    CHECK(run.get(e) == Floats{1, -2, 3, -4, 5, -6, 1, -2, 3, -4, 5, -6});
+    CHECK(run.get(f) == turned_counting);
+  }
+}
+
+TEST_CASE("sdk: views of constants and parameters are read where those lie") {
+  Session session;
+  Net net;
+  const auto c = net.constant({2, 3}, counting), p = net.parameter({2, 3});
+  const auto tc = net.internal({3, 2}), tp = net.internal({3, 2}), y = net.output({3, 2});
+  net.node(TENON_OP_Transpose, {c}, {tc}, axes({1, 0}));
+  net.node(TENON_OP_Transpose, {p}, {tp}, axes({1, 0}));
+  net.node(TENON_OP_Sub, {tc, tp}, {y});
+  Run run(session, net);
+  CHECK(run.info.kernel_count == 1);
+  CHECK(run.info.packed_size_bytes == 24);
+  run.set(p, Floats(6, 1.0f));
+  run();
+  CHECK(run.get(y) == Floats{0, -5, -3, 4, 2, -7});
+}
+
+TEST_CASE("sdk: an internal value outlives its last view") {
+  Session session;
+  Net net;
+  const auto x = net.input({6}), a = net.internal({6}), v = net.internal({2, 3}), b = net.internal({6}), c = net.internal({6});
+  const auto y = net.output({6}), z = net.output({2, 3});
+  net.node(TENON_OP_Neg, {x}, {a});
+  net.node(TENON_OP_Reshape, {a}, {v});
+  net.node(TENON_OP_Neg, {a}, {b});  // may not take a's room: v is still to be read
+  net.node(TENON_OP_Relu, {b}, {c});
+  net.node(TENON_OP_Neg, {c}, {y});
+  net.node(TENON_OP_Neg, {v}, {z});
+  Run run(session, net);
+  CHECK(run.info.workspace_size_bytes == 128);
+  run.set(x, counting);
+  run();
+  CHECK(run.get(z) == counting);
+  CHECK(run.get(y) == Floats{-1, 0, -3, 0, -5, 0});
+}
+
+TEST_CASE("sdk: a result is not stored over an operand that is also read turned") {
+  Session session;
+  Net net;
+  const auto x = net.input({2, 2}), a = net.internal({2, 2}), t = net.internal({2, 2}), s = net.internal({2, 2}), y = net.output({2, 2});
+  net.node(TENON_OP_Neg, {x}, {a});
+  net.node(TENON_OP_Transpose, {a}, {t}, axes({1, 0}));
+  net.node(TENON_OP_Add, {a, t}, {s});
+  net.node(TENON_OP_Neg, {s}, {y});
+  Run run(session, net);
+  CHECK(run.info.workspace_size_bytes == 128);
+  run.set(x, {1, 2, 3, 4});
+  run();
+  CHECK(run.get(y) == Floats{2, 5, 5, 8});
+}
+
+TEST_CASE("sdk: chains of elementwise ops work in one block") {
+  Session session;
+  Net net;
+  const auto x = net.input({6});
+  auto v = x;
+  for (int i = 0; i < 10; ++i) {
+    const auto next = net.internal({6});
+    net.node(TENON_OP_Neg, {v}, {next});
+    v = next;
+  }
+  const auto y = net.output({6});
+  net.node(TENON_OP_Neg, {v}, {y});
+  Run run(session, net);
+  CHECK(run.info.workspace_size_bytes == 64);
+  run.set(x, counting);
+  run();
+  CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
+}
+
+TEST_CASE("sdk: a strided operand is copied once for all kernels that want it dense") {
+  Session session;
+  Net net;
+  const auto x = net.input({2, 3}, {1, 2}), y = net.output({2, 3}), z = net.output({2, 3}), n = net.output({2, 3});
+  net.node(TENON_OP_Tanh, {x}, {y});
+  net.node(TENON_OP_Softmax, {x}, {z}, axis(1));
+  net.node(TENON_OP_Neg, {x}, {n});
+  Run run(session, net);
+  CHECK(run.info.kernel_count == 4);
+  run.set(x, counting);
+  run();
+  CHECK(run.get(y)[1] == std::tanh(-2.0f));
+  CHECK(run.get(n) == Floats{-1, 2, -3, 4, -5, 6});
+}
+
+TEST_CASE("sdk: without a kernel that copies, strides are refused for what they are") {
+  Session session(1, query_dense);
+  Net net;
+  const auto x = net.input({2, 3}, {1, 2}), y = net.output({2, 3}), z = net.output({2, 3}), t = net.internal({3, 2}),
+             w = net.output({3, 2});
+  net.node(TENON_OP_Tanh, {x}, {y});
+  net.node(TENON_OP_Neg, {x}, {z});
+  net.node(TENON_OP_Transpose, {z}, {t}, axes({1, 0}));
+  net.node(TENON_OP_Tanh, {t}, {w});
+  ErrorText error;
+  tenon_answer answers[4] = {};
+  const tenon_plan_options given = options();
+  REQUIRE(session.table->supports(session.device, &net.wire(), &given, answers, error) == TENON_OK);
+  CHECK(answers[0].supported == 0);
+  CHECK(answers[0].reason == TENON_REASON_STRIDES);
+  CHECK(std::string(answers[0].text) == "Tanh: takes dense f32 operands only");
+  CHECK(answers[1].supported == 1);
+  CHECK(answers[2].supported == 1);  // the bytes are made by its own kernel
+  CHECK(answers[3].supported == 1);
+
+  net.nodes[0].op = TENON_OP_Neg;
+  Run run(session, net);
+  run.set(x, counting);
+  run();
+  CHECK(run.get(w)[1] == std::tanh(4.0f));
+}
+
+TEST_CASE("sdk: strides of dimensions of size 1 do not count") {
+  Session session(1, query_dense);
+  Net net;
+  const auto x = net.input({1, 6, 1}, {99, 1, -7}), y = net.output({1, 6, 1});
+  net.node(TENON_OP_Tanh, {x}, {y});
+  Run run(session, net);
+  CHECK(run.info.kernel_count == 1);
+  run.set(x, counting);
+  run();
+  CHECK(run.get(y)[5] == std::tanh(-6.0f));
+}
+
+TEST_CASE("sdk: a shape op whose shapes do not fit is no") {
+  Session session;
+  const auto refused = [&](Net& net) {
+    ErrorText error;
+    tenon_answer answer{};
+    const tenon_plan_options given = options();
+    REQUIRE(session.table->supports(session.device, &net.wire(), &given, &answer, error) == TENON_OK);
+    CHECK(answer.reason == TENON_REASON_SHAPE);
+    CHECK(std::strlen(answer.text) > 0);
+    tenon_plan* plan = nullptr;
+    CHECK(session.table->plan_create(session.device, &net.wire(), &given, &plan, error) == TENON_UNSUPPORTED);
+    return answer.supported == 0;
+  };
+  Net fewer, bigger, twice, outside, rank, narrow, other_type;
+  fewer.node(TENON_OP_Reshape, {fewer.input({6})}, {fewer.output({5})});
+  CHECK(refused(fewer));
+  bigger.node(TENON_OP_Flatten, {bigger.input({6})}, {bigger.output({2, 6})}, axis(0));
+  CHECK(refused(bigger));
+  twice.node(TENON_OP_Transpose, {twice.input({2, 3})}, {twice.output({3, 3})}, axes({1, 1}));
+  CHECK(refused(twice));
+  outside.node(TENON_OP_Transpose, {outside.input({2, 3})}, {outside.output({3, 2})}, axes({7, 0}));
+  CHECK(refused(outside));
+  rank.node(TENON_OP_Expand, {rank.input({1, 3})}, {rank.output({3})});
+  CHECK(refused(rank));
+  narrow.node(TENON_OP_Expand, {narrow.input({2, 3})}, {narrow.output({4, 3})});
+  CHECK(refused(narrow));
+}
+
+}  // namespace
+}  // namespace tenon::sdk_test
