@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <map>
 #include <set>
 
@@ -26,7 +27,7 @@ std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std
     if (const auto* off = device.loaded->backend->find_switched_off(node.op, node.version)) {
       answers[i] = {};
       answers[i].reason = TENON_REASON_OP;
-      fmt::format_to_n(answers[i].text, sizeof answers[i].text - 1, "{}", off->reason);
+      std::snprintf(answers[i].text, sizeof answers[i].text, "%s", off->reason.c_str());
     }
   }
   return answers;

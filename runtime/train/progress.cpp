@@ -1,6 +1,5 @@
 #include "train/progress.h"
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
@@ -23,6 +22,16 @@ std::string repeated(const char* text, int count) {
   std::string all;
   for (int i = 0; i < count; ++i) all += text;
   return all;
+}
+
+/// "2026/01/02 03:04:05", local time.
+std::string now() {
+  const std::time_t time = std::time(nullptr);
+  std::tm local{};
+  localtime_r(&time, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y/%m/%d %H:%M:%S", &local);
+  return text;
 }
 
 double steady_seconds() {
@@ -99,7 +108,7 @@ void ProgressBar::epoch_end(const EpochLogs& logs) {
 
 GorgoniaLog::GorgoniaLog(std::string device, std::function<void(const std::string&)> write, std::function<std::string()> date_time)
     : device_(std::move(device)), write_(std::move(write)), date_time_(std::move(date_time)) {
-  if (!date_time_) date_time_ = [] { return fmt::format("{:%Y/%m/%d %H:%M:%S}", fmt::localtime(std::time(nullptr))); };
+  if (!date_time_) date_time_ = now;
 }
 
 void GorgoniaLog::print(const std::string& text) const {
