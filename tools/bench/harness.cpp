@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -54,6 +55,7 @@ Json to_json(const Entry& entry) {
   object["median_ns"] = entry.median_ns();
   object["iqr_ns"] = interquartile_range(entry.samples.ns);
   object["best_ns"] = best(entry.samples);
+  object["cpu_median_ns"] = median(entry.samples.cpu_ns);
   object["peer"] = entry.peer.empty() ? Json(nullptr) : Json(entry.peer);
   object["ratio"] = number(entry.ratio());
   object["percent_of_roof"] = number(entry.percent_of_roof);
@@ -63,6 +65,7 @@ Json to_json(const Entry& entry) {
     object["peer_median_ns"] = median(entry.peer_samples.ns);
     object["peer_iqr_ns"] = interquartile_range(entry.peer_samples.ns);
     object["peer_best_ns"] = best(entry.peer_samples);
+    object["peer_cpu_median_ns"] = median(entry.peer_samples.cpu_ns);
   } else if (!entry.peer_absent.empty()) {
     object["peer_absent"] = entry.peer_absent;
   }
@@ -104,7 +107,10 @@ std::vector<Samples> measure(const std::vector<Body>& bodies, const Protocol& pr
         std::this_thread::sleep_for(std::chrono::milliseconds(protocol.settle_ms));
         bodies[i](1);  // awake again
       }
-      all[i].ns.push_back(time_ns(bodies[i], all[i].repetitions) / static_cast<double>(all[i].repetitions));
+      const auto repetitions = static_cast<double>(all[i].repetitions);
+      const double cpu_begin = cpu_time_ns();
+      all[i].ns.push_back(time_ns(bodies[i], all[i].repetitions) / repetitions);
+      all[i].cpu_ns.push_back((cpu_time_ns() - cpu_begin) / repetitions);
     }
   }
   return all;
@@ -163,16 +169,21 @@ void Report::print() const {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
-  std::vector<std::vector<std::string>> rows(1, {"benchmark", "median", "iqr", "best", "runs"});
-  if (peers) rows[0].insert(rows[0].end(), {"peer median", "peer best", "ratio"});
+  std::vector<std::vector<std::string>> rows(1, {"benchmark", "median", "iqr", "best", "cpu", "runs"});
+  if (peers) rows[0].insert(rows[0].end(), {"peer median", "peer best", "peer cpu", "ratio"});
   if (roofs) rows[0].emplace_back("% of roof");
   rows[0].insert(rows[0].end(), names.begin(), names.end());
   for (const Entry& entry : s.entries) {
-    std::vector<std::string> row{entry.name, format_duration(entry.median_ns()), format_duration(interquartile_range(entry.samples.ns)),
-                                 format_duration(best(entry.samples)), std::to_string(entry.samples.ns.size())};
+    std::vector<std::string> row{entry.name,
+                                 format_duration(entry.median_ns()),
+                                 format_duration(interquartile_range(entry.samples.ns)),
+                                 format_duration(best(entry.samples)),
+                                 format_duration(median(entry.samples.cpu_ns)),
+                                 std::to_string(entry.samples.ns.size())};
     if (peers) {
       row.push_back(entry.peer.empty() ? "-" : format_duration(median(entry.peer_samples.ns)));
       row.push_back(entry.peer.empty() ? "-" : format_duration(best(entry.peer_samples)));
+      row.push_back(entry.peer.empty() ? "-" : format_duration(median(entry.peer_samples.cpu_ns)));
       row.push_back(entry.peer.empty() ? "-" : fmt::format("{:.3f}", *entry.ratio()));
     }
     if (roofs) row.push_back(entry.percent_of_roof ? fmt::format("{:.1f}", *entry.percent_of_roof) : "-");
@@ -197,6 +208,14 @@ void Report::write_json(const std::string& file) const {
   std::ofstream out(file);
   out << document.dump(2) << "\n";
   if (!out.flush()) throw Error(fmt::format("--json {}: cannot be written", file));
+}
+
+double cpu_time_ns() {
+#if defined(CLOCK_PROCESS_CPUTIME_ID)
+  timespec now{};
+  if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0) return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+#endif
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC * 1e9;
 }
 
 std::string format_duration(double ns) {

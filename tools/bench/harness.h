@@ -29,6 +29,7 @@ struct Protocol {
 /// One body's samples, in nanoseconds per repetition.
 struct Samples {
   std::vector<double> ns;
+  std::vector<double> cpu_ns;    ///< processor time of all threads of the process: on a shared machine it says more than the clock
   std::int64_t repetitions = 1;  ///< in each sample
 };
 
@@ -73,6 +74,8 @@ class Report {
   std::unique_ptr<State> state_;
 };
 
+/// Processor time this process has used so far, all threads together.
+double cpu_time_ns();
 /// "1.23 us": three digits and a unit that fits.
 std::string format_duration(double ns);
 /// A line on stderr about what is going on; results go to stdout.

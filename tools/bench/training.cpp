@@ -65,6 +65,7 @@ void run_peer(const Training& training, const Options& options, std::int64_t sam
   } else if (answer.is_object() && answer.contains("seconds")) {
     entry.peer = answer["name"].get<std::string>();
     for (const double seconds : answer["seconds"]) entry.peer_samples.ns.push_back(seconds * 1e9);
+    for (const double seconds : answer["cpu_seconds"]) entry.peer_samples.cpu_ns.push_back(seconds * 1e9);
   } else {
     entry.peer_absent = fmt::format("'{} {}' ended with exit code {} and no result", options.python, script, result.exit_code);
   }
@@ -83,14 +84,17 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   FitOptions fit;
   fit.batch_size = training.batch;
   const auto epochs = [&](int count) {
-    fit.epochs = model.epochs_done() + count;
-    for (const EpochLogs& epoch : model.fit(data, fit)) {
+    for (int i = 0; i < count; ++i) {
+      fit.epochs = model.epochs_done() + 1;
+      const double cpu_begin = cpu_time_ns();
+      const EpochLogs epoch = model.fit(data, fit).back();
       say(fmt::format("{}: epoch {} {:.3f} s, loss {:.4f}", training.name, epoch.epoch, epoch.seconds, epoch.logs[0].second));
       entry.samples.ns.push_back(epoch.seconds * 1e9);
+      entry.samples.cpu_ns.push_back(cpu_time_ns() - cpu_begin);
     }
   };
   epochs(1);
-  entry.samples.ns.clear();
+  entry.samples.ns.clear(), entry.samples.cpu_ns.clear();
   epochs((runs + 1) / 2);
   run_peer(training, options, samples, std::max(1, runs / 2), entry);
   if (runs > 1) epochs(runs / 2);

@@ -3,12 +3,25 @@
 
 The same work as our side does: samples are bytes that are gathered in a new order each epoch and scaled to [0, 1]; each step does forward,
 loss, gradients and update, and keeps the mean loss and the accuracy. Prints one JSON object:
-{"name": "PyTorch 1.13.0, 2 threads", "seconds": [one per timed epoch]}, or {"absent": why}.
+{"name": "PyTorch 1.13.0, 2 threads", "seconds": [one per timed epoch], "cpu_seconds": [...]}, or {"absent": why}.
 """
 import argparse
 import json
+import os
 import sys
 import time
+
+
+def blas_in_use():
+    """The BLAS that is mapped into this process: Debian's PyTorch takes the system's, whichever that is."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            files = {line.split()[-1] for line in maps if "blas" in line.split()[-1] and ".so" in line}
+    except OSError:
+        files = set()
+    # libblas.so.3 may be a thin cover over the library that does the work.
+    named = sorted(files, key=lambda file: ("openblas" not in os.path.basename(file), file))
+    return named[0] if named else "unknown"
 
 
 def main():
@@ -21,6 +34,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=5, help="timed ones; one more goes before them")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
+    for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
+        os.environ[variable] = str(arguments.threads)  # read when the libraries are opened: torch tells OpenBLAS nothing later
     try:
         import torch
     except ImportError as error:
@@ -44,9 +59,9 @@ def main():
     x = torch.randint(0, 256, (arguments.samples, sizes[0]), dtype=torch.uint8)
     y = torch.randint(0, sizes[-1], (arguments.samples,))
 
-    seconds = []
+    seconds, cpu_seconds = [], []
     for epoch in range(arguments.epochs + 1):
-        begin = time.perf_counter()
+        begin, cpu_begin = time.perf_counter(), time.process_time()
         order = torch.randperm(arguments.samples)
         total_loss = torch.zeros(())
         correct = torch.zeros((), dtype=torch.int64)
@@ -64,8 +79,9 @@ def main():
         float(total_loss), int(correct)
         if epoch > 0:
             seconds.append(time.perf_counter() - begin)
-    name = f"PyTorch {torch.__version__} eager, {torch.get_num_threads()} threads"
-    print(json.dumps({"name": name, "seconds": seconds}))
+            cpu_seconds.append(time.process_time() - cpu_begin)
+    name = f"PyTorch {torch.__version__} eager, {torch.get_num_threads()} threads, BLAS {blas_in_use()}"
+    print(json.dumps({"name": name, "seconds": seconds, "cpu_seconds": cpu_seconds}))
 
 
 if __name__ == "__main__":
