@@ -77,7 +77,15 @@ TEST_CASE("parallel_for: many loops from many threads") {
   CHECK(good.load() == 800);
 }
 
-#if !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TENON_THREADS_END_AT_FORK  // ThreadSanitizer ends a child of a threaded process that starts threads
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define TENON_THREADS_END_AT_FORK
+#endif
+
+#ifndef TENON_THREADS_END_AT_FORK
 TEST_CASE("fork: a child process gets workers of its own") {
   ThreadPool pool(2);
   Counts before(100);
