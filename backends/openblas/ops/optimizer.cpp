@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "simd.h"
@@ -67,6 +68,13 @@ struct Element {
   V w, g, s0, s1;
 };
 
+/// Zero in place of a subnormal number: the averages of a parameter whose gradient has become 0 decay through these for thousands of steps,
+/// each of which would cost the processor a hundred cycles, while what they still add to w is far below its last bit.
+template <class D, class V>
+HWY_INLINE V without_subnormals(D d, V x) {
+  return hn::IfThenZeroElse(hn::Lt(hn::Abs(x), hn::Set(d, std::numeric_limits<hn::TFromD<D>>::min())), x);
+}
+
 /// h = g + weight_decay w; w' = w - lr h
 template <class D, class V>
 HWY_INLINE void update(D d, const Sgd& by, Element<V>& e) {
@@ -79,7 +87,7 @@ template <class D, class V>
 HWY_INLINE void update(D d, const Momentum& by, Element<V>& e) {
   const V momentum = hn::Set(d, static_cast<hn::TFromD<D>>(by.momentum));
   const V h = hn::MulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(by.weight_decay)), e.w, e.g);
-  e.s0 = hn::MulAdd(momentum, e.s0, h);
+  e.s0 = without_subnormals(d, hn::MulAdd(momentum, e.s0, h));
   const V direction = by.nesterov ? hn::MulAdd(momentum, e.s0, h) : e.s0;
   e.w = hn::NegMulAdd(hn::Set(d, static_cast<hn::TFromD<D>>(by.lr)), direction, e.w);
 }
@@ -88,9 +96,11 @@ HWY_INLINE void update(D d, const Momentum& by, Element<V>& e) {
 template <class D, class V>
 HWY_INLINE void update(D d, const Adam& by, Element<V>& e) {
   using T = hn::TFromD<D>;
-  e.s0 = hn::MulAdd(hn::Set(d, static_cast<T>(by.beta1)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta1)), e.g));
+  e.s0 =
+      without_subnormals(d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta1)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta1)), e.g)));
   const V square = hn::Mul(e.g, e.g);
-  e.s1 = hn::MulAdd(hn::Set(d, static_cast<T>(by.beta2)), e.s1, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta2)), square));
+  e.s1 = without_subnormals(
+      d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta2)), e.s1, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta2)), square)));
   const V root = hn::MulAdd(hn::Sqrt(e.s1), hn::Set(d, static_cast<T>(by.correction)), hn::Set(d, static_cast<T>(by.epsilon)));
   const V direction = hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.rate)), e.s0), root);
   e.w = hn::Sub(e.w, hn::MulAdd(hn::Set(d, static_cast<T>(by.decay)), e.w, direction));
@@ -102,14 +112,17 @@ HWY_INLINE void update(D d, const RmsProp& by, Element<V>& e) {
   using T = hn::TFromD<D>;
   const V epsilon = hn::Set(d, static_cast<T>(by.epsilon));
   const V square = hn::Mul(e.g, e.g);
-  e.s0 = hn::MulAdd(hn::Set(d, static_cast<T>(by.rho)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.rho)), square));
+  e.s0 =
+      without_subnormals(d, hn::MulAdd(hn::Set(d, static_cast<T>(by.rho)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.rho)), square)));
   const V root = by.epsilon_outside ? hn::Add(hn::Sqrt(e.s0), epsilon) : hn::Sqrt(hn::Add(e.s0, epsilon));
   e.w = hn::Sub(e.w, hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.lr)), e.g), root));
 }
 
 /// Every operand of an element is read before any is written: outputs may be the storage of inputs.
 template <class T, class Step>
-void step(const Step& by, const Span<T>& s, std::int64_t n) {
+void step(const Step& given, const Span<T>& span, std::int64_t n) {
+  const Step by = given;  // copies, which no store through the span can change: constants stay in registers
+  const Span<T> s = span;
   const Wide<T> d;
   for (std::int64_t i = 0; i < n; i += lanes(d)) {
     const std::int64_t m = n - i;
