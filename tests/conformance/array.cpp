@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include <tenon/sdk/kernel.h>
 
@@ -128,8 +129,25 @@ double Array::at(std::int64_t i) const {
   return dispatch(dtype_, [&](auto zero) { return static_cast<double>(get<decltype(zero)>(i)); });
 }
 
+namespace {
+
+/// As the ops define conversions: what does not fit an integer type keeps its low bits, as from a wider integer; NaN is 0.
+template <class T>
+T converted(double value) {
+  if constexpr (!std::is_integral_v<T>) {
+    return static_cast<T>(value);
+  } else {
+    constexpr double limit = 9223372036854775808.0;  // 2^63
+    if (!(value > -limit)) return static_cast<T>(std::isnan(value) ? 0 : std::numeric_limits<std::int64_t>::min());
+    if (value < limit) return static_cast<T>(static_cast<std::int64_t>(value));
+    return static_cast<T>(value < 2 * limit ? static_cast<std::uint64_t>(value) : std::numeric_limits<std::uint64_t>::max());
+  }
+}
+
+}  // namespace
+
 void Array::set(std::int64_t i, double value) {
-  dispatch(dtype_, [&](auto zero) { put(i, static_cast<decltype(zero)>(value)); });
+  dispatch(dtype_, [&](auto zero) { put(i, converted<decltype(zero)>(value)); });
 }
 
 std::string Array::str(std::int64_t i) const {
