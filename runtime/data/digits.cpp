@@ -62,7 +62,7 @@ void ink_segment(std::array<float, side * side>& page, Point a, Point b, float r
       const float t = std::clamp((px * dx + py * dy) / length2, 0.0f, 1.0f);
       const float ex = px - t * dx, ey = py - t * dy;
       const float ink = std::clamp(radius + 0.5f - std::sqrt(ex * ex + ey * ey), 0.0f, 1.0f);
-      float& pixel = page[static_cast<std::size_t>(y * side + x)];
+      float& pixel = page[static_cast<std::size_t>(y) * static_cast<std::size_t>(side) + static_cast<std::size_t>(x)];
       pixel = std::max(pixel, ink);
     }
   }

@@ -41,19 +41,19 @@ class Callback {
 };
 
 struct CompileOptions {
-  OptimizerDefinition optimizer;
-  LossDefinition loss;
-  std::vector<Metric> metrics;
+  OptimizerDefinition optimizer = {};
+  LossDefinition loss = {};
+  std::vector<Metric> metrics = {};
 };
 
 struct FitOptions {
   std::int64_t batch_size = 32;
   std::int64_t epochs = 1;  ///< in all, those before a resume included
   bool shuffle = true;
-  int workers = 1;                            ///< threads that gather batches; 0: none
-  std::int64_t steps_per_epoch = 0;           ///< 0: the whole data set
-  std::shared_ptr<const Dataset> validation;  ///< evaluated after each epoch; may be null
-  std::vector<Callback*> callbacks;
+  int workers = 1;                                      ///< threads that gather batches; 0: none
+  std::int64_t steps_per_epoch = 0;                     ///< 0: the whole data set
+  std::shared_ptr<const Dataset> validation = nullptr;  ///< evaluated after each epoch; may be null
+  std::vector<Callback*> callbacks = {};
 };
 
 /// One row of the summary.

@@ -58,9 +58,9 @@ struct PlacementReport {
 };
 
 struct ProgramOptions {
-  std::string device;                          ///< for nodes that ask for none; empty: the context's default
-  std::shared_ptr<ParameterStore> parameters;  ///< null: a store of its own
-  bool optimize = true;                        ///< dead code and common subexpressions go
+  std::string device = {};                               ///< for nodes that ask for none; empty: the context's default
+  std::shared_ptr<ParameterStore> parameters = nullptr;  ///< null: a store of its own
+  bool optimize = true;                                  ///< dead code and common subexpressions go
 };
 
 /// A compiled graph. Shapes are fixed; a new shape is a new program.

@@ -186,13 +186,14 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
   std::atomic<int> wrong{0};
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      const auto weight = static_cast<float>(t / 2 + 1);  // two threads to an epoch
+      const std::uint64_t epoch = t / 2;  // two threads to each
+      const auto weight = static_cast<float>(epoch + 1);
       Floats a = left, b(12, weight), y(8);
       std::vector<std::uint64_t> addresses(3);
       addresses[product.net.values[product.a].binding] = reinterpret_cast<std::uintptr_t>(a.data());
       addresses[product.net.values[product.b].binding] = reinterpret_cast<std::uintptr_t>(b.data());
       addresses[product.net.values[product.y].binding] = reinterpret_cast<std::uintptr_t>(y.data());
-      const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses.data(), t / 2};
+      const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses.data(), epoch};
       for (int i = 0; i < 200; ++i) {
         if (session.table->plan_execute(run.plan, &bindings, 0, session.stream, nullptr) != TENON_OK) ++wrong;
         if (y[0] != 6 * weight || y[7] != 15 * weight) ++wrong;
