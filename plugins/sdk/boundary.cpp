@@ -371,8 +371,7 @@ namespace {
 
 constexpr tenon_op_digest digests[] = TENON_OP_DIGESTS;
 
-#define TENON_TEXT_(x) #x
-#define TENON_TEXT(x) TENON_TEXT_(x)
+static_assert(TENON_ABI_MAJOR == 0 && TENON_ABI_MINOR == 1, "the text below says which");
 constexpr const char* build_id =
 #if defined(__clang__)
     "clang " __clang_version__
@@ -381,7 +380,7 @@ constexpr const char* build_id =
 #else
     "unknown compiler"
 #endif
-    ", ABI " TENON_TEXT(TENON_ABI_MAJOR) "." TENON_TEXT(TENON_ABI_MINOR);
+    ", ABI 0.1";
 
 constexpr const char* platform =
 #if defined(_WIN32)
