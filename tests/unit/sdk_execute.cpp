@@ -195,7 +195,7 @@ TEST_CASE("sdk: four threads execute one plan in workspaces of their own") {
   net.node(TENON_OP_Neg, {t}, {y});
   Run run(session, net);
   std::vector<std::thread> threads;
-  std::atomic<int> wrong{0};
+  std::atomic<int> wrong{0}, ready{0};
   for (int number = 0; number < 4; ++number) {
     threads.emplace_back([&, number] {
       Floats in(128), weights(256), out(128);
@@ -209,7 +209,8 @@ TEST_CASE("sdk: four threads execute one plan in workspaces of their own") {
       addresses[net.values[w].binding] = reinterpret_cast<std::uintptr_t>(weights.data());
       addresses[net.values[y].binding] = reinterpret_cast<std::uintptr_t>(out.data());
       const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses, 5};
-      for (int i = 0; i < 100; ++i) {
+      for (++ready; ready < 4;) std::this_thread::yield();  // all at once, or they are done one by one
+      for (int i = 0; i < 500; ++i) {
         std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
         if (session.table->plan_execute(run.plan, &bindings, workspace, session.stream, nullptr) != TENON_OK) ++wrong;
         if (out != want) ++wrong;

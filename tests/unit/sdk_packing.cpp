@@ -183,7 +183,7 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
   Product product(false);
   Run run(session, product.net);
   std::vector<std::thread> threads;
-  std::atomic<int> wrong{0};
+  std::atomic<int> wrong{0}, ready{0};
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       const std::uint64_t epoch = t / 2;  // two threads to each
@@ -194,7 +194,8 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
       addresses[product.net.values[product.b].binding] = reinterpret_cast<std::uintptr_t>(b.data());
       addresses[product.net.values[product.y].binding] = reinterpret_cast<std::uintptr_t>(y.data());
       const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses.data(), epoch};
-      for (int i = 0; i < 200; ++i) {
+      for (++ready; ready < 4;) std::this_thread::yield();  // all at once, or they are done one by one
+      for (int i = 0; i < 2000; ++i) {
         if (session.table->plan_execute(run.plan, &bindings, 0, session.stream, nullptr) != TENON_OK) ++wrong;
         if (y[0] != 6 * weight || y[7] != 15 * weight) ++wrong;
       }
