@@ -77,11 +77,21 @@ std::vector<Rule> without_optional(const std::vector<Rule>& rules) {
   return rest;
 }
 
-/// How often `group` repeats behind `fixed` to make `count`; none if it does not.
+/// How often the group of `side` repeats behind what is fixed to make `count`; none if it does not. A side without a group has it once.
 constexpr std::size_t no_count = ~std::size_t{0};
-std::size_t repetitions(std::size_t count, const std::vector<Rule>& fixed, const std::vector<Rule>& group) {
-  if (count < fixed.size() || (count - fixed.size()) % group.size() != 0) return no_count;
-  return (count - fixed.size()) / group.size();
+std::size_t repetitions(std::size_t count, const Side& side) {
+  if (side.group.empty()) return 1;
+  if (count < side.fixed.size() || (count - side.fixed.size()) % side.group.size() != 0) return no_count;
+  return (count - side.fixed.size()) / side.group.size();
+}
+
+void repeat(const std::vector<Rule>& group, std::size_t count, std::vector<Rule>& out_rules) {
+  for (std::uint32_t g = 1; g <= count; ++g) {
+    for (Rule rule : group) {
+      rule.group = g;
+      out_rules.push_back(rule);
+    }
+  }
 }
 
 Rules rules_of(const Node& node, const Listed& line) {
@@ -89,25 +99,19 @@ Rules rules_of(const Node& node, const Listed& line) {
   const std::size_t arrow = operands.find(" -> ");
   Side in = parse(operands.substr(0, arrow)), out = parse(operands.substr(arrow + 4));
   Rules rules{in.fixed, out.fixed};
-  if (in.group.empty()) return rules;
+  if (in.group.empty() && out.group.empty()) return rules;
   // The optional members of a group are there in all groups or in none.
   for (const bool all : {true, false}) {
     if (!all) {
       in.group = without_optional(in.group);
       out.group = without_optional(out.group);
     }
-    const std::size_t count = repetitions(node.inputs.size(), in.fixed, in.group);
-    if (count == no_count || count != repetitions(node.outputs.size(), out.fixed, out.group)) continue;
-    const auto repeat = [count](const std::vector<Rule>& group, std::vector<Rule>& rule_list) {
-      for (std::uint32_t g = 1; g <= count; ++g) {
-        for (Rule rule : group) {
-          rule.group = g;
-          rule_list.push_back(rule);
-        }
-      }
-    };
-    repeat(in.group, rules.inputs);
-    repeat(out.group, rules.outputs);
+    const std::size_t in_count = repetitions(node.inputs.size(), in);
+    const std::size_t out_count = repetitions(node.outputs.size(), out);
+    if (in_count == no_count || out_count == no_count) continue;
+    if (!in.group.empty() && !out.group.empty() && in_count != out_count) continue;
+    repeat(in.group, in_count, rules.inputs);
+    repeat(out.group, out_count, rules.outputs);
     return rules;
   }
   rules.whole_groups = false;

@@ -50,8 +50,49 @@ std::string text(const tenon_attributes_cast& a, const Words& words) {
   return fmt::format(" {}={}", words[0], name_of(static_cast<DType>(a.to)));
 }
 
+/// "2,0,1" of the first entries, those after the last that differs from `rest` left out.
+std::string list(const std::int64_t (&entries)[TENON_MAX_RANK], std::int64_t rest) {
+  std::size_t count = TENON_MAX_RANK;
+  while (count > 1 && entries[count - 1] == rest) --count;
+  std::string line;
+  for (std::size_t i = 0; i < count; ++i) line += (i == 0 ? "" : ",") + std::to_string(entries[i]);
+  return line;
+}
+
+std::string text(const tenon_attributes_clip& a, const Words& words) {
+  return pair(words[0], a.low) + pair(words[1], a.high);
+}
+
+std::string text(const tenon_attributes_alpha& a, const Words& words) {
+  return pair(words[0], a.alpha);
+}
+
+std::string text(const tenon_attributes_gelu& a, const Words& words) {
+  return a.tanh_form ? " " + words[0] : "";
+}
+
+std::string text(const tenon_attributes_slice& a, const Words& words) {
+  return fmt::format(" {}=({}) {}=({})", words[0], list(a.starts, 0), words[1], list(a.steps, 1));
+}
+
+std::string text(const tenon_attributes_pad& a, const Words& words) {
+  const char* modes[] = {"constant", "reflect", "edge"};
+  return fmt::format(" {}={}", words[0], modes[a.mode]) + pair(words[1], a.value) + fmt::format(" {}=({})", words[2], list(a.before, 0));
+}
+
+std::string text(const tenon_attributes_scatter& a, const Words& words) {
+  const char* reductions[] = {"none", "add", "mul"};
+  return fmt::format(" {}={} {}={}", words[0], a.axis, words[1], reductions[a.reduction]);
+}
+
+std::string text(const tenon_attributes_one_hot& a, const Words& words) {
+  return fmt::format(" {}={}", words[0], a.axis) + pair(words[1], a.off) + pair(words[2], a.on) +
+         fmt::format(" {}={}", words[3], name_of(static_cast<DType>(a.dtype)));
+}
+
 std::string text(const tenon_attributes_random& a, const Words& words) {
-  std::string line = fmt::format(" {}={}", words[0], a.stream) + pair(words[1], a.a);
+  std::string line = fmt::format(" {}={}", words[0], a.stream);
+  if (words.size() > 1) line += pair(words[1], a.a);
   if (words.size() > 2 && words[2] != "dtype") line += pair(words[2], a.b);
   return line;
 }
@@ -72,6 +113,14 @@ std::string text(const tenon_attributes_adam& a, const Words& words) {
 
 std::string text(const tenon_attributes_rmsprop& a, const Words& words) {
   return (a.epsilon_outside ? " " + words[0] : "") + pair(words[1], a.rho) + pair(words[2], a.epsilon);
+}
+
+std::string text(const tenon_attributes_adagrad& a, const Words& words) {
+  return pair(words[0], a.epsilon) + pair(words[1], a.weight_decay);
+}
+
+std::string text(const tenon_attributes_adadelta& a, const Words& words) {
+  return pair(words[0], a.rho) + pair(words[1], a.epsilon) + pair(words[2], a.weight_decay);
 }
 
 template <class Struct>

@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/graph.h>
@@ -16,22 +18,80 @@ Value add(Value a, Value b);
 Value sub(Value a, Value b);
 Value mul(Value a, Value b);
 Value div(Value a, Value b);
-Value equal(Value a, Value b);  ///< bool
+Value pow(Value a, Value b);
+Value maximum(Value a, Value b);  ///< NaN propagates
+Value minimum(Value a, Value b);
 /// With a scalar constant of the operand's dtype.
 Value add(Value a, double b);
+Value sub(Value a, double b);
 Value mul(Value a, double b);
+Value div(Value a, double b);
+Value pow(Value a, double b);
+Value maximum(Value a, double b);
+Value minimum(Value a, double b);
+
+/// Comparisons and logic: bool results.
+Value equal(Value a, Value b);
+Value less(Value a, Value b);
+Value less_equal(Value a, Value b);
+Value greater(Value a, Value b);
+Value greater_equal(Value a, Value b);
+Value not_equal(Value a, Value b);  ///< Not of Equal
+Value logical_and(Value a, Value b);
+Value logical_or(Value a, Value b);
+Value logical_xor(Value a, Value b);
+Value logical_not(Value x);
+Value is_nan(Value x);
+Value is_inf(Value x);
+Value where(Value condition, Value a, Value b);  ///< condition ? a : b, broadcast
 
 Value neg(Value x);
 Value relu(Value x);     ///< max(0, x); NaN propagates; derivative 0 at 0
+Value relu6(Value x);    ///< Clip to [0, 6]
 Value sigmoid(Value x);  ///< 1 / (1 + exp(-x))
 Value tanh(Value x);
+Value abs(Value x);
+Value sign(Value x);  ///< -1, 0, 1; NaN stays; derivative 0
+Value ceil(Value x);
+Value floor(Value x);
+Value round(Value x);  ///< halves to even
+Value sqrt(Value x);
+Value inverse_sqrt(Value x);
+Value inverse(Value x);                        ///< 1 / x
+Value clip(Value x, double low, double high);  ///< NaN stays; derivative 1 in [low, high], 0 outside
+Value square(Value x);                         ///< Mul(x, x)
+Value cube(Value x);                           ///< Mul(Mul(x, x), x)
+Value exp(Value x);
+Value expm1(Value x);
+Value log(Value x);
+Value log2(Value x);
+Value log1p(Value x);
+Value erf(Value x);
+Value sin(Value x);
+Value cos(Value x);
+Value leaky_relu(Value x, double alpha = 0.01);
+Value elu(Value x, double alpha = 1);
+Value softplus(Value x);  ///< log(1 + exp(x)), without overflow
+Value mish(Value x);      ///< x tanh(softplus(x))
+Value gelu(Value x, bool tanh_form = false);
+Value silu(Value x);            ///< x sigmoid(x)
 Value cast(Value x, DType to);  ///< float to integer truncates and saturates, NaN becomes 0; to bool is x != 0
 
 /// Over `axes` (negative count from the end); none: all of them.
 Value reduce_sum(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
 Value reduce_mean(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+Value reduce_max(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);  ///< NaN propagates; ties share the gradient
+Value reduce_min(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+Value reduce_prod(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+Value reduce_sum_square(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+Value reduce_log_sum_exp(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+/// (sum |x|^p)^(1/p): 1 and 2 are ops of their own, infinity the largest |x|. Errors  p <= 0.
+Value norm(Value x, double p = 2, const std::vector<std::int64_t>& axes = {}, bool keepdims = false);
+/// mean((x - mean)^2), or over n - 1 if `unbiased`; two passes.
+Value variance(Value x, const std::vector<std::int64_t>& axes = {}, bool keepdims = false, bool unbiased = false);
 /// Index of the largest along `axis` as i64; ties: the first.
 Value arg_max(Value x, std::int64_t axis, bool keepdims = false);
+Value arg_min(Value x, std::int64_t axis, bool keepdims = false);
 
 Value reshape(Value x, const Shape& shape);  ///< same count
 /// One dimension may be -1: what the count leaves for it.
@@ -41,6 +101,31 @@ Value flatten(Value x, std::int64_t axis = 1);                                //
 Value transpose(Value x, const std::vector<std::int64_t>& permutation = {});  ///< none: reversed
 Value expand(Value x, const Shape& shape);                                    ///< broadcast to `shape`
 
+Value squeeze(Value x, const std::vector<std::int64_t>& axes = {});  ///< none: every dimension of size 1
+Value unsqueeze(Value x, const std::vector<std::int64_t>& axes);     ///< of the result
+/// Along one axis: elements begin, begin + step, ... before `end`, as Python slices (negative counts from the end, out of range is cut).
+Value slice(Value x, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1);
+Value flip(Value x, const std::vector<std::int64_t>& axes);
+Value concat(const std::vector<Value>& values, std::int64_t axis);
+Value stack(const std::vector<Value>& values, std::int64_t axis = 0);
+std::vector<Value> split(Value x, const std::vector<std::int64_t>& sizes, std::int64_t axis);
+Value tile(Value x, const std::vector<std::int64_t>& repeats);  ///< one per dimension
+enum class PadMode : std::uint32_t { constant = TENON_PAD_CONSTANT, reflect = TENON_PAD_REFLECT, edge = TENON_PAD_EDGE };
+/// (before, after) per dimension.
+Value pad(Value x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, double value = 0, PadMode mode = PadMode::constant);
+
+/// Indices i32 or i64 in [-n, n); outside it the program fails and names the index.
+Value gather(Value x, Value indices, std::int64_t axis = 0);           ///< the slices of x along axis that indices name, in its shape
+Value gather_elements(Value x, Value indices, std::int64_t axis = 0);  ///< y[i, j] = x[indices[i, j], j] for axis 0
+enum class ScatterReduction : std::uint32_t { none = TENON_SCATTER_NONE, add = TENON_SCATTER_ADD, mul = TENON_SCATTER_MUL };
+/// x with x[indices[i, j], j] = updates[i, j], or plus, or times it.
+Value scatter_elements(Value x, Value indices, Value updates, std::int64_t axis = 0, ScatterReduction reduction = ScatterReduction::none);
+/// x with slice indices[k] along axis plus slice k of updates: the transpose of gather.
+Value scatter_add(Value x, Value indices, Value updates, std::int64_t axis = 0);
+/// `on` where the index is the position along the new axis, else `off`; an index outside [-depth, depth) gives `off` alone.
+Value one_hot(Value indices, std::int64_t depth, DType dtype, double off = 0, double on = 1, std::int64_t axis = -1);
+Value embedding(Value weights, Value indices);  ///< Gather along axis 0 of weights (rows, n)
+
 Value matmul(Value a, Value b);  ///< (..., m, k) x (..., k, n), batch dimensions broadcast; 1-D operands as in NumPy
 struct GemmOptions {
   bool trans_a = false, trans_b = false;
@@ -48,6 +133,13 @@ struct GemmOptions {
 };
 /// alpha op(a) op(b) + beta c; a, b rank 2, c (may be absent) broadcasts to (m, n).
 Value gemm(Value a, Value b, Value c = {}, const GemmOptions& options = {});
+
+Value outer(Value a, Value b);  ///< (m) x (n) -> (m, n)
+/// Sums over pairs of axes: axes_a[i] of a with axes_b[i] of b. Products of transposed views, no copies of operands that BLAS can read.
+Value tensordot(Value a, Value b, const std::vector<std::int64_t>& axes_a, const std::vector<std::int64_t>& axes_b);
+Value tensordot(Value a, Value b, std::int64_t axes = 2);  ///< the last of a with the first of b
+/// NumPy's einsum of one or two operands: "ij,jk->ik", "bij,bkj->bik", "ii->i" is refused, "..." stands for leading batch dimensions.
+Value einsum(const std::string& equation, const std::vector<Value>& operands);
 
 Value softmax(Value x, std::int64_t axis = -1);
 Value log_softmax(Value x, std::int64_t axis = -1);
@@ -60,13 +152,26 @@ struct CrossEntropyOptions {
 };
 /// -log softmax(scores)[label], reduced. scores (N, C, ...), labels (N, ...) of i32 or i64.
 Value softmax_cross_entropy(Value scores, Value labels, const CrossEntropyOptions& options = {});
-/// mean((y - t)^2): Sub, Mul, ReduceMean.
-Value mse(Value y, Value target);
+
+/// Losses over all elements of y and a target of its shape, each a composite of listed ops.
+Value mse(Value y, Value target);                      ///< mean((y - t)^2)
+Value half_mse(Value y, Value target);                 ///< Caffe's EuclideanLoss: sum((y - t)^2) / (2 batch)
+Value mae(Value y, Value target);                      ///< mean(|y - t|)
+Value huber(Value y, Value target, double delta = 1);  ///< e^2/2 for |e| <= delta, else delta (|e| - delta/2); mean
+/// -t log(y) - (1-t) log(1-y), mean; y clipped to [1e-7, 1 - 1e-7] unless it is logits.
+Value binary_cross_entropy(Value y, Value target, bool from_logits = false);
+/// -sum(t log y) over the last axis, mean over the rest; y clipped to [1e-7, 1] unless it is logits.
+Value categorical_cross_entropy(Value y, Value target, bool from_logits = false);
+/// Mean of -log_probabilities[label]; (N, C) and (N).
+Value nll(Value log_probabilities, Value labels);
+Value neg_mean_prod(Value y, Value target);  ///< -mean(y t): Gorgonia's examples
 
 /// Random values. `key` is u64[2] = (seed, step); `stream` separates consumers of one key.
 Value random_uniform(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double low = 0, double high = 1);
 Value random_normal(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double mean = 0, double deviation = 1);
 Value random_bernoulli(Value key, DType dtype, const Shape& shape, std::uint32_t stream, double probability);
+/// 0..n-1 in random order, i64.
+Value random_permutation(Value key, std::int64_t n, std::uint32_t stream);
 /// x * mask / (1 - p), mask Bernoulli(1 - p) of key and stream; 0 <= p < 1. p = 0 is x itself.
 Value dropout(Value x, Value key, double p, std::uint32_t stream);
 
@@ -77,6 +182,14 @@ void sgd_step(const std::vector<Value>& parameters, const std::vector<Value>& gr
               const tenon_attributes_sgd& attributes);
 void adam_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
                Value step, const tenon_attributes_adam& attributes);
+/// State: three for each parameter (m, v, the largest v yet).
+void amsgrad_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+                  Value step, const tenon_attributes_adam& attributes);
+void adagrad_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+                  const tenon_attributes_adagrad& attributes);
+/// State: two for each parameter (mean of g^2, mean of updates^2).
+void adadelta_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+                   const tenon_attributes_adadelta& attributes);
 void rmsprop_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
                   const tenon_attributes_rmsprop& attributes);
 

@@ -131,7 +131,7 @@ typedef struct tenon_attributes_none {
 
 typedef struct tenon_attributes_axis {
   uint32_t struct_size;
-  uint32_t keepdims; /* ArgMax only: 1 keeps the reduced axis with size 1 */
+  uint32_t keepdims; /* ArgMax, ArgMin: 1 keeps the reduced axis with size 1 */
   int64_t axis;      /* 0 <= axis < rank: the core has resolved negative values */
 } tenon_attributes_axis;
 
@@ -156,6 +156,55 @@ typedef struct tenon_attributes_cast {
   uint32_t struct_size;
   tenon_dtype to;
 } tenon_attributes_cast;
+
+typedef struct tenon_attributes_clip {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double low; /* -inf, +inf: no bound. Integers: a bound beyond the dtype's range is none. low > high gives high */
+  double high;
+} tenon_attributes_clip;
+
+typedef struct tenon_attributes_alpha {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double alpha; /* LeakyRelu: slope below 0. Elu: -alpha is the limit at minus infinity */
+} tenon_attributes_alpha;
+
+typedef struct tenon_attributes_gelu {
+  uint32_t struct_size;
+  uint32_t tanh_form; /* 0: x Phi(x) with erf. 1: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+} tenon_attributes_gelu;
+
+/* y[i...] = x[starts + i * steps...]: one entry per dimension of x */
+typedef struct tenon_attributes_slice {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t starts[TENON_MAX_RANK]; /* in [0, dim) for every result that is not empty */
+  int64_t steps[TENON_MAX_RANK];  /* not 0; negative walks back */
+} tenon_attributes_slice;
+
+enum { TENON_PAD_CONSTANT = 0, TENON_PAD_REFLECT = 1, TENON_PAD_EDGE = 2 };
+typedef struct tenon_attributes_pad {
+  uint32_t struct_size;
+  uint32_t mode;                  /* TENON_PAD_*; REFLECT does not repeat the edge and pads less than the dimension */
+  double value;                   /* CONSTANT: what is put there */
+  int64_t before[TENON_MAX_RANK]; /* elements put in front of each dimension, 0 or more; those behind are what the result has left */
+} tenon_attributes_pad;
+
+enum { TENON_SCATTER_NONE = 0, TENON_SCATTER_ADD = 1, TENON_SCATTER_MUL = 2 };
+typedef struct tenon_attributes_scatter {
+  uint32_t struct_size;
+  uint32_t reduction; /* TENON_SCATTER_*; NONE: an index given twice has its last update */
+  int64_t axis;       /* 0 <= axis < rank */
+} tenon_attributes_scatter;
+
+typedef struct tenon_attributes_one_hot {
+  uint32_t struct_size;
+  tenon_dtype dtype; /* of y */
+  int64_t axis;      /* of y that counts the classes; its size is the depth. An index outside [-depth, depth) gives a row of `off` */
+  double off;
+  double on;
+} tenon_attributes_one_hot;
 
 /* Random ops and Dropout. Bits come from Philox4x32-10 as plugins/abi/README.md specifies. */
 typedef struct tenon_attributes_random {
@@ -192,6 +241,21 @@ typedef struct tenon_attributes_adam {
   double epsilon;
   double weight_decay; /* decoupled (AdamW): w -= lr * weight_decay * w */
 } tenon_attributes_adam;
+
+typedef struct tenon_attributes_adagrad {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double epsilon;      /* w -= lr g / (sqrt(sum) + epsilon) */
+  double weight_decay; /* L2: g + weight_decay * w takes the place of g */
+} tenon_attributes_adagrad;
+
+typedef struct tenon_attributes_adadelta {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double rho;
+  double epsilon;      /* d = g sqrt(delta + epsilon) / sqrt(v + epsilon); w -= lr d */
+  double weight_decay; /* L2, as in Adagrad */
+} tenon_attributes_adadelta;
 
 typedef struct tenon_attributes_rmsprop {
   uint32_t struct_size;

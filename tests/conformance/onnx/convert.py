@@ -15,7 +15,9 @@ import re
 import sys
 
 DATA = ("/usr/share/libonnx-testdata/data/node", "/usr/share/onnx/data/node")
-DTYPES = {"float32": "f32", "float64": "f64", "int32": "i32", "int64": "i64", "uint8": "u8", "bool": "bool"}
+DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
+          "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool"}
+ONNX_SINCE_1 = {"Not", "Softplus"}  # every other op of version 1 belongs to the tenon domain
 
 
 class LeftOut(Exception):
@@ -31,9 +33,10 @@ def listed_ops(path):
     """ONNX's operators in ops.def (those of the tenon domain have version 1) with the dtypes that their lines name."""
     with open(path, encoding="utf-8") as file:
         lines = re.findall(r"^TENON_OP\(\d+, (\w+), (\d+), \w+, \w+, -?\d+, (\w+),", file.read(), re.M)
-    floats = {"f32", "f64"}
-    kinds = {"TENON_DTYPES_FLOAT": floats, "TENON_DTYPES_MOVE": set(DTYPES.values())}
-    return {name: kinds[dtypes] for name, version, dtypes in lines if version != "1"}
+    floats = {"f16", "f32", "f64"}
+    kinds = {"TENON_DTYPES_FLOAT": floats, "TENON_DTYPES_NUMBER": floats | {"i32", "i64"}, "TENON_DTYPES_MOVE": set(DTYPES.values()),
+             "TENON_DTYPES_INDEX": {"i64"}, "TENON_DTYPES_BOOL": {"bool"}}
+    return {name: kinds[dtypes] for name, version, dtypes in lines if version != "1" or name in ONNX_SINCE_1}
 
 
 def attributes_of(node, helper):
