@@ -400,12 +400,12 @@ constexpr const char* platform =
 
 namespace detail {
 
-tenon_capability capability_of(const KernelRow& row) {
+tenon_capability capability_of(const KernelRow& row, const KernelRow* rows) {
   tenon_capability capability{};
   capability.op = row.op;
   capability.version = row.version;
   for (tenon_dtype t = 0; t < TENON_DTYPE_COUNT; ++t) {
-    if (row.kernel->functions[t] != nullptr) capability.dtypes |= TENON_DTYPE_BIT(t);
+    if (row.kernel->functions[t] != nullptr || widens(rows, row, t)) capability.dtypes |= TENON_DTYPE_BIT(t);
   }
   const Traits& traits = row.kernel->traits;
   capability.features = (traits.strided ? TENON_FEATURE_STRIDED : 0) | (traits.in_place ? TENON_FEATURE_IN_PLACE : 0) |

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "operands.h"
+#include "plan.h"
 
 namespace tenon::sdk {
 namespace {
@@ -308,7 +309,8 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
                                            ", whose dtype selects the kernel, is absent");
   }
   const Value& selector = graph.values[typed[position]];
-  node.function = node.row->kernel->functions[selector.dtype];
+  node.widened = widens(rows, *node.row, selector.dtype);
+  node.function = node.row->kernel->functions[node.widened ? tenon_dtype{TENON_DTYPE_F32} : selector.dtype];
   if (node.function == nullptr) return refusal(TENON_REASON_DTYPE, op + ": no kernel for " + name_of(selector.dtype));
   if (const Complaint complaint = check_operands(graph, node, selector.dtype); complaint.reason != TENON_REASON_NONE) {
     return refusal(complaint.reason, op + ": " + complaint.text);
@@ -316,12 +318,17 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
   const Traits& traits = node.row->kernel->traits;
   for (const std::uint32_t v : node.inputs) {
     // A kernel that wants dense operands gets a copy made by the backend's own Reshape, if that takes any strides.
-    if (v == none || graph.values[v].dense || traits.strided || find_copier(rows, graph.values[v]) != nullptr) continue;
+    const bool converted = node.widened && graph.values[v == none ? 0 : v].dtype == selector.dtype;
+    if (v == none || graph.values[v].dense || traits.strided || converted || find_copier(rows, graph.values[v]) != nullptr) continue;
     return refusal(TENON_REASON_STRIDES, op + ": takes dense " + name_of(graph.values[v].dtype) + " operands only");
   }
   if (traits.refuse != nullptr) {
     std::vector<Operand> operands;
-    if (const char* reason = traits.refuse(describe(graph, node, operands))) return refusal(TENON_REASON_ATTRIBUTES, op + ": " + reason);
+    const Call call = describe(graph, node, operands);
+    for (Operand& operand : operands) {
+      if (node.widened && operand.dtype == selector.dtype) operand.dtype = TENON_DTYPE_F32;
+    }
+    if (const char* reason = traits.refuse(call)) return refusal(TENON_REASON_ATTRIBUTES, op + ": " + reason);
   }
   tenon_answer yes{};
   yes.supported = 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct Value {
 /// Same dtype and shape, both dense: one may be stored over the other.
 bool same_layout(const Value& a, const Value& b);
 
+class ElementwiseGroup;  // elementwise_group.h
+
 struct Node {
   tenon_op op = TENON_OP_NONE;
   std::uint32_t version = 0;
@@ -43,6 +46,8 @@ struct Node {
   std::uint32_t bias = TENON_NO_INDEX;  ///< epilogue
   Activation activation = Activation::none;
   std::uint32_t fused_count = 1;
+  bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be put around it
+  std::shared_ptr<ElementwiseGroup> group;  ///< of a node that stands for several
 
   bool is(tenon_op wanted) const { return op == wanted; }
 };

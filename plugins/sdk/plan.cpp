@@ -6,6 +6,8 @@
 #include <cstring>
 #include <limits>
 
+#include "elementwise_group.h"
+
 namespace tenon::sdk {
 namespace {
 
@@ -39,6 +41,11 @@ struct Launch {
 };
 
 std::string algorithm_of(const Node& node) {
+  if (node.group != nullptr) {
+    std::string text;
+    for (const GroupMember& member : node.group->members) text += (text.empty() ? "" : "+") + std::string(op_name(member.op));
+    return text;
+  }
   std::string text = op_name(node.op);
   if (node.bias != TENON_NO_INDEX) text += "+bias";
   switch (node.activation) {

@@ -124,6 +124,12 @@ class MissingCopy : public Error {
 
 /// Answers for every node, alone and in the company of those that are served. Fills in their kernels.
 std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows);
+/// True if `dtype` is served by the kernel of f32 between conversions, because the row has none of its own for it.
+bool widens(const KernelRow* rows, const KernelRow& row, tenon_dtype dtype);
+/// Puts those conversions around the nodes that want them.
+void widen(GraphModel& graph, const KernelRow* rows);
+/// Chains of elementwise nodes become one node each, which runs them piece by piece in the first cache.
+void fuse_elementwise(GraphModel& graph);
 /// All passes up to an order of kernel calls; every node has its kernel.
 void arrange(GraphModel& graph, const KernelRow* rows);
 /// Liveness, in-place reuse, offsets in the workspace.

@@ -5,6 +5,7 @@
 
 #include <tenon/sdk/memory_plan.h>
 
+#include "elementwise_group.h"
 #include "operands.h"
 #include "plan.h"
 
@@ -309,10 +310,15 @@ void order_for_donations(GraphModel& graph, const KernelRow* rows) {
 }  // namespace
 
 void arrange(GraphModel& graph, const KernelRow* rows) {
+  widen(graph, rows);
   resolve_views(graph);
   if (graph.options.fusion == TENON_FUSION_FULL) fuse_epilogues(graph);
+  if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);
   make_dense(graph, rows);
   order_for_donations(graph, rows);
+  for (const Node& node : graph.nodes) {
+    if (node.group != nullptr) node.group->settle(graph, node);
+  }
 }
 
 std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows) {

@@ -63,7 +63,9 @@ TEST_CASE("sdk: two backends in one program keep their own capabilities and tabl
   CHECK(small.capabilities[1].op == TENON_OP_Tanh);
   CHECK(small.capabilities[1].features == 0);
   CHECK(small.flags == TENON_BACKEND_UNLOADABLE);
-  CHECK(full.capabilities[0].dtypes == (TENON_DTYPE_BIT(TENON_DTYPE_F32) | TENON_DTYPE_BIT(TENON_DTYPE_I64)));
+  // bf16 by way of f32
+  CHECK(full.capabilities[0].dtypes ==
+        (TENON_DTYPE_BIT(TENON_DTYPE_BF16) | TENON_DTYPE_BIT(TENON_DTYPE_F32) | TENON_DTYPE_BIT(TENON_DTYPE_I64)));
   for (std::uint32_t i = 0; i < full.capability_count; ++i) {
     if (full.capabilities[i].op == TENON_OP_Gemm) CHECK(full.capabilities[i].features == (TENON_FEATURE_STRIDED | TENON_FEATURE_EPILOGUE));
   }

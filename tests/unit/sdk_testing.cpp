@@ -151,10 +151,29 @@ template <class T>
 void expand(const sdk::Call& call) {
   unary<T>(call, [](T x) { return x; });
 }
+float wide(float x) {
+  return x;
+}
+float wide(sdk::BFloat16 x) {
+  const std::uint32_t bits = std::uint32_t{x.bits} << 16;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+/// To f64, f32 and (cut off, not rounded) bf16.
 template <class T>
 void cast(const sdk::Call& call) {
   note();
-  for (std::int64_t i = 0; i < call.inputs[0].count; ++i) call.output<double>(0)[i] = static_cast<double>(call.input<T>(0)[i]);
+  const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
+  for (std::int64_t i = 0; i < call.inputs[0].count; ++i) {
+    const float x = wide(call.input<T>(0)[i]);
+    if (to == TENON_DTYPE_F64) call.output<double>(0)[i] = static_cast<double>(x);
+    if (to == TENON_DTYPE_F32) call.output<float>(0)[i] = x;
+    if (to != TENON_DTYPE_BF16) continue;
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &x, sizeof bits);
+    call.output<sdk::BFloat16>(0)[i].bits = static_cast<std::uint16_t>(bits >> 16);
+  }
 }
 
 template <class T>
@@ -272,7 +291,7 @@ void softmax_cross_entropy(const sdk::Call& call) {
 }
 
 constexpr sdk::Traits any_strides{.strided = true};
-constexpr sdk::Traits elementwise{.strided = true, .in_place = true};
+constexpr sdk::Traits elementwise{.strided = true, .in_place = true, .elementwise = true};
 
 }  // namespace
 
@@ -286,11 +305,11 @@ TENON_KERNEL(tanh, float)
 TENON_KERNEL_WITH(softmax, (sdk::Traits{.in_place = true, .scratch = softmax_scratch}), float)
 TENON_KERNEL_WITH(log_softmax, (sdk::Traits{.refuse = refuse_vectors}), float)
 TENON_KERNEL_WITH(div, any_strides, float)
-TENON_KERNEL_WITH(reshape, any_strides, float, std::int64_t)
+TENON_KERNEL_WITH(reshape, any_strides, float, std::int64_t, sdk::BFloat16)
 TENON_KERNEL_WITH(flatten, any_strides, float)
 TENON_KERNEL_WITH(transpose, any_strides, float)
 TENON_KERNEL_WITH(expand, any_strides, float)
-TENON_KERNEL(cast, float)
+TENON_KERNEL_WITH(cast, (sdk::Traits{.in_place = false}), float, sdk::BFloat16)
 TENON_KERNEL_WITH(reduce_sum, any_strides, float)
 TENON_KERNEL_WITH(matmul, (sdk::Traits{.strided = true, .epilogue = true}), float)
 TENON_KERNEL_WITH(gemm, (sdk::Traits{.strided = true, .epilogue = true, .pack_size = gemm_pack_size, .pack = gemm_pack}), float)

@@ -60,7 +60,7 @@ struct Registration {
   tenon_backend_table table;
   tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
 };
-tenon_capability capability_of(const KernelRow& row);
+tenon_capability capability_of(const KernelRow& row, const KernelRow* rows);
 tenon_backend_table make_table(const tenon_blas_table* blas);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
@@ -73,7 +73,7 @@ struct Plugin {
   static const Registration& registration() {
     static const auto capabilities = [] {
       std::array<tenon_capability, row_count> list{};
-      for (std::size_t i = 0; i < row_count; ++i) list[i] = capability_of(Rows[i]);
+      for (std::size_t i = 0; i < row_count; ++i) list[i] = capability_of(Rows[i], Rows);
       return list;
     }();
     static const Registration registration{Spec(), Rows, capabilities, make_table(Spec().blas), create};

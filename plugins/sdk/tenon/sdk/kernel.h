@@ -172,6 +172,9 @@ struct Traits {
   /// An output may be the storage of an input of the same dtype and shape: of any, for kernels with one output; of the one it is the new
   /// value of, for steps over several tensors.
   bool in_place = false;
+  /// Each element of the one output depends on the same element of every input, broadcast, and on the attributes alone. Implies strided and
+  /// in_place. Chains of such kernels are run piece by piece, so that what passes between them stays in the first cache.
+  bool elementwise = false;
   bool epilogue = false;                                                       ///< honours Call::epilogue
   std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed

@@ -1,0 +1,181 @@
+#include "elementwise_group.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/sdk/error.h>
+
+namespace tenon::sdk {
+namespace {
+
+const ElementwiseGroup& group_of(const Call& call) {
+  const ElementwiseGroup* group = nullptr;
+  std::memcpy(&group, call.attributes, sizeof group);
+  return *group;
+}
+
+constexpr Kernel group_kernel = [] {
+  Kernel kernel;
+  kernel.functions[TENON_DTYPE_NONE] = [](const Call& call) { group_of(call).run(call); };
+  kernel.traits.strided = true;
+  kernel.traits.in_place = true;
+  kernel.traits.scratch = [](const Call& call) { return group_of(call).scratch(); };
+  return kernel;
+}();
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+}  // namespace
+
+const KernelRow group_row{TENON_OP_NONE, 0, 0, &group_kernel};
+
+std::vector<std::uint64_t> group_attributes(const ElementwiseGroup& group) {
+  std::vector<std::uint64_t> words(1);
+  const ElementwiseGroup* pointer = &group;
+  static_assert(sizeof pointer <= sizeof words[0]);
+  std::memcpy(words.data(), &pointer, sizeof pointer);
+  return words;
+}
+
+bool collapse(const Value& x, const Value& over, std::int64_t& out_row_stride, std::int64_t& out_column_stride) {
+  out_row_stride = out_column_stride = 0;
+  if (x.rank > over.rank) return false;
+  const std::uint32_t missing = over.rank - x.rank;
+  const auto stride = [&](std::uint32_t d) { return d < missing || x.shape[d - missing] == 1 ? std::int64_t{0} : x.strides[d - missing]; };
+  if (over.rank == 0) return true;
+  out_column_stride = stride(over.rank - 1);
+  std::int64_t next = 0;  // what the stride of the dimension above has to be
+  bool begun = false;
+  for (std::uint32_t d = over.rank - 1; d-- > 0;) {
+    if (over.shape[d] == 1) continue;
+    if (!begun) {
+      out_row_stride = stride(d);
+      begun = true;
+    } else if (stride(d) != next) {
+      return false;
+    }
+    next = stride(d) * over.shape[d];
+  }
+  return true;
+}
+
+void ElementwiseGroup::settle(const GraphModel& graph, const Node& node) {
+  columns = space.rank == 0 ? 1 : space.shape[space.rank - 1];
+  rows = space.count / columns;
+  bool straight = true;
+  for (std::uint32_t p = 0; p < input_count + output_count; ++p) {
+    const std::uint32_t v = p < input_count ? node.inputs[p] : node.outputs[p - input_count];
+    GroupPlace& place = places[p];
+    if (!collapse(graph.values[v], space, place.row_stride, place.column_stride)) {
+      throw Error(TENON_INTERNAL, "elementwise group: an operand's strides changed");
+    }
+    straight = straight && place.row_stride == place.column_stride * columns;
+  }
+  if (!straight) return;
+  columns = space.count;
+  rows = 1;
+}
+
+std::int64_t ElementwiseGroup::widest() const {
+  std::int64_t bytes = 1;
+  for (const GroupPlace& place : places) bytes = std::max(bytes, size_of(place.dtype));
+  return bytes;
+}
+
+std::int64_t ElementwiseGroup::piece_elements() const {
+  return piece_bytes / widest();
+}
+
+std::size_t ElementwiseGroup::buffer_bytes() const {
+  const std::int64_t bytes = std::min(piece_bytes, rows * columns * widest());
+  return static_cast<std::size_t>(ceil_div(bytes, 64) * 64);
+}
+
+void ElementwiseGroup::run(const Call& call) const {
+  call.host.parallel_for(slots, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t slot = begin; slot < end; ++slot) run_slot(call, slot);
+  });
+}
+
+void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
+  // A piece is a number of whole rows, or a part of one.
+  const std::int64_t elements = piece_elements();
+  const std::int64_t high = std::max<std::int64_t>(1, std::min(rows, elements / columns));
+  const std::int64_t wide = std::min(columns, elements);
+  const std::int64_t across = ceil_div(columns, wide);
+  const std::int64_t pieces = ceil_div(rows, high) * across;
+  const std::int64_t share = ceil_div(pieces, slots);
+  const std::int64_t begin = slot * share;
+  const std::int64_t end = std::min(pieces, begin + share);
+  if (begin >= end) return;
+
+  // Shapes and strides are shared by all operands of a place; what changes from piece to piece is written into these arrays.
+  std::int64_t shape[2] = {0, 0};
+  std::int64_t strides[max_places][2];
+  char* base[max_places];
+  Operand operands[max_operands];
+  std::uint32_t place_of[max_operands];
+  Call calls[max_members];
+  char* const buffers = static_cast<char*>(call.scratch) + static_cast<std::size_t>(slot) * slot_bytes();
+  for (std::uint32_t p = 0; p < places.size(); ++p) {
+    const GroupPlace& place = places[p];
+    if (place.buffer >= 0) {
+      base[p] = buffers + static_cast<std::size_t>(place.buffer) * buffer_bytes();
+    } else {
+      base[p] = static_cast<char*>(p < input_count ? call.inputs[p].data : call.outputs[p - input_count].data);
+    }
+    strides[p][0] = place.row_stride;
+    strides[p][1] = place.column_stride;
+  }
+  std::uint32_t count = 0;
+  const auto append = [&](std::uint32_t p) {
+    operands[count] = {nullptr, shape, strides[p], 0, 2, places[p].dtype, true};
+    place_of[count++] = p;
+  };
+  for (std::size_t m = 0; m < members.size(); ++m) {
+    const GroupMember& member = members[m];
+    Call& part = calls[m];
+    part.inputs = operands + count;
+    for (const std::uint32_t p : member.inputs) append(p);
+    part.outputs = operands + count;
+    append(member.output);
+    part.input_count = static_cast<std::uint32_t>(member.inputs.size());
+    part.output_count = 1;
+    part.attributes = member.attributes.data();
+    part.math = call.math;
+    part.deterministic = call.deterministic;
+    part.stream = call.stream;
+    part.host = call.host;
+  }
+
+  for (std::int64_t piece = begin; piece < end; ++piece) {
+    const std::int64_t row = piece / across * high;
+    const std::int64_t column = piece % across * wide;
+    shape[0] = std::min(high, rows - row);
+    shape[1] = std::min(wide, columns - column);
+    char* at[max_places];
+    bool dense[max_places];
+    for (std::uint32_t p = 0; p < places.size(); ++p) {
+      const GroupPlace& place = places[p];
+      if (place.buffer >= 0) {
+        strides[p][0] = shape[1];
+        strides[p][1] = 1;
+        at[p] = base[p];
+        dense[p] = true;
+      } else {
+        at[p] = base[p] + (row * place.row_stride + column * place.column_stride) * size_of(place.dtype);
+        dense[p] = (place.column_stride == 1 || shape[1] == 1) && (place.row_stride == shape[1] || shape[0] == 1);
+      }
+    }
+    for (std::uint32_t i = 0; i < count; ++i) {
+      operands[i].data = at[place_of[i]];
+      operands[i].dense = dense[place_of[i]];
+      operands[i].count = shape[0] * shape[1];
+    }
+    for (std::size_t m = 0; m < members.size(); ++m) members[m].function(calls[m]);
+  }
+}
+
+}  // namespace tenon::sdk
