@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace tenon {
+
+struct Storage;
 
 /// Access to the bytes behind device addresses.
 /// Threads  every member may be called from any thread; each returns when its bytes have arrived.
@@ -11,8 +14,12 @@ struct DeviceMemory {
   virtual ~DeviceMemory() = default;
   /// True if device addresses are host pointers.
   virtual bool host_addressable() const = 0;
+  /// Device memory that is freed with the last tensor on it.
+  virtual std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) = 0;
   virtual void download(std::uint64_t address, void* host, std::uint64_t size_bytes) = 0;
   virtual void upload(std::uint64_t address, const void* host, std::uint64_t size_bytes) = 0;
+  /// Within the device; the ranges do not overlap.
+  virtual void move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) = 0;
 };
 
 }  // namespace tenon

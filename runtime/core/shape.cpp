@@ -41,6 +41,14 @@ Shape::Shape(std::span<const std::int64_t> dims) : rank_(dims.size()) {
   std::copy(dims.begin(), dims.end(), dims_.begin());
 }
 
+void Shape::set(std::size_t i, std::int64_t size) {
+  if (i >= rank_) throw Error("shape " + str() + ": dimension " + std::to_string(i) + " is out of range for rank " + std::to_string(rank_));
+  Shape changed = *this;
+  changed.dims_[i] = size;
+  check_extent(changed.dims());
+  *this = changed;
+}
+
 void Shape::push_back(std::int64_t size) {
   if (rank_ == max_rank)
     throw Error("shape " + str() + ": has 8 dimensions already, another one of " + std::to_string(size) + " does not fit");

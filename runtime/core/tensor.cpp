@@ -1,4 +1,4 @@
-// core/tensor.cpp - tensors in host memory, views, and the way back from a device. Tensor::to(Device) is exec's.
+// core/tensor.cpp - memory of tensors, and elements moved between it and others. Tensor::to(Device) is exec's.
 #include <tenon/tensor.h>
 
 #include <cstring>
@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/device_bridge.h"
+#include "core/element.h"
+#include "core/strided.h"
 
 namespace tenon {
 namespace {
@@ -26,98 +28,46 @@ std::byte* host_pointer(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
 }
 
-/// The innermost run of a strided copy; a size known to the compiler makes each element one move.
-template <std::size_t Size>
-void copy_run(std::byte* to, const std::byte* from, std::int64_t count, std::int64_t stride_bytes) {
-  for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * static_cast<std::int64_t>(Size), from + i * stride_bytes, Size);
-}
-
-/// Elements of any strides, in row-major order, to dense memory.
-void copy_strided(std::byte* to, const std::byte* from, const Shape& shape, const std::int64_t* strides, std::int64_t size) {
-  const std::size_t rank = shape.rank();
-  if (shape.count() == 0) return;
-  const std::int64_t run = rank == 0 ? 1 : shape[rank - 1];
-  const std::int64_t run_stride = rank == 0 ? 0 : strides[rank - 1] * size;
-  std::array<std::int64_t, Shape::max_rank> index{};
-  std::int64_t row = 0;  // an offset, since the odometer passes through positions outside the view
-  for (std::int64_t left = shape.count() / run; left > 0; --left) {
-    switch (size) {
-      case 1:
-        copy_run<1>(to, from + row, run, run_stride);
-        break;
-      case 2:
-        copy_run<2>(to, from + row, run, run_stride);
-        break;
-      case 4:
-        copy_run<4>(to, from + row, run, run_stride);
-        break;
-      case 8:
-        copy_run<8>(to, from + row, run, run_stride);
-        break;
-      default:
-        copy_run<16>(to, from + row, run, run_stride);
-        break;
-    }
-    to += run * size;
-    for (std::size_t d = rank - (rank > 0); d-- > 0;) {  // step the outer indices like an odometer
-      row += strides[d] * size;
-      if (++index[d] < shape[d]) break;
-      row -= strides[d] * size * shape[d];
-      index[d] = 0;
-    }
+/// The elements of a device's view as a dense block in host memory.
+Tensor downloaded(const Tensor& view) {
+  Tensor copy = Tensor::empty(view.dtype(), view.shape());
+  if (view.count() == 0) return copy;
+  DeviceMemory& device = *view.storage()->device;
+  if (view.is_dense()) {
+    device.download(view.address(), copy.raw(), static_cast<std::uint64_t>(view.size_bytes()));
+    return copy;
   }
+  // Fetch the span of addresses that the view covers, then pick from it.
+  const std::int64_t size = size_of(view.dtype());
+  const Reach reach = reach_of(view.shape(), view.strides());
+  const Tensor span = Tensor::empty(view.dtype(), {reach.count()});
+  device.download(view.address() + static_cast<std::uint64_t>(reach.lowest * size), host_pointer(span.address()),
+                  static_cast<std::uint64_t>(span.size_bytes()));
+  copy_elements(host_pointer(copy.address()), copy.strides(), host_pointer(span.address()) - reach.lowest * size, view.strides(),
+                view.shape(), size);
+  return copy;
 }
 
-float f32_of_f16(std::uint16_t bits) {
-  const float sign = (bits & 0x8000u) ? -1.0f : 1.0f;
-  const int exponent = (bits >> 10) & 0x1f;
-  const auto mantissa = static_cast<float>(bits & 0x3ffu);
-  if (exponent == 0x1f) return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
-  if (exponent == 0) return sign * mantissa * 0x1p-24f;
-  float value = 1.0f + mantissa * 0x1p-10f;
-  for (int e = 15; e < exponent; ++e) value *= 2.0f;
-  for (int e = exponent; e < 15; ++e) value *= 0.5f;
-  return sign * value;
+/// True if the two views may touch the same bytes.
+bool overlap(const Tensor& a, const Tensor& b) {
+  const auto range = [](const Tensor& t) {
+    const std::int64_t size = size_of(t.dtype());
+    const Reach reach = reach_of(t.shape(), t.strides());
+    const std::uint64_t first = t.address() + static_cast<std::uint64_t>(reach.lowest * size);
+    return std::pair(first, first + static_cast<std::uint64_t>(reach.count() * size));
+  };
+  const auto x = range(a), y = range(b);
+  return x.first < y.second && y.first < x.second;
 }
 
-template <class T>
-T read(const void* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-double element_as_double(const void* at, DType dtype) {
-  switch (dtype) {
-    case DType::f16:
-      return static_cast<double>(f32_of_f16(read<std::uint16_t>(at)));
-    case DType::bf16: {
-      const std::uint32_t bits = static_cast<std::uint32_t>(read<std::uint16_t>(at)) << 16;
-      return static_cast<double>(read<float>(&bits));
+/// Errors: a view that shows one element in several places, which cannot be written.
+void need_writable(const Tensor& view, const char* what) {
+  if (!view.defined()) throw Error(std::string(what) + ": got an undefined tensor");
+  for (std::size_t i = 0; i < view.shape().rank(); ++i) {
+    if (view.strides()[i] == 0 && view.shape()[i] > 1) {
+      throw Error(std::string(what) + ": wanted a tensor whose elements are its own, got " + view.str() +
+                  " which repeats them along axis " + std::to_string(i) + "; contiguous() makes a copy");
     }
-    case DType::f32:
-      return static_cast<double>(read<float>(at));
-    case DType::f64:
-      return read<double>(at);
-    case DType::i8:
-      return read<std::int8_t>(at);
-    case DType::i16:
-      return read<std::int16_t>(at);
-    case DType::i32:
-      return read<std::int32_t>(at);
-    case DType::i64:
-      return static_cast<double>(read<std::int64_t>(at));
-    case DType::u8:
-    case DType::boolean:
-      return read<std::uint8_t>(at);
-    case DType::u16:
-      return read<std::uint16_t>(at);
-    case DType::u32:
-      return read<std::uint32_t>(at);
-    case DType::u64:
-      return static_cast<double>(read<std::uint64_t>(at));
-    default:
-      throw Error(std::string("Tensor::item: a ") + name_of(dtype) + " value is not a real number");
   }
 }
 
@@ -146,6 +96,12 @@ Tensor Tensor::zeros(DType dtype, const Shape& shape) {
   return t;
 }
 
+Tensor Tensor::full(DType dtype, const Shape& shape, double value) {
+  Tensor t = empty(dtype, shape);
+  t.fill(value);
+  return t;
+}
+
 Tensor Tensor::borrow(void* host, DType dtype, const Shape& shape, std::shared_ptr<void> owner) {
   const std::int64_t bytes = bytes_of(dtype, shape, "Tensor::borrow");
   if (!host && bytes > 0)
@@ -169,6 +125,12 @@ Tensor Tensor::make(std::shared_ptr<Storage> storage, std::uint64_t address, DTy
   return t;
 }
 
+Tensor Tensor::make(std::shared_ptr<Storage> storage, std::uint64_t address, DType dtype, const Shape& shape, const std::int64_t* strides) {
+  Tensor t = make(std::move(storage), address, dtype, shape);
+  std::copy_n(strides, shape.rank(), t.strides_.begin());
+  return t;
+}
+
 bool Tensor::is_dense() const {
   if (count() == 0) return true;
   const auto dense = dense_strides(shape_);
@@ -182,9 +144,13 @@ bool Tensor::on_host() const {
   return defined() && (!storage_->device || storage_->device->host_addressable());
 }
 
+void Tensor::require(DType wanted, const char* what) const {
+  if (!defined()) throw Error(std::string("Tensor::") + what + ": wanted " + name_of(wanted) + ", got an undefined tensor");
+  if (dtype_ != wanted) throw Error(std::string("Tensor::") + what + ": wanted " + name_of(wanted) + ", got " + str());
+}
+
 std::uintptr_t Tensor::checked(DType wanted) const {
-  if (!defined()) throw Error(std::string("Tensor::data: wanted ") + name_of(wanted) + ", got an undefined tensor");
-  if (dtype_ != wanted) throw Error(std::string("Tensor::data: wanted ") + name_of(wanted) + ", got " + str());
+  require(wanted, "data");
   if (!on_host()) throw Error("Tensor::data: " + str() + " is in device memory; call to_host() first");
   return static_cast<std::uintptr_t>(address_);
 }
@@ -192,79 +158,65 @@ std::uintptr_t Tensor::checked(DType wanted) const {
 double Tensor::item() const {
   if (!defined()) throw Error("Tensor::item: wanted one element, got an undefined tensor");
   if (count() != 1) throw Error("Tensor::item: wanted one element, got " + str());
-  if (on_host()) return element_as_double(raw(), dtype_);
+  if (on_host()) return element_as_double(raw(), dtype_, "Tensor::item");
   std::array<std::byte, 16> element;
   storage_->device->download(address_, element.data(), static_cast<std::uint64_t>(size_of(dtype_)));
-  return element_as_double(element.data(), dtype_);
+  return element_as_double(element.data(), dtype_, "Tensor::item");
 }
 
-Tensor Tensor::reshape(const Shape& shape) const {
-  if (!defined()) throw Error("Tensor::reshape: got an undefined tensor");
-  if (shape.count() != count()) {
-    throw Error("Tensor::reshape: " + str() + " has " + std::to_string(count()) + " elements, " + shape.str() + " wants " +
-                std::to_string(shape.count()));
-  }
-  if (!is_dense()) throw Error("Tensor::reshape: wanted a dense tensor, got a strided view " + str() + "; call to_host() for a dense copy");
-  return make(storage_, address_, dtype_, shape);
+Tensor Tensor::contiguous() const {
+  if (!defined()) throw Error("Tensor::contiguous: got an undefined tensor");
+  if (is_dense()) return *this;
+  if (on_host() && !storage_->device) return to_host();
+  Tensor copy = make(storage_->device->allocate(static_cast<std::uint64_t>(size_bytes())), 0, dtype_, shape_);
+  copy.address_ = copy.storage_->address;
+  copy.copy_from(*this);
+  return copy;
 }
 
-Tensor Tensor::slice(std::int64_t axis, std::int64_t begin, std::int64_t end) const {
-  if (!defined()) throw Error("Tensor::slice: got an undefined tensor");
-  const auto a = static_cast<std::size_t>(resolve_axis(axis, shape_.rank(), "Tensor::slice of " + str()));
-  if (begin < 0 || begin > end || end > shape_[a]) {
-    throw Error("Tensor::slice of " + str() + ": wanted 0 <= begin <= end <= " + std::to_string(shape_[a]) + " on axis " +
-                std::to_string(a) + ", got [" + std::to_string(begin) + ", " + std::to_string(end) + ")");
+void Tensor::copy_from(const Tensor& source) {
+  need_writable(*this, "Tensor::copy_from");
+  if (!source.defined() || source.dtype_ != dtype_ || !(source.shape_ == shape_)) {
+    throw Error("Tensor::copy_from: wanted " + str() + ", got " + (source.defined() ? source.str() : "an undefined tensor"));
   }
-  Tensor view = *this;
-  view.shape_.set(a, end - begin);
-  // Unsigned arithmetic wraps, so a negative stride steps back.
-  if (view.count() > 0) view.address_ += static_cast<std::uint64_t>(begin * strides_[a] * size_of(dtype_));
-  return view;
+  if (count() == 0) return;
+  const std::int64_t size = size_of(dtype_);
+  const auto bytes = static_cast<std::uint64_t>(size_bytes());
+  if (on_host()) {
+    if (!source.on_host() && is_dense() && source.is_dense()) return source.storage_->device->download(source.address_, raw(), bytes);
+    const Tensor from = source.on_host() && !overlap(*this, source) ? source : source.to_host();
+    return copy_elements(host_pointer(address_), strides(), host_pointer(from.address_), from.strides(), shape_, size);
+  }
+  DeviceMemory& device = *storage_->device;
+  if (is_dense()) {
+    const bool beside = source.storage_->device == storage_->device && source.is_dense() && !overlap(*this, source);
+    if (beside) return device.move(address_, source.address_, bytes);
+    const Tensor from = source.on_host() && source.is_dense() ? source : source.to_host();
+    return device.upload(address_, from.raw(), bytes);
+  }
+  // The span that the view covers is fetched, changed and put back: what lies between its elements stays.
+  const Tensor from = source.on_host() ? source : source.to_host();
+  const Reach reach = reach_of(shape_, strides());
+  const Tensor span = empty(dtype_, {reach.count()});
+  const std::uint64_t first = address_ + static_cast<std::uint64_t>(reach.lowest * size);
+  device.download(first, host_pointer(span.address()), static_cast<std::uint64_t>(span.size_bytes()));
+  copy_elements(host_pointer(span.address()) - reach.lowest * size, strides(), host_pointer(from.address_), from.strides(), shape_, size);
+  device.upload(first, span.raw(), static_cast<std::uint64_t>(span.size_bytes()));
 }
 
-Tensor Tensor::transpose(const std::vector<std::int64_t>& permutation) const {
-  if (!defined()) throw Error("Tensor::transpose: got an undefined tensor");
-  const std::size_t rank = shape_.rank();
-  if (permutation.size() != rank) {
-    throw Error("Tensor::transpose of " + str() + ": wanted " + std::to_string(rank) + " axes, got " + std::to_string(permutation.size()));
-  }
-  Tensor view = *this;
-  std::array<bool, Shape::max_rank> seen{};
-  for (std::size_t i = 0; i < rank; ++i) {
-    const auto from = static_cast<std::size_t>(resolve_axis(permutation[i], rank, "Tensor::transpose of " + str()));
-    if (seen[from]) throw Error("Tensor::transpose of " + str() + ": axis " + std::to_string(from) + " is named twice");
-    seen[from] = true;
-    view.shape_.set(i, shape_[from]);
-    view.strides_[i] = strides_[from];
-  }
-  return view;
+void Tensor::fill(double value) {
+  need_writable(*this, "Tensor::fill");
+  Tensor one = empty(dtype_, {});
+  write_element(one.raw(), dtype_, value, "Tensor::fill");
+  copy_from(one.expand(shape_));
 }
 
 Tensor Tensor::to_host() const {
   if (!defined()) throw Error("Tensor::to_host: got an undefined tensor");
+  // Device memory in reach of the host goes through the device too if it can: that counts the copy.
+  if (storage_->device && (is_dense() || !on_host())) return downloaded(*this);
   Tensor copy = empty(dtype_, shape_);
-  if (count() == 0) return copy;
-  const std::int64_t size = size_of(dtype_);
-  auto* to = static_cast<std::byte*>(copy.raw());
-  if (on_host()) {
-    if (is_dense())
-      std::memcpy(to, raw(), static_cast<std::size_t>(size_bytes()));
-    else
-      copy_strided(to, host_pointer(address_), shape_, strides_.data(), size);
-  } else if (is_dense()) {
-    storage_->device->download(address_, to, static_cast<std::uint64_t>(size_bytes()));
-  } else {
-    // Fetch the span of addresses that the view covers, then pick from it.
-    std::int64_t lowest = 0, highest = 0;
-    for (std::size_t i = 0; i < shape_.rank(); ++i) {
-      const std::int64_t reach = (shape_[i] - 1) * strides_[i];
-      (reach < 0 ? lowest : highest) += reach;
-    }
-    const Tensor span = empty(dtype_, {highest - lowest + 1});
-    storage_->device->download(address_ + static_cast<std::uint64_t>(lowest * size), host_pointer(span.address()),
-                               static_cast<std::uint64_t>(span.size_bytes()));
-    copy_strided(to, host_pointer(span.address()) - lowest * size, shape_, strides_.data(), size);
-  }
+  copy_elements(host_pointer(copy.address_), copy.strides(), host_pointer(address_), strides(), shape_, size_of(dtype_));
   return copy;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <limits>
 
 #include <tenon/op_digests.h>
 
@@ -95,7 +96,7 @@ std::shared_ptr<DeviceState> ContextState::open(std::size_t position) {
   std::lock_guard lock(mutex);
   if (auto device = opened[position].lock()) return device;
   const DeviceEntry& entry = entries[position];
-  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info);
+  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info, tally);
   opened[position] = device;
   return device;
 }
@@ -205,7 +206,45 @@ Device Context::device(const std::string& name) const {
   return Device(state_->open(name));
 }
 
+namespace {
+
+/// The PlacementScopes of this thread, outermost first.
+thread_local std::vector<std::pair<std::shared_ptr<exec::ContextState>, Device>> scopes;
+
+CopyCounts counts_of(const exec::CopyTally::Direction& direction) {
+  return {direction.copies.load(), direction.size_bytes.load(), direction.duration_ns.load()};
+}
+
+/// Host or device memory is asked for in bytes that fit. Errors: a shape whose bytes do not.
+std::uint64_t bytes_of(const Device& device, DType dtype, const Shape& shape) {
+  const std::int64_t size = size_of(dtype);
+  if (size == 0) throw Error(fmt::format("device '{}': wanted memory of a dtype, got none", device.name()));
+  if (shape.count() > std::numeric_limits<std::int64_t>::max() / size) {
+    throw Error(Status::out_of_memory,
+                fmt::format("device '{}': {}{} needs more bytes than any memory has", device.name(), name_of(dtype), shape.str()));
+  }
+  return static_cast<std::uint64_t>(shape.count() * size);
+}
+
+}  // namespace
+
+PlacementScope::PlacementScope(const Context& context, const std::string& device) {
+  scopes.emplace_back(context.state(), context.device(device));
+}
+PlacementScope::~PlacementScope() {
+  scopes.pop_back();
+}
+
+ContextProfile Context::profile() const {
+  const auto& directions = state_->tally->directions;
+  return {counts_of(directions[TENON_COPY_HOST_TO_DEVICE]), counts_of(directions[TENON_COPY_DEVICE_TO_HOST]),
+          counts_of(directions[TENON_COPY_DEVICE_TO_DEVICE])};
+}
+
 Device Context::default_device() const {
+  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
+    if (scope->first == state_) return scope->second;
+  }
   const Config& config = state_->config;
   try {
     return device(config.device);
@@ -251,8 +290,21 @@ std::vector<Tensor> Context::apply(const Device& device, tenon_op op, const std:
   return outputs;
 }
 
+std::vector<Tensor> Context::apply(tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes,
+                                   const NodeOptions& options) const {
+  return apply(default_device(), op, inputs, attributes, options);
+}
+
 std::vector<DeviceInfo> list_devices() {
   return Context().devices();
+}
+
+std::string default_gpu() noexcept {
+  try {
+    return Context().default_gpu().value_or("");
+  } catch (...) {  // an impossible configuration, no backend at all: no GPU either
+    return {};
+  }
 }
 
 const std::string& Device::name() const {
@@ -262,7 +314,12 @@ const DeviceInfo& Device::info() const {
   return state_->info;
 }
 Tensor Device::empty(DType dtype, const Shape& shape) const {
-  auto storage = state_->allocate(static_cast<std::uint64_t>(shape.count() * size_of(dtype)));
+  auto storage = state_->allocate(bytes_of(*this, dtype, shape));
+  const std::uint64_t address = storage->address;
+  return Tensor::make(std::move(storage), address, dtype, shape);
+}
+Tensor Device::empty_pinned(DType dtype, const Shape& shape) const {
+  auto storage = state_->allocate_pinned(bytes_of(*this, dtype, shape));
   const std::uint64_t address = storage->address;
   return Tensor::make(std::move(storage), address, dtype, shape);
 }

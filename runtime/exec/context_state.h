@@ -60,7 +60,8 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   std::vector<DeviceEntry> entries;
   std::vector<DeviceInfo> infos;           ///< of entries
   std::vector<AvailableDevice> available;  ///< of entries, for names
-  std::mutex mutex;                        ///< guards opened
+  std::shared_ptr<CopyTally> tally = std::make_shared<CopyTally>();
+  std::mutex mutex;  ///< guards opened
   std::vector<std::weak_ptr<DeviceState>> opened;
   std::mutex immediate_mutex;  ///< guards immediate and its programs
   ProgramCache immediate{256};

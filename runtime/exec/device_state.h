@@ -1,6 +1,8 @@
 // exec/device_state.h - an open device: its handle, its stream, and memory on it.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,23 +22,46 @@ struct LoadedBackend {
   std::shared_ptr<loader::Backend> backend;
 };
 
+/// What was copied, by TENON_COPY_*: the sums behind Context::profile.
+/// Threads  any.
+struct CopyTally {
+  struct Direction {
+    std::atomic<std::uint64_t> copies{0}, size_bytes{0}, duration_ns{0};
+  };
+  std::array<Direction, 3> directions;
+
+  void add_copy(std::uint32_t direction, std::uint64_t size_bytes) {
+    directions[direction].copies.fetch_add(1, std::memory_order_relaxed);
+    directions[direction].size_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
+  }
+  void add_time(std::uint32_t direction, std::uint64_t duration_ns) {
+    directions[direction].duration_ns.fetch_add(duration_ns, std::memory_order_relaxed);
+  }
+};
+
 struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceState> {
-  DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index, DeviceInfo info);
+  /// `tally`: null for one of its own.
+  DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index, DeviceInfo info, std::shared_ptr<CopyTally> tally = nullptr);
   ~DeviceState() override;
 
   // What tensors ask of it.
   bool host_addressable() const override { return (info.flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0; }
   void download(std::uint64_t address, void* host, std::uint64_t size_bytes) override;
   void upload(std::uint64_t address, const void* host, std::uint64_t size_bytes) override;
+  void move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) override;
+  /// Size 0 is allowed.
+  std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override;
 
   bool inline_streams() const { return (info.flags & TENON_DEVICE_INLINE_STREAMS) != 0; }
-  /// Device memory that is freed with the last tensor on it. Size 0 is allowed.
-  std::shared_ptr<Storage> allocate(std::uint64_t size_bytes, std::uint32_t kind = TENON_MEMORY_DEVICE);
-  /// Asynchronous on the device's stream.
+  /// Host memory that the device copies without staging.
+  std::shared_ptr<Storage> allocate_pinned(std::uint64_t size_bytes);
+  /// Asynchronous on the device's stream, or on another of its streams.
   void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
-            tenon_device* peer = nullptr);
+            tenon_device* peer = nullptr, tenon_stream* other_stream = nullptr);
   void synchronize();
   tenon_memory_stats stats();
+  /// False in a child of the process that opened the device, if its state does not survive a fork.
+  bool in_its_process() const { return generation == fork_generation() || inline_streams(); }
   /// Throws FORKED in a child of the process that opened a device whose state does not survive a fork.
   void check_process() const;
 
@@ -46,6 +71,12 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   tenon_device* handle = nullptr;
   tenon_stream* stream = nullptr;
   const std::uint32_t generation;  ///< fork_generation() at opening
+  const std::shared_ptr<CopyTally> tally;
+
+ private:
+  std::shared_ptr<Storage> allocate_kind(std::uint64_t size_bytes, std::uint32_t kind);
+  /// A copy on the device's stream, waited for.
+  void copy_now(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes);
 };
 
 }  // namespace tenon::exec

@@ -10,25 +10,34 @@
 namespace tenon {
 
 /// Up to eight dimensions, outermost first, each >= 0; rank 0 is a scalar. A value type without allocation.
-/// Errors  more than eight dimensions, a negative one, or a product beyond 2^62 throw Error.
+/// Errors   more than eight dimensions, a negative one, or a product beyond 2^62.
+/// Threads  as a built-in type.
 class Shape {
  public:
-  static constexpr std::size_t max_rank = 8;
+  static constexpr std::size_t max_rank = 8;  ///< as TENON_MAX_RANK
 
+  /// A scalar's.
   Shape() = default;
+  /// By value: Shape{2, 3}.
   Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  /// Of as many dimensions as there are sizes.
   explicit Shape(std::span<const std::int64_t> dims);
 
+  /// Number of dimensions.
   std::size_t rank() const { return rank_; }
+  /// Size of dimension i < rank().
   std::int64_t operator[](std::size_t i) const { return dims_[i]; }
-  void set(std::size_t i, std::int64_t size) { dims_[i] = size; }
+  /// Changes one size.
+  void set(std::size_t i, std::int64_t size);
+  /// Adds an innermost dimension.
   void push_back(std::int64_t size);
+  /// Elements: the product of the sizes, 1 for a scalar.
   std::int64_t count() const;
-  const std::int64_t* data() const { return dims_.data(); }
-  const std::int64_t* begin() const { return dims_.data(); }
-  const std::int64_t* end() const { return dims_.data() + rank_; }
-  std::span<const std::int64_t> dims() const { return {dims_.data(), rank_}; }
-  bool operator==(const Shape& other) const;
+  const std::int64_t* data() const { return dims_.data(); }                     ///< the sizes
+  const std::int64_t* begin() const { return dims_.data(); }                    ///< the first size
+  const std::int64_t* end() const { return dims_.data() + rank_; }              ///< past the last size
+  std::span<const std::int64_t> dims() const { return {dims_.data(), rank_}; }  ///< the sizes
+  bool operator==(const Shape& other) const;                                    ///< same rank and sizes
   /// "(8,10)", "()".
   std::string str() const;
 

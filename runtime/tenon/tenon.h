@@ -6,6 +6,7 @@
 #include <tenon/data.h>
 #include <tenon/definition.h>
 #include <tenon/device_name.h>
+#include <tenon/dlpack.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/functions.h>
@@ -14,4 +15,5 @@
 #include <tenon/program.h>
 #include <tenon/safetensors.h>
 #include <tenon/shape.h>
+#include <tenon/stream.h>
 #include <tenon/tensor.h>

@@ -9,9 +9,10 @@
 
 #include <tenon/tensor.h>
 
-#include "core/device_bridge.h"
+#include "far_memory.h"
 
 using namespace tenon;
+using test::far_copy, test::FarMemory, test::iota;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -38,41 +39,6 @@ template <class T>
 std::vector<T> values_of(const Tensor& t) {
   const Tensor dense = t.to_host();
   return {dense.data<T>(), dense.data<T>() + dense.count()};
-}
-
-Tensor iota(const Shape& shape) {
-  Tensor t = Tensor::empty(DType::i32, shape);
-  for (std::int64_t i = 0; i < t.count(); ++i) t.data<std::int32_t>()[i] = static_cast<std::int32_t>(i);
-  return t;
-}
-
-/// Device memory whose addresses are no host pointers: they count from `base`.
-struct FarMemory final : DeviceMemory {
-  static constexpr std::uint64_t base = 0x1000;
-  std::vector<std::byte> bytes;
-  std::uint64_t downloaded = 0;
-
-  bool host_addressable() const override { return false; }
-  void download(std::uint64_t address, void* host, std::uint64_t size_bytes) override {
-    REQUIRE(address >= base);
-    REQUIRE(address - base + size_bytes <= bytes.size());
-    std::memcpy(host, bytes.data() + (address - base), size_bytes);
-    downloaded += size_bytes;
-  }
-  void upload(std::uint64_t address, const void* host, std::uint64_t size_bytes) override {
-    REQUIRE(address - base + size_bytes <= bytes.size());
-    std::memcpy(bytes.data() + (address - base), host, size_bytes);
-  }
-};
-
-Tensor far_copy(const Tensor& host, const std::shared_ptr<FarMemory>& device) {
-  device->bytes.resize(static_cast<std::size_t>(host.size_bytes()));
-  device->upload(FarMemory::base, host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
-  auto storage = std::make_shared<Storage>();
-  storage->address = FarMemory::base;
-  storage->size_bytes = static_cast<std::uint64_t>(host.size_bytes());
-  storage->device = device;
-  return Tensor::make(storage, FarMemory::base, host.dtype(), host.shape());
 }
 
 }  // namespace
@@ -172,7 +138,7 @@ TEST_CASE("tensor: reshape keeps the elements and refuses another count") {
   CHECK(r.shape() == Shape{3, 2});
   CHECK_THROWS_WITH_AS(t.reshape({4}), "Tensor::reshape: i32(2,3) has 6 elements, (4) wants 4", Error);
   CHECK_THROWS_WITH_AS(t.transpose({1, 0}).reshape({6}),
-                       "Tensor::reshape: wanted a dense tensor, got a strided view i32(3,2); call to_host() for a dense copy", Error);
+                       "Tensor::reshape: wanted a dense tensor, got a strided view i32(3,2); call contiguous() for a dense copy", Error);
 }
 
 TEST_CASE("tensor: a slice sees its part") {

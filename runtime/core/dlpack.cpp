@@ -1,0 +1,131 @@
+// core/dlpack.cpp - tensors in and out as DLManagedTensor.
+#include <tenon/dlpack.h>
+
+#include <dlpack/dlpack.h>
+
+#include "core/strided.h"
+
+namespace tenon {
+namespace {
+
+constexpr std::uint8_t code_bool = 6;  // kDLBool came after DLPack 0.6
+
+struct Row {
+  DType dtype;
+  std::uint8_t code, bits;
+};
+constexpr Row rows[] = {
+    {DType::f16, kDLFloat, 16},   {DType::f32, kDLFloat, 32},     {DType::f64, kDLFloat, 64},     {DType::bf16, kDLBfloat, 16},
+    {DType::i8, kDLInt, 8},       {DType::i16, kDLInt, 16},       {DType::i32, kDLInt, 32},       {DType::i64, kDLInt, 64},
+    {DType::u8, kDLUInt, 8},      {DType::u16, kDLUInt, 16},      {DType::u32, kDLUInt, 32},      {DType::u64, kDLUInt, 64},
+    {DType::c64, kDLComplex, 64}, {DType::c128, kDLComplex, 128}, {DType::boolean, code_bool, 8},
+};
+
+std::string name_of_type(const DLDataType& type) {
+  static constexpr const char* words[] = {"int", "uint", "float", "opaque handle", "bfloat", "complex", "bool"};
+  std::string text = type.code < std::size(words) ? words[type.code] : "type code " + std::to_string(type.code);
+  text += ' ' + std::to_string(type.bits) + " bits";
+  return type.lanes == 1 ? text : text + " x " + std::to_string(type.lanes) + " lanes";
+}
+
+DType dtype_of_type(const DLDataType& type) {
+  for (const Row& row : rows) {
+    if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
+  }
+  throw Error(Status::unsupported,
+              "from_dlpack: wanted float 16 to 64, bfloat 16, int and uint 8 to 64, complex 64 or 128, or bool 8 bits, "
+              "of one lane; got " +
+                  name_of_type(type));
+}
+
+std::string name_of_device(const DLDevice& device) {
+  const auto type = static_cast<int>(device.device_type);
+  const char* word = type == kDLCUDA          ? "CUDA device"
+                     : type == kDLCUDAManaged ? "CUDA managed memory, device"
+                     : type == kDLROCM        ? "ROCm device"
+                     : type == kDLOpenCL      ? "OpenCL device"
+                     : type == kDLVulkan      ? "Vulkan device"
+                     : type == kDLMetal       ? "Metal device"
+                                              : nullptr;
+  return (word != nullptr ? std::string(word) : "device type " + std::to_string(type)) + ' ' + std::to_string(device.device_id);
+}
+
+bool readable_by_host(const DLDevice& device) {
+  return device.device_type == kDLCPU || device.device_type == kDLCUDAHost || device.device_type == kDLROCMHost;
+}
+
+void release(DLManagedTensor* managed) {
+  if (managed->deleter != nullptr) managed->deleter(managed);
+}
+
+/// What to_dlpack hands out, with what keeps it alive.
+struct Exported {
+  DLManagedTensor managed{};
+  Tensor tensor;
+};
+
+}  // namespace
+
+Tensor from_dlpack(DLManagedTensor* managed) {
+  if (managed == nullptr) throw Error("from_dlpack: wanted a DLManagedTensor, got null");
+  const DLTensor& from = managed->dl_tensor;
+  if (!readable_by_host(from.device)) {
+    throw Error(Status::unsupported, "from_dlpack: wanted memory that the host can read, got that of " + name_of_device(from.device) +
+                                         "; copy it to the host first");
+  }
+  const DType dtype = dtype_of_type(from.dtype);
+  if (from.ndim < 0 || from.ndim > static_cast<std::int32_t>(Shape::max_rank) || (from.ndim > 0 && from.shape == nullptr)) {
+    throw Error("from_dlpack: wanted a shape of up to 8 dimensions, got " + std::to_string(from.ndim) +
+                (from.ndim > 0 && from.shape == nullptr ? " and no sizes" : ""));
+  }
+  const Shape shape(std::span<const std::int64_t>(from.shape, static_cast<std::size_t>(from.ndim)));
+  const auto data = reinterpret_cast<std::uintptr_t>(from.data);
+  if (from.data == nullptr && shape.count() > 0) throw Error("from_dlpack: wanted memory for " + shape.str() + ", got a null pointer");
+  const std::uint64_t address = data + from.byte_offset;
+  const std::int64_t size = size_of(dtype);
+  // Complex numbers are as aligned as their parts.
+  const std::int64_t aligned = dtype == DType::c64 || dtype == DType::c128 ? size / 2 : size;
+  if (shape.count() > 0 && address % static_cast<std::uint64_t>(aligned) != 0) {
+    throw Error(std::string("from_dlpack: wanted ") + name_of(dtype) + " elements aligned to " + std::to_string(aligned) +
+                " bytes, got byte_offset " + std::to_string(from.byte_offset) + " in memory that makes them misaligned");
+  }
+  auto storage = std::make_shared<Storage>();
+  const auto dense = dense_strides(shape);
+  const std::int64_t* strides = from.strides != nullptr ? from.strides : dense.data();
+  Tensor tensor = Tensor::make(storage, address, dtype, shape, strides);
+  if (shape.count() > 0) {
+    const Reach reach = reach_of(shape, strides);
+    storage->address = address + static_cast<std::uint64_t>(reach.lowest * size);
+    storage->size_bytes = static_cast<std::uint64_t>(reach.count() * size);
+  }
+  storage->owner = std::shared_ptr<void>(managed, [](void* owned) { release(static_cast<DLManagedTensor*>(owned)); });
+  return tensor;
+}
+
+DLManagedTensor* to_dlpack(const Tensor& tensor) {
+  if (!tensor.defined()) throw Error("to_dlpack: got an undefined tensor");
+  if (!tensor.on_host()) {
+    throw Error(Status::unsupported,
+                "to_dlpack: wanted memory that the host can read, got device memory " + tensor.str() + "; to_host() copies it");
+  }
+  const Row* type = nullptr;
+  for (const Row& row : rows) {
+    if (row.dtype == tensor.dtype()) type = &row;
+  }
+  auto exported = std::make_unique<Exported>();
+  exported->tensor = tensor;
+  Tensor& view = exported->tensor;
+  DLTensor& out = exported->managed.dl_tensor;
+  out.data = view.raw();
+  out.device = {kDLCPU, 0};
+  out.ndim = static_cast<std::int32_t>(view.shape().rank());
+  out.dtype = {type->code, type->bits, 1};
+  // The form has no const; receivers only read these.
+  out.shape = const_cast<std::int64_t*>(view.shape().data());
+  out.strides = const_cast<std::int64_t*>(view.strides());
+  exported->managed.manager_ctx = exported.get();
+  exported->managed.deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
+  return &exported.release()->managed;
+}
+
+}  // namespace tenon

@@ -1,0 +1,186 @@
+// core/element.cpp - reading, writing and printing one element.
+#include "core/element.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+
+#include <tenon/error.h>
+
+namespace tenon {
+namespace {
+
+template <class T>
+T read(const void* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+template <class T>
+void write(void* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+
+float f32_of_f16(std::uint16_t bits) {
+  const float sign = (bits & 0x8000u) ? -1.0f : 1.0f;
+  const int exponent = (bits >> 10) & 0x1f;
+  const auto mantissa = static_cast<float>(bits & 0x3ffu);
+  if (exponent == 0x1f) return mantissa != 0 ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  if (exponent == 0) return sign * mantissa * 0x1p-24f;
+  return sign * std::ldexp(1.0f + mantissa * 0x1p-10f, exponent - 15);
+}
+
+/// The half float next to the value: its distance from zero in units of the last place, rounded, is the bit pattern itself.
+std::uint16_t f16_of(double value) {
+  const std::uint16_t sign = std::signbit(value) ? 0x8000u : 0;
+  const double magnitude = std::abs(value);
+  if (std::isnan(value)) return 0x7e00u;
+  if (magnitude >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 2^16, which is not there
+  if (magnitude < 0x1p-14) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(magnitude * 0x1p24)));
+  const int exponent = std::ilogb(magnitude);
+  const auto mantissa = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));  // 1024 .. 2048
+  return static_cast<std::uint16_t>(sign | ((static_cast<std::uint32_t>(exponent + 14) << 10) + mantissa));
+}
+
+std::uint16_t bf16_of(double value) {
+  if (std::isnan(value)) return 0x7fc0u;
+  // Rounding to odd first keeps the second rounding honest: an f32 that is not exact has its last bit set.
+  auto narrow = static_cast<float>(value);
+  auto bits = read<std::uint32_t>(&narrow);
+  if (std::isfinite(narrow) && static_cast<double>(narrow) != value) {
+    if (std::abs(static_cast<double>(narrow)) > std::abs(value)) --bits;
+    bits |= 1u;
+  }
+  if (std::isfinite(narrow)) bits += 0x7fffu + ((bits >> 16) & 1u);
+  return static_cast<std::uint16_t>(bits >> 16);
+}
+
+template <class T>
+void write_integer(void* at, DType dtype, double value, const char* what) {
+  // 2^digits is exact as a double where max() is not.
+  const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
+  const double lowest = std::numeric_limits<T>::is_signed ? -beyond : 0.0;
+  if (!(value >= lowest && value < beyond) || value != std::trunc(value)) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%.17g", value);
+    throw Error(std::string(what) + ": wanted a value of " + name_of(dtype) + ", got " + text);
+  }
+  write(at, static_cast<T>(value));
+}
+
+std::string text_of(double value, int digits) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.*g", digits, value);
+  return text;
+}
+
+std::string complex_text(double real, double imaginary, int digits) {
+  const std::string second = text_of(imaginary, digits);
+  return text_of(real, digits) + (second[0] == '-' ? "" : "+") + second + 'i';
+}
+
+}  // namespace
+
+double element_as_double(const void* at, DType dtype, const char* what) {
+  switch (dtype) {
+    case DType::f16:
+      return static_cast<double>(f32_of_f16(read<std::uint16_t>(at)));
+    case DType::bf16: {
+      const std::uint32_t bits = static_cast<std::uint32_t>(read<std::uint16_t>(at)) << 16;
+      return static_cast<double>(read<float>(&bits));
+    }
+    case DType::f32:
+      return static_cast<double>(read<float>(at));
+    case DType::f64:
+      return read<double>(at);
+    case DType::i8:
+      return read<std::int8_t>(at);
+    case DType::i16:
+      return read<std::int16_t>(at);
+    case DType::i32:
+      return read<std::int32_t>(at);
+    case DType::i64:
+      return static_cast<double>(read<std::int64_t>(at));
+    case DType::u8:
+    case DType::boolean:
+      return read<std::uint8_t>(at);
+    case DType::u16:
+      return read<std::uint16_t>(at);
+    case DType::u32:
+      return read<std::uint32_t>(at);
+    case DType::u64:
+      return static_cast<double>(read<std::uint64_t>(at));
+    default:
+      throw Error(std::string(what) + ": a " + name_of(dtype) + " value is not a real number");
+  }
+}
+
+void write_element(void* at, DType dtype, double value, const char* what) {
+  switch (dtype) {
+    case DType::f16:
+      return write(at, f16_of(value));
+    case DType::bf16:
+      return write(at, bf16_of(value));
+    case DType::f32:
+      return write(at, static_cast<float>(value));
+    case DType::f64:
+      return write(at, value);
+    case DType::c64:
+      write(static_cast<char*>(at) + sizeof(float), 0.0f);
+      return write(at, static_cast<float>(value));
+    case DType::c128:
+      write(static_cast<char*>(at) + sizeof(double), 0.0);
+      return write(at, value);
+    case DType::i8:
+      return write_integer<std::int8_t>(at, dtype, value, what);
+    case DType::i16:
+      return write_integer<std::int16_t>(at, dtype, value, what);
+    case DType::i32:
+      return write_integer<std::int32_t>(at, dtype, value, what);
+    case DType::i64:
+      return write_integer<std::int64_t>(at, dtype, value, what);
+    case DType::u8:
+      return write_integer<std::uint8_t>(at, dtype, value, what);
+    case DType::u16:
+      return write_integer<std::uint16_t>(at, dtype, value, what);
+    case DType::u32:
+      return write_integer<std::uint32_t>(at, dtype, value, what);
+    case DType::u64:
+      return write_integer<std::uint64_t>(at, dtype, value, what);
+    case DType::boolean:
+      if (value != 0 && value != 1) throw Error(std::string(what) + ": wanted 0 or 1 for bool, got " + text_of(value, 17));
+      return write(at, static_cast<std::uint8_t>(value));
+    case DType::none:
+      break;
+  }
+  throw Error(std::string(what) + ": wanted a dtype, got none");
+}
+
+std::string element_text(const void* at, DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return read<std::uint8_t>(at) != 0 ? "true" : "false";
+    case DType::i64:
+      return std::to_string(read<std::int64_t>(at));
+    case DType::u64:
+      return std::to_string(read<std::uint64_t>(at));
+    case DType::c64:
+      return complex_text(static_cast<double>(read<float>(at)), static_cast<double>(read<float>(static_cast<const char*>(at) + 4)), 6);
+    case DType::c128:
+      return complex_text(read<double>(at), read<double>(static_cast<const char*>(at) + 8), 8);
+    case DType::f64:
+      return text_of(read<double>(at), 8);
+    case DType::f16:
+    case DType::bf16:
+      return text_of(element_as_double(at, dtype, "Tensor::text"), 4);
+    case DType::f32:
+      return text_of(static_cast<double>(read<float>(at)), 6);
+    default:  // integers of up to 32 bits are exact as doubles
+      return text_of(element_as_double(at, dtype, "Tensor::text"), 10);
+  }
+}
+
+}  // namespace tenon

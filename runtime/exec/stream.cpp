@@ -1,0 +1,203 @@
+#include <tenon/stream.h>
+
+#include <fmt/core.h>
+
+#include <deque>
+#include <vector>
+
+#include "exec/device_state.h"
+
+namespace tenon {
+
+using exec::CallError;
+using exec::DeviceState;
+
+struct Event::State {
+  explicit State(const Device& on) : device(on.state()) {
+    device->check_process();
+    CallError error;
+    exec::check(device->table.event_create(device->handle, &event, error.get()), error,
+                fmt::format("device '{}' gives no event", device->info.name));
+  }
+  ~State() {
+    if (device->in_its_process()) device->table.event_destroy(event);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::string name() const { return fmt::format("an event of device '{}'", device->info.name); }
+
+  const std::shared_ptr<DeviceState> device;
+  tenon_event* event = nullptr;
+};
+
+struct Stream::State {
+  explicit State(const Device& on) : device(on), state(*on.state()) {
+    state.check_process();
+    CallError error;
+    exec::check(state.table.stream_create(state.handle, &stream, error.get()), error,
+                fmt::format("device '{}' gives no stream", state.info.name));
+  }
+  ~State() {
+    if (!state.in_its_process()) return;
+    CallError ignored;
+    state.table.stream_synchronize(stream, ignored.get());
+    pending.clear();
+    state.table.stream_destroy(stream);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  /// A copy under way: its memory stays, and the events around it tell how long it took.
+  struct Pending {
+    Event begin, end;
+    std::uint32_t direction;
+    std::shared_ptr<Storage> source, destination;
+  };
+
+  Event take_event() {
+    if (spare.empty()) return Event(device);
+    Event event = std::move(spare.back());
+    spare.pop_back();
+    return event;
+  }
+
+  /// Lets go of copies that are done. Errors are left for synchronize() to report.
+  void retire() {
+    CallError error;
+    while (!pending.empty() && state.table.event_query(pending.front().end.state_->event, error.get()) != TENON_NOT_READY) {
+      Pending& done = pending.front();
+      std::uint64_t duration_ns = 0;
+      const tenon_status measured = state.table.event_elapsed(done.begin.state_->event, done.end.state_->event, &duration_ns, error.get());
+      if (measured == TENON_OK) state.tally->add_time(done.direction, duration_ns);
+      spare.push_back(std::move(done.begin));
+      spare.push_back(std::move(done.end));
+      pending.pop_front();
+    }
+  }
+
+  const Device device;
+  DeviceState& state;
+  tenon_stream* stream = nullptr;
+  std::deque<Pending> pending;
+  std::vector<Event> spare;
+};
+
+// ---------------------------------------------------------------- events
+
+Event::Event(const Device& device) : state_(std::make_shared<State>(device)) {}
+
+void Event::record(const Stream& stream) {
+  if (stream.state_->device.state() != state_->device) {
+    throw Error(fmt::format("{}: wanted a stream of the same device, got one of '{}'", state_->name(), stream.device().name()));
+  }
+  state_->device->check_process();
+  CallError error;
+  exec::check(state_->device->table.event_record(state_->event, stream.state_->stream, error.get()), error, state_->name());
+}
+
+bool Event::done() const {
+  state_->device->check_process();
+  CallError error;
+  const tenon_status status = state_->device->table.event_query(state_->event, error.get());
+  if (status == TENON_NOT_READY) return false;
+  exec::check(status, error, state_->name());
+  return true;
+}
+
+void Event::synchronize() const {
+  state_->device->check_process();
+  CallError error;
+  exec::check(state_->device->table.event_synchronize(state_->event, error.get()), error, state_->name());
+}
+
+std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
+  if (begin.state_->device != state_->device) {
+    throw Error(fmt::format("{}: wanted another of the same device to measure from, got {}", state_->name(), begin.state_->name()));
+  }
+  state_->device->check_process();
+  std::uint64_t duration_ns = 0;
+  CallError error;
+  exec::check(state_->device->table.event_elapsed(begin.state_->event, state_->event, &duration_ns, error.get()), error, state_->name());
+  return duration_ns;
+}
+
+// ---------------------------------------------------------------- streams
+
+Stream::Stream(const Device& device) : state_(std::make_shared<State>(device)) {}
+
+const Device& Stream::device() const {
+  return state_->device;
+}
+
+void Stream::wait(const Event& event) {
+  if (event.state_->device->loaded != state_->state.loaded) {
+    throw Error(fmt::format("a stream of device '{}': wanted an event of the same backend, got {}", device().name(), event.state_->name()));
+  }
+  state_->state.check_process();
+  CallError error;
+  exec::check(state_->state.table.event_wait(event.state_->event, state_->stream, error.get()), error, event.state_->name());
+}
+
+void Stream::synchronize() const {
+  state_->state.check_process();
+  CallError error;
+  const tenon_status status = state_->state.table.stream_synchronize(state_->stream, error.get());
+  state_->retire();
+  exec::check(status, error, fmt::format("a stream of device '{}'", device().name()));
+}
+
+// ---------------------------------------------------------------- copies
+
+namespace {
+
+/// What the stream's device makes of a copy between the two.
+struct Road {
+  std::uint32_t direction;
+  tenon_device* peer = nullptr;
+};
+
+Road road_between(const Tensor& source, const Tensor& destination, const DeviceState& device) {
+  const auto* from = static_cast<const DeviceState*>(source.storage()->device.get());
+  const auto* to = static_cast<const DeviceState*>(destination.storage()->device.get());
+  if (from == &device && to == &device) return {TENON_COPY_DEVICE_TO_DEVICE};
+  if (to == &device && source.on_host()) return {TENON_COPY_HOST_TO_DEVICE};
+  if (from == &device && destination.on_host()) return {TENON_COPY_DEVICE_TO_HOST};
+  if (to == &device && from != nullptr && from->loaded == device.loaded) return {TENON_COPY_DEVICE_TO_DEVICE, from->handle};
+  const auto place = [](const DeviceState* at) { return at != nullptr ? "on '" + at->info.name + "'" : std::string("on the host"); };
+  throw Error(
+      fmt::format("copy_async on a stream of device '{}': wanted a copy between that device and the host, within it, or to it from "
+                  "another of its backend; got a source {} and a destination {}",
+                  device.info.name, place(from), place(to)));
+}
+
+}  // namespace
+
+void copy_async(const Tensor& source, Tensor& destination, const Stream& stream) {
+  if (!source.defined() || !destination.defined()) throw Error("copy_async: got an undefined tensor");
+  if (source.dtype() != destination.dtype() || !(source.shape() == destination.shape())) {
+    throw Error(fmt::format("copy_async: wanted two tensors of one dtype and shape, got {} and {}", source.str(), destination.str()));
+  }
+  if (!source.is_dense() || !destination.is_dense()) {
+    throw Error(fmt::format("copy_async: wanted dense tensors, got a strided {} {}; contiguous() makes a dense copy",
+                            source.is_dense() ? "destination" : "source", source.str()));
+  }
+  Stream::State& s = *stream.state_;
+  s.state.check_process();
+  const Road road = road_between(source, destination, s.state);
+  const auto size = static_cast<std::uint64_t>(source.size_bytes());
+  if (size == 0 || source.address() == destination.address()) return;
+  const std::uint64_t low = std::min(source.address(), destination.address()), high = std::max(source.address(), destination.address());
+  if (source.storage() == destination.storage() && high - low < size) {
+    throw Error(fmt::format("copy_async: wanted memory that does not overlap, got two views of {} that do", source.str()));
+  }
+  if (s.state.inline_streams()) return s.state.copy(road.direction, destination.address(), source.address(), size, road.peer, s.stream);
+  s.retire();
+  Stream::State::Pending copy{s.take_event(), s.take_event(), road.direction, source.storage(), destination.storage()};
+  copy.begin.record(stream);
+  s.state.copy(road.direction, destination.address(), source.address(), size, road.peer, s.stream);
+  copy.end.record(stream);
+  s.pending.push_back(std::move(copy));
+}
+
+}  // namespace tenon
