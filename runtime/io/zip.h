@@ -1,0 +1,63 @@
+// io/zip.h - zip archives: members stored or deflated, 64-bit sizes, every claim checked.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/atomic_file.h"
+#include "io/posix_file.h"
+
+namespace tenon::io {
+
+/// Reads an archive whose directory fits into memory; members are read one at a time.
+///
+/// Errors  name the path, and the member where there is one: no archive, a directory that is damaged, several disks, encryption, a method
+///         other than stored and deflated, sizes that contradict the file's, data that is damaged, a CRC that differs.
+/// Threads one at a time.
+class ZipReader {
+ public:
+  explicit ZipReader(const std::string& path);
+
+  /// In the order of the archive's directory.
+  const std::vector<std::string>& names() const { return names_; }
+  /// The bytes of member i.
+  std::vector<std::uint8_t> read(std::size_t i) const;
+
+ private:
+  struct Entry {
+    std::uint16_t flags = 0, method = 0;
+    std::uint32_t crc = 0;
+    std::uint64_t packed_bytes = 0, size_bytes = 0, offset = 0;
+  };
+  void read_directory(std::uint64_t begin, std::uint64_t size_bytes, std::uint64_t count);
+  void read_at(std::uint64_t offset, void* out_bytes, std::uint64_t size_bytes) const;
+  std::uint64_t data_offset(std::size_t i) const;
+  [[noreturn]] void fail(const std::string& reason) const;
+  [[noreturn]] void fail(std::size_t i, const std::string& reason) const;
+
+  std::string path_;
+  OpenFile file_;
+  std::vector<std::string> names_;
+  std::vector<Entry> entries_;
+};
+
+/// Writes an archive, member after member, that appears with finish() in one step.
+///
+/// Errors  those of AtomicFile.
+class ZipWriter {
+ public:
+  explicit ZipWriter(const std::string& path) : path_(path), file_(path) {}
+
+  /// A member made of two pieces, so that a header need not be copied in front of its data.
+  void add(const std::string& name, const std::string& head, const void* body, std::uint64_t body_bytes, bool deflate);
+  void finish();
+
+ private:
+  std::string path_;
+  AtomicFile file_;
+  std::string directory_;
+  std::uint64_t count_ = 0, written_bytes_ = 0;
+};
+
+}  // namespace tenon::io
