@@ -2,6 +2,7 @@
 #
 # One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports tenon_backend_query alone. Its kernel table is
 # written from ops.def and the rooms in ops/: a room that is there is supported. backend.cpp defines tenon::<name>::spec().
+# Part of the installed package too: find_package(tenon) offers it to backends outside this tree.
 function(tenon_add_backend name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
   tenon_rooms(${CMAKE_CURRENT_SOURCE_DIR}/ops room_files)
@@ -46,18 +47,26 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
 }
 ]=])
 
+  if(NOT TENON_BACKEND_DIRECTORY)
+    set(TENON_BACKEND_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY TENON_BACKENDS ${name})
   add_library(tenon_backend_${name} MODULE ${ARG_SOURCES} ${room_files} ${generated})
-  target_link_libraries(tenon_backend_${name} PRIVATE tenon::sdk tenon::flags ${ARG_LINK})
+  target_link_libraries(tenon_backend_${name} PRIVATE tenon::sdk $<TARGET_NAME_IF_EXISTS:tenon::flags> ${ARG_LINK})
   target_include_directories(tenon_backend_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_definitions(tenon_backend_${name} PRIVATE TENON_VERSION="${PROJECT_VERSION}")
   set_target_properties(tenon_backend_${name} PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY ${TENON_BACKEND_DIRECTORY}
     RUNTIME_OUTPUT_DIRECTORY ${TENON_BACKEND_DIRECTORY}
+    C_VISIBILITY_PRESET hidden
+    CXX_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON
+    INSTALL_RPATH "$ORIGIN/../.." # lib/, from lib/tenon/backends
     BUILD_WITH_INSTALL_RPATH ON)
   # One export, whatever the archives bring along; bound to itself, so that a host's symbols cannot be picked up.
   if(NOT WIN32)
     target_link_options(tenon_backend_${name} PRIVATE
-      -Wl,--version-script=${PROJECT_SOURCE_DIR}/tools/cmake/backend.map -Wl,--exclude-libs,ALL -Wl,-Bsymbolic ${ARG_LINK_OPTIONS})
+      -Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend.map -Wl,--exclude-libs,ALL -Wl,-Bsymbolic ${ARG_LINK_OPTIONS})
   endif()
   if(NOT TENON_SANITIZE AND NOT WIN32)
     target_link_options(tenon_backend_${name} PRIVATE -Wl,-z,defs)

@@ -1,5 +1,8 @@
-# Reads plugins/abi/tenon/ops.def once: TENON_OP_LINES is a list of Name|version|stem|room|type_operand, TENON_ROOMS the rooms.
-set(TENON_OPS_DEF ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/ops.def)
+# Reads ops.def once, this tree's or (TENON_OPS_DEF) an installed one: TENON_OP_LINES is a list of Name|version|stem|room|type_operand,
+# TENON_ROOMS the rooms.
+if(NOT TENON_OPS_DEF)
+  set(TENON_OPS_DEF ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/ops.def)
+endif()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TENON_OPS_DEF})
 file(READ ${TENON_OPS_DEF} _text)
 string(REGEX MATCHALL

@@ -1,0 +1,34 @@
+# What `cmake --install` lays out. The tree is relocatable: run paths start from $ORIGIN, the package files from their own folder.
+#
+#   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/backends/   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
+#   include/tenon/ (the C++ API, the socket, the SDK)   share/tenon/{models,examples,template}/   share/doc/tenon/
+get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
+install(TARGETS tenon_command RUNTIME DESTINATION bin)
+install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
+foreach(backend IN LISTS backends)
+  install(TARGETS tenon_backend_${backend} LIBRARY DESTINATION lib/tenon/backends)
+  # What the conformance kit excuses goes with the file that it is about.
+  install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/conformance.yaml OPTIONAL
+    DESTINATION lib/tenon/backends RENAME libtenon_backend_${backend}.conformance.yaml)
+endforeach()
+
+foreach(folder runtime plugins/abi plugins/sdk)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/tenon DESTINATION include
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.def")
+endforeach()
+
+include(CMakePackageConfigHelpers)
+set(package ${PROJECT_BINARY_DIR}/package)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/tenon.pc.in ${package}/tenon.pc @ONLY)
+write_basic_package_version_file(${package}/tenonConfigVersion.cmake VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/tenonConfig.cmake ${package}/tenonConfigVersion.cmake
+  ${CMAKE_CURRENT_LIST_DIR}/backend.cmake ${CMAKE_CURRENT_LIST_DIR}/backend.map ${CMAKE_CURRENT_LIST_DIR}/oplist.cmake
+  DESTINATION lib/cmake/tenon)
+install(FILES ${package}/tenon.pc DESTINATION lib/pkgconfig)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/plugins/template
+  DESTINATION share/tenon)
+install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tenon)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE OPTIONAL DESTINATION share/doc/tenon)
+install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/README.md DESTINATION share/doc/tenon RENAME abi.md)
+install(FILES ${PROJECT_SOURCE_DIR}/plugins/sdk/README.md DESTINATION share/doc/tenon RENAME sdk.md)

@@ -1,0 +1,14 @@
+// A device that is not there is an error when it is chosen, and the error lists what is.
+#include <iostream>
+
+#include <tenon/context.h>
+
+int main() {
+  const tenon::Context context;
+  try {
+    const tenon::PlacementScope on_gpu(context, "gpu:7");
+    std::cout << "there are eight GPUs here\n";
+  } catch (const tenon::Error& error) {
+    std::cout << tenon::name_of(error.status()) << ": " << error.what() << '\n';
+  }
+}

@@ -1,0 +1,60 @@
+// Prefetch: a worker thread reads batch n + 1 while batch n trains. Prints the events in the order in which they happen. Each step here
+// lasts until the next batch has been read: without prefetch the first one would never end.
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+
+#include <tenon/tenon.h>
+
+using namespace tenon;
+
+namespace {
+
+constexpr std::int64_t batch_size = 100, batches = 6;
+std::mutex printing;
+std::atomic<std::int64_t> last_read = -1;
+
+void event(const char* what, std::int64_t batch) {
+  const std::lock_guard lock(printing);
+  std::printf("%s batch %d\n", what, static_cast<int>(batch));
+}
+
+/// Another data set, announced: gather is what the workers call. Unshuffled, so that the first index tells the batch.
+class Announced final : public Dataset {
+ public:
+  explicit Announced(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  const std::string& name() const override { return data_->name(); }
+  std::int64_t size() const override { return data_->size(); }
+  SampleType x_type() const override { return data_->x_type(); }
+  SampleType y_type() const override { return data_->y_type(); }
+  std::optional<std::int64_t> num_classes() const override { return data_->num_classes(); }
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+    data_->gather(indices, x, y);
+    event("  read", indices[0] / batch_size);
+    last_read = indices[0] / batch_size;
+    last_read.notify_all();
+  }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+};
+
+}  // namespace
+
+int main() {
+  const Context context;
+  Model model({layers::flatten(), layers::dense(256, Activation::relu), layers::dense(10, Activation::softmax)});
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  model.compile(context, options);
+
+  const auto data = std::make_shared<Announced>(generate_digits({.count = batch_size * batches}));
+  Batches stream(data, {.batch_size = batch_size, .shuffle = false, .workers = 1, .prefetch = 2});
+  stream.start(0);
+  while (const Batch* batch = stream.next()) {
+    event("train begins:", batch->number);
+    model.train_batch(batch->x, batch->y);
+    for (std::int64_t seen = last_read; seen <= batch->number && seen < batches - 1; seen = last_read) last_read.wait(seen);
+    event("train ends:  ", batch->number);
+  }
+}
