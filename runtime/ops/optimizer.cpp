@@ -54,7 +54,7 @@ void infer_sgd(Inference& at) {
     infer_groups(at, 1, {"w", "g", "velocity"});
 }
 
-void infer_adam(Inference& at) {
+void infer_adam_like(Inference& at, const std::vector<const char*>& words) {
   const auto& a = at.attributes.as<tenon_attributes_adam>();
   want_below_one(at, "beta1", a.beta1);
   want_below_one(at, "beta2", a.beta2);
@@ -63,7 +63,34 @@ void infer_adam(Inference& at) {
   at.want_inputs(2, std::max<std::size_t>(2, at.input_count()));
   at.want_scalar(0, DType::f64);
   at.want_scalar(1, DType::i64);
-  infer_groups(at, 2, {"w", "g", "m", "v"});
+  infer_groups(at, 2, words);
+}
+
+void infer_adam(Inference& at) {
+  infer_adam_like(at, {"w", "g", "m", "v"});
+}
+
+void infer_amsgrad(Inference& at) {
+  infer_adam_like(at, {"w", "g", "m", "v", "peak"});
+}
+
+void infer_adagrad(Inference& at) {
+  const auto& a = at.attributes.as<tenon_attributes_adagrad>();
+  want_not_negative(at, "epsilon", a.epsilon);
+  want_not_negative(at, "weight_decay", a.weight_decay);
+  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.want_scalar(0, DType::f64);
+  infer_groups(at, 1, {"w", "g", "sum"});
+}
+
+void infer_adadelta(Inference& at) {
+  const auto& a = at.attributes.as<tenon_attributes_adadelta>();
+  want_below_one(at, "rho", a.rho);
+  want_not_negative(at, "epsilon", a.epsilon);
+  want_not_negative(at, "weight_decay", a.weight_decay);
+  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.want_scalar(0, DType::f64);
+  infer_groups(at, 1, {"w", "g", "v", "delta"});
 }
 
 void infer_rmsprop(Inference& at) {
@@ -78,7 +105,7 @@ void infer_rmsprop(Inference& at) {
 
 }  // namespace
 
-extern const OpRules rules_sgd_step, rules_adam_step, rules_rmsprop_step;
+extern const OpRules rules_sgd_step, rules_adam_step, rules_rmsprop_step, rules_amsgrad_step, rules_adagrad_step, rules_adadelta_step;
 const OpRules rules_sgd_step{
     "g' = g + weight_decay w; velocity = momentum velocity + g'; w -= lr (nesterov ? g' + momentum velocity : velocity). With momentum 0 "
     "groups "
@@ -90,6 +117,15 @@ const OpRules rules_adam_step{
     infer_adam};
 const OpRules rules_rmsprop_step{
     "v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon), or lr g / (sqrt(v) + epsilon) if epsilon_outside.", infer_rmsprop};
+const OpRules rules_amsgrad_step{
+    "As AdamStep with the largest v yet in the place of v: peak = max(peak, v); w -= lr (m / (1 - beta1^step) / (sqrt(peak / (1 - "
+    "beta2^step)) + epsilon) + weight_decay w).",
+    infer_amsgrad};
+const OpRules rules_adagrad_step{"h = g + weight_decay w; sum += h^2; w -= lr h / (sqrt(sum) + epsilon).", infer_adagrad};
+const OpRules rules_adadelta_step{
+    "h = g + weight_decay w; v = rho v + (1 - rho) h^2; d = h sqrt(delta + epsilon) / sqrt(v + epsilon); delta = rho delta + (1 - rho) "
+    "d^2; w -= lr d.",
+    infer_adadelta};
 
 }  // namespace graph
 
@@ -128,6 +164,21 @@ void sgd_step(const std::vector<Value>& parameters, const std::vector<Value>& gr
 void adam_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
                Value step_number, const tenon_attributes_adam& attributes) {
   step(TENON_OP_AdamStep, {lr, step_number}, parameters, gradients, state, 2, Attributes::of(attributes));
+}
+
+void amsgrad_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+                  Value step_number, const tenon_attributes_adam& attributes) {
+  step(TENON_OP_AmsGradStep, {lr, step_number}, parameters, gradients, state, 3, Attributes::of(attributes));
+}
+
+void adagrad_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+                  const tenon_attributes_adagrad& attributes) {
+  step(TENON_OP_AdagradStep, {lr}, parameters, gradients, state, 1, Attributes::of(attributes));
+}
+
+void adadelta_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,
+                   const tenon_attributes_adadelta& attributes) {
+  step(TENON_OP_AdadeltaStep, {lr}, parameters, gradients, state, 2, Attributes::of(attributes));
 }
 
 void rmsprop_step(const std::vector<Value>& parameters, const std::vector<Value>& gradients, const std::vector<Value>& state, Value lr,

@@ -24,9 +24,9 @@ template <class T>
 struct Span {
   const T* w = nullptr;
   const T* g = nullptr;
-  const T* states[2] = {};
+  const T* states[3] = {};
   T* new_w = nullptr;
-  T* new_states[2] = {};
+  T* new_states[3] = {};
 };
 
 // The steps, with everything that does not depend on the element worked out in f64.
@@ -47,11 +47,32 @@ struct Adam {
   double epsilon;
   double decay;  ///< lr weight_decay
 };
+struct AmsGrad : Adam {
+  static constexpr int states = 3;
+};
+struct Adagrad {
+  static constexpr int states = 1;
+  double lr, epsilon, weight_decay;
+};
+struct Adadelta {
+  static constexpr int states = 2;
+  double lr, rho, epsilon, weight_decay;
+};
 struct RmsProp {
   static constexpr int states = 1;
   double lr, rho, epsilon;
   bool epsilon_outside;
 };
+
+// What has an entry point for each dtype.
+#define TENON_STEPS              \
+  TENON_STEP(sgd, Sgd)           \
+  TENON_STEP(momentum, Momentum) \
+  TENON_STEP(adam, Adam)         \
+  TENON_STEP(amsgrad, AmsGrad)   \
+  TENON_STEP(rmsprop, RmsProp)   \
+  TENON_STEP(adagrad, Adagrad)   \
+  TENON_STEP(adadelta, Adadelta)
 
 }  // namespace
 }  // namespace tenon::openblas
@@ -65,7 +86,7 @@ namespace {
 /// One register of each operand, changed in place.
 template <class V>
 struct Element {
-  V w, g, s0, s1;
+  V w, g, s0, s1, s2;
 };
 
 /// Zero in place of a subnormal number: the averages of a parameter whose gradient has become 0 decay through these for thousands of steps,
@@ -106,6 +127,46 @@ HWY_INLINE void update(D d, const Adam& by, Element<V>& e) {
   e.w = hn::Sub(e.w, hn::MulAdd(hn::Set(d, static_cast<T>(by.decay)), e.w, direction));
 }
 
+/// As Adam, with peak' = max(peak, v') in the place of v'
+template <class D, class V>
+HWY_INLINE void update(D d, const AmsGrad& by, Element<V>& e) {
+  using T = hn::TFromD<D>;
+  e.s0 =
+      without_subnormals(d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta1)), e.s0, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta1)), e.g)));
+  const V square = hn::Mul(e.g, e.g);
+  e.s1 = without_subnormals(
+      d, hn::MulAdd(hn::Set(d, static_cast<T>(by.beta2)), e.s1, hn::Mul(hn::Set(d, static_cast<T>(1 - by.beta2)), square)));
+  e.s2 = hn::Max(e.s2, e.s1);
+  const V root = hn::MulAdd(hn::Sqrt(e.s2), hn::Set(d, static_cast<T>(by.correction)), hn::Set(d, static_cast<T>(by.epsilon)));
+  const V direction = hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.rate)), e.s0), root);
+  e.w = hn::Sub(e.w, hn::MulAdd(hn::Set(d, static_cast<T>(by.decay)), e.w, direction));
+}
+
+/// h = g + weight_decay w; sum' = sum + h^2; w' = w - lr h / (sqrt(sum') + epsilon)
+template <class D, class V>
+HWY_INLINE void update(D d, const Adagrad& by, Element<V>& e) {
+  using T = hn::TFromD<D>;
+  const V h = hn::MulAdd(hn::Set(d, static_cast<T>(by.weight_decay)), e.w, e.g);
+  e.s0 = hn::MulAdd(h, h, e.s0);
+  const V root = hn::Add(hn::Sqrt(e.s0), hn::Set(d, static_cast<T>(by.epsilon)));
+  e.w = hn::Sub(e.w, hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.lr)), h), root));
+}
+
+/// h = g + weight_decay w; v' = rho v + (1 - rho) h^2; d = h sqrt(delta + epsilon) / sqrt(v' + epsilon);
+/// delta' = rho delta + (1 - rho) d^2; w' = w - lr d
+template <class D, class V>
+HWY_INLINE void update(D d, const Adadelta& by, Element<V>& e) {
+  using T = hn::TFromD<D>;
+  const V epsilon = hn::Set(d, static_cast<T>(by.epsilon));
+  const V rho = hn::Set(d, static_cast<T>(by.rho));
+  const V rest = hn::Set(d, static_cast<T>(1 - by.rho));
+  const V h = hn::MulAdd(hn::Set(d, static_cast<T>(by.weight_decay)), e.w, e.g);
+  e.s0 = without_subnormals(d, hn::MulAdd(rho, e.s0, hn::Mul(rest, hn::Mul(h, h))));
+  const V change = hn::Div(hn::Mul(h, hn::Sqrt(hn::Add(e.s1, epsilon))), hn::Sqrt(hn::Add(e.s0, epsilon)));
+  e.s1 = without_subnormals(d, hn::MulAdd(rho, e.s1, hn::Mul(rest, hn::Mul(change, change))));
+  e.w = hn::NegMulAdd(hn::Set(d, static_cast<T>(by.lr)), change, e.w);
+}
+
 /// v' = rho v + (1 - rho) g^2; w' = w - lr g / sqrt(v' + epsilon), or / (sqrt(v') + epsilon)
 template <class D, class V>
 HWY_INLINE void update(D d, const RmsProp& by, Element<V>& e) {
@@ -128,9 +189,10 @@ void step(const Step& given, const Span<T>& span, std::int64_t n) {
     const std::int64_t m = n - i;
     const bool whole = m >= lanes(d);
     const auto load = [&](const T* p) HWY_ATTR { return whole ? hn::LoadU(d, p + i) : load_first(d, p + i, m); };
-    Element<hn::Vec<Wide<T>>> e{load(s.w), load(s.g), hn::Zero(d), hn::Zero(d)};
+    Element<hn::Vec<Wide<T>>> e{load(s.w), load(s.g), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
     if constexpr (Step::states > 0) e.s0 = load(s.states[0]);
     if constexpr (Step::states > 1) e.s1 = load(s.states[1]);
+    if constexpr (Step::states > 2) e.s2 = load(s.states[2]);
     update(d, by, e);
     const auto store = [&](auto v, T* p) HWY_ATTR {
       if (p == nullptr) return;
@@ -143,35 +205,21 @@ void step(const Step& given, const Span<T>& span, std::int64_t n) {
     store(e.w, s.new_w);
     if constexpr (Step::states > 0) store(e.s0, s.new_states[0]);
     if constexpr (Step::states > 1) store(e.s1, s.new_states[1]);
+    if constexpr (Step::states > 2) store(e.s2, s.new_states[2]);
   }
 }
 
 }  // namespace
 
-void sgd_f32(const Sgd& by, const Span<float>& s, std::int64_t n) {
-  step(by, s, n);
-}
-void sgd_f64(const Sgd& by, const Span<double>& s, std::int64_t n) {
-  step(by, s, n);
-}
-void momentum_f32(const Momentum& by, const Span<float>& s, std::int64_t n) {
-  step(by, s, n);
-}
-void momentum_f64(const Momentum& by, const Span<double>& s, std::int64_t n) {
-  step(by, s, n);
-}
-void adam_f32(const Adam& by, const Span<float>& s, std::int64_t n) {
-  step(by, s, n);
-}
-void adam_f64(const Adam& by, const Span<double>& s, std::int64_t n) {
-  step(by, s, n);
-}
-void rmsprop_f32(const RmsProp& by, const Span<float>& s, std::int64_t n) {
-  step(by, s, n);
-}
-void rmsprop_f64(const RmsProp& by, const Span<double>& s, std::int64_t n) {
-  step(by, s, n);
-}
+#define TENON_STEP(name, Step)                                             \
+  void name##_f32(const Step& by, const Span<float>& s, std::int64_t n) {  \
+    step(by, s, n);                                                        \
+  }                                                                        \
+  void name##_f64(const Step& by, const Span<double>& s, std::int64_t n) { \
+    step(by, s, n);                                                        \
+  }
+TENON_STEPS
+#undef TENON_STEP
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
@@ -184,30 +232,15 @@ namespace {
 // Elements, over all parameters, worth a thread of their own: about 20 us from the second cache.
 constexpr std::int64_t grain = 48 * 1024;
 
-void run(const Sgd& by, const Span<float>& s, std::int64_t n) {
-  TENON_BEST(sgd_f32)(by, s, n);
-}
-void run(const Sgd& by, const Span<double>& s, std::int64_t n) {
-  TENON_BEST(sgd_f64)(by, s, n);
-}
-void run(const Momentum& by, const Span<float>& s, std::int64_t n) {
-  TENON_BEST(momentum_f32)(by, s, n);
-}
-void run(const Momentum& by, const Span<double>& s, std::int64_t n) {
-  TENON_BEST(momentum_f64)(by, s, n);
-}
-void run(const Adam& by, const Span<float>& s, std::int64_t n) {
-  TENON_BEST(adam_f32)(by, s, n);
-}
-void run(const Adam& by, const Span<double>& s, std::int64_t n) {
-  TENON_BEST(adam_f64)(by, s, n);
-}
-void run(const RmsProp& by, const Span<float>& s, std::int64_t n) {
-  TENON_BEST(rmsprop_f32)(by, s, n);
-}
-void run(const RmsProp& by, const Span<double>& s, std::int64_t n) {
-  TENON_BEST(rmsprop_f64)(by, s, n);
-}
+#define TENON_STEP(name, Step)                                      \
+  void run(const Step& by, const Span<float>& s, std::int64_t n) {  \
+    TENON_BEST(name##_f32)(by, s, n);                               \
+  }                                                                 \
+  void run(const Step& by, const Span<double>& s, std::int64_t n) { \
+    TENON_BEST(name##_f64)(by, s, n);                               \
+  }
+TENON_STEPS
+#undef TENON_STEP
 
 /// A call seen as groups, one per parameter: `shared` operands, then (w g state...) each; outputs (w state...) each.
 template <class T, class Step>
@@ -310,6 +343,31 @@ void rmsprop_step(const sdk::Call& call) {
   step_all<T>(call, 1, RmsProp{*call.input<double>(0), a.rho, a.epsilon, a.epsilon_outside != 0});
 }
 
+/// m', v' as in adam_step; peak' = max(peak, v') in the place of v' under the root
+template <class T>
+void amsgrad_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_adam>();
+  const double lr = *call.input<double>(0);
+  const auto step = static_cast<double>(*call.input<std::int64_t>(1));
+  const double rate = lr / (1 - std::pow(a.beta1, step));
+  const double correction = 1 / std::sqrt(1 - std::pow(a.beta2, step));
+  step_all<T>(call, 2, AmsGrad{{a.beta1, a.beta2, rate, correction, a.epsilon, lr * a.weight_decay}});
+}
+
+/// h = g + weight_decay w; sum' = sum + h^2; w' = w - lr h / (sqrt(sum') + epsilon)
+template <class T>
+void adagrad_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_adagrad>();
+  step_all<T>(call, 1, Adagrad{*call.input<double>(0), a.epsilon, a.weight_decay});
+}
+
+/// v and delta are running means of h^2 and of the squared changes; w' = w - lr h sqrt(delta + epsilon) / sqrt(v' + epsilon)
+template <class T>
+void adadelta_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_adadelta>();
+  step_all<T>(call, 1, Adadelta{*call.input<double>(0), a.rho, a.epsilon, a.weight_decay});
+}
+
 constexpr sdk::Traits traits{.in_place = true};
 
 }  // namespace
@@ -317,6 +375,9 @@ constexpr sdk::Traits traits{.in_place = true};
 TENON_KERNEL_WITH(sgd_step, traits, float, double)
 TENON_KERNEL_WITH(adam_step, traits, float, double)
 TENON_KERNEL_WITH(rmsprop_step, traits, float, double)
+TENON_KERNEL_WITH(amsgrad_step, traits, float, double)
+TENON_KERNEL_WITH(adagrad_step, traits, float, double)
+TENON_KERNEL_WITH(adadelta_step, traits, float, double)
 
 }  // namespace tenon::openblas
 #endif

@@ -1,6 +1,7 @@
 // Optimizer steps over all parameters of one dtype at once. Computed in f64, every stored value rounded once.
 #include <tenon/sdk/kernel.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace tenon::reference {
@@ -112,8 +113,91 @@ void rmsprop_step(const sdk::Call& call) {
   }
 }
 
+/// m', v' as in adam_step;  peak' = max(peak, v');
+/// w' = w - lr (m' / (1 - beta1^step) / (sqrt(peak' / (1 - beta2^step)) + epsilon) + weight_decay w)
+///
+/// Source  Reddi, Kale, Kumar: On the Convergence of Adam and Beyond (2018), with Adam's corrections as PyTorch applies them.
+template <class T>
+void amsgrad_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_adam>();
+  const double lr = *call.input<double>(0);
+  const auto step = static_cast<double>(*call.input<std::int64_t>(1));
+  const double first_correction = 1.0 - std::pow(a.beta1, step);
+  const double second_correction = 1.0 - std::pow(a.beta2, step);
+  const Groups<T> groups(call, 2, 3);
+  for (std::uint32_t group = groups.count(); group-- > 0;) {
+    const T* w = groups.parameter(group);
+    const T* g = groups.gradient(group);
+    const T* m = groups.state(group, 0);
+    const T* v = groups.state(group, 1);
+    const T* p = groups.state(group, 2);
+    for (std::int64_t i = 0; i < groups.size(group); ++i) {
+      const double weight = w[i], slope = g[i];
+      const double mean = a.beta1 * m[i] + (1.0 - a.beta1) * slope;
+      const double square = a.beta2 * v[i] + (1.0 - a.beta2) * slope * slope;
+      const double peak = std::max(double{p[i]}, square);
+      const double direction = mean / first_correction / (std::sqrt(peak / second_correction) + a.epsilon);
+      groups.store_state(group, 0, i, mean);
+      groups.store_state(group, 1, i, square);
+      groups.store_state(group, 2, i, peak);
+      groups.store_parameter(group, i, weight - lr * (direction + a.weight_decay * weight));
+    }
+  }
+}
+
+/// h = g + weight_decay w;  sum' = sum + h^2;  w' = w - lr h / (sqrt(sum') + epsilon)
+///
+/// Source  Duchi, Hazan, Singer: Adaptive Subgradient Methods (2011).
+template <class T>
+void adagrad_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_adagrad>();
+  const double lr = *call.input<double>(0);
+  const Groups<T> groups(call, 1, 1);
+  for (std::uint32_t group = groups.count(); group-- > 0;) {
+    const T* w = groups.parameter(group);
+    const T* g = groups.gradient(group);
+    const T* s = groups.state(group, 0);
+    for (std::int64_t i = 0; i < groups.size(group); ++i) {
+      const double weight = w[i];
+      const double h = g[i] + a.weight_decay * weight;
+      const double sum = s[i] + h * h;
+      groups.store_state(group, 0, i, sum);
+      groups.store_parameter(group, i, weight - lr * h / (std::sqrt(sum) + a.epsilon));
+    }
+  }
+}
+
+/// h = g + weight_decay w;  v' = rho v + (1 - rho) h^2;  d = h sqrt(delta + epsilon) / sqrt(v' + epsilon);
+/// delta' = rho delta + (1 - rho) d^2;  w' = w - lr d
+///
+/// Source  Zeiler: ADADELTA (2012).
+template <class T>
+void adadelta_step(const sdk::Call& call) {
+  const auto& a = call.attr<tenon_attributes_adadelta>();
+  const double lr = *call.input<double>(0);
+  const Groups<T> groups(call, 1, 2);
+  for (std::uint32_t group = groups.count(); group-- > 0;) {
+    const T* w = groups.parameter(group);
+    const T* g = groups.gradient(group);
+    const T* v = groups.state(group, 0);
+    const T* delta = groups.state(group, 1);
+    for (std::int64_t i = 0; i < groups.size(group); ++i) {
+      const double weight = w[i], before = delta[i];
+      const double h = g[i] + a.weight_decay * weight;
+      const double square = a.rho * v[i] + (1.0 - a.rho) * h * h;
+      const double d = h * std::sqrt(before + a.epsilon) / std::sqrt(square + a.epsilon);
+      groups.store_state(group, 0, i, square);
+      groups.store_state(group, 1, i, a.rho * before + (1.0 - a.rho) * d * d);
+      groups.store_parameter(group, i, weight - lr * d);
+    }
+  }
+}
+
 }  // namespace
 TENON_KERNEL_WITH(sgd_step, (sdk::Traits{.in_place = true}), float, double)
 TENON_KERNEL_WITH(adam_step, (sdk::Traits{.in_place = true}), float, double)
 TENON_KERNEL_WITH(rmsprop_step, (sdk::Traits{.in_place = true}), float, double)
+TENON_KERNEL_WITH(amsgrad_step, (sdk::Traits{.in_place = true}), float, double)
+TENON_KERNEL_WITH(adagrad_step, (sdk::Traits{.in_place = true}), float, double)
+TENON_KERNEL_WITH(adadelta_step, (sdk::Traits{.in_place = true}), float, double)
 }  // namespace tenon::reference

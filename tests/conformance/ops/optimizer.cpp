@@ -1,4 +1,4 @@
-// SgdStep, AdamStep, RmsPropStep over several parameters at once.
+// SgdStep, AdamStep, AmsGradStep, RmsPropStep, AdagradStep, AdadeltaStep over several parameters at once.
 #include "room.h"
 
 namespace tenon::conformance {
@@ -57,6 +57,32 @@ Variant rmsprop(const std::vector<Dims>& shapes, bool epsilon_outside) {
   return groups(epsilon_outside ? "epsilon_outside" : "epsilon_inside", shapes, {operand({}, learning_rate, f64)}, {square}, attributes);
 }
 
+Variant amsgrad(const std::vector<Dims>& shapes, double weight_decay) {
+  tenon_attributes_adam attributes{};
+  attributes.beta1 = 0.9;
+  attributes.beta2 = 0.999;
+  attributes.epsilon = 1e-8;
+  attributes.weight_decay = weight_decay;
+  return groups(fmt::format("decay={}", weight_decay), shapes,
+                {operand({}, learning_rate, f64), operand({}, {.low = 1, .high = 100, .whole = true}, i64)}, {number, square, square},
+                attributes);
+}
+
+Variant adagrad(const std::vector<Dims>& shapes, double weight_decay) {
+  tenon_attributes_adagrad attributes{};
+  attributes.epsilon = 1e-10;
+  attributes.weight_decay = weight_decay;
+  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square}, attributes);
+}
+
+Variant adadelta(const std::vector<Dims>& shapes, double weight_decay) {
+  tenon_attributes_adadelta attributes{};
+  attributes.rho = 0.9;
+  attributes.epsilon = 1e-6;
+  attributes.weight_decay = weight_decay;
+  return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square, square}, attributes);
+}
+
 /// A few products and sums of numbers of at most 4 (w, h, v), each rounded by half an epsilon.
 Bound sgd_bound(const Variant&, tenon_dtype t) {
   return {2 * epsilon(t), 16 * epsilon(t)};
@@ -89,6 +115,12 @@ std::vector<OpCase> cases_optimizer() {
   sgds.push_back(sgd({{7}}, 0, false, 0.1));
   std::vector<Variant> adams = each([](const auto& shapes) { return adam(shapes, 0); });
   adams.push_back(adam({{7}, {2, 2}}, 0.05));
+  std::vector<Variant> amsgrads = each([](const auto& shapes) { return amsgrad(shapes, 0); });
+  amsgrads.push_back(amsgrad({{7}, {2, 2}}, 0.05));
+  std::vector<Variant> adagrads = each([](const auto& shapes) { return adagrad(shapes, 0); });
+  adagrads.push_back(adagrad({{7}, {2, 2}}, 0.05));
+  std::vector<Variant> adadeltas = each([](const auto& shapes) { return adadelta(shapes, 0); });
+  adadeltas.push_back(adadelta({{7}, {2, 2}}, 0.05));
   std::vector<Variant> rmsprops = each([](const auto& shapes) { return rmsprop(shapes, false); });
   append(rmsprops, each([](const auto& shapes) { return rmsprop(shapes, true); }));
 
@@ -123,6 +155,43 @@ std::vector<OpCase> cases_optimizer() {
                    rmsprop({{2}}, true),
                    {{0.125}, {1, -2}, {4, -0.5}, {0.25, 1}},
                    {{0.6301571648503288, -1.9350830917733717}, {1.8249999999999997, 0.925}}}}},
+      // PyTorch 1.13's second step, in f64
+      {.op = TENON_OP_AmsGradStep,
+       .variants = amsgrads,
+       .bound = adaptive_bound,
+       .golden = {{"two_steps_of_pytorch",
+                   amsgrad({{2}}, 0),
+                   {{0.125},
+                    {2.0},
+                    {0.8750000003125, -1.8750000025},
+                    {0.25, 2.0},
+                    {0.3999999999999999, -0.04999999999999999},
+                    {0.016000000000000014, 0.0002500000000000002},
+                    {0.016000000000000014, 0.0002500000000000002}},
+                   {{0.7856008529296594, -1.9449379387750694},
+                    {0.3849999999999999, 0.15499999999999997},
+                    {0.016046500000000016, 0.0042497500000000035},
+                    {0.016046500000000016, 0.0042497500000000035}}}}},
+      {.op = TENON_OP_AdagradStep,
+       .variants = adagrads,
+       .bound = adaptive_bound,
+       .golden = {{"two_steps_of_pytorch",
+                   adagrad({{2}}, 0.25),
+                   {{0.125}, {0.8750000000029412, -1.8750000000125}, {0.25, 2.0}, {18.0625, 1.0}},
+                   {{0.861296334463388, -1.9796588130770167}, {18.28222656250069, 3.3447265624904294}}}}},
+      {.op = TENON_OP_AdadeltaStep,
+       .variants = adadeltas,
+       .bound = adaptive_bound,
+       .golden = {{"two_steps_of_pytorch",
+                   adadelta({{2}}, 0.25),
+                   {{0.125},
+                    {0.9996047154019003, -1.9996047172688878},
+                    {0.25, 2.0},
+                    {1.8062499999999997, 0.09999999999999998},
+                    {9.999994463670885e-07, 9.999900000999991e-07}},
+                   {{0.9995359316168339, -2.000077179821527},
+                    {1.6506151188616092, 0.3150296471813861},
+                    {9.30279239894052e-07, 2.328604527426191e-06}}}}},
   };
 }
 
