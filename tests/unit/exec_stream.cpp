@@ -16,7 +16,7 @@ Device far_device(const Context& context) {
   DeviceInfo info = entry.info;
   info.name = "far:0";
   info.flags &= ~(TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS);
-  return Device(std::make_shared<exec::DeviceState>(entry.loaded, entry.index, info, context.state()->tally));
+  return Device(std::shared_ptr<exec::DeviceState>(new exec::DeviceState(entry.loaded, entry.index, info, {context.state()->tally})));
 }
 
 using Floats = std::vector<float>;

@@ -28,7 +28,7 @@ int main(int count, char** arguments) {
     Model model = make_model(context);
     model.fit(generate_digits({.count = 4000}), {.epochs = 5});
     for (const auto& [name, value] : model.evaluate(unseen)) std::printf("%s %.3f\n", name.c_str(), value);
-    model.save(folder, "digits", {});
+    model.save(folder, "digits");
   }
 
   Model model = make_model(context);
