@@ -46,10 +46,92 @@ void GraphEditor::rewrite(NodeId id, std::vector<ValueId> inputs, const Attribut
   graph_.nodes_[id].attributes = attributes;
 }
 
-void GraphEditor::finish() {
+void GraphEditor::replace(NodeId id, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
+  graph_.nodes_[id].op = op;
+  graph_.nodes_[id].version = version_of(op);
+  rewrite(id, std::move(inputs), attributes);
+}
+
+ValueId GraphEditor::insert(NodeId before, tenon_op op, ValueId input) {
+  const ValueId made = static_cast<ValueId>(graph_.values_.size());
+  NodeInfo node;
+  node.op = op;
+  node.version = version_of(op);
+  node.inputs = {input};
+  node.outputs = {made};
+  node.name = graph_.free_name(graph_.nodes_[before].name + "/" + stem_of(op));
+  node.device = graph_.nodes_[before].device;
+  node.id = graph_.next_id_++;
+  graph_.claim(node.name);
+  ValueInfo value;
+  value.dtype = info(input).dtype;
+  value.shape = info(input).shape;
+  value.name = node.name;
+  graph_.values_.push_back(std::move(value));  // its producer is known when the nodes are numbered
+  target_.push_back(made);
+  is_output_.push_back(false);
+  is_update_.push_back(false);
+  inserted_.emplace_back(before, std::move(node));
+  return made;
+}
+
+bool GraphEditor::make_constant(ValueId id, const Tensor& value) {
+  if (is_output_[id] || is_update_[id]) return false;
+  ValueInfo& changed = graph_.values_[id];
+  if (value.dtype() != changed.dtype || value.shape() != changed.shape) {
+    throw Error(Status::internal, "a pass put " + value.str() + " in the place of '" + changed.name + "', which looks different");
+  }
+  for (ValueId& output : graph_.nodes_[changed.producer].outputs) {
+    if (output != id) continue;
+    // the node, if it lives on for its other results, still has this one
+    ValueInfo unread = changed;
+    unread.name = changed.name;
+    output = static_cast<ValueId>(graph_.values_.size());
+    graph_.values_.push_back(std::move(unread));
+    target_.push_back(output);
+    is_output_.push_back(false);
+    is_update_.push_back(false);
+    break;
+  }
+  ValueInfo& constant = graph_.values_[id];
+  constant.kind = ValueKind::constant;
+  constant.producer = no_id;
+  constant.output = 0;
+  constant.constant = value;
+  return true;
+}
+
+void GraphEditor::settle() {
   for (NodeId id = 0; id < node_count(); ++id) node(id);
+  for (auto& [before, node] : inserted_) {
+    for (ValueId& input : node.inputs) input = resolve(input);
+  }
   for (GraphOutput& output : graph_.outputs_) output.value = resolve(output.value);
   for (GraphUpdate& update : graph_.updates_) update.value = resolve(update.value);
+  if (inserted_.empty()) return;
+  std::vector<std::vector<NodeInfo>> in_front(node_count());
+  for (auto& [before, node] : inserted_) in_front[before].push_back(std::move(node));
+  std::vector<NodeInfo> nodes;
+  nodes.reserve(node_count() + inserted_.size());
+  for (NodeId id = 0; id < in_front.size(); ++id) {
+    for (NodeInfo& node : in_front[id]) nodes.push_back(std::move(node));
+    nodes.push_back(std::move(graph_.nodes_[id]));
+  }
+  graph_.nodes_ = std::move(nodes);
+  for (NodeId id = 0; id < node_count(); ++id) {
+    for (const ValueId output : graph_.nodes_[id].outputs) {
+      if (output != no_id) graph_.values_[output].producer = id;
+    }
+  }
+  inserted_.clear();
+}
+
+void GraphEditor::weave() {
+  settle();
+}
+
+void GraphEditor::finish() {
+  settle();
   drop_dead();
 }
 

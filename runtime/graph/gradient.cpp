@@ -6,6 +6,7 @@
 #include <tenon/graph.h>
 
 #include "graph/op.h"
+#include "graph/passes.h"
 
 namespace tenon {
 namespace graph {
@@ -76,6 +77,8 @@ std::vector<bool> dependents(const Graph& graph, const std::vector<Value>& sourc
 std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to) {
   check_arguments(loss, with_respect_to);
   Graph& graph = loss.graph();
+  // the derivative of an expression that loses digits loses more of them: log(softmax(x)) divides by what may be 0
+  graph::stabilize_in_place(graph);
   const std::vector<bool> depends = dependents(graph, with_respect_to);
   const NameScope scope(graph, "gradient");
 

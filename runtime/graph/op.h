@@ -68,6 +68,7 @@ class Gradient {
 
   Value input(std::size_t i) const { return i < inputs_.size() ? inputs_[i] : Value(); }  ///< absent if the operand is
   Value output(std::size_t i) const { return outputs_[i]; }
+  std::size_t output_count() const { return outputs_.size(); }
   /// d loss / d output i; absent if the loss does not depend on it. Output 0's is there for ops with one output.
   Value dy(std::size_t i = 0) const { return dy_[i]; }
   /// True if somebody wants d loss / d input i.

@@ -5,6 +5,8 @@
 // updates; NodeInfo::id of the nodes that stay. What it does not keep: ValueId and NodeId, so handles (tenon::Value) made before are void.
 #pragma once
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include <tenon/graph.h>
@@ -23,7 +25,19 @@ Graph eliminate_common_subexpressions(Graph graph);
 /// of transpositions and of reshapes, and Expand before an op that broadcasts anyway.
 Graph simplify(Graph graph);
 
-/// All of the above, in a good order.
+/// Rewrites that lose no digits where the graph as written would (row H06): log(1 + a) to log1p(a), exp(x) - 1 to expm1(x), 1 - sigmoid(x)
+/// to sigmoid(-x), log(sigmoid(x)) to -softplus(-x), log1p(exp(x)) to softplus(x), log(softmax(x)) to log_softmax(x).
+Graph stabilize(Graph graph);
+/// The same in place: every ValueId keeps its meaning, nodes are numbered anew. Gradients are taken of the result.
+void stabilize_in_place(Graph& graph);
+
+/// Runs a graph without inputs and parameters; returns its outputs, dense and on the host.
+using Evaluate = std::function<std::vector<Tensor>(const Graph& constants)>;
+/// Nodes that depend on constants alone become constants. Results that would be large (over 64 KiB) and larger than what they are made of
+/// are left alone: storing them would cost more than making them.
+Graph fold_constants(Graph graph, const Evaluate& evaluate);
+
+/// Stabilised, without dead code and common subexpressions, simplified.
 [[nodiscard]] Graph optimize(Graph graph);
 
 /// Edits a graph in place. Values are numbered as in the graph until `finish`.
@@ -45,18 +59,28 @@ class GraphEditor {
   bool redirect(ValueId from, ValueId to);
   /// New operands and attributes for a node; its results keep dtype and shape.
   void rewrite(NodeId id, std::vector<ValueId> inputs, const Attributes& attributes);
+  /// The same with another op, at its newest version.
+  void replace(NodeId id, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
+  /// A new node of one operand, run before node `before`; its result looks like the operand.
+  ValueId insert(NodeId before, tenon_op op, ValueId input);
+  /// A computed value becomes a constant. False, and nothing done, for an output or an update.
+  bool make_constant(ValueId id, const Tensor& value);
 
+  /// Puts inserted nodes in their places; values keep their numbers, nodes do not. The editor is done.
+  void weave();
   /// Drops what is not needed any more and numbers the rest anew. The editor is done.
   void finish();
 
  private:
   ValueId resolve(ValueId id) const;
+  void settle();  ///< weaves, with every operand, output and update as redirected
   void drop_dead();
   void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);
 
   Graph& graph_;
   std::vector<ValueId> target_;  ///< per value: where its readers look
   std::vector<bool> is_output_, is_update_;
+  std::vector<std::pair<NodeId, NodeInfo>> inserted_;  ///< with the node that each comes before
 };
 
 }  // namespace tenon::graph

@@ -24,7 +24,7 @@ inline constexpr std::uint32_t no_id = 0xffffffffu;
 /// An op's attributes: the ABI's own struct, held by value. Compared and hashed as bytes.
 class Attributes {
  public:
-  static constexpr std::size_t capacity = 96;
+  static constexpr std::size_t capacity = 144;
   Attributes() : Attributes(of(tenon_attributes_none{})) {}
   /// Sets struct_size.
   template <class Struct>
@@ -102,8 +102,10 @@ struct NodeInfo {
 
 /// What the caller adds to an op beyond operands and attributes.
 struct NodeOptions {
-  std::string name;            ///< empty: the op's stem. A name that is taken gets a number: softmax_1
-  std::optional<Shape> shape;  ///< ops whose result shape no operand tells: Reshape, Expand, the Random ops
+  std::string name;  ///< empty: the op's stem. A name that is taken gets a number: softmax_1
+  /// Ops whose result shape no operand tells: Reshape, Expand, Slice, Pad, OneHot, the Random ops.
+  std::optional<Shape> shape;
+  std::vector<std::int64_t> sizes = {};  ///< Split: of each result along the axis
 };
 
 /// Named results of a run, and new values for parameters.
@@ -193,10 +195,19 @@ class NameScope {
 };
 
 /// Reverse-mode gradients of a scalar with respect to values: appends nodes to the graph and returns d loss / d value for each, zeros
-/// where there is no path. A gradient's nodes ask for the device of the node they belong to and are named "gradient/<its name>/...". Values
-/// of other than floating dtype pass no gradient on. Errors: a loss that is not a floating scalar; a path through an op without a gradient,
-/// by name: there are none for <Op>Grad and <Name>Step, so no second derivatives.
+/// where there is no path. Expressions that lose digits are put into their stable form first (log(softmax(x)) becomes log_softmax(x));
+/// values stay what they are. A gradient's nodes ask for the device of the node they belong to and are named "gradient/<its name>/...".
+/// Values of other than floating dtype pass no gradient on. Errors: a loss that is not a floating scalar; a path through an op without a
+/// gradient, by name: there are none for <Op>Grad and <Name>Step, so no second derivatives.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
+
+/// Where nodes run, by their names; those that are not listed show the device they ask for.
+using DeviceByNode = std::unordered_map<std::string, std::string>;
+/// The graph for Graphviz: nodes with op, attributes, name, device and bytes of their results, edges with dtype and shape.
+std::string to_dot(const Graph& graph, const DeviceByNode& devices = {});
+/// {"values": [{id, name, kind, dtype, shape, bytes}], "nodes": [{id, name, op, version, attributes, inputs, outputs, device,
+/// output_bytes}], "outputs": [{name, value}], "updates": [{parameter, value}]}.
+std::string to_json(const Graph& graph, const DeviceByNode& devices = {});
 
 /// "MatMul", or "op 1234".
 const char* op_name(tenon_op op);

@@ -1,0 +1,39 @@
+#include "exec/oracle.h"
+
+#include <tenon/program.h>
+
+#include "core/log.h"
+#include "exec/context_state.h"
+#include "graph/passes.h"
+
+namespace tenon::exec {
+namespace {
+
+std::string oracle_of(const ContextState& state) {
+  for (const DeviceEntry& entry : state.entries) {
+    if ((entry.loaded->backend->info().flags & TENON_BACKEND_ORACLE) != 0) return entry.info.name;
+  }
+  return {};
+}
+
+}  // namespace
+
+Graph fold_on_oracle(const Context& context, Graph graph) {
+  const std::string oracle = oracle_of(*context.state());
+  if (oracle.empty()) return graph;
+  const graph::Evaluate evaluate = [&](const Graph& constants) {
+    Program program(context, constants, {.device = oracle, .parameters = nullptr, .optimize = false});
+    std::vector<Tensor> values;
+    for (const Tensor& value : program.run(std::span<const Tensor>())) values.push_back(value.to_host());
+    return values;
+  };
+  try {
+    return graph::fold_constants(graph, evaluate);
+  } catch (const Error& error) {
+    // An oracle that lacks an op of the constant part, or memory for it, is no reason not to run the graph as it is.
+    log::info("constants are not folded: {}", error.what());
+    return graph;
+  }
+}
+
+}  // namespace tenon::exec

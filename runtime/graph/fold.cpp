@@ -1,0 +1,93 @@
+// fold.cpp - what depends on constants alone is worked out once, when the graph is compiled.
+#include <tenon/error.h>
+#include <algorithm>
+
+#include "graph/op.h"
+#include "graph/passes.h"
+
+namespace tenon::graph {
+namespace {
+
+/// Below this a constant is cheaper than a kernel, whatever it is made of.
+constexpr std::int64_t always_kept_bytes = 64 * 1024;
+
+std::int64_t bytes_of(const ValueInfo& value) {
+  return value.shape.count() * size_of(value.dtype);
+}
+
+bool foldable(GraphEditor& editor, const NodeInfo& node, const std::vector<bool>& known) {
+  std::int64_t in = 0, out = 0;
+  for (const ValueId input : node.inputs) {
+    if (input == no_id) continue;
+    if (!known[input]) return false;
+    in += bytes_of(editor.info(input));
+  }
+  for (const ValueId output : node.outputs) {
+    if (output != no_id) out += bytes_of(editor.info(output));
+  }
+  return out <= std::max(in, always_kept_bytes);
+}
+
+}  // namespace
+
+Graph fold_constants(Graph graph, const Evaluate& evaluate) {
+  GraphEditor editor(graph);
+  std::vector<bool> known(editor.values().size());
+  for (ValueId v = 0; v < known.size(); ++v) known[v] = editor.info(v).kind == ValueKind::constant;
+  std::vector<bool> folds(editor.node_count());
+  bool any = false;
+  for (NodeId n = 0; n < folds.size(); ++n) {
+    const NodeInfo& node = editor.node(n);
+    folds[n] = foldable(editor, node, known);
+    any = any || folds[n];
+    for (const ValueId output : node.outputs) {
+      if (folds[n] && output != no_id) known[output] = true;
+    }
+  }
+  if (!any) return graph;
+
+  // What leaves the foldable part: read by a node that stays, or by nobody (an output or an update, which stay computed).
+  std::vector<bool> wanted(editor.values().size());
+  for (NodeId n = 0; n < folds.size(); ++n) {
+    if (folds[n]) continue;
+    for (const ValueId input : editor.node(n).inputs) {
+      if (input != no_id) wanted[input] = true;
+    }
+  }
+  Graph constants;
+  std::vector<Value> copy_of(editor.values().size());
+  std::vector<ValueId> results;
+  for (NodeId n = 0; n < folds.size(); ++n) {
+    if (!folds[n]) continue;
+    const NodeInfo node = editor.node(n);
+    std::vector<Value> operands;
+    for (const ValueId input : node.inputs) {
+      if (input != no_id && !copy_of[input].present()) copy_of[input] = constants.constant(editor.info(input).constant);
+      operands.push_back(input == no_id ? Value() : copy_of[input]);
+    }
+    const auto first = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId v) { return v != no_id; });
+    NodeOptions options;
+    options.name = node.name;
+    if (first != node.outputs.end()) options.shape = editor.info(*first).shape;
+    if (node.op == TENON_OP_Split) {
+      const auto axis = static_cast<std::size_t>(node.attributes.as<tenon_attributes_axis>().axis);
+      for (const ValueId part : node.outputs) options.sizes.push_back(editor.info(part).shape[axis]);
+    }
+    const std::vector<Value> made = constants.apply(node.op, operands, node.attributes, options);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId output = node.outputs[i];
+      if (output == no_id) continue;
+      copy_of[output] = made[i];
+      if (!wanted[output]) continue;
+      constants.output(std::to_string(output), made[i]);
+      results.push_back(output);
+    }
+  }
+  if (results.empty()) return graph;
+  const std::vector<Tensor> values = evaluate(constants);
+  for (std::size_t i = 0; i < results.size(); ++i) editor.make_constant(results[i], values[i]);
+  editor.finish();
+  return graph;
+}
+
+}  // namespace tenon::graph

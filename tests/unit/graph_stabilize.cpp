@@ -1,0 +1,155 @@
+// Expressions that lose digits are put into their stable form; the graph stays a graph.
+#include <doctest/doctest.h>
+
+#include "graph/passes.h"
+#include "graph_testing.h"
+
+using namespace tenon;
+using namespace tenon::testing;
+
+namespace {
+
+struct Bench {
+  Graph g;
+  Value x = g.input("x", DType::f64, {2, 3});
+  Value scalar(double value) { return g.constant(Tensor::scalar(value)); }
+};
+
+template <class Function>
+std::string stabilized(Function f) {
+  Bench t;
+  t.g.output("y", f(t));
+  return ops_of(graph::stabilize(t.g));
+}
+
+}  // namespace
+
+TEST_CASE("stabilize: each listed expression becomes its stable form") {
+  CHECK(stabilized([](Bench& t) { return ops::log(ops::add(t.x, 1)); }) == "Log1p");
+  CHECK(stabilized([](Bench& t) { return ops::log(ops::add(t.scalar(1), t.x)); }) == "Log1p");
+  CHECK(stabilized([](Bench& t) { return ops::sub(ops::exp(t.x), t.scalar(1)); }) == "Expm1");
+  CHECK(stabilized([](Bench& t) { return ops::add(ops::exp(t.x), -1); }) == "Expm1");
+  CHECK(stabilized([](Bench& t) { return ops::sub(t.scalar(1), ops::sigmoid(t.x)); }) == "Neg Sigmoid");
+  CHECK(stabilized([](Bench& t) { return ops::log(ops::sigmoid(t.x)); }) == "Neg Softplus Neg");
+  CHECK(stabilized([](Bench& t) { return ops::log1p(ops::exp(t.x)); }) == "Softplus");
+  CHECK(stabilized([](Bench& t) { return ops::log(ops::add(ops::exp(t.x), 1)); }) == "Softplus");
+  CHECK(stabilized([](Bench& t) { return ops::log(ops::softmax(t.x, 0)); }) == "LogSoftmax");
+}
+
+TEST_CASE("stabilize: what only looks alike is left alone") {
+  CHECK(stabilized([](Bench& t) { return ops::log(ops::add(t.x, 2)); }) == "Add Log");
+  CHECK(stabilized([](Bench& t) { return ops::sub(t.scalar(1), ops::exp(t.x)); }) == "Exp Sub");
+  CHECK(stabilized([](Bench& t) { return ops::sub(ops::sigmoid(t.x), t.scalar(1)); }) == "Sigmoid Sub");
+  // the 1 gives the sum its shape: x does not fit
+  CHECK(stabilized([](Bench& t) {
+          const Value one = t.g.constant(Tensor::of<double>({1}, {1, 1, 1}));
+          return ops::log(ops::add(t.x, one));
+        }) == "Add Log");
+}
+
+TEST_CASE("stabilize: an axis goes with its op, and what else is read stays") {
+  Bench t;
+  const Value p = ops::softmax(t.x, 0);
+  t.g.output("p", p);
+  t.g.output("log_p", ops::log(p));
+  const Graph after = graph::stabilize(t.g);
+  CHECK(ops_of(after) == "Softmax LogSoftmax");
+  CHECK(after.nodes()[1].attributes.as<tenon_attributes_axis>().axis == 0);
+}
+
+TEST_CASE("stabilize: in place, values keep their meaning and nodes their order") {
+  Bench t;
+  const Value s = ops::sigmoid(t.x);
+  const Value y = ops::log(s);
+  const Value z = ops::relu(y);
+  graph::stabilize_in_place(t.g);
+  CHECK(ops_of(t.g) == "Sigmoid Neg Softplus Neg Relu");
+  CHECK(node_of(y).op == TENON_OP_Neg);
+  CHECK(node_of(z).op == TENON_OP_Relu);
+  CHECK(node_of(s).op == TENON_OP_Sigmoid);
+  for (NodeId n = 0; n < t.g.nodes().size(); ++n) {
+    for (const ValueId v : t.g.nodes()[n].outputs) CHECK(t.g.info(v).producer == n);
+  }
+}
+
+TEST_CASE("stabilize: gradients are those of the stable form") {
+  Bench t;
+  const Value loss = ops::reduce_sum(ops::log(ops::softmax(t.x)));
+  gradients(loss, {t.x});
+  CHECK(ops_of(t.g).find("Log ") == std::string::npos);
+  CHECK(ops_of(t.g).find("LogSoftmaxGrad") != std::string::npos);
+  CHECK(ops_of(t.g).find("Div") == std::string::npos);
+}
+
+// ---------------------------------------------------------------- constants
+
+TEST_CASE("fold: what depends on constants alone is given to the evaluator, once, and becomes a constant") {
+  Bench t;
+  const Value two = ops::add(t.scalar(1), t.scalar(1));
+  const Value four = ops::mul(two, two);
+  t.g.output("y", ops::mul(t.x, four));
+  int calls = 0;
+  const Graph after = graph::fold_constants(t.g, [&](const Graph& constants) {
+    ++calls;
+    CHECK(ops_of(constants) == "Add Mul");
+    CHECK(constants.outputs().size() == 1);
+    return std::vector<Tensor>{Tensor::scalar(4.0)};
+  });
+  CHECK(calls == 1);
+  CHECK(ops_of(after) == "Mul");
+  const ValueInfo& constant = after.info(after.nodes()[0].inputs[1]);
+  REQUIRE(constant.kind == ValueKind::constant);
+  CHECK(constant.constant.item() == 4.0);
+}
+
+TEST_CASE("fold: outputs and updates stay computed, and large results of small constants are not stored") {
+  Bench t;
+  const Value w = t.g.parameter("w", DType::f64, {});
+  const Value two = ops::add(t.scalar(1), t.scalar(1));
+  t.g.output("two", two);
+  t.g.update(w, ops::neg(t.scalar(3)));
+  t.g.output("y", ops::add(ops::expand(t.scalar(5), {300, 300}), ops::expand(ops::reshape(t.x, {1, 6, 1}), {1, 6, 1})));
+  const Graph after = graph::fold_constants(t.g, [&](const Graph&) -> std::vector<Tensor> {
+    FAIL("nothing to fold");
+    return {};
+  });
+  CHECK(ops_of(after) == ops_of(t.g));
+}
+
+TEST_CASE("fold: a value of another type than the graph says is refused") {
+  Bench t;
+  t.g.output("y", ops::mul(t.x, ops::neg(t.scalar(1))));
+  const std::string text =
+      error_of([&] { graph::fold_constants(t.g, [](const Graph&) { return std::vector<Tensor>{Tensor::scalar(1.0f)}; }); });
+  CHECK(text.find("f32()") != std::string::npos);
+}
+
+// ---------------------------------------------------------------- dumps
+
+TEST_CASE("dump: DOT names op, attributes, device, bytes, and escapes what people call things") {
+  Graph g;
+  const Value x = g.input("the \"x\"", DType::f32, {2, 3});
+  const Value w = g.parameter("w", DType::f32, {3});
+  g.set_device("cpu:1");
+  const Value y = ops::reduce_sum(ops::mul(x, w), {1});
+  g.output("y", y);
+  const std::string dot = to_dot(g, {{"mul", "openblas:0"}});
+  CHECK(dot.find("label=\"input the \\\"x\\\"\\nf32(2,3)\"") != std::string::npos);
+  CHECK(dot.find("label=\"Mul\\nmul\\n@openblas:0\\n24 bytes\"") != std::string::npos);
+  CHECK(dot.find("label=\"ReduceSum axes=(1)\\nreduce_sum\\n@cpu:1\\n8 bytes\"") != std::string::npos);
+  CHECK(dot.find("n0 -> n1 [label=\"f32(2,3)\"]") != std::string::npos);
+  CHECK(dot.find("n1 -> o0 [label=\"f32(2)\"]") != std::string::npos);
+}
+
+TEST_CASE("dump: JSON has every value with dtype, shape and bytes, every node with its device") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2, 3});
+  const Value w = g.parameter("w", DType::f32, {2, 3});
+  g.update(w, ops::sub(w, x));
+  const std::string json = to_json(g, {{"sub", "reference:0"}});
+  for (const char* part : {"\"name\": \"w\"", "\"kind\": \"parameter\"", "\"dtype\": \"f32\"", "\"bytes\": 24", "\"op\": \"Sub\"",
+                           "\"device\": \"reference:0\"", "\"parameter\": 1", "\"output_bytes\": 24"}) {
+    CAPTURE(part);
+    CHECK(json.find(part) != std::string::npos);
+  }
+}
