@@ -1,0 +1,134 @@
+// Losses and their gradients against PyTorch 1.13's in f64, and at values where a naive formula breaks.
+#include <cmath>
+#include <functional>
+
+#include "exec_testing.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+struct Result {
+  double loss = 0;
+  std::vector<double> gradient;
+};
+
+Result evaluate(const std::vector<double>& y, const std::vector<double>& t, const Shape& shape,
+                const std::function<Value(Value, Value)>& loss) {
+  const Context context(test_config());
+  Graph graph;
+  const Value in_y = graph.input("y", DType::f64, shape);
+  const Value in_t = graph.input("t", DType::f64, shape);
+  const Value l = loss(in_y, in_t);
+  graph.output("loss", l);
+  graph.output("gradient", gradients(l, {in_y})[0]);
+  Program program(context, graph);
+  const std::vector<Tensor>& results = program.run({Tensor::of(y, shape), Tensor::of(t, shape)});
+  const Tensor gradient = results[1].to_host();
+  return {results[0].to_host().item(), {gradient.data<double>(), gradient.data<double>() + gradient.count()}};
+}
+
+void check(const Result& got, double loss, const std::vector<double>& gradient) {
+  CHECK(got.loss == doctest::Approx(loss).epsilon(1e-14));
+  REQUIRE(got.gradient.size() == gradient.size());
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::abs(got.gradient[i] - gradient[i]) <= 1e-14 * std::max(1.0, std::abs(gradient[i])));
+  }
+}
+
+const std::vector<double> y{0.5, -1.25, 2.0, 3.0, 0.25, -0.75}, t{1.0, 0.5, 2.0, -1.0, 0.125, 0.0};
+const std::vector<double> p{0.2, 0.5, 0.3, 0.7, 0.05, 0.25}, q{1.0, 0, 0, 0, 0.25, 0.75};
+const Shape shape{2, 3};
+
+}  // namespace
+
+TEST_CASE("losses: differences of numbers are PyTorch's") {
+  check(evaluate(y, t, shape, ops::mse), 3.3151041666666665, {-1.0 / 6, -7.0 / 12, 0, 4.0 / 3, 1.0 / 24, -0.25});
+  check(evaluate(y, t, shape, ops::half_mse), 4.97265625, {-0.25, -0.875, 0, 2, 0.0625, -0.375});
+  check(evaluate(y, t, shape, ops::mae), 1.1875, {-1.0 / 6, -1.0 / 6, 0, 1.0 / 6, 1.0 / 6, -1.0 / 6});
+  check(evaluate(y, t, shape, [](Value a, Value b) { return ops::huber(a, b, 0.7); }), 0.6579687499999999,
+        {-1.0 / 12, -0.7 / 6, 0, 0.7 / 6, 1.0 / 48, -0.7 / 6});
+  check(evaluate(y, t, shape, ops::neg_mean_prod), -0.15104166666666666, {-1.0 / 6, -0.5 / 6, -2.0 / 6, 1.0 / 6, -0.125 / 6, 0});
+}
+
+TEST_CASE("losses: cross-entropies are PyTorch's, of probabilities and of logits") {
+  check(evaluate(p, q, shape, [](Value a, Value b) { return ops::binary_cross_entropy(a, b); }), 0.9603795282317896,
+        {-0.8333333333333331, 0.3333333333333333, 0.2380952380952381, 0.5555555555555555, -0.7017543859649122, -0.4444444444444444});
+  check(evaluate(y, q, shape, [](Value a, Value b) { return ops::binary_cross_entropy(a, b, true); }), 1.2690553090226562,
+        {-0.0629234447996909, 0.03711668980421814, 0.14679951299631372, 0.15876235447040557, 0.05202941681429968, -0.07152978319589882});
+  check(evaluate(p, q, shape, [](Value a, Value b) { return ops::categorical_cross_entropy(a, b); }), 1.699045875831258,
+        {-2.5, 0, 0, 0, -2.5, -1.5});
+  check(evaluate(y, q, shape, [](Value a, Value b) { return ops::categorical_cross_entropy(a, b, true); }), 2.658226724668907,
+        {-0.41158990894627784, 0.015363370163218216, 0.39622653878305963, 0.45979311218199004, -0.09560640974062962, -0.3641867024413605});
+}
+
+TEST_CASE("losses: nll picks the labels' log probabilities") {
+  const Result got = evaluate(y, t, shape, [](Value a, Value b) {
+    const Tensor labels = Tensor::of<std::int64_t>({2, 0}, {2});
+    static_cast<void>(b);
+    return ops::nll(a, a.graph().constant(labels));
+  });
+  check(got, -2.5, {0, 0, -0.5, -0.5, 0, 0});
+}
+
+TEST_CASE("losses: cross-entropies stay finite where probabilities are 0 and logits huge") {
+  const Result certain = evaluate({0, 1}, {1, 0}, {1, 2}, [](Value a, Value b) { return ops::binary_cross_entropy(a, b); });
+  CHECK(certain.loss == doctest::Approx(-std::log(1e-7)));
+  const Result logits = evaluate({1e4, -1e4}, {0, 1}, {1, 2}, [](Value a, Value b) { return ops::binary_cross_entropy(a, b, true); });
+  CHECK(logits.loss == 1e4);
+  CHECK(logits.gradient == std::vector<double>{0.5, -0.5});
+}
+
+TEST_CASE("losses: shapes that would broadcast are refused, and so is what no loss can be") {
+  Graph graph;
+  const Value a = graph.input("a", DType::f32, {8});
+  const Value b = graph.input("b", DType::f32, {8, 1});
+  for (const auto& loss : {ops::mse, ops::mae, ops::half_mse, ops::neg_mean_prod}) {
+    CHECK(contains(message_of([&] { loss(a, b); }), "wanted y and target of one shape, got 'a' (8) and 'b' (8,1)"));
+  }
+  CHECK(contains(message_of([&] { ops::huber(a, a, 0); }), "delta is 0, wanted delta > 0"));
+  CHECK(contains(message_of([&] { ops::nll(a, b); }), "wanted log probabilities (N, C) and labels (N)"));
+}
+
+// ---------------------------------------------------------------- stable forms, at values where the written ones break
+
+namespace {
+double at(double x, const std::function<Value(Value)>& f) {
+  const Context context(test_config());
+  Graph graph;
+  const Value in = graph.input("x", DType::f64, {});
+  graph.output("y", f(in));
+  Program program(context, graph);
+  return program.run({Tensor::scalar(x)})[0].to_host().item();
+}
+Value one(Value x) {
+  return x.graph().constant(Tensor::scalar(1.0));
+}
+}  // namespace
+
+TEST_CASE("stabilize: compiled programs keep the digits that the expressions as written lose") {
+  CHECK(at(1e-20, [](Value x) { return ops::log(ops::add(x, 1)); }) == 1e-20);
+  CHECK(at(1e-20, [](Value x) { return ops::sub(ops::exp(x), 1); }) == 1e-20);
+  CHECK(at(50, [](Value x) { return ops::sub(one(x), ops::sigmoid(x)); }) == doctest::Approx(std::exp(-50.0)).epsilon(1e-14));
+  CHECK(at(-800, [](Value x) { return ops::log(ops::sigmoid(x)); }) == -800);
+  CHECK(at(800, [](Value x) { return ops::log1p(ops::exp(x)); }) == 800);
+  CHECK(at(1000, [](Value x) {
+          return ops::slice(ops::log(ops::softmax(ops::concat({ops::reshape(x, {1}), ops::reshape(ops::mul(x, 0), {1})}, 0))), 0, 1, 2);
+        }) == -1000);
+  CHECK(at(0.1, [](Value x) { return ops::neg(ops::neg(x)); }) == 0.1);
+}
+
+TEST_CASE("fold: constant parts are worked out by the oracle when a program is made") {
+  const Context context(test_config("openblas:0"));
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2});
+  const Value scale = ops::mul(ops::exp(graph.constant(Tensor::scalar(1.0f))), 2);
+  graph.output("y", ops::mul(x, scale));
+  Program program(context, graph);
+  CHECK(program.placement().nodes.size() == 1);
+  const std::vector<float> y_values = floats(program.run({Tensor::of<float>({1, -1}, {2})})[0]);
+  CHECK(y_values[0] == doctest::Approx(2 * std::exp(1.0)));
+  CHECK(y_values[1] == -y_values[0]);
+}
