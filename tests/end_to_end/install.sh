@@ -45,6 +45,7 @@ run() { # <name> <exit code> <text...>: the example's output has every text
 }
 run vector_product 0 'openblas:0: [4, 10, 18]' 'reference:0: [4, 10, 18]'
 run gpu_check 1 'GPU device not found'
+expect 0 'Found GPU at: fake_gpu:0' env TENON_BACKEND_PATH="$build/tests/end_to_end/plugins/fake_gpu" "$work/examples/gpu_check"
 run device_list 0 'openblas:0 (cpu:0): ' 'reference:0 (cpu:1): '
 run missing_device 0 \
   "DEVICE_NOT_FOUND: device 'gpu:7' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)"

@@ -71,3 +71,13 @@ TEST_CASE("shape: negative axes count from the end") {
   CHECK_THROWS_WITH_AS(resolve_axis(3, 3, "softmax"), "softmax: axis 3 is out of range for rank 3, wanted -3 to 2", Error);
   CHECK_THROWS_WITH_AS(resolve_axis(0, 0, "softmax"), "softmax: axis 0 is out of range for rank 0, a scalar has no axes", Error);
 }
+
+TEST_CASE("shape: a size is changed within the same bounds") {
+  Shape shape{2, 3};
+  shape.set(1, 0);
+  CHECK(shape == Shape{2, 0});
+  CHECK_THROWS_WITH_AS(shape.set(2, 1), "shape (2,0): dimension 2 is out of range for rank 2", Error);
+  CHECK_THROWS_WITH_AS(shape.set(1, -1), "shape (2,-1): wanted sizes of 0 or more, got -1", Error);
+  CHECK_THROWS_AS(shape.set(0, INT64_MAX), Error);
+  CHECK(shape == Shape{2, 0});  // a refusal changes nothing
+}
