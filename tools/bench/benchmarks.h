@@ -18,6 +18,8 @@ struct Options {
   std::string python = "/usr/bin/python3";  ///< that may have the peers that are Python packages
   /// A context for the device under test with this thread budget.
   std::function<Context(int threads)> make_context;
+  /// The same with one more `--set key=value`.
+  std::function<Context(int threads, const std::string& set)> make_context_with;
 
   Protocol protocol() const {
     Protocol p;
@@ -34,6 +36,17 @@ std::unique_ptr<Report> gemm(const Options& options);
 /// Training epochs of 784-300-100-10 (batch 100) and of 784-128-10 (batch 32) against PyTorch.
 std::unique_ptr<Report> mnist_mlp(const Options& options);
 std::unique_ptr<Report> fashion_mnist(const Options& options);
+
+/// Elementwise ops and reductions on 1e3 to 1e8 elements, on one thread and on all, beside PyTorch at 1e6 (rows E07, L09).
+std::unique_ptr<Report> elementwise(const Options& options);
+/// Access patterns: sequential, strided, random, transposed (row C03).
+std::unique_ptr<Report> memory(const Options& options);
+/// A chain of ten ops, and the MLP's training step, with fusion off, elementwise and full (row H05).
+std::unique_ptr<Report> fusion(const Options& options);
+/// Training steps with data that takes time to make: serial, cached, prefetched (row J05).
+std::unique_ptr<Report> pipeline(const Options& options);
+/// Copy, scale, add, triad and read against what the memory is built for (row L05).
+std::unique_ptr<Report> bandwidth(const Options& options);
 
 /// Prints the benchmarks that two JSON files share, side by side.
 /// Errors  a file that is missing or not a report.

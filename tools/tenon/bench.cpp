@@ -1,4 +1,4 @@
-// tenon bench crossing | gemm | mnist_mlp | fashion_mnist | compare OLD NEW
+// tenon bench crossing | gemm | elementwise | memory | fusion | pipeline | mnist_mlp | fashion_mnist | compare OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Arguments {
   std::string json;
 };
 
-Context make_context(const Common& common, int threads) {
+Context make_context(const Common& common, int threads, const std::string& set = {}) {
   ConfigSources sources;
   sources.file = common.config_file;
   sources.command_line = common.overrides();
@@ -28,11 +28,18 @@ Context make_context(const Common& common, int threads) {
     const config::Assignment assignment = config::parse_assignment(text);
     sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
   }
+  if (!set.empty()) {
+    const config::Assignment assignment = config::parse_assignment(set);
+    sources.command_line.push_back({assignment.key, assignment.value, "the benchmark's " + set});
+  }
   return Context(resolve_config(sources), {}, common.plugins);
 }
 
 void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const bench::Options&)) {
   arguments.options.make_context = [&arguments](int threads) { return make_context(arguments.common, threads); };
+  arguments.options.make_context_with = [&arguments](int threads, const std::string& set) {
+    return make_context(arguments.common, threads, set);
+  };
   if (arguments.options.threads == 0) arguments.options.threads = bench::available_processors();
   const auto report = benchmark(arguments.options);
   report->print();
@@ -42,11 +49,10 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
 }  // namespace
 
 void add_bench_verb(CLI::App& app) {
-  CLI::App* bench = app.add_subcommand("bench", "how fast it is, beside its peers where those are installed");
-  bench->require_subcommand(1);
-  const auto add = [&](const char* name, const char* help, std::unique_ptr<bench::Report> (*benchmark)(const bench::Options&)) {
+  using Benchmark = std::unique_ptr<bench::Report> (*)(const bench::Options&);
+  const auto add_to = [](CLI::App& parent, const char* name, const char* help, Benchmark benchmark) {
     auto arguments = std::make_shared<Arguments>();
-    CLI::App* command = bench->add_subcommand(name, help);
+    CLI::App* command = parent.add_subcommand(name, help);
     arguments->common.add_to(*command);
     bench::Options& options = arguments->options;
     command->add_option("--threads", options.threads, "threads of device and peers; 0: all (default: 2)")
@@ -61,10 +67,18 @@ void add_bench_verb(CLI::App& app) {
     command->add_flag("--tiny", options.tiny, "sizes that take no time: shows that it runs, not how fast");
     command->callback([arguments, benchmark] { run(*arguments, benchmark); });
   };
+  CLI::App* bench = app.add_subcommand("bench", "how fast it is, beside its peers where those are installed");
+  bench->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, Benchmark benchmark) { add_to(*bench, name, help, benchmark); };
   add("crossing", "what a plan and a node cost above their kernels", bench::crossing);
   add("gemm", "matrix products through a plan, beside OpenBLAS called directly", bench::gemm);
+  add("elementwise", "elementwise ops and reductions by size and threads, beside PyTorch", bench::elementwise);
+  add("memory", "what access patterns cost: sequential, strided, random, transposed", bench::memory);
+  add("fusion", "a chain of ten ops and a training step, with fusion off, elementwise and full", bench::fusion);
+  add("pipeline", "training steps with data that takes time to make: serial, cached, prefetched", bench::pipeline);
   add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, beside PyTorch", bench::mnist_mlp);
   add("fashion_mnist", "training epochs of 784-128-10, batch 32, beside PyTorch", bench::fashion_mnist);
+  add_to(app, "bandwidth", "memory bandwidth: what is measured against what the memory is built for", bench::bandwidth);
 
   auto files = std::make_shared<std::pair<std::string, std::string>>();
   CLI::App* compare = bench->add_subcommand("compare", "two reports side by side");

@@ -1,0 +1,70 @@
+// tenon bandwidth - what memory gives to plain loops, beside what it is built for where the machine says so.
+#include <fmt/core.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/benchmarks.h"
+#include "bench/machine.h"
+#include "bench/roofs.h"
+
+namespace tenon::bench {
+
+std::unique_ptr<Report> bandwidth(const Options& options) {
+  const Context context = options.make_context(options.threads);
+  const Device device = context.default_device();
+  auto report = std::make_unique<Report>("tenon bandwidth", describe_machine(context, options.threads));
+  const std::int64_t bytes = options.tiny ? 1 << 16 : std::int64_t{128} << 20;
+
+  const int runs = options.runs > 0 ? options.runs : options.tiny ? 2 : 10;
+  for (int threads = 1; threads <= options.threads; threads = threads == options.threads ? threads + 1 : options.threads) {
+    std::vector<MemoryRoofs> tries;
+    for (int run = 0; run < runs; ++run) {
+      say(fmt::format("bandwidth: {} thread{}, run {} of {}", threads, threads == 1 ? "" : "s", run + 1, runs));
+      tries.push_back(memory_roofs(threads, bytes));
+    }
+    const struct {
+      const char* name;
+      double MemoryRoofs::*rate;
+      int arrays;
+    } kinds[] = {{"copy", &MemoryRoofs::copy, 2},
+                 {"scale", &MemoryRoofs::scale, 2},
+                 {"add", &MemoryRoofs::add, 3},
+                 {"triad", &MemoryRoofs::triad, 3},
+                 {"read", &MemoryRoofs::read, 1}};
+    for (const auto& kind : kinds) {
+      Entry entry{.name = fmt::format("{}, {} thread{}", kind.name, threads, threads == 1 ? "" : "s")};
+      for (const MemoryRoofs& one : tries) entry.samples.ns.push_back(static_cast<double>(bytes) * kind.arrays / (one.*kind.rate));
+      entry.samples.cpu_ns = entry.samples.ns;
+      entry.extra.emplace_back("gb_per_s", static_cast<double>(bytes) * kind.arrays / entry.median_ns());
+      report->add(std::move(entry));
+    }
+  }
+
+  // To the device and back: for a CPU the same memory, for others the road between.
+  const Tensor host = Tensor::zeros(DType::u8, {bytes});
+  Tensor there = host.to(device);
+  const auto add_copy = [&](const char* name, const Body& body) {
+    Protocol protocol = options.protocol();
+    if (options.runs == 0) protocol.runs = runs;
+    Entry entry{.name = name, .samples = measure({body}, protocol)[0]};
+    entry.extra.emplace_back("gb_per_s", static_cast<double>(bytes) / entry.median_ns());
+    report->add(std::move(entry));
+  };
+  add_copy("host to device, pageable", [&](std::int64_t repetitions) {
+    for (std::int64_t i = 0; i < repetitions; ++i) there = host.to(device);
+  });
+  add_copy("device to host, pageable", [&](std::int64_t repetitions) {
+    for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(there.to_host());
+  });
+
+  report->note(
+      "copy, scale, add, triad: bytes read and written (STREAM); read: bytes read; device copies: bytes moved, memory for them included");
+  report->note(
+      "built for: clock x width x channels. DDR4-2933, 8 bytes, 4 channels: 2.933e9 x 8 x 4 = 93.87 GB/s; "
+      "a GPU: 2 x memory clock x bus width / 8. This machine does not tell its memory's clock and channels");
+  return report;
+}
+
+}  // namespace tenon::bench

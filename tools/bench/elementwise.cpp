@@ -1,0 +1,147 @@
+// tenon bench elementwise - single ops through a program, by size and threads. Beyond the caches the roof is memory: percent of the copy
+// (or, for reductions, the read) that is measured in the same run. PyTorch runs the same ops at one size in a process of its own.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <tenon/functions.h>
+#include <tenon/program.h>
+
+#include "bench/benchmarks.h"
+#include "bench/child.h"
+#include "bench/machine.h"
+#include "bench/roofs.h"
+
+namespace tenon::bench {
+namespace {
+
+struct Op {
+  const char* name;
+  int operands;  ///< that are read
+  bool reduces;  ///< to a scalar: only reads
+  Value (*make)(Value, Value);
+};
+
+constexpr Op list[] = {
+    {"copy", 1, false,
+     [](Value x, Value) {
+       return ops::reshape(x, {1, x.shape().count()});
+     }},
+    {"add", 2, false, [](Value x, Value y) { return ops::add(x, y); }},
+    {"mul", 2, false, [](Value x, Value y) { return ops::mul(x, y); }},
+    {"relu", 1, false, [](Value x, Value) { return ops::relu(x); }},
+    {"exp", 1, false, [](Value x, Value) { return ops::exp(x); }},
+    {"log", 1, false, [](Value x, Value) { return ops::log(x); }},
+    {"sin", 1, false, [](Value x, Value) { return ops::sin(x); }},
+    {"tanh", 1, false, [](Value x, Value) { return ops::tanh(x); }},
+    {"sigmoid", 1, false, [](Value x, Value) { return ops::sigmoid(x); }},
+    {"erf", 1, false, [](Value x, Value) { return ops::erf(x); }},
+    {"gelu", 1, false, [](Value x, Value) { return ops::gelu(x); }},
+    {"pow", 2, false, [](Value x, Value y) { return ops::pow(x, y); }},
+    {"sum", 1, true, [](Value x, Value) { return ops::reduce_sum(x); }},
+    {"max", 1, true, [](Value x, Value) { return ops::reduce_max(x); }},
+};
+
+/// In (0.1, 2): every op of the list is defined there.
+Tensor operand(std::int64_t n, std::uint32_t seed) {
+  Tensor tensor = Tensor::empty(DType::f32, {n});
+  float* const values = tensor.data<float>();
+  for (std::int64_t i = 0; i < n; ++i) {
+    seed = seed * 1664525u + 1013904223u;
+    values[i] = 0.1F + 1.9F * static_cast<float>(seed >> 8) * 0x1p-24F;
+  }
+  return tensor;
+}
+
+std::string size_name(std::int64_t n) {
+  return fmt::format("1e{}", static_cast<int>(std::lround(std::log10(static_cast<double>(n)))));
+}
+
+/// {"name": "PyTorch ...", "ns": {"relu": [samples], ...}}, or why there is none.
+struct Peer {
+  std::string name, absent;
+  nlohmann::json ns;
+};
+
+Peer run_peer(const Options& options, std::int64_t n, int threads) {
+  const std::string script = TENON_BENCH_PEERS "/elementwise_torch.py";
+  std::vector<std::string> names;
+  for (const Op& op : list) names.emplace_back(op.name);
+  const ChildResult result = run_child({options.python, script, "--ops", fmt::format("{}", fmt::join(names, ",")), "--count",
+                                        std::to_string(n), "--threads", std::to_string(threads)});
+  const nlohmann::json answer = nlohmann::json::parse(result.output, nullptr, false);
+  if (answer.is_object() && answer.contains("ns")) return {answer["name"].get<std::string>(), "", answer["ns"]};
+  if (answer.is_object() && answer.contains("absent")) return {"", answer["absent"].get<std::string>(), {}};
+  return {"", fmt::format("'{} {}' ended with exit code {} and no result", options.python, script, result.exit_code), {}};
+}
+
+}  // namespace
+
+std::unique_ptr<Report> elementwise(const Options& options) {
+  const Context context = options.make_context(options.threads);
+  auto machine = describe_machine(context, options.threads);
+  const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
+  std::vector<int> thread_counts{1};
+  if (options.threads > 1) thread_counts.push_back(options.threads);
+  const std::vector<std::int64_t> sizes =
+      options.tiny ? std::vector<std::int64_t>{1000} : std::vector<std::int64_t>{1'000, 100'000, 1'000'000, 100'000'000};
+  constexpr std::int64_t peer_size = 1'000'000;
+  constexpr std::int64_t beyond_caches = 10'000'000;
+
+  auto report = std::make_unique<Report>("tenon bench elementwise", machine);
+  for (const int threads : thread_counts) {
+    const Context here = options.make_context(threads);
+    const Device device = here.default_device();
+    MemoryRoofs roofs;
+    if (cpu && !options.tiny) {
+      roofs = memory_roofs(threads);
+      report->note(fmt::format("roofs on {} thread{}: copy {:.1f} GB/s, read {:.1f} GB/s", threads, threads == 1 ? "" : "s", roofs.copy,
+                               roofs.read));
+    }
+    Peer peer{"", "the sizes are tiny", {}};
+    if (!options.tiny) peer = run_peer(options, peer_size, threads);
+    if (!peer.name.empty()) report->note("peer at 1e6: " + peer.name);
+    for (const std::int64_t n : sizes) {
+      const Tensor x = operand(n, 1).to(device);
+      const Tensor y = operand(n, 2).to(device);
+      for (const Op& op : list) {
+        Graph graph;
+        const Value vx = graph.input("x", DType::f32, {n});
+        const Value vy = op.operands == 2 ? graph.input("y", DType::f32, {n}) : Value();
+        graph.output("z", op.make(vx, vy));
+        Program program(here, graph);
+        std::vector<Tensor> inputs{x};
+        if (op.operands == 2) inputs.push_back(y);
+        const std::string name = fmt::format("{} {}, {} thread{}", op.name, size_name(n), threads, threads == 1 ? "" : "s");
+        say("elementwise " + name);
+        const Body body = [&](std::int64_t repetitions) {
+          for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(program.run(inputs));
+        };
+        Entry entry{.name = name, .samples = measure({body}, options.protocol())[0]};
+        const double bytes = static_cast<double>(n) * sizeof(float) * (op.operands + (op.reduces ? 0 : 1));
+        entry.extra.emplace_back("gb_per_s", bytes / entry.median_ns());
+        entry.extra.emplace_back("ns_per_element", entry.median_ns() / static_cast<double>(n));
+        if (n >= beyond_caches && roofs.copy > 0) {
+          entry.percent_of_roof = 100 * bytes / entry.median_ns() / (op.reduces ? roofs.read : roofs.copy);
+        }
+        if (n == peer_size && peer.ns.contains(op.name)) {
+          entry.peer = peer.name;
+          entry.peer_samples.ns = peer.ns[op.name].get<std::vector<double>>();
+          entry.peer_samples.cpu_ns = entry.peer_samples.ns;
+        } else {
+          entry.peer_absent = n == peer_size ? peer.absent : "the peer runs at 1e6";
+        }
+        report->add(std::move(entry));
+      }
+    }
+  }
+  report->note("% of roof: bytes read and written against the copy, of reductions bytes read against the read; from 1e8 elements on");
+  report->note("targets: copy, add, mul, relu at least 80 %, reductions at least 80 %, transcendental ops faster than the peer");
+  report->note("sigmoid over 1e6: gorgonia.github.io, content/reference/cuda.md, prints 3.349 ms on its GPU and 33.169 ms on its CPU");
+  return report;
+}
+
+}  // namespace tenon::bench

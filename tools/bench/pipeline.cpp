@@ -1,0 +1,174 @@
+// tenon bench pipeline - a training step whose batch takes time to make: one after the other, from memory, and ahead on a worker thread.
+// The device has one thread, so that the worker has a processor of its own where there are two.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <tenon/data.h>
+#include <tenon/model.h>
+
+#include "bench/benchmarks.h"
+#include "bench/machine.h"
+#include "bench/statistics.h"
+
+namespace tenon::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ns_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
+
+/// Digits that are worked on before they are handed out, as an image would be decoded: so many passes of a 3 x 3 mean.
+class Decoded final : public Dataset {
+ public:
+  Decoded(std::shared_ptr<const Dataset> from, int passes) : from_(std::move(from)), passes_(passes) {}
+  const std::string& name() const override { return from_->name(); }
+  std::int64_t size() const override { return from_->size(); }
+  SampleType x_type() const override { return from_->x_type(); }
+  SampleType y_type() const override { return from_->y_type(); }
+  std::optional<std::int64_t> num_classes() const override { return from_->num_classes(); }
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+    from_->gather(indices, x, y);
+    const Shape& shape = x_type().shape;
+    const std::int64_t height = shape[0], width = shape[1];
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      float* const image = x.data<float>() + static_cast<std::int64_t>(i) * height * width;
+      for (int pass = 0; pass < passes_; ++pass) blur(image, height, width);
+    }
+  }
+
+ private:
+  static void blur(float* image, std::int64_t height, std::int64_t width) {
+    for (std::int64_t r = 1; r + 1 < height; ++r) {
+      for (std::int64_t c = 1; c + 1 < width; ++c) {
+        float* const at = image + r * width + c;
+        *at = (at[-width] + at[-1] + at[0] + at[1] + at[width]) * 0.2F;
+      }
+    }
+  }
+
+  std::shared_ptr<const Dataset> from_;
+  int passes_;
+};
+
+Model make_model(const Context& context) {
+  Model model({layers::flatten(), layers::dense(300, Activation::relu), layers::dense(100, Activation::relu),
+               layers::dense(10, Activation::softmax)});
+  LossDefinition loss;
+  loss.loss = Loss::sparse_categorical_crossentropy;
+  model.compile(context, {.optimizer = {}, .loss = loss, .metrics = {}});
+  return model;
+}
+
+}  // namespace
+
+std::unique_ptr<Report> pipeline(const Options& options) {
+  const Context context = options.make_context(1);
+  auto report = std::make_unique<Report>("tenon bench pipeline", describe_machine(context, 1));
+  const std::int64_t batch = 100;
+  const std::int64_t steps = options.tiny ? 3 : 200;
+  const int runs = options.runs > 0 ? options.runs : options.tiny ? 2 : 11;
+  const std::shared_ptr<const Dataset> digits = generate_digits({.count = batch * steps});
+
+  Model model = make_model(context);
+  Tensor x = Tensor::empty(DType::f32, {batch, 28, 28});
+  Tensor y = Tensor::empty(DType::i64, {batch});
+  std::vector<std::int64_t> first(static_cast<std::size_t>(batch));
+  for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<std::int64_t>(i);
+  const auto seconds_of = [&](const std::function<void()>& body) {
+    std::vector<double> ns;
+    for (int i = 0; i < 11; ++i) {
+      const auto begin = Clock::now();
+      body();
+      ns.push_back(ns_since(begin));
+    }
+    return median(ns);
+  };
+  digits->gather(first, x, y);
+  for (int i = 0; i < 3; ++i) model.train_batch(x, y);
+  const double train_ns = seconds_of([&] { model.train_batch(x, y); });
+
+  // As much work as makes loading about as long as training: there prefetching has most to give.
+  int passes = 1;
+  const auto load_ns = [&](int p) {
+    const Decoded decoded(digits, p);
+    return seconds_of([&] { decoded.gather(first, x, y); });
+  };
+  if (!options.tiny) passes = std::max(1, static_cast<int>(std::lround(train_ns / std::max(load_ns(8) / 8, 1.0))));
+  const auto decoded = std::make_shared<Decoded>(digits, passes);
+
+  // Made once and kept: what `cache: ram` does.
+  Tensor all_x = Tensor::empty(DType::f32, {batch * steps, 28, 28});
+  Tensor all_y = Tensor::empty(DType::i64, {batch * steps});
+  std::vector<std::int64_t> all(static_cast<std::size_t>(batch * steps));
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+  decoded->gather(all, all_x, all_y);
+  ArrayOptions kept;
+  kept.name = "cached";
+  kept.num_classes = 10;
+  const auto cached = std::make_shared<ArrayDataset>(all_x, all_y, kept);
+
+  struct Bar {
+    const char* name;
+    std::shared_ptr<const Dataset> data;
+    int workers;
+    Samples step, load, wait;
+  };
+  std::vector<Bar> bars{{"serial", decoded, 0, {}, {}, {}}, {"RAM cache", cached, 0, {}, {}, {}}, {"prefetch", decoded, 1, {}, {}, {}}};
+  Samples load_alone, train_alone;
+  for (int run = 0; run < runs; ++run) {
+    say(fmt::format("pipeline: run {} of {}", run + 1, runs));
+    for (Bar& bar : bars) {
+      Batches batches(bar.data, {.batch_size = batch, .shuffle = true, .seed = 1, .workers = bar.workers, .prefetch = 2});
+      batches.start(static_cast<std::uint64_t>(run));
+      double waited = 0;
+      const double cpu = cpu_time_ns();
+      const auto begin = Clock::now();
+      for (;;) {
+        const auto wait_begin = Clock::now();
+        const Batch* next = batches.next();
+        waited += ns_since(wait_begin);
+        if (next == nullptr) break;
+        model.train_batch(next->x, next->y);
+      }
+      const auto per_step = static_cast<double>(steps);
+      bar.step.ns.push_back(ns_since(begin) / per_step);
+      bar.step.cpu_ns.push_back((cpu_time_ns() - cpu) / per_step);
+      bar.wait.ns.push_back(waited / per_step);
+    }
+    // In the same turns, each half alone.
+    auto begin = Clock::now();
+    decoded->gather(first, x, y);
+    load_alone.ns.push_back(ns_since(begin));
+    begin = Clock::now();
+    model.train_batch(x, y);
+    train_alone.ns.push_back(ns_since(begin));
+  }
+  const double load = median(load_alone.ns), train = median(train_alone.ns);
+  const double floor = std::max(load, train);
+  load_alone.cpu_ns = load_alone.ns, train_alone.cpu_ns = train_alone.ns;
+  report->add({.name = "load alone", .samples = std::move(load_alone)});
+  report->add({.name = "train alone", .samples = std::move(train_alone)});
+  for (Bar& bar : bars) {
+    Entry entry{.name = bar.name, .samples = std::move(bar.step)};
+    entry.extra.emplace_back("times_max_of_both", entry.median_ns() / floor);
+    entry.extra.emplace_back("waited_percent", 100 * median(bar.wait.ns) / entry.median_ns());
+    report->add(std::move(entry));
+  }
+  report->note(fmt::format("a batch of {} digits, {} passes of a mean over each image before it is handed out; {} steps a sample", batch,
+                           passes, steps));
+  report->note("times_max_of_both: a step over the longer of load and train alone; waited_percent: how long the trainer waited for data");
+  report->note("target: prefetch at most 1.05");
+  if (context.default_device().info().kind == DeviceKind::cpu) {
+    report->note("prefetch and asynchronous copy: not run, a CPU reads the batch where it is");
+  }
+  return report;
+}
+
+}  // namespace tenon::bench
