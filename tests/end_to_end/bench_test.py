@@ -16,7 +16,13 @@ EXTRA = {
     "gemm": ["gflop_per_s"],
     "mnist_mlp": ["images_per_s", "gflop_per_s", "seconds_per_epoch", "peak_rss_mb"],
     "fashion_mnist": ["images_per_s", "gflop_per_s", "seconds_per_epoch"],
+    "elementwise": ["gb_per_s", "ns_per_element"],
+    "memory": ["gb_per_s"],
+    "fusion": ["kernels", "times_one_op"],
+    "pipeline": ["times_max_of_both", "waited_percent"],
+    "bandwidth": ["gb_per_s"],
 }
+BESIDE_PEERS = {"gemm", "mnist_mlp", "fashion_mnist", "elementwise"}  # a line of these without a peer says why
 MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
 
 
@@ -31,7 +37,8 @@ def expect(condition, message):
 
 
 def measure(tenon, benchmark, file):
-    code, out, err = run(tenon, "bench", benchmark, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file))
+    verb = ["bandwidth"] if benchmark == "bandwidth" else ["bench", benchmark]
+    code, out, err = run(tenon, *verb, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file))
     expect(code == 0, f"bench {benchmark}: exit code {code}\n{err}")
     return json.loads(file.read_text()), out
 
@@ -57,7 +64,12 @@ def check_report(benchmark, report, out):
         seen.update(line)
     for key in EXTRA[benchmark]:
         expect(key in seen, f"no line has {key}")
-    if benchmark != "crossing":
+    if benchmark == "fusion":
+        kernels = {line["name"]: line["kernels"] for line in report["benchmarks"]}
+        expect(kernels["chain of 10, off"] == 10, f"unfused, ten ops are {kernels['chain of 10, off']} kernels")
+        expect(kernels["chain of 10, full"] == 1, f"fused, ten ops are {kernels['chain of 10, full']} kernels")
+        expect(kernels["step of the MLP, full"] < kernels["step of the MLP, off"], f"a step has as many kernels fused: {kernels}")
+    if benchmark in BESIDE_PEERS:
         alone = [line for line in report["benchmarks"] if line["peer"] is None]
         expect(all(line.get("peer_absent") for line in alone), f"no reason why there is no peer: {alone}")
 
