@@ -19,32 +19,12 @@
 #include <tenon/config.h>
 #include <tenon/definition.h>
 
+#include "config/data_yaml.h"
 #include "config/yaml_tree.h"
 
 namespace tenon::config {
 
 class Section;
-
-enum class DataSource { mnist, fashion_mnist, idx, digits, linear_regression, cifar_like };
-const char* name_of(DataSource source);
-/// unit: x / 255. gorgonia: x / 255 * 0.9 + 0.1. standard: mean 0, deviation 1 over the training set. none: as read.
-enum class Normalize { unit, gorgonia, standard, none };
-const char* name_of(Normalize normalize);
-
-struct DataDefinition {
-  DataSource source = DataSource::mnist;
-  std::string directory;  ///< absolute; "": not given. mnist, fashion_mnist and idx want one, here or from the command line
-  Normalize normalize = Normalize::unit;
-  std::int64_t train_count = 0;       ///< 0: all there are, or the generator's own number
-  std::int64_t test_count = 0;        ///< likewise
-  std::optional<std::uint64_t> seed;  ///< of generated data; nothing: the run's seed
-  double validation_split = 0;        ///< part of the training data, from its end, in [0, 1)
-  std::int64_t features = 3;          ///< linear_regression: inputs
-  double noise = 0.1;                 ///< linear_regression: standard deviation of what is added to y
-  int workers = 1;                    ///< threads that gather batches; 0: the training thread
-  int prefetch = 2;                   ///< batches gathered ahead
-  std::string where;                  ///< "train.yaml:5:7"
-};
 
 struct CheckpointDefinition {
   std::string directory;

@@ -10,11 +10,6 @@ namespace {
 
 using Optimizer = OptimizerDefinition;
 
-const std::vector<Choice<DataSource>> sources = {
-    {"mnist", DataSource::mnist},   {"fashion_mnist", DataSource::fashion_mnist},         {"idx", DataSource::idx},
-    {"digits", DataSource::digits}, {"linear_regression", DataSource::linear_regression}, {"cifar_like", DataSource::cifar_like}};
-const std::vector<Choice<Normalize>> normalizations = {
-    {"unit", Normalize::unit}, {"gorgonia", Normalize::gorgonia}, {"standard", Normalize::standard}, {"none", Normalize::none}};
 const std::vector<Choice<Loss>> losses = {
     {"sparse_categorical_crossentropy", Loss::sparse_categorical_crossentropy}, {"mse", Loss::mse}, {"mean_squared_error", Loss::mse}};
 const std::vector<Choice<Metric>> metrics = {{"accuracy", Metric::accuracy}, {"mse", Metric::mse}, {"mean_squared_error", Metric::mse}};
@@ -28,30 +23,6 @@ constexpr std::int64_t most = std::int64_t{1} << 40;  // of counts: far beyond a
 constexpr Range<double> from_zero{.lowest = 0};
 constexpr Range<double> above_zero{.lowest = 0, .above_lowest = true};
 constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
-
-DataDefinition read_data(Section& top) {
-  const Value value = top.require_value("data", "a map with the key 'source'");
-  if (!value.is_map()) value.fail_wanted("a map with the key 'source'");
-  Section section = *top.child("data");
-  DataDefinition data;
-  data.where = value.mark().str();
-  data.source = section.require_value("source", "the name of a data set").as_choice(sources);
-  if (const auto directory = section.find("directory"); directory && !directory->is_null()) data.directory = directory->as_path();
-  // Pixels are bytes and want scaling; what the regression generates is what it means.
-  const Normalize usual = data.source == DataSource::linear_regression ? Normalize::none : Normalize::unit;
-  data.normalize = section.choice("normalize", usual, normalizations);
-  data.train_count = section.get_optional<std::int64_t>("train_count", {1, most}).value_or(0);
-  data.test_count = section.get_optional<std::int64_t>("test_count", {1, most}).value_or(0);
-  data.seed = section.get_optional<std::uint64_t>("seed");
-  data.validation_split = section.get<double>("validation_split", 0, below_one);
-  if (data.source == DataSource::linear_regression) {
-    data.features = section.get<std::int64_t>("features", data.features, {1, 1 << 20});
-    data.noise = section.get<double>("noise", data.noise, from_zero);
-  }
-  data.workers = section.get<int>("workers", data.workers, {0, 256});
-  data.prefetch = section.get<int>("prefetch", data.prefetch, {1, 1024});
-  return data;
-}
 
 LossDefinition read_loss(const Value& value) {
   LossDefinition result;
@@ -225,6 +196,7 @@ TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrid
   train.batch_size = top.get<std::int64_t>("batch_size", train.batch_size, {1, most});
   train.epochs = top.get<std::int64_t>("epochs", train.epochs, {1, most});
   train.shuffle = top.get<bool>("shuffle", train.shuffle);
+  if (!train.shuffle && train.data.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer means nothing without shuffling");
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});
   train.log_style = top.choice("log_style", train.log_style, log_styles);
   train.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, most});
@@ -241,12 +213,6 @@ TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrid
 
 }  // namespace
 
-const char* name_of(DataSource source) {
-  return word_of(sources, source);
-}
-const char* name_of(Normalize normalize) {
-  return word_of(normalizations, normalize);
-}
 const char* name_of(Loss loss) {
   return word_of(losses, loss);
 }

@@ -1,4 +1,5 @@
 // data/array_dataset.cpp - samples in host memory, scaled as they are gathered.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -24,13 +25,20 @@ void scale_row(const From* __restrict from, To* __restrict to, std::int64_t coun
   for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]) * scale + offset;
 }
 
+/// Each channel of `row / channels` elements under a scaling of its own.
 template <class From, class To>
-void scale_rows(const Tensor& from, std::span<const std::int64_t> indices, Tensor& to, std::int64_t row, const Scaling& scaling) {
+void scale_rows(const Tensor& from, std::span<const std::int64_t> indices, Tensor& to, std::int64_t row,
+                std::span<const Scaling> channels) {
   const From* source = from.data<From>();
   To* target = to.data<To>();
+  const std::int64_t part = row / static_cast<std::int64_t>(channels.size());
   for (const std::int64_t index : indices) {
-    scale_row(source + index * row, target, row, static_cast<To>(scaling.scale), static_cast<To>(scaling.offset));
-    target += row;
+    const From* at = source + index * row;
+    for (const Scaling& scaling : channels) {
+      scale_row(at, target, part, static_cast<To>(scaling.scale), static_cast<To>(scaling.offset));
+      at += part;
+      target += part;
+    }
   }
 }
 
@@ -65,10 +73,13 @@ ArrayDataset::ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions&
   if (x.shape().rank() == 0 || y.shape().rank() == 0 || x.shape()[0] != y.shape()[0]) {
     throw Error(what + ": wanted as many targets as samples, got x " + x.str() + " and y " + y.str());
   }
-  const bool untouched = x.dtype() == options_.x_dtype && options_.scaling.is_identity();
-  if (!untouched && !scales(x.dtype(), options_.x_dtype)) {
+  if (!(x.dtype() == options_.x_dtype && has_identity_scaling()) && !scales(x.dtype(), options_.x_dtype)) {
     throw Error(what + ": x " + x.str() + " does not scale to " + name_of(options_.x_dtype) +
                 "; wanted u8, f32 or f64 to f32 or f64, or x_dtype " + name_of(x.dtype()) + " unscaled");
+  }
+  if (!options_.channels.empty() && (x.shape().rank() < 2 || x.shape()[1] != static_cast<std::int64_t>(options_.channels.size()))) {
+    throw Error(what + ": wanted a scaling for each index of a sample's first axis, got " + std::to_string(options_.channels.size()) +
+                " for x " + x.str());
   }
   if (options_.targets != Targets::as_given && !options_.num_classes) throw Error(what + ": one-hot targets want num_classes, got none");
   x_ = dense_on_host(x);
@@ -81,10 +92,11 @@ ArrayDataset::ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions&
 void ArrayDataset::gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const {
   check_batch(indices, x, y);
   const std::int64_t row = x_type_.shape.count();
-  if (x_.dtype() == x_type_.dtype && options_.scaling.is_identity()) {
+  if (is_unscaled()) {
     copy_rows(x_, indices, x, row * size_of(x_.dtype()));
   } else {
-    const auto scale = [&](auto from, auto to) { scale_rows<decltype(from), decltype(to)>(x_, indices, x, row, options_.scaling); };
+    const std::span<const Scaling> channels = options_.channels.empty() ? std::span(&options_.scaling, 1) : std::span(options_.channels);
+    const auto scale = [&](auto from, auto to) { scale_rows<decltype(from), decltype(to)>(x_, indices, x, row, channels); };
     const auto scale_from = [&](auto from) { x_type_.dtype == DType::f32 ? scale(from, float{}) : scale(from, double{}); };
     if (x_.dtype() == DType::u8)
       scale_from(std::uint8_t{});
@@ -104,6 +116,22 @@ void ArrayDataset::gather(std::span<const std::int64_t> indices, Tensor& x, Tens
       one_hot_rows(y_, indices, y, *options_.num_classes, 0.1f, 0.9f);
       break;
   }
+}
+
+bool ArrayDataset::has_identity_scaling() const {
+  if (options_.channels.empty()) return options_.scaling.is_identity();
+  return std::all_of(options_.channels.begin(), options_.channels.end(), [](const Scaling& s) { return s.is_identity(); });
+}
+
+bool ArrayDataset::is_unscaled() const {
+  return x_.dtype() == x_type_.dtype && has_identity_scaling();
+}
+
+ArrayDataset ArrayDataset::rescaled(const Scaling& scaling, const std::vector<Scaling>& channels) const {
+  ArrayOptions options = options_;
+  options.scaling = scaling;
+  options.channels = channels;
+  return ArrayDataset(x_, y_, options);
 }
 
 ArrayDataset ArrayDataset::slice(std::int64_t begin, std::int64_t end, const std::string& name) const {

@@ -2,6 +2,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -37,6 +38,7 @@ void check(const Dataset& data, const BatchOptions& options) {
   if (options.batch_size < 1) refuse("a batch size of 1 or more", options.batch_size);
   if (options.workers < 0 || options.workers > 256) refuse("0 to 256 data workers", options.workers);
   if (options.workers > 0 && (options.prefetch < 1 || options.prefetch > 4096)) refuse("1 to 4096 batches of prefetch", options.prefetch);
+  if (options.shuffle_buffer < 0) refuse("a shuffle buffer of 1 or more samples, or 0 for all", options.shuffle_buffer);
   if (options.drop_last && data.size() < options.batch_size) {
     refuse("at least one batch of " + std::to_string(options.batch_size) + " samples, since drop_last leaves a smaller one out",
            data.size());
@@ -56,8 +58,8 @@ struct Batches::State {
     // The consumer holds one slot while the workers fill `prefetch` others.
     slots.resize(options.workers > 0 ? static_cast<std::size_t>(options.prefetch) + 1 : 1);
     for (Slot& slot : slots) {
-      slot.x = Tensor::empty(data->x_type().dtype, batch_shape(rows, data->x_type().shape));
-      slot.y = Tensor::empty(data->y_type().dtype, batch_shape(rows, data->y_type().shape));
+      slot.x = allocate(data->x_type(), rows, "x");
+      slot.y = allocate(data->y_type(), rows, "y");
       slot.x_last = slot.x.slice(0, 0, last_rows);
       slot.y_last = slot.y.slice(0, 0, last_rows);
     }
@@ -73,6 +75,15 @@ struct Batches::State {
     for (std::thread& thread : threads) thread.join();
   }
 
+  Tensor allocate(const SampleType& sample, std::int64_t rows, const char* which) const {
+    const Shape shape = batch_shape(rows, sample.shape);
+    if (!options.allocate) return Tensor::empty(sample.dtype, shape);
+    Tensor made = options.allocate(sample.dtype, shape);
+    if (made.defined() && made.on_host() && made.is_dense() && made.dtype() == sample.dtype && made.shape() == shape) return made;
+    throw Error(data->name() + ": wanted dense " + name_of(sample.dtype) + shape.str() + " in host memory for " + which +
+                " from the batches' allocate, got " + (made.defined() ? made.str() : std::string("an undefined tensor")));
+  }
+
   Slot& slot_of(std::int64_t number) { return slots[static_cast<std::size_t>(number) % slots.size()]; }
 
   void fill(std::int64_t number) {
@@ -85,7 +96,43 @@ struct Batches::State {
     slot.batch.y = last ? slot.y_last : slot.y;
     slot.batch.indices =
         std::span<const std::int64_t>(order).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
-    data->gather(slot.batch.indices, slot.batch.x, slot.batch.y);
+    try {
+      gather(slot.batch.indices, slot.batch.x, slot.batch.y);
+    } catch (...) {
+      rethrow_named(slot.batch);
+    }
+  }
+
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const {
+    if (options.augment)
+      data->gather_augmented(indices, epoch, x, y);
+    else
+      data->gather(indices, x, y);
+  }
+
+  /// The failure in hand with its place: samples are asked for one by one until one fails alone.
+  [[noreturn]] void rethrow_named(Batch& batch) const {
+    std::string sample;
+    for (std::size_t i = 0; i < batch.indices.size() && sample.empty(); ++i) {
+      const auto row = static_cast<std::int64_t>(i);
+      try {
+        Tensor x = batch.x.slice(0, row, row + 1), y = batch.y.slice(0, row, row + 1);
+        gather(batch.indices.subspan(i, 1), x, y);
+      } catch (...) {
+        sample = "sample " + std::to_string(batch.indices[i]) + ", ";
+      }
+    }
+    const std::string place = " (" + sample + "batch " + std::to_string(batch.number + 1) + " of " + std::to_string(count) + ", epoch " +
+                              std::to_string(epoch + 1) + ")";
+    try {
+      throw;
+    } catch (const Error& error) {
+      throw Error(error.status(), error.what() + place);
+    } catch (const std::bad_alloc&) {
+      throw Error(Status::out_of_memory, data->name() + ": no memory" + place);
+    } catch (const std::exception& error) {
+      throw Error(Status::internal, error.what() + place);
+    }
   }
 
   bool claimable() const { return running && next_claim < count && next_claim < released + static_cast<std::int64_t>(slots.size()); }
@@ -113,11 +160,15 @@ struct Batches::State {
     }
   }
 
-  void start(std::uint64_t epoch, std::int64_t first_batch) {
+  void start(std::uint64_t new_epoch, std::int64_t first_batch) {
     std::unique_lock lock(mutex);
     running = false;
     done.wait(lock, [&] { return busy == 0; });  // what is being gathered belongs to the epoch before
-    if (options.shuffle) data::shuffle(order, options.seed, epoch);
+    epoch = new_epoch;
+    if (options.shuffle && options.shuffle_buffer > 0)
+      data::shuffle_windowed(order, options.shuffle_buffer, options.seed, epoch);
+    else if (options.shuffle)
+      data::shuffle(order, options.seed, epoch);
     for (Slot& slot : slots) {
       slot.filled = false;
       slot.failure = nullptr;
@@ -150,6 +201,7 @@ struct Batches::State {
   const BatchOptions options;
   std::int64_t count = 0;
   std::vector<std::int64_t> order;  ///< written by start() alone, while no worker is busy
+  std::uint64_t epoch = 0;          ///< likewise
   std::vector<Slot> slots;
 
   std::mutex mutex;  ///< guards what follows; a slot's batch belongs to the worker that claimed it until `filled`, then to the consumer

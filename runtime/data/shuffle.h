@@ -16,4 +16,10 @@ namespace tenon::data {
 /// Source  Durstenfeld: Algorithm 235, random permutation (1964).
 void shuffle(std::span<std::int64_t> out_order, std::uint64_t seed, std::uint64_t epoch);
 
+/// The order in which a buffer of `buffer` samples gives out 0..n-1: it is filled from the front, and each sample drawn from it makes room
+/// for the next. With the same r_d:
+///
+///   start with 0, 1, ..., n - 1;  for d = 0, 1, ..., n - 2: w = min(buffer, n - d), j = d + floor(r_d * w / 2^64), swap elements d and j
+void shuffle_windowed(std::span<std::int64_t> out_order, std::int64_t buffer, std::uint64_t seed, std::uint64_t epoch);
+
 }  // namespace tenon::data

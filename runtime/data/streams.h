@@ -10,5 +10,9 @@ inline constexpr std::uint32_t stream_of_digits = 0xDA7A0010u;    // + split
 inline constexpr std::uint32_t stream_of_textures = 0xDA7A0020u;  // + split
 inline constexpr std::uint32_t stream_of_linear = 0xDA7A0030u;    // + split
 inline constexpr std::uint32_t stream_of_weights = 0xDA7A0040u;
+inline constexpr std::uint32_t stream_of_augmentation = 0xDA7A0050u;
+inline constexpr std::uint32_t stream_of_tokens = 0xDA7A0060u;  // + split
+inline constexpr std::uint32_t stream_of_followers = 0xDA7A0062u;
+inline constexpr std::uint32_t stream_of_random = 0xDA7A0070u;  // + split
 
 }  // namespace tenon::data

@@ -12,6 +12,7 @@
 #include <tenon/functions.h>
 #include <tenon/graph.h>
 #include <tenon/model.h>
+#include <tenon/npy.h>
 #include <tenon/program.h>
 #include <tenon/safetensors.h>
 #include <tenon/shape.h>

@@ -1,10 +1,18 @@
 #include "train/datasets.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <vector>
+
+#include "core/log.h"
+#include "data/disk_cache.h"
+#include "data/files.h"
 
 namespace tenon::train {
 namespace {
@@ -14,91 +22,388 @@ using config::DataSource;
 using config::Normalize;
 using ArrayPointer = std::shared_ptr<const ArrayDataset>;
 
-/// Scaling that gives stored bytes mean 0 and deviation 1.
-Scaling standard_scaling(const ArrayDataset& data) {
-  const Tensor& x = data.x();
-  if (x.dtype() != DType::u8) throw Error(fmt::format("normalize: standard: {} holds {}, wanted u8", data.name(), name_of(x.dtype())));
-  const auto* bytes = x.data<std::uint8_t>();
-  double sum = 0, squares = 0;
-  for (std::int64_t i = 0; i < x.count(); ++i) {
-    const double value = bytes[i] / 255.0;
-    sum += value;
-    squares += value * value;
+/// What the steps below hand on. The pictures' black is what padding is filled with.
+struct Prepared {
+  ArrayPointer train, validation, test;  ///< validation may be null; test until it is cut off
+  std::vector<double> black = {0};
+};
+
+// ---------------------------------------------------------------- sources
+
+bool reads_files(DataSource source) {
+  switch (source) {
+    case DataSource::mnist:
+    case DataSource::fashion_mnist:
+    case DataSource::idx:
+    case DataSource::cifar10:
+    case DataSource::npz:
+    case DataSource::csv:
+    case DataSource::tokens:
+      return true;
+    default:
+      return false;
   }
-  const double count = static_cast<double>(x.count());
-  const double mean = sum / count;
-  return Scaling::standard(mean, std::max(std::sqrt(std::max(squares / count - mean * mean, 0.0)), 1e-12));
 }
+
+const char* files_wanted(DataSource source) {
+  switch (source) {
+    case DataSource::cifar10:
+      return "a folder with data_batch_1..5.bin and test_batch.bin";
+    case DataSource::npz:
+      return "an .npz file, or a folder with .npz or .npy files";
+    case DataSource::csv:
+      return "a .csv file, or a folder with train.csv and test.csv";
+    case DataSource::tokens:
+      return "a text file, or a folder with train.txt and test.txt";
+    default:
+      return "a folder with its IDX files";
+  }
+}
+
+std::vector<std::string> files_of(DataSource source, const std::string& path, Split split) {
+  switch (source) {
+    case DataSource::mnist:
+    case DataSource::fashion_mnist:
+    case DataSource::idx:
+      return data::mnist_files(path, split);
+    case DataSource::cifar10:
+      return data::cifar10_files(path, split);
+    case DataSource::npz:
+      return data::numpy_files(path, split);
+    case DataSource::csv:
+      return data::csv_files(path, split);
+    case DataSource::tokens:
+      return data::token_files(path, split);
+    default:
+      return {};
+  }
+}
+
+Prepared read_csv(const DataDefinition& definition, const std::string& path) {
+  const std::vector<std::string> train = data::csv_files(path, Split::train), test = data::csv_files(path, Split::test);
+  const CsvData first = load_csv(train[0], definition.csv);
+  Prepared parts{first.data, nullptr, nullptr, {0}};
+  if (test.empty()) return parts;
+  // The test part is read as the training part was understood.
+  CsvOptions options = definition.csv;
+  options.classes = first.classes;
+  options.target = first.data->num_classes() ? CsvOptions::Target::classes : CsvOptions::Target::values;
+  const CsvData second = load_csv(test[0], options);
+  if (second.features != first.features || second.label != first.label) {
+    throw Error(fmt::format("{}: wanted the columns of {}, {} and the label {}, got {} and {}", test[0], train[0],
+                            fmt::join(first.features, ", "), first.label, fmt::join(second.features, ", "), second.label));
+  }
+  parts.test = second.data;
+  return parts;
+}
+
+Prepared read_tokens(const DataDefinition& definition, const std::string& path) {
+  const std::vector<std::string> train = data::token_files(path, Split::train), test = data::token_files(path, Split::test);
+  TokenOptions options;
+  options.vocabulary = definition.vocabulary;
+  options.sequence = definition.sequence;
+  const TokenData first = load_tokens(train[0], options);
+  options.words = first.vocabulary;
+  return {first.data, nullptr, test.empty() ? nullptr : load_tokens(test[0], options).data, {0}};
+}
+
+ArrayPointer generate(const DataDefinition& definition, std::uint64_t seed, Split split) {
+  const std::int64_t count = split == Split::train ? definition.train_count : definition.test_count;
+  const auto set_common = [&](auto& options) {
+    options.seed = seed;
+    options.split = split;
+    if (count > 0) options.count = count;
+  };
+  switch (definition.source) {
+    case DataSource::linear_regression: {
+      LinearOptions options;
+      options.features = definition.features;
+      options.noise = definition.noise;
+      set_common(options);
+      return generate_linear(options).data;
+    }
+    case DataSource::ptb_like: {
+      TokenStreamOptions options;
+      options.vocabulary = definition.vocabulary;
+      options.sequence = definition.sequence;
+      if (split == Split::test) options.count = 20000;
+      set_common(options);
+      if (count > 0) options.count = count * definition.sequence + 1;  // samples were asked for
+      return generate_tokens(options);
+    }
+    case DataSource::random: {
+      RandomOptions options;
+      options.shape = Shape(std::span<const std::int64_t>(definition.shape));
+      options.classes = definition.classes;
+      options.scaling = Scaling::none();
+      if (split == Split::test) options.count = 200;
+      set_common(options);
+      return generate_random(options);
+    }
+    default: {
+      GeneratedOptions options;
+      options.scaling = Scaling::none();
+      if (split == Split::test) options.count = 2000;
+      set_common(options);
+      return definition.source == DataSource::digits ? generate_digits(options) : generate_textures(options);
+    }
+  }
+}
+
+/// Both parts as they are stored, or the training part alone.
+Prepared read(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
+  const auto both = [&](auto load) { return Prepared{load(Split::train), nullptr, load(Split::test), {0}}; };
+  switch (definition.source) {
+    case DataSource::mnist:
+    case DataSource::fashion_mnist:
+    case DataSource::idx:
+      return both([&](Split split) { return load_mnist(path, split, {.scaling = Scaling::none()}); });
+    case DataSource::cifar10: {
+      Cifar10Options options;
+      options.scaling = Scaling::none();
+      return both([&](Split split) { return load_cifar10(path, split, options); });
+    }
+    case DataSource::npz:
+      return both([&](Split split) { return data::numpy_files(path, split).empty() ? nullptr : load_numpy(path, split); });
+    case DataSource::csv:
+      return read_csv(definition, path);
+    case DataSource::tokens:
+      return read_tokens(definition, path);
+    default:
+      return both([&](Split split) { return generate(definition, seed, split); });
+  }
+}
+
+// ---------------------------------------------------------------- scaling
+
+struct Moments {
+  double mean = 0, deviation = 1;
+};
+
+/// Of elements [begin, begin + part) of each sample; of bytes after the division by 255.
+template <class T>
+Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
+  const std::int64_t samples = x.shape()[0], row = samples > 0 ? x.count() / samples : 0;
+  const double unit = x.dtype() == DType::u8 ? 1.0 / 255 : 1.0;
+  double sum = 0, squares = 0;
+  for (std::int64_t s = 0; s < samples; ++s) {
+    const T* values = x.data<T>() + s * row + begin;
+    for (std::int64_t i = 0; i < part; ++i) {
+      const double value = static_cast<double>(values[i]) * unit;
+      sum += value;
+      squares += value * value;
+    }
+  }
+  const double count = std::max(1.0, static_cast<double>(samples * part));
+  const double mean = sum / count;
+  const double deviation = std::sqrt(std::max(squares / count - mean * mean, 0.0));
+  return {mean, deviation > 1e-12 ? deviation : 1};  // what never varies is moved to 0, not divided by it
+}
+
+Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
+  if (x.dtype() == DType::u8) return moments_of<std::uint8_t>(x, begin, part);
+  return x.dtype() == DType::f32 ? moments_of<float>(x, begin, part) : moments_of<double>(x, begin, part);
+}
+
+/// One scaling, or one per channel, for the stored values of both parts.
+std::vector<Scaling> scalings_for(const DataDefinition& definition, const ArrayDataset& train) {
+  const Tensor& x = train.x();
+  const Shape& sample = train.x_type().shape;
+  const bool bytes = x.dtype() == DType::u8, numbers = bytes || x.dtype() == DType::f32 || x.dtype() == DType::f64;
+  const Normalize normalize = definition.normalize.value_or(bytes ? Normalize::unit : Normalize::none);
+  const auto refuse = [&](const std::string& wanted) {
+    throw Error(fmt::format("data: normalize: {}: {} holds {}, wanted {}", name_of(normalize), train.name(), x.str(), wanted));
+  };
+  const auto scaling_of = [&](const Moments& m) {
+    return bytes ? Scaling::standard(m.mean, m.deviation) : Scaling{1 / m.deviation, -m.mean / m.deviation};
+  };
+  switch (normalize) {
+    case Normalize::none:
+      return {Scaling::none()};
+    case Normalize::unit:
+    case Normalize::gorgonia:
+      if (!bytes) refuse("bytes (u8)");
+      return {normalize == Normalize::unit ? Scaling::unit() : Scaling::gorgonia()};
+    case Normalize::standard:
+      if (!numbers) refuse("u8, f32 or f64");
+      return {scaling_of(moments_of(x, 0, sample.count()))};
+    case Normalize::per_channel: {
+      if (!numbers) refuse("u8, f32 or f64");
+      if (sample.rank() != 1 && sample.rank() != 3) refuse("samples (C,H,W) or (columns); 'standard' takes all values together");
+      std::vector<Scaling> channels;
+      const std::int64_t part = sample.count() / std::max<std::int64_t>(sample[0], 1);
+      for (std::int64_t c = 0; c < sample[0]; ++c) channels.push_back(scaling_of(moments_of(x, c * part, part)));
+      return channels;
+    }
+    case Normalize::given: {
+      if (!numbers) refuse("u8, f32 or f64");
+      if (definition.mean.size() != 1 && (sample.rank() < 1 || static_cast<std::int64_t>(definition.mean.size()) != sample[0])) {
+        refuse(fmt::format("samples whose first axis is {}, the number of means", definition.mean.size()));
+      }
+      std::vector<Scaling> channels;
+      for (std::size_t c = 0; c < definition.mean.size(); ++c)
+        channels.push_back(scaling_of({definition.mean[c], definition.deviation[c]}));
+      return channels;
+    }
+  }
+  return {Scaling::none()};
+}
+
+ArrayPointer rescaled(const ArrayPointer& data, const std::vector<Scaling>& scalings) {
+  const bool one = scalings.size() == 1;
+  return std::make_shared<ArrayDataset>(data->rescaled(one ? scalings[0] : Scaling::none(), one ? std::vector<Scaling>() : scalings));
+}
+
+// ---------------------------------------------------------------- parts
 
 ArrayPointer first(const ArrayPointer& data, std::int64_t count) {
   if (count <= 0 || count >= data->size()) return data;
   return std::make_shared<ArrayDataset>(data->slice(0, count, data->name()));
 }
 
-/// Reads or makes one split with a given scaling.
-ArrayPointer read(const DataDefinition& definition, const std::string& directory, std::uint64_t seed, Split split, const Scaling& scaling) {
-  const std::int64_t count = split == Split::train ? definition.train_count : definition.test_count;
-  switch (definition.source) {
-    case DataSource::mnist:
-    case DataSource::fashion_mnist:
-    case DataSource::idx: {
-      MnistOptions options;
-      options.scaling = scaling;
-      return first(load_mnist(directory, split, options), count);
-    }
-    case DataSource::linear_regression: {
-      LinearOptions options;
-      options.seed = seed;
-      options.split = split;
-      if (count > 0) options.count = count;
-      return generate_linear(options).data;
-    }
-    case DataSource::digits:
-    case DataSource::cifar_like: {
-      GeneratedOptions options;
-      options.seed = seed;
-      options.split = split;
-      options.scaling = scaling;
-      if (split == Split::test) options.count = 2000;
-      if (count > 0) options.count = count;
-      return definition.source == DataSource::digits ? generate_digits(options) : generate_textures(options);
-    }
+/// Cuts `part` of the data off its end.
+ArrayPointer cut_off(ArrayPointer& data, double part, const char* key, const std::string& name) {
+  const auto kept = static_cast<std::int64_t>(static_cast<double>(data->size()) * (1 - part));
+  if (kept < 1 || kept >= data->size())
+    throw Error(fmt::format("data: {} {} of {} samples leaves nothing on one side", key, part, data->size()));
+  const auto end = std::make_shared<ArrayDataset>(data->slice(kept, data->size(), name));
+  data = std::make_shared<ArrayDataset>(data->slice(0, kept, data->name()));
+  return end;
+}
+
+/// Reads, scales and cuts into parts.
+Prepared prepare(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
+  Prepared parts = read(definition, path, seed);
+  if (parts.test && definition.test_split > 0) {
+    throw Error(fmt::format("data: test_split {}: {} has a test part of its own; leave test_split out", definition.test_split, path));
   }
-  throw Error("data: unknown source");
+  if (!parts.test && definition.test_split == 0) {
+    throw Error(fmt::format("data: {} has no test part; data.test_split: 0.1 would take a tenth of it from its end", path));
+  }
+  const std::string name = parts.train->name();
+  if (!parts.test) parts.test = cut_off(parts.train, definition.test_split, "test_split", name + " test");
+  parts.train = first(parts.train, definition.train_count);
+  parts.test = first(parts.test, definition.test_count);
+  const std::vector<Scaling> scalings = scalings_for(definition, *parts.train);
+  parts.train = rescaled(parts.train, scalings);
+  parts.test = rescaled(parts.test, scalings);
+  parts.black.clear();
+  for (const Scaling& scaling : scalings) parts.black.push_back(scaling.offset);
+  if (definition.validation_split > 0)
+    parts.validation = cut_off(parts.train, definition.validation_split, "validation_split", parts.train->name() + " validation");
+  return parts;
+}
+
+// ---------------------------------------------------------------- caches
+
+/// Everything of the definition that decides what prepare() makes.
+data::ContentKey options_key(const DataDefinition& d, std::uint64_t seed) {
+  data::ContentKey key;
+  key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", TENON_VERSION, name_of(d.source), d.normalize ? name_of(*d.normalize) : "",
+                      fmt::join(d.mean, ","), fmt::join(d.deviation, ","), d.train_count, d.test_count, d.validation_split, d.test_split));
+  key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", d.features, d.noise, d.vocabulary, d.sequence, fmt::join(d.shape, ","), d.classes,
+                      d.csv.delimiter, static_cast<int>(d.csv.header), static_cast<int>(d.csv.target), d.csv.label));
+  if (!reads_files(d.source)) key.add(std::to_string(seed));
+  return key;
+}
+
+std::string text_of(const std::vector<double>& numbers) {
+  std::string text;
+  for (const double number : numbers) text += fmt::format("{}{:a}", text.empty() ? "" : " ", number);
+  return text;
+}
+
+std::vector<double> numbers_of(const std::string& text) {
+  std::vector<double> numbers;
+  const char* at = text.c_str();
+  for (char* end = nullptr;; at = end) {
+    const double number = std::strtod(at, &end);
+    if (end == at) return numbers.empty() ? std::vector<double>{0} : numbers;
+    numbers.push_back(number);
+  }
+}
+
+/// From the files of an earlier run with the same content and options, which are made first if need be.
+Prepared from_disk(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
+  const data::DiskCache cache(data::DiskCache::folder_or_default(definition.cache_directory));
+  data::ContentKey content;
+  for (const Split split : {Split::train, Split::test}) {
+    for (const std::string& file : files_of(definition.source, path, split)) content.add_file(file);
+  }
+  std::error_code ignored;
+  const std::string place = reads_files(definition.source) ? std::filesystem::weakly_canonical(path, ignored).string() : "generated";
+  const data::ContentKey options = options_key(definition, seed);
+  const auto file_of = [&](const char* part) {
+    return cache.path_of(fmt::format("{}-{}", name_of(definition.source), part), place, content, options);
+  };
+  const bool validates = definition.validation_split > 0;
+  const auto open = [&] {
+    Prepared parts;
+    const data::CachedPart train = cache.open(file_of("train"));
+    parts.train = train.data;
+    parts.test = cache.open(file_of("test")).data;
+    if (validates) parts.validation = cache.open(file_of("validation")).data;
+    const auto black = train.metadata.find("black");
+    if (black != train.metadata.end()) parts.black = numbers_of(black->second);
+    return parts;
+  };
+  const auto is_whole = [&](const Prepared& parts) { return parts.train && parts.test && (parts.validation || !validates); };
+  Prepared parts = open();
+  if (is_whole(parts)) {
+    log::info("cache: disk: {} is mapped from {}", parts.train->name(), file_of("train"));
+    return parts;
+  }
+  const Prepared made = prepare(definition, path, seed);
+  const std::string black = text_of(made.black);
+  cache.store(file_of("train"), *made.train, {{"black", black}});
+  cache.store(file_of("test"), *made.test, {{"black", black}});
+  if (validates) cache.store(file_of("validation"), *made.validation, {{"black", black}});
+  parts = open();
+  if (is_whole(parts)) return parts;
+  throw Error(Status::internal, file_of("train") + ": a cache that was just written cannot be read");
+}
+
+std::shared_ptr<const Dataset> kept_in_memory(const ArrayPointer& data) {
+  if (!data) return nullptr;
+  if (data->is_unscaled()) {
+    log::info("cache: ram: {} is in memory as it is", data->name());
+    return data;
+  }
+  return cache_in_memory(data);
 }
 
 }  // namespace
 
 DataSplits make_data(const DataDefinition& definition, const std::string& given, std::uint64_t run_seed) {
-  const std::string directory = given.empty() ? definition.directory : given;
-  const bool wants_folder =
-      definition.source == DataSource::mnist || definition.source == DataSource::fashion_mnist || definition.source == DataSource::idx;
-  if (wants_folder && directory.empty()) {
-    throw Error(fmt::format("data: source {} wants a folder with its IDX files; give --data DIR, or data.directory in the YAML",
-                            name_of(definition.source)));
+  const std::string path = given.empty() ? definition.directory : given;
+  if (reads_files(definition.source) && path.empty()) {
+    throw Error(fmt::format("data: source {} wants {}; give --data DIR, or data.directory in the YAML", name_of(definition.source),
+                            files_wanted(definition.source)));
   }
   const std::uint64_t seed = definition.seed.value_or(run_seed);
-  Scaling scaling = Scaling::none();
-  if (definition.source != DataSource::linear_regression) {
-    if (definition.normalize == Normalize::unit) scaling = Scaling::unit();
-    if (definition.normalize == Normalize::gorgonia) scaling = Scaling::gorgonia();
-    if (definition.normalize == Normalize::standard)
-      scaling = standard_scaling(*read(definition, directory, seed, Split::train, Scaling::unit()));
-  }
-  DataSplits splits;
-  ArrayPointer train = read(definition, directory, seed, Split::train, scaling);
-  splits.test = read(definition, directory, seed, Split::test, scaling);
-  if (definition.validation_split > 0) {
-    const auto kept = static_cast<std::int64_t>(static_cast<double>(train->size()) * (1 - definition.validation_split));
-    if (kept < 1 || kept >= train->size()) {
-      throw Error(
-          fmt::format("data: validation_split {} of {} samples leaves nothing on one side", definition.validation_split, train->size()));
-    }
-    splits.validation = std::make_shared<ArrayDataset>(train->slice(kept, train->size(), train->name() + " validation"));
-    train = std::make_shared<ArrayDataset>(train->slice(0, kept, train->name()));
-  }
-  splits.train = train;
+  const bool on_disk = definition.cache == config::Cache::disk;
+  const Prepared parts = on_disk ? from_disk(definition, path, seed) : prepare(definition, path, seed);
+  DataSplits splits{parts.train, parts.test, parts.validation};
+  if (definition.cache == config::Cache::ram)
+    splits = {kept_in_memory(parts.train), kept_in_memory(parts.test), kept_in_memory(parts.validation)};
+  AugmentOptions changes = definition.augment;
+  changes.fill = parts.black;
+  changes.seed = seed;
+  splits.train = augment(splits.train, changes);
   return splits;
+}
+
+std::function<Tensor(DType, const Shape&)> pinned_memory(const Device& device) {
+  const auto said = std::make_shared<std::atomic<bool>>(false);
+  return [device, said](DType dtype, const Shape& shape) {
+    try {
+      return device.empty_pinned(dtype, shape);
+    } catch (const Error& error) {
+      if (!said->exchange(true))
+        log::warning("data.pinned: {} gives no pinned memory: {}; batches are in plain memory", device.name(), error.what());
+      return Tensor::empty(dtype, shape);
+    }
+  };
 }
 
 }  // namespace tenon::train

@@ -254,11 +254,47 @@ TEST_CASE("batches: a failure reaches the consumer at its batch, and the next ep
     batches.start(0);
     REQUIRE(batches.next() != nullptr);
     REQUIRE(batches.next() != nullptr);
-    CHECK_THROWS_WITH_AS(batches.next(), "probe: sample 25 is unreadable", Error);
-    CHECK_THROWS_WITH_AS(batches.next(), "probe: sample 25 is unreadable", Error);
+    const char* wanted = "probe: sample 25 is unreadable (sample 25, batch 3 of 4, epoch 1)";
+    CHECK_THROWS_WITH_AS(batches.next(), wanted, Error);
+    CHECK_THROWS_WITH_AS(batches.next(), wanted, Error);
     batches.start(1, 3);
     CHECK(drain(batches).size() == 10);
   }
+}
+
+TEST_CASE("batches: a shuffle buffer keeps the order near the data set's, and is the same for any workers") {
+  std::vector<std::int64_t> first;
+  for (const int workers : {0, 1, 2, 4}) {
+    BatchOptions options = options_of(7, workers);
+    options.shuffle_buffer = 5;
+    Batches batches(std::make_shared<Probe>(60), options);
+    batches.start(2);
+    const std::vector<std::int64_t> order = drain(batches);
+    REQUIRE(order.size() == 60);
+    for (std::size_t i = 0; i < order.size(); ++i) CHECK(order[i] < static_cast<std::int64_t>(i) + 5);
+    if (workers == 0) first = order;
+    CHECK(order == first);
+  }
+}
+
+TEST_CASE("batches: their memory may come from elsewhere, and must fit") {
+  BatchOptions options = options_of(10, 1, 2);
+  int made = 0;
+  options.allocate = [&](DType dtype, const Shape& shape) {
+    ++made;
+    return Tensor::empty(dtype, shape);
+  };
+  Batches batches(std::make_shared<Probe>(25), options);
+  CHECK(made == 6);  // x and y of the batch in use and two ahead
+  batches.start(0);
+  CHECK(drain(batches).size() == 25);
+  CHECK(made == 6);
+  options.allocate = [](DType dtype, const Shape&) { return Tensor::empty(dtype, {3}); };
+  CHECK(refusal_of(std::make_shared<Probe>(25), options) ==
+        "probe: wanted dense f32(10,2) in host memory for x from the batches' allocate, got f32(3)");
+  options.allocate = [](DType, const Shape&) { return Tensor(); };
+  CHECK(refusal_of(std::make_shared<Probe>(25), options) ==
+        "probe: wanted dense f32(10,2) in host memory for x from the batches' allocate, got an undefined tensor");
 }
 
 TEST_CASE("batches: an epoch may be left at any point, by destruction or by another") {
@@ -292,6 +328,9 @@ TEST_CASE("batches: options that cannot be are named") {
   CHECK(refusal_of(data, options_of(1, -1)) == "probe: wanted 0 to 256 data workers, got -1");
   CHECK(refusal_of(data, options_of(1, 1, 0)) == "probe: wanted 1 to 4096 batches of prefetch, got 0");
   BatchOptions options = options_of(11, 1);
+  options.shuffle_buffer = -1;
+  CHECK(refusal_of(data, options) == "probe: wanted a shuffle buffer of 1 or more samples, or 0 for all, got -1");
+  options.shuffle_buffer = 0;
   options.drop_last = true;
   CHECK(refusal_of(data, options) == "probe: wanted at least one batch of 11 samples, since drop_last leaves a smaller one out, got 10");
 }

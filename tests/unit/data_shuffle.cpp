@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 using tenon::data::shuffle;
@@ -45,4 +46,49 @@ TEST_CASE("shuffle: every place is taken equally often") {
   }
   // 1000 wanted with a deviation of 29: five deviations
   for (const int count : taken) CHECK(std::abs(count - 1000) < 145);
+}
+
+TEST_CASE("shuffle: a buffer keeps samples near their place, and every sample comes once") {
+  std::vector<std::int64_t> order(1000), whole(1000);
+  for (const std::int64_t buffer : {1, 2, 10, 999, 1000, 5000}) {
+    CAPTURE(buffer);
+    tenon::data::shuffle_windowed(order, buffer, 42, 3);
+    std::vector<std::int64_t> sorted = order;
+    std::sort(sorted.begin(), sorted.end());
+    std::iota(whole.begin(), whole.end(), 0);
+    CHECK(sorted == whole);
+    // Before a sample enters the buffer nobody can draw it.
+    for (std::size_t i = 0; i < order.size(); ++i) REQUIRE(order[i] < static_cast<std::int64_t>(i) + buffer);
+    if (buffer == 1) CHECK(order == whole);
+    if (buffer > 1) CHECK(order != whole);
+    std::vector<std::int64_t> again(1000), other(1000);
+    tenon::data::shuffle_windowed(again, buffer, 42, 3);
+    tenon::data::shuffle_windowed(other, buffer, 42, 4);
+    CHECK(again == order);
+    if (buffer > 1) CHECK(other != order);
+  }
+  std::vector<std::int64_t> one(1), none;
+  tenon::data::shuffle_windowed(one, 5, 1, 1);
+  CHECK(one[0] == 0);
+  tenon::data::shuffle_windowed(none, 5, 1, 1);
+}
+
+TEST_CASE("shuffle: the windowed order is that of a buffer refilled sample by sample") {
+  // Which slot a draw takes is free; which samples it may take is not: those of the buffer alone, and after n draws the buffer is empty.
+  constexpr std::int64_t size = 60, buffer = 7;
+  std::vector<std::int64_t> order(size);
+  std::vector<int> first(size);
+  for (std::uint64_t epoch = 0; epoch < 3000; ++epoch) {
+    tenon::data::shuffle_windowed(order, buffer, 9, epoch);
+    ++first[static_cast<std::size_t>(order[0])];
+  }
+  for (std::int64_t i = 0; i < size; ++i) {
+    const int count = first[static_cast<std::size_t>(i)];
+    if (i < buffer) {
+      CHECK(count > 330);  // 3000 / 7 within five deviations of 19
+      CHECK(count < 525);
+    } else {
+      CHECK(count == 0);
+    }
+  }
 }

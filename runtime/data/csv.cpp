@@ -1,0 +1,302 @@
+// data/csv.cpp - tables of numbers: the text into fields, fields into numbers, labels into classes.
+//
+// Source  RFC 4180 (quotes); a delimiter may be another character, lines may end in \n alone.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include <tenon/data.h>
+
+#include "data/files.h"
+#include "io/gzip.h"
+
+namespace tenon {
+namespace {
+
+using Header = CsvOptions::Header;
+using Target = CsvOptions::Target;
+
+constexpr double most_detected_classes = 10000;
+
+struct Place {
+  std::int64_t line = 0, column = 0;  ///< from 1, the column in bytes
+};
+
+struct Field {
+  std::string_view text;
+  Place place;
+  bool quoted = false;
+};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+/// Finite numbers alone.
+std::optional<double> number_of(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+std::string shown(std::string_view text) {
+  if (text.empty()) return "an empty field";
+  return "'" + std::string(text.substr(0, 40)) + (text.size() > 40 ? "...'" : "'");
+}
+
+/// Cuts a text into records; the views it gives out last until the next record.
+class Reader {
+ public:
+  Reader(const std::string& path, std::string_view text, char delimiter) : path_(path), text_(text), delimiter_(delimiter) {
+    if (text_.substr(0, 3) == "\xef\xbb\xbf") at_ = line_begin_ = 3;  // a byte order mark
+  }
+
+  [[noreturn]] void fail(Place place, const std::string& reason) const {
+    throw Error(path_ + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + reason);
+  }
+
+  /// False at the end. Lines with nothing in them are passed over.
+  bool next(std::vector<Field>& out_fields) {
+    while (at_ < text_.size() && (text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n")) {
+      at_ += text_[at_] == '\n' ? 1 : 2;
+      begin_line();
+    }
+    if (at_ >= text_.size()) return false;
+    out_fields.clear();
+    unescaped_.clear();
+    for (;;) {
+      out_fields.push_back(take_field());
+      if (at_ >= text_.size()) return true;
+      if (text_[at_++] == delimiter_) continue;
+      begin_line();  // else the field ended at a line feed
+      return true;
+    }
+  }
+
+ private:
+  void begin_line() {
+    ++line_;
+    line_begin_ = at_;
+  }
+  Place here() const { return {line_, static_cast<std::int64_t>(at_ - line_begin_) + 1}; }
+
+  /// Up to the delimiter, the line feed or the end, which stays.
+  Field take_field() {
+    Field field;
+    field.place = here();
+    if (at_ < text_.size() && text_[at_] == '"') {
+      take_quoted(field);
+      if (at_ < text_.size() && text_[at_] == '\r') ++at_;
+      if (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n') fail(here(), "text follows a closing quote");
+      return field;
+    }
+    const char ends[] = {delimiter_, '\n'};
+    const std::size_t end = std::min(text_.find_first_of(std::string_view(ends, 2), at_), text_.size());
+    std::string_view text = text_.substr(at_, end - at_);
+    at_ = end;
+    if (!text.empty() && text.back() == '\r') text.remove_suffix(1);
+    field.place.column +=
+        static_cast<std::int64_t>(text.find_first_not_of(" \t") == std::string_view::npos ? 0 : text.find_first_not_of(" \t"));
+    field.text = trimmed(text);
+    return field;
+  }
+
+  void take_quoted(Field& field) {
+    field.quoted = true;
+    std::string text;
+    bool escapes = false;
+    const std::size_t begin = ++at_;
+    for (;; ++at_) {
+      if (at_ >= text_.size()) fail(field.place, "a quote that is never closed");
+      if (text_[at_] == '\n') {
+        ++line_;
+        line_begin_ = at_ + 1;
+      }
+      if (text_[at_] == '"') {
+        if (text_.substr(at_, 2) != "\"\"") break;
+        escapes = true;
+        ++at_;
+      }
+      text += text_[at_];
+    }
+    field.text = text_.substr(begin, at_ - begin);
+    ++at_;
+    if (!escapes) return;
+    unescaped_.push_back(std::make_unique<std::string>(std::move(text)));
+    field.text = *unescaped_.back();
+  }
+
+  const std::string& path_;
+  std::string_view text_;
+  char delimiter_;
+  std::size_t at_ = 0, line_begin_ = 0;
+  std::int64_t line_ = 1;
+  std::vector<std::unique_ptr<std::string>> unescaped_;  ///< fields with "" in them
+};
+
+struct Label {
+  std::string text;
+  Place place;
+};
+
+/// The table as read: features as numbers, labels as texts.
+struct Table {
+  std::vector<std::string> columns;
+  std::size_t label_column = 0;
+  std::vector<float> features;
+  std::vector<Label> labels;
+};
+
+std::size_t find_label(const std::string& path, const std::vector<std::string>& columns, bool named, const std::string& label) {
+  if (label.empty()) return columns.size() - 1;
+  const auto found = std::find(columns.begin(), columns.end(), label);
+  if (named && found != columns.end()) return static_cast<std::size_t>(found - columns.begin());
+  std::int64_t index = 0;
+  const auto [end, error] = std::from_chars(label.data(), label.data() + label.size(), index);
+  const auto size = static_cast<std::int64_t>(columns.size());
+  if (error != std::errc() || end != label.data() + label.size() || index < -size || index >= size) {
+    std::string known;
+    for (std::size_t i = 0; i < columns.size() && i < 20; ++i) known += (i > 0 ? ", " : "") + columns[i];
+    throw Error(path + ": wanted a label column '" + label + "', got " + std::to_string(size) + " columns: " + known +
+                (columns.size() > 20 ? ", ..." : ""));
+  }
+  return static_cast<std::size_t>(index < 0 ? index + size : index);
+}
+
+Table read_table(const std::string& path, Reader& reader, const CsvOptions& options) {
+  Table table;
+  std::vector<Field> fields;
+  if (!reader.next(fields)) throw Error(path + ": is empty; wanted rows of numbers");
+  bool named = options.header == Header::present;
+  if (options.header == Header::detect)
+    named = std::none_of(fields.begin(), fields.end(), [](const Field& f) { return number_of(f.text).has_value(); });
+  for (std::size_t i = 0; i < fields.size(); ++i) table.columns.push_back(named ? std::string(fields[i].text) : std::to_string(i));
+  if (fields.size() < 2)
+    reader.fail(fields[0].place, "wanted two columns or more, a feature and the label, got 1; is the delimiter right?");
+  table.label_column = find_label(path, table.columns, named, options.label);
+  for (bool more = named ? reader.next(fields) : true; more; more = reader.next(fields)) {
+    if (fields.size() != table.columns.size()) {
+      reader.fail({fields[0].place.line, 1}, "wanted " + std::to_string(table.columns.size()) + " fields, as the first line has, got " +
+                                                 std::to_string(fields.size()));
+    }
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      if (i == table.label_column) {
+        table.labels.push_back({std::string(fields[i].text), fields[i].place});
+        continue;
+      }
+      const std::optional<double> value = number_of(fields[i].text);
+      if (!value) reader.fail(fields[i].place, "column '" + table.columns[i] + "': wanted a finite number, got " + shown(fields[i].text));
+      table.features.push_back(static_cast<float>(*value));
+    }
+  }
+  if (table.labels.empty()) throw Error(path + ": holds a header and no rows");
+  return table;
+}
+
+/// Labels as numbers, or nothing if one of them is none.
+std::optional<std::vector<double>> label_numbers(const Table& table) {
+  std::vector<double> numbers;
+  for (const Label& label : table.labels) {
+    const std::optional<double> number = number_of(label.text);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+bool are_classes(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double v) { return v >= 0 && v < most_detected_classes && v == std::floor(v); });
+}
+
+/// What y becomes: f32 (rows, 1), or i64 (rows) with the words of classes where labels are words.
+struct LabelColumn {
+  Tensor y;
+  std::optional<std::int64_t> num_classes;
+  std::vector<std::string> classes;
+};
+
+LabelColumn read_values(const Reader& reader, const Table& table) {
+  Tensor y = Tensor::empty(DType::f32, {static_cast<std::int64_t>(table.labels.size()), 1});
+  for (std::size_t i = 0; i < table.labels.size(); ++i) {
+    const Label& label = table.labels[i];
+    const std::optional<double> value = number_of(label.text);
+    if (!value) {
+      reader.fail(label.place, "column '" + table.columns[table.label_column] + "': wanted a finite number, got " + shown(label.text));
+    }
+    y.data<float>()[i] = static_cast<float>(*value);
+  }
+  return {y, std::nullopt, {}};
+}
+
+LabelColumn read_words(const Reader& reader, const Table& table, const std::vector<std::string>& given) {
+  std::vector<std::string> words = given;
+  if (words.empty()) {
+    std::set<std::string> all;
+    for (const Label& label : table.labels) all.insert(label.text);
+    words.assign(all.begin(), all.end());
+  }
+  std::map<std::string, std::int64_t> numbers;
+  for (std::size_t i = 0; i < words.size(); ++i) numbers.emplace(words[i], static_cast<std::int64_t>(i));
+  Tensor y = Tensor::empty(DType::i64, {static_cast<std::int64_t>(table.labels.size())});
+  for (std::size_t i = 0; i < table.labels.size(); ++i) {
+    const Label& label = table.labels[i];
+    const auto found = numbers.find(label.text);
+    if (found == numbers.end() || label.text.empty()) {
+      std::string known;
+      for (std::size_t w = 0; w < words.size() && w < 20; ++w) known += (w > 0 ? ", " : "") + words[w];
+      reader.fail(label.place, "column '" + table.columns[table.label_column] + "': wanted a class of " + known +
+                                   (words.size() > 20 ? ", ..." : "") + ", got " + shown(label.text));
+    }
+    y.data<std::int64_t>()[i] = found->second;
+  }
+  return {y, static_cast<std::int64_t>(words.size()), words};
+}
+
+LabelColumn read_targets(const Reader& reader, const Table& table, const CsvOptions& options) {
+  if (options.target == Target::values) return read_values(reader, table);
+  if (!options.classes.empty()) return read_words(reader, table, options.classes);
+  const std::optional<std::vector<double>> numbers = label_numbers(table);
+  if (!numbers) return read_words(reader, table, {});
+  if (!are_classes(*numbers)) {
+    if (options.target == Target::detect) return read_values(reader, table);
+    return read_words(reader, table, {});
+  }
+  Tensor y = Tensor::empty(DType::i64, {static_cast<std::int64_t>(numbers->size())});
+  std::transform(numbers->begin(), numbers->end(), y.data<std::int64_t>(), [](double v) { return static_cast<std::int64_t>(v); });
+  return {y, static_cast<std::int64_t>(*std::max_element(numbers->begin(), numbers->end())) + 1, {}};
+}
+
+}  // namespace
+
+CsvData load_csv(const std::string& path, const CsvOptions& options) {
+  const std::vector<std::uint8_t> bytes = io::read_maybe_gzip(path);
+  Reader reader(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, options.delimiter);
+  Table table = read_table(path, reader, options);
+  LabelColumn targets = read_targets(reader, table, options);
+  const auto rows = static_cast<std::int64_t>(table.labels.size());
+  const auto width = static_cast<std::int64_t>(table.columns.size()) - 1;
+  auto features = std::make_shared<std::vector<float>>(std::move(table.features));
+  ArrayOptions array;
+  array.name = data::folder_name(path);
+  array.num_classes = targets.num_classes;
+  CsvData result;
+  result.data =
+      std::make_shared<const ArrayDataset>(Tensor::borrow(features->data(), DType::f32, {rows, width}, features), targets.y, array);
+  result.label = table.columns[table.label_column];
+  for (std::size_t i = 0; i < table.columns.size(); ++i) {
+    if (i != table.label_column) result.features.push_back(table.columns[i]);
+  }
+  result.classes = targets.classes;
+  return result;
+}
+
+}  // namespace tenon

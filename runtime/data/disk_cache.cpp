@@ -1,0 +1,231 @@
+#include "data/disk_cache.h"
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <numeric>
+
+#include "core/log.h"
+#include "io/atomic_file.h"
+#include "io/posix_file.h"
+#include "io/safetensors_header.h"
+
+namespace tenon::data {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* form = "1";  ///< of the files; another one is decoded anew
+constexpr std::size_t content_digits = 32, other_digits = 16;
+constexpr const char* ending = ".safetensors";
+
+/// A whole file as memory, read-only.
+class Mapping {
+ public:
+  Mapping(const std::string& path, const io::OpenFile& file) : size_(static_cast<std::size_t>(file.size_bytes)) {
+    // Private: our tensors are writable by type, and what nobody should write must not reach the file.
+    memory_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
+    if (memory_ == MAP_FAILED) throw Error(path + ": cannot be mapped: " + io::system_message(errno));
+  }
+  ~Mapping() { ::munmap(memory_, size_); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::byte* begin() const { return static_cast<std::byte*>(memory_); }
+  std::size_t size() const { return size_; }
+
+ private:
+  void* memory_;
+  std::size_t size_;
+};
+
+const io::TensorEntry& entry_of(const std::string& path, const io::SafetensorsHeader& header, const char* name) {
+  for (const io::TensorEntry& entry : header.tensors) {
+    if (entry.name == name) return entry;
+  }
+  throw Error(path + ": wanted a tensor " + name);
+}
+
+CachedPart read(const std::string& path) {
+  const io::OpenFile file = io::open_for_reading(path);
+  std::uint64_t header_bytes = 0;
+  if (file.size_bytes < sizeof header_bytes) throw Error(path + ": is truncated");
+  const auto mapping = std::make_shared<Mapping>(path, file);
+  std::memcpy(&header_bytes, mapping->begin(), sizeof header_bytes);
+  const std::uint64_t rest = file.size_bytes - sizeof header_bytes;
+  if (header_bytes > std::min(io::max_header_bytes, rest)) throw Error(path + ": is truncated or damaged");
+  const std::byte* text = mapping->begin() + sizeof header_bytes;
+  const io::SafetensorsHeader header = io::parse_safetensors_header(
+      path, {reinterpret_cast<const char*>(text), static_cast<std::size_t>(header_bytes)}, rest - header_bytes);
+  const auto tensor = [&](const char* name) {
+    const io::TensorEntry& entry = entry_of(path, header, name);
+    std::byte* at = mapping->begin() + sizeof header_bytes + header_bytes + entry.begin;
+    return Tensor::borrow(at, entry.dtype, entry.shape, mapping);
+  };
+  const auto value = [&](const char* key) {
+    const auto found = header.metadata.find(key);
+    return found == header.metadata.end() ? std::string() : found->second;
+  };
+  if (value("form") != form) throw Error(path + ": is of form '" + value("form") + "', wanted " + form);
+  CachedPart part;
+  part.metadata = header.metadata;
+  ArrayOptions array;
+  array.name = value("name");
+  const Tensor x = tensor("x"), y = tensor("y");
+  array.x_dtype = x.dtype();
+  // Labels were checked when they were stored; a damaged one must not become an index.
+  if (!value("num_classes").empty() && y.dtype() == DType::i64 && y.shape().rank() == 1)
+    array.num_classes = std::stoll(value("num_classes"));
+  part.data = std::make_shared<const ArrayDataset>(x, y, array);
+  return part;
+}
+
+Shape with_count(std::int64_t count, const Shape& sample) {
+  Shape shape{count};
+  for (const std::int64_t size : sample) shape.push_back(size);
+  return shape;
+}
+
+/// "<label>-<place>-" of a file's name, which belong to one data set whatever its content was.
+std::string origin_of(const std::string& name) {
+  std::size_t end = name.size();
+  for (int dashes = 0; dashes < 2 && end != std::string::npos && end > 0; ++dashes) end = name.rfind('-', end - 1);
+  return end == std::string::npos ? name : name.substr(0, end + 1);
+}
+
+std::string content_of(const std::string& name) {
+  return name.substr(origin_of(name).size(), content_digits);
+}
+
+}  // namespace
+
+void ContentKey::add_word(std::uint64_t word) {
+  low_ = (low_ ^ word) * 0x9fb21c651e98df25u;
+  low_ ^= low_ >> 32;
+  high_ = (high_ + word) * 0xd6e8feb86659fd93u;
+  high_ ^= high_ >> 29;
+}
+
+void ContentKey::add(std::string_view bytes) {
+  add_word(bytes.size());
+  std::size_t at = 0;
+  for (; at + 8 <= bytes.size(); at += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes.data() + at, sizeof word);
+    add_word(word);
+  }
+  std::uint64_t rest = 0;
+  if (at < bytes.size()) std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+  add_word(rest);
+}
+
+void ContentKey::add_file(const std::string& path) {
+  const io::OpenFile file = io::open_for_reading(path);
+  add(fs::path(path).filename().string());
+  add_word(file.size_bytes);
+  std::string piece(std::size_t{1} << 20, '\0');
+  for (std::uint64_t left = file.size_bytes; left > 0;) {
+    const std::uint64_t part = std::min<std::uint64_t>(left, piece.size());
+    io::read_exactly(file.descriptor, path, piece.data(), part);
+    add({piece.data(), static_cast<std::size_t>(part)});
+    left -= part;
+  }
+}
+
+std::string ContentKey::str() const {
+  return fmt::format("{:016x}{:016x}", low_, high_);
+}
+
+DiskCache::DiskCache(const std::string& folder) : folder_(folder) {
+  std::error_code code;
+  fs::create_directories(folder_, code);
+  if (code)
+    throw Error(fmt::format("{}: the cache's folder cannot be made: {}; data.cache_directory names another", folder_, code.message()));
+}
+
+std::string DiskCache::folder_or_default(const std::string& folder) {
+  if (!folder.empty()) return folder;
+  const char* base = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  if (base != nullptr && *base != '\0') return (fs::path(base) / "tenon" / "data").string();
+  if (home != nullptr && *home != '\0') return (fs::path(home) / ".cache" / "tenon" / "data").string();
+  throw Error("cache: disk: neither XDG_CACHE_HOME nor HOME is set; data.cache_directory names a folder");
+}
+
+std::string DiskCache::path_of(const std::string& label, const std::string& place, const ContentKey& content,
+                               const ContentKey& options) const {
+  ContentKey where;
+  where.add(place);
+  const std::string name =
+      fmt::format("{}-{}-{}-{}{}", label, where.str().substr(0, 8), content.str(), options.str().substr(0, other_digits), ending);
+  return (fs::path(folder_) / name).string();
+}
+
+CachedPart DiskCache::open(const std::string& path) const {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return {};
+  try {
+    return read(path);
+  } catch (const std::exception& problem) {
+    log::warning("{}; it is made again", problem.what());
+    return {};
+  }
+}
+
+void DiskCache::store(const std::string& path, const Dataset& data, std::map<std::string, std::string> metadata) const {
+  const std::int64_t count = data.size();
+  const std::int64_t x_bytes = data.x_type().shape.count() * size_of(data.x_type().dtype);
+  const std::int64_t y_bytes = data.y_type().shape.count() * size_of(data.y_type().dtype);
+  const auto x_end = static_cast<std::uint64_t>(count * x_bytes), y_end = static_cast<std::uint64_t>(count * y_bytes);
+  // The wider elements come first, so that both parts are aligned to theirs.
+  const bool x_first = size_of(data.x_type().dtype) >= size_of(data.y_type().dtype);
+  io::SafetensorsHeader header;
+  header.metadata = std::move(metadata);
+  header.metadata["form"] = form;
+  header.metadata["name"] = data.name();
+  if (data.num_classes()) header.metadata["num_classes"] = std::to_string(*data.num_classes());
+  const std::uint64_t x_begin = x_first ? 0 : y_end, y_begin = x_first ? x_end : 0;
+  header.tensors.push_back({"x", data.x_type().dtype, with_count(count, data.x_type().shape), x_begin, x_begin + x_end});
+  header.tensors.push_back({"y", data.y_type().dtype, with_count(count, data.y_type().shape), y_begin, y_begin + y_end});
+  const std::string text = io::write_safetensors_header(path, header);
+
+  // Under a name of this process alone until it is whole: another may be writing the same file.
+  const std::string own = fmt::format("{}.{}", path, ::getpid());
+  {
+    io::AtomicFile file(own);
+    const std::uint64_t header_bytes = text.size();
+    file.write(&header_bytes, sizeof header_bytes);
+    file.write(text.data(), text.size());
+    constexpr std::int64_t rows_at_once = 256;
+    for (const bool write_x : {x_first, !x_first}) {
+      std::vector<std::int64_t> indices;
+      for (std::int64_t begin = 0; begin < count; begin += rows_at_once) {
+        indices.resize(static_cast<std::size_t>(std::min(rows_at_once, count - begin)));
+        std::iota(indices.begin(), indices.end(), begin);
+        const auto rows = static_cast<std::int64_t>(indices.size());
+        Tensor x = Tensor::empty(data.x_type().dtype, with_count(rows, data.x_type().shape));
+        Tensor y = Tensor::empty(data.y_type().dtype, with_count(rows, data.y_type().shape));
+        data.gather(indices, x, y);
+        file.write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
+      }
+    }
+    file.commit();
+  }
+  std::error_code code;
+  fs::rename(own, path, code);
+  if (code) throw Error(path + ": cannot be written: " + code.message());
+
+  const std::string name = fs::path(path).filename().string();
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, code)) {
+    const std::string other = entry.path().filename().string();
+    if (entry.path().extension() != ending) continue;  // another process may be writing it
+    if (origin_of(other) == origin_of(name) && content_of(other) != content_of(name)) fs::remove(entry.path(), code);
+  }
+}
+
+}  // namespace tenon::data

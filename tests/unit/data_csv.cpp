@@ -1,0 +1,126 @@
+// Tables of numbers: headers, quotes, labels of every kind, and the place of what is wrong.
+#include <doctest/doctest.h>
+
+#include "data_testing.h"
+#include "gzip_writer.h"
+#include "temporary_folder.h"
+
+using namespace tenon;
+using tenon::test::error_of;
+using tenon::test::gather;
+using tenon::test::TemporaryFolder;
+using tenon::test::values_of;
+using Header = CsvOptions::Header;
+using Target = CsvOptions::Target;
+
+namespace {
+
+CsvData load(const std::string& text, const CsvOptions& options = {}) {
+  const TemporaryFolder folder;
+  return load_csv(folder.write("t.csv", text), options);
+}
+
+/// What is wrong with a text, from the line number on.
+std::string refusal_of(const std::string& text, const CsvOptions& options = {}) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("t.csv", text);
+  const std::string message = error_of([&] { load_csv(path, options); });
+  return message.rfind(path + ":", 0) == 0 ? message.substr(path.size() + 1) : message;
+}
+
+const std::string iris = "length,width,species\n5.1,3.5,setosa\n6.2,2.9,versicolor\n4.9,3.0,setosa\n";
+
+}  // namespace
+
+TEST_CASE("csv: a header, numbers, and words as classes in their order") {
+  const CsvData csv = load(iris);
+  CHECK(csv.features == std::vector<std::string>{"length", "width"});
+  CHECK(csv.label == "species");
+  CHECK(csv.classes == std::vector<std::string>{"setosa", "versicolor"});
+  CHECK(csv.data->num_classes() == 2);
+  CHECK(csv.data->name() == "t.csv");
+  const auto [x, y] = gather(*csv.data, {1, 2});
+  CHECK(values_of<float>(x) == std::vector<float>{6.2f, 2.9f, 4.9f, 3.0f});
+  CHECK(values_of<std::int64_t>(y) == std::vector<std::int64_t>{1, 0});
+}
+
+TEST_CASE("csv: the label's column by name, number or from the end") {
+  const std::string text = "a,b,c\n1,20,3\n4,50,6\n";
+  for (const auto& [label, wanted] : {std::pair<const char*, const char*>{"", "c"}, {"b", "b"}, {"0", "a"}, {"-2", "b"}}) {
+    CsvOptions options;
+    options.label = label;
+    CHECK(load(text, options).label == wanted);
+  }
+  CsvOptions options;
+  options.label = "species";
+  const TemporaryFolder folder;
+  const std::string path = folder.write("t.csv", text);
+  CHECK(error_of([&] { load_csv(path, options); }) == path + ": wanted a label column 'species', got 3 columns: a, b, c");
+  options.label = "3";
+  CHECK(error_of([&] { load_csv(path, options); }) == path + ": wanted a label column '3', got 3 columns: a, b, c");
+}
+
+TEST_CASE("csv: integers are classes, other numbers values, unless said otherwise") {
+  CHECK(load("1,0\n2,3\n").data->num_classes() == 4);
+  CHECK(load("1,0\n2,3\n").classes.empty());
+  const CsvData values = load("1,0.5\n2,3\n");
+  CHECK_FALSE(values.data->num_classes().has_value());
+  CHECK(values.data->y().str() == "f32(2,1)");
+  CHECK_FALSE(load("1,-1\n2,1\n").data->num_classes().has_value());
+  CHECK_FALSE(load("1,250000\n2,310000\n").data->num_classes().has_value());  // prices, not classes
+  CsvOptions options;
+  options.target = Target::values;
+  CHECK_FALSE(load("1,0\n2,3\n", options).data->num_classes().has_value());
+  options.target = Target::classes;
+  CHECK(load("1,-1\n2,1\n", options).classes == std::vector<std::string>{"-1", "1"});
+  options.classes = {"1", "-1", "0"};
+  CHECK(load("1,-1\n2,1\n", options).data->y().to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 0});
+}
+
+TEST_CASE("csv: headers are found, or said") {
+  CHECK(load("1,2\n3,4\n").features == std::vector<std::string>{"0"});
+  CHECK(load("1,2\n3,4\n").data->size() == 2);
+  CsvOptions options;
+  options.header = Header::present;
+  CHECK(load("1,2\n3,4\n", options).data->size() == 1);
+  CHECK(load("1,2\n3,4\n", options).label == "2");
+  options.header = Header::absent;
+  CHECK(refusal_of("a,b\n1,2\n", options) == "1:1: column '0': wanted a finite number, got 'a'");
+}
+
+TEST_CASE("csv: quotes, blanks, delimiters, line ends, byte order marks and gzip") {
+  const std::vector<float> wanted = {1, 2, 3, -4};
+  for (const char* text :
+       {"1,2,0\n3,-4,1\n", "1,2,0\r\n3,-4,1\r\n", "\xef\xbb\xbf\"1\",\"2\",0\n\n3,-4,\"1\"", " +1 , 2,0\n\r\n3,-4e0, 1"}) {
+    CAPTURE(text);
+    CHECK(values_of<float>(load(text).data->x()) == wanted);
+    CHECK(values_of<std::int64_t>(load(text).data->y()) == std::vector<std::int64_t>{0, 1});
+  }
+  CsvOptions options;
+  options.delimiter = '\t';
+  CHECK(values_of<float>(load("1\t2\t0\n3\t-4\t1\n", options).data->x()) == wanted);
+  CHECK(load("a,\"the \"\"label\"\",\nlong\"\n1,x\n").label == "the \"label\",\nlong");
+  const TemporaryFolder folder;
+  CHECK(load_csv(folder.write("t.csv.gz", tenon::test::gzip(iris))).data->size() == 3);
+}
+
+TEST_CASE("csv: what is wrong is named with line and column") {
+  CHECK(refusal_of("a,b,c\n1,2,3\n4,wide,6\n") == "3:3: column 'b': wanted a finite number, got 'wide'");
+  CHECK(refusal_of("a,b,c\n1,2,3\n4,,6\n") == "3:3: column 'b': wanted a finite number, got an empty field");
+  CHECK(refusal_of("a,b,c\n1,  nan,3\n") == "2:5: column 'b': wanted a finite number, got 'nan'");
+  CHECK(refusal_of("a,b\n1e999,3\n") == "2:1: column 'a': wanted a finite number, got '1e999'");
+  CHECK(refusal_of("a,b,c\n1,2,3\n4,5\n") == "3:1: wanted 3 fields, as the first line has, got 2");
+  CHECK(refusal_of("a,b\n1,2,\n") == "2:1: wanted 2 fields, as the first line has, got 3");
+  CHECK(refusal_of("a,b\n\"1,2\n3,4\n") == "2:1: a quote that is never closed");
+  CHECK(refusal_of("a,b\n\"1\"x,2\n") == "2:4: text follows a closing quote");
+  CHECK(refusal_of("\"a\nb\",c\nx,2\n") == "3:1: column 'a\nb': wanted a finite number, got 'x'");
+  CHECK(refusal_of("1;2\n") == "1:1: wanted two columns or more, a feature and the label, got 1; is the delimiter right?");
+  CHECK(refusal_of("") == " is empty; wanted rows of numbers");
+  CHECK(refusal_of("a,b\n") == " holds a header and no rows");
+  CsvOptions options;
+  options.target = Target::values;
+  CHECK(refusal_of(iris, options) == "2:9: column 'species': wanted a finite number, got 'setosa'");
+  options.target = Target::detect;
+  options.classes = {"virginica", "setosa"};
+  CHECK(refusal_of(iris, options) == "3:9: column 'species': wanted a class of virginica, setosa, got 'versicolor'");
+}

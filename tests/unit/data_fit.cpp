@@ -1,0 +1,275 @@
+// Batches and training together: the order of events, failures that reach fit, and ends in the middle.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "data_testing.h"
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::error_of;
+using test::test_config;
+
+/// "read 3 begins", "train 2 ends": who did what, in one order that a mutex decides. No clock is asked.
+class Events {
+ public:
+  void add(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    events_.push_back(what);
+    changed_.notify_all();
+  }
+  /// False if it does not come within a minute, which only a failed test waits for.
+  bool wait_for(const std::string& what) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::minutes(1),
+                             [&] { return std::find(events_.begin(), events_.end(), what) != events_.end(); });
+  }
+  /// Place of an event that must be there, once.
+  std::int64_t place(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    CHECK_MESSAGE(std::count(events_.begin(), events_.end(), what) == 1, what);
+    return std::find(events_.begin(), events_.end(), what) - events_.begin();
+  }
+  bool has(const std::string& what) {
+    const std::lock_guard lock(mutex_);
+    return std::find(events_.begin(), events_.end(), what) != events_.end();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> events_;
+};
+
+std::string read_event(std::int64_t batch, const char* what) {
+  return "read " + std::to_string(batch) + " " + what;
+}
+std::string train_event(std::int64_t batch, const char* what) {
+  return "train " + std::to_string(batch) + " " + what;
+}
+
+/// x = (i, 1), y = 3 i + 1, unshuffled in batches of `batch_size`; writes down each batch that is read.
+class Recorded final : public Dataset {
+ public:
+  Recorded(std::int64_t size, std::int64_t batch_size, Events* events) : size_(size), batch_size_(batch_size), events_(events) {}
+  const std::string& name() const override { return name_; }
+  std::int64_t size() const override { return size_; }
+  SampleType x_type() const override { return {DType::f32, {2}}; }
+  SampleType y_type() const override { return {DType::f32, {1}}; }
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+    const std::int64_t batch = indices[0] / batch_size_;
+    if (events_ != nullptr) events_->add(read_event(batch, "begins"));
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      if (indices[i] == fails_at) throw std::runtime_error("recorded: the picture is torn");
+      x.data<float>()[2 * i] = static_cast<float>(indices[i]) / static_cast<float>(size_);
+      x.data<float>()[2 * i + 1] = 1;
+      y.data<float>()[i] = 3 * x.data<float>()[2 * i] + 1;
+    }
+    if (events_ != nullptr) events_->add(read_event(batch, "ends"));
+  }
+  std::int64_t fails_at = -1;
+
+ private:
+  const std::string name_ = "recorded";
+  const std::int64_t size_, batch_size_;
+  Events* events_;
+};
+
+Model line_model(const Context& context) {
+  Model model({layers::dense(1)});
+  CompileOptions options;
+  options.loss.loss = Loss::mse;
+  model.compile(context, options);
+  return model;
+}
+
+/// Does something at the end of each batch.
+struct AtBatchEnd final : Callback {
+  explicit AtBatchEnd(std::function<void(std::int64_t)> what) : action(std::move(what)) {}
+  void batch_end(std::int64_t batch, const Logs&) override { action(batch); }
+  std::function<void(std::int64_t)> action;
+};
+
+}  // namespace
+
+TEST_CASE("prefetch: batch n + 1 is read while n is in use, and no further than the ring is deep") {
+  for (const int workers : {1, 2, 4}) {
+    for (const int prefetch : {1, 3}) {
+      CAPTURE(workers);
+      CAPTURE(prefetch);
+      Events events;
+      constexpr std::int64_t count = 12;
+      const auto data = std::make_shared<Recorded>(4 * count, 4, &events);
+      Batches batches(data, {.batch_size = 4, .shuffle = false, .workers = workers, .prefetch = prefetch});
+      batches.start(0);
+      for (std::int64_t n = 0; n < count; ++n) {
+        REQUIRE(batches.next() != nullptr);
+        events.add(train_event(n, "begins"));
+        // Training does not end before the next batches are read: if reading waited for training, this would wait for ever.
+        for (std::int64_t ahead = n + 1; ahead <= std::min(n + prefetch, count - 1); ++ahead) {
+          REQUIRE(events.wait_for(read_event(ahead, "ends")));
+        }
+        CHECK_FALSE(events.has(read_event(n + prefetch + 1, "begins")));  // its memory is that of the batch in use
+        events.add(train_event(n, "ends"));
+      }
+      CHECK(batches.next() == nullptr);
+      for (std::int64_t n = 0; n + 1 < count; ++n) {
+        CHECK(events.place(read_event(n + 1, "ends")) < events.place(train_event(n, "ends")));
+        CHECK(events.place(read_event(n, "ends")) < events.place(train_event(n, "begins")));
+      }
+      for (std::int64_t n = 0; n + prefetch + 1 < count; ++n) {
+        CHECK(events.place(train_event(n, "ends")) < events.place(read_event(n + prefetch + 1, "begins")));
+      }
+    }
+  }
+}
+
+TEST_CASE("prefetch: without workers each batch is read when it is asked for") {
+  Events events;
+  Batches batches(std::make_shared<Recorded>(12, 4, &events), {.batch_size = 4, .shuffle = false, .workers = 0});
+  batches.start(0);
+  for (std::int64_t n = 0; n < 3; ++n) {
+    CHECK_FALSE(events.has(read_event(n, "begins")));
+    REQUIRE(batches.next() != nullptr);
+    CHECK(events.has(read_event(n, "ends")));
+  }
+}
+
+TEST_CASE("prefetch: fit trains on a batch while the next ones are read") {
+  const Context context(test_config("openblas:0"));
+  Events events;
+  Model model = line_model(context);
+  // The end of a batch, before fit asks for the next one: whatever is read by then was read without being asked for.
+  AtBatchEnd wait([&](std::int64_t n) {
+    for (std::int64_t ahead = n + 1; ahead <= std::min<std::int64_t>(n + 2, 9); ++ahead) CHECK(events.wait_for(read_event(ahead, "ends")));
+  });
+  FitOptions options;
+  options.batch_size = 4;
+  options.shuffle = false;
+  options.callbacks = {&wait};
+  model.fit(std::make_shared<Recorded>(40, 4, &events), options);
+  CHECK(model.step() == 10);
+}
+
+TEST_CASE("prefetch: what a worker throws reaches fit, naming sample, batch and epoch, and the model stays as it stood") {
+  const Context context(test_config("openblas:0"));
+  for (const int workers : {0, 1, 4}) {
+    const auto data = std::make_shared<Recorded>(40, 4, nullptr);
+    data->fails_at = 22;
+    Model model = line_model(context);
+    FitOptions options;
+    options.batch_size = 4;
+    options.shuffle = false;
+    options.workers = workers;
+    CHECK(error_of([&] { model.fit(data, options); }).find("recorded: the picture is torn (sample 22, batch 6 of 10, epoch 1)") !=
+          std::string::npos);
+    CHECK(model.step() == 5);
+    data->fails_at = -1;
+    CHECK_NOTHROW(model.fit(data, options));
+  }
+}
+
+TEST_CASE("prefetch: the order, and with it the training, is the same for any number of workers") {
+  const Context context(test_config("openblas:0"));
+  std::vector<double> wanted;
+  for (const int workers : {0, 1, 2, 4}) {
+    Model model = line_model(context);
+    std::vector<double> losses;
+    FitOptions options;
+    options.batch_size = 5;
+    options.epochs = 3;
+    options.workers = workers;
+    for (const EpochLogs& epoch : model.fit(std::make_shared<Recorded>(103, 5, nullptr), options)) losses.push_back(epoch.logs[0].second);
+    if (workers == 0) wanted = losses;
+    CHECK(losses == wanted);
+  }
+}
+
+TEST_CASE("prefetch: fit may be left in the middle, many times, without a thread that waits for ever") {
+  const Context context(test_config("openblas:0"));
+  Model model = line_model(context);
+  for (std::int64_t round = 0; round < 60; ++round) {
+    AtBatchEnd leave([&](std::int64_t n) {
+      if (n == round % 7) throw Error("enough");
+    });
+    FitOptions options;
+    options.batch_size = 4;
+    options.epochs = 1000;
+    options.workers = static_cast<int>(round % 5);
+    options.callbacks = {&leave};
+    CHECK(error_of([&] { model.fit(std::make_shared<Recorded>(40, 4, nullptr), options); }).find("enough") != std::string::npos);
+  }
+}
+
+TEST_CASE("prefetch: batches may be destroyed or started anew at any moment of their work") {
+  for (int round = 0; round < 300; ++round) {
+    const auto data = std::make_shared<Recorded>(64, 4, nullptr);
+    if (round % 3 == 0) data->fails_at = round % 64;
+    Batches batches(data, {.batch_size = 4, .seed = 1, .workers = 1 + round % 4, .prefetch = 1 + round % 3});
+    for (int start = 0; start < 3; ++start) {
+      batches.start(static_cast<std::uint64_t>(start));
+      try {
+        for (int n = 0; n < round % 6; ++n) (void)batches.next();
+      } catch (const Error&) {
+      }
+    }
+  }
+}
+
+TEST_CASE("prefetch: batches in a device's pinned memory train as others do") {
+  const Context context(test_config("openblas:0"));
+  std::vector<double> losses;
+  for (const bool pinned : {false, true}) {
+    Model model = line_model(context);
+    FitOptions options;
+    options.batch_size = 4;
+    options.pinned = pinned;
+    losses.push_back(model.fit(std::make_shared<Recorded>(40, 4, nullptr), options)[0].logs[0].second);
+  }
+  CHECK(losses[0] == losses[1]);
+}
+
+TEST_CASE("augment: fit trains on changed samples, evaluate sees them as they are") {
+  /// Tells which of the two gathers was used.
+  class Watched final : public Dataset {
+   public:
+    const std::string& name() const override { return name_; }
+    std::int64_t size() const override { return 8; }
+    SampleType x_type() const override { return {DType::f32, {2}}; }
+    SampleType y_type() const override { return {DType::f32, {1}}; }
+    void gather(std::span<const std::int64_t>, Tensor& x, Tensor& y) const override {
+      ++plain;
+      fill(x, y);
+    }
+    void gather_augmented(std::span<const std::int64_t>, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
+      changed += 1 + static_cast<int>(100 * epoch);
+      fill(x, y);
+    }
+    mutable std::atomic<int> plain{0}, changed{0};
+
+   private:
+    static void fill(Tensor& x, Tensor& y) {
+      std::fill_n(x.data<float>(), x.count(), 1.0f);
+      std::fill_n(y.data<float>(), y.count(), 1.0f);
+    }
+    const std::string name_ = "watched";
+  };
+  const Context context(test_config("openblas:0"));
+  Model model = line_model(context);
+  const auto data = std::make_shared<Watched>();
+  FitOptions options;
+  options.batch_size = 4;
+  options.epochs = 2;
+  model.fit(data, options);
+  CHECK(data->plain == 0);
+  CHECK(data->changed == 4 + 200);  // two batches each of epoch 0 and of epoch 1
+  model.evaluate(data, 4);
+  CHECK(data->plain == 2);
+}
+
+}  // namespace tenon

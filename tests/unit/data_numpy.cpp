@@ -1,0 +1,78 @@
+// Pairs of arrays in NumPy's files: where they may lie, and what x and y become.
+#include <doctest/doctest.h>
+#include <tenon/npy.h>
+
+#include "data_testing.h"
+#include "temporary_folder.h"
+
+using namespace tenon;
+using tenon::test::error_of;
+using tenon::test::gather;
+using tenon::test::TemporaryFolder;
+
+namespace {
+
+const Tensor pixels = Tensor::of<std::uint8_t>({0, 51, 102, 153, 204, 255}, {3, 2});
+const Tensor labels = Tensor::of<std::int32_t>({0, 4, 1}, {3});
+
+}  // namespace
+
+TEST_CASE("numpy: Keras's four arrays in one archive") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("mnist.npz");
+  save_npz(path, {{"x_test", pixels.slice(0, 0, 2)}, {"x_train", pixels}, {"y_train", labels}, {"y_test", labels.slice(0, 0, 2)}});
+  NumpyOptions options;
+  options.scaling = Scaling::unit();
+  const auto train = load_numpy(path, Split::train, options), test = load_numpy(path, Split::test, options);
+  CHECK(train->size() == 3);
+  CHECK(test->size() == 2);
+  CHECK(train->name() == "mnist.npz train");
+  CHECK(train->num_classes() == 5);
+  CHECK(test->num_classes() == 5);  // those of the training part
+  CHECK(gather(*train, {1}).x.data<float>()[1] == doctest::Approx(0.6));
+  CHECK(gather(*train, {1}).y.data<std::int64_t>()[0] == 4);
+}
+
+TEST_CASE("numpy: x and y alone are the training part") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.npz");
+  save_npz(path, {{"x", Tensor::of<double>({1, 2, 3}, {3, 1})}, {"y", Tensor::of<double>({0.5, 1.5, 2.5}, {3})}});
+  const auto data = load_numpy(path, Split::train);
+  CHECK(data->x_type().dtype == DType::f32);
+  CHECK(data->y().str() == "f32(3,1)");
+  CHECK_FALSE(data->num_classes().has_value());
+  CHECK(gather(*data, {2}).y.data<float>()[0] == 2.5f);
+  CHECK(error_of([&] { load_numpy(path, Split::test); }) == path + ": has no test part; wanted x_test and y_test");
+}
+
+TEST_CASE("numpy: folders of .npz and of .npy") {
+  const TemporaryFolder archives, arrays, plain;
+  save_npz(archives.file("train.npz"), {{"x", pixels}, {"y", labels}});
+  save_npz(archives.file("test.npz"), {{"x", pixels.slice(0, 2, 3)}, {"y", labels.slice(0, 2, 3)}});
+  CHECK(load_numpy(archives.path(), Split::train)->size() == 3);
+  CHECK(load_numpy(archives.path(), Split::test)->size() == 1);
+  for (const char* word : {"train", "test"}) {
+    save_npy(arrays.file(std::string("x_") + word + ".npy"), pixels);
+    save_npy(arrays.file(std::string("y_") + word + ".npy"), labels.reshape({3, 1}));  // as Keras stores those of CIFAR
+  }
+  CHECK(load_numpy(arrays.path(), Split::test)->y().str() == "i64(3)");
+  save_npy(plain.file("x.npy"), labels.reshape({3, 1}));
+  save_npy(plain.file("y.npy"), pixels);
+  const auto tokens = load_numpy(plain.path(), Split::train);
+  CHECK(tokens->x_type().dtype == DType::i32);
+  CHECK(tokens->y_type().dtype == DType::u8);
+}
+
+TEST_CASE("numpy: what is wrong is named") {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("a.npz");
+  CHECK(error_of([&] { load_numpy(folder.path(), Split::train); }) ==
+        folder.path() + ": wanted train.npz, x_train.npy or x.npy, got none of them; an archive of another name is given by its own path");
+  save_npz(path, {{"a", pixels}, {"b", labels}});
+  CHECK(error_of([&] { load_numpy(path, Split::train); }) == path + ": wanted an array 'x_train', got a, b");
+  save_npz(path, {{"x", pixels}, {"y", labels.slice(0, 0, 2)}});
+  CHECK(error_of([&] { load_numpy(path, Split::train); }) == path + ": wanted as many targets as samples, got x u8(3,2) and y i32(2)");
+  save_npz(path, {{"x", pixels}, {"y", Tensor::of<std::int32_t>({0, -4, 1}, {3})}});
+  CHECK(error_of([&] { load_numpy(path, Split::train); }) ==
+        "a.npz train: label -4 of sample 1 is out of range, wanted 0 to 1; num_classes sets the range");
+}

@@ -1,0 +1,49 @@
+// What the data tests share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <tenon/data.h>
+
+namespace tenon::test {
+
+/// The text of the tenon::Error that `call` throws.
+template <class Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "(no error)";
+}
+
+struct Gathered {
+  Tensor x, y;
+};
+
+inline Tensor room_for(const SampleType& type, std::size_t count) {
+  Shape shape{static_cast<std::int64_t>(count)};
+  for (const std::int64_t size : type.shape) shape.push_back(size);
+  return Tensor::zeros(type.dtype, shape);
+}
+
+inline Gathered gather(const Dataset& data, const std::vector<std::int64_t>& indices) {
+  Gathered batch{room_for(data.x_type(), indices.size()), room_for(data.y_type(), indices.size())};
+  data.gather(indices, batch.x, batch.y);
+  return batch;
+}
+
+inline Gathered gather_augmented(const Dataset& data, const std::vector<std::int64_t>& indices, std::uint64_t epoch) {
+  Gathered batch{room_for(data.x_type(), indices.size()), room_for(data.y_type(), indices.size())};
+  data.gather_augmented(indices, epoch, batch.x, batch.y);
+  return batch;
+}
+
+template <class T>
+std::vector<T> values_of(const Tensor& t) {
+  return t.to_vector<T>();
+}
+
+}  // namespace tenon::test

@@ -1,0 +1,122 @@
+// Text as numbers: vocabularies, sequences whose targets are one ahead, and a language made up.
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "data_testing.h"
+#include "temporary_folder.h"
+
+using namespace tenon;
+using tenon::test::error_of;
+using tenon::test::gather;
+using tenon::test::TemporaryFolder;
+using tenon::test::values_of;
+using Ids = std::vector<std::int64_t>;
+
+TEST_CASE("vocabulary: the most frequent words, after <unk> and <eos>") {
+  const std::string text = " the cat sat on the mat \n the dog sat <unk>\n";
+  const Vocabulary all = Vocabulary::of_text(text, 100);
+  CHECK(all.size() == 8);
+  CHECK(all.word(0) == "<unk>");
+  CHECK(all.word(1) == "<eos>");
+  CHECK(all.word(2) == "the");
+  CHECK(all.word(3) == "sat");
+  CHECK(all.word(4) == "cat");  // the rest is as frequent, in the order of bytes
+  CHECK(all.word(7) == "on");
+  CHECK(all.id("mat") == 6);
+  CHECK(all.id("bird") == Vocabulary::unknown);
+  const Vocabulary few = Vocabulary::of_text(text, 4);
+  CHECK(few.size() == 4);
+  CHECK(values_of<std::int64_t>(few.encode("the cat sat\nsat")) == Ids{2, 0, 3, 1, 3});
+  CHECK(few.encode("").count() == 0);
+  CHECK(error_of([&] { few.word(4); }) == "vocabulary: id 4 is out of range, wanted 0 to 3");
+  CHECK(error_of([&] { Vocabulary::of_text(text, 2); }) == "vocabulary: wanted a size of 3 or more, <unk> and <eos> among them, got 2");
+  CHECK(error_of([] { Vocabulary({"a", "<eos>"}); }) == "vocabulary: word '<eos>' is given twice");
+}
+
+TEST_CASE("tokens: samples follow each other, and targets are one token later") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("train.txt", "a b c\na b\nd\n");  // a b c <eos> a b <eos> d <eos>
+  TokenOptions options;
+  options.sequence = 2;
+  const TokenData tokens = load_tokens(path, options);
+  CHECK(tokens.vocabulary->size() == 6);
+  REQUIRE(tokens.data->size() == 4);
+  CHECK(tokens.data->x_type().dtype == DType::i64);
+  CHECK(tokens.data->x_type().shape == Shape{2});
+  const auto [x, y] = gather(*tokens.data, {0, 1, 3});
+  CHECK(values_of<std::int64_t>(x) == Ids{2, 3, 4, 1, 1, 5});
+  CHECK(values_of<std::int64_t>(y) == Ids{3, 4, 1, 2, 5, 1});
+  // Another text in the same words.
+  options.words = tokens.vocabulary;
+  const TokenData test = load_tokens(folder.write("test.txt", "d e\nb"), options);
+  CHECK(values_of<std::int64_t>(test.data->x()) == Ids{5, 0});
+  CHECK(values_of<std::int64_t>(test.data->y()) == Ids{0, 1});
+}
+
+TEST_CASE("tokens: what is wrong is named") {
+  const TemporaryFolder folder;
+  TokenOptions options;
+  options.sequence = 3;
+  const std::string path = folder.write("a.txt", "a b\n");
+  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": wanted at least 4 tokens, a sequence of 3 and the one after it, got 3");
+  options.sequence = 0;
+  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": wanted a sequence of 1 token or more, got 0");
+  const std::string binary = folder.write("b.txt", std::string("a b\nc \0 d\n", 10));
+  CHECK(error_of([&] { load_tokens(binary); }) == binary + ":2: holds a byte 0; wanted text");
+  CHECK(error_of([&] { load_tokens(folder.file("c.txt")); }) == folder.file("c.txt") + ": file not found");
+}
+
+TEST_CASE("tokens: the language made up is the same each time, skewed, and can be learned") {
+  TokenStreamOptions options;
+  options.count = 35 * 2000 + 1;
+  options.vocabulary = 1000;
+  const auto data = generate_tokens(options);
+  CHECK(data->size() == 2000);
+  CHECK(equal(data->x(), generate_tokens(options)->x()));
+  std::map<std::int64_t, std::int64_t> counts;
+  std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> pairs;
+  const auto *x = data->x().data<std::int64_t>(), *y = data->y().data<std::int64_t>();
+  const std::int64_t total = data->x().count();
+  for (std::int64_t i = 0; i < total; ++i) {
+    CHECK_MESSAGE((x[i] >= 1 && x[i] < 1000), x[i]);
+    ++counts[x[i]];
+    ++pairs[x[i]][y[i]];
+  }
+  // Whoever knows the last word guesses the next one far more often than whoever knows only how frequent words are.
+  std::int64_t by_pair = 0, by_count = 0;
+  for (const auto& [word, followers] : pairs) {
+    std::int64_t best = 0;
+    for (const auto& [next, count] : followers) best = std::max(best, count);
+    by_pair += best;
+  }
+  for (const auto& [word, count] : counts) by_count = std::max(by_count, count);
+  CHECK(by_pair > total / 4);
+  CHECK(by_count < total / 8);
+  CHECK(counts[Vocabulary::end_of_sentence] > total / 40);
+  options.split = Split::test;
+  CHECK_FALSE(equal(data->x(), generate_tokens(options)->x()));
+  options.vocabulary = 2;
+  CHECK(error_of([&] { generate_tokens(options); }) == "tokens test: wanted a vocabulary of 3 to 2^31 words, got 2");
+}
+
+TEST_CASE("random: any shape, the same bytes each time, splits that differ") {
+  RandomOptions options;
+  options.count = 20;
+  options.shape = {3, 5, 7};
+  options.classes = 4;
+  const auto data = generate_random(options);
+  CHECK(data->x().str() == "u8(20,3,5,7)");
+  CHECK(data->num_classes() == 4);
+  CHECK(equal(data->x(), generate_random(options)->x()));
+  std::vector<int> seen(4);
+  for (const std::int64_t label : values_of<std::int64_t>(data->y())) ++seen[static_cast<std::size_t>(label)];
+  for (const int count : seen) CHECK(count > 0);
+  double sum = 0;
+  for (const std::uint8_t byte : values_of<std::uint8_t>(data->x())) sum += byte;
+  CHECK(sum / 2100 == doctest::Approx(127.5).epsilon(0.05));
+  options.split = Split::test;
+  CHECK_FALSE(equal(data->x(), generate_random(options)->x()));
+  options.classes = 0;
+  CHECK(error_of([&] { generate_random(options); }) == "random: wanted 1 to 2^31 classes, got 0");
+}
