@@ -12,10 +12,74 @@
 namespace tenon::conformance {
 namespace {
 
+/// A floating type by its digits and exponents (IEEE 754's p, emin and emax).
+struct Format {
+  int digits, lowest_exponent, highest_exponent;
+};
+constexpr Format format_of(tenon_dtype dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_F16:
+      return {11, -14, 15};
+    case TENON_DTYPE_BF16:
+      return {8, -126, 127};
+    case TENON_DTYPE_F32:
+      return {24, -126, 127};
+    default:
+      return {53, -1022, 1023};
+  }
+}
+
+/// To the nearest number of the type, ties to even; what is too large becomes an infinity.
+double rounded(double value, tenon_dtype dtype) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const Format format = format_of(dtype);
+  const int last_digit = std::max(std::ilogb(value), format.lowest_exponent) - format.digits + 1;
+  const double result = std::ldexp(std::nearbyint(std::ldexp(value, -last_digit)), last_digit);
+  return std::fabs(result) > largest(dtype) ? std::copysign(std::numeric_limits<double>::infinity(), value) : result;
+}
+
+/// f16 and bf16: sign, exponent, fraction, put together and taken apart by arithmetic.
+template <tenon_dtype dtype>
+struct Narrow {
+  std::uint16_t bits = 0;
+
+  static constexpr int fraction_bits = format_of(dtype).digits - 1;
+  static constexpr std::uint16_t infinity = static_cast<std::uint16_t>(0x8000 - (1 << fraction_bits));
+
+  Narrow() = default;
+  explicit Narrow(double value) {
+    const double magnitude = std::fabs(rounded(value, dtype));
+    if (std::isnan(value)) {
+      bits = static_cast<std::uint16_t>(infinity | 1 << (fraction_bits - 1));
+    } else if (std::isinf(magnitude)) {
+      bits = infinity;
+    } else if (magnitude != 0) {
+      // A subnormal has the exponent field 0 and lacks the leading digit; one more in the field supplies it.
+      const int exponent = std::max(std::ilogb(magnitude), format_of(dtype).lowest_exponent);
+      const auto digits = static_cast<int>(std::ldexp(magnitude, fraction_bits - exponent));
+      bits = static_cast<std::uint16_t>(((exponent - format_of(dtype).lowest_exponent) << fraction_bits) + digits);
+    }
+    if (std::signbit(value)) bits = static_cast<std::uint16_t>(bits | 0x8000);
+  }
+  explicit operator double() const {
+    const int field = (bits & 0x7fff) >> fraction_bits, fraction = bits & ((1 << fraction_bits) - 1);
+    double magnitude = std::ldexp(fraction, format_of(dtype).lowest_exponent - fraction_bits);
+    if (field > 0) magnitude = std::ldexp(fraction + (1 << fraction_bits), field - 1 + format_of(dtype).lowest_exponent - fraction_bits);
+    if ((bits & 0x7fff) >= infinity) {
+      magnitude = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+    }
+    return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+  }
+};
+
 /// Calls f(T{}) for the dtypes that ops work on.
 template <class F>
 auto dispatch(tenon_dtype dtype, F&& f) {
   switch (dtype) {
+    case TENON_DTYPE_F16:
+      return f(Narrow<TENON_DTYPE_F16>{});
+    case TENON_DTYPE_BF16:
+      return f(Narrow<TENON_DTYPE_BF16>{});
     case TENON_DTYPE_F32:
       return f(float{});
     case TENON_DTYPE_I8:
@@ -83,16 +147,19 @@ Dims broadcast(const Dims& a, const Dims& b) {
 }
 
 bool is_float(tenon_dtype dtype) {
-  return dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
+  return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 || dtype == TENON_DTYPE_F32 || dtype == TENON_DTYPE_F64;
 }
 double epsilon(tenon_dtype dtype) {
-  return dtype == TENON_DTYPE_F32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  return std::ldexp(1.0, 1 - format_of(dtype).digits);
 }
 double smallest(tenon_dtype dtype) {
-  return dtype == TENON_DTYPE_F32 ? std::numeric_limits<float>::denorm_min() : std::numeric_limits<double>::denorm_min();
+  return std::ldexp(1.0, format_of(dtype).lowest_exponent - format_of(dtype).digits + 1);
+}
+double smallest_normal(tenon_dtype dtype) {
+  return std::ldexp(1.0, format_of(dtype).lowest_exponent);
 }
 double largest(tenon_dtype dtype) {
-  return dtype == TENON_DTYPE_F32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  return std::ldexp(2.0 - epsilon(dtype), format_of(dtype).highest_exponent);
 }
 
 std::uint64_t Random::bits() {
@@ -151,10 +218,12 @@ void Array::set(std::int64_t i, double value) {
 }
 
 std::string Array::str(std::int64_t i) const {
-  if (dtype_ == TENON_DTYPE_F32) return fmt::format("{:.9g}", at(i));
   if (dtype_ == TENON_DTYPE_F64) return fmt::format("{:.17g}", at(i));
+  if (is_float(dtype_)) return fmt::format("{:.9g}", at(i));
   if (dtype_ == TENON_DTYPE_BOOL && get<std::uint8_t>(i) < 2) return at(i) != 0 ? "true" : "false";
-  return dispatch(dtype_, [&](auto zero) { return fmt::format("{}", get<decltype(zero)>(i)); });
+  if (dtype_ == TENON_DTYPE_U64) return fmt::format("{}", get<std::uint64_t>(i));
+  if (dtype_ == TENON_DTYPE_I64) return fmt::format("{}", get<std::int64_t>(i));
+  return fmt::format("{}", at(i));
 }
 
 std::string Array::str() const {
@@ -184,16 +253,13 @@ std::string compare(const Array& want, const Array& got, const Bound& bound) {
     } else {
       const double g = got.at(i);
       double w = want.at(i);
-      if (got.dtype() == TENON_DTYPE_F32 && std::isfinite(w)) {
-        const auto narrow = static_cast<float>(w);
-        // What overflows is an infinity; one that only just does not, or only just does, may be either.
-        if (std::isinf(narrow)) w = narrow;
-      }
+      const double narrow = rounded(w, got.dtype());
+      if (std::isinf(narrow)) w = narrow;  // what overflows is an infinity
       if (std::isnan(w) && std::isnan(g)) continue;
       if (w == g) continue;
       error = std::fabs(w - g);
       if (bound.relative == 0 && bound.absolute == 0) {
-        if (static_cast<float>(w) == g && got.dtype() == TENON_DTYPE_F32) continue;
+        if (narrow == g) continue;
       } else if (std::isfinite(w) && std::isfinite(g)) {
         // Rounding to a denormal is absolute, whatever the relative bound.
         allowed = bound.absolute + bound.relative * std::fabs(w) + 4 * smallest(got.dtype());

@@ -24,6 +24,8 @@ bool is_float(tenon_dtype dtype);
 double epsilon(tenon_dtype dtype);
 /// The smallest positive number, a denormal.
 double smallest(tenon_dtype dtype);
+/// The smallest number with all its digits.
+double smallest_normal(tenon_dtype dtype);
 /// The largest finite number.
 double largest(tenon_dtype dtype);
 

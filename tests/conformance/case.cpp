@@ -79,6 +79,10 @@ Net net_of(const OpLine& line, const Variant& variant, tenon_dtype dtype, const 
   AttributeBytes attributes = variant.attributes;
   const bool random = std::strcmp(line.room, "random") == 0 || line.op == TENON_OP_Dropout;
   if (random) static_cast<tenon_attributes_random*>(attributes.data())->dtype = dtype;
+  if (line.op == TENON_OP_OneHot) {
+    const tenon_dtype given = variant.outputs[0].dtype;
+    static_cast<tenon_attributes_one_hot*>(attributes.data())->dtype = given == TENON_DTYPE_NONE ? dtype : given;
+  }
   net.node(line.op, line.version, attributes.data(), ins, outs);
   return net;
 }
@@ -102,7 +106,12 @@ std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t
         array.set(i, *values.sometimes);
       } else if (values.whole || !is_float(type)) {
         const double low = is_unsigned ? std::max(values.low, 0.0) : values.low;
-        array.set(i, static_cast<double>(random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(values.high))));
+        const auto draw = [&] {
+          return static_cast<double>(random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(values.high)));
+        };
+        double value = draw();
+        while (std::fabs(value) < values.gap) value = draw();
+        array.set(i, value);
       } else {
         double value = random.uniform(values.low, values.high);
         while (std::fabs(value) < values.gap) value = random.uniform(values.low, values.high);

@@ -111,6 +111,7 @@ struct BadArgument {
   Variant variant;
   void (*spoil)(std::vector<Array>& inputs);
   std::vector<std::string> words;
+  std::vector<tenon_dtype> dtypes = {};  ///< none: all of the case
 };
 
 class Kit;

@@ -11,6 +11,8 @@
 
 namespace tenon::conformance {
 
+inline constexpr tenon_dtype f16 = TENON_DTYPE_F16;
+inline constexpr tenon_dtype bf16 = TENON_DTYPE_BF16;
 inline constexpr tenon_dtype f32 = TENON_DTYPE_F32;
 inline constexpr tenon_dtype f64 = TENON_DTYPE_F64;
 inline constexpr tenon_dtype i32 = TENON_DTYPE_I32;

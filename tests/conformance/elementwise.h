@@ -1,0 +1,78 @@
+// elementwise.h - words that the rooms of elementwise functions share.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "room.h"
+
+namespace tenon::conformance {
+
+/// Of functions of one operand.
+inline std::vector<Dims> elementwise_shapes() {
+  return {{}, {1}, {7}, {8, 10}, {2, 3, 5}, {2, 1, 3, 1, 2}, {0}, {3, 0, 2}, {sized(70003, 1003)}};
+}
+
+inline Variant of_shape(const Dims& shape, const Values& x, const AttributeBytes& attributes = {}, const std::string& label = "",
+                        tenon_dtype y = TENON_DTYPE_NONE) {
+  return {label, {operand(shape, x)}, {result(shape, y)}, attributes};
+}
+
+inline std::vector<Variant> of_every_shape(const Values& x, const AttributeBytes& attributes = {}, const std::string& label = "") {
+  std::vector<Variant> variants;
+  for (const Dims& shape : elementwise_shapes()) variants.push_back(of_shape(shape, x, attributes, label));
+  return variants;
+}
+
+/// Values worked out elsewhere, x -> y one by one.
+inline Golden values_at(const std::string& name, std::vector<double> x, std::vector<double> y, std::vector<tenon_dtype> dtypes = {},
+                        const AttributeBytes& attributes = {}) {
+  const auto n = static_cast<std::int64_t>(x.size());
+  return {name, of_shape({n}, {}, attributes), {std::move(x)}, {std::move(y)}, std::move(dtypes)};
+}
+
+/// Shapes that broadcast, from scalars to what a thread is worth.
+inline std::vector<std::pair<Dims, Dims>> broadcasting_shapes() {
+  return {{{}, {}},
+          {{1}, {1}},
+          {{7}, {7}},
+          {{3, 5}, {3, 5}},
+          {{8, 10}, {10}},
+          {{8, 10}, {8, 1}},
+          {{5, 1}, {1, 7}},
+          {{2, 3, 4}, {}},
+          {{4}, {2, 3, 4}},
+          {{2, 1, 3, 1}, {4, 1, 5}},
+          {{0}, {0}},
+          {{0, 4}, {4}},
+          {{3, 0}, {1, 1}},
+          {{sized(1003, 103), 17}, {17}},
+          {{sized(70001, 1001)}, {sized(70001, 1001)}}};
+}
+
+inline std::vector<Variant> of_pairs(const Values& a, const Values& b, tenon_dtype y = TENON_DTYPE_NONE) {
+  std::vector<Variant> variants;
+  for (const auto& [left, right] : broadcasting_shapes()) {
+    variants.push_back({"", {operand(left, a), operand(right, b)}, {result(broadcast(left, right), y)}});
+  }
+  return variants;
+}
+
+/// Elements of all magnitudes, NaN and the infinities among them: bit patterns at even distances, each moved a little by chance.
+Array all_magnitudes(tenon_dtype dtype, std::uint64_t seed);
+
+/// One operand of all magnitudes against the oracle in f64.
+void check_magnitudes(Kit& kit, tenon_op op, tenon_dtype dtype, const AttributeBytes& attributes, const Bound& bound);
+
+/// The case "all_magnitudes" of an op: its bound as the room has it, its attributes as `attributes()` gives them.
+template <tenon_op op, Bound (*bound)(const Variant&, tenon_dtype), AttributeBytes (*attributes)() = nullptr>
+Extra at_all_magnitudes(const char* name = "all_magnitudes") {
+  return {name, [](Kit& kit, tenon_dtype dtype) {
+            if (!is_float(dtype)) return;
+            Variant variant;
+            if constexpr (attributes != nullptr) variant.attributes = attributes();
+            check_magnitudes(kit, op, dtype, variant.attributes, bound(variant, dtype));
+          }};
+}
+
+}  // namespace tenon::conformance
