@@ -9,6 +9,9 @@
 
 namespace tenon::openblas {
 
+/// What elementwise kernels declare.
+inline constexpr sdk::Traits elementwise_traits{.strided = true, .in_place = true, .elementwise = true};
+
 /// How N operands lie over the elements of a dense result. Neighbouring dimensions are merged where every operand allows it, so that the
 /// last one, the run, is as long as it can be. rank >= 1.
 template <int N>

@@ -88,6 +88,8 @@ void unary_f64(UnaryOp op, const double* a, const double* b, double* y, std::int
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <type_traits>
+
 namespace tenon::openblas {
 namespace {
 
@@ -112,10 +114,17 @@ void gradient(const sdk::Call& call, UnaryOp op) {
   elementwise<T, T, 2>(call, cheap, 0, [op](const Stretch<T, 2>& s, T* dx, std::int64_t n) { run(op, s.x[0], s.x[1], dx, n); });
 }
 
-/// y = -x
+/// y = -x; the lowest integer is its own negative.
 template <class T>
 void neg(const sdk::Call& call) {
-  one_operand<T>(call, UnaryOp::neg, cheap);
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;  // wraps
+    elementwise<T, T, 1>(call, cheap, 0, [](const Stretch<T, 1>& s, T* y, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(U{0} - static_cast<U>(s.x[0][i]));
+    });
+  } else {
+    one_operand<T>(call, UnaryOp::neg, cheap);
+  }
 }
 
 /// y = max(0, x); NaN propagates
@@ -154,17 +163,15 @@ void tanh_grad(const sdk::Call& call) {
   gradient<T>(call, UnaryOp::tanh_grad);
 }
 
-constexpr sdk::Traits traits{.strided = true, .in_place = true};
-
 }  // namespace
 
-TENON_KERNEL_WITH(neg, traits, float, double)
-TENON_KERNEL_WITH(relu, traits, float, double)
-TENON_KERNEL_WITH(relu_grad, traits, float, double)
-TENON_KERNEL_WITH(sigmoid, traits, float, double)
-TENON_KERNEL_WITH(sigmoid_grad, traits, float, double)
-TENON_KERNEL_WITH(tanh, traits, float, double)
-TENON_KERNEL_WITH(tanh_grad, traits, float, double)
+TENON_KERNEL_WITH(neg, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(relu, elementwise_traits, float, double)
+TENON_KERNEL_WITH(relu_grad, elementwise_traits, float, double)
+TENON_KERNEL_WITH(sigmoid, elementwise_traits, float, double)
+TENON_KERNEL_WITH(sigmoid_grad, elementwise_traits, float, double)
+TENON_KERNEL_WITH(tanh, elementwise_traits, float, double)
+TENON_KERNEL_WITH(tanh_grad, elementwise_traits, float, double)
 
 }  // namespace tenon::openblas
 #endif

@@ -1,19 +1,10 @@
 // Elementwise functions of one operand and their gradients, which take the function's result y. Computed in f64, rounded once.
-#include <tenon/sdk/kernel.h>
-#include <tenon/sdk/strided.h>
-
 #include <cmath>
+
+#include "map.h"
 
 namespace tenon::reference {
 namespace {
-
-/// y[i] = f(x[i]); y may be x.
-template <class T, class Function>
-void map(const sdk::Call& call, Function f) {
-  const T* x = call.input<T>(0);
-  T* y = call.output<T>(0);
-  sdk::for_each_element<1>(call, [&](std::int64_t i, const auto& at) { y[i] = static_cast<T>(f(double{x[at[0]]})); });
-}
 
 /// dx[i] = f(dy[i], y[i]); dx may be dy or y.
 template <class T, class Function>
@@ -25,9 +16,11 @@ void map_gradient(const sdk::Call& call, Function f) {
 }
 
 /// y = -x
+///
+/// Dtypes  f32, f64, i32, i64; integers wrap.
 template <class T>
 void neg(const sdk::Call& call) {
-  map<T>(call, [](double x) { return -x; });
+  map<T>(call, [](auto x) { return negated(x); });
 }
 
 /// y = max(0, x); NaN stays NaN.
@@ -69,9 +62,8 @@ void tanh_grad(const sdk::Call& call) {
   map_gradient<T>(call, [](double dy, double y) { return dy * ((1.0 - y) * (1.0 + y)); });
 }
 
-constexpr sdk::Traits elementwise_traits{.strided = true, .in_place = true};
 }  // namespace
-TENON_KERNEL_WITH(neg, elementwise_traits, float, double)
+TENON_KERNEL_WITH(neg, elementwise_traits, float, double, std::int32_t, std::int64_t)
 TENON_KERNEL_WITH(relu, elementwise_traits, float, double)
 TENON_KERNEL_WITH(relu_grad, elementwise_traits, float, double)
 TENON_KERNEL_WITH(sigmoid, elementwise_traits, float, double)
