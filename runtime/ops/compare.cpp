@@ -15,8 +15,12 @@ void infer(Inference& at) {
 
 }  // namespace
 
-extern const OpRules rules_equal;
+extern const OpRules rules_equal, rules_less, rules_less_equal, rules_greater, rules_greater_equal;
 const OpRules rules_equal{"y = (a == b) as bool, shapes broadcast. NaN equals nothing; -0 equals 0.", infer};
+const OpRules rules_less{"y = (a < b) as bool, shapes broadcast. False beside a NaN; false is less than true.", infer};
+const OpRules rules_less_equal{"y = (a <= b) as bool, shapes broadcast. False beside a NaN; false is less than true.", infer};
+const OpRules rules_greater{"y = (a > b) as bool, shapes broadcast. False beside a NaN; true is greater than false.", infer};
+const OpRules rules_greater_equal{"y = (a >= b) as bool, shapes broadcast. False beside a NaN; true is greater than false.", infer};
 
 }  // namespace graph
 
@@ -24,6 +28,21 @@ namespace ops {
 
 Value equal(Value a, Value b) {
   return graph::apply_op(TENON_OP_Equal, {a, b});
+}
+Value less(Value a, Value b) {
+  return graph::apply_op(TENON_OP_Less, {a, b});
+}
+Value less_equal(Value a, Value b) {
+  return graph::apply_op(TENON_OP_LessOrEqual, {a, b});
+}
+Value greater(Value a, Value b) {
+  return graph::apply_op(TENON_OP_Greater, {a, b});
+}
+Value greater_equal(Value a, Value b) {
+  return graph::apply_op(TENON_OP_GreaterOrEqual, {a, b});
+}
+Value not_equal(Value a, Value b) {
+  return logical_not(equal(a, b));
 }
 
 }  // namespace ops

@@ -1,4 +1,6 @@
-// ops/compare.cpp - equal, with NumPy broadcasting. Plain loops: the compiler's own vectors reach the speed of the memory.
+// ops/compare.cpp - comparisons with NumPy broadcasting. Plain loops: the compiler's own vectors reach the speed of the memory.
+#include <functional>
+
 #include "walk.h"
 
 namespace tenon::openblas {
@@ -7,23 +9,63 @@ namespace {
 // Elements worth a thread of their own: about 20 us from the second cache.
 constexpr std::int64_t grain = 128 * 1024;
 
+template <class T, class Function>
+void compare(const sdk::Call& call, Function f) {
+  elementwise<T, bool, 2>(call, grain, 0b11, [f](const Stretch<T, 2>& s, bool* y, std::int64_t n) {
+    const T *a = s.x[0], *b = s.x[1];
+    if (s.scalars == 0) {
+      for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+    } else if (s.scalars == 1) {
+      const T one = *a;
+      for (std::int64_t i = 0; i < n; ++i) y[i] = f(one, b[i]);
+    } else {
+      const T one = *b;
+      for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], one);
+    }
+  });
+}
+
 /// y = a == b; a NaN equals nothing, -0 equals 0.
 template <class T>
 void equal(const sdk::Call& call) {
-  elementwise<T, bool, 2>(call, grain, 0b11, [](const Stretch<T, 2>& s, bool* y, std::int64_t n) {
-    if (s.scalars == 0) {
-      for (std::int64_t i = 0; i < n; ++i) y[i] = s.x[0][i] == s.x[1][i];
-      return;
-    }
-    const T one = s.scalars == 1 ? *s.x[0] : *s.x[1];
-    const T* const others = s.scalars == 1 ? s.x[1] : s.x[0];
-    for (std::int64_t i = 0; i < n; ++i) y[i] = others[i] == one;
-  });
+  compare<T>(call, std::equal_to<T>{});
+}
+
+/// y = a < b; false beside NaN, as the others below.
+template <class T>
+void less(const sdk::Call& call) {
+  compare<T>(call, std::less<T>{});
+}
+
+/// y = a <= b
+template <class T>
+void less_equal(const sdk::Call& call) {
+  compare<T>(call, std::less_equal<T>{});
+}
+
+/// y = a > b
+template <class T>
+void greater(const sdk::Call& call) {
+  compare<T>(call, std::greater<T>{});
+}
+
+/// y = a >= b
+template <class T>
+void greater_equal(const sdk::Call& call) {
+  compare<T>(call, std::greater_equal<T>{});
 }
 
 }  // namespace
 
-TENON_KERNEL_WITH(equal, (sdk::Traits{.strided = true}), float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+TENON_KERNEL_WITH(equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(less, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(less_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(greater, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(greater_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
                   std::uint16_t, std::uint32_t, std::uint64_t, bool)
 
 }  // namespace tenon::openblas

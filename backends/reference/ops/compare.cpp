@@ -1,18 +1,57 @@
-// Comparisons with NumPy broadcasting; the result is bool.
-#include <tenon/sdk/kernel.h>
-#include <tenon/sdk/strided.h>
+// Comparisons with NumPy broadcasting; the result is bool. f16 and bf16 are compared as f32.
+#include "map.h"
 
 namespace tenon::reference {
 namespace {
-/// y = (a == b); NaN equals nothing, -0 equals 0.
-template <class T>
-void equal(const sdk::Call& call) {
+
+/// y[i] = f(a[i], b[i])
+template <class T, class Function>
+void compare(const sdk::Call& call, Function f) {
   const T* a = call.input<T>(0);
   const T* b = call.input<T>(1);
   bool* y = call.output<bool>(0);
-  sdk::for_each_element<2>(call, [&](std::int64_t i, const auto& at) { y[i] = a[at[0]] == b[at[1]]; });
+  sdk::for_each_element<2>(call, [&](std::int64_t i, const auto& at) { y[i] = f(a[at[0]], b[at[1]]); });
 }
+
+/// y = (a == b); NaN equals nothing, -0 equals 0.
+template <class T>
+void equal(const sdk::Call& call) {
+  compare<T>(call, [](T a, T b) { return a == b; });
+}
+
+/// y = (a < b); false beside NaN, as the others below.
+template <class T>
+void less(const sdk::Call& call) {
+  compare<T>(call, [](T a, T b) { return a < b; });
+}
+
+/// y = (a <= b)
+template <class T>
+void less_equal(const sdk::Call& call) {
+  compare<T>(call, [](T a, T b) { return a <= b; });
+}
+
+/// y = (a > b)
+template <class T>
+void greater(const sdk::Call& call) {
+  compare<T>(call, [](T a, T b) { return a > b; });
+}
+
+/// y = (a >= b)
+template <class T>
+void greater_equal(const sdk::Call& call) {
+  compare<T>(call, [](T a, T b) { return a >= b; });
+}
+
 }  // namespace
-TENON_KERNEL_WITH(equal, (sdk::Traits{.strided = true, .in_place = true}), float, double, std::int8_t, std::int16_t, std::int32_t,
-                  std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(less, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(less_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(greater, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(greater_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
 }  // namespace tenon::reference

@@ -1,28 +1,54 @@
-// Equal: exact, so the answer is too.
-#include "room.h"
+// Equal, Less and their relatives: exact, so the answer is too.
+#include "elementwise.h"
 
 namespace tenon::conformance {
+namespace {
 
-std::vector<OpCase> cases_compare() {
-  const Values few{.low = 0, .high = 3, .whole = true, .special = Special::all};  // so that many are equal
-  std::vector<Variant> variants;
+constexpr Values few{.low = 0, .high = 3, .whole = true, .special = Special::all};  // so that many are equal
+
+std::vector<Variant> variants() {
   const std::vector<std::pair<Dims, Dims>> shapes{
       {{}, {}},         {{1}, {1}},      {{3, 5}, {3, 5}}, {{8, 10}, {10}},
       {{5, 1}, {1, 7}}, {{2, 3, 4}, {}}, {{0, 4}, {4}},    {{sized(9001, 301)}, {sized(9001, 301)}}};
-  for (const auto& [a, b] : shapes) {
-    variants.push_back({"", {operand(a, few), operand(b, few)}, {result(broadcast(a, b), boolean)}});
-  }
-  return {{
-      .op = TENON_OP_Equal,
-      .variants = variants,
-      .golden =
-          {{"ones_and_zeros", {"", {operand({2, 2}), operand({2})}, {result({2, 2}, boolean)}}, {{0, 1, 1, 1}, {0, 1}}, {{1, 1, 0, 1}}},
-           {"ieee",
-            {"", {operand({6}), operand({6})}, {result({6}, boolean)}},
-            {{nan, inf, -inf, 0.0, 1.5, nan}, {nan, inf, inf, -0.0, 1.5, 1}},
-            {{0, 1, 0, 1, 1, 0}},
-            {f32, f64}}},
-  }};
+  std::vector<Variant> list;
+  for (const auto& [a, b] : shapes) list.push_back({"", {operand(a, few), operand(b, few)}, {result(broadcast(a, b), boolean)}});
+  return list;
+}
+
+Golden of_two(const std::string& name, std::vector<double> a, std::vector<double> b, std::vector<double> y,
+              std::vector<tenon_dtype> dtypes = {}) {
+  const auto n = static_cast<std::int64_t>(y.size());
+  return {
+      name, {"", {operand({n}), operand({n})}, {result({n}, boolean)}}, {std::move(a), std::move(b)}, {std::move(y)}, std::move(dtypes)};
+}
+
+/// What the op says of (0, 0), (0, 1), (1, 0), (1, 1); of ten IEEE pairs; and of three with and without a sign bit.
+OpCase comparison(tenon_op op, std::vector<double> ones_and_zeros, std::vector<double> ieee, std::vector<double> large) {
+  using std::move;
+  return {.op = op,
+          .variants = variants(),
+          .golden = {of_two("ones_and_zeros", {0, 0, 1, 1}, {0, 1, 0, 1}, move(ones_and_zeros)),
+                     of_two("ieee", {nan, inf, -inf, 0.0, 1.5, nan, 1, -1.5, -inf, 2}, {nan, inf, inf, -0.0, 1.5, 1, nan, -0.5, -2, 1},
+                            ieee, {f16, bf16, f32, f64}),
+                     of_two("signed", {-1, 1, -2}, {1, -1, -1}, large, {f16, bf16, f32, f64, TENON_DTYPE_I8, TENON_DTYPE_I16, i32, i64}),
+                     // what has the top bit is large, not negative
+                     of_two("unsigned_8", {255, 1, 254}, {1, 255, 255}, {large[1], large[0], large[2]}, {u8}),
+                     of_two("unsigned_16", {65535, 1, 65534}, {1, 65535, 65535}, {large[1], large[0], large[2]}, {TENON_DTYPE_U16}),
+                     of_two("unsigned_32", {4294967295, 1, 4294967294}, {1, 4294967295, 4294967295}, {large[1], large[0], large[2]},
+                            {TENON_DTYPE_U32}),
+                     of_two("unsigned_64", {0x1p63, 1, 0x1p62}, {1, 0x1p63, 0x1p63}, {large[1], large[0], large[2]}, {u64})}};
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_compare() {
+  return {
+      comparison(TENON_OP_Equal, {1, 0, 0, 1}, {0, 1, 0, 1, 1, 0, 0, 0, 0, 0}, {0, 0, 0}),
+      comparison(TENON_OP_Less, {0, 1, 0, 0}, {0, 0, 1, 0, 0, 0, 0, 1, 1, 0}, {1, 0, 1}),
+      comparison(TENON_OP_LessOrEqual, {1, 1, 0, 1}, {0, 1, 1, 1, 1, 0, 0, 1, 1, 0}, {1, 0, 1}),
+      comparison(TENON_OP_Greater, {0, 0, 1, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, {0, 1, 0}),
+      comparison(TENON_OP_GreaterOrEqual, {1, 0, 1, 1}, {0, 1, 0, 1, 1, 0, 0, 0, 0, 1}, {0, 1, 0}),
+  };
 }
 
 }  // namespace tenon::conformance
