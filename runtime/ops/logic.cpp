@@ -1,0 +1,69 @@
+// ops/logic.cpp - and, or, xor, not of bool, and what kind of number a float is.
+#include <fmt/format.h>
+
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void want_bool(const Inference& at, std::size_t i) {
+  if (at.dtype(i) != DType::boolean) at.fail(fmt::format("wanted bool, got {}; cast or a comparison makes it", at.str(i)));
+}
+
+void infer_pair(Inference& at) {
+  at.want_inputs(2, 2);
+  want_bool(at, 0);
+  want_bool(at, 1);
+  at.output(DType::boolean, at.broadcast(0, 1));
+}
+
+void infer_not(Inference& at) {
+  at.want_inputs(1, 1);
+  want_bool(at, 0);
+  at.output(DType::boolean, at.shape(0));
+}
+
+void infer_kind(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_floating(0);
+  at.output(DType::boolean, at.shape(0));
+}
+
+}  // namespace
+
+extern const OpRules rules_logical_and, rules_logical_or, rules_logical_xor, rules_logical_not, rules_is_nan, rules_is_inf;
+const OpRules rules_logical_and{"y = a and b, shapes broadcast.", infer_pair};
+const OpRules rules_logical_or{"y = a or b, shapes broadcast.", infer_pair};
+const OpRules rules_logical_xor{"y = a or b but not both, shapes broadcast.", infer_pair};
+const OpRules rules_logical_not{"y = not x.", infer_not};
+const OpRules rules_is_nan{"y = whether x is NaN.", infer_kind};
+const OpRules rules_is_inf{"y = whether x is infinite, of either sign.", infer_kind};
+
+}  // namespace graph
+
+namespace ops {
+
+Value logical_and(Value a, Value b) {
+  return graph::apply_op(TENON_OP_And, {a, b});
+}
+Value logical_or(Value a, Value b) {
+  return graph::apply_op(TENON_OP_Or, {a, b});
+}
+Value logical_xor(Value a, Value b) {
+  return graph::apply_op(TENON_OP_Xor, {a, b});
+}
+Value logical_not(Value x) {
+  return graph::apply_op(TENON_OP_Not, {x});
+}
+Value is_nan(Value x) {
+  return graph::apply_op(TENON_OP_IsNaN, {x});
+}
+Value is_inf(Value x) {
+  return graph::apply_op(TENON_OP_IsInf, {x});
+}
+
+}  // namespace ops
+}  // namespace tenon
