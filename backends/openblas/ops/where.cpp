@@ -1,0 +1,64 @@
+// ops/where.cpp - one of two operands by a condition, with NumPy broadcasting. Elements are words of their size; plain loops, which the
+// compiler turns into vectors.
+#include <type_traits>
+
+#include "walk.h"
+
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own: about 20 us from the second cache.
+constexpr std::int64_t grain = 128 * 1024;
+
+/// y[i] = condition[i] ? a[i] : b[i], where an operand of stride 0 is one element. Both sides are read: a choice between addresses would
+/// not become a vector.
+template <class Word, bool one_a, bool one_b>
+void choose(const std::uint8_t* condition, const Word* a, const Word* b, Word* y, std::int64_t n) {
+  const Word first_a = *a, first_b = *b;
+  for (std::int64_t i = 0; i < n; ++i) {
+    const Word from_a = one_a ? first_a : a[i], from_b = one_b ? first_b : b[i];
+    y[i] = condition[i] != 0 ? from_a : from_b;
+  }
+}
+
+/// n > 0 elements whose operands lie `strides` apart.
+template <class Word>
+void run(const std::uint8_t* condition, const Word* a, const Word* b, const std::array<std::int64_t, 3>& strides, Word* y, std::int64_t n) {
+  const bool straight_a = strides[1] == 0 || strides[1] == 1, straight_b = strides[2] == 0 || strides[2] == 1;
+  if (strides[0] == 1 && straight_a && straight_b) {
+    if (strides[1] == 1 && strides[2] == 1) return choose<Word, false, false>(condition, a, b, y, n);
+    if (strides[1] == 1) return choose<Word, false, true>(condition, a, b, y, n);
+    if (strides[2] == 1) return choose<Word, true, false>(condition, a, b, y, n);
+    return choose<Word, true, true>(condition, a, b, y, n);
+  }
+  for (std::int64_t i = 0; i < n; ++i) y[i] = condition[i * strides[0]] != 0 ? a[i * strides[1]] : b[i * strides[2]];
+}
+
+template <std::size_t size>
+using WordOf =
+    std::conditional_t<size == 1, std::uint8_t,
+                       std::conditional_t<size == 2, std::uint16_t, std::conditional_t<size == 4, std::uint32_t, std::uint64_t>>>;
+
+/// y = condition ? a : b
+template <class T>
+void where(const sdk::Call& call) {
+  using Word = WordOf<sizeof(T)>;
+  const Walk<3> walk = walk_over<3>(call.outputs[0], {&call.inputs[0], &call.inputs[1], &call.inputs[2]});
+  const auto* condition = call.input<std::uint8_t>(0);
+  const auto* a = call.input<Word>(1);
+  const auto* b = call.input<Word>(2);
+  auto* y = call.output<Word>(0);
+  const std::array<std::int64_t, 3> strides{walk.run_stride(0), walk.run_stride(1), walk.run_stride(2)};
+  call.host.parallel_for(walk.count, grain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_run(walk, begin, end, [&](const std::array<std::int64_t, 3>& offsets, std::int64_t at, std::int64_t n) {
+      run(condition + offsets[0], a + offsets[1], b + offsets[2], strides, y + at, n);
+    });
+  });
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(where, elementwise_traits, float, double, sdk::Half, sdk::BFloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                  std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+
+}  // namespace tenon::openblas
