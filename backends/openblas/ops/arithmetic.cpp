@@ -1,0 +1,257 @@
+// ops/arithmetic.cpp - abs, sign, ceil, floor, round, sqrt, inverse_sqrt, inverse, clip: floats in vectors of ours, integers in those of
+// the compiler.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/arithmetic.cpp"
+#include <hwy/foreach_target.h>
+
+#include "simd.h"
+#include "walk.h"
+
+#ifndef TENON_OPENBLAS_ARITHMETIC_OPS
+#define TENON_OPENBLAS_ARITHMETIC_OPS
+namespace tenon::openblas {
+namespace {
+enum class ArithmeticOp { abs, sign, ceil, floor, round, sqrt, inverse_sqrt, inverse };
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct Abs {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Abs(x);
+  }
+};
+/// x itself where it is 0 or NaN.
+struct Sign {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    const V zero = hn::Zero(d);
+    return hn::IfThenElse(hn::Gt(x, zero), hn::Set(d, 1), hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, -1), x));
+  }
+};
+struct Ceil {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Ceil(x);
+  }
+};
+struct Floor {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Floor(x);
+  }
+};
+struct Round {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Round(x);
+  }
+};
+struct Sqrt {
+  template <class D, class V>
+  HWY_INLINE V operator()(D, V x) const {
+    return hn::Sqrt(x);
+  }
+};
+struct InverseSqrt {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Div(hn::Set(d, 1), hn::Sqrt(x));
+  }
+};
+struct Inverse {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::Div(hn::Set(d, 1), x);
+  }
+};
+/// NaN stays; the upper bound has the last word.
+template <class T>
+struct Clip {
+  T low, high;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    const V least = hn::Set(d, low), most = hn::Set(d, high);
+    const V raised = hn::IfThenElse(hn::Lt(x, least), least, x);
+    return hn::IfThenElse(hn::Gt(raised, most), most, raised);
+  }
+};
+
+template <class T>
+void run(ArithmeticOp op, const T* x, T* y, std::int64_t n) {
+  switch (op) {
+    case ArithmeticOp::abs:
+      return map(Abs{}, x, y, n);
+    case ArithmeticOp::sign:
+      return map(Sign{}, x, y, n);
+    case ArithmeticOp::ceil:
+      return map(Ceil{}, x, y, n);
+    case ArithmeticOp::floor:
+      return map(Floor{}, x, y, n);
+    case ArithmeticOp::round:
+      return map(Round{}, x, y, n);
+    case ArithmeticOp::sqrt:
+      return map(Sqrt{}, x, y, n);
+    case ArithmeticOp::inverse_sqrt:
+      return map(InverseSqrt{}, x, y, n);
+    case ArithmeticOp::inverse:
+      return map(Inverse{}, x, y, n);
+  }
+}
+
+}  // namespace
+
+void arithmetic_f32(ArithmeticOp op, const float* x, float* y, std::int64_t n) {
+  run(op, x, y, n);
+}
+void arithmetic_f64(ArithmeticOp op, const double* x, double* y, std::int64_t n) {
+  run(op, x, y, n);
+}
+void clip_f32(float low, float high, const float* x, float* y, std::int64_t n) {
+  map(Clip<float>{low, high}, x, y, n);
+}
+void clip_f64(double low, double high, const double* x, double* y, std::int64_t n) {
+  map(Clip<double>{low, high}, x, y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own: about 20 us from the second cache.
+constexpr std::int64_t grain = 128 * 1024;
+
+void run(ArithmeticOp op, const float* x, float* y, std::int64_t n) {
+  TENON_BEST(arithmetic_f32)(op, x, y, n);
+}
+void run(ArithmeticOp op, const double* x, double* y, std::int64_t n) {
+  TENON_BEST(arithmetic_f64)(op, x, y, n);
+}
+/// Integers have two of them. The lowest value is its own magnitude: an unsigned negation wraps.
+template <class T>
+void run(ArithmeticOp op, const T* x, T* y, std::int64_t n) {
+  using U = std::make_unsigned_t<T>;
+  if (op == ArithmeticOp::abs) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(x[i] < 0 ? U{0} - static_cast<U>(x[i]) : static_cast<U>(x[i]));
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((x[i] > 0) - (x[i] < 0));
+  }
+}
+
+template <class T>
+void run_all(const sdk::Call& call, ArithmeticOp op) {
+  elementwise<T, T, 1>(call, grain, 0, [op](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
+}
+
+/// y = |x|
+template <class T>
+void abs(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::abs);
+}
+
+/// y = -1, 0 or 1; NaN stays
+template <class T>
+void sign(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::sign);
+}
+
+/// y = the least whole number not below x
+template <class T>
+void ceil(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::ceil);
+}
+
+/// y = the greatest whole number not above x
+template <class T>
+void floor(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::floor);
+}
+
+/// y = the nearest whole number, halves to even
+template <class T>
+void round(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::round);
+}
+
+/// y = sqrt x; NaN below 0
+template <class T>
+void sqrt(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::sqrt);
+}
+
+/// y = 1 / sqrt x
+template <class T>
+void inverse_sqrt(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::inverse_sqrt);
+}
+
+/// y = 1 / x
+template <class T>
+void inverse(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::inverse);
+}
+
+void clip_run(float low, float high, const float* x, float* y, std::int64_t n) {
+  TENON_BEST(clip_f32)(low, high, x, y, n);
+}
+void clip_run(double low, double high, const double* x, double* y, std::int64_t n) {
+  TENON_BEST(clip_f64)(low, high, x, y, n);
+}
+template <class T>
+void clip_run(T low, T high, const T* x, T* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T raised = x[i] < low ? low : x[i];
+    y[i] = raised > high ? high : raised;
+  }
+}
+
+/// A bound as a T; one beyond the range of an integer is its nearest end.
+template <class T>
+T bound(double value) {
+  if constexpr (std::is_integral_v<T>) {
+    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (value >= above) return std::numeric_limits<T>::max();
+    if (value <= -above) return std::numeric_limits<T>::lowest();
+  }
+  return static_cast<T>(value);
+}
+
+/// y = min(max(x, low), high); NaN stays. Beside integers a bound with a fraction is drawn inwards.
+template <class T>
+void clip(const sdk::Call& call) {
+  const auto& bounds = call.attr<tenon_attributes_clip>();
+  constexpr bool whole = std::is_integral_v<T>;
+  const T low = bound<T>(whole ? std::ceil(bounds.low) : bounds.low), high = bound<T>(whole ? std::floor(bounds.high) : bounds.high);
+  elementwise<T, T, 1>(call, grain, 0, [low, high](const Stretch<T, 1>& s, T* y, std::int64_t n) { clip_run(low, high, s.x[0], y, n); });
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(abs, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(sign, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(ceil, elementwise_traits, float, double)
+TENON_KERNEL_WITH(floor, elementwise_traits, float, double)
+TENON_KERNEL_WITH(round, elementwise_traits, float, double)
+TENON_KERNEL_WITH(sqrt, elementwise_traits, float, double)
+TENON_KERNEL_WITH(inverse_sqrt, elementwise_traits, float, double)
+TENON_KERNEL_WITH(inverse, elementwise_traits, float, double)
+TENON_KERNEL_WITH(clip, elementwise_traits, float, double, std::int32_t, std::int64_t)
+
+}  // namespace tenon::openblas
+#endif
