@@ -1,0 +1,180 @@
+// ops/exponential.cpp - exp, expm1, log, log2, log1p, erf: f32 in vectors; f64 by the C library, but for exp.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/exponential.cpp"
+#include <hwy/foreach_target.h>
+
+#include "simd.h"
+#include "walk.h"
+#include "wide_math.h"
+
+#ifndef TENON_OPENBLAS_EXPONENTIAL_OPS
+#define TENON_OPENBLAS_EXPONENTIAL_OPS
+namespace tenon::openblas {
+namespace {
+enum class ExponentialOp { exp, expm1, log, log2, log1p, erf };
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+struct Exp {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return exp_of(d, x);
+  }
+};
+
+struct Expm1 {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const { return expm1_wide(d, x); }
+};
+
+struct Log {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const { return with_ends_of_log(d, x, log_wide(d, x)); }
+};
+
+struct Log2 {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    const SplitLog split = split_log(d, x);
+    return with_ends_of_log(d, x, hn::MulAdd(split.log_m, hn::Set(d, 1.4426950408889634), split.exponent));
+  }
+};
+
+/// Of 1 + x, but where adding 1 would take digits of x: there x - x^2/2, off by x^2/3.
+struct Log1p {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    const DoubleVector one = hn::Set(d, 1), sum = hn::Add(x, one);
+    const DoubleVector tiny = hn::Mul(x, hn::NegMulAdd(x, hn::Set(d, 0.5), one));
+    return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 0x1p-18)), tiny, with_ends_of_log(d, sum, log_wide(d, sum)));
+  }
+};
+
+/// 1 - 2 Q(sqrt(2) |x|) with the sign of x; below a half, where that cancels, a polynomial.
+struct Erf {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    // erf(x) / x in x^2 <= 1/4, error 1.1e-13
+    constexpr double series[] = {1.1283791670954115,   -0.37612638899222695,   0.11283791417078554,   -0.02686610953797284,
+                                 0.005223275687173556, -0.0008506764816853653, 0.00010822775559285537};
+    const DoubleVector magnitude = hn::Abs(x);
+    const DoubleVector tail = upper_tail(d, at_most(d, hn::Mul(magnitude, hn::Set(d, 1.4142135623730951)), 16));
+    const DoubleVector large = hn::CopySign(hn::NegMulAdd(tail, hn::Set(d, 2), hn::Set(d, 1)), x);
+    const DoubleVector small = hn::Mul(x, polynomial(d, hn::Mul(x, x), series));
+    return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.5)), small, hn::IfThenElse(hn::IsNaN(x), x, large));
+  }
+};
+
+}  // namespace
+
+void exponential_f32(ExponentialOp op, const float* x, float* y, std::int64_t n) {
+  switch (op) {
+    case ExponentialOp::exp:
+      return map(Exp{}, x, y, n);
+    case ExponentialOp::expm1:
+      return map_wide(Expm1{}, x, y, n);
+    case ExponentialOp::log:
+      return map_wide(Log{}, x, y, n);
+    case ExponentialOp::log2:
+      return map_wide(Log2{}, x, y, n);
+    case ExponentialOp::log1p:
+      return map_wide(Log1p{}, x, y, n);
+    case ExponentialOp::erf:
+      return map_wide(Erf{}, x, y, n);
+  }
+}
+void exp_f64(const double* x, double* y, std::int64_t n) {
+  map(Exp{}, x, y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own, about 20 us.
+constexpr std::int64_t grain = 24 * 1024;
+
+void run(ExponentialOp op, const float* x, float* y, std::int64_t n) {
+  TENON_BEST(exponential_f32)(op, x, y, n);
+}
+
+template <class Function>
+void one_by_one(const double* x, double* y, std::int64_t n, Function f) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+void run(ExponentialOp op, const double* x, double* y, std::int64_t n) {
+  switch (op) {
+    case ExponentialOp::exp:
+      return TENON_BEST(exp_f64)(x, y, n);
+    case ExponentialOp::expm1:
+      return one_by_one(x, y, n, [](double v) { return std::expm1(v); });
+    case ExponentialOp::log:
+      return one_by_one(x, y, n, [](double v) { return std::log(v); });
+    case ExponentialOp::log2:
+      return one_by_one(x, y, n, [](double v) { return std::log2(v); });
+    case ExponentialOp::log1p:
+      return one_by_one(x, y, n, [](double v) { return std::log1p(v); });
+    case ExponentialOp::erf:
+      return one_by_one(x, y, n, [](double v) { return std::erf(v); });
+  }
+}
+
+template <class T>
+void run_all(const sdk::Call& call, ExponentialOp op) {
+  elementwise<T, T, 1>(call, grain, 0, [op](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
+}
+
+/// y = e^x
+template <class T>
+void exp(const sdk::Call& call) {
+  run_all<T>(call, ExponentialOp::exp);
+}
+
+/// y = e^x - 1
+template <class T>
+void expm1(const sdk::Call& call) {
+  run_all<T>(call, ExponentialOp::expm1);
+}
+
+/// y = log x; -inf at 0, NaN below
+template <class T>
+void log(const sdk::Call& call) {
+  run_all<T>(call, ExponentialOp::log);
+}
+
+/// y = log x / log 2
+template <class T>
+void log2(const sdk::Call& call) {
+  run_all<T>(call, ExponentialOp::log2);
+}
+
+/// y = log(1 + x)
+template <class T>
+void log1p(const sdk::Call& call) {
+  run_all<T>(call, ExponentialOp::log1p);
+}
+
+/// y = 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x
+template <class T>
+void erf(const sdk::Call& call) {
+  run_all<T>(call, ExponentialOp::erf);
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(exp, elementwise_traits, float, double)
+TENON_KERNEL_WITH(expm1, elementwise_traits, float, double)
+TENON_KERNEL_WITH(log, elementwise_traits, float, double)
+TENON_KERNEL_WITH(log2, elementwise_traits, float, double)
+TENON_KERNEL_WITH(log1p, elementwise_traits, float, double)
+TENON_KERNEL_WITH(erf, elementwise_traits, float, double)
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,79 @@
+// ops/exponential.cpp - exponentials, logarithms and the error function, element by element.
+#include <cmath>
+
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void infer(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_floating(0);
+  at.output(at.dtype(0), at.shape(0));
+}
+
+void exp_gradient(Gradient& at) {
+  at.set(0, ops::mul(at.dy(), at.output(0)));
+}
+
+/// dy e^x; y + 1 would have lost the digits of a small e^x.
+void expm1_gradient(Gradient& at) {
+  at.set(0, ops::mul(at.dy(), ops::exp(at.input(0))));
+}
+
+void log_gradient(Gradient& at) {
+  at.set(0, ops::div(at.dy(), at.input(0)));
+}
+
+void log2_gradient(Gradient& at) {
+  at.set(0, ops::div(ops::mul(at.dy(), 1 / std::log(2.0)), at.input(0)));
+}
+
+void log1p_gradient(Gradient& at) {
+  at.set(0, ops::div(at.dy(), ops::add(at.input(0), 1)));
+}
+
+/// 2 / sqrt(pi) dy e^(-x^2)
+void erf_gradient(Gradient& at) {
+  const Value x = at.input(0);
+  at.set(0, ops::mul(ops::mul(at.dy(), 2 / std::sqrt(std::acos(-1.0))), ops::exp(ops::neg(ops::square(x)))));
+}
+
+}  // namespace
+
+extern const OpRules rules_exp, rules_expm1, rules_log, rules_log2, rules_log1p, rules_erf;
+const OpRules rules_exp{"y = e^x.", infer, exp_gradient};
+const OpRules rules_expm1{"y = e^x - 1, exact to the last digits for small x as well.", infer, expm1_gradient};
+const OpRules rules_log{"y = the natural logarithm of x; -inf at 0, NaN below.", infer, log_gradient};
+const OpRules rules_log2{"y = the logarithm of x to base 2; -inf at 0, NaN below.", infer, log2_gradient};
+const OpRules rules_log1p{"y = log(1 + x), exact to the last digits for small x as well; -inf at -1, NaN below.", infer, log1p_gradient};
+const OpRules rules_erf{"y = 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.", infer, erf_gradient};
+
+}  // namespace graph
+
+namespace ops {
+
+Value exp(Value x) {
+  return graph::apply_op(TENON_OP_Exp, {x});
+}
+Value expm1(Value x) {
+  return graph::apply_op(TENON_OP_Expm1, {x});
+}
+Value log(Value x) {
+  return graph::apply_op(TENON_OP_Log, {x});
+}
+Value log2(Value x) {
+  return graph::apply_op(TENON_OP_Log2, {x});
+}
+Value log1p(Value x) {
+  return graph::apply_op(TENON_OP_Log1p, {x});
+}
+Value erf(Value x) {
+  return graph::apply_op(TENON_OP_Erf, {x});
+}
+
+}  // namespace ops
+}  // namespace tenon
