@@ -43,13 +43,61 @@ void div_gradient(Gradient& at) {
   if (at.wants(1)) at.set(1, ops::neg(unbroadcast(ops::mul(scaled, at.output(0)), at.input(1).shape())));
 }
 
+/// y = a^b: da = dy b a^(b-1), db = dy y log a. Factors that are infinite where the other is exactly 0 (b = 0; a = 0 under a positive b)
+/// are kept out.
+void pow_gradient(Gradient& at) {
+  const Value a = at.input(0), b = at.input(1), dy = at.dy();
+  const auto constant = [&](double value) { return scalar(at.graph, a.dtype(), value); };
+  if (at.wants(0)) {
+    const Value slope = ops::mul(b, ops::pow(a, ops::sub(b, 1)));
+    set(at, 0, ops::where(ops::equal(b, constant(0)), constant(0), ops::mul(dy, slope)));
+  }
+  if (at.wants(1)) {
+    const Value no_logarithm = ops::logical_and(ops::equal(a, constant(0)), ops::greater_equal(b, constant(0)));
+    set(at, 1, ops::where(no_logarithm, constant(0), ops::mul(dy, ops::mul(at.output(0), ops::log(a)))));
+  }
+}
+
+/// dy goes to the operand that was chosen, half of it to either where they are equal, all of it to both where one is NaN.
+void set_chosen(Gradient& at, std::size_t i, Value lost) {
+  const auto constant = [&](double value) { return scalar(at.graph, at.dy().dtype(), value); };
+  const Value shared = ops::where(ops::equal(at.input(0), at.input(1)), ops::mul(at.dy(), 0.5), at.dy());
+  set(at, i, ops::where(lost, constant(0), shared));
+}
+
+void maximum_gradient(Gradient& at) {
+  if (at.wants(0)) set_chosen(at, 0, ops::less(at.input(0), at.input(1)));
+  if (at.wants(1)) set_chosen(at, 1, ops::less(at.input(1), at.input(0)));
+}
+
+void minimum_gradient(Gradient& at) {
+  if (at.wants(0)) set_chosen(at, 0, ops::greater(at.input(0), at.input(1)));
+  if (at.wants(1)) set_chosen(at, 1, ops::greater(at.input(1), at.input(0)));
+}
+
+void infer_floating(Inference& at) {
+  at.want_inputs(2, 2);
+  at.want_floating(0);
+  infer(at);
+}
+
 }  // namespace
 
-extern const OpRules rules_add, rules_sub, rules_mul, rules_div;
-const OpRules rules_add{"y = a + b, shapes broadcast.", infer, add_gradient};
-const OpRules rules_sub{"y = a - b, shapes broadcast.", infer, sub_gradient};
-const OpRules rules_mul{"y = a * b, shapes broadcast.", infer, mul_gradient};
-const OpRules rules_div{"y = a / b, shapes broadcast. Floats divide by zero as IEEE 754 says.", infer, div_gradient};
+extern const OpRules rules_add, rules_sub, rules_mul, rules_div, rules_pow, rules_maximum, rules_minimum;
+const OpRules rules_add{"y = a + b, shapes broadcast. Integers wrap.", infer, add_gradient};
+const OpRules rules_sub{"y = a - b, shapes broadcast. Integers wrap.", infer, sub_gradient};
+const OpRules rules_mul{"y = a * b, shapes broadcast. Integers wrap.", infer, mul_gradient};
+const OpRules rules_div{
+    "y = a / b, shapes broadcast. Floats divide by zero as IEEE 754 says; integers cut the fraction off, and one divided by zero is an "
+    "error "
+    "at execution.",
+    infer, div_gradient};
+const OpRules rules_pow{"y = a^b as IEEE 754's pow, shapes broadcast. A negative a has real powers for whole b alone, else NaN.",
+                        infer_floating, pow_gradient};
+const OpRules rules_maximum{"y = the larger of a and b, shapes broadcast. NaN propagates; equal operands share the gradient.", infer,
+                            maximum_gradient};
+const OpRules rules_minimum{"y = the smaller of a and b, shapes broadcast. NaN propagates; equal operands share the gradient.", infer,
+                            minimum_gradient};
 
 }  // namespace graph
 
@@ -67,11 +115,35 @@ Value mul(Value a, Value b) {
 Value div(Value a, Value b) {
   return graph::apply_op(TENON_OP_Div, {a, b});
 }
+Value pow(Value a, Value b) {
+  return graph::apply_op(TENON_OP_Pow, {a, b});
+}
+Value maximum(Value a, Value b) {
+  return graph::apply_op(TENON_OP_Max, {a, b});
+}
+Value minimum(Value a, Value b) {
+  return graph::apply_op(TENON_OP_Min, {a, b});
+}
 Value add(Value a, double b) {
   return add(a, graph::scalar(a.graph(), a.dtype(), b));
 }
+Value sub(Value a, double b) {
+  return sub(a, graph::scalar(a.graph(), a.dtype(), b));
+}
 Value mul(Value a, double b) {
   return mul(a, graph::scalar(a.graph(), a.dtype(), b));
+}
+Value div(Value a, double b) {
+  return div(a, graph::scalar(a.graph(), a.dtype(), b));
+}
+Value pow(Value a, double b) {
+  return pow(a, graph::scalar(a.graph(), a.dtype(), b));
+}
+Value maximum(Value a, double b) {
+  return maximum(a, graph::scalar(a.graph(), a.dtype(), b));
+}
+Value minimum(Value a, double b) {
+  return minimum(a, graph::scalar(a.graph(), a.dtype(), b));
 }
 
 }  // namespace ops
