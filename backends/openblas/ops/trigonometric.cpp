@@ -1,0 +1,97 @@
+// ops/trigonometric.cpp - sin and cos: f32 in vectors; f64 and very large arguments by the C library, whose reduction is exact.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/trigonometric.cpp"
+#include <hwy/foreach_target.h>
+
+#include "simd.h"
+#include "walk.h"
+#include "wide_math.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// x = n pi/2 + r, then the polynomial and the sign that n asks for.
+///
+/// pi/2 is a sum of two parts, the first with 33 digits: n of up to 20 digits times it is exact, and so is the difference from x, which has
+/// 24. The second part leaves an error of 2^-66, and no f32 of this size is closer to a multiple of pi/2 than 2^-30.
+template <bool cosine>
+struct Sine {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    // sin(r) = r + r^3 p(r^2), cos(r) = 1 - r^2/2 + r^4 p(r^2) for |r| <= pi/4, errors 3e-14 and 2.4e-12
+    constexpr double sine[] = {-0.16666666666663882, 0.008333333331077422, -0.0001984126691523504, 2.7555990399839905e-06,
+                               -2.4805587179980646e-08};
+    constexpr double cosine_rest[] = {0.04166666666431933, -0.0013888887671288108, 2.480059998353171e-05, -2.7300908167996537e-07};
+    if (!hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 0x1p20)))) {
+      return one_by_one(d, x, [](double v) { return cosine ? std::cos(v) : std::sin(v); });
+    }
+    const hn::RebindToUnsigned<WideDouble> bits;
+    const DoubleVector shifted = hn::MulAdd(x, hn::Set(d, 0.6366197723675814), hn::Set(d, to_whole));
+    const DoubleVector n = hn::Sub(shifted, hn::Set(d, to_whole));
+    const DoubleVector near = hn::NegMulAdd(n, hn::Set(d, 1.5707963267341256), x);
+    const DoubleVector r = hn::NegMulAdd(n, hn::Set(d, 6.077100506506192e-11), near);
+    const DoubleVector v = hn::Mul(r, r);
+    const DoubleVector s = hn::MulAdd(hn::Mul(r, v), polynomial(d, v, sine), r);
+    const DoubleVector c = hn::MulAdd(hn::Mul(v, v), polynomial(d, v, cosine_rest), hn::NegMulAdd(v, hn::Set(d, 0.5), hn::Set(d, 1)));
+    const auto quadrant = hn::Add(hn::BitCast(bits, shifted), hn::Set(bits, cosine ? 1u : 0u));
+    const auto odd = hn::RebindMask(d, hn::TestBit(quadrant, hn::Set(bits, 1u)));
+    const auto sign = hn::ShiftLeft<62>(hn::And(quadrant, hn::Set(bits, 2u)));
+    return hn::Xor(hn::IfThenElse(odd, c, s), hn::BitCast(d, sign));
+  }
+};
+
+}  // namespace
+
+void sin_f32(const float* x, float* y, std::int64_t n) {
+  map_wide(Sine<false>{}, x, y, n);
+}
+void cos_f32(const float* x, float* y, std::int64_t n) {
+  map_wide(Sine<true>{}, x, y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own, about 20 us.
+constexpr std::int64_t grain = 24 * 1024;
+
+void sin_of(const float* x, float* y, std::int64_t n) {
+  TENON_BEST(sin_f32)(x, y, n);
+}
+void sin_of(const double* x, double* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = std::sin(x[i]);
+}
+void cos_of(const float* x, float* y, std::int64_t n) {
+  TENON_BEST(cos_f32)(x, y, n);
+}
+void cos_of(const double* x, double* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = std::cos(x[i]);
+}
+
+/// y = sin x
+template <class T>
+void sin(const sdk::Call& call) {
+  elementwise<T, T, 1>(call, grain, 0, [](const Stretch<T, 1>& s, T* y, std::int64_t n) { sin_of(s.x[0], y, n); });
+}
+
+/// y = cos x
+template <class T>
+void cos(const sdk::Call& call) {
+  elementwise<T, T, 1>(call, grain, 0, [](const Stretch<T, 1>& s, T* y, std::int64_t n) { cos_of(s.x[0], y, n); });
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(sin, elementwise_traits, float, double)
+TENON_KERNEL_WITH(cos, elementwise_traits, float, double)
+
+}  // namespace tenon::openblas
+#endif

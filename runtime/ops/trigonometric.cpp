@@ -1,0 +1,42 @@
+// ops/trigonometric.cpp - sine and cosine, element by element.
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void infer(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_floating(0);
+  at.output(at.dtype(0), at.shape(0));
+}
+
+void sin_gradient(Gradient& at) {
+  at.set(0, ops::mul(at.dy(), ops::cos(at.input(0))));
+}
+
+void cos_gradient(Gradient& at) {
+  at.set(0, ops::neg(ops::mul(at.dy(), ops::sin(at.input(0)))));
+}
+
+}  // namespace
+
+extern const OpRules rules_sin, rules_cos;
+const OpRules rules_sin{"y = sin x, x in radians and of any magnitude; NaN at the infinities.", infer, sin_gradient};
+const OpRules rules_cos{"y = cos x, x in radians and of any magnitude; NaN at the infinities.", infer, cos_gradient};
+
+}  // namespace graph
+
+namespace ops {
+
+Value sin(Value x) {
+  return graph::apply_op(TENON_OP_Sin, {x});
+}
+Value cos(Value x) {
+  return graph::apply_op(TENON_OP_Cos, {x});
+}
+
+}  // namespace ops
+}  // namespace tenon

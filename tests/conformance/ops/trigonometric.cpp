@@ -1,0 +1,50 @@
+// Sin and Cos, of small and of very large arguments. Golden values: mpmath with 300 bits (and more for the large ones).
+#include "elementwise.h"
+
+namespace tenon::conformance {
+namespace {
+
+/// 4 ulp at most, near the zeros too: an ulp is half an epsilon of the largest numbers that have it.
+Bound four_ulp(const Variant&, tenon_dtype t) {
+  return {2 * epsilon(t), 0};
+}
+
+/// As many as fill registers without a large one among them, then one that is large: both reductions have to agree.
+std::vector<Variant> variants() {
+  std::vector<Variant> list = of_every_shape({.low = -10, .high = 10, .special = Special::all});
+  list.push_back(of_shape({sized(20001, 2001)}, {.low = -60000, .high = 60000}));
+  return list;
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_trigonometric() {
+  const std::vector<double> moderate{0, 1, -1, 3.140625, 1.5703125, 100, 65280, inf, -inf, nan};
+  const std::vector<double> large{0x1p30, 0x1p100}, enormous{1e22, 0x1p1000};
+  return {
+      {.op = TENON_OP_Sin,
+       .variants = variants(),
+       .bound = four_ulp,
+       .gradient = {0},
+       .gradient_ops = {TENON_OP_Cos},
+       .golden = {values_at("values", moderate,
+                            {0, 0.8414709848078965, -0.8414709848078965, 0.0009676534387822795, 0.9999998829558185, -0.5063656411097588,
+                             -0.7488008927393123, nan, nan, nan}),
+                  values_at("large", large, {-0.6173264150460421, -0.8721836054182673}, {bf16, f32, f64}),
+                  values_at("enormous", enormous, {-0.8522008497671888, -0.15920170308624243}, {f64})},
+       .extras = {at_all_magnitudes<TENON_OP_Sin, four_ulp>()}},
+      {.op = TENON_OP_Cos,
+       .variants = variants(),
+       .bound = four_ulp,
+       .gradient = {0},
+       .gradient_ops = {TENON_OP_Sin},
+       .golden = {values_at("values", moderate,
+                            {1, 0.5403023058681398, 0.5403023058681398, -0.9999995318233016, 0.0004838267760202487, 0.8623188722876839,
+                             -0.6627950083040827, nan, nan, nan}),
+                  values_at("large", large, {0.7867071229411882, 0.48917865697472146}, {bf16, f32, f64}),
+                  values_at("enormous", enormous, {0.523214785395139, 0.9872460775989135}, {f64})},
+       .extras = {at_all_magnitudes<TENON_OP_Cos, four_ulp>()}},
+  };
+}
+
+}  // namespace tenon::conformance
