@@ -1,0 +1,224 @@
+// ops/activation.cpp - leaky_relu, elu, softplus, mish, gelu, silu: f32 in vectors; f64 by the C library.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/activation.cpp"
+#include <hwy/foreach_target.h>
+
+#include "simd.h"
+#include "walk.h"
+#include "wide_math.h"
+
+#ifndef TENON_OPENBLAS_ACTIVATION_OPS
+#define TENON_OPENBLAS_ACTIVATION_OPS
+namespace tenon::openblas {
+namespace {
+enum class ActivationOp { leaky_relu, elu, softplus, mish, gelu, gelu_tanh, silu };
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class T>
+struct LeakyRelu {
+  T alpha;
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V x) const {
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(x, hn::Set(d, alpha)));
+  }
+};
+
+struct Elu {
+  double alpha;
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(hn::Set(d, alpha), expm1_wide(d, x)));
+  }
+};
+
+/// max(x, 0) + log(1 + e^-|x|), whose exponential never overflows.
+struct Softplus {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    const DoubleVector z = exp_wide(d, hn::Neg(hn::Abs(x)));
+    return hn::Add(at_least(d, x, 0), log1p_of_fraction(d, z));
+  }
+};
+
+/// With n = e^x: x n (n + 2) / (n (n + 2) + 2), in which nothing cancels; the quotient is 1 beyond 30.
+struct Mish {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    const DoubleVector low = at_least(d, x, -far), two = hn::Set(d, 2);
+    const DoubleVector n = exp_within(d, at_most(d, low, 30));
+    const DoubleVector w = hn::Mul(n, hn::Add(n, two));
+    return hn::Mul(low, hn::Div(w, hn::Add(w, two)));
+  }
+};
+
+/// x / (1 + e^-u) = x sigmoid(u)
+HWY_INLINE DoubleVector gated(WideDouble d, DoubleVector x, DoubleVector u) {
+  return hn::Div(x, hn::Add(hn::Set(d, 1), exp_wide(d, hn::Neg(u))));
+}
+struct Silu {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    const DoubleVector low = at_least(d, x, -far);  // -inf would meet a 0
+    return gated(d, low, low);
+  }
+};
+
+/// x Phi(x) with the tail Q: x Q(-x) below 0, where 1 - Q would cancel, else x (1 - Q(x)).
+struct Gelu {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    const DoubleVector low = at_least(d, x, -16);  // the tail is 0 in f32 from 15 on
+    const DoubleVector tail = upper_tail(d, at_most(d, hn::Abs(low), 16));
+    return hn::Mul(low, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(hn::Set(d, 1), tail)));
+  }
+};
+
+/// x/2 (1 + tanh v) = x sigmoid(2 v), v = sqrt(2/pi) (x + 0.044715 x^3)
+struct GeluTanh {
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
+    const DoubleVector low = at_least(d, x, -30), inner = at_most(d, low, 30);
+    const DoubleVector cubic = hn::MulAdd(hn::Mul(inner, inner), hn::Set(d, 0.044715), hn::Set(d, 1));
+    return gated(d, low, hn::Mul(hn::Mul(inner, cubic), hn::Set(d, 1.5957691216057308)));
+  }
+};
+
+}  // namespace
+
+void activation_f32(ActivationOp op, double alpha, const float* x, float* y, std::int64_t n) {
+  switch (op) {
+    case ActivationOp::leaky_relu:
+      return map(LeakyRelu<float>{static_cast<float>(alpha)}, x, y, n);
+    case ActivationOp::elu:
+      return map_wide(Elu{alpha}, x, y, n);
+    case ActivationOp::softplus:
+      return map_wide(Softplus{}, x, y, n);
+    case ActivationOp::mish:
+      return map_wide(Mish{}, x, y, n);
+    case ActivationOp::gelu:
+      return map_wide(Gelu{}, x, y, n);
+    case ActivationOp::gelu_tanh:
+      return map_wide(GeluTanh{}, x, y, n);
+    case ActivationOp::silu:
+      return map_wide(Silu{}, x, y, n);
+  }
+}
+void leaky_relu_f64(double alpha, const double* x, double* y, std::int64_t n) {
+  map(LeakyRelu<double>{alpha}, x, y, n);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own, about 20 us: leaky_relu moves at the speed of the second cache, the others compute.
+constexpr std::int64_t cheap = 128 * 1024;
+constexpr std::int64_t costly = 24 * 1024;
+
+/// x / (1 + e^-u), its limit at minus infinity.
+double gated(double x, double u) {
+  return std::isinf(x) && x < 0 ? -0.0 : x / (1 + std::exp(-u));
+}
+
+double mish_of(double x) {
+  if (x > 20) return x;
+  if (std::isinf(x)) return -0.0;
+  const double n = std::exp(x), w = n * (n + 2);
+  return x * (w / (w + 2));
+}
+
+/// x/2 erfc(-x / sqrt 2). The argument's rounding error, which erfc enlarges z^2 times, is taken along by its derivative.
+double gelu_of(double x) {
+  if (std::isinf(x)) return x > 0 ? x : -0.0;
+  constexpr double high = 0.7071067811865476, low = -4.833646656726457e-17;  // sqrt(1/2) as a sum
+  const double z = -x * high;
+  const double rest = std::fma(-x, high, -z) - x * low;
+  return 0.5 * x * (std::erfc(z) - 1.1283791670955126 * std::exp(-z * z) * rest);
+}
+
+template <class Function>
+void one_by_one(const double* x, double* y, std::int64_t n, Function f) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+
+void run(ActivationOp op, double alpha, const float* x, float* y, std::int64_t n) {
+  TENON_BEST(activation_f32)(op, alpha, x, y, n);
+}
+void run(ActivationOp op, double alpha, const double* x, double* y, std::int64_t n) {
+  switch (op) {
+    case ActivationOp::leaky_relu:
+      return TENON_BEST(leaky_relu_f64)(alpha, x, y, n);
+    case ActivationOp::elu:
+      return one_by_one(x, y, n, [alpha](double v) { return v > 0 ? v : alpha * std::expm1(v); });
+    case ActivationOp::softplus:
+      return one_by_one(x, y, n, [](double v) { return (v < 0 ? 0 : v) + std::log1p(std::exp(-std::abs(v))); });
+    case ActivationOp::mish:
+      return one_by_one(x, y, n, mish_of);
+    case ActivationOp::gelu:
+      return one_by_one(x, y, n, gelu_of);
+    case ActivationOp::gelu_tanh:
+      return one_by_one(x, y, n, [](double v) { return gated(v, 1.5957691216057308 * (v + 0.044715 * v * v * v)); });
+    case ActivationOp::silu:
+      return one_by_one(x, y, n, [](double v) { return gated(v, v); });
+  }
+}
+
+template <class T>
+void run_all(const sdk::Call& call, ActivationOp op, std::int64_t grain, double alpha = 0) {
+  elementwise<T, T, 1>(call, grain, 0, [op, alpha](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, alpha, s.x[0], y, n); });
+}
+
+/// y = x where x > 0, else alpha x
+template <class T>
+void leaky_relu(const sdk::Call& call) {
+  run_all<T>(call, ActivationOp::leaky_relu, cheap, call.attr<tenon_attributes_alpha>().alpha);
+}
+
+/// y = x where x > 0, else alpha (e^x - 1)
+template <class T>
+void elu(const sdk::Call& call) {
+  run_all<T>(call, ActivationOp::elu, costly, call.attr<tenon_attributes_alpha>().alpha);
+}
+
+/// y = log(1 + e^x)
+template <class T>
+void softplus(const sdk::Call& call) {
+  run_all<T>(call, ActivationOp::softplus, costly);
+}
+
+/// y = x tanh(softplus x)
+template <class T>
+void mish(const sdk::Call& call) {
+  run_all<T>(call, ActivationOp::mish, costly);
+}
+
+/// y = x Phi(x), or its form with tanh
+template <class T>
+void gelu(const sdk::Call& call) {
+  run_all<T>(call, call.attr<tenon_attributes_gelu>().tanh_form == 1 ? ActivationOp::gelu_tanh : ActivationOp::gelu, costly);
+}
+
+/// y = x sigmoid x
+template <class T>
+void silu(const sdk::Call& call) {
+  run_all<T>(call, ActivationOp::silu, costly);
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(leaky_relu, elementwise_traits, float, double)
+TENON_KERNEL_WITH(elu, elementwise_traits, float, double)
+TENON_KERNEL_WITH(softplus, elementwise_traits, float, double)
+TENON_KERNEL_WITH(mish, elementwise_traits, float, double)
+TENON_KERNEL_WITH(gelu, elementwise_traits, float, double)
+TENON_KERNEL_WITH(silu, elementwise_traits, float, double)
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,144 @@
+// ops/activation.cpp - activations beyond relu, sigmoid and tanh, element by element. Gradients take x: y alone does not tell the branch.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void infer(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_floating(0);
+  at.output(at.dtype(0), at.shape(0));
+}
+
+void infer_alpha(Inference& at) {
+  infer(at);
+  const double alpha = at.attributes.as<tenon_attributes_alpha>().alpha;
+  if (!std::isfinite(alpha)) at.fail(fmt::format("wanted a finite alpha, got {}", alpha));
+}
+
+void infer_gelu(Inference& at) {
+  infer(at);
+  at.want_flag(at.attributes.as<tenon_attributes_gelu>().tanh_form, "tanh_form");
+}
+
+Value constant(Gradient& at, double value) {
+  return scalar(at.graph, at.dy().dtype(), value);
+}
+
+void leaky_relu_gradient(Gradient& at) {
+  const double alpha = at.attributes.as<tenon_attributes_alpha>().alpha;
+  at.set(0, ops::where(ops::greater(at.input(0), constant(at, 0)), at.dy(), ops::mul(at.dy(), alpha)));
+}
+
+/// alpha e^x below 0; y + alpha would have lost the digits of a small e^x.
+void elu_gradient(Gradient& at) {
+  const double alpha = at.attributes.as<tenon_attributes_alpha>().alpha;
+  const Value x = at.input(0);
+  at.set(0, ops::where(ops::greater(x, constant(at, 0)), at.dy(), ops::mul(ops::mul(at.dy(), alpha), ops::exp(x))));
+}
+
+void softplus_gradient(Gradient& at) {
+  at.set(0, ops::mul(at.dy(), ops::sigmoid(at.input(0))));
+}
+
+/// With t = tanh(softplus(x)): t + x (1 - t^2) sigmoid(x).
+void mish_gradient(Gradient& at) {
+  const Value x = at.input(0), one = constant(at, 1);
+  const Value t = ops::tanh(ops::softplus(x));
+  const Value slope = ops::mul(ops::sub(one, t), ops::add(one, t));
+  at.set(0, ops::mul(at.dy(), ops::add(t, ops::mul(ops::mul(x, slope), ops::sigmoid(x)))));
+}
+
+/// d(x s(u)) = s(u) + x s(u) s(-u) u', where s is the sigmoid and s(-u) = 1 - s(u) without cancellation.
+Value gated(Value x, Value u, Value du) {
+  const Value s = ops::sigmoid(u);
+  const Value rest = ops::mul(ops::sigmoid(ops::neg(u)), du);
+  return ops::mul(s, ops::add(ops::mul(x, rest), 1));
+}
+
+void silu_gradient(Gradient& at) {
+  const Value x = at.input(0);
+  at.set(0, ops::mul(at.dy(), gated(x, x, constant(at, 1))));
+}
+
+/// Phi(x) + x phi(x). Below -1, where 1 + erf cancels, Phi is y / x.
+Value gelu_slope(Gradient& at) {
+  const Value x = at.input(0);
+  const double half_root = std::sqrt(0.5), density = std::sqrt(0.5 / std::acos(-1.0));
+  const Value near = ops::mul(ops::add(ops::erf(ops::mul(x, half_root)), 1), 0.5);
+  const Value phi = ops::where(ops::less(x, constant(at, -1)), ops::div(at.output(0), x), near);
+  return ops::add(phi, ops::mul(ops::mul(x, density), ops::exp(ops::mul(ops::square(x), -0.5))));
+}
+
+/// x (1 + tanh v) / 2 is x s(2 v): v as in the op. Beyond 30 the sigmoid is 0 or 1, and the cube could only overflow.
+Value gelu_tanh_slope(Gradient& at) {
+  const Value x = at.input(0), inner = ops::clip(x, -30, 30);
+  const double twice = 2 * std::sqrt(2 / std::acos(-1.0)), cubic = 0.044715;
+  const Value squared = ops::square(inner);
+  const Value u = ops::mul(ops::mul(inner, ops::add(ops::mul(squared, cubic), 1)), twice);
+  const Value du = ops::mul(ops::add(ops::mul(squared, 3 * cubic), 1), twice);
+  return gated(x, u, du);
+}
+
+void gelu_gradient(Gradient& at) {
+  const bool tanh_form = at.attributes.as<tenon_attributes_gelu>().tanh_form == 1;
+  at.set(0, ops::mul(at.dy(), tanh_form ? gelu_tanh_slope(at) : gelu_slope(at)));
+}
+
+}  // namespace
+
+extern const OpRules rules_leaky_relu, rules_elu, rules_softplus, rules_mish, rules_gelu, rules_silu;
+const OpRules rules_leaky_relu{"y = x where x > 0, else alpha x. The derivative at 0 is alpha.", infer_alpha, leaky_relu_gradient};
+const OpRules rules_elu{"y = x where x > 0, else alpha (e^x - 1). The derivative at 0 is alpha.", infer_alpha, elu_gradient};
+const OpRules rules_softplus{"y = log(1 + e^x), without overflow.", infer, softplus_gradient};
+const OpRules rules_mish{"y = x tanh(softplus(x)); its limit 0 at minus infinity.", infer, mish_gradient};
+const OpRules rules_gelu{
+    "y = x Phi(x), Phi the normal distribution; with tanh_form x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). Its limit 0 at minus "
+    "infinity.",
+    infer_gelu, gelu_gradient};
+const OpRules rules_silu{"y = x sigmoid(x); its limit 0 at minus infinity.", infer, silu_gradient};
+
+}  // namespace graph
+
+namespace ops {
+namespace {
+Attributes with_alpha(double alpha) {
+  tenon_attributes_alpha attributes{};
+  attributes.alpha = alpha;
+  return Attributes::of(attributes);
+}
+}  // namespace
+
+Value relu6(Value x) {
+  return clip(relu(x), 0, 6);  // relu first: the derivative at 0 is 0
+}
+Value leaky_relu(Value x, double alpha) {
+  return graph::apply_op(TENON_OP_LeakyRelu, {x}, with_alpha(alpha));
+}
+Value elu(Value x, double alpha) {
+  return graph::apply_op(TENON_OP_Elu, {x}, with_alpha(alpha));
+}
+Value softplus(Value x) {
+  return graph::apply_op(TENON_OP_Softplus, {x});
+}
+Value mish(Value x) {
+  return graph::apply_op(TENON_OP_Mish, {x});
+}
+Value gelu(Value x, bool tanh_form) {
+  tenon_attributes_gelu attributes{};
+  attributes.tanh_form = tanh_form ? 1 : 0;
+  return graph::apply_op(TENON_OP_Gelu, {x}, Attributes::of(attributes));
+}
+Value silu(Value x) {
+  return graph::apply_op(TENON_OP_Silu, {x});
+}
+
+}  // namespace ops
+}  // namespace tenon
