@@ -24,9 +24,9 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_cast;
 const OpRules rules_cast{
-    "y = x as another dtype. Float to integer truncates and saturates, NaN becomes 0; to bool is x != 0. Between floats the gradient is "
-    "cast "
-    "back; integers pass none on.",
+    "y = x as another dtype. Float to integer truncates and saturates, NaN becomes 0; integer to a narrower one keeps the low bits; to "
+    "bool "
+    "is x != 0; to a float rounds once, to nearest, ties to even. Between floats the gradient is cast back; integers pass none on.",
     infer, gradient};
 
 }  // namespace graph

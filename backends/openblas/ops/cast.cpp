@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "half.h"
 #include "walk.h"
 
 namespace tenon::openblas {
@@ -15,10 +16,15 @@ constexpr std::int64_t grain = 64 * 1024;
 /// To bool        anything but 0 is 1, NaN too.
 /// Float to int   the fraction is cut off, what lies outside becomes the nearest end of the range, NaN becomes 0.
 /// Int to int     the low bits, as two's complement has it.
+/// To a float     the nearest, ties to even, rounded once.
 template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
+  } else if constexpr (is_narrow<From>) {
+    return convert<To>(to_float(x));
+  } else if constexpr (is_narrow<To>) {
+    return narrowed<To>(x);
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
@@ -47,6 +53,10 @@ using CastFunction = void (*)(const sdk::Call&);
 template <class From>
 CastFunction<From> cast_from(tenon_dtype to) {
   switch (to) {
+    case TENON_DTYPE_F16:
+      return cast_to<From, sdk::Half>;
+    case TENON_DTYPE_BF16:
+      return cast_to<From, sdk::BFloat16>;
     case TENON_DTYPE_F32:
       return cast_to<From, float>;
     case TENON_DTYPE_F64:
@@ -82,14 +92,13 @@ void cast(const sdk::Call& call) {
 
 const char* refuse(const sdk::Call& call) {
   if (cast_from<float>(call.attr<tenon_attributes_cast>().to) != nullptr) return nullptr;
-  return "cast: `to` must be f32, f64, bool or an integer type on this backend";
+  return "cast: `to` must be a real dtype: f16 to f64, bool or an integer type";
 }
-
-constexpr sdk::Traits traits{.strided = true, .refuse = refuse};
 
 }  // namespace
 
-TENON_KERNEL_WITH(cast, traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
-                  std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true, .refuse = refuse}), sdk::Half, sdk::BFloat16,
+                  float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+                  std::uint64_t, bool)
 
 }  // namespace tenon::openblas

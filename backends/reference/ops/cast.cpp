@@ -1,19 +1,87 @@
 // Conversion of every element to another dtype.
-#include <tenon/sdk/kernel.h>
-#include <tenon/sdk/strided.h>
-
+#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
+
+#include "map.h"
 
 namespace tenon::reference {
 namespace {
 
+/// The layout of a 16-bit float: bits of the fraction, and the exponent of the smallest normal number.
+template <class T>
+struct Layout;
+template <>
+struct Layout<sdk::Half> {
+  static constexpr int fraction_bits = 10, lowest_exponent = -14;
+};
+template <>
+struct Layout<sdk::BFloat16> {
+  static constexpr int fraction_bits = 7, lowest_exponent = -126;
+};
+template <class T>
+inline constexpr bool is_narrow = std::is_same_v<T, sdk::Half> || std::is_same_v<T, sdk::BFloat16>;
+template <class T>
+constexpr unsigned infinity_bits = 0x8000u - (1u << Layout<T>::fraction_bits);
+
+/// The number that 16 bits stand for.
+template <class T>
+double value_of(T x) {
+  constexpr int fraction_bits = Layout<T>::fraction_bits;
+  const unsigned magnitude = x.bits & 0x7fffu;
+  const unsigned exponent = magnitude >> fraction_bits, fraction = magnitude & ((1u << fraction_bits) - 1);
+  double value;
+  if (magnitude >= infinity_bits<T>) {
+    value = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
+  } else if (exponent == 0) {
+    value = std::ldexp(fraction, Layout<T>::lowest_exponent - fraction_bits);
+  } else {
+    value = std::ldexp(fraction + (1u << fraction_bits), static_cast<int>(exponent) - 1 + Layout<T>::lowest_exponent - fraction_bits);
+  }
+  return (x.bits & 0x8000u) != 0 ? -value : value;
+}
+
+/// The nearest 16-bit float, ties to even; beyond the largest an infinity.
+template <class T>
+T nearest(double x) {
+  constexpr int fraction_bits = Layout<T>::fraction_bits, lowest_exponent = Layout<T>::lowest_exponent;
+  const unsigned sign = std::signbit(x) ? 0x8000u : 0;
+  unsigned magnitude = 0;
+  if (std::isnan(x)) {
+    magnitude = infinity_bits<T> | 1u << (fraction_bits - 1);
+  } else if (std::isinf(x)) {
+    magnitude = infinity_bits<T>;
+  } else if (x != 0) {
+    const int exponent = std::max(std::ilogb(x), lowest_exponent);
+    // In units of the last digit: a whole number, whose carry into the next exponent is the carry into the exponent's bits.
+    const double digits = std::nearbyint(std::ldexp(std::abs(x), fraction_bits - exponent));
+    const double bits = std::ldexp(exponent - lowest_exponent, fraction_bits) + digits;
+    magnitude = bits < infinity_bits<T> ? static_cast<unsigned>(bits) : infinity_bits<T>;
+  }
+  return {static_cast<std::uint16_t>(sign | magnitude)};
+}
+
+/// x as a double that rounds to the same 16-bit float. A 64-bit integer can have more digits than a double: the last ones, which do not
+/// count but for being there, become a single one.
+template <class T>
+double exact_enough(T x) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    const T rest = x & 4095;
+    const bool large = std::abs(static_cast<double>(x)) >= 0x1p53;
+    if (large && rest != 0) return static_cast<double>((x - rest) | 2048);
+  }
+  return static_cast<double>(x);
+}
+
 /// x as a U. Float to integer truncates toward zero and saturates, NaN becomes 0; integer to a narrower integer keeps the low bits;
-/// anything to bool is x != 0; the rest rounds to nearest.
+/// anything to bool is x != 0; the rest rounds to nearest, once.
 template <class U, class T>
 U convert(T x) {
-  if constexpr (std::is_same_v<U, bool>) {
+  if constexpr (is_narrow<T>) {
+    return convert<U>(value_of(x));
+  } else if constexpr (is_narrow<U>) {
+    return nearest<U>(exact_enough(x));
+  } else if constexpr (std::is_same_v<U, bool>) {
     return x != T(0);
   } else if constexpr (std::is_floating_point_v<T> && std::is_integral_v<U>) {
     const double above = std::ldexp(1.0, std::numeric_limits<U>::digits);  // max() + 1: exact, which max() itself need not be in f64
@@ -36,11 +104,15 @@ void convert_all(const sdk::Call& call) {
 
 /// y = (to) x
 ///
-/// Dtypes      from and to f32, f64, i8 to i64, u8 to u64, bool.
+/// Dtypes      from and to every real one.
 /// Attributes  to: the dtype of y.
 template <class T>
 void cast(const sdk::Call& call) {
   switch (call.attr<tenon_attributes_cast>().to) {
+    case TENON_DTYPE_F16:
+      return convert_all<T, sdk::Half>(call);
+    case TENON_DTYPE_BF16:
+      return convert_all<T, sdk::BFloat16>(call);
     case TENON_DTYPE_F32:
       return convert_all<T, float>(call);
     case TENON_DTYPE_F64:
@@ -69,16 +141,13 @@ void cast(const sdk::Call& call) {
 }
 
 const char* refuse(const sdk::Call& call) {
-  constexpr std::uint64_t served = TENON_DTYPE_BIT(TENON_DTYPE_F32) | TENON_DTYPE_BIT(TENON_DTYPE_F64) | TENON_DTYPE_BIT(TENON_DTYPE_I8) |
-                                   TENON_DTYPE_BIT(TENON_DTYPE_I16) | TENON_DTYPE_BIT(TENON_DTYPE_I32) | TENON_DTYPE_BIT(TENON_DTYPE_I64) |
-                                   TENON_DTYPE_BIT(TENON_DTYPE_U8) | TENON_DTYPE_BIT(TENON_DTYPE_U16) | TENON_DTYPE_BIT(TENON_DTYPE_U32) |
-                                   TENON_DTYPE_BIT(TENON_DTYPE_U64) | TENON_DTYPE_BIT(TENON_DTYPE_BOOL);
   const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
-  const bool known = to < TENON_DTYPE_COUNT && (TENON_DTYPE_BIT(to) & served) != 0;
-  return known ? nullptr : "cast: the target is served for f32, f64, i8 to i64, u8 to u64 and bool only";
+  return to >= TENON_DTYPE_F16 && to <= TENON_DTYPE_BOOL ? nullptr
+                                                         : "cast: the target is served for real dtypes only: f16 to f64, integers and bool";
 }
 
 }  // namespace
-TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .refuse = refuse}), float, double, std::int8_t, std::int16_t, std::int32_t,
-                  std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true, .refuse = refuse}), sdk::Half, sdk::BFloat16,
+                  float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
+                  std::uint64_t, bool)
 }  // namespace tenon::reference
