@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include <tenon/dtype.h>
@@ -30,12 +31,26 @@ Array array_of(const json& from) {
   return array;
 }
 
+/// One number per dimension.
+void copy_entries(const json& from, std::int64_t (&to)[TENON_MAX_RANK]) {
+  const auto entries = from.get<Dims>();
+  if (entries.size() > TENON_MAX_RANK) throw Error("more dimensions than there can be");
+  std::copy(entries.begin(), entries.end(), to);
+}
+
 AttributeBytes attributes_of(tenon_op op, const json& from) {
   const auto integer = [&](const char* key) { return from.value(key, std::int64_t{0}); };
   const auto flag = [&](const char* key) { return static_cast<std::uint32_t>(from.value(key, 0)); };
   switch (op) {
     case TENON_OP_ReduceSum:
     case TENON_OP_ReduceMean:
+    case TENON_OP_ReduceMax:
+    case TENON_OP_ReduceMin:
+    case TENON_OP_ReduceProd:
+    case TENON_OP_ReduceL1:
+    case TENON_OP_ReduceL2:
+    case TENON_OP_ReduceSumSquare:
+    case TENON_OP_ReduceLogSumExp:
     case TENON_OP_Transpose: {
       tenon_attributes_axes a{};
       const auto axes = from.at("axes").get<Dims>();
@@ -46,6 +61,11 @@ AttributeBytes attributes_of(tenon_op op, const json& from) {
       return a;
     }
     case TENON_OP_ArgMax:
+    case TENON_OP_ArgMin:
+    case TENON_OP_Concat:
+    case TENON_OP_Split:
+    case TENON_OP_Gather:
+    case TENON_OP_GatherElements:
     case TENON_OP_Flatten:
     case TENON_OP_Softmax:
     case TENON_OP_LogSoftmax: {
@@ -54,12 +74,57 @@ AttributeBytes attributes_of(tenon_op op, const json& from) {
       a.keepdims = flag("keepdims");
       return a;
     }
+    case TENON_OP_Slice: {
+      tenon_attributes_slice a{};
+      copy_entries(from.at("starts"), a.starts);
+      copy_entries(from.at("steps"), a.steps);
+      return a;
+    }
+    case TENON_OP_Pad: {
+      tenon_attributes_pad a{};
+      const std::string mode = from.at("mode");
+      a.mode = mode == "reflect" ? TENON_PAD_REFLECT : mode == "edge" ? TENON_PAD_EDGE : TENON_PAD_CONSTANT;
+      a.value = from.at("value");
+      copy_entries(from.at("before"), a.before);
+      return a;
+    }
+    case TENON_OP_ScatterElements: {
+      tenon_attributes_scatter a{};
+      const std::string reduction = from.at("reduction");
+      a.reduction = reduction == "add" ? TENON_SCATTER_ADD : reduction == "mul" ? TENON_SCATTER_MUL : TENON_SCATTER_NONE;
+      a.axis = integer("axis");
+      return a;
+    }
+    case TENON_OP_OneHot: {
+      tenon_attributes_one_hot a{};
+      a.axis = integer("axis");
+      a.off = from.at("off");
+      a.on = from.at("on");
+      return a;
+    }
     case TENON_OP_Gemm: {
       tenon_attributes_gemm a{};
       a.trans_a = flag("trans_a");
       a.trans_b = flag("trans_b");
       a.alpha = from.at("alpha");
       a.beta = from.at("beta");
+      return a;
+    }
+    case TENON_OP_Clip: {
+      tenon_attributes_clip a{};
+      a.low = from.value("low", -std::numeric_limits<double>::infinity());
+      a.high = from.value("high", std::numeric_limits<double>::infinity());
+      return a;
+    }
+    case TENON_OP_LeakyRelu:
+    case TENON_OP_Elu: {
+      tenon_attributes_alpha a{};
+      a.alpha = from.at("alpha");
+      return a;
+    }
+    case TENON_OP_Gelu: {
+      tenon_attributes_gelu a{};
+      a.tanh_form = flag("tanh_form");
       return a;
     }
     case TENON_OP_Cast: {
