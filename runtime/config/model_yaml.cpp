@@ -84,6 +84,10 @@ void read_dense(Section& section, Preset preset, LayerDefinition& out_layer) {
   const auto bias = section.find("bias_initializer");
   out_layer.kernel_initializer = kernel ? read_initializer(*kernel) : start.first;
   out_layer.bias_initializer = bias ? read_initializer(*bias) : start.second;
+  if (std::optional<Section> regularizer = section.child("kernel_regularizer")) {
+    out_layer.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
+    out_layer.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
+  }
   if (bias && !out_layer.bias) bias->fail("starts a bias, but the layer has 'bias: false'");
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/callbacks.h>
 #include <tenon/config.h>
 #include <tenon/definition.h>
 
@@ -48,9 +49,11 @@ struct TrainDefinition {
   DataDefinition data;
   LossDefinition loss;
   OptimizerDefinition optimizer;
-  std::vector<Metric> metrics;
+  std::vector<MetricDefinition> metrics;
+  std::vector<CallbackDefinition> callbacks;
   std::int64_t batch_size = 32;
   std::int64_t epochs = 1;
+  std::int64_t accumulate = 1;  ///< batches for one step
   bool shuffle = true;
   int verbose = 1;
   LogStyle log_style = LogStyle::keras;

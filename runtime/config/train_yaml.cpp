@@ -3,118 +3,13 @@
 
 #include "config/config_table.h"
 #include "config/model_yaml.h"
+#include "config/train_blocks.h"
 #include "config/yaml_reader.h"
 
 namespace tenon::config {
 namespace {
 
-using Optimizer = OptimizerDefinition;
-
-const std::vector<Choice<Loss>> losses = {
-    {"sparse_categorical_crossentropy", Loss::sparse_categorical_crossentropy}, {"mse", Loss::mse}, {"mean_squared_error", Loss::mse}};
-const std::vector<Choice<Metric>> metrics = {{"accuracy", Metric::accuracy}, {"mse", Metric::mse}, {"mean_squared_error", Metric::mse}};
-const std::vector<Choice<Optimizer::Kind>> optimizers = {{"adam", Optimizer::Kind::adam},
-                                                         {"adamw", Optimizer::Kind::adamw},
-                                                         {"sgd", Optimizer::Kind::sgd},
-                                                         {"rmsprop", Optimizer::Kind::rmsprop}};
 const std::vector<Choice<LogStyle>> log_styles = {{"keras", LogStyle::keras}, {"gorgonia", LogStyle::gorgonia}};
-
-constexpr std::int64_t most = std::int64_t{1} << 40;  // of counts: far beyond any use, far below overflow
-constexpr Range<double> from_zero{.lowest = 0};
-constexpr Range<double> above_zero{.lowest = 0, .above_lowest = true};
-constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
-
-LossDefinition read_loss(const Value& value) {
-  LossDefinition result;
-  result.where = value.mark().str();
-  if (!value.is_map()) {
-    result.loss = value.as_choice(losses);
-    return result;
-  }
-  Section section = value.section();
-  result.loss = section.require_value("name", "the name of a loss").as_choice(losses);
-  if (result.loss == Loss::sparse_categorical_crossentropy) {
-    result.from_logits = section.get<bool>("from_logits", false);
-    result.ignore_index = section.get_optional<std::int64_t>("ignore_index");
-  }
-  section.finish();
-  return result;
-}
-
-void set_defaults(Optimizer& optimizer) {
-  const Preset preset = optimizer.preset;
-  optimizer.epsilon = preset == Preset::keras ? 1e-7 : 1e-8;
-  switch (optimizer.kind) {
-    case Optimizer::Kind::adam:
-      break;
-    case Optimizer::Kind::adamw:
-      optimizer.weight_decay = preset == Preset::keras ? 0.004 : 0.01;
-      break;
-    case Optimizer::Kind::sgd:
-      optimizer.learning_rate = 0.01;
-      break;
-    case Optimizer::Kind::rmsprop:
-      optimizer.rho = preset == Preset::keras ? 0.9 : preset == Preset::torch ? 0.99 : 0.999;
-      optimizer.epsilon_outside_root = preset == Preset::torch;
-      if (preset == Preset::torch) optimizer.learning_rate = 0.01;
-      break;
-  }
-}
-
-/// Only the keys that mean something to this optimizer are known: `beta1` under sgd is an error, not a wish that nobody hears.
-void read_optimizer_keys(Section& section, Optimizer& optimizer) {
-  optimizer.learning_rate = section.get<double>("learning_rate", optimizer.learning_rate, from_zero);
-  switch (optimizer.kind) {
-    case Optimizer::Kind::adamw:
-      optimizer.weight_decay = section.get<double>("weight_decay", optimizer.weight_decay, from_zero);
-      [[fallthrough]];
-    case Optimizer::Kind::adam:
-      optimizer.beta1 = section.get<double>("beta1", optimizer.beta1, below_one);
-      optimizer.beta2 = section.get<double>("beta2", optimizer.beta2, below_one);
-      optimizer.epsilon = section.get<double>("epsilon", optimizer.epsilon, above_zero);
-      break;
-    case Optimizer::Kind::sgd:
-      optimizer.momentum = section.get<double>("momentum", 0, below_one);
-      optimizer.nesterov = section.get<bool>("nesterov", false);
-      optimizer.weight_decay = section.get<double>("weight_decay", 0, from_zero);
-      if (optimizer.nesterov && optimizer.momentum == 0) section.find("nesterov")->fail("Nesterov's step wants a momentum above 0");
-      break;
-    case Optimizer::Kind::rmsprop:
-      optimizer.rho = section.get<double>("rho", optimizer.rho, below_one);
-      optimizer.epsilon = section.get<double>("epsilon", optimizer.epsilon, above_zero);
-      break;
-  }
-}
-
-Optimizer read_optimizer(const Value& value) {
-  Optimizer result;
-  result.where = value.mark().str();
-  if (!value.is_map()) {
-    result.kind = value.as_choice(optimizers);
-    set_defaults(result);
-    return result;
-  }
-  Section section = value.section();
-  result.kind = section.require_value("name", "the name of an optimizer").as_choice(optimizers);
-  result.preset = read_preset(section);
-  set_defaults(result);
-  read_optimizer_keys(section, result);
-  section.finish();
-  return result;
-}
-
-std::vector<Metric> read_metrics(const Value& value) {
-  std::vector<Metric> result;
-  const std::vector<Value> items = value.is_scalar() ? std::vector<Value>{value} : value.items("a list of metrics");
-  for (const Value& item : items) {
-    const Metric metric = item.as_choice(metrics);
-    for (const Metric earlier : result) {
-      if (earlier == metric) item.fail(fmt::format("'{}' is given twice", name_of(metric)));
-    }
-    result.push_back(metric);
-  }
-  return result;
-}
 
 std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   std::optional<Section> section = top.child("checkpoint");
@@ -136,17 +31,6 @@ ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
   else if (!has_checkpoint)
     value.fail("'auto' takes the newest checkpoint in checkpoint.directory, which is not set");
   return resume;
-}
-
-/// What the loss and the metrics can make of each other.
-void check_metrics(const TrainDefinition& train, Section& top) {
-  const bool classes = train.loss.loss == Loss::sparse_categorical_crossentropy;
-  for (const Metric metric : train.metrics) {
-    const bool good = metric == Metric::accuracy ? classes : !classes;
-    if (!good) {
-      top.find("metrics")->fail(fmt::format("'{}' does not go with the loss {}", name_of(metric), name_of(train.loss.loss)));
-    }
-  }
 }
 
 /// The model's tree: the file that `model` names, with the overrides that reach into it, or the map itself.
@@ -188,13 +72,14 @@ TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrid
   read_config(top, train.config);
   train.data = read_data(top);
   train.loss = read_loss(top.require_value("loss", "the name of a loss"));
-  const auto optimizer = top.find("optimizer");
-  train.optimizer = optimizer ? read_optimizer(*optimizer) : Optimizer();
-  if (const auto metrics_value = top.find("metrics"); metrics_value && !metrics_value->is_null()) {
-    train.metrics = read_metrics(*metrics_value);
-  }
+  std::vector<CallbackDefinition> of_optimizer;
+  if (const auto optimizer = top.find("optimizer")) train.optimizer = read_optimizer(*optimizer, of_optimizer);
+  if (const auto metrics = top.find("metrics"); metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
+  if (const auto callbacks = top.find("callbacks"); callbacks && !callbacks->is_null()) train.callbacks = read_callbacks(*callbacks);
+  train.callbacks.insert(train.callbacks.end(), of_optimizer.begin(), of_optimizer.end());
   train.batch_size = top.get<std::int64_t>("batch_size", train.batch_size, {1, most});
   train.epochs = top.get<std::int64_t>("epochs", train.epochs, {1, most});
+  train.accumulate = top.get<std::int64_t>("accumulate", train.accumulate, {1, most});
   train.shuffle = top.get<bool>("shuffle", train.shuffle);
   if (!train.shuffle && train.data.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer means nothing without shuffling");
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});
@@ -206,22 +91,12 @@ TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrid
   const bool has_model = top.has("model");
   if (!has_model) top.require_value("model", "the path of a model.yaml, or the model itself");
   top.finish();  // before the model's file is opened: a slip here is the nearer mistake
-  check_metrics(train, top);
   train.model = read_model_of(top, of_model);
   return train;
 }
 
 }  // namespace
 
-const char* name_of(Loss loss) {
-  return word_of(losses, loss);
-}
-const char* name_of(OptimizerDefinition::Kind kind) {
-  return word_of(optimizers, kind);
-}
-const char* name_of(Metric metric) {
-  return word_of(metrics, metric);
-}
 const char* name_of(LogStyle style) {
   return word_of(log_styles, style);
 }
@@ -238,17 +113,3 @@ TrainDefinition train_from_text(const std::string& text, const std::string& name
 }
 
 }  // namespace tenon::config
-
-namespace tenon {
-
-const char* name_of(Loss loss) {
-  return config::word_of(config::losses, loss);
-}
-const char* name_of(OptimizerDefinition::Kind kind) {
-  return config::word_of(config::optimizers, kind);
-}
-const char* name_of(Metric metric) {
-  return config::word_of(config::metrics, metric);
-}
-
-}  // namespace tenon

@@ -56,6 +56,8 @@ struct LayerDefinition {
   bool bias = true;
   Initializer kernel_initializer;
   Initializer bias_initializer{.kind = Initializer::Kind::zeros};
+  double kernel_l1 = 0;  ///< added to the loss: kernel_l1 * sum |w|
+  double kernel_l2 = 0;  ///< and kernel_l2 * sum w^2
   double dropout_p = 0;
   std::string where;  ///< "model.yaml:9:5: layers[2] dense" if it came from a file: how messages call it
 
@@ -91,6 +93,43 @@ struct LossDefinition {
   std::string where;
 };
 
+/// Learning rates that change as training goes on. t counts steps (or epochs) from 0, after the warm-up; r is the initial rate.
+///
+///   constant     r
+///   step         r * factor ^ floor(t / every)
+///   exponential  r * factor ^ (t / every)
+///   cosine       minimum + (r - minimum) * (1 + cos(pi * min(t, length) / length)) / 2
+///   inv          r * (1 + gamma * t) ^ -power
+///
+/// Before any of them, for t in [0, warmup) of the run: r * (warmup_from + (1 - warmup_from) * (t + 1) / warmup).
+/// Source  Loshchilov and Hutter (2017) for cosine, Goyal et al. (2017) for the warm-up, Caffe's solver for inv.
+struct Schedule {
+  enum class Kind { constant, step, exponential, cosine, inv };
+  enum class Per { step, epoch };
+  Kind kind = Kind::constant;
+  Per per = Per::step;  ///< what t, every, length and warmup count
+  double factor = 0.1;
+  std::int64_t every = 1;
+  std::int64_t length = 0;  ///< cosine; 0: to the end of the fit
+  double minimum = 0;
+  double gamma = 1e-4;
+  double power = 0.75;
+  std::int64_t warmup = 0;
+  double warmup_from = 0;  ///< part of the initial rate
+
+  /// The rate at `now` (steps or epochs finished since training began). `total`: how long the fit is, for a length of 0.
+  /// Errors  a cosine without length or total.
+  double at(double initial, std::int64_t now, std::int64_t total = 0) const;
+};
+const char* name_of(Schedule::Kind kind);
+
+/// What is done to gradients before the optimizer sees them, in this order; nothing where absent. `norm` is the root of the sum of squares.
+struct Clipping {
+  std::optional<double> value;        ///< each element to [-value, value]
+  std::optional<double> norm;         ///< each parameter's gradient g to g * norm / max(norm, |g|)
+  std::optional<double> global_norm;  ///< the same with |g| over all parameters together
+};
+
 /// Defaults by preset (rows G06-G08):
 ///
 ///                       none              keras     torch             gorgonia
@@ -112,11 +151,32 @@ struct OptimizerDefinition {
   double momentum = 0;
   bool nesterov = false;
   double weight_decay = 0;  ///< sgd: added to the gradient; adamw: decoupled
+  Schedule schedule;        ///< of the learning rate, which is where it starts
+  Clipping clip;
   std::string where;
 };
 const char* name_of(OptimizerDefinition::Kind kind);
 
-enum class Metric { accuracy, mse };
+enum class Metric {
+  accuracy,                     ///< the one of the next three that suits the loss
+  sparse_categorical_accuracy,  ///< labels: the largest score is the label's
+  categorical_accuracy,         ///< targets of one value per class: the largest score is where the largest target is
+  binary_accuracy,              ///< one score: above 0.5 (from logits: 0) where the target is
+  top_k,                        ///< fewer than k scores are above the right class's
+  perplexity,                   ///< exp of the mean cross-entropy
+  mse,                          ///< mean of (y - t)^2
+  mae,                          ///< mean of |y - t|
+};
 const char* name_of(Metric metric);
+
+struct MetricDefinition {
+  Metric metric = Metric::accuracy;
+  std::int64_t k = 5;  ///< of top_k
+
+  MetricDefinition(Metric metric_kind, std::int64_t top = 5) : metric(metric_kind), k(top) {}
+  /// What logs call it: "accuracy", "top_5_accuracy".
+  std::string name() const;
+  bool operator==(const MetricDefinition&) const = default;
+};
 
 }  // namespace tenon

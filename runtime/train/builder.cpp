@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "train/optimizers.h"
+
 namespace tenon::train {
 namespace {
 
@@ -55,7 +57,7 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
   const auto parameter = [&](const LayerDefinition& layer, const std::string& name, const Shape& shape, const Initializer& initializer,
                              std::int64_t fan_in) {
     const Value value = graph.parameter(name, definition.dtype, shape);
-    forward.specs.push_back({name, definition.dtype, shape, initializer, fan_in, layer.device});
+    forward.specs.push_back({name, definition.dtype, shape, initializer, fan_in, layer.device, 0, 0});
     forward.parameters.push_back(value);
     return value;
   };
@@ -82,6 +84,8 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
         const std::int64_t features = h.shape()[1];
         if (features == 0) layer.fail(fmt::format("'{}' got no features: {}", name, h.shape().str()));
         const Value kernel = parameter(layer, name + "/kernel", {features, layer.units}, layer.kernel_initializer, features);
+        forward.specs.back().l1 = layer.kernel_l1;
+        forward.specs.back().l2 = layer.kernel_l2;
         h = ops::matmul(h, kernel);
         row.parameters = features * layer.units;
         row.flops = 2 * features * layer.units;
@@ -117,97 +121,70 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
   return forward;
 }
 
-Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<Metric>& metrics) {
-  Objective objective;
-  const auto fail = [&](const std::string& reason) {
-    throw Error(fmt::format("{}loss {}: {}", loss.where.empty() ? "" : loss.where + ": ", name_of(loss.loss), reason));
-  };
-  const Value output = forward.output;
-  Value target = y;
-  if (loss.loss == Loss::mse) {
-    if (!(y.shape() == output.shape())) fail(fmt::format("targets {} do not fit the output {}", y.shape().str(), output.shape().str()));
-    if (y.dtype() != output.dtype()) target = ops::cast(y, output.dtype());
-    objective.loss = ops::mse(output, target);
-  } else {
-    if (y.dtype() != DType::i64 && y.dtype() != DType::i32) fail(fmt::format("wanted labels of i64 or i32, got {}", name_of(y.dtype())));
-    if (output.shape().rank() < 2 || y.shape().rank() + 1 != output.shape().rank()) {
-      fail(fmt::format("wanted scores (batch, classes) and labels (batch), got {} and {}", output.shape().str(), y.shape().str()));
-    }
-    // softmax and cross-entropy are one op: exact where the softmax alone would round a probability to 0.
-    if (!loss.from_logits && !forward.final_softmax) {
-      fail("the last layer is no softmax; add one, or set from_logits: true if its output is scores");
-    }
-    ops::CrossEntropyOptions options;
-    options.ignore_index = loss.ignore_index;
-    objective.loss = ops::softmax_cross_entropy(loss.from_logits ? output : forward.logits, y, options);
-  }
-  for (const Metric metric : metrics) {
-    Value value;
-    if (metric == Metric::mse) {
-      if (loss.loss != Loss::mse) throw Error("metric mse: wants targets of the output's shape; the loss has labels");
-      value = ops::mse(output, target);
-    } else {
-      if (loss.loss != Loss::sparse_categorical_crossentropy) throw Error("metric accuracy: wants labels; the loss is mse");
-      Value best = ops::arg_max(loss.from_logits ? output : forward.logits, 1);
-      if (y.dtype() != DType::i64) best = ops::cast(best, y.dtype());
-      value = ops::reduce_mean(ops::cast(ops::equal(best, y), output.dtype()));
-    }
-    objective.metrics.emplace_back(name_of(metric), value);
-  }
-  return objective;
+std::string state_name(const ParameterSpec& spec, const std::string& suffix) {
+  return fmt::format("optimizer/{}/{}", spec.name, suffix);
+}
+std::string gradient_name(const ParameterSpec& spec) {
+  return "gradient/" + spec.name;
 }
 
-std::vector<std::string> state_names(const OptimizerDefinition& optimizer) {
-  switch (optimizer.kind) {
-    case OptimizerDefinition::Kind::adam:
-    case OptimizerDefinition::Kind::adamw:
-      return {"m", "v"};
-    case OptimizerDefinition::Kind::rmsprop:
-      return {"v"};
-    case OptimizerDefinition::Kind::sgd:
-      break;
-  }
-  if (optimizer.momentum != 0) return {"velocity"};
-  return {};
+namespace {
+
+/// g * limit / max(norm, limit): exactly g where the norm is within the limit.
+Value within(Graph& graph, Value g, Value norm, double limit) {
+  const Value numerator = graph.constant(Tensor::full(g.dtype(), {}, limit));
+  return ops::mul(g, ops::div(numerator, ops::maximum(norm, limit)));
 }
 
-void build_update(Graph& graph, const Objective& objective, const Forward& forward, const OptimizerDefinition& optimizer, Value lr,
-                  Value step) {
-  if (forward.parameters.empty()) throw Error("the model has no parameters: there is nothing to train");
-  const std::vector<Value> gradient = gradients(objective.loss, forward.parameters);
+void clip_gradients(Graph& graph, const Clipping& clip, std::vector<Value>& gradients) {
+  for (Value& g : gradients) {
+    if (clip.value) g = ops::clip(g, -*clip.value, *clip.value);
+    if (clip.norm) g = within(graph, g, ops::sqrt(ops::reduce_sum(ops::mul(g, g))), *clip.norm);
+  }
+  if (!clip.global_norm) return;
+  Value squares;
+  for (const Value g : gradients) {
+    const Value own = ops::reduce_sum(ops::mul(g, g));
+    squares = squares.present() ? ops::add(squares, own) : own;
+  }
+  const Value norm = ops::sqrt(squares);
+  for (Value& g : gradients) g = within(graph, g, norm, *clip.global_norm);
+}
+
+}  // namespace
+
+void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
+                Value step) {
+  clip_gradients(graph, optimizer.clip, gradients);
+  const OptimizerRule& rule = rule_of(optimizer.kind);
+  const std::vector<std::string> suffixes = rule.state(optimizer);
   std::vector<Value> state;
   for (const ParameterSpec& spec : forward.specs) {
-    for (const std::string& suffix : state_names(optimizer)) {
-      state.push_back(graph.parameter(fmt::format("optimizer/{}/{}", spec.name, suffix), spec.dtype, spec.shape));
-    }
+    for (const std::string& suffix : suffixes) state.push_back(graph.parameter(state_name(spec, suffix), spec.dtype, spec.shape));
   }
-  switch (optimizer.kind) {
-    case OptimizerDefinition::Kind::sgd: {
-      tenon_attributes_sgd a{};
-      a.momentum = optimizer.momentum;
-      a.nesterov = optimizer.nesterov ? 1 : 0;
-      a.weight_decay = optimizer.weight_decay;
-      ops::sgd_step(forward.parameters, gradient, state, lr, a);
-      break;
-    }
-    case OptimizerDefinition::Kind::rmsprop: {
-      tenon_attributes_rmsprop a{};
-      a.rho = optimizer.rho;
-      a.epsilon = optimizer.epsilon;
-      a.epsilon_outside = optimizer.epsilon_outside_root ? 1 : 0;
-      ops::rmsprop_step(forward.parameters, gradient, state, lr, a);
-      break;
-    }
-    default: {
-      tenon_attributes_adam a{};
-      a.beta1 = optimizer.beta1;
-      a.beta2 = optimizer.beta2;
-      a.epsilon = optimizer.epsilon;
-      a.weight_decay = optimizer.kind == OptimizerDefinition::Kind::adamw ? optimizer.weight_decay : 0;
-      ops::adam_step(forward.parameters, gradient, state, lr, step, a);
-      break;
-    }
+  rule.build({optimizer, forward.parameters, gradients, state, lr, step});
+}
+
+void build_accumulation(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, Value weight, bool first) {
+  for (std::size_t i = 0; i < forward.specs.size(); ++i) {
+    const ParameterSpec& spec = forward.specs[i];
+    const DeviceScope scope(graph, spec.device);
+    const Value sum = graph.parameter(gradient_name(spec), spec.dtype, spec.shape);
+    const Value part = ops::mul(gradients[i], weight);
+    graph.update(sum, first ? part : ops::add(sum, part));
   }
+  const Value total = graph.parameter(gradient_weight_name, weight.dtype(), {});
+  graph.update(total, first ? weight : ops::add(total, weight));
+}
+
+std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward) {
+  const Value total = graph.parameter(gradient_weight_name, forward.specs.at(0).dtype, {});
+  std::vector<Value> means;
+  for (const ParameterSpec& spec : forward.specs) {
+    const DeviceScope scope(graph, spec.device);
+    means.push_back(ops::div(graph.parameter(gradient_name(spec), spec.dtype, spec.shape), total));
+  }
+  return means;
 }
 
 }  // namespace tenon::train

@@ -18,7 +18,8 @@ struct ParameterSpec {
   Shape shape;
   Initializer initializer;
   std::int64_t fan_in;
-  std::string device;  ///< of its layer, as asked for
+  std::string device;     ///< of its layer, as asked for
+  double l1 = 0, l2 = 0;  ///< regularisation
 };
 
 /// The forward pass, and what it needs.
@@ -35,18 +36,18 @@ struct Forward {
 /// Errors  a layer that does not fit what it gets: "model.yaml:9:5: layers[2] dense: wanted (batch, features), got (32,28,28); ...".
 Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key);
 
-/// Loss and metrics as scalars. y: labels (batch) or targets of the output's shape.
-struct Objective {
-  Value loss;
-  std::vector<std::pair<std::string, Value>> metrics;  ///< means over the batch
-};
-Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<Metric>& metrics);
+/// Parameters of the graph that hold something for each weight: "optimizer/dense/kernel/m", "gradient/dense/kernel".
+std::string state_name(const ParameterSpec& spec, const std::string& suffix);
+std::string gradient_name(const ParameterSpec& spec);
+/// The sum of the weights of the batches whose gradients wait.
+inline constexpr const char* gradient_weight_name = "gradient";
 
-/// The optimizer's state beside each parameter, by suffix: {"m", "v"} for adam.
-std::vector<std::string> state_names(const OptimizerDefinition& optimizer);
-
-/// Gradients of the loss and the step that applies them. lr: f64 scalar; step: i64 scalar, from 1.
-void build_update(Graph& graph, const Objective& objective, const Forward& forward, const OptimizerDefinition& optimizer, Value lr,
-                  Value step);
+/// Clips the gradients, then takes the optimizer's step with them. lr: f64 scalar; step: i64 scalar, from 1.
+void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
+                Value step);
+/// gradient/<weight> becomes weight * g, or gains it, and the sum of weights alike. weight: a scalar of the parameters' dtype.
+void build_accumulation(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, Value weight, bool first);
+/// What build_accumulation has gathered, as a mean.
+std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward);
 
 }  // namespace tenon::train

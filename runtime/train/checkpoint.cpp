@@ -1,9 +1,8 @@
 // Checkpoints: <name>.safetensors holds the numbers, <name>.yaml says what they belong to and is written last.
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -13,6 +12,7 @@
 #include "config/yaml_reader.h"
 #include "io/atomic_file.h"
 #include "train/model_state.h"
+#include "train/optimizers.h"
 
 namespace tenon {
 namespace {
@@ -28,7 +28,30 @@ struct Header {
   std::vector<std::int64_t> sample;
   std::int64_t step = 0, epoch = 0;
   std::uint64_t seed = 0, size_bytes = 0;
+  std::int64_t batch = 0, batches = 0;  ///< of an epoch that was left in its middle
+  train::RunningMeans means;            ///< over its batches so far
+  std::optional<double> rate;
+  double rate_scale = 1;
+  std::map<std::string, std::map<std::string, double>> callbacks;
 };
+
+/// As a YAML text in double quotes.
+std::string quoted(const std::string& text) {
+  std::string all = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') all += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      all += fmt::format("\\x{:02x}", c);
+    } else {
+      all += c;
+    }
+  }
+  return all + "\"";
+}
+
+std::string callback_prefix(const std::string& key) {
+  return "callback/" + key + "/";
+}
 
 Header read_header(const std::string& yaml_file) {
   const config::Node tree = config::load_yaml(yaml_file);
@@ -45,6 +68,19 @@ Header read_header(const std::string& yaml_file) {
   header.seed = section.require<std::uint64_t>("seed", "a seed");
   for (const config::Value& value : section.require_value("sample", "a shape").items())
     header.sample.push_back(value.as_integer({.lowest = 0}));
+  header.batch = section.get<std::int64_t>("batch", 0, {.lowest = 0});
+  header.batches = section.get<std::int64_t>("batches", 0, {.lowest = 0});
+  header.means.weight = section.get<double>("weight", 0);
+  if (const auto sums = section.find("sums")) {
+    for (const config::Value& sum : sums->items()) header.means.sums.push_back(sum.as_number());
+  }
+  header.rate = section.get_optional<double>("learning_rate");
+  header.rate_scale = section.get<double>("learning_rate_scale", 1);
+  if (const auto callbacks = section.find("callbacks")) {
+    for (const auto& [key, numbers] : callbacks->entries()) {
+      for (const auto& [name, number] : numbers.entries()) header.callbacks[key][name] = number.as_number();
+    }
+  }
   section.get("model", "");
   section.finish();
   std::error_code code;
@@ -57,55 +93,124 @@ Header read_header(const std::string& yaml_file) {
   return header;
 }
 
+/// What only some checkpoints have to say. Numbers are written so that reading gives the same bits.
+std::string optional_lines(const Model::State& s, const std::map<std::string, CallbackState>& callbacks) {
+  std::string text;
+  if (s.batches_done > 0) {
+    text += fmt::format("batch: {}\nbatches: {}\n", s.batches_done, s.batches_per_epoch);
+    // After a loss that was not finite the sums are no numbers; what goes on from there starts its means anew.
+    if (std::all_of(s.means.sums.begin(), s.means.sums.end(), [](double sum) { return std::isfinite(sum); })) {
+      text += fmt::format("weight: {}\nsums: [{}]\n", s.means.weight, fmt::join(s.means.sums, ", "));
+    }
+  }
+  if (s.rate) text += fmt::format("learning_rate: {}\n", *s.rate);
+  if (s.rate_scale != 1) text += fmt::format("learning_rate_scale: {}\n", s.rate_scale);
+  if (!callbacks.empty()) text += "callbacks:\n";
+  for (const auto& [key, state] : callbacks) {
+    text += fmt::format("  {}: {{", quoted(key));
+    const char* comma = "";
+    for (const auto& [name, number] : state.numbers) {
+      text += fmt::format("{}{}: {}", comma, quoted(name), number);
+      comma = ", ";
+    }
+    text += "}\n";
+  }
+  return text;
+}
+
 }  // namespace
 
-void Model::save(const std::string& folder, const std::string& name, const Position& position) const {
+void Model::save(const std::string& folder, const std::string& name) const {
   const State& s = *state_;
   if (!s.sample) throw Error("save: the model has no parameters yet; build() or fit it first");
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) throw Error(fmt::format("save: folder {} cannot be made: {}", folder, code.message()));
   std::vector<NamedTensor> tensors;
-  for (const auto& [key, tensor] : s.parameters->all()) tensors.push_back({key, tensor});
+  for (const auto& [key, tensor] : s.parameters->all()) {
+    // Gradients that wait are not part of it: training goes on from a whole step.
+    if (!is_training_state(key) || key.starts_with("optimizer/")) tensors.push_back({key, tensor});
+  }
+  const std::map<std::string, CallbackState> callbacks = s.callback_states_now();
+  for (const auto& [key, state] : callbacks) {
+    for (const NamedTensor& kept : state.tensors) tensors.push_back({callback_prefix(key) + kept.name, kept.tensor});
+  }
   const fs::path weights = fs::path(folder) / (name + ".safetensors");
   save_safetensors(weights.string(), tensors, {{"format", format_name}});
-  std::string sample;
-  for (const std::int64_t d : *s.sample) sample += fmt::format("{}{}", sample.empty() ? "" : ", ", d);
   const std::string text = fmt::format(
-      "format: {}\nmodel: \"{}\"\nweights: {}\nweights_size_bytes: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n",
-      format_name, s.definition.name, weights.filename().string(), fs::file_size(weights), sample, name_of(s.compiled.optimizer.kind),
-      position.epoch, s.step, position.seed);
+      "format: {}\nmodel: {}\nweights: {}\nweights_size_bytes: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n{}",
+      format_name, quoted(s.definition.name), quoted(weights.filename().string()), fs::file_size(weights), fmt::join(*s.sample, ", "),
+      name_of(s.compiled.optimizer.kind), s.epochs_done, s.step, s.need_context().config().seed, optional_lines(s, callbacks));
   io::write_atomically((fs::path(folder) / (name + ".yaml")).string(), text);
 }
 
-Model::Position Model::load(const std::string& yaml_file) {
+Model::Position Model::load(const std::string& yaml_file, Load what) {
   State& s = *state_;
   s.need_context();
   const Header header = read_header(yaml_file);
   const Safetensors file = load_safetensors(header.weights);
   build(Shape(std::span<const std::int64_t>(header.sample)));
+  const bool all = what == Load::all;
   // Everything is compared before anything is changed.
-  const auto misfit = [&](const std::string& what) {
-    throw Error(fmt::format("{}: belongs to another model: {}; give the model.yaml it was made with", yaml_file, what));
+  const auto misfit = [&](const std::string& reason) {
+    throw Error(fmt::format("{}: belongs to another model: {}; give the model.yaml it was made with", yaml_file, reason));
   };
-  for (const NamedTensor& stored : file.tensors) {
-    if (!s.parameters->has(stored.name))
-      misfit(fmt::format("it has a parameter '{}' {}, this model has none of that name", stored.name, stored.tensor.str()));
-  }
-  for (const auto& [name, tensor] : s.parameters->all()) {
-    const Tensor* stored = file.find(name);
-    if (stored == nullptr) misfit(fmt::format("parameter '{}' {} is not in it", name, tensor.str()));
-    if (stored->dtype() != tensor.dtype() || !(stored->shape() == tensor.shape())) {
-      misfit(fmt::format("parameter '{}' is {} there, {} here", name, stored->str(), tensor.str()));
+  std::vector<const NamedTensor*> taken;
+  std::map<std::string, CallbackState> callbacks;
+  for (const auto& [key, numbers] : header.callbacks) callbacks[key].numbers = numbers;
+  std::map<std::string, std::pair<DType, Shape>> wanted;
+  for (const train::ParameterSpec& spec : s.specs) {
+    wanted[spec.name] = {spec.dtype, spec.shape};
+    if (!all) continue;
+    for (const std::string& suffix : train::rule_of(s.compiled.optimizer.kind).state(s.compiled.optimizer)) {
+      wanted[train::state_name(spec, suffix)] = {spec.dtype, spec.shape};
     }
   }
-  if (header.optimizer != name_of(s.compiled.optimizer.kind)) {
+  bool has_state = false;
+  for (const NamedTensor& stored : file.tensors) {
+    if (stored.name.starts_with("callback/")) {
+      for (auto& [key, state] : callbacks) {
+        const std::string prefix = callback_prefix(key);
+        if (stored.name.starts_with(prefix)) state.tensors.push_back({stored.name.substr(prefix.size()), stored.tensor});
+      }
+      continue;
+    }
+    if (!all && is_training_state(stored.name)) continue;
+    has_state = has_state || is_training_state(stored.name);
+    if (!wanted.contains(stored.name)) {
+      misfit(fmt::format("it has a parameter '{}' {}, this model has none of that name", stored.name, stored.tensor.str()));
+    }
+    taken.push_back(&stored);
+  }
+  for (const auto& [name, type] : wanted) {
+    const Tensor* stored = file.find(name);
+    const std::string own = name_of(type.first) + type.second.str();
+    if (stored == nullptr) {
+      if (is_training_state(name) && !has_state && header.step == 0) continue;  // saved before its first step: the state is zeros
+      misfit(fmt::format("parameter '{}' {} is not in it", name, own));
+    }
+    if (stored->dtype() != type.first || !(stored->shape() == type.second)) {
+      misfit(fmt::format("parameter '{}' is {} there, {} here", name, stored->str(), own));
+    }
+  }
+  if (all && header.optimizer != name_of(s.compiled.optimizer.kind)) {
     misfit(fmt::format("it was trained with optimizer {}, this run uses {}", header.optimizer, name_of(s.compiled.optimizer.kind)));
   }
-  for (const NamedTensor& stored : file.tensors) s.parameters->set(stored.name, stored.tensor);
-  s.step = header.step;
-  s.epochs_done = header.epoch;
-  return {header.epoch, header.seed};
+  if (all) s.make_optimizer_state();
+  for (const NamedTensor* stored : taken) s.parameters->set(stored->name, stored->tensor);
+  if (all) {
+    s.step = header.step;
+    s.epochs_done = header.epoch;
+    s.batches_done = header.batch;
+    s.batches_per_epoch = header.batches;
+    s.means = header.means;
+    s.rate = header.rate;
+    s.rate_scale = header.rate_scale;
+    s.callback_states = std::move(callbacks);
+    s.resumed = true;
+    s.waiting = 0;
+  }
+  return {header.epoch, header.batch, header.seed};
 }
 
 std::string newest_checkpoint(const std::string& folder) {

@@ -2,13 +2,9 @@
 
 #include <fmt/core.h>
 
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <ctime>
 
 namespace tenon::train {
@@ -96,6 +92,7 @@ void ProgressBar::batch_end(std::int64_t batch, const Logs& logs) {
   drawn_ = now;
   const double per_step = done_ > 1 ? (now - after_first_) / static_cast<double>(done_ - 1) : now - begin_;
   options_.write("\r" + line(done_, format_remaining(per_step * static_cast<double>(batches_ - done_)), logs, per_step) + "\033[K");
+  line_open_ = true;
 }
 
 void ProgressBar::epoch_end(const EpochLogs& logs) {
@@ -104,6 +101,12 @@ void ProgressBar::epoch_end(const EpochLogs& logs) {
   const double per_step = done_ > 1 ? (now - after_first_) / static_cast<double>(done_ - 1) : now - begin_;
   const std::string text = line(batches_, fmt::format("{:.0f}s", now - begin_), logs.logs, per_step);
   options_.write((options_.terminal && options_.verbose == 1 ? "\r" + text + "\033[K" : text) + "\n");
+  line_open_ = false;
+}
+
+void ProgressBar::train_end() {
+  if (line_open_) options_.write("\n");
+  line_open_ = false;
 }
 
 GorgoniaLog::GorgoniaLog(std::string device, std::function<void(const std::string&)> write, std::function<std::string()> date_time)
@@ -128,35 +131,6 @@ void GorgoniaLog::test_begin() {
 }
 void GorgoniaLog::test_end(double cost) {
   print(fmt::format("Epoch Test | cost {:.4f}", cost));
-}
-
-JsonLines::JsonLines(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "w")) {
-  if (file_ == nullptr) throw Error(fmt::format("--json {}: cannot be written: {}", path, std::strerror(errno)));
-}
-JsonLines::~JsonLines() {
-  std::fclose(file_);
-}
-
-void JsonLines::print(const std::string& text) {
-  if (std::fputs((text + "\n").c_str(), file_) < 0 || std::fflush(file_) != 0) {
-    throw Error(fmt::format("--json {}: writing failed: {}", path_, std::strerror(errno)));
-  }
-}
-
-void JsonLines::epoch_end(const EpochLogs& logs) {
-  nlohmann::ordered_json object;
-  object["epoch"] = logs.epoch + 1;
-  for (const auto& [name, value] : logs.logs) object[name] = value;
-  object["seconds"] = logs.seconds;
-  object["samples_per_second"] = logs.seconds > 0 ? static_cast<double>(logs.samples) / logs.seconds : 0;
-  print(object.dump());
-}
-
-void JsonLines::test(const Logs& logs) {
-  nlohmann::ordered_json object;
-  object["event"] = "test";
-  for (const auto& [name, value] : logs) object[name] = value;
-  print(object.dump());
 }
 
 }  // namespace tenon::train

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <string>
 
@@ -30,10 +29,13 @@ struct ProgressOptions {
 class ProgressBar final : public Callback {
  public:
   explicit ProgressBar(ProgressOptions options);
+  std::string name() const override { return "progress"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_begin(std::int64_t epoch) override;
   void batch_end(std::int64_t batch, const Logs& logs) override;
   void epoch_end(const EpochLogs& logs) override;
+  /// Leaves the line of an epoch that was stopped in its middle.
+  void train_end() override;
 
  private:
   std::string line(std::int64_t done, const std::string& time, const Logs& logs, double per_step) const;
@@ -41,12 +43,14 @@ class ProgressBar final : public Callback {
   ProgressOptions options_;
   std::int64_t epochs_ = 0, batches_ = 0, done_ = 0;
   double begin_ = 0, after_first_ = 0, drawn_ = 0;
+  bool line_open_ = false;  ///< the cursor stands behind a bar
 };
 
 /// log_style: gorgonia. Lines "<date time> Batches 600", "<date time> Epoch 0 | cost 0.1234".
 class GorgoniaLog final : public Callback {
  public:
   GorgoniaLog(std::string device, std::function<void(const std::string&)> write, std::function<std::string()> date_time = nullptr);
+  std::string name() const override { return "gorgonia log"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
   void epoch_end(const EpochLogs& logs) override;
   /// "Run Tests", then "Epoch Test | cost ...".
@@ -58,21 +62,6 @@ class GorgoniaLog final : public Callback {
   std::string device_;
   std::function<void(const std::string&)> write_;
   std::function<std::string()> date_time_;
-};
-
-/// One JSON object per epoch, and last {"event":"test",...}, appended to a file as they happen.
-class JsonLines final : public Callback {
- public:
-  /// Errors  a file that cannot be written.
-  explicit JsonLines(const std::string& path);
-  ~JsonLines() override;
-  void epoch_end(const EpochLogs& logs) override;
-  void test(const Logs& logs);
-
- private:
-  void print(const std::string& text);
-  std::string path_;
-  std::FILE* file_;
 };
 
 }  // namespace tenon::train

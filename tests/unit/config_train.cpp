@@ -75,7 +75,7 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
   CHECK(t.optimizer.beta2 == 0.99);
   CHECK(t.optimizer.epsilon == 1e-6);
   CHECK(t.optimizer.weight_decay == 0.1);
-  CHECK(t.metrics == std::vector<Metric>{Metric::accuracy});
+  CHECK(t.metrics == std::vector<MetricDefinition>{Metric::accuracy});
   CHECK(t.batch_size == 100);
   CHECK(t.epochs == 10);
   CHECK_FALSE(t.shuffle);
@@ -182,7 +182,8 @@ TEST_CASE("train: what is wrong is named with file, line and key") {
       {"optimizer: [adam]\n", "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, sgd, rmsprop, got a list"},
       {"optimizer: {learning_rate: 1}\n", "train.yaml:4:12: optimizer: key 'name' is missing; wanted the name of an optimizer"},
       {"optimizer: {name: sgd, beta1: 0.9}\n",
-       "train.yaml:4:24: optimizer: unknown key 'beta1'; known here: name, preset, learning_rate, momentum, nesterov, weight_decay"},
+       "train.yaml:4:24: optimizer: unknown key 'beta1'; known here: name, preset, learning_rate, momentum, nesterov, weight_decay, "
+       "clip_value, clip_norm, clip_global_norm"},
       {"optimizer: {name: adam, learnig_rate: 1}\n",
        "train.yaml:4:25: optimizer: unknown key 'learnig_rate'; did you mean 'learning_rate'?"},
       {"optimizer: {name: adam, learning_rate: -1}\n",
@@ -191,7 +192,9 @@ TEST_CASE("train: what is wrong is named with file, line and key") {
       {"optimizer: {name: adam, epsilon: 0}\n", "train.yaml:4:34: optimizer: key 'epsilon': wanted a number above 0, got '0'"},
       {"optimizer: {name: sgd, nesterov: true}\n", "train.yaml:4:34: optimizer: key 'nesterov': Nesterov's step wants a momentum above 0"},
       {"metrics: [acuracy]\n",
-       "train.yaml:4:11: key 'metrics[0]': wanted one of accuracy, mse, mean_squared_error, got 'acuracy'; did you mean 'accuracy'?"},
+       "train.yaml:4:11: key 'metrics[0]': wanted one of accuracy, acc, sparse_categorical_accuracy, categorical_accuracy, "
+       "binary_accuracy, top_k, top_k_categorical_accuracy, perplexity, mse, mean_squared_error, mae, mean_absolute_error, got 'acuracy'; "
+       "did you mean 'accuracy'?"},
       {"metrics: [accuracy, accuracy]\n", "train.yaml:4:21: key 'metrics[1]': 'accuracy' is given twice"},
       {"metrics: mse\n", "train.yaml:4:10: key 'metrics': 'mse' does not go with the loss sparse_categorical_crossentropy"},
       {"checkpoint: {every_epochs: 2}\n", "train.yaml:4:13: key 'checkpoint.directory' is missing; wanted a folder"},
@@ -212,8 +215,8 @@ TEST_CASE("train: what is wrong is named with file, line and key") {
   CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': wanted a map with the key 'source', got 'digits'");
   CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; wanted the name of a data set");
   CHECK(whole("data: {source: minst}\n") ==
-        "train.yaml:1:16: key 'data.source': wanted one of mnist, fashion_mnist, idx, digits, linear_regression, "
-        "cifar_like, got 'minst'; did you mean 'mnist'?");
+        "train.yaml:1:16: key 'data.source': wanted one of mnist, fashion_mnist, idx, cifar10, npz, csv, tokens, digits, "
+        "linear_regression, cifar_like, ptb_like, random, got 'minst'; did you mean 'mnist'?");
   CHECK(whole("data: {source: mnist, validation_split: 1}\n") ==
         "train.yaml:1:41: key 'data.validation_split': wanted a number in [0, 1), got '1'");
   CHECK(whole("data: {source: mnist, normalise: unit}\nloss: mse\nmodel: {layers: [relu]}\n") ==
@@ -302,6 +305,101 @@ TEST_CASE("train: the examples of models/README.md are valid, and the defaults i
   CHECK(t.data.normalize == plain.data.normalize);
   CHECK(t.resume.kind == plain.resume.kind);
   CHECK(t.output == plain.output);
+}
+
+TEST_CASE("train: metrics take their keys, and go with the loss") {
+  const TrainDefinition t = train("metrics: [acc, {name: top_k, k: 3}, top_k, perplexity]\n");
+  REQUIRE(t.metrics.size() == 4);
+  CHECK(t.metrics[0] == MetricDefinition(Metric::accuracy));
+  CHECK(t.metrics[1].name() == "top_3_accuracy");
+  CHECK(t.metrics[2].name() == "top_5_accuracy");
+  CHECK(t.metrics[3].metric == Metric::perplexity);
+  CHECK(train_error("metrics: [{name: top_k, k: 0}]\n") ==
+        "train.yaml:4:28: metrics[0]: key 'k': wanted an integer from 1 to 1099511627776, got '0'");
+  CHECK(train_error("metrics: [{name: mae, k: 1}]\n") ==
+        "train.yaml:4:11: key 'metrics[0]': 'mae' does not go with the loss sparse_categorical_crossentropy");
+}
+
+TEST_CASE("train: schedules of the learning rate") {
+  const Optimizer cosine =
+      optimizer("{name: sgd, learning_rate: {schedule: cosine, initial: 0.2, per: epoch, length: 9, minimum: 0.01, warmup: 2}}");
+  CHECK(cosine.learning_rate == 0.2);
+  CHECK(cosine.schedule.kind == Schedule::Kind::cosine);
+  CHECK(cosine.schedule.per == Schedule::Per::epoch);
+  CHECK(cosine.schedule.length == 9);
+  CHECK(cosine.schedule.minimum == 0.01);
+  CHECK(cosine.schedule.warmup == 2);
+  const Optimizer step = optimizer("{name: adam, learning_rate: {schedule: step, factor: 0.5, every: 100}}");
+  CHECK(step.learning_rate == 0.001);
+  CHECK(step.schedule.factor == 0.5);
+  CHECK(step.schedule.every == 100);
+  const Optimizer inv = optimizer("{name: sgd, learning_rate: {schedule: inv, gamma: 0.001, power: 0.5}}");
+  CHECK(inv.schedule.gamma == 0.001);
+  CHECK(inv.schedule.power == 0.5);
+  CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: cosin}}\n") ==
+        "train.yaml:4:50: optimizer.learning_rate: key 'schedule': wanted one of constant, step, exponential, cosine, inv, on_plateau, got "
+        "'cosin'; did you mean 'cosine'?");
+  CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n").find("unknown key 'length'") !=
+        std::string::npos);
+
+  const TrainDefinition plateau = train("optimizer: {name: sgd, learning_rate: {schedule: on_plateau, patience: 2, factor: 0.5}}\n");
+  REQUIRE(plateau.callbacks.size() == 1);
+  const auto& options = std::get<ReduceOnPlateau::Options>(plateau.callbacks[0]);
+  CHECK(options.patience == 2);
+  CHECK(options.factor == 0.5);
+  CHECK(options.monitor.min_delta == 1e-4);
+}
+
+TEST_CASE("train: every callback is reachable, its keys are its own") {
+  const TrainDefinition t = train(R"(
+accumulate: 4
+callbacks:
+  - checkpoint: {directory: best, best: true, monitor: val_accuracy, mode: max}
+  - early_stopping: {patience: 3, min_delta: 0.001, restore_best: true}
+  - reduce_on_plateau: {cooldown: 1, minimum: 1e-5}
+  - learning_rate: {schedule: exponential, factor: 0.9, initial: 0.3}
+  - terminate_on_nan
+  - csv: {file: log.csv}
+  - json: {file: log.jsonl}
+  - tensorboard: {directory: events}
+  - curves: {file: curves.html, title: A title}
+)");
+  CHECK(t.accumulate == 4);
+  REQUIRE(t.callbacks.size() == 9);
+  const auto& checkpoint = std::get<Checkpoint::Options>(t.callbacks[0]);
+  CHECK(checkpoint.directory == "/base/best");
+  CHECK(checkpoint.best);
+  CHECK(checkpoint.monitor.name == "val_accuracy");
+  CHECK(checkpoint.monitor.mode == Monitor::Mode::max);
+  const auto& stopping = std::get<EarlyStopping::Options>(t.callbacks[1]);
+  CHECK(stopping.patience == 3);
+  CHECK(stopping.monitor.min_delta == 0.001);
+  CHECK(stopping.restore_best);
+  CHECK(std::get<ReduceOnPlateau::Options>(t.callbacks[2]).cooldown == 1);
+  CHECK(std::get<LearningRateSchedule::Options>(t.callbacks[3]).initial == 0.3);
+  CHECK(std::holds_alternative<TerminateOnNan::Options>(t.callbacks[4]));
+  CHECK(std::get<CsvLog::Options>(t.callbacks[5]).file == "/base/log.csv");
+  CHECK(std::get<JsonLines::Options>(t.callbacks[6]).file == "/base/log.jsonl");
+  CHECK(std::get<TensorBoard::Options>(t.callbacks[7]).directory == "/base/events");
+  CHECK(std::get<Curves::Options>(t.callbacks[8]).title == "A title");
+  CHECK(train_error("callbacks: [early_stoping]\n").find("did you mean 'early_stopping'?") != std::string::npos);
+  CHECK(train_error("callbacks: [{csv: {fil: x}}]\n") ==
+        "train.yaml:4:19: callbacks[0] csv: key 'file' is missing; did you mean it by 'fil'?");
+  CHECK(train_error("callbacks: [{early_stopping: {patiance: 3}}]\n").find("unknown key 'patiance'; did you mean 'patience'?") !=
+        std::string::npos);
+}
+
+TEST_CASE("train: gradients are clipped, kernels regularised as the files say") {
+  const Optimizer clipped = optimizer("{name: sgd, clip_value: 0.5, clip_norm: 1, clip_global_norm: 2}");
+  CHECK(clipped.clip.value == 0.5);
+  CHECK(clipped.clip.norm == 1);
+  CHECK(clipped.clip.global_norm == 2);
+  CHECK_FALSE(optimizer("sgd").clip.value);
+  CHECK(train_error("optimizer: {name: sgd, clip_norm: 0}\n") ==
+        "train.yaml:4:35: optimizer: key 'clip_norm': wanted a number above 0, got '0'");
+  const ModelDefinition model = model_from_text("layers: [{dense: {units: 2, kernel_regularizer: {l1: 0.1, l2: 0.2}}}]");
+  CHECK(model.layers[0].kernel_l1 == 0.1);
+  CHECK(model.layers[0].kernel_l2 == 0.2);
 }
 
 TEST_CASE("train: the models of the repository are valid") {

@@ -7,7 +7,6 @@
 
 #include "exec_testing.h"
 #include "temporary_folder.h"
-#include "train/checkpoint_callback.h"
 
 namespace tenon {
 namespace {
@@ -56,7 +55,7 @@ TEST_CASE("checkpoint: a resumed run ends with the same bits as one that was nev
   Model first = make_model(context);
   options.epochs = 2;
   first.fit(digits(), options);
-  first.save(folder.path(), "half", {2, 3});
+  first.save(folder.path(), "half");
 
   Model second = make_model(context);
   const Model::Position position = second.load(folder.path() + "/half.yaml");
@@ -87,7 +86,7 @@ TEST_CASE("checkpoint: one of another model is refused and changes nothing") {
   const Context context(deterministic());
   Model small = make_model(context, 16);
   small.build({28, 28});
-  small.save(folder.path(), "small", {0, 3});
+  small.save(folder.path(), "small");
   Model large = make_model(context, 20);
   large.build({28, 28});
   const auto before = weights(large);
@@ -109,7 +108,7 @@ TEST_CASE("checkpoint: missing, damaged and foreign files are named") {
   Model model = make_model(context);
   model.build({28, 28});
   CHECK(contains(message_of([&] { model.load(folder.path() + "/none.yaml"); }), "none.yaml"));
-  model.save(folder.path(), "good", {1, 3});
+  model.save(folder.path(), "good");
   const std::string tensors = folder.path() + "/good.safetensors";
   fs::resize_file(tensors, fs::file_size(tensors) - 1);
   CHECK(contains(message_of([&] { model.load(folder.path() + "/good.yaml"); }), "the file is damaged or belongs to another checkpoint"));
@@ -126,7 +125,7 @@ TEST_CASE("checkpoint: the newest complete one is found, half of one is not") {
   model.build({28, 28});
   CHECK(newest_checkpoint(folder.path()).empty());
   FitOptions options;
-  train::CheckpointCallback keep_two(model, folder.path(), 1, 2, 3);
+  Checkpoint keep_two({.directory = folder.path(), .every_epochs = 1, .keep = 2});
   options.callbacks = {&keep_two};
   options.epochs = 4;
   model.fit(digits(), options);
@@ -142,10 +141,12 @@ TEST_CASE("checkpoint: a full disk leaves the old one valid") {
   const test::TemporaryFolder folder;
   const Context context(deterministic());
   Model model = make_model(context);
-  model.build({28, 28});
-  model.save(folder.path(), "c", {1, 3});
+  FitOptions options;
+  model.fit(digits(), options);
+  model.save(folder.path(), "c");
   const auto saved = weights(model);
-  model.fit(digits(), {});
+  options.epochs = 2;
+  model.fit(digits(), options);
 
   rlimit before{};
   getrlimit(RLIMIT_FSIZE, &before);
@@ -153,7 +154,7 @@ TEST_CASE("checkpoint: a full disk leaves the old one valid") {
   rlimit small = before;
   small.rlim_cur = 4096;
   setrlimit(RLIMIT_FSIZE, &small);
-  const std::string text = message_of([&] { model.save(folder.path(), "c", {2, 3}); });
+  const std::string text = message_of([&] { model.save(folder.path(), "c"); });
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
 

@@ -95,17 +95,17 @@ TEST_CASE("json: one object an epoch, the test last") {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/run.jsonl";
   {
-    JsonLines json(path);
-    json.epoch_end({0, {{"loss", 0.5}, {"accuracy", 0.75}, {"val_loss", 0.625}}, 2, 100});
+    JsonLines json({path});
+    json.epoch_end({0, {{"loss", 0.5}, {"accuracy", 0.75}, {"val_loss", 0.625}}, 2, 100, 0.01});
     json.test({{"loss", 0.25}, {"accuracy", 1.0}});
   }
   std::stringstream content;
   content << std::ifstream(path).rdbuf();
-  CHECK(content.str() ==
-        "{\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75,\"val_loss\":0.625,\"seconds\":2.0,\"samples_per_second\":50.0}\n"
-        "{\"event\":\"test\",\"loss\":0.25,\"accuracy\":1.0}\n");
-  CHECK(tenon::test::contains(tenon::test::message_of([&] { JsonLines("/no/such/folder/x"); }),
-                              "--json /no/such/folder/x: cannot be written"));
+  CHECK(
+      content.str() ==
+      "{\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75,\"val_loss\":0.625,\"learning_rate\":0.01,\"seconds\":2.0,\"samples_per_second\":50.0}\n"
+      "{\"event\":\"test\",\"loss\":0.25,\"accuracy\":1.0}\n");
+  CHECK(tenon::test::contains(tenon::test::message_of([] { JsonLines({"/dev/null/x"}); }), "/dev/null/x: its folder cannot be made"));
 }
 
 }  // namespace

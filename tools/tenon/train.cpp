@@ -5,14 +5,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 
+#include <tenon/callbacks.h>
+
 #include "tenon/train_run.h"
+#include "tenon/train_stop.h"
 #include "tenon/verbs.h"
-#include "train/checkpoint_callback.h"
 #include "train/progress.h"
 
 namespace tenon::cli {
@@ -20,8 +24,9 @@ namespace {
 
 struct Arguments {
   Common common;
-  std::string file, data, json, checkpoint;
+  std::string file, data, json, checkpoint, curves;
   std::int64_t count = 10;
+  bool confusion = false;
 };
 
 void print(const std::string& text) {
@@ -36,50 +41,94 @@ void print_logs(const char* title, const Logs& logs) {
   print(text + "\n");
 }
 
-void run_train(const Arguments& arguments) {
-  Run run = prepare_run(arguments.file, arguments.common);
+/// Goes on from the checkpoint that `resume` means, if there is one.
+void resume(Run& run, std::uint64_t seed) {
   const config::TrainDefinition& definition = run.definition;
-  const std::uint64_t seed = run.context.config().seed;
-  const train::DataSplits data = train::make_data(definition.data, arguments.data, seed);
-
   std::string from;
   if (definition.resume.kind == config::ResumeDefinition::Kind::path) from = definition.resume.path;
   if (definition.resume.kind == config::ResumeDefinition::Kind::automatic && definition.checkpoint) {
     from = newest_checkpoint(definition.checkpoint->directory);
   }
-  if (!from.empty()) {
-    const Model::Position position = run.model.load(from);
-    if (position.seed != seed) {
-      throw Error(fmt::format("{}: was made with seed {}, this run has seed {}; set seed: {} to go on with it", from, position.seed, seed,
-                              position.seed));
-    }
-    if (definition.verbose > 0) print(fmt::format("Resuming from {} after epoch {}\n", from, position.epoch));
+  if (from.empty()) return;
+  const Model::Position position = run.model.load(from);
+  if (position.seed != seed) {
+    throw Error(fmt::format("{}: was made with seed {}, this run has seed {}; set seed: {} to go on with it", from, position.seed, seed,
+                            position.seed));
   }
+  if (definition.verbose == 0) return;
+  print(fmt::format("Resuming from {} after epoch {}{}\n", from, position.epoch,
+                    position.batch > 0 ? fmt::format(" and {} batches", position.batch) : ""));
+}
+
+/// What the YAML and the command line ask for beside progress.
+std::vector<std::unique_ptr<Callback>> make_callbacks(const Run& run, const std::string& curves) {
+  const config::TrainDefinition& definition = run.definition;
+  std::vector<std::unique_ptr<Callback>> all;
+  for (const CallbackDefinition& callback : definition.callbacks) all.push_back(make_callback(callback));
+  if (definition.checkpoint) {
+    const config::CheckpointDefinition& c = *definition.checkpoint;
+    all.push_back(make_callback(Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep}));
+  }
+  const std::string title = definition.model.name.empty() ? "Training" : definition.model.name;
+  if (!definition.output.empty()) {
+    all.push_back(make_callback(CsvLog::Options{definition.output + "/log.csv"}));
+    all.push_back(make_callback(Curves::Options{definition.output + "/curves.html", title}));
+  }
+  if (!curves.empty()) all.push_back(make_callback(Curves::Options{curves, title}));
+  return all;
+}
+
+/// After the first Ctrl-C: nothing of the work is lost.
+void save_interrupted(const Run& run) {
+  const config::TrainDefinition& definition = run.definition;
+  std::string folder = "interrupted";
+  if (!definition.output.empty()) folder = definition.output;
+  if (definition.checkpoint) folder = definition.checkpoint->directory;
+  run.model.save(folder, "interrupted");
+  print(fmt::format("Interrupted after step {}. To go on, give the same command with --set resume={}\n", run.model.step(),
+                    std::filesystem::absolute(folder + "/interrupted.yaml").lexically_normal().string()));
+  set_exit_code(130);  // 128 + SIGINT, as shells have it
+}
+
+void run_train(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  const config::TrainDefinition& definition = run.definition;
+  const std::uint64_t seed = run.context.config().seed;
+  const train::DataSplits data = train::make_data(definition.data, arguments.data, seed);
+  resume(run, seed);
 
   FitOptions options;
   options.batch_size = definition.batch_size;
   options.epochs = definition.epochs;
+  options.accumulate = definition.accumulate;
   options.shuffle = definition.shuffle;
+  options.workers = definition.data.workers;
+  options.prefetch = definition.data.prefetch;
+  options.pinned = definition.data.pinned;
+  options.shuffle_buffer = definition.data.shuffle_buffer;
   options.steps_per_epoch = definition.steps_per_epoch.value_or(0);
   options.validation = data.validation;
+  const bool gorgonia = definition.log_style == config::LogStyle::gorgonia;
   train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = print, .clock = nullptr});
   train::GorgoniaLog log(run.context.default_device().name(), print);
-  const bool gorgonia = definition.log_style == config::LogStyle::gorgonia;
   if (gorgonia && definition.verbose > 0) {
     options.callbacks.push_back(&log);
   } else {
     options.callbacks.push_back(&bar);
   }
-  std::optional<train::JsonLines> json;
-  if (!arguments.json.empty()) options.callbacks.push_back(&json.emplace(arguments.json));
-  std::optional<train::CheckpointCallback> checkpoint;
-  if (definition.checkpoint) {
-    const config::CheckpointDefinition& c = *definition.checkpoint;
-    options.callbacks.push_back(&checkpoint.emplace(run.model, c.directory, c.every_epochs, c.keep, seed));
-  }
+  std::optional<JsonLines> json;
+  if (!arguments.json.empty()) options.callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
+  const std::vector<std::unique_ptr<Callback>> callbacks = make_callbacks(run, arguments.curves);
+  for (const auto& callback : callbacks) options.callbacks.push_back(callback.get());
   if (definition.verbose > 0 && !gorgonia)
     print(fmt::format("Training {} on {}\n", definition.model.name, run.context.default_device().name()));
-  run.model.fit(data.train, options);
+  {
+    const StopOnSignal stop;
+    options.stop = stop.flag();
+    run.model.fit(data.train, options);
+    if (run.model.fit_end() == FitEnd::asked) return save_interrupted(run);
+  }
+  if (run.model.fit_end() == FitEnd::stopped) print(run.model.stop_reason() + "\n");
 
   if (gorgonia && definition.verbose > 0) log.test_begin();
   const Logs test = run.model.evaluate(data.test, definition.batch_size);
@@ -88,13 +137,33 @@ void run_train(const Arguments& arguments) {
   if (!gorgonia) print_logs("test", test);
 }
 
+/// Rows are what samples are, columns what the model takes them for.
+void print_confusion(const Tensor& matrix) {
+  const std::int64_t classes = matrix.shape()[0];
+  const std::int64_t* counts = matrix.data<std::int64_t>();
+  const std::size_t width = std::to_string(*std::max_element(counts, counts + matrix.count())).size() + 2;
+  const std::size_t cell = std::max(width, std::to_string(classes - 1).size() + 2);
+  std::string text = "confusion matrix: rows are the true class, columns the predicted one\n      ";
+  for (std::int64_t c = 0; c < classes; ++c) text += fmt::format("{:>{}}", c, cell);
+  for (std::int64_t r = 0; r < classes; ++r) {
+    text += fmt::format("\n{:>6}", r);
+    for (std::int64_t c = 0; c < classes; ++c) text += fmt::format("{:>{}}", counts[r * classes + c], cell);
+  }
+  print(text + "\n");
+}
+
 void run_eval(const Arguments& arguments) {
   Run run = prepare_run(arguments.file, arguments.common);
   load_weights(run, arguments.checkpoint);
   const train::DataSplits data = train::make_data(run.definition.data, arguments.data, run.context.config().seed);
   const Logs test = run.model.evaluate(data.test, run.definition.batch_size);
-  if (!arguments.json.empty()) train::JsonLines(arguments.json).test(test);
+  std::optional<JsonLines> json;
+  if (!arguments.json.empty()) json.emplace(JsonLines::Options{arguments.json}).test(test);
   print_logs("test", test);
+  if (!arguments.confusion) return;
+  const Tensor matrix = run.model.confusion_matrix(data.test, run.definition.batch_size);
+  if (json) json->confusion(matrix);
+  print_confusion(matrix);
 }
 
 void run_predict(const Arguments& arguments) {
@@ -163,6 +232,8 @@ void add_train_verbs(CLI::App& app) {
   for (const auto& [command, arguments] : {std::make_pair(eval, eval_arguments), std::make_pair(predict, predict_arguments)}) {
     command->add_option("--checkpoint", arguments->checkpoint, "weights: a checkpoint's YAML, or a folder of them")->type_name("PATH");
   }
+  train->add_option("--curves", train_arguments->curves, "loss and metrics over the epochs, as one page of HTML")->type_name("FILE");
+  eval->add_flag("--confusion", eval_arguments->confusion, "also count which class is taken for which");
   predict->add_option("--count", predict_arguments->count, "samples")->type_name("N");
 }
 

@@ -54,7 +54,7 @@ void load_weights(Run& run, const std::string& checkpoint) {
     file = newest_checkpoint(folder);
     if (file.empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", folder));
   }
-  run.model.load(file);
+  run.model.load(file, Model::Load::weights);
 }
 
 }  // namespace tenon::cli

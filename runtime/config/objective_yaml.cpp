@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include "config/train_blocks.h"
+#include "train/objective.h"
+
+namespace tenon::config {
+namespace {
+
+/// The words of a table of rules, synonyms after the names.
+template <class E, class Rule>
+std::vector<Choice<E>> words_from(std::span<const Rule> rules, E Rule::*value) {
+  std::vector<Choice<E>> words;
+  for (const Rule& rule : rules) {
+    words.push_back({rule.name, rule.*value});
+    if (rule.synonym != nullptr) words.push_back({rule.synonym, rule.*value});
+  }
+  return words;
+}
+
+MetricDefinition read_metric(const Value& item) {
+  const auto words = words_from(train::metric_rules(), &train::MetricRule::metric);
+  if (!item.is_map()) return MetricDefinition(item.as_choice(words));
+  Section section = item.section();
+  MetricDefinition metric(section.require_value("name", "the name of a metric").as_choice(words));
+  if (metric.metric == Metric::top_k) metric.k = section.get<std::int64_t>("k", metric.k, {1, most});
+  section.finish();
+  return metric;
+}
+
+}  // namespace
+
+LossDefinition read_loss(const Value& value) {
+  const auto words = words_from(train::loss_rules(), &train::LossRule::loss);
+  LossDefinition result;
+  result.where = value.mark().str();
+  if (!value.is_map()) {
+    result.loss = value.as_choice(words);
+    return result;
+  }
+  Section section = value.section();
+  result.loss = section.require_value("name", "the name of a loss").as_choice(words);
+  const train::LossRule& rule = train::rule_of(result.loss);
+  if (rule.from_logits) result.from_logits = section.get<bool>("from_logits", false);
+  if (rule.ignore_index) result.ignore_index = section.get_optional<std::int64_t>("ignore_index");
+  section.finish();
+  return result;
+}
+
+std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinition& loss) {
+  std::vector<MetricDefinition> result;
+  const std::vector<Value> items = value.is_list() ? value.items("a list of metrics") : std::vector<Value>{value};
+  for (const Value& item : items) {
+    const MetricDefinition metric = read_metric(item);
+    for (const MetricDefinition& earlier : result) {
+      if (earlier == metric) item.fail(fmt::format("'{}' is given twice", name_of(metric.metric)));
+    }
+    if (!train::rule_of(metric.metric).suits(train::rule_of(loss.loss))) {
+      item.fail(fmt::format("'{}' does not go with the loss {}", name_of(metric.metric), name_of(loss.loss)));
+    }
+    result.push_back(metric);
+  }
+  return result;
+}
+
+}  // namespace tenon::config

@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include "config/model_yaml.h"
+#include "config/train_blocks.h"
+#include "train/optimizers.h"
+
+namespace tenon::config {
+namespace {
+
+using Optimizer = OptimizerDefinition;
+using Allowed = train::OptimizerKey::Allowed;
+
+const std::vector<Choice<Schedule::Per>> units = {{"step", Schedule::Per::step}, {"epoch", Schedule::Per::epoch}};
+
+std::vector<Choice<Optimizer::Kind>> optimizer_words() {
+  std::vector<Choice<Optimizer::Kind>> words;
+  for (const train::OptimizerRule& rule : train::optimizer_rules()) words.push_back({rule.name, rule.kind});
+  return words;
+}
+
+Range<double> range_of(Allowed allowed) {
+  switch (allowed) {
+    case Allowed::above_zero:
+      return above_zero;
+    case Allowed::below_one:
+      return below_one;
+    case Allowed::from_zero:
+      break;
+  }
+  return from_zero;
+}
+
+/// A number, or {schedule: ..., initial: ...}.
+void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<CallbackDefinition>& out_callbacks) {
+  if (!value.is_map()) {
+    optimizer.learning_rate = value.as_number(from_zero);
+    return;
+  }
+  Section section = value.section();
+  std::vector<std::string> words = words_of(schedule_kinds());
+  words.emplace_back("on_plateau");
+  const std::size_t word = section.require_value("schedule", "the name of a schedule").as_word(words);
+  optimizer.learning_rate = section.get<double>("initial", optimizer.learning_rate, from_zero);
+  if (word < schedule_kinds().size()) {
+    optimizer.schedule = read_schedule_keys(section, schedule_kinds()[word].value);
+  } else {
+    out_callbacks.emplace_back(read_plateau_keys(section));
+  }
+  section.finish();
+}
+
+/// Only the keys that mean something to this optimizer are known: `beta1` under sgd is an error, not a wish that nobody hears.
+void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefinition>& out_callbacks) {
+  if (const auto rate = section.find("learning_rate")) read_learning_rate(*rate, optimizer, out_callbacks);
+  for (const train::OptimizerKey& key : train::rule_of(optimizer.kind).keys) {
+    if (key.flag != nullptr) {
+      optimizer.*key.flag = section.get<bool>(key.name, optimizer.*key.flag);
+    } else {
+      optimizer.*key.number = section.get<double>(key.name, optimizer.*key.number, range_of(key.allowed));
+    }
+  }
+  if (optimizer.nesterov && optimizer.momentum == 0) section.find("nesterov")->fail("Nesterov's step wants a momentum above 0");
+  optimizer.clip.value = section.get_optional<double>("clip_value", above_zero);
+  optimizer.clip.norm = section.get_optional<double>("clip_norm", above_zero);
+  optimizer.clip.global_norm = section.get_optional<double>("clip_global_norm", above_zero);
+}
+
+}  // namespace
+
+const std::vector<Choice<Schedule::Kind>>& schedule_kinds() {
+  static const std::vector<Choice<Schedule::Kind>> kinds = {{"constant", Schedule::Kind::constant},
+                                                            {"step", Schedule::Kind::step},
+                                                            {"exponential", Schedule::Kind::exponential},
+                                                            {"cosine", Schedule::Kind::cosine},
+                                                            {"inv", Schedule::Kind::inv}};
+  return kinds;
+}
+
+Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
+  Schedule schedule;
+  schedule.kind = kind;
+  schedule.per = section.choice("per", schedule.per, units);
+  switch (kind) {
+    case Schedule::Kind::constant:
+      break;
+    case Schedule::Kind::step:
+    case Schedule::Kind::exponential:
+      schedule.factor = section.get<double>("factor", schedule.factor, above_zero);
+      schedule.every = section.get<std::int64_t>("every", schedule.every, {1, most});
+      break;
+    case Schedule::Kind::cosine:
+      schedule.length = section.get<std::int64_t>("length", schedule.length, {0, most});
+      schedule.minimum = section.get<double>("minimum", schedule.minimum, from_zero);
+      break;
+    case Schedule::Kind::inv:
+      schedule.gamma = section.get<double>("gamma", schedule.gamma, from_zero);
+      schedule.power = section.get<double>("power", schedule.power, from_zero);
+      break;
+  }
+  schedule.warmup = section.get<std::int64_t>("warmup", schedule.warmup, {0, most});
+  schedule.warmup_from = section.get<double>("warmup_from", schedule.warmup_from, {0, 1});
+  return schedule;
+}
+
+OptimizerDefinition read_optimizer(const Value& value, std::vector<CallbackDefinition>& out_callbacks) {
+  Optimizer result;
+  if (!value.is_map()) {
+    result = train::default_optimizer(value.as_choice(optimizer_words()), Preset::none);
+  } else {
+    Section section = value.section();
+    const Optimizer::Kind kind = section.require_value("name", "the name of an optimizer").as_choice(optimizer_words());
+    result = train::default_optimizer(kind, read_preset(section));
+    read_keys(section, result, out_callbacks);
+    section.finish();
+  }
+  result.where = value.mark().str();
+  return result;
+}
+
+}  // namespace tenon::config
+
+namespace tenon {
+
+const char* name_of(Schedule::Kind kind) {
+  return config::word_of(config::schedule_kinds(), kind);
+}
+
+}  // namespace tenon

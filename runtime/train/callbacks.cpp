@@ -1,0 +1,233 @@
+// Callbacks that steer: they watch a number and act on the model.
+#include <tenon/callbacks.h>
+
+#include <cxxabi.h>
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <typeinfo>
+
+#include "config/suggest.h"
+
+namespace tenon {
+
+namespace fs = std::filesystem;
+
+// ---------------------------------------------------------------- all of them
+
+std::string Callback::name() const {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), &std::free);
+  return text != nullptr ? text.get() : typeid(*this).name();
+}
+
+Model& Callback::model() const {
+  if (model_ == nullptr) throw Error("callback " + name() + ": no fit has attached it to a model");
+  return *model_;
+}
+
+std::unique_ptr<Callback> make_callback(const CallbackDefinition& definition) {
+  return std::visit(
+      [](const auto& options) -> std::unique_ptr<Callback> {
+        return std::make_unique<typename std::decay_t<decltype(options)>::Of>(options);
+      },
+      definition);
+}
+
+// ---------------------------------------------------------------- what is watched
+
+bool Best::improved(const EpochLogs& logs) {
+  const auto find = [&](const std::string& name) {
+    return std::find_if(logs.logs.begin(), logs.logs.end(), [&](const auto& entry) { return entry.first == name; });
+  };
+  auto found = find(monitor_.name);
+  if (monitor_.name.empty()) {
+    found = find("val_loss");
+    if (found == logs.logs.end()) found = find("loss");
+  }
+  if (found == logs.logs.end()) {
+    std::vector<std::string> names;
+    std::string list;
+    for (const auto& [name, value] : logs.logs) {
+      names.push_back(name);
+      list += (list.empty() ? "" : ", ") + name;
+    }
+    throw Error(
+        fmt::format("monitor '{}' is not among what is logged: {}{}", monitor_.name, list, config::did_you_mean(monitor_.name, names)));
+  }
+  const double now = found->second;
+  if (std::isnan(now)) return false;
+  const bool higher = monitor_.mode == Monitor::Mode::max ||
+                      (monitor_.mode == Monitor::Mode::automatic && found->first.find("accuracy") != std::string::npos);
+  if (value_ && !(higher ? now > *value_ + monitor_.min_delta : now < *value_ - monitor_.min_delta)) return false;
+  value_ = now;
+  return true;
+}
+
+namespace {
+
+/// `best` in a state, where there is one and it is a number that YAML holds.
+void put(CallbackState& state, const Best& best) {
+  if (best.value() && std::isfinite(*best.value())) state.numbers["best"] = *best.value();
+}
+double number_of(const CallbackState& state, const char* name) {
+  const auto found = state.numbers.find(name);
+  return found == state.numbers.end() ? 0 : found->second;
+}
+void get(const CallbackState& state, Best& best) {
+  if (state.numbers.contains("best")) best.set(number_of(state, "best"));
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- checkpoints
+
+void Checkpoint::epoch_end(const EpochLogs& logs) {
+  if (options_.best) {
+    if (best_.improved(logs)) model().save(options_.directory, "best");
+    return;
+  }
+  if ((logs.epoch + 1) % options_.every_epochs != 0) return;
+  model().save(options_.directory, fmt::format("epoch-{:06}", logs.epoch + 1));
+  if (options_.keep > 0) prune();
+}
+
+void Checkpoint::prune() const {
+  std::vector<fs::path> files;  // their names sort by epoch
+  for (const fs::directory_entry& entry : fs::directory_iterator(options_.directory)) {
+    const fs::path& path = entry.path();
+    if (path.extension() == ".yaml" && path.stem().string().starts_with("epoch-")) files.push_back(path);
+  }
+  std::sort(files.begin(), files.end());
+  while (files.size() > static_cast<std::size_t>(options_.keep)) {
+    // The YAML goes first: what is left of a removal cut short is no checkpoint.
+    std::error_code code;
+    fs::remove(files.front(), code);
+    fs::remove(files.front().replace_extension(".safetensors"), code);
+    files.erase(files.begin());
+  }
+}
+
+CallbackState Checkpoint::state() const {
+  CallbackState state;
+  put(state, best_);
+  return state;
+}
+void Checkpoint::restore(const CallbackState& state) {
+  get(state, best_);
+}
+
+// ---------------------------------------------------------------- early stopping
+
+void EarlyStopping::train_begin(std::int64_t, std::int64_t) {
+  best_.clear();
+  waited_ = 0;
+  weights_.clear();
+}
+
+void EarlyStopping::epoch_end(const EpochLogs& logs) {
+  if (best_.improved(logs)) {
+    waited_ = 0;
+    if (options_.restore_best) {
+      weights_.clear();
+      for (const auto& [name, tensor] : model().parameters().all()) {
+        if (!is_training_state(name)) weights_.push_back({name, tensor.to_host()});
+      }
+    }
+    return;
+  }
+  if (++waited_ < options_.patience) return;
+  const std::string best = best_.value() ? fmt::format("; its best was {:.6g}", *best_.value()) : "";
+  model().stop(fmt::format("early_stopping: no improvement for {} epoch{}{}", waited_, waited_ == 1 ? "" : "s", best));
+}
+
+void EarlyStopping::train_end() {
+  if (model().fit_end() == FitEnd::asked) return;  // to be gone on with, from where it stands
+  for (const NamedTensor& kept : weights_) model().parameters().set(kept.name, kept.tensor);
+}
+
+CallbackState EarlyStopping::state() const {
+  CallbackState state;
+  put(state, best_);
+  state.numbers["waited"] = static_cast<double>(waited_);
+  state.tensors = weights_;
+  return state;
+}
+void EarlyStopping::restore(const CallbackState& state) {
+  get(state, best_);
+  waited_ = static_cast<std::int64_t>(number_of(state, "waited"));
+  if (options_.restore_best) weights_ = state.tensors;
+}
+
+// ---------------------------------------------------------------- learning rate
+
+void ReduceOnPlateau::train_begin(std::int64_t, std::int64_t) {
+  best_.clear();
+  waited_ = cooling_ = 0;
+}
+
+void ReduceOnPlateau::epoch_end(const EpochLogs& logs) {
+  if (cooling_ > 0) {
+    --cooling_;
+    waited_ = 0;
+  }
+  if (best_.improved(logs)) {
+    waited_ = 0;
+  } else if (cooling_ == 0 && ++waited_ >= options_.patience) {
+    const double now = model().learning_rate();
+    const double next = std::max(now * options_.factor, options_.minimum);
+    if (next < now) model().scale_learning_rate(next / now);
+    waited_ = 0;
+    cooling_ = options_.cooldown;
+  }
+}
+
+CallbackState ReduceOnPlateau::state() const {
+  CallbackState state;
+  put(state, best_);
+  state.numbers["waited"] = static_cast<double>(waited_);
+  state.numbers["cooling"] = static_cast<double>(cooling_);
+  return state;
+}
+void ReduceOnPlateau::restore(const CallbackState& state) {
+  get(state, best_);
+  waited_ = static_cast<std::int64_t>(number_of(state, "waited"));
+  cooling_ = static_cast<std::int64_t>(number_of(state, "cooling"));
+}
+
+void LearningRateSchedule::train_begin(std::int64_t, std::int64_t) {
+  if (function_) return;
+  model().set_schedule(options_.schedule, options_.initial);
+}
+void LearningRateSchedule::epoch_begin(std::int64_t epoch) {
+  if (function_) model().set_learning_rate(function_(epoch, model().learning_rate()));
+}
+
+// ---------------------------------------------------------------- the rest
+
+void TerminateOnNan::batch_end(std::int64_t batch, const Logs& logs) {
+  if (!std::isfinite(logs.front().second)) {
+    model().stop(fmt::format("terminate_on_nan: the loss is {} at step {}, batch {}", logs.front().second, model().step(), batch + 1));
+  }
+}
+
+void LambdaCallback::train_begin(std::int64_t epochs, std::int64_t batches) {
+  if (functions_.train_begin) functions_.train_begin(epochs, batches);
+}
+void LambdaCallback::epoch_begin(std::int64_t epoch) {
+  if (functions_.epoch_begin) functions_.epoch_begin(epoch);
+}
+void LambdaCallback::batch_end(std::int64_t batch, const Logs& logs) {
+  if (functions_.batch_end) functions_.batch_end(batch, logs);
+}
+void LambdaCallback::epoch_end(const EpochLogs& logs) {
+  if (functions_.epoch_end) functions_.epoch_end(logs);
+}
+void LambdaCallback::train_end() {
+  if (functions_.train_end) functions_.train_end();
+}
+
+}  // namespace tenon

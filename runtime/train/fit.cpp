@@ -1,0 +1,315 @@
+// Models: the loops over data. fit, evaluate, predict, the confusion matrix.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "core/log.h"
+#include "train/dataset_range.h"
+#include "train/datasets.h"
+#include "train/model_state.h"
+
+namespace tenon {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One call of fit.
+class FitRun {
+ public:
+  FitRun(Model& model, Model::State& state, std::shared_ptr<const Dataset> data, const FitOptions& options);
+  ~FitRun();
+  FitRun(const FitRun&) = delete;
+  FitRun& operator=(const FitRun&) = delete;
+  History run();
+
+ private:
+  bool stopping() const { return s_.stop_wanted || asked(); }
+  bool asked() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
+  /// True if the epoch came to its end.
+  bool epoch(EpochLogs& out_result);
+  const Logs& step(const Batch& batch, bool last);
+  void check(const Logs& logs, std::int64_t batch) const;
+  template <class Call>
+  void each(const char* when, Call&& call);
+  void begin();
+  void show_means();
+
+  Model& model_;
+  Model::State& s_;
+  const FitOptions& options_;
+  Batches batches_;
+  std::int64_t count_ = 0;  ///< batches of an epoch
+  train::RunningMeans means_;
+  std::vector<double> current_;  ///< the means as they stand
+  Logs running_;                 ///< what is shown of them
+};
+
+BatchOptions batch_options(const FitOptions& options, const Context& context) {
+  BatchOptions batches;
+  batches.batch_size = options.batch_size;
+  batches.shuffle = options.shuffle;
+  batches.seed = context.config().seed;
+  batches.workers = options.workers;
+  batches.prefetch = options.prefetch;
+  batches.shuffle_buffer = options.shuffle_buffer;
+  batches.augment = true;
+  if (options.pinned) batches.allocate = train::pinned_memory(context.default_device());
+  return batches;
+}
+
+FitRun::FitRun(Model& model, Model::State& state, std::shared_ptr<const Dataset> data, const FitOptions& options)
+    : model_(model),
+      s_(state),
+      options_(options),
+      batches_(std::move(data), batch_options(options, *state.context)),
+      current_(state.batch_logs.size()),
+      running_(state.batch_logs) {
+  count_ = batches_.count();
+  if (options.steps_per_epoch > 0) count_ = std::min(options.steps_per_epoch * options.accumulate, count_);
+  s_.fit_epochs = options.epochs;
+  s_.fit_steps = options.epochs * ((count_ + options.accumulate - 1) / options.accumulate);
+  s_.callbacks = options.callbacks;
+  std::stable_partition(s_.callbacks.begin(), s_.callbacks.end(), [](const Callback* callback) { return !callback->goes_last(); });
+  s_.stop_wanted = false;
+  s_.end = FitEnd::finished;
+  s_.stop_reason.clear();
+  s_.waiting = 0;
+}
+
+FitRun::~FitRun() {
+  // The callbacks are the caller's and may be gone before the model is saved.
+  try {
+    s_.callback_states = s_.callback_states_now();
+  } catch (...) {
+    s_.callback_states.clear();  // of a callback that cannot even tell: a checkpoint goes without
+  }
+  s_.callbacks.clear();
+  s_.fit_epochs = s_.fit_steps = 0;
+}
+
+template <class Call>
+void FitRun::each(const char* when, Call&& call) {
+  for (Callback* callback : s_.callbacks) {
+    const auto fail = [&](Status status, const char* what) {
+      throw Error(status, fmt::format("callback {}, {}: {}; the model stands at epoch {}, step {}, and can be saved or fitted further",
+                                      callback->name(), when, what, s_.epochs_done + 1, s_.step));
+    };
+    try {
+      call(*callback);
+    } catch (const Error& e) {
+      fail(e.status(), e.what());
+    } catch (const std::exception& e) {
+      fail(Status::internal, e.what());
+    } catch (...) {
+      fail(Status::internal, "threw what is no std::exception");
+    }
+  }
+}
+
+void FitRun::begin() {
+  for (Callback* callback : s_.callbacks) callback->attach(model_);
+  each("at the beginning", [&](Callback& callback) { callback.train_begin(options_.epochs, count_); });
+  const std::vector<std::string> keys = s_.callback_keys();
+  std::size_t i = 0;
+  each("restoring its state", [&](Callback& callback) {
+    const auto found = s_.callback_states.find(keys[i++]);
+    if (found != s_.callback_states.end() && s_.resumed) callback.restore(found->second);
+  });
+  s_.resumed = false;
+  if (s_.batches_done > 0 && s_.batches_per_epoch != count_) {
+    log::warning("fit: epoch {} was left after {} of {} batches, now it has {}: it begins anew", s_.epochs_done + 1, s_.batches_done,
+                 s_.batches_per_epoch, count_);
+    s_.batches_done = 0;
+  }
+  s_.batches_per_epoch = count_;
+}
+
+void FitRun::show_means() {
+  for (std::size_t i = 0; i < current_.size(); ++i) current_[i] = means_.mean(i);
+  s_.finish(current_, running_);
+}
+
+const Logs& FitRun::step(const Batch& batch, bool last) {
+  if (options_.accumulate == 1) return model_.train_batch(batch.x, batch.y);
+  const Logs& logs = model_.backward(batch.x, batch.y);
+  if (s_.waiting == options_.accumulate || last) model_.apply();
+  return logs;
+}
+
+void FitRun::check(const Logs& logs, std::int64_t batch) const {
+  if (std::isfinite(logs[0].second) || s_.stop_wanted) return;
+  throw Error(Status::internal,
+              fmt::format("the loss is {} at epoch {}, step {} (batch {} of {}); try a smaller learning rate than {}, or find the first op "
+                          "with check_numerics: all",
+                          logs[0].second, s_.epochs_done + 1, s_.step, batch + 1, count_, *s_.learning_rate.data<double>()));
+}
+
+bool FitRun::epoch(EpochLogs& out_result) {
+  out_result.epoch = s_.epochs_done;
+  each("at the beginning of an epoch", [&](Callback& callback) { callback.epoch_begin(s_.epochs_done); });
+  if (s_.batches_done == 0 || s_.means.sums.size() != running_.size()) s_.means.reset(running_.size());
+  means_ = s_.means;
+  std::int64_t samples = 0;
+  show_means();
+  const auto begin = Clock::now();
+  batches_.start(static_cast<std::uint64_t>(s_.epochs_done), s_.batches_done);
+  while (s_.batches_done + s_.waiting < count_) {
+    if (s_.waiting == 0 && stopping()) return false;
+    const std::int64_t number = s_.batches_done + s_.waiting;
+    const Batch* batch = batches_.next();
+    if (batch == nullptr) break;
+    const Logs& logs = step(*batch, number + 1 == count_);
+    means_.add(s_.batch_means, s_.batch_weight);
+    samples += batch->x.shape()[0];
+    show_means();
+    if (s_.waiting == 0) {  // only whole steps are worth going on from
+      s_.batches_done = number + 1;
+      s_.means = means_;
+    }
+    const bool finite = std::isfinite(logs[0].second);
+    each("after a batch", [&](Callback& callback) { callback.batch_end(number, finite ? running_ : logs); });
+    check(logs, number);
+  }
+  out_result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  out_result.samples = samples;
+  out_result.learning_rate = *s_.learning_rate.data<double>();
+  out_result.logs = running_;
+  return true;
+}
+
+/// Nothing if it was stopped.
+std::optional<Logs> evaluate_on(Model& model, Model::State& s, const std::shared_ptr<const Dataset>& data, std::int64_t batch_size,
+                                const std::atomic<bool>* stop) {
+  Batches batches(data, {.batch_size = batch_size, .shuffle = false});
+  train::RunningMeans means;
+  means.reset(s.batch_logs.size());
+  batches.start(0);
+  while (const Batch* batch = batches.next()) {
+    if (stop != nullptr && stop->load(std::memory_order_relaxed)) return std::nullopt;
+    model.test_batch(batch->x, batch->y);
+    means.add(s.batch_means, s.batch_weight);
+  }
+  std::vector<double> whole(s.batch_logs.size());
+  for (std::size_t i = 0; i < whole.size(); ++i) whole[i] = means.mean(i);
+  Logs logs = s.batch_logs;
+  s.finish(whole, logs);
+  return logs;
+}
+
+History FitRun::run() {
+  begin();
+  History history;
+  while (s_.epochs_done < options_.epochs && !stopping()) {
+    EpochLogs result;
+    if (!epoch(result)) break;
+    if (options_.validation != nullptr) {
+      const std::optional<Logs> validation = evaluate_on(model_, s_, options_.validation, options_.batch_size, options_.stop);
+      if (!validation) break;
+      for (const auto& [name, value] : *validation) result.logs.emplace_back("val_" + name, value);
+    }
+    ++s_.epochs_done;
+    s_.batches_done = 0;
+    each("at the end of an epoch", [&](Callback& callback) { callback.epoch_end(result); });
+    history.push_back(std::move(result));
+  }
+  if (s_.stop_wanted) {
+    s_.end = FitEnd::stopped;
+  } else if (s_.epochs_done < options_.epochs) {
+    s_.end = FitEnd::asked;
+    s_.stop_reason = fmt::format("stopped from outside after step {}", s_.step);
+  }
+  each("at the end", [](Callback& callback) { callback.train_end(); });
+  return history;
+}
+
+/// Both parts of the data: what is trained on, and its end.
+std::pair<std::shared_ptr<const Dataset>, std::shared_ptr<const Dataset>> split(const std::shared_ptr<const Dataset>& data, double part) {
+  const std::int64_t size = data->size();
+  const auto kept = static_cast<std::int64_t>(static_cast<double>(size) * (1 - part));
+  if (kept < 1 || kept >= size) throw Error(fmt::format("fit: validation_split {} of {} samples leaves nothing on one side", part, size));
+  return {std::make_shared<train::DatasetRange>(data, 0, kept, data->name()),
+          std::make_shared<train::DatasetRange>(data, kept, size, data->name() + " validation")};
+}
+
+}  // namespace
+
+History Model::fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options) {
+  State& s = *state_;
+  s.need_context();
+  if (options.epochs < 0) throw Error(fmt::format("fit: epochs is {}, wanted 0 or more", options.epochs));
+  if (options.accumulate < 1) throw Error(fmt::format("fit: accumulate is {}, wanted 1 or more batches", options.accumulate));
+  if (!(options.validation_split >= 0 && options.validation_split < 1)) {
+    throw Error(fmt::format("fit: validation_split is {}, wanted 0 <= validation_split < 1", options.validation_split));
+  }
+  build(data->x_type().shape);
+  if (options.validation_split == 0) return FitRun(*this, s, data, options).run();
+  if (options.validation != nullptr) throw Error("fit: validation and validation_split are both given; wanted one of them");
+  FitOptions own = options;
+  const auto [train, validation] = split(data, options.validation_split);
+  own.validation = validation;
+  return FitRun(*this, s, train, own).run();
+}
+
+Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size) {
+  State& s = *state_;
+  s.need_context();
+  build(data->x_type().shape);
+  return *evaluate_on(*this, s, data, batch_size, nullptr);
+}
+
+Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {
+  State& s = *state_;
+  s.need_context();
+  if (x.shape().rank() == 0) throw Error("predict: x wants a batch axis, got a scalar");
+  if (batch_size < 1) throw Error(fmt::format("predict: batch_size is {}, wanted at least 1", batch_size));
+  build(Shape(x.shape().dims().subspan(1)));
+  const std::int64_t count = x.shape()[0];
+  Tensor all;
+  for (std::int64_t begin = 0; begin < count || !all.defined(); begin += batch_size) {
+    const Tensor part = x.slice(0, begin, std::min(count, begin + batch_size));
+    const std::array<Tensor, 1> inputs{part};
+    const Tensor made = s.program(Phase::predict, part, nullptr).run(inputs).front().to_host();
+    if (!all.defined()) {
+      Shape shape = made.shape();
+      shape.set(0, count);
+      all = Tensor::empty(made.dtype(), shape);
+    }
+    if (made.size_bytes() > 0) {
+      std::memcpy(static_cast<char*>(all.raw()) + begin * (made.size_bytes() / made.shape()[0]), made.raw(),
+                  static_cast<std::size_t>(made.size_bytes()));
+    }
+  }
+  return all;
+}
+
+Tensor Model::confusion_matrix(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size) {
+  State& s = *state_;
+  s.need_context();
+  build(data->x_type().shape);
+  Batches batches(data, {.batch_size = batch_size, .shuffle = false});
+  const std::int64_t classes = s.layers.back().output.count();
+  Tensor matrix = Tensor::zeros(DType::i64, {classes, classes});
+  std::int64_t* counts = matrix.data<std::int64_t>();
+  batches.start(0);
+  while (const Batch* batch = batches.next()) {
+    const std::array<Tensor, 2> inputs{batch->x, batch->y};
+    const std::vector<Tensor>& results = s.program(Phase::classes, batch->x, &batch->y).run(inputs);
+    const Tensor host_wanted = results[0].to_host(), host_got = results[1].to_host();
+    const auto* wanted = host_wanted.data<std::int64_t>();
+    const auto* got = host_got.data<std::int64_t>();
+    for (std::int64_t i = 0; i < host_wanted.count(); ++i) {
+      if (s.compiled.loss.ignore_index && wanted[i] == *s.compiled.loss.ignore_index) continue;
+      if (wanted[i] < 0 || wanted[i] >= classes) {
+        throw Error(fmt::format("confusion matrix: label {} at index {} of {} is out of range [0, {})", wanted[i],
+                                batch->indices[static_cast<std::size_t>(i)], data->name(), classes));
+      }
+      ++counts[wanted[i] * classes + got[i]];
+    }
+  }
+  return matrix;
+}
+
+}  // namespace tenon

@@ -1,0 +1,127 @@
+// Callbacks that write: CSV, JSON Lines, TensorBoard.
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+
+#include <tenon/callbacks.h>
+
+#include "train/event_file.h"
+#include "train/log_file.h"
+
+namespace tenon {
+namespace {
+
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// As a CSV field (RFC 4180).
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- CSV
+
+CsvLog::CsvLog(Options options) : options_(std::move(options)) {}
+CsvLog::~CsvLog() = default;
+
+void CsvLog::epoch_end(const EpochLogs& logs) {
+  if (file_ == nullptr) {
+    // Appending to what a first part of the same run wrote; a file without lines yet still wants its header.
+    std::error_code code;
+    const bool goes_on = logs.epoch > 0 && std::filesystem::file_size(options_.file, code) > 0 && !code;
+    file_ = std::make_unique<LogFile>(options_.file, goes_on ? LogFile::Mode::append : LogFile::Mode::anew);
+    std::string header = "epoch";
+    for (const auto& [name, value] : logs.logs) {
+      columns_.push_back(name);
+      header += "," + csv_field(name);
+    }
+    if (!goes_on) file_->write(header + ",learning_rate,seconds,samples_per_second\n");
+  }
+  std::string line = std::to_string(logs.epoch + 1);
+  for (const std::string& column : columns_) {
+    line += ",";
+    for (const auto& [name, value] : logs.logs) {
+      if (name == column) line += fmt::format("{}", value);
+    }
+  }
+  file_->write(fmt::format("{},{},{:.3f},{:.1f}\n", line, logs.learning_rate, logs.seconds, logs.samples_per_second()));
+}
+
+// ---------------------------------------------------------------- JSON Lines
+
+JsonLines::JsonLines(Options options) : file_(std::make_unique<LogFile>(options.file)) {}
+JsonLines::~JsonLines() = default;
+
+void JsonLines::epoch_end(const EpochLogs& logs) {
+  nlohmann::ordered_json object;
+  object["epoch"] = logs.epoch + 1;
+  for (const auto& [name, value] : logs.logs) object[name] = value;
+  object["learning_rate"] = logs.learning_rate;
+  object["seconds"] = logs.seconds;
+  object["samples_per_second"] = logs.samples_per_second();
+  file_->write(object.dump() + "\n");
+}
+
+void JsonLines::test(const Logs& logs) {
+  nlohmann::ordered_json object;
+  object["event"] = "test";
+  for (const auto& [name, value] : logs) object[name] = value;
+  file_->write(object.dump() + "\n");
+}
+
+void JsonLines::confusion(const Tensor& matrix) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  const std::int64_t* counts = matrix.data<std::int64_t>();
+  const std::int64_t classes = matrix.shape()[0];
+  for (std::int64_t r = 0; r < classes; ++r) rows.push_back(std::vector<std::int64_t>(counts + r * classes, counts + (r + 1) * classes));
+  nlohmann::ordered_json object;
+  object["event"] = "confusion";
+  object["matrix"] = rows;
+  file_->write(object.dump() + "\n");
+}
+
+// ---------------------------------------------------------------- TensorBoard
+
+TensorBoard::TensorBoard(Options options) : options_(std::move(options)) {}
+TensorBoard::~TensorBoard() = default;
+
+LogFile& TensorBoard::writer(const char* part) {
+  std::unique_ptr<LogFile>& file = part == std::string_view("train") ? train_ : validation_;
+  if (file == nullptr) {
+    const double now = unix_seconds();
+    char host[256] = "localhost";
+    static_cast<void>(gethostname(host, sizeof host - 1));
+    // TensorBoard reads the files of a folder in the order of their names.
+    static std::atomic<int> number{0};
+    const std::string path = fmt::format("{}/{}/events.out.tfevents.{:010}.{}.{}.{}", options_.directory, part,
+                                         static_cast<std::int64_t>(now), host, getpid(), number++);
+    file = std::make_unique<LogFile>(path);
+    file->write(train::tf_record(train::version_event(now)));
+  }
+  return *file;
+}
+
+void TensorBoard::epoch_end(const EpochLogs& logs) {
+  Logs train, validation;
+  for (const auto& [name, value] : logs.logs) {
+    const bool of_validation = name.starts_with("val_");
+    (of_validation ? validation : train).emplace_back("epoch_" + (of_validation ? name.substr(4) : name), value);
+  }
+  train.emplace_back("epoch_learning_rate", logs.learning_rate);
+  const double now = unix_seconds();
+  writer("train").write(train::tf_record(train::scalars_event(now, logs.epoch, train)));
+  if (!validation.empty()) writer("validation").write(train::tf_record(train::scalars_event(now, logs.epoch, validation)));
+}
+
+}  // namespace tenon

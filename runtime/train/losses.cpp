@@ -1,0 +1,131 @@
+#include "train/objective.h"
+
+#include <fmt/core.h>
+
+namespace tenon::train {
+namespace {
+
+/// softmax and cross-entropy are one op: exact where the softmax alone would round a probability to 0.
+Value sparse_categorical_crossentropy(const ObjectiveInputs& in) {
+  ops::CrossEntropyOptions options;
+  options.ignore_index = in.loss.ignore_index;
+  return ops::softmax_cross_entropy(in.scores, in.y, options);
+}
+
+Value mse(const ObjectiveInputs& in) {
+  return ops::mse(in.forward.output, in.target);
+}
+
+const LossRule rules[] = {
+    {Loss::sparse_categorical_crossentropy, "sparse_categorical_crossentropy", nullptr, Targets::labels, true, true,
+     sparse_categorical_crossentropy},
+    {Loss::mse, "mse", "mean_squared_error", Targets::values, false, false, mse},
+};
+
+/// What the regularised layers add.
+Value penalty(const Forward& forward) {
+  Value sum;
+  const auto add = [&](Value term) { sum = sum.present() ? ops::add(sum, term) : term; };
+  for (std::size_t i = 0; i < forward.specs.size(); ++i) {
+    const Value w = forward.parameters[i];
+    const ParameterSpec& spec = forward.specs[i];
+    if (spec.l1 != 0) add(ops::mul(ops::reduce_sum(ops::add(ops::relu(w), ops::relu(ops::neg(w)))), spec.l1));
+    if (spec.l2 != 0) add(ops::mul(ops::reduce_sum(ops::mul(w, w)), spec.l2));
+  }
+  return sum;
+}
+
+[[noreturn]] void fail(const LossDefinition& loss, const std::string& reason) {
+  throw Error(fmt::format("{}loss {}: {}", loss.where.empty() ? "" : loss.where + ": ", name_of(loss.loss), reason));
+}
+
+ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinition& loss) {
+  const LossRule& rule = rule_of(loss.loss);
+  const Value output = forward.output;
+  ObjectiveInputs in{forward, loss, y, y, {}, {}, {}};
+  const bool needs_softmax = rule.targets == Targets::labels || rule.targets == Targets::one_hot;
+  if (rule.targets == Targets::labels) {
+    if (y.dtype() != DType::i64 && y.dtype() != DType::i32) {
+      fail(loss, fmt::format("wanted labels of i64 or i32, got {}", name_of(y.dtype())));
+    }
+    if (output.shape().rank() < 2 || y.shape().rank() + 1 != output.shape().rank()) {
+      fail(loss, fmt::format("wanted scores (batch, classes) and labels (batch), got {} and {}", output.shape().str(), y.shape().str()));
+    }
+  } else {
+    if (!(y.shape() == output.shape())) {
+      fail(loss, fmt::format("targets {} do not fit the output {}", y.shape().str(), output.shape().str()));
+    }
+    if (y.dtype() != output.dtype()) in.target = ops::cast(y, output.dtype());
+  }
+  if (needs_softmax && !loss.from_logits && !forward.final_softmax) {
+    fail(loss, "the last layer is no softmax; add one, or set from_logits: true if its output is scores");
+  }
+  in.scores = loss.from_logits ? output : forward.logits;
+  if (rule.ignore_index && loss.ignore_index) {
+    Graph& graph = y.graph();
+    const Value ignored = y.dtype() == DType::i64 ? graph.constant(Tensor::scalar<std::int64_t>(*loss.ignore_index))
+                                                  : graph.constant(Tensor::scalar(static_cast<std::int32_t>(*loss.ignore_index)));
+    in.valid = ops::add(ops::neg(ops::cast(ops::equal(y, ignored), output.dtype())), 1.0);
+    in.weight = ops::reduce_sum(in.valid);
+  }
+  return in;
+}
+
+}  // namespace
+
+std::span<const LossRule> loss_rules() {
+  return rules;
+}
+const LossRule& rule_of(Loss loss) {
+  for (const LossRule& rule : rules) {
+    if (rule.loss == loss) return rule;
+  }
+  throw Error("a loss without a row in train/losses.cpp");
+}
+
+Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics) {
+  const LossRule& rule = rule_of(loss.loss);
+  const ObjectiveInputs in = make_inputs(forward, y, loss);
+  Objective objective;
+  objective.weight = in.weight;
+  const Value data_loss = rule.build(in);
+  const Value added = penalty(forward);
+  objective.loss = added.present() ? ops::add(data_loss, added) : data_loss;
+  for (const MetricDefinition& metric : metrics) {
+    const MetricRule& of = rule_of(metric.metric);
+    if (!of.suits(rule)) {
+      throw Error(fmt::format("metric {}: does not go with the loss {}{}", of.name, rule.name,
+                              metric.metric == Metric::accuracy && rule.targets == Targets::values
+                                  ? ", whose targets are values; say categorical_accuracy or binary_accuracy"
+                                  : ""));
+    }
+    objective.metrics.emplace_back(metric.name(), of.build(in, metric, data_loss));
+  }
+  return objective;
+}
+
+std::pair<Value, Value> build_classes(const Forward& forward, Value y, const LossDefinition& loss) {
+  const Shape& shape = forward.output.shape();
+  if (shape.rank() != 2 || shape[1] < 2) {
+    throw Error(fmt::format("confusion matrix: wanted an output (batch, classes) of two classes or more, got {}", shape.str()));
+  }
+  Value wanted = y;
+  if (rule_of(loss.loss).targets != Targets::labels) {
+    if (!(y.shape() == shape))
+      throw Error(fmt::format("confusion matrix: targets {} do not fit the output {}", y.shape().str(), shape.str()));
+    wanted = ops::arg_max(y, 1);
+  } else if (y.dtype() != DType::i64) {
+    wanted = ops::cast(y, DType::i64);
+  }
+  return {wanted, ops::arg_max(loss.from_logits ? forward.output : forward.logits, 1)};
+}
+
+}  // namespace tenon::train
+
+namespace tenon {
+
+const char* name_of(Loss loss) {
+  return train::rule_of(loss).name;
+}
+
+}  // namespace tenon

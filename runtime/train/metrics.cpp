@@ -1,0 +1,134 @@
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "train/objective.h"
+
+namespace tenon::train {
+namespace {
+
+/// The mean of what is 1 for a right answer and 0 for a wrong one, over the labels that count.
+Value mean(Value right, const ObjectiveInputs& in) {
+  if (!in.weight.present()) return ops::reduce_mean(right);
+  return ops::div(ops::reduce_sum(ops::mul(right, in.valid)), in.weight);
+}
+
+/// 1 where x > 0, else 0. NaN counts as above: a score that is no number must not look like a good one.
+Value is_positive(Value x) {
+  return ops::cast(ops::cast(ops::relu(x), DType::boolean), x.dtype());
+}
+
+Value sparse_categorical_accuracy(const ObjectiveInputs& in, const MetricDefinition&, Value) {
+  Value best = ops::arg_max(in.scores, 1);
+  if (in.y.dtype() != DType::i64) best = ops::cast(best, in.y.dtype());
+  return mean(ops::cast(ops::equal(best, in.y), in.scores.dtype()), in);
+}
+
+Value categorical_accuracy(const ObjectiveInputs& in, const MetricDefinition&, Value) {
+  const Shape shape = in.scores.shape();
+  if (shape.rank() < 2) throw Error(fmt::format("metric categorical_accuracy: wanted an output (batch, classes), got {}", shape.str()));
+  return ops::reduce_mean(ops::cast(ops::equal(ops::arg_max(in.scores, 1), ops::arg_max(in.target, 1)), in.scores.dtype()));
+}
+
+Value binary_accuracy(const ObjectiveInputs& in, const MetricDefinition&, Value) {
+  const DType dtype = in.target.dtype();
+  const Value said = is_positive(ops::add(in.forward.output, in.loss.from_logits ? 0.0 : -0.5));
+  const Value wanted = is_positive(ops::add(in.target, -0.5));
+  return ops::reduce_mean(ops::cast(ops::equal(said, wanted), dtype));
+}
+
+Value accuracy(const ObjectiveInputs& in, const MetricDefinition& definition, Value data_loss) {
+  switch (rule_of(in.loss.loss).targets) {
+    case Targets::labels:
+      return sparse_categorical_accuracy(in, definition, data_loss);
+    case Targets::one_hot:
+      return categorical_accuracy(in, definition, data_loss);
+    default:
+      return binary_accuracy(in, definition, data_loss);
+  }
+}
+
+/// How many scores are above the right class's, against k. The right class's score is picked by a mask of equal class numbers.
+Value top_k(const ObjectiveInputs& in, const MetricDefinition& definition, Value) {
+  const Shape shape = in.scores.shape();
+  if (shape.rank() < 2) throw Error(fmt::format("metric top_k: wanted an output (batch, classes), got {}", shape.str()));
+  const std::int64_t classes = shape[1];
+  if (definition.k < 1 || definition.k > classes) {
+    throw Error(fmt::format("metric top_k: k is {}, wanted 1 to {}, the number of classes", definition.k, classes));
+  }
+  Graph& graph = in.scores.graph();
+  Value label = rule_of(in.loss.loss).targets == Targets::labels ? in.y : ops::arg_max(in.target, 1);
+  if (label.dtype() != DType::i64) label = ops::cast(label, DType::i64);
+  Shape column = shape, row;
+  column.set(1, 1);
+  for (std::size_t i = 0; i < shape.rank(); ++i) row.push_back(i == 1 ? classes : 1);
+  Tensor numbers = Tensor::empty(DType::i64, row);
+  for (std::int64_t c = 0; c < classes; ++c) numbers.data<std::int64_t>()[c] = c;
+  const DType dtype = in.scores.dtype();
+  const Value mask = ops::cast(ops::equal(ops::reshape(label, column), graph.constant(numbers)), dtype);
+  const Value own = ops::reduce_sum(ops::mul(mask, in.scores), {1}, true);
+  const Value above = ops::reduce_sum(is_positive(ops::sub(in.scores, own)), {1});
+  return mean(ops::add(ops::neg(is_positive(ops::add(above, 1.0 - static_cast<double>(definition.k)))), 1.0), in);
+}
+
+Value data_loss_itself(const ObjectiveInputs&, const MetricDefinition&, Value data_loss) {
+  return data_loss;
+}
+
+Value mse(const ObjectiveInputs& in, const MetricDefinition&, Value) {
+  return ops::mse(in.forward.output, in.target);
+}
+
+Value mae(const ObjectiveInputs& in, const MetricDefinition&, Value) {
+  const Value error = ops::sub(in.forward.output, in.target);
+  return ops::reduce_mean(ops::add(ops::relu(error), ops::relu(ops::neg(error))));
+}
+
+bool labels(const LossRule& loss) {
+  return loss.targets == Targets::labels;
+}
+bool classes(const LossRule& loss) {
+  return loss.targets == Targets::labels || loss.targets == Targets::one_hot;
+}
+bool anything_but_values(const LossRule& loss) {
+  return loss.targets != Targets::values;
+}
+bool elementwise(const LossRule& loss) {
+  return loss.targets != Targets::labels;
+}
+
+const MetricRule rules[] = {
+    {Metric::accuracy, "accuracy", "acc", anything_but_values, accuracy, nullptr},
+    {Metric::sparse_categorical_accuracy, "sparse_categorical_accuracy", nullptr, labels, sparse_categorical_accuracy, nullptr},
+    {Metric::categorical_accuracy, "categorical_accuracy", nullptr, elementwise, categorical_accuracy, nullptr},
+    {Metric::binary_accuracy, "binary_accuracy", nullptr, elementwise, binary_accuracy, nullptr},
+    {Metric::top_k, "top_k", "top_k_categorical_accuracy", classes, top_k, nullptr},
+    {Metric::perplexity, "perplexity", nullptr, classes, data_loss_itself, [](double mean) { return std::exp(mean); }},
+    {Metric::mse, "mse", "mean_squared_error", elementwise, mse, nullptr},
+    {Metric::mae, "mae", "mean_absolute_error", elementwise, mae, nullptr},
+};
+
+}  // namespace
+
+std::span<const MetricRule> metric_rules() {
+  return rules;
+}
+const MetricRule& rule_of(Metric metric) {
+  for (const MetricRule& rule : rules) {
+    if (rule.metric == metric) return rule;
+  }
+  throw Error("a metric without a row in train/metrics.cpp");
+}
+
+}  // namespace tenon::train
+
+namespace tenon {
+
+const char* name_of(Metric metric) {
+  return train::rule_of(metric).name;
+}
+std::string MetricDefinition::name() const {
+  return metric == Metric::top_k ? fmt::format("top_{}_accuracy", k) : name_of(metric);
+}
+
+}  // namespace tenon

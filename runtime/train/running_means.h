@@ -1,0 +1,25 @@
+// train/running_means.h - means over batches of different weight.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tenon::train {
+
+struct RunningMeans {
+  std::vector<double> sums;
+  double weight = 0;
+
+  void reset(std::size_t count) {
+    sums.assign(count, 0);
+    weight = 0;
+  }
+  void add(const std::vector<double>& means, double batch_weight) {
+    if (batch_weight == 0) return;  // nothing in it counts: its means are 0 / 0
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += means[i] * batch_weight;
+    weight += batch_weight;
+  }
+  double mean(std::size_t i) const { return weight > 0 ? sums[i] / weight : 0; }
+};
+
+}  // namespace tenon::train

@@ -1,0 +1,323 @@
+// Callbacks: what they watch, when they act, what happens when they fail.
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "exec_testing.h"
+#include "temporary_folder.h"
+#include "train/curves_page.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+
+std::string content_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+std::shared_ptr<const ArrayDataset> line() {
+  LinearOptions options;
+  options.count = 64;
+  return generate_linear(options).data;
+}
+
+Model regression(const Context& context, double learning_rate = 0.05) {
+  Model model({layers::dense(1)});
+  CompileOptions options;
+  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
+  options.optimizer.learning_rate = learning_rate;
+  model.compile(context, options);
+  return model;
+}
+
+/// Replays monitored values through a callback: each epoch sets the kernel to the epoch's number first.
+struct Replay {
+  Context context{test_config()};
+  Model model = regression(context, 0.5);
+  std::int64_t epochs = 0;
+
+  Replay() { model.build({1}); }
+  /// Epochs until the callback stopped the fit.
+  std::int64_t run(Callback& callback, const std::vector<double>& values, const std::string& name = "val_loss") {
+    callback.attach(model);
+    callback.train_begin(static_cast<std::int64_t>(values.size()), 1);
+    for (const double value : values) {
+      model.parameters().set("dense/kernel", Tensor::of<float>({static_cast<float>(epochs)}, {1, 1}));
+      callback.epoch_end({epochs++, {{"loss", 0.0}, {name, value}}, 1, 1, 0.1});
+      if (!model.stop_reason().empty()) break;
+    }
+    callback.train_end();
+    return epochs;
+  }
+  float kernel() { return floats(model.parameters().get("dense/kernel"))[0]; }
+};
+
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+TEST_CASE("early stopping: waits for `patience` epochs without an improvement of more than min_delta") {
+  Replay replay;
+  EarlyStopping stopping({.monitor = {.min_delta = 0.1}, .patience = 2});
+  CHECK(replay.run(stopping, {1.0, 0.8, 0.75, 0.5, 0.45, 0.42, 0.1}) == 6);
+  CHECK(replay.model.stop_reason() == "early_stopping: no improvement for 2 epochs; its best was 0.5");
+  CHECK(replay.kernel() == 5.0f);
+}
+
+TEST_CASE("early stopping: accuracies are to rise; NaN is no improvement") {
+  Replay rising;
+  EarlyStopping accuracy({.monitor = {.name = "val_accuracy"}, .patience = 1});
+  CHECK(rising.run(accuracy, {0.5, 0.6, 0.7, 0.65, 0.9}, "val_accuracy") == 4);
+  Replay told;
+  EarlyStopping lowest({.monitor = {.name = "val_accuracy", .mode = Monitor::Mode::min}, .patience = 1});
+  CHECK(told.run(lowest, {0.5, 0.6}, "val_accuracy") == 2);
+  Replay broken;
+  EarlyStopping loss({.patience = 2});
+  CHECK(broken.run(loss, {nan, nan, 0.1}) == 2);
+}
+
+TEST_CASE("early stopping: restore_best brings back the weights of the best epoch") {
+  Replay replay;
+  EarlyStopping stopping({.patience = 2, .restore_best = true});
+  CHECK(replay.run(stopping, {1.0, 0.5, 0.6, 0.7, 0.1}) == 4);
+  CHECK(replay.kernel() == 1.0f);
+}
+
+TEST_CASE("early stopping: its state comes through a checkpoint, best weights included") {
+  const test::TemporaryFolder folder;
+  const Context context(test_config());
+  Model first = regression(context, 0);  // nothing improves after the first epoch
+  EarlyStopping before({.monitor = {.name = "loss"}, .patience = 3, .restore_best = true});
+  FitOptions options;
+  options.epochs = 2;
+  options.callbacks = {&before};
+  first.fit(line(), options);
+  first.save(folder.path(), "c");
+
+  Model second = regression(context, 0);
+  second.load(folder.path() + "/c.yaml");
+  const auto kept = floats(second.parameters().get("dense/kernel"));
+  EarlyStopping after({.monitor = {.name = "loss"}, .patience = 3, .restore_best = true});
+  LambdaCallback spoil({.epoch_begin = [&](std::int64_t) {
+    second.parameters().set("dense/kernel", Tensor::full(DType::f32, {3, 1}, 100));
+  }});
+  options.callbacks = {&spoil, &after};
+  options.epochs = 10;
+  second.fit(line(), options);
+  CHECK(second.fit_end() == FitEnd::stopped);
+  CHECK(second.epochs_done() == 4);
+  CHECK(floats(second.parameters().get("dense/kernel")) == kept);
+}
+
+TEST_CASE("monitor: a name that is not logged is refused with what is") {
+  Replay replay;
+  EarlyStopping stopping({.monitor = {.name = "val_los"}});
+  CHECK(message_of([&] { replay.run(stopping, {1.0}); }) ==
+        "monitor 'val_los' is not among what is logged: loss, val_loss; did you mean 'val_loss'?");
+}
+
+TEST_CASE("plateau: the rate is cut after patience, rests for cooldown, and stops at its minimum") {
+  Replay replay;
+  ReduceOnPlateau plateau({.factor = 0.1, .patience = 2, .cooldown = 1, .minimum = 0.02});
+  replay.run(plateau, {1.0, 1.0});
+  CHECK(replay.model.learning_rate() == 0.5);
+  replay.run(plateau, {1.0, 1.0, 1.0});
+  CHECK(replay.model.learning_rate() == doctest::Approx(0.05));
+  replay.run(plateau, {1.0, 1.0, 1.0});
+  CHECK(replay.model.learning_rate() == doctest::Approx(0.02));
+}
+
+TEST_CASE("learning rate: a function of epoch and rate") {
+  const Context context(test_config());
+  Model model = regression(context);
+  LearningRateSchedule halves([](std::int64_t epoch, double rate) { return epoch == 0 ? 0.08 : rate / 2; });
+  FitOptions options;
+  options.epochs = 3;
+  options.callbacks = {&halves};
+  const History history = model.fit(line(), options);
+  CHECK(history[0].learning_rate == 0.08);
+  CHECK(history[1].learning_rate == 0.04);
+  CHECK(history[2].learning_rate == 0.02);
+}
+
+TEST_CASE("learning rate: a schedule that comes with a callback") {
+  const Context context(test_config());
+  Model model = regression(context);
+  Schedule schedule;
+  schedule.kind = Schedule::Kind::step;
+  schedule.per = Schedule::Per::epoch;
+  schedule.factor = 0.5;
+  LearningRateSchedule callback({.schedule = schedule, .initial = 0.08});
+  FitOptions options;
+  options.epochs = 2;
+  options.callbacks = {&callback};
+  const History history = model.fit(line(), options);
+  CHECK(history[0].learning_rate == 0.08);
+  CHECK(history[1].learning_rate == 0.04);
+}
+
+TEST_CASE("terminate_on_nan: stops where fit alone would fail") {
+  const Context context(test_config());
+  Model model = regression(context, 1e30);
+  TerminateOnNan terminate;
+  FitOptions options;
+  options.epochs = 5;
+  options.callbacks = {&terminate};
+  CHECK(model.fit(line(), options).size() < 5);
+  CHECK(model.fit_end() == FitEnd::stopped);
+  CHECK(contains(model.stop_reason(), "terminate_on_nan: the loss is "));
+}
+
+TEST_CASE("checkpoint best: one file, of the best epoch") {
+  const test::TemporaryFolder folder;
+  Replay replay;
+  Checkpoint best({.directory = folder.path(), .best = true});
+  replay.run(best, {1.0, 0.5, 0.7, 0.6});
+  replay.model.load(folder.path() + "/best.yaml", Model::Load::weights);
+  CHECK(replay.kernel() == 1.0f);
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
+}
+
+/// A callback of an application's own, which does not say its name.
+struct Unlucky final : Callback {
+  void batch_end(std::int64_t batch, const Logs&) override {
+    if (batch == 1) throw std::runtime_error("no more paper");
+  }
+};
+
+TEST_CASE("a callback that throws ends fit with its name; the model can be saved, loaded and fitted on") {
+  const test::TemporaryFolder folder;
+  Config config = test_config("openblas:0");
+  config.deterministic = true;
+  const Context context(config);
+  FitOptions options;
+  options.batch_size = 16;
+  Model straight = regression(context);
+  straight.fit(line(), options);
+
+  Model model = regression(context);
+  Unlucky unlucky;
+  FitOptions failing = options;
+  failing.callbacks = {&unlucky};
+  const std::string text = message_of([&] { model.fit(line(), failing); });
+  CHECK(contains(text, "Unlucky, after a batch: no more paper; the model stands at epoch 1, step 2, and can be saved or fitted further"));
+  CHECK(contains(text, "callback tenon::"));
+  CHECK(model.step() == 2);
+  model.save(folder.path(), "c");
+  Model again = regression(context);
+  CHECK(again.load(folder.path() + "/c.yaml").batch == 2);
+  again.fit(line(), options);
+  CHECK(floats(again.parameters().get("dense/kernel")) == floats(straight.parameters().get("dense/kernel")));
+  model.fit(line(), options);
+  CHECK(floats(model.parameters().get("dense/kernel")) == floats(straight.parameters().get("dense/kernel")));
+}
+
+TEST_CASE("what is thrown need not be an exception of ours, or one at all") {
+  const Context context(test_config());
+  Model model = regression(context);
+  LambdaCallback odd({.name = "odd", .epoch_end = [](const EpochLogs&) { throw 3; }});
+  FitOptions options;
+  options.callbacks = {&odd};
+  CHECK(contains(message_of([&] { model.fit(line(), options); }), "callback odd, at the end of an epoch: threw what is no std::exception"));
+  CHECK(model.epochs_done() == 1);
+}
+
+TEST_CASE("a full disk under a log is an error that names the file; training state stays whole") {
+  if (!std::filesystem::exists("/dev/full")) return;
+  const test::TemporaryFolder folder;
+  const Context context(test_config());
+  const std::vector<CallbackDefinition> logs{CsvLog::Options{"/dev/full"}, JsonLines::Options{"/dev/full"}};
+  for (const CallbackDefinition& definition : logs) {
+    Model model = regression(context);
+    const auto log = make_callback(definition);
+    FitOptions options;
+    options.callbacks = {log.get()};
+    const std::string text = message_of([&] { model.fit(line(), options); });
+    CHECK(contains(text, "callback " + log->name()));
+    CHECK(contains(text, "/dev/full: writing "));
+    CHECK(contains(text, "No space left on device"));
+    model.save(folder.path(), "c");
+    Model again = regression(context);
+    CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
+  }
+}
+
+TEST_CASE("csv: one line an epoch; a resumed run appends, another begins anew") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/logs/run.csv";
+  {
+    CsvLog log({path});
+    log.epoch_end({0, {{"loss", 0.5}, {"a,b", 1.0 / 3}}, 2, 100, 0.1});
+  }
+  {
+    CsvLog log({path});
+    log.epoch_end({1, {{"loss", 0.25}, {"a,b", 1}}, 2, 100, 0.05});
+  }
+  CHECK(content_of(path) ==
+        "epoch,loss,\"a,b\",learning_rate,seconds,samples_per_second\n"
+        "1,0.5,0.3333333333333333,0.1,2.000,50.0\n"
+        "2,0.25,1,0.05,2.000,50.0\n");
+  CsvLog log({path});
+  log.epoch_end({0, {{"loss", 1}}, 1, 1, 1});
+  CHECK(content_of(path) == "epoch,loss,learning_rate,seconds,samples_per_second\n1,1,1,1.000,1.0\n");
+}
+
+TEST_CASE("lambda: every function is called in the order of events") {
+  const Context context(test_config());
+  Model model = regression(context);
+  std::string events;
+  LambdaCallback all(
+      {.train_begin = [&](std::int64_t epochs, std::int64_t batches) { events += "T" + std::to_string(epochs) + std::to_string(batches); },
+       .epoch_begin = [&](std::int64_t epoch) { events += " e" + std::to_string(epoch); },
+       .batch_end = [&](std::int64_t batch, const Logs&) { events += "b" + std::to_string(batch); },
+       .epoch_end = [&](const EpochLogs& logs) { events += "E" + std::to_string(logs.epoch); },
+       .train_end = [&] { events += " t"; }});
+  FitOptions options;
+  options.epochs = 2;
+  options.callbacks = {&all};
+  model.fit(line(), options);
+  CHECK(events == "T22 e0b0b1E0 e1b0b1E1 t");
+}
+
+// ---------------------------------------------------------------- curves
+
+TEST_CASE("curves: a page of its own, names escaped, without anything from elsewhere") {
+  const History history{{0, {{"loss", 1.0}, {"<b>&\"x\"", 0.5}, {"val_loss", 1.2}}, 1, 10, 0.1},
+                        {1, {{"loss", nan}, {"<b>&\"x\"", 0.6}, {"val_loss", 0.9}}, 1, 10, 0.1},
+                        {2, {{"loss", 0.5}, {"<b>&\"x\"", 0.7}, {"val_loss", 0.8}}, 1, 10, 0.1}};
+  const std::string page = train::curves_page("a <title> & more", history);
+  CHECK(contains(page, "<h1>a &lt;title&gt; &amp; more</h1>"));
+  CHECK(contains(page, "<b>&lt;b&gt;&amp;&quot;x&quot;</b>"));
+  CHECK(!contains(page, "<title> "));
+  CHECK(!contains(page, "http"));
+  CHECK(!contains(page, "<script"));
+  CHECK(contains(page, "prefers-color-scheme: dark"));
+  CHECK(contains(page, ">validation</span>"));
+  CHECK(contains(page, "epoch 3: val_loss 0.8000"));
+  CHECK(!contains(page, "nan\""));
+  CHECK(contains(train::curves_page("none", {}), "No epoch has ended yet."));
+}
+
+TEST_CASE("curves: the page grows with each epoch, over a resume too") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/out/curves.html";
+  Curves first({path, "t"});
+  first.train_begin(2, 1);
+  first.epoch_end({0, {{"loss", 0.5}, {"val_loss", 0.25}}, 1, 1, 0.1});
+  CHECK(contains(content_of(path), "epoch 1: loss 0.5000"));
+  Curves second({path, "t"});
+  second.train_begin(2, 1);
+  second.restore(first.state());
+  second.epoch_end({1, {{"loss", 0.4}, {"val_loss", 0.2}}, 1, 1, 0.1});
+  CHECK(contains(content_of(path), "epoch 1: loss 0.5000"));
+  CHECK(contains(content_of(path), "epoch 2: val_loss 0.2000"));
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,333 @@
+// fit: validation, history, accumulation, stopping; and the parts of a step as calls of their own.
+#include <cmath>
+
+#include "exec_testing.h"
+#include "temporary_folder.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+
+CompileOptions classification() {
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.metrics = {Metric::accuracy};
+  return options;
+}
+
+std::vector<LayerDefinition> small_classifier(double dropout = 0) {
+  return {layers::flatten(), layers::dense(16, Activation::relu), layers::dropout(dropout), layers::dense(10, Activation::softmax)};
+}
+
+std::shared_ptr<const ArrayDataset> digits(std::int64_t count) {
+  GeneratedOptions options;
+  options.count = count;
+  return generate_digits(options);
+}
+
+std::map<std::string, std::vector<float>> weights(Model& model) {
+  std::map<std::string, std::vector<float>> all;
+  for (const auto& [name, tensor] : model.parameters().all()) {
+    if (!name.starts_with("gradient")) all[name] = floats(tensor);
+  }
+  return all;
+}
+
+double value_of(const Logs& logs, const std::string& name) {
+  for (const auto& [key, value] : logs) {
+    if (key == name) return value;
+  }
+  FAIL("no " << name);
+  return 0;
+}
+
+/// A data set that tells which samples were asked for.
+class Watched final : public Dataset {
+ public:
+  explicit Watched(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  const std::string& name() const override { return data_->name(); }
+  std::int64_t size() const override { return data_->size(); }
+  SampleType x_type() const override { return data_->x_type(); }
+  SampleType y_type() const override { return data_->y_type(); }
+  void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
+    seen.push_back({indices.begin(), indices.end()});
+    data_->gather(indices, x, y);
+  }
+  mutable std::vector<std::vector<std::int64_t>> seen;
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+};
+
+TEST_CASE("fit: validation_split keeps the end of the data, before shuffling") {
+  const Context context(test_config("openblas:0"));
+  Model model(small_classifier());
+  model.compile(context, classification());
+  const auto data = std::make_shared<Watched>(digits(100));
+  FitOptions options;
+  options.validation_split = 0.25;
+  options.batch_size = 100;
+  options.workers = 0;
+  LambdaCallback mark({.batch_end = [&](std::int64_t, const Logs&) { data->seen.push_back({-1}); }});
+  options.callbacks = {&mark};
+  const History history = model.fit(data, options);
+  REQUIRE(data->seen.size() == 3);
+  CHECK(data->seen[1] == std::vector<std::int64_t>{-1});
+  auto trained = data->seen[0];
+  CHECK(trained.size() == 75);
+  CHECK(!std::is_sorted(trained.begin(), trained.end()));
+  CHECK(*std::max_element(trained.begin(), trained.end()) == 74);
+  const auto& validated = data->seen[2];
+  CHECK(validated.size() == 25);
+  CHECK(*std::min_element(validated.begin(), validated.end()) == 75);
+  REQUIRE(history[0].logs.size() == 4);
+  CHECK(history[0].logs[2].first == "val_loss");
+  CHECK(history[0].logs[3].first == "val_accuracy");
+  CHECK(history[0].samples == 75);
+  CHECK(history[0].samples_per_second() > 0);
+  CHECK(contains(message_of([&] {
+                   FitOptions both = options;
+                   both.validation = data;
+                   model.fit(data, both);
+                 }),
+                 "validation and validation_split are both given"));
+  CHECK(contains(message_of([&] {
+                   FitOptions none = options;
+                   none.validation_split = 0.999;
+                   model.fit(data, none);
+                 }),
+                 "validation_split 0.999 of 100 samples leaves nothing on one side"));
+}
+
+TEST_CASE("fit: validation data is evaluated after each epoch") {
+  const Context context(test_config("openblas:0"));
+  Model model(small_classifier(0.5));
+  model.compile(context, classification());
+  FitOptions options;
+  options.epochs = 2;
+  options.validation = digits(70);
+  const History history = model.fit(digits(100), options);
+  const Logs after = model.evaluate(options.validation);
+  CHECK(value_of(history[1].logs, "val_loss") == value_of(after, "loss"));
+  CHECK(value_of(history[1].logs, "val_accuracy") == value_of(after, "accuracy"));
+}
+
+TEST_CASE("fit: steps_per_epoch ends epochs early") {
+  const Context context(test_config("openblas:0"));
+  Model model(small_classifier());
+  model.compile(context, classification());
+  FitOptions options;
+  options.epochs = 3;
+  options.batch_size = 10;
+  options.steps_per_epoch = 2;
+  const History history = model.fit(digits(100), options);
+  CHECK(model.step() == 6);
+  CHECK(history[2].samples == 20);
+}
+
+/// A fit of 70 samples in batches of batch_size, whose gradients are gathered from `accumulate` batches; f64, so that rounding is small.
+std::map<std::string, std::vector<double>> gathered(std::int64_t batch_size, std::int64_t accumulate, OptimizerDefinition::Kind kind,
+                                                    std::optional<std::int64_t> ignored = {}) {
+  const Context context(test_config("openblas:0"));
+  ModelDefinition definition;
+  definition.dtype = DType::f64;
+  definition.layers = small_classifier();
+  Model model(definition);
+  CompileOptions compile = classification();
+  compile.optimizer.kind = kind;
+  compile.loss.ignore_index = ignored;
+  model.compile(context, compile);
+  FitOptions options;
+  options.epochs = 2;
+  options.batch_size = batch_size;
+  options.accumulate = accumulate;
+  const History history = model.fit(digits(70), options);
+  CHECK(model.step() == 2 * 3);
+  std::map<std::string, std::vector<double>> all;
+  for (const auto& [name, tensor] : model.parameters().all()) {
+    if (name.starts_with("gradient")) continue;
+    const Tensor host = tensor.to_host();
+    all[name] = {host.data<double>(), host.data<double>() + host.count()};
+  }
+  for (const auto& [name, value] : history[1].logs) all[name] = {value};
+  return all;
+}
+
+TEST_CASE("fit: gradients gathered from small batches make the step of the large one") {
+  for (const auto kind : {OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::adam}) {
+    for (const std::optional<std::int64_t> ignored : {std::optional<std::int64_t>(), std::optional<std::int64_t>(3)}) {
+      // Batches of 8 in fours, the last of an epoch with 6 samples: as many as batches of 32, the last with 6.
+      const auto large = gathered(32, 1, kind, ignored), small = gathered(8, 4, kind, ignored);
+      CAPTURE(name_of(kind));
+      CAPTURE(ignored.has_value());
+      REQUIRE(large.size() == small.size());
+      for (const auto& [name, values] : large) {
+        CAPTURE(name);
+        for (std::size_t i = 0; i < values.size(); ++i) CHECK(small.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-9).scale(1));
+      }
+    }
+  }
+}
+
+TEST_CASE("fit: stop ends it after a whole step, and the model can go on to the same end") {
+  Config config = test_config("openblas:0");
+  config.deterministic = true;
+  const Context context(config);
+  for (const std::int64_t accumulate : {1, 2}) {
+    FitOptions options;
+    options.epochs = 2;
+    options.batch_size = 10;
+    options.accumulate = accumulate;
+    Model straight(small_classifier(0.3));
+    straight.compile(context, classification());
+    const History whole = straight.fit(digits(100), options);
+
+    const test::TemporaryFolder folder;
+    std::atomic<bool> stop{false};
+    LambdaCallback asks({.batch_end = [&](std::int64_t batch, const Logs&) {
+      if (batch == 2) stop = true;
+    }});
+    FitOptions stopped = options;
+    stopped.stop = &stop;
+    stopped.callbacks = {&asks};
+    Model first(small_classifier(0.3));
+    first.compile(context, classification());
+    CHECK(first.fit(digits(100), stopped).empty());
+    CHECK(first.fit_end() == FitEnd::asked);
+    CHECK(first.step() == (accumulate == 1 ? 3 : 2));
+    first.save(folder.path(), "mid");
+
+    Model second(small_classifier(0.3));
+    second.compile(context, classification());
+    const Model::Position position = second.load(folder.path() + "/mid.yaml");
+    CHECK(position.epoch == 0);
+    CHECK(position.batch == (accumulate == 1 ? 3 : 4));
+    const History rest = second.fit(digits(100), options);
+    CHECK(second.fit_end() == FitEnd::finished);
+    CHECK(weights(second) == weights(straight));
+    REQUIRE(rest.size() == 2);
+    CHECK(rest[0].logs == whole[0].logs);  // the first part of the epoch counts too
+    CHECK(rest[1].logs == whole[1].logs);
+
+    // The same within one process.
+    CHECK(first.fit(digits(100), options).size() == 2);
+    CHECK(weights(first) == weights(straight));
+  }
+}
+
+TEST_CASE("fit: an epoch that was left with other batches begins anew") {
+  const Context context(test_config("openblas:0"));
+  Model model(small_classifier());
+  model.compile(context, classification());
+  FitOptions options;
+  options.batch_size = 10;
+  std::atomic<bool> stop{false};
+  LambdaCallback asks({.batch_end = [&](std::int64_t, const Logs&) { stop = true; }});
+  options.stop = &stop;
+  options.callbacks = {&asks};
+  model.fit(digits(100), options);
+  options = {};
+  options.batch_size = 20;
+  const History history = model.fit(digits(100), options);
+  CHECK(model.step() == 1 + 5);
+  CHECK(history[0].samples == 100);
+}
+
+// ---------------------------------------------------------------- the parts of a step
+
+TEST_CASE("parts: backward and apply make the step that train_batch makes") {
+  const Context context(test_config("openblas:0"));
+  Model whole(small_classifier()), parts(small_classifier());
+  whole.compile(context, classification());
+  parts.compile(context, classification());
+  const auto data = digits(64);
+  Batches batches(data, {.batch_size = 32, .workers = 0});
+  batches.start(0);
+  while (const Batch* batch = batches.next()) {
+    const Logs a = whole.train_batch(batch->x, batch->y);
+    const Logs b = parts.backward(batch->x, batch->y);
+    CHECK(a == b);
+    parts.apply();
+  }
+  CHECK(parts.step() == 2);
+  const auto a = weights(whole), b = weights(parts);
+  for (const auto& [name, values] : a) {
+    CAPTURE(name);
+    for (std::size_t i = 0; i < values.size(); ++i) CHECK(b.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-4).scale(0.01));
+  }
+}
+
+TEST_CASE("parts: linear regression by hand") {
+  const Context context(test_config("reference:0"));
+  Model model({layers::dense(1, Activation::linear, false)});
+  CompileOptions options;
+  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
+  options.optimizer.learning_rate = 0.25;
+  model.compile(context, options);
+  model.build({1});
+  model.parameters().set("dense/kernel", Tensor::of<float>({1.0f}, {1, 1}));
+  const Tensor x = Tensor::of<float>({1, 2}, {2, 1}), y = Tensor::of<float>({2, 4}, {2, 1});
+  CHECK(floats(model.forward(x)) == std::vector<float>{1, 2});
+  CHECK(model.test_batch(x, y)[0].second == doctest::Approx(2.5));  // (1 + 4) / 2
+  CHECK(model.backward(x, y)[0].second == doctest::Approx(2.5));
+  CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(-5));  // mean of 2 (w x - y) x
+  const Tensor x1 = Tensor::of<float>({1}, {1, 1}), y1 = Tensor::of<float>({2}, {1, 1});
+  model.backward(x1, y1);                                                   // one sample more, of gradient -2
+  CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(-4));  // (2 * -5 - 2) / 3
+  CHECK(contains(message_of([&] { model.train_batch(x, y); }), "2 gradients wait for apply()"));
+  CHECK(contains(message_of([&] { model.gradient("dense/bias"); }), "there is no parameter 'dense/bias'"));
+  model.apply();
+  CHECK(floats(model.parameters().get("dense/kernel"))[0] == doctest::Approx(2));
+  CHECK(model.step() == 1);
+  CHECK(contains(message_of([&] { model.apply(); }), "backward() makes them"));
+}
+
+TEST_CASE("parts: one switch turns dropout on in forward; evaluate and predict keep to inference") {
+  const Context context(test_config("openblas:0"));
+  Model model({layers::dropout(0.5)});
+  model.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
+  const Tensor x = Tensor::full(DType::f32, {1, 1000}, 1);
+  const auto zeros = [](const Tensor& t) {
+    const auto values = floats(t);
+    return std::count(values.begin(), values.end(), 0.0f);
+  };
+  CHECK(!model.training());
+  CHECK(zeros(model.forward(x)) == 0);
+  model.set_training(true);
+  const auto dropped = zeros(model.forward(x));
+  CHECK(dropped > 400);
+  CHECK(dropped < 600);
+  CHECK(zeros(model.predict(x)) == 0);
+  model.set_training(false);
+  CHECK(zeros(model.forward(x)) == 0);
+}
+
+TEST_CASE("parts: forward alone takes no memory for gradients or optimizer state") {
+  const Context context(test_config("openblas:0"));
+  const Device device = context.default_device();
+  const std::vector<LayerDefinition> wide{layers::dense(500), layers::dense(500)};
+  const std::uint64_t parameters = (500 * 500 + 500) * 2 * sizeof(float);
+  const Tensor x = Tensor::zeros(DType::f32, {2, 500});
+  const std::uint64_t before = device.live_size_bytes();
+  Model model(wide);
+  model.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
+  model.forward(x);
+  model.predict(x);
+  model.test_batch(x, x);
+  for (const auto& [name, tensor] : model.parameters().all()) CHECK(!is_training_state(name));
+  const std::uint64_t forward = device.live_size_bytes() - before;
+  CHECK(forward >= parameters);
+  CHECK(forward < 2.5 * parameters);  // the weights, packed once more by the backend at most; a gradient would be a third time
+  model.backward(x, x);
+  const std::uint64_t backward = device.live_size_bytes() - before;
+  CHECK(backward >= forward + parameters);
+  model.apply();
+  CHECK(device.live_size_bytes() - before >= backward + 2 * parameters);  // adam's m and v
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,135 @@
+// Metrics: stateful over batches of different size, chosen by the loss.
+#include <cmath>
+
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::message_of;
+using test::test_config;
+
+/// A model that hands x on, so that what is judged can be written down.
+Model identity(const Context& context, CompileOptions options) {
+  Model model({layers::activation(Activation::linear)});
+  model.compile(context, std::move(options));
+  return model;
+}
+
+std::shared_ptr<const Dataset> pairs(const std::vector<float>& x, const Shape& x_shape, const Tensor& y) {
+  return std::make_shared<ArrayDataset>(Tensor::of<float>(x, x_shape), y);
+}
+
+double metric(const Logs& logs, std::size_t i) {
+  return logs.at(i).second;
+}
+
+const std::vector<float> scores{
+    3,  1, 2,  // classes in order 0, 2, 1
+    0,  5, 1,  // 1, 2, 0
+    1,  2, 9,  // 2, 1, 0
+    4,  4, 0,  // 0 and 1 tie
+    -1, 2, -3,
+};
+const Tensor labels = Tensor::of<std::int64_t>({0, 0, 1, 1, 1}, {5});
+
+CompileOptions sparse(std::vector<MetricDefinition> metrics) {
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.loss.from_logits = true;
+  options.metrics = std::move(metrics);
+  return options;
+}
+
+TEST_CASE("metrics: accuracy and top-k of labels, whatever the batches") {
+  for (const std::string device : {"reference:0", "openblas:0"}) {
+    const Context context(test_config(device));
+    Model model = identity(context, sparse({Metric::accuracy, {Metric::top_k, 1}, {Metric::top_k, 2}, {Metric::top_k, 3}}));
+    const auto data = pairs(scores, {5, 3}, labels);
+    for (const std::int64_t batch_size : {1, 2, 3, 5}) {
+      CAPTURE(batch_size);
+      const Logs logs = model.evaluate(data, batch_size);
+      CHECK(metric(logs, 1) == doctest::Approx(2.0 / 5));  // the tie goes to class 0
+      CHECK(metric(logs, 2) == doctest::Approx(3.0 / 5));  // no score is above that of a tied class
+      CHECK(metric(logs, 3) == doctest::Approx(4.0 / 5));
+      CHECK(metric(logs, 4) == doctest::Approx(1.0));
+      CHECK(logs[2].first == "top_1_accuracy");
+    }
+  }
+}
+
+TEST_CASE("metrics: perplexity is exp of the mean over all, not a mean of exps") {
+  const Context context(test_config());
+  Model model = identity(context, sparse({Metric::perplexity}));
+  const auto data = pairs(scores, {5, 3}, labels);
+  for (const std::int64_t batch_size : {1, 2, 5}) {
+    const Logs logs = model.evaluate(data, batch_size);
+    CHECK(metric(logs, 1) == doctest::Approx(std::exp(metric(logs, 0))));
+  }
+}
+
+TEST_CASE("metrics: labels that are ignored weigh nothing, in means over batches too") {
+  const Context context(test_config());
+  CompileOptions options = sparse({Metric::accuracy, {Metric::top_k, 2}});
+  Model all = identity(context, options);
+  options.loss.ignore_index = -1;
+  Model some = identity(context, options);
+  const auto ignored = pairs(scores, {5, 3}, Tensor::of<std::int64_t>({0, -1, 1, -1, 1}, {5}));
+  const auto kept = pairs({3, 1, 2, 1, 2, 9, -1, 2, -3}, {3, 3}, Tensor::of<std::int64_t>({0, 1, 1}, {3}));
+  const Logs wanted = all.evaluate(kept, 3);
+  for (const std::int64_t batch_size : {2, 3, 5}) {
+    const Logs got = some.evaluate(ignored, batch_size);
+    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(metric(got, i) == doctest::Approx(metric(wanted, i)));
+  }
+}
+
+TEST_CASE("metrics: mse, mae, binary and categorical accuracy of values") {
+  const Context context(test_config());
+  CompileOptions options;
+  options.metrics = {Metric::mse, Metric::mae, Metric::binary_accuracy, Metric::categorical_accuracy};
+  Model model = identity(context, options);
+  const auto data = pairs({0.9f, 0.2f, 0.4f, 0.7f, 0.6f, 0.5f}, {3, 2}, Tensor::of<float>({1, 0, 1, 0, 0, 1}, {3, 2}));
+  for (const std::int64_t batch_size : {1, 2, 3}) {
+    const Logs logs = model.evaluate(data, batch_size);
+    CHECK(metric(logs, 1) == doctest::Approx((0.01 + 0.04 + 0.36 + 0.49 + 0.36 + 0.25) / 6));
+    CHECK(metric(logs, 2) == doctest::Approx((0.1 + 0.2 + 0.6 + 0.7 + 0.6 + 0.5) / 6));
+    CHECK(metric(logs, 3) == doctest::Approx(2.0 / 6));  // 0.5 is not above 0.5
+    CHECK(metric(logs, 4) == doctest::Approx(1.0 / 3));
+  }
+}
+
+TEST_CASE("metrics: those that do not go with the loss are refused by name") {
+  const Context context(test_config());
+  const auto data = pairs({0.9f, 0.2f}, {1, 2}, Tensor::of<float>({1, 0}, {1, 2}));
+  CompileOptions options;
+  options.metrics = {Metric::accuracy};
+  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "say categorical_accuracy or binary_accuracy"));
+  options.metrics = {Metric::perplexity};
+  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "metric perplexity: does not go with the loss mse"));
+  CHECK(contains(message_of([&] {
+                   identity(context, sparse({Metric::mae})).evaluate(pairs(scores, {5, 3}, labels));
+                 }),
+                 "metric mae: does not go with the loss sparse_categorical_crossentropy"));
+  CHECK(contains(message_of([&] {
+                   identity(context, sparse({{Metric::top_k, 4}})).evaluate(pairs(scores, {5, 3}, labels));
+                 }),
+                 "k is 4, wanted 1 to 3, the number of classes"));
+}
+
+TEST_CASE("metrics: the confusion matrix counts true classes by rows") {
+  const Context context(test_config());
+  Model model = identity(context, sparse({}));
+  for (const std::int64_t batch_size : {2, 5}) {
+    const Tensor matrix = model.confusion_matrix(pairs(scores, {5, 3}, labels), batch_size);
+    const std::vector<std::int64_t> counts(matrix.data<std::int64_t>(), matrix.data<std::int64_t>() + matrix.count());
+    CHECK(counts == std::vector<std::int64_t>{1, 1, 0, 1, 1, 1, 0, 0, 0});
+  }
+  CHECK(contains(message_of([&] {
+                   model.confusion_matrix(pairs(scores, {5, 3}, Tensor::of<std::int64_t>({0, 0, 3, 1, 1}, {5})), 2);
+                 }),
+                 "label 3 at index 2 of array is out of range [0, 3)"));
+}
+
+}  // namespace
+}  // namespace tenon
