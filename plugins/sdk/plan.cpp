@@ -396,23 +396,32 @@ void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
     const auto kernel_begin = Clock::now();
     node.function(frame.calls[s]);
     const auto kernel_end = Clock::now();
-    tenon_profile_record record{};
-    record.id = node.id;
-    record.node = node.index;
-    record.fused_count = node.fused_count;
+    tenon_profile_record& record = records.emplace_back(record_of(layout_.steps[s]));
     record.begin_ns = since(begin, kernel_begin);
     record.duration_ns = since(kernel_begin, kernel_end);
-    std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(node).c_str());
-    records.push_back(record);
   }
   const std::lock_guard lock(profile_mutex_);
   profile_ = std::move(records);
 }
 
-std::uint32_t Plan::read_profile(tenon_profile_record* out_records, std::uint32_t capacity) const {
+tenon_profile_record Plan::record_of(const Step& step) {
+  tenon_profile_record record{};
+  record.id = step.node.id;
+  record.node = step.node.index;
+  record.fused_count = step.node.fused_count;
+  std::snprintf(record.algorithm, sizeof record.algorithm, "%s", algorithm_of(step.node).c_str());
+  return record;
+}
+
+std::uint32_t Plan::read_profile(tenon_profile_record* out_records, std::uint32_t capacity) {
   const std::lock_guard lock(profile_mutex_);
-  const auto count = static_cast<std::uint32_t>(profile_.size());
-  if (capacity > 0 && count > 0) std::memcpy(out_records, profile_.data(), sizeof(tenon_profile_record) * std::min(capacity, count));
+  std::vector<tenon_profile_record> to_come;  // while nothing has been timed yet: the kernels, with times of 0
+  if (profile_.empty() && profiling_.load(std::memory_order_relaxed)) {
+    for (const Step& step : layout_.steps) to_come.push_back(record_of(step));
+  }
+  const std::vector<tenon_profile_record>& records = profile_.empty() ? to_come : profile_;
+  const auto count = static_cast<std::uint32_t>(records.size());
+  if (capacity > 0 && count > 0) std::memcpy(out_records, records.data(), sizeof(tenon_profile_record) * std::min(capacity, count));
   return count;
 }
 

@@ -72,7 +72,7 @@ class Plan {
   /// out_node: the index of the node at work, for the message when this throws.
   void execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node);
   void enable_profile(bool enabled) { profiling_ = enabled; }
-  std::uint32_t read_profile(tenon_profile_record* out_records, std::uint32_t capacity) const;
+  std::uint32_t read_profile(tenon_profile_record* out_records, std::uint32_t capacity);
 
  private:
   struct Frame;
@@ -90,6 +90,7 @@ class Plan {
   void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
   void repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node);
   void run(const Frame& frame, std::uint32_t* out_node);
+  static tenon_profile_record record_of(const Step& step);
   void run_profiled(const Frame& frame, std::uint32_t* out_node);
 
   Device& device_;
@@ -108,7 +109,7 @@ class Plan {
   std::uint64_t packed_epoch_ = 0;
 
   std::atomic<bool> profiling_{false};
-  mutable std::mutex profile_mutex_;
+  std::mutex profile_mutex_;
   std::vector<tenon_profile_record> profile_;
 };
 

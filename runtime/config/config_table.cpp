@@ -291,13 +291,16 @@ std::vector<Row> make_table() {
           TENON_FIELD(logging.level), log_level),
       row({"logging.file", "path", "\"\"", "", "where messages go; empty: standard error"},
           TENON_FIELD(logging.file), optional_path),
-      row({"log_device_placement", "true or false", "false", "", "log the device of every op"},
+      row({"log_device_placement", "true or false", "false", "", "log the devices, then the device and the kernel of every op"},
           TENON_FIELD(log_device_placement), truth),
+      row({"sync_debug", "true or false", "false", "",
+           "run one node at a time and wait for it: an error names its op and node; slow, without fusion"},
+          TENON_FIELD(sync_debug), truth),
       row({"check_numerics", "name", "off", "off, outputs, all", "stop at the first NaN or infinity: in results, or after every op"},
           TENON_FIELD(check_numerics), numeric_check),
       row({"fusion", "name", "full", "off, elementwise, full", "which ops may become one"},
           TENON_FIELD(fusion), fusion),
-      row({"memory.limit_mb", "integer", "0", "0 on (MiB)", "memory taken from each device at most; 0: no limit"},
+      row({"memory.limit_mb", "integer", "0", "0 on (MiB)", "device memory this process takes from each device at most; 0: no limit"},
           TENON_FIELD(memory.limit_mb), megabytes),
       row({"memory.growth", "true or false", "true", "", "memory is taken as it is needed; false: memory.limit_mb at the start"},
           TENON_FIELD(memory.growth), truth),
@@ -362,6 +365,11 @@ void check_config(const Config& config) {
   if (!config.memory.growth && config.memory.limit_mb == 0) {
     throw Error(config.origin_of("memory.growth") +
                 ": key 'memory.growth': false takes memory.limit_mb at the start, which is not set; set it, or leave growth true");
+  }
+  if (!config.memory.growth && !config.memory.pool) {
+    throw Error(config.origin_of("memory.pool") +
+                ": key 'memory.pool': false returns each piece of memory to the device, but memory.growth: false (" +
+                config.origin_of("memory.growth") + ") keeps all of it from the start; leave one of them true");
   }
 }
 

@@ -39,7 +39,11 @@ void set_file(const std::string& path) {
 void write(std::uint32_t at, std::string_view text) {
   if (at < level()) return;
   static constexpr const char* names[] = {"debug", "info", "warning", "error"};
-  const std::string line = fmt::format("tenon: {}: {}\n", names[at < std::size(names) ? at : std::size(names) - 1], text);
+  print(fmt::format("tenon: {}: {}\n", names[at < std::size(names) ? at : std::size(names) - 1], text));
+}
+
+void print(std::string_view text) {
+  const std::string line(text);
   std::lock_guard lock(mutex);
   std::FILE* out = file != nullptr ? file : stderr;
   std::fputs(line.c_str(), out);

@@ -18,6 +18,13 @@ void set_file(const std::string& path);
 /// Writes "tenon: warning: text". Threads: any.
 void write(std::uint32_t level, std::string_view text);
 
+/// Writes text that the user asked for by a key of its own, as it is and whatever the level. Threads: any.
+void print(std::string_view text);
+
+template <class... Args>
+void debug(fmt::format_string<Args...> format, Args&&... args) {
+  if (level() <= TENON_LOG_DEBUG) write(TENON_LOG_DEBUG, fmt::format(format, std::forward<Args>(args)...));
+}
 template <class... Args>
 void info(fmt::format_string<Args...> format, Args&&... args) {
   if (level() <= TENON_LOG_INFO) write(TENON_LOG_INFO, fmt::format(format, std::forward<Args>(args)...));

@@ -90,15 +90,71 @@ void set_up_logging(const Config& config) {
   if (!config.logging.file.empty()) log::set_file(config.logging.file);
 }
 
+/// Says what of `memory` and `virtual` cannot come true here: nothing a user set is without effect in silence.
+void check_memory_keys(const Config& config, const std::vector<DeviceEntry>& entries) {
+  for (const DeviceEntry& entry : entries) {
+    const std::int64_t limit_mb = entry.virtual_limit_mb > 0 ? entry.virtual_limit_mb : config.memory.limit_mb;
+    const std::uint64_t there = entry.info.memory_size_bytes >> 20;
+    if (limit_mb > 0 && there > 0 && static_cast<std::uint64_t>(limit_mb) > there) {
+      log::warning("device '{}': a limit of {} MiB is more than its {} MiB and will not act", entry.info.name, limit_mb, there);
+    }
+    if (entry.virtual_limit_mb > 0 && config.memory.limit_mb > 0 && entry.virtual_limit_mb != config.memory.limit_mb) {
+      log::info("device '{}': its own limit of {} MiB counts, not memory.limit_mb: {}", entry.info.name, entry.virtual_limit_mb,
+                config.memory.limit_mb);
+    }
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<DeviceState> ContextState::open(std::size_t position) {
   std::lock_guard lock(mutex);
   if (auto device = opened[position].lock()) return device;
   const DeviceEntry& entry = entries[position];
-  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info, tally);
+  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info, DeviceSettings{tally, trace, memory_policy(entry)});
   opened[position] = device;
   return device;
+}
+
+ContextState::~ContextState() {
+  for (const auto& weak : opened) {
+    const auto device = weak.lock();
+    if (device == nullptr) continue;
+    const std::uint64_t live = device->books->use().live_size_bytes;
+    if (live > 0) log::debug("device '{}': {} bytes outlive their context, in tensors or programs", device->info.name, live);
+  }
+}
+
+MemoryPolicy ContextState::memory_policy(const DeviceEntry& entry) const {
+  const bool own = entry.virtual_limit_mb > 0;
+  const std::int64_t limit_mb = own ? entry.virtual_limit_mb : config.memory.limit_mb;
+  MemoryPolicy policy;
+  policy.limit_size_bytes = static_cast<std::uint64_t>(limit_mb) << 20;
+  const char* key = own ? "virtual" : "memory.limit_mb";
+  if (limit_mb > 0) policy.limit_text = fmt::format("{}: {} MiB ({})", own ? "virtual: limit_mb" : key, limit_mb, config.origin_of(key));
+  policy.pool = config.memory.pool;
+  policy.growth = config.memory.growth;
+  policy.account = entry.account;
+  return policy;
+}
+
+std::size_t ContextState::find(const DeviceName& name) {
+  try {
+    return find_device(name, available);
+  } catch (const Error& error) {
+    if (error.status() != Status::device_not_found || !config.soft_placement) throw;
+    const auto first = [&](const auto& fits) {
+      return static_cast<std::size_t>(std::find_if(available.begin(), available.end(), fits) - available.begin());
+    };
+    std::size_t next = available.size();
+    if (name.kind == DeviceName::Kind::backend) next = first([&](const AvailableDevice& d) { return d.backend == name.backend; });
+    if (name.kind == DeviceName::Kind::alias_gpu) next = first([](const AvailableDevice& d) { return d.kind == DeviceKind::gpu; });
+    if (name.kind == DeviceName::Kind::alias_cpu) next = first([](const AvailableDevice& d) { return d.kind == DeviceKind::cpu; });
+    if (next == available.size()) next = 0;
+    const std::lock_guard lock(mutex);
+    if (missed.insert(name.typed).second) log::warning("{}; soft_placement takes {} instead", error.what(), available[next].name());
+    return next;
+  }
 }
 
 }  // namespace exec
@@ -134,7 +190,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
       if (const auto given = knobs.find("threads"); given != knobs.end() && std::atoi(given->second.c_str()) > 0) {
         threads = static_cast<std::uint32_t>(std::atoi(given->second.c_str()));
       }
-      auto made = std::make_shared<exec::HostServices>(info, abi_minor, pool_of(threads), knobs);
+      auto made = std::make_shared<exec::HostServices>(info, abi_minor, pool_of(threads), knobs, state.trace);
       const tenon_host* table = made->table();
       services[info.name] = made;
       state.services.push_back(std::move(made));
@@ -152,7 +208,11 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     auto loaded = std::make_shared<exec::LoadedBackend>();
     loaded->services = services[backend->name()];
     loaded->backend = backend;
-    for (std::uint32_t i = 0; i < backend->devices().size(); ++i) state.entries.push_back({loaded, i, exec::describe(*backend, i)});
+    for (std::uint32_t i = 0; i < backend->devices().size(); ++i) {
+      exec::DeviceEntry entry{loaded, i, exec::describe(*backend, i)};
+      entry.account = entry.info.name;
+      state.entries.push_back(std::move(entry));
+    }
   }
   if (state.entries.empty()) {
     std::string text = "no healthy backend was found";
@@ -174,6 +234,8 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     for (int i = 0; i < rule.count; ++i) {
       exec::DeviceEntry copy = original;
       copy.info.description += fmt::format(" (virtual {} of {})", i + 1, rule.count);
+      copy.account += fmt::format(", virtual {} of {}", i + 1, rule.count);
+      copy.virtual_limit_mb = rule.limit_mb;
       state.entries.insert(state.entries.begin() + static_cast<std::ptrdiff_t>(position) + i, copy);
     }
   }
@@ -188,6 +250,8 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     state.infos.push_back(state.entries[i].info);
   }
   state.opened.resize(state.entries.size());
+  exec::check_memory_keys(config, state.entries);
+  if (config.log_device_placement) log::print(device_mapping());
 }
 
 Context::~Context() = default;
@@ -245,15 +309,15 @@ Device Context::default_device() const {
   for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
     if (scope->first == state_) return scope->second;
   }
-  const Config& config = state_->config;
-  try {
-    return device(config.device);
-  } catch (const Error& e) {
-    if (e.status() != Status::device_not_found || !config.soft_placement) throw;
-    Device next = device("auto");
-    log::warning("{}; soft_placement takes {} instead", e.what(), next.name());
-    return next;
+  return Device(state_->open_found(state_->config.device));
+}
+
+std::string Context::device_mapping() const {
+  std::string text = "Device mapping:\n";
+  for (const DeviceInfo& info : state_->infos) {
+    text += fmt::format("{}{} -> {}, {}\n", info.name, info.alias.empty() ? "" : " (" + info.alias + ")", info.product, info.description);
   }
+  return text;
 }
 
 std::optional<std::string> Context::default_gpu() const noexcept {
@@ -324,10 +388,16 @@ Tensor Device::empty_pinned(DType dtype, const Shape& shape) const {
   return Tensor::make(std::move(storage), address, dtype, shape);
 }
 std::uint64_t Device::live_size_bytes() const {
-  return state_->stats().live_size_bytes;
+  return memory().live_size_bytes;
 }
 std::uint64_t Device::peak_size_bytes() const {
-  return state_->stats().peak_size_bytes;
+  return memory().peak_size_bytes;
+}
+MemoryUse Device::memory() const {
+  return state_->books->use();
+}
+void Device::trim() const {
+  state_->books->trim();
 }
 
 }  // namespace tenon

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -51,6 +52,8 @@ struct DeviceEntry {
   std::shared_ptr<LoadedBackend> loaded;
   std::uint32_t index = 0;
   DeviceInfo info;
+  std::string account = {};           ///< this device among those of the process
+  std::int64_t virtual_limit_mb = 0;  ///< 0: that of the configuration
 };
 
 struct ContextState : std::enable_shared_from_this<ContextState> {
@@ -61,13 +64,23 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   std::vector<DeviceInfo> infos;           ///< of entries
   std::vector<AvailableDevice> available;  ///< of entries, for names
   std::shared_ptr<CopyTally> tally = std::make_shared<CopyTally>();
-  std::mutex mutex;  ///< guards opened
+  std::shared_ptr<TraceRecorder> trace = std::make_shared<TraceRecorder>();
+  std::mutex mutex;  ///< guards opened and missed
   std::vector<std::weak_ptr<DeviceState>> opened;
-  std::mutex immediate_mutex;  ///< guards immediate and its programs
+  std::set<std::string> missed;  ///< names of devices that soft_placement has replaced, as typed
+  std::mutex immediate_mutex;    ///< guards immediate and its programs
   ProgramCache immediate{256};
 
+  ~ContextState();
   std::shared_ptr<DeviceState> open(std::size_t position);
   std::shared_ptr<DeviceState> open(const std::string& name) { return open(find_device(name, available)); }
+  /// Position of the device that the name means. With soft_placement one that is missing is replaced by the next best (of its backend, else
+  /// of its kind, else the first), with one warning per name. Errors: DEVICE_NOT_FOUND.
+  std::size_t find(const DeviceName& name);
+  std::shared_ptr<DeviceState> open_found(const std::string& name) { return open(find(parse_device_name(name))); }
+
+ private:
+  MemoryPolicy memory_policy(const DeviceEntry& entry) const;
 };
 
 }  // namespace tenon::exec

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "core/log.h"
+
 namespace tenon::exec {
 
 namespace {
@@ -15,23 +17,49 @@ std::uint64_t since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index, DeviceInfo described,
-                         std::shared_ptr<CopyTally> shared_tally)
+DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index_there, DeviceInfo described, DeviceSettings settings)
     : loaded(std::move(backend)),
       info(std::move(described)),
       table(loaded->backend->table()),
+      index(index_there),
       generation(fork_generation()),
-      tally(shared_tally != nullptr ? std::move(shared_tally) : std::make_shared<CopyTally>()) {
+      tally(settings.tally != nullptr ? std::move(settings.tally) : std::make_shared<CopyTally>()),
+      trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()) {
   CallError error;
   check(table.device_open(loaded->backend->handle(), index, &handle, error.get()), error,
         fmt::format("device '{}' cannot be opened", info.name));
   const tenon_status status = table.stream_create(handle, &stream, error.get());
   if (status != TENON_OK) table.device_close(handle);
   check(status, error, fmt::format("device '{}' gives no stream", info.name));
+  const bool growth = settings.memory.growth;
+  const auto take = [this](std::uint64_t size_bytes) {
+    MemoryPool::Block block{0, size_bytes, nullptr};
+    block.owner = allocate_kind(size_bytes, TENON_MEMORY_DEVICE, &block.address);
+    return block;
+  };
+  const auto give = [this](const MemoryPool::Block& block) {
+    if (in_its_process()) table.memory_free(static_cast<tenon_memory*>(block.owner));
+  };
+  try {
+    books.emplace(info.name, std::move(settings.memory), take, give, [this] { return free_size_bytes(); });
+    if (!growth) books->take_all();
+  } catch (...) {
+    books.reset();
+    table.stream_destroy(stream);
+    table.device_close(handle);
+    throw;
+  }
 }
 
 DeviceState::~DeviceState() {
+  books.reset();
   if (!in_its_process()) return;  // the parent's device
+  CallError ignored;
+  tenon_memory_stats left{};
+  left.struct_size = sizeof left;
+  if (table.memory_stats(handle, &left, ignored.get()) == TENON_OK && left.live_size_bytes != 0) {
+    log::debug("device '{}': closes with {} bytes that its backend still counts as live", info.name, left.live_size_bytes);
+  }
   table.stream_destroy(stream);
   table.device_close(handle);
 }
@@ -42,34 +70,50 @@ void DeviceState::check_process() const {
 }
 
 std::shared_ptr<Storage> DeviceState::allocate(std::uint64_t size_bytes) {
-  auto storage = allocate_kind(size_bytes, TENON_MEMORY_DEVICE);
-  storage->device = shared_from_this();
+  check_process();
+  const MemoryPool::Block piece = books->allocate(size_bytes);
+  std::shared_ptr<DeviceState> self = shared_from_this();
+  auto storage = std::make_shared<Storage>();
+  storage->address = piece.address;
+  storage->size_bytes = size_bytes;
+  storage->owner = std::shared_ptr<void>(piece.owner, [self, piece](void*) {
+    if (!self->in_its_process()) return;
+    self->books->release(piece);
+    if (self->trace->on()) self->trace->add_memory(self->info.name, self->books->use().live_size_bytes);
+  });
+  storage->device = std::move(self);
+  if (trace->on()) trace->add_memory(info.name, books->use().live_size_bytes);
   return storage;
 }
 
 std::shared_ptr<Storage> DeviceState::allocate_pinned(std::uint64_t size_bytes) {
-  return allocate_kind(size_bytes, TENON_MEMORY_PINNED);
-}
-
-std::shared_ptr<Storage> DeviceState::allocate_kind(std::uint64_t size_bytes, std::uint32_t kind) {
   check_process();
-  CallError error;
-  tenon_memory* memory = nullptr;
-  std::uint64_t address = 0;
-  const tenon_status status = table.memory_allocate(handle, kind, size_bytes, &memory, &address, error.get());
-  if (status != TENON_OK) {
-    const tenon_memory_stats now = stats();
-    throw Error(static_cast<Status>(status), fmt::format("device '{}': no {}memory for {} bytes; {} are in use, {} at the peak ({})",
-                                                         info.name, kind == TENON_MEMORY_PINNED ? "pinned " : "", size_bytes,
-                                                         now.live_size_bytes, now.peak_size_bytes, error.text()));
-  }
   auto storage = std::make_shared<Storage>();
-  storage->address = address;
+  tenon_memory* memory = allocate_kind(size_bytes, TENON_MEMORY_PINNED, &storage->address);
   storage->size_bytes = size_bytes;
   storage->owner = std::shared_ptr<void>(memory, [self = shared_from_this()](void* m) {
     if (self->in_its_process()) self->table.memory_free(static_cast<tenon_memory*>(m));
   });
   return storage;
+}
+
+tenon_memory* DeviceState::allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address) {
+  CallError error;
+  tenon_memory* memory = nullptr;
+  const tenon_status status = table.memory_allocate(handle, kind, size_bytes, &memory, out_address, error.get());
+  if (status != TENON_OK) {
+    check(status, error,
+          fmt::format("device '{}': {} bytes of {} memory", info.name, size_bytes, kind == TENON_MEMORY_PINNED ? "pinned" : "device"));
+  }
+  return memory;
+}
+
+std::uint64_t DeviceState::free_size_bytes() const {
+  CallError ignored;
+  tenon_device_info now{};
+  now.struct_size = sizeof now;
+  const tenon_status status = table.device_info(loaded->backend->handle(), index, &now, ignored.get());
+  return status == TENON_OK && TENON_HAS(&now, tenon_device_info, memory_free_bytes) ? now.memory_free_bytes : 0;
 }
 
 void DeviceState::copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
@@ -88,6 +132,23 @@ void DeviceState::copy(std::uint32_t direction, std::uint64_t destination, std::
   if (status != TENON_OK) check(status, error, fmt::format("device '{}': a copy of {} bytes failed", info.name, size_bytes));
   tally->add_copy(direction, size_bytes);
   if (inline_streams()) tally->add_time(direction, since(begin));
+  if (trace->on()) trace_copy(direction, size_bytes, begin, other_stream != nullptr);
+}
+
+void DeviceState::trace_copy(std::uint32_t direction, std::uint64_t size_bytes, std::chrono::steady_clock::time_point begin,
+                             bool on_other_stream) {
+  // Of copies on a stream of the user's only the giving is timed: waiting for them would undo what they are for.
+  if (!on_other_stream) synchronize();
+  static constexpr const char* names[] = {"host to device", "device to host", "device to device"};
+  TraceEvent event;
+  event.kind = TraceEvent::Kind::copy;
+  event.device = trace->label(info.name);
+  event.name =
+      trace->label(on_other_stream && !inline_streams() ? std::string(names[direction]) + ", given to a stream" : names[direction]);
+  event.duration_ns = since(begin);
+  event.begin_ns = TraceRecorder::now_ns() - event.duration_ns;
+  event.value = size_bytes;
+  trace->add(event);
 }
 
 void DeviceState::copy_now(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes) {
@@ -101,6 +162,7 @@ void DeviceState::copy_now(std::uint32_t direction, std::uint64_t destination, s
 
 void DeviceState::synchronize() {
   if (inline_streams()) return;
+  const TraceScope scope(*trace, trace->on() ? "wait for " + info.name : std::string());
   CallError error;
   const tenon_status status = table.stream_synchronize(stream, error.get());
   if (status != TENON_OK) check(status, error, fmt::format("device '{}'", info.name));

@@ -3,15 +3,19 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include <tenon/context.h>
 
 #include "core/device_bridge.h"
 #include "exec/call.h"
+#include "exec/device_memory.h"
 #include "exec/host_services.h"
+#include "exec/trace.h"
 #include "loader/loader.h"
 
 namespace tenon::exec {
@@ -39,9 +43,15 @@ struct CopyTally {
   }
 };
 
+/// What a device shares with its context. Null, empty: of its own.
+struct DeviceSettings {
+  std::shared_ptr<CopyTally> tally = {};
+  std::shared_ptr<TraceRecorder> trace = {};
+  MemoryPolicy memory = {};
+};
+
 struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceState> {
-  /// `tally`: null for one of its own.
-  DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index, DeviceInfo info, std::shared_ptr<CopyTally> tally = nullptr);
+  DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index, DeviceInfo info, DeviceSettings settings = {});
   ~DeviceState() override;
 
   // What tensors ask of it.
@@ -59,6 +69,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
             tenon_device* peer = nullptr, tenon_stream* other_stream = nullptr);
   void synchronize();
+  /// As the backend keeps them.
   tenon_memory_stats stats();
   /// False in a child of the process that opened the device, if its state does not survive a fork.
   bool in_its_process() const { return generation == fork_generation() || inline_streams(); }
@@ -70,11 +81,16 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const tenon_backend_table& table;
   tenon_device* handle = nullptr;
   tenon_stream* stream = nullptr;
+  const std::uint32_t index;       ///< in its backend
   const std::uint32_t generation;  ///< fork_generation() at opening
   const std::shared_ptr<CopyTally> tally;
+  const std::shared_ptr<TraceRecorder> trace;
+  std::optional<DeviceBooks> books;  ///< device memory; empty at the very end
 
  private:
-  std::shared_ptr<Storage> allocate_kind(std::uint64_t size_bytes, std::uint32_t kind);
+  tenon_memory* allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address);
+  std::uint64_t free_size_bytes() const;
+  void trace_copy(std::uint32_t direction, std::uint64_t size_bytes, std::chrono::steady_clock::time_point begin, bool on_other_stream);
   /// A copy on the device's stream, waited for.
   void copy_now(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes);
 };

@@ -67,9 +67,14 @@ struct Services {
     self(context)->pool_->parallel_for(count, grain, body, argument);
   }
   static std::uint32_t thread_count(tenon_host_context* context) { return self(context)->pool_->budget(); }
-  // Spans reach a trace once one is being taken; until then there is nowhere for them to go.
-  static void trace_begin(tenon_host_context*, const char*, std::uint64_t) {}
-  static void trace_end(tenon_host_context*) {}
+  static void trace_begin(tenon_host_context* context, const char* name, std::uint64_t correlation_id) {
+    TraceRecorder& trace = *self(context)->trace_;
+    if (trace.on()) trace.begin_span(name, correlation_id);
+  }
+  static void trace_end(tenon_host_context* context) {
+    TraceRecorder& trace = *self(context)->trace_;
+    if (trace.on()) trace.end_span();
+  }
   static const char* option(tenon_host_context* context, const char* knob) {
     const auto& options = self(context)->options_;
     const auto found = options.find(knob);
@@ -109,8 +114,8 @@ struct Services {
 };
 
 HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
-                           const std::map<std::string, std::string>& options)
-    : name_(info.name), pool_(std::move(pool)) {
+                           const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace)
+    : name_(info.name), pool_(std::move(pool)), trace_(std::move(trace)) {
   const std::vector<tenon_knob> knobs = knobs_of(info);
   for (const tenon_knob& knob : knobs) options_[knob.name] = knob.default_value != nullptr ? knob.default_value : "";
   for (const auto& [key, value] : options) {

@@ -12,6 +12,7 @@
 #include <tenon/backend.h>
 
 #include "exec/thread_pool.h"
+#include "exec/trace.h"
 
 namespace tenon::exec {
 
@@ -21,7 +22,7 @@ class HostServices {
  public:
   /// `options`: the user's values for this backend's knobs. Errors: an unknown knob, a value its declaration does not allow.
   HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
-               const std::map<std::string, std::string>& options);
+               const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace);
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
 
@@ -34,6 +35,7 @@ class HostServices {
   tenon_host table_{};
   std::string name_;
   std::shared_ptr<ThreadPool> pool_;
+  std::shared_ptr<TraceRecorder> trace_;
   std::map<std::string, std::string> options_;
   std::string cache_directory_;
   std::mutex mutex_;  ///< guards cache_directory_ and autotune_

@@ -33,6 +33,15 @@ std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std
   return answers;
 }
 
+bool is_present(const DeviceName& name, std::span<const AvailableDevice> devices) {
+  try {
+    find_device(name, devices);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::string list(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
@@ -87,6 +96,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
   const std::size_t count = graph.nodes().size();
   std::vector<std::size_t> wanted(count);  // position of the device
   std::vector<std::string> shown(count);
+  report.nodes.resize(count);
   for (NodeId n = 0; n < count; ++n) {
     const NodeInfo& node = graph.nodes()[n];
     std::string typed = node.device;
@@ -96,19 +106,18 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
     if (typed.empty()) typed = fallback;
     const DeviceName name = parse_device_name(typed);
     try {
-      wanted[n] = find_device(name, context.available);
-      shown[n] = shown_name(name, context.available[wanted[n]]);
+      wanted[n] = context.find(name);
     } catch (const Error& e) {
-      if (e.status() != Status::device_not_found || !config.soft_placement)
-        throw Error(e.status(), fmt::format("node '{}': {}", node.name, e.what()));
-      log::warning("node '{}': {}; soft_placement takes {} instead", node.name, e.what(), context.available[0].name());
-      wanted[n] = 0;
+      throw Error(e.status(), fmt::format("node '{}': {}", node.name, e.what()));
+    }
+    shown[n] = shown_name(name, context.available[wanted[n]]);
+    if (!is_present(name, context.available)) {
       shown[n] = typed;
+      report.nodes[n].reason = fmt::format("soft_placement: there is no {}", typed);
     }
   }
 
   std::vector<std::shared_ptr<DeviceState>> result(count);
-  report.nodes.resize(count);
   std::map<std::size_t, std::vector<NodeId>> by_device;
   for (NodeId n = 0; n < count; ++n) by_device[wanted[n]].push_back(n);
   std::map<std::string, std::size_t> moved_ops;
@@ -121,6 +130,10 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
       Placement& placement = report.nodes[n];
       placement.node = node.name;
       placement.op = op_name(node.op);
+      for (const ValueId v : node.outputs) {
+        if (v != no_id)
+          placement.output_size_bytes += static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));
+      }
       placement.requested = shown[n];
       result[n] = device;
       if (!answers[i].supported) {
@@ -159,7 +172,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
   return result;
 }
 
-std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of) {
+std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of, bool single_nodes) {
   // A node's level counts the changes of device on the way to it. Nodes of one device and level never wait for each other through another
   // device, so each such set is one plan, and levels are an order in which plans may run.
   std::vector<std::uint32_t> level(graph.nodes().size(), 0);
@@ -182,7 +195,7 @@ std::vector<Partition> partition(const Graph& graph, const std::vector<std::shar
   std::stable_sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& key : keys) {
     Partition& set = sets[key];
-    if ((set.device->info.flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0) {
+    if (!single_nodes && (set.device->info.flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0) {
       result.push_back(std::move(set));
       continue;
     }

@@ -27,6 +27,7 @@ struct Partition {
   std::shared_ptr<DeviceState> device;
   std::vector<NodeId> nodes;
 };
-std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of);
+/// `single_nodes`: each node is a partition of its own, as it is on devices that take no more.
+std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of, bool single_nodes = false);
 
 }  // namespace tenon::exec

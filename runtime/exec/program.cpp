@@ -8,9 +8,12 @@
 
 #include <tenon/sdk/memory_plan.h>
 
+#include "core/log.h"
 #include "exec/context_state.h"
+#include "exec/cost.h"
 #include "exec/lower.h"
 #include "exec/numerics.h"
+#include "exec/oracle.h"
 #include "exec/placement.h"
 #include "graph/passes.h"
 
@@ -97,8 +100,11 @@ struct Program::State {
     tenon_plan* plan = nullptr;
     std::uint64_t workspace = 0;
     std::vector<std::uint64_t> addresses;
-    std::vector<std::uint32_t> slots;  ///< per address
-    std::vector<NodeId> nodes;         ///< per wire node
+    std::vector<std::uint32_t> slots;           ///< per address
+    std::vector<NodeId> nodes;                  ///< per wire node
+    std::uint64_t packed = 0;                   ///< bytes that the plan has taken for itself
+    std::vector<std::uint32_t> traced_kernels;  ///< numbers of its kernels in the trace of that generation
+    std::uint64_t trace_generation = 0;
   };
   struct Copy {
     DevicePointer from, to;
@@ -129,18 +135,23 @@ struct Program::State {
   std::vector<Copy> after;
   std::vector<std::uint64_t> slots;
   std::vector<Output> outputs;
-  std::size_t visible = 0;          ///< outputs the caller asked for; the rest are watched by check_numerics
-  std::vector<Tensor> own_outputs;  ///< memory of all outputs
-  std::vector<Tensor> results;      ///< the visible ones, as handed out
-  std::vector<Tensor> kept;         ///< arenas, constants, temporaries
-  std::vector<DevicePointer> asynchronous;
+  std::size_t visible = 0;             ///< outputs the caller asked for; the rest are watched by check_numerics
+  std::vector<Tensor> own_outputs;     ///< memory of all outputs
+  std::vector<Tensor> results;         ///< the visible ones, as handed out
+  std::vector<Tensor> kept;            ///< arenas, constants, temporaries
+  std::vector<DevicePointer> devices;  ///< each once
   std::vector<char> staging;
   CheckNumerics check = CheckNumerics::off;
+  bool sync_debug = false;
+  bool profile_wanted = false, profile_on = false;  ///< by the caller; in the plans
+  bool kernels_named = false;                       ///< in the report
+  std::shared_ptr<exec::TraceRecorder> trace;
   exec::CallError error;
 
   ~State() {
     for (Part& part : parts) {
       if (part.plan != nullptr) part.device->table.plan_destroy(part.plan);
+      part.device->books->refund_plan(part.packed);
     }
   }
 
@@ -148,6 +159,15 @@ struct Program::State {
   void bind_inputs(std::span<const Tensor> given);
   void execute();
   void check_results();
+
+  [[noreturn]] void fail(tenon_status status, const DeviceState& device, const Part* part) const;
+  /// Waits for the device. A failure is that of `part`, or of any part that ran there.
+  void wait_for(const DeviceState& device, const Part* part);
+  void set_profile(bool enabled);
+  std::vector<tenon_profile_record> read_profile(const Part& part);
+  std::vector<KernelTime> kernels_of(const Part& part, std::span<const tenon_profile_record> records) const;
+  void name_kernels();
+  void record(Part& part, std::uint64_t begin_ns);
 };
 
 namespace {
@@ -196,6 +216,8 @@ struct Layout {
 void Program::State::compile(const Context& context, const ProgramOptions& options) {
   exec::ContextState& state = *context.state();
   check = state.config.check_numerics;
+  sync_debug = state.config.sync_debug;
+  trace = state.trace;
   visible = graph.outputs().size();
   if (check == CheckNumerics::all) {
     for (const NodeInfo& node : std::vector<NodeInfo>(graph.nodes())) {
@@ -204,15 +226,15 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
       }
     }
   }
-  if (options.optimize) graph = graph::optimize(std::move(graph));
+  if (options.optimize) graph = exec::fold_on_oracle(context, graph::optimize(std::move(graph)));
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
   }
 
   const std::string fallback = options.device.empty() ? context.default_device().name() : options.device;
-  const DevicePointer main_device = state.open(fallback);
+  const DevicePointer main_device = state.open_found(fallback);
   const auto device_of = exec::place(state, graph, fallback, report);
-  const Layout layout(graph, exec::partition(graph, device_of));
+  const Layout layout(graph, exec::partition(graph, device_of, sync_debug));
   report.partitions = static_cast<std::uint32_t>(layout.partitions.size());
 
   // A parameter lives where it was put, else where it is first read or made.
@@ -318,8 +340,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
       }
       found->second = arena_slot(device, bytes_of(info), part, last);
       before[part].push_back({origin[v].first, device, origin[v].second, found->second, bytes_of(info)});
-      ++report.copies_inserted;
-      report.bytes_copied_per_run += bytes_of(info);
+      report.copies.push_back({info.name, origin[v].first->info.name, device->info.name, bytes_of(info)});
     }
     return found->second;
   };
@@ -347,11 +368,11 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     info.struct_size = sizeof info;
     exec::check(set.device->table.plan_info(parts.back().plan, &info, error.get()), error, what);
     blocks.push_back({set.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
+    set.device->books->charge_plan(info.packed_size_bytes, what);
+    parts.back().packed = info.packed_size_bytes;
     report.kernels += info.kernel_count;
     report.packed_size_bytes += info.packed_size_bytes;
-    if (!set.device->inline_streams() && std::find(asynchronous.begin(), asynchronous.end(), set.device) == asynchronous.end()) {
-      asynchronous.push_back(set.device);
-    }
+    if (std::find(devices.begin(), devices.end(), set.device) == devices.end()) devices.push_back(set.device);
   }
 
   // What is left to copy when every part has run: outputs first, then parameters, those that read other parameters by way of a temporary.
@@ -367,11 +388,15 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     main_device->upload(address, info.constant.raw(), bytes_of(info));
     return {main_device, new_slot(address)};
   };
+  const auto crosses = [&](ValueId v, const Copy& copy) {
+    if (copy.from != copy.to) report.copies.push_back({graph.info(v).name, copy.from->info.name, copy.to->info.name, copy.size});
+  };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ValueId v = graph.outputs()[i].value;
     if (direct.contains(v) && origin[v].second == outputs[i].slot) continue;
     const auto [device, slot] = source_of(v);
     after.push_back({device, outputs[i].device, slot, outputs[i].slot, bytes_of(graph.info(v))});
+    crosses(v, after.back());
   }
   std::vector<Copy> last;
   for (std::size_t u = 0; u < graph.updates().size(); ++u) {
@@ -385,8 +410,11 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
       slot = temporary;
     }
     last.push_back({device, home[update.parameter], slot, origin[update.parameter].second, size});
+    crosses(update.value, last.back());
   }
   after.insert(after.end(), last.begin(), last.end());
+  report.copies_inserted = static_cast<std::uint32_t>(report.copies.size());
+  for (const PlannedCopy& copy : report.copies) report.bytes_copied_per_run += copy.size_bytes;
 
   // One arena per device for workspaces and for what lies between partitions.
   std::map<DeviceState*, std::vector<std::size_t>> by_device;
@@ -409,6 +437,10 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) slots[outputs[i].slot] = own_outputs[i].address();
   results.assign(own_outputs.begin(), own_outputs.begin() + static_cast<std::ptrdiff_t>(visible));
+  if (state.config.log_device_placement) {
+    name_kernels();
+    log::print(report.mapping());
+  }
 }
 
 void Program::State::bind_inputs(std::span<const Tensor> given) {
@@ -439,6 +471,12 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
 }
 
 void Program::State::execute() {
+  const bool traced = trace->on();
+  const exec::TraceScope scope(*trace, "run");
+  if (profile_on != (profile_wanted || traced)) set_profile(!profile_on);
+  if (traced) {
+    for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->books->use().live_size_bytes);
+  }
   const auto run_copy = [&](const Copy& copy) {
     copy_between(*copy.from, slots[copy.source], *copy.to, slots[copy.destination], copy.size, staging);
   };
@@ -451,18 +489,49 @@ void Program::State::execute() {
     for (std::size_t i = 0; i < part.slots.size(); ++i) part.addresses[i] = slots[part.slots[i]];
     bindings.addresses = part.addresses.data();
     bindings.address_count = static_cast<std::uint32_t>(part.addresses.size());
+    const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
     const tenon_status status = part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
-    if (status == TENON_OK) continue;
-    std::string where = fmt::format("device '{}'", part.device->info.name);
-    if (error.node() < part.nodes.size()) {
-      const NodeInfo& node = graph.nodes()[part.nodes[error.node()]];
-      where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
-    }
-    exec::check(status, error, where);
+    if (status != TENON_OK) fail(status, *part.device, &part);
+    if (sync_debug || traced) wait_for(*part.device, &part);
+    if (traced) record(part, begin_ns);
   }
   for (const Copy& copy : after) run_copy(copy);
-  for (const DevicePointer& device : asynchronous) device->synchronize();
+  for (const DevicePointer& device : devices) wait_for(*device, nullptr);
   if (!graph.updates().empty()) parameters->touch();
+}
+
+void Program::State::fail(tenon_status status, const DeviceState& device, const Part* part) const {
+  std::string where = fmt::format("device '{}'", device.info.name);
+  std::string advice;
+  if (part == nullptr) {  // found out when waited for: of one of the plans that ran there
+    std::size_t count = 0;
+    for (const Part& candidate : parts) {
+      if (candidate.device.get() != &device) continue;
+      part = &candidate;
+      ++count;
+    }
+    if (count != 1) part = nullptr;
+    if (count > 1) where += fmt::format(", one of {} plans", count);
+    advice = "; with sync_debug: true each node is waited for, and the one that fails is named";
+  }
+  if (part != nullptr && part->nodes.size() == 1) {
+    const NodeInfo& node = graph.nodes()[part->nodes[0]];
+    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
+    advice.clear();
+  } else if (part != nullptr && error.node() < part->nodes.size()) {
+    const NodeInfo& node = graph.nodes()[part->nodes[error.node()]];
+    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
+    advice.clear();
+  }
+  const std::string text = error.text()[0] != '\0' ? error.text() : name_of(static_cast<Status>(status));
+  throw Error(static_cast<Status>(status), fmt::format("{}: {}{}", where, text, advice));
+}
+
+void Program::State::wait_for(const DeviceState& device, const Part* part) {
+  if (device.inline_streams()) return;
+  const exec::TraceScope scope(*trace, "wait");
+  const tenon_status status = device.table.stream_synchronize(device.stream, error.get());
+  if (status != TENON_OK) fail(status, device, part);
 }
 
 void Program::State::check_results() {
@@ -526,6 +595,7 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
 }
 
 const PlacementReport& Program::placement() const {
+  state_->name_kernels();
   return state_->report;
 }
 const std::shared_ptr<ParameterStore>& Program::parameters() const {
@@ -543,55 +613,122 @@ Tensor Program::make_output(std::size_t i) const {
   return Device(output.device).empty(output.dtype, output.shape);
 }
 
-void Program::enable_profile(bool enabled) {
-  for (State::Part& part : state_->parts) {
+// ---------------------------------------------------------------- kernels and their times
+
+void Program::State::set_profile(bool enabled) {
+  for (Part& part : parts) {
     const tenon_profile_table* table = part.device->table.profile;
     if (table == nullptr) continue;
-    exec::check(table->enable(part.plan, enabled ? 1 : 0, state_->error.get()), state_->error, "profile");
+    exec::check(table->enable(part.plan, enabled ? 1 : 0, error.get()), error, fmt::format("device '{}': profile", part.device->info.name));
   }
+  profile_on = enabled;
+}
+
+std::vector<tenon_profile_record> Program::State::read_profile(const Part& part) {
+  const tenon_profile_table* table = part.device->table.profile;
+  if (table == nullptr) return {};
+  const auto read = [&](std::vector<tenon_profile_record>& records) {
+    std::uint32_t count = 0;
+    exec::check(table->read(part.plan, records.data(), static_cast<std::uint32_t>(records.size()), &count, error.get()), error,
+                fmt::format("device '{}': profile", part.device->info.name));
+    return count;
+  };
+  std::vector<tenon_profile_record> records;
+  records.resize(read(records));
+  records.resize(std::min<std::size_t>(records.size(), read(records)));
+  return records;
+}
+
+std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, std::span<const tenon_profile_record> records) const {
+  const std::vector<std::vector<NodeId>> nodes = exec::kernel_nodes(graph, part.nodes, records);
+  std::vector<KernelTime> kernels(records.size());
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    KernelTime& kernel = kernels[r];
+    kernel.device = part.device->info.name;
+    kernel.algorithm = records[r].algorithm;
+    kernel.duration_ns = records[r].duration_ns;
+    kernel.begin_ns = records[r].begin_ns;
+    if (records[r].node < part.nodes.size()) {
+      const NodeInfo& node = graph.nodes()[part.nodes[records[r].node]];
+      kernel.node = node.name;
+      kernel.op = op_name(node.op);
+    }
+    for (const NodeId n : nodes[r]) kernel.nodes.push_back(graph.nodes()[n].name);
+    const exec::Cost cost = exec::cost_of(graph, nodes[r]);
+    kernel.flops = cost.flops;
+    kernel.size_bytes = cost.size_bytes;
+  }
+  return kernels;
+}
+
+/// Tells the report which kernels there are. A backend that does not know before the first run is asked again the next time.
+void Program::State::name_kernels() {
+  if (kernels_named) return;
+  kernels_named = true;
+  const bool before_it_was_on = profile_on;
+  if (!profile_on) set_profile(true);
+  for (const Part& part : parts) {
+    const std::vector<tenon_profile_record> records = read_profile(part);
+    if (records.empty() && part.device->table.profile != nullptr) kernels_named = false;
+    for (const tenon_profile_record& record : records) {
+      if (record.node >= part.nodes.size()) continue;
+      std::string& algorithm = report.nodes[part.nodes[record.node]].algorithm;
+      if (algorithm.empty()) algorithm = record.algorithm;
+    }
+  }
+  if (!before_it_was_on) set_profile(false);
+}
+
+/// The plan that has just run, and its kernels, as events.
+void Program::State::record(Part& part, std::uint64_t begin_ns) {
+  const std::uint64_t duration_ns = exec::TraceRecorder::now_ns() - begin_ns;
+  std::vector<tenon_profile_record> records = read_profile(part);
+  if (records.empty() && part.nodes.size() == 1) {  // a backend without times per kernel: the plan's are its only node's
+    tenon_profile_record whole{};
+    whole.fused_count = 1;
+    whole.duration_ns = duration_ns;
+    records.push_back(whole);
+  }
+  if (part.trace_generation != trace->generation() || part.traced_kernels.size() != records.size()) {
+    part.trace_generation = trace->generation();
+    part.traced_kernels.clear();
+    const std::vector<KernelTime> kernels = kernels_of(part, records);
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const KernelTime& kernel = kernels[k];
+      const std::uint64_t id = records[k].node < part.nodes.size() ? graph.nodes()[part.nodes[records[k].node]].id : 0;
+      part.traced_kernels.push_back(trace->kernel({kernel.node, kernel.op, kernel.device, kernel.algorithm, id, kernel.flops,
+                                                   kernel.size_bytes, static_cast<std::uint32_t>(kernel.nodes.size())}));
+    }
+  }
+  exec::TraceEvent event;
+  event.kind = exec::TraceEvent::Kind::plan;
+  event.name = trace->label("plan on " + part.device->info.name);
+  event.device = trace->label(part.device->info.name);
+  event.begin_ns = begin_ns;
+  event.duration_ns = duration_ns;
+  event.correlation = trace->next_correlation();
+  event.value = records.size();
+  trace->add(event);
+  event.kind = exec::TraceEvent::Kind::kernel;
+  for (std::size_t k = 0; k < records.size(); ++k) {
+    event.name = part.traced_kernels[k];
+    event.begin_ns = begin_ns + records[k].begin_ns;
+    event.duration_ns = records[k].duration_ns;
+    trace->add(event);
+  }
+}
+
+void Program::enable_profile(bool enabled) {
+  state_->profile_wanted = enabled;
+  if (state_->profile_on != enabled) state_->set_profile(enabled);
 }
 
 std::vector<Program::KernelTime> Program::profile() const {
   std::vector<KernelTime> times;
   for (const State::Part& part : state_->parts) {
-    const tenon_profile_table* table = part.device->table.profile;
-    if (table == nullptr) continue;
-    std::uint32_t count = 0;
-    exec::check(table->read(part.plan, nullptr, 0, &count, state_->error.get()), state_->error, "profile");
-    std::vector<tenon_profile_record> records(count);
-    exec::check(table->read(part.plan, records.data(), count, &count, state_->error.get()), state_->error, "profile");
-    for (const tenon_profile_record& record : records) {
-      const std::string node = record.node < part.nodes.size() ? state_->graph.nodes()[part.nodes[record.node]].name : "";
-      times.push_back({node, part.device->info.name, record.algorithm, record.duration_ns});
-    }
+    for (KernelTime& time : state_->kernels_of(part, state_->read_profile(part))) times.push_back(std::move(time));
   }
   return times;
-}
-
-// ---------------------------------------------------------------- the report
-
-std::size_t PlacementReport::moved() const {
-  return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [](const Placement& p) { return !p.reason.empty(); }));
-}
-
-std::string PlacementReport::str() const {
-  std::size_t node_width = 4, op_width = 2, requested_width = 9, device_width = 6;
-  for (const Placement& p : nodes) {
-    node_width = std::max(node_width, p.node.size());
-    op_width = std::max(op_width, p.op.size());
-    requested_width = std::max(requested_width, p.requested.size());
-    device_width = std::max(device_width, p.device.size());
-  }
-  std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  reason\n", "node", node_width, "op", op_width, "requested",
-                                 requested_width, "device", device_width);
-  for (const Placement& p : nodes) {
-    text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", p.node, node_width, p.op, op_width, p.requested, requested_width, p.device,
-                        device_width, p.reason);
-  }
-  text += fmt::format(
-      "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
-      nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
-  return text;
 }
 
 }  // namespace tenon

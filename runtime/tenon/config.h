@@ -77,6 +77,7 @@ struct Config {
   int threads = 0;
   Logging logging;
   bool log_device_placement = false;
+  bool sync_debug = false;
   CheckNumerics check_numerics = CheckNumerics::off;
   Fusion fusion = Fusion::full;
   Memory memory;

@@ -40,6 +40,16 @@ struct DeviceInfo {
   std::vector<std::string> ops;                        ///< "Softmax-13", as its backend states them
 };
 
+/// What a context's programs and tensors take of one device.
+struct MemoryUse {
+  std::uint64_t live_size_bytes = 0;      ///< held by tensors, plans and programs
+  std::uint64_t peak_size_bytes = 0;      ///< the most that ever was
+  std::uint64_t reserved_size_bytes = 0;  ///< taken from the device: what is held, and what is kept for reuse
+  std::uint64_t limit_size_bytes = 0;     ///< of `reserved` over all contexts of the process; 0: none
+  std::uint64_t allocations = 0;          ///< pieces asked for
+  std::uint64_t device_allocations = 0;   ///< of these, how many the device was asked for
+};
+
 /// An open device. Copies share it; it closes with the last of them.
 /// Threads  any. In a child of fork() a device that the parent opened refuses with FORKED, unless it is a CPU whose streams are inline; a
 ///          context made in the child has devices of its own.
@@ -58,6 +68,10 @@ class Device {
   std::uint64_t live_size_bytes() const;
   /// The most they held.
   std::uint64_t peak_size_bytes() const;
+  /// The same and more, for this handle's context.
+  MemoryUse memory() const;
+  /// Gives memory back to the device that is kept for reuse and that nobody holds.
+  void trim() const;
   /// True for handles on one device.
   bool operator==(const Device& other) const { return state_ == other.state_; }
   /// For the runtime's own use.
@@ -109,6 +123,9 @@ class Context {
   const loader::Result& load_report() const;
   /// Bytes and time of copies so far.
   ContextProfile profile() const;
+  /// "Device mapping:" and a line for each device: name, alias, product, description. log_device_placement writes it when the context is
+  /// made.
+  std::string device_mapping() const;
   /// For the runtime's own use.
   const std::shared_ptr<exec::ContextState>& state() const { return state_; }
 

@@ -40,6 +40,16 @@ struct Placement {
   std::string requested;  ///< canonical; what was typed, where it differs, follows in parentheses
   std::string device;     ///< where it runs
   std::string reason;     ///< why it is not where it was requested; empty if it is
+  /// The kernel that computes it, as its backend calls it. Empty: it has none of its own, because another node's kernel computes it too or
+  /// because it only looks at memory in another way; or the backend does not tell.
+  std::string algorithm = {};
+  std::uint64_t output_size_bytes = 0;  ///< of its results
+};
+
+/// What is copied from one device to another in each run.
+struct PlannedCopy {
+  std::string value, from, to;
+  std::uint64_t size_bytes = 0;
 };
 
 /// What ran where, and what that costs.
@@ -51,10 +61,16 @@ struct PlacementReport {
   std::uint64_t bytes_copied_per_run = 0;  ///< across devices, inputs that are on another device not counted
   std::uint64_t workspace_size_bytes = 0;  ///< arenas of all devices
   std::uint64_t packed_size_bytes = 0;     ///< constants and packed operands inside plans
+  std::vector<PlannedCopy> copies = {};    ///< the copies_inserted, one by one
   /// Nodes that are not where they were asked to be.
   std::size_t moved() const;
   /// The report as a table.
   std::string str() const;
+  /// "op Relu 'hidden/relu' in device openblas:0 (Relu)", a line for each node: what log_device_placement writes.
+  std::string mapping() const;
+  /// All of it: {"nodes": [{node, op, requested, device, algorithm, reason, output_size_bytes}], "copies": [{value, from, to, size_bytes}],
+  /// "moved", "partitions", "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes"}.
+  std::string json() const;
 };
 
 struct ProgramOptions {
@@ -87,10 +103,15 @@ class Program {
   std::size_t output_count() const;
   /// A new tensor fit to receive output i.
   Tensor make_output(std::size_t i) const;
-  /// Per-kernel times of the last run, where backends offer them: (node, device, algorithm, nanoseconds).
+  /// One kernel of the last run, where backends tell.
   struct KernelTime {
     std::string node, device, algorithm;
-    std::uint64_t duration_ns;
+    std::uint64_t duration_ns = 0;
+    std::string op = {};                  ///< of `node`
+    std::vector<std::string> nodes = {};  ///< all that the kernel computes, `node` among them; empty for a copy on behalf of `node`
+    std::uint64_t flops = 0;              ///< a multiplication and its addition are two, an elementary function is one
+    std::uint64_t size_bytes = 0;         ///< operands read and results written once each
+    std::uint64_t begin_ns = 0;           ///< since its plan began
   };
   void enable_profile(bool enabled);
   std::vector<KernelTime> profile() const;

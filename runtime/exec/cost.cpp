@@ -1,0 +1,184 @@
+#include "exec/cost.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace tenon::exec {
+namespace {
+
+std::uint64_t count_of(const Graph& graph, ValueId v) {
+  return v == no_id ? 0 : static_cast<std::uint64_t>(graph.info(v).shape.count());
+}
+
+std::uint64_t bytes_of(const Graph& graph, ValueId v) {
+  return v == no_id ? 0 : static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));
+}
+
+/// Ops that only look at memory in another way: a kernel for one is the exception.
+bool is_view(const NodeInfo& node) {
+  const std::string_view op = op_name(node.op);
+  return op == "Reshape" || op == "Flatten" || op == "Identity";
+}
+
+bool is_one_of(std::string_view op, std::initializer_list<std::string_view> list) {
+  return std::find(list.begin(), list.end(), op) != list.end();
+}
+
+/// Operations for each element of the largest operand or result; by name, so that the list of ops may grow without this one.
+std::uint64_t flops_per_element(std::string_view op) {
+  if (is_one_of(op,
+                {"Reshape", "Flatten", "Identity", "Transpose", "Expand", "Slice", "Pad", "Concat", "Split", "Gather", "GatherElements",
+                 "ScatterElements", "OneHot", "Cast", "Where", "RandomUniform", "RandomNormal", "RandomBernoulli", "RandomPermutation"}))
+    return 0;
+  if (is_one_of(op, {"Softmax", "LogSoftmax", "SoftmaxCrossEntropyLoss"})) return 4;  // subtract, exp, sum, divide
+  if (is_one_of(op, {"SoftmaxGrad", "LogSoftmaxGrad", "SoftmaxCrossEntropyLossGrad"})) return 4;
+  if (is_one_of(op, {"AdamStep", "AmsGradStep"})) return 12;
+  if (is_one_of(op, {"RmsPropStep", "AdagradStep", "AdadeltaStep"})) return 8;
+  if (op == "SgdStep") return 4;
+  if (op == "Dropout") return 2;
+  return 1;
+}
+
+/// Of a convolution, its gradients and its transpose. Of the three values two are images (N, channels, ...) and one holds weights
+/// (M, C / groups, ...): each element of the image with M channels meets the weights of one of them. 0 if the shapes tell no such story.
+std::uint64_t convolution_flops(const Graph& graph, const std::array<ValueId, 3>& values) {
+  for (std::size_t w = 0; w < 3; ++w) {
+    const ValueId first = values[(w + 1) % 3], second = values[(w + 2) % 3];
+    if (values[w] == no_id || first == no_id || second == no_id) continue;
+    const Shape& weights = graph.info(values[w]).shape;
+    const Shape &a = graph.info(first).shape, &b = graph.info(second).shape;
+    if (weights.rank() < 3 || a.rank() != weights.rank() || b.rank() != a.rank() || a[0] != b[0] || weights[0] == 0) continue;
+    std::uint64_t image = 0;  // where both have M channels the smaller one: strides make it so
+    for (const Shape* shape : {&a, &b}) {
+      const auto count = static_cast<std::uint64_t>(shape->count());
+      if ((*shape)[1] == weights[0] && (image == 0 || count < image)) image = count;
+    }
+    if (image > 0) return 2 * image * static_cast<std::uint64_t>(weights.count() / weights[0]);
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::uint64_t flops_of(const Graph& graph, const NodeInfo& node) {
+  const std::string_view op = op_name(node.op);
+  if (op == "MatMul") {
+    const Shape& a = graph.info(node.inputs[0]).shape;
+    const auto k = static_cast<std::uint64_t>(a.rank() == 0 ? 1 : a[a.rank() - 1]);
+    return 2 * k * count_of(graph, node.outputs[0]);
+  }
+  if (op == "Gemm") {
+    const Shape& a = graph.info(node.inputs[0]).shape;
+    const auto k = static_cast<std::uint64_t>(node.attributes.as<tenon_attributes_gemm>().trans_a != 0 ? a[0] : a[1]);
+    const std::uint64_t result = count_of(graph, node.outputs[0]);
+    return 2 * k * result + (node.inputs.size() > 2 && node.inputs[2] != no_id ? result : 0);
+  }
+  if (op.starts_with("Conv") && node.inputs.size() >= 2) {
+    if (const std::uint64_t flops = convolution_flops(graph, {node.inputs[1], node.outputs[0], node.inputs[0]}); flops > 0) return flops;
+  }
+  std::uint64_t elements = 0;
+  for (const ValueId v : node.inputs) elements = std::max(elements, count_of(graph, v));
+  for (const ValueId v : node.outputs) elements = std::max(elements, count_of(graph, v));
+  if (op.ends_with("Step")) {  // several parameters in one node: each is written once
+    elements = 0;
+    for (const ValueId v : node.inputs) elements += count_of(graph, v);
+    elements /= std::max<std::uint64_t>(1, op == "SgdStep"                              ? 2
+                                           : op == "AmsGradStep"                        ? 5
+                                           : op == "RmsPropStep" || op == "AdagradStep" ? 3
+                                                                                        : 4);
+  }
+  return elements * flops_per_element(op);
+}
+
+Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes) {
+  const std::unordered_set<NodeId> inside(nodes.begin(), nodes.end());
+  std::unordered_set<ValueId> counted;
+  Cost cost;
+  for (const NodeId n : nodes) {
+    const NodeInfo& node = graph.nodes()[n];
+    cost.flops += flops_of(graph, node);
+    const std::string_view op = op_name(node.op);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId v = node.inputs[i];
+      if (v == no_id || !counted.insert(v).second || inside.contains(graph.info(v).producer)) continue;
+      const bool picks = i == 0 && is_one_of(op, {"Gather", "GatherElements", "Slice"});  // reads no more than it writes
+      cost.size_bytes += picks ? std::min(bytes_of(graph, v), bytes_of(graph, node.outputs[0])) : bytes_of(graph, v);
+    }
+  }
+  // What somebody else reads has to be written.
+  std::unordered_set<ValueId> read_outside;
+  for (NodeId n = 0; n < graph.nodes().size(); ++n) {
+    if (inside.contains(n)) continue;
+    for (const ValueId v : graph.nodes()[n].inputs) {
+      if (v != no_id && inside.contains(graph.info(v).producer)) read_outside.insert(v);
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) read_outside.insert(output.value);
+  for (const GraphUpdate& update : graph.updates()) read_outside.insert(update.value);
+  for (const NodeId n : nodes) {
+    for (const ValueId v : graph.nodes()[n].outputs) {
+      if (v != no_id && (nodes.size() == 1 || read_outside.contains(v))) cost.size_bytes += bytes_of(graph, v);
+    }
+  }
+  return cost;
+}
+
+std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vector<NodeId>& nodes,
+                                              std::span<const tenon_profile_record> records) {
+  constexpr std::size_t none = ~std::size_t{0};
+  std::vector<std::vector<NodeId>> result(records.size());
+  std::vector<std::size_t> missing(records.size(), 0);
+  std::unordered_map<NodeId, std::size_t> kernel_of;
+  for (const NodeId n : nodes) kernel_of[n] = none;
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    if (records[r].node >= nodes.size()) continue;
+    const NodeId n = nodes[records[r].node];
+    if (kernel_of[n] != none) continue;
+    kernel_of[n] = r;
+    result[r].push_back(n);
+    missing[r] = records[r].fused_count > 0 ? records[r].fused_count - 1 : 0;
+  }
+  std::unordered_map<ValueId, std::vector<NodeId>> readers;
+  for (const NodeId n : nodes) {
+    for (const ValueId v : graph.nodes()[n].inputs) {
+      if (v != no_id) readers[v].push_back(n);
+    }
+  }
+  const auto wanting = [&](NodeId n) {
+    const auto found = kernel_of.find(n);
+    return found != kernel_of.end() && found->second != none && missing[found->second] > 0 ? found->second : none;
+  };
+  const auto neighbour = [&](const NodeInfo& node) {
+    for (const ValueId v : node.inputs) {
+      if (v == no_id || graph.info(v).producer == no_id) continue;
+      if (const std::size_t k = wanting(graph.info(v).producer); k != none) return k;
+    }
+    for (const ValueId v : node.outputs) {
+      if (v == no_id) continue;
+      for (const NodeId reader : readers[v]) {
+        if (const std::size_t k = wanting(reader); k != none) return k;
+      }
+    }
+    return none;
+  };
+  for (const bool views : {false, true}) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const NodeId n : nodes) {
+        if (kernel_of[n] != none || is_view(graph.nodes()[n]) != views) continue;
+        const std::size_t k = neighbour(graph.nodes()[n]);
+        if (k == none) continue;
+        kernel_of[n] = k;
+        result[k].push_back(n);
+        --missing[k];
+        changed = true;
+      }
+    }
+  }
+  return result;
+}
+
+}  // namespace tenon::exec

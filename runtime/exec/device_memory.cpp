@@ -1,0 +1,196 @@
+#include "exec/device_memory.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+
+#include <tenon/error.h>
+
+#include "core/log.h"
+
+namespace tenon::exec {
+
+std::shared_ptr<MemoryAccount> memory_account(const std::string& name) {
+  if (name.empty()) return std::make_shared<MemoryAccount>();
+  static std::mutex mutex;
+  static std::map<std::string, std::weak_ptr<MemoryAccount>> accounts;
+  const std::lock_guard lock(mutex);
+  std::weak_ptr<MemoryAccount>& known = accounts[name];
+  std::shared_ptr<MemoryAccount> account = known.lock();
+  if (account == nullptr) known = account = std::make_shared<MemoryAccount>();
+  return account;
+}
+
+DeviceBooks::DeviceBooks(std::string device, MemoryPolicy policy, Take take, Give give, std::function<std::uint64_t()> device_free)
+    : device_(std::move(device)),
+      policy_(std::move(policy)),
+      take_(std::move(take)),
+      give_(std::move(give)),
+      device_free_(std::move(device_free)),
+      account_(memory_account(policy_.account)) {
+  if (policy_.pool) {
+    pool_.emplace([this](std::uint64_t size_bytes) { return take_counted(size_bytes); },
+                  [this](const MemoryPool::Block& block) { give_counted(block); });
+  }
+}
+
+DeviceBooks::~DeviceBooks() {
+  pool_.reset();
+  log::debug("device '{}': {} pieces of memory in {} allocations, {} bytes at the peak; {} bytes were never freed", device_, allocations_,
+             device_allocations_, peak_, live_);
+}
+
+// ---------------------------------------------------------------- the limit
+
+bool DeviceBooks::claim(std::uint64_t size_bytes) {
+  const auto fits = [&] {
+    const std::lock_guard lock(account_->mutex);
+    const std::uint64_t limit = policy_.limit_size_bytes;
+    if (limit != 0 && (size_bytes > limit || account_->taken_size_bytes > limit - size_bytes)) return false;
+    account_->taken_size_bytes += size_bytes;
+    return true;
+  };
+  if (!fits()) {
+    if (!pool_ || !policy_.growth) return false;
+    pool_->trim();
+    if (!fits()) return false;
+  }
+  taken_ += size_bytes;
+  return true;
+}
+
+void DeviceBooks::unclaim(std::uint64_t size_bytes) {
+  const std::lock_guard lock(account_->mutex);
+  account_->taken_size_bytes -= size_bytes;
+  taken_ -= size_bytes;
+}
+
+std::uint64_t DeviceBooks::left_under_limit() const {
+  const std::lock_guard lock(account_->mutex);
+  return policy_.limit_size_bytes > account_->taken_size_bytes ? policy_.limit_size_bytes - account_->taken_size_bytes : 0;
+}
+
+void DeviceBooks::refuse(const std::string& what, std::uint64_t size_bytes, const std::string& reason) const {
+  std::string free_text = fmt::format("{} are free", device_free_());
+  const bool limited = policy_.limit_size_bytes != 0;
+  if (limited) {
+    const std::uint64_t kept = pool_ ? pool_->reserved_size_bytes() - pool_->used_size_bytes() : 0;
+    const std::uint64_t largest = pool_ ? pool_->largest_free_bytes() : 0;
+    free_text = fmt::format("{} of {} are free", left_under_limit() + kept, policy_.limit_size_bytes);
+    if (kept > 0) free_text += fmt::format(" ({} in one piece)", std::max(left_under_limit(), largest));
+  }
+  throw Error(Status::out_of_memory,
+              fmt::format("device '{}': out of memory{}: requested {} bytes, {}; {} are in use, {} were at the peak ({}). {}ake a smaller "
+                          "batch or model, free what is not needed, or use another device",
+                          device_, what, size_bytes, free_text, live_, peak_, reason, limited ? "Raise the limit, t" : "T"));
+}
+
+// ---------------------------------------------------------------- taking and giving
+
+MemoryPool::Block DeviceBooks::take_counted(std::uint64_t size_bytes) {
+  if (!claim(size_bytes)) throw Error(Status::out_of_memory, policy_.limit_text);
+  try {
+    MemoryPool::Block block = take_(size_bytes);
+    ++device_allocations_;
+    return block;
+  } catch (...) {
+    unclaim(size_bytes);
+    throw;
+  }
+}
+
+void DeviceBooks::give_counted(const MemoryPool::Block& block) {
+  give_(block);
+  unclaim(block.size_bytes);
+}
+
+MemoryPool::Block DeviceBooks::allocate_from_pool(std::uint64_t size_bytes) {
+  MemoryPool& pool = *pool_;
+  std::uint64_t address = pool.reuse(size_bytes);
+  if (address == 0) {
+    const std::uint64_t rounded = MemoryPool::rounded(size_bytes);
+    const auto grow = [&](std::uint64_t block_size_bytes) {
+      try {
+        pool.grow(block_size_bytes);
+        return true;
+      } catch (const Error& error) {
+        if (error.status() != Status::out_of_memory) throw;
+        return false;
+      }
+    };
+    const bool grown = rounded <= MemoryPool::small_size_bytes && grow(MemoryPool::small_block_bytes);
+    if (!grown && !grow(rounded)) {
+      if (policy_.growth) pool.trim();  // what is kept for reuse may be what the device lacks
+      pool.grow(rounded);
+    }
+    address = pool.reuse(size_bytes);
+  }
+  return {address, size_bytes, nullptr};
+}
+
+void DeviceBooks::count(std::uint64_t size_bytes) {
+  live_ += size_bytes;
+  peak_ = std::max(peak_, live_);
+}
+
+MemoryPool::Block DeviceBooks::allocate(std::uint64_t size_bytes) {
+  const std::lock_guard lock(mutex_);
+  try {
+    const MemoryPool::Block piece = pool_ ? allocate_from_pool(size_bytes) : take_counted(size_bytes);
+    ++allocations_;
+    count(size_bytes);
+    return piece;
+  } catch (const Error& error) {
+    if (error.status() != Status::out_of_memory) throw;
+    refuse("", size_bytes, error.what());
+  }
+}
+
+void DeviceBooks::release(const MemoryPool::Block& piece) {
+  const std::lock_guard lock(mutex_);
+  live_ -= piece.size_bytes;
+  if (pool_) {
+    pool_->release(piece.address);
+  } else {
+    give_counted(piece);
+  }
+}
+
+void DeviceBooks::charge_plan(std::uint64_t size_bytes, const std::string& what) {
+  if (size_bytes == 0) return;
+  const std::lock_guard lock(mutex_);
+  if (!claim(size_bytes)) refuse(" for what is packed by " + what, size_bytes, policy_.limit_text);
+  count(size_bytes);
+}
+
+void DeviceBooks::refund_plan(std::uint64_t size_bytes) {
+  if (size_bytes == 0) return;
+  const std::lock_guard lock(mutex_);
+  live_ -= size_bytes;
+  unclaim(size_bytes);
+}
+
+void DeviceBooks::take_all() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t size_bytes = left_under_limit() / MemoryPool::alignment * MemoryPool::alignment;
+  if (size_bytes == 0) return;
+  try {
+    pool_->grow(size_bytes);
+  } catch (const Error& error) {
+    if (error.status() != Status::out_of_memory) throw;
+    refuse(" for memory.growth: false, which takes the whole limit at the start", size_bytes, error.what());
+  }
+}
+
+void DeviceBooks::trim() {
+  const std::lock_guard lock(mutex_);
+  if (pool_ && policy_.growth) pool_->trim();
+}
+
+MemoryUse DeviceBooks::use() const {
+  const std::lock_guard lock(mutex_);
+  return {live_, peak_, taken_, policy_.limit_size_bytes, allocations_, device_allocations_};
+}
+
+}  // namespace tenon::exec

@@ -1,0 +1,296 @@
+// Device memory: limits, the pool, what an error says, what is left at the end.
+#include "exec_testing.h"
+
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <random>
+
+#include "core/log.h"
+#include "exec/memory_pool.h"
+#include "temporary_folder.h"
+
+namespace tenon {
+namespace {
+
+using exec::MemoryPool;
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+
+constexpr std::int64_t mebi = 1 << 20;
+
+Tensor bytes_on(const Device& device, std::int64_t count) {
+  return device.empty(DType::u8, {count});
+}
+
+/// A pool over addresses that belong to nobody.
+struct PoolTest {
+  std::uint64_t next = 1 << 20;
+  std::uint64_t taken = 0, blocks = 0;
+  MemoryPool pool{[this](std::uint64_t size) {
+                    const MemoryPool::Block block{next, size, nullptr};
+                    next += size;
+                    taken += size;
+                    ++blocks;
+                    return block;
+                  },
+                  [this](const MemoryPool::Block& block) {
+                    taken -= block.size_bytes;
+                    --blocks;
+                  }};
+};
+
+TEST_CASE("pool: a freed piece is used again, neighbours grow together") {
+  PoolTest test;
+  CHECK(test.pool.reuse(1) == 0);
+  test.pool.grow(4096);
+  const std::uint64_t a = test.pool.reuse(1000), b = test.pool.reuse(1000), c = test.pool.reuse(1000);
+  CHECK(b == a + 1024);
+  CHECK(test.pool.used_size_bytes() == 3 * 1024);
+  CHECK(test.pool.reuse(2048) == 0);
+  test.pool.release(a);
+  test.pool.release(c);
+  CHECK(test.pool.largest_free_bytes() == 2048);
+  test.pool.release(b);
+  CHECK(test.pool.largest_free_bytes() == 4096);
+  CHECK(test.pool.reuse(4096) == a);
+  test.pool.trim();
+  CHECK(test.blocks == 1);  // in use
+  test.pool.release(a);
+  test.pool.trim();
+  CHECK(test.blocks == 0);
+  CHECK(test.pool.reserved_size_bytes() == 0);
+}
+
+TEST_CASE("pool: blocks that lie side by side stay two") {
+  PoolTest test;
+  test.pool.grow(1024);
+  test.pool.grow(1024);
+  const std::uint64_t a = test.pool.reuse(1024), b = test.pool.reuse(1024);
+  test.pool.release(a);
+  test.pool.release(b);
+  CHECK(test.pool.largest_free_bytes() == 1024);
+  test.pool.trim();
+  CHECK(test.taken == 0);
+}
+
+TEST_CASE("pool: whatever the order, pieces never overlap and all come back") {
+  PoolTest test;
+  std::mt19937 random(5);
+  std::map<std::uint64_t, std::uint64_t> held;  // address -> size
+  std::uint64_t used = 0;
+  for (int i = 0; i < 20000; ++i) {
+    if (held.empty() || random() % 2 == 0) {
+      const std::uint64_t size = random() % 5000;
+      std::uint64_t address = test.pool.reuse(size);
+      if (address == 0) {
+        test.pool.grow(MemoryPool::rounded(size) * (1 + random() % 4));
+        address = test.pool.reuse(size);
+      }
+      REQUIRE(address != 0);
+      CHECK(address % MemoryPool::alignment == 0);
+      const auto next = held.lower_bound(address);
+      if (next != held.end()) REQUIRE(address + size <= next->first);
+      if (next != held.begin()) REQUIRE(std::prev(next)->first + std::prev(next)->second <= address);
+      held[address] = size;
+      used += MemoryPool::rounded(size);
+    } else {
+      auto victim = held.begin();
+      std::advance(victim, static_cast<std::ptrdiff_t>(random() % held.size()));
+      used -= MemoryPool::rounded(victim->second);
+      test.pool.release(victim->first);
+      held.erase(victim);
+    }
+    REQUIRE(test.pool.used_size_bytes() == used);
+  }
+  for (const auto& entry : held) test.pool.release(entry.first);
+  test.pool.trim();
+  CHECK(test.taken == 0);
+}
+
+TEST_CASE("memory: a limit of 64 MiB refuses with numbers and advice, and the run goes on") {
+  for (const bool pool : {true, false}) {
+    for (const char* name : {"reference:0", "openblas:0"}) {
+      Config config = test_config(name);
+      apply_override(config, "memory.limit_mb", "64", {Origin::Kind::command_line, "--set memory.limit_mb=64"});
+      config.memory.pool = pool;
+      const Context context(config);
+      const Device device = context.default_device();
+      const Tensor held = bytes_on(device, 40 * mebi);
+      try {
+        bytes_on(device, 30 * mebi);
+        FAIL("70 MiB fit under a limit of 64");
+      } catch (const Error& error) {
+        CHECK(error.status() == Status::out_of_memory);
+        const std::string text = error.what();
+        CHECK(contains(text, std::string("device '") + name + "': out of memory: requested 31457280 bytes, 25165824 of 67108864 are free"));
+        CHECK(contains(text, "41943040 are in use, 41943040 were at the peak"));
+        CHECK(contains(text, "memory.limit_mb: 64 MiB (--set memory.limit_mb=64)"));
+        CHECK(contains(text, "Raise the limit, take a smaller batch or model"));
+      }
+      CHECK(bytes_on(device, 20 * mebi).defined());
+      CHECK(floats(context.apply(TENON_OP_Neg, {Tensor::of<float>({1, 2}, {2})})[0]) == std::vector<float>{-1, -2});
+      CHECK(device.memory().limit_size_bytes == 64 * mebi);
+    }
+  }
+}
+
+TEST_CASE("memory: a program that does not fit is refused whole; a smaller one runs") {
+  Config config = test_config("openblas:0");
+  config.memory.limit_mb = 64;
+  const Context context(config);
+  const auto run = [&](std::int64_t n) {
+    Graph graph;
+    const Value x = graph.input("x", DType::f32, {n});
+    graph.output("y", ops::reduce_sum(ops::exp(x) + x));
+    graph.output("z", x * x);
+    Program program(context, graph);
+    return floats(program.run({Tensor::zeros(DType::f32, {n})})[0])[0];
+  };
+  CHECK(contains(message_of([&] { run(32 * mebi); }), "out of memory"));
+  CHECK(context.default_device().live_size_bytes() == 0);
+  CHECK(run(1000) == 1000);
+}
+
+TEST_CASE("memory: each virtual device has its own limit") {
+  Config config = test_config();
+  config.backends.use = {"reference"};
+  config.memory.limit_mb = 8;
+  config.virtual_devices = {{"reference:0", 2, 4}};
+  const Context context(config);
+  const Device a = context.device("reference:0"), b = context.device("reference:1");
+  const Tensor on_a = bytes_on(a, 4 * mebi), on_b = bytes_on(b, 3 * mebi);
+  CHECK(contains(message_of([&] { bytes_on(a, 1); }), "virtual: limit_mb: 4 MiB"));
+  CHECK(bytes_on(b, mebi / 2).defined());
+  CHECK(a.memory().live_size_bytes == 4 * mebi);
+}
+
+TEST_CASE("memory: contexts of one process share a device's limit") {
+  Config config = test_config();
+  config.memory.limit_mb = 16;
+  const Context first(config), second(config);
+  const Device device = second.default_device();
+  {
+    const Device other = first.default_device();
+    const Tensor held = bytes_on(other, 12 * mebi);
+    CHECK(contains(message_of([&] { bytes_on(device, 8 * mebi); }), "4194304 of 16777216 are free"));
+  }
+  CHECK(bytes_on(device, 8 * mebi).defined());  // that device has been closed
+}
+
+TEST_CASE("memory: growth false takes the limit at the start and no more later") {
+  Config config = test_config();
+  config.memory.limit_mb = 8;
+  config.memory.growth = false;
+  const Context context(config);
+  const Device device = context.default_device();
+  CHECK(device.memory().reserved_size_bytes == 8 * mebi);
+  CHECK(device.memory().live_size_bytes == 0);
+  for (int i = 0; i < 10; ++i) CHECK(bytes_on(device, 6 * mebi).defined());
+  device.trim();
+  CHECK(device.memory().reserved_size_bytes == 8 * mebi);
+  CHECK(device.memory().device_allocations == 1);
+  CHECK(contains(message_of([&] { bytes_on(device, 9 * mebi); }), "out of memory"));
+}
+
+TEST_CASE("memory: the pool keeps what is freed, trim gives it back; without it nothing is kept") {
+  Config config = test_config();
+  {
+    const Context context(config);
+    const Device device = context.default_device();
+    for (int i = 0; i < 100; ++i) CHECK(bytes_on(device, 3 * mebi).defined());
+    CHECK(device.memory().allocations == 100);
+    CHECK(device.memory().device_allocations == 1);
+    CHECK(device.memory().reserved_size_bytes == 3 * mebi);
+    device.trim();
+    CHECK(device.memory().reserved_size_bytes == 0);
+    CHECK(device.peak_size_bytes() == 3 * mebi);
+  }
+  config.memory.pool = false;
+  const Context context(config);
+  const Device device = context.default_device();
+  for (int i = 0; i < 100; ++i) CHECK(bytes_on(device, 3 * mebi).defined());
+  CHECK(device.memory().device_allocations == 100);
+  CHECK(device.memory().reserved_size_bytes == 0);
+}
+
+TEST_CASE("memory: what the pool keeps gives way to a request that needs it") {
+  Config config = test_config();
+  config.memory.limit_mb = 16;
+  const Context context(config);
+  const Device device = context.default_device();
+  CHECK(bytes_on(device, 10 * mebi).defined());
+  CHECK(bytes_on(device, 12 * mebi).defined());  // the 10 are given back first
+}
+
+TEST_CASE("memory: the second thousand steps of a program take nothing new from the device") {
+  const Context context(test_config("openblas:0"));
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {64, 32});
+  const Value w = graph.parameter("w", DType::f32, {32, 32});
+  const Value loss = ops::reduce_mean(ops::relu(ops::matmul(x, w)));
+  graph.output("loss", loss);
+  graph.update(w, w - ops::mul(gradients(loss, {w})[0], 0.1));
+  Program program(context, graph);
+  const Tensor input = Tensor::full(DType::f32, {64, 32}, 0.5);
+  program.run({input});
+  program.run({input});
+  const MemoryUse before = context.default_device().memory();
+  for (int i = 0; i < 1000; ++i) program.run({input});
+  const MemoryUse after = context.default_device().memory();
+  CHECK(after.device_allocations == before.device_allocations);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.live_size_bytes == before.live_size_bytes);
+}
+
+TEST_CASE("memory: closing a device says what was held; a tensor that outlives its context is named") {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("log.txt");
+  Tensor survivor;
+  {
+    Config config = test_config();
+    config.logging.level = LogLevel::debug;
+    config.logging.file = path;
+    const Context context(config);
+    survivor = bytes_on(context.default_device(), 4096);
+  }
+  const auto text = [&] {
+    std::ifstream in(path);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  CHECK(contains(text(), "device 'reference:0': 4096 bytes outlive their context, in tensors or programs"));
+  CHECK_FALSE(contains(text(), "never freed"));
+  survivor = {};
+  CHECK(contains(text(), "device 'reference:0': 1 pieces of memory in 1 allocations, 4096 bytes at the peak; 0 bytes were never freed"));
+  CHECK_FALSE(contains(text(), "still counts as live"));
+  log::set_file("");
+  log::set_level(TENON_LOG_ERROR + 1);
+}
+
+TEST_CASE("memory: keys that contradict each other are refused, one that cannot act is said") {
+  const auto refusal = [](const std::vector<ConfigOverride>& keys) {
+    ConfigSources sources;
+    sources.api = keys;
+    sources.environment = nullptr;
+    return message_of([&] { resolve_config(sources); });
+  };
+  CHECK(contains(refusal({{"memory.growth", "false"}}), "memory.limit_mb"));
+  CHECK(contains(refusal({{"memory.growth", "false"}, {"memory.limit_mb", "8"}, {"memory.pool", "false"}}),
+                 "key 'memory.pool': false returns each piece"));
+  const test::TemporaryFolder folder;
+  Config config = test_config();
+  config.logging.level = LogLevel::warning;
+  config.logging.file = folder.file("log.txt");
+  config.memory.limit_mb = std::int64_t{1} << 40;
+  const Context context(config);
+  std::ifstream in(config.logging.file);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  CHECK(contains(text, "device 'reference:0': a limit of 1099511627776 MiB is more than its "));
+  log::set_file("");
+}
+
+}  // namespace
+}  // namespace tenon
