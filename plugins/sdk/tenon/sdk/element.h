@@ -1,0 +1,54 @@
+// tenon/sdk/element.h - single elements of every dtype, for kernels that move them: constants, and the list of types.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <tenon/sdk/kernel.h>
+
+/// The types of TENON_DTYPES_MOVE, for the last lines of rooms that only move elements.
+#define TENON_MOVABLE_TYPES                                                                                                       \
+  ::tenon::sdk::Half, ::tenon::sdk::BFloat16, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, \
+      std::uint16_t, std::uint32_t, std::uint64_t, bool
+
+namespace tenon::sdk {
+
+namespace detail {
+/// The nearest float with so many fraction bits whose smallest normal number is 2^lowest_exponent; ties to even, beyond the largest an
+/// infinity. Sign and 15 bits.
+inline std::uint16_t nearest_16_bits(double value, int fraction_bits, int lowest_exponent) {
+  const unsigned sign = std::signbit(value) ? 0x8000u : 0u;
+  const unsigned infinity = 0x8000u - (1u << fraction_bits);
+  unsigned magnitude = 0;
+  if (std::isnan(value)) {
+    magnitude = infinity | 1u << (fraction_bits - 1);
+  } else if (std::isinf(value)) {
+    magnitude = infinity;
+  } else if (value != 0) {
+    const int exponent = std::ilogb(value) < lowest_exponent ? lowest_exponent : std::ilogb(value);
+    // In units of the last digit; the carry of a fraction that rounds up is the exponent's.
+    const double digits = std::nearbyint(std::ldexp(std::fabs(value), fraction_bits - exponent));
+    const double bits = std::ldexp(exponent - lowest_exponent, fraction_bits) + digits;
+    magnitude = bits < infinity ? static_cast<unsigned>(bits) : infinity;
+  }
+  return static_cast<std::uint16_t>(sign | magnitude);
+}
+}  // namespace detail
+
+/// An attribute as an element of T: the nearest number of a floating type; integers and bool hold it, says the core.
+template <class T>
+T element_of(double value) {
+  if constexpr (std::is_same_v<T, Half>) {
+    return {detail::nearest_16_bits(value, 10, -14)};
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    return {detail::nearest_16_bits(value, 7, -126)};
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return value != 0;
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+}  // namespace tenon::sdk
