@@ -1,9 +1,12 @@
-// Reductions over any set of axes, the sum carried in f64 with its rounding errors beside it.
+// Reductions over any set of axes. Sums are carried in f64 with their rounding errors beside them.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
 
 #include <array>
 #include <cmath>
+#include <limits>
+
+#include "map.h"
 
 namespace tenon::reference {
 namespace {
@@ -36,9 +39,37 @@ struct Dimensions {
   }
 };
 
-/// y[kept] = finish(sum over the reduced dimensions of x[kept, reduced], number of terms).
-template <class T, class Finish>
-void reduce(const sdk::Call& call, Finish finish) {
+/// The elements that one result is made of.
+template <class T>
+struct Line {
+  const T* first;
+  const Dimensions& dimensions;
+  std::int64_t count;
+
+  /// body(x) for each, floats as f64.
+  template <class Body>
+  void each(Body&& body) const {
+    const std::array<sdk::Strides, 1> strides{dimensions.strides};
+    sdk::for_each_element(dimensions.shape.data(), dimensions.rank, strides, [&](std::int64_t, const auto& at) {
+      if constexpr (std::is_integral_v<T>) {
+        body(first[at[0]]);
+      } else {
+        body(double{first[at[0]]});
+      }
+    });
+  }
+  /// The sum of f(x), in f64.
+  template <class F>
+  double sum(F&& f) const {
+    Sum total;
+    each([&](double x) { total.add(f(x)); });
+    return total.value();
+  }
+};
+
+/// y[kept] = of(the line x[kept, reduced])
+template <class T, class Of>
+void reduce(const sdk::Call& call, Of of) {
   const auto& attributes = call.attr<tenon_attributes_axes>();
   const sdk::Operand& x = call.inputs[0];
   Dimensions kept, reduced;
@@ -56,30 +87,138 @@ void reduce(const sdk::Call& call, Finish finish) {
   }
   const T* from = call.input<T>(0);
   T* y = call.output<T>(0);
-  const std::array<sdk::Strides, 1> outer{kept.strides}, inner{reduced.strides};
+  const std::array<sdk::Strides, 1> outer{kept.strides};
   sdk::for_each_element(kept.shape.data(), kept.rank, outer, [&](std::int64_t i, const auto& at) {
-    Sum sum;
-    sdk::for_each_element(reduced.shape.data(), reduced.rank, inner,
-                          [&](std::int64_t, const auto& inside) { sum.add(double{from[at[0] + inside[0]]}); });
-    y[i] = static_cast<T>(finish(sum.value(), static_cast<double>(terms)));
+    y[i] = static_cast<T>(of(Line<T>{from + at[0], reduced, terms}));
   });
 }
 
-/// y = sum of x over the axes; the sum of nothing is 0.
+/// y = sum of x over the axes; the sum of nothing is 0. Integers wrap.
 ///
 /// Attributes  axes: ascending, none means all. keepdims changes the shape of y alone.
 template <class T>
 void reduce_sum(const sdk::Call& call) {
-  reduce<T>(call, [](double sum, double) { return sum; });
+  reduce<T>(call, [](const Line<T>& line) {
+    if constexpr (std::is_integral_v<T>) {
+      Unsigned<T> total = 0;
+      line.each([&](T x) { total += static_cast<Unsigned<T>>(x); });
+      return total;
+    } else {
+      return line.sum([](double x) { return x; });
+    }
+  });
 }
 
 /// y = (sum of x over the axes) / (number of terms); the mean of nothing is NaN. Attributes as for reduce_sum.
 template <class T>
 void reduce_mean(const sdk::Call& call) {
-  reduce<T>(call, [](double sum, double terms) { return sum / terms; });
+  reduce<T>(call, [](const Line<T>& line) { return line.sum([](double x) { return x; }) / static_cast<double>(line.count); });
 }
 
+/// y = the x that beats(x, every other one); NaN beats all. A line has elements, says `refuse`.
+template <class T, class Beats>
+void choose(const sdk::Call& call, Beats beats) {
+  reduce<T>(call, [beats](const Line<T>& line) {
+    T best = *line.first;
+    line.each([&](auto x) {
+      if (x != x || beats(x, best)) best = static_cast<T>(x);
+    });
+    return best;
+  });
+}
+
+/// y = largest x over the axes; NaN propagates. Attributes as for reduce_sum.
+template <class T>
+void reduce_max(const sdk::Call& call) {
+  choose<T>(call, [](auto x, auto best) { return x > best; });
+}
+
+/// y = smallest x over the axes; NaN propagates. Attributes as for reduce_sum.
+template <class T>
+void reduce_min(const sdk::Call& call) {
+  choose<T>(call, [](auto x, auto best) { return x < best; });
+}
+
+/// y = product of x over the axes; the product of nothing is 1. Integers wrap. Attributes as for reduce_sum.
+template <class T>
+void reduce_prod(const sdk::Call& call) {
+  reduce<T>(call, [](const Line<T>& line) {
+    if constexpr (std::is_integral_v<T>) {
+      Unsigned<T> product = 1;
+      line.each([&](T x) { product *= static_cast<Unsigned<T>>(x); });
+      return product;
+    } else {
+      double product = 1;
+      line.each([&](double x) { product *= x; });
+      return product;
+    }
+  });
+}
+
+/// y = sum |x| over the axes. Attributes as for reduce_sum.
+template <class T>
+void reduce_l1(const sdk::Call& call) {
+  reduce<T>(call, [](const Line<T>& line) { return line.sum([](double x) { return std::fabs(x); }); });
+}
+
+/// y = sum x^2 over the axes. Attributes as for reduce_sum.
+template <class T>
+void reduce_sum_square(const sdk::Call& call) {
+  reduce<T>(call, [](const Line<T>& line) { return line.sum([](double x) { return x * x; }); });
+}
+
+/// max |x| of a line; NaN if there is one.
+template <class T>
+double largest_magnitude(const Line<T>& line) {
+  double largest = 0;
+  line.each([&](double x) {
+    if (x != x || std::fabs(x) > largest) largest = std::fabs(x);
+  });
+  return largest;
+}
+
+/// y = sqrt(sum x^2) over the axes. Squares are taken of x / 2^e, e the exponent of the largest: neither they nor their sum leave the range
+/// of numbers where y does not. Attributes as for reduce_sum.
+template <class T>
+void reduce_l2(const sdk::Call& call) {
+  reduce<T>(call, [](const Line<T>& line) {
+    const double largest = largest_magnitude(line);
+    if (largest == 0 || !std::isfinite(largest)) return largest;
+    const int exponent = std::ilogb(largest);
+    const double squares = line.sum([&](double x) { return std::ldexp(x, -exponent) * std::ldexp(x, -exponent); });
+    return std::ldexp(std::sqrt(squares), exponent);
+  });
+}
+
+/// y = m + log(sum exp(x - m)) over the axes, m = max x; of nothing it is -inf. The maximum is added to the logarithm, not inside it.
+/// Attributes as for reduce_sum.
+template <class T>
+void reduce_log_sum_exp(const sdk::Call& call) {
+  reduce<T>(call, [](const Line<T>& line) {
+    double peak = -std::numeric_limits<double>::infinity();
+    line.each([&](double x) {
+      if (x != x || x > peak) peak = x;
+    });
+    if (!std::isfinite(peak)) return peak;
+    return peak + std::log(line.sum([&](double x) { return std::exp(x - peak); }));
+  });
+}
+
+const char* refuse_empty(const sdk::Call& call) {
+  return call.inputs[0].count == 0 && call.outputs[0].count > 0 ? "the axes have no element to choose from" : nullptr;
+}
+
+constexpr sdk::Traits traits{.strided = true};
+constexpr sdk::Traits choosing{.strided = true, .refuse = refuse_empty};
+
 }  // namespace
-TENON_KERNEL_WITH(reduce_sum, (sdk::Traits{.strided = true}), float, double)
-TENON_KERNEL_WITH(reduce_mean, (sdk::Traits{.strided = true}), float, double)
+TENON_KERNEL_WITH(reduce_sum, traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_mean, traits, float, double)
+TENON_KERNEL_WITH(reduce_max, choosing, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_min, choosing, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_prod, traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_l1, traits, float, double)
+TENON_KERNEL_WITH(reduce_l2, traits, float, double)
+TENON_KERNEL_WITH(reduce_sum_square, traits, float, double)
+TENON_KERNEL_WITH(reduce_log_sum_exp, traits, float, double)
 }  // namespace tenon::reference

@@ -1,4 +1,4 @@
-// ReduceSum and ReduceMean over any set of axes.
+// Reductions over any set of axes.
 #include "room.h"
 
 namespace tenon::conformance {
@@ -18,14 +18,28 @@ Variant over(const Dims& shape, const Dims& axes, bool keepdims, const Values& v
   return {fmt::format("axes={}{}", str(axes), keepdims ? "/keepdims" : ""), {operand(shape, values)}, {result(reduced)}, attributes};
 }
 
-std::vector<Variant> variants() {
-  std::vector<Variant> list{over({1}, {0}, false),      over({7}, {0}, true),         over({8, 10}, {1}, false),
-                            over({8, 10}, {0}, false),  over({8, 10}, {0, 1}, false), over({2, 3, 4}, {0, 2}, false),
-                            over({2, 3, 4}, {1}, true), over({3, 1, 5}, {1}, false),  over({2, 3, 4, 5}, {1, 2}, true),
-                            over({0}, {0}, false),      over({3, 0}, {1}, false),     over({0, 3}, {1}, false)};
-  list.push_back(over({3, sized(20011, 2003)}, {1}, false));
-  list.push_back(over({sized(3001, 301), 7}, {0}, false));
-  list.push_back(over({sized(70001, 1001)}, {0}, false));
+/// Long lines take other ways than short ones: blocks, threads, parts.
+std::vector<Variant> variants(const Values& values = {.special = Special::not_large}) {
+  return {over({1}, {0}, false, values),
+          over({7}, {0}, true, values),
+          over({8, 10}, {1}, false, values),
+          over({8, 10}, {0}, false, values),
+          over({8, 10}, {0, 1}, false, values),
+          over({2, 3, 4}, {0, 2}, false, values),
+          over({2, 3, 4}, {1}, true, values),
+          over({3, 1, 5}, {1}, false, values),
+          over({2, 3, 4, 5}, {1, 2}, true, values),
+          over({3, sized(20011, 2003)}, {1}, false, values),
+          over({sized(3001, 301), 7}, {0}, false, values),
+          over({sized(70001, 1001)}, {0}, false, values)};
+}
+
+/// The same with lines of nothing, for reductions that have a value there.
+std::vector<Variant> variants_and_nothing(const Values& values = {.special = Special::not_large}) {
+  std::vector<Variant> list = variants(values);
+  for (Variant& variant : std::vector<Variant>{over({0}, {0}, false), over({3, 0}, {1}, false), over({0, 3}, {1}, false)}) {
+    list.push_back(std::move(variant));
+  }
   return list;
 }
 
@@ -44,38 +58,164 @@ Bound mean_bound(const Variant& variant, tenon_dtype t) {
   const auto n = static_cast<double>(terms(variant));
   return {3 * epsilon(t), epsilon(t) * std::sqrt(n) * 2};
 }
+/// Terms without a sign do not cancel, so the error is relative: of the term, of partial sums as above, of a root.
+Bound positive_bound(const Variant& variant, tenon_dtype t) {
+  return {epsilon(t) * (2 + std::sqrt(static_cast<double>(terms(variant)))), 0};
+}
+/// Every product rounds by epsilon / 2.
+Bound product_bound(const Variant& variant, tenon_dtype t) {
+  return {epsilon(t) * (1 + 0.5 * static_cast<double>(terms(variant))), 0};
+}
+/// x - m is exact or rounds by epsilon / 2 of at most 4, which exp makes relative; so is the sum's error, which log makes absolute. Then m
+/// is added.
+Bound log_bound(const Variant& variant, tenon_dtype t) {
+  return {2 * epsilon(t), epsilon(t) * (6 + std::sqrt(static_cast<double>(terms(variant))))};
+}
+Bound exact(const Variant&, tenon_dtype) {
+  return {};
+}
 
 /// The sum is the same for elements in another order: here n ones.
 void check_many_ones(Kit& kit, tenon_dtype dtype) {
-  const std::int64_t n = sized(1000003, 100003);
+  // Exact: every number up to 2^digits is one of the dtype.
+  const std::int64_t n =
+      is_float(dtype) ? std::min(static_cast<std::int64_t>(2 / epsilon(dtype)), sized(1000003, 100003)) : sized(1000003, 100003);
   const Variant variant = over({n}, {0}, false);
   const auto sum = kit.run(
       net_of(line_of(TENON_OP_ReduceSum), variant, dtype, {Array(dtype, {n}, std::vector<double>(static_cast<std::size_t>(n), 1.0))}));
-  // Exact while partial sums are below 2^24.
   if (sum[0].at(0) != static_cast<double>(n)) throw Failure(fmt::format("{} ones sum to {}", n, sum[0].str(0)));
+}
+
+/// Squares of these leave the range of the dtype; the norm of (3, 4) 2^e does not, and its bits are known.
+void check_range(Kit& kit, tenon_dtype dtype) {
+  const int highest = std::ilogb(largest(dtype)) - 3, lowest = std::ilogb(smallest_normal(dtype)) + 1;
+  for (const int exponent : {highest, lowest}) {
+    const double unit = std::ldexp(1.0, exponent);
+    const auto y =
+        kit.run(net_of(line_of(TENON_OP_ReduceL2), over({2, 2}, {1}, false), dtype, {Array(dtype, {2, 2}, {3 * unit, -4 * unit, 0, 0})}));
+    // Within the rounding of a square root of a rounded sum.
+    if (!(std::fabs(y[0].at(0) - 5 * unit) <= 5 * unit * 2 * epsilon(dtype)) || y[0].at(1) != 0) {
+      throw Failure(fmt::format("the norms of (3, -4) * 2^{} and of (0, 0) are {} and {}", exponent, y[0].str(0), y[0].str(1)));
+    }
+  }
+}
+
+/// The maximum is added to the logarithm: inside it, 1000 would be no number.
+void logsumexp_exact(Kit& kit, tenon_dtype dtype) {
+  const double m = dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 ? 256 : 1000;
+  const auto y = kit.run(
+      net_of(line_of(TENON_OP_ReduceLogSumExp), over({4, 2}, {1}, false), dtype, {Array(dtype, {4, 2}, {m, m, -m, -m, 0, m, -3, -3})}));
+  const double log_2 = 0.6931471805599453;
+  const double want[] = {m + log_2, -m + log_2, m, -3 + log_2};
+  for (int i = 0; i < 4; ++i) {
+    if (!(std::fabs(y[0].at(i) - want[i]) <= 2 * epsilon(dtype) * std::fabs(want[i]))) {
+      throw Failure(fmt::format("row {}: wanted {}, got {}", i, want[i], y[0].str(i)));
+    }
+  }
 }
 
 }  // namespace
 
 std::vector<OpCase> cases_reduce() {
   const std::vector<double> x{1, -2, 3.5, 0.25, 8, -16, 32, 0.5, 5, 6, 7, -8};
+  const std::vector<double> whole{1, -2, 3, 0, 8, -6, 2, 5, 5, 6, 7, -8};
+  const std::vector<double> odd{1, nan, inf, -inf, 2, 3, 4, 5, inf, inf, 1, 2};
+  const std::vector<tenon_dtype> floats{f16, bf16, f32, f64}, integers{i32, i64};
+  const Values distinct{.low = -2, .high = 2, .special = Special::all};
+  const Values near_one{.low = -1.25, .high = 1.25, .gap = 0.8};
+  const double powers_of_two[] = {0.5, 2, -1, 4};
+  std::vector<double> factors;
+  for (int i = 0; i < 12; ++i) factors.push_back(powers_of_two[i % 4]);
+  const double large = 3e9;  // an i32 wraps
+  const std::vector<Variant> products{over({1}, {0}, false, near_one),
+                                      over({7}, {0}, true, near_one),
+                                      over({8, 10}, {1}, false, near_one),
+                                      over({8, 10}, {0}, false, near_one),
+                                      over({2, 3, 4}, {0, 2}, false, {.sometimes = 0.0}),
+                                      over({2, 3, 4, 5}, {1, 2}, true, {.sometimes = 0.0}),
+                                      over({3, 500}, {1}, false, near_one),
+                                      over({500, 7}, {0}, false, near_one),
+                                      over({sized(70001, 1001)}, {0}, false, {.low = -1.0001, .high = 1.0001, .gap = 0.9999}),
+                                      over({0}, {0}, false),
+                                      over({3, 0}, {1}, false),
+                                      over({0, 3}, {1}, false)};
   return {
       {.op = TENON_OP_ReduceSum,
-       .variants = variants(),
+       .variants = variants_and_nothing(),
        .bound = sum_bound,
        .gradient = {0},
-       .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{2.75, 24.5, 10}}},
-                  {"columns", over({3, 4}, {0}, true), {x}, {{14, -12, 42.5, -7.25}}},
-                  {"outer_and_inner", over({2, 3, 2}, {0, 2}, false), {x}, {{31.5, 14.75, -9}}},
+       .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{2.75, 24.5, 10}}, floats},
+                  {"columns", over({3, 4}, {0}, true), {x}, {{14, -12, 42.5, -7.25}}, floats},
+                  {"outer_and_inner", over({2, 3, 2}, {0, 2}, false), {x}, {{31.5, 14.75, -9}}, floats},
+                  {"whole", over({3, 4}, {1}, false), {whole}, {{2, 9, 10}}},
+                  {"wraps", over({3}, {0}, false), {{2147483647, 2147483647, 4}}, {{2}}, {i32}},
+                  {"wide", over({3}, {0}, false), {{large, large, 4}}, {{2 * large + 4}}, {i64}},
                   {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}},
        .extras = {{"many_ones", check_many_ones}}},
       {.op = TENON_OP_ReduceMean,
-       .variants = variants(),
+       .variants = variants_and_nothing(),
        .bound = mean_bound,
        .gradient = {0},
        .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{0.6875, 6.125, 2.5}}},
                   {"everything", over({3, 4}, {0, 1}, false), {x}, {{3.1041666666666665}}},
                   {"nothing_is_nan", over({2, 0}, {1}, false), {{}}, {{nan, nan}}}}},
+      {.op = TENON_OP_ReduceMax,
+       .variants = variants(distinct),
+       .bound = exact,
+       .gradient = {0},
+       .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{3.5, 32, 7}}, floats},
+                  {"columns", over({3, 4}, {0}, true), {x}, {{8, 6, 32, 0.5}}, floats},
+                  {"whole", over({3, 4}, {0}, false), {whole}, {{8, 6, 7, 5}}},
+                  {"ieee", over({3, 4}, {1}, false), {odd}, {{nan, 5, inf}}, floats},
+                  {"no_result_of_nothing", over({0, 3}, {1}, false), {{}}, {{}}}}},
+      {.op = TENON_OP_ReduceMin,
+       .variants = variants(distinct),
+       .bound = exact,
+       .gradient = {0},
+       .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{-2, -16, -8}}, floats},
+                  {"columns", over({3, 4}, {0}, true), {x}, {{1, -16, 3.5, -8}}, floats},
+                  {"whole", over({3, 4}, {0}, false), {whole}, {{1, -6, 2, -8}}},
+                  {"ieee", over({3, 4}, {1}, false), {odd}, {{nan, 2, 1}}, floats},
+                  {"no_result_of_nothing", over({0, 3}, {1}, false), {{}}, {{}}}}},
+      {.op = TENON_OP_ReduceProd,
+       .variants = products,
+       .bound = product_bound,
+       .gradient = {0},
+       .golden = {{"rows", over({3, 4}, {1}, false), {factors}, {{-4, -4, -4}}, floats},
+                  {"columns", over({3, 4}, {0}, true), {factors}, {{0.125, 8, -1, 64}}, floats},
+                  {"whole", over({3, 4}, {1}, false), {whole}, {{0, -480, -1680}}},
+                  {"wraps", over({3}, {0}, false), {{65536, 65536, 4}}, {{0}}, {i32}},
+                  {"ieee", over({3, 2}, {1}, false), {{inf, -2, 0, inf, nan, 0}}, {{-inf, nan, nan}}, floats},
+                  {"nothing_is_one", over({2, 0}, {1}, false), {{}}, {{1, 1}}}}},
+      {.op = TENON_OP_ReduceL1,
+       .variants = variants_and_nothing({.gap = 0.01, .special = Special::not_large}),
+       .bound = positive_bound,
+       .gradient = {0},
+       .golden = {{"rows", over({3, 4}, {1}, false), {x}, {{6.75, 56.5, 26}}},
+                  {"ieee", over({3, 2}, {1}, false), {{inf, -inf, nan, inf, -0.0, 0}}, {{inf, nan, 0}}},
+                  {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}}},
+      {.op = TENON_OP_ReduceL2,
+       .variants = variants_and_nothing(),
+       .bound = positive_bound,
+       .gradient = {0},
+       .golden = {{"rows", over({3, 2}, {1}, false), {{3, -4, 5, 12, -8, 15}}, {{5, 13, 17}}},
+                  {"ieee", over({3, 2}, {1}, false), {{inf, -inf, nan, inf, -0.0, 0}}, {{inf, nan, 0}}},
+                  {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}},
+       .extras = {{"no_overflow_or_underflow", check_range}}},
+      {.op = TENON_OP_ReduceSumSquare,
+       .variants = variants_and_nothing(),
+       .bound = positive_bound,
+       .gradient = {0},
+       .golden = {{"rows", over({3, 2}, {1}, false), {{3, -4, 5, 12, -8, 15}}, {{25, 169, 289}}},
+                  {"nothing_is_zero", over({2, 0}, {1}, false), {{}}, {{0, 0}}}}},
+      {.op = TENON_OP_ReduceLogSumExp,
+       .variants = variants_and_nothing(),
+       .bound = log_bound,
+       .gradient = {0},
+       .golden = {{"rows", over({2, 3}, {1}, false), {{1, 2, 3, -1, 0, 1}}, {{3.40760596444438, 1.4076059644443804}}},
+                  {"ieee", over({4, 2}, {1}, false), {{inf, -inf, -inf, -inf, nan, inf, -inf, 2}}, {{inf, -inf, nan, 2}}},
+                  {"nothing_is_minus_infinity", over({2, 0}, {1}, false), {{}}, {{-inf, -inf}}}},
+       .extras = {{"logsumexp_exact", logsumexp_exact}}},
   };
 }
 
