@@ -31,18 +31,29 @@ void infer(Inference& at) {
 
 }  // namespace
 
-extern const OpRules rules_arg_max;
+extern const OpRules rules_arg_max, rules_arg_min;
 const OpRules rules_arg_max{"y = index of the largest x along axis, as i64. Ties: the first; NaN counts as the largest.", infer};
+const OpRules rules_arg_min{"y = index of the smallest x along axis, as i64. Ties: the first; NaN counts as the smallest.", infer};
 
 }  // namespace graph
 
 namespace ops {
+namespace {
 
-Value arg_max(Value x, std::int64_t axis, bool keepdims) {
+Value arg_reduce(tenon_op op, Value x, std::int64_t axis, bool keepdims) {
   tenon_attributes_axis attributes{};
   attributes.axis = axis;
   attributes.keepdims = keepdims ? 1 : 0;
-  return graph::apply_op(TENON_OP_ArgMax, {x}, Attributes::of(attributes));
+  return graph::apply_op(op, {x}, Attributes::of(attributes));
+}
+
+}  // namespace
+
+Value arg_max(Value x, std::int64_t axis, bool keepdims) {
+  return arg_reduce(TENON_OP_ArgMax, x, axis, keepdims);
+}
+Value arg_min(Value x, std::int64_t axis, bool keepdims) {
+  return arg_reduce(TENON_OP_ArgMin, x, axis, keepdims);
 }
 
 }  // namespace ops

@@ -1,4 +1,4 @@
-// ArgMax: an index, so exact. Ties go to the first.
+// ArgMax, ArgMin: an index, so exact. Ties go to the first.
 #include "room.h"
 
 namespace tenon::conformance {
@@ -22,6 +22,7 @@ Variant along(const Dims& shape, std::int64_t axis, bool keepdims, const Values&
 std::vector<OpCase> cases_arg_reduce() {
   const Values few{.low = 0, .high = 4, .whole = true, .special = Special::not_large};  // ties are the rule
   const Values many{.low = -9, .high = 9, .special = Special::not_large};
+  const std::vector<tenon_dtype> floats{f16, bf16, f32, f64};
   std::vector<Variant> variants{along({1}, 0, false, few),
                                 along({7}, 0, true, few),
                                 along({8, 10}, 1, false, few),
@@ -32,13 +33,18 @@ std::vector<OpCase> cases_arg_reduce() {
                                 along({3, 0}, 0, false, few),
                                 along({5, sized(3001, 301)}, 1, false, few),
                                 along({sized(1009, 109), 6}, 0, false, many)};
-  return {{
-      .op = TENON_OP_ArgMax,
-      .variants = variants,
-      .golden = {{"ties_first", along({2, 4}, 1, false, few), {{1, 3, 3, 2, 5, 5, 5, 5}}, {{1, 0}}},
-                 {"columns", along({3, 2}, 0, true, few), {{1, 9, 4, 9, 4, -1}}, {{1, 0}}},
-                 {"ieee", along({3, 3}, 1, false, few), {{1, nan, nan, -inf, -inf, -inf, 0, inf, nan}}, {{1, 0, 2}}}},
-  }};
+  return {
+      {.op = TENON_OP_ArgMax,
+       .variants = variants,
+       .golden = {{"ties_first", along({2, 4}, 1, false, few), {{1, 3, 3, 2, 5, 5, 5, 5}}, {{1, 0}}},
+                  {"columns", along({3, 2}, 0, true, few), {{1, 9, 4, 9, 4, -1}}, {{1, 0}}},
+                  {"ieee", along({3, 3}, 1, false, few), {{1, nan, nan, -inf, -inf, -inf, 0, inf, nan}}, {{1, 0, 2}}, floats}}},
+      {.op = TENON_OP_ArgMin,
+       .variants = variants,
+       .golden = {{"ties_first", along({2, 4}, 1, false, few), {{3, 1, 1, 2, 5, 5, 5, 5}}, {{1, 0}}},
+                  {"columns", along({3, 2}, 0, true, few), {{4, -1, 1, 9, 1, -1}}, {{1, 0}}},
+                  {"ieee", along({3, 3}, 1, false, few), {{1, nan, nan, inf, inf, inf, 0, -inf, nan}}, {{1, 0, 2}}, floats}}},
+  };
 }
 
 }  // namespace tenon::conformance
