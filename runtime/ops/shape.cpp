@@ -144,5 +144,63 @@ Value expand(Value x, const Shape& shape) {
   return graph::apply_op(TENON_OP_Expand, {x}, {}, {.name = {}, .shape = shape});
 }
 
+Value squeeze(Value x, const std::vector<std::int64_t>& axes) {
+  const Shape shape = x.shape();
+  std::array<bool, Shape::max_rank> gone{};
+  for (const std::int64_t axis : axes) {
+    const auto i = static_cast<std::size_t>(resolve_axis(axis, shape.rank(), fmt::format("squeeze: '{}' {}", x.name(), shape.str())));
+    if (shape[i] != 1) {
+      throw Error(fmt::format("squeeze: wanted a size of 1 for axis {} of '{}' {}, got {}", axis, x.name(), shape.str(), shape[i]));
+    }
+    gone[i] = true;
+  }
+  Shape rest;
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    if (axes.empty() ? shape[i] != 1 : !gone[i]) rest.push_back(shape[i]);
+  }
+  return reshape(x, rest);
+}
+
+Value unsqueeze(Value x, const std::vector<std::int64_t>& axes) {
+  const Shape shape = x.shape();
+  const std::size_t rank = shape.rank() + axes.size();
+  if (rank > Shape::max_rank) {
+    throw Error(fmt::format("unsqueeze: '{}' {} with {} more dimensions has {}, at most {} are possible", x.name(), shape.str(),
+                            axes.size(), rank, Shape::max_rank));
+  }
+  std::array<bool, Shape::max_rank> added{};
+  for (const std::int64_t axis : axes) {
+    bool& seen =
+        added[static_cast<std::size_t>(resolve_axis(axis, rank, fmt::format("unsqueeze: the result of '{}' {}", x.name(), shape.str())))];
+    if (seen) throw Error(fmt::format("unsqueeze: axis {} of the result of '{}' {} is given twice", axis, x.name(), shape.str()));
+    seen = true;
+  }
+  Shape wider;
+  for (std::size_t i = 0, next = 0; i < rank; ++i) wider.push_back(added[i] ? 1 : shape[next++]);
+  return reshape(x, wider);
+}
+
+Value tile(Value x, const std::vector<std::int64_t>& repeats) {
+  Shape shape = x.shape();
+  if (repeats.size() != shape.rank()) {
+    throw Error(fmt::format("tile: wanted repeats for each dimension of '{}' {}, got {}", x.name(), shape.str(), repeats.size()));
+  }
+  // the last axis first: what is copied again and again is then the longest run there is
+  for (std::size_t i = shape.rank(); i-- > 0;) {
+    const std::int64_t n = repeats[i];
+    if (n < 0) throw Error(fmt::format("tile: axis {} of '{}' {} is to repeat {} times, wanted 0 or more", i, x.name(), shape.str(), n));
+    if (n == 1) continue;
+    std::int64_t outer = 1, row = 1;
+    for (std::size_t d = 0; d < shape.rank(); ++d) (d < i ? outer : row) *= shape[d];
+    std::int64_t size = 0;
+    if (__builtin_mul_overflow(shape[i], n, &size)) {
+      throw Error(fmt::format("tile: axis {} of '{}' {}, {} times, is longer than a dimension can be", i, x.name(), shape.str(), n));
+    }
+    shape.set(i, size);
+    x = reshape(expand(reshape(x, Shape{outer, 1, row}), Shape{outer, n, row}), shape);
+  }
+  return x;
+}
+
 }  // namespace ops
 }  // namespace tenon

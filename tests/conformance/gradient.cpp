@@ -85,7 +85,11 @@ void build(Loss& loss, const OpCase& op_case, const Variant& variant, std::uint6
   }
   while (!operands.empty() && !operands.back().present()) operands.pop_back();
   NodeOptions options;
-  if (op_case.op == TENON_OP_Reshape || op_case.op == TENON_OP_Expand) options.shape = Shape(std::span(variant.outputs[0].shape));
+  options.shape = Shape(std::span(variant.outputs[0].shape));  // read by the ops whose result no operand tells
+  if (op_case.op == TENON_OP_Split) {
+    const auto axis = static_cast<std::size_t>(variant.attributes.as<tenon_attributes_axis>().axis);
+    for (const ResultSpec& part : variant.outputs) options.sizes.push_back(part.shape[axis]);
+  }
   AttributeBytes attributes = variant.attributes;
   if (op_case.op == TENON_OP_Dropout) static_cast<tenon_attributes_random*>(attributes.data())->dtype = TENON_DTYPE_F64;
   const std::vector<Value> results = loss.graph.apply(op_case.op, operands, graph_attributes(op_case.op, attributes), options);
