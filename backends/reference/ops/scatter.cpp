@@ -1,0 +1,89 @@
+// A tensor with elements changed where indices say. Changes are made in row-major order of the updates, so results are always the same.
+#include <tenon/sdk/indices.h>
+#include <tenon/sdk/kernel.h>
+#include <tenon/sdk/strided.h>
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+namespace tenon::reference {
+namespace {
+
+/// a + b and a * b; integers wrap, of bools they are "or" and "and".
+template <class T>
+T sum(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+template <class T>
+T product(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+/// y = x, then y[..., indices[..., j, ...], ...] = updates[..., j, ...] along `axis`, or plus, or times it.
+///
+/// Shapes      all dense; indices as updates, y as x.
+/// Dtypes      all; f16 and bf16 in f32, rounded at the end.
+/// Attributes  axis; reduction: none (the last of several stays), add, mul.
+/// Errors      an index outside [-n, n): nothing has been written then.
+template <class T>
+void scatter_elements(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_scatter>();
+  const sdk::Operand &x = call.inputs[0], &updates = call.inputs[2];
+  const auto axis = static_cast<std::size_t>(attributes.axis);
+  const T* update = call.input<T>(2);
+  T* y = call.output<T>(0);
+  const sdk::Indices indices("scatter_elements", call.inputs[1], x.shape[axis]);
+  std::copy_n(call.input<T>(0), x.count, y);
+  std::array<sdk::Strides, 1> strides{sdk::strides_of(x)};
+  const std::int64_t step = strides[0][axis];
+  strides[0][axis] = 0;  // along the axis it is the indices that lead
+  sdk::for_each_element(updates.shape, updates.rank, strides, [&](std::int64_t i, const auto& at) {
+    T& element = y[at[0] + indices[i] * step];
+    switch (attributes.reduction) {
+      case TENON_SCATTER_ADD:
+        element = sum(element, update[i]);
+        break;
+      case TENON_SCATTER_MUL:
+        element = product(element, update[i]);
+        break;
+      default:
+        element = update[i];
+    }
+  });
+}
+
+/// y = x, then y[o, indices[k], i] += updates[o, k, i] around `axis`, in the order of k.
+///
+/// Shapes  all dense; updates have the shape of indices in place of the axis.
+/// Errors  an index outside [-n, n): nothing has been written then.
+template <class T>
+void scatter_add(const sdk::Call& call) {
+  const auto [outer, n, inner] = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
+  const T* update = call.input<T>(2);
+  T* y = call.output<T>(0);
+  const sdk::Indices indices("scatter_add", call.inputs[1], n);
+  std::copy_n(call.input<T>(0), call.inputs[0].count, y);
+  for (std::int64_t o = 0; o < outer; ++o, y += n * inner) {
+    for (std::int64_t k = 0; k < indices.count(); ++k) {
+      for (std::int64_t i = 0; i < inner; ++i, ++update) {
+        T& element = y[indices[k] * inner + i];
+        element = sum(element, *update);
+      }
+    }
+  }
+}
+
+}  // namespace
+TENON_KERNEL(scatter_elements, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+             std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL(scatter_add, float, double, std::int32_t, std::int64_t)
+}  // namespace tenon::reference
