@@ -13,6 +13,9 @@
 //           Box-Muller in f64: u1 = (x_even + 1/2) * 2^-32, u2 = (x_odd + 1/2) * 2^-32,
 //             z = sqrt(-2 log u1) * (cos, sin)(2 pi u2),  y = fma(deviation, z, mean), rounded to T.
 //           log, cos and sin are the polynomials below, so the bits rest on IEEE +, -, *, /, sqrt and fma alone.
+// Permute   word i = (x[2j+1] << 32) | x[2j] of block i / 2, j = i % 2: the 64 bits that a uniform f64 is made of. y = 0 .. n-1 in
+// ascending
+//           order of (word i, i), words compared as u64.
 // Dropout   drop = Bernoulli(p); y = drop ? 0 : x * T(1 / (1 - p)), the scale computed in f64 and rounded to T.
 //
 // Compile with contraction off (-ffp-contract=off; nvcc: --fmad=false): a fused multiply-add is written here, never inferred.
@@ -81,10 +84,18 @@ inline constexpr std::int64_t uniforms_per_block = sizeof(T) == 4 ? 4 : 2;
 TENON_RANDOM_INLINE float unit_f32(const Lanes& lanes, std::int64_t j) {
   return static_cast<float>(lanes.x[j] >> 8) * 0x1p-24f;
 }
-/// The same as f64 (j < 2).
+/// 64-bit word j of a block (j < 2).
+TENON_RANDOM_INLINE std::uint64_t word(const Lanes& lanes, std::int64_t j) {
+  return std::uint64_t{lanes.x[2 * j + 1]} << 32 | lanes.x[2 * j];
+}
+/// Word i of a source: what element i of a permutation is sorted by.
+TENON_RANDOM_INLINE std::uint64_t word_of(const Source& source, std::int64_t i) {
+  return word(lanes_of(source, i / 2), i % 2);
+}
+
+/// Element j of a block's uniforms as f64 (j < 2).
 TENON_RANDOM_INLINE double unit_f64(const Lanes& lanes, std::int64_t j) {
-  const std::uint64_t bits = std::uint64_t{lanes.x[2 * j + 1]} << 32 | lanes.x[2 * j];
-  return static_cast<double>(bits >> 11) * 0x1p-53;
+  return static_cast<double>(word(lanes, j) >> 11) * 0x1p-53;
 }
 
 template <class T>
