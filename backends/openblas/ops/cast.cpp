@@ -1,9 +1,92 @@
-// ops/cast.cpp - conversions between element types. Plain loops: the compiler turns those between neighbouring sizes into vectors.
-#include <cmath>
-#include <limits>
+// ops/cast.cpp - conversions between element types. The usual ones in vectors of ours; the rest in plain loops, of which the compiler turns
+// those between neighbouring sizes into vectors.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/cast.cpp"
+#include <hwy/foreach_target.h>
 
 #include "half.h"
+#include "simd.h"
 #include "walk.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class Narrow>
+void to_floats(const Narrow* x, float* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = to_float(x[i]);
+}
+template <class Narrow>
+void from_floats(const float* x, Narrow* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = from_float<Narrow>(x[i]);
+}
+
+}  // namespace
+
+// AVX2 and AVX-512 have instructions for f16, which round to nearest.
+void f16_to_f32(const sdk::Half* x, float* y, std::int64_t n) {
+  std::int64_t i = 0;
+#if TENON_MASKED_MEMORY
+  const Wide<float> d;
+  const hn::Rebind<hwy::float16_t, Wide<float>> half;
+  for (; i + lanes(d) <= n; i += lanes(d)) {
+    hn::StoreU(hn::PromoteTo(d, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(x + i))), d, y + i);
+  }
+#endif
+  to_floats(x + i, y + i, n - i);
+}
+void f32_to_f16(const float* x, sdk::Half* y, std::int64_t n) {
+  std::int64_t i = 0;
+#if TENON_MASKED_MEMORY
+  const Wide<float> d;
+  const hn::Rebind<hwy::float16_t, Wide<float>> half;
+  for (; i + lanes(d) <= n; i += lanes(d)) {
+    hn::StoreU(hn::DemoteTo(half, hn::LoadU(d, x + i)), half, reinterpret_cast<hwy::float16_t*>(y + i));
+  }
+#endif
+  from_floats(x + i, y + i, n - i);
+}
+
+/// As from_float in half.h, whole registers at a time.
+void f32_to_bf16(const float* x, sdk::BFloat16* y, std::int64_t n) {
+  const Wide<float> d;
+  const hn::RebindToUnsigned<Wide<float>> bits;
+  const hn::RebindToSigned<Wide<float>> whole;
+  const hn::Rebind<std::uint16_t, Wide<float>> half;
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) {
+    const auto v = hn::LoadU(d, x + i);
+    const auto pattern = hn::BitCast(bits, v);
+    const auto upper = hn::ShiftRight<16>(pattern);
+    const auto odd = hn::And(upper, hn::Set(bits, 1u));
+    const auto rounded = hn::ShiftRight<16>(hn::Add(pattern, hn::Add(odd, hn::Set(bits, 0x7fffu))));
+    const auto quiet = hn::Or(hn::And(upper, hn::Set(bits, 0x8000u)), hn::Set(bits, 0x7fc0u));
+    const auto result = hn::IfThenElse(hn::RebindMask(bits, hn::IsNaN(v)), quiet, rounded);
+    hn::StoreU(hn::DemoteTo(half, hn::BitCast(whole, result)), half, reinterpret_cast<std::uint16_t*>(y + i));
+  }
+  from_floats(x + i, y + i, n - i);
+}
+
+/// Highway's conversion cuts the fraction off and saturates, but has no rule for NaN.
+void f32_to_i32(const float* x, std::int32_t* y, std::int64_t n) {
+  const Wide<float> d;
+  const hn::Rebind<std::int32_t, Wide<float>> whole;
+  const auto converted = [&](hn::Vec<Wide<float>> v) { return hn::ConvertTo(whole, hn::IfThenZeroElse(hn::IsNaN(v), v)); };
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(converted(hn::LoadU(d, x + i)), whole, y + i);
+  if (i < n) store_first(converted(load_first(d, x + i, n - i)), whole, y + i, n - i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <cmath>
+#include <limits>
 
 namespace tenon::openblas {
 namespace {
@@ -40,10 +123,25 @@ To convert(From x) {
 }
 
 template <class From, class To>
+void run(const From* x, To* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
+}
+void run(const sdk::Half* x, float* y, std::int64_t n) {
+  TENON_BEST(f16_to_f32)(x, y, n);
+}
+void run(const float* x, sdk::Half* y, std::int64_t n) {
+  TENON_BEST(f32_to_f16)(x, y, n);
+}
+void run(const float* x, sdk::BFloat16* y, std::int64_t n) {
+  TENON_BEST(f32_to_bf16)(x, y, n);
+}
+void run(const float* x, std::int32_t* y, std::int64_t n) {
+  TENON_BEST(f32_to_i32)(x, y, n);
+}
+
+template <class From, class To>
 void cast_to(const sdk::Call& call) {
-  elementwise<From, To, 1>(call, grain, 0, [](const Stretch<From, 1>& s, To* y, std::int64_t n) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = convert<To>(s.x[0][i]);
-  });
+  elementwise<From, To, 1>(call, grain, 0, [](const Stretch<From, 1>& s, To* y, std::int64_t n) { run(s.x[0], y, n); });
 }
 
 template <class From>
@@ -102,3 +200,4 @@ TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .element
                   std::uint64_t, bool)
 
 }  // namespace tenon::openblas
+#endif
