@@ -83,12 +83,22 @@ struct ModelDefinition {
   std::string file;                     ///< where it came from; "" for a text
 };
 
-enum class Loss { sparse_categorical_crossentropy, mse };
+/// Means over the batch. Cross-entropies take probabilities, or scores with from_logits.
+enum class Loss {
+  sparse_categorical_crossentropy,  ///< labels
+  categorical_crossentropy,         ///< targets of one value per class
+  binary_crossentropy,              ///< targets 0 or 1, of the output's shape
+  mse,                              ///< (y - t)^2
+  half_mse,                         ///< Caffe's: half the squared distance of each sample
+  mae,                              ///< |y - t|
+  huber,                            ///< e^2 / 2 within 1, |e| - 1/2 beyond
+  neg_mean_prod,                    ///< -y t: Gorgonia's examples
+};
 const char* name_of(Loss loss);
 
 struct LossDefinition {
   Loss loss = Loss::mse;
-  bool from_logits = false;                  ///< sparse_categorical_crossentropy: scores instead of probabilities
+  bool from_logits = false;                  ///< cross-entropies: the output is scores instead of probabilities
   std::optional<std::int64_t> ignore_index;  ///< sparse_categorical_crossentropy: this label counts for nothing
   std::string where;
 };
@@ -125,9 +135,9 @@ const char* name_of(Schedule::Kind kind);
 
 /// What is done to gradients before the optimizer sees them, in this order; nothing where absent. `norm` is the root of the sum of squares.
 struct Clipping {
-  std::optional<double> value;        ///< each element to [-value, value]
-  std::optional<double> norm;         ///< each parameter's gradient g to g * norm / max(norm, |g|)
-  std::optional<double> global_norm;  ///< the same with |g| over all parameters together
+  std::optional<double> value = {};        ///< each element to [-value, value]
+  std::optional<double> norm = {};         ///< each parameter's gradient g to g * norm / max(norm, |g|)
+  std::optional<double> global_norm = {};  ///< the same with |g| over all parameters together
 };
 
 /// Defaults by preset (rows G06-G08):

@@ -1,7 +1,6 @@
 // The callback that draws.
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
+#include <map>
 
 #include <tenon/callbacks.h>
 
@@ -22,37 +21,39 @@ void Curves::epoch_end(const EpochLogs& logs) {
   io::write_atomically(options_.file, train::curves_page(options_.title.empty() ? "Training" : options_.title, history_));
 }
 
-namespace {
-
-/// A number of an epoch in a state: "000003 1 val_loss", which sorts as it was logged.
-std::string key_of(const EpochLogs& epoch, std::size_t index) {
-  std::string number = std::to_string(epoch.epoch), position = std::to_string(index);
-  number.insert(0, number.size() < 6 ? 6 - number.size() : 0, '0');
-  position.insert(0, position.size() < 2 ? 2 - position.size() : 0, '0');
-  return number + " " + position + " " + epoch.logs[index].first;
-}
-
-}  // namespace
+// One tensor f64 (epochs, 2) for each number, of epoch and value; "00 loss", "01 accuracy": they come back sorted by name.
 
 CallbackState Curves::state() const {
-  CallbackState state;
+  std::map<std::string, std::vector<double>> series;
   for (const EpochLogs& epoch : history_) {
     for (std::size_t i = 0; i < epoch.logs.size(); ++i) {
-      if (std::isfinite(epoch.logs[i].second)) state.numbers[key_of(epoch, i)] = epoch.logs[i].second;
+      const std::string position = std::to_string(i);
+      std::vector<double>& own = series[(i < 10 ? "0" : "") + position + " " + epoch.logs[i].first];
+      own.insert(own.end(), {static_cast<double>(epoch.epoch), epoch.logs[i].second});
     }
+  }
+  CallbackState state;
+  for (const auto& [name, values] : series) {
+    state.tensors.push_back({name, Tensor::of(values, {static_cast<std::int64_t>(values.size() / 2), 2})});
   }
   return state;
 }
 
 void Curves::restore(const CallbackState& state) {
-  history_.clear();
-  for (const auto& [key, value] : state.numbers) {
-    const std::size_t first = key.find(' '), second = key.find(' ', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::int64_t epoch = std::atoll(key.c_str());
-    if (history_.empty() || history_.back().epoch != epoch) history_.push_back({.epoch = epoch, .logs = {}});
-    history_.back().logs.emplace_back(key.substr(second + 1), value);
+  std::map<std::string, Tensor> sorted;
+  for (const NamedTensor& series : state.tensors) sorted[series.name] = series.tensor;
+  std::map<std::int64_t, EpochLogs> epochs;
+  for (const auto& [name, series] : sorted) {
+    const double* values = series.data<double>();
+    for (std::int64_t i = 0; i < series.count() / 2; ++i) {
+      const auto number = static_cast<std::int64_t>(values[2 * i]);
+      EpochLogs& epoch = epochs[number];
+      epoch.epoch = number;
+      epoch.logs.emplace_back(name.substr(name.find(' ') + 1), values[2 * i + 1]);
+    }
   }
+  history_.clear();
+  for (auto& [number, epoch] : epochs) history_.push_back(std::move(epoch));
 }
 
 }  // namespace tenon

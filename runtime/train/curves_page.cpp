@@ -111,12 +111,12 @@ struct Axis {
   }
 };
 
-Axis make_axis(double low, double high, double smallest_step) {
+Axis make_axis(double low, double high, double most_steps, double smallest_step) {
   if (!(high > low)) {  // one value: room around it
     const double room = low == 0 ? 1 : std::abs(low) * 0.1;
     low -= room, high += room;
   }
-  const double rough = std::max((high - low) / 5, smallest_step);
+  const double rough = std::max((high - low) / most_steps, smallest_step);
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = power * 10;
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -131,7 +131,7 @@ Axis make_axis(double low, double high, double smallest_step) {
 /// Epochs are whole, and the axis ends where they do.
 Axis epoch_axis(double first, double last) {
   if (last == first) return {first - 0.5, first + 0.5, 1};
-  Axis axis = make_axis(first, last, 1);
+  Axis axis = make_axis(first, last, 8, 1);
   axis.low = first;
   axis.high = last;
   return axis;
@@ -179,7 +179,7 @@ std::string chart(const History& history, const std::string& name) {
   text += "</figcaption>\n";
   if (!(low <= high)) return text + "<p>No finite value.</p>\n</figure>\n";
 
-  const Axis y = make_axis(low, high, 0);
+  const Axis y = make_axis(low, high, 5, 0);
   const Axis x = epoch_axis(static_cast<double>(history.front().epoch + 1), static_cast<double>(history.back().epoch + 1));
   const double plot_right = width - right, plot_bottom = height - bottom;
   text += fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{} over epochs\">\n", width, height, escaped(name));
@@ -188,11 +188,14 @@ std::string chart(const History& history, const std::string& name) {
     text += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", left, at,
                         plot_right, left - 8, at + 4, y.label(y.tick(i)));
   }
-  for (double tick = std::ceil(x.low / x.step) * x.step; tick <= x.high + 1e-9; tick += x.step) {
+  const auto epoch_tick = [&](double tick) {
     const double at = left + (plot_right - left) * x.part(tick);
     text += fmt::format("<path class=\"axis\" d=\"M{:.1f} {}v4\"/><text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.0f}</text>\n", at,
                         plot_bottom, at, plot_bottom + 18, tick);
-  }
+  };
+  const double first_tick = std::ceil(x.low / x.step) * x.step;
+  if (first_tick - x.low >= 0.5 * x.step) epoch_tick(x.low);  // where the axis begins, if there is room for it
+  for (double tick = first_tick; tick <= x.high + 1e-9; tick += x.step) epoch_tick(tick);
   text += fmt::format("<path class=\"axis\" d=\"M{} {}V{}H{}\" fill=\"none\"/>\n", left, top, plot_bottom, plot_right);
   text += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">epoch</text>\n", (left + plot_right) / 2, height - 8);
   text += polyline(train, "train", x, y, name) + polyline(val, "val", x, y, "val_" + name);

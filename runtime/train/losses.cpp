@@ -12,14 +12,34 @@ Value sparse_categorical_crossentropy(const ObjectiveInputs& in) {
   return ops::softmax_cross_entropy(in.scores, in.y, options);
 }
 
-Value mse(const ObjectiveInputs& in) {
-  return ops::mse(in.forward.output, in.target);
+Value categorical_crossentropy(const ObjectiveInputs& in) {
+  return ops::categorical_cross_entropy(in.scores, in.target, true);
+}
+
+Value binary_crossentropy(const ObjectiveInputs& in) {
+  return ops::binary_cross_entropy(in.forward.output, in.target, in.loss.from_logits);
+}
+
+/// One of the losses that compare output and target element by element.
+template <Value (*function)(Value, Value)>
+Value of_values(const ObjectiveInputs& in) {
+  return function(in.forward.output, in.target);
+}
+
+Value huber(const ObjectiveInputs& in) {
+  return ops::huber(in.forward.output, in.target);
 }
 
 const LossRule rules[] = {
     {Loss::sparse_categorical_crossentropy, "sparse_categorical_crossentropy", nullptr, Targets::labels, true, true,
      sparse_categorical_crossentropy},
-    {Loss::mse, "mse", "mean_squared_error", Targets::values, false, false, mse},
+    {Loss::categorical_crossentropy, "categorical_crossentropy", nullptr, Targets::one_hot, true, false, categorical_crossentropy},
+    {Loss::binary_crossentropy, "binary_crossentropy", "bce", Targets::binary, true, false, binary_crossentropy},
+    {Loss::mse, "mse", "mean_squared_error", Targets::values, false, false, of_values<ops::mse>},
+    {Loss::half_mse, "half_mse", "euclidean", Targets::values, false, false, of_values<ops::half_mse>},
+    {Loss::mae, "mae", "mean_absolute_error", Targets::values, false, false, of_values<ops::mae>},
+    {Loss::huber, "huber", nullptr, Targets::values, false, false, huber},
+    {Loss::neg_mean_prod, "neg_mean_prod", nullptr, Targets::values, false, false, of_values<ops::neg_mean_prod>},
 };
 
 /// What the regularised layers add.

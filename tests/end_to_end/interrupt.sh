@@ -10,7 +10,7 @@ run=("$tenon" train "$source/models/fashion_mnist/train.yaml" --set data.source=
 # interrupt <signal> <folder>: sends it once the first epoch's checkpoint is there, in the middle of a later one; sets $code.
 interrupt() {
   rm -rf "$2"
-  "${run[@]}" --set checkpoint.directory="$2" >"$work/out" 2>&1 </dev/null &
+  "${run[@]}" --set checkpoint.directory="$2" >"$work/log" 2>&1 </dev/null &
   local pid=$!
   for _ in $(seq 3000); do
     [ -e "$2/epoch-000001.yaml" ] && break
@@ -26,9 +26,8 @@ for signal in INT TERM; do
   # A background process of a script without job control ignores SIGINT unless it takes it back, as the command does.
   interrupt "$signal" "$work/stopped"
   expect 0 '' test "$code" -eq 130
-  expect 0 'Interrupted after step ' cat "$work/out"
-  cp "$work/out" "$work/said"
-  expect 0 "--set resume=$work/stopped/interrupted.yaml" cat "$work/said"
+  expect 0 'Interrupted after step ' cat "$work/log"
+  expect 0 "--set resume=$work/stopped/interrupted.yaml" cat "$work/log"
   expect 0 'Resuming from' "${run[@]}" --set checkpoint.directory="$work/stopped" --set resume="$work/stopped/interrupted.yaml"
   expect_same "$work/straight/epoch-000006.safetensors" "$work/stopped/epoch-000006.safetensors"
 done

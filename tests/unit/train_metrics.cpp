@@ -99,6 +99,49 @@ TEST_CASE("metrics: mse, mae, binary and categorical accuracy of values") {
   }
 }
 
+TEST_CASE("metrics: accuracy follows the loss: categorical, binary, from scores or probabilities") {
+  const Context context(test_config());
+  CompileOptions options;
+  options.metrics = {Metric::accuracy};
+  options.loss.loss = Loss::categorical_crossentropy;
+  options.loss.from_logits = true;
+  const Tensor one_hot = Tensor::of<float>({1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0}, {5, 3});
+  options.metrics.emplace_back(Metric::top_k, 2);
+  const Logs categorical = identity(context, options).evaluate(pairs(scores, {5, 3}, one_hot), 2);
+  const Logs of_labels = identity(context, sparse({Metric::accuracy, {Metric::top_k, 2}})).evaluate(pairs(scores, {5, 3}, labels), 3);
+  for (std::size_t i = 0; i < of_labels.size(); ++i) CHECK(metric(categorical, i) == doctest::Approx(metric(of_labels, i)));
+
+  options.metrics = {Metric::accuracy};
+  options.loss.loss = Loss::binary_crossentropy;
+  const Tensor truth = Tensor::of<float>({1, 0, 0, 1}, {4, 1});
+  const Logs logits = identity(context, options).evaluate(pairs({0.3f, 0.2f, -1, 4}, {4, 1}, truth), 3);
+  CHECK(metric(logits, 1) == doctest::Approx(0.75));
+  const auto cross_entropy = [](double x, double t) { return std::log1p(std::exp(x)) - t * x; };
+  CHECK(metric(logits, 0) ==
+        doctest::Approx((cross_entropy(0.3, 1) + cross_entropy(0.2, 0) + cross_entropy(-1, 0) + cross_entropy(4, 1)) / 4));
+  options.loss.from_logits = false;
+  const Logs probabilities = identity(context, options).evaluate(pairs({0.3f, 0.2f, 0.1f, 0.9f}, {4, 1}, truth), 3);
+  CHECK(metric(probabilities, 1) == doctest::Approx(0.75));
+  CHECK(metric(probabilities, 0) == doctest::Approx(-(std::log(0.3) + std::log(0.8) + 2 * std::log(0.9)) / 4));
+}
+
+TEST_CASE("losses: those of values are means over all, whatever the batches") {
+  const Context context(test_config());
+  const auto data = pairs({0, 3, 1, 1}, {2, 2}, Tensor::of<float>({0.5f, 1, 1, 2}, {2, 2}));
+  const std::vector<std::pair<Loss, double>> wanted{{Loss::mse, (0.25 + 4 + 0 + 1) / 4},
+                                                    {Loss::half_mse, (0.25 + 4 + 0 + 1) / 4},  // over 2 samples, halved
+                                                    {Loss::mae, (0.5 + 2 + 0 + 1) / 4},
+                                                    {Loss::huber, (0.125 + 1.5 + 0 + 0.5) / 4},
+                                                    {Loss::neg_mean_prod, -(0.0 + 3 + 1 + 2) / 4}};
+  for (const auto& [loss, value] : wanted) {
+    CAPTURE(name_of(loss));
+    CompileOptions options;
+    options.loss.loss = loss;
+    Model model = identity(context, options);
+    for (const std::int64_t batch_size : {1, 2}) CHECK(metric(model.evaluate(data, batch_size), 0) == doctest::Approx(value));
+  }
+}
+
 TEST_CASE("metrics: those that do not go with the loss are refused by name") {
   const Context context(test_config());
   const auto data = pairs({0.9f, 0.2f}, {1, 2}, Tensor::of<float>({1, 0}, {1, 2}));
