@@ -115,7 +115,7 @@ struct Services {
 
 HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
                            const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace)
-    : name_(info.name), pool_(std::move(pool)), trace_(std::move(trace)) {
+    : name_(info.name), pool_(std::move(pool)), trace_(trace != nullptr ? std::move(trace) : std::make_shared<TraceRecorder>()) {
   const std::vector<tenon_knob> knobs = knobs_of(info);
   for (const tenon_knob& knob : knobs) options_[knob.name] = knob.default_value != nullptr ? knob.default_value : "";
   for (const auto& [key, value] : options) {

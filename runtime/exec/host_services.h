@@ -20,9 +20,10 @@ namespace tenon::exec {
 /// Threads  every service may be called from any thread.
 class HostServices {
  public:
-  /// `options`: the user's values for this backend's knobs. Errors: an unknown knob, a value its declaration does not allow.
+  /// `trace`: null for spans that go nowhere. `options`: the user's values for this backend's knobs. Errors: an unknown knob, a value its
+  /// declaration does not allow.
   HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
-               const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace);
+               const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace = nullptr);
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include <tenon/program.h>
 
@@ -14,19 +15,24 @@ std::size_t PlacementReport::moved() const {
 }
 
 std::string PlacementReport::str() const {
-  std::size_t node_width = 4, op_width = 2, requested_width = 9, device_width = 6;
-  for (const Placement& p : nodes) {
-    node_width = std::max(node_width, p.node.size());
-    op_width = std::max(op_width, p.op.size());
-    requested_width = std::max(requested_width, p.requested.size());
-    device_width = std::max(device_width, p.device.size());
+  struct Column {
+    const char* title;
+    std::string Placement::*field;
+  };
+  static constexpr Column columns[] = {{"node", &Placement::node},           {"op", &Placement::op},
+                                       {"requested", &Placement::requested}, {"device", &Placement::device},
+                                       {"kernel", &Placement::algorithm},    {"reason", &Placement::reason}};
+  std::string header;
+  std::vector<std::string> rows(nodes.size());
+  for (const Column& column : columns) {
+    std::size_t width = std::string_view(column.title).size();
+    for (const Placement& p : nodes) width = std::max(width, (p.*column.field).size());
+    header += fmt::format("{:<{}}  ", column.title, width);
+    for (std::size_t i = 0; i < nodes.size(); ++i) rows[i] += fmt::format("{:<{}}  ", nodes[i].*column.field, width);
   }
-  std::string text = fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  reason\n", "node", node_width, "op", op_width, "requested",
-                                 requested_width, "device", device_width);
-  for (const Placement& p : nodes) {
-    text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:<{}}  {}\n", p.node, node_width, p.op, op_width, p.requested, requested_width, p.device,
-                        device_width, p.reason);
-  }
+  const auto line = [](const std::string& text) { return text.substr(0, text.find_last_not_of(' ') + 1) + "\n"; };
+  std::string text = line(header);
+  for (const std::string& row : rows) text += line(row);
   for (const PlannedCopy& copy : copies)
     text += fmt::format("copy {}: {} -> {}, {} bytes\n", copy.value, copy.from, copy.to, copy.size_bytes);
   text += fmt::format(

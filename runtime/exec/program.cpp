@@ -145,6 +145,7 @@ struct Program::State {
   bool sync_debug = false;
   bool profile_wanted = false, profile_on = false;  ///< by the caller; in the plans
   bool kernels_named = false;                       ///< in the report
+  std::size_t sent = 0;                             ///< parts of this run that their devices have got
   std::shared_ptr<exec::TraceRecorder> trace;
   exec::CallError error;
 
@@ -477,7 +478,9 @@ void Program::State::execute() {
   if (traced) {
     for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->books->use().live_size_bytes);
   }
+  sent = 0;
   const auto run_copy = [&](const Copy& copy) {
+    if (copy.from != copy.to) wait_for(*copy.from, nullptr);
     copy_between(*copy.from, slots[copy.source], *copy.to, slots[copy.destination], copy.size, staging);
   };
   tenon_bindings bindings{};
@@ -492,6 +495,7 @@ void Program::State::execute() {
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
     const tenon_status status = part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
     if (status != TENON_OK) fail(status, *part.device, &part);
+    sent = p + 1;
     if (sync_debug || traced) wait_for(*part.device, &part);
     if (traced) record(part, begin_ns);
   }
@@ -505,9 +509,9 @@ void Program::State::fail(tenon_status status, const DeviceState& device, const 
   std::string advice;
   if (part == nullptr) {  // found out when waited for: of one of the plans that ran there
     std::size_t count = 0;
-    for (const Part& candidate : parts) {
-      if (candidate.device.get() != &device) continue;
-      part = &candidate;
+    for (std::size_t p = 0; p < sent; ++p) {
+      if (parts[p].device.get() != &device) continue;
+      part = &parts[p];
       ++count;
     }
     if (count != 1) part = nullptr;

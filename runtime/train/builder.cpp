@@ -70,6 +70,7 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
       name = number == 0 ? name_of(layer.kind) : fmt::format("{}_{}", name_of(layer.kind), number);
     }
     if (!names.insert(name).second) layer.fail(fmt::format("the name '{}' is taken by an earlier layer", name));
+    const NameScope name_scope(graph, name);
     LayerSummary row{.name = name, .type = type_name(layer), .output = {}, .device = layer.device};
     const bool last = i + 1 == definition.layers.size();
     Value logits;
@@ -158,11 +159,21 @@ void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradien
   clip_gradients(graph, optimizer.clip, gradients);
   const OptimizerRule& rule = rule_of(optimizer.kind);
   const std::vector<std::string> suffixes = rule.state(optimizer);
-  std::vector<Value> state;
-  for (const ParameterSpec& spec : forward.specs) {
-    for (const std::string& suffix : suffixes) state.push_back(graph.parameter(state_name(spec, suffix), spec.dtype, spec.shape));
+  struct Part {
+    std::vector<Value> parameters, gradients, state;
+  };
+  std::map<std::string, Part> by_device;  // each weight is stepped where its layer is
+  for (std::size_t i = 0; i < forward.specs.size(); ++i) {
+    const ParameterSpec& spec = forward.specs[i];
+    Part& part = by_device[spec.device];
+    part.parameters.push_back(forward.parameters[i]);
+    part.gradients.push_back(gradients[i]);
+    for (const std::string& suffix : suffixes) part.state.push_back(graph.parameter(state_name(spec, suffix), spec.dtype, spec.shape));
   }
-  rule.build({optimizer, forward.parameters, gradients, state, lr, step});
+  for (const auto& [device, part] : by_device) {
+    const DeviceScope scope(graph, device);
+    rule.build({optimizer, part.parameters, part.gradients, part.state, lr, step});
+  }
 }
 
 void build_accumulation(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, Value weight, bool first) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include <tenon/trace.h>
+
 #include "core/log.h"
 #include "train/dataset_range.h"
 #include "train/datasets.h"
@@ -159,7 +161,11 @@ bool FitRun::epoch(EpochLogs& out_result) {
   while (s_.batches_done + s_.waiting < count_) {
     if (s_.waiting == 0 && stopping()) return false;
     const std::int64_t number = s_.batches_done + s_.waiting;
-    const Batch* batch = batches_.next();
+    const Batch* batch = nullptr;
+    {
+      const TraceSpan waiting(*s_.context, "wait for data");
+      batch = batches_.next();
+    }
     if (batch == nullptr) break;
     const Logs& logs = step(*batch, number + 1 == count_);
     means_.add(s_.batch_means, s_.batch_weight);

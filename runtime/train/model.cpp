@@ -86,7 +86,7 @@ void Model::build(const Shape& sample) {
 }
 
 Device Model::State::home_of(const train::ParameterSpec& spec) const {
-  return spec.device.empty() ? context->default_device() : context->device(spec.device);
+  return spec.device.empty() ? context->default_device() : Device(context->state()->open_found(spec.device));
 }
 
 void Model::State::make_optimizer_state() {

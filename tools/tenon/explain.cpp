@@ -1,11 +1,13 @@
-// tenon explain: where each node of a training step runs, and what that costs. Nothing is trained.
+// tenon explain: where each node of a training step runs, and what that costs. Only --roofline runs any.
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <tenon/program.h>
 
 #include "tenon/backend_report.h"
 #include "tenon/output.h"
+#include "tenon/roofline.h"
 #include "tenon/train_run.h"
 #include "tenon/verbs.h"
 #include "train/datasets.h"
@@ -17,6 +19,7 @@ struct Arguments {
   Common common;
   std::string file, data, format;
   std::int64_t batch_size = 0;
+  bool roofline = false;
 };
 
 /// Devices that the report names, in the order of the context.
@@ -37,35 +40,37 @@ std::string as_text(const Run& run, const PlacementReport& report, std::int64_t 
   return text + "\n" + report.str();
 }
 
-std::string as_json(const Run& run, const PlacementReport& report, std::int64_t batch_size) {
-  nlohmann::ordered_json devices = nlohmann::ordered_json::array(), nodes = nlohmann::ordered_json::array();
+nlohmann::ordered_json to_json(const Run& run, const PlacementReport& report, std::int64_t batch_size) {
+  nlohmann::ordered_json devices = nlohmann::ordered_json::array();
   for (const DeviceInfo& device : devices_of(run, report))
     devices.push_back({{"name", device.name}, {"product", device.product}, {"description", device.description}});
-  for (const Placement& p : report.nodes)
-    nodes.push_back({{"node", p.node}, {"op", p.op}, {"requested", p.requested}, {"device", p.device}, {"reason", p.reason}});
-  return dump({{"model", run.definition.model.name},
-               {"batch_size", batch_size},
-               {"devices", devices},
-               {"nodes", nodes},
-               {"moved", report.moved()},
-               {"partitions", report.partitions},
-               {"kernels", report.kernels},
-               {"copies_inserted", report.copies_inserted},
-               {"bytes_copied_per_run", report.bytes_copied_per_run},
-               {"workspace_size_bytes", report.workspace_size_bytes},
-               {"packed_size_bytes", report.packed_size_bytes}});
+  nlohmann::ordered_json json{{"model", run.definition.model.name}, {"batch_size", batch_size}, {"devices", devices}};
+  json.update(nlohmann::ordered_json::parse(report.json()));
+  return json;
 }
 
 void run_explain(const Arguments& arguments) {
   Run run = prepare_run(arguments.file, arguments.common);
   const config::TrainDefinition& definition = run.definition;
   const bool has_data = !definition.data.where.empty();  // a bare model.yaml has none
-  if (definition.model.input_shape == std::nullopt && has_data) {
-    run.model.build(train::make_data(definition.data, arguments.data, run.context.config().seed).train->x_type().shape);
+  Shape sample;
+  if (definition.model.input_shape) {
+    sample = Shape(std::span<const std::int64_t>(*definition.model.input_shape));
+  } else if (has_data) {
+    sample = train::make_data(definition.data, arguments.data, run.context.config().seed).train->x_type().shape;
+    run.model.build(sample);
   }
   const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.batch_size;
   const PlacementReport report = run.model.explain(batch_size);
-  print(arguments.format == "json" ? as_json(run, report, batch_size) : as_text(run, report, batch_size));
+  std::optional<Roofline> roofline;
+  if (arguments.roofline) roofline = measure_roofline(run, sample, batch_size);
+  if (arguments.format == "json") {
+    nlohmann::ordered_json json = to_json(run, report, batch_size);
+    if (roofline) json["roofline"] = to_json(*roofline);
+    return print(dump(json));
+  }
+  print(as_text(run, report, batch_size));
+  if (roofline) print("\n" + as_text(*roofline));
 }
 
 }  // namespace
@@ -78,6 +83,8 @@ void add_explain_verb(CLI::App& app) {
   add_format(*command, arguments->format, {"text", "json"});
   command->add_option("--batch", arguments->batch_size, "samples of a batch (default: that of the file)")->check(CLI::PositiveNumber);
   command->add_option("--data", arguments->data, "folder with the data files, where they give the shape of the input")->type_name("DIR");
+  command->add_flag("--roofline", arguments->roofline,
+                    "also time some steps on made-up samples: work, bytes, time and % of what the machine can do, per layer and kernel");
   command->callback([arguments] { run_explain(*arguments); });
 }
 

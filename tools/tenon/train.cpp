@@ -14,6 +14,7 @@
 
 #include <tenon/callbacks.h>
 
+#include "tenon/trace_file.h"
 #include "tenon/train_run.h"
 #include "tenon/train_stop.h"
 #include "tenon/verbs.h"
@@ -24,7 +25,7 @@ namespace {
 
 struct Arguments {
   Common common;
-  std::string file, data, json, checkpoint, curves;
+  std::string file, data, json, checkpoint, curves, trace;
   std::int64_t count = 10;
   bool confusion = false;
 };
@@ -94,7 +95,8 @@ void run_train(const Arguments& arguments) {
   Run run = prepare_run(arguments.file, arguments.common);
   const config::TrainDefinition& definition = run.definition;
   const std::uint64_t seed = run.context.config().seed;
-  const train::DataSplits data = train::make_data(definition.data, arguments.data, seed);
+  const TraceFile trace(run.context, arguments.trace);
+  const train::DataSplits data = trace.watch(train::make_data(definition.data, arguments.data, seed));
   resume(run, seed);
 
   FitOptions options;
@@ -155,7 +157,8 @@ void print_confusion(const Tensor& matrix) {
 void run_eval(const Arguments& arguments) {
   Run run = prepare_run(arguments.file, arguments.common);
   load_weights(run, arguments.checkpoint);
-  const train::DataSplits data = train::make_data(run.definition.data, arguments.data, run.context.config().seed);
+  const TraceFile trace(run.context, arguments.trace);
+  const train::DataSplits data = trace.watch(train::make_data(run.definition.data, arguments.data, run.context.config().seed));
   const Logs test = run.model.evaluate(data.test, run.definition.batch_size);
   std::optional<JsonLines> json;
   if (!arguments.json.empty()) json.emplace(JsonLines::Options{arguments.json}).test(test);
@@ -169,7 +172,8 @@ void run_eval(const Arguments& arguments) {
 void run_predict(const Arguments& arguments) {
   Run run = prepare_run(arguments.file, arguments.common);
   load_weights(run, arguments.checkpoint);
-  const train::DataSplits data = train::make_data(run.definition.data, arguments.data, run.context.config().seed);
+  const TraceFile trace(run.context, arguments.trace);
+  const train::DataSplits data = trace.watch(train::make_data(run.definition.data, arguments.data, run.context.config().seed));
   const std::int64_t count = std::min(arguments.count, data.test->size());
   if (count < 1) throw Error(fmt::format("--count {}: wanted at least 1", arguments.count));
   Batches batches(data.test, {.batch_size = count, .shuffle = false, .workers = 0});
@@ -225,6 +229,7 @@ void add_train_verbs(CLI::App& app) {
   const auto add_data = [](CLI::App* command, Arguments& arguments) {
     command->add_option("--data", arguments.data, "folder with the data files")->type_name("DIR");
     command->add_option("--json", arguments.json, "results as JSON Lines")->type_name("FILE");
+    command->add_option("--trace", arguments.trace, "what ran when, for Perfetto or chrome://tracing; slower")->type_name("FILE");
   };
   add_data(train, *train_arguments);
   add_data(eval, *eval_arguments);

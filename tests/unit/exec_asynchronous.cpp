@@ -1,0 +1,189 @@
+// Errors of devices that work on while the host goes on: they come when the device is waited for, and name op and node.
+#include "exec_testing.h"
+
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include <tenon/trace.h>
+
+#include "exec/context_state.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+
+/// The reference backend under the name `late`: a plan that fails says so when its stream is synchronised.
+struct Late {
+  static inline const loader::Backend* real = nullptr;
+  static inline tenon_backend_table table;
+  static inline tenon_status failure;
+  static inline std::uint32_t node;
+  static inline char text[256];
+  static inline bool names_node;
+
+  static tenon_status execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                              tenon_error* error) {
+    const tenon_status status = real->table().plan_execute(plan, bindings, workspace, stream, error);
+    if (status == TENON_OK || failure != TENON_OK) return TENON_OK;
+    failure = status;
+    node = error->node;
+    std::snprintf(text, sizeof text, "%s", error->text);
+    return TENON_OK;
+  }
+  static tenon_status synchronize(tenon_stream* stream, tenon_error* error) {
+    if (failure == TENON_OK) return real->table().stream_synchronize(stream, error);
+    error->node = names_node ? node : TENON_NO_INDEX;
+    std::snprintf(error->text, error->text_capacity, "%s", text);
+    const tenon_status status = failure;
+    failure = TENON_OK;
+    return status;
+  }
+  static tenon_status create(const tenon_host*, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*) {
+    table = real->table();
+    table.plan_execute = execute;
+    table.stream_synchronize = synchronize;
+    table.shutdown = [](tenon_backend*) {};
+    table.destroy = [](tenon_backend*) {};
+    *out_backend = real->handle();
+    *out_table = &table;
+    return TENON_OK;
+  }
+  static tenon_status query(const tenon_host_info*, tenon_backend_info* out_info) {
+    const std::uint32_t size = out_info->struct_size;
+    *out_info = real->info();
+    out_info->struct_size = size;
+    out_info->name = "late";
+    out_info->create = create;
+    return TENON_OK;
+  }
+};
+
+/// A context with the device late:0 beside those it has.
+Context with_late_device(const Config& config, bool names_node = true) {
+  Context context(config);
+  exec::ContextState& state = *context.state();
+  exec::DeviceEntry entry = state.entries.back();
+  Late::real = entry.loaded->backend.get();
+  Late::failure = TENON_OK;
+  Late::names_node = names_node;
+  loader::Options options;
+  options.registered = {{"late", Late::query}};
+  options.make_host = [&](const tenon_backend_info&, std::uint32_t) { return entry.loaded->services->table(); };
+  const loader::Result result = loader::load(options);
+  REQUIRE(result.backends.size() == 1);
+  REQUIRE_MESSAGE(result.records[0].healthy, result.records[0].text);
+  entry.loaded = std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{entry.loaded->services, result.backends[0]});
+  entry.info.name = "late:0";
+  entry.info.backend = "late";
+  entry.info.flags &= ~(TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_HOST_ADDRESSABLE);
+  state.entries.push_back(entry);
+  state.infos.push_back(entry.info);
+  state.available.push_back({"late", 0, DeviceKind::accelerator});
+  state.opened.resize(state.entries.size());
+  return context;
+}
+
+/// A loss over labels, which fails for one that is out of range, between two other nodes.
+Graph labelled(const std::string& device, const std::string& then) {
+  Graph graph;
+  const Value scores = graph.input("scores", DType::f32, {2, 3});
+  const Value labels = graph.input("labels", DType::i64, {2});
+  Value loss;
+  {
+    const DeviceScope scope(graph, device);
+    const NameScope name(graph, "head");
+    loss = ops::softmax_cross_entropy(ops::tanh(scores), labels);
+  }
+  {
+    const DeviceScope scope(graph, then);
+    loss = ops::neg(loss);
+  }
+  const DeviceScope scope(graph, device);
+  graph.output("y", ops::exp(loss));
+  return graph;
+}
+
+const Tensor scores = Tensor::zeros(DType::f32, {2, 3});
+Tensor labels(std::int64_t second) {
+  return Tensor::of<std::int64_t>({0, second}, {2});
+}
+
+TEST_CASE("asynchronous errors: found when waited for, they name device, node and op; the program works on") {
+  const Context context = with_late_device(test_config());
+  Program program(context, labelled("late:0", "late:0"));
+  CHECK(program.placement().partitions == 1);
+  const std::string text = message_of([&] { program.run({scores, labels(7)}); });
+  CHECK(contains(text, "device 'late:0', node 'head/softmax_cross_entropy' (SoftmaxCrossEntropyLoss): "));
+  CHECK(contains(text, "label 7 at index 1"));
+  CHECK_FALSE(contains(text, "sync_debug"));
+  CHECK(floats(program.run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
+}
+
+TEST_CASE("asynchronous errors: where the backend names no node the remedy is told, and sync_debug finds it") {
+  Config config = test_config();
+  {
+    const Context context = with_late_device(config, false);
+    Program program(context, labelled("late:0", "late:0"));
+    const std::string text = message_of([&] { program.run({scores, labels(7)}); });
+    CHECK(contains(text, "device 'late:0': "));
+    CHECK(contains(text, "label 7 at index 1"));
+    CHECK(contains(text, "; with sync_debug: true each node is waited for, and the one that fails is named"));
+  }
+  config.sync_debug = true;
+  const Context context = with_late_device(config, false);
+  Program program(context, labelled("late:0", "late:0"));
+  CHECK(program.placement().partitions == program.placement().nodes.size());
+  const std::string text = message_of([&] { program.run({scores, labels(7)}); });
+  CHECK(contains(text, "device 'late:0', node 'head/softmax_cross_entropy' (SoftmaxCrossEntropyLoss): "));
+  CHECK_FALSE(contains(text, "sync_debug"));
+  CHECK(floats(program.run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
+}
+
+TEST_CASE("asynchronous errors: a crossing to another device waits, and says whose error it is") {
+  const Context context = with_late_device(test_config());
+  Program program(context, labelled("late:0", "reference:0"));
+  CHECK(program.placement().partitions == 3);
+  const std::string text = message_of([&] { program.run({scores, labels(7)}); });
+  CHECK(contains(text, "device 'late:0', node 'head/softmax_cross_entropy'"));
+  CHECK(contains(text, "label 7 at index 1"));
+  CHECK(floats(program.run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
+}
+
+TEST_CASE("sync_debug: the same numbers on devices that need no waiting") {
+  Config config = test_config("openblas:0");
+  const auto run = [&] {
+    const Context context(config);
+    Program program(context, labelled("openblas:0", "reference:0"));
+    return floats(program.run({Tensor::of<float>({1, -2, 3, 0.5f, 0, 1}, {2, 3}), labels(1)})[0])[0];
+  };
+  const float expected = run();
+  config.sync_debug = true;
+  CHECK(run() == doctest::Approx(expected));
+  CHECK(config_from_text("sync_debug: true").sync_debug);
+}
+
+TEST_CASE("trace: an asynchronous device is waited for, its kernels lie in their plans") {
+  const Context context = with_late_device(test_config());
+  Program program(context, labelled("late:0", "late:0"));
+  const Trace trace(context);
+  program.run({scores, labels(2)});
+  const auto json = nlohmann::json::parse(trace.json());
+  std::size_t kernels = 0, waits = 0, copies = 0;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    kernels += event["cat"] == "kernel" ? 1 : 0;
+    copies += event["cat"] == "copy" ? 1 : 0;
+    waits += contains(event["name"], "wait") ? 1 : 0;
+  }
+  CHECK(kernels >= 2);
+  CHECK(copies == 2);  // both inputs: the device does not reach the host's memory
+  CHECK(waits > 0);
+}
+
+}  // namespace
+}  // namespace tenon
