@@ -1,0 +1,200 @@
+// reduction.h - how a reduction over any axes is cut into straight pieces for vector code, and how what comes of them is put together.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+
+#include <tenon/sdk/kernel.h>
+
+#include "walk.h"
+
+namespace tenon::openblas {
+
+// Columns reduced at a time: as many as four registers of the widest kind hold in f64.
+inline constexpr std::int64_t reduction_strip = 32;
+
+/// The vector code of a reduction of T whose partial results are P.
+template <class T, class P>
+struct Leaves {
+  P (*row)(const T* x, std::int64_t n);  ///< of n > 0 adjacent elements
+  /// out[j] = of x[i * stride + j] over i < rows, rows > 0, for j < columns <= reduction_strip
+  void (*columns)(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t columns, P* out);
+};
+
+/// A sum of sums: what each addition rounds off is added up apart (Neumaier). Vector code has made the terms, so this one may be slow.
+class Total {
+ public:
+  using Part = double;
+  void add(double x) {
+    const double next = sum_ + x;
+    lost_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - next) + x : (x - next) + sum_;
+    sum_ = next;
+  }
+  double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }  // beside an infinity `lost_` is NaN
+
+ private:
+  double sum_ = 0;
+  double lost_ = 0;
+};
+
+/// Partial results put together by a function object that has a neutral element: Join{}(a, b), Join::neutral().
+template <class P, class Join>
+class Joined {
+ public:
+  using Part = P;
+  void add(P x) { value_ = Join{}(value_, x); }
+  P value() const { return value_; }
+
+ private:
+  P value_ = Join::neutral();
+};
+
+/// How a reduction is carried out; a matter of shapes and strides alone, so that its bits do not depend on the threads.
+struct ReductionMethod {
+  Walk<1> kept;
+  Walk<1> reduced;
+  bool by_columns;      // vectors along the last kept dimension, else along a reduced one
+  std::uint32_t inner;  // the reduced dimension that the vector code walks
+  std::uint32_t cut;    // the reduced dimension that is cut into parts
+  std::int64_t tasks;   // rows to reduce, or strips of columns
+  std::int64_t parts;   // 1: each result is made in one go
+  std::int64_t grain;   // tasks worth a thread of their own
+};
+
+/// `elements` are worth a thread of their own.
+ReductionMethod method_of(const sdk::Call& call, std::int64_t elements);
+
+/// Takes a dimension out.
+Walk<1> without(const Walk<1>& dimensions, std::uint32_t taken);
+
+/// One reduction at work.
+template <class T, class Running>
+class Reduction {
+ public:
+  using Part = typename Running::Part;
+
+  Reduction(const ReductionMethod& method, const Leaves<T, Part>& leaves, const T* x) : m_(method), leaves_(leaves), x_(x) {
+    // Where parts are cut apart, the inner dimension may be the one that is cut.
+    part_size_ = (m_.reduced.shape[m_.cut] + m_.parts - 1) / m_.parts;
+  }
+
+  /// Results of one part for tasks [begin, end): store(result, value).
+  template <class Store>
+  void run(std::int64_t part, std::int64_t begin, std::int64_t end, const Store& store) const {
+    Walk<1> reduced = m_.reduced;
+    const std::int64_t first = std::min(part * part_size_, reduced.shape[m_.cut]);
+    reduced.shape[m_.cut] = std::min(part_size_, reduced.shape[m_.cut] - first);
+    if (reduced.shape[m_.cut] == 0) return;
+    const T* x = x_ + first * reduced.strides[0][m_.cut];
+    const std::int64_t n = reduced.shape[m_.inner];
+    const std::int64_t step = reduced.strides[0][m_.inner];
+    const Walk<1> outer = without(reduced, m_.inner);
+    if (m_.by_columns) {
+      reduce_strips(x, outer, n, step, begin, end, store);
+    } else {
+      reduce_rows(x, outer, n, step, begin, end, store);
+    }
+  }
+
+ private:
+  template <class Body>
+  static void for_each_outer(const Walk<1>& outer, const Body& body) {
+    for_each_run(outer, 0, outer.count, [&](const std::array<std::int64_t, 1>& at, std::int64_t, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) body(at[0] + i * outer.run_stride(0));
+    });
+  }
+
+  void add_row(const T* row, std::int64_t n, std::int64_t step, Running& running) const {
+    if (step == 1) {
+      running.add(leaves_.row(row, n));
+      return;
+    }
+    constexpr std::int64_t piece = 256;
+    T gathered[piece];
+    for (std::int64_t done = 0; done < n; done += piece) {
+      const std::int64_t m = std::min(piece, n - done);
+      for (std::int64_t j = 0; j < m; ++j) gathered[j] = row[(done + j) * step];
+      running.add(leaves_.row(gathered, m));
+    }
+  }
+
+  template <class Store>
+  void reduce_rows(const T* x, const Walk<1>& outer, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end,
+                   const Store& store) const {
+    for_each_run(m_.kept, begin, end, [&](const std::array<std::int64_t, 1>& from, std::int64_t at, std::int64_t count) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T* row = x + from[0] + i * m_.kept.run_stride(0);
+        Running running;
+        for_each_outer(outer, [&](std::int64_t offset) { add_row(row + offset, n, step, running); });
+        store(at + i, running.value());
+      }
+    });
+  }
+
+  template <class Store>
+  void reduce_strips(const T* x, const Walk<1>& outer, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end,
+                     const Store& store) const {
+    const std::int64_t width = m_.kept.shape[m_.kept.rank - 1];
+    const std::int64_t strips = (width + reduction_strip - 1) / reduction_strip;
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t result = task / strips * width + task % strips * reduction_strip;
+      const std::int64_t columns = std::min(reduction_strip, width - task % strips * reduction_strip);
+      const T* corner = x + m_.kept.offsets(result)[0];
+      std::array<Running, reduction_strip> running;
+      for_each_outer(outer, [&](std::int64_t offset) {
+        Part values[reduction_strip];
+        leaves_.columns(corner + offset, n, step, columns, values);
+        for (std::int64_t j = 0; j < columns; ++j) running[j].add(values[j]);
+      });
+      for (std::int64_t j = 0; j < columns; ++j) store(result + j, running[j].value());
+    }
+  }
+
+  const ReductionMethod& m_;
+  const Leaves<T, Part>& leaves_;
+  const T* x_;
+  std::int64_t part_size_;
+};
+
+/// y = finish(value) for each result, by scratch memory of reduction_scratch<Part>.
+template <class Running, class T, class Finish>
+void reduce(const sdk::Call& call, std::int64_t elements, const Leaves<T, typename Running::Part>& leaves, const Finish& finish) {
+  using Part = typename Running::Part;
+  const ReductionMethod method = method_of(call, elements);
+  T* const y = call.output<T>(0);
+  const std::int64_t results = call.outputs[0].count;
+  if (results == 0) return;
+  if (method.reduced.count == 0) {
+    std::fill_n(y, results, static_cast<T>(finish(Running{}.value())));
+    return;
+  }
+  const Reduction<T, Running> reduction(method, leaves, call.input<T>(0));
+  if (method.parts == 1) {
+    call.host.parallel_for(method.tasks, method.grain, [&](std::int64_t begin, std::int64_t end) {
+      reduction.run(0, begin, end, [&](std::int64_t i, Part value) { y[i] = static_cast<T>(finish(value)); });
+    });
+    return;
+  }
+  Part* const values = static_cast<Part*>(call.scratch);
+  call.host.parallel_for(method.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part) {
+      std::fill_n(values + part * results, results, Running{}.value());  // the last parts may be empty
+      reduction.run(part, 0, method.tasks, [&](std::int64_t i, Part value) { values[part * results + i] = value; });
+    }
+  });
+  for (std::int64_t i = 0; i < results; ++i) {
+    Running running;
+    for (std::int64_t part = 0; part < method.parts; ++part) running.add(values[part * results + i]);
+    y[i] = static_cast<T>(finish(running.value()));
+  }
+}
+
+template <class Part, std::int64_t elements>
+std::size_t reduction_scratch(const sdk::Call& call) {
+  const ReductionMethod method = method_of(call, elements);
+  return method.parts == 1 ? 0 : static_cast<std::size_t>(method.parts * call.outputs[0].count) * sizeof(Part);
+}
+
+}  // namespace tenon::openblas

@@ -1,0 +1,133 @@
+// reduction_exponentials.cpp - sums of exponentials under their largest exponent, over rows and columns.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reduction_exponentials.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reduction_leaves.h"
+#include "simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// The sum of a vector, in f64.
+HWY_INLINE double sum_of(Wide<double> d, hn::Vec<Wide<double>> v) {
+  return hn::GetLane(hn::SumOfLanes(d, v));
+}
+
+/// sum + the lanes of v as f64, neighbours of f32 lanes added where they stand.
+template <class T>
+HWY_INLINE hn::Vec<Wide<double>> add_wide(hn::Vec<Wide<double>> sum, hn::Vec<Wide<T>> v) {
+  const Wide<double> d;
+  if constexpr (sizeof(T) == 8) {
+    return hn::Add(sum, v);
+  } else {
+#if HWY_TARGET == HWY_SCALAR
+    return hn::Add(sum, hn::PromoteTo(d, v));
+#else
+    const hn::Half<Wide<float>> half;
+    return hn::Add(sum, hn::Add(hn::PromoteTo(d, hn::LowerHalf(half, v)), hn::PromoteTo(d, hn::UpperHalf(half, v))));
+#endif
+  }
+}
+
+/// Of n elements whose largest is known, with n not too many for the first cache.
+template <class T>
+ScaledSum scaled_leaf(const T* x, std::int64_t n, T peak) {
+  if (!std::isfinite(peak)) return {static_cast<double>(peak), 1};
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  const auto top = hn::Set(d, peak);
+  auto sum = hn::Zero(Wide<double>());
+  std::int64_t i = 0;
+  for (; i + step <= n; i += step) sum = add_wide<T>(sum, exp_of(d, hn::Sub(hn::LoadU(d, x + i), top)));
+  if (i < n) {
+    const auto rest = hn::Sub(load_first(d, x + i, n - i, -std::numeric_limits<T>::infinity()), top);
+    sum = add_wide<T>(sum, exp_of(d, rest));
+  }
+  return {static_cast<double>(peak), sum_of(Wide<double>(), sum)};
+}
+
+/// max x; NaN if there is one.
+template <class T>
+T largest(const T* x, std::int64_t n) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  T peak = x[0];
+  std::int64_t i = 0;
+  if (n >= step) {
+    auto best = hn::LoadU(d, x);
+    auto wrong = hn::IsNaN(best);
+    for (i = step; i + step <= n; i += step) {
+      const auto v = hn::LoadU(d, x + i);
+      wrong = hn::Or(wrong, hn::IsNaN(v));
+      best = hn::Max(best, v);
+    }
+    if (!hn::AllFalse(d, wrong)) return std::numeric_limits<T>::quiet_NaN();
+    peak = hn::GetLane(hn::MaxOfLanes(d, best));
+  }
+  for (; i < n; ++i) {
+    if (x[i] != x[i]) return x[i];
+    peak = std::max(peak, x[i]);
+  }
+  return peak;
+}
+
+template <class T>
+ScaledSum row(const T* x, std::int64_t n) {
+  constexpr std::int64_t leaf = 2048;
+  if (n > leaf) {
+    const std::int64_t half = n / 2 / reduction_strip * reduction_strip;
+    return AddScaled{}(row(x, half), row(x + half, n - half));
+  }
+  return scaled_leaf(x, n, largest(x, n));
+}
+
+/// Pieces of columns are turned into rows that fit the first cache.
+template <class T>
+void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, ScaledSum* out) {
+  constexpr std::int64_t piece = 128;
+  T turned[reduction_strip][piece];
+  for (std::int64_t begin = 0; begin < rows; begin += piece) {
+    const std::int64_t n = std::min(piece, rows - begin);
+    for (std::int64_t i = 0; i < n; ++i) {
+      for (std::int64_t j = 0; j < width; ++j) turned[j][i] = x[(begin + i) * stride + j];
+    }
+    for (std::int64_t j = 0; j < width; ++j) {
+      const ScaledSum part = row(turned[j], n);
+      out[j] = begin == 0 ? part : AddScaled{}(out[j], part);
+    }
+  }
+}
+
+}  // namespace
+
+Leaves<float, ScaledSum> exponentials_f32() {
+  return {row<float>, columns<float>};
+}
+Leaves<double, ScaledSum> exponentials_f64() {
+  return {row<double>, columns<double>};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+
+Leaves<float, ScaledSum> exponential_leaves(const float*) {
+  return TENON_BEST(exponentials_f32)();
+}
+Leaves<double, ScaledSum> exponential_leaves(const double*) {
+  return TENON_BEST(exponentials_f64)();
+}
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,221 @@
+// reduction_extremes.cpp - largest and smallest elements of rows and columns; sums and products of integers.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reduction_extremes.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "reduction_leaves.h"
+#include "simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// The best element so far, lane by lane; a NaN stays, whatever hn::Max makes of it.
+template <class T, bool largest>
+class Extreme {
+ public:
+  using D = Wide<T>;
+  using V = hn::Vec<D>;
+
+  HWY_INLINE explicit Extreme(V first) : best_(first), wrong_(nan_of(first)) {}
+  HWY_INLINE void add(V x) {
+    best_ = better(best_, x);
+    wrong_ = hn::Or(wrong_, nan_of(x));
+  }
+  HWY_INLINE void add(const Extreme& other) {
+    best_ = better(best_, other.best_);
+    wrong_ = hn::Or(wrong_, other.wrong_);
+  }
+  HWY_INLINE V value() const {
+    if constexpr (std::is_integral_v<T>) {
+      return best_;
+    } else {
+      return hn::IfThenElse(wrong_, hn::NaN(D()), best_);
+    }
+  }
+
+ private:
+  static HWY_INLINE V better(V a, V b) {
+    if constexpr (largest) {
+      return hn::Max(a, b);
+    } else {
+      return hn::Min(a, b);
+    }
+  }
+  static HWY_INLINE hn::Mask<D> nan_of(V x) {
+    if constexpr (std::is_integral_v<T>) {
+      return hn::Lt(x, x);  // never
+    } else {
+      return hn::IsNaN(x);
+    }
+  }
+
+  V best_;
+  hn::Mask<D> wrong_;
+};
+
+template <class T, bool largest>
+T better(T a, T b) {
+  if (a != a) return a;
+  if (b != b) return b;
+  return (largest ? b > a : b < a) ? b : a;
+}
+
+template <class T, bool largest>
+T row(const T* x, std::int64_t n) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  T result = x[0];
+  std::int64_t i = 0;
+  if (n >= 4 * step) {
+    Extreme<T, largest> a(hn::LoadU(d, x)), b(hn::LoadU(d, x + step)), c(hn::LoadU(d, x + 2 * step)), e(hn::LoadU(d, x + 3 * step));
+    for (i = 4 * step; i + 4 * step <= n; i += 4 * step) {
+      a.add(hn::LoadU(d, x + i));
+      b.add(hn::LoadU(d, x + i + step));
+      c.add(hn::LoadU(d, x + i + 2 * step));
+      e.add(hn::LoadU(d, x + i + 3 * step));
+    }
+    for (; i + step <= n; i += step) a.add(hn::LoadU(d, x + i));
+    a.add(b);
+    c.add(e);
+    a.add(c);
+    HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)];
+    hn::Store(a.value(), d, buffer);
+    for (std::int64_t lane = 0; lane < step; ++lane) result = better<T, largest>(result, buffer[lane]);
+  }
+  for (; i < n; ++i) result = better<T, largest>(result, x[i]);
+  return result;
+}
+
+template <class T, bool largest>
+void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, T* out) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  std::int64_t j = 0;
+  for (; j + 2 * step <= width; j += 2 * step) {
+    Extreme<T, largest> a(hn::LoadU(d, x + j)), b(hn::LoadU(d, x + j + step));
+    for (std::int64_t i = 1; i < rows; ++i) {
+      a.add(hn::LoadU(d, x + i * stride + j));
+      b.add(hn::LoadU(d, x + i * stride + j + step));
+    }
+    hn::StoreU(a.value(), d, out + j);
+    hn::StoreU(b.value(), d, out + j + step);
+  }
+  for (; j < width; j += step) {
+    const std::int64_t n = width - j;
+    if (n >= step) {
+      Extreme<T, largest> a(hn::LoadU(d, x + j));
+      for (std::int64_t i = 1; i < rows; ++i) a.add(hn::LoadU(d, x + i * stride + j));
+      hn::StoreU(a.value(), d, out + j);
+    } else {
+      Extreme<T, largest> a(load_first(d, x + j, n));
+      for (std::int64_t i = 1; i < rows; ++i) a.add(load_first(d, x + i * stride + j, n));
+      store_first(a.value(), d, out + j, n);
+    }
+  }
+}
+
+template <class T>
+Leaves<T, T> extremes(bool largest) {
+  return largest ? Leaves<T, T>{row<T, true>, columns<T, true>} : Leaves<T, T>{row<T, false>, columns<T, false>};
+}
+
+/// The compiler makes vectors of these loops: there is no order to keep.
+template <class T, bool factors>
+T wrapping_row(const T* x, std::int64_t n) {
+  using Bits = std::make_unsigned_t<T>;
+  Bits result = factors ? 1 : 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    if constexpr (factors) {
+      result *= static_cast<Bits>(x[i]);
+    } else {
+      result += static_cast<Bits>(x[i]);
+    }
+  }
+  return static_cast<T>(result);
+}
+
+template <class T, bool factors>
+void wrapping_columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, T* out) {
+  using Bits = std::make_unsigned_t<T>;
+  Bits result[reduction_strip];
+  std::fill_n(result, reduction_strip, Bits{factors ? 1 : 0});
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < width; ++j) {
+      if constexpr (factors) {
+        result[j] *= static_cast<Bits>(x[i * stride + j]);
+      } else {
+        result[j] += static_cast<Bits>(x[i * stride + j]);
+      }
+    }
+  }
+  for (std::int64_t j = 0; j < width; ++j) out[j] = static_cast<T>(result[j]);
+}
+
+template <class T>
+Leaves<T, T> wrapping(Term term) {
+  return term == Term::factor ? Leaves<T, T>{wrapping_row<T, true>, wrapping_columns<T, true>}
+                              : Leaves<T, T>{wrapping_row<T, false>, wrapping_columns<T, false>};
+}
+
+}  // namespace
+
+Leaves<float, float> extremes_f32(bool largest) {
+  return extremes<float>(largest);
+}
+Leaves<double, double> extremes_f64(bool largest) {
+  return extremes<double>(largest);
+}
+Leaves<std::int32_t, std::int32_t> extremes_i32(bool largest) {
+  return extremes<std::int32_t>(largest);
+}
+Leaves<std::int64_t, std::int64_t> extremes_i64(bool largest) {
+  return extremes<std::int64_t>(largest);
+}
+Leaves<std::int32_t, std::int32_t> wrapping_i32(Term term) {
+  return wrapping<std::int32_t>(term);
+}
+Leaves<std::int64_t, std::int64_t> wrapping_i64(Term term) {
+  return wrapping<std::int64_t>(term);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+
+template <>
+Leaves<float, float> extreme_leaves<float>(bool largest) {
+  return TENON_BEST(extremes_f32)(largest);
+}
+template <>
+Leaves<double, double> extreme_leaves<double>(bool largest) {
+  return TENON_BEST(extremes_f64)(largest);
+}
+template <>
+Leaves<std::int32_t, std::int32_t> extreme_leaves<std::int32_t>(bool largest) {
+  return TENON_BEST(extremes_i32)(largest);
+}
+template <>
+Leaves<std::int64_t, std::int64_t> extreme_leaves<std::int64_t>(bool largest) {
+  return TENON_BEST(extremes_i64)(largest);
+}
+template <>
+Leaves<std::int32_t, std::int32_t> wrapping_leaves<std::int32_t>(Term term) {
+  return TENON_BEST(wrapping_i32)(term);
+}
+template <>
+Leaves<std::int64_t, std::int64_t> wrapping_leaves<std::int64_t>(Term term) {
+  return TENON_BEST(wrapping_i64)(term);
+}
+
+}  // namespace tenon::openblas
+#endif

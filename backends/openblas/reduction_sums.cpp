@@ -1,0 +1,163 @@
+// reduction_sums.cpp - sums and products over rows and columns, carried in f64.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "reduction_sums.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+
+#include "reduction_leaves.h"
+#include "simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+using Doubles = Wide<double>;
+using DoubleVector = hn::Vec<Doubles>;
+
+/// n elements (all lanes if n is not less than their number), as f64; `fill` in the lanes behind.
+HWY_INLINE DoubleVector load_doubles(Doubles d, const double* p, std::int64_t n, double fill) {
+  return n < lanes(d) ? load_first(d, p, n, fill) : hn::LoadU(d, p);
+}
+HWY_INLINE DoubleVector load_doubles(Doubles d, const float* p, std::int64_t n, double fill) {
+  const hn::Rebind<float, Doubles> narrow;
+  return hn::PromoteTo(d, n < lanes(d) ? load_first(narrow, p, n, static_cast<float>(fill)) : hn::LoadU(narrow, p));
+}
+
+/// How terms come in and are put together: neutral, add(a, x) takes a term in, join(a, b) puts two results together.
+struct Plain {
+  static constexpr double neutral = 0;
+  HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Add(a, x); }
+  HWY_INLINE DoubleVector join(DoubleVector a, DoubleVector b) const { return hn::Add(a, b); }
+  double join(double a, double b) const { return a + b; }
+};
+struct Magnitude : Plain {
+  HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Add(a, hn::Abs(x)); }
+};
+struct Square : Plain {
+  HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::MulAdd(x, x, a); }
+};
+struct Factor {
+  static constexpr double neutral = 1;
+  HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Mul(a, x); }
+  HWY_INLINE DoubleVector join(DoubleVector a, DoubleVector b) const { return hn::Mul(a, b); }
+  double join(double a, double b) const { return a * b; }
+};
+
+/// Of n adjacent elements. Halves are taken apart, so that the error grows with the depth and not with n.
+template <class Kind, class T>
+double row(const T* x, std::int64_t n) {
+  constexpr std::int64_t leaf = 4096;
+  const Kind kind;
+  if (n > leaf) {
+    const std::int64_t half = n / 2 / reduction_strip * reduction_strip;
+    return kind.join(row<Kind>(x, half), row<Kind>(x + half, n - half));
+  }
+  const Doubles d;
+  const std::int64_t step = lanes(d);
+  auto s0 = hn::Set(d, Kind::neutral), s1 = s0, s2 = s0, s3 = s0;
+  std::int64_t i = 0;
+  for (; i + 4 * step <= n; i += 4 * step) {
+    s0 = kind.add(s0, load_doubles(d, x + i, step, 0));
+    s1 = kind.add(s1, load_doubles(d, x + i + step, step, 0));
+    s2 = kind.add(s2, load_doubles(d, x + i + 2 * step, step, 0));
+    s3 = kind.add(s3, load_doubles(d, x + i + 3 * step, step, 0));
+  }
+  for (; i < n; i += step) s0 = kind.add(s0, load_doubles(d, x + i, n - i, Kind::neutral));
+  HWY_ALIGN double buffer[HWY_MAX_BYTES / sizeof(double)];
+  hn::Store(kind.join(kind.join(s0, s1), kind.join(s2, s3)), d, buffer);
+  double result = buffer[0];
+  for (std::int64_t lane = 1; lane < step; ++lane) result = kind.join(result, buffer[lane]);
+  return result;
+}
+
+/// out[j] = of x[i * stride + j] over i < rows, for j < columns <= reduction_strip.
+template <class Kind, class T>
+void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, double* out) {
+  constexpr std::int64_t leaf = 256;
+  const Kind kind;
+  if (rows > leaf) {
+    double below[reduction_strip];
+    columns<Kind>(x, rows / 2, stride, width, out);
+    columns<Kind>(x + rows / 2 * stride, rows - rows / 2, stride, width, below);
+    for (std::int64_t j = 0; j < width; ++j) out[j] = kind.join(out[j], below[j]);
+    return;
+  }
+  const Doubles d;
+  const std::int64_t step = lanes(d);
+  const auto neutral = hn::Set(d, Kind::neutral);
+  std::int64_t j = 0;
+  for (; j + 4 * step <= width; j += 4 * step) {
+    auto s0 = neutral, s1 = neutral, s2 = neutral, s3 = neutral;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const T* from = x + i * stride + j;
+      s0 = kind.add(s0, load_doubles(d, from, step, 0));
+      s1 = kind.add(s1, load_doubles(d, from + step, step, 0));
+      s2 = kind.add(s2, load_doubles(d, from + 2 * step, step, 0));
+      s3 = kind.add(s3, load_doubles(d, from + 3 * step, step, 0));
+    }
+    hn::StoreU(s0, d, out + j);
+    hn::StoreU(s1, d, out + j + step);
+    hn::StoreU(s2, d, out + j + 2 * step);
+    hn::StoreU(s3, d, out + j + 3 * step);
+  }
+  for (; j < width; j += step) {
+    const std::int64_t n = width - j;
+    auto s0 = neutral, s1 = neutral;
+    std::int64_t i = 0;
+    for (; i + 2 <= rows; i += 2) {
+      s0 = kind.add(s0, load_doubles(d, x + i * stride + j, n, 0));
+      s1 = kind.add(s1, load_doubles(d, x + (i + 1) * stride + j, n, 0));
+    }
+    if (i < rows) s0 = kind.add(s0, load_doubles(d, x + i * stride + j, n, 0));
+    s0 = kind.join(s0, s1);
+    if (n < step) {
+      store_first(s0, d, out + j, n);
+    } else {
+      hn::StoreU(s0, d, out + j);
+    }
+  }
+}
+
+template <class T>
+Leaves<T, double> choose(Term term) {
+  switch (term) {
+    case Term::value:
+      return {row<Plain, T>, columns<Plain, T>};
+    case Term::magnitude:
+      return {row<Magnitude, T>, columns<Magnitude, T>};
+    case Term::square:
+      return {row<Square, T>, columns<Square, T>};
+    default:
+      return {row<Factor, T>, columns<Factor, T>};
+  }
+}
+
+}  // namespace
+
+Leaves<float, double> sums_f32(Term term) {
+  return choose<float>(term);
+}
+Leaves<double, double> sums_f64(Term term) {
+  return choose<double>(term);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+
+Leaves<float, double> sum_leaves(Term term, const float*) {
+  return TENON_BEST(sums_f32)(term);
+}
+Leaves<double, double> sum_leaves(Term term, const double*) {
+  return TENON_BEST(sums_f64)(term);
+}
+
+}  // namespace tenon::openblas
+#endif
