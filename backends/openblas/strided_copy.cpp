@@ -149,7 +149,41 @@ void copy(const sdk::Host& host, const Walk<1>& walk, const void* from, void* to
   });
 }
 
+/// Both sides strided: runs of neighbours where there are any.
+template <class E>
+void copy_both(const sdk::Host& host, const Walk<2>& walk, const void* from, void* to) {
+  const E* const x = static_cast<const E*>(from);
+  E* const y = static_cast<E*>(to);
+  const std::int64_t x_step = walk.run_stride(0), y_step = walk.run_stride(1);
+  host.parallel_for(walk.count, copy_grain_bytes / static_cast<std::int64_t>(sizeof(E)), [&](std::int64_t begin, std::int64_t end) {
+    for_each_run(walk, begin, end, [&](const std::array<std::int64_t, 2>& offset, std::int64_t, std::int64_t n) {
+      if (y_step == 1) {
+        gather(x + offset[0], x_step, y + offset[1], n);
+      } else {
+        for (std::int64_t i = 0; i < n; ++i) y[offset[1] + i * y_step] = x[offset[0] + i * x_step];
+      }
+    });
+  });
+}
+
 }  // namespace
+
+void copy_elements(const sdk::Host& host, const sdk::Operand& x, const sdk::Operand& y, std::size_t element_size) {
+  if (y.count == 0) return;
+  const Walk<2> walk = walk_over<2>(y, {&x, &y});
+  switch (element_size) {
+    case 1:
+      return copy_both<std::uint8_t>(host, walk, x.data, y.data);
+    case 2:
+      return copy_both<std::uint16_t>(host, walk, x.data, y.data);
+    case 4:
+      return copy_both<std::uint32_t>(host, walk, x.data, y.data);
+    case 8:
+      return copy_both<std::uint64_t>(host, walk, x.data, y.data);
+    default:
+      return copy_both<Pair>(host, walk, x.data, y.data);
+  }
+}
 
 void copy_strided(const sdk::Host& host, const sdk::Operand& x, const sdk::Operand& y, std::size_t element_size) {
   if (y.count == 0) return;

@@ -1,0 +1,56 @@
+// ops/concat.cpp - tensors put together along an axis, and cut apart again.
+#include <tenon/sdk/element.h>
+
+#include "strided_copy.h"
+
+namespace tenon::openblas {
+namespace {
+
+/// `part` where it lies in `whole`, from element `first` of the axis on.
+template <class T>
+sdk::Operand place_in(const sdk::Operand& whole, const sdk::Operand& part, std::int64_t axis, std::int64_t first) {
+  sdk::Operand place = part;
+  place.data = whole.as<T>() + first * whole.strides[axis];
+  place.strides = whole.strides;
+  place.dense = false;
+  return place;
+}
+
+/// y = the operands one behind the other along `axis`
+template <class T>
+void concat(const sdk::Call& call) {
+  const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
+  std::int64_t first = 0;
+  for (std::uint32_t k = 0; k < call.input_count; ++k) {
+    const sdk::Operand& x = call.inputs[k];
+    copy_elements(call.host, x, place_in<T>(call.outputs[0], x, axis, first), sizeof(T));
+    first += x.shape[axis];
+  }
+}
+
+/// the results are x cut along `axis`
+template <class T>
+void split(const sdk::Call& call) {
+  const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
+  std::int64_t first = 0;
+  for (std::uint32_t k = 0; k < call.output_count; ++k) {
+    const sdk::Operand& y = call.outputs[k];
+    copy_strided(call.host, place_in<T>(call.inputs[0], y, axis, first), y, sizeof(T));
+    first += y.shape[axis];
+  }
+}
+
+/// Sizes of absent results are said nowhere.
+const char* refuse_absent(const sdk::Call& call) {
+  for (std::uint32_t k = 0; k < call.output_count; ++k) {
+    if (!call.has_output(k)) return "every result is needed: their sizes tell where the next one begins";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(concat, (sdk::Traits{.strided = true}), TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(split, (sdk::Traits{.strided = true, .refuse = refuse_absent}), TENON_MOVABLE_TYPES)
+
+}  // namespace tenon::openblas
