@@ -1,0 +1,164 @@
+// ops/scatter.cpp - a tensor with elements changed where indices say. Every element gets its changes from one thread and in their order, so
+// results do not depend on the threads.
+#include <tenon/sdk/indices.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "strided_copy.h"
+#include "walk.h"
+
+namespace tenon::openblas {
+namespace {
+
+// Updates worth a thread of their own: about 20 us.
+constexpr std::int64_t grain = 16 * 1024;
+
+/// Integers wrap; of bools they are "or" and "and".
+struct Add {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    } else {
+      return a + b;
+    }
+  }
+};
+struct Multiply {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    } else {
+      return a * b;
+    }
+  }
+};
+struct Replace {
+  template <class T>
+  static T of(T, T b) {
+    return b;
+  }
+};
+
+/// An operand that the kernel reads element by element, dense: itself, or a copy in scratch memory.
+std::size_t copy_size(const sdk::Operand& x) {
+  return x.dense ? 0 : (static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)) + 63) / 64 * 64;
+}
+std::size_t scratch(const sdk::Call& call) {
+  return copy_size(call.inputs[1]) + copy_size(call.inputs[2]);
+}
+sdk::Operand dense(const sdk::Call& call, std::uint32_t i) {
+  sdk::Operand x = call.inputs[i];
+  if (x.dense) return x;
+  sdk::Operand copy = x;
+  copy.data = static_cast<unsigned char*>(call.scratch) + (i == 2 ? copy_size(call.inputs[1]) : 0);
+  copy_strided(call.host, x, copy, static_cast<std::size_t>(sdk::size_of(x.dtype)));
+  copy.dense = true;  // its strides are not read
+  return copy;
+}
+
+/// Changes along lines of the axis. What lies inside the axis is cut into columns, what lies outside into slabs: each is a thread's own.
+template <class T, class Operation>
+void change(const sdk::Call& call, std::size_t axis, const sdk::Indices& indices, const T* updates) {
+  const sdk::Operand &shape = call.inputs[2], &y = call.outputs[0];
+  // Dimensions outside and inside of the axis, as updates have them, with y's strides and the updates' own.
+  std::int64_t own[TENON_MAX_RANK];
+  std::int64_t stride = 1;
+  for (std::uint32_t d = shape.rank; d-- > 0; stride *= shape.shape[d]) own[d] = stride;
+  const auto side = [&](std::uint32_t begin, std::uint32_t end) {
+    sdk::Operand in_y, in_updates;
+    in_y.rank = in_updates.rank = end - begin;
+    in_y.shape = in_updates.shape = shape.shape + begin;
+    in_y.strides = y.strides + begin;
+    in_updates.strides = own + begin;
+    in_y.count = 1;
+    for (std::uint32_t d = begin; d < end; ++d) in_y.count *= shape.shape[d];
+    return walk_over<2>(in_y, {&in_y, &in_updates});
+  };
+  const Walk<2> outside = side(0, static_cast<std::uint32_t>(axis));
+  const Walk<2> inside = side(static_cast<std::uint32_t>(axis) + 1, shape.rank);
+  const std::int64_t n = shape.shape[axis], y_step = y.strides[axis], own_step = own[axis];
+  constexpr std::int64_t piece = 64;  // columns at a time
+  const std::int64_t pieces = (inside.count + piece - 1) / piece;
+  T* const to = y.as<T>();
+  const std::int64_t work = std::max<std::int64_t>(1, n * std::min(piece, inside.count));
+  call.host.parallel_for(outside.count * pieces, std::max<std::int64_t>(1, grain / work), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::array<std::int64_t, 2> slab = outside.offsets(task / pieces);
+      const std::int64_t first = task % pieces * piece;
+      for (std::int64_t j = 0; j < n; ++j) {
+        for_each_run(inside, first, std::min(first + piece, inside.count),
+                     [&](const std::array<std::int64_t, 2>& at, std::int64_t, std::int64_t count) {
+                       const std::int64_t update = slab[1] + j * own_step + at[1];
+                       T* const line = to + slab[0] + at[0];
+                       for (std::int64_t i = 0; i < count; ++i) {
+                         const std::int64_t from = update + i * inside.run_stride(1);
+                         T& element = line[i * inside.run_stride(0) + indices[from] * y_step];
+                         element = Operation::of(element, updates[from]);
+                       }
+                     });
+      }
+    }
+  });
+}
+
+/// y = x, then y[..., indices[..., j, ...], ...] = updates[..., j, ...] along `axis`, or plus, or times it; an index outside [-n, n) is an
+/// error, and nothing has been written then.
+template <class T>
+void scatter_elements(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_scatter>();
+  const auto axis = static_cast<std::size_t>(attributes.axis);
+  const sdk::Indices indices("scatter_elements", dense(call, 1), call.inputs[0].shape[axis]);
+  const T* const updates = dense(call, 2).as<const T>();
+  copy_strided(call.host, call.inputs[0], call.outputs[0], sizeof(T));
+  if (indices.count() == 0) return;
+  switch (attributes.reduction) {
+    case TENON_SCATTER_ADD:
+      return change<T, Add>(call, axis, indices, updates);
+    case TENON_SCATTER_MUL:
+      return change<T, Multiply>(call, axis, indices, updates);
+    default:
+      return change<T, Replace>(call, axis, indices, updates);
+  }
+}
+
+/// y = x, then y[o, indices[k], i] += updates[o, k, i] around `axis`, in the order of k; an index outside [-n, n) is an error, and nothing
+/// has been written then.
+template <class T>
+void scatter_add(const sdk::Call& call) {
+  const sdk::AxisView view = sdk::around_axis(call.outputs[0], call.attr<tenon_attributes_axis>().axis);
+  const sdk::Indices indices("scatter_add", dense(call, 1), view.n);
+  const T* const updates = dense(call, 2).as<const T>();
+  T* const y = call.output<T>(0);
+  copy_strided(call.host, call.inputs[0], call.outputs[0], sizeof(T));
+  const std::int64_t count = indices.count(), inner = view.inner;
+  if (count * inner == 0) return;
+  // Slabs are apart. Of few slabs each is cut into parts of its rows: every part looks at all indices and takes those that are its own.
+  const std::int64_t parts = std::clamp<std::int64_t>(count * inner / grain, 1, std::min<std::int64_t>(call.host.thread_count(), view.n));
+  const std::int64_t rows = (view.n + parts - 1) / parts;
+  call.host.parallel_for(view.outer * parts, std::max<std::int64_t>(1, grain / (count * inner)), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t first = task % parts * rows;
+      const T* update = updates + task / parts * count * inner;
+      T* const slab = y + task / parts * view.n * inner;
+      for (std::int64_t k = 0; k < count; ++k, update += inner) {
+        const std::int64_t row = indices[k];
+        if (row < first || row >= first + rows) continue;
+        T* const to = slab + row * inner;
+        for (std::int64_t i = 0; i < inner; ++i) to[i] = Add::of(to[i], update[i]);
+      }
+    }
+  });
+}
+
+constexpr sdk::Traits traits{.strided = true, .scratch = scratch};
+
+}  // namespace
+
+TENON_KERNEL_WITH(scatter_elements, traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(scatter_add, traits, float, double, std::int32_t, std::int64_t)
+
+}  // namespace tenon::openblas
