@@ -47,23 +47,57 @@ def resolved(axis, rank):
     return axis + rank if axis < 0 else axis
 
 
+def slice_attributes(inputs):
+    """One start and step per dimension; sizes are those of the result."""
+    shape = inputs[0].shape
+    starts, ends = (array.tolist() for array in inputs[1:3])
+    axes = inputs[3].tolist() if len(inputs) > 3 and inputs[3] is not None else range(len(starts))
+    steps = inputs[4].tolist() if len(inputs) > 4 and inputs[4] is not None else [1] * len(starts)
+    first, step = [0] * len(shape), [1] * len(shape)
+    for axis, start, end, by in zip(axes, starts, ends, steps):
+        walk = range(*slice(start, end, by).indices(shape[axis]))
+        first[axis], step[axis] = (walk.start, by) if walk else (0, 1)
+    return {"starts": first, "steps": step}
+
+
 def lowered(op, given, inputs, outputs):
     """Attributes as ops.def has them, and the operands that stay. May take operands away."""
     rank = inputs[0].ndim
-    if op in ("ReduceSum", "ReduceMean"):
+    if op.startswith("Reduce"):
         axes = given.get("axes")
         if axes is None and len(inputs) > 1 and inputs[1] is not None:
             axes = inputs[1].tolist()
             if not axes and given.get("noop_with_empty_axes"):
-                raise LeftOut("it reduces nothing: the core makes no ReduceSum of it")
+                raise LeftOut("it reduces nothing: the core makes no node of it")
         axes = sorted(resolved(a, rank) for a in axes) if axes else list(range(rank))
         return {"axes": axes, "keepdims": given.get("keepdims", 1)}, inputs[:1]
-    if op == "ArgMax":
+    if op in ("ArgMax", "ArgMin"):
         if given.get("select_last_index"):
             raise LeftOut("select_last_index: ties go to the first index here")
         return {"axis": resolved(given.get("axis", 0), rank), "keepdims": given.get("keepdims", 1)}, inputs
     if op == "Flatten":
         return {"axis": resolved(given.get("axis", 1), rank)}, inputs
+    if op == "Concat":
+        return {"axis": resolved(given["axis"], rank)}, inputs
+    if op == "Split":
+        return {"axis": resolved(given.get("axis", 0), rank)}, inputs[:1]
+    if op in ("Gather", "GatherElements"):
+        return {"axis": resolved(given.get("axis", 0), rank)}, inputs
+    if op == "ScatterElements":
+        return {"axis": resolved(given.get("axis", 0), rank), "reduction": given.get("reduction", b"none").decode()}, inputs
+    if op == "Slice":
+        return slice_attributes(inputs), inputs[:1]
+    if op == "Pad":
+        widths = inputs[1].tolist()
+        if min(widths, default=0) < 0:
+            raise LeftOut("it takes elements away: the core makes a Slice of it")
+        value = inputs[2].item() if len(inputs) > 2 and inputs[2] is not None else 0
+        return {"mode": given.get("mode", b"constant").decode(), "value": value, "before": widths[:rank]}, inputs[:1]
+    if op == "OneHot":
+        # ONNX takes indices of any type, all of them whole numbers
+        off, on = inputs[2].tolist()
+        axis = resolved(given.get("axis", -1), rank + 1)
+        return {"axis": axis, "off": off, "on": on}, [inputs[0].astype("int64")]
     if op in ("Softmax", "LogSoftmax"):
         return {"axis": resolved(given.get("axis", -1), rank)}, inputs
     if op == "Transpose":
