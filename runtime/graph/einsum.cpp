@@ -135,7 +135,8 @@ Value contract(Term a, Term b, const Labels& result) {
 }
 
 void want_rank(std::size_t rank, const std::string& what) {
-  if (rank > Shape::max_rank) throw Error(fmt::format("{}: the result has {} dimensions, at most {} are possible", what, rank, Shape::max_rank));
+  if (rank > Shape::max_rank)
+    throw Error(fmt::format("{}: the result has {} dimensions, at most {} are possible", what, rank, Shape::max_rank));
 }
 
 std::string str(Value value) {
