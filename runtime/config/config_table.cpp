@@ -302,7 +302,7 @@ std::vector<Row> make_table() {
           TENON_FIELD(fusion), fusion),
       row({"memory.limit_mb", "integer", "0", "0 on (MiB)", "device memory this process takes from each device at most; 0: no limit"},
           TENON_FIELD(memory.limit_mb), megabytes),
-      row({"memory.growth", "true or false", "true", "", "memory is taken as it is needed; false: memory.limit_mb at the start"},
+      row({"memory.growth", "true or false", "true", "", "memory is taken as it is needed; false: most of memory.limit_mb at the start, the rest is for what plans pack"},
           TENON_FIELD(memory.growth), truth),
       row({"memory.pool", "true or false", "true", "", "freed memory is kept for reuse"},
           TENON_FIELD(memory.pool), truth),

@@ -233,7 +233,8 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     state.entries.erase(state.entries.begin() + static_cast<std::ptrdiff_t>(position));
     for (int i = 0; i < rule.count; ++i) {
       exec::DeviceEntry copy = original;
-      copy.info.description += fmt::format(" (virtual {} of {})", i + 1, rule.count);
+      copy.info.description +=
+          fmt::format(" (virtual {} of {}{})", i + 1, rule.count, rule.limit_mb > 0 ? fmt::format(", at most {} MiB", rule.limit_mb) : "");
       copy.account += fmt::format(", virtual {} of {}", i + 1, rule.count);
       copy.virtual_limit_mb = rule.limit_mb;
       state.entries.insert(state.entries.begin() + static_cast<std::ptrdiff_t>(position) + i, copy);

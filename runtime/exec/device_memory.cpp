@@ -171,15 +171,17 @@ void DeviceBooks::refund_plan(std::uint64_t size_bytes) {
   unclaim(size_bytes);
 }
 
-void DeviceBooks::take_all() {
+void DeviceBooks::take_at_start() {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t size_bytes = left_under_limit() / MemoryPool::alignment * MemoryPool::alignment;
+  const std::uint64_t for_plans = policy_.limit_size_bytes / 8;  // they pack operands in memory of their own, which no pool can lend them
+  const std::uint64_t left = left_under_limit();
+  const std::uint64_t size_bytes = (left - std::min(left, for_plans)) / MemoryPool::alignment * MemoryPool::alignment;
   if (size_bytes == 0) return;
   try {
     pool_->grow(size_bytes);
   } catch (const Error& error) {
     if (error.status() != Status::out_of_memory) throw;
-    refuse(" for memory.growth: false, which takes the whole limit at the start", size_bytes, error.what());
+    refuse(" for memory.growth: false, which takes its memory at the start", size_bytes, error.what());
   }
 }
 

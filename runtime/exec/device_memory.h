@@ -48,8 +48,8 @@ class DeviceBooks {
   /// Memory that a plan has taken for itself: over the limit it is refused, and then not counted.
   void charge_plan(std::uint64_t size_bytes, const std::string& what);
   void refund_plan(std::uint64_t size_bytes);
-  /// Takes the whole limit now, for memory.growth: false.
-  void take_all();
+  /// Takes what the limit allows now, for memory.growth: false, but for an eighth that plans may come to need.
+  void take_at_start();
   void trim();
   MemoryUse use() const;
 

@@ -42,7 +42,7 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
   };
   try {
     books.emplace(info.name, std::move(settings.memory), take, give, [this] { return free_size_bytes(); });
-    if (!growth) books->take_all();
+    if (!growth) books->take_at_start();
   } catch (...) {
     books.reset();
     table.stream_destroy(stream);

@@ -369,7 +369,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     info.struct_size = sizeof info;
     exec::check(set.device->table.plan_info(parts.back().plan, &info, error.get()), error, what);
     blocks.push_back({set.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
-    set.device->books->charge_plan(info.packed_size_bytes, what);
+    set.device->books->charge_plan(info.packed_size_bytes, fmt::format("a plan of {} nodes", set.nodes.size()));
     parts.back().packed = info.packed_size_bytes;
     report.kernels += info.kernel_count;
     report.packed_size_bytes += info.packed_size_bytes;

@@ -210,6 +210,66 @@ explain_places_every_node() {
   out_lacks '"device": "openblas:0"'
 }
 
+log_device_placement_prints_devices_and_ops() {
+  exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set log_device_placement=true --set epochs=1
+  err_has $'Device mapping:\nopenblas:0 (cpu:0) -> '
+  err_has 'reference:0 (cpu:1) -> '
+  grep -q "^op MatMul 'dense/matmul' in device openblas:0 (MatMul" "$scratch/err" || fail 'no line for dense/matmul'
+  grep -q "^op .* 'dense/.*' in device openblas:0 (no kernel of its own)$" "$scratch/err" || fail 'nothing is fused'
+}
+
+explain_tells_kernels_and_copies() {
+  exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${cpu_only[@]}" --set 'placement=[{match: "dense_1*", device: "reference:0"}]'
+  grep -q '^copy dense/relu.*: openblas:0 -> reference:0, ' "$scratch/out" || fail 'no copy of dense/relu'
+  exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${cpu_only[@]}" --format json
+  out_has '"algorithm": "MatMul+bias+relu"'
+  out_has '"copies": []'
+}
+
+explain_measures_a_roofline() {
+  exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline
+  out_has 'openblas:0: at best '
+  grep -q '^dense gradient .* memory ' "$scratch/out" || fail 'no row for the gradient of dense'
+  grep -q '^optimizer ' "$scratch/out" || fail 'no row for the optimizer'
+  exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline --format json
+  out_has '"percent_of_roof": '
+  out_has '"gb_per_s": '
+}
+
+a_trace_is_written_by_train_and_when_it_fails() {
+  exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set epochs=1 --trace "$scratch/trace.json"
+  python3 - "$scratch/trace.json" <<'PYTHON' || fail 'the trace is not what Perfetto reads'
+import json, sys
+events = json.load(open(sys.argv[1]))['traceEvents']
+names = {e['name'] for e in events if e['ph'] == 'X'}
+assert {'run', 'wait for data', 'plan on openblas:0', 'dense/matmul'} <= names, names
+assert any(n.startswith('gather ') for n in names), names
+plans = {e['args']['correlation'] for e in events if e.get('cat') == 'plan'}
+kernels = [e for e in events if e.get('cat') == 'kernel']
+assert kernels and all(e['args']['correlation'] in plans and e['args']['algorithm'] for e in kernels)
+assert any(e['ph'] == 'C' for e in events)
+PYTHON
+  exits 1 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --set optimizer.learning_rate=1e30 --trace "$scratch/failed.json"
+  grep -q '"cat":"kernel"' "$scratch/failed.json" || fail 'the trace of the failed run has no kernels'
+  exits 1 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --trace "$scratch/no/such/folder.json"
+  err_has "$scratch/no/such/folder.json"
+}
+
+a_memory_limit_is_an_error_with_numbers() {
+  exits 1 train "$MODELS/fashion_mnist/train.yaml" "${cpu_only[@]}" --set data.source=digits --set data.train_count=160 \
+    --set data.test_count=40 --set memory.limit_mb=1
+  err_has "device 'openblas:0': out of memory"
+  err_has 'of 1048576 are free'
+  err_has 'memory.limit_mb: 1 MiB (--set memory.limit_mb=1)'
+  exits 0 train "$MODELS/fashion_mnist/train.yaml" "${cpu_only[@]}" --set data.source=digits --set data.train_count=160 \
+    --set data.test_count=40 --set epochs=1 --set memory.limit_mb=64 --set memory.growth=false
+}
+
+soft_placement_warns_once() {
+  exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --device gpu:0 --set soft_placement=true --set epochs=1
+  [ "$(grep -c 'soft_placement takes openblas:0 instead' "$scratch/err")" = 1 ] || fail 'not one warning'
+}
+
 wrong_use_exits_with_two() {
   exits 2 devices --format xml
   err_has '--format'

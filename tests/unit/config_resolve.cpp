@@ -131,7 +131,7 @@ TEST_CASE("config: the schema documents every key, and is a configuration of not
     CHECK(std::string(key.help).size() > 10);
     CHECK(schema.find(std::string("# ") + key.help + " (" + key.type) != std::string::npos);
   }
-  CHECK(config_keys().size() == 23);
+  CHECK(config_keys().size() == 24);
 }
 
 TEST_CASE("config: what is wrong is named with file, line and key") {
