@@ -43,7 +43,7 @@ constexpr std::int64_t bucket_size = 64;
 
 /// Draws go into buckets by their first bits, and each bucket is sorted: their order is the order of all.
 struct Buckets {
-  explicit Buckets(std::int64_t n) : bits(std::bit_width(static_cast<std::uint64_t>(n / bucket_size))) {}
+  explicit Buckets(std::int64_t n) : bits(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(n / bucket_size)))) {}
   std::int64_t count() const { return std::int64_t{1} << bits; }
   std::int64_t of(std::uint64_t word) const { return bits == 0 ? 0 : static_cast<std::int64_t>(word >> (64 - bits)); }
   int bits;
