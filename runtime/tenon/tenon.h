@@ -19,3 +19,4 @@
 #include <tenon/shape.h>
 #include <tenon/stream.h>
 #include <tenon/tensor.h>
+#include <tenon/trace.h>
