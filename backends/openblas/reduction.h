@@ -12,8 +12,8 @@
 
 namespace tenon::openblas {
 
-// Columns reduced at a time: as many as four registers of the widest kind hold in f64.
-inline constexpr std::int64_t reduction_strip = 32;
+// Columns reduced at a time: their partial results stay in the first cache, and of each row as much is read at once as memory likes.
+inline constexpr std::int64_t reduction_strip = 256;
 
 /// The vector code of a reduction of T whose partial results are P.
 template <class T, class P>

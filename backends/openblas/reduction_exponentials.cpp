@@ -16,6 +16,13 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
+HWY_INLINE hn::Vec<Wide<double>> widened(hn::Vec<hn::Rebind<float, Wide<double>>> v) {
+  return hn::PromoteTo(Wide<double>(), v);
+}
+HWY_INLINE hn::Vec<Wide<double>> widened(hn::Vec<Wide<double>> v) {
+  return v;
+}
+
 /// The sum of a vector, in f64.
 HWY_INLINE double sum_of(Wide<double> d, hn::Vec<Wide<double>> v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
@@ -83,26 +90,57 @@ template <class T>
 ScaledSum row(const T* x, std::int64_t n) {
   constexpr std::int64_t leaf = 2048;
   if (n > leaf) {
-    const std::int64_t half = n / 2 / reduction_strip * reduction_strip;
+    const std::int64_t half = n / 64 * 32;
     return AddScaled{}(row(x, half), row(x + half, n - half));
   }
   return scaled_leaf(x, n, largest(x, n));
 }
 
-/// Pieces of columns are turned into rows that fit the first cache.
+/// A block of rows as vectors along the columns: out[j] for j < width, a whole number of vectors of doubles. All rows are read twice.
+template <class T>
+HWY_INLINE void scaled_block(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, ScaledSum* out) {
+  const Wide<double> d;
+  const hn::Rebind<T, Wide<double>> narrow;
+  const std::int64_t step = lanes(d);
+  HWY_ALIGN T peaks[HWY_MAX_BYTES / sizeof(double)];
+  HWY_ALIGN double sums[HWY_MAX_BYTES / sizeof(double)];
+  for (std::int64_t j = 0; j < width; j += step) {
+    auto peak = hn::LoadU(narrow, x + j);
+    auto wrong = hn::IsNaN(peak);
+    for (std::int64_t i = 1; i < rows; ++i) {
+      const auto v = hn::LoadU(narrow, x + i * stride + j);
+      wrong = hn::Or(wrong, hn::IsNaN(v));
+      peak = hn::Max(peak, v);
+    }
+    peak = hn::IfThenElse(wrong, hn::NaN(narrow), peak);
+    auto sum = hn::Zero(d);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      sum = hn::Add(sum, widened(exp_of(narrow, hn::Sub(hn::LoadU(narrow, x + i * stride + j), peak))));
+    }
+    hn::Store(peak, narrow, peaks);
+    hn::Store(sum, d, sums);
+    for (std::int64_t k = 0; k < step; ++k) {
+      out[j + k] = {static_cast<double>(peaks[k]), std::isfinite(peaks[k]) ? sums[k] : 1.0};
+    }
+  }
+}
+
 template <class T>
 void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, ScaledSum* out) {
-  constexpr std::int64_t piece = 128;
-  T turned[reduction_strip][piece];
-  for (std::int64_t begin = 0; begin < rows; begin += piece) {
-    const std::int64_t n = std::min(piece, rows - begin);
-    for (std::int64_t i = 0; i < n; ++i) {
-      for (std::int64_t j = 0; j < width; ++j) turned[j][i] = x[(begin + i) * stride + j];
+  constexpr std::int64_t block = 128;  // its lines stay in the second cache from vector to vector
+  const std::int64_t step = lanes(Wide<double>());
+  ScaledSum part[reduction_strip];
+  T column[block];
+  const std::int64_t whole = width / step * step;
+  for (std::int64_t begin = 0; begin < rows; begin += block) {
+    const T* const from = x + begin * stride;
+    const std::int64_t n = std::min(block, rows - begin);
+    scaled_block(from, n, stride, whole, part);
+    for (std::int64_t j = whole; j < width; ++j) {
+      for (std::int64_t i = 0; i < n; ++i) column[i] = from[i * stride + j];
+      part[j] = row(column, n);
     }
-    for (std::int64_t j = 0; j < width; ++j) {
-      const ScaledSum part = row(turned[j], n);
-      out[j] = begin == 0 ? part : AddScaled{}(out[j], part);
-    }
+    for (std::int64_t j = 0; j < width; ++j) out[j] = begin == 0 ? part[j] : AddScaled{}(out[j], part[j]);
   }
 }
 

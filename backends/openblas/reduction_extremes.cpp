@@ -93,32 +93,29 @@ T row(const T* x, std::int64_t n) {
   return result;
 }
 
+/// out[j] = the best of out[j] and x[i * stride + j] over i < rows.
 template <class T, bool largest>
-void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, T* out) {
+HWY_INLINE void add_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, T* out) {
   const Wide<T> d;
   const std::int64_t step = lanes(d);
   std::int64_t j = 0;
-  for (; j + 2 * step <= width; j += 2 * step) {
-    Extreme<T, largest> a(hn::LoadU(d, x + j)), b(hn::LoadU(d, x + j + step));
-    for (std::int64_t i = 1; i < rows; ++i) {
-      a.add(hn::LoadU(d, x + i * stride + j));
-      b.add(hn::LoadU(d, x + i * stride + j + step));
-    }
-    hn::StoreU(a.value(), d, out + j);
-    hn::StoreU(b.value(), d, out + j + step);
+  for (; j + step <= width; j += step) {
+    Extreme<T, largest> best(hn::LoadU(d, out + j));
+    for (std::int64_t i = 0; i < rows; ++i) best.add(hn::LoadU(d, x + i * stride + j));
+    hn::StoreU(best.value(), d, out + j);
   }
-  for (; j < width; j += step) {
-    const std::int64_t n = width - j;
-    if (n >= step) {
-      Extreme<T, largest> a(hn::LoadU(d, x + j));
-      for (std::int64_t i = 1; i < rows; ++i) a.add(hn::LoadU(d, x + i * stride + j));
-      hn::StoreU(a.value(), d, out + j);
-    } else {
-      Extreme<T, largest> a(load_first(d, x + j, n));
-      for (std::int64_t i = 1; i < rows; ++i) a.add(load_first(d, x + i * stride + j, n));
-      store_first(a.value(), d, out + j, n);
-    }
+  for (; j < width; ++j) {
+    for (std::int64_t i = 0; i < rows; ++i) out[j] = better<T, largest>(out[j], x[i * stride + j]);
   }
+}
+
+template <class T, bool largest>
+void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, T* out) {
+  constexpr std::int64_t group = 8;
+  std::copy_n(x, width, out);
+  std::int64_t i = 1;
+  for (; i + group <= rows; i += group) add_rows<T, largest>(x + i * stride, group, stride, width, out);
+  if (i < rows) add_rows<T, largest>(x + i * stride, rows - i, stride, width, out);
 }
 
 template <class T>

@@ -53,7 +53,7 @@ double row(const T* x, std::int64_t n) {
   constexpr std::int64_t leaf = 4096;
   const Kind kind;
   if (n > leaf) {
-    const std::int64_t half = n / 2 / reduction_strip * reduction_strip;
+    const std::int64_t half = n / 64 * 32;
     return kind.join(row<Kind>(x, half), row<Kind>(x + half, n - half));
   }
   const Doubles d;
@@ -74,52 +74,46 @@ double row(const T* x, std::int64_t n) {
   return result;
 }
 
-/// out[j] = of x[i * stride + j] over i < rows, for j < columns <= reduction_strip.
+/// out[j] = join(out[j], of x[i * stride + j] over i < rows), rows <= 8.
+template <class Kind, class T>
+HWY_INLINE void add_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, double* out) {
+  const Doubles d;
+  const Kind kind;
+  const std::int64_t step = lanes(d);
+  for (std::int64_t j = 0; j < width; j += step) {
+    const std::int64_t n = width - j;
+    auto even = n < step ? load_first(d, out + j, n) : hn::LoadU(d, out + j);
+    auto odd = hn::Set(d, Kind::neutral);
+    std::int64_t i = 0;
+    for (; i + 2 <= rows; i += 2) {
+      even = kind.add(even, load_doubles(d, x + i * stride + j, n, 0));
+      odd = kind.add(odd, load_doubles(d, x + (i + 1) * stride + j, n, 0));
+    }
+    if (i < rows) even = kind.add(even, load_doubles(d, x + i * stride + j, n, 0));
+    even = kind.join(even, odd);
+    if (n < step) {
+      store_first(even, d, out + j, n);
+    } else {
+      hn::StoreU(even, d, out + j);
+    }
+  }
+}
+
+/// out[j] = of x[i * stride + j] over i < rows, for j < width <= reduction_strip.
 template <class Kind, class T>
 void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, double* out) {
-  constexpr std::int64_t leaf = 256;
-  const Kind kind;
+  constexpr std::int64_t leaf = 256, group = 8;
   if (rows > leaf) {
     double below[reduction_strip];
     columns<Kind>(x, rows / 2, stride, width, out);
     columns<Kind>(x + rows / 2 * stride, rows - rows / 2, stride, width, below);
-    for (std::int64_t j = 0; j < width; ++j) out[j] = kind.join(out[j], below[j]);
+    for (std::int64_t j = 0; j < width; ++j) out[j] = Kind{}.join(out[j], below[j]);
     return;
   }
-  const Doubles d;
-  const std::int64_t step = lanes(d);
-  const auto neutral = hn::Set(d, Kind::neutral);
-  std::int64_t j = 0;
-  for (; j + 4 * step <= width; j += 4 * step) {
-    auto s0 = neutral, s1 = neutral, s2 = neutral, s3 = neutral;
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const T* from = x + i * stride + j;
-      s0 = kind.add(s0, load_doubles(d, from, step, 0));
-      s1 = kind.add(s1, load_doubles(d, from + step, step, 0));
-      s2 = kind.add(s2, load_doubles(d, from + 2 * step, step, 0));
-      s3 = kind.add(s3, load_doubles(d, from + 3 * step, step, 0));
-    }
-    hn::StoreU(s0, d, out + j);
-    hn::StoreU(s1, d, out + j + step);
-    hn::StoreU(s2, d, out + j + 2 * step);
-    hn::StoreU(s3, d, out + j + 3 * step);
-  }
-  for (; j < width; j += step) {
-    const std::int64_t n = width - j;
-    auto s0 = neutral, s1 = neutral;
-    std::int64_t i = 0;
-    for (; i + 2 <= rows; i += 2) {
-      s0 = kind.add(s0, load_doubles(d, x + i * stride + j, n, 0));
-      s1 = kind.add(s1, load_doubles(d, x + (i + 1) * stride + j, n, 0));
-    }
-    if (i < rows) s0 = kind.add(s0, load_doubles(d, x + i * stride + j, n, 0));
-    s0 = kind.join(s0, s1);
-    if (n < step) {
-      store_first(s0, d, out + j, n);
-    } else {
-      hn::StoreU(s0, d, out + j);
-    }
-  }
+  std::fill_n(out, width, Kind::neutral);
+  std::int64_t i = 0;
+  for (; i + group <= rows; i += group) add_rows<Kind>(x + i * stride, group, stride, width, out);
+  if (i < rows) add_rows<Kind>(x + i * stride, rows - i, stride, width, out);
 }
 
 template <class T>

@@ -86,19 +86,91 @@ std::int64_t row(const T* x, std::int64_t n) {
   }
 }
 
+/// Rows [begin, end) of columns that have a best element and its index so far.
+template <bool largest, class T, class Index>
+HWY_INLINE void challenge(const T* x, std::int64_t begin, std::int64_t end, std::int64_t stride, std::int64_t width, T* best,
+                          Index* index) {
+  const Wide<T> d;
+  const Wide<Index> di;
+  const std::int64_t step = lanes(d);
+  std::int64_t j = 0;
+  for (; j + step <= width; j += step) {
+    auto top = hn::LoadU(d, best + j);
+    auto at = hn::LoadU(di, index + j);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto v = hn::LoadU(d, x + i * stride + j);
+      hn::Mask<Wide<T>> wins;
+      if constexpr (largest) {
+        wins = hn::Gt(v, top);
+      } else {
+        wins = hn::Lt(v, top);
+      }
+      if constexpr (!std::is_integral_v<T>) {
+        const auto first_nan = hn::And(hn::IsNaN(v), hn::Eq(top, top));
+        wins = hn::Or(wins, first_nan);
+      }
+      top = hn::IfThenElse(wins, v, top);
+      at = hn::IfThenElse(hn::RebindMask(di, wins), hn::Set(di, static_cast<Index>(i)), at);
+    }
+    hn::StoreU(top, d, best + j);
+    hn::StoreU(at, di, index + j);
+  }
+  for (; j < width; ++j) {
+    for (std::int64_t i = begin; i < end && !is_nan(best[j]); ++i) {
+      if (!beats<largest>(x[i * stride + j], best[j])) continue;
+      best[j] = x[i * stride + j];
+      index[j] = static_cast<Index>(i);
+    }
+  }
+}
+
+/// y[j] = the first index i < n for which x[i * stride + j] is best, for j < width.
+template <bool largest, class T>
+void columns(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // as many to a register as elements
+  constexpr std::int64_t strip = 256, group = 8;                                 // what is carried along stays in the first cache
+  constexpr std::int64_t most = std::int64_t{1} << 30;                           // rows that an Index counts
+  T best[strip];
+  Index index[strip];
+  for (std::int64_t first = 0; first < width; first += strip) {
+    const std::int64_t m = std::min(strip, width - first);
+    std::copy_n(x + first, m, best);
+    std::fill_n(y + first, m, 0);
+    for (std::int64_t part = 0; part < n; part += most) {
+      const T* const from = x + part * stride + first;
+      const std::int64_t rows = std::min(most, n - part);
+      std::fill_n(index, m, Index{-1});
+      for (std::int64_t i = 0; i < rows; i += group) challenge<largest>(from, i, std::min(i + group, rows), stride, m, best, index);
+      for (std::int64_t j = 0; j < m; ++j) y[first + j] = index[j] < 0 ? y[first + j] : part + index[j];
+    }
+  }
+}
+
 }  // namespace
 
 std::int64_t arg_f32(bool largest, const float* x, std::int64_t n) {
   return largest ? row<true>(x, n) : row<false>(x, n);
 }
+void arg_columns_f32(bool largest, const float* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
+}
 std::int64_t arg_f64(bool largest, const double* x, std::int64_t n) {
   return largest ? row<true>(x, n) : row<false>(x, n);
+}
+void arg_columns_f64(bool largest, const double* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
 }
 std::int64_t arg_i32(bool largest, const std::int32_t* x, std::int64_t n) {
   return largest ? row<true>(x, n) : row<false>(x, n);
 }
+void arg_columns_i32(bool largest, const std::int32_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
+}
 std::int64_t arg_i64(bool largest, const std::int64_t* x, std::int64_t n) {
   return largest ? row<true>(x, n) : row<false>(x, n);
+}
+void arg_columns_i64(bool largest, const std::int64_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -111,39 +183,32 @@ namespace {
 
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 48 * 1024;
+// Columns of a thread's piece.
+constexpr std::int64_t strip = 1024;
 
 std::int64_t row_of(bool largest, const float* x, std::int64_t n) {
   return TENON_BEST(arg_f32)(largest, x, n);
 }
+void columns_of(bool largest, const float* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  TENON_BEST(arg_columns_f32)(largest, x, n, stride, width, y);
+}
 std::int64_t row_of(bool largest, const double* x, std::int64_t n) {
   return TENON_BEST(arg_f64)(largest, x, n);
+}
+void columns_of(bool largest, const double* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  TENON_BEST(arg_columns_f64)(largest, x, n, stride, width, y);
 }
 std::int64_t row_of(bool largest, const std::int32_t* x, std::int64_t n) {
   return TENON_BEST(arg_i32)(largest, x, n);
 }
+void columns_of(bool largest, const std::int32_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  TENON_BEST(arg_columns_i32)(largest, x, n, stride, width, y);
+}
 std::int64_t row_of(bool largest, const std::int64_t* x, std::int64_t n) {
   return TENON_BEST(arg_i64)(largest, x, n);
 }
-
-/// y[i] = the first index j for which x[j * inner + i] is best; rows are read one after the other.
-template <bool largest, class T>
-void columns(const T* x, std::int64_t n, std::int64_t inner, std::int64_t* y) {
-  constexpr std::int64_t piece = 128;
-  T best[piece];
-  for (std::int64_t begin = 0; begin < inner; begin += piece) {
-    const std::int64_t m = std::min(piece, inner - begin);
-    std::copy_n(x + begin, m, best);
-    std::fill_n(y + begin, m, 0);
-    for (std::int64_t j = 1; j < n; ++j) {
-      const T* from = x + j * inner + begin;
-      for (std::int64_t i = 0; i < m; ++i) {
-        if (beats<largest>(from[i], best[i]) && !is_nan(best[i])) {
-          best[i] = from[i];
-          y[begin + i] = j;
-        }
-      }
-    }
-  }
+void columns_of(bool largest, const std::int64_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
+  TENON_BEST(arg_columns_i64)(largest, x, n, stride, width, y);
 }
 
 /// y = the first index along `axis` of the best element; NaN is better than all, the first NaN wins.
@@ -152,15 +217,20 @@ void arg_reduce(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
   const T* const x = call.input<T>(0);
   std::int64_t* const y = call.output<std::int64_t>(0);
-  const std::int64_t slab = std::max<std::int64_t>(view.n * view.inner, 1);
-  if (view.inner == 0) return;
-  call.host.parallel_for(view.outer, std::max<std::int64_t>(1, grain / slab), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) {
-      if (view.inner == 1) {
-        y[o] = row_of(largest, x + o * view.n, view.n);
-      } else {
-        columns<largest>(x + o * slab, view.n, view.inner, y + o * view.inner);
-      }
+  const std::int64_t n = view.n, inner = view.inner;
+  if (call.outputs[0].count == 0) return;
+  if (inner == 1) {
+    call.host.parallel_for(view.outer, std::max<std::int64_t>(1, grain / n), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t o = begin; o < end; ++o) y[o] = row_of(largest, x + o * n, n);
+    });
+    return;
+  }
+  const std::int64_t strips = (inner + strip - 1) / strip;
+  const std::int64_t share = std::max<std::int64_t>(1, grain / (n * std::min(inner, strip)));
+  call.host.parallel_for(view.outer * strips, share, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t o = task / strips, first = task % strips * strip;
+      columns_of(largest, x + o * n * inner + first, n, inner, std::min(strip, inner - first), y + o * inner + first);
     }
   });
 }
