@@ -78,7 +78,8 @@ Header read_header(const std::string& yaml_file) {
   header.rate_scale = section.get<double>("learning_rate_scale", 1);
   if (const auto callbacks = section.find("callbacks")) {
     for (const auto& [key, numbers] : callbacks->entries()) {
-      for (const auto& [name, number] : numbers.entries()) header.callbacks[key][name] = number.as_number();
+      std::map<std::string, double>& own = header.callbacks[key];  // also of those that keep tensors alone
+      for (const auto& [name, number] : numbers.entries()) own[name] = number.as_number();
     }
   }
   section.get("model", "");

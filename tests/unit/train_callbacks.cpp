@@ -307,16 +307,36 @@ TEST_CASE("curves: a page of its own, names escaped, without anything from elsew
 TEST_CASE("curves: the page grows with each epoch, over a resume too") {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/out/curves.html";
-  Curves first({path, "t"});
-  first.train_begin(2, 1);
+  const Context context(test_config());
+  FitOptions options;
+  options.validation = line();
+  Model first = regression(context);
+  Curves before({path, "t"});
+  options.callbacks = {&before};
+  first.fit(line(), options);
+  CHECK(contains(content_of(path), "epoch 1: loss "));
+  first.save(folder.path(), "c");
+
+  Model second = regression(context);
+  second.load(folder.path() + "/c.yaml");
+  Curves after({path, "t"});
+  options.callbacks = {&after};
+  options.epochs = 2;
+  second.fit(line(), options);
+  const std::string page = content_of(path);
+  for (const char* text : {"epoch 1: loss ", "epoch 1: val_loss ", "epoch 2: loss ", "epoch 2: val_loss "}) CHECK(contains(page, text));
+}
+
+TEST_CASE("curves: a value that is not finite comes through a checkpoint as a gap") {
+  const test::TemporaryFolder folder;
+  Curves first({folder.path() + "/a.html", "t"});
   first.epoch_end({0, {{"loss", 0.5}, {"val_loss", nan}}, 1, 1, 0.1});
-  CHECK(contains(content_of(path), "epoch 1: loss 0.5000"));
-  Curves second({path, "t"});
-  second.train_begin(2, 1);
+  Curves second({folder.path() + "/b.html", "t"});
   second.restore(first.state());
   second.epoch_end({1, {{"loss", 0.4}, {"val_loss", 0.2}}, 1, 1, 0.1});
-  CHECK(contains(content_of(path), "epoch 1: loss 0.5000"));
-  CHECK(contains(content_of(path), "epoch 2: val_loss 0.2000"));
+  const std::string page = content_of(folder.path() + "/b.html");
+  CHECK(contains(page, "epoch 1: loss 0.5000"));
+  CHECK(!contains(page, "epoch 1: val_loss"));
 }
 
 }  // namespace

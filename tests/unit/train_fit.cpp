@@ -165,7 +165,9 @@ TEST_CASE("fit: gradients gathered from small batches make the step of the large
       CAPTURE(name_of(kind));
       CAPTURE(ignored.has_value());
       REQUIRE(large.size() == small.size());
-      for (const auto& [name, values] : large) {
+      for (const auto& entry : large) {
+        const auto& name = entry.first;
+        const auto& values = entry.second;
         CAPTURE(name);
         for (std::size_t i = 0; i < values.size(); ++i) CHECK(small.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-9).scale(1));
       }
@@ -255,7 +257,9 @@ TEST_CASE("parts: backward and apply make the step that train_batch makes") {
   }
   CHECK(parts.step() == 2);
   const auto a = weights(whole), b = weights(parts);
-  for (const auto& [name, values] : a) {
+  for (const auto& entry : a) {
+    const auto& name = entry.first;
+    const auto& values = entry.second;
     CAPTURE(name);
     for (std::size_t i = 0; i < values.size(); ++i) CHECK(b.at(name)[i] == doctest::Approx(values[i]).epsilon(1e-4).scale(0.01));
   }

@@ -133,7 +133,9 @@ TEST_CASE("losses: those of values are means over all, whatever the batches") {
                                                     {Loss::mae, (0.5 + 2 + 0 + 1) / 4},
                                                     {Loss::huber, (0.125 + 1.5 + 0 + 0.5) / 4},
                                                     {Loss::neg_mean_prod, -(0.0 + 3 + 1 + 2) / 4}};
-  for (const auto& [loss, value] : wanted) {
+  for (const auto& row : wanted) {
+    const Loss loss = row.first;
+    const double value = row.second;
     CAPTURE(name_of(loss));
     CompileOptions options;
     options.loss.loss = loss;
