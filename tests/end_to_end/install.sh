@@ -74,7 +74,7 @@ expect 0 '' "$cmake" -S "$tree/share/tenon/template" -B "$work/template" -DTENON
 expect 0 '' "$cmake" --build "$work/template"
 expect 0 'template' "$tree/bin/tenon" backends --plugin "$work/template/libtenon_backend_template.so"
 mkdir -p "$work/author/ops"
-cp "$source/backends/reference/backend.cpp" "$work/author/"
+cp "$source/backends/reference/backend.cpp" "$source/backends/reference/map.h" "$work/author/"
 cp "$source/backends/reference/ops/cast.cpp" "$work/author/ops/"
 cat >"$work/author/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)

@@ -1,5 +1,5 @@
 // tenon bench pipeline - a training step whose batch takes time to make: one after the other, from memory, and ahead on a worker thread.
-// The device has one thread, so that the worker has a processor of its own where there are two.
+// The device has one thread less than there are, so that the worker has a processor of its own.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -69,8 +69,9 @@ Model make_model(const Context& context) {
 }  // namespace
 
 std::unique_ptr<Report> pipeline(const Options& options) {
-  const Context context = options.make_context(1);
-  auto report = std::make_unique<Report>("tenon bench pipeline", describe_machine(context, 1));
+  const int device_threads = std::max(1, options.threads - 1);
+  const Context context = options.make_context(device_threads);
+  auto report = std::make_unique<Report>("tenon bench pipeline", describe_machine(context, options.threads));
   const std::int64_t batch = 100;
   const std::int64_t steps = options.tiny ? 3 : 200;
   const int runs = options.runs > 0 ? options.runs : options.tiny ? 2 : 11;
@@ -161,8 +162,10 @@ std::unique_ptr<Report> pipeline(const Options& options) {
     entry.extra.emplace_back("waited_percent", 100 * median(bar.wait.ns) / entry.median_ns());
     report->add(std::move(entry));
   }
-  report->note(fmt::format("a batch of {} digits, {} passes of a mean over each image before it is handed out; {} steps a sample", batch,
-                           passes, steps));
+  report->note(
+      fmt::format("a batch of {} digits, {} passes of a mean over each image before it is handed out; {} steps a sample; {} thread{} for "
+                  "the device, one for the worker",
+                  batch, passes, steps, device_threads, device_threads == 1 ? "" : "s"));
   report->note("times_max_of_both: a step over the longer of load and train alone; waited_percent: how long the trainer waited for data");
   report->note("target: prefetch at most 1.05");
   if (context.default_device().info().kind == DeviceKind::cpu) {

@@ -51,7 +51,8 @@ void glorot_uniform_is_uniform(Kit& kit, tenon_dtype dtype) {
   std::vector<double> sorted;
   for (std::int64_t i = 0; i < many; ++i) sorted.push_back(x.at(i));
   std::sort(sorted.begin(), sorted.end());
-  if (sorted.front() < -limit * (1 + 1e-6) || sorted.back() > limit * (1 + 1e-6)) {
+  const double edge = limit * (1 + epsilon(dtype));  // the bound itself is rounded to the dtype, and so is what comes close to it
+  if (sorted.front() < -edge || sorted.back() > edge) {
     throw Failure(fmt::format("values reach from {} to {}, wanted [{}, {}]", sorted.front(), sorted.back(), -limit, limit));
   }
   double distance = 0;

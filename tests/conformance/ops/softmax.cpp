@@ -107,7 +107,9 @@ void logsumexp_exact(Kit& kit, tenon_dtype dtype) {
     return kit.run(net_of(line_of(TENON_OP_LogSoftmax), variant, dtype, {Array(dtype, {1, 3}, {shift, shift + 1, shift + 2})}))[0];
   };
   const Array want = y_of(0);
-  for (const double shift : {1000.0, -1000.0, 65536.0}) {
+  for (const double shift : {200.0, -202.0, 1000.0, -1000.0, 65536.0}) {
+    const Array shifted(dtype, {1, 3}, {shift, shift + 1, shift + 2});
+    if (shifted.at(0) != shift || shifted.at(1) != shift + 1 || shifted.at(2) != shift + 2) continue;  // bf16 counts by 4 at 1000
     const std::string wrong = compare(want, y_of(shift), log_softmax_bound(variant, dtype));
     if (!wrong.empty()) throw Failure(fmt::format("x shifted by {}: {}", shift, wrong));
   }
