@@ -16,6 +16,7 @@ namespace tenon {
 
 /// The number that a callback watches over the epochs.
 struct Monitor {
+  /// Which way is better.
   enum class Mode { automatic, min, max };  ///< automatic: max for accuracies, else min
   std::string name = {};                    ///< "": val_loss, or loss without validation data
   Mode mode = Mode::automatic;
@@ -25,12 +26,16 @@ struct Monitor {
 /// The best value of a monitor so far.
 class Best {
  public:
+  /// Nothing seen yet.
   explicit Best(Monitor monitor) : monitor_(std::move(monitor)) {}
   /// True if this epoch is better than all before. NaN never is.
   /// Errors  nothing of that name is logged; it lists what is.
   bool improved(const EpochLogs& logs);
+  /// The best so far; nothing before the first.
   const std::optional<double>& value() const { return value_; }
+  /// Takes up an earlier run.
   void set(double value) { value_ = value; }
+  /// Forgets.
   void clear() { value_.reset(); }
 
  private:
@@ -41,7 +46,9 @@ class Best {
 /// A checkpoint every few epochs, <directory>/epoch-<n>, the newest ones kept; or <directory>/best whenever the monitor improves.
 class Checkpoint final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = Checkpoint;
     std::string directory = {};
     std::int64_t every_epochs = 1;
@@ -49,6 +56,7 @@ class Checkpoint final : public Callback {
     bool best = false;
     Monitor monitor = {};  ///< of best
   };
+  /// With these options.
   explicit Checkpoint(Options options) : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return options_.best ? "checkpoint best" : "checkpoint"; }
   void epoch_end(const EpochLogs& logs) override;
@@ -65,12 +73,15 @@ class Checkpoint final : public Callback {
 /// Stops when the monitor has not improved for `patience` epochs.
 class EarlyStopping final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = EarlyStopping;
     Monitor monitor = {};
     std::int64_t patience = 0;
     bool restore_best = false;  ///< at the end of fit the weights are those of the best epoch
   };
+  /// With these options.
   explicit EarlyStopping(Options options) : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return "early_stopping"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -89,7 +100,9 @@ class EarlyStopping final : public Callback {
 /// Multiplies the learning rate by `factor` when the monitor has not improved for `patience` epochs.
 class ReduceOnPlateau final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = ReduceOnPlateau;
     Monitor monitor = {};
     double factor = 0.1;
@@ -97,6 +110,7 @@ class ReduceOnPlateau final : public Callback {
     std::int64_t cooldown = 0;  ///< epochs after a cut in which none is counted
     double minimum = 0;         ///< the rate never goes below
   };
+  /// With these options.
   explicit ReduceOnPlateau(Options options) : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return "reduce_on_plateau"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -113,11 +127,14 @@ class ReduceOnPlateau final : public Callback {
 /// Gives the optimizer a schedule, or calls a function for the rate of each epoch.
 class LearningRateSchedule final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = LearningRateSchedule;
     Schedule schedule = {};
     std::optional<double> initial = {};  ///< nothing: the optimizer's own
   };
+  /// With these options.
   explicit LearningRateSchedule(Options options) : options_(options) {}
   /// rate = function(epoch from 0, the rate so far).
   explicit LearningRateSchedule(std::function<double(std::int64_t, double)> function) : function_(std::move(function)) {}
@@ -133,9 +150,12 @@ class LearningRateSchedule final : public Callback {
 /// A loss that is NaN or infinite stops the fit instead of failing it.
 class TerminateOnNan final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = TerminateOnNan;
   };
+  /// With these options.
   explicit TerminateOnNan(Options = {}) {}
   std::string name() const override { return "terminate_on_nan"; }
   void batch_end(std::int64_t batch, const Logs& logs) override;
@@ -146,10 +166,13 @@ class LogFile;
 /// One line per epoch: epoch,loss,...,learning_rate,seconds. A resumed fit appends to the file, another one starts it anew.
 class CsvLog final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = CsvLog;
     std::string file = {};
   };
+  /// With these options.
   explicit CsvLog(Options options);
   ~CsvLog() override;
   std::string name() const override { return "csv"; }
@@ -164,7 +187,9 @@ class CsvLog final : public Callback {
 /// One JSON object per epoch, and last {"event":"test",...}, appended to a file as they happen.
 class JsonLines final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = JsonLines;
     std::string file = {};
   };
@@ -173,6 +198,7 @@ class JsonLines final : public Callback {
   ~JsonLines() override;
   std::string name() const override { return "json"; }
   void epoch_end(const EpochLogs& logs) override;
+  /// Writes the result of a test.
   void test(const Logs& logs);
   /// {"event":"confusion","matrix":[[...],...]}
   void confusion(const Tensor& matrix);
@@ -184,10 +210,13 @@ class JsonLines final : public Callback {
 /// Event files for TensorBoard: <directory>/train and <directory>/validation, tags epoch_loss, epoch_accuracy, ...
 class TensorBoard final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = TensorBoard;
     std::string directory = {};
   };
+  /// With these options.
   explicit TensorBoard(Options options);
   ~TensorBoard() override;
   std::string name() const override { return "tensorboard"; }
@@ -202,11 +231,14 @@ class TensorBoard final : public Callback {
 /// Loss and metrics over the epochs as a page of HTML that needs nothing else; written anew after each epoch.
 class Curves final : public Callback {
  public:
+  /// What the user may choose.
   struct Options {
+    /// The callback that these are for.
     using Of = Curves;
     std::string file = {};
     std::string title = {};  ///< "": Training
   };
+  /// With these options.
   explicit Curves(Options options) : options_(std::move(options)) {}
   std::string name() const override { return "curves"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -222,6 +254,7 @@ class Curves final : public Callback {
 /// Functions of the caller's; those left empty are not called.
 class LambdaCallback final : public Callback {
  public:
+  /// Each may be empty.
   struct Functions {
     std::string name = "lambda";
     std::function<void(std::int64_t epochs, std::int64_t batches)> train_begin = nullptr;
@@ -230,6 +263,7 @@ class LambdaCallback final : public Callback {
     std::function<void(const EpochLogs&)> epoch_end = nullptr;
     std::function<void()> train_end = nullptr;
   };
+  /// Calls these.
   explicit LambdaCallback(Functions functions) : functions_(std::move(functions)) {}
   std::string name() const override { return functions_.name; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;

@@ -1,4 +1,5 @@
-// tenon/config.h - what a user may set: where backends are, which device, how numbers are treated, what is logged.
+// tenon/config.h - what a user may set: where backends are, which device, how numbers are treated, what is logged. Threads: any; a Config
+// is a value.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,14 @@ namespace tenon {
 enum class Precision { float32, tf32, mixed_bfloat16, mixed_float16 };
 /// What happens to an op that the chosen device cannot do.
 enum class Fallback { error, warn, allow };
+/// Which values a run watches for NaN and infinity.
 enum class CheckNumerics { off, outputs, all };
+/// How far backends may fuse nodes.
 enum class Fusion { off, elementwise, full };
+/// The least severe line that is logged.
 enum class LogLevel { off, error, warning, info, debug };
 
+/// As YAML has it: "float32".
 const char* name_of(Precision value);
 const char* name_of(Fallback value);
 const char* name_of(CheckNumerics value);
@@ -42,6 +47,7 @@ struct VirtualDevice {
 
 /// Where the value of a key came from. A stronger origin is never overwritten by a weaker one.
 struct Origin {
+  /// From the weakest to the strongest.
   enum class Kind { fallback, yaml, environment, command_line, api };
   Kind kind = Kind::fallback;
   std::string text;  ///< "tenon.yaml:3:9", "environment TENON_DEVICE", "--set device=cpu"
@@ -49,6 +55,7 @@ struct Origin {
 
 /// One field per key of the table that config_keys() returns; what each means, its type, default and range stand there.
 struct Config {
+  /// Key `backends`.
   struct Backends {
     std::vector<std::string> search;
     std::vector<std::string> use;
@@ -56,10 +63,12 @@ struct Config {
     std::vector<std::string> deny;
     std::map<std::string, std::map<std::string, std::string>> options;  ///< backend -> knob -> value as text
   };
+  /// Key `logging`.
   struct Logging {
     LogLevel level = LogLevel::warning;
     std::string file;
   };
+  /// Key `memory`.
   struct Memory {
     std::int64_t limit_mb = 0;
     bool growth = true;
@@ -101,6 +110,7 @@ struct ConfigKey {
   const char* range;          ///< "" where the type says it all
   const char* help;           ///< one line
 };
+/// The table.
 std::span<const ConfigKey> config_keys();
 /// The table as commented YAML that is itself a valid configuration: every key with its default.
 std::string config_schema();
@@ -122,6 +132,7 @@ void merge_config(Config& base, const Config& layer);
 /// Canonical YAML of every key, each with its origin as a comment if asked. config_from_text(to_yaml(c)) has the same values.
 std::string to_yaml(const Config& config, bool with_origins = true);
 
+/// One key that is set from outside the YAML.
 struct ConfigOverride {
   std::string key;
   std::string value;
@@ -131,6 +142,7 @@ struct ConfigOverride {
 
 /// Looks up an environment variable. The default one ignores the environment under elevated privilege.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
+/// The environment of this process; nothing under elevated privilege.
 std::optional<std::string> process_environment(const char* name);
 
 /// Everything that has a say, strongest first: api, command line, environment (TENON_DEVICE, TENON_LOG), YAML, defaults.
@@ -143,6 +155,7 @@ struct ConfigSources {
   /// Further YAML over that file, weakest first: the Config a train.yaml holds.
   std::vector<Config> layers;
 };
+/// The configuration that all of them make.
 Config resolve_config(const ConfigSources& sources = {});
 
 }  // namespace tenon

@@ -28,8 +28,11 @@ class Dataset {
   virtual ~Dataset() = default;
   /// For messages: "fashion-mnist train".
   virtual const std::string& name() const = 0;
+  /// How many samples.
   virtual std::int64_t size() const = 0;
+  /// Of one sample's features.
   virtual SampleType x_type() const = 0;
+  /// Of one sample's target.
   virtual SampleType y_type() const = 0;
   /// Of a classification problem.
   virtual std::optional<std::int64_t> num_classes() const { return std::nullopt; }
@@ -54,7 +57,9 @@ struct Scaling {
   double scale = 1;
   double offset = 0;
 
+  /// True if nothing is changed.
   bool is_identity() const { return scale == 1 && offset == 0; }
+  /// As they are.
   static Scaling none() { return {}; }
   /// Bytes to [0, 1].
   static Scaling unit() { return {1.0 / 255, 0}; }
@@ -71,6 +76,7 @@ enum class Targets {
   soft_one_hot,  ///< f32(num_classes) of 0.1 and 0.9
 };
 
+/// How arrays become samples.
 struct ArrayOptions {
   std::string name = "array";
   Scaling scaling;
@@ -88,9 +94,11 @@ struct ArrayOptions {
 /// Errors  counts that differ, a label out of range (its index is named), dtypes that do not convert, channels that do not fit.
 class ArrayDataset final : public Dataset {
  public:
+  /// Keeps both; nothing is copied that is dense and on the host.
   ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions& options = {});
 
   const std::string& name() const override { return options_.name; }
+  /// How many words.
   std::int64_t size() const override { return x_.shape()[0]; }
   SampleType x_type() const override { return x_type_; }
   SampleType y_type() const override { return y_type_; }
@@ -103,6 +111,7 @@ class ArrayDataset final : public Dataset {
   ArrayDataset rescaled(const Scaling& scaling, const std::vector<Scaling>& channels = {}) const;
   /// As stored, before scaling; labels as i64.
   const Tensor& x() const { return x_; }
+  /// As stored; labels as i64.
   const Tensor& y() const { return y_; }
   /// What it was made with.
   const ArrayOptions& options() const { return options_; }
@@ -117,13 +126,16 @@ class ArrayDataset final : public Dataset {
   SampleType x_type_, y_type_;
 };
 
+/// Which part of a data set.
 enum class Split { train, test };
+/// "train", "test".
 const char* name_of(Split split);
 
 /// Reads an IDX file, plain or gzip, into a host tensor of its dtype (u8, i8, i16, i32, f32, f64).
 /// Errors  name the file, what was wanted and what was got: missing, damaged gzip, wrong magic, truncated, trailing bytes.
 Tensor load_idx(const std::string& path);
 
+/// What load_mnist may be told.
 struct MnistOptions {
   Scaling scaling = Scaling::unit();
   Targets targets = Targets::as_given;
@@ -134,6 +146,7 @@ struct MnistOptions {
 /// Errors  those of load_idx; images and labels that differ in number; a label out of range (its index is named).
 std::shared_ptr<const ArrayDataset> load_mnist(const std::string& directory, Split split, const MnistOptions& options = {});
 
+/// What load_cifar10 may be told.
 struct Cifar10Options {
   Scaling scaling = Scaling::unit();
   std::vector<Scaling> channels;  ///< as in ArrayOptions
@@ -145,6 +158,7 @@ struct Cifar10Options {
 /// Errors  name the file and the record: missing, a size that is no whole number of records, a label above 9.
 std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, Split split, const Cifar10Options& options = {});
 
+/// What load_numpy may be told.
 struct NumpyOptions {
   Scaling scaling = Scaling::none();
   std::vector<Scaling> channels;  ///< as in ArrayOptions
@@ -160,8 +174,11 @@ struct NumpyOptions {
 /// Errors  those of load_npz; arrays that are missing, or differ in number.
 std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split, const NumpyOptions& options = {});
 
+/// What load_csv may be told.
 struct CsvOptions {
+  /// Whether the first line names the columns.
   enum class Header { detect, present, absent };  ///< detect: a first line without any number is one
+  /// What the target column becomes.
   enum class Target { detect, classes, values };  ///< detect: words, or integers from 0 to 9999 alone, are classes
   char delimiter = ',';
   Header header = Header::detect;
@@ -170,6 +187,7 @@ struct CsvOptions {
   std::vector<std::string> classes;  ///< words of labels by number; empty: those of the file, sorted
 };
 
+/// What a CSV file holds.
 struct CsvData {
   std::shared_ptr<const ArrayDataset> data;  ///< x f32(features); y a label, or f32(1)
   std::vector<std::string> features;         ///< names of the columns of x; "0", "1", ... without a header
@@ -193,6 +211,7 @@ class Vocabulary {
   /// At most `size` words, <unk> and <eos> among them. Errors  a size below 3.
   static Vocabulary of_text(std::string_view text, std::int64_t size);
 
+  /// How many words.
   std::int64_t size() const { return static_cast<std::int64_t>(words_.size()); }
   /// `unknown` for a word that is not there.
   std::int64_t id(std::string_view word) const;
@@ -206,12 +225,14 @@ class Vocabulary {
   std::map<std::string, std::int64_t, std::less<>> ids_;
 };
 
+/// What load_tokens may be told.
 struct TokenOptions {
   std::int64_t vocabulary = 10000;               ///< words at most, when it is built from the text
   std::int64_t sequence = 35;                    ///< tokens in a sample
   std::shared_ptr<const Vocabulary> words = {};  ///< null: built from the text
 };
 
+/// A text as numbers.
 struct TokenData {
   std::shared_ptr<const ArrayDataset> data;  ///< x i64(sequence), y the same one token later
   std::shared_ptr<const Vocabulary> vocabulary;
@@ -222,6 +243,7 @@ struct TokenData {
 /// Errors  a text shorter than one sample; a byte 0 (its line is named).
 TokenData load_tokens(const std::string& path, const TokenOptions& options = {});
 
+/// What the generators of images may be told.
 struct GeneratedOptions {
   std::int64_t count = 10000;
   std::uint64_t seed = 1;
@@ -236,6 +258,7 @@ std::shared_ptr<const ArrayDataset> generate_digits(const GeneratedOptions& opti
 /// Coloured textures: x u8(3,32,32) scaled, ten classes.
 std::shared_ptr<const ArrayDataset> generate_textures(const GeneratedOptions& options = {});
 
+/// What generate_random may be told.
 struct RandomOptions {
   std::int64_t count = 1000;
   Shape shape = {3, 224, 224};
@@ -249,6 +272,7 @@ struct RandomOptions {
 /// Random bytes x u8(shape) scaled, with random labels: nothing to learn, but the work of any image model.
 std::shared_ptr<const ArrayDataset> generate_random(const RandomOptions& options = {});
 
+/// What generate_tokens may be told.
 struct TokenStreamOptions {
   std::int64_t count = 100000;  ///< tokens of the stream
   std::int64_t vocabulary = 10000;
@@ -261,6 +285,7 @@ struct TokenStreamOptions {
 /// x i64(sequence), y the same one token later.
 std::shared_ptr<const ArrayDataset> generate_tokens(const TokenStreamOptions& options = {});
 
+/// What generate_linear may be told.
 struct LinearOptions {
   std::int64_t count = 1000;
   std::int64_t features = 3;
@@ -277,6 +302,7 @@ struct LinearProblem {
 };
 LinearProblem generate_linear(const LinearOptions& options = {});
 
+/// How images are varied, each time they are read.
 struct AugmentOptions {
   std::int64_t crop_padding = 0;  ///< pixels around the image, of which a window of the image's own size is then cut out at random
   bool flip_horizontal = false;   ///< left and right exchanged, every other time
@@ -284,6 +310,7 @@ struct AugmentOptions {
   std::vector<double> fill = {0};  ///< what the padding holds: one value, or one per channel
   std::uint64_t seed = 0;
 
+  /// True if nothing is changed.
   bool is_identity() const { return crop_padding == 0 && !flip_horizontal && !flip_vertical; }
 };
 
@@ -298,6 +325,7 @@ std::shared_ptr<const Dataset> augment(std::shared_ptr<const Dataset> data, cons
 /// less: two threads that miss the same one both ask. The memory is taken at once.
 std::shared_ptr<const Dataset> cache_in_memory(std::shared_ptr<const Dataset> data);
 
+/// How an epoch is cut and read.
 struct BatchOptions {
   std::int64_t batch_size = 32;
   bool shuffle = true;
@@ -313,6 +341,7 @@ struct BatchOptions {
   std::function<Tensor(DType, const Shape&)> allocate = nullptr;
 };
 
+/// Some samples side by side.
 struct Batch {
   std::int64_t number = 0;                ///< within the epoch
   Tensor x, y;                            ///< host tensors that are used again for later batches
@@ -333,6 +362,7 @@ class Batches {
 
   /// Batches in an epoch.
   std::int64_t count() const;
+  /// What they are cut from.
   const Dataset& data() const;
 
   /// Begins an epoch at `first_batch` (where a stopped one goes on). May be called in the middle of another.

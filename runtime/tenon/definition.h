@@ -13,11 +13,13 @@ namespace tenon {
 
 /// Whose defaults are taken where a definition says nothing. `none`: the project's own.
 enum class Preset { none, keras, torch, gorgonia };
+/// As YAML has it.
 const char* name_of(Preset preset);
 
 /// How a parameter starts. Glorot: n1 + n2 of its first two dimensions; fan_in: the first dimension of a dense kernel.
 /// Source  Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998).
 struct Initializer {
+  /// Which one it is; the other fields that matter follow from it.
   enum class Kind {
     zeros,
     ones,
@@ -40,13 +42,17 @@ struct Initializer {
   double mean = 0;
   double stddev = 0.05;
 };
+/// As YAML has it.
 const char* name_of(Initializer::Kind kind);
 
+/// What a layer does to its sums.
 enum class Activation { linear, relu, sigmoid, tanh, softmax, log_softmax };
+/// As YAML has it.
 const char* name_of(Activation activation);
 
 /// One layer. The functions below make them; model.yaml lists them.
 struct LayerDefinition {
+  /// Which one it is; the other fields that matter follow from it.
   enum class Kind { flatten, dense, dropout, activation };
   Kind kind = Kind::flatten;
   std::string name;    ///< "": the builder numbers them (dense, dense_1)
@@ -64,15 +70,21 @@ struct LayerDefinition {
   /// Throws Error "<where or name>: <reason>".
   [[noreturn]] void fail(const std::string& reason) const;
 };
+/// As YAML has it.
 const char* name_of(LayerDefinition::Kind kind);
 
 namespace layers {
+/// The layer of that name, as model.yaml has it.
 LayerDefinition flatten();
+/// The layer of that name, as model.yaml has it.
 LayerDefinition dense(std::int64_t units, Activation activation = Activation::linear, bool bias = true);
+/// The layer of that name, as model.yaml has it.
 LayerDefinition dropout(double p);
+/// The layer of that name, as model.yaml has it.
 LayerDefinition activation(Activation activation);
 }  // namespace layers
 
+/// A model: layers, and what they start from.
 struct ModelDefinition {
   std::string name;
   std::optional<std::vector<std::int64_t>> input_shape;  ///< without the batch axis; nothing: taken from the first batch
@@ -94,8 +106,10 @@ enum class Loss {
   huber,                            ///< e^2 / 2 within 1, |e| - 1/2 beyond
   neg_mean_prod,                    ///< -y t: Gorgonia's examples
 };
+/// As YAML has it.
 const char* name_of(Loss loss);
 
+/// The loss of a training run.
 struct LossDefinition {
   Loss loss = Loss::mse;
   bool from_logits = false;                  ///< cross-entropies: the output is scores instead of probabilities
@@ -114,7 +128,9 @@ struct LossDefinition {
 /// Before any of them, for t in [0, warmup) of the run: r * (warmup_from + (1 - warmup_from) * (t + 1) / warmup).
 /// Source  Loshchilov and Hutter (2017) for cosine, Goyal et al. (2017) for the warm-up, Caffe's solver for inv.
 struct Schedule {
+  /// Which one it is; the other fields that matter follow from it.
   enum class Kind { constant, step, exponential, cosine, inv };
+  /// What the schedule counts.
   enum class Per { step, epoch };
   Kind kind = Kind::constant;
   Per per = Per::step;  ///< what t, every, length and warmup count
@@ -131,6 +147,7 @@ struct Schedule {
   /// Errors  a cosine without length or total.
   double at(double initial, std::int64_t now, std::int64_t total = 0) const;
 };
+/// As YAML has it.
 const char* name_of(Schedule::Kind kind);
 
 /// What is done to gradients before the optimizer sees them, in this order; nothing where absent. `norm` is the root of the sum of squares.
@@ -149,6 +166,7 @@ struct Clipping {
 ///   rmsprop  rho        0.999             0.9       0.99              0.999
 ///            epsilon    1e-8 in the root  1e-7 in   1e-8 outside it   1e-8 in     learning_rate 0.001 (torch: 0.01)
 struct OptimizerDefinition {
+  /// Which one it is; the other fields that matter follow from it.
   enum class Kind { adam, adamw, sgd, rmsprop };
   Kind kind = Kind::adam;
   Preset preset = Preset::none;
@@ -165,8 +183,10 @@ struct OptimizerDefinition {
   Clipping clip;
   std::string where;
 };
+/// As YAML has it.
 const char* name_of(OptimizerDefinition::Kind kind);
 
+/// What is counted beside the loss.
 enum class Metric {
   accuracy,                     ///< the one of the next three that suits the loss
   sparse_categorical_accuracy,  ///< labels: the largest score is the label's
@@ -177,12 +197,15 @@ enum class Metric {
   mse,                          ///< mean of (y - t)^2
   mae,                          ///< mean of |y - t|
 };
+/// As YAML has it.
 const char* name_of(Metric metric);
 
+/// A number that is shown beside the loss.
 struct MetricDefinition {
   Metric metric = Metric::accuracy;
   std::int64_t k = 5;  ///< of top_k
 
+  /// Of a metric; `top` is that of top-k accuracy.
   MetricDefinition(Metric metric_kind, std::int64_t top = 5) : metric(metric_kind), k(top) {}
   /// What logs call it: "accuracy", "top_5_accuracy".
   std::string name() const;

@@ -1,4 +1,4 @@
-// tenon/device_name.h - names of devices: what a user may type, and which device it means.
+// tenon/device_name.h - names of devices: what a user may type, and which device it means. Threads: any.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +17,7 @@ namespace tenon {
 ///
 /// Letter case does not matter.
 struct DeviceName {
+  /// What it is made of.
   enum class Kind { automatic, alias_cpu, alias_gpu, backend };
 
   Kind kind = Kind::automatic;
@@ -24,6 +25,7 @@ struct DeviceName {
   int index = -1;       ///< -1: not given, which means 0
   std::string typed;    ///< as the user wrote it
 
+  /// The index, 0 where none was given.
   int index_or_zero() const { return index < 0 ? 0 : index; }
   /// "auto", "cpu:0", "gpu:1", "cuda:1": lower case, the index always there.
   std::string str() const;
@@ -32,6 +34,7 @@ struct DeviceName {
 /// Errors  a text that is no device name: INVALID_ARGUMENT with the text, the reason and what is wanted.
 DeviceName parse_device_name(std::string_view text);
 
+/// What sort of processor a device is.
 enum class DeviceKind { cpu, gpu, accelerator };
 
 /// One device that can be used.

@@ -1,4 +1,4 @@
-// tenon/dtype.h - element types.
+// tenon/dtype.h - element types. Threads: any.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// tenon/error.h - failure as the C++ API reports it.
+// tenon/error.h - failure as the C++ API reports it. Threads: any.
 #pragma once
 
 #include <stdexcept>
@@ -30,9 +30,11 @@ const char* name_of(Status status);
 /// Every failure of the API. what() names the thing, what was wanted, what was got and, where there is one, the remedy.
 class Error : public std::runtime_error {
  public:
+  /// With a status of its own.
   Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
   /// An INVALID_ARGUMENT: the commonest mistake.
   explicit Error(const std::string& text) : Error(Status::invalid_argument, text) {}
+  /// What kind of failure it is.
   Status status() const { return status_; }
 
  private:

@@ -1,4 +1,5 @@
 // tenon/functions.h - ops as functions on values of a graph. Names are the stems of tenon/ops.def; composites say what they are made of.
+// Threads: those of Graph.
 #pragma once
 
 #include <cstdint>
@@ -127,6 +128,7 @@ Value one_hot(Value indices, std::int64_t depth, DType dtype, double off = 0, do
 Value embedding(Value weights, Value indices);  ///< Gather along axis 0 of weights (rows, n)
 
 Value matmul(Value a, Value b);  ///< (..., m, k) x (..., k, n), batch dimensions broadcast; 1-D operands as in NumPy
+/// What gemm may be told.
 struct GemmOptions {
   bool trans_a = false, trans_b = false;
   double alpha = 1, beta = 1;
@@ -145,6 +147,7 @@ Value softmax(Value x, std::int64_t axis = -1);
 Value log_softmax(Value x, std::int64_t axis = -1);
 
 enum class Reduction : std::uint32_t { none = TENON_REDUCTION_NONE, mean = TENON_REDUCTION_MEAN, sum = TENON_REDUCTION_SUM };
+/// What softmax_cross_entropy may be told.
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   std::optional<std::int64_t> ignore_index;

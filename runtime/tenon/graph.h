@@ -17,7 +17,9 @@
 
 namespace tenon {
 
+/// A value's number in its graph.
 using ValueId = std::uint32_t;
+/// A node's number in its graph.
 using NodeId = std::uint32_t;
 inline constexpr std::uint32_t no_id = 0xffffffffu;
 
@@ -35,10 +37,12 @@ class Attributes {
     std::memcpy(a.bytes_.data(), &value, sizeof(Struct));
     return a;
   }
+  /// Read as the struct that the op's line in ops.def names.
   template <class Struct>
   const Struct& as() const {
     return *reinterpret_cast<const Struct*>(bytes_.data());
   }
+  /// As the socket takes them.
   const void* data() const { return bytes_.data(); }
   bool operator==(const Attributes&) const = default;
 
@@ -57,14 +61,19 @@ class GraphEditor;
 class Value {
  public:
   Value() = default;
+  /// For the graph's own use.
   Value(Graph* graph, ValueId id) : graph_(graph), id_(id) {}
+  /// False for an absent operand.
   bool present() const { return graph_ != nullptr; }
+  /// Its number in the graph.
   ValueId id() const { return id_; }
   /// Errors: an absent value.
   Graph& graph() const;
   /// By value: what the graph holds may move when it grows.
   DType dtype() const;
+  /// By value, likewise.
   Shape shape() const;
+  /// By value, likewise.
   std::string name() const;
 
  private:
@@ -72,6 +81,7 @@ class Value {
   ValueId id_ = no_id;
 };
 
+/// Where a value comes from.
 enum class ValueKind : std::uint8_t {
   input,      ///< bound at each run
   parameter,  ///< kept between runs, by name
@@ -79,6 +89,7 @@ enum class ValueKind : std::uint8_t {
   computed,   ///< made by a node
 };
 
+/// One value.
 struct ValueInfo {
   ValueKind kind = ValueKind::computed;
   DType dtype = DType::none;
@@ -89,6 +100,7 @@ struct ValueInfo {
   Tensor constant;           ///< constants: dense, on the host
 };
 
+/// One op applied to values.
 struct NodeInfo {
   tenon_op op = TENON_OP_NONE;
   std::uint32_t version = 0;
@@ -113,6 +125,7 @@ struct GraphOutput {
   std::string name;
   ValueId value;
 };
+/// A parameter and what it holds after a run.
 struct GraphUpdate {
   ValueId parameter, value;
 };
@@ -123,7 +136,9 @@ struct GraphUpdate {
 /// Threads  one thread at a time.
 class Graph {
  public:
+  /// A value bound at each run, in the order of these calls.
   Value input(const std::string& name, DType dtype, const Shape& shape);
+  /// A value kept between runs, in a ParameterStore.
   Value parameter(const std::string& name, DType dtype, const Shape& shape);
   /// Keeps a copy of the tensor's elements.
   Value constant(const Tensor& tensor, const std::string& name = {});
@@ -132,6 +147,7 @@ class Graph {
   std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes = {},
                            const NodeOptions& options = {});
 
+  /// A result of each run, in the order of these calls.
   void output(const std::string& name, Value value);
   /// After a run the parameter holds `value` (same dtype and shape). Once per parameter.
   void update(Value parameter, Value value);
@@ -140,11 +156,16 @@ class Graph {
   std::string set_device(std::string device) { return std::exchange(device_, std::move(device)); }
   /// Names of nodes made from now on start with "<scope>/"; returns what was set before. See NameScope.
   std::string set_scope(std::string scope) { return std::exchange(scope_, std::move(scope)); }
+  /// The scope in force.
   const std::string& scope() const { return scope_; }
 
+  /// By ValueId.
   const std::vector<ValueInfo>& values() const { return values_; }
+  /// By NodeId, in an order in which they may run.
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
+  /// In the order in which they were declared.
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
+  /// In the order in which they were declared.
   const std::vector<GraphUpdate>& updates() const { return updates_; }
   const ValueInfo& info(ValueId id) const { return values_[id]; }  ///< good until the graph grows
   /// One line per input, parameter, node, output and update: "softmax_1:f32(8,10) = Softmax(x) axis=1  @cpu:0". For people.
@@ -170,6 +191,7 @@ class Graph {
 /// Nodes made while it lives ask for `device`; scopes nest, the inner one wins.
 class DeviceScope {
  public:
+  /// Begins; the name is looked up when a program is made.
   DeviceScope(Graph& graph, std::string device) : graph_(graph), before_(graph.set_device(std::move(device))) {}
   ~DeviceScope() { graph_.set_device(std::move(before_)); }
   DeviceScope(const DeviceScope&) = delete;
@@ -183,6 +205,7 @@ class DeviceScope {
 /// Nodes made while it lives are named "<name>/..."; scopes nest: "block_1/dense/matmul".
 class NameScope {
  public:
+  /// Begins.
   NameScope(Graph& graph, const std::string& name)
       : graph_(graph), before_(graph.set_scope(graph.scope().empty() ? name : graph.scope() + "/" + name)) {}
   ~NameScope() { graph_.set_scope(std::move(before_)); }

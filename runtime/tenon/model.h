@@ -25,6 +25,7 @@ class Model;
 /// Named numbers in the order in which they are shown: loss first.
 using Logs = std::vector<std::pair<std::string, double>>;
 
+/// What an epoch came to.
 struct EpochLogs {
   std::int64_t epoch = 0;  ///< from 0
   Logs logs;               ///< loss, metrics, then val_loss, val_...
@@ -32,6 +33,7 @@ struct EpochLogs {
   std::int64_t samples = 0;
   double learning_rate = 0;  ///< of the epoch's last step
 
+  /// 0 for an epoch without time.
   double samples_per_second() const { return seconds > 0 ? static_cast<double>(samples) / seconds : 0; }
 };
 using History = std::vector<EpochLogs>;
@@ -54,14 +56,18 @@ class Callback {
   /// Before anything else: the model whose fit this is.
   void attach(Model& model) { model_ = &model; }
 
+  /// Before the first epoch; `batches` in each.
   virtual void train_begin(std::int64_t epochs, std::int64_t batches) { static_cast<void>(epochs), static_cast<void>(batches); }
+  /// Before the first batch of an epoch.
   virtual void epoch_begin(std::int64_t epoch) { static_cast<void>(epoch); }
   /// `logs`: running means of this epoch, weighted by batch size.
   virtual void batch_end(std::int64_t batch, const Logs& logs) { static_cast<void>(batch), static_cast<void>(logs); }
+  /// After the epoch, validation included.
   virtual void epoch_end(const EpochLogs& logs) { static_cast<void>(logs); }
   /// Also after a stop; not after an error.
   virtual void train_end() {}
 
+  /// What a checkpoint keeps of it.
   virtual CallbackState state() const { return {}; }
   /// Between train_begin and the first epoch of a resumed fit, if the checkpoint has a state of this name.
   virtual void restore(const CallbackState& state) { static_cast<void>(state); }
@@ -76,12 +82,14 @@ class Callback {
   Model* model_ = nullptr;
 };
 
+/// How a model learns.
 struct CompileOptions {
   OptimizerDefinition optimizer = {};
   LossDefinition loss = {};
   std::vector<MetricDefinition> metrics = {};
 };
 
+/// How long it learns, on what, and who watches.
 struct FitOptions {
   std::int64_t batch_size = 32;
   std::int64_t epochs = 1;  ///< in all, those before a resume included
@@ -120,6 +128,7 @@ class Model {
  public:
   /// Errors  a definition without layers, names given twice.
   explicit Model(ModelDefinition definition);
+  /// Of layers alone; the rest is default.
   explicit Model(std::vector<LayerDefinition> layers);
   ~Model();
   Model(Model&&) noexcept;
@@ -160,6 +169,7 @@ class Model {
   /// The switch between training (dropout drops) and inference, which is the default. It rules forward; the other calls say in their
   /// names what they are for and keep to it.
   void set_training(bool training);
+  /// The switch as it stands.
   bool training() const;
 
   /// Of the next step: what the schedule makes of the initial rate, times the scale. Errors  those of Schedule::at.
@@ -172,12 +182,14 @@ class Model {
   void set_schedule(const Schedule& schedule, std::optional<double> initial = {});
   /// Ends the running fit after its step; `reason` is for people.
   void stop(const std::string& reason);
+  /// How the last fit ended.
   FitEnd fit_end() const;
   /// Why the last fit stopped; "" if it finished.
   const std::string& stop_reason() const;
 
   /// Steps taken since the parameters were made.
   std::int64_t step() const;
+  /// What it was made from.
   const ModelDefinition& definition() const;
   /// Per layer; needs parameters (build). Errors  the shape is not known yet.
   std::vector<LayerSummary> layers() const;
@@ -197,6 +209,7 @@ class Model {
   /// Weights, optimizer state, learning rate, the callbacks' states and the position as one checkpoint: <folder>/<name>.safetensors and
   /// <name>.yaml, each written to a temporary file, synced and renamed, the YAML last: a checkpoint without it does not exist.
   void save(const std::string& folder, const std::string& name) const;
+  /// How much of a checkpoint is taken.
   enum class Load {
     all,      ///< to go on training
     weights,  ///< to evaluate and predict

@@ -23,10 +23,13 @@ class ParameterStore {
   void set(const std::string& name, const Tensor& value);
   /// The parameter itself: a view of its memory. Errors: unknown name.
   const Tensor& get(const std::string& name) const;
+  /// True if there is a parameter of that name.
   bool has(const std::string& name) const { return tensors_.contains(name); }
+  /// All of them, by name.
   const std::map<std::string, Tensor>& all() const { return tensors_; }
   /// Changes whenever a value may have changed: plans that pack parameters look at it.
   std::uint64_t epoch() const { return epoch_; }
+  /// To be called after writing to a parameter by other ways than set().
   void touch() { ++epoch_; }
 
  private:
@@ -73,6 +76,7 @@ struct PlacementReport {
   std::string json() const;
 };
 
+/// What the maker of a program may choose.
 struct ProgramOptions {
   std::string device = {};                               ///< for nodes that ask for none; empty: the context's default
   std::shared_ptr<ParameterStore> parameters = nullptr;  ///< null: a store of its own
@@ -93,13 +97,18 @@ class Program {
   /// device; dense ones in reach of the device are used in place. The outputs are the program's own memory: valid until the next run.
   /// Nothing is allocated after the second run with inputs of the same kind. Returns when the results may be read.
   const std::vector<Tensor>& run(std::span<const Tensor> inputs);
+  /// The same with inputs written out.
   const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) { return run(std::span(inputs.begin(), inputs.size())); }
   /// The same with results written to tensors of the caller's: dense, of the right dtype and shape, on the device that makes them.
   void run(std::span<const Tensor> inputs, std::span<Tensor> outputs);
 
+  /// What runs where.
   const PlacementReport& placement() const;
+  /// The store that its parameters are in.
   const std::shared_ptr<ParameterStore>& parameters() const;
+  /// How many inputs run() wants.
   std::size_t input_count() const;
+  /// How many outputs run() returns.
   std::size_t output_count() const;
   /// A new tensor fit to receive output i.
   Tensor make_output(std::size_t i) const;
@@ -113,7 +122,9 @@ class Program {
     std::uint64_t size_bytes = 0;         ///< operands read and results written once each
     std::uint64_t begin_ns = 0;           ///< since its plan began
   };
+  /// Measures the runs that follow, or no longer.
   void enable_profile(bool enabled);
+  /// Of the last run; empty where nothing was measured.
   std::vector<KernelTime> profile() const;
 
  private:

@@ -9,11 +9,13 @@
 
 namespace tenon {
 
+/// One entry of a file.
 struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
 
+/// A whole file.
 struct Safetensors {
   std::vector<NamedTensor> tensors;  ///< in the order of the file's header
   std::map<std::string, std::string> metadata;

@@ -26,6 +26,7 @@ class Trace {
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
+  /// Ends the recording; what was recorded stays.
   void stop();
 
   // What was recorded, until the context's next trace begins.
@@ -51,6 +52,7 @@ class Trace {
   std::vector<Kernel> kernels() const;
   /// Events so far, and how many did not fit.
   std::uint64_t event_count() const;
+  /// Those that did not fit.
   std::uint64_t dropped_count() const;
 
   /// The same samples; each batch gathered from them is an event of this trace, on the thread that gathers it.
@@ -64,6 +66,7 @@ class Trace {
 /// Threads  ends on the thread that made it.
 class TraceSpan {
  public:
+  /// Begins; the name is copied.
   TraceSpan(const Context& context, const char* name);
   ~TraceSpan();
   TraceSpan(const TraceSpan&) = delete;
