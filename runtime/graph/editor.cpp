@@ -1,5 +1,6 @@
 // editor.cpp - redirecting values and removing what is dead.
 #include <tenon/error.h>
+#include <algorithm>
 
 #include "graph/op.h"
 #include "graph/passes.h"
@@ -52,20 +53,31 @@ void GraphEditor::replace(NodeId id, tenon_op op, std::vector<ValueId> inputs, c
   rewrite(id, std::move(inputs), attributes);
 }
 
-ValueId GraphEditor::insert(NodeId before, tenon_op op, ValueId input) {
-  const ValueId made = static_cast<ValueId>(graph_.values_.size());
+NodeInfo GraphEditor::made_before(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
   NodeInfo node;
   node.op = op;
   node.version = version_of(op);
-  node.inputs = {input};
-  node.outputs = {made};
+  node.attributes = attributes;
+  node.inputs = std::move(inputs);
   node.name = graph_.free_name(graph_.nodes_[before].name + "/" + stem_of(op));
   node.device = graph_.nodes_[before].device;
   node.id = graph_.next_id_++;
   graph_.claim(node.name);
+  return node;
+}
+
+ValueId GraphEditor::insert(NodeId before, tenon_op op, ValueId input) {
+  return insert(before, op, {input}, info(input).dtype, info(input).shape);
+}
+
+ValueId GraphEditor::insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, DType dtype, const Shape& shape,
+                            const Attributes& attributes) {
+  const ValueId made = static_cast<ValueId>(graph_.values_.size());
+  NodeInfo node = made_before(before, op, std::move(inputs), attributes);
+  node.outputs = {made};
   ValueInfo value;
-  value.dtype = info(input).dtype;
-  value.shape = info(input).shape;
+  value.dtype = dtype;
+  value.shape = shape;
   value.name = node.name;
   graph_.values_.push_back(std::move(value));  // its producer is known when the nodes are numbered
   target_.push_back(made);
@@ -73,6 +85,19 @@ ValueId GraphEditor::insert(NodeId before, tenon_op op, ValueId input) {
   is_update_.push_back(false);
   inserted_.emplace_back(before, std::move(node));
   return made;
+}
+
+void GraphEditor::remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
+  const NodeId before = info(result).producer;
+  NodeInfo node = made_before(before, op, std::move(inputs), attributes);
+  node.outputs = {result};
+  std::vector<ValueId>& left = graph_.nodes_[before].outputs;
+  left.erase(std::find(left.begin(), left.end(), result));
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    if (left[i] != no_id) graph_.values_[left[i]].output = static_cast<std::uint32_t>(i);
+  }
+  graph_.values_[result].output = 0;
+  inserted_.emplace_back(before, std::move(node));
 }
 
 bool GraphEditor::make_constant(ValueId id, const Tensor& value) {

@@ -37,7 +37,12 @@ using Evaluate = std::function<std::vector<Tensor>(const Graph& constants)>;
 /// are left alone: storing them would cost more than making them.
 Graph fold_constants(Graph graph, const Evaluate& evaluate);
 
-/// Stabilised, without dead code and common subexpressions, simplified.
+/// w -= lr g where g holds the rows that Gather's gradient adds up becomes ScatterAdd(w, indices, -lr dy), over w: rows that no index names
+/// are neither read nor written. Only steps without momentum and weight decay, which would move every row. -lr is rounded to w's dtype
+/// first, and equal indices are added one by one.
+Graph update_rows(Graph graph);
+
+/// Stabilised, without dead code and common subexpressions, simplified, with sparse updates of rows.
 [[nodiscard]] Graph optimize(Graph graph);
 
 /// Edits a graph in place. Values are numbered as in the graph until `finish`.
@@ -63,6 +68,12 @@ class GraphEditor {
   void replace(NodeId id, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
   /// A new node of one operand, run before node `before`; its result looks like the operand.
   ValueId insert(NodeId before, tenon_op op, ValueId input);
+  /// The same with several operands, and a result that may look different.
+  ValueId insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, DType dtype, const Shape& shape,
+                 const Attributes& attributes = {});
+  /// A computed value gets a maker of its own, of one result, in front of the node that makes it now and does so no longer. That one's
+  /// operands are the caller's to rewrite.
+  void remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
   /// A computed value becomes a constant. False, and nothing done, for an output or an update.
   bool make_constant(ValueId id, const Tensor& value);
 
@@ -73,6 +84,7 @@ class GraphEditor {
 
  private:
   ValueId resolve(ValueId id) const;
+  NodeInfo made_before(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes);
   void settle();  ///< weaves, with every operand, output and update as redirected
   void drop_dead();
   void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);

@@ -42,21 +42,33 @@ struct Replace {
   }
 };
 
-/// An operand that the kernel reads element by element, dense: itself, or a copy in scratch memory.
-std::size_t copy_size(const sdk::Operand& x) {
-  return x.dense ? 0 : (static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)) + 63) / 64 * 64;
+/// True if the result could be x, which is read while the result is written, in place: it is of one dtype and shape with it.
+bool may_be_result(const sdk::Call& call, const sdk::Operand& x) {
+  const sdk::Operand& y = call.outputs[0];
+  return x.dtype == y.dtype && x.rank == y.rank && std::equal(x.shape, x.shape + x.rank, y.shape);
+}
+
+/// An operand that the kernel reads element by element, dense and apart from the result: itself, or a copy in scratch memory.
+std::size_t copy_size(const sdk::Call& call, std::uint32_t i) {
+  const sdk::Operand& x = call.inputs[i];
+  return x.dense && !may_be_result(call, x) ? 0 : (static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)) + 63) / 64 * 64;
 }
 std::size_t scratch(const sdk::Call& call) {
-  return copy_size(call.inputs[1]) + copy_size(call.inputs[2]);
+  return copy_size(call, 1) + copy_size(call, 2);
 }
 sdk::Operand dense(const sdk::Call& call, std::uint32_t i) {
   sdk::Operand x = call.inputs[i];
-  if (x.dense) return x;
+  if (x.dense && x.data != call.outputs[0].data) return x;
   sdk::Operand copy = x;
-  copy.data = static_cast<unsigned char*>(call.scratch) + (i == 2 ? copy_size(call.inputs[1]) : 0);
+  copy.data = static_cast<unsigned char*>(call.scratch) + (i == 2 ? copy_size(call, 1) : 0);
   copy_strided(call.host, x, copy, static_cast<std::size_t>(sdk::size_of(x.dtype)));
   copy.dense = true;  // its strides are not read
   return copy;
+}
+
+/// y = x. In place there is nothing to do: what the updates leave alone is not even read.
+void start_from(const sdk::Call& call, std::size_t element_size) {
+  if (call.inputs[0].data != call.outputs[0].data) copy_strided(call.host, call.inputs[0], call.outputs[0], element_size);
 }
 
 /// Changes along lines of the axis. What lies inside the axis is cut into columns, what lies outside into slabs: each is a thread's own.
@@ -112,7 +124,7 @@ void scatter_elements(const sdk::Call& call) {
   const auto axis = static_cast<std::size_t>(attributes.axis);
   const sdk::Indices indices("scatter_elements", dense(call, 1), call.inputs[0].shape[axis]);
   const T* const updates = dense(call, 2).as<const T>();
-  copy_strided(call.host, call.inputs[0], call.outputs[0], sizeof(T));
+  start_from(call, sizeof(T));
   if (indices.count() == 0) return;
   switch (attributes.reduction) {
     case TENON_SCATTER_ADD:
@@ -132,7 +144,7 @@ void scatter_add(const sdk::Call& call) {
   const sdk::Indices indices("scatter_add", dense(call, 1), view.n);
   const T* const updates = dense(call, 2).as<const T>();
   T* const y = call.output<T>(0);
-  copy_strided(call.host, call.inputs[0], call.outputs[0], sizeof(T));
+  start_from(call, sizeof(T));
   const std::int64_t count = indices.count(), inner = view.inner;
   if (count * inner == 0) return;
   // Slabs are apart. Of few slabs each is cut into parts of its rows: every part looks at all indices and takes those that are its own.
@@ -153,7 +165,7 @@ void scatter_add(const sdk::Call& call) {
   });
 }
 
-constexpr sdk::Traits traits{.strided = true, .scratch = scratch};
+constexpr sdk::Traits traits{.strided = true, .in_place = true, .scratch = scratch};
 
 }  // namespace
 
