@@ -15,11 +15,16 @@ const std::vector<Choice<Preset>> presets = {
 const std::vector<Choice<LayerDefinition::Kind>> layer_kinds = {{"flatten", LayerDefinition::Kind::flatten},
                                                                 {"dense", LayerDefinition::Kind::dense},
                                                                 {"dropout", LayerDefinition::Kind::dropout},
-                                                                {"activation", LayerDefinition::Kind::activation}};
+                                                                {"activation", LayerDefinition::Kind::activation},
+                                                                {"embedding", LayerDefinition::Kind::embedding}};
 
 const std::vector<Choice<Activation>> activations = {{"linear", Activation::linear},   {"relu", Activation::relu},
                                                      {"sigmoid", Activation::sigmoid}, {"tanh", Activation::tanh},
-                                                     {"softmax", Activation::softmax}, {"log_softmax", Activation::log_softmax}};
+                                                     {"softmax", Activation::softmax}, {"log_softmax", Activation::log_softmax},
+                                                     {"relu6", Activation::relu6},     {"leaky_relu", Activation::leaky_relu},
+                                                     {"elu", Activation::elu},         {"softplus", Activation::softplus},
+                                                     {"mish", Activation::mish},       {"gelu", Activation::gelu},
+                                                     {"silu", Activation::silu}};
 
 const std::vector<Choice<Initializer::Kind>> initializers = {{"zeros", Initializer::Kind::zeros},
                                                              {"ones", Initializer::Kind::ones},
@@ -32,7 +37,10 @@ const std::vector<Choice<Initializer::Kind>> initializers = {{"zeros", Initializ
                                                              {"he_normal", Initializer::Kind::he_normal},
                                                              {"lecun_uniform", Initializer::Kind::lecun_uniform},
                                                              {"lecun_normal", Initializer::Kind::lecun_normal},
-                                                             {"fan_in_uniform", Initializer::Kind::fan_in_uniform}};
+                                                             {"fan_in_uniform", Initializer::Kind::fan_in_uniform},
+                                                             {"truncated_normal", Initializer::Kind::truncated_normal},
+                                                             {"orthogonal", Initializer::Kind::orthogonal},
+                                                             {"identity", Initializer::Kind::identity}};
 
 /// A dense layer's start: (kernel, bias).
 std::pair<Initializer, Initializer> default_initializers(Preset preset) {
@@ -44,14 +52,23 @@ std::pair<Initializer, Initializer> default_initializers(Preset preset) {
   return both;
 }
 
-Initializer read_initializer(const Value& value) {
+/// Those whose normal distribution may be cut, as Keras cuts it.
+bool may_be_truncated(Initializer::Kind kind) {
+  return kind == Initializer::Kind::glorot_normal || kind == Initializer::Kind::he_normal || kind == Initializer::Kind::lecun_normal;
+}
+
+Initializer read_initializer(const Value& value, Preset preset) {
   Initializer result;
+  const auto choose = [&](const Value& name) {
+    result.kind = name.as_choice(initializers);
+    result.truncated = preset == Preset::keras && may_be_truncated(result.kind);
+  };
   if (!value.is_map()) {
-    result.kind = value.as_choice(initializers);
+    choose(value);
     return result;
   }
   Section section = value.section();
-  result.kind = section.require_value("name", "the name of an initializer").as_choice(initializers);
+  choose(section.require_value("name", "the name of an initializer"));
   switch (result.kind) {
     case Initializer::Kind::zeros:
     case Initializer::Kind::ones:
@@ -65,30 +82,59 @@ Initializer read_initializer(const Value& value) {
       if (result.low >= result.high) section.fail(fmt::format("low {} is not below high {}", result.low, result.high));
       break;
     case Initializer::Kind::normal:
+    case Initializer::Kind::truncated_normal:
       result.mean = section.get<double>("mean", result.mean);
       result.stddev = section.get<double>("stddev", result.stddev, {0});
       break;
     default:
       result.gain = section.get<double>("gain", result.gain, {.lowest = 0, .above_lowest = true});
+      if (may_be_truncated(result.kind)) result.truncated = section.get<bool>("truncated", result.truncated);
   }
   section.finish();
   return result;
 }
 
+void read_alpha(Section& section, LayerDefinition& out_layer) {
+  if (takes_alpha(out_layer.activation)) out_layer.alpha = section.get_optional<double>("alpha", {.lowest = 0});
+}
+
+/// A word, or {name: leaky_relu, alpha: 0.2}.
+void read_activation(const Value& value, LayerDefinition& out_layer) {
+  if (!value.is_map()) {
+    out_layer.activation = value.as_choice(activations);
+    return;
+  }
+  Section section = value.section();
+  out_layer.activation = section.require_value("name", "the name of an activation").as_choice(activations);
+  read_alpha(section, out_layer);
+  section.finish();
+}
+
 void read_dense(Section& section, Preset preset, LayerDefinition& out_layer) {
   const auto start = default_initializers(preset);
   out_layer.units = section.require<std::int64_t>("units", "an integer from 1 on", {1, 1 << 30});
-  out_layer.activation = section.choice("activation", Activation::linear, activations);
+  if (const auto activation = section.find("activation")) read_activation(*activation, out_layer);
   out_layer.bias = section.get<bool>("bias", true);
   const auto kernel = section.find("kernel_initializer");
   const auto bias = section.find("bias_initializer");
-  out_layer.kernel_initializer = kernel ? read_initializer(*kernel) : start.first;
-  out_layer.bias_initializer = bias ? read_initializer(*bias) : start.second;
+  out_layer.kernel_initializer = kernel ? read_initializer(*kernel, preset) : start.first;
+  out_layer.bias_initializer = bias ? read_initializer(*bias, preset) : start.second;
   if (std::optional<Section> regularizer = section.child("kernel_regularizer")) {
     out_layer.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
     out_layer.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
   }
   if (bias && !out_layer.bias) bias->fail("starts a bias, but the layer has 'bias: false'");
+}
+
+void read_embedding(Section& section, Preset preset, LayerDefinition& out_layer) {
+  out_layer.rows = section.require<std::int64_t>("rows", "an integer from 1 on", {1, std::int64_t{1} << 40});
+  out_layer.dim = section.require<std::int64_t>("dim", "an integer from 1 on", {1, 1 << 30});
+  // PyTorch starts from the normal distribution, Keras within 0.05.
+  if (preset == Preset::torch) {
+    out_layer.embedding_initializer.kind = Initializer::Kind::normal;
+    out_layer.embedding_initializer.stddev = 1;
+  }
+  if (const auto start = section.find("initializer")) out_layer.embedding_initializer = read_initializer(*start, preset);
 }
 
 /// The keys of one layer, except `name` and `device`.
@@ -105,6 +151,10 @@ void read_layer_keys(Section& section, Preset preset, LayerDefinition& out_layer
     case LayerDefinition::Kind::activation:
       // `name` says which activation here; the layer is named after it, as the builder numbers all others.
       out_layer.activation = section.require_value("name", "the name of an activation").as_choice(activations);
+      read_alpha(section, out_layer);
+      break;
+    case LayerDefinition::Kind::embedding:
+      read_embedding(section, preset, out_layer);
       break;
   }
 }
@@ -147,10 +197,12 @@ LayerDefinition read_layer(const Value& item, Preset preset) {
   layer.kind = word < layer_kinds.size() ? layer_kinds[word].value : LayerDefinition::Kind::activation;
 
   Section section(keys, label);
-  if (word < layer_kinds.size())
+  if (word < layer_kinds.size()) {
     read_layer_keys(section, preset, layer);
-  else
+  } else {
     layer.activation = Value(type, type.mark, "", item.key()).as_choice(activations);
+    read_alpha(section, layer);
+  }
   if (layer.kind != LayerDefinition::Kind::activation || word >= layer_kinds.size()) {
     if (const auto name = section.find("name")) {
       layer.name = name->as_text("a name");

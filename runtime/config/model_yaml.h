@@ -6,7 +6,8 @@
 //     - flatten                                          batch axis kept
 //     - dense: {units: 128, activation: relu, bias: true, kernel_initializer: glorot_uniform, bias_initializer: zeros}
 //     - dropout: {p: 0.2}                                0 <= p < 1
-//     - activation: {name: softmax}                      or - softmax, - relu, ...
+//     - activation: {name: softmax}                      or - softmax, - relu, ...; leaky_relu and elu take alpha
+//     - embedding: {rows: 10000, dim: 64, initializer: uniform}   of integers: 0 to rows - 1
 //
 // every map also takes `name` (except that of activation, where it says which) and `device`; a layer without keys may be a plain word.
 #pragma once

@@ -17,22 +17,25 @@ enum class Preset { none, keras, torch, gorgonia };
 const char* name_of(Preset preset);
 
 /// How a parameter starts. Glorot: n1 + n2 of its first two dimensions; fan_in: the first dimension of a dense kernel.
-/// Source  Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998).
+/// Source  Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998), Saxe et al. (2014) for orthogonal.
 struct Initializer {
   /// Which one it is; the other fields that matter follow from it.
   enum class Kind {
     zeros,
     ones,
-    constant,        ///< value
-    uniform,         ///< in [low, high)
-    normal,          ///< mean, stddev
-    glorot_uniform,  ///< within gain * sqrt(6 / (n1 + n2))
-    glorot_normal,   ///< stddev gain * sqrt(2 / (n1 + n2))
-    he_uniform,      ///< within gain * sqrt(6 / fan_in)
-    he_normal,       ///< stddev gain * sqrt(2 / fan_in)
-    lecun_uniform,   ///< within gain * sqrt(3 / fan_in)
-    lecun_normal,    ///< stddev gain * sqrt(1 / fan_in)
-    fan_in_uniform,  ///< within gain / sqrt(fan_in) of the layer's kernel: PyTorch's start of kernels and biases
+    constant,          ///< value
+    uniform,           ///< in [low, high)
+    normal,            ///< mean, stddev
+    truncated_normal,  ///< mean, stddev of the normal distribution that is cut 2 stddev from its mean, as Keras has it
+    glorot_uniform,    ///< within gain * sqrt(6 / (n1 + n2))
+    glorot_normal,     ///< stddev gain * sqrt(2 / (n1 + n2))
+    he_uniform,        ///< within gain * sqrt(6 / fan_in)
+    he_normal,         ///< stddev gain * sqrt(2 / fan_in)
+    lecun_uniform,     ///< within gain * sqrt(3 / fan_in)
+    lecun_normal,      ///< stddev gain * sqrt(1 / fan_in)
+    fan_in_uniform,    ///< within gain / sqrt(fan_in) of the layer's kernel: PyTorch's start of kernels and biases
+    orthogonal,        ///< gain times a matrix (first dimension, the rest) with orthonormal rows or columns, whichever are fewer
+    identity,          ///< gain on the diagonal of a matrix
   };
   Kind kind = Kind::glorot_uniform;
   double gain = 1;
@@ -41,30 +44,39 @@ struct Initializer {
   double high = 0.05;
   double mean = 0;
   double stddev = 0.05;
+  /// Of glorot_normal, he_normal and lecun_normal: cut at 2 deviations of a wider normal distribution, so that the deviation is the one
+  /// stated. What Keras does.
+  bool truncated = false;
 };
 /// As YAML has it.
 const char* name_of(Initializer::Kind kind);
 
 /// What a layer does to its sums.
-enum class Activation { linear, relu, sigmoid, tanh, softmax, log_softmax };
+enum class Activation { linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu };
 /// As YAML has it.
 const char* name_of(Activation activation);
+/// True of those that LayerDefinition::alpha means something to.
+bool takes_alpha(Activation activation);
 
 /// One layer. The functions below make them; model.yaml lists them.
 struct LayerDefinition {
   /// Which one it is; the other fields that matter follow from it.
-  enum class Kind { flatten, dense, dropout, activation };
+  enum class Kind { flatten, dense, dropout, activation, embedding };
   Kind kind = Kind::flatten;
   std::string name;    ///< "": the builder numbers them (dense, dense_1)
   std::string device;  ///< "": where the model runs
   std::int64_t units = 0;
   Activation activation = Activation::linear;  ///< of dense, and of Kind::activation
+  std::optional<double> alpha;                 ///< of leaky_relu (else 0.01) and elu (else 1)
   bool bias = true;
   Initializer kernel_initializer;
   Initializer bias_initializer{.kind = Initializer::Kind::zeros};
   double kernel_l1 = 0;  ///< added to the loss: kernel_l1 * sum |w|
   double kernel_l2 = 0;  ///< and kernel_l2 * sum w^2
   double dropout_p = 0;
+  std::int64_t rows = 0;  ///< of embedding: numbers 0 to rows - 1 have a vector
+  std::int64_t dim = 0;   ///< of `dim` elements each
+  Initializer embedding_initializer{.kind = Initializer::Kind::uniform};
   std::string where;  ///< "model.yaml:9:5: layers[2] dense" if it came from a file: how messages call it
 
   /// Throws Error "<where or name>: <reason>".
@@ -81,7 +93,9 @@ LayerDefinition dense(std::int64_t units, Activation activation = Activation::li
 /// The layer of that name, as model.yaml has it.
 LayerDefinition dropout(double p);
 /// The layer of that name, as model.yaml has it.
-LayerDefinition activation(Activation activation);
+LayerDefinition activation(Activation activation, std::optional<double> alpha = {});
+/// The layer of that name, as model.yaml has it.
+LayerDefinition embedding(std::int64_t rows, std::int64_t dim);
 }  // namespace layers
 
 /// A model: layers, and what they start from.
@@ -161,25 +175,32 @@ struct Clipping {
 ///
 ///                       none              keras     torch             gorgonia
 ///   adam     epsilon    1e-8              1e-7      1e-8              1e-8        learning_rate 0.001, beta1 0.9, beta2 0.999
+///   amsgrad  as adam
 ///   adamw    decay      0.01              0.004     0.01              0.01        else as adam
 ///   sgd                                                                           learning_rate 0.01, momentum 0, weight_decay 0
 ///   rmsprop  rho        0.999             0.9       0.99              0.999
 ///            epsilon    1e-8 in the root  1e-7 in   1e-8 outside it   1e-8 in     learning_rate 0.001 (torch: 0.01)
+///   adagrad  epsilon    1e-10             1e-7      1e-10             1e-10       learning_rate 0.01 (keras: 0.001), weight_decay 0
+///            start      0                 0.1       0                 0
+///   adadelta rho        0.9               0.95      0.9               0.9         learning_rate 1 (keras: 0.001), weight_decay 0
+///            epsilon    1e-6              1e-7      1e-6              1e-6
 struct OptimizerDefinition {
   /// Which one it is; the other fields that matter follow from it.
-  enum class Kind { adam, adamw, sgd, rmsprop };
+  enum class Kind { adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta };
   Kind kind = Kind::adam;
   Preset preset = Preset::none;
   double learning_rate = 0.001;
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  bool amsgrad = false;  ///< adam, adamw: the largest mean square yet in the place of the present one; Kind::amsgrad is adam with it
   bool epsilon_outside_root = false;  ///< rmsprop: g / (sqrt(v) + epsilon) instead of g / sqrt(v + epsilon)
   double rho = 0.999;
   double momentum = 0;
   bool nesterov = false;
-  double weight_decay = 0;  ///< sgd: added to the gradient; adamw: decoupled
-  Schedule schedule;        ///< of the learning rate, which is where it starts
+  double weight_decay = 0;         ///< sgd, adagrad, adadelta: added to the gradient; adamw: decoupled
+  double initial_accumulator = 0;  ///< adagrad: what the sum of squares starts from
+  Schedule schedule;               ///< of the learning rate, which is where it starts
   Clipping clip;
   std::string where;
 };

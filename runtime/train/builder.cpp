@@ -10,8 +10,8 @@
 namespace tenon::train {
 namespace {
 
-Value activate(Value x, Activation activation) {
-  switch (activation) {
+Value activate(Value x, const LayerDefinition& layer) {
+  switch (layer.activation) {
     case Activation::relu:
       return ops::relu(x);
     case Activation::sigmoid:
@@ -22,13 +22,28 @@ Value activate(Value x, Activation activation) {
       return ops::softmax(x);
     case Activation::log_softmax:
       return ops::log_softmax(x);
+    case Activation::relu6:
+      return ops::relu6(x);
+    case Activation::leaky_relu:
+      return layer.alpha ? ops::leaky_relu(x, *layer.alpha) : ops::leaky_relu(x);
+    case Activation::elu:
+      return layer.alpha ? ops::elu(x, *layer.alpha) : ops::elu(x);
+    case Activation::softplus:
+      return ops::softplus(x);
+    case Activation::mish:
+      return ops::mish(x);
+    case Activation::gelu:
+      return ops::gelu(x);
+    case Activation::silu:
+      return ops::silu(x);
     case Activation::linear:
       return x;
   }
   return x;
 }
 
-const char* type_name(const LayerDefinition& layer) {
+/// What the summary calls a layer.
+std::string type_name(const LayerDefinition& layer) {
   switch (layer.kind) {
     case LayerDefinition::Kind::flatten:
       return "Flatten";
@@ -37,7 +52,10 @@ const char* type_name(const LayerDefinition& layer) {
     case LayerDefinition::Kind::dropout:
       return "Dropout";
     case LayerDefinition::Kind::activation:
-      return "Activation";
+      return layer.alpha ? fmt::format("Activation {} {:g}", name_of(layer.activation), *layer.alpha)
+                         : fmt::format("Activation {}", name_of(layer.activation));
+    case LayerDefinition::Kind::embedding:
+      return "Embedding";
   }
   return "";
 }
@@ -48,11 +66,22 @@ Shape without_batch(const Shape& shape) {
 
 }  // namespace
 
+bool starts_with_embedding(const ModelDefinition& definition) {
+  for (const LayerDefinition& layer : definition.layers) {
+    if (layer.kind != LayerDefinition::Kind::flatten) return layer.kind == LayerDefinition::Kind::embedding;
+  }
+  return false;
+}
+
+DType input_dtype(const ModelDefinition& definition) {
+  return starts_with_embedding(definition) && is_floating(definition.input_dtype) ? DType::i64 : definition.input_dtype;
+}
+
 Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key) {
   Forward forward;
   std::map<std::string, int> numbers;
   std::set<std::string> names;
-  Value h = x.dtype() == definition.dtype ? x : ops::cast(x, definition.dtype);
+  Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
   forward.logits = h;
   const auto parameter = [&](const LayerDefinition& layer, const std::string& name, const Shape& shape, const Initializer& initializer,
                              std::int64_t fan_in) {
@@ -96,7 +125,17 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
           row.flops += layer.units;
         }
         logits = h;
-        h = activate(h, layer.activation);
+        h = activate(h, layer);
+        break;
+      }
+      case LayerDefinition::Kind::embedding: {
+        if (is_floating(h.dtype()))
+          layer.fail(fmt::format("'{}' wants integers, got {}{}; put it first, after no more than a flatten", name, name_of(h.dtype()),
+                                 h.shape().str()));
+        if (h.dtype() != DType::i32 && h.dtype() != DType::i64) h = ops::cast(h, DType::i64);
+        const Value table = parameter(layer, name + "/embeddings", {layer.rows, layer.dim}, layer.embedding_initializer, layer.rows);
+        h = ops::embedding(table, h);
+        row.parameters = layer.rows * layer.dim;
         break;
       }
       case LayerDefinition::Kind::dropout:
@@ -105,7 +144,7 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
         break;
       case LayerDefinition::Kind::activation:
         logits = h;
-        h = activate(h, layer.activation);
+        h = activate(h, layer);
         break;
     }
     const bool has_activation = layer.kind == LayerDefinition::Kind::dense || layer.kind == LayerDefinition::Kind::activation;

@@ -36,6 +36,11 @@ struct Forward {
 /// Errors  a layer that does not fit what it gets: "model.yaml:9:5: layers[2] dense: wanted (batch, features), got (32,28,28); ...".
 Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key);
 
+/// True if the first layer, flatten aside, is an embedding: integers reach it as they are.
+bool starts_with_embedding(const ModelDefinition& definition);
+/// What a sample is made of where no data says it: i64 in place of a floating dtype for an embedding.
+DType input_dtype(const ModelDefinition& definition);
+
 /// Parameters of the graph that hold something for each weight: "optimizer/dense/kernel/m", "gradient/dense/kernel".
 std::string state_name(const ParameterSpec& spec, const std::string& suffix);
 std::string gradient_name(const ParameterSpec& spec);

@@ -8,6 +8,10 @@ void LayerDefinition::fail(const std::string& reason) const {
   throw Error((where.empty() ? "layer " + (name.empty() ? std::string(name_of(kind)) : name) : where) + ": " + reason);
 }
 
+bool takes_alpha(Activation activation) {
+  return activation == Activation::leaky_relu || activation == Activation::elu;
+}
+
 namespace layers {
 
 LayerDefinition flatten() {
@@ -32,10 +36,22 @@ LayerDefinition dropout(double p) {
   return layer;
 }
 
-LayerDefinition activation(Activation activation) {
+LayerDefinition activation(Activation activation, std::optional<double> alpha) {
   LayerDefinition layer;
   layer.kind = LayerDefinition::Kind::activation;
   layer.activation = activation;
+  layer.alpha = alpha;
+  if (alpha && !takes_alpha(activation)) layer.fail(std::string(name_of(activation)) + " takes no alpha; leaky_relu and elu do");
+  return layer;
+}
+
+LayerDefinition embedding(std::int64_t rows, std::int64_t dim) {
+  LayerDefinition layer;
+  layer.kind = LayerDefinition::Kind::embedding;
+  layer.rows = rows;
+  layer.dim = dim;
+  if (rows < 1) layer.fail("rows is " + std::to_string(rows) + ", wanted at least 1");
+  if (dim < 1) layer.fail("dim is " + std::to_string(dim) + ", wanted at least 1");
   return layer;
 }
 

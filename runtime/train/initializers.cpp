@@ -2,10 +2,88 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 namespace tenon::train {
 namespace {
+
+/// x with P(X <= x) = p of the standard normal distribution, for p in [Phi(-2), Phi(2)], to 1e-15.
+/// Source  Wichura: Algorithm AS 241 (1988), PPND16.
+double normal_quantile(double p) {
+  const double q = p - 0.5;
+  if (std::abs(q) <= 0.425) {
+    const double r = 0.180625 - q * q;
+    const double above =
+        ((((((2509.0809287301226727 * r + 33430.575583588128105) * r + 67265.770927008700853) * r + 45921.953931549871457) * r +
+           13731.693765509461125) *
+              r +
+          1971.5909503065514427) *
+             r +
+         133.14166789178437745) *
+            r +
+        3.3871328727963666080;
+    const double below =
+        ((((((5226.4952788528545610 * r + 28729.085735721942674) * r + 39307.895800092710610) * r + 21213.794301586595867) * r +
+           5394.1960214247511077) *
+              r +
+          687.18700749205790830) *
+             r +
+         42.313330701600911252) *
+            r +
+        1;
+    return q * above / below;
+  }
+  const double r = std::sqrt(-std::log(q < 0 ? p : 1 - p)) - 1.6;
+  const double above =
+      ((((((7.74545014278341407640e-4 * r + 2.27238449892691845833e-2) * r + 2.41780725177450611770e-1) * r + 1.27045825245236838258) * r +
+         3.64784832476320460504) *
+            r +
+        5.76949722146069140550) *
+           r +
+       4.63033784615654529590) *
+          r +
+      1.42343711074968357734;
+  const double below =
+      ((((((1.05075007164441684324e-9 * r + 5.47593808499534494600e-4) * r + 1.51986665636164571966e-2) * r + 1.48103976427480074590e-1) *
+             r +
+         6.89767334985100004550e-1) *
+            r +
+        1.67638483018380384940) *
+           r +
+       2.05319162663775882187) *
+          r +
+      1;
+  return q < 0 ? -above / below : above / below;
+}
+
+/// Phi(-2), and the deviation of the standard normal distribution cut at 2.
+constexpr double beyond_two = 0.022750131948179207;
+constexpr double cut_deviation = 0.87962566103423978;
+
+Tensor of_doubles(DType dtype, const Shape& shape, const std::vector<double>& values) {
+  if (dtype == DType::f64) return Tensor::of(values, shape);
+  return Tensor::of(std::vector<float>(values.begin(), values.end()), shape);
+}
+
+/// Makes `count` rows of `size` elements orthonormal, one after the other; each is freed of the others twice, for once leaves what rounding
+/// put in. Source  Giraud, Langou, Rozloznik: The loss of orthogonality in the Gram-Schmidt process (2005).
+void orthonormalize(std::vector<double>& rows, std::size_t count, std::size_t size) {
+  for (std::size_t i = 0; i < count; ++i) {
+    double* const row = rows.data() + i * size;
+    for (int again = 0; again < 2; ++again) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const double* const other = rows.data() + j * size;
+        const double along = std::inner_product(row, row + size, other, 0.0);
+        for (std::size_t k = 0; k < size; ++k) row[k] -= along * other[k];
+      }
+    }
+    const double length = std::sqrt(std::inner_product(row, row + size, row, 0.0));
+    for (std::size_t k = 0; k < size; ++k) row[k] /= length;
+  }
+}
 
 /// The first two dimensions and the product of the rest: a kernel's inputs, outputs, and receptive field.
 struct Fans {
@@ -42,16 +120,32 @@ Tensor initialize(const Context& context, const Device& device, const Initialize
     return host.to(device);
   };
   const Tensor key = Tensor::of<std::uint64_t>({seed, 0}, {2});
-  const auto draw = [&](tenon_op op, double a, double b) {
+  const auto draw_as = [&](DType as, const Shape& of, tenon_op op, double a, double b) {
     tenon_attributes_random attributes{};
     attributes.stream = stream;
     attributes.a = a;
     attributes.b = b;
-    attributes.dtype = static_cast<tenon_dtype>(dtype);
-    return context.apply(device, op, {key}, Attributes::of(attributes), {.name = {}, .shape = shape}).front();
+    attributes.dtype = static_cast<tenon_dtype>(as);
+    return context.apply(device, op, {key}, Attributes::of(attributes), {.name = {}, .shape = of}).front();
+  };
+  const auto draw = [&](tenon_op op, double a, double b) { return draw_as(dtype, shape, op, a, b); };
+  const auto doubles = [&](const Shape& of, tenon_op op, double a, double b) {
+    const Tensor host = draw_as(DType::f64, of, op, a, b).to_host();
+    return std::vector<double>(host.data<double>(), host.data<double>() + host.count());
+  };
+  /// Uniform numbers of the device through the quantiles on the host: the same bits everywhere.
+  const auto truncated = [&](double mean, double deviation) {
+    std::vector<double> values = doubles(shape, TENON_OP_RandomUniform, beyond_two, 1 - beyond_two);
+    for (double& value : values) value = mean + deviation * normal_quantile(value);
+    return of_doubles(dtype, shape, values).to(device);
   };
   const auto uniform = [&](double limit) { return draw(TENON_OP_RandomUniform, -limit, limit); };
-  const auto normal = [&](double deviation) { return draw(TENON_OP_RandomNormal, 0, deviation); };
+  const auto normal = [&](double deviation) {
+    return initializer.truncated ? truncated(0, deviation / cut_deviation) : draw(TENON_OP_RandomNormal, 0, deviation);
+  };
+  const auto want_matrix = [&](bool fits) {
+    if (!fits) throw Error(fmt::format("initializer {}: wanted a matrix, got {}", name_of(initializer.kind), shape.str()));
+  };
   const double gain = initializer.gain;
   switch (initializer.kind) {
     case Kind::zeros:
@@ -66,6 +160,26 @@ Tensor initialize(const Context& context, const Device& device, const Initialize
       return draw(TENON_OP_RandomNormal, initializer.mean, initializer.stddev);
     case Kind::fan_in_uniform:
       return uniform(gain / std::sqrt(static_cast<double>(fan_in)));
+    case Kind::truncated_normal:
+      return truncated(initializer.mean, initializer.stddev);
+    case Kind::orthogonal: {
+      want_matrix(shape.rank() >= 2);
+      const auto n1 = static_cast<std::size_t>(shape[0]), n2 = static_cast<std::size_t>(n1 == 0 ? 0 : shape.count() / shape[0]);
+      const std::size_t few = std::min(n1, n2), many = std::max(n1, n2);
+      std::vector<double> rows = doubles({static_cast<std::int64_t>(few), static_cast<std::int64_t>(many)}, TENON_OP_RandomNormal, 0, 1);
+      orthonormalize(rows, few, many);
+      std::vector<double> values(rows.size());
+      for (std::size_t i = 0; i < n1; ++i) {
+        for (std::size_t j = 0; j < n2; ++j) values[i * n2 + j] = gain * (n1 <= n2 ? rows[i * n2 + j] : rows[j * n1 + i]);
+      }
+      return of_doubles(dtype, shape, values).to(device);
+    }
+    case Kind::identity: {
+      want_matrix(shape.rank() == 2);
+      std::vector<double> values(static_cast<std::size_t>(shape.count()));
+      for (std::int64_t i = 0; i < std::min(shape[0], shape[1]); ++i) values[static_cast<std::size_t>(i * shape[1] + i)] = gain;
+      return of_doubles(dtype, shape, values).to(device);
+    }
     default:
       break;
   }

@@ -68,6 +68,8 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
     if (y.dtype() != DType::i64 && y.dtype() != DType::i32) {
       fail(loss, fmt::format("wanted labels of i64 or i32, got {}", name_of(y.dtype())));
     }
+    // One label in a row of its own, as sequences of length 1 give them, is that label.
+    if (output.shape().rank() == 2 && y.shape() == Shape{output.shape()[0], 1}) in.y = y = ops::reshape(y, {output.shape()[0]});
     if (output.shape().rank() < 2 || y.shape().rank() + 1 != output.shape().rank()) {
       fail(loss, fmt::format("wanted scores (batch, classes) and labels (batch), got {} and {}", output.shape().str(), y.shape().str()));
     }

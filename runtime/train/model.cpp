@@ -72,7 +72,7 @@ void Model::build(const Shape& sample) {
     return;
   }
   Graph graph;
-  const train::Forward forward = s.forward(graph, with_batch(1, sample), s.definition.input_dtype, false);
+  const train::Forward forward = s.forward(graph, with_batch(1, sample), train::input_dtype(s.definition), false);
   for (std::size_t i = 0; i < forward.specs.size(); ++i) {
     const train::ParameterSpec& spec = forward.specs[i];
     const Device home = s.home_of(spec);
@@ -91,11 +91,13 @@ Device Model::State::home_of(const train::ParameterSpec& spec) const {
 
 void Model::State::make_optimizer_state() {
   for (const train::ParameterSpec& spec : specs) {
-    for (const std::string& suffix : train::rule_of(compiled.optimizer.kind).state(compiled.optimizer)) {
+    const train::OptimizerRule& rule = train::rule_of(compiled.optimizer.kind);
+    const double start = rule.start == nullptr ? 0 : compiled.optimizer.*rule.start;
+    for (const std::string& suffix : rule.state(compiled.optimizer)) {
       const std::string name = train::state_name(spec, suffix);
       if (parameters->has(name)) continue;
       parameters->create(name, home_of(spec), spec.dtype, spec.shape);
-      parameters->set(name, Tensor::zeros(spec.dtype, spec.shape));
+      parameters->set(name, Tensor::full(spec.dtype, spec.shape, start));
     }
   }
 }
@@ -208,10 +210,11 @@ PlacementReport Model::explain(std::int64_t batch_size) {
   if (!s.sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
   const Shape x = with_batch(batch_size, *s.sample);
   Graph graph;
-  const train::Forward f = s.forward(graph, x, s.definition.input_dtype, false);
+  const train::Forward f = s.forward(graph, x, train::input_dtype(s.definition), false);
   const bool labels = train::rule_of(s.compiled.loss.loss).targets == train::Targets::labels;
   return s
-      .program(Phase::train, x, s.definition.input_dtype, labels ? Shape{batch_size} : f.output.shape(), labels ? DType::i64 : DType::f32)
+      .program(Phase::train, x, train::input_dtype(s.definition), labels ? Shape{batch_size} : f.output.shape(),
+               labels ? DType::i64 : DType::f32)
       .placement();
 }
 

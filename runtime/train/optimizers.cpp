@@ -15,7 +15,13 @@ const OptimizerKey epsilon{"epsilon", &Optimizer::epsilon, Allowed::above_zero};
 const OptimizerKey rho{"rho", &Optimizer::rho, Allowed::below_one};
 const OptimizerKey momentum{"momentum", &Optimizer::momentum, Allowed::below_one};
 const OptimizerKey nesterov{"nesterov", nullptr, Allowed::from_zero, &Optimizer::nesterov};
+const OptimizerKey amsgrad{"amsgrad", nullptr, Allowed::from_zero, &Optimizer::amsgrad};
+const OptimizerKey initial_accumulator{"initial_accumulator", &Optimizer::initial_accumulator, Allowed::from_zero};
 const OptimizerKey weight_decay{"weight_decay", &Optimizer::weight_decay, Allowed::from_zero};
+
+bool keeps_peak(const Optimizer& o) {
+  return o.amsgrad || o.kind == Optimizer::Kind::amsgrad;
+}
 
 void adam(const OptimizerInputs& in) {
   tenon_attributes_adam a{};
@@ -23,7 +29,11 @@ void adam(const OptimizerInputs& in) {
   a.beta2 = in.definition.beta2;
   a.epsilon = in.definition.epsilon;
   a.weight_decay = in.definition.kind == Optimizer::Kind::adamw ? in.definition.weight_decay : 0;
-  ops::adam_step(in.parameters, in.gradients, in.state, in.lr, in.step, a);
+  if (keeps_peak(in.definition)) {
+    ops::amsgrad_step(in.parameters, in.gradients, in.state, in.lr, in.step, a);
+  } else {
+    ops::adam_step(in.parameters, in.gradients, in.state, in.lr, in.step, a);
+  }
 }
 
 void sgd(const OptimizerInputs& in) {
@@ -42,6 +52,21 @@ void rmsprop(const OptimizerInputs& in) {
   ops::rmsprop_step(in.parameters, in.gradients, in.state, in.lr, a);
 }
 
+void adagrad(const OptimizerInputs& in) {
+  tenon_attributes_adagrad a{};
+  a.epsilon = in.definition.epsilon;
+  a.weight_decay = in.definition.weight_decay;
+  ops::adagrad_step(in.parameters, in.gradients, in.state, in.lr, a);
+}
+
+void adadelta(const OptimizerInputs& in) {
+  tenon_attributes_adadelta a{};
+  a.rho = in.definition.rho;
+  a.epsilon = in.definition.epsilon;
+  a.weight_decay = in.definition.weight_decay;
+  ops::adadelta_step(in.parameters, in.gradients, in.state, in.lr, a);
+}
+
 void keep(Optimizer&) {}
 
 void adamw_defaults(Optimizer& o) {
@@ -56,8 +81,27 @@ void rmsprop_defaults(Optimizer& o) {
   if (o.preset == Preset::torch) o.learning_rate = 0.01;
 }
 
-Names two_moments(const Optimizer&) {
-  return {"m", "v"};
+void adagrad_defaults(Optimizer& o) {
+  const bool keras = o.preset == Preset::keras;
+  o.learning_rate = keras ? 0.001 : 0.01;
+  o.epsilon = keras ? 1e-7 : 1e-10;
+  o.initial_accumulator = keras ? 0.1 : 0;
+}
+void adadelta_defaults(Optimizer& o) {
+  const bool keras = o.preset == Preset::keras;
+  o.learning_rate = keras ? 0.001 : 1;
+  o.rho = keras ? 0.95 : 0.9;
+  o.epsilon = keras ? 1e-7 : 1e-6;
+}
+
+Names moments(const Optimizer& o) {
+  return keeps_peak(o) ? Names{"m", "v", "peak"} : Names{"m", "v"};
+}
+Names sum_of_squares(const Optimizer&) {
+  return {"sum"};
+}
+Names mean_squares(const Optimizer&) {
+  return {"v", "delta"};
 }
 Names mean_square(const Optimizer&) {
   return {"v"};
@@ -70,10 +114,19 @@ Names velocity(const Optimizer& o) {
 
 std::span<const OptimizerRule> optimizer_rules() {
   static const std::vector<OptimizerRule> rules = {
-      {Optimizer::Kind::adam, "adam", {beta1, beta2, epsilon}, keep, two_moments, adam},
-      {Optimizer::Kind::adamw, "adamw", {weight_decay, beta1, beta2, epsilon}, adamw_defaults, two_moments, adam},
+      {Optimizer::Kind::adam, "adam", {beta1, beta2, epsilon, amsgrad}, keep, moments, adam},
+      {Optimizer::Kind::adamw, "adamw", {weight_decay, beta1, beta2, epsilon, amsgrad}, adamw_defaults, moments, adam},
+      {Optimizer::Kind::amsgrad, "amsgrad", {beta1, beta2, epsilon}, keep, moments, adam},
       {Optimizer::Kind::sgd, "sgd", {momentum, nesterov, weight_decay}, sgd_defaults, velocity, sgd},
       {Optimizer::Kind::rmsprop, "rmsprop", {rho, epsilon}, rmsprop_defaults, mean_square, rmsprop},
+      {Optimizer::Kind::adagrad,
+       "adagrad",
+       {epsilon, weight_decay, initial_accumulator},
+       adagrad_defaults,
+       sum_of_squares,
+       adagrad,
+       &Optimizer::initial_accumulator},
+      {Optimizer::Kind::adadelta, "adadelta", {rho, epsilon, weight_decay}, adadelta_defaults, mean_squares, adadelta},
   };
   return rules;
 }

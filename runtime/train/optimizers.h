@@ -38,6 +38,8 @@ struct OptimizerRule {
   /// Beside each parameter, by suffix: {"m", "v"} for adam.
   std::vector<std::string> (*state)(const OptimizerDefinition& definition);
   void (*build)(const OptimizerInputs& inputs);
+  /// What state starts from; null: 0.
+  double OptimizerDefinition::*start = nullptr;
 };
 std::span<const OptimizerRule> optimizer_rules();
 const OptimizerRule& rule_of(OptimizerDefinition::Kind kind);

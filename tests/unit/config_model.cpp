@@ -109,14 +109,16 @@ TEST_CASE("model: what is wrong is named with file, line, layer and key") {
       {"layers: [dense]", "model.yaml:1:10: layers[0] dense: key 'units' is missing; wanted an integer from 1 on"},
       {"layers: [{dense: 128}]", "model.yaml:1:18: layers[0] dense: wanted keys and values (a map), got '128'"},
       {"layers: [{dense: {units: 3, activation: rellu}}]",
-       "model.yaml:1:41: layers[0] dense: key 'activation': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, got 'rellu'; "
+       "model.yaml:1:41: layers[0] dense: key 'activation': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
+       "leaky_relu, elu, softplus, mish, gelu, silu, got 'rellu'; "
        "did you "
        "mean 'relu'?"},
       {"layers: [{dense: {units: 3, bias: false, bias_initializer: ones}}]",
        "model.yaml:1:60: layers[0] dense: key 'bias_initializer': starts a bias, but the layer has 'bias: false'"},
       {"layers: [{dense: {units: 3, kernel_initializer: glorot}}]",
        "model.yaml:1:49: layers[0] dense: key 'kernel_initializer': wanted one of zeros, ones, constant, uniform, normal, glorot_uniform, "
-       "glorot_normal, he_uniform, he_normal, lecun_uniform, lecun_normal, fan_in_uniform, got 'glorot'; did you mean 'glorot_uniform'?"},
+       "glorot_normal, he_uniform, he_normal, lecun_uniform, lecun_normal, fan_in_uniform, truncated_normal, orthogonal, identity, got "
+       "'glorot'; did you mean 'glorot_uniform'?"},
       {"layers: [{dense: {units: 3, kernel_initializer: {name: uniform, low: 2, high: 1}}}]",
        "model.yaml:1:49: layers[0] dense: kernel_initializer: low 2 is not below high 1"},
       {"layers: [{dense: {units: 3, kernel_initializer: {name: zeros, gain: 1}}}]",
@@ -126,7 +128,8 @@ TEST_CASE("model: what is wrong is named with file, line, layer and key") {
       {"layers: [{dropout: {p: 1}}]", "model.yaml:1:24: layers[0] dropout: key 'p': wanted a number in [0, 1), got '1'"},
       {"layers: [dropout]", "model.yaml:1:10: layers[0] dropout: key 'p' is missing; wanted a number in [0, 1)"},
       {"layers: [{activation: {name: soft_max}}]",
-       "model.yaml:1:30: layers[0] activation: key 'name': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, got "
+       "model.yaml:1:30: layers[0] activation: key 'name': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
+       "leaky_relu, elu, softplus, mish, gelu, silu, got "
        "'soft_max'; did "
        "you mean 'softmax'?"},
       {"layers: [{flatten: {units: 3}}]", "model.yaml:1:21: layers[0] flatten: unknown key 'units'; known here: name, device"},
@@ -135,11 +138,13 @@ TEST_CASE("model: what is wrong is named with file, line, layer and key") {
        "gpu:N, "
        "<backend>:N or a TensorFlow name such as /device:GPU:0"},
       {"layers: [dens]",
-       "model.yaml:1:10: key 'layers[0]': wanted one of flatten, dense, dropout, activation, relu, sigmoid, tanh, softmax, log_softmax, "
+       "model.yaml:1:10: key 'layers[0]': wanted one of flatten, dense, dropout, activation, embedding, relu, sigmoid, tanh, softmax, "
+       "log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu, "
        "got "
        "'dens'; did you mean 'dense'?"},
       {"layers: [{desne: {units: 3}}]",
-       "model.yaml:1:11: key 'layers[0]': wanted one of flatten, dense, dropout, activation, relu, sigmoid, tanh, softmax, log_softmax, "
+       "model.yaml:1:11: key 'layers[0]': wanted one of flatten, dense, dropout, activation, embedding, relu, sigmoid, tanh, softmax, "
+       "log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu, "
        "got "
        "'desne'; did you mean 'dense'?"},
       {"layers:\n  - dense:\n    units: 3\n",
@@ -170,6 +175,64 @@ TEST_CASE("model: what is wrong is named with file, line, layer and key") {
     CAPTURE(row.text);
     CHECK(model_error(row.text) == row.message);
   }
+}
+
+TEST_CASE("model: activations beside the first ones, with an alpha where it means something") {
+  const ModelDefinition model = model_from_text(R"(
+layers:
+  - dense: {units: 3, activation: {name: leaky_relu, alpha: 0.2}}
+  - dense: {units: 3, activation: gelu}
+  - elu: {alpha: 0.5}
+  - activation: {name: leaky_relu, alpha: 0.1}
+  - relu6
+  - softplus
+  - mish
+  - silu
+  - leaky_relu
+)");
+  CHECK(model.layers[0].activation == Activation::leaky_relu);
+  CHECK(model.layers[0].alpha == 0.2);
+  CHECK(model.layers[1].activation == Activation::gelu);
+  CHECK(model.layers[2].activation == Activation::elu);
+  CHECK(model.layers[2].alpha == 0.5);
+  CHECK(model.layers[3].alpha == 0.1);
+  CHECK(model.layers[4].activation == Activation::relu6);
+  CHECK(model.layers[5].activation == Activation::softplus);
+  CHECK(model.layers[6].activation == Activation::mish);
+  CHECK(model.layers[7].activation == Activation::silu);
+  CHECK_FALSE(model.layers[8].alpha.has_value());
+  CHECK(model_error("layers: [{gelu: {alpha: 1}}]") == "model.yaml:1:18: layers[0] gelu: unknown key 'alpha'; known here: name, device");
+}
+
+TEST_CASE("model: an embedding has rows and dim") {
+  const LayerDefinition layer = model_from_text("layers: [{embedding: {rows: 100, dim: 8, name: words}}]").layers[0];
+  CHECK(layer.kind == LayerKind::embedding);
+  CHECK(layer.rows == 100);
+  CHECK(layer.dim == 8);
+  CHECK(layer.name == "words");
+  CHECK(layer.embedding_initializer.kind == Initializer::Kind::uniform);
+  const LayerDefinition torch = model_from_text("preset: torch\nlayers: [{embedding: {rows: 100, dim: 8}}]").layers[0];
+  CHECK(torch.embedding_initializer.kind == Initializer::Kind::normal);
+  CHECK(torch.embedding_initializer.stddev == 1);
+  CHECK(model_error("layers: [{embedding: {rows: 100}}]") ==
+        "model.yaml:1:22: layers[0] embedding: key 'dim' is missing; wanted an integer from 1 on");
+}
+
+TEST_CASE("model: initializers that are cut, orthogonal, or the identity") {
+  const auto start = [](const std::string& preset, const std::string& text) {
+    return model_from_text("preset: " + preset + "\nlayers: [{dense: {units: 3, kernel_initializer: " + text + "}}]")
+        .layers[0]
+        .kernel_initializer;
+  };
+  CHECK(start("none", "{name: truncated_normal, stddev: 0.1}").stddev == 0.1);
+  CHECK(start("none", "{name: orthogonal, gain: 2}").gain == 2);
+  CHECK(start("none", "identity").kind == Initializer::Kind::identity);
+  CHECK(start("keras", "glorot_normal").truncated);
+  CHECK(start("keras", "{name: he_normal}").truncated);
+  CHECK_FALSE(start("keras", "{name: he_normal, truncated: false}").truncated);
+  CHECK_FALSE(start("keras", "glorot_uniform").truncated);
+  CHECK_FALSE(start("none", "glorot_normal").truncated);
+  CHECK(start("none", "{name: lecun_normal, truncated: true}").truncated);
 }
 
 TEST_CASE("model: overrides are set before anything is read") {

@@ -142,6 +142,13 @@ TEST_CASE("train: optimizers have the defaults of their presets") {
       {"{name: rmsprop, preset: gorgonia}", 0.001, 1e-8, 0.999, 0, false},
       {"{name: rmsprop, preset: keras}", 0.001, 1e-7, 0.9, 0, false},
       {"{name: rmsprop, preset: torch}", 0.01, 1e-8, 0.99, 0, true},
+      {"amsgrad", 0.001, 1e-8, 0.999, 0, false},
+      {"{name: amsgrad, preset: keras}", 0.001, 1e-7, 0.999, 0, false},
+      {"adagrad", 0.01, 1e-10, 0.999, 0, false},
+      {"{name: adagrad, preset: torch}", 0.01, 1e-10, 0.999, 0, false},
+      {"{name: adagrad, preset: keras}", 0.001, 1e-7, 0.999, 0, false},
+      {"adadelta", 1, 1e-6, 0.9, 0, false},
+      {"{name: adadelta, preset: keras}", 0.001, 1e-7, 0.95, 0, false},
       {"{name: rmsprop, preset: torch, rho: 0.5, learning_rate: 2}", 2, 1e-8, 0.5, 0, true},
   };
   for (const Row& row : rows) {
@@ -156,6 +163,12 @@ TEST_CASE("train: optimizers have the defaults of their presets") {
     CHECK(o.beta2 == 0.999);
     CHECK(o.momentum == 0);
   }
+  CHECK(optimizer("adagrad").initial_accumulator == 0);
+  CHECK(optimizer("{name: adagrad, preset: keras}").initial_accumulator == 0.1);
+  CHECK(optimizer("{name: adagrad, initial_accumulator: 0.5, weight_decay: 0.1}").initial_accumulator == 0.5);
+  CHECK_FALSE(optimizer("adam").amsgrad);
+  CHECK(optimizer("{name: adam, amsgrad: true}").amsgrad);
+  CHECK(optimizer("{name: adamw, amsgrad: true}").amsgrad);
   const Optimizer sgd = optimizer("{name: sgd, momentum: 0.9, nesterov: true, weight_decay: 1e-4}");
   CHECK(sgd.momentum == 0.9);
   CHECK(sgd.nesterov);
@@ -178,8 +191,11 @@ TEST_CASE("train: what is wrong is named with file, line and key") {
       {"shuffle: maybe\n", "train.yaml:4:10: key 'shuffle': wanted true or false, got 'maybe'"},
       {"log_style: kears\n", "train.yaml:4:12: key 'log_style': wanted one of keras, gorgonia, got 'kears'; did you mean 'keras'?"},
       {"steps_per_epoch: -1\n", "train.yaml:4:18: key 'steps_per_epoch': wanted an integer in [1, 1099511627776], got '-1'"},
-      {"optimizer: adm\n", "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, sgd, rmsprop, got 'adm'; did you mean 'adam'?"},
-      {"optimizer: [adam]\n", "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, sgd, rmsprop, got a list"},
+      {"optimizer: adm\n",
+       "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got 'adm'; did you mean "
+       "'adam'?"},
+      {"optimizer: [adam]\n",
+       "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got a list"},
       {"optimizer: {learning_rate: 1}\n", "train.yaml:4:12: optimizer: key 'name' is missing; wanted the name of an optimizer"},
       {"optimizer: {name: sgd, beta1: 0.9}\n",
        "train.yaml:4:24: optimizer: unknown key 'beta1'; known here: name, preset, learning_rate, momentum, nesterov, weight_decay, "
@@ -336,9 +352,10 @@ TEST_CASE("train: schedules of the learning rate") {
   const Optimizer inv = optimizer("{name: sgd, learning_rate: {schedule: inv, gamma: 0.001, power: 0.5}}");
   CHECK(inv.schedule.gamma == 0.001);
   CHECK(inv.schedule.power == 0.5);
-  CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: cosin}}\n") ==
-        "train.yaml:4:50: optimizer: learning_rate: key 'schedule': wanted one of constant, step, exponential, cosine, inv, on_plateau, got "
-        "'cosin'; did you mean 'cosine'?");
+  CHECK(
+      train_error("optimizer: {name: sgd, learning_rate: {schedule: cosin}}\n") ==
+      "train.yaml:4:50: optimizer: learning_rate: key 'schedule': wanted one of constant, step, exponential, cosine, inv, on_plateau, got "
+      "'cosin'; did you mean 'cosine'?");
   CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n").find("unknown key 'length'") !=
         std::string::npos);
 
@@ -383,8 +400,7 @@ callbacks:
   CHECK(std::get<TensorBoard::Options>(t.callbacks[7]).directory == "/base/events");
   CHECK(std::get<Curves::Options>(t.callbacks[8]).title == "A title");
   CHECK(train_error("callbacks: [early_stoping]\n").find("did you mean 'early_stopping'?") != std::string::npos);
-  CHECK(train_error("callbacks: [{csv: {fil: x}}]\n") ==
-        "train.yaml:4:20: callbacks[0] csv: unknown key 'fil'; did you mean 'file'?");
+  CHECK(train_error("callbacks: [{csv: {fil: x}}]\n") == "train.yaml:4:20: callbacks[0] csv: unknown key 'fil'; did you mean 'file'?");
   CHECK(train_error("callbacks: [{early_stopping: {patiance: 3}}]\n").find("unknown key 'patiance'; did you mean 'patience'?") !=
         std::string::npos);
 }

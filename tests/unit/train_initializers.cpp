@@ -79,11 +79,95 @@ TEST_CASE("he, lecun: by fan in; receptive fields count") {
   CHECK(moments(start(Initializer::Kind::glorot_normal, {100000})).deviation == doctest::Approx(std::sqrt(2.0 / 100001)).epsilon(0.01));
 }
 
+/// The distribution function of the normal distribution of this deviation, cut at 2 deviations.
+double cut_normal(double x, double deviation) {
+  const auto phi = [](double z) { return 0.5 * std::erfc(-z / std::sqrt(2.0)); };
+  return (phi(x / deviation) - phi(-2)) / (phi(2) - phi(-2));
+}
+
+TEST_CASE("truncated_normal: within two deviations, distributed as the cut normal distribution") {
+  const double deviation = 0.05;
+  std::vector<double> statistics;
+  for (std::uint32_t stream = 0; stream < 9; ++stream) {
+    auto values = start(Initializer::Kind::truncated_normal, {784, 30}, stream);
+    std::sort(values.begin(), values.end());
+    CHECK(values.front() >= -2 * deviation * (1 + 1e-6));
+    CHECK(values.back() <= 2 * deviation * (1 + 1e-6));
+    CHECK(values.back() > 1.99 * deviation);
+    double worst = 0;
+    const double n = static_cast<double>(values.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const double f = cut_normal(values[i], deviation);
+      worst = std::max({worst, std::abs(f - static_cast<double>(i) / n), std::abs(f - static_cast<double>(i + 1) / n)});
+    }
+    statistics.push_back(worst * std::sqrt(n));
+  }
+  std::nth_element(statistics.begin(), statistics.begin() + 4, statistics.end());
+  CHECK(statistics[4] < 1.2);
+  CHECK(moments(start(Initializer::Kind::truncated_normal, {784, 300})).deviation ==
+        doctest::Approx(deviation * 0.87962566103423978).epsilon(0.01));
+}
+
+TEST_CASE("truncated glorot, he, lecun: the deviation they state, nothing beyond two of the wider normal") {
+  const auto cut = [](Initializer::Kind kind) {
+    const Context context(test_config());
+    Initializer initializer;
+    initializer.kind = kind;
+    initializer.truncated = true;
+    return moments(floats(initialize(context, context.default_device(), initializer, DType::f32, {400, 500}, 400, 5, 0)));
+  };
+  const auto holds = [&](Initializer::Kind kind, double deviation) {
+    const Moments m = cut(kind);
+    CHECK(m.deviation == doctest::Approx(deviation).epsilon(0.01));
+    CHECK(std::abs(m.mean) < 4 * deviation / std::sqrt(200000.0));
+    CHECK(m.highest <= 2 * deviation / 0.8796);
+    CHECK(m.highest > 1.99 * deviation / 0.8797);
+  };
+  holds(Initializer::Kind::glorot_normal, std::sqrt(2.0 / 900));
+  holds(Initializer::Kind::he_normal, std::sqrt(2.0 / 400));
+  holds(Initializer::Kind::lecun_normal, std::sqrt(1.0 / 400));
+}
+
+/// Largest |entry of w w' - gain^2 I| over rows, or of w' w over columns, whichever are fewer.
+double orthogonality(const std::vector<float>& w, std::size_t n1, std::size_t n2) {
+  const bool by_rows = n1 <= n2;
+  const std::size_t few = std::min(n1, n2), many = std::max(n1, n2);
+  double worst = 0;
+  for (std::size_t a = 0; a < few; ++a) {
+    for (std::size_t b = 0; b < few; ++b) {
+      double dot = 0;
+      for (std::size_t k = 0; k < many; ++k) {
+        dot += by_rows ? static_cast<double>(w[a * n2 + k]) * w[b * n2 + k] : static_cast<double>(w[k * n2 + a]) * w[k * n2 + b];
+      }
+      worst = std::max(worst, std::abs(dot - (a == b ? 1 : 0)));
+    }
+  }
+  return worst;
+}
+
+TEST_CASE("orthogonal: rows or columns, whichever are fewer, are orthonormal") {
+  CHECK(orthogonality(start(Initializer::Kind::orthogonal, {40, 40}), 40, 40) < 1e-6);
+  CHECK(orthogonality(start(Initializer::Kind::orthogonal, {90, 30}), 90, 30) < 1e-6);
+  CHECK(orthogonality(start(Initializer::Kind::orthogonal, {20, 5, 3, 3}), 20, 45) < 1e-6);
+  CHECK(start(Initializer::Kind::orthogonal, {40, 40}) != start(Initializer::Kind::orthogonal, {40, 40}, 1));
+}
+
+TEST_CASE("identity: ones on the diagonal of a matrix, and of nothing else") {
+  CHECK(start(Initializer::Kind::identity, {2, 3}) == std::vector<float>{1, 0, 0, 0, 1, 0});
+  CHECK(start(Initializer::Kind::identity, {3, 2}) == std::vector<float>{1, 0, 0, 1, 0, 0});
+  CHECK(message_of([] { start(Initializer::Kind::identity, {2}); }) == "initializer identity: wanted a matrix, got (2)");
+  CHECK(message_of([] { start(Initializer::Kind::orthogonal, {2}); }) == "initializer orthogonal: wanted a matrix, got (2)");
+}
+
 TEST_CASE("seeds_reproduce: the same bits on every backend, others for another stream") {
   CHECK(start(Initializer::Kind::glorot_normal, {30, 40}, 1, "reference:0") ==
         start(Initializer::Kind::glorot_normal, {30, 40}, 1, "openblas:0"));
   CHECK(start(Initializer::Kind::glorot_uniform, {30, 40}, 1, "reference:0") ==
         start(Initializer::Kind::glorot_uniform, {30, 40}, 1, "openblas:0"));
+  CHECK(start(Initializer::Kind::truncated_normal, {30, 40}, 1, "reference:0") ==
+        start(Initializer::Kind::truncated_normal, {30, 40}, 1, "openblas:0"));
+  CHECK(start(Initializer::Kind::orthogonal, {30, 40}, 1, "reference:0") ==
+        start(Initializer::Kind::orthogonal, {30, 40}, 1, "openblas:0"));
   CHECK(start(Initializer::Kind::glorot_normal, {30, 40}, 1) != start(Initializer::Kind::glorot_normal, {30, 40}, 2));
 }
 

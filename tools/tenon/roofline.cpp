@@ -113,7 +113,7 @@ Roofline measure_roofline(Run& run, const Shape& sample, std::int64_t batch_size
     return shape;
   };
   const bool labels = train::rule_of(run.definition.loss.loss).targets == train::Targets::labels;
-  const Tensor x = made_up(model.definition().input_dtype, with_batch(sample));
+  const Tensor x = made_up(train::input_dtype(model.definition()), with_batch(sample));
   const Tensor y = labels ? Tensor::zeros(DType::i64, {batch_size}) : Tensor::zeros(DType::f32, with_batch(layers.back().output));
   model.train_batch(x, y);
   model.train_batch(x, y);
