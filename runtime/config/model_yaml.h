@@ -54,7 +54,8 @@ struct TrainDefinition {
   std::vector<CallbackDefinition> callbacks;
   std::int64_t batch_size = 32;
   std::int64_t epochs = 1;
-  std::int64_t accumulate = 1;  ///< batches for one step
+  std::int64_t accumulate = 1;                ///< batches for one step
+  std::vector<std::string> parallel_devices;  ///< that share each batch; empty: one does it all
   bool shuffle = true;
   int verbose = 1;
   LogStyle log_style = LogStyle::keras;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <tenon/error.h>
 
@@ -19,6 +21,24 @@ std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   checkpoint.every_epochs = section->get<std::int64_t>("every_epochs", 1, {1, most});
   checkpoint.keep = section->get<std::int64_t>("keep", 1, {0, most});
   return checkpoint;
+}
+
+/// `parallel: {mode: data, devices: [gpu:0, gpu:1]}`
+std::vector<std::string> read_parallel(Section& top) {
+  std::optional<Section> section = top.child("parallel");
+  if (!section) return {};
+  const Value mode = section->require_value("mode", "data");
+  static_cast<void>(mode.as_word({"data"}));
+  const Value devices = section->require_value("devices", "a list of devices");
+  std::vector<std::string> names = devices.as_names();
+  if (names.empty()) devices.fail("wanted at least one device");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
+        names.begin() + static_cast<std::ptrdiff_t>(i)) {
+      devices.fail(fmt::format("'{}' is given twice", names[i]));
+    }
+  }
+  return names;
 }
 
 ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
@@ -80,6 +100,7 @@ TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrid
   train.batch_size = top.get<std::int64_t>("batch_size", train.batch_size, {1, most});
   train.epochs = top.get<std::int64_t>("epochs", train.epochs, {1, most});
   train.accumulate = top.get<std::int64_t>("accumulate", train.accumulate, {1, most});
+  train.parallel_devices = read_parallel(top);
   train.shuffle = top.get<bool>("shuffle", train.shuffle);
   if (!train.shuffle && train.data.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer means nothing without shuffling");
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});

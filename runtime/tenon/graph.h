@@ -154,6 +154,8 @@ class Graph {
 
   /// Nodes made from now on ask for this device; returns what was asked for before. See DeviceScope.
   std::string set_device(std::string device) { return std::exchange(device_, std::move(device)); }
+  /// What nodes made now ask for; empty: the program's default.
+  const std::string& device() const { return device_; }
   /// Names of nodes made from now on start with "<scope>/"; returns what was set before. See NameScope.
   std::string set_scope(std::string scope) { return std::exchange(scope_, std::move(scope)); }
   /// The scope in force.

@@ -87,6 +87,10 @@ struct CompileOptions {
   OptimizerDefinition optimizer = {};
   LossDefinition loss = {};
   std::vector<MetricDefinition> metrics = {};
+  /// Data parallelism: each batch is split evenly over these devices, each computes the gradients of its part with the same weights, and
+  /// their mean, weighted by what counts in each part, is what the step on the first one takes. Empty, or one: no parallelism.
+  /// Results are those of one device up to the order of sums; dropout masks differ from those of one device.
+  std::vector<std::string> parallel_devices = {};
 };
 
 /// How long it learns, on what, and who watches.

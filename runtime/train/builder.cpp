@@ -77,7 +77,7 @@ DType input_dtype(const ModelDefinition& definition) {
   return starts_with_embedding(definition) && is_floating(definition.input_dtype) ? DType::i64 : definition.input_dtype;
 }
 
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key) {
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const std::vector<Value>* shared) {
   Forward forward;
   std::map<std::string, int> numbers;
   std::set<std::string> names;
@@ -85,14 +85,15 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
   forward.logits = h;
   const auto parameter = [&](const LayerDefinition& layer, const std::string& name, const Shape& shape, const Initializer& initializer,
                              std::int64_t fan_in) {
-    const Value value = graph.parameter(name, definition.dtype, shape);
+    const std::size_t number = forward.parameters.size();
+    const Value value = shared != nullptr ? shared->at(number) : graph.parameter(name, definition.dtype, shape);
     forward.specs.push_back({name, definition.dtype, shape, initializer, fan_in, layer.device, 0, 0});
     forward.parameters.push_back(value);
     return value;
   };
   for (std::size_t i = 0; i < definition.layers.size(); ++i) {
     const LayerDefinition& layer = definition.layers[i];
-    const DeviceScope scope(graph, layer.device);
+    const DeviceScope scope(graph, layer.device.empty() ? graph.device() : layer.device);
     std::string name = layer.name;
     if (name.empty()) {
       const int number = numbers[name_of(layer.kind)]++;

@@ -34,7 +34,8 @@ struct Forward {
 
 /// Appends the layers to the graph. x: (batch, sample...). `key`: absent in evaluation, where dropout is the identity.
 /// Errors  a layer that does not fit what it gets: "model.yaml:9:5: layers[2] dense: wanted (batch, features), got (32,28,28); ...".
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key);
+/// `shared`: the parameters of an earlier pass over the same definition, which this one reads too; null: they are made.
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const std::vector<Value>* shared = nullptr);
 
 /// True if the first layer, flatten aside, is an embedding: integers reach it as they are.
 bool starts_with_embedding(const ModelDefinition& definition);

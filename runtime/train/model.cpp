@@ -44,6 +44,8 @@ const Context& Model::State::need_context() const {
 
 void Model::compile(const Context& context, CompileOptions options) {
   State& s = *state_;
+  for (const std::string& device : options.parallel_devices)
+    static_cast<void>(context.device(device));  // one that is not there is named now
   s.context = context;
   s.compiled = std::move(options);
   s.programs = exec::ProgramCache(State::most_programs);
@@ -86,7 +88,8 @@ void Model::build(const Shape& sample) {
 }
 
 Device Model::State::home_of(const train::ParameterSpec& spec) const {
-  return spec.device.empty() ? context->default_device() : Device(context->state()->open_found(spec.device));
+  const std::string wanted = spec.device.empty() ? main_device() : spec.device;
+  return wanted.empty() ? context->default_device() : Device(context->state()->open_found(wanted));
 }
 
 void Model::State::make_optimizer_state() {
@@ -104,7 +107,8 @@ void Model::State::make_optimizer_state() {
 
 void Model::State::make_gradients() {
   for (const train::ParameterSpec& spec : specs) parameters->create(train::gradient_name(spec), home_of(spec), spec.dtype, spec.shape);
-  parameters->create(train::gradient_weight_name, context->default_device(), definition.dtype, {});
+  const std::string main = main_device();
+  parameters->create(train::gradient_weight_name, main.empty() ? context->default_device() : context->device(main), definition.dtype, {});
 }
 
 // ---------------------------------------------------------------- looking at it

@@ -10,6 +10,7 @@
 #include "exec/context_state.h"
 #include "train/builder.h"
 #include "train/objective.h"
+#include "train/parallel.h"
 #include "train/running_means.h"
 
 namespace tenon {
@@ -67,6 +68,8 @@ struct Model::State {
 
   const Context& need_context() const;
   train::Forward forward(Graph& graph, const Shape& x_shape, DType x_dtype, bool for_training) const;
+  /// For what names no device: the first of those that share the batches; empty: the context's default.
+  std::string main_device() const { return compiled.parallel_devices.empty() ? std::string() : compiled.parallel_devices[0]; }
   Device home_of(const train::ParameterSpec& spec) const;
   void make_optimizer_state();
   void make_gradients();
@@ -74,6 +77,9 @@ struct Model::State {
   /// y: null for the phases that take none.
   Program& program(Phase phase, const Tensor& x, const Tensor* y);
   Program& program(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype);
+  void output_objective(Graph& graph, const train::Objective& objective) const;
+  /// Step or accumulation, then loss, metrics and weight as outputs.
+  void finish_training(Graph& graph, Phase phase, const train::Gradients& made, std::int64_t batch);
   Graph graph_of(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype);
   Program& apply_program();
   void set_step_inputs();

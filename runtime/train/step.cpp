@@ -30,9 +30,40 @@ Shape sample_of(const Tensor& x, const char* call) {
 
 // ---------------------------------------------------------------- programs
 
+void Model::State::output_objective(Graph& graph, const train::Objective& objective) const {
+  graph.output("loss", objective.loss);
+  for (const auto& [name, value] : objective.metrics) graph.output(name, value);
+  if (objective.weight.present()) graph.output("weight", objective.weight);
+}
+
+void Model::State::finish_training(Graph& graph, Phase phase, const train::Gradients& made, std::int64_t batch) {
+  const DeviceScope scope(graph, compiled.parallel_devices.empty() ? std::string() : compiled.parallel_devices[0]);
+  if (phase == Phase::train) {
+    make_optimizer_state();
+    const Value rate_now = graph.input("learning_rate", DType::f64, {});
+    const Value number = graph.input("step", DType::i64, {});
+    train::build_step(graph, made.forward, made.of, compiled.optimizer, rate_now, number);
+  } else {
+    make_gradients();
+    Value weight = made.objective.weight;
+    if (!weight.present()) weight = graph.constant(scalar(definition.dtype, static_cast<double>(batch)));
+    train::build_accumulation(graph, made.forward, made.of, weight, phase == Phase::backward_first);
+  }
+  output_objective(graph, made.objective);
+}
+
 Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype) {
   const bool gradient = phase == Phase::train || phase == Phase::backward_first || phase == Phase::backward_more;
   Graph graph;
+  if (gradient && compiled.parallel_devices.size() > 1) {
+    const Value in = graph.input("x", x_dtype, x);
+    const Value key_in = graph.input("key", DType::u64, {2});
+    const Value target = graph.input("y", y_dtype, y);
+    train::Gradients made =
+        train::build_parallel(graph, definition, compiled.loss, compiled.metrics, compiled.parallel_devices, in, key_in, target);
+    finish_training(graph, phase, made, x[0]);
+    return graph;
+  }
   const train::Forward f = forward(graph, x, x_dtype, gradient || phase == Phase::forward_train);
   if (phase == Phase::predict || phase == Phase::forward_train) {
     graph.output("output", f.output);
@@ -48,22 +79,11 @@ Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const S
   const train::Objective objective = train::build_objective(f, target, compiled.loss, compiled.metrics);
   if (gradient) {
     if (f.parameters.empty()) throw Error("the model has no parameters: there is nothing to train");
-    const std::vector<Value> gradient_of = gradients(objective.loss, f.parameters);
-    if (phase == Phase::train) {
-      make_optimizer_state();
-      const Value rate_now = graph.input("learning_rate", DType::f64, {});
-      const Value number = graph.input("step", DType::i64, {});
-      train::build_step(graph, f, gradient_of, compiled.optimizer, rate_now, number);
-    } else {
-      make_gradients();
-      Value weight = objective.weight;
-      if (!weight.present()) weight = graph.constant(scalar(definition.dtype, static_cast<double>(x[0])));
-      train::build_accumulation(graph, f, gradient_of, weight, phase == Phase::backward_first);
-    }
+    train::Gradients made{f, objective, gradients(objective.loss, f.parameters)};
+    finish_training(graph, phase, made, x[0]);
+    return graph;
   }
-  graph.output("loss", objective.loss);
-  for (const auto& [name, value] : objective.metrics) graph.output(name, value);
-  if (objective.weight.present()) graph.output("weight", objective.weight);
+  output_objective(graph, objective);
   return graph;
 }
 
@@ -72,7 +92,7 @@ Program& Model::State::program(Phase phase, const Shape& x, DType x_dtype, const
   if (last.program != nullptr && last.x == x && last.y == y && last.x_dtype == x_dtype && last.y_dtype == y_dtype) return *last.program;
   Program& found = programs.get(batch_key(phase, x, x_dtype, y, y_dtype), [&] {
     recent = {};  // the cache may drop any of them for the new one
-    return Program(*context, graph_of(phase, x, x_dtype, y, y_dtype), {.device = {}, .parameters = parameters});
+    return Program(*context, graph_of(phase, x, x_dtype, y, y_dtype), {.device = main_device(), .parameters = parameters});
   });
   last = {&found, x, y, x_dtype, y_dtype};
   return found;
@@ -94,7 +114,7 @@ Program& Model::State::apply_program() {
     f.specs = specs;
     for (const train::ParameterSpec& spec : specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
     train::build_step(graph, f, train::build_mean_gradients(graph, f), compiled.optimizer, rate_now, number);
-    return Program(*context, graph, {.device = {}, .parameters = parameters});
+    return Program(*context, graph, {.device = main_device(), .parameters = parameters});
   });
 }
 

@@ -37,7 +37,10 @@ Run prepare_run(const std::string& file, const Common& common) {
   config::TrainDefinition definition = load(file, sets_of(common));
   Context context(common.resolve({definition.config}), {}, common.plugins);
   Model model(definition.model);
-  model.compile(context, {.optimizer = definition.optimizer, .loss = definition.loss, .metrics = definition.metrics});
+  model.compile(context, {.optimizer = definition.optimizer,
+                          .loss = definition.loss,
+                          .metrics = definition.metrics,
+                          .parallel_devices = definition.parallel_devices});
   return {std::move(definition), std::move(context), std::move(model)};
 }
 

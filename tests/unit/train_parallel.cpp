@@ -1,0 +1,190 @@
+// Several devices in one process: one batch shared among them, and models that have nothing to do with each other.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::message_of;
+using test::test_config;
+
+Config two_devices(const std::string& backend) {
+  Config config = test_config(backend + ":0");
+  config.virtual_devices = {{backend + ":0", 2, 0}};
+  config.seed = 3;
+  return config;
+}
+
+struct Learner {
+  Context context;
+  Model model;
+  Learner(const Config& config, CompileOptions options, std::vector<LayerDefinition> layers) : context(config), model(std::move(layers)) {
+    model.compile(context, std::move(options));
+  }
+};
+
+std::vector<LayerDefinition> mlp() {
+  return {layers::flatten(), layers::dense(300, Activation::relu, false), layers::dense(100, Activation::relu, false),
+          layers::dense(10, Activation::softmax, false)};
+}
+
+CompileOptions classification(std::vector<std::string> devices = {}) {
+  CompileOptions options;
+  options.optimizer.kind = OptimizerDefinition::Kind::rmsprop;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.metrics = {Metric::accuracy};
+  options.parallel_devices = std::move(devices);
+  return options;
+}
+
+std::vector<Logs> logs_of(Model& model, const std::shared_ptr<const Dataset>& data, std::int64_t batch) {
+  Batches batches(data, {.batch_size = batch, .seed = 5, .workers = 0});
+  batches.start(0);
+  std::vector<Logs> all;
+  while (const Batch* next = batches.next()) all.push_back(model.train_batch(next->x, next->y));
+  return all;
+}
+
+void check_close(const std::vector<Logs>& a, const std::vector<Logs>& b, double tolerance) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t step = 0; step < a.size(); ++step) {
+    CAPTURE(step);
+    for (std::size_t i = 0; i < a[step].size(); ++i) CHECK(std::abs(a[step][i].second - b[step][i].second) <= tolerance);
+  }
+}
+
+TEST_CASE("parallel: two devices that share each batch have the losses of one, for 50 steps") {
+  const auto data = generate_digits({.count = 50 * 100});
+  const auto difference = [&](DType dtype, OptimizerDefinition::Kind kind, double rate) {
+    std::vector<Logs> logs[2];
+    for (const bool shared : {false, true}) {
+      CompileOptions options = classification(shared ? std::vector<std::string>{"openblas:0", "openblas:1"} : std::vector<std::string>{});
+      options.optimizer.kind = kind;
+      options.optimizer.learning_rate = rate;
+      ModelDefinition definition;
+      definition.dtype = dtype;
+      definition.layers = mlp();
+      const Context context(two_devices("openblas"));
+      Model model(std::move(definition));
+      model.compile(context, options);
+      logs[shared ? 1 : 0] = logs_of(model, data, 100);
+    }
+    REQUIRE(logs[0].size() == 50);
+    CHECK(logs[0].back()[0].second < logs[0].front()[0].second);
+    double most = 0;
+    for (std::size_t step = 0; step < 50; ++step) most = std::max(most, std::abs(logs[0][step][0].second - logs[1][step][0].second));
+    return most;
+  };
+  CHECK(difference(DType::f32, OptimizerDefinition::Kind::sgd, 0.05) <= 1e-5);
+  // RMSProp divides by the root of small squares: in f32 the order of sums alone would show after some 30 steps on these digits
+  CHECK(difference(DType::f64, OptimizerDefinition::Kind::rmsprop, 0.001) <= 1e-9);
+}
+
+TEST_CASE("parallel: a batch that does not divide evenly, and one smaller than the devices, are weighted rightly") {
+  const auto data = generate_digits({.count = 7 + 7 + 1});
+  const auto small = [] { return std::vector<LayerDefinition>{layers::flatten(), layers::dense(10, Activation::softmax)}; };
+  Learner one(two_devices("reference"), classification(), small());
+  Learner both(two_devices("reference"), classification({"reference:0", "reference:1"}), small());
+  check_close(logs_of(both.model, data, 7), logs_of(one.model, data, 7), 1e-5);
+}
+
+TEST_CASE("parallel: labels that count for nothing weigh nothing, whichever device has them") {
+  const auto digits = generate_digits({.count = 24});
+  Tensor labels = Tensor::zeros(DType::i64, {24});
+  for (std::int64_t i = 0; i < 24; ++i) labels.data<std::int64_t>()[i] = i % 8 < 3 ? -1 : i % 10;
+  Tensor x = Tensor::zeros(DType::f32, {24, 28, 28});
+  Tensor y = Tensor::zeros(DType::i64, {24});
+  std::vector<std::int64_t> all(24);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
+  digits->gather(all, x, y);
+  const auto run = [&](std::vector<std::string> devices) {
+    CompileOptions options = classification(std::move(devices));
+    options.loss.ignore_index = -1;
+    Learner learner(two_devices("reference"), std::move(options), {layers::flatten(), layers::dense(10, Activation::softmax)});
+    std::vector<Logs> logs;
+    for (int step = 0; step < 5; ++step) logs.push_back(learner.model.train_batch(x, labels));
+    return logs;
+  };
+  check_close(run({"reference:0", "reference:1"}), run({}), 1e-5);
+}
+
+TEST_CASE("parallel: gradients gathered over batches are those of one device") {
+  const auto data = generate_digits({.count = 60});
+  FitOptions fit;
+  fit.batch_size = 20;
+  fit.accumulate = 3;
+  fit.epochs = 2;
+  const auto small = [] { return std::vector<LayerDefinition>{layers::flatten(), layers::dense(10, Activation::softmax)}; };
+  Learner one(two_devices("reference"), classification(), small());
+  Learner both(two_devices("reference"), classification({"reference:0", "reference:1"}), small());
+  const History a = one.model.fit(data, fit), b = both.model.fit(data, fit);
+  for (std::size_t e = 0; e < 2; ++e) CHECK(std::abs(a[e].logs[0].second - b[e].logs[0].second) <= 1e-5);
+  CHECK(both.model.step() == 2);
+}
+
+TEST_CASE("parallel: the report says which part ran where, and what was copied") {
+  Learner both(two_devices("openblas"), classification({"openblas:0", "openblas:1"}), mlp());
+  both.model.build({28, 28});
+  const PlacementReport report = both.model.explain(100);
+  std::int64_t on[2] = {0, 0};
+  for (const Placement& node : report.nodes) {
+    if (node.node.starts_with("replica_1/")) CHECK(node.device == "openblas:1");
+    if (node.node.starts_with("replica_0/")) CHECK(node.device == "openblas:0");
+    ++on[node.device == "openblas:1" ? 1 : 0];
+  }
+  CHECK(on[0] > 0);
+  CHECK(on[1] > 0);
+  CHECK(report.copies_inserted > 0);
+  // the weights go to the second device, their gradients come back
+  CHECK(report.bytes_copied_per_run >= 2 * 4 * (784 * 300 + 300 * 100 + 100 * 10));
+  CHECK(report.moved() == 0);
+}
+
+TEST_CASE("parallel: devices that are not there, and layers with devices of their own, are refused by name") {
+  const Context context(two_devices("reference"));
+  Model model(mlp());
+  CHECK(contains(message_of([&] { model.compile(context, classification({"reference:0", "gpu:3"})); }), "gpu:3"));
+  std::vector<LayerDefinition> own = mlp();
+  own[1].device = "reference:1";
+  Model placed(std::move(own));
+  placed.compile(context, classification({"reference:0", "reference:1"}));
+  const std::string text = message_of([&] { placed.train_batch(Tensor::zeros(DType::f32, {4, 28, 28}), Tensor::zeros(DType::i64, {4})); });
+  CHECK(contains(text, "the device 'reference:1' of its own"));
+}
+
+TEST_CASE("parallel: two models on two devices in two threads compute the bits that each computes alone") {
+  const auto data = generate_digits({.count = 320});
+  const auto train = [&](const Context& context, const std::string& device, std::uint64_t seed) {
+    std::vector<LayerDefinition> list{layers::flatten(), layers::dense(32, Activation::relu), layers::dropout(0.2),
+                                      layers::dense(10, Activation::softmax)};
+    for (LayerDefinition& layer : list) layer.device = device;
+    Model model(std::move(list));
+    model.compile(context, classification());
+    FitOptions options;
+    options.epochs = 2;
+    options.workers = static_cast<int>(seed % 2);
+    model.fit(data, options);
+    return model.parameters().get("dense/kernel").to_host();
+  };
+  Config config = two_devices("openblas");
+  config.deterministic = true;
+  config.threads = 1;
+  const Context shared(config);
+  Tensor together[2];
+  std::thread other([&] { together[1] = train(shared, "openblas:1", 1); });
+  together[0] = train(shared, "openblas:0", 2);
+  other.join();
+  for (int i = 0; i < 2; ++i) {
+    const Context alone(config);
+    const Tensor single = train(alone, i == 0 ? "openblas:0" : "openblas:1", i == 0 ? 2 : 1);
+    CHECK(equal(single, together[i]));
+  }
+}
+
+}  // namespace
+}  // namespace tenon
