@@ -11,6 +11,7 @@
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/functions.h>
+#include <tenon/gradcheck.h>
 #include <tenon/graph.h>
 #include <tenon/model.h>
 #include <tenon/npy.h>

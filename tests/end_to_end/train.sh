@@ -20,6 +20,33 @@ expect 0 'accuracy: ' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$wor
 expect 0 ', wanted ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "$work/straight/epoch-000002.yaml" --count 3
 expect 0 'Run Tests' "$tenon" train "$fashion" "${digits[@]}" --set log_style=gorgonia
 
+# Words as integers through an embedding; a plain step moves the rows that were read.
+cat >"$work/words.yaml" <<'EOF'
+model:
+  name: bigrams
+  input: {shape: [1]}
+  layers:
+    - embedding: {rows: 40, dim: 8}
+    - flatten
+    - dense: {units: 40, activation: softmax}
+data: {source: ptb_like, vocabulary: 40, sequence: 1, train_count: 4001, test_count: 401}
+loss: sparse_categorical_crossentropy
+optimizer: {name: sgd, learning_rate: 1.0}
+metrics: [accuracy, perplexity]
+epochs: 2
+EOF
+expect 0 'test: loss: ' "$tenon" train "$work/words.yaml"
+expect 0 'embedding (Embedding)' "$tenon" summary "$work/words.yaml"
+expect 0 'ScatterAdd' "$tenon" explain "$work/words.yaml"
+expect 1 'wanted one of adam, adamw, amsgrad, sgd' "$tenon" train "$work/words.yaml" --set optimizer=adagard
+
+# Gradients are right, on data and on made-up samples.
+expect 0 'Gradients are right' "$tenon" gradcheck "$work/words.yaml" --samples 5
+expect 0 'dense/kernel (784,128)' "$tenon" gradcheck "$fashion" "${digits[@]}" --samples 3
+printf 'input: {shape: [5]}\nlayers: [{dense: {units: 4, activation: gelu}}, {dense: {units: 3, activation: softmax}}]\n' >"$work/bare.yaml"
+expect 0 'Gradients are right' "$tenon" gradcheck "$work/bare.yaml"
+expect 2 '' "$tenon" gradcheck "$work/bare.yaml" --samples 0
+
 # Wrong inputs: exit code 1, and a message that says what and where.
 expect 1 "unknown key 'epoch'; did you mean 'epochs'?" "$tenon" train "$fashion" --set epoch=1
 expect 1 "key 'epochs': wanted an integer" "$tenon" train "$fashion" --set epochs=many

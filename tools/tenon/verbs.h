@@ -31,6 +31,7 @@ void set_exit_code(int code);
 
 void add_train_verbs(CLI::App& app);  ///< train, eval, predict, summary
 void add_explain_verb(CLI::App& app);
+void add_gradcheck_verb(CLI::App& app);
 void add_backends_verb(CLI::App& app);
 void add_devices_verb(CLI::App& app);
 void add_doctor_verb(CLI::App& app);

@@ -1,0 +1,66 @@
+// tenon/gradcheck.h - are the gradients right? Analytic ones against differences of the loss, in f64.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <tenon/context.h>
+#include <tenon/definition.h>
+#include <tenon/safetensors.h>
+#include <tenon/tensor.h>
+
+namespace tenon {
+
+/// How gradients are checked.
+struct GradientCheckOptions {
+  std::int64_t samples = 10;  ///< elements of each parameter, at random; all of them where there are fewer
+  double tolerance = 1e-6;    ///< allowed difference, relative to the larger of both; what rounding the loss may do comes on top
+  std::uint64_t seed = 0;     ///< of the choice of elements
+};
+
+/// One element of a gradient.
+struct GradientDifference {
+  std::int64_t index = 0;  ///< row-major
+  double analytic = 0;
+  double numeric = 0;
+  double relative = 0;  ///< |analytic - numeric| beyond rounding, over the larger of both
+};
+
+/// What the check of one parameter found.
+struct ParameterCheck {
+  std::string name;
+  Shape shape;
+  std::int64_t checked = 0;
+  std::int64_t failed = 0;
+  std::int64_t kinks = 0;  ///< elements at which the loss has a corner, the analytic gradient between the slopes of its sides: not failures
+  GradientDifference worst;  ///< of those checked, kinks aside
+};
+
+/// What a check of gradients found.
+struct GradientReport {
+  double loss = 0;
+  double tolerance = 0;
+  std::vector<ParameterCheck> parameters;
+  /// True if no element of any parameter failed.
+  bool passed() const;
+  /// A row per parameter, then the verdict.
+  std::string str() const;
+};
+
+/// The loss at the given parameters: f64, in the order and shapes of those that are checked. The same for the same values.
+using LossFunction = std::function<double(const std::vector<Tensor>& parameters)>;
+
+/// Compares gradients (f64, host, in the parameters' order and shapes) with central differences of a loss. Each difference is extrapolated
+/// from two steps h and h/2 to an error of order h^4; h goes from 1e-3 down to 1e-5 times the element's size where the loss bends too much.
+/// Errors  other dtypes, shapes that do not fit, a loss that is not finite.
+GradientReport check_gradients(const LossFunction& loss, const std::vector<NamedTensor>& parameters, const std::vector<Tensor>& gradients,
+                               const GradientCheckOptions& options = {});
+
+/// The same for a model on one batch, in f64 whatever its definition says, started with the context's seed; dropout keeps one mask.
+/// Errors  those of building the model and of its loss.
+GradientReport check_gradients(const Context& context, const ModelDefinition& model, const LossDefinition& loss, const Tensor& x,
+                               const Tensor& y, const GradientCheckOptions& options = {});
+
+}  // namespace tenon

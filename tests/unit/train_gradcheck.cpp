@@ -1,0 +1,110 @@
+// The check of gradients: right ones pass, wrong ones do not, corners are told apart.
+#include <cmath>
+
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::message_of;
+using test::test_config;
+
+double at(const std::vector<Tensor>& p, std::size_t i) {
+  return p[0].data<double>()[i];
+}
+
+GradientReport check(const LossFunction& loss, const std::vector<double>& w, const std::vector<double>& gradient) {
+  const auto vector = [](const std::vector<double>& values) { return Tensor::of(values, {static_cast<std::int64_t>(values.size())}); };
+  return check_gradients(loss, {{"w", vector(w)}}, {vector(gradient)});
+}
+
+const LossFunction smooth = [](const std::vector<Tensor>& p) { return std::exp(at(p, 0)) * std::sin(at(p, 1)); };
+
+std::vector<double> slope(double a, double b) {
+  return {std::exp(a) * std::sin(b), std::exp(a) * std::cos(b)};
+}
+
+TEST_CASE("gradcheck: the gradient of a smooth function passes, far below the tolerance") {
+  const GradientReport report = check(smooth, {0.5, 2.0}, slope(0.5, 2.0));
+  CHECK(report.passed());
+  CHECK(report.parameters[0].checked == 2);
+  CHECK(report.parameters[0].worst.relative < 1e-8);
+}
+
+TEST_CASE("gradcheck: a wrong gradient is caught, if by two parts in a million") {
+  std::vector<double> wrong = slope(0.5, 2.0);
+  wrong[1] *= 1 + 2e-6;
+  const GradientReport report = check(smooth, {0.5, 2.0}, wrong);
+  CHECK_FALSE(report.passed());
+  CHECK(report.parameters[0].failed == 1);
+  CHECK(report.parameters[0].worst.index == 1);
+  CHECK(report.parameters[0].worst.relative == doctest::Approx(2e-6).epsilon(0.01));
+  CHECK(contains(report.str(), "WRONG"));
+  // of a small gradient too, under which a smaller step would find nothing but rounding
+  const LossFunction flat = [](const std::vector<Tensor>& p) { return 1 + 1e-5 * smooth(p); };
+  CHECK(check(flat, {0.5, 2.0}, {1e-5 * slope(0.5, 2.0)[0], 1e-5 * slope(0.5, 2.0)[1]}).passed());
+  CHECK_FALSE(check(flat, {0.5, 2.0}, {1.00001e-5 * slope(0.5, 2.0)[0], 1e-5 * slope(0.5, 2.0)[1]}).passed());
+  wrong = slope(0.5, 2.0);
+  wrong[0] = -wrong[0];
+  CHECK(check(smooth, {0.5, 2.0}, wrong).parameters[0].worst.relative == doctest::Approx(2));
+  wrong[0] = 0;
+  CHECK(check(smooth, {0.5, 2.0}, wrong).parameters[0].failed == 1);
+}
+
+TEST_CASE("gradcheck: a corner is told from a wrong gradient") {
+  const LossFunction corner = [](const std::vector<Tensor>& p) { return std::abs(at(p, 0)) + at(p, 1) * at(p, 1); };
+  const GradientReport report = check(corner, {0.0, 3.0}, {0.5, 6.0});
+  CHECK(report.passed());
+  CHECK(report.parameters[0].kinks == 1);
+  CHECK(report.parameters[0].worst.index == 1);
+  CHECK_FALSE(check(corner, {0.0, 3.0}, {1.5, 6.0}).passed());             // outside the slopes of the two sides
+  CHECK(check(corner, {3e-4, 3.0}, {1.0, 6.0}).parameters[0].kinks == 0);  // near a corner there are smaller steps
+  CHECK(check(corner, {3e-4, 3.0}, {1.0, 6.0}).passed());
+}
+
+TEST_CASE("gradcheck: what it is given must fit together") {
+  CHECK(contains(message_of([] { check(smooth, {1.0, 2.0}, {1.0}); }), "wanted the gradient of 'w' as f64(2), got f64(1)"));
+  CHECK(contains(message_of([] {
+                   check_gradients(smooth, {{"w", Tensor::of<float>({1.0f}, {1})}}, {Tensor::of<float>({1.0f}, {1})});
+                 }),
+                 "wanted the parameter 'w' as f64(1), got f32(1)"));
+}
+
+LossDefinition loss_of(Loss kind) {
+  LossDefinition loss;
+  loss.loss = kind;
+  return loss;
+}
+
+TEST_CASE("gradcheck: models pass on every backend, layers of all kinds in them") {
+  ModelDefinition model;
+  LayerDefinition regular = layers::dense(6, Activation::mish);
+  regular.kernel_l1 = 0.01;
+  regular.kernel_l2 = 0.02;
+  model.layers = {layers::embedding(12, 3),
+                  layers::flatten(),
+                  regular,
+                  layers::dropout(0.3),
+                  layers::dense(5, Activation::elu),
+                  layers::activation(Activation::softplus),
+                  layers::dense(4, Activation::softmax)};
+  const Tensor x = Tensor::of<std::int64_t>({0, 3, 5, 3, 11, 3, 7, 7}, {4, 2});
+  const Tensor y = Tensor::of<std::int64_t>({0, 3, 1, 2}, {4});
+  for (const char* device : {"reference:0", "openblas:0"}) {
+    CAPTURE(device);
+    const Context context(test_config(device));
+    const GradientReport report = check_gradients(context, model, loss_of(Loss::sparse_categorical_crossentropy), x, y,
+                                                  {.samples = 30, .tolerance = 1e-6, .seed = 1});
+    INFO(report.str());
+    CHECK(report.passed());
+    REQUIRE(report.parameters.size() == 7);
+    CHECK(report.parameters[0].name == "embedding/embeddings");
+    CHECK(report.parameters[0].checked == 30);
+    CHECK(report.parameters[2].checked == 6);
+    CHECK(report.loss > 0);
+  }
+}
+
+}  // namespace
+}  // namespace tenon
