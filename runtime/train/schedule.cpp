@@ -11,8 +11,10 @@ double Schedule::at(double initial, std::int64_t now, std::int64_t total) const 
   switch (kind) {
     case Kind::constant:
       return initial;
-    case Kind::step:
-      return initial * std::pow(factor, static_cast<double>(t / every));
+    case Kind::step: {
+      const std::int64_t falls = t / every;  // whole ones
+      return initial * std::pow(factor, static_cast<double>(falls));
+    }
     case Kind::exponential:
       return initial * std::pow(factor, static_cast<double>(t) / static_cast<double>(every));
     case Kind::cosine: {
