@@ -10,6 +10,12 @@
 
 namespace tenon {
 
+DeviceByNode PlacementReport::device_by_node() const {
+  DeviceByNode devices;
+  for (const Placement& placement : nodes) devices[placement.node] = placement.device;
+  return devices;
+}
+
 std::size_t PlacementReport::moved() const {
   return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [](const Placement& p) { return !p.reason.empty(); }));
 }

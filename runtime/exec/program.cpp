@@ -602,6 +602,9 @@ const PlacementReport& Program::placement() const {
   state_->name_kernels();
   return state_->report;
 }
+const Graph& Program::graph() const {
+  return state_->graph;
+}
 const std::shared_ptr<ParameterStore>& Program::parameters() const {
   return state_->parameters;
 }

@@ -203,6 +203,8 @@ class Model {
   ParameterStore& parameters();
   /// Where each node of a training step (or, without a loss, of a prediction) for this batch size goes.
   PlacementReport explain(std::int64_t batch_size);
+  /// The program of a training step (or, without a loss, of a prediction) for this batch size; valid until the model is changed or used.
+  const Program& program_of_step(std::int64_t batch_size);
 
   /// How far training has come.
   struct Position {

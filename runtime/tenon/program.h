@@ -67,6 +67,8 @@ struct PlacementReport {
   std::vector<PlannedCopy> copies = {};    ///< the copies_inserted, one by one
   /// Nodes that are not where they were asked to be.
   std::size_t moved() const;
+  /// The device of each node, for to_dot and to_json.
+  DeviceByNode device_by_node() const;
   /// The report as a table.
   std::string str() const;
   /// "op Relu 'hidden/relu' in device openblas:0 (Relu)", a line for each node: what log_device_placement writes.
@@ -104,6 +106,8 @@ class Program {
 
   /// What runs where.
   const PlacementReport& placement() const;
+  /// The graph as it was compiled, after all passes. to_dot and to_json show it, with device_by_node() of the placement.
+  const Graph& graph() const;
   /// The store that its parameters are in.
   const std::shared_ptr<ParameterStore>& parameters() const;
   /// How many inputs run() wants.

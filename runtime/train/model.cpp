@@ -208,7 +208,7 @@ std::string Model::summary() const {
   return train::summary_table(s.definition.name, rows, s.definition.dtype, weights * states, s.need_context().default_device().name());
 }
 
-PlacementReport Model::explain(std::int64_t batch_size) {
+const Program& Model::program_of_step(std::int64_t batch_size) {
   State& s = *state_;
   s.need_context();
   if (!s.sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
@@ -216,10 +216,12 @@ PlacementReport Model::explain(std::int64_t batch_size) {
   Graph graph;
   const train::Forward f = s.forward(graph, x, train::input_dtype(s.definition), false);
   const bool labels = train::rule_of(s.compiled.loss.loss).targets == train::Targets::labels;
-  return s
-      .program(Phase::train, x, train::input_dtype(s.definition), labels ? Shape{batch_size} : f.output.shape(),
-               labels ? DType::i64 : DType::f32)
-      .placement();
+  return s.program(Phase::train, x, train::input_dtype(s.definition), labels ? Shape{batch_size} : f.output.shape(),
+                   labels ? DType::i64 : DType::f32);
+}
+
+PlacementReport Model::explain(std::int64_t batch_size) {
+  return program_of_step(batch_size).placement();
 }
 
 }  // namespace tenon

@@ -226,6 +226,16 @@ explain_tells_kernels_and_copies() {
   out_has '"copies": []'
 }
 
+explain_draws_the_graph() {
+  exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${cpu_only[@]}" --format dot
+  out_has 'digraph tenon {'
+  out_has 'dense/matmul\n@openblas:0\n'
+  out_has '[label="f32(7,128)"]'
+  exits 0 explain "$MODELS/fashion_mnist/train.yaml" --batch 7 "${cpu_only[@]}" --format json
+  out_has '"kind": "parameter"'
+  out_has '"output_bytes": 3584'
+}
+
 explain_measures_a_roofline() {
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline
   out_has 'openblas:0: at best '

@@ -62,10 +62,12 @@ void run_explain(const Arguments& arguments) {
   }
   const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.batch_size;
   const PlacementReport report = run.model.explain(batch_size);
+  if (arguments.format == "dot") return print(to_dot(run.model.program_of_step(batch_size).graph(), report.device_by_node()));
   std::optional<Roofline> roofline;
   if (arguments.roofline) roofline = measure_roofline(run, sample, batch_size);
   if (arguments.format == "json") {
     nlohmann::ordered_json json = to_json(run, report, batch_size);
+    json["graph"] = nlohmann::ordered_json::parse(tenon::to_json(run.model.program_of_step(batch_size).graph(), report.device_by_node()));
     if (roofline) json["roofline"] = to_json(*roofline);
     return print(dump(json));
   }
@@ -80,7 +82,7 @@ void add_explain_verb(CLI::App& app) {
   CLI::App* command = app.add_subcommand("explain", "where each node of a training step runs, why, and what it costs");
   command->add_option("file", arguments->file, "train.yaml, or a model.yaml")->required()->type_name("FILE");
   arguments->common.add_to(*command);
-  add_format(*command, arguments->format, {"text", "json"});
+  add_format(*command, arguments->format, {"text", "json", "dot"});
   command->add_option("--batch", arguments->batch_size, "samples of a batch (default: that of the file)")->check(CLI::PositiveNumber);
   command->add_option("--data", arguments->data, "folder with the data files, where they give the shape of the input")->type_name("DIR");
   command->add_flag("--roofline", arguments->roofline,
