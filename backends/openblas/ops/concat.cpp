@@ -10,7 +10,7 @@ namespace {
 template <class T>
 sdk::Operand place_in(const sdk::Operand& whole, const sdk::Operand& part, std::int64_t axis, std::int64_t first) {
   sdk::Operand place = part;
-  place.data = whole.as<T>() + first * whole.strides[axis];
+  if (part.count != 0) place.data = whole.as<T>() + first * whole.strides[axis];  // of nothing there may be no address
   place.strides = whole.strides;
   place.dense = false;
   return place;

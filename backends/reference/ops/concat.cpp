@@ -23,6 +23,7 @@ void concat(const sdk::Call& call) {
   T* to = call.output<T>(0);
   for (std::uint32_t k = 0; k < call.input_count; ++k) {
     const sdk::Operand& x = call.inputs[k];
+    if (x.count == 0) continue;  // and y, if it is empty too, has no address
     copy(x, call.input<T>(k), x, to, y);
     to += x.shape[axis] * y.strides[axis];
   }
@@ -36,6 +37,7 @@ void split(const sdk::Call& call) {
   const T* from = call.input<T>(0);
   for (std::uint32_t k = 0; k < call.output_count; ++k) {
     const sdk::Operand& y = call.outputs[k];
+    if (y.count == 0) continue;
     copy(y, from, x, call.output<T>(k), y);
     from += y.shape[axis] * x.strides[axis];
   }

@@ -89,7 +89,8 @@ void reduce(const sdk::Call& call, Of of) {
   T* y = call.output<T>(0);
   const std::array<sdk::Strides, 1> outer{kept.strides};
   sdk::for_each_element(kept.shape.data(), kept.rank, outer, [&](std::int64_t i, const auto& at) {
-    y[i] = static_cast<T>(of(Line<T>{from + at[0], reduced, terms}));
+    // a line of nothing has no address to start from
+    y[i] = static_cast<T>(of(Line<T>{terms == 0 ? from : from + at[0], reduced, terms}));
   });
 }
 

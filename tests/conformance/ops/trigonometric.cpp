@@ -12,7 +12,8 @@ Bound four_ulp(const Variant&, tenon_dtype t) {
 /// As many as fill registers without a large one among them, then one that is large: both reductions have to agree.
 std::vector<Variant> variants() {
   std::vector<Variant> list = of_every_shape({.low = -10, .high = 10, .special = Special::all});
-  list.push_back(of_shape({sized(20001, 2001)}, {.low = -60000, .high = 60000}));
+  // Reduced, too, more than the harness takes finite differences of: at 60000 those lose the digits that they are to judge.
+  list.push_back(of_shape({sized(20001, 5003)}, {.low = -60000, .high = 60000}));
   return list;
 }
 
