@@ -85,8 +85,8 @@ struct Verdict {
 };
 
 /// A backend, and the oracle unless it is one itself.
-struct Session {
-  explicit Session(const Options& options) : device(std::make_unique<Device>(under_test(options))) {
+struct Rig {
+  explicit Rig(const Options& options) : device(std::make_unique<Device>(under_test(options))) {
     if (!device->is_oracle()) oracle = std::make_unique<Device>(find_backend(options, options.oracle));
   }
   Verdict run(const Case& test, std::uint64_t seed) const {
@@ -168,11 +168,11 @@ void send(int pipe, const json& message) {
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM}) std::signal(signal, SIG_DFL);
   try {
     {
-      const Session session(options);
-      send(pipe, {{"info", session.info()}});
+      const Rig rig(options);
+      send(pipe, {{"info", rig.info()}});
       for (std::size_t i = begin; i < end; ++i) {
         send(pipe, {{"start", i}});
-        const Verdict verdict = session.run(cases[i], options.seed);
+        const Verdict verdict = rig.run(cases[i], options.seed);
         send(pipe, {{"done", i}, {"class", static_cast<int>(verdict.outcome)}, {"text", verdict.text}});
       }
     }
@@ -295,9 +295,9 @@ Report judge(const Options& options) {
   report.profile = options.profile;
   Collector collector(options, cases, report);
   if (options.in_process) {
-    const Session session(options);
-    collector.info(session.info());
-    for (std::size_t i = 0; i < cases.size(); ++i) collector.add(i, session.run(cases[i], options.seed));
+    const Rig rig(options);
+    collector.info(rig.info());
+    for (std::size_t i = 0; i < cases.size(); ++i) collector.add(i, rig.run(cases[i], options.seed));
     return report;
   }
   for (std::size_t begin = 0; begin < cases.size();) {

@@ -1,4 +1,5 @@
 // Executing plans: odd shapes, threads, allocations, and what happens when a kernel fails.
+#include "malloc_counter.h"
 #include "sdk_testing.h"
 
 #include <algorithm>
@@ -8,43 +9,6 @@
 
 #include <tenon/sdk/host.h>
 #include <tenon/sdk/kernel.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
-#define TENON_MALLOC_IS_TAKEN
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TENON_MALLOC_IS_TAKEN
-#endif
-#endif
-
-#ifndef TENON_MALLOC_IS_TAKEN
-namespace {
-std::atomic<long> allocations{0};
-}
-// Every allocation of the process passes here, operator new's too.
-extern "C" {
-void* __libc_malloc(std::size_t size);
-void* __libc_calloc(std::size_t count, std::size_t size);
-void* __libc_realloc(void* memory, std::size_t size);
-void* __libc_memalign(std::size_t alignment, std::size_t size);
-void* malloc(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(size);
-}
-void* calloc(std::size_t count, std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_calloc(count, size);
-}
-void* realloc(void* memory, std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_realloc(memory, size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_memalign(alignment, size);
-}
-}
-#endif
 
 namespace tenon::sdk_test {
 namespace {

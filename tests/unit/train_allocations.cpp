@@ -3,48 +3,9 @@
 
 #include "exec/host_services.h"
 #include "exec_testing.h"
-
-#if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TENON_MALLOC_IS_TAKEN
-#endif
-#endif
-#else
-#define TENON_MALLOC_IS_TAKEN
-#endif
+#include "malloc_counter.h"
 
 #ifndef TENON_MALLOC_IS_TAKEN
-#include <atomic>
-
-namespace {
-std::atomic<long> allocations{0};
-}
-
-// Every allocation of the process passes here: operator new, the host table's aligned_alloc, libraries.
-extern "C" {
-void* __libc_malloc(std::size_t size);
-void* __libc_calloc(std::size_t count, std::size_t size);
-void* __libc_realloc(void* memory, std::size_t size);
-void* __libc_memalign(std::size_t alignment, std::size_t size);
-void* malloc(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_malloc(size);
-}
-void* calloc(std::size_t count, std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_calloc(count, size);
-}
-void* realloc(void* memory, std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_realloc(memory, size);
-}
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return __libc_memalign(alignment, size);
-}
-}
-
 namespace tenon {
 namespace {
 

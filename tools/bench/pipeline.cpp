@@ -119,9 +119,9 @@ std::unique_ptr<Report> pipeline(const Options& options) {
     const char* name;
     std::shared_ptr<const Dataset> data;
     int workers;
-    Samples step, load, wait;
+    Samples step, wait;
   };
-  std::vector<Bar> bars{{"serial", decoded, 0, {}, {}, {}}, {"RAM cache", cached, 0, {}, {}, {}}, {"prefetch", decoded, 1, {}, {}, {}}};
+  std::vector<Bar> bars{{"serial", decoded, 0, {}, {}}, {"RAM cache", cached, 0, {}, {}}, {"prefetch", decoded, 1, {}, {}}};
   Samples load_alone, train_alone;
   for (int run = 0; run < runs; ++run) {
     say(fmt::format("pipeline: run {} of {}", run + 1, runs));
