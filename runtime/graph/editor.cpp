@@ -110,7 +110,6 @@ bool GraphEditor::make_constant(ValueId id, const Tensor& value) {
     if (output != id) continue;
     // the node, if it lives on for its other results, still has this one
     ValueInfo unread = changed;
-    unread.name = changed.name;
     output = static_cast<ValueId>(graph_.values_.size());
     graph_.values_.push_back(std::move(unread));
     target_.push_back(output);
@@ -126,7 +125,7 @@ bool GraphEditor::make_constant(ValueId id, const Tensor& value) {
   return true;
 }
 
-void GraphEditor::settle() {
+void GraphEditor::weave() {
   for (NodeId id = 0; id < node_count(); ++id) node(id);
   for (auto& [before, node] : inserted_) {
     for (ValueId& input : node.inputs) input = resolve(input);
@@ -151,12 +150,8 @@ void GraphEditor::settle() {
   inserted_.clear();
 }
 
-void GraphEditor::weave() {
-  settle();
-}
-
 void GraphEditor::finish() {
-  settle();
+  weave();
   drop_dead();
 }
 

@@ -77,7 +77,8 @@ class GraphEditor {
   /// A computed value becomes a constant. False, and nothing done, for an output or an update.
   bool make_constant(ValueId id, const Tensor& value);
 
-  /// Puts inserted nodes in their places; values keep their numbers, nodes do not. The editor is done.
+  /// Puts inserted nodes in their places, and redirections into operands, outputs and updates; values keep their numbers, nodes do not. The
+  /// editor is done.
   void weave();
   /// Drops what is not needed any more and numbers the rest anew. The editor is done.
   void finish();
@@ -85,7 +86,6 @@ class GraphEditor {
  private:
   ValueId resolve(ValueId id) const;
   NodeInfo made_before(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes);
-  void settle();  ///< weaves, with every operand, output and update as redirected
   void drop_dead();
   void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);
 

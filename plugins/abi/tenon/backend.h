@@ -616,7 +616,8 @@ typedef struct tenon_profile_table {
   uint32_t struct_size;
   uint32_t reserved;
   tenon_status (*enable)(tenon_plan*, uint32_t enabled, tenon_error*);
-  /* Copies at most `capacity` records of the last finished execution; out_count is how many there are. */
+  /* Copies at most `capacity` records of the last finished execution; out_count is how many there are. Before the first one a backend may
+     list the kernels to come, with times of 0. */
   tenon_status (*read)(tenon_plan*, tenon_profile_record* out_records, uint32_t capacity, uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
 
