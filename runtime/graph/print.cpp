@@ -1,9 +1,12 @@
 // print.cpp - graphs as text for people.
 #include <fmt/format.h>
 
-#include <tenon/graph.h>
+#include <algorithm>
+#include <iterator>
 #include <sstream>
 #include <unordered_map>
+
+#include <tenon/graph.h>
 
 #include "graph/op.h"
 
@@ -51,11 +54,12 @@ std::string text(const tenon_attributes_cast& a, const Words& words) {
 }
 
 /// "2,0,1" of the first entries, those after the last that differs from `rest` left out.
-std::string list(const std::int64_t (&entries)[TENON_MAX_RANK], std::int64_t rest) {
-  std::size_t count = TENON_MAX_RANK;
+template <class T, std::size_t size>
+std::string list(const T (&entries)[size], T rest) {
+  std::size_t count = size;
   while (count > 1 && entries[count - 1] == rest) --count;
   std::string line;
-  for (std::size_t i = 0; i < count; ++i) line += (i == 0 ? "" : ",") + std::to_string(entries[i]);
+  for (std::size_t i = 0; i < count; ++i) line += fmt::format("{}{}", i == 0 ? "" : ",", entries[i]);
   return line;
 }
 
@@ -72,12 +76,13 @@ std::string text(const tenon_attributes_gelu& a, const Words& words) {
 }
 
 std::string text(const tenon_attributes_slice& a, const Words& words) {
-  return fmt::format(" {}=({}) {}=({})", words[0], list(a.starts, 0), words[1], list(a.steps, 1));
+  return fmt::format(" {}=({}) {}=({})", words[0], list<std::int64_t>(a.starts, 0), words[1], list<std::int64_t>(a.steps, 1));
 }
 
 std::string text(const tenon_attributes_pad& a, const Words& words) {
   const char* modes[] = {"constant", "reflect", "edge"};
-  return fmt::format(" {}={}", words[0], modes[a.mode]) + pair(words[1], a.value) + fmt::format(" {}=({})", words[2], list(a.before, 0));
+  return fmt::format(" {}={}", words[0], modes[a.mode]) + pair(words[1], a.value) +
+         fmt::format(" {}=({})", words[2], list<std::int64_t>(a.before, 0));
 }
 
 std::string text(const tenon_attributes_scatter& a, const Words& words) {
@@ -88,6 +93,78 @@ std::string text(const tenon_attributes_scatter& a, const Words& words) {
 std::string text(const tenon_attributes_one_hot& a, const Words& words) {
   return fmt::format(" {}={}", words[0], a.axis) + pair(words[1], a.off) + pair(words[2], a.on) +
          fmt::format(" {}={}", words[3], name_of(static_cast<DType>(a.dtype)));
+}
+
+/// Strides, dilations and padding, where they are not what is usual.
+template <class Struct>
+std::string spatial(const Struct& a) {
+  const auto differs = [](const std::int64_t(&entries)[TENON_MAX_SPATIAL], std::int64_t usual) {
+    return std::any_of(std::begin(entries), std::end(entries), [&](std::int64_t entry) { return entry != usual; });
+  };
+  std::string line;
+  if (differs(a.strides, 1)) line += fmt::format(" strides=({})", list<std::int64_t>(a.strides, 1));
+  if (differs(a.dilations, 1)) line += fmt::format(" dilations=({})", list<std::int64_t>(a.dilations, 1));
+  if (differs(a.pads_before, 0)) line += fmt::format(" pads_before=({})", list<std::int64_t>(a.pads_before, 0));
+  if (differs(a.pads_after, 0)) line += fmt::format(" pads_after=({})", list<std::int64_t>(a.pads_after, 0));
+  return line;
+}
+
+std::string text(const tenon_attributes_conv& a, const Words& words) {
+  return (a.groups != 1 ? fmt::format(" {}={}", words[0], a.groups) : "") + spatial(a);
+}
+
+std::string text(const tenon_attributes_window& a, const Words&) {
+  return fmt::format(" kernel=({})", list<std::int64_t>(a.kernel, 1)) + spatial(a) + (a.ceil_mode ? " ceil_mode" : "") +
+         (a.count_include_pad ? " count_include_pad" : "");
+}
+
+std::string text(const tenon_attributes_resize& a, const Words& words) {
+  const char* modes[] = {"nearest", "linear"};
+  const char* coordinates[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"};
+  const char* roundings[] = {"prefer_floor", "prefer_ceil", "floor", "ceil"};
+  return fmt::format(" {}={} {}={} {}={} {}=({})", words[0], modes[a.mode], words[1], coordinates[a.coordinates], words[2],
+                     roundings[a.rounding], words[3], list<double>(a.scales, 1));
+}
+
+std::string text(const tenon_attributes_batch_norm& a, const Words& words) {
+  std::string line;
+  for (const std::string& word : words) {
+    if (word == "biased") line += a.biased ? " biased" : "";
+    if (word == "axis") line += fmt::format(" axis={}", a.axis);
+    if (word == "epsilon") line += pair(word, a.epsilon);
+    if (word == "momentum") line += pair(word, a.momentum);
+  }
+  return line;
+}
+
+std::string text(const tenon_attributes_layer_norm& a, const Words& words) {
+  return fmt::format(" {}={}", words[0], a.axis) + pair(words[1], a.epsilon);
+}
+
+std::string text(const tenon_attributes_lrn& a, const Words& words) {
+  return fmt::format(" {}={}", words[0], a.size) + pair(words[1], a.alpha) + pair(words[2], a.beta) + pair(words[3], a.bias);
+}
+
+std::string text(const tenon_attributes_recurrent& a, const Words& words) {
+  const char* directions[] = {"forward", "reverse", "both"};
+  const char* activations[] = {"tanh", "relu"};
+  std::string line = fmt::format(" {}={}", words[0], directions[a.direction]);
+  if (words.size() > 1 && words[1] == "activation") line += fmt::format(" {}={}", words[1], activations[a.activation]);
+  if (words.size() > 1 && words[1] == "linear_before_reset" && a.linear_before_reset) line += " " + words[1];
+  return line;
+}
+
+std::string text(const tenon_attributes_attention& a, const Words& words) {
+  return (a.causal ? " " + words[0] : "") + pair(words[1], a.scale);
+}
+
+std::string text(const tenon_attributes_top_k& a, const Words& words) {
+  return fmt::format(" {}={} {}={}", words[0], a.axis, words[3], a.k) + (a.largest ? " " + words[1] : "") +
+         (a.sorted ? " " + words[2] : "");
+}
+
+std::string text(const tenon_attributes_cum_sum& a, const Words& words) {
+  return fmt::format(" {}={}", words[0], a.axis) + (a.exclusive ? " " + words[1] : "") + (a.reverse ? " " + words[2] : "");
 }
 
 std::string text(const tenon_attributes_random& a, const Words& words) {

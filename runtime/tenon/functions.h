@@ -143,6 +143,124 @@ Value tensordot(Value a, Value b, std::int64_t axes = 2);  ///< the last of a wi
 /// NumPy's einsum of one or two operands: "ij,jk->ik", "bij,bkj->bik", "ii->i" is refused, "..." stands for leading batch dimensions.
 Value einsum(const std::string& equation, const std::vector<Value>& operands);
 
+/// Images: x (N, C, d...), one or two spatial dimensions d. Lists have one entry for each of them; an empty one is what stands behind it.
+struct WindowOptions {
+  std::vector<std::int64_t> strides;                           ///< conv: 1; pools: the kernel
+  std::vector<std::int64_t> dilations;                         ///< 1
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;  ///< (before, after): 0
+  bool same = false;           ///< instead of `padding`: ceil(d / stride) results, an odd element of padding behind (ONNX's SAME_UPPER)
+  bool ceil_mode = false;      ///< pools: a last window that is cut short counts
+  bool channels_last = false;  ///< x and the result are (N, d..., C)
+};
+struct ConvOptions : WindowOptions {
+  std::int64_t groups = 1;
+};
+/// Cross-correlation of x (N, C, d...) with w (O, C / groups, k...) plus b (O), which may be absent.
+Value conv(Value x, Value w, Value b = {}, const ConvOptions& options = {});
+Value conv1d(Value x, Value w, Value b = {}, const ConvOptions& options = {});  ///< conv of (N, C, L), or of (N, C, 1, L) with w (O, C, K)
+Value conv2d(Value x, Value w, Value b = {}, const ConvOptions& options = {});  ///< conv of (N, C, H, W)
+/// The transpose of conv: x (N, C, d...) with w (C, O / groups, k...). `output_padding` elements are added behind, fewer than the stride.
+Value conv_transpose(Value x, Value w, Value b = {}, const ConvOptions& options = {}, const std::vector<std::int64_t>& output_padding = {});
+/// The gradients of conv, for x of shape `x_shape` and w of shape `w_shape`.
+Value conv_input_grad(Value dy, Value w, const Shape& x_shape, const tenon_attributes_conv& attributes);
+Value conv_weight_grad(Value dy, Value x, const Shape& w_shape, const tenon_attributes_conv& attributes);
+/// The columns of x (N, C, d...) that windows see: (N, C * product of kernel, windows), channels outermost.
+Value im2col(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options = {});
+/// Its transpose: what lies over one another is added, in an image of spatial sizes `sizes`.
+Value col2im(Value columns, const std::vector<std::int64_t>& sizes, const std::vector<std::int64_t>& kernel,
+             const WindowOptions& options = {});
+
+/// Pools over windows of x (N, C, d...). max_pool: padding never wins, NaN does.
+Value max_pool(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options = {});
+/// (y, indices): where each result was found, counted from the start of x; ties: the first.
+std::pair<Value, Value> max_pool_with_indices(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options = {});
+Value average_pool(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options = {}, bool count_include_pad = true);
+Value global_average_pool(Value x, bool keepdims = true);  ///< ReduceMean over the spatial dimensions
+Value global_max_pool(Value x, bool keepdims = true);      ///< ReduceMax over them
+/// `sizes` results per spatial dimension, result i the mean of floor(i d / s) ... ceil((i + 1) d / s) - 1: average_pool where the sizes
+/// divide, else products with matrices of weights.
+Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes);
+
+enum class ResizeMode : std::uint32_t { nearest = TENON_RESIZE_NEAREST, linear = TENON_RESIZE_LINEAR };
+enum class Coordinates : std::uint32_t {
+  half_pixel = TENON_COORDINATES_HALF_PIXEL,
+  asymmetric = TENON_COORDINATES_ASYMMETRIC,
+  align_corners = TENON_COORDINATES_ALIGN_CORNERS,
+  pytorch_half_pixel = TENON_COORDINATES_PYTORCH_HALF_PIXEL
+};
+enum class NearestRounding : std::uint32_t {
+  prefer_floor = TENON_ROUND_PREFER_FLOOR,
+  prefer_ceil = TENON_ROUND_PREFER_CEIL,
+  floor = TENON_ROUND_FLOOR,
+  ceil = TENON_ROUND_CEIL
+};
+struct ResizeOptions {
+  ResizeMode mode = ResizeMode::nearest;
+  Coordinates coordinates = Coordinates::half_pixel;
+  NearestRounding rounding = NearestRounding::prefer_floor;
+};
+/// x with the spatial sizes given; scales are the quotients of the sizes.
+Value resize(Value x, const std::vector<std::int64_t>& sizes, const ResizeOptions& options = {});
+/// Spatial sizes times `factors`: nearest repeats each pixel, linear interpolates between centres (bilinear for images).
+Value upsample(Value x, const std::vector<std::int64_t>& factors, ResizeMode mode = ResizeMode::nearest);
+
+/// Normalisation of x (N, C, ...) per channel; scale, bias, mean and variance (C).
+struct BatchNormOptions {
+  double momentum = 0.1;  ///< running = (1 - momentum) running + momentum batch
+  double epsilon = 1e-5;
+  std::int64_t axis = 1;  ///< of the channels
+  bool biased = false;    ///< running variance without n / (n - 1): Keras
+  /// Every element of a sample is a channel of its own: scale, bias and statistics have the shape of x without its first dimension.
+  bool per_activation = false;
+};
+/// With the statistics given: evaluation.
+Value batch_norm(Value x, Value scale, Value bias, Value mean, Value variance, const BatchNormOptions& options = {});
+/// With those of the batch; registers the updates of the running statistics, which are parameters.
+Value batch_norm_train(Value x, Value scale, Value bias, Value running_mean, Value running_variance, const BatchNormOptions& options = {});
+/// (x - mean) / sqrt(variance + epsilon) * scale + bias over the dimensions from `axis` on; scale and bias have their shape or are absent.
+Value layer_norm(Value x, Value scale = {}, Value bias = {}, std::int64_t axis = -1, double epsilon = 1e-5);
+/// x / sqrt(mean(x^2) + epsilon) * scale.
+Value rms_norm(Value x, Value scale = {}, std::int64_t axis = -1, double epsilon = 1e-5);
+/// layer_norm of each of `groups` groups of channels of x (N, C, ...), then scale and bias (C) per channel.
+Value group_norm(Value x, std::int64_t groups, Value scale = {}, Value bias = {}, double epsilon = 1e-5);
+Value instance_norm(Value x, Value scale = {}, Value bias = {}, double epsilon = 1e-5);  ///< group_norm of one channel each
+/// Local response normalisation over `size` neighbouring channels, as tenon_attributes_lrn has it.
+Value lrn(Value x, std::int64_t size, double alpha = 1e-4, double beta = 0.75, double bias = 1);
+
+enum class Direction : std::uint32_t { forward = TENON_DIRECTION_FORWARD, reverse = TENON_DIRECTION_REVERSE, both = TENON_DIRECTION_BOTH };
+enum class RnnActivation : std::uint32_t { tanh = TENON_RNN_TANH, relu = TENON_RNN_RELU };
+/// x (T, B, I), w (D, G H, I), r (D, G H, H), b (D, 2 G H) or absent, h0 and c0 (D, B, H) or absent for zeros; D = 2 for both directions,
+/// else 1. Gates in ONNX's order: LSTM i o f c, GRU z r h.
+struct RecurrentValues {
+  Value w, r, b, h0, c0;
+};
+struct RecurrentResult {
+  Value y;  ///< (T, D, B, H)
+  Value h;  ///< (D, B, H), after the last step
+  Value c;  ///< lstm alone
+};
+RecurrentResult rnn(Value x, const RecurrentValues& values, Direction direction = Direction::forward,
+                    RnnActivation activation = RnnActivation::tanh);
+/// linear_before_reset: h' = tanh(x w + bw + r (h u + bu)), PyTorch's and cuDNN's; else tanh(x w + (r h) u + b).
+RecurrentResult gru(Value x, const RecurrentValues& values, Direction direction = Direction::forward, bool linear_before_reset = true);
+RecurrentResult lstm(Value x, const RecurrentValues& values, Direction direction = Direction::forward);
+
+/// What attention may be told.
+struct AttentionOptions {
+  Value mask;                   ///< added to the scores, broadcast to (B, H, S, L); may be absent
+  bool causal = false;          ///< query s sees keys l <= s
+  std::optional<double> scale;  ///< 1 / sqrt(D)
+};
+/// softmax(scale q k' + mask) v: q (B, H, S, D), k (B, G, L, D), v (B, G, L, E), G a divisor of H.
+Value attention(Value q, Value k, Value v, const AttentionOptions& options = {});
+/// Pairs of elements of the last dimension turned by the angles whose cosines and sines are given, (S, D / 2): element i with i + D / 2, or
+/// 2 i with 2 i + 1 if interleaved. x (..., S, D).
+Value rotary_embedding(Value x, Value cosines, Value sines, bool interleaved = false);
+
+/// (values, indices) of the k largest, or smallest, along `axis`, best first; ties: the smaller index first.
+std::pair<Value, Value> top_k(Value x, std::int64_t k, std::int64_t axis = -1, bool largest = true);
+Value cum_sum(Value x, std::int64_t axis = 0, bool exclusive = false, bool reverse = false);
+
 Value softmax(Value x, std::int64_t axis = -1);
 Value log_softmax(Value x, std::int64_t axis = -1);
 

@@ -32,10 +32,22 @@ Array array_of(const json& from) {
 }
 
 /// One number per dimension.
-void copy_entries(const json& from, std::int64_t (&to)[TENON_MAX_RANK]) {
-  const auto entries = from.get<Dims>();
-  if (entries.size() > TENON_MAX_RANK) throw Error("more dimensions than there can be");
+template <class T, std::size_t size>
+void copy_entries(const json& from, T (&to)[size]) {
+  const auto entries = from.get<std::vector<T>>();
+  if (entries.size() > size) throw Error("more dimensions than there can be");
   std::copy(entries.begin(), entries.end(), to);
+}
+
+/// strides, dilations and padding of a conv or window, one per spatial dimension
+template <class Struct>
+void copy_spatial(const json& from, Struct& a) {
+  std::fill(std::begin(a.strides), std::end(a.strides), 1);
+  std::fill(std::begin(a.dilations), std::end(a.dilations), 1);
+  copy_entries(from.at("strides"), a.strides);
+  copy_entries(from.at("dilations"), a.dilations);
+  copy_entries(from.at("pads_before"), a.pads_before);
+  copy_entries(from.at("pads_after"), a.pads_after);
 }
 
 AttributeBytes attributes_of(tenon_op op, const json& from) {
@@ -130,6 +142,82 @@ AttributeBytes attributes_of(tenon_op op, const json& from) {
     case TENON_OP_Cast: {
       tenon_attributes_cast a{};
       a.to = static_cast<tenon_dtype>(*dtype_from(from.at("to").get<std::string>()));
+      return a;
+    }
+    case TENON_OP_Conv:
+    case TENON_OP_ConvTranspose: {
+      tenon_attributes_conv a{};
+      a.groups = static_cast<std::uint32_t>(integer("groups"));
+      copy_spatial(from, a);
+      return a;
+    }
+    case TENON_OP_MaxPool:
+    case TENON_OP_AveragePool: {
+      tenon_attributes_window a{};
+      a.ceil_mode = flag("ceil_mode");
+      a.count_include_pad = flag("count_include_pad");
+      std::fill(std::begin(a.kernel), std::end(a.kernel), 1);
+      copy_entries(from.at("kernel"), a.kernel);
+      copy_spatial(from, a);
+      return a;
+    }
+    case TENON_OP_Resize: {  // the enums are in the order of these words
+      const auto index = [&](const char* key, std::initializer_list<const char*> words) {
+        const std::string word = from.at(key);
+        const auto found = std::find(words.begin(), words.end(), word);
+        if (found == words.end()) throw Error(fmt::format("{} '{}'", key, word));
+        return static_cast<std::uint32_t>(found - words.begin());
+      };
+      tenon_attributes_resize a{};
+      a.mode = index("mode", {"nearest", "linear"});
+      a.coordinates = index("coordinates", {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"});
+      a.rounding = index("rounding", {"prefer_floor", "prefer_ceil", "floor", "ceil"});
+      std::fill(std::begin(a.scales), std::end(a.scales), 1);
+      copy_entries(from.at("scales"), a.scales);
+      return a;
+    }
+    case TENON_OP_BatchNormalization: {
+      tenon_attributes_batch_norm a{};
+      a.axis = 1;
+      a.epsilon = from.at("epsilon");
+      return a;
+    }
+    case TENON_OP_LayerNormalization: {
+      tenon_attributes_layer_norm a{};
+      a.axis = integer("axis");
+      a.epsilon = from.at("epsilon");
+      return a;
+    }
+    case TENON_OP_LRN: {
+      tenon_attributes_lrn a{};
+      a.size = integer("size");
+      a.alpha = from.at("alpha");
+      a.beta = from.at("beta");
+      a.bias = from.at("bias");
+      return a;
+    }
+    case TENON_OP_RNN:
+    case TENON_OP_GRU:
+    case TENON_OP_LSTM: {
+      tenon_attributes_recurrent a{};
+      a.direction = flag("direction");
+      a.activation = flag("activation");
+      a.linear_before_reset = flag("linear_before_reset");
+      return a;
+    }
+    case TENON_OP_TopK: {
+      tenon_attributes_top_k a{};
+      a.axis = integer("axis");
+      a.k = integer("k");
+      a.largest = flag("largest");
+      a.sorted = flag("sorted");
+      return a;
+    }
+    case TENON_OP_CumSum: {
+      tenon_attributes_cum_sum a{};
+      a.axis = integer("axis");
+      a.exclusive = flag("exclusive");
+      a.reverse = flag("reverse");
       return a;
     }
     case TENON_OP_SoftmaxCrossEntropyLoss: {

@@ -89,6 +89,7 @@ enum {
 #define TENON_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
 
 #define TENON_MAX_RANK 8u
+#define TENON_MAX_SPATIAL 3u /* dimensions of an image */
 #define TENON_NO_INDEX 0xffffffffu
 
 typedef struct tenon_backend tenon_backend;
@@ -205,6 +206,106 @@ typedef struct tenon_attributes_one_hot {
   double off;
   double on;
 } tenon_attributes_one_hot;
+
+/* Of each spatial dimension, outermost first; what is not used is 1 in strides and dilations, 0 in pads. Cross-correlation:
+ * y[n, o, i...] = b[o] + sum over c, k... of x[n, c, i * strides + k * dilations - pads_before] w[o, c, k...], zeros outside of x.
+ * Conv w (O, C / groups, k...). ConvTranspose is ConvInputGrad with b added: w (C, O / groups, k...). */
+typedef struct tenon_attributes_conv {
+  uint32_t struct_size;
+  uint32_t groups;                      /* >= 1; divides C and O */
+  int64_t strides[TENON_MAX_SPATIAL];   /* >= 1 */
+  int64_t dilations[TENON_MAX_SPATIAL]; /* >= 1 */
+  int64_t pads_before[TENON_MAX_SPATIAL];
+  int64_t pads_after[TENON_MAX_SPATIAL];
+} tenon_attributes_conv;
+
+/* A window that slides over each spatial dimension. Im2Col: x (N, C, d...) -> (N, C * product of kernel, windows), channels outermost, then
+ * the kernel's dimensions. MaxPool: indices count from the start of x, row-major, whatever the memory's order; ties: the first; NaN wins.
+ */
+typedef struct tenon_attributes_window {
+  uint32_t struct_size;
+  uint32_t ceil_mode;         /* pools: 1 counts a last window that is cut short, if it starts within x or in front of it */
+  uint32_t count_include_pad; /* AveragePool: 1 divides by the window within the padded input, 0 by what lies in x */
+  uint32_t reserved;
+  int64_t kernel[TENON_MAX_SPATIAL];
+  int64_t strides[TENON_MAX_SPATIAL];
+  int64_t dilations[TENON_MAX_SPATIAL];   /* AveragePool: 1 */
+  int64_t pads_before[TENON_MAX_SPATIAL]; /* pools: less than the kernel */
+  int64_t pads_after[TENON_MAX_SPATIAL];
+} tenon_attributes_window;
+
+enum { TENON_RESIZE_NEAREST = 0, TENON_RESIZE_LINEAR = 1 };
+enum {
+  TENON_COORDINATES_HALF_PIXEL = 0,
+  TENON_COORDINATES_ASYMMETRIC = 1,
+  TENON_COORDINATES_ALIGN_CORNERS = 2,
+  TENON_COORDINATES_PYTORCH_HALF_PIXEL = 3
+};
+enum { TENON_ROUND_PREFER_FLOOR = 0, TENON_ROUND_PREFER_CEIL = 1, TENON_ROUND_FLOOR = 2, TENON_ROUND_CEIL = 3 };
+typedef struct tenon_attributes_resize {
+  uint32_t struct_size;
+  uint32_t mode;                 /* TENON_RESIZE_* */
+  uint32_t coordinates;          /* TENON_COORDINATES_*: ONNX's coordinate_transformation_mode */
+  uint32_t rounding;             /* TENON_ROUND_*: ONNX's nearest_mode */
+  double scales[TENON_MAX_RANK]; /* > 0, one per dimension of x; dimensions of scale 1 and equal size are not touched */
+} tenon_attributes_resize;
+
+typedef struct tenon_attributes_batch_norm {
+  uint32_t struct_size;
+  uint32_t biased; /* BatchNormTrain: 1 averages the biased variance (Keras) */
+  int64_t axis;    /* of the channels: operands but x are (C) */
+  double epsilon;
+  double momentum; /* running = (1 - momentum) running + momentum batch */
+} tenon_attributes_batch_norm;
+
+typedef struct tenon_attributes_layer_norm {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t axis; /* dimensions from here on are one line; scale and bias have their shape, statistics have 1 in their place */
+  double epsilon;
+} tenon_attributes_layer_norm;
+
+/* y = x / (bias + alpha / size * sum of x^2 over the channels c - floor((size - 1) / 2) ... c + ceil((size - 1) / 2))^beta */
+typedef struct tenon_attributes_lrn {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t size;
+  double alpha;
+  double beta;
+  double bias;
+} tenon_attributes_lrn;
+
+enum { TENON_DIRECTION_FORWARD = 0, TENON_DIRECTION_REVERSE = 1, TENON_DIRECTION_BOTH = 2 };
+enum { TENON_RNN_TANH = 0, TENON_RNN_RELU = 1 };
+typedef struct tenon_attributes_recurrent {
+  uint32_t struct_size;
+  uint32_t direction;           /* TENON_DIRECTION_* */
+  uint32_t activation;          /* RNN: TENON_RNN_* */
+  uint32_t linear_before_reset; /* GRU: 1 applies the reset gate behind the product with r (PyTorch, cuDNN) */
+} tenon_attributes_recurrent;
+
+typedef struct tenon_attributes_attention {
+  uint32_t struct_size;
+  uint32_t causal; /* 1: query s sees keys l <= s alone */
+  double scale;    /* of q k' */
+} tenon_attributes_attention;
+
+typedef struct tenon_attributes_top_k {
+  uint32_t struct_size;
+  uint32_t largest; /* 0: the smallest */
+  uint32_t sorted;  /* 1: best first; 0: any order. Ties: the smaller index first */
+  uint32_t reserved;
+  int64_t axis;
+  int64_t k; /* 0 <= k <= size of axis */
+} tenon_attributes_top_k;
+
+typedef struct tenon_attributes_cum_sum {
+  uint32_t struct_size;
+  uint32_t exclusive; /* 1: without the element itself */
+  uint32_t reverse;   /* 1: from the end */
+  uint32_t reserved;
+  int64_t axis;
+} tenon_attributes_cum_sum;
 
 /* Random ops and Dropout. Bits come from Philox4x32-10 as plugins/abi/README.md specifies. */
 typedef struct tenon_attributes_random {

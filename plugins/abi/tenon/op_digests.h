@@ -104,6 +104,37 @@
   {TENON_OP_AmsGradStep, 1, 0x76f2ca27a2313086ull}, \
   {TENON_OP_AdagradStep, 1, 0x4e468da3fa4a4d01ull}, \
   {TENON_OP_AdadeltaStep, 1, 0x70691a0a4e68be84ull}, \
+  {TENON_OP_Conv, 11, 0x92de8970ec8763bbull}, \
+  {TENON_OP_ConvInputGrad, 1, 0xcf1aaf0bd707b329ull}, \
+  {TENON_OP_ConvWeightGrad, 1, 0x759083b6a7b0aaffull}, \
+  {TENON_OP_ConvTranspose, 11, 0x03995223917e223cull}, \
+  {TENON_OP_Im2Col, 1, 0x06b517f8dea00b4full}, \
+  {TENON_OP_Col2Im, 18, 0xa9fadb5f6ee428e1ull}, \
+  {TENON_OP_MaxPool, 12, 0x10e3e2d5f868ddb9ull}, \
+  {TENON_OP_MaxPoolGrad, 1, 0x57f710d846da659full}, \
+  {TENON_OP_AveragePool, 11, 0xe0a29f495774af12ull}, \
+  {TENON_OP_AveragePoolGrad, 1, 0x30db4a21bf9c6938ull}, \
+  {TENON_OP_Resize, 13, 0x7101db6886386d2aull}, \
+  {TENON_OP_ResizeGrad, 1, 0xb0199c53431272c3ull}, \
+  {TENON_OP_BatchNormalization, 15, 0x74cd175427bf9d58ull}, \
+  {TENON_OP_BatchNormTrain, 1, 0x4cc2d41fb99f768dull}, \
+  {TENON_OP_BatchNormTrainGrad, 1, 0xddfc0bc232dbc2dfull}, \
+  {TENON_OP_LayerNormalization, 17, 0x4793eaa6741068e0ull}, \
+  {TENON_OP_LayerNormalizationGrad, 1, 0xff947b2d5f083756ull}, \
+  {TENON_OP_RMSNormalization, 23, 0xcb5b644466da7561ull}, \
+  {TENON_OP_RMSNormalizationGrad, 1, 0x1742a99c994e463bull}, \
+  {TENON_OP_LRN, 13, 0x770853664bbcf8f5ull}, \
+  {TENON_OP_LRNGrad, 1, 0xd2eda65f2a0ce502ull}, \
+  {TENON_OP_RNN, 14, 0xf76a539cc78fda90ull}, \
+  {TENON_OP_RNNGrad, 1, 0xeb3eac1d25010a04ull}, \
+  {TENON_OP_GRU, 14, 0x94d5fdd908772e9aull}, \
+  {TENON_OP_GRUGrad, 1, 0x50ad56219292f3f9ull}, \
+  {TENON_OP_LSTM, 14, 0x3be7ec75d1a94b9bull}, \
+  {TENON_OP_LSTMGrad, 1, 0x0b58763accfb1e35ull}, \
+  {TENON_OP_Attention, 23, 0x0d91c5acbf523b7dull}, \
+  {TENON_OP_AttentionGrad, 1, 0x2324645f9e11aeadull}, \
+  {TENON_OP_TopK, 11, 0xec0cecf066f746f9ull}, \
+  {TENON_OP_CumSum, 14, 0x3bd168761c6a0629ull}, \
 }
 /* clang-format on */
 

@@ -109,9 +109,10 @@ struct Operand {
 
 enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
 
-/// What a kernel with Traits::epilogue does to its result before it is stored: y = activation(result + bias).
+/// What a kernel with Traits::epilogue does to its result before it is stored: y = activation(result + bias + residual).
 struct Epilogue {
-  const Operand* bias = nullptr;  ///< dense (n), n the last dimension of the result; NULL: none
+  const Operand* bias = nullptr;      ///< dense (n), n the last dimension of the result; NULL: none
+  const Operand* residual = nullptr;  ///< dense, of the result's shape, and never its storage; NULL: none. Traits::residual alone
   Activation activation = Activation::none;
 };
 
@@ -166,6 +167,11 @@ inline AxisView around_axis(const Operand& x, std::int64_t axis) {
   return view;
 }
 
+/// Operands of a kernel by number.
+struct ChannelsLast {
+  std::uint32_t inputs = 0, outputs = 0;
+};
+
 /// What the plan builder may do with a kernel. Functions get a Call whose data pointers are not yet set.
 struct Traits {
   bool strided = false;  ///< inputs may have any strides (0 and negative too); outputs are always dense
@@ -175,7 +181,11 @@ struct Traits {
   /// Each element of the one output depends on the same element of every input, broadcast, and on the attributes alone. Implies strided and
   /// in_place. Chains of such kernels are run piece by piece, so that what passes between them stays in the first cache.
   bool elementwise = false;
-  bool epilogue = false;                                                       ///< honours Call::epilogue
+  bool epilogue = false;  ///< honours Call::epilogue
+  bool residual = false;  ///< honours Call::epilogue.residual too
+  /// Images lie with their channels last: bit i of `inputs` and `outputs` says that operand i of rank 3 or 4, (N, C, d...) in the graph,
+  /// reaches this kernel as a dense (N, d..., C), with its shape so written. `refuse` is asked before that, all other functions after it.
+  ChannelsLast channels_last;
   std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
   void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< makes it; aligned to 64
