@@ -1,0 +1,67 @@
+// conv_geometry.h - the sizes of a convolution whose images lie with their channels last, as every road of it needs them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::openblas {
+
+/// y[n, oh, ow, o] = sum over kh, kw, c of x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c] w[o, c, kh, kw], group by group; the gradients
+/// of this go by the same names, whichever of x, w and y they make. A signal (N, L, C) is an image of height 1.
+struct ConvGeometry {
+  std::int64_t images = 0;                                       ///< N
+  std::int64_t height = 0, width = 0, channels = 0;              ///< of x (N, height, width, channels)
+  std::int64_t out_height = 0, out_width = 0, out_channels = 0;  ///< of y (N, out_height, out_width, out_channels)
+  std::int64_t groups = 1;                                       ///< divides channels and out_channels
+  std::int64_t kernel_height = 1, kernel_width = 1;              ///< of w (out_channels, channels / groups, kernel_height, kernel_width)
+  std::int64_t stride_height = 1, stride_width = 1;
+  std::int64_t dilation_height = 1, dilation_width = 1;
+  std::int64_t pad_top = 0, pad_left = 0;  ///< what is padded behind follows from the sizes
+
+  std::int64_t group_channels() const { return channels / groups; }
+  std::int64_t group_out_channels() const { return out_channels / groups; }
+  std::int64_t taps() const { return kernel_height * kernel_width; }
+  std::int64_t out_pixels() const { return out_height * out_width; }
+  std::int64_t pixels() const { return height * width; }
+  std::int64_t weights() const { return out_channels * group_channels() * taps(); }
+  /// Each channel by itself: conv_depthwise.h has it.
+  bool depthwise() const { return groups > 1 && groups == channels && groups == out_channels; }
+  /// No element of y, or none that a sum goes to.
+  bool empty() const { return images * out_pixels() * out_channels == 0; }
+};
+
+/// x and y as the kernel gets them, channels last, of rank 3 or 4; w as it is in the graph.
+inline ConvGeometry conv_geometry(const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y,
+                                  const tenon_attributes_conv& attributes) {
+  const bool image = x.rank == 4;
+  ConvGeometry g;
+  g.images = x.shape[0];
+  g.height = image ? x.shape[1] : 1;
+  g.width = x.shape[x.rank - 2];
+  g.channels = x.shape[x.rank - 1];
+  g.out_height = image ? y.shape[1] : 1;
+  g.out_width = y.shape[y.rank - 2];
+  g.out_channels = y.shape[y.rank - 1];
+  g.groups = attributes.groups;
+  g.kernel_height = image ? w.shape[2] : 1;
+  g.kernel_width = w.shape[w.rank - 1];
+  const int across = image ? 1 : 0;
+  g.stride_width = attributes.strides[across];
+  g.dilation_width = attributes.dilations[across];
+  g.pad_left = attributes.pads_before[across];
+  if (image) {
+    g.stride_height = attributes.strides[0];
+    g.dilation_height = attributes.dilations[0];
+    g.pad_top = attributes.pads_before[0];
+  }
+  return g;
+}
+
+/// Bytes of scratch memory rounded so that what follows is aligned.
+inline std::size_t scratch_bytes(std::int64_t elements, std::size_t element_size) {
+  return (static_cast<std::size_t>(elements) * element_size + 63) / 64 * 64;
+}
+
+}  // namespace tenon::openblas

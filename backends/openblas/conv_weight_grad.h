@@ -1,0 +1,20 @@
+// conv_weight_grad.h - dw of a convolution, without im2col of the batch.
+#pragma once
+
+#include <cstddef>
+
+#include <tenon/sdk/kernel.h>
+
+#include "conv_geometry.h"
+
+namespace tenon::openblas {
+
+/// Bytes at call.scratch that weight_grad wants; the same for any number of images.
+std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size);
+
+/// dw[o, c, kh, kw] = sum over n, oh, ow of dy[n, oh, ow, o] x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c]; any geometry but a depthwise
+/// one. Inputs dy, x (channels last), output dw (row-major, as in the graph), float and double.
+template <class T>
+void weight_grad(const ConvGeometry& g, const sdk::Call& call);
+
+}  // namespace tenon::openblas
