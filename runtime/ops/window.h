@@ -1,0 +1,161 @@
+// ops/window.h - windows that slide over the spatial dimensions of an image (N, C, d...): the arithmetic of convolution, pooling and
+// im2col.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include <tenon/error.h>
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon::graph {
+
+/// Images have one or two spatial dimensions; the attribute structs have room for one more.
+inline constexpr std::size_t most_spatial = 2;
+static_assert(most_spatial <= TENON_MAX_SPATIAL);
+
+/// One spatial dimension of an image and the windows over it.
+struct WindowAxis {
+  std::int64_t size, kernel, stride, dilation, before, after;
+
+  std::int64_t extent() const { return dilation * (kernel - 1) + 1; }  ///< of one window, holes included
+  std::int64_t padded() const { return before + size + after; }
+  /// Windows: floor((padded - extent) / stride) + 1, at most 0 where the kernel does not fit. `ceil_mode` rounds up, but a window that
+  /// would start in the padding behind does not count.
+  std::int64_t windows(bool ceil_mode = false) const {
+    const std::int64_t room = padded() - extent();
+    if (room < 0) return 0;
+    if (!ceil_mode) return room / stride + 1;
+    const std::int64_t count = (room + stride - 1) / stride + 1;
+    return (count - 1) * stride >= size + before ? count - 1 : count;
+  }
+  /// "size 4, kernel 5, stride 1, dilation 1, padding 0 and 0"
+  std::string str() const {
+    return fmt::format("size {}, kernel {}, stride {}, dilation {}, padding {} and {}", size, kernel, stride, dilation, before, after);
+  }
+};
+
+/// Spatial dimension i of an image (N, C, d...) of this shape, `kernel` elements wide.
+template <class Struct>
+WindowAxis window_axis(const Shape& image, std::int64_t kernel, const Struct& attributes, std::size_t i) {
+  return {image[i + 2], kernel, attributes.strides[i], attributes.dilations[i], attributes.pads_before[i], attributes.pads_after[i]};
+}
+
+/// The number of spatial dimensions of operand i. Fails unless it has one or two.
+inline std::size_t want_image(const Inference& at, std::size_t i) {
+  const std::size_t rank = at.shape(i).rank();
+  if (rank < 3 || rank > 2 + most_spatial) at.fail(fmt::format("wanted an image (N, C, L) or (N, C, H, W), got {}", at.str(i)));
+  return rank - 2;
+}
+
+/// Checks strides, dilations and padding of `dims` spatial dimensions and writes 1, 1 and 0 into the entries behind them.
+template <class Struct>
+void normalise_spatial(const Inference& at, Struct& attributes, std::size_t dims) {
+  // so that no sum of an extent and a padded size leaves 64 bits
+  constexpr std::int64_t most = 0x7fffffff;
+  const auto check = [&](std::int64_t(&entries)[TENON_MAX_SPATIAL], const char* what, std::int64_t least) {
+    for (std::size_t i = 0; i < dims; ++i) {
+      if (entries[i] < least || entries[i] > most) {
+        at.fail(fmt::format("wanted a {} of {} to {}, got {} for spatial dimension {}", what, least, most, entries[i], i));
+      }
+    }
+    for (std::size_t i = dims; i < TENON_MAX_SPATIAL; ++i) entries[i] = least;
+  };
+  check(attributes.strides, "stride", 1);
+  check(attributes.dilations, "dilation", 1);
+  check(attributes.pads_before, "padding", 0);
+  check(attributes.pads_after, "padding", 0);
+  if constexpr (std::is_same_v<Struct, tenon_attributes_window>) check(attributes.kernel, "kernel", 1);
+}
+
+/// The number of windows along spatial dimension i. Fails where the kernel is larger than the padded image, naming all values.
+inline std::int64_t want_windows(const Inference& at, const WindowAxis& axis, std::size_t i, bool ceil_mode = false) {
+  if (axis.windows(ceil_mode) < 1) {
+    at.fail(fmt::format("the kernel covers {} elements, more than the {} of the padded image, in spatial dimension {}: {}", axis.extent(),
+                        axis.padded(), i, axis.str()));
+  }
+  return axis.windows(ceil_mode);
+}
+
+/// The shape of an image that no operand tells: NodeOptions::shape.
+inline const Shape& want_given_shape(const Inference& at) {
+  if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
+  return *at.options.shape;
+}
+
+/// Checks that `axis` of a given image makes as many windows as spatial dimension i of the operand named in `operand` has.
+inline void want_window_count(const Inference& at, const WindowAxis& axis, std::size_t i, std::int64_t count, const std::string& operand,
+                              bool ceil_mode = false) {
+  const std::int64_t windows = std::max<std::int64_t>(axis.windows(ceil_mode), 0);
+  if (windows != count) {
+    at.fail(fmt::format("the shape given has {} windows in spatial dimension {} ({}), wanted the {} of {}", windows, i, axis.str(), count,
+                        operand));
+  }
+}
+
+}  // namespace tenon::graph
+
+namespace tenon::ops {
+
+/// (N, d..., C) as (N, C, d...) and back.
+inline Value to_channels_first(Value x) {
+  const std::size_t rank = x.shape().rank();
+  if (rank < 3) return x;
+  std::vector<std::int64_t> order{0, static_cast<std::int64_t>(rank) - 1};
+  for (std::size_t i = 1; i + 1 < rank; ++i) order.push_back(static_cast<std::int64_t>(i));
+  return transpose(x, order);
+}
+inline Value to_channels_last(Value x) {
+  const std::size_t rank = x.shape().rank();
+  if (rank < 3) return x;
+  std::vector<std::int64_t> order{0};
+  for (std::size_t i = 2; i < rank; ++i) order.push_back(static_cast<std::int64_t>(i));
+  order.push_back(1);
+  return transpose(x, order);
+}
+
+/// Strides, dilations and padding as attributes have them, for an image (N, C, d...) of shape `x` and windows of `kernel`. Strides that are
+/// not given are 1, or with `stride_is_kernel` the kernel's sizes. Values are checked by the shape rule.
+/// Errors  lists of another length than the kernel's; padding beside `same`. `what` names the function.
+template <class Struct>
+void set_spatial(Struct& attributes, const char* what, const Shape& x, std::span<const std::int64_t> kernel, const WindowOptions& options,
+                 bool stride_is_kernel = false) {
+  const std::size_t dims = kernel.size();
+  const auto length = [&](std::size_t count, const char* list) {
+    if (count != 0 && count != dims) {
+      throw Error(fmt::format("{} of x {}: wanted {} {}, one for each dimension of the kernel, got {}", what, x.str(), dims, list, count));
+    }
+  };
+  length(options.strides.size(), "strides");
+  length(options.dilations.size(), "dilations");
+  length(options.padding.size(), "pairs of padding");
+  if (dims > TENON_MAX_SPATIAL || x.rank() != dims + 2) {
+    throw Error(fmt::format("{}: a kernel of {} dimensions wants x of {}, got {}", what, dims, dims + 2, x.str()));
+  }
+  if (options.same && !options.padding.empty()) throw Error(fmt::format("{} of x {}: `same` and `padding` are both given", what, x.str()));
+  for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
+    const bool used = i < dims;
+    attributes.strides[i] = !used ? 1 : !options.strides.empty() ? options.strides[i] : stride_is_kernel ? kernel[i] : 1;
+    attributes.dilations[i] = used && !options.dilations.empty() ? options.dilations[i] : 1;
+    attributes.pads_before[i] = used && !options.padding.empty() ? options.padding[i].first : 0;
+    attributes.pads_after[i] = used && !options.padding.empty() ? options.padding[i].second : 0;
+    // a stride that the rule will refuse divides nothing
+    if (used && options.same && attributes.strides[i] > 0) {
+      const graph::WindowAxis axis = graph::window_axis(x, kernel[i], attributes, i);
+      const std::int64_t wanted = (axis.size + axis.stride - 1) / axis.stride;
+      const std::int64_t total = std::max<std::int64_t>((wanted - 1) * axis.stride + axis.extent() - axis.size, 0);
+      attributes.pads_before[i] = total / 2;
+      attributes.pads_after[i] = total - total / 2;
+    }
+    if constexpr (std::is_same_v<Struct, tenon_attributes_window>) attributes.kernel[i] = used ? kernel[i] : 1;
+  }
+}
+
+}  // namespace tenon::ops
