@@ -76,7 +76,7 @@ struct Silu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     const V low = hn::IfThenElse(hn::Lt(x, hn::Set(d, -110)), hn::Set(d, -110), x);  // -inf would meet a 0
-    const V z = exp_of(d, hn::Neg(hn::Abs(low)));
+    const V z = exp_of_minus_magnitude(d, low);
     const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(low, z), x);
     return hn::Div(top, hn::Add(z, hn::Set(d, 1)));
   }
