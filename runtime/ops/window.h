@@ -21,6 +21,9 @@ namespace tenon::graph {
 inline constexpr std::size_t most_spatial = 2;
 static_assert(most_spatial <= TENON_MAX_SPATIAL);
 
+/// The largest kernel, stride, dilation or padding: no sum of an extent and a padded size leaves 64 bits.
+inline constexpr std::int64_t most_window = 0x7fffffff;
+
 /// One spatial dimension of an image and the windows over it.
 struct WindowAxis {
   std::int64_t size, kernel, stride, dilation, before, after;
@@ -58,12 +61,10 @@ inline std::size_t want_image(const Inference& at, std::size_t i) {
 /// Checks strides, dilations and padding of `dims` spatial dimensions and writes 1, 1 and 0 into the entries behind them.
 template <class Struct>
 void normalise_spatial(const Inference& at, Struct& attributes, std::size_t dims) {
-  // so that no sum of an extent and a padded size leaves 64 bits
-  constexpr std::int64_t most = 0x7fffffff;
   const auto check = [&](std::int64_t(&entries)[TENON_MAX_SPATIAL], const char* what, std::int64_t least) {
     for (std::size_t i = 0; i < dims; ++i) {
-      if (entries[i] < least || entries[i] > most) {
-        at.fail(fmt::format("wanted a {} of {} to {}, got {} for spatial dimension {}", what, least, most, entries[i], i));
+      if (entries[i] < least || entries[i] > most_window) {
+        at.fail(fmt::format("wanted a {} of {} to {}, got {} for spatial dimension {}", what, least, most_window, entries[i], i));
       }
     }
     for (std::size_t i = dims; i < TENON_MAX_SPATIAL; ++i) entries[i] = least;
@@ -136,9 +137,6 @@ void set_spatial(Struct& attributes, const char* what, const Shape& x, std::span
   length(options.strides.size(), "strides");
   length(options.dilations.size(), "dilations");
   length(options.padding.size(), "pairs of padding");
-  if (dims > TENON_MAX_SPATIAL || x.rank() != dims + 2) {
-    throw Error(fmt::format("{}: a kernel of {} dimensions wants x of {}, got {}", what, dims, dims + 2, x.str()));
-  }
   if (options.same && !options.padding.empty()) throw Error(fmt::format("{} of x {}: `same` and `padding` are both given", what, x.str()));
   for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
     const bool used = i < dims;
@@ -146,8 +144,10 @@ void set_spatial(Struct& attributes, const char* what, const Shape& x, std::span
     attributes.dilations[i] = used && !options.dilations.empty() ? options.dilations[i] : 1;
     attributes.pads_before[i] = used && !options.padding.empty() ? options.padding[i].first : 0;
     attributes.pads_after[i] = used && !options.padding.empty() ? options.padding[i].second : 0;
-    // a stride that the rule will refuse divides nothing
-    if (used && options.same && attributes.strides[i] > 0) {
+    // numbers that the rule will refuse tell nothing
+    const auto counts = [](std::int64_t number) { return number >= 1 && number <= graph::most_window; };
+    if (used && options.same && x.rank() == dims + 2 && counts(kernel[i]) && counts(attributes.strides[i]) &&
+        counts(attributes.dilations[i])) {
       const graph::WindowAxis axis = graph::window_axis(x, kernel[i], attributes, i);
       const std::int64_t wanted = (axis.size + axis.stride - 1) / axis.stride;
       const std::int64_t total = std::max<std::int64_t>((wanted - 1) * axis.stride + axis.extent() - axis.size, 0);
@@ -156,6 +156,19 @@ void set_spatial(Struct& attributes, const char* what, const Shape& x, std::span
     }
     if constexpr (std::is_same_v<Struct, tenon_attributes_window>) attributes.kernel[i] = used ? kernel[i] : 1;
   }
+}
+
+/// The attributes of a convolution of an image of shape `x`. Errors: as set_spatial; a number of groups that is none; ceil_mode.
+inline tenon_attributes_conv conv_attributes(const char* what, const Shape& x, std::span<const std::int64_t> kernel,
+                                             const ConvOptions& options) {
+  if (options.groups < 1 || options.groups > graph::most_window) {
+    throw Error(fmt::format("{} of x {}: wanted 1 or more groups, got {}", what, x.str(), options.groups));
+  }
+  if (options.ceil_mode) throw Error(fmt::format("{} of x {}: ceil_mode is for pools", what, x.str()));
+  tenon_attributes_conv attributes{};
+  attributes.groups = static_cast<std::uint32_t>(options.groups);
+  set_spatial(attributes, what, x, kernel, options);
+  return attributes;
 }
 
 }  // namespace tenon::ops

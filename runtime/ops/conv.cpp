@@ -1,0 +1,181 @@
+// ops/conv.cpp - convolution and its two gradients. The three are bilinear in their operands, and each one's gradients are the other two.
+#include "ops/window.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+/// "x f32(2,3,8,8)" of an operand, "the shape given (2,3,8,8)" of a result.
+struct Names {
+  std::string x, w;
+};
+
+/// Checks that ranks, groups, channels and attributes of x and w fit, whichever of the two is the result.
+void check_channels(const Inference& at, tenon_attributes_conv& attributes, const Shape& x, const Shape& w, const Names& names) {
+  const std::size_t rank = x.rank();
+  if (rank < 3 || rank > 2 + most_spatial) at.fail(fmt::format("wanted an image (N, C, L) or (N, C, H, W), got {}", names.x));
+  if (w.rank() != rank) at.fail(fmt::format("wanted a kernel of {} dimensions for {}, got {}", rank, names.x, names.w));
+  for (std::size_t i = 1; i < rank; ++i) {
+    if (x[i] == 0) at.fail(fmt::format("wanted an image with channels and elements, got {}", names.x));
+  }
+  if (w.count() == 0) at.fail(fmt::format("wanted a kernel with elements, got {}", names.w));
+  for (std::size_t i = 2; i < rank; ++i) {
+    if (w[i] > most_window) at.fail(fmt::format("wanted a kernel of at most {} in each dimension, got {}", most_window, names.w));
+  }
+  const std::int64_t groups = attributes.groups;
+  if (groups < 1) at.fail(fmt::format("wanted 1 or more groups, got {}", groups));
+  if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], names.x));
+  if (w[0] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} filters of {}", groups, w[0], names.w));
+  if (w[1] != x[1] / groups) {
+    at.fail(fmt::format("wanted filters over {} channels, {} of {} in {} group{}, got {}", x[1] / groups, x[1], names.x, groups,
+                        groups == 1 ? "" : "s", names.w));
+  }
+  normalise_spatial(at, attributes, rank - 2);
+}
+
+/// The shape of y for x and w.
+Shape convolved(const Inference& at, const tenon_attributes_conv& attributes, const Shape& x, const Shape& w) {
+  Shape y{x[0], w[0]};
+  for (std::size_t i = 0; i + 2 < x.rank(); ++i) y.push_back(want_windows(at, window_axis(x, w[i + 2], attributes, i), i));
+  return y;
+}
+
+void infer_conv(Inference& at) {
+  at.want_inputs(2, 3);
+  auto attributes = at.attributes.as<tenon_attributes_conv>();
+  at.want_same_dtype(0, 1);
+  at.want_floating(0);
+  const Shape &x = at.shape(0), &w = at.shape(1);
+  check_channels(at, attributes, x, w, {at.str(0), at.str(1)});
+  if (at.has(2)) {
+    at.want_same_dtype(0, 2);
+    if (at.shape(2) != Shape{w[0]}) at.fail(fmt::format("wanted b of ({}), one for each filter of {}, got {}", w[0], at.str(1), at.str(2)));
+  }
+  at.attributes = Attributes::of(attributes);
+  at.output(at.dtype(0), convolved(at, attributes, x, w));
+}
+
+/// dy, w -> dx of the shape given
+void infer_input_grad(Inference& at) {
+  at.want_inputs(2, 2);
+  auto attributes = at.attributes.as<tenon_attributes_conv>();
+  at.want_same_dtype(0, 1);
+  at.want_floating(0);
+  const Shape &dy = at.shape(0), &w = at.shape(1), &dx = want_given_shape(at);
+  check_channels(at, attributes, dx, w, {"the shape given " + dx.str(), at.str(1)});
+  if (convolved(at, attributes, dx, w) != dy) {
+    at.fail(fmt::format("an image of the shape given {} has a result of {}, wanted that of {}", dx.str(),
+                        convolved(at, attributes, dx, w).str(), at.str(0)));
+  }
+  at.attributes = Attributes::of(attributes);
+  at.output(at.dtype(0), dx);
+}
+
+/// dy, x -> dw of the shape given
+void infer_weight_grad(Inference& at) {
+  at.want_inputs(2, 2);
+  auto attributes = at.attributes.as<tenon_attributes_conv>();
+  at.want_same_dtype(0, 1);
+  at.want_floating(0);
+  const Shape &dy = at.shape(0), &x = at.shape(1), &dw = want_given_shape(at);
+  check_channels(at, attributes, x, dw, {at.str(1), "the shape given " + dw.str()});
+  if (convolved(at, attributes, x, dw) != dy) {
+    at.fail(fmt::format("{} and filters of the shape given {} have a result of {}, wanted that of {}", at.str(1), dw.str(),
+                        convolved(at, attributes, x, dw).str(), at.str(0)));
+  }
+  at.attributes = Attributes::of(attributes);
+  at.output(at.dtype(0), dw);
+}
+
+std::vector<std::int64_t> all_but_channels(const Shape& image) {
+  std::vector<std::int64_t> axes{0};
+  for (std::size_t i = 2; i < image.rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return axes;
+}
+
+void conv_gradient(Gradient& at) {
+  const auto& attributes = at.attributes.as<tenon_attributes_conv>();
+  const Value x = at.input(0), w = at.input(1);
+  if (at.wants(0)) at.set(0, ops::conv_input_grad(at.dy(), w, x.shape(), attributes));
+  if (at.wants(1)) at.set(1, ops::conv_weight_grad(at.dy(), x, w.shape(), attributes));
+  if (at.wants(2)) at.set(2, ops::reduce_sum(at.dy(), all_but_channels(at.dy().shape())));
+}
+
+/// dx(dy, w): the loss's gradient by dx lies where the image lay.
+void input_grad_gradient(Gradient& at) {
+  const Value dy = at.input(0), w = at.input(1);
+  if (at.wants(0)) at.set(0, apply_op(TENON_OP_Conv, {at.dy(), w}, at.attributes));
+  if (at.wants(1)) at.set(1, ops::conv_weight_grad(dy, at.dy(), w.shape(), at.attributes.as<tenon_attributes_conv>()));
+}
+
+/// dw(dy, x): the loss's gradient by dw lies where the filters lay.
+void weight_grad_gradient(Gradient& at) {
+  const Value dy = at.input(0), x = at.input(1);
+  if (at.wants(0)) at.set(0, apply_op(TENON_OP_Conv, {x, at.dy()}, at.attributes));
+  if (at.wants(1)) at.set(1, ops::conv_input_grad(dy, at.dy(), x.shape(), at.attributes.as<tenon_attributes_conv>()));
+}
+
+}  // namespace
+
+extern const OpRules rules_conv, rules_conv_input_grad, rules_conv_weight_grad;
+const OpRules rules_conv{
+    "Cross-correlation: y[n, o, i...] = b[o] + sum over c, k... of x[n, c, i strides + k dilations - pads_before] w[o, c, k...], zeros "
+    "outside of x. x (N, C, d...), w (O, C / groups, k...), b (O); groups of channels meet groups of filters.",
+    infer_conv, conv_gradient};
+const OpRules rules_conv_input_grad{"dx of Conv for filters w, an image of the shape given. Linear in dy and in w.", infer_input_grad,
+                                    input_grad_gradient};
+const OpRules rules_conv_weight_grad{"dw of Conv for an image x, filters of the shape given. Linear in dy and in x.", infer_weight_grad,
+                                     weight_grad_gradient};
+
+}  // namespace graph
+
+namespace ops {
+
+Value conv(Value x, Value w, Value b, const ConvOptions& options) {
+  const Value image = options.channels_last ? to_channels_first(x) : x;
+  const Shape filters = w.shape();
+  const tenon_attributes_conv attributes =
+      conv_attributes("conv", image.shape(), filters.dims().subspan(std::min<std::size_t>(2, filters.rank())), options);
+  std::vector<Value> operands{image, w};
+  if (b.present()) operands.push_back(b);
+  const Value y = graph::apply_op(TENON_OP_Conv, operands, Attributes::of(attributes));
+  return options.channels_last ? to_channels_last(y) : y;
+}
+
+Value conv1d(Value x, Value w, Value b, const ConvOptions& options) {
+  const Shape shape = x.shape(), filters = w.shape();
+  if (filters.rank() != 3 || (shape.rank() != 3 && shape.rank() != 4)) {
+    throw Error(fmt::format("conv1d: wanted x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K), got '{}' {} and '{}' {}", x.name(),
+                            shape.str(), w.name(), filters.str()));
+  }
+  if (shape.rank() == 3) return conv(x, w, b, options);
+  const std::size_t height = options.channels_last ? 1 : 2;
+  if (shape[height] != 1) {
+    throw Error(
+        fmt::format("conv1d: wanted an x of four dimensions to have height 1, got {} of '{}' {}", shape[height], x.name(), shape.str()));
+  }
+  ConvOptions flat = options;
+  if (!flat.strides.empty()) flat.strides.insert(flat.strides.begin(), 1);
+  if (!flat.dilations.empty()) flat.dilations.insert(flat.dilations.begin(), 1);
+  if (!flat.padding.empty()) flat.padding.insert(flat.padding.begin(), {0, 0});
+  return conv(x, reshape(w, Shape{filters[0], filters[1], 1, filters[2]}), b, flat);
+}
+
+Value conv2d(Value x, Value w, Value b, const ConvOptions& options) {
+  if (x.shape().rank() != 4 || w.shape().rank() != 4) {
+    throw Error(fmt::format("conv2d: wanted x (N, C, H, W) and w (O, C / groups, Kh, Kw), got '{}' {} and '{}' {}", x.name(),
+                            x.shape().str(), w.name(), w.shape().str()));
+  }
+  return conv(x, w, b, options);
+}
+
+Value conv_input_grad(Value dy, Value w, const Shape& x_shape, const tenon_attributes_conv& attributes) {
+  return graph::apply_op(TENON_OP_ConvInputGrad, {dy, w}, Attributes::of(attributes), {.name = {}, .shape = x_shape});
+}
+
+Value conv_weight_grad(Value dy, Value x, const Shape& w_shape, const tenon_attributes_conv& attributes) {
+  return graph::apply_op(TENON_OP_ConvWeightGrad, {dy, x}, Attributes::of(attributes), {.name = {}, .shape = w_shape});
+}
+
+}  // namespace ops
+}  // namespace tenon
