@@ -1,0 +1,33 @@
+// statistics.h - mean and variance in two passes.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+namespace tenon::reference {
+
+/// Of the n elements x(0) ... x(n - 1): the mean, and the mean of the squared distances from it.
+struct Statistics {
+  double mean = 0, variance = 0;
+
+  /// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass algorithm: what rounding
+  ///         the mean costs is measured by the second pass and taken off again.
+  template <class X>
+  Statistics(std::int64_t n, X&& x) {
+    for (std::int64_t i = 0; i < n; ++i) mean += x(i);
+    mean /= static_cast<double>(n);
+    double off = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double deviation = x(i) - mean;
+      off += deviation;
+      variance += deviation * deviation;
+    }
+    off /= static_cast<double>(n);
+    variance = variance / static_cast<double>(n) - off * off;
+    if (variance < 0) variance = 0;  // NaN stays
+    if (std::isfinite(off)) mean += off;
+  }
+  double inverse_std(double epsilon) const { return 1 / std::sqrt(variance + epsilon); }
+};
+
+}  // namespace tenon::reference

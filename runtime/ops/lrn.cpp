@@ -1,0 +1,69 @@
+// ops/lrn.cpp - local response normalisation over neighbouring channels.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+void check(Inference& at, std::size_t x) {
+  at.want_floating(x);
+  if (at.shape(x).rank() < 2) at.fail(fmt::format("wanted x (N, C, d...), got {}", at.str(x)));
+  const auto& a = at.attributes.as<tenon_attributes_lrn>();
+  if (a.size < 1) at.fail(fmt::format("size is {}, wanted a window of 1 channel or more", a.size));
+  // with these the base of the power is positive, whatever x is
+  if (!(a.alpha >= 0)) at.fail(fmt::format("alpha is {}, wanted alpha >= 0", a.alpha));
+  if (!(a.bias > 0)) at.fail(fmt::format("bias is {}, wanted bias > 0", a.bias));
+  if (!std::isfinite(a.beta)) at.fail(fmt::format("beta is {}, wanted a number", a.beta));
+}
+
+void infer(Inference& at) {
+  at.want_inputs(1, 1);
+  check(at, 0);
+  at.output(at.dtype(0), at.shape(0));
+}
+
+/// dy, x -> dx
+void infer_gradient(Inference& at) {
+  at.want_inputs(2, 2);
+  at.want_same_dtype(1, 0);
+  at.want_same_shape(1, 0);
+  check(at, 1);
+  at.output(at.dtype(1), at.shape(1));
+}
+
+void gradient(Gradient& at) {
+  at.set(0, apply_op(TENON_OP_LRNGrad, {at.dy(), at.input(0)}, at.attributes));
+}
+
+}  // namespace
+
+extern const OpRules rules_lrn, rules_lrn_grad;
+const OpRules rules_lrn{
+    "y = x / (bias + alpha / size sum x^2)^beta, the sum over the channels c - floor((size - 1) / 2) ... c + ceil((size - 1) / 2).", infer,
+    gradient};
+const OpRules rules_lrn_grad{
+    "With d = bias + alpha / size sum x^2: dx = dy d^-beta - 2 alpha beta / size x sum(dy x d^(-beta - 1)), the last sum over the channels "
+    "whose windows hold this one.",
+    infer_gradient};
+
+}  // namespace graph
+
+namespace ops {
+
+Value lrn(Value x, std::int64_t size, double alpha, double beta, double bias) {
+  tenon_attributes_lrn attributes{};
+  attributes.size = size;
+  attributes.alpha = alpha;
+  attributes.beta = beta;
+  attributes.bias = bias;
+  return graph::apply_op(TENON_OP_LRN, {x}, Attributes::of(attributes));
+}
+
+}  // namespace ops
+}  // namespace tenon
