@@ -32,9 +32,10 @@ Dims dims(const Shape& shape) {
 /// sum over results r of sum(weight_r * r): a scalar that depends on every element in another way.
 struct Loss {
   Graph graph;
-  std::vector<ValueId> inputs;   ///< per operand; no_id: absent
-  std::vector<ValueId> results;  ///< floating results of the node
-  std::vector<Array> weights;    ///< per entry of `results`
+  std::vector<ValueId> inputs;      ///< per operand; no_id: absent
+  std::vector<ValueId> results;     ///< floating results of the node
+  std::vector<std::size_t> places;  ///< per entry of `results`: its number among those that are wanted
+  std::vector<Array> weights;       ///< per entry of `results`
   std::vector<ValueId> weight_ids;
   std::vector<Value> gradients;  ///< per operand asked for
 };
@@ -96,16 +97,20 @@ void build(Loss& loss, const OpCase& op_case, const Variant& variant, std::uint6
 
   Random random(seed + 1);
   Value total;
+  std::size_t place = 0;
   for (std::size_t r = 0; r < results.size(); ++r) {
     if (r >= variant.outputs.size() || !variant.outputs[r].present) continue;
+    ++place;
     if (dims(results[r].shape()) != variant.outputs[r].shape) {
       throw Failure(fmt::format("the runtime's shape rule gives {} for result {}, the case {}", results[r].shape().str(), r,
                                 str(variant.outputs[r].shape)));
     }
+    if (!is_floating(results[r].dtype())) continue;  // indices
     Array weight(TENON_DTYPE_F64, variant.outputs[r].shape);
     for (std::int64_t i = 0; i < weight.count(); ++i) weight.set(i, random.uniform(0.5, 1.5) * (random.integer(0, 2) == 0 ? -1 : 1));
     const Value w = loss.graph.input(fmt::format("weight_{}", r), DType::f64, results[r].shape());
     loss.results.push_back(results[r].id());
+    loss.places.push_back(place - 1);
     loss.weights.push_back(std::move(weight));
     loss.weight_ids.push_back(w.id());
     const Value part = ops::reduce_sum(ops::mul(results[r], w));
@@ -157,7 +162,8 @@ void check_gradient(Kit& kit, const OpCase& op_case, const Variant& variant, std
     if (!outcome.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome.status), outcome.text));
     double sum = 0;
     for (std::size_t r = 0; r < loss.weights.size(); ++r) {
-      for (std::int64_t i = 0; i < loss.weights[r].count(); ++i) sum += loss.weights[r].at(i) * outcome.outputs[r].at(i);
+      const Array& result = outcome.outputs[loss.places[r]];
+      for (std::int64_t i = 0; i < loss.weights[r].count(); ++i) sum += loss.weights[r].at(i) * result.at(i);
     }
     return sum;
   };
