@@ -1,0 +1,413 @@
+// ops/pool.cpp - the largest element of a window and the mean of one, on images whose channels lie last: vectors run over channels.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/pool.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "pool_geometry.h"
+#include "simd.h"
+
+#include <tenon/sdk/kernel.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// body(part, c) for registers of channels that cover [0, channels): N of them at once, then one, then a part of one. `part` says which.
+template <int N>
+struct Whole {
+  static constexpr int count = N;
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
+    return hn::LoadU(d, p);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
+    hn::StoreU(v, d, p);
+  }
+};
+struct Rest {
+  static constexpr int count = 1;
+  std::int64_t n;  ///< lanes, fewer than a register has
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
+    return load_first(d, p, n);
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p) const {
+    store_first(v, d, p, n);
+  }
+};
+template <class D, class Body>
+HWY_INLINE void for_each_part(D d, std::int64_t channels, const Body& body) {
+  const std::int64_t step = lanes(d);
+  std::int64_t c = 0;
+  for (; c + 4 * step <= channels; c += 4 * step) body(Whole<4>(), c);
+  for (; c + step <= channels; c += step) body(Whole<1>(), c);
+  if (c < channels) body(Rest{channels - c}, c);
+}
+
+/// The elements of x that one window sees.
+template <class T>
+struct Window {
+  PoolTaps rows, columns;
+  const T* first;
+  std::int64_t row_step, column_step;  ///< elements from one to the next
+
+  Window(const PoolGeometry& g, const T* image, PoolTaps row_taps, std::int64_t column)
+      : rows(row_taps),
+        columns(g.w.taps(column)),
+        first(image + (rows.first * g.w.size + columns.first) * g.channels),
+        row_step(g.h.dilation * g.w.size * g.channels),
+        column_step(g.w.dilation * g.channels) {}
+
+  bool empty() const { return rows.count == 0 || columns.count == 0; }
+  template <class Body>
+  HWY_INLINE void for_each(const Body& body) const {
+    for (std::int64_t i = 0; i < rows.count; ++i) {
+      const T* at = first + i * row_step;
+      for (std::int64_t k = 0; k < columns.count; ++k, at += column_step) body(at, i, k);
+    }
+  }
+};
+
+/// Whether a later element takes the place of the largest one so far: it is larger, or the first NaN.
+template <class D, class V>
+HWY_INLINE hn::Mask<D> wins(D, V x, V peak) {
+  return hn::Or(hn::Gt(x, peak), hn::And(hn::IsNaN(x), hn::Eq(peak, peak)));
+}
+
+template <class T, class Part>
+HWY_INLINE void max_part(const Window<T>& window, const Part& part, std::int64_t c, T* y) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  hn::Vec<Wide<T>> peak[Part::count];
+  for (int i = 0; i < Part::count; ++i) {
+    peak[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
+  }
+  window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR {
+    for (int i = 0; i < Part::count; ++i) {
+      const auto x = part.load(d, at + c + i * step);
+      // a NaN that takes the place of another is one as well
+      peak[i] = hn::IfThenElse(hn::Or(hn::Gt(x, peak[i]), hn::IsNaN(x)), x, peak[i]);
+    }
+  });
+  for (int i = 0; i < Part::count; ++i) part.store(peak[i], d, y + c + i * step);
+}
+
+/// The numbers of elements in their plane become those in x.
+template <class T, class Index>
+HWY_INLINE void store_indices(const Index* places, std::int64_t n, const IndexRow& to, std::int64_t c, std::int64_t* out) {
+  const Wide<std::int64_t> d;
+  const hn::Rebind<Index, Wide<std::int64_t>> narrow;
+  const auto image = hn::Set(d, to.image);
+  for (std::int64_t j = 0; j < n; j += lanes(d)) {
+    hn::Vec<Wide<std::int64_t>> place;
+    if constexpr (sizeof(Index) == 8) {
+      place = hn::Load(d, places + j);
+    } else {
+      place = hn::PromoteTo(d, hn::Load(narrow, places + j));
+    }
+    place = hn::Add(place, image);
+    if (n - j >= lanes(d)) {
+      hn::StoreU(hn::Add(place, hn::LoadU(d, to.channel + c + j)), d, out + c + j);
+    } else {
+      store_first(hn::Add(place, load_first(d, to.channel + c + j, n - j)), d, out + c + j, n - j);
+    }
+  }
+}
+
+template <class T, class Part>
+HWY_INLINE void arg_max_part(const PoolGeometry& g, const Window<T>& window, const Part& part, std::int64_t c, T* y, const IndexRow& to,
+                             std::int64_t* out) {
+  using Index = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  const Wide<T> d;
+  const Wide<Index> di;
+  const std::int64_t step = lanes(d);
+  const std::int64_t corner = window.rows.first * g.w.size + window.columns.first;
+  hn::Vec<Wide<T>> peak[Part::count];
+  hn::Vec<Wide<Index>> place[Part::count];
+  for (int i = 0; i < Part::count; ++i) {
+    peak[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
+    place[i] = hn::Set(di, static_cast<Index>(window.empty() ? 0 : corner));
+  }
+  window.for_each([&](const T* at, std::int64_t row, std::int64_t column) HWY_ATTR {
+    const std::int64_t number = corner + row * g.h.dilation * g.w.size + column * g.w.dilation;
+    const auto here = hn::Set(di, static_cast<Index>(number));
+    for (int i = 0; i < Part::count; ++i) {
+      const auto x = part.load(d, at + c + i * step);
+      const auto better = wins(d, x, peak[i]);
+      peak[i] = hn::IfThenElse(better, x, peak[i]);
+      place[i] = hn::IfThenElse(hn::RebindMask(di, better), here, place[i]);
+    }
+  });
+  HWY_ALIGN Index places[HWY_MAX_BYTES / sizeof(Index)];
+  for (int i = 0; i < Part::count; ++i) {
+    if (y != nullptr) part.store(peak[i], d, y + c + i * step);
+    hn::Store(place[i], di, places);
+    store_indices<T>(places, HWY_MIN(step, g.channels - c - i * step), to, c + i * step, out);
+  }
+}
+
+/// A row of results: y and, if they are asked for, the indices.
+template <class T>
+void max_row(const PoolGeometry& g, const T* image, std::int64_t row, T* y, const IndexRow& to) {
+  const PoolTaps rows = g.h.taps(row);
+  for (std::int64_t column = 0; column < g.w.windows; ++column) {
+    const Window<T> window(g, image, rows, column);
+    if (to.indices == nullptr) {
+      for_each_part(Wide<T>(), g.channels, [&](const auto& part, std::int64_t c) HWY_ATTR { max_part(window, part, c, y); });
+    } else {
+      std::int64_t* const out = to.indices + column * g.channels;
+      for_each_part(Wide<T>(), g.channels,
+                    [&](const auto& part, std::int64_t c) HWY_ATTR { arg_max_part(g, window, part, c, y, to, out); });
+    }
+    if (y != nullptr) y += g.channels;
+  }
+}
+
+template <class T>
+void average_row(const PoolGeometry& g, const T* image, std::int64_t row, bool padded, T* y) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  const PoolTaps rows = g.h.taps(row);
+  const std::int64_t height = g.h.divisor(row, padded);
+  for (std::int64_t column = 0; column < g.w.windows; ++column, y += g.channels) {
+    const Window<T> window(g, image, rows, column);
+    const auto divisor = hn::Set(d, static_cast<T>(height * g.w.divisor(column, padded)));
+    for_each_part(d, g.channels, [&](const auto& part, std::int64_t c) HWY_ATTR {
+      constexpr int n = std::decay_t<decltype(part)>::count;
+      hn::Vec<Wide<T>> sum[n];
+      for (int i = 0; i < n; ++i) sum[i] = hn::Zero(d);
+      window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR {
+        for (int i = 0; i < n; ++i) sum[i] = hn::Add(sum[i], part.load(d, at + c + i * step));
+      });
+      for (int i = 0; i < n; ++i) part.store(hn::Div(sum[i], divisor), d, y + c + i * step);
+    });
+  }
+}
+
+/// Row `row` of dx. `image` is that of dy.
+template <class T>
+void average_grad_row(const PoolGeometry& g, const T* image, std::int64_t row, const Shares& shares, T* dx) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  // the windows that see this row, and then the pixel: [first, last)
+  const auto advance = [](const PoolAxis& axis, std::int64_t element, std::int64_t& first, std::int64_t& last) {
+    while (last < axis.windows && axis.start(last) <= element) ++last;
+    while (first < last && axis.start(first) + axis.kernel <= element) ++first;
+  };
+  std::int64_t top = 0, bottom = 0, left = 0, right = 0;
+  advance(g.h, row, top, bottom);
+  for (std::int64_t pixel = 0; pixel < g.w.size; ++pixel, dx += g.channels) {
+    advance(g.w, pixel, left, right);
+    for_each_part(d, g.channels, [&](const auto& part, std::int64_t c) HWY_ATTR {
+      constexpr int n = std::decay_t<decltype(part)>::count;
+      hn::Vec<Wide<T>> sum[n];
+      for (int i = 0; i < n; ++i) sum[i] = hn::Zero(d);
+      for (std::int64_t oh = top; oh < bottom; ++oh) {
+        for (std::int64_t ow = left; ow < right; ++ow) {
+          const T* const at = image + (oh * g.w.windows + ow) * g.channels + c;
+          const auto share = hn::Set(d, static_cast<T>(shares.h[oh] * shares.w[ow]));
+          for (int i = 0; i < n; ++i) sum[i] = hn::MulAdd(part.load(d, at + i * step), share, sum[i]);
+        }
+      }
+      for (int i = 0; i < n; ++i) part.store(sum[i], d, dx + c + i * step);
+    });
+  }
+}
+
+}  // namespace
+
+void max_row_f32(const PoolGeometry& g, const float* image, std::int64_t row, float* y, const IndexRow& to) {
+  max_row(g, image, row, y, to);
+}
+void max_row_f64(const PoolGeometry& g, const double* image, std::int64_t row, double* y, const IndexRow& to) {
+  max_row(g, image, row, y, to);
+}
+void average_row_f32(const PoolGeometry& g, const float* image, std::int64_t row, bool padded, float* y) {
+  average_row(g, image, row, padded, y);
+}
+void average_row_f64(const PoolGeometry& g, const double* image, std::int64_t row, bool padded, double* y) {
+  average_row(g, image, row, padded, y);
+}
+void average_grad_row_f32(const PoolGeometry& g, const float* image, std::int64_t row, const Shares& shares, float* dx) {
+  average_grad_row(g, image, row, shares, dx);
+}
+void average_grad_row_f64(const PoolGeometry& g, const double* image, std::int64_t row, const Shares& shares, double* dx) {
+  average_grad_row(g, image, row, shares, dx);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own: about 20 us.
+constexpr std::int64_t grain = 64 * 1024;
+
+template <class T, class F32, class F64>
+auto pick(F32 f32, F64 f64) {
+  if constexpr (sizeof(T) == 4) {
+    return f32;
+  } else {
+    return f64;
+  }
+}
+
+/// body(image, row) for every row of `rows` in each image, shared among threads; a row handles so many elements.
+template <class Body>
+void for_each_row(const sdk::Host& host, std::int64_t images, std::int64_t rows, std::int64_t elements, const Body& body) {
+  host.parallel_for(images * rows, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(elements, 1)),
+                    [&](std::int64_t begin, std::int64_t end) {
+                      for (std::int64_t i = begin; i < end; ++i) body(i / rows, i % rows);
+                    });
+}
+
+/// y = largest x of each window; indices its place in x as (N, C, d...), computed if they are asked for.
+///
+/// Shapes  x (N, d..., C), y and indices (N, windows..., C).
+/// Dtypes  the first of equal elements; the first NaN if there is one. Indices of f32 are 32 bits wide until they are stored.
+template <class T>
+void max_pool(const sdk::Call& call) {
+  const sdk::Operand& windows = call.has_output(0) ? call.outputs[0] : call.outputs[1];
+  const PoolGeometry g(call.inputs[0], windows, call.attr<tenon_attributes_window>());
+  const T* const x = call.input<T>(0);
+  T* const y = call.has_output(0) ? call.output<T>(0) : nullptr;
+  std::int64_t* const indices = call.has_output(1) ? call.output<std::int64_t>(1) : nullptr;
+  auto* const channel = static_cast<std::int64_t*>(call.scratch);
+  for (std::int64_t c = 0; indices != nullptr && c < g.channels; ++c) channel[c] = c * g.pixels();
+  const auto row_of = pick<T>(TENON_BEST(max_row_f32), TENON_BEST(max_row_f64));
+  const std::int64_t line = g.w.windows * g.channels;
+  for_each_row(call.host, g.images, g.h.windows, line * g.h.kernel * g.w.kernel, [&](std::int64_t image, std::int64_t row) {
+    const std::int64_t at = (image * g.h.windows + row) * line;
+    const std::int64_t plane = g.pixels() * g.channels;
+    row_of(g, x + image * plane, row, y == nullptr ? nullptr : y + at,
+           {indices == nullptr ? nullptr : indices + at, channel, image * plane});
+  });
+}
+std::size_t max_pool_scratch(const sdk::Call& call) {
+  const sdk::Operand& x = call.inputs[0];
+  return call.has_output(1) ? static_cast<std::size_t>(x.shape[x.rank - 1]) * sizeof(std::int64_t) : 0;
+}
+const char* refuse_max_pool(const sdk::Call& call) {
+  const sdk::Operand& x = call.inputs[0];
+  std::int64_t pixels = 1;
+  for (std::uint32_t i = 2; i < x.rank; ++i) pixels *= x.shape[i];
+  return x.dtype != TENON_DTYPE_F64 && call.has_output(1) && pixels > std::numeric_limits<std::int32_t>::max()
+             ? "indices of an image of 2^31 pixels or more are counted in f64 alone"
+             : nullptr;
+}
+
+/// dx = 0, then dx[indices] += dy, in the order of dy.
+///
+/// Shapes   dy and indices (N, windows..., C), dx (N, d..., C); indices count elements of (N, C, d...).
+/// Threads  each has channels of an image of its own.
+/// Errors   an index that is not of the image and channel of its dy.
+template <class T>
+void max_pool_grad(const sdk::Call& call) {
+  const sdk::Operand& dx = call.outputs[0];
+  const std::int64_t images = dx.shape[0], channels = dx.shape[dx.rank - 1];
+  if (images * channels == 0) return;
+  const std::int64_t pixels = dx.count / (images * channels), windows = call.inputs[0].count / (images * channels);
+  // Few images are cut into blocks of channels: lines of the caches, 64 bytes, stay one thread's.
+  constexpr std::int64_t line = 64 / sizeof(T);
+  const std::int64_t wanted = (call.host.thread_count() + images - 1) / images;
+  const std::int64_t block = ((channels + wanted - 1) / wanted + line - 1) / line * line;
+  const std::int64_t blocks = (channels + block - 1) / block;
+  const std::int64_t work = std::max<std::int64_t>(1, (pixels + windows) * std::min(block, channels));
+  call.host.parallel_for(images * blocks, std::max<std::int64_t>(1, grain / work), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t task = begin; task < end; ++task) {
+      const std::int64_t image = task / blocks, first = task % blocks * block;
+      const std::int64_t n = std::min(block, channels - first);
+      T* const to = call.output<T>(0) + image * pixels * channels + first;
+      if (n == channels) {
+        std::fill_n(to, pixels * channels, T(0));
+      } else {
+        for (std::int64_t i = 0; i < pixels; ++i) std::fill_n(to + i * channels, n, T(0));
+      }
+      const std::int64_t plane = (image * channels + first) * pixels;  // the number of its first element
+      for (std::int64_t i = 0; i < windows; ++i) {
+        const std::int64_t at = (image * windows + i) * channels + first;
+        const T* const dy = call.input<T>(0) + at;
+        const std::int64_t* const index = call.input<std::int64_t>(1) + at;
+        std::int64_t start = plane;
+        for (std::int64_t c = 0; c < n; ++c, start += pixels) {
+          const auto place = static_cast<std::uint64_t>(index[c]) - static_cast<std::uint64_t>(start);
+          if (place >= static_cast<std::uint64_t>(pixels)) {
+            throw sdk::Error(TENON_INVALID_ARGUMENT, "max_pool_grad: index " + std::to_string(index[c]) + " at position " +
+                                                         std::to_string((image * channels + first + c) * windows + i) +
+                                                         " is out of range [" + std::to_string(start) + ", " +
+                                                         std::to_string(start + pixels) + ") of its image and channel");
+          }
+          to[static_cast<std::int64_t>(place) * channels + c] += dy[c];
+        }
+      }
+    }
+  });
+}
+
+/// y = sum of x over each window, divided by the elements of the window that lie in the padded image, or in x.
+///
+/// Shapes  x (N, d..., C), y (N, windows..., C).
+template <class T>
+void average_pool(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_window>();
+  const PoolGeometry g(call.inputs[0], call.outputs[0], attributes);
+  const T* const x = call.input<T>(0);
+  T* const y = call.output<T>(0);
+  const auto row_of = pick<T>(TENON_BEST(average_row_f32), TENON_BEST(average_row_f64));
+  const std::int64_t line = g.w.windows * g.channels;
+  for_each_row(call.host, g.images, g.h.windows, line * g.h.kernel * g.w.kernel, [&](std::int64_t image, std::int64_t row) {
+    row_of(g, x + image * g.pixels() * g.channels, row, attributes.count_include_pad != 0, y + (image * g.h.windows + row) * line);
+  });
+}
+
+/// dx = sum of dy over the windows that see it, each divided as the mean is.
+///
+/// Shapes  dy (N, windows..., C), dx (N, d..., C).
+template <class T>
+void average_pool_grad(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_window>();
+  const PoolGeometry g(call.outputs[0], call.inputs[0], attributes);
+  const T* const dy = call.input<T>(0);
+  T* const dx = call.output<T>(0);
+  auto* const h = static_cast<double*>(call.scratch);
+  double* const w = h + g.h.windows;
+  const bool padded = attributes.count_include_pad != 0;
+  for (std::int64_t i = 0; i < g.h.windows; ++i) h[i] = 1.0 / static_cast<double>(g.h.divisor(i, padded));
+  for (std::int64_t i = 0; i < g.w.windows; ++i) w[i] = 1.0 / static_cast<double>(g.w.divisor(i, padded));
+  const auto row_of = pick<T>(TENON_BEST(average_grad_row_f32), TENON_BEST(average_grad_row_f64));
+  const std::int64_t line = g.w.size * g.channels;
+  for_each_row(call.host, g.images, g.h.size, line, [&](std::int64_t image, std::int64_t row) {
+    row_of(g, dy + image * g.h.windows * g.w.windows * g.channels, row, {h, w}, dx + (image * g.h.size + row) * line);
+  });
+}
+std::size_t average_pool_grad_scratch(const sdk::Call& call) {
+  const PoolGeometry g(call.outputs[0], call.inputs[0], call.attr<tenon_attributes_window>());
+  return static_cast<std::size_t>(g.h.windows + g.w.windows) * sizeof(double);
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(max_pool,
+                  (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 3}, .scratch = max_pool_scratch, .refuse = refuse_max_pool}),
+                  float, double)
+TENON_KERNEL_WITH(max_pool_grad, (sdk::Traits{.channels_last = {.inputs = 3, .outputs = 1}}), float, double)
+TENON_KERNEL_WITH(average_pool, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}}), float, double)
+TENON_KERNEL_WITH(average_pool_grad, (sdk::Traits{.channels_last = {.inputs = 1, .outputs = 1}, .scratch = average_pool_grad_scratch}),
+                  float, double)
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,274 @@
+// ops/resize.cpp - images of another size, on images whose channels lie last: vectors run over channels.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/resize.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "simd.h"
+
+#include <tenon/sdk/kernel.h>
+
+#ifndef TENON_OPENBLAS_RESIZE_WEIGHTS
+#define TENON_OPENBLAS_RESIZE_WEIGHTS
+namespace tenon::openblas {
+/// An element of one dimension and what it counts.
+struct Weighted {
+  std::int64_t element;
+  double weight;
+};
+/// For each result of one dimension: `entries[begin[i]]` up to `entries[begin[i + 1]]` make it.
+struct Mixture {
+  std::int64_t* begin;
+  Weighted* entries;
+};
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// One row of results: y[i] = sum over the entries of the row and of column i of the product of their weights times x. `width` columns of
+/// `channels` make a row of x.
+template <class T>
+void mix_row(const T* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
+             std::int64_t count, T* y) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  for (std::int64_t i = 0; i < count; ++i, y += channels) {
+    const auto for_each_entry = [&](const auto& body) HWY_ATTR {
+      for (std::int64_t r = rows.begin[row]; r < rows.begin[row + 1]; ++r) {
+        const T* const line = x + rows.entries[r].element * width * channels;
+        for (std::int64_t k = columns.begin[i]; k < columns.begin[i + 1]; ++k) {
+          const double weight = rows.entries[r].weight * columns.entries[k].weight;
+          body(line + columns.entries[k].element * channels, hn::Set(d, static_cast<T>(weight)));
+        }
+      }
+    };
+    std::int64_t c = 0;
+    for (; c + 2 * step <= channels; c += 2 * step) {
+      auto low = hn::Zero(d), high = hn::Zero(d);
+      for_each_entry([&](const T* from, hn::Vec<Wide<T>> weight) HWY_ATTR {
+        low = hn::MulAdd(hn::LoadU(d, from + c), weight, low);
+        high = hn::MulAdd(hn::LoadU(d, from + c + step), weight, high);
+      });
+      hn::StoreU(low, d, y + c);
+      hn::StoreU(high, d, y + c + step);
+    }
+    for (; c < channels; c += step) {
+      const std::int64_t n = HWY_MIN(step, channels - c);
+      auto sum = hn::Zero(d);
+      for_each_entry([&](const T* from, hn::Vec<Wide<T>> weight)
+                         HWY_ATTR { sum = hn::MulAdd(n == step ? hn::LoadU(d, from + c) : load_first(d, from + c, n), weight, sum); });
+      if (n == step) {
+        hn::StoreU(sum, d, y + c);
+      } else {
+        store_first(sum, d, y + c, n);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void mix_row_f32(const float* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
+                 std::int64_t count, float* y) {
+  mix_row(x, width, channels, rows, row, columns, count, y);
+}
+void mix_row_f64(const double* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
+                 std::int64_t count, double* y) {
+  mix_row(x, width, channels, rows, row, columns, count, y);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own: about 20 us.
+constexpr std::int64_t grain = 32 * 1024;
+
+void mix_row(const float* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
+             std::int64_t count, float* y) {
+  TENON_BEST(mix_row_f32)(x, width, channels, rows, row, columns, count, y);
+}
+void mix_row(const double* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
+             std::int64_t count, double* y) {
+  TENON_BEST(mix_row_f64)(x, width, channels, rows, row, columns, count, y);
+}
+
+/// One spatial dimension of the image and of the resized image. A signal (N, L, C) is an image of height 1.
+struct Axis {
+  std::int64_t from = 1, to = 1;
+  double scale = 1;
+};
+struct Geometry {
+  std::int64_t images, channels;
+  Axis h, w;
+
+  Geometry(const sdk::Operand& image, const sdk::Operand& resized, const tenon_attributes_resize& a)
+      : images(image.shape[0]), channels(image.shape[image.rank - 1]) {
+    for (std::uint32_t i = 1; i + 1 < image.rank; ++i) {
+      (i + 2 == image.rank ? w : h) = {image.shape[i], resized.shape[i], a.scales[i + 1]};  // scales count the channels second
+    }
+  }
+};
+
+double coordinate(std::int64_t i, const Axis& axis, std::uint32_t mode) {
+  const auto x = static_cast<double>(i);
+  if (mode == TENON_COORDINATES_ASYMMETRIC) return x / axis.scale;
+  if (axis.to == 1 && mode != TENON_COORDINATES_HALF_PIXEL) return 0;
+  if (mode == TENON_COORDINATES_ALIGN_CORNERS) return x * static_cast<double>(axis.from - 1) / static_cast<double>(axis.to - 1);
+  return (x + 0.5) / axis.scale - 0.5;
+}
+double rounded(double x, std::uint32_t mode) {
+  if (mode == TENON_ROUND_FLOOR) return std::floor(x);
+  if (mode == TENON_ROUND_CEIL) return std::ceil(x);
+  return mode == TENON_ROUND_PREFER_CEIL ? std::floor(x + 0.5) : std::ceil(x - 0.5);
+}
+
+/// The elements of the image that make element i of the resized one: returns how many, none of weight 0.
+int neighbours(std::int64_t i, const Axis& axis, const tenon_attributes_resize& a, Weighted (&out)[2]) {
+  const auto inside = [&](double at) { return static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(axis.from - 1))); };
+  const double x = coordinate(i, axis, a.coordinates);
+  if (a.mode == TENON_RESIZE_NEAREST) {
+    out[0] = {inside(rounded(x, a.rounding)), 1};
+    return 1;
+  }
+  const double low = std::floor(x);
+  out[0] = {inside(low), 1 - (x - low)};
+  out[1] = {inside(low + 1), x - low};
+  if (out[1].element != out[0].element && out[1].weight != 0) return 2;
+  out[0].weight = 1;
+  return 1;
+}
+
+std::size_t mixture_bytes(std::int64_t results, std::int64_t entries) {
+  return static_cast<std::size_t>(results + 1) * sizeof(std::int64_t) + static_cast<std::size_t>(entries) * sizeof(Weighted);
+}
+/// Takes its memory from the front of `memory`.
+Mixture mixture_in(unsigned char*& memory, std::int64_t results, std::int64_t entries) {
+  Mixture mixture{reinterpret_cast<std::int64_t*>(memory), nullptr};
+  mixture.entries = reinterpret_cast<Weighted*>(memory + static_cast<std::size_t>(results + 1) * sizeof(std::int64_t));
+  memory += mixture_bytes(results, entries);
+  return mixture;
+}
+
+/// What makes each element of the resized image.
+void fill(const Mixture& mixture, const Axis& axis, const tenon_attributes_resize& a) {
+  std::int64_t n = 0;
+  for (std::int64_t i = 0; i < axis.to; ++i) {
+    mixture.begin[i] = n;
+    Weighted from[2];
+    const int count = neighbours(i, axis, a, from);
+    for (int k = 0; k < count; ++k) mixture.entries[n++] = from[k];
+  }
+  mixture.begin[axis.to] = n;
+}
+
+/// The transpose: what each element of the image is a part of, in ascending order.
+void fill_transposed(const Mixture& mixture, const Axis& axis, const tenon_attributes_resize& a) {
+  const auto for_each = [&](const auto& body) {
+    for (std::int64_t i = 0; i < axis.to; ++i) {
+      Weighted from[2];
+      const int count = neighbours(i, axis, a, from);
+      for (int k = 0; k < count; ++k) body(i, from[k]);
+    }
+  };
+  // begin[k] is first how many there are before k, then where k's next one goes, which ends as the begin of k + 1
+  std::fill_n(mixture.begin, axis.from + 1, std::int64_t{0});
+  for_each([&](std::int64_t, const Weighted& w) { ++mixture.begin[w.element + 1]; });
+  for (std::int64_t k = 0; k < axis.from; ++k) mixture.begin[k + 1] += mixture.begin[k];
+  for_each([&](std::int64_t i, const Weighted& w) { mixture.entries[mixture.begin[w.element]++] = {i, w.weight}; });
+  for (std::int64_t k = axis.from; k > 0; --k) mixture.begin[k] = mixture.begin[k - 1];
+  mixture.begin[0] = 0;
+}
+
+/// Whether two results of a dimension are made of the same one element.
+bool repeats(const Mixture& mixture, std::int64_t i) {
+  const std::int64_t at = mixture.begin[i];
+  return i > 0 && mixture.begin[i + 1] == at + 1 && mixture.begin[i - 1] == at - 1 &&
+         mixture.entries[at].element == mixture.entries[at - 1].element;
+}
+
+/// y[i] = sum over the elements of x next to i's coordinate of their weight times x; each dimension has weights of its own.
+///
+/// Shapes  x (N, d..., C), y (N, e..., C).
+template <class T>
+void resize(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_resize>();
+  const Geometry g(call.inputs[0], call.outputs[0], attributes);
+  auto* memory = static_cast<unsigned char*>(call.scratch);
+  const Mixture rows = mixture_in(memory, g.h.to, 2 * g.h.to), columns = mixture_in(memory, g.w.to, 2 * g.w.to);
+  fill(rows, g.h, attributes);
+  fill(columns, g.w, attributes);
+  const std::int64_t line = g.w.to * g.channels;
+  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(line, 1));
+  call.host.parallel_for(g.images * g.h.to, least, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t row = i % g.h.to;
+      T* const y = call.output<T>(0) + i * line;
+      if (attributes.mode != TENON_RESIZE_NEAREST) {
+        const T* const image = call.input<T>(0) + i / g.h.to * g.h.from * g.w.from * g.channels;
+        mix_row(image, g.w.from, g.channels, rows, row, columns, g.w.to, y);
+      } else if (i > begin && repeats(rows, row)) {
+        std::memcpy(y, y - line, static_cast<std::size_t>(line) * sizeof(T));
+      } else {
+        const std::int64_t top = i / g.h.to * g.h.from + rows.entries[row].element;
+        const T* const from = call.input<T>(0) + top * g.w.from * g.channels;
+        for (std::int64_t k = 0; k < g.w.to; ++k) {
+          std::memcpy(y + k * g.channels, from + columns.entries[k].element * g.channels, static_cast<std::size_t>(g.channels) * sizeof(T));
+        }
+      }
+    }
+  });
+}
+
+/// dx[k] = sum over y of the weight that x[k] has in it, times dy, in the order of y.
+///
+/// Shapes  dy (N, e..., C), dx (N, d..., C).
+template <class T>
+void resize_grad(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_resize>();
+  const Geometry g(call.outputs[0], call.inputs[0], attributes);
+  auto* memory = static_cast<unsigned char*>(call.scratch);
+  const Mixture rows = mixture_in(memory, g.h.from, 2 * g.h.to), columns = mixture_in(memory, g.w.from, 2 * g.w.to);
+  fill_transposed(rows, g.h, attributes);
+  fill_transposed(columns, g.w, attributes);
+  const std::int64_t line = g.w.from * g.channels;
+  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(line, 1));
+  call.host.parallel_for(g.images * g.h.from, least, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const T* const image = call.input<T>(0) + i / g.h.from * g.h.to * g.w.to * g.channels;
+      mix_row(image, g.w.to, g.channels, rows, i % g.h.from, columns, g.w.from, call.output<T>(0) + i * line);
+    }
+  });
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  const Geometry g(call.inputs[0], call.outputs[0], call.attr<tenon_attributes_resize>());
+  return mixture_bytes(g.h.to, 2 * g.h.to) + mixture_bytes(g.w.to, 2 * g.w.to);
+}
+std::size_t scratch_grad(const sdk::Call& call) {
+  const Geometry g(call.outputs[0], call.inputs[0], call.attr<tenon_attributes_resize>());
+  return mixture_bytes(g.h.from, 2 * g.h.to) + mixture_bytes(g.w.from, 2 * g.w.to);
+}
+
+constexpr sdk::ChannelsLast images{.inputs = 1, .outputs = 1};
+
+}  // namespace
+
+TENON_KERNEL_WITH(resize, (sdk::Traits{.channels_last = images, .scratch = scratch}), float, double)
+TENON_KERNEL_WITH(resize_grad, (sdk::Traits{.channels_last = images, .scratch = scratch_grad}), float, double)
+
+}  // namespace tenon::openblas
+#endif

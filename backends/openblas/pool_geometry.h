@@ -1,0 +1,62 @@
+// pool_geometry.h - windows over images whose channels lie last.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::openblas {
+
+/// The elements of a window that lie in the image: `count` of them from `first` on, as far apart as the dilation says.
+struct PoolTaps {
+  std::int64_t first, count;
+};
+
+/// One spatial dimension: `windows` windows over `size` elements.
+struct PoolAxis {
+  std::int64_t size = 1, windows = 1, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
+
+  std::int64_t start(std::int64_t window) const { return window * stride - before; }
+  PoolTaps taps(std::int64_t window) const {
+    const std::int64_t begin = start(window);
+    if (begin >= 0 && begin + (kernel - 1) * dilation < size) return {begin, kernel};
+    const std::int64_t skipped = begin < 0 ? (-begin + dilation - 1) / dilation : 0;
+    const std::int64_t end = begin < size ? std::min(kernel, (size - begin + dilation - 1) / dilation) : 0;
+    return {begin + skipped * dilation, std::max<std::int64_t>(end - skipped, 0)};
+  }
+  /// Elements that a mean divides by: those in the image, or in the padded image.
+  std::int64_t divisor(std::int64_t window, bool padded) const {
+    return padded ? std::min(start(window) + kernel, size + after) - start(window) : taps(window).count;
+  }
+};
+
+/// x (images, h.size, w.size, channels) and y (images, h.windows, w.windows, channels). A signal (N, L, C) is an image of height 1.
+struct PoolGeometry {
+  std::int64_t images, channels;
+  PoolAxis h, w;
+
+  PoolGeometry(const sdk::Operand& x, const sdk::Operand& y, const tenon_attributes_window& a)
+      : images(x.shape[0]), channels(x.shape[x.rank - 1]) {
+    const std::uint32_t dims = x.rank - 2;
+    for (std::uint32_t i = 0; i < dims; ++i) {
+      PoolAxis& axis = i + 1 == dims ? w : h;
+      axis = {x.shape[i + 1], y.shape[i + 1], a.kernel[i], a.strides[i], a.dilations[i], a.pads_before[i], a.pads_after[i]};
+    }
+  }
+  std::int64_t pixels() const { return h.size * w.size; }
+};
+
+/// Where the indices of a row of results go.
+struct IndexRow {
+  std::int64_t* indices;        ///< NULL: nobody asks for them
+  const std::int64_t* channel;  ///< per channel: the number of its plane's first element in an image (C, H, W)
+  std::int64_t image;           ///< the number of the image's first element
+};
+
+/// For each window of a dimension, one over what its mean divides by.
+struct Shares {
+  const double *h, *w;
+};
+
+}  // namespace tenon::openblas

@@ -1,0 +1,229 @@
+// ops/pool.cpp - the largest element of a window, and the mean of one.
+#include <fmt/format.h>
+
+#include <tenon/error.h>
+#include <tenon/functions.h>
+
+#include "graph/op.h"
+#include "ops/window.h"
+
+namespace tenon {
+namespace graph {
+namespace {
+
+constexpr std::size_t indices_output = 1;
+
+/// Padding is less than the kernel covers, and every window sees an element of the image: else there is no largest one, and no mean.
+void check_padding(const Inference& at, const WindowAxis& axis, std::size_t i) {
+  if (axis.before >= axis.extent() || axis.after >= axis.extent()) {
+    at.fail(fmt::format("wanted padding of less than the {} elements that the kernel covers in spatial dimension {}: {}", axis.extent(), i,
+                        axis.str()));
+  }
+  if (axis.size > 0 && axis.dilation <= axis.size) return;
+  // one that starts in front may step over the whole image: its first element behind the padding lies this far in
+  for (std::int64_t start = -axis.before; start < 0; start += axis.stride) {
+    if ((start % axis.dilation + axis.dilation) % axis.dilation < axis.size) continue;
+    at.fail(fmt::format("a window sees padding alone in spatial dimension {}: {}", i, axis.str()));
+  }
+}
+
+/// Checks and normalises the window over `image`.
+tenon_attributes_window checked_window(Inference& at, const Shape& image, bool average) {
+  auto attributes = at.attributes.as<tenon_attributes_window>();
+  const std::size_t dims = image.rank() - 2;
+  normalise_spatial(at, attributes, dims);
+  at.want_flag(attributes.ceil_mode, "ceil_mode");
+  at.want_flag(attributes.count_include_pad, "count_include_pad");
+  if (!average) attributes.count_include_pad = 0;
+  for (std::size_t i = 0; i < dims; ++i) {
+    if (average && attributes.dilations[i] != 1) {
+      at.fail(fmt::format("wanted a dilation of 1, got {} for spatial dimension {}", attributes.dilations[i], i));
+    }
+    const WindowAxis axis = window_axis(image, attributes.kernel[i], attributes, i);
+    want_windows(at, axis, i, attributes.ceil_mode != 0);
+    check_padding(at, axis, i);
+  }
+  return attributes;
+}
+
+template <bool average>
+void infer(Inference& at) {
+  at.want_inputs(1, 1);
+  at.want_floating(0);
+  const std::size_t dims = want_image(at, 0);
+  const auto attributes = checked_window(at, at.shape(0), average);
+  at.attributes = Attributes::of(attributes);
+  Shape y = at.shape(0);
+  for (std::size_t i = 0; i < dims; ++i) {
+    y.set(i + 2, window_axis(at.shape(0), attributes.kernel[i], attributes, i).windows(attributes.ceil_mode != 0));
+  }
+  at.output(at.dtype(0), y);
+  if (!average) at.output(DType::i64, y);
+}
+
+/// The shape of x, of which dy is the gradient of the pool.
+const Shape& want_image_of(Inference& at) {
+  at.want_floating(0);
+  want_image(at, 0);
+  const Shape& x = want_given_shape(at);
+  const Shape& dy = at.shape(0);
+  if (x.rank() != dy.rank() || x[0] != dy[0] || x[1] != dy[1]) {
+    at.fail(fmt::format("wanted a result of as many dimensions, images and channels as {}, got {}", at.str(0), x.str()));
+  }
+  return x;
+}
+
+void infer_max_gradient(Inference& at) {
+  at.want_inputs(2, 2);
+  const Shape& x = want_image_of(at);
+  if (at.dtype(1) != DType::i64) at.fail(fmt::format("wanted indices of i64, got {}", at.str(1)));
+  at.want_same_shape(0, 1);
+  at.output(at.dtype(0), x);
+}
+
+void infer_average_gradient(Inference& at) {
+  at.want_inputs(1, 1);
+  const Shape& x = want_image_of(at);
+  auto attributes = checked_window(at, x, true);
+  for (std::size_t i = 0; i + 2 < x.rank(); ++i) {
+    const WindowAxis axis = window_axis(x, attributes.kernel[i], attributes, i);
+    // a last window that is cut short is there or not: dy tells
+    want_window_count(at, axis, i, at.shape(0)[i + 2], at.str(0), axis.windows() != at.shape(0)[i + 2]);
+  }
+  attributes.ceil_mode = 0;
+  at.attributes = Attributes::of(attributes);
+  at.output(at.dtype(0), x);
+}
+
+void max_gradient(Gradient& at) {
+  const Shape x = at.input(0).shape();
+  at.set(0, apply_op(TENON_OP_MaxPoolGrad, {at.dy(), at.output(indices_output)}, {}, {.name = {}, .shape = x}));
+}
+
+void average_gradient(Gradient& at) {
+  const Shape x = at.input(0).shape();
+  at.set(0, apply_op(TENON_OP_AveragePoolGrad, {at.dy()}, at.attributes, {.name = {}, .shape = x}));
+}
+
+}  // namespace
+
+extern const OpRules rules_max_pool, rules_max_pool_grad, rules_average_pool, rules_average_pool_grad;
+const OpRules rules_max_pool{
+    "y = largest x of each window, which padding never is; NaN wins. indices says where it is: elements of x in the order (N, C, d...), "
+    "the "
+    "first of equal ones.",
+    infer<false>, max_gradient, 1u << indices_output};
+const OpRules rules_max_pool_grad{"dx = 0, then dx[indices] += dy: each result's gradient goes to where the largest element was.",
+                                  infer_max_gradient};
+const OpRules rules_average_pool{
+    "y = sum of x over each window, divided by its elements: those within the padded image, or within x alone.", infer<true>,
+    average_gradient};
+const OpRules rules_average_pool_grad{"dx = sum over the windows that see it of dy, divided as the mean is.", infer_average_gradient};
+
+}  // namespace graph
+
+namespace ops {
+namespace {
+
+Attributes window_attributes(const char* what, Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options,
+                             bool count_include_pad) {
+  tenon_attributes_window attributes{};
+  set_spatial(attributes, what, x.shape(), kernel, options, true);
+  attributes.ceil_mode = options.ceil_mode ? 1 : 0;
+  attributes.count_include_pad = count_include_pad ? 1 : 0;
+  return Attributes::of(attributes);
+}
+
+/// The spatial dimensions of x (N, C, d...).
+std::vector<std::int64_t> spatial_axes(const char* what, Value x) {
+  const std::size_t rank = x.shape().rank();
+  if (rank < 3) throw Error(fmt::format("{}: wanted an image (N, C, d...), got '{}' {}", what, x.name(), x.shape().str()));
+  std::vector<std::int64_t> axes;
+  for (std::size_t i = 2; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
+  return axes;
+}
+
+/// (d, s): column i has the weights of the mean floor(i d / s) ... ceil((i + 1) d / s) - 1.
+Value mean_weights(Graph& graph, DType dtype, std::int64_t d, std::int64_t s) {
+  std::vector<double> weights(static_cast<std::size_t>(d * s));
+  for (std::int64_t i = 0; i < s; ++i) {
+    const std::int64_t begin = i * d / s, end = ((i + 1) * d + s - 1) / s;
+    for (std::int64_t k = begin; k < end; ++k) weights[static_cast<std::size_t>(k * s + i)] = 1.0 / static_cast<double>(end - begin);
+  }
+  return cast(graph.constant(Tensor::of(weights, {d, s})), dtype);
+}
+
+}  // namespace
+
+std::pair<Value, Value> max_pool_with_indices(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options) {
+  if (options.channels_last) x = to_channels_first(x);
+  const std::vector<Value> results = x.graph().apply(TENON_OP_MaxPool, {x}, window_attributes("max_pool", x, kernel, options, false), {});
+  if (!options.channels_last) return {results[0], results[1]};
+  return {to_channels_last(results[0]), to_channels_last(results[1])};
+}
+
+Value max_pool(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options) {
+  if (options.channels_last) x = to_channels_first(x);
+  const Value y = graph::apply_op(TENON_OP_MaxPool, {x}, window_attributes("max_pool", x, kernel, options, false));
+  return options.channels_last ? to_channels_last(y) : y;
+}
+
+Value average_pool(Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options, bool count_include_pad) {
+  if (options.channels_last) x = to_channels_first(x);
+  const Value y = graph::apply_op(TENON_OP_AveragePool, {x}, window_attributes("average_pool", x, kernel, options, count_include_pad));
+  return options.channels_last ? to_channels_last(y) : y;
+}
+
+Value global_average_pool(Value x, bool keepdims) {
+  return reduce_mean(x, spatial_axes("global_average_pool", x), keepdims);
+}
+
+Value global_max_pool(Value x, bool keepdims) {
+  return reduce_max(x, spatial_axes("global_max_pool", x), keepdims);
+}
+
+Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes) {
+  const Shape shape = x.shape();
+  const std::size_t dims = spatial_axes("adaptive_average_pool", x).size();
+  if (sizes.size() != dims) {
+    throw Error(fmt::format("adaptive_average_pool: wanted {} sizes, one for each spatial dimension of '{}' {}, got {}", dims, x.name(),
+                            shape.str(), sizes.size()));
+  }
+  bool divides = dims <= graph::most_spatial;
+  std::vector<std::int64_t> kernel;
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t d = shape[i + 2], s = sizes[i];
+    if (s < 1 || d < 1) {
+      throw Error(
+          fmt::format("adaptive_average_pool: wanted a size of 1 or more out of 1 or more elements, got {} out of {} in spatial "
+                      "dimension {} of '{}' {}",
+                      s, d, i, x.name(), shape.str()));
+    }
+    divides = divides && d % s == 0;
+    kernel.push_back(d / s);
+  }
+  if (divides) return average_pool(x, kernel);
+  for (std::size_t i = 0; i < dims; ++i) {
+    const std::int64_t d = shape[i + 2], s = sizes[i];
+    if (s == d) continue;
+    const Value weights = mean_weights(x.graph(), x.dtype(), d, s);
+    if (i + 1 == dims) {
+      x = matmul(x, weights);  // (..., d) x (d, s)
+      continue;
+    }
+    // (s, d) x (..., d, what lies behind)
+    Shape folded, back;
+    std::int64_t behind = 1;
+    for (std::size_t k = 0; k < i + 2; ++k) folded.push_back(x.shape()[k]);
+    for (std::size_t k = i + 3; k < dims + 2; ++k) behind *= x.shape()[k];
+    folded.push_back(d);
+    folded.push_back(behind);
+    back = x.shape();
+    back.set(i + 2, s);
+    x = reshape(matmul(transpose(weights), reshape(x, folded)), back);
+  }
+  return x;
+}
+
+}  // namespace ops
+}  // namespace tenon
