@@ -17,6 +17,7 @@ import sys
 DATA = ("/usr/share/libonnx-testdata/data/node", "/usr/share/onnx/data/node")
 DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
           "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool", "|V2": "bf16"}  # NumPy has no bf16: two bytes
+COMPOSED = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}  # what the core makes of it: one node of another operator
 ONNX_SINCE_1 = {"Not", "Softplus"}  # every other op of version 1 belongs to the tenon domain
 
 
@@ -47,6 +48,29 @@ def resolved(axis, rank):
     return axis + rank if axis < 0 else axis
 
 
+def pool_attributes(op, given, sizes):
+    if given.get("storage_order"):
+        raise LeftOut("storage_order: indices count row by row here")
+    kernel = list(given["kernel_shape"])
+    attributes = {"kernel": kernel, "ceil_mode": given.get("ceil_mode", 0), **window_attributes(given, sizes, kernel)}
+    return {**attributes, "count_include_pad": given.get("count_include_pad", 0)} if op == "AveragePool" else attributes
+
+
+def resize_attributes(given, inputs, outputs):
+    mode, coordinates = given.get("mode", b"nearest").decode(), given.get("coordinate_transformation_mode", b"half_pixel").decode()
+    if mode == "cubic":
+        raise LeftOut("cubic: nearest and linear here")
+    if coordinates not in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
+        raise LeftOut(coordinates + ": not a coordinate transformation of Resize here")
+    if inputs[0].shape[:2] != outputs[0].shape[:2]:
+        raise LeftOut("images or channels resized: the spatial dimensions alone here")
+    scales = inputs[2].tolist() if len(inputs) > 2 and inputs[2] is not None else []
+    if not scales:
+        scales = [y / x for x, y in zip(inputs[0].shape, outputs[0].shape)]
+    rounding = given.get("nearest_mode", b"round_prefer_floor").decode()
+    return {"mode": mode, "coordinates": coordinates, "rounding": rounding.removeprefix("round_"), "scales": scales}
+
+
 def slice_attributes(inputs):
     """One start and step per dimension; sizes are those of the result."""
     shape = inputs[0].shape
@@ -58,6 +82,40 @@ def slice_attributes(inputs):
         walk = range(*slice(start, end, by).indices(shape[axis]))
         first[axis], step[axis] = (walk.start, by) if walk else (0, 1)
     return {"starts": first, "steps": step}
+
+
+def window_attributes(given, sizes, kernel):
+    """Strides, dilations and padding of a window over an image; auto_pad is worked out from the image's sizes."""
+    dims = len(kernel)
+    if dims > 2:
+        raise LeftOut("three spatial dimensions: images have one or two")
+    strides, dilations = list(given.get("strides", [1] * dims)), list(given.get("dilations", [1] * dims))
+    pads, auto = list(given.get("pads", [0] * 2 * dims)), given.get("auto_pad", b"NOTSET").decode()
+    if auto.startswith("SAME"):
+        total = [max((-(-d // s) - 1) * s + (k - 1) * w + 1 - d, 0) for d, k, s, w in zip(sizes, kernel, strides, dilations)]
+        pads = split_padding(total, auto)
+    return {"strides": strides, "dilations": dilations, "pads_before": pads[:dims], "pads_after": pads[dims:]}
+
+
+def split_padding(total, auto):
+    """Half of it on either side, an odd element behind for SAME_UPPER, else in front."""
+    less, more = [t // 2 for t in total], [t - t // 2 for t in total]
+    return less + more if auto == "SAME_UPPER" else more + less
+
+
+def transposed_attributes(given, x, w, y):
+    """Padding that takes what the filters cover to the size of the result, which tells about output_padding and output_shape."""
+    kernel = w.shape[2:]
+    attributes = window_attributes({k: v for k, v in given.items() if k != "auto_pad"}, x.shape[2:], kernel)
+    auto = given.get("auto_pad", b"NOTSET").decode()
+    if "output_shape" in given or auto.startswith("SAME"):
+        strides, dilations = attributes["strides"], attributes["dilations"]
+        extra = given.get("output_padding", [0] * len(kernel))
+        total = [max(s * (d - 1) + e + (k - 1) * wide + 1 - size, 0) for s, d, e, k, wide, size in
+                 zip(strides, x.shape[2:], extra, kernel, dilations, y.shape[2:])]
+        pads = split_padding(total, auto)
+        attributes["pads_before"], attributes["pads_after"] = pads[:len(kernel)], pads[len(kernel):]
+    return attributes
 
 
 def lowered(op, given, inputs, outputs):
@@ -98,6 +156,12 @@ def lowered(op, given, inputs, outputs):
         off, on = inputs[2].tolist()
         axis = resolved(given.get("axis", -1), rank + 1)
         return {"axis": axis, "off": off, "on": on}, [inputs[0].astype("int64")]
+    if op in ("GlobalAveragePool", "GlobalMaxPool"):
+        return {"axes": list(range(2, rank)), "keepdims": 1}, inputs
+    if op in ("MaxPool", "AveragePool"):
+        return pool_attributes(op, given, inputs[0].shape[2:]), inputs
+    if op == "Resize":
+        return resize_attributes(given, inputs, outputs), inputs[:1]
     if op in ("Softmax", "LogSoftmax"):
         return {"axis": resolved(given.get("axis", -1), rank)}, inputs
     if op == "Transpose":
@@ -111,6 +175,18 @@ def lowered(op, given, inputs, outputs):
             "alpha": given.get("alpha", 1.0),
             "beta": given.get("beta", 1.0),
         }, inputs + [None] * (3 - len(inputs))
+    if op == "Conv":
+        attributes = window_attributes(given, inputs[0].shape[2:], inputs[1].shape[2:])
+        return {"groups": given.get("group", 1), **attributes}, inputs + [None] * (3 - len(inputs))
+    if op == "ConvTranspose":
+        attributes = transposed_attributes(given, inputs[0], inputs[1], outputs[0])
+        return {"groups": given.get("group", 1), **attributes}, inputs + [None] * (3 - len(inputs))
+    if op == "TopK":
+        return {"axis": resolved(given.get("axis", -1), rank), "k": inputs[1].item(), "largest": given.get("largest", 1),
+                "sorted": given.get("sorted", 1)}, inputs[:1]
+    if op == "CumSum":
+        return {"axis": resolved(inputs[1].item(), rank), "exclusive": given.get("exclusive", 0),
+                "reverse": given.get("reverse", 0)}, inputs[:1]
     if op in ("Max", "Min"):
         if len(inputs) != 2:
             raise LeftOut("not two operands: the core makes a chain of them")
@@ -153,7 +229,8 @@ def convert(folder, ops, onnx, numpy_helper):
     if len(nodes) != 1:
         raise LeftOut("several nodes")
     node = nodes[0]
-    if node.domain not in ("", "ai.onnx") or node.op_type not in ops:
+    op = COMPOSED.get(node.op_type, node.op_type)
+    if node.domain not in ("", "ai.onnx") or op not in ops:
         raise LeftOut("operator not in ops.def")
 
     def tensor(path):
@@ -184,14 +261,14 @@ def convert(folder, ops, onnx, numpy_helper):
     inputs, outputs = tensors(node.input, "input"), tensors(node.output, "output")
     dtype = DTYPES.get(str(inputs[0].dtype))
     wrong = [a for a in inputs + outputs if a is not None and str(a.dtype) not in DTYPES]
-    if dtype not in ops[node.op_type] or wrong:
+    if dtype not in ops[op] or wrong:
         raise LeftOut("dtype that the op does not serve here")
     attributes, inputs = lowered(node.op_type, attributes_of(node, onnx.helper), inputs, outputs)
-    if node.op_type == "SoftmaxCrossEntropyLoss":
+    if op in ("SoftmaxCrossEntropyLoss", "MaxPool"):
         outputs += [None] * (2 - len(outputs))
     return {
         "name": os.path.basename(folder)[len("test_"):],
-        "op": node.op_type,
+        "op": op,
         "attributes": attributes,
         "inputs": [packed(a) for a in inputs],
         "outputs": [packed(a) for a in outputs],
