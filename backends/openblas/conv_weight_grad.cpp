@@ -216,7 +216,7 @@ void arrange(const ConvGeometry& g, const Cut& cut, const sdk::Host& host, T* su
 
 std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size) {
   if (g.empty() || g.weights() == 0) return 0;
-  if (element_size == sizeof(float) && WeightGradWinograd::pays(g)) return WeightGradWinograd(g).scratch();
+  if (element_size == sizeof(float) && WeightGradWinograd::pays(g)) return WeightGradWinograd(g).scratch(call.host);
   const Cut cut(g);
   const std::int64_t sums = cut.in_place(g) ? 0 : cut.slots * g.weights();
   return scratch_bytes(sums, element_size) +

@@ -145,10 +145,14 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Elements of the transformed tiles of a block. Long sums keep the products fast: each reads and writes all its sums once.
-constexpr std::int64_t block_elements = 4 << 20;
-constexpr std::int64_t smallest_block = 128;
-constexpr std::int64_t tile_grain = 8;  // tiles per task
+// A task's channels of x and of dy, and the tiles that it transforms at a time: the transformed tiles and their sums, 36 planes of each,
+// stay in a second cache of 2 MiB, and the products are long enough to run at full speed.
+constexpr std::int64_t block_channels = 64;
+constexpr std::int64_t step_tiles = 40;
+constexpr std::int64_t zeros = 2 * block_channels;  // a pixel outside of an image
+// Tasks that the work is cut into where it is long enough: it has to keep more threads busy than most machines have.
+constexpr std::int64_t wanted_tasks = 32;
+constexpr std::int64_t smallest_slot = 128;  // tiles that are worth the transform of their sums
 // Planes begin in different sets of the first cache, whatever their size.
 constexpr std::int64_t plane_gap = 16;
 
@@ -156,11 +160,21 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// Of n channels, as equal as can be, where the other operand has `others`.
+std::int64_t block_of(std::int64_t n, std::int64_t others) {
+  const std::int64_t largest = others <= block_channels / 2 ? 2 * block_channels : block_channels;
+  return ceil_div(ceil_div(n, ceil_div(n, largest)), channel_step) * channel_step;
+}
+
 }  // namespace
 
-struct WeightGradWinograd::Memory {
-  float *x, *dy, *sums;
-  float* zeros;  ///< channels of a pixel outside of an image
+/// What a task works with.
+struct WeightGradWinograd::Work {
+  std::int64_t channel, channels;          ///< of x
+  std::int64_t out_channel, out_channels;  ///< of dy
+  float *x, *dy;                           ///< transformed: 36 of (step_tiles, channels)
+  float* sums;                             ///< 36 of (out_channels, channels)
+  float* outside;
 };
 
 bool WeightGradWinograd::pays(const ConvGeometry& g) {
@@ -169,7 +183,7 @@ bool WeightGradWinograd::pays(const ConvGeometry& g) {
   if (g.channels % channel_step != 0 || g.out_channels % channel_step != 0 || g.channels < 32 || g.out_channels < 32) return false;
   // Tiles that reach over the border are multiplied in full. The transforms cost about as much again as the products of few channels.
   const std::int64_t tiles = ceil_div(g.out_height, tile) * ceil_div(g.out_width, tile);
-  return tiles * points * 2 <= g.out_pixels() * kernel * kernel && g.images * tiles >= 64;
+  return tiles * points * 2 <= g.out_pixels() * kernel * kernel && g.images * tiles >= 16;
 }
 
 WeightGradWinograd::WeightGradWinograd(const ConvGeometry& g)
@@ -177,33 +191,33 @@ WeightGradWinograd::WeightGradWinograd(const ConvGeometry& g)
       tile_rows_(ceil_div(g.out_height, tile)),
       tile_columns_(ceil_div(g.out_width, tile)),
       tiles_(g.images * tile_rows_ * tile_columns_),
-      sum_plane_(g.channels * g.out_channels + plane_gap) {
-  const std::int64_t largest = std::max(block_elements / (points * (g.channels + g.out_channels)), smallest_block);
-  block_ = ceil_div(tiles_, ceil_div(tiles_, largest));
-  x_plane_ = block_ * g.channels + plane_gap;
-  dy_plane_ = block_ * g.out_channels + plane_gap;
+      channel_block_(block_of(g.channels, g.out_channels)),
+      out_block_(block_of(g.out_channels, g.channels)) {
+  channel_blocks_ = ceil_div(g.channels, channel_block_);
+  out_blocks_ = ceil_div(g.out_channels, out_block_);
+  const std::int64_t blocks = channel_blocks_ * out_blocks_;
+  if (2 * blocks <= wanted_tasks) slots_ = std::clamp<std::int64_t>(tiles_ / smallest_slot, 1, ceil_div(wanted_tasks, blocks));
+  slot_tiles_ = ceil_div(tiles_, slots_);
+  slots_ = ceil_div(tiles_, slot_tiles_);
+  x_plane_ = step_tiles * channel_block_ + plane_gap;
+  dy_plane_ = step_tiles * out_block_ + plane_gap;
+  sum_plane_ = channel_block_ * out_block_ + plane_gap;
 }
 
-WeightGradWinograd::Memory WeightGradWinograd::parts(char* memory) const {
-  Memory parts{};
-  parts.x = reinterpret_cast<float*>(memory);
-  parts.dy = parts.x + points * x_plane_;
-  parts.sums = parts.dy + points * dy_plane_;
-  parts.zeros = parts.sums + points * sum_plane_;
-  return parts;
+std::int64_t WeightGradWinograd::work_size() const {
+  return points * (x_plane_ + dy_plane_ + sum_plane_) + zeros;
 }
 
-std::size_t WeightGradWinograd::scratch() const {
-  return scratch_bytes(points * (x_plane_ + dy_plane_ + sum_plane_) + std::max(g_.channels, g_.out_channels), sizeof(float));
+std::size_t WeightGradWinograd::scratch(const sdk::Host& host) const {
+  return scratch_bytes(part_size() + worker_count(host, tasks()) * work_size(), sizeof(float));
 }
 
-/// Tiles [begin, end) of the block that starts with tile `first`.
-void WeightGradWinograd::transform(const Memory& memory, const float* dy, const float* x, std::int64_t first, std::int64_t begin,
-                                   std::int64_t end) const {
+/// Tiles [first, first + count).
+void WeightGradWinograd::transform(const Work& work, const float* dy, const float* x, std::int64_t first, std::int64_t count) const {
   const auto x_tile = TENON_BEST(winograd_x_tile);
   const auto dy_tile = TENON_BEST(winograd_dy_tile);
   const float* pixels[points];
-  for (std::int64_t t = begin; t < end; ++t) {
+  for (std::int64_t t = 0; t < count; ++t) {
     const std::int64_t image = (first + t) / (tile_rows_ * tile_columns_);
     const std::int64_t row = (first + t) / tile_columns_ % tile_rows_ * tile;
     const std::int64_t column = (first + t) % tile_columns_ * tile;
@@ -213,41 +227,62 @@ void WeightGradWinograd::transform(const Memory& memory, const float* dy, const 
         const bool inside = top + i >= 0 && top + i < height;
         const float* const line = data + ((image * height + top + i) * width + left) * channels;
         for (int j = 0; j < side; ++j) {
-          pixels[i * side + j] = inside && left + j >= 0 && left + j < width ? line + j * channels : memory.zeros;
+          pixels[i * side + j] = inside && left + j >= 0 && left + j < width ? line + j * channels : work.outside;
         }
       }
     };
-    point_to(x, g_.height, g_.width, g_.channels, row - g_.pad_top, column - g_.pad_left, reach);
-    x_tile(pixels, g_.channels, memory.x + t * g_.channels, x_plane_);
-    point_to(dy, g_.out_height, g_.out_width, g_.out_channels, row, column, tile);
-    dy_tile(pixels, g_.out_channels, memory.dy + t * g_.out_channels, dy_plane_);
+    point_to(x + work.channel, g_.height, g_.width, g_.channels, row - g_.pad_top, column - g_.pad_left, reach);
+    x_tile(pixels, work.channels, work.x + t * work.channels, x_plane_);
+    point_to(dy + work.out_channel, g_.out_height, g_.out_width, g_.out_channels, row, column, tile);
+    dy_tile(pixels, work.out_channels, work.dy + t * work.out_channels, dy_plane_);
+  }
+}
+
+void WeightGradWinograd::run_task(std::int64_t task, const float* dy, const float* x, float* memory, float* parts) const {
+  const std::int64_t blocks = channel_blocks_ * out_blocks_;
+  const std::int64_t slot = task / blocks;
+  Work work{};
+  work.channel = task % blocks % channel_blocks_ * channel_block_;
+  work.channels = std::min(channel_block_, g_.channels - work.channel);
+  work.out_channel = task % blocks / channel_blocks_ * out_block_;
+  work.out_channels = std::min(out_block_, g_.out_channels - work.out_channel);
+  work.x = memory;
+  work.dy = work.x + points * x_plane_;
+  work.sums = work.dy + points * dy_plane_;
+  work.outside = work.sums + points * sum_plane_;
+  std::fill_n(work.outside, zeros, 0.0F);
+
+  const int channels = static_cast<int>(work.channels);
+  const int out_channels = static_cast<int>(work.out_channels);
+  const std::int64_t begin = slot * slot_tiles_;
+  const std::int64_t end = std::min(tiles_, begin + slot_tiles_);
+  for (std::int64_t first = begin; first < end; first += step_tiles) {
+    const std::int64_t n = std::min(step_tiles, end - first);
+    transform(work, dy, x, first, n);
+    for (int p = 0; p < points; ++p) {
+      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out_channels, channels, static_cast<int>(n), 1.0F, work.dy + p * dy_plane_,
+                  out_channels, work.x + p * x_plane_, channels, first == begin ? 0.0F : 1.0F, work.sums + p * sum_plane_, channels);
+    }
+  }
+  constexpr std::int64_t taps = kernel * kernel;
+  float* const dw = parts + (slot * g_.out_channels + work.out_channel) * g_.channels * taps + work.channel * taps;
+  for (std::int64_t o = 0; o < work.out_channels; ++o) {
+    TENON_BEST(winograd_weights)(work.sums + o * work.channels, sum_plane_, work.channels, dw + o * g_.channels * taps);
   }
 }
 
 void WeightGradWinograd::run(const sdk::Host& host, const float* dy, const float* x, char* memory, float* dw) const {
-  const Memory m = parts(memory);
-  const std::int64_t channels = g_.channels;
-  const std::int64_t out_channels = g_.out_channels;
-  std::fill_n(m.zeros, std::max(channels, out_channels), 0.0F);
-  const std::int64_t row_blocks = out_channels >= 256 ? 2 : 1;  // more products than 36 for many threads
-  const std::int64_t row_block = ceil_div(out_channels, row_blocks);
-  for (std::int64_t first = 0; first < tiles_; first += block_) {
-    const std::int64_t n = std::min(block_, tiles_ - first);
-    for_each_task(host, ceil_div(n, tile_grain), [&](std::int64_t task, std::int64_t) {
-      transform(m, dy, x, first, task * tile_grain, std::min(n, (task + 1) * tile_grain));
-    });
-    for_each_task(host, points * row_blocks, [&](std::int64_t task, std::int64_t) {
-      const std::int64_t point = task / row_blocks;
-      const std::int64_t row = task % row_blocks * row_block;
-      cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, static_cast<int>(std::min(row_block, out_channels - row)),
-                  static_cast<int>(channels), static_cast<int>(n), 1.0F, m.dy + point * dy_plane_ + row, static_cast<int>(out_channels),
-                  m.x + point * x_plane_, static_cast<int>(channels), first == 0 ? 0.0F : 1.0F,
-                  m.sums + point * sum_plane_ + row * channels, static_cast<int>(channels));
-    });
-  }
-  host.parallel_for(out_channels, std::max<std::int64_t>(1, 2048 / channels), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t o = begin; o < end; ++o) {
-      TENON_BEST(winograd_weights)(m.sums + o * channels, sum_plane_, channels, dw + o * channels * kernel * kernel);
+  auto* const parts = reinterpret_cast<float*>(memory);
+  float* const works = parts + part_size();
+  for_each_task(host, tasks(), [&](std::int64_t task, std::int64_t worker) {
+    run_task(task, dy, x, works + worker * work_size(), slots_ == 1 ? dw : parts);
+  });
+  if (slots_ == 1) return;
+  host.parallel_for(g_.weights(), 16 * 1024, [&](std::int64_t begin, std::int64_t end) {
+    std::copy(parts + begin, parts + end, dw + begin);
+    for (std::int64_t slot = 1; slot < slots_; ++slot) {
+      const float* const part = parts + slot * g_.weights();
+      for (std::int64_t i = begin; i < end; ++i) dw[i] += part[i];
     }
   });
 }

@@ -13,7 +13,7 @@ namespace tenon::openblas {
 /// dw[o, c] = G' [ sum over tiles of (A dy[o] A') * (B' x[c] B) ] G, the transpose of Winograd's F(4x4, 3x3): tiles of 4x4 pixels of dy,
 /// which see 6x6 of x; * multiplies element by element, and the sums of each of the 36 elements over all tiles are a product of matrices.
 ///
-/// Threads  the blocks and so the bits depend on the geometry alone.
+/// Threads  tasks, and so the bits, depend on the geometry alone.
 /// Source   Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4.3, and the matrices of F(4x4, 3x3) there.
 class WeightGradWinograd {
  public:
@@ -21,21 +21,25 @@ class WeightGradWinograd {
   static bool pays(const ConvGeometry& g);
 
   explicit WeightGradWinograd(const ConvGeometry& g);
-  /// Bytes of working memory, aligned to 64; bounded whatever the number of images.
-  std::size_t scratch() const;
+  /// Bytes of working memory, aligned to 64.
+  std::size_t scratch(const sdk::Host& host) const;
   void run(const sdk::Host& host, const float* dy, const float* x, char* memory, float* dw) const;
 
  private:
-  struct Memory;
-  Memory parts(char* memory) const;
-  void transform(const Memory& memory, const float* dy, const float* x, std::int64_t first, std::int64_t begin, std::int64_t end) const;
+  struct Work;
+  std::int64_t tasks() const { return channel_blocks_ * out_blocks_ * slots_; }
+  std::int64_t part_size() const { return slots_ == 1 ? 0 : slots_ * g_.weights(); }
+  std::int64_t work_size() const;
+  void run_task(std::int64_t task, const float* dy, const float* x, float* memory, float* parts) const;
+  void transform(const Work& work, const float* dy, const float* x, std::int64_t first, std::int64_t count) const;
 
   const ConvGeometry& g_;
-  std::int64_t tile_rows_, tile_columns_;  ///< of an image
-  std::int64_t tiles_;                     ///< of all images
-  std::int64_t block_;                     ///< tiles transformed at a time
-  // Distances of the 36 matrices: of x (block, channels), of dy (block, out_channels), of the sums (out_channels, channels).
-  std::int64_t x_plane_, dy_plane_, sum_plane_;
+  std::int64_t tile_rows_, tile_columns_;   ///< of an image
+  std::int64_t tiles_;                      ///< of all images
+  std::int64_t channel_block_, out_block_;  ///< of x and of dy, that a task has
+  std::int64_t channel_blocks_ = 0, out_blocks_ = 0;
+  std::int64_t slots_ = 1, slot_tiles_ = 0;                  ///< parts of the tiles, summed at the end
+  std::int64_t x_plane_ = 0, dy_plane_ = 0, sum_plane_ = 0;  ///< distances of the 36 matrices of transformed x, of dy, and of the sums
 };
 
 }  // namespace tenon::openblas
