@@ -227,6 +227,12 @@ const KernelRow* find_copier(const KernelRow* rows, const Value& from) {
   return from.dense || row->kernel->traits.strided ? row : nullptr;
 }
 
+const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon_dtype dtype) {
+  const KernelRow* row = find_row(rows, TENON_OP_Transpose, 13);
+  if (row == nullptr || row->kernel->functions[dtype] == nullptr) return nullptr;
+  return from.dense || row->kernel->traits.strided || find_copier(rows, from) != nullptr ? row : nullptr;
+}
+
 GraphModel GraphModel::read(const tenon_graph& graph) {
   if (!TENON_HAS(&graph, tenon_graph, binding_count))
     malformed("struct_size " + number(graph.struct_size) + " leaves out mandatory fields");
@@ -321,6 +327,18 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
     const bool converted = node.widened && graph.values[v == none ? 0 : v].dtype == selector.dtype;
     if (v == none || graph.values[v].dense || traits.strided || converted || find_copier(rows, graph.values[v]) != nullptr) continue;
     return refusal(TENON_REASON_STRIDES, op + ": takes dense " + name_of(graph.values[v].dtype) + " operands only");
+  }
+  const auto is_turned = [&](const std::vector<std::uint32_t>& operands, std::uint32_t mask) {
+    for (std::size_t i = 0; i < operands.size() && i < 32; ++i) {
+      if ((mask >> i & 1) == 0 || operands[i] == none || !is_image(graph.values[operands[i]])) continue;
+      const Value& value = graph.values[operands[i]];
+      const bool wide = node.widened && value.dtype == selector.dtype;
+      if (find_transposer(rows, value, wide ? tenon_dtype{TENON_DTYPE_F32} : value.dtype) == nullptr) return false;
+    }
+    return true;
+  };
+  if (!is_turned(node.inputs, traits.channels_last.inputs) || !is_turned(node.outputs, traits.channels_last.outputs)) {
+    return refusal(TENON_REASON_STRIDES, op + ": takes images with their channels last, and there is no Transpose kernel to turn them");
   }
   if (traits.refuse != nullptr) {
     std::vector<Operand> operands;

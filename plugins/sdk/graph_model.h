@@ -47,6 +47,8 @@ struct Node {
   Activation activation = Activation::none;
   std::uint32_t fused_count = 1;
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be put around it
+  bool channels_last = false;               ///< works on images whose channels lie last, with shapes so written
+  bool makes_bytes = false;                 ///< a Transpose that becomes a view only if that is dense: others would be walked with a stride
   std::shared_ptr<ElementwiseGroup> group;  ///< of a node that stands for several
 
   bool is(tenon_op wanted) const { return op == wanted; }
@@ -70,6 +72,12 @@ const char* op_name(tenon_op op);
 const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t version);
 /// The row of the kernel that copies this value to a dense one, whatever its strides; NULL if there is none.
 const KernelRow* find_copier(const KernelRow* rows, const Value& from);
+/// The row of the kernel that transposes values of `dtype` which are, or can be made, dense; NULL if there is none.
+const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon_dtype dtype);
+/// A value that a kernel with Traits::channels_last can be handed in that form.
+inline bool is_image(const Value& value) {
+  return value.rank == 3 || value.rank == 4;
+}
 
 /// A no.
 tenon_answer refusal(std::uint32_t reason, const std::string& text);

@@ -129,6 +129,8 @@ std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows);
 bool widens(const KernelRow* rows, const KernelRow& row, tenon_dtype dtype);
 /// Puts those conversions around the nodes that want them.
 void widen(GraphModel& graph, const KernelRow* rows);
+/// Puts images with their channels last where kernels want them so, and keeps them so from one such kernel to the next.
+void put_channels_last(GraphModel& graph, const KernelRow* rows);
 /// Chains of elementwise nodes become one node each, which runs them piece by piece in the first cache.
 void fuse_elementwise(GraphModel& graph);
 /// All passes up to an order of kernel calls; every node has its kernel.

@@ -206,6 +206,7 @@ void resolve_views(GraphModel& graph) {
       bool possible = (graph.values[root].dense || !donated[root]) && view_strides(graph, node, view);
       view.update_dense();
       if (possible && !view.dense) {
+        possible = !node.makes_bytes;
         for (const std::uint32_t n : readers[node.outputs[0]]) possible = possible && graph.nodes[n].row->kernel->traits.strided;
       }
       if (possible) {
@@ -311,6 +312,7 @@ void order_for_donations(GraphModel& graph, const KernelRow* rows) {
 
 void arrange(GraphModel& graph, const KernelRow* rows) {
   widen(graph, rows);
+  put_channels_last(graph, rows);
   resolve_views(graph);
   if (graph.options.fusion == TENON_FUSION_FULL) fuse_epilogues(graph);
   if (graph.options.fusion != TENON_FUSION_OFF) fuse_elementwise(graph);

@@ -1,0 +1,389 @@
+// channels_last.cpp - images (N, C, d...) lie as (N, d..., C) between the kernels that ask for it, and are turned at the borders alone.
+#include <algorithm>
+#include <cstring>
+
+#include "operands.h"
+#include "plan.h"
+
+namespace tenon::sdk {
+namespace {
+
+constexpr std::uint32_t none = TENON_NO_INDEX;
+
+/// Where dimension d of (N, C, d...) lies in (N, d..., C).
+std::int64_t turned(std::int64_t d, std::uint32_t rank) {
+  return d == 0 ? 0 : d == 1 ? std::int64_t{rank} - 1 : d - 1;
+}
+
+/// perm of the Transpose that turns: (N, C, d...) to (N, d..., C), or back.
+tenon_attributes_axes permutation(std::uint32_t rank, bool back) {
+  tenon_attributes_axes attributes{};
+  attributes.struct_size = sizeof attributes;
+  attributes.count = rank;
+  for (std::uint32_t d = 0; d < rank; ++d) {
+    const auto last = static_cast<std::uint32_t>(turned(d, rank));
+    attributes.axes[back ? d : last] = back ? last : d;
+  }
+  return attributes;
+}
+
+template <class Attributes>
+void set_attributes(Node& node, const Attributes& attributes) {
+  node.attributes.assign((sizeof attributes + 7) / 8, 0);
+  std::memcpy(node.attributes.data(), &attributes, sizeof attributes);
+}
+template <class Attributes>
+Attributes attributes_of(const Node& node) {
+  Attributes attributes;
+  std::memcpy(&attributes, node.attributes.data(), sizeof attributes);
+  return attributes;
+}
+
+/// Nodes that can follow their operands to channels last, by what has to be rewritten.
+enum class Way {
+  stays,      ///< cannot
+  pointwise,  ///< nothing: operands are broadcast
+  expand,     ///< likewise
+  reduction,  ///< a list of axes
+  axis,       ///< one axis
+  pad,
+  slice
+};
+
+Way way_of(const Node& node) {
+  if (attributes_size(node.op, node.version) == 0) return Way::stays;
+  switch (node.op) {
+    case TENON_OP_ReduceSum:
+    case TENON_OP_ReduceMean:
+    case TENON_OP_ReduceMax:
+    case TENON_OP_ReduceMin:
+    case TENON_OP_ReduceProd:
+    case TENON_OP_ReduceL1:
+    case TENON_OP_ReduceL2:
+    case TENON_OP_ReduceSumSquare:
+    case TENON_OP_ReduceLogSumExp:
+      return Way::reduction;
+    case TENON_OP_Concat:
+    case TENON_OP_Split:
+      return Way::axis;
+    case TENON_OP_Pad:
+      return Way::pad;
+    case TENON_OP_Slice:
+      return Way::slice;
+    case TENON_OP_Expand:
+      return Way::expand;
+    case TENON_OP_Cast:
+      return Way::pointwise;
+    default:
+      return node.row->kernel->traits.elementwise ? Way::pointwise : Way::stays;
+  }
+}
+
+/// The node's attributes for operands with channels last.
+void turn_attributes(Node& node, Way way, std::uint32_t rank) {
+  const auto turn_list = [&](std::int64_t* list) {
+    const std::vector<std::int64_t> was(list, list + rank);
+    for (std::uint32_t d = 0; d < rank; ++d) list[turned(d, rank)] = was[d];
+  };
+  switch (way) {
+    case Way::reduction: {
+      auto attributes = attributes_of<tenon_attributes_axes>(node);
+      for (std::uint32_t i = 0; i < attributes.count; ++i) attributes.axes[i] = turned(attributes.axes[i], rank);
+      std::sort(attributes.axes, attributes.axes + attributes.count);
+      return set_attributes(node, attributes);
+    }
+    case Way::axis: {
+      auto attributes = attributes_of<tenon_attributes_axis>(node);
+      attributes.axis = turned(attributes.axis, rank);
+      return set_attributes(node, attributes);
+    }
+    case Way::pad: {
+      auto attributes = attributes_of<tenon_attributes_pad>(node);
+      turn_list(attributes.before);
+      return set_attributes(node, attributes);
+    }
+    case Way::slice: {
+      auto attributes = attributes_of<tenon_attributes_slice>(node);
+      turn_list(attributes.starts);
+      turn_list(attributes.steps);
+      return set_attributes(node, attributes);
+    }
+    default:
+      return;
+  }
+}
+
+class Turning {
+ public:
+  Turning(GraphModel& graph, const KernelRow* rows)
+      : graph_(graph), rows_(rows), native_(graph.values.size(), false), moves_(graph.nodes.size(), Way::stays) {}
+
+  void run() {
+    if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), asks)) return;
+    follow();
+    precede();
+    for (std::size_t n = 0; n < moves_.size(); ++n) emit(std::move(graph_.nodes[n]), moves_[n]);
+    drop_unread();
+    graph_.nodes = std::move(result_);
+  }
+
+ private:
+  struct Reader {
+    std::uint32_t node, input;
+  };
+
+  static bool asks(const Node& node) {
+    const ChannelsLast& masks = node.row->kernel->traits.channels_last;
+    return (masks.inputs | masks.outputs) != 0;
+  }
+  /// True if the kernel wants this operand turned.
+  bool masked(std::uint32_t mask, std::size_t i, std::uint32_t v) const {
+    return i < 32 && (mask >> i & 1) != 0 && v != none && is_image(graph_.values[v]);
+  }
+  bool can_turn(std::uint32_t v) const { return find_transposer(rows_, graph_.values[v], graph_.values[v].dtype) != nullptr; }
+  /// Turning it moves no byte.
+  bool is_free(std::uint32_t v) const {
+    const Value& value = graph_.values[v];
+    return value.dense && (value.shape[1] == 1 || value.count == value.shape[0] * value.shape[1]);
+  }
+  /// Rank of the images that a node works on; 0 if that is no rank of images.
+  std::uint32_t image_rank(const Node& node, Way way) const {
+    const std::vector<std::uint32_t>& operands = way == Way::pointwise || way == Way::expand ? node.outputs : node.inputs;
+    if (operands.empty() || operands[0] == none || !is_image(graph_.values[operands[0]])) return 0;
+    return graph_.values[operands[0]].rank;
+  }
+
+  /// True if the node could work on turned operands, whoever made them.
+  bool movable(const Node& node, Way way) const {
+    const std::uint32_t rank = way == Way::stays ? 0 : image_rank(node, way);
+    if (rank == 0) return false;
+    for (const std::uint32_t v : node.inputs) {
+      if (v == none || graph_.values[v].rank > rank || !can_turn(v)) return false;
+      if (graph_.values[v].rank < rank && graph_.values[v].count != 1 && find_copier(rows_, graph_.values[v]) == nullptr) return false;
+    }
+    for (const std::uint32_t v : node.outputs) {
+      if (v != none && !can_turn(v)) return false;
+    }
+    if (way == Way::reduction) return node.outputs.size() == 1 && node.outputs[0] != none && keeps_order(node, rank);
+    return node.op == TENON_OP_Split || (node.outputs.size() == 1 && node.outputs[0] != none);
+  }
+
+  /// A reduction without keepdims drops axes; what is left must come in the same order either way.
+  static bool keeps_order(const Node& node, std::uint32_t rank) {
+    const auto attributes = attributes_of<tenon_attributes_axes>(node);
+    if (attributes.keepdims != 0) return true;
+    std::uint32_t kept = (1u << rank) - 1;
+    for (std::uint32_t i = 0; i < attributes.count; ++i) kept &= ~(1u << attributes.axes[i]);
+    return (kept & 2) == 0 || kept < 4;
+  }
+
+  /// True if the operands that are turned already are reason enough to go along.
+  bool is_drawn(const Node& node, Way way) const {
+    const std::uint32_t rank = image_rank(node, way);
+    std::int64_t turned_count = 0, count = 0;
+    bool spans = false;  // one of them is as large as the result
+    for (const std::uint32_t v : node.inputs) {
+      const Value& value = graph_.values[v];
+      if (value.rank != rank) continue;
+      count += value.count;
+      if (!native_[v]) continue;
+      turned_count += value.count;
+      spans = spans || (node.outputs[0] != none && value.count == graph_.values[node.outputs[0]].count);
+    }
+    if (way == Way::pointwise) return spans;
+    return turned_count > 0 && 2 * turned_count >= count;
+  }
+
+  void move(std::size_t n, Way way) {
+    moves_[n] = way;
+    const Node& node = graph_.nodes[n];
+    const std::uint32_t rank = image_rank(node, way);
+    for (const std::uint32_t v : node.outputs) {
+      if (v != none && graph_.values[v].rank == rank) native_[v] = true;
+    }
+  }
+
+  /// From the kernels that ask for it, to their readers and on.
+  void follow() {
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (asks(node)) {
+        for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+          if (masked(node.row->kernel->traits.channels_last.outputs, i, node.outputs[i])) native_[node.outputs[i]] = true;
+        }
+        continue;
+      }
+      const Way way = way_of(node);
+      if (movable(node, way) && is_drawn(node, way)) move(n, way);
+    }
+  }
+
+  /// And from those kernels back: what is made for turned readers alone is turned before it is made, if that is no more work.
+  void precede() {
+    std::vector<std::vector<Reader>> readers(graph_.values.size());
+    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] != none) readers[node.inputs[i]].push_back({n, i});
+      }
+    }
+    for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
+      const Node& node = graph_.nodes[n];
+      if (moves_[n] != Way::stays || asks(node) || node.outputs.size() != 1 || node.outputs[0] == none) continue;
+      const std::uint32_t v = node.outputs[0];
+      if (graph_.values[v].kind != TENON_VALUE_INTERNAL || readers[v].empty()) continue;
+      const Way way = way_of(node);
+      if (way == Way::reduction || !movable(node, way)) continue;
+      if (!std::all_of(readers[v].begin(), readers[v].end(), [&](const Reader& reader) { return reads_turned(reader); })) continue;
+      std::int64_t turns = 0;  // elements, where the result would be turned otherwise
+      for (const std::uint32_t input : node.inputs) {
+        const Value& value = graph_.values[input];
+        if (value.rank == graph_.values[v].rank && !native_[input] && !is_free(input)) turns += value.count;
+      }
+      if (turns <= graph_.values[v].count) move(n, way);
+    }
+  }
+  bool reads_turned(const Reader& reader) const {
+    const Node& node = graph_.nodes[reader.node];
+    const std::uint32_t v = node.inputs[reader.input];
+    if (asks(node)) return masked(node.row->kernel->traits.channels_last.inputs, reader.input, v);
+    const Way way = moves_[reader.node];
+    return way != Way::stays && graph_.values[v].rank == image_rank(node, way);
+  }
+
+  // ---------------------------------------------------------------- making it so
+
+  std::uint32_t& twin(std::uint32_t v) {
+    if (twins_.size() < graph_.values.size()) twins_.resize(graph_.values.size(), none);
+    return twins_[v];
+  }
+  /// An internal value for v with its channels last.
+  std::uint32_t add_turned(std::uint32_t v) {
+    const std::uint32_t made = graph_.add_dense_copy(v);
+    Value& value = graph_.values[made];
+    for (std::uint32_t d = 0; d < value.rank; ++d) value.shape[turned(d, value.rank)] = graph_.values[v].shape[d];
+    value.make_dense();
+    return twin(v) = made;
+  }
+  /// y = x turned, by the backend's own Transpose.
+  Node transpose_node(std::uint32_t from, std::uint32_t to, bool back, const Node& on_behalf_of) const {
+    const Value& x = graph_.values[from];
+    Node node;
+    node.op = TENON_OP_Transpose;
+    node.version = 13;
+    node.index = on_behalf_of.index;
+    node.id = on_behalf_of.id;
+    node.inputs = {from};
+    node.outputs = {to};
+    set_attributes(node, permutation(x.rank, back));
+    node.row = find_row(rows_, TENON_OP_Transpose, 13);
+    node.function = node.row->kernel->functions[x.dtype];
+    return node;
+  }
+  /// v with its channels last, made where nobody has done so yet.
+  std::uint32_t to_turned(std::uint32_t v, const Node& reader) {
+    if (twin(v) != none) return twin(v);
+    const std::uint32_t made = add_turned(v);
+    result_.push_back(transpose_node(v, made, false, reader));
+    result_.back().makes_bytes = true;
+    return made;
+  }
+  /// The same for an operand that is broadcast to `rank` dimensions.
+  std::uint32_t to_turned(std::uint32_t v, std::uint32_t rank, const Node& reader) {
+    if (graph_.values[v].rank == rank) return to_turned(v, reader);
+    if (graph_.values[v].count == 1) return v;
+    if (wide_.size() < graph_.values.size()) wide_.resize(graph_.values.size(), none);
+    if (wide_[v] == none || graph_.values[wide_[v]].rank != rank) {
+      const std::uint32_t made = graph_.add_dense_copy(v);
+      Value& value = graph_.values[made];
+      const std::uint32_t added = rank - value.rank;
+      std::fill(value.shape, value.shape + added, 1);
+      std::copy(graph_.values[v].shape, graph_.values[v].shape + value.rank, value.shape + added);
+      value.rank = rank;
+      value.make_dense();
+      Node node;
+      node.op = TENON_OP_Reshape;
+      node.version = 14;
+      node.index = reader.index;
+      node.id = reader.id;
+      node.inputs = {v};
+      node.outputs = {made};
+      set_attributes(node, tenon_attributes_none{sizeof(tenon_attributes_none), 0});
+      node.row = find_copier(rows_, graph_.values[v]);
+      node.function = node.row->kernel->functions[value.dtype];
+      result_.push_back(std::move(node));
+      if (wide_.size() < graph_.values.size()) wide_.resize(graph_.values.size(), none);
+      wide_[v] = made;
+    }
+    return to_turned(wide_[v], reader);
+  }
+
+  void emit(Node node, Way way) {
+    std::vector<std::uint32_t> plain;  // results that are to be turned back
+    const auto turn_output = [&](std::uint32_t& v) {
+      plain.push_back(v);
+      v = add_turned(v);
+    };
+    if (asks(node)) {
+      const ChannelsLast masks = node.row->kernel->traits.channels_last;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (masked(masks.inputs, i, node.inputs[i])) node.inputs[i] = to_turned(node.inputs[i], node), node.channels_last = true;
+      }
+      for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+        if (masked(masks.outputs, i, node.outputs[i])) turn_output(node.outputs[i]), node.channels_last = true;
+      }
+    } else if (way != Way::stays) {
+      const std::uint32_t rank = image_rank(node, way);
+      node.channels_last = true;
+      turn_attributes(node, way, rank);
+      for (std::uint32_t& v : node.inputs) v = to_turned(v, rank, node);
+      for (std::uint32_t& v : node.outputs) {
+        if (v != none && graph_.values[v].rank == rank) turn_output(v);
+      }
+    }
+    const auto at = result_.size();
+    result_.push_back(std::move(node));
+    for (const std::uint32_t v : plain) {
+      backs_.push_back(static_cast<std::uint32_t>(result_.size()));
+      result_.push_back(transpose_node(twin(v), v, true, result_[at]));
+    }
+  }
+
+  /// Results that nobody wants in the graph's own order are not turned back.
+  void drop_unread() {
+    std::vector<bool> read(graph_.values.size(), false);
+    for (const Node& node : result_) {
+      for (const std::uint32_t v : node.inputs) {
+        if (v != none) read[v] = true;
+      }
+    }
+    std::vector<Node> kept;
+    kept.reserve(result_.size());
+    auto back = backs_.begin();
+    for (std::uint32_t n = 0; n < result_.size(); ++n) {
+      const bool is_back = back != backs_.end() && *back == n;
+      if (is_back) ++back;
+      const std::uint32_t v = is_back ? result_[n].outputs[0] : none;
+      if (is_back && graph_.values[v].kind == TENON_VALUE_INTERNAL && !read[v]) continue;
+      kept.push_back(std::move(result_[n]));
+    }
+    result_ = std::move(kept);
+  }
+
+  GraphModel& graph_;
+  const KernelRow* rows_;
+  std::vector<bool> native_;  ///< per value of the graph: made with its channels last
+  std::vector<Way> moves_;    ///< per node of the graph: those that go along
+  std::vector<Node> result_;
+  std::vector<std::uint32_t> twins_;  ///< per value: the same with its channels last
+  std::vector<std::uint32_t> wide_;   ///< per value of lower rank: the same with leading dimensions of 1
+  std::vector<std::uint32_t> backs_;  ///< of the result's nodes, those that turn back
+};
+
+}  // namespace
+
+void put_channels_last(GraphModel& graph, const KernelRow* rows) {
+  Turning(graph, rows).run();
+}
+
+}  // namespace tenon::sdk

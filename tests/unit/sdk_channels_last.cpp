@@ -1,0 +1,789 @@
+// Images whose channels lie last: turned where a chain of such kernels begins and ends, and nowhere between.
+//
+// The same graph runs on two backends: "plain", whose kernels of images work on the graph's own order, and "last", whose kernels ask for
+// channels last. All numbers are small and whole, products are taken modulo 7, so that results are the same bits in whatever order.
+#include "sdk_testing.h"
+
+#include <tenon/sdk/backend.h>
+#include <tenon/sdk/strided.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
+
+namespace tenon::sdk_test {
+
+extern const sdk::Kernel kernel_add, kernel_neg, kernel_relu, kernel_sigmoid, kernel_reshape, kernel_flatten, kernel_expand,
+    kernel_reduce_sum, kernel_sub;
+
+namespace {
+
+/// Where element (n, c, i, j) of an image lies: in the graph's order, or with its channels last. Rank 3 has j = 0 alone.
+struct Image {
+  Image(const sdk::Operand& operand, bool last) {
+    const std::uint32_t r = operand.rank;
+    REQUIRE(operand.dense);
+    n = operand.shape[0];
+    c = operand.shape[last ? r - 1 : 1];
+    h = operand.shape[last ? 1 : 2];
+    w = r == 3 ? 1 : operand.shape[last ? 2 : 3];
+    channel = last ? 1 : h * w;
+    column = last ? c : 1;
+    row = column * w;
+  }
+  std::int64_t at(std::int64_t in, std::int64_t ic, std::int64_t i, std::int64_t j) const {
+    return in * c * h * w + ic * channel + i * row + j * column;
+  }
+  std::int64_t n, c, h, w, channel, row, column;
+};
+
+template <class T>
+T modulo(T x) {
+  return std::fmod(x, T(7));
+}
+
+/// Windows of the kernel's size without padding, strides of 1. b is an operand of its own; the epilogue comes on top.
+template <class T, bool last>
+void convolve(const sdk::Call& call) {
+  ++probe.kernels;
+  const Image x(call.inputs[0], last), y(call.outputs[0], last);
+  const std::int64_t* k = call.inputs[1].shape;
+  const std::int64_t kh = k[2], kw = call.inputs[1].rank == 3 ? 1 : k[3];
+  const T* w = call.input<T>(1);
+  const sdk::Epilogue& epilogue = call.epilogue;
+  if (epilogue.bias != nullptr) REQUIRE(epilogue.bias->count == y.c);
+  if (epilogue.residual != nullptr) {
+    REQUIRE(epilogue.residual->data != call.outputs[0].data);
+    REQUIRE(epilogue.residual->dense);
+    REQUIRE(epilogue.residual->count == call.outputs[0].count);
+  }
+  for (std::int64_t n = 0; n < y.n; ++n) {
+    for (std::int64_t o = 0; o < y.c; ++o) {
+      for (std::int64_t i = 0; i < y.h; ++i) {
+        for (std::int64_t j = 0; j < y.w; ++j) {
+          T sum = call.has_input(2) ? call.input<T>(2)[o] : T(0);
+          for (std::int64_t c = 0; c < x.c; ++c) {
+            for (std::int64_t p = 0; p < kh; ++p) {
+              for (std::int64_t q = 0; q < kw; ++q) {
+                sum += call.input<T>(0)[x.at(n, c, i + p, j + q)] * w[((o * x.c + c) * kh + p) * kw + q];
+              }
+            }
+          }
+          sum = modulo(sum);
+          const std::int64_t to = y.at(n, o, i, j);
+          if (epilogue.bias != nullptr) sum += epilogue.bias->as<const T>()[o];
+          if (epilogue.residual != nullptr) sum += epilogue.residual->as<const T>()[to];
+          if (epilogue.activation == sdk::Activation::relu) sum = sum > 0 ? sum : T(0);
+          if (epilogue.activation == sdk::Activation::sigmoid) sum = 1 / (1 + std::exp(-sum));
+          if (epilogue.activation == sdk::Activation::tanh) sum = modulo(sum);
+          call.output<T>(0)[to] = sum;
+        }
+      }
+    }
+  }
+}
+/// Windows of 1 x 2 or, in one dimension, 2; indices tell which of the two it was.
+template <class T, bool last>
+void pool(const sdk::Call& call) {
+  ++probe.kernels;
+  const Image x(call.inputs[0], last), y(call.outputs[0], last);
+  const bool flat = call.inputs[0].rank == 3;
+  for (std::int64_t n = 0; n < y.n; ++n) {
+    for (std::int64_t c = 0; c < y.c; ++c) {
+      for (std::int64_t i = 0; i < y.h; ++i) {
+        for (std::int64_t j = 0; j < y.w; ++j) {
+          const T a = call.input<T>(0)[x.at(n, c, i, j)], b = call.input<T>(0)[x.at(n, c, i + flat, j + !flat)];
+          call.output<T>(0)[y.at(n, c, i, j)] = std::max(a, b);
+          if (call.has_output(1)) call.output<std::int64_t>(1)[y.at(n, c, i, j)] = a < b;
+        }
+      }
+    }
+  }
+}
+
+std::int64_t axis_of(const sdk::Call& call) {
+  return call.attr<tenon_attributes_axis>().axis;
+}
+/// Walks the elements of a part of `whole`, which is dense.
+template <class T, class Move>
+void along_axis(const sdk::Operand& whole, const sdk::Operand& part, std::int64_t axis, std::int64_t first, Move move) {
+  const auto all = sdk::around_axis(whole, axis);
+  const std::int64_t size = part.shape[axis];
+  const std::array<sdk::Strides, 1> strides{sdk::strides_of(part)};
+  sdk::for_each_element(part.shape, part.rank, strides, [&](std::int64_t i, const auto& at) {
+    const std::int64_t inner = i % all.inner, k = i / all.inner % size, outer = i / all.inner / size;
+    move(whole.as<T>()[(outer * all.n + first + k) * all.inner + inner], part.as<T>()[at[0]]);
+  });
+}
+template <class T>
+void concat(const sdk::Call& call) {
+  ++probe.kernels;
+  std::int64_t first = 0;
+  for (std::uint32_t i = 0; i < call.input_count; first += call.inputs[i++].shape[axis_of(call)]) {
+    along_axis<T>(call.outputs[0], call.inputs[i], axis_of(call), first, [](T& whole, T& part) { whole = part; });
+  }
+}
+template <class T>
+void split(const sdk::Call& call) {
+  ++probe.kernels;
+  std::int64_t first = 0;
+  for (std::uint32_t i = 0; i < call.output_count; first += call.outputs[i++].shape[axis_of(call)]) {
+    along_axis<T>(call.inputs[0], call.outputs[i], axis_of(call), first, [](T& whole, T& part) { part = whole; });
+  }
+}
+/// y at (before + index) = x; the rest is `value`.
+template <class T>
+void pad(const sdk::Call& call) {
+  ++probe.kernels;
+  const auto& attributes = call.attr<tenon_attributes_pad>();
+  const sdk::Operand& x = call.inputs[0];
+  const sdk::Operand& y = call.outputs[0];
+  std::fill(y.as<T>(), y.as<T>() + y.count, static_cast<T>(attributes.value));
+  std::int64_t first = 0;
+  for (std::uint32_t d = 0; d < x.rank; ++d) first += attributes.before[d] * y.strides[d];
+  const std::array<sdk::Strides, 2> strides{sdk::strides_of(x), sdk::strides_of(y)};
+  sdk::for_each_element(x.shape, x.rank, strides, [&](std::int64_t, const auto& at) { y.as<T>()[first + at[1]] = x.as<T>()[at[0]]; });
+}
+template <class T>
+void slice(const sdk::Call& call) {
+  ++probe.kernels;
+  const auto& attributes = call.attr<tenon_attributes_slice>();
+  const sdk::Operand& x = call.inputs[0];
+  const sdk::Operand& y = call.outputs[0];
+  std::int64_t first = 0;
+  std::array<sdk::Strides, 1> strides{};
+  for (std::uint32_t d = 0; d < x.rank; ++d) {
+    first += attributes.starts[d] * x.strides[d];
+    strides[0][d] = attributes.steps[d] * x.strides[d];
+  }
+  sdk::for_each_element(y.shape, y.rank, strides, [&](std::int64_t i, const auto& at) { y.as<T>()[i] = x.as<T>()[first + at[0]]; });
+}
+
+template <class T>
+void mul(const sdk::Call& call) {
+  ++probe.kernels;
+  sdk::for_each_element<2>(
+      call, [&](std::int64_t i, const auto& at) { call.output<T>(0)[i] = modulo(call.input<T>(0)[at[0]] * call.input<T>(1)[at[1]]); });
+}
+/// Stands in for Tanh. Walks its input as if it were dense: wrong results show where a copy is missing.
+template <class T>
+void tanh(const sdk::Call& call) {
+  ++probe.kernels;
+  for (std::int64_t i = 0; i < call.inputs[0].count; ++i) call.output<T>(0)[i] = modulo(call.input<T>(0)[i]);
+}
+
+constexpr sdk::Traits strided{.strided = true};
+
+}  // namespace
+
+namespace plain {
+namespace {
+template <class T>
+void conv(const sdk::Call& call) {
+  convolve<T, false>(call);
+}
+template <class T>
+void max_pool(const sdk::Call& call) {
+  pool<T, false>(call);
+}
+}  // namespace
+TENON_KERNEL(conv, float)
+TENON_KERNEL(max_pool, float)
+TENON_KERNEL_WITH(mul, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true}), float)
+TENON_KERNEL(tanh, float)
+TENON_KERNEL_WITH(concat, strided, float)
+TENON_KERNEL(split, float)
+TENON_KERNEL(pad, float)
+TENON_KERNEL_WITH(slice, strided, float)
+}  // namespace plain
+
+namespace last {
+namespace {
+template <class T>
+void conv(const sdk::Call& call) {
+  convolve<T, true>(call);
+}
+template <class T>
+void max_pool(const sdk::Call& call) {
+  pool<T, true>(call);
+}
+/// In the graph's form: channels of the weights in front.
+const char* refuse(const sdk::Call& call) {
+  return call.inputs[0].shape[1] != call.inputs[1].shape[1] ? "as many channels as the weights have are wanted" : nullptr;
+}
+/// In the kernel's form.
+std::size_t scratch(const sdk::Call& call) {
+  REQUIRE(call.inputs[0].shape[call.inputs[0].rank - 1] == call.inputs[1].shape[1]);
+  return 64;
+}
+/// Any type of the indices: a Transpose of i64 is wanted for the second output.
+template <class T>
+void transpose(const sdk::Call& call) {
+  ++probe.kernels;
+  const auto& attributes = call.attr<tenon_attributes_axes>();
+  const sdk::Operand& y = call.outputs[0];
+  std::array<sdk::Strides, 1> strides{};
+  for (std::uint32_t d = 0; d < y.rank; ++d) strides[0][d] = call.inputs[0].strides[attributes.axes[d]];
+  sdk::for_each_element(y.shape, y.rank, strides, [&](std::int64_t i, const auto& at) { call.output<T>(0)[i] = call.input<T>(0)[at[0]]; });
+}
+}  // namespace
+TENON_KERNEL_WITH(conv,
+                  (sdk::Traits{.epilogue = true, .residual = true, .channels_last = {0b1, 0b1}, .scratch = scratch, .refuse = refuse}),
+                  float)
+TENON_KERNEL_WITH(max_pool, (sdk::Traits{.channels_last = {0b1, 0b11}}), float)
+TENON_KERNEL_WITH(transpose, strided, float, std::int64_t)
+}  // namespace last
+
+namespace {
+
+#define TENON_SHARED_ROWS                                                                                                               \
+  {TENON_OP_Add, 14, 0, &kernel_add}, {TENON_OP_Sub, 14, 0, &kernel_sub}, {TENON_OP_Mul, 14, 0, &plain::kernel_mul},                    \
+      {TENON_OP_Neg, 13, 0, &kernel_neg}, {TENON_OP_Relu, 14, 0, &kernel_relu}, {TENON_OP_Sigmoid, 13, 0, &kernel_sigmoid},             \
+      {TENON_OP_Tanh, 13, 0, &plain::kernel_tanh}, {TENON_OP_ReduceSum, 11, 0, &kernel_reduce_sum},                                     \
+      {TENON_OP_Reshape, 14, 0, &kernel_reshape}, {TENON_OP_Flatten, 13, 0, &kernel_flatten}, {TENON_OP_Expand, 13, 0, &kernel_expand}, \
+      {TENON_OP_Concat, 13, 0, &plain::kernel_concat}, {TENON_OP_Split, 13, 0, &plain::kernel_split},                                   \
+      {TENON_OP_Pad, 13, 0, &plain::kernel_pad}, {                                                                                      \
+    TENON_OP_Slice, 13, 0, &plain::kernel_slice                                                                                         \
+  }
+
+constexpr sdk::KernelRow plain_rows[] = {
+    TENON_SHARED_ROWS,
+    {TENON_OP_Transpose, 13, 0, &last::kernel_transpose},
+    {TENON_OP_Conv, 11, 0, &plain::kernel_conv},
+    {TENON_OP_MaxPool, 12, 0, &plain::kernel_max_pool},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
+constexpr sdk::KernelRow last_rows[] = {
+    TENON_SHARED_ROWS,
+    {TENON_OP_Transpose, 13, 0, &last::kernel_transpose},
+    {TENON_OP_Conv, 11, 0, &last::kernel_conv},
+    {TENON_OP_MaxPool, 12, 0, &last::kernel_max_pool},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
+constexpr sdk::KernelRow fixed_rows[] = {
+    {TENON_OP_Conv, 11, 0, &last::kernel_conv},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
+
+const sdk::BackendSpec& images_spec() {
+  static constexpr sdk::BackendSpec spec{"images", "1",
+                                         "tests",  "kernels of images",
+                                         nullptr,  1,
+                                         0,        {},
+                                         nullptr,  [](sdk::Host host) { return sdk::make_cpu_backend(host, "kernels of images"); }};
+  return spec;
+}
+tenon_status query_plain(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<images_spec, plain_rows>(host, out_info);
+}
+tenon_status query_last(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<images_spec, last_rows>(host, out_info);
+}
+tenon_status query_fixed(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<images_spec, fixed_rows>(host, out_info);
+}
+
+tenon_attributes_conv conv_attributes() {
+  tenon_attributes_conv attributes{};
+  attributes.struct_size = sizeof attributes;
+  attributes.groups = 1;
+  return attributes;
+}
+tenon_attributes_window window_attributes() {
+  tenon_attributes_window attributes{};
+  attributes.struct_size = sizeof attributes;
+  return attributes;
+}
+
+Floats some(std::int64_t count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Floats values(static_cast<std::size_t>(count));
+  for (float& v : values) v = static_cast<float>(std::uniform_int_distribution<int>(-3, 3)(random));
+  return values;
+}
+
+/// A net of images, written down by the value.
+struct Images {
+  Net net;
+  const Shape& shape(std::uint32_t v) const { return net.values[v].shape; }
+  std::uint32_t result(Shape shape, bool out) { return out ? net.output(std::move(shape)) : net.internal(std::move(shape)); }
+
+  /// Kernels of 1, or 1 x 1.
+  std::uint32_t conv(std::uint32_t x, std::int64_t channels, bool out = false) {
+    Shape weights = shape(x), to = shape(x);
+    std::fill(weights.begin() + 2, weights.end(), 1);
+    weights[0] = to[1] = channels;
+    const auto count = weights[0] * weights[1];
+    const auto w = net.constant(weights, some(count, static_cast<std::uint32_t>(net.values.size())));
+    const auto y = result(std::move(to), out);
+    net.node(TENON_OP_Conv, {x, w}, {y}, conv_attributes());
+    return y;
+  }
+  std::uint32_t max_pool(std::uint32_t x, bool out = false) {
+    Shape to = shape(x);
+    --to.back();
+    const auto y = result(std::move(to), out);
+    net.node(TENON_OP_MaxPool, {x}, {y}, window_attributes());
+    return y;
+  }
+  std::uint32_t apply(tenon_op op, std::vector<std::uint32_t> operands, bool out = false) {
+    Shape to;
+    for (const std::uint32_t v : operands) {
+      const Shape& other = shape(v);
+      if (other.size() > to.size()) to.insert(to.begin(), other.size() - to.size(), 1);
+      for (std::size_t d = 0; d < other.size(); ++d) {
+        std::int64_t& size = to[d + to.size() - other.size()];
+        size = size == 1 ? other[d] : size;
+      }
+    }
+    const auto y = result(std::move(to), out);
+    net.node(op, std::move(operands), {y});
+    return y;
+  }
+};
+
+/// Runs the net on both backends; they agree, and the one with channels last takes so many kernels.
+std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL) {
+  std::vector<Floats> results[2];
+  std::uint32_t kernels = 0;
+  for (const bool is_last : {false, true}) {
+    Session session(1, is_last ? query_last : query_plain);
+    Run run(session, net, options(fusion));
+    for (std::uint32_t v = 0; v < net.values.size(); ++v) {
+      const std::uint32_t kind = net.values[v].kind;
+      if (kind == TENON_VALUE_INPUT || kind == TENON_VALUE_PARAMETER) run.set(v, some(net.values[v].count(), v + 1000));
+    }
+    probe.kernels = 0;
+    run();
+    if (fusion == TENON_FUSION_OFF) CHECK(static_cast<std::uint32_t>(probe.kernels) == run.info.kernel_count);
+    for (std::uint32_t v = 0; v < net.values.size(); ++v) {
+      if (net.values[v].kind == TENON_VALUE_OUTPUT && net.values[v].dtype == TENON_DTYPE_F32) results[is_last].push_back(run.get(v));
+    }
+    kernels = run.info.kernel_count;
+  }
+  CHECK(results[0] == results[1]);
+  return kernels;
+}
+
+TEST_CASE("sdk: a convolution alone is turned on its way in and on its way out") {
+  for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{2, 3, 4}}) {
+    Images images;
+    images.conv(images.net.input(shape), 4, true);
+    CHECK(check(images.net) == 3);
+    CHECK(check(images.net, TENON_FUSION_OFF) == 3);
+  }
+}
+
+TEST_CASE("sdk: a chain of layers is turned once on its way in and once on its way out") {
+  Images images;
+  const auto x = images.net.input({2, 3, 4, 5});
+  const auto bias = images.net.parameter({4, 1, 1});
+  auto y = images.conv(x, 4);
+  y = images.apply(TENON_OP_Add, {y, bias});
+  y = images.apply(TENON_OP_Relu, {y});
+  y = images.conv(y, 6);
+  y = images.max_pool(y);
+  images.conv(y, 2, true);
+  CHECK(check(images.net) == 6);  // turn, convolution with bias and activation, convolution, pool, convolution, turn
+  CHECK(check(images.net, TENON_FUSION_OFF) == 8);
+  CHECK(check(images.net, TENON_FUSION_ELEMENTWISE) == 7);
+}
+
+TEST_CASE("sdk: a bias may have any shape that broadcasts along the channels") {
+  for (const Shape& shape : {Shape{4, 1, 1}, Shape{1, 4, 1, 1}}) {
+    Images images;
+    auto y = images.conv(images.net.input({2, 3, 4, 5}), 4);
+    y = images.apply(TENON_OP_Add, {images.net.input(shape), y});
+    images.apply(TENON_OP_Relu, {y}, true);
+    CHECK(check(images.net) == 3);
+  }
+  for (const Shape& shape : {Shape{5}, Shape{4, 5}, Shape{}, Shape{1}, Shape{1, 1, 4, 5}, Shape{2, 4, 1, 1}}) {
+    Images images;
+    auto y = images.conv(images.net.input({2, 3, 4, 5}), 4);
+    images.apply(TENON_OP_Add, {y, images.net.input(shape)}, true);
+    CHECK(check(images.net) == 4);
+  }
+}
+
+TEST_CASE("sdk: elementwise ops between convolutions work on what lies there") {
+  Images images;
+  auto y = images.conv(images.net.input({2, 3, 4, 5}), 4);
+  const auto gate = images.net.input({2, 4, 1, 1}), scalar = images.net.input({}), row = images.net.input({5});
+  const auto a = images.apply(TENON_OP_Mul, {y, gate});
+  const auto b = images.apply(TENON_OP_Sigmoid, {images.apply(TENON_OP_Add, {a, scalar})});
+  const auto c = images.apply(TENON_OP_Add, {images.apply(TENON_OP_Mul, {b, y}), row});
+  images.conv(c, 2, true);
+  const std::uint32_t kernels = check(images.net, TENON_FUSION_OFF);
+  CHECK(kernels == 9);  // two turns, two convolutions, five ops
+  CHECK(check(images.net) < kernels);
+}
+
+TEST_CASE("sdk: an operand that is not turned yet is turned once for all that read it") {
+  Images images;
+  const auto x = images.net.input({2, 3, 4, 5}), p = images.net.input({2, 4, 4, 5});
+  const auto y = images.conv(x, 4), z = images.conv(x, 4);
+  const auto a = images.apply(TENON_OP_Mul, {y, p}), b = images.apply(TENON_OP_Mul, {p, z});
+  images.conv(images.apply(TENON_OP_Add, {a, b}), 3, true);
+  CHECK(check(images.net, TENON_FUSION_OFF) == 9);  // x, p and the result turned; three convolutions, three ops
+}
+
+TEST_CASE("sdk: results that the graph wants are turned back and stay what others read") {
+  Images images;
+  const auto y = images.conv(images.net.input({2, 3, 4, 5}), 4, true);
+  const auto z = images.apply(TENON_OP_Relu, {y}, true);
+  images.conv(z, 2, true);
+  CHECK(check(images.net, TENON_FUSION_OFF) == 7);  // x, y, z and the last result turned; two convolutions, one op
+  Images flat;
+  const auto t = flat.conv(flat.net.input({2, 3, 4, 5}), 4);
+  flat.net.node(TENON_OP_Flatten, {t}, {flat.net.output({2, 80})}, axis(1));
+  CHECK(check(flat.net) == 3);
+}
+
+TEST_CASE("sdk: an image of one pixel or one channel lies the same either way") {
+  for (const Shape& shape : {Shape{2, 3, 1, 1}, Shape{2, 1, 4, 5}}) {
+    Images images;
+    const auto y = images.conv(images.net.input(shape), shape[1]);
+    images.apply(TENON_OP_Neg, {images.conv(y, shape[1])}, false);
+    const auto r = images.net.output({y == 0 ? 0 : shape[0] * shape[1] * shape[2] * shape[3]});
+    images.net.node(TENON_OP_Reshape, {y}, {r});
+    CHECK(check(images.net, TENON_FUSION_OFF) == 4);  // no more than the four nodes
+  }
+}
+
+TEST_CASE("sdk: reductions follow, with axes that point at the same dimensions") {
+  const auto reduce = [](std::initializer_list<std::int64_t> list, bool keepdims, Shape to) {
+    Images images;
+    const auto y = images.conv(images.net.input({2, 3, 4, 5}), 6);
+    const auto r = images.net.internal(std::move(to));
+    images.net.node(TENON_OP_ReduceSum, {y}, {r}, axes(list, keepdims));
+    images.apply(TENON_OP_Neg, {r}, true);
+    return check(images.net, TENON_FUSION_OFF);
+  };
+  CHECK(reduce({2, 3}, false, {2, 6}) == 4);
+  CHECK(reduce({2, 3}, true, {2, 6, 1, 1}) == 5);
+  CHECK(reduce({0, 2, 3}, false, {6}) == 4);
+  CHECK(reduce({1}, false, {2, 4, 5}) == 4);
+  CHECK(reduce({1}, true, {2, 1, 4, 5}) == 5);
+  CHECK(reduce({3}, false, {2, 6, 4}) == 4);  // channels in front: read as it lies
+  CHECK(reduce({3}, true, {2, 6, 4, 1}) == 5);
+  CHECK(reduce({0}, false, {6, 4, 5}) == 4);
+  CHECK(reduce({0, 1, 2, 3}, false, {}) == 4);
+}
+
+TEST_CASE("sdk: a gradient that is spread over an image is spread with its channels last") {
+  Images images;
+  const auto y = images.conv(images.net.input({2, 3, 4, 5}), 6);
+  const auto g = images.net.input({2, 6, 1, 1}), wide = images.net.internal({2, 6, 4, 5});
+  images.net.node(TENON_OP_Expand, {g}, {wide});
+  images.conv(images.apply(TENON_OP_Mul, {wide, y}), 2, true);
+  CHECK(check(images.net, TENON_FUSION_OFF) == 5);  // two turns, two convolutions, one op
+}
+
+TEST_CASE("sdk: what is made for convolutions alone is turned before it is made") {
+  Images images;
+  const auto x = images.net.input({2, 1, 4, 5}), shift = images.net.input({1, 1, 1});
+  const auto a = images.apply(TENON_OP_Mul, {x, shift});
+  images.conv(images.apply(TENON_OP_Relu, {a}), 1, true);
+  CHECK(check(images.net, TENON_FUSION_OFF) == 4);  // one channel in, one out: nothing is turned, and the output copied
+}
+
+TEST_CASE("sdk: parts of images are taken and put together where they lie") {
+  Images images;
+  Net& net = images.net;
+  const auto x = images.net.input({2, 3, 4, 5});
+  const auto a = images.conv(x, 4), b = images.conv(x, 2);
+  const auto joined = net.internal({2, 6, 4, 5});
+  net.node(TENON_OP_Concat, {a, b}, {joined}, axis(1));
+  const auto first = net.internal({2, 6, 4, 2}), second = net.internal({2, 6, 4, 3});
+  net.node(TENON_OP_Split, {joined}, {first, second}, axis(3));
+  tenon_attributes_pad around{};
+  around.struct_size = sizeof around;
+  around.value = 2;
+  around.before[1] = 1;
+  around.before[3] = 2;
+  const auto padded = net.internal({2, 8, 4, 5});
+  net.node(TENON_OP_Pad, {first}, {padded}, around);
+  tenon_attributes_slice part{};
+  part.struct_size = sizeof part;
+  for (std::int64_t& step : part.steps) step = 1;
+  part.starts[1] = 5;
+  part.steps[1] = -2;
+  part.starts[2] = 1;
+  const auto taken = net.internal({2, 3, 3, 3});
+  net.node(TENON_OP_Slice, {second}, {taken}, part);
+  images.conv(padded, 2, true);
+  images.conv(taken, 2, true);
+  CHECK(check(net) == 11);  // one turn in, two out, four convolutions, four parts
+}
+
+TEST_CASE("sdk: indices of a pool are turned back only where they are read") {
+  for (const bool read : {false, true}) {
+    Images images;
+    Net& net = images.net;
+    const auto y = net.output({2, 3, 4, 4});
+    const auto at = read ? net.output({2, 3, 4, 4}, TENON_DTYPE_I64) : net.internal({2, 3, 4, 4}, TENON_DTYPE_I64);
+    net.node(TENON_OP_MaxPool, {net.input({2, 3, 4, 5})}, {y, at}, window_attributes());
+    CHECK(check(net) == (read ? 4 : 3));
+  }
+}
+
+TEST_CASE("sdk: an input that lies with its channels last already is taken as it is") {
+  Images images;
+  const auto x = images.net.input({2, 3, 4, 5}, {60, 1, 15, 3});
+  images.conv(x, 4, true);
+  CHECK(check(images.net) == 2);
+  Images turned;
+  const auto w = turned.net.input({2, 4, 5, 3}), v = turned.net.internal({2, 3, 4, 5});
+  turned.net.node(TENON_OP_Transpose, {w}, {v}, axes({0, 3, 1, 2}));
+  const auto y = turned.conv(v, 4), back = turned.net.output({2, 4, 5, 4});
+  turned.net.node(TENON_OP_Transpose, {y}, {back}, axes({0, 2, 3, 1}));
+  CHECK(check(turned.net) == 2);
+}
+
+TEST_CASE("sdk: a donated image is read before its successor is written") {
+  Images images;
+  const auto x = images.net.input({2, 3, 4, 5});
+  const auto y = images.conv(x, 3, true);
+  images.apply(TENON_OP_Mul, {x, images.apply(TENON_OP_Neg, {x})}, true);
+  images.net.donate(x, y);
+  check(images.net);
+  check(images.net, TENON_FUSION_OFF);
+  Images pixel;
+  const auto p = pixel.net.input({2, 3, 1, 1});
+  const auto q = pixel.conv(pixel.apply(TENON_OP_Neg, {pixel.conv(p, 3)}), 3, true);
+  pixel.net.donate(p, q);
+  check(pixel.net);
+}
+
+TEST_CASE("sdk: a backend that cannot transpose says no to kernels with channels last") {
+  Session session(1, query_fixed);
+  Images images;
+  images.conv(images.net.input({2, 3, 4, 5}), 4, true);
+  tenon_answer answer{};
+  ErrorText error;
+  const tenon_plan_options given = options();
+  REQUIRE(session.table->supports(session.device, &images.net.wire(), &given, &answer, error) == TENON_OK);
+  CHECK(answer.supported == 0);
+  CHECK(std::string(answer.text) == "Conv: takes images with their channels last, and there is no Transpose kernel to turn them");
+}
+
+TEST_CASE("sdk: refuse is asked in the graph's form") {
+  Session session(1, query_last);
+  Images images;
+  Net& net = images.net;
+  const auto w = net.constant({4, 5, 1, 1}, Floats(20));
+  net.node(TENON_OP_Conv, {net.input({2, 3, 4, 5}), w}, {net.output({2, 4, 4, 5})}, conv_attributes());
+  tenon_answer answer{};
+  ErrorText error;
+  const tenon_plan_options given = options();
+  REQUIRE(session.table->supports(session.device, &net.wire(), &given, &answer, error) == TENON_OK);
+  CHECK(std::string(answer.text) == "Conv: as many channels as the weights have are wanted");
+}
+
+/// Nets of all that can happen to images.
+class Generator {
+ public:
+  explicit Generator(std::uint32_t seed) : random_(seed) {}
+
+  Net make() {
+    const bool flat = chance(25);
+    const std::int64_t channels = pick(1, 3), h = pick(1, 3), w = pick(2, 4);
+    const Shape shape = flat ? Shape{pick(1, 2), channels, w} : Shape{pick(1, 2), channels, h, w};
+    for (int i = 0; i < 2; ++i) values_.push_back(chance(80) ? images_.net.input(shape) : images_.net.parameter(shape));
+    if (chance(30)) values_.push_back(images_.net.input(shape, strides(shape)));
+    const int steps = pick(2, 18);
+    for (int i = 0; i < steps; ++i) add_node();
+    bool has_output = false;
+    for (const Net::Value& value : images_.net.values) has_output = has_output || value.kind == TENON_VALUE_OUTPUT;
+    if (!has_output || chance(50)) values_.push_back(images_.apply(TENON_OP_Neg, {values_.back()}, true));
+    donate();
+    return std::move(images_.net);
+  }
+
+ private:
+  int pick(int lowest, int highest) { return std::uniform_int_distribution<int>(lowest, highest)(random_); }
+  bool chance(int percent) { return pick(1, 100) <= percent; }
+  std::uint32_t any() {
+    // Most often something recent, so that chains come up.
+    const int count = static_cast<int>(values_.size());
+    return values_[static_cast<std::size_t>(chance(60) ? std::max(0, count - pick(1, 3)) : pick(0, count - 1))];
+  }
+  bool out() { return chance(12); }
+  const Shape& shape(std::uint32_t v) const { return images_.net.values[v].shape; }
+  static Strides strides(const Shape& shape) {  // the last dimension outermost
+    Strides result(shape.size());
+    std::int64_t stride = 1;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      result[d] = stride;
+      stride *= shape[d];
+    }
+    return result;
+  }
+  std::uint32_t add(tenon_op op, std::vector<std::uint32_t> operands, Shape to) {
+    const auto y = images_.result(std::move(to), out());
+    images_.net.node(op, std::move(operands), {y});
+    return y;
+  }
+
+  void add_node() {
+    const std::uint32_t x = any();
+    const Shape from = shape(x);
+    const bool image = from.size() == 3 || from.size() == 4;
+    Net& net = images_.net;
+    switch (image ? pick(0, 13) : pick(3, 6)) {
+      case 0:
+      case 1:
+      case 2:
+        return values_.push_back(images_.conv(x, pick(1, 4), out()));
+      case 3:
+        return values_.push_back(images_.apply(TENON_OP_Relu, {x}, out()));
+      case 4: {
+        Shape small = from;
+        for (std::int64_t& size : small) {
+          if (chance(60)) size = 1;
+        }
+        while (!small.empty() && small.front() == 1 && chance(70)) small.erase(small.begin());
+        const auto p = chance(50) ? net.input(small) : net.parameter(small);
+        return values_.push_back(images_.apply(chance(60) ? TENON_OP_Add : TENON_OP_Mul, {x, p}, out()));
+      }
+      case 5: {
+        static constexpr tenon_op ops[] = {TENON_OP_Add, TENON_OP_Sub, TENON_OP_Mul};
+        std::uint32_t other = x;
+        for (int i = 0; i < 6; ++i) {
+          const std::uint32_t candidate = any();
+          if (shape(candidate) == from && candidate != x) other = candidate;
+        }
+        return values_.push_back(images_.apply(ops[pick(0, 2)], {x, other}, out()));
+      }
+      case 6:
+        return values_.push_back(images_.apply(TENON_OP_Tanh, {x}, out()));  // wants dense operands
+      case 7:
+        if (from.back() < 2) return;
+        return values_.push_back(images_.max_pool(x, out()));
+      case 8: {
+        tenon_attributes_axes list = axes({}, chance(60));
+        Shape to;
+        for (std::size_t d = 0; d < from.size(); ++d) {
+          const bool gone = chance(50);
+          if (gone) list.axes[list.count++] = static_cast<std::int64_t>(d);
+          if (!gone) to.push_back(from[d]);
+          if (gone && list.keepdims != 0) to.push_back(1);
+        }
+        const auto y = images_.result(std::move(to), out());
+        net.node(TENON_OP_ReduceSum, {x}, {y}, list);
+        return values_.push_back(y);
+      }
+      case 9: {
+        const auto axis_at = static_cast<std::size_t>(pick(0, static_cast<int>(from.size()) - 1));
+        const std::uint32_t other = any();
+        Shape expected = from, found = shape(other);
+        if (found.size() != from.size()) return;
+        expected[axis_at] = found[axis_at];
+        if (expected != found) return;
+        Shape to = from;
+        to[axis_at] += found[axis_at];
+        const auto y = images_.result(std::move(to), out());
+        net.node(TENON_OP_Concat, {x, other}, {y}, axis(static_cast<std::int64_t>(axis_at)));
+        return values_.push_back(y);
+      }
+      case 10: {
+        const auto axis_at = static_cast<std::size_t>(pick(0, static_cast<int>(from.size()) - 1));
+        if (from[axis_at] < 2) return;
+        Shape a = from, b = from;
+        a[axis_at] = 1;
+        b[axis_at] -= 1;
+        const auto first = images_.result(std::move(a), out()), second = images_.result(std::move(b), out());
+        net.node(TENON_OP_Split, {x}, {first, second}, axis(static_cast<std::int64_t>(axis_at)));
+        values_.push_back(first);
+        return values_.push_back(second);
+      }
+      case 11: {
+        tenon_attributes_pad attributes{};
+        attributes.struct_size = sizeof attributes;
+        attributes.value = 1;
+        Shape to = from;
+        for (std::size_t d = 0; d < to.size(); ++d) {
+          if (to[d] > 6) continue;
+          attributes.before[d] = pick(0, 1);
+          to[d] += attributes.before[d] + pick(0, 1);
+        }
+        const auto y = images_.result(std::move(to), out());
+        net.node(TENON_OP_Pad, {x}, {y}, attributes);
+        return values_.push_back(y);
+      }
+      case 12: {
+        tenon_attributes_slice attributes{};
+        attributes.struct_size = sizeof attributes;
+        Shape to = from;
+        for (std::size_t d = 0; d < to.size(); ++d) {
+          attributes.starts[d] = pick(0, static_cast<int>(from[d]) - 1);
+          attributes.steps[d] = chance(30) ? -1 : 1;
+          to[d] = attributes.steps[d] > 0 ? from[d] - attributes.starts[d] : attributes.starts[d] + 1;
+        }
+        const auto y = images_.result(std::move(to), out());
+        net.node(TENON_OP_Slice, {x}, {y}, attributes);
+        return values_.push_back(y);
+      }
+      default: {
+        Shape to = from;
+        for (std::int64_t& size : to) {
+          if (size == 1 && chance(60)) size = pick(1, 3);
+        }
+        return values_.push_back(add(TENON_OP_Expand, {x}, std::move(to)));
+      }
+    }
+  }
+
+  void donate() {
+    Net& net = images_.net;
+    std::vector<bool> taken(net.values.size(), false);
+    for (std::uint32_t o = 0; o < net.values.size(); ++o) {
+      if (net.values[o].kind != TENON_VALUE_OUTPUT || !chance(60)) continue;
+      for (std::uint32_t i = 0; i < net.values.size(); ++i) {
+        const Net::Value& value = net.values[i];
+        const bool source = value.kind == TENON_VALUE_INPUT || value.kind == TENON_VALUE_PARAMETER;
+        if (!source || taken[i] || value.count() != net.values[o].count()) continue;
+        taken[i] = true;
+        net.donate(i, o);
+        break;
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  Images images_;
+  std::vector<std::uint32_t> values_;
+};
+
+bool same_bits(const Floats& a, const Floats& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float p, float q) { return p == q || (std::isnan(p) && std::isnan(q)); });
+}
+
+TEST_CASE("sdk: random nets of images have the same results with their channels last") {
+  Session plain_session(1, query_plain), last_session(1, query_last);
+  for (std::uint32_t seed = 1; seed <= 2000; ++seed) {
+    CAPTURE(seed);
+    Net net = Generator(seed).make();
+    for (const std::uint32_t fusion : {TENON_FUSION_FULL, TENON_FUSION_ELEMENTWISE, TENON_FUSION_OFF}) {
+      CAPTURE(fusion);
+      std::vector<Floats> results[2];
+      for (const bool is_last : {false, true}) {
+        Run run(is_last ? last_session : plain_session, net, options(is_last ? fusion : std::uint32_t{TENON_FUSION_OFF}));
+        for (std::uint32_t v = 0; v < net.values.size(); ++v) {
+          const std::uint32_t kind = net.values[v].kind;
+          if (kind == TENON_VALUE_INPUT || kind == TENON_VALUE_PARAMETER) run.set(v, some(net.values[v].count(), v + seed));
+        }
+        run();
+        for (std::uint32_t v = 0; v < net.values.size(); ++v) {
+          if (net.values[v].kind == TENON_VALUE_OUTPUT) results[is_last].push_back(run.get(v));
+        }
+      }
+      REQUIRE(results[0].size() == results[1].size());
+      for (std::size_t i = 0; i < results[0].size(); ++i) REQUIRE(same_bits(results[0][i], results[1][i]));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon::sdk_test
