@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/config.h>
@@ -16,7 +17,8 @@ enum class Preset { none, keras, torch, gorgonia };
 /// As YAML has it.
 const char* name_of(Preset preset);
 
-/// How a parameter starts. Glorot: n1 + n2 of its first two dimensions; fan_in: the first dimension of a dense kernel.
+/// How a parameter starts. Glorot: n1 + n2 of its first two dimensions, times what further dimensions span (a kernel's window). fan_in: the
+/// numbers that one sum of the layer reads: features of a dense layer, channels of a group times the window of a convolution.
 /// Source  Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998), Saxe et al. (2014) for orthogonal.
 struct Initializer {
   /// Which one it is; the other fields that matter follow from it.
@@ -27,8 +29,8 @@ struct Initializer {
     uniform,           ///< in [low, high)
     normal,            ///< mean, stddev
     truncated_normal,  ///< mean, stddev of the normal distribution that is cut 2 stddev from its mean, as Keras has it
-    glorot_uniform,    ///< within gain * sqrt(6 / (n1 + n2))
-    glorot_normal,     ///< stddev gain * sqrt(2 / (n1 + n2))
+    glorot_uniform,    ///< within gain * sqrt(6 / ((n1 + n2) * window))
+    glorot_normal,     ///< stddev gain * sqrt(2 / ((n1 + n2) * window))
     he_uniform,        ///< within gain * sqrt(6 / fan_in)
     he_normal,         ///< stddev gain * sqrt(2 / fan_in)
     lecun_uniform,     ///< within gain * sqrt(3 / fan_in)
@@ -58,15 +60,95 @@ const char* name_of(Activation activation);
 /// True of those that LayerDefinition::alpha means something to.
 bool takes_alpha(Activation activation);
 
+/// What slides over the spatial dimensions of images (batch, channels, d...): kernels of convolutions, windows of pools. Lists have one
+/// entry per spatial dimension; an empty one is what stands behind it.
+struct WindowDefinition {
+  std::vector<std::int64_t> size;                              ///< of the kernel or window; adaptive_average_pool: of the result
+  std::vector<std::int64_t> strides;                           ///< convolutions: 1; pools: size
+  std::vector<std::int64_t> dilation;                          ///< 1
+  std::vector<std::pair<std::int64_t, std::int64_t>> padding;  ///< (before, after): 0
+  std::vector<std::int64_t> output_padding;                    ///< conv2d_transpose: 0
+  bool same = false;                                           ///< in place of padding: ceil(d / stride) results
+  bool ceil_mode = false;                                      ///< pools: a last window that is cut short counts
+  bool count_include_pad = true;                               ///< average pools: padding counts as zeros
+  std::int64_t groups = 1;                                     ///< of convolutions
+};
+
+/// What normalising layers may be told.
+struct NormDefinition {
+  double momentum = 0.1;  ///< batch_norm: running = (1 - momentum) running + momentum batch
+  double epsilon = 1e-5;
+  std::optional<std::int64_t> axis;  ///< batch_norm: of the channels, else 1 (preset keras: the last of what is no image); layer_norm and
+                                     ///< rms_norm: the first that is normalised, else -1
+  bool per_activation = false;       ///< batch_norm: every element of a sample has statistics of its own
+  bool biased = false;               ///< batch_norm: running variance without n / (n - 1)
+  bool channels_last = false;        ///< batch_norm, preset keras: without `axis`, that of what is no image is the last
+  std::int64_t groups = 1;           ///< group_norm
+  bool scale = true;                 ///< a factor per channel, which starts as gamma_initializer says
+  bool center = true;                ///< and a summand, as beta_initializer does
+  Initializer gamma_initializer{.kind = Initializer::Kind::ones};
+  Initializer beta_initializer{.kind = Initializer::Kind::zeros};
+  std::int64_t size = 5;  ///< lrn: neighbouring channels
+  double alpha = 1e-4;    ///< lrn
+  double beta = 0.75;     ///< lrn
+  double bias = 1;        ///< lrn
+};
+
+/// What layers that read (batch, time, features) may be told.
+struct SequenceDefinition {
+  std::int64_t num_layers = 1;      ///< on top of each other
+  bool bidirectional = false;       ///< a second one from the end to the beginning, its results behind those of the first
+  double dropout = 0;               ///< between layers, in training
+  double forget_bias = 0;           ///< lstm: where the bias of the forget gate starts
+  bool return_sequences = false;    ///< the results of all steps instead of the last
+  bool linear_before_reset = true;  ///< gru: the reset gate behind the product, as PyTorch, cuDNN and Keras have it
+  bool relu = false;                ///< rnn: relu in place of tanh
+  Initializer recurrent_initializer{.kind = Initializer::Kind::orthogonal};
+  std::int64_t heads = 1;  ///< attention
+  bool causal = false;     ///< attention: no step sees a later one
+};
+
 /// One layer. The functions below make them; model.yaml lists them.
 struct LayerDefinition {
   /// Which one it is; the other fields that matter follow from it.
-  enum class Kind { flatten, dense, dropout, activation, embedding };
+  enum class Kind {
+    flatten,
+    reshape,
+    dense,
+    dropout,
+    activation,
+    embedding,
+    conv1d,
+    conv2d,
+    depthwise_conv2d,
+    conv2d_transpose,
+    max_pool1d,
+    max_pool2d,
+    average_pool1d,
+    average_pool2d,
+    global_average_pool,
+    global_max_pool,
+    adaptive_average_pool,
+    upsample2d,
+    pad_channels,
+    batch_norm,
+    layer_norm,
+    group_norm,
+    instance_norm,
+    rms_norm,
+    lrn,
+    lstm,
+    gru,
+    rnn,
+    attention,
+    residual,
+    branches
+  };
   Kind kind = Kind::flatten;
-  std::string name;    ///< "": the builder numbers them (dense, dense_1)
-  std::string device;  ///< "": where the model runs
-  std::int64_t units = 0;
-  Activation activation = Activation::linear;  ///< of dense, and of Kind::activation
+  std::string name;        ///< "": the builder numbers them (dense, dense_1)
+  std::string device;      ///< "": where the model runs
+  std::int64_t units = 0;  ///< features or, of convolutions and pad_channels, channels of the result; depthwise_conv2d: per channel of x
+  Activation activation = Activation::linear;  ///< behind the sums of dense, convolutions and residual; what Kind::activation is
   std::optional<double> alpha;                 ///< of leaky_relu (else 0.01) and elu (else 1)
   bool bias = true;
   Initializer kernel_initializer;
@@ -77,6 +159,13 @@ struct LayerDefinition {
   std::int64_t rows = 0;  ///< of embedding: numbers 0 to rows - 1 have a vector
   std::int64_t dim = 0;   ///< of `dim` elements each
   Initializer embedding_initializer{.kind = Initializer::Kind::uniform};
+  std::vector<std::int64_t> shape;  ///< reshape: of a sample; one may be -1
+  WindowDefinition window;
+  bool bilinear = false;  ///< upsample2d: between the centres of pixels; else the nearest
+  NormDefinition norm;
+  SequenceDefinition sequence;
+  std::vector<std::vector<LayerDefinition>>
+      parts;          ///< residual: body and shortcut, whose sum it is; branches: side by side in the channels
   std::string where;  ///< "model.yaml:9:5: layers[2] dense" if it came from a file: how messages call it
 
   /// Throws Error "<where or name>: <reason>".
@@ -89,6 +178,8 @@ namespace layers {
 /// The layer of that name, as model.yaml has it.
 LayerDefinition flatten();
 /// The layer of that name, as model.yaml has it.
+LayerDefinition reshape(std::vector<std::int64_t> shape);
+/// The layer of that name, as model.yaml has it.
 LayerDefinition dense(std::int64_t units, Activation activation = Activation::linear, bool bias = true);
 /// The layer of that name, as model.yaml has it.
 LayerDefinition dropout(double p);
@@ -96,7 +187,30 @@ LayerDefinition dropout(double p);
 LayerDefinition activation(Activation activation, std::optional<double> alpha = {});
 /// The layer of that name, as model.yaml has it.
 LayerDefinition embedding(std::int64_t rows, std::int64_t dim);
+/// The layer of that name, as model.yaml has it; sizes, strides and padding alike in both directions.
+LayerDefinition conv1d(std::int64_t filters, std::int64_t kernel_size, std::int64_t strides = 1, std::int64_t padding = 0);
+LayerDefinition conv2d(std::int64_t filters, std::int64_t kernel_size, std::int64_t strides = 1, std::int64_t padding = 0);
+LayerDefinition max_pool2d(std::int64_t pool_size, std::int64_t strides = 0, std::int64_t padding = 0);
+LayerDefinition average_pool2d(std::int64_t pool_size, std::int64_t strides = 0, std::int64_t padding = 0);
+LayerDefinition global_average_pool();
+LayerDefinition batch_norm(double momentum = 0.1, double epsilon = 1e-5);
+LayerDefinition layer_norm(double epsilon = 1e-5);
+LayerDefinition lstm(std::int64_t units, bool return_sequences = false);
+LayerDefinition gru(std::int64_t units, bool return_sequences = false);
+LayerDefinition rnn(std::int64_t units, bool return_sequences = false);
+/// body(x) + shortcut(x), then the activation; an empty list is the identity.
+LayerDefinition residual(std::vector<LayerDefinition> body, std::vector<LayerDefinition> shortcut = {},
+                         Activation activation = Activation::linear);
+/// What the lists make of x, one behind the other in the channels.
+LayerDefinition branches(std::vector<std::vector<LayerDefinition>> parts);
 }  // namespace layers
+
+/// How a model is made small, so that slow backends may train it beside fast ones: `set` holds keys and values as `--set model.<key>` takes
+/// them.
+struct ConformanceCut {
+  std::int64_t batch_size = 2;
+  std::vector<std::pair<std::string, std::string>> set;
+};
 
 /// A model: layers, and what they start from.
 struct ModelDefinition {
@@ -106,7 +220,8 @@ struct ModelDefinition {
   DType dtype = DType::f32;  ///< of the parameters: f32 or f64
   Preset preset = Preset::none;
   std::vector<LayerDefinition> layers;  ///< at least one
-  std::string file;                     ///< where it came from; "" for a text
+  std::optional<ConformanceCut> conformance;
+  std::string file;  ///< where it came from; "" for a text
 };
 
 /// Means over the batch. Cross-entropies take probabilities, or scores with from_logits.

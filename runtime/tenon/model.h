@@ -122,7 +122,8 @@ struct LayerSummary {
   std::string name, type;  ///< "dense_1", "Dense"
   Shape output;            ///< without the batch axis
   std::int64_t parameters = 0;
-  std::int64_t flops = 0;  ///< of a forward pass, per sample
+  std::int64_t non_trainable = 0;  ///< of them: running statistics
+  std::int64_t flops = 0;          ///< of a forward pass, per sample
   std::string device;      ///< as asked for; empty: the model's
 };
 

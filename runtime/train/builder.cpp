@@ -3,69 +3,11 @@
 #include <fmt/core.h>
 
 #include <map>
-#include <set>
 
+#include "train/layers.h"
 #include "train/optimizers.h"
 
 namespace tenon::train {
-namespace {
-
-Value activate(Value x, const LayerDefinition& layer) {
-  switch (layer.activation) {
-    case Activation::relu:
-      return ops::relu(x);
-    case Activation::sigmoid:
-      return ops::sigmoid(x);
-    case Activation::tanh:
-      return ops::tanh(x);
-    case Activation::softmax:
-      return ops::softmax(x);
-    case Activation::log_softmax:
-      return ops::log_softmax(x);
-    case Activation::relu6:
-      return ops::relu6(x);
-    case Activation::leaky_relu:
-      return layer.alpha ? ops::leaky_relu(x, *layer.alpha) : ops::leaky_relu(x);
-    case Activation::elu:
-      return layer.alpha ? ops::elu(x, *layer.alpha) : ops::elu(x);
-    case Activation::softplus:
-      return ops::softplus(x);
-    case Activation::mish:
-      return ops::mish(x);
-    case Activation::gelu:
-      return ops::gelu(x);
-    case Activation::silu:
-      return ops::silu(x);
-    case Activation::linear:
-      return x;
-  }
-  return x;
-}
-
-/// What the summary calls a layer.
-std::string type_name(const LayerDefinition& layer) {
-  switch (layer.kind) {
-    case LayerDefinition::Kind::flatten:
-      return "Flatten";
-    case LayerDefinition::Kind::dense:
-      return "Dense";
-    case LayerDefinition::Kind::dropout:
-      return "Dropout";
-    case LayerDefinition::Kind::activation:
-      return layer.alpha ? fmt::format("Activation {} {:g}", name_of(layer.activation), *layer.alpha)
-                         : fmt::format("Activation {}", name_of(layer.activation));
-    case LayerDefinition::Kind::embedding:
-      return "Embedding";
-  }
-  return "";
-}
-
-Shape without_batch(const Shape& shape) {
-  return Shape(shape.dims().subspan(1));
-}
-
-}  // namespace
-
 bool starts_with_embedding(const ModelDefinition& definition) {
   for (const LayerDefinition& layer : definition.layers) {
     if (layer.kind != LayerDefinition::Kind::flatten) return layer.kind == LayerDefinition::Kind::embedding;
@@ -77,89 +19,20 @@ DType input_dtype(const ModelDefinition& definition) {
   return starts_with_embedding(definition) && is_floating(definition.input_dtype) ? DType::i64 : definition.input_dtype;
 }
 
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const std::vector<Value>* shared) {
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared) {
   Forward forward;
-  std::map<std::string, int> numbers;
-  std::set<std::string> names;
-  Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
+  const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
   forward.logits = h;
-  const auto parameter = [&](const LayerDefinition& layer, const std::string& name, const Shape& shape, const Initializer& initializer,
-                             std::int64_t fan_in) {
-    const std::size_t number = forward.parameters.size();
-    const Value value = shared != nullptr ? shared->at(number) : graph.parameter(name, definition.dtype, shape);
-    forward.specs.push_back({name, definition.dtype, shape, initializer, fan_in, layer.device, 0, 0});
-    forward.parameters.push_back(value);
-    return value;
-  };
-  for (std::size_t i = 0; i < definition.layers.size(); ++i) {
-    const LayerDefinition& layer = definition.layers[i];
-    const DeviceScope scope(graph, layer.device.empty() ? graph.device() : layer.device);
-    std::string name = layer.name;
-    if (name.empty()) {
-      const int number = numbers[name_of(layer.kind)]++;
-      name = number == 0 ? name_of(layer.kind) : fmt::format("{}_{}", name_of(layer.kind), number);
-    }
-    if (!names.insert(name).second) layer.fail(fmt::format("the name '{}' is taken by an earlier layer", name));
-    const NameScope name_scope(graph, name);
-    LayerSummary row{.name = name, .type = type_name(layer), .output = {}, .device = layer.device};
-    const bool last = i + 1 == definition.layers.size();
-    Value logits;
-    switch (layer.kind) {
-      case LayerDefinition::Kind::flatten:
-        h = ops::flatten(h, 1);
-        break;
-      case LayerDefinition::Kind::dense: {
-        if (h.shape().rank() != 2) {
-          layer.fail(fmt::format("'{}' wants (batch, features), got {}; put a flatten before it", name, h.shape().str()));
-        }
-        const std::int64_t features = h.shape()[1];
-        if (features == 0) layer.fail(fmt::format("'{}' got no features: {}", name, h.shape().str()));
-        const Value kernel = parameter(layer, name + "/kernel", {features, layer.units}, layer.kernel_initializer, features);
-        forward.specs.back().l1 = layer.kernel_l1;
-        forward.specs.back().l2 = layer.kernel_l2;
-        h = ops::matmul(h, kernel);
-        row.parameters = features * layer.units;
-        row.flops = 2 * features * layer.units;
-        if (layer.bias) {
-          h = ops::add(h, parameter(layer, name + "/bias", {layer.units}, layer.bias_initializer, features));
-          row.parameters += layer.units;
-          row.flops += layer.units;
-        }
-        logits = h;
-        h = activate(h, layer);
-        break;
-      }
-      case LayerDefinition::Kind::embedding: {
-        if (is_floating(h.dtype()))
-          layer.fail(fmt::format("'{}' wants integers, got {}{}; put it first, after no more than a flatten", name, name_of(h.dtype()),
-                                 h.shape().str()));
-        if (h.dtype() != DType::i32 && h.dtype() != DType::i64) h = ops::cast(h, DType::i64);
-        const Value table = parameter(layer, name + "/embeddings", {layer.rows, layer.dim}, layer.embedding_initializer, layer.rows);
-        h = ops::embedding(table, h);
-        row.parameters = layer.rows * layer.dim;
-        break;
-      }
-      case LayerDefinition::Kind::dropout:
-        // The stream is the node's number in the graph as built, so that masks do not depend on what passes make of it.
-        if (key.present()) h = ops::dropout(h, key, layer.dropout_p, static_cast<std::uint32_t>(graph.nodes().size()));
-        break;
-      case LayerDefinition::Kind::activation:
-        logits = h;
-        h = activate(h, layer);
-        break;
-    }
-    const bool has_activation = layer.kind == LayerDefinition::Kind::dense || layer.kind == LayerDefinition::Kind::activation;
-    if (last && has_activation && layer.activation == Activation::softmax) {
-      forward.final_softmax = true;
-      forward.logits = logits;
-    } else {
-      forward.logits = h;
-    }
-    row.output = without_batch(h.shape());
-    forward.layers.push_back(std::move(row));
-  }
-  forward.output = h;
+  LayerBuild layers(graph, definition, key, shared, forward);
+  forward.output = layers.run(definition.layers, h);
+  forward.is_sequence = layers.is_sequence;
   return forward;
+}
+
+void update_states(Graph& graph, const Forward& forward) {
+  for (const LayerState& state : forward.states) {
+    if (state.next.present()) graph.update(state.value, state.next);
+  }
 }
 
 std::string state_name(const ParameterSpec& spec, const std::string& suffix) {

@@ -160,6 +160,7 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
   std::map<std::string, CallbackState> callbacks;
   for (const auto& [key, numbers] : header.callbacks) callbacks[key].numbers = numbers;
   std::map<std::string, std::pair<DType, Shape>> wanted;
+  for (const train::ParameterSpec& spec : s.layer_states) wanted[spec.name] = {spec.dtype, spec.shape};
   for (const train::ParameterSpec& spec : s.specs) {
     wanted[spec.name] = {spec.dtype, spec.shape};
     if (!all) continue;

@@ -200,10 +200,13 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
   for (std::size_t i = 0; i < f.specs.size(); ++i) {
     const train::ParameterSpec& spec = f.specs[i];
     parameters->create(spec.name, home_of(spec), DType::f64, spec.shape);
-    const Tensor first = train::initialize(context, home_of(spec), spec.initializer, DType::f64, spec.shape, spec.fan_in,
-                                           context.config().seed, static_cast<std::uint32_t>(i));
+    const Tensor first = train::initialize(context, home_of(spec), spec, context.config().seed, static_cast<std::uint32_t>(i));
     parameters->set(spec.name, first);
     start.push_back({spec.name, first.to_host()});
+  }
+  for (const train::LayerState& state : f.states) {
+    parameters->create(state.spec.name, home_of(state.spec), DType::f64, state.spec.shape);
+    parameters->set(state.spec.name, train::initialize(context, home_of(state.spec), state.spec, 0, 0));
   }
   const std::array<Tensor, 3> inputs{x, Tensor::of<std::uint64_t>({context.config().seed, 1}, {2}), y};
   Program backward(context, with_gradients, {.device = {}, .parameters = parameters});

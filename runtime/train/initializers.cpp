@@ -107,8 +107,12 @@ Fans fans_of(const Initializer& initializer, const Shape& shape) {
 
 }  // namespace
 
-Tensor initialize(const Context& context, const Device& device, const Initializer& initializer, DType dtype, const Shape& shape,
-                  std::int64_t fan_in, std::uint64_t seed, std::uint32_t stream) {
+namespace {
+
+Tensor draw_block(const Context& context, const Device& device, const ParameterSpec& spec, const Shape& shape, const Tensor& key,
+                  std::uint32_t stream) {
+  const Initializer& initializer = spec.initializer;
+  const DType dtype = spec.dtype;
   using Kind = Initializer::Kind;
   const auto fill = [&](double value) {
     Tensor host = Tensor::empty(dtype, shape);
@@ -119,7 +123,6 @@ Tensor initialize(const Context& context, const Device& device, const Initialize
     }
     return host.to(device);
   };
-  const Tensor key = Tensor::of<std::uint64_t>({seed, 0}, {2});
   const auto draw_as = [&](DType as, const Shape& of, tenon_op op, double a, double b) {
     tenon_attributes_random attributes{};
     attributes.stream = stream;
@@ -159,7 +162,7 @@ Tensor initialize(const Context& context, const Device& device, const Initialize
     case Kind::normal:
       return draw(TENON_OP_RandomNormal, initializer.mean, initializer.stddev);
     case Kind::fan_in_uniform:
-      return uniform(gain / std::sqrt(static_cast<double>(fan_in)));
+      return uniform(gain / std::sqrt(static_cast<double>(spec.fan_in)));
     case Kind::truncated_normal:
       return truncated(initializer.mean, initializer.stddev);
     case Kind::orthogonal: {
@@ -184,7 +187,8 @@ Tensor initialize(const Context& context, const Device& device, const Initialize
       break;
   }
   const Fans fans = fans_of(initializer, shape);
-  const double both = (fans.n1 + fans.n2) * fans.field, in = fans.n1 * fans.field;
+  const double in = static_cast<double>(spec.fan_in);
+  const double both = spec.fan_out > 0 ? in + static_cast<double>(spec.fan_out) : (fans.n1 + fans.n2) * fans.field;
   switch (initializer.kind) {
     case Kind::glorot_uniform:
       return uniform(gain * std::sqrt(6 / both));
@@ -199,6 +203,24 @@ Tensor initialize(const Context& context, const Device& device, const Initialize
     default:
       return normal(gain * std::sqrt(1 / in));
   }
+}
+
+}  // namespace
+
+Tensor initialize(const Context& context, const Device& device, const ParameterSpec& spec, std::uint64_t seed, std::uint32_t stream) {
+  const auto key_of = [&](std::uint64_t block) { return Tensor::of<std::uint64_t>({seed, block}, {2}); };
+  if (spec.block.rank() == 0 || spec.block == spec.shape) return draw_block(context, device, spec, spec.shape, key_of(0), stream);
+  Tensor all = Tensor::empty(spec.dtype, spec.shape);
+  const std::int64_t part = spec.block.count();
+  for (std::int64_t at = 0; at + part <= all.count(); at += part) {
+    const Tensor block = draw_block(context, device, spec, spec.block, key_of(static_cast<std::uint64_t>(at / part)), stream).to_host();
+    if (spec.dtype == DType::f64) {
+      std::copy_n(block.data<double>(), part, all.data<double>() + at);
+    } else {
+      std::copy_n(block.data<float>(), part, all.data<float>() + at);
+    }
+  }
+  return all.to(device);
 }
 
 }  // namespace tenon::train

@@ -83,6 +83,15 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
     fail(loss, "the last layer is no softmax; add one, or set from_logits: true if its output is scores");
   }
   in.scores = loss.from_logits ? output : forward.logits;
+  if (rule.targets == Targets::labels && forward.is_sequence && output.shape().rank() == 3) {
+    // Each step of a sequence is a sample of its own: classes are the last axis here, the second everywhere else.
+    const Shape steps = output.shape();
+    if (!(y.shape() == Shape{steps[0], steps[1]})) {
+      fail(loss, fmt::format("wanted scores (batch, time, classes) and labels (batch, time), got {} and {}", steps.str(), y.shape().str()));
+    }
+    in.scores = ops::reshape(in.scores, {steps[0] * steps[1], steps[2]});
+    in.y = y = ops::reshape(y, {steps[0] * steps[1]});
+  }
   if (rule.ignore_index && loss.ignore_index) {
     Graph& graph = y.graph();
     const Value ignored = y.dtype() == DType::i64 ? graph.constant(Tensor::scalar<std::int64_t>(*loss.ignore_index))

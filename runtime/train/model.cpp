@@ -79,8 +79,13 @@ void Model::build(const Shape& sample) {
     const train::ParameterSpec& spec = forward.specs[i];
     const Device home = s.home_of(spec);
     s.parameters->create(spec.name, home, spec.dtype, spec.shape);
-    s.parameters->set(spec.name, train::initialize(context, home, spec.initializer, spec.dtype, spec.shape, spec.fan_in,
-                                                   context.config().seed, static_cast<std::uint32_t>(i)));
+    s.parameters->set(spec.name, train::initialize(context, home, spec, context.config().seed, static_cast<std::uint32_t>(i)));
+  }
+  for (const train::LayerState& state : forward.states) {
+    const train::ParameterSpec& spec = state.spec;
+    s.parameters->create(spec.name, s.home_of(spec), spec.dtype, spec.shape);
+    s.parameters->set(spec.name, train::initialize(context, s.home_of(spec), spec, 0, 0));
+    s.layer_states.push_back(spec);
   }
   s.specs = forward.specs;
   s.layers = forward.layers;
@@ -203,7 +208,7 @@ std::string Model::summary() const {
   const State& s = *state_;
   const std::vector<LayerSummary> rows = layers();
   std::int64_t weights = 0;
-  for (const LayerSummary& row : rows) weights += row.parameters;
+  for (const LayerSummary& row : rows) weights += row.parameters - row.non_trainable;
   const auto states = static_cast<std::int64_t>(train::rule_of(s.compiled.optimizer.kind).state(s.compiled.optimizer).size());
   return train::summary_table(s.definition.name, rows, s.definition.dtype, weights * states, s.need_context().default_device().name());
 }

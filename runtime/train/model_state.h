@@ -26,6 +26,7 @@ struct Model::State {
   std::shared_ptr<ParameterStore> parameters;
   std::optional<Shape> sample;  ///< known once parameters exist
   std::vector<train::ParameterSpec> specs;
+  std::vector<train::ParameterSpec> layer_states;  ///< running statistics and the like
   std::vector<LayerSummary> layers;
   bool training = false;
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "train/layers.h"
+
 namespace tenon::train {
 namespace {
 
@@ -22,24 +24,27 @@ Value weighted_mean(const std::vector<Value>& values, const std::vector<Value>& 
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
                          const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key,
                          Value y) {
-  for (const LayerDefinition& layer : definition.layers) {
+  for_each_layer(definition.layers, [](const LayerDefinition& layer) {
     if (!layer.device.empty())
       layer.fail(
           fmt::format("has the device '{}' of its own, which data parallelism over several devices leaves no room for", layer.device));
-  }
+  });
   const std::int64_t batch = x.shape()[0];
   const std::int64_t parts = std::min<std::int64_t>(static_cast<std::int64_t>(devices.size()), batch);
   Gradients result;
   std::vector<Objective> objectives;
   std::vector<std::vector<Value>> gradient_of;
+  std::vector<std::vector<Value>> next_states;
   std::vector<Value> weights;
   for (std::int64_t i = 0; i < parts; ++i) {
     const DeviceScope device(graph, devices[static_cast<std::size_t>(i)]);
     const NameScope name(graph, fmt::format("replica_{}", i));
     const std::int64_t begin = batch * i / parts;
     const std::int64_t end = batch * (i + 1) / parts;
-    Forward forward = build(graph, definition, ops::slice(x, 0, begin, end), key, i == 0 ? nullptr : &result.forward.parameters);
+    Forward forward = build(graph, definition, ops::slice(x, 0, begin, end), key, i == 0 ? nullptr : &result.forward);
     Objective objective = build_objective(forward, ops::slice(y, 0, begin, end), loss, metrics);
+    next_states.emplace_back();
+    for (const LayerState& state : forward.states) next_states.back().push_back(state.next);
     if (i == 0) result.forward = std::move(forward);
     gradient_of.push_back(gradients(objective.loss, result.forward.parameters));
     weights.push_back(objective.weight.present() ? objective.weight
@@ -65,6 +70,9 @@ Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const 
   if (counted) result.objective.weight = total;
   for (std::size_t p = 0; p < result.forward.parameters.size(); ++p) {
     result.of.push_back(combine([&](std::size_t i) { return gradient_of[i][p]; }));
+  }
+  for (std::size_t s = 0; s < result.forward.states.size(); ++s) {
+    if (next_states[0][s].present()) result.forward.states[s].next = combine([&](std::size_t i) { return next_states[i][s]; });
   }
   return result;
 }

@@ -20,6 +20,8 @@ struct Gradients {
 /// means weighted by what counts in each part, on the first device. Parameters stay where they are: what other devices read of them is
 /// copied, once a step, by the executor. A batch smaller than the number of devices uses fewer of them.
 ///
+/// Batch normalisation takes the statistics of each device's own part; running statistics become the mean of what the parts make of them.
+///
 /// Errors  a layer with a device of its own.
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
                          const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key,

@@ -49,6 +49,7 @@ void Model::State::finish_training(Graph& graph, Phase phase, const train::Gradi
     if (!weight.present()) weight = graph.constant(scalar(definition.dtype, static_cast<double>(batch)));
     train::build_accumulation(graph, made.forward, made.of, weight, phase == Phase::backward_first);
   }
+  train::update_states(graph, made.forward);
   output_objective(graph, made.objective);
 }
 
@@ -67,6 +68,7 @@ Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const S
   const train::Forward f = forward(graph, x, x_dtype, gradient || phase == Phase::forward_train);
   if (phase == Phase::predict || phase == Phase::forward_train) {
     graph.output("output", f.output);
+    train::update_states(graph, f);
     return graph;
   }
   const Value target = graph.input("y", y_dtype, y);

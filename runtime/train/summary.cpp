@@ -27,13 +27,14 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
                           const std::string& device) {
   using Row = std::array<std::string, 5>;
   std::vector<Row> rows{{"Layer (type)", "Output Shape", "Param #", "FLOPs/sample", "Device"}};
-  std::int64_t total = 0, flops = 0;
+  std::int64_t total = 0, fixed = 0, flops = 0;
   for (const LayerSummary& layer : layers) {
     std::string shape = "(None";
     for (const std::int64_t d : layer.output) shape += fmt::format(", {}", d);
     rows.push_back({fmt::format("{} ({})", layer.name, layer.type), shape + ")", grouped(layer.parameters), grouped(layer.flops),
                     layer.device.empty() ? device : layer.device});
     total += layer.parameters;
+    fixed += layer.non_trainable;
     flops += layer.flops;
   }
   std::array<std::size_t, 5> width{};
@@ -55,8 +56,8 @@ std::string summary_table(const std::string& name, const std::vector<LayerSummar
   const std::int64_t size = size_of(dtype);
   text += rule + "\n";
   text += fmt::format(" Total params: {} ({})\n", grouped(total + optimizer_parameters), bytes((total + optimizer_parameters) * size));
-  text += fmt::format(" Trainable params: {} ({})\n", grouped(total), bytes(total * size));
-  text += fmt::format(" Non-trainable params: 0 (0 B)\n");
+  text += fmt::format(" Trainable params: {} ({})\n", grouped(total - fixed), bytes((total - fixed) * size));
+  text += fmt::format(" Non-trainable params: {} ({})\n", grouped(fixed), bytes(fixed * size));
   text += fmt::format(" Optimizer params: {} ({})\n", grouped(optimizer_parameters), bytes(optimizer_parameters * size));
   text += fmt::format(" FLOPs of a forward pass: {} per sample\n", grouped(flops));
   return text;

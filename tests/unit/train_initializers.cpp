@@ -28,11 +28,19 @@ Moments moments(std::vector<float> values) {
   return m;
 }
 
+ParameterSpec spec_of(const Initializer& initializer, const Shape& shape, std::int64_t fan_in) {
+  ParameterSpec spec;
+  spec.shape = shape;
+  spec.initializer = initializer;
+  spec.fan_in = fan_in;
+  return spec;
+}
+
 std::vector<float> start(Initializer::Kind kind, const Shape& shape, std::uint32_t stream = 0, const std::string& device = "reference:0") {
   const Context context(test_config(device));
   Initializer initializer;
   initializer.kind = kind;
-  return floats(initialize(context, context.default_device(), initializer, DType::f32, shape, shape.rank() > 0 ? shape[0] : 1, 5, stream));
+  return floats(initialize(context, context.default_device(), spec_of(initializer, shape, shape.rank() > 0 ? shape[0] : 1), 5, stream));
 }
 
 /// Largest distance between the sample's distribution and the normal one.
@@ -114,7 +122,7 @@ TEST_CASE("truncated glorot, he, lecun: the deviation they state, nothing beyond
     Initializer initializer;
     initializer.kind = kind;
     initializer.truncated = true;
-    return moments(floats(initialize(context, context.default_device(), initializer, DType::f32, {400, 500}, 400, 5, 0)));
+    return moments(floats(initialize(context, context.default_device(), spec_of(initializer, {400, 500}, 400), 5, 0)));
   };
   const auto holds = [&](Initializer::Kind kind, double deviation) {
     const Moments m = cut(kind);

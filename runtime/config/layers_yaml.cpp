@@ -1,0 +1,348 @@
+#include "config/layers_yaml.h"
+
+#include <fmt/format.h>
+#include <tenon/device_name.h>
+#include <tenon/error.h>
+
+namespace tenon::config {
+namespace {
+
+using Kind = LayerDefinition::Kind;
+
+const std::vector<Choice<Preset>> all_presets = {
+    {"none", Preset::none}, {"keras", Preset::keras}, {"torch", Preset::torch}, {"gorgonia", Preset::gorgonia}};
+
+const std::vector<Choice<Activation>> all_activations = {{"linear", Activation::linear},   {"relu", Activation::relu},
+                                                         {"sigmoid", Activation::sigmoid}, {"tanh", Activation::tanh},
+                                                         {"softmax", Activation::softmax}, {"log_softmax", Activation::log_softmax},
+                                                         {"relu6", Activation::relu6},     {"leaky_relu", Activation::leaky_relu},
+                                                         {"elu", Activation::elu},         {"softplus", Activation::softplus},
+                                                         {"mish", Activation::mish},       {"gelu", Activation::gelu},
+                                                         {"silu", Activation::silu}};
+
+const std::vector<Choice<Initializer::Kind>> initializers = {{"zeros", Initializer::Kind::zeros},
+                                                             {"ones", Initializer::Kind::ones},
+                                                             {"constant", Initializer::Kind::constant},
+                                                             {"uniform", Initializer::Kind::uniform},
+                                                             {"normal", Initializer::Kind::normal},
+                                                             {"glorot_uniform", Initializer::Kind::glorot_uniform},
+                                                             {"glorot_normal", Initializer::Kind::glorot_normal},
+                                                             {"he_uniform", Initializer::Kind::he_uniform},
+                                                             {"he_normal", Initializer::Kind::he_normal},
+                                                             {"lecun_uniform", Initializer::Kind::lecun_uniform},
+                                                             {"lecun_normal", Initializer::Kind::lecun_normal},
+                                                             {"fan_in_uniform", Initializer::Kind::fan_in_uniform},
+                                                             {"truncated_normal", Initializer::Kind::truncated_normal},
+                                                             {"orthogonal", Initializer::Kind::orthogonal},
+                                                             {"identity", Initializer::Kind::identity}};
+
+/// A dense layer's start: (kernel, bias).
+std::pair<Initializer, Initializer> default_initializers(Preset preset) {
+  std::pair<Initializer, Initializer> both;
+  both.first.kind = preset == Preset::torch      ? Initializer::Kind::fan_in_uniform
+                    : preset == Preset::gorgonia ? Initializer::Kind::glorot_normal
+                                                 : Initializer::Kind::glorot_uniform;
+  both.second.kind = preset == Preset::torch ? Initializer::Kind::fan_in_uniform : Initializer::Kind::zeros;
+  return both;
+}
+
+/// Those whose normal distribution may be cut, as Keras cuts it.
+bool may_be_truncated(Initializer::Kind kind) {
+  return kind == Initializer::Kind::glorot_normal || kind == Initializer::Kind::he_normal || kind == Initializer::Kind::lecun_normal;
+}
+
+void read_nothing(Section&, const LayerContext&, LayerDefinition&) {}
+
+void read_dense(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
+  out_layer.units = section.require<std::int64_t>("units", "an integer from 1 on", from_one);
+  if (const auto activation = section.find("activation")) read_activation(*activation, out_layer);
+  read_weights(section, context.preset, out_layer);
+}
+
+void read_reshape(Section& section, const LayerContext&, LayerDefinition& out_layer) {
+  const Value shape = section.require_value("shape", "a list of sizes, the batch axis left out; one may be -1");
+  for (const Value& size : shape.items("a list of sizes")) out_layer.shape.push_back(size.as_integer({-1, 1 << 30}));
+  constexpr std::size_t most_dims = 7;  // the batch axis is the eighth
+  if (out_layer.shape.size() > most_dims) {
+    shape.fail(fmt::format("has {} dimensions; wanted at most {}", out_layer.shape.size(), most_dims));
+  }
+}
+
+void read_dropout(Section& section, const LayerContext&, LayerDefinition& out_layer) {
+  out_layer.dropout_p = section.require<double>("p", "a number in [0, 1)", {.lowest = 0, .highest = 1, .below_highest = true});
+}
+
+/// `name` says which activation here; the layer is named after it, as the builder numbers all others.
+void read_named_activation(Section& section, const LayerContext&, LayerDefinition& out_layer) {
+  out_layer.activation = section.require_value("name", "the name of an activation").as_choice(all_activations);
+  read_alpha(section, out_layer);
+}
+
+void read_embedding(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
+  out_layer.rows = section.require<std::int64_t>("rows", "an integer from 1 on", {1, std::int64_t{1} << 40});
+  out_layer.dim = section.require<std::int64_t>("dim", "an integer from 1 on", {1, 1 << 30});
+  // PyTorch starts from the normal distribution, Keras within 0.05.
+  if (context.preset == Preset::torch) {
+    out_layer.embedding_initializer.kind = Initializer::Kind::normal;
+    out_layer.embedding_initializer.stddev = 1;
+  }
+  if (const auto start = section.find("initializer")) out_layer.embedding_initializer = read_initializer(*start, context.preset);
+}
+
+void read_residual(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
+  const Value body = section.require_value("body", "a list of layers");
+  out_layer.parts.push_back(read_layers(body, context.preset, context.label));
+  out_layer.parts.emplace_back();
+  if (const auto shortcut = section.find("shortcut"); shortcut && !shortcut->is_null()) {
+    out_layer.parts.back() = read_layers(*shortcut, context.preset, context.label);
+  }
+  if (const auto activation = section.find("activation")) read_activation(*activation, out_layer);
+}
+
+void read_branches(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
+  const Value parts = section.require_value("parts", "a list of lists of layers");
+  for (const Value& part : parts.items("a list of lists of layers")) {
+    out_layer.parts.push_back(read_layers(part, context.preset, context.label));
+  }
+  if (out_layer.parts.empty()) parts.fail("is empty; wanted at least one list of layers");
+}
+
+constexpr LayerReader readers[] = {
+    {"flatten", Kind::flatten, read_nothing},       {"dense", Kind::dense, read_dense},
+    {"dropout", Kind::dropout, read_dropout},       {"activation", Kind::activation, read_named_activation},
+    {"embedding", Kind::embedding, read_embedding}, {"reshape", Kind::reshape, read_reshape},
+    {"residual", Kind::residual, read_residual},    {"branches", Kind::branches, read_branches},
+};
+
+constexpr const char* repeat_word = "repeat";
+
+std::vector<std::string> layer_words() {
+  std::vector<std::string> words;
+  for (const LayerReader& reader : layer_readers()) words.emplace_back(reader.word);
+  for (const Choice<Activation>& choice : all_activations) {
+    if (choice.value != Activation::linear) words.emplace_back(choice.word);
+  }
+  words.emplace_back(repeat_word);
+  return words;
+}
+
+/// One item of a list of layers: its word, and its keys as a map.
+struct Item {
+  Node word, keys;
+};
+
+Item item_of(const Value& item) {
+  if (item.is_map() && item.node().entries.size() != 1) {
+    item.fail(
+        fmt::format("wanted a map of one key, the layer's type, as in `dense: {{units: 10}}`, got one of {} keys; "
+                    "the keys of a layer stand in a map of their own",
+                    item.node().entries.size()));
+  }
+  Item parts;
+  parts.keys.kind = Node::Kind::map;
+  parts.keys.mark = item.mark();
+  if (item.is_map()) {
+    const Node::Entry& entry = item.node().entries[0];
+    parts.word.kind = Node::Kind::scalar;
+    parts.word.text = entry.key;
+    parts.word.mark = entry.mark;
+    if (entry.value.kind == Node::Kind::list && entry.key == "branches") {
+      parts.keys.entries.push_back({"parts", entry.mark, entry.value});  // the short form
+    } else if (entry.value.kind != Node::Kind::null) {
+      parts.keys = entry.value;
+    }
+  } else if (item.is_scalar()) {
+    parts.word = item.node();
+  } else {
+    item.fail_wanted("a layer: a word, or a map such as `dense: {units: 10}`");
+  }
+  return parts;
+}
+
+std::string joined_label(const std::string& outer, const std::string& inner) {
+  return outer.empty() ? inner : outer + ": " + inner;
+}
+
+LayerDefinition read_layer(const Value& item, const Item& parts, const std::string& word, Preset preset, const std::string& outer) {
+  LayerDefinition layer;
+  const std::string label = joined_label(outer, item.key() + " " + word);
+  layer.where = item.mark().str() + ": " + label;
+  const LayerReader* reader = nullptr;
+  for (const LayerReader& candidate : layer_readers()) {
+    if (word == candidate.word) reader = &candidate;
+  }
+  layer.kind = reader != nullptr ? reader->kind : Kind::activation;
+
+  Section section(parts.keys, label);
+  if (reader != nullptr) {
+    reader->read(section, {preset, label}, layer);
+  } else {
+    layer.activation = Value(parts.word, parts.word.mark, "", item.key()).as_choice(all_activations);
+    read_alpha(section, layer);
+  }
+  if (layer.kind != Kind::activation || reader == nullptr) {
+    if (const auto name = section.find("name")) {
+      layer.name = name->as_text("a name");
+      if (layer.name.empty() || layer.name.find('/') != std::string::npos) name->fail_wanted("a name without '/'");
+    }
+  }
+  if (const auto device = section.find("device")) {
+    layer.device = device->as_text("a device name");
+    try {
+      parse_device_name(layer.device);
+    } catch (const Error& problem) {
+      device->fail(problem.what());
+    }
+  }
+  section.finish();
+  return layer;
+}
+
+/// The second and later copies of a repeated layer that has a name.
+void number_names(std::vector<LayerDefinition>& layers, std::int64_t copy) {
+  for (LayerDefinition& layer : layers) {
+    if (!layer.name.empty() && copy > 0) layer.name += fmt::format("_{}", copy);
+  }
+}
+
+/// `repeat: {times: 3, layers: [...]}`: its layers, one copy after the other.
+void append_repeated(const Value& item, const Item& parts, Preset preset, const std::string& outer,
+                     std::vector<LayerDefinition>& out_layers) {
+  const std::string label = joined_label(outer, item.key() + " " + repeat_word);
+  Section section(parts.keys, label);
+  const std::int64_t times = section.require<std::int64_t>("times", "an integer from 1 on", {1, 10000});
+  const Value list = section.require_value("layers", "a list of layers");
+  const std::vector<LayerDefinition> once = read_layers(list, preset, label);
+  if (once.empty()) list.fail("is empty; wanted at least one layer");
+  section.finish();
+  for (std::int64_t copy = 0; copy < times; ++copy) {
+    std::vector<LayerDefinition> layers = once;
+    number_names(layers, copy);
+    out_layers.insert(out_layers.end(), layers.begin(), layers.end());
+  }
+}
+
+}  // namespace
+
+const std::vector<Choice<Preset>>& presets() {
+  return all_presets;
+}
+const std::vector<Choice<Activation>>& activations() {
+  return all_activations;
+}
+
+std::span<const LayerReader> basic_layer_readers() {
+  return readers;
+}
+
+const std::vector<LayerReader>& layer_readers() {
+  static const std::vector<LayerReader> all = [] {
+    std::vector<LayerReader> rows;
+    for (const auto family : {basic_layer_readers(), image_layer_readers(), norm_layer_readers(), sequence_layer_readers()}) {
+      rows.insert(rows.end(), family.begin(), family.end());
+    }
+    return rows;
+  }();
+  return all;
+}
+
+std::vector<LayerDefinition> read_layers(const Value& list, Preset preset, const std::string& label) {
+  std::vector<LayerDefinition> layers;
+  const std::vector<std::string> words = layer_words();
+  for (const Value& item : list.items("a list of layers")) {
+    const Item parts = item_of(item);
+    const std::string word = words[Value(parts.word, parts.word.mark, label, item.key()).as_word(words)];
+    if (word == repeat_word) {
+      append_repeated(item, parts, preset, label, layers);
+    } else {
+      layers.push_back(read_layer(item, parts, word, preset, label));
+    }
+  }
+  return layers;
+}
+
+Initializer read_initializer(const Value& value, Preset preset) {
+  Initializer result;
+  const auto choose = [&](const Value& name) {
+    result.kind = name.as_choice(initializers);
+    result.truncated = preset == Preset::keras && may_be_truncated(result.kind);
+  };
+  if (!value.is_map()) {
+    choose(value);
+    return result;
+  }
+  Section section = value.section();
+  choose(section.require_value("name", "the name of an initializer"));
+  switch (result.kind) {
+    case Initializer::Kind::zeros:
+    case Initializer::Kind::ones:
+      break;
+    case Initializer::Kind::constant:
+      result.value = section.require<double>("value", "a number");
+      break;
+    case Initializer::Kind::uniform:
+      result.low = section.get<double>("low", result.low);
+      result.high = section.get<double>("high", result.high);
+      if (result.low >= result.high) section.fail(fmt::format("low {} is not below high {}", result.low, result.high));
+      break;
+    case Initializer::Kind::normal:
+    case Initializer::Kind::truncated_normal:
+      result.mean = section.get<double>("mean", result.mean);
+      result.stddev = section.get<double>("stddev", result.stddev, {0});
+      break;
+    default:
+      result.gain = section.get<double>("gain", result.gain, {.lowest = 0, .above_lowest = true});
+      if (may_be_truncated(result.kind)) result.truncated = section.get<bool>("truncated", result.truncated);
+  }
+  section.finish();
+  return result;
+}
+
+void read_alpha(Section& section, LayerDefinition& out_layer) {
+  if (takes_alpha(out_layer.activation)) out_layer.alpha = section.get_optional<double>("alpha", {.lowest = 0});
+}
+
+/// A word, or {name: leaky_relu, alpha: 0.2}.
+void read_activation(const Value& value, LayerDefinition& out_layer) {
+  if (!value.is_map()) {
+    out_layer.activation = value.as_choice(all_activations);
+    return;
+  }
+  Section section = value.section();
+  out_layer.activation = section.require_value("name", "the name of an activation").as_choice(all_activations);
+  read_alpha(section, out_layer);
+  section.finish();
+}
+
+void read_weights(Section& section, Preset preset, LayerDefinition& out_layer) {
+  const auto start = default_initializers(preset);
+  out_layer.bias = section.get<bool>("bias", true);
+  const auto kernel = section.find("kernel_initializer");
+  const auto bias = section.find("bias_initializer");
+  out_layer.kernel_initializer = kernel ? read_initializer(*kernel, preset) : start.first;
+  out_layer.bias_initializer = bias ? read_initializer(*bias, preset) : start.second;
+  if (std::optional<Section> regularizer = section.child("kernel_regularizer")) {
+    out_layer.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
+    out_layer.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
+  }
+  if (bias && !out_layer.bias) bias->fail("starts a bias, but the layer has 'bias: false'");
+}
+
+}  // namespace tenon::config
+
+namespace tenon {
+
+const char* name_of(Initializer::Kind kind) {
+  return config::word_of(config::initializers, kind);
+}
+const char* name_of(Activation activation) {
+  return config::word_of(config::activations(), activation);
+}
+const char* name_of(LayerDefinition::Kind kind) {
+  for (const config::LayerReader& reader : config::layer_readers()) {
+    if (reader.kind == kind) return reader.word;
+  }
+  return "?";
+}
+
+}  // namespace tenon

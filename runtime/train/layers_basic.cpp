@@ -1,0 +1,104 @@
+// Layers that read samples of any shape, and those made of other layers.
+#include <fmt/core.h>
+
+#include "train/layers.h"
+
+namespace tenon::train {
+namespace {
+
+using Kind = LayerDefinition::Kind;
+
+Value flatten(LayerBuild& build, const LayerDefinition&, Value x) {
+  build.is_sequence = false;
+  return ops::flatten(x, 1);
+}
+
+Value reshape(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  build.is_sequence = false;
+  std::vector<std::int64_t> dims{x.shape()[0]};
+  dims.insert(dims.end(), layer.shape.begin(), layer.shape.end());
+  return ops::reshape(x, std::span<const std::int64_t>(dims));
+}
+
+Value dense(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  const Shape shape = x.shape();
+  const bool steps = build.is_sequence && shape.rank() == 3;
+  if (shape.rank() != 2 && !steps) {
+    layer.fail(fmt::format("'{}' wants (batch, features), got {}; put a flatten before it", build.name(), shape.str()));
+  }
+  const std::int64_t features = shape[shape.rank() - 1];
+  if (features == 0) layer.fail(fmt::format("'{}' got no features: {}", build.name(), shape.str()));
+  // Every step of a sequence is a row of one product.
+  const std::int64_t rows = steps ? shape[1] : 1;
+  if (steps) x = ops::reshape(x, {shape[0] * rows, features});
+  Value y = ops::matmul(x, build.kernel(layer, {features, layer.units}, {.fan_in = features}));
+  build.row().flops = 2 * rows * features * layer.units;
+  if (layer.bias) {
+    y = ops::add(y, build.parameter(layer, "bias", {layer.units}, layer.bias_initializer, {.fan_in = features}));
+    build.row().flops += rows * layer.units;
+  }
+  if (!steps) return build.activate(layer, y);
+  // A loss reads scores before a softmax as it reads the output: by steps.
+  return build.activate(layer, ops::reshape(y, {shape[0], rows, layer.units}));
+}
+
+Value dropout(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  return build.dropout(x, layer.dropout_p);
+}
+
+Value activation(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  return build.activate(layer, x);
+}
+
+Value embedding(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  if (is_floating(x.dtype())) {
+    layer.fail(fmt::format("'{}' wants integers, got {}{}; put it first, after no more than a flatten", build.name(), name_of(x.dtype()),
+                           x.shape().str()));
+  }
+  if (x.dtype() != DType::i32 && x.dtype() != DType::i64) x = ops::cast(x, DType::i64);
+  build.is_sequence = x.shape().rank() == 2;
+  const Value table = build.parameter(layer, "embeddings", {layer.rows, layer.dim}, layer.embedding_initializer, {.fan_in = layer.rows});
+  return ops::embedding(table, x);
+}
+
+Value residual(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  const std::vector<Value> sides = build.run_inside(layer.parts, x);
+  if (!(sides[0].shape() == sides[1].shape())) {
+    layer.fail(fmt::format("'{}' adds its body's {} to its shortcut's {}: wanted the same shape", build.name(), sides[0].shape().str(),
+                           sides[1].shape().str()));
+  }
+  build.row().flops = sides[0].shape().count() / std::max<std::int64_t>(1, sides[0].shape()[0]);
+  return build.activate(layer, ops::add(sides[0], sides[1]));
+}
+
+Value branches(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  const std::vector<Value> parts = build.run_inside(layer.parts, x);
+  // Features and channels are the first axis of a sample, but of a sequence the last.
+  const std::size_t axis = build.is_sequence ? x.shape().rank() - 1 : 1;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    Shape wanted = parts[0].shape();
+    const Shape got = parts[i].shape();
+    if (wanted.rank() == got.rank() && axis < got.rank()) wanted.set(axis, got[axis]);
+    if (!(wanted == got)) {
+      layer.fail(
+          fmt::format("'{}' puts its branches behind one another in axis {}: branch 0 has {}, branch {} has {}; wanted the same but "
+                      "for that axis",
+                      build.name(), axis, parts[0].shape().str(), i, got.str()));
+    }
+  }
+  return parts.size() == 1 ? parts[0] : ops::concat(parts, static_cast<std::int64_t>(axis));
+}
+
+const LayerRule rules[] = {
+    {Kind::flatten, "Flatten", flatten},    {Kind::reshape, "Reshape", reshape},          {Kind::dense, "Dense", dense},
+    {Kind::dropout, "Dropout", dropout},    {Kind::activation, "Activation", activation}, {Kind::embedding, "Embedding", embedding},
+    {Kind::residual, "Residual", residual}, {Kind::branches, "Branches", branches},
+};
+
+}  // namespace
+
+std::span<const LayerRule> basic_layers() {
+  return rules;
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,103 @@
+// Layers that read sequences (batch, time, features): recurrence and attention.
+#include <fmt/core.h>
+
+#include <cmath>
+
+#include "train/layers.h"
+
+namespace tenon::train {
+namespace {
+
+using Kind = LayerDefinition::Kind;
+
+void want_sequence(LayerBuild& build, const LayerDefinition& layer, const Shape& shape) {
+  if (shape.rank() != 3) {
+    layer.fail(fmt::format("'{}' wants (batch, time, features), got {}", build.name(), shape.str()));
+  }
+  if (shape[1] == 0 || shape[2] == 0) layer.fail(fmt::format("'{}' got nothing to read: {}", build.name(), shape.str()));
+}
+
+std::int64_t gates_of(Kind kind) {
+  return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1;
+}
+
+/// b (D, 2 G H): biases of the products with x, then with h. Those are learned apart only where it matters what the reset gate is applied
+/// to. The forget gate's own start is a constant beside what is learned, as TensorFlow's forget_bias is.
+Value biases(LayerBuild& build, const LayerDefinition& layer, const char* suffix, std::int64_t directions, std::int64_t fan_in) {
+  const std::int64_t rows = gates_of(layer.kind) * layer.units;
+  const bool apart = layer.kind == Kind::gru && layer.sequence.linear_before_reset;
+  if (layer.bias && apart) {
+    return build.parameter(layer, suffix, {directions, 2 * rows}, layer.bias_initializer, {.fan_in = fan_in});
+  }
+  const double forget = layer.kind == Kind::lstm ? layer.sequence.forget_bias : 0;
+  if (!layer.bias && forget == 0) return {};
+  Tensor rest = Tensor::zeros(build.dtype(), {directions, rows});
+  for (std::int64_t d = 0; forget != 0 && d < directions; ++d) {
+    for (std::int64_t i = 2 * layer.units; i < 3 * layer.units; ++i) {  // i o f c
+      const std::int64_t at = d * rows + i;
+      if (build.dtype() == DType::f64) {
+        rest.data<double>()[at] = forget;
+      } else {
+        rest.data<float>()[at] = static_cast<float>(forget);
+      }
+    }
+  }
+  const Value constant = build.graph().constant(rest);
+  const Value learned = layer.bias ? build.parameter(layer, suffix, {directions, rows}, layer.bias_initializer, {.fan_in = fan_in})
+                                   : build.graph().constant(Tensor::zeros(build.dtype(), {directions, rows}));
+  return ops::concat({learned, constant}, 1);
+}
+
+Value recurrent(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  const SequenceDefinition& of = layer.sequence;
+  want_sequence(build, layer, x.shape());
+  const std::int64_t batch = x.shape()[0], time = x.shape()[1], hidden = layer.units;
+  const std::int64_t directions = of.bidirectional ? 2 : 1, rows = gates_of(layer.kind) * hidden;
+  const ops::Direction direction = of.bidirectional ? ops::Direction::both : ops::Direction::forward;
+  x = ops::transpose(x, {1, 0, 2});
+  ops::RecurrentResult result;
+  for (std::int64_t l = 0; l < of.num_layers; ++l) {
+    const std::string number = of.num_layers == 1 ? "" : fmt::format("_{}", l);
+    const std::int64_t features = x.shape()[2];
+    // PyTorch starts all of a layer's numbers from its width.
+    const bool torch = layer.kernel_initializer.kind == Initializer::Kind::fan_in_uniform;
+    ops::RecurrentValues values;
+    values.w = build.parameter(layer, ("kernel" + number).c_str(), {directions, rows, features}, layer.kernel_initializer,
+                               {.fan_in = torch ? hidden : features, .fan_out = rows, .block = {rows, features}});
+    values.r = build.parameter(layer, ("recurrent_kernel" + number).c_str(), {directions, rows, hidden}, of.recurrent_initializer,
+                               {.fan_in = hidden, .fan_out = rows, .block = {rows, hidden}});
+    values.b = biases(build, layer, ("bias" + number).c_str(), directions, hidden);
+    build.row().flops += time * directions * 2 * rows * (features + hidden);
+    switch (layer.kind) {
+      case Kind::lstm:
+        result = ops::lstm(x, values, direction);
+        break;
+      case Kind::gru:
+        result = ops::gru(x, values, direction, of.linear_before_reset);
+        break;
+      default:
+        result = ops::rnn(x, values, direction, of.relu ? ops::RnnActivation::relu : ops::RnnActivation::tanh);
+    }
+    x = directions == 1 ? result.y : ops::transpose(result.y, {0, 2, 1, 3});  // (T, D, B, H) to (T, B, D, H)
+    x = ops::reshape(x, {time, batch, directions * hidden});
+    if (l + 1 < of.num_layers) x = build.dropout(x, of.dropout);
+  }
+  build.is_sequence = of.return_sequences;
+  if (of.return_sequences) return ops::transpose(x, {1, 0, 2});
+  const Value last = directions == 1 ? result.h : ops::transpose(result.h, {1, 0, 2});
+  return ops::reshape(last, {batch, directions * hidden});
+}
+
+const LayerRule rules[] = {
+    {Kind::lstm, "LSTM", recurrent},
+    {Kind::gru, "GRU", recurrent},
+    {Kind::rnn, "SimpleRNN", recurrent},
+};
+
+}  // namespace
+
+std::span<const LayerRule> sequence_layers() {
+  return rules;
+}
+
+}  // namespace tenon::train
