@@ -176,10 +176,13 @@ AttributeBytes attributes_of(tenon_op op, const json& from) {
       copy_entries(from.at("scales"), a.scales);
       return a;
     }
-    case TENON_OP_BatchNormalization: {
+    case TENON_OP_BatchNormalization:
+    case TENON_OP_BatchNormTrain: {
       tenon_attributes_batch_norm a{};
       a.axis = 1;
       a.epsilon = from.at("epsilon");
+      a.momentum = from.value("momentum", 0.0);
+      a.biased = from.value("biased", 0u);
       return a;
     }
     case TENON_OP_LayerNormalization: {

@@ -17,7 +17,8 @@ import sys
 DATA = ("/usr/share/libonnx-testdata/data/node", "/usr/share/onnx/data/node")
 DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
           "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool", "|V2": "bf16"}  # NumPy has no bf16: two bytes
-COMPOSED = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}  # what the core makes of it: one node of another operator
+# what the core makes of it: one node of another operator
+COMPOSED = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax", "InstanceNormalization": "LayerNormalization"}
 ONNX_SINCE_1 = {"Not", "Softplus"}  # every other op of version 1 belongs to the tenon domain
 
 
@@ -69,6 +70,25 @@ def resize_attributes(given, inputs, outputs):
         scales = [y / x for x, y in zip(inputs[0].shape, outputs[0].shape)]
     rounding = given.get("nearest_mode", b"round_prefer_floor").decode()
     return {"mode": mode, "coordinates": coordinates, "rounding": rounding.removeprefix("round_"), "scales": scales}
+
+
+def trained_batch(given, inputs, outputs):
+    """The statistics that BatchNormTrain gives beside ONNX's results; its momentum is the batch's share, ONNX's the other one."""
+    x, epsilon = inputs[0].astype("float64"), given.get("epsilon", 1e-5)
+    others = tuple(i for i in range(x.ndim) if i != 1)
+    mean, inverse_std = x.mean(others), (x.var(others) + epsilon) ** -0.5
+    outputs += [array.astype(inputs[0].dtype) for array in (mean, inverse_std)]
+    return {"epsilon": epsilon, "momentum": 1 - given.get("momentum", 0.9), "biased": 1}
+
+
+def lines_of_instances(inputs, outputs):
+    """(N, C, d) with d all places of a channel: what InstanceNormalization does before its scale and bias, in f64."""
+    x, scale, bias = inputs
+    beside = (1, -1) + (1,) * (x.ndim - 2)
+    y = (outputs[0].astype("float64") - bias.reshape(beside)) / scale.reshape(beside)
+    lines = x.shape[:2] + (-1,)
+    outputs[:] = [y.astype(x.dtype).reshape(lines), None, None]
+    return [x.reshape(lines), None, None]
 
 
 def slice_attributes(inputs):
@@ -187,6 +207,18 @@ def lowered(op, given, inputs, outputs):
     if op == "CumSum":
         return {"axis": resolved(inputs[1].item(), rank), "exclusive": given.get("exclusive", 0),
                 "reverse": given.get("reverse", 0)}, inputs[:1]
+    if op == "BatchNormalization":
+        if given.get("training_mode"):
+            return trained_batch(given, inputs, outputs), inputs
+        return {"epsilon": given.get("epsilon", 1e-5)}, inputs
+    if op == "LayerNormalization":
+        outputs += [None] * (3 - len(outputs))
+        return {"axis": resolved(given.get("axis", -1), rank), "epsilon": given.get("epsilon", 1e-5)}, inputs + [None] * (3 - len(inputs))
+    if op == "InstanceNormalization":
+        return {"axis": 2, "epsilon": given.get("epsilon", 1e-5)}, lines_of_instances(inputs, outputs)
+    if op == "LRN":
+        defaults = {"alpha": 1e-4, "beta": 0.75, "bias": 1.0}
+        return {"size": given["size"], **{name: given.get(name, value) for name, value in defaults.items()}}, inputs
     if op in ("Max", "Min"):
         if len(inputs) != 2:
             raise LeftOut("not two operands: the core makes a chain of them")
@@ -264,6 +296,8 @@ def convert(folder, ops, onnx, numpy_helper):
     if dtype not in ops[op] or wrong:
         raise LeftOut("dtype that the op does not serve here")
     attributes, inputs = lowered(node.op_type, attributes_of(node, onnx.helper), inputs, outputs)
+    if op == "BatchNormalization" and "momentum" in attributes:
+        op = "BatchNormTrain"
     if op in ("SoftmaxCrossEntropyLoss", "MaxPool"):
         outputs += [None] * (2 - len(outputs))
     return {

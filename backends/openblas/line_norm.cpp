@@ -1,0 +1,333 @@
+#include "line_norm.h"
+
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "line_norm.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "simd.h"
+
+#ifndef TENON_OPENBLAS_LINE_NORM_CODE
+#define TENON_OPENBLAS_LINE_NORM_CODE
+namespace tenon::openblas {
+namespace {
+
+/// Lines that the gradient takes at a time: their rows are read twice, the second time from the cache.
+constexpr std::int64_t line_block = 16;
+
+/// What the gradient knows of a line: x' = (x - mean) inverse, dx = inverse g + (by_normal x' + constant).
+template <class T>
+struct LineNumbers {
+  T mean, inverse, by_normal, constant;
+};
+
+/// Some columns [begin, end) of some lines, `stride` elements apart.
+struct Columns {
+  std::int64_t lines, stride, begin, end;
+};
+
+/// The vector code for one instruction set.
+template <class T>
+struct LineNorm {
+  void (*line)(bool centred, double epsilon, const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T* mean, T* inverse);
+  LineNumbers<T> (*numbers)(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse);
+  void (*gradient)(const T* dy, const T* x, const T* scale, T* dx, const Columns& columns, const LineNumbers<T>* numbers, double* dscale,
+                   double* dbias);
+};
+
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
+  return n < lanes(d) ? load_first(d, p, n, fill) : hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
+  if (n < lanes(d)) {
+    store_first(v, d, p, n);
+  } else {
+    hn::StoreU(v, d, p);
+  }
+}
+
+struct TwoSums {
+  double first = 0, second = 0;
+};
+
+/// Sums over i < n of terms(i, m, first, second), which adds those of elements [i, i + m) to two registers. In T over some dozen registers,
+/// beyond in f64.
+template <class T, class Terms>
+HWY_INLINE TwoSums sums(std::int64_t n, const Terms& terms) {
+  const Wide<T> d;
+  const std::int64_t step = lanes(d), block = 48 * step;
+  TwoSums total;
+  for (std::int64_t begin = 0; begin < n; begin += block) {
+    const std::int64_t end = HWY_MIN(n, begin + block);
+    auto a0 = hn::Zero(d), a1 = a0, a2 = a0, b0 = a0, b1 = a0, b2 = a0;
+    std::int64_t i = begin;
+    for (; i + 3 * step <= end; i += 3 * step) {
+      terms(i, step, a0, b0);
+      terms(i + step, step, a1, b1);
+      terms(i + 2 * step, step, a2, b2);
+    }
+    for (; i < end; i += step) terms(i, HWY_MIN(step, end - i), a0, b0);
+    total.first += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a0, a1), a2))));
+    total.second += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(b0, b1), b2))));
+  }
+  return total;
+}
+
+/// y = (x - centre) inverse + shift, then scale and bias.
+template <class T, bool scaled, bool biased>
+HWY_INLINE void write_line(const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T centre, T inverse, T shift) {
+  const Wide<T> d;
+  const auto c = hn::Set(d, centre), by = hn::Set(d, inverse), s = hn::Set(d, shift);
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    auto v = hn::MulAdd(hn::Sub(load(d, x + i, n - i), c), by, s);
+    if constexpr (scaled && biased) v = hn::MulAdd(v, load(d, scale + i, n - i), load(d, bias + i, n - i));
+    if constexpr (scaled && !biased) v = hn::Mul(v, load(d, scale + i, n - i));
+    if constexpr (!scaled && biased) v = hn::Add(v, load(d, bias + i, n - i));
+    store(v, d, y + i, n - i);
+  }
+}
+
+/// The mean in one pass; the squared distances from it, and what rounding it took away, in the second.
+///
+/// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass algorithm.
+template <class T>
+void line(bool centred, double epsilon, const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T* out_mean, T* out_inverse) {
+  using V = hn::Vec<Wide<T>>;
+  const Wide<T> d;
+  const auto count = static_cast<double>(n);
+  T centre = 0;
+  if (centred) {
+    const TwoSums sum =
+        sums<T>(n, [&](std::int64_t i, std::int64_t m, V& first, V&) HWY_ATTR { first = hn::Add(first, load(d, x + i, m)); });
+    centre = static_cast<T>(sum.first / count);
+  }
+  const TwoSums of = sums<T>(n, [&](std::int64_t i, std::int64_t m, V& first, V& second) HWY_ATTR {
+    const V distance = hn::Sub(load(d, x + i, m, centre), hn::Set(d, centre));
+    first = hn::Add(first, distance);
+    second = hn::MulAdd(distance, distance, second);
+  });
+  const double off = centred ? of.first / count : 0;
+  const double squares = of.second / count - off * off;
+  const double inverse = 1 / std::sqrt((squares < 0 ? 0 : squares) + epsilon);  // NaN stays
+  // beside an infinity `off` is NaN
+  if (out_mean != nullptr) *out_mean = static_cast<T>(static_cast<double>(centre) + (std::isfinite(off) ? off : 0));
+  if (out_inverse != nullptr) *out_inverse = static_cast<T>(inverse);
+  const auto by = static_cast<T>(inverse), shift = static_cast<T>(-off * inverse);
+  if (scale != nullptr && bias != nullptr) {
+    write_line<T, true, true>(x, scale, bias, y, n, centre, by, shift);
+  } else if (scale != nullptr) {
+    write_line<T, true, false>(x, scale, bias, y, n, centre, by, shift);
+  } else if (bias != nullptr) {
+    write_line<T, false, true>(x, scale, bias, y, n, centre, by, shift);
+  } else {
+    write_line<T, false, false>(x, scale, bias, y, n, centre, by, shift);
+  }
+}
+
+/// mean(g) and mean(g x') of a line, as the numbers that dx is made with.
+template <class T>
+LineNumbers<T> numbers(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse) {
+  using V = hn::Vec<Wide<T>>;
+  const Wide<T> d;
+  const auto centre = hn::Set(d, mean);
+  const TwoSums of = sums<T>(n, [&](std::int64_t i, std::int64_t m, V& first, V& second) HWY_ATTR {
+    V g = load(d, dy + i, m);
+    if (scale != nullptr) g = hn::Mul(g, load(d, scale + i, m));
+    first = hn::Add(first, g);
+    second = hn::MulAdd(g, hn::Sub(load(d, x + i, m), centre), second);
+  });
+  const auto count = static_cast<double>(n);
+  const auto by = static_cast<double>(inverse);
+  return {mean, inverse, static_cast<T>(-by * by * (of.second / count)), static_cast<T>(centred ? -by * (of.first / count) : 0)};
+}
+
+/// out[j] += v, lane by lane, for n lanes.
+template <class T>
+HWY_INLINE void add_to(double* out, hn::Vec<Wide<T>> v, std::int64_t n) {
+  const Wide<T> d;
+  HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)];
+  hn::Store(v, d, buffer);
+  for (std::int64_t j = 0; j < n; ++j) out[j] += static_cast<double>(buffer[j]);
+}
+
+/// dx, and the columns' sums of dy x' and dy, for up to line_block lines; two registers of columns at a time.
+template <class T>
+void gradient(const T* dy, const T* x, const T* scale, T* dx, const Columns& at, const LineNumbers<T>* of, double* dscale, double* dbias) {
+  using V = hn::Vec<Wide<T>>;
+  const Wide<T> d;
+  const std::int64_t step = lanes(d);
+  const auto one = hn::Set(d, 1);
+  const auto element = [&](std::int64_t i, std::int64_t j, std::int64_t m, V by, V& product, V& sum) HWY_ATTR {
+    const std::int64_t place = i * at.stride + j;
+    const V g = load(d, dy + place, m);
+    const V normal = hn::Mul(hn::Sub(load(d, x + place, m), hn::Set(d, of[i].mean)), hn::Set(d, of[i].inverse));
+    product = hn::MulAdd(g, normal, product);
+    sum = hn::Add(sum, g);
+    const V rest = hn::MulAdd(normal, hn::Set(d, of[i].by_normal), hn::Set(d, of[i].constant));
+    store(hn::MulAdd(hn::Mul(g, by), hn::Set(d, of[i].inverse), rest), d, dx + place, m);
+  };
+  const auto columns = [&](std::int64_t j, std::int64_t n) HWY_ATTR {
+    const std::int64_t second = n - step;  // columns of the second register, if positive
+    const V by0 = scale == nullptr ? one : load(d, scale + j, n);
+    const V by1 = scale == nullptr || second <= 0 ? one : load(d, scale + j + step, second);
+    auto product0 = hn::Zero(d), product1 = product0, sum0 = product0, sum1 = product0;
+    for (std::int64_t i = 0; i < at.lines; ++i) {
+      element(i, j, n, by0, product0, sum0);
+      if (second > 0) element(i, j + step, second, by1, product1, sum1);
+    }
+    if (dscale != nullptr) {
+      add_to<T>(dscale + j, product0, HWY_MIN(step, n));
+      add_to<T>(dscale + j + step, product1, second);
+    }
+    if (dbias != nullptr) {
+      add_to<T>(dbias + j, sum0, HWY_MIN(step, n));
+      add_to<T>(dbias + j + step, sum1, second);
+    }
+  };
+  std::int64_t j = at.begin;
+  for (; j + 2 * step <= at.end; j += 2 * step) columns(j, 2 * step);
+  if (j < at.end) columns(j, at.end - j);
+}
+
+}  // namespace
+
+LineNorm<float> line_norm_f32() {
+  return {line<float>, numbers<float>, gradient<float>};
+}
+LineNorm<double> line_norm_f64() {
+  return {line<double>, numbers<double>, gradient<double>};
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own: about 20 us.
+constexpr std::int64_t grain = 32 * 1024;
+
+LineNorm<float> code_of(const float*) {
+  return TENON_BEST(line_norm_f32)();
+}
+LineNorm<double> code_of(const double*) {
+  return TENON_BEST(line_norm_f64)();
+}
+
+sdk::Rows lines_of(const sdk::Call& call, std::uint32_t x) {
+  const sdk::AxisView view = sdk::around_axis(call.inputs[x], call.attr<tenon_attributes_layer_norm>().axis);
+  return {view.outer, view.n * view.inner};
+}
+
+/// How the gradient is cut. Parts of the lines, each with column sums of its own, where lines are short; where they are long, first every
+/// line's numbers, then strips of columns over all lines. A matter of shapes alone, so that the bits do not depend on the threads.
+struct GradientPlan {
+  bool strips;
+  std::int64_t parts;
+
+  explicit GradientPlan(const sdk::Rows& lines)
+      : strips(lines.n >= 8192), parts(strips ? 1 : std::clamp<std::int64_t>(lines.rows / (2 * line_block), 1, 32)) {}
+};
+
+}  // namespace
+
+template <class T>
+void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* scale, const T* bias, T* y, T* mean, T* inverse) {
+  const sdk::Rows lines = lines_of(call, 0);
+  const double epsilon = call.attr<tenon_attributes_layer_norm>().epsilon;
+  const LineNorm<T> code = code_of(x);
+  if (lines.n == 0) return;
+  call.host.parallel_for(lines.rows, std::max<std::int64_t>(1, grain / lines.n), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      code.line(centre == Centre::mean, epsilon, x + i * lines.n, scale, bias, y + i * lines.n, lines.n,
+                mean == nullptr ? nullptr : mean + i, inverse == nullptr ? nullptr : inverse + i);
+    }
+  });
+}
+
+std::size_t line_gradient_scratch(const sdk::Call& call, std::uint32_t x) {
+  const sdk::Rows lines = lines_of(call, x);
+  const GradientPlan plan(lines);
+  const auto numbers = plan.strips ? static_cast<std::size_t>(lines.rows) * sizeof(LineNumbers<double>) : 0;
+  return static_cast<std::size_t>(2 * plan.parts * lines.n) * sizeof(double) + numbers;
+}
+
+template <class T>
+void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x, const T* scale, const T* mean, const T* inverse, T* dx,
+                   T* dscale, T* dbias) {
+  const sdk::Rows lines = lines_of(call, 1);
+  const GradientPlan plan(lines);
+  const LineNorm<T> code = code_of(x);
+  const bool centred = centre == Centre::mean;
+  double* const sums = static_cast<double*>(call.scratch);  // per part: those of dscale, those of dbias
+  const std::int64_t length = lines.n, count = lines.rows;
+  const auto numbers_of = [&](std::int64_t i) {
+    return code.numbers(centred, dy + i * length, x + i * length, scale, length, centred ? mean[i] : T{0}, inverse[i]);
+  };
+  std::fill_n(sums, 2 * plan.parts * length, 0.0);
+  if (plan.strips) {
+    auto* const numbers = reinterpret_cast<LineNumbers<T>*>(sums + 2 * length);
+    call.host.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) numbers[i] = numbers_of(i);
+    });
+    constexpr std::int64_t strip = 512;
+    call.host.parallel_for((length + strip - 1) / strip, std::max<std::int64_t>(1, grain / (strip * std::max<std::int64_t>(1, count))),
+                           [&](std::int64_t begin, std::int64_t end) {
+                             for (std::int64_t i = 0; i < count; i += line_block) {
+                               const Columns columns{std::min(line_block, count - i), length, begin * strip, std::min(length, end * strip)};
+                               code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, numbers + i,
+                                             dscale == nullptr ? nullptr : sums, dbias == nullptr ? nullptr : sums + length);
+                             }
+                           });
+  } else {
+    call.host.parallel_for(plan.parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      LineNumbers<T> numbers[line_block];
+      for (std::int64_t part = begin; part < end; ++part) {
+        double* const own = sums + 2 * part * length;
+        const std::int64_t stop = count * (part + 1) / plan.parts;
+        for (std::int64_t i = count * part / plan.parts; i < stop; i += line_block) {
+          const Columns columns{std::min(line_block, stop - i), length, 0, length};
+          for (std::int64_t k = 0; k < columns.lines; ++k) numbers[k] = numbers_of(i + k);
+          code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, numbers, dscale == nullptr ? nullptr : own,
+                        dbias == nullptr ? nullptr : own + length);
+        }
+      }
+    });
+  }
+  const auto gather = [&](T* out, std::int64_t which) {
+    for (std::int64_t j = 0; out != nullptr && j < length; ++j) {
+      double total = 0;
+      for (std::int64_t part = 0; part < plan.parts; ++part) total += sums[(2 * part + which) * length + j];
+      out[j] = static_cast<T>(total);
+    }
+  };
+  gather(dscale, 0);
+  gather(dbias, 1);
+}
+
+template void normalise_lines(const sdk::Call&, Centre, const float*, const float*, const float*, float*, float*, float*);
+template void normalise_lines(const sdk::Call&, Centre, const double*, const double*, const double*, double*, double*, double*);
+template void line_gradient(const sdk::Call&, Centre, const float*, const float*, const float*, const float*, const float*, float*, float*,
+                            float*);
+template void line_gradient(const sdk::Call&, Centre, const double*, const double*, const double*, const double*, const double*, double*,
+                            double*, double*);
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,26 @@
+// line_norm.h - layer and root-mean-square normalisation: each line of n adjacent elements by its own statistics.
+#pragma once
+
+#include <cstddef>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::openblas {
+
+/// How a line is normalised: x' = (x - mean) inverse_std, or, not centred, x' = x inverse_rms.
+enum class Centre { mean, zero };
+
+/// y = x' scale + bias for every line, scale and bias (n) or NULL. Statistics go to `mean` and `inverse`, one per line, unless NULL.
+template <class T>
+void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* scale, const T* bias, T* y, T* mean, T* inverse);
+
+/// With g = dy scale: dx = inverse (g - mean(g) - x' mean(g x')), without mean(g) if not centred. dscale = sum(dy x') and dbias = sum(dy)
+/// over the lines, unless NULL. `scratch` has line_gradient_scratch bytes.
+template <class T>
+void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x, const T* scale, const T* mean, const T* inverse, T* dx,
+                   T* dscale, T* dbias);
+
+/// For operand x, whose lines begin at the axis of tenon_attributes_layer_norm.
+std::size_t line_gradient_scratch(const sdk::Call& call, std::uint32_t x);
+
+}  // namespace tenon::openblas

@@ -1,0 +1,324 @@
+// ops/batch_norm.cpp - batch normalisation, in training and with given statistics, and its gradient: one pass that adds up and one that
+// computes. Statistics are put together from a fixed number of parts, so that their bits do not depend on the threads.
+#include <tenon/sdk/kernel.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "channel_norm.h"
+
+namespace tenon::openblas {
+namespace {
+
+// Elements worth a thread of their own: about 20 us.
+constexpr std::int64_t grain = 32 * 1024;
+
+/// How the elements lie around their channels: dense (outer, channels, inner). With inner = 1 channels come last, and rows of a few
+/// channels are taken `copies` at a time as one row of `columns`, so that registers are full.
+struct Channels {
+  std::int64_t outer, count, inner;
+  std::int64_t n;                  ///< elements of a channel
+  std::int64_t copies, columns;    ///< columns = copies * count
+  std::int64_t rows, single_rows;  ///< outer = rows * copies + single_rows
+  std::int64_t parts;              ///< of the rows, each with sums of its own
+
+  Channels(const sdk::Operand& x, std::int64_t axis) {
+    // Images lie with their dimension 1 behind the others.
+    if (x.rank == 3 || x.rank == 4) axis = axis == 0 ? 0 : axis == 1 ? std::int64_t{x.rank} - 1 : axis - 1;
+    const sdk::AxisView view = sdk::around_axis(x, axis);
+    outer = view.outer;
+    count = view.n;
+    inner = view.inner;
+    n = outer * inner;
+    constexpr std::int64_t wide = 64;  // four of the longest registers
+    copies = count == 0 || count >= wide ? 1 : (wide + count - 1) / count;
+    columns = copies * count;
+    rows = outer / copies;
+    single_rows = outer % copies;
+    parts = std::clamp<std::int64_t>(rows / 256, 1, 32);
+  }
+  bool last() const { return inner == 1; }
+  /// Numbers of one kind that a pass over the elements reads.
+  std::int64_t numbers() const { return last() ? columns : count; }
+};
+
+/// The scratch memory of a call: two sums per channel, those of the parts, and up to four numbers for each column.
+template <class T>
+struct Room {
+  double* first;
+  double* second;
+  double* partial;
+  std::array<T*, 4> numbers;
+
+  Room(const Channels& at, void* memory) {
+    first = static_cast<double*>(memory);
+    second = first + at.count;
+    partial = second + at.count;
+    T* next = reinterpret_cast<T*>(partial + partial_size(at));
+    for (T*& list : numbers) {
+      list = next;
+      next += at.numbers();
+    }
+  }
+  static std::int64_t partial_size(const Channels& at) { return at.last() ? 2 * at.parts * at.columns : 0; }
+  static std::size_t size(const Channels& at) {
+    return static_cast<std::size_t>(2 * at.count + partial_size(at)) * sizeof(double) +
+           static_cast<std::size_t>(4 * at.numbers()) * sizeof(T);
+  }
+};
+
+/// Numbers of the channels for every copy of them.
+template <class T>
+void repeat(const Channels& at, T* numbers) {
+  if (!at.last()) return;
+  for (std::int64_t copy = 1; copy < at.copies; ++copy) std::copy_n(numbers, at.count, numbers + copy * at.count);
+}
+
+/// A channel's numbers for each of up to channel_strip elements.
+template <class T, std::size_t K>
+class Spread {
+ public:
+  Spread(const std::array<const T*, K>& numbers, std::int64_t channel, std::int64_t elements) {
+    for (std::size_t k = 0; k < K; ++k) {
+      std::fill_n(copies_[k].data(), std::min(elements, channel_strip), numbers[k][channel]);
+      pointers_[k] = copies_[k].data();
+    }
+  }
+  const std::array<const T*, K>& pointers() const { return pointers_; }
+
+ private:
+  std::array<std::array<T, channel_strip>, K> copies_;
+  std::array<const T*, K> pointers_;
+};
+
+/// pass(offset, sheet, numbers) for sheets that cover all elements, on several threads; numbers are those of the sheet's columns.
+template <class T, std::size_t K, class Pass>
+void for_each_element(const sdk::Host& host, const Channels& at, const std::array<const T*, K>& numbers, const Pass& pass) {
+  if (at.last()) {
+    host.parallel_for(at.rows, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, at.columns)),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        pass(begin * at.columns, Sheet{end - begin, at.columns, at.columns}, numbers);
+                      });
+    if (at.single_rows > 0) pass(at.rows * at.columns, Sheet{at.single_rows, at.count, at.count}, numbers);
+    return;
+  }
+  if (at.inner == 0) return;
+  host.parallel_for(at.outer * at.count, std::max<std::int64_t>(1, grain / at.inner), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t line = begin; line < end; ++line) {
+      const Spread<T, K> spread(numbers, line % at.count, at.inner);
+      for (std::int64_t done = 0; done < at.inner; done += channel_strip) {
+        const std::int64_t m = std::min(channel_strip, at.inner - done);
+        pass(line * at.inner + done, Sheet{1, m, m}, spread.pointers());
+      }
+    }
+  });
+}
+
+/// pass(offset, sheet, numbers, first, second) gives two sums for each column of its sheet; fold(before, count, first, second, channel, m)
+/// puts those of `count` elements of m channels, from `channel` on, to what `before` elements gave.
+template <class T, std::size_t K, class Pass, class Fold>
+void for_each_channel(const sdk::Host& host, const Channels& at, const std::array<const T*, K>& numbers, double* partial, const Pass& pass,
+                      const Fold& fold) {
+  if (!at.last()) {
+    host.parallel_for(at.count, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, at.n)),
+                      [&](std::int64_t begin, std::int64_t end) {
+                        double first[channel_strip], second[channel_strip];
+                        for (std::int64_t c = begin; c < end; ++c) {
+                          const Spread<T, K> spread(numbers, c, at.inner);
+                          for (std::int64_t done = 0; done < at.inner && at.outer > 0; done += channel_strip) {
+                            const std::int64_t m = std::min(channel_strip, at.inner - done);
+                            pass(c * at.inner + done, Sheet{at.outer, at.count * at.inner, m}, spread.pointers(), first, second);
+                            for (std::int64_t j = 0; j < m; ++j)
+                              fold(static_cast<double>((done + j) * at.outer), static_cast<double>(at.outer), first + j, second + j, c, 1);
+                          }
+                        }
+                      });
+    return;
+  }
+  const auto from = [&](std::int64_t column) {
+    std::array<const T*, K> moved = numbers;
+    for (const T*& list : moved) list += column;
+    return moved;
+  };
+  const std::int64_t strips = (at.columns + channel_strip - 1) / channel_strip;
+  const auto first_row = [&](std::int64_t part) { return at.rows * part / at.parts; };
+  double before = 0;
+  if (at.rows > 0) {
+    host.parallel_for(at.parts * strips, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t task = begin; task < end; ++task) {
+        const std::int64_t part = task / strips, column = task % strips * channel_strip;
+        const std::int64_t row = first_row(part);
+        double* const sums = partial + 2 * part * at.columns + column;
+        pass(row * at.columns + column, Sheet{first_row(part + 1) - row, at.columns, std::min(channel_strip, at.columns - column)},
+             from(column), sums, sums + at.columns);
+      }
+    });
+    for (std::int64_t part = 0; part < at.parts; ++part) {
+      const auto count = static_cast<double>(first_row(part + 1) - first_row(part));
+      for (std::int64_t copy = 0; copy < at.copies; ++copy, before += count) {
+        const double* const sums = partial + 2 * part * at.columns + copy * at.count;
+        fold(before, count, sums, sums + at.columns, 0, at.count);
+      }
+    }
+  }
+  if (at.single_rows == 0) return;
+  double first[channel_strip], second[channel_strip];  // there are single rows of fewer channels than a strip alone
+  pass(at.rows * at.columns, Sheet{at.single_rows, at.count, at.count}, from(0), first, second);
+  fold(before, static_cast<double>(at.single_rows), first, second, 0, at.count);
+}
+
+template <class T>
+std::size_t scratch_of(const sdk::Call& call, std::uint32_t x) {
+  return Room<T>::size(Channels(call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis));
+}
+template <std::uint32_t x>
+std::size_t scratch(const sdk::Call& call) {
+  return call.inputs[x].dtype == TENON_DTYPE_F64 ? scratch_of<double>(call, x) : scratch_of<float>(call, x);
+}
+
+/// y = (x - mean) / sqrt(var + epsilon) scale + bias
+template <class T>
+void batch_norm(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_batch_norm>();
+  const Channels at(call.inputs[0], attributes.axis);
+  const Room<T> room(at, call.scratch);
+  const T* const scale = call.input<T>(1);
+  const T* const bias = call.input<T>(2);
+  const T* const mean = call.input<T>(3);
+  const T* const variance = call.input<T>(4);
+  for (std::int64_t c = 0; c < at.count; ++c) {
+    room.numbers[0][c] = mean[c];
+    room.numbers[1][c] = static_cast<T>(static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attributes.epsilon));
+    room.numbers[2][c] = bias[c];
+  }
+  for (int k = 0; k < 3; ++k) repeat(at, room.numbers[k]);
+  const T* const x = call.input<T>(0);
+  T* const y = call.output<T>(0);
+  const ChannelNorm<T> code = channel_norm(x);
+  for_each_element<T, 3>(call.host, at, {room.numbers[0], room.numbers[1], room.numbers[2]},
+                         [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 3>& by) {
+                           code.normalise(x + offset, y + offset, sheet, by[0], by[1], by[2]);
+                         });
+}
+
+/// Mean and sum of squared distances per channel, by the pairwise rule of Chan, Golub and LeVeque.
+template <class T>
+void add_statistics(const sdk::Call& call, const Channels& at, const Room<T>& room) {
+  const T* const x = call.input<T>(0);
+  const ChannelNorm<T> code = channel_norm(x);
+  std::fill_n(room.first, 2 * at.count, 0.0);
+  for_each_channel<T, 0>(
+      call.host, at, {}, room.partial,
+      [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 0>&, double* mean, double* squares) {
+        code.statistics(x + offset, sheet, mean, squares);
+      },
+      [&](double before, double count, const double* mean, const double* squares, std::int64_t channel, std::int64_t m) {
+        double* const all_mean = room.first + channel;
+        double* const all_squares = room.second + channel;
+        const double share = count / (before + count), between = before * share;
+        for (std::int64_t j = 0; j < m; ++j) {
+          const double shift = mean[j] - all_mean[j];
+          all_squares[j] += squares[j] + shift * shift * between;
+          all_mean[j] += shift * share;
+        }
+      });
+}
+
+/// The same with mean and variance of the batch; running = (1 - momentum) running + momentum (mean, or variance n / (n - 1)).
+template <class T>
+void batch_norm_train(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_batch_norm>();
+  const Channels at(call.inputs[0], attributes.axis);
+  const Room<T> room(at, call.scratch);
+  add_statistics(call, at, room);
+
+  const T* const scale = call.input<T>(1);
+  const T* const bias = call.input<T>(2);
+  const double momentum = attributes.momentum;
+  const auto n = static_cast<double>(at.n);
+  const auto renew = [&](std::uint32_t running, std::int64_t c, double by) {
+    const auto old = static_cast<double>(call.input<T>(running)[c]);
+    call.output<T>(running - 2)[c] = static_cast<T>((1 - momentum) * old + momentum * by);
+  };
+  for (std::int64_t c = 0; c < at.count; ++c) {
+    const double mean = room.first[c];
+    const double variance = (room.second[c] < 0 ? 0 : room.second[c]) / n;  // NaN stays
+    const double inverse_std = 1 / std::sqrt(variance + attributes.epsilon);
+    renew(3, c, mean);
+    renew(4, c, attributes.biased != 0 ? variance : variance * (n / (n - 1)));
+    call.output<T>(3)[c] = static_cast<T>(mean);
+    call.output<T>(4)[c] = static_cast<T>(inverse_std);
+    // x - centre is exact near the mean; what rounding the mean took away goes into the offset.
+    const auto centre = static_cast<T>(mean);
+    const double factor = inverse_std * static_cast<double>(scale[c]);
+    room.numbers[0][c] = centre;
+    room.numbers[1][c] = static_cast<T>(factor);
+    room.numbers[2][c] = static_cast<T>(static_cast<double>(bias[c]) - (mean - static_cast<double>(centre)) * factor);
+  }
+  for (int k = 0; k < 3; ++k) repeat(at, room.numbers[k]);
+  const T* const x = call.input<T>(0);
+  T* const y = call.output<T>(0);
+  const ChannelNorm<T> code = channel_norm(x);
+  for_each_element<T, 3>(call.host, at, {room.numbers[0], room.numbers[1], room.numbers[2]},
+                         [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 3>& by) {
+                           code.normalise(x + offset, y + offset, sheet, by[0], by[1], by[2]);
+                         });
+}
+
+/// With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).
+template <class T>
+void batch_norm_train_grad(const sdk::Call& call) {
+  const Channels at(call.inputs[1], call.attr<tenon_attributes_batch_norm>().axis);
+  const Room<T> room(at, call.scratch);
+  const T* const dy = call.input<T>(0);
+  const T* const x = call.input<T>(1);
+  const T* const scale = call.input<T>(2);
+  const T* const inverse_std = call.input<T>(4);
+  const ChannelNorm<T> code = channel_norm(x);
+
+  std::copy_n(call.input<T>(3), at.count, room.numbers[0]);
+  repeat(at, room.numbers[0]);
+  std::fill_n(room.first, 2 * at.count, 0.0);
+  for_each_channel<T, 1>(
+      call.host, at, {room.numbers[0]}, room.partial,
+      [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 1>& mean, double* sum, double* product) {
+        code.gradient_sums(dy + offset, x + offset, sheet, mean[0], sum, product);
+      },
+      [&](double, double, const double* sum, const double* product, std::int64_t channel, std::int64_t m) {
+        for (std::int64_t j = 0; j < m; ++j) {
+          room.first[channel + j] += sum[j];
+          room.second[channel + j] += product[j];
+        }
+      });
+
+  const auto n = static_cast<double>(at.n);
+  for (std::int64_t c = 0; c < at.count; ++c) {
+    const auto to_normal = static_cast<double>(inverse_std[c]);
+    const double dbias = room.first[c], dscale = room.second[c] * to_normal;
+    const double factor = static_cast<double>(scale[c]) * to_normal;
+    call.output<T>(1)[c] = static_cast<T>(dscale);
+    call.output<T>(2)[c] = static_cast<T>(dbias);
+    room.numbers[1][c] = static_cast<T>(factor);
+    room.numbers[2][c] = static_cast<T>(-factor * to_normal * (dscale / n));
+    room.numbers[3][c] = static_cast<T>(-factor * (dbias / n));
+  }
+  for (int k = 1; k < 4; ++k) repeat(at, room.numbers[k]);
+  T* const dx = call.output<T>(0);
+  for_each_element<T, 4>(call.host, at, {room.numbers[0], room.numbers[1], room.numbers[2], room.numbers[3]},
+                         [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 4>& by) {
+                           code.gradient(dy + offset, x + offset, dx + offset, sheet, by[0], by[1], by[2], by[3]);
+                         });
+}
+
+constexpr sdk::Traits given{.in_place = true, .channels_last = {.inputs = 0b1, .outputs = 0b1}, .scratch = scratch<0>};
+constexpr sdk::Traits train{.in_place = true, .channels_last = {.inputs = 0b1, .outputs = 0b1}, .scratch = scratch<0>};
+constexpr sdk::Traits train_grad{.channels_last = {.inputs = 0b11, .outputs = 0b1}, .scratch = scratch<1>};
+
+}  // namespace
+
+TENON_KERNEL_WITH(batch_norm, given, float, double)
+TENON_KERNEL_WITH(batch_norm_train, train, float, double)
+TENON_KERNEL_WITH(batch_norm_train_grad, train_grad, float, double)
+
+}  // namespace tenon::openblas

@@ -1,0 +1,269 @@
+// ops/lrn.cpp - local response normalisation: windows over the channels of a pixel, which lie side by side.
+#include "instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/lrn.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "wide_math.h"
+
+#include <tenon/sdk/kernel.h>
+
+#ifndef TENON_OPENBLAS_LRN_PIXELS
+#define TENON_OPENBLAS_LRN_PIXELS
+namespace tenon::openblas {
+namespace {
+
+/// The window, cut to what can hold a channel, and the numbers of the formula.
+struct Window {
+  std::int64_t before, after;
+  double slope;  ///< alpha / size
+  double beta, bias;
+};
+
+/// Memory for one pixel of n channels.
+template <class T>
+struct PixelRoom {
+  T* padded;  ///< before + n + after, and a register more
+  T* base;    ///< n
+  T* power;   ///< n
+};
+
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p, std::int64_t n) {
+  return n < lanes(d) ? load_first(d, p, n) : hn::LoadU(d, p);
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
+  if (n < lanes(d)) {
+    store_first(v, d, p, n);
+  } else {
+    hn::StoreU(v, d, p);
+  }
+}
+
+/// b^(-3/4), the power that every published net has.
+struct ThreeQuarters {
+  template <class D, class V>
+  HWY_INLINE V operator()(D d, V b) const {
+    const V root = hn::Sqrt(b);
+    return hn::Div(hn::Set(d, 1), hn::Mul(root, hn::Sqrt(root)));
+  }
+};
+
+/// b^exponent for b > 0, infinite or NaN.
+struct Power {
+  double exponent;
+  HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector b) const {
+    return exp_wide(d, hn::Mul(with_ends_of_log(d, b, log_wide(d, b)), hn::Set(d, exponent)));
+  }
+};
+
+HWY_INLINE void powers(const float* base, float* power, std::int64_t n, double beta) {
+  if (beta == 0.75) return map(ThreeQuarters{}, base, power, n);
+  map_wide(Power{-beta}, base, power, n);
+}
+HWY_INLINE void powers(const double* base, double* power, std::int64_t n, double beta) {
+  if (beta == 0.75) return map(ThreeQuarters{}, base, power, n);
+  for (std::int64_t i = 0; i < n; ++i) power[i] = std::pow(base[i], -beta);
+}
+
+/// The sum of `count` neighbours from p on, lane by lane.
+template <class D>
+HWY_INLINE hn::Vec<D> window_sum(D d, const hn::TFromD<D>* p, std::int64_t count) {
+  auto sum = hn::LoadU(d, p);
+  for (std::int64_t k = 1; k < count; ++k) sum = hn::Add(sum, hn::LoadU(d, p + k));
+  return sum;
+}
+
+/// Fills base and power of a pixel.
+template <class T>
+void bases(const Window& window, const T* x, std::int64_t n, const PixelRoom<T>& room) {
+  const Wide<T> d;
+  T* const squares = room.padded + window.before;
+  std::fill_n(room.padded, window.before, T{0});
+  std::fill_n(squares + n, window.after + lanes(d), T{0});
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    const auto v = load(d, x + i, n - i);
+    store(hn::Mul(v, v), d, squares + i, n - i);
+  }
+  const auto slope = hn::Set(d, static_cast<T>(window.slope)), bias = hn::Set(d, static_cast<T>(window.bias));
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    store(hn::MulAdd(window_sum(d, room.padded + i, window.before + window.after + 1), slope, bias), d, room.base + i, n - i);
+  }
+  powers(room.base, room.power, n, window.beta);
+}
+
+/// y = x base^-beta
+template <class T>
+void pixel(const Window& window, const T* x, T* y, std::int64_t n, const PixelRoom<T>& room) {
+  bases(window, x, n, room);
+  const Wide<T> d;
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    store(hn::Mul(load(d, x + i, n - i), load(d, room.power + i, n - i)), d, y + i, n - i);
+  }
+}
+
+/// dx = dy base^-beta - 2 alpha beta / size x (sum of dy x base^(-beta - 1) over the windows that hold the channel)
+template <class T>
+void pixel_grad(const Window& window, const T* dy, const T* x, T* dx, std::int64_t n, const PixelRoom<T>& room) {
+  bases(window, x, n, room);
+  const Wide<T> d;
+  // Channel c is in the windows of c - after ... c + before.
+  T* const terms = room.padded + window.after;
+  std::fill_n(room.padded, window.after, T{0});
+  std::fill_n(terms + n, window.before + lanes(d), T{0});
+  const auto one = hn::Set(d, 1);
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    const auto product = hn::Mul(hn::Mul(load(d, dy + i, n - i), load(d, x + i, n - i)), load(d, room.power + i, n - i));
+    const auto base = n - i < lanes(d) ? load_first(d, room.base + i, n - i, 1) : hn::LoadU(d, room.base + i);
+    store(hn::Mul(product, hn::Div(one, base)), d, terms + i, n - i);
+  }
+  const auto by = hn::Set(d, static_cast<T>(-2 * window.beta * window.slope));
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    const auto others = hn::Mul(window_sum(d, room.padded + i, window.before + window.after + 1), by);
+    const auto own = hn::Mul(load(d, dy + i, n - i), load(d, room.power + i, n - i));
+    store(hn::MulAdd(load(d, x + i, n - i), others, own), d, dx + i, n - i);
+  }
+}
+
+/// `count` pixels, one behind the other; dy NULL: forward.
+template <class T>
+void pixels(const Window& window, const T* dy, const T* x, T* out, std::int64_t count, std::int64_t n, const PixelRoom<T>& room) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (dy == nullptr) {
+      pixel(window, x + i * n, out + i * n, n, room);
+    } else {
+      pixel_grad(window, dy + i * n, x + i * n, out + i * n, n, room);
+    }
+  }
+}
+
+}  // namespace
+
+void lrn_f32(const Window& window, const float* dy, const float* x, float* out, std::int64_t count, std::int64_t n,
+             const PixelRoom<float>& room) {
+  pixels(window, dy, x, out, count, n, room);
+}
+void lrn_f64(const Window& window, const double* dy, const double* x, double* out, std::int64_t count, std::int64_t n,
+             const PixelRoom<double>& room) {
+  pixels(window, dy, x, out, count, n, room);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+void run(const Window& window, const float* dy, const float* x, float* out, std::int64_t count, std::int64_t n,
+         const PixelRoom<float>& room) {
+  TENON_BEST(lrn_f32)(window, dy, x, out, count, n, room);
+}
+void run(const Window& window, const double* dy, const double* x, double* out, std::int64_t count, std::int64_t n,
+         const PixelRoom<double>& room) {
+  TENON_BEST(lrn_f64)(window, dy, x, out, count, n, room);
+}
+
+// Elements worth a thread of their own: some 20 us of roots and quotients.
+constexpr std::int64_t grain = 8 * 1024;
+constexpr std::int64_t register_room = 64;  // elements; no register holds more
+
+/// The pixels of x, and how many of them share a piece of scratch memory.
+struct Pixels {
+  sdk::AxisView view;
+  std::int64_t count;
+  std::int64_t parts;
+
+  explicit Pixels(const sdk::Operand& x) {
+    const bool image = x.rank == 3 || x.rank == 4;  // these lie with their channels last
+    view = sdk::around_axis(x, image ? std::int64_t{x.rank} - 1 : 1);
+    count = view.outer * view.inner;
+    parts = std::clamp<std::int64_t>(count * view.n / grain, 1, 64);
+  }
+};
+
+Window window_of(const tenon_attributes_lrn& by, std::int64_t n) {
+  return {std::min((by.size - 1) / 2, n), std::min(by.size / 2, n), by.alpha / static_cast<double>(by.size), by.beta, by.bias};
+}
+
+/// Elements of scratch memory for one part: a PixelRoom, and copies of a pixel's operands and result where channels do not come last.
+std::int64_t part_size(const Pixels& pixels, const Window& window) {
+  const std::int64_t n = pixels.view.n;
+  return window.before + 3 * n + window.after + register_room + (pixels.view.inner == 1 ? 0 : 3 * n);
+}
+
+template <std::uint32_t x>
+std::size_t scratch(const sdk::Call& call) {
+  const Pixels pixels(call.inputs[x]);
+  const Window window = window_of(call.attr<tenon_attributes_lrn>(), pixels.view.n);
+  const std::size_t element = call.inputs[x].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
+  return static_cast<std::size_t>(pixels.parts * part_size(pixels, window)) * element;
+}
+
+template <class T>
+void over_pixels(const sdk::Call& call, const T* dy, const T* x, T* out) {
+  const Pixels pixels(call.inputs[0]);
+  const std::int64_t channels = pixels.view.n, step = pixels.view.inner;
+  if (channels == 0) return;
+  const Window window = window_of(call.attr<tenon_attributes_lrn>(), channels);
+  const std::int64_t size = part_size(pixels, window);
+  call.host.parallel_for(pixels.parts, 1, [&](std::int64_t first_part, std::int64_t last_part) {
+    for (std::int64_t part = first_part; part < last_part; ++part) {
+      T* const memory = static_cast<T*>(call.scratch) + part * size;
+      const PixelRoom<T> room{memory + 2 * channels, memory, memory + channels};
+      const std::int64_t begin = pixels.count * part / pixels.parts, end = pixels.count * (part + 1) / pixels.parts;
+      if (step == 1) {
+        run(window, dy == nullptr ? nullptr : dy + begin * channels, x + begin * channels, out + begin * channels, end - begin, channels,
+            room);
+        continue;
+      }
+      T* const copy = memory + size - 3 * channels;
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t at = i / step * channels * step + i % step;
+        for (std::int64_t c = 0; c < channels; ++c) {
+          copy[c] = x[at + c * step];
+          if (dy != nullptr) copy[channels + c] = dy[at + c * step];
+        }
+        run(window, dy == nullptr ? nullptr : copy + channels, copy, copy + 2 * channels, 1, channels, room);
+        for (std::int64_t c = 0; c < channels; ++c) out[at + c * step] = copy[2 * channels + c];
+      }
+    }
+  });
+}
+
+/// y = x / (bias + alpha / size sum x^2)^beta
+template <class T>
+void lrn(const sdk::Call& call) {
+  over_pixels<T>(call, nullptr, call.input<T>(0), call.output<T>(0));
+}
+
+/// dx = dy d^-beta - 2 alpha beta / size x sum(dy x d^(-beta - 1))
+template <class T>
+void lrn_grad(const sdk::Call& call) {
+  over_pixels<T>(call, call.input<T>(0), call.input<T>(1), call.output<T>(0));
+}
+
+}  // namespace
+
+TENON_KERNEL_WITH(lrn, (sdk::Traits{.in_place = true, .channels_last = {.inputs = 0b1, .outputs = 0b1}, .scratch = scratch<0>}), float,
+                  double)
+TENON_KERNEL_WITH(lrn_grad, (sdk::Traits{.in_place = true, .channels_last = {.inputs = 0b11, .outputs = 0b1}, .scratch = scratch<0>}),
+                  float, double)
+
+}  // namespace tenon::openblas
+#endif

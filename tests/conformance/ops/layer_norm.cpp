@@ -1,0 +1,173 @@
+// LayerNormalization and its gradient.
+#include "room.h"
+
+namespace tenon::conformance {
+namespace {
+
+AttributeBytes from_axis(std::int64_t axis, double epsilon = 1e-5) {
+  tenon_attributes_layer_norm attributes{};
+  attributes.axis = axis;
+  attributes.epsilon = epsilon;
+  return attributes;
+}
+Dims line_of_shape(const Dims& shape, std::int64_t axis) {
+  return {shape.begin() + axis, shape.end()};
+}
+Dims statistics_of(Dims shape, std::int64_t axis) {
+  std::fill(shape.begin() + axis, shape.end(), 1);
+  return shape;
+}
+
+/// Which optional operands and results are there.
+struct Company {
+  bool scale = true, bias = true, statistics = true;
+};
+std::string label(std::int64_t axis, const Company& with) {
+  return fmt::format("axis={}{}{}{}", axis, with.scale ? "" : ",no_scale", with.bias ? "" : ",no_bias", with.statistics ? "" : ",y_alone");
+}
+
+Variant forward(const Dims& shape, std::int64_t axis, const Company& with = {}, double epsilon = 1e-5) {
+  const OperandSpec line = operand(line_of_shape(shape, axis));
+  const ResultSpec statistics = with.statistics ? result(statistics_of(shape, axis)) : unwanted;
+  return {label(axis, with),
+          {operand(shape, {.special = Special::not_large}), with.scale ? line : absent, with.bias ? line : absent},
+          {result(shape), statistics, statistics},
+          from_axis(axis, epsilon)};
+}
+Variant backward(const Dims& shape, std::int64_t axis, const Company& with = {}) {
+  const OperandSpec line = operand(line_of_shape(shape, axis));
+  const Dims statistics = statistics_of(shape, axis);
+  return {label(axis, with),
+          {operand(shape, {.low = -1, .high = 2}), operand(shape), with.scale ? line : absent, operand(statistics, {.low = -1, .high = 1}),
+           operand(statistics, {.low = 0.5, .high = 2})},
+          {result(shape), with.scale ? result(line.shape) : unwanted, with.bias ? result(line.shape) : unwanted},
+          from_axis(axis)};
+}
+
+struct Place {
+  Dims shape;
+  std::int64_t axis;
+  Company with;
+};
+/// Lines of one element, of some, of more than a register block, of more than the gradient takes whole; few and many of them.
+std::vector<Place> places() {
+  return {{{1, 2}, 1, {}},
+          {{8, 10}, 1, {}},
+          {{8, 10}, 0, {.bias = false}},
+          {{5, 1}, 1, {}},
+          {{2, 3, 4}, 1, {.scale = false}},
+          {{2, 3, 4}, 2, {.scale = false, .bias = false, .statistics = false}},
+          {{2, 2, 3, 5}, 2, {.statistics = false}},
+          {{sized(1003, 103), 37}, 1, {}},
+          {{3, sized(5000, 1000)}, 1, {}},
+          {{sized(40, 3), 9000}, 1, {}},
+          {{0, 4}, 1, {}}};
+}
+
+double length_of(const Variant& variant, std::size_t x) {
+  const Dims line = line_of_shape(variant.inputs[x].shape, variant.attributes.as<tenon_attributes_layer_norm>().axis);
+  return static_cast<double>(count_of(line));
+}
+/// As batch norm: off by the relative error of the variance, a sum of n squares; |y| is 8 or so at most.
+Bound forward_bound(const Variant& variant, tenon_dtype t) {
+  const double root = std::sqrt(length_of(variant, 0));
+  return {(8 + root) * epsilon(t), (32 + 4 * root) * epsilon(t)};
+}
+/// dx is made of terms up to 100; sums over the line behind it, and sums over the lines beside it.
+Bound backward_bound(const Variant& variant, tenon_dtype t) {
+  const double n = length_of(variant, 1);
+  const double lines = static_cast<double>(count_of(variant.inputs[1].shape)) / n;
+  const double roots = std::sqrt(n) + std::sqrt(lines);
+  return {(4 + roots) * epsilon(t), (128 + 16 * roots) * epsilon(t)};
+}
+
+/// A line of one element is its own mean: y is the bias. A line that does not vary is too.
+void lines_without_variance(Kit& kit, tenon_dtype dtype) {
+  const auto one = kit.run(net_of(line_of(TENON_OP_LayerNormalization), forward({3, 1}, 1), dtype,
+                                  {Array(dtype, {3, 1}, {5, -1000, 0.3}), Array(dtype, {1}, {2}), Array(dtype, {1}, {0.75})}));
+  for (std::int64_t i = 0; i < 3; ++i) {
+    if (one[0].at(i) != 0.75) throw Failure(fmt::format("a line of one element: wanted its bias 0.75, got {}", one[0].str(i)));
+  }
+  const std::int64_t n = 1001;
+  const std::vector<double> ones(n, 1), thirds(n, 1.0 / 3), quarters(n, 0.25);
+  const auto flat = kit.run(net_of(line_of(TENON_OP_LayerNormalization), forward({1, n}, 1, {}, 0.0009765625), dtype,
+                                   {Array(dtype, {1, n}, thirds), Array(dtype, {n}, ones), Array(dtype, {n}, quarters)}));
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (!(std::fabs(flat[0].at(i) - 0.25) <= 4 * epsilon(dtype)))
+      throw Failure("a line of equal elements: wanted 0.25, got " + flat[0].str(i));
+  }
+  if (!(std::fabs(flat[2].at(0) - 32) <= 64 * epsilon(dtype))) throw Failure("inverse_std: wanted 32, got " + flat[2].str(0));
+}
+
+/// Far from 0 the distances keep the digits that the elements have.
+void large_mean(Kit& kit, tenon_dtype dtype) {
+  if (dtype != f32 && dtype != f64) return;
+  for (const std::int64_t n : {64, 999, 20000}) {
+    for (const double middle : {1e4, -3e6}) {
+      std::vector<double> x;
+      double mean = 0, squares = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        const double distance = 0.25 * static_cast<double>(i * 7 % 17 - 8);
+        x.push_back(middle + distance);
+        mean += distance;
+        squares += distance * distance;
+      }
+      mean /= static_cast<double>(n);
+      const double inverse_std = 1 / std::sqrt(squares / static_cast<double>(n) - mean * mean);
+      const auto y = kit.run(net_of(line_of(TENON_OP_LayerNormalization), forward({1, n}, 1, {.scale = false, .bias = false}, 0), dtype,
+                                    {Array(dtype, {1, n}, x), Array(), Array()}));
+      const double small = 64 * epsilon(dtype);
+      for (std::int64_t i = 0; i < n; ++i) {
+        const double want = (x[static_cast<std::size_t>(i)] - middle - mean) * inverse_std;
+        if (!(std::fabs(y[0].at(i) - want) <= small))
+          throw Failure(fmt::format("element {} of {} about {}: wanted {:.12g}, got {}", i, n, middle, want, y[0].str(i)));
+      }
+      if (!(std::fabs(y[2].at(0) - inverse_std) <= small * inverse_std))
+        throw Failure(fmt::format("inverse_std of {} elements about {}: wanted {:.12g}, got {}", n, middle, inverse_std, y[2].str(0)));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_layer_norm() {
+  std::vector<Variant> forwards, backwards;
+  for (const auto& [shape, axis, with] : places()) {
+    forwards.push_back(forward(shape, axis, with));
+    backwards.push_back(backward(shape, axis, with));
+  }
+  const std::vector<double> x{1.0, 2.0, 4.0, -1.0, 0.5, 3.0, 0.0, -2.0, 1.0, 2.0, 2.5, -4.0};
+  const std::vector<double> scale{1.0, -2.0, 0.5, 1.5, 0.25, -1.0}, bias{0.0, 1.0, -1.0, 0.5, 0.25, 2.0};
+  const std::vector<double> mean{1.5833333333333333, -0.08333333333333333}, inverse_std{0.6084230257470928, 0.43847003565209913};
+  return {
+      // PyTorch 1.13 in f64
+      {.op = TENON_OP_LayerNormalization,
+       .variants = forwards,
+       .bound = forward_bound,
+       .gradient = {0, 1, 2},
+       .gradient_ops = {TENON_OP_LayerNormalizationGrad},
+       .golden = {{"pytorch",
+                   forward({2, 2, 3}, 1),
+                   {x, scale, bias},
+                   {{-0.35491343168580414, 0.4929808118774228, -0.264822177222263, -1.8576392247699842, 0.08521876386016236,
+                     1.1380673801916186, 0.03653916963767495, 2.680801803333047, -0.762495397355113, 1.8702188614128104, 0.5331785646919808,
+                     3.717340972970722},
+                    mean,
+                    inverse_std}}},
+       .extras = {{"lines_without_variance", lines_without_variance}, {"large_mean", large_mean}}},
+      {.op = TENON_OP_LayerNormalizationGrad,
+       .variants = backwards,
+       .bound = backward_bound,
+       .golden = {{"pytorch",
+                   backward({2, 2, 3}, 1),
+                   {{0.5, -1.0, 2.0, 1.0, 0.25, -0.5, 1.0, 1.0, -2.0, 0.75, -1.5, 0.5}, x, scale, mean, inverse_std},
+                   {{-0.26589178836244565, 0.6571046721718359, 0.06940549025202825, 0.3218073935573621, -0.53725782308362,
+                     -0.2451679445351606, 0.5591371204259334, -0.5829927715376916, -0.40444305837460137, 0.44066565988977324,
+                     -0.2603594473365438, 0.24799249693312997},
+                    {-0.14091754620522712, -1.093910495727812, 1.9906928805313997, -0.8866500524735843, -1.8638526242917224,
+                     -1.2896367963895516},
+                    {1.5, 0, 0, 1.75, -1.25, 0}}}}},
+  };
+}
+
+}  // namespace tenon::conformance

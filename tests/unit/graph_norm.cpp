@@ -1,0 +1,162 @@
+// Shapes, refusals and forms of the ops that normalise.
+#include <doctest/doctest.h>
+
+#include "graph_testing.h"
+
+using namespace tenon;
+using namespace tenon::testing;
+
+namespace {
+
+/// An image batch of three channels and what batch norm wants beside it.
+struct Images {
+  Graph g;
+  Value x = g.input("x", DType::f32, {2, 3, 4, 5});
+  Value scale = g.parameter("scale", DType::f32, {3});
+  Value bias = g.parameter("bias", DType::f32, {3});
+  Value mean = g.parameter("mean", DType::f32, {3});
+  Value variance = g.parameter("variance", DType::f32, {3});
+
+  Value train(Value of, const BatchNormOptions& options = {}) { return ops::batch_norm_train(of, scale, bias, mean, variance, options); }
+  using BatchNormOptions = ops::BatchNormOptions;
+};
+using ops::BatchNormOptions;
+
+std::int64_t axis_of(Value y) {
+  return node_of(y).attributes.as<tenon_attributes_batch_norm>().axis;
+}
+
+}  // namespace
+
+TEST_CASE("batch norm: results have the shape of x, and training renews both statistics") {
+  Images m;
+  CHECK(str(ops::batch_norm(m.x, m.scale, m.bias, m.mean, m.variance)) == "f32(2,3,4,5)");
+  const Value y = m.train(m.x);
+  CHECK(str(y) == "f32(2,3,4,5)");
+  REQUIRE(m.g.updates().size() == 2);
+  CHECK(m.g.updates()[0].parameter == m.mean.id());
+  CHECK(m.g.updates()[1].parameter == m.variance.id());
+  CHECK(m.g.updates()[0].value == node_of(y).outputs[1]);
+  CHECK(m.g.updates()[1].value == node_of(y).outputs[2]);
+}
+
+TEST_CASE("batch norm: a batch of one element per channel has no variance to train with, and the error names the layer") {
+  Images m;
+  const Value one = m.g.input("one", DType::f32, {1, 3}), pixel = m.g.input("pixel", DType::f32, {1, 3, 1, 1});
+  const Value row = m.g.input("row", DType::f32, {1, 3, 2}), none = m.g.input("none", DType::f32, {0, 3});
+  const NameScope scope(m.g, "block_1");
+  CHECK(error_of([&] { m.train(one); }) ==
+        "batch_norm_train 'block_1/batch_norm_train': training takes the variance of a channel's elements over the batch, and each channel "
+        "of "
+        "x f32(1,3) has 1; wanted 2 or more");
+  CHECK(error_of([&] { m.train(pixel); }).find("x f32(1,3,1,1) has 1; wanted 2 or more") != std::string::npos);
+  CHECK(error_of([&] { m.train(none); }).find("x f32(0,3) has 0; wanted 2 or more") != std::string::npos);
+  CHECK(str(ops::batch_norm(one, m.scale, m.bias, m.mean, m.variance)) == "f32(1,3)");
+  CHECK(str(m.train(row)) == "f32(1,3,2)");
+}
+
+TEST_CASE("batch norm: operands that do not fit are refused by name") {
+  Images m;
+  const Value four = m.g.input("four", DType::f32, {4}), wide = m.g.input("wide", DType::f64, {3});
+  const auto evaluate = [&](Value x, Value scale, const BatchNormOptions& options = {}) {
+    return error_of([&] { ops::batch_norm(x, scale, m.bias, m.mean, m.variance, options); });
+  };
+  CHECK(evaluate(m.x, four) ==
+        "batch_norm 'batch_norm': wanted 3 numbers, one per channel of x f32(2,3,4,5) along axis 1, got scale f32(4)");
+  CHECK(evaluate(m.x, wide) == "batch_norm 'batch_norm': the dtypes differ: x f32(2,3,4,5), scale f64(3)");
+  CHECK(evaluate(m.x, {}) == "batch_norm 'batch_norm': operand scale is absent");
+  CHECK(evaluate(m.g.input("line", DType::f32, {3}), m.scale) ==
+        "batch_norm 'batch_norm': wanted x of rank 2 or more, a batch of channels, got x f32(3)");
+  CHECK(evaluate(m.g.input("whole", DType::i32, {2, 3}), m.scale) == "batch_norm 'batch_norm': wanted a floating dtype, got x i32(2,3)");
+  CHECK(evaluate(m.x, m.scale, {.axis = 4}) == "batch_norm 'batch_norm': axis 4 is out of range for x f32(2,3,4,5)");
+  CHECK(evaluate(m.x, m.scale, {.epsilon = -1}) == "batch_norm 'batch_norm': epsilon is -1, wanted epsilon >= 0");
+  CHECK(error_of([&] { m.train(m.x, {.momentum = 1.5}); }) ==
+        "batch_norm_train 'batch_norm_train': momentum is 1.5, wanted 0 <= momentum <= 1");
+}
+
+TEST_CASE("batch norm: channels that come last are those of a matrix") {
+  Images m;
+  for (const std::int64_t axis : {-1, 3}) {
+    const Value y = ops::batch_norm(m.g.input("x" + std::to_string(axis), DType::f32, {2, 4, 5, 3}), m.scale, m.bias, m.mean, m.variance,
+                                    {.axis = axis});
+    CHECK(str(y) == "f32(2,4,5,3)");
+    CHECK(axis_of(Value(&m.g, node_of(y).inputs[0])) == 1);
+    CHECK(m.g.info(node_of(y).inputs[0]).shape == Shape{40, 3});
+  }
+  CHECK(axis_of(ops::batch_norm(m.g.input("turned", DType::f32, {3, 2}), m.scale, m.bias, m.mean, m.variance, {.axis = 0})) == 0);
+}
+
+TEST_CASE("batch norm: per activation every element of a sample has its own statistics") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {6, 3, 4});
+  const auto parameter = [&](const char* name) { return g.parameter(name, DType::f32, {3, 4}); };
+  const Value scale = parameter("scale"), bias = parameter("bias"), mean = parameter("mean"), variance = parameter("variance");
+  const Value y = ops::batch_norm_train(x, scale, bias, mean, variance, {.per_activation = true});
+  CHECK(str(y) == "f32(6,3,4)");
+  REQUIRE(g.updates().size() == 2);
+  CHECK(g.info(g.updates()[0].value).shape == Shape{3, 4});
+  const Value small = g.parameter("small", DType::f32, {4, 3});
+  CHECK(error_of([&] { ops::batch_norm(x, small, bias, mean, variance, {.per_activation = true}); }) ==
+        "batch_norm: per activation, wanted 'small' in the shape of x 'x' (6,3,4) without its first dimension, got (4,3)");
+  CHECK(error_of([&] { ops::batch_norm(x, scale, bias, mean, variance, {.axis = 2, .per_activation = true}); }) ==
+        "batch_norm: per activation there is no axis of channels: wanted axis 1, got 2");
+}
+
+TEST_CASE("layer norm: statistics are per line, and whoever reads y alone has y alone") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2, 3, 4});
+  const Value scale = g.parameter("scale", DType::f32, {3, 4});
+  const Value y = ops::layer_norm(x, scale, {}, 1);
+  CHECK(str(y) == "f32(2,3,4)");
+  CHECK(g.info(node_of(y).outputs[1]).shape == Shape{2, 1, 1});
+  CHECK(str(ops::layer_norm(x)) == "f32(2,3,4)");
+  CHECK(error_of([&] { ops::layer_norm(x, scale); }) ==
+        "layer_norm 'layer_norm_2': wanted (4) for a line of x f32(2,3,4), got scale f32(3,4)");
+  CHECK(error_of([&] { ops::layer_norm(x, {}, {}, 3); }) == "layer_norm 'layer_norm_2': axis 3 is out of range for x f32(2,3,4)");
+  CHECK(error_of([&] {
+          ops::layer_norm(g.input("empty", DType::f32, {2, 0}));
+        }) == "layer_norm 'layer_norm_2': the lines of x f32(2,0) from axis 1 on have no element");
+  CHECK(error_of([&] { ops::rms_norm(x, scale); }) == "rms_norm 'rms_norm': wanted (4) for a line of x f32(2,3,4), got scale f32(3,4)");
+  CHECK(str(ops::rms_norm(x, scale, 1)) == "f32(2,3,4)");
+}
+
+TEST_CASE("group and instance norm: groups have to divide the channels") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2, 6, 4, 5});
+  const Value scale = g.parameter("scale", DType::f32, {6}), short_scale = g.parameter("short", DType::f32, {5});
+  CHECK(str(ops::group_norm(x, 3, scale, scale)) == "f32(2,6,4,5)");
+  CHECK(str(ops::instance_norm(x, scale)) == "f32(2,6,4,5)");
+  CHECK(error_of([&] { ops::group_norm(x, 4); }) == "group_norm: 4 groups do not divide the 6 channels of 'x' (2,6,4,5)");
+  CHECK(error_of([&] { ops::group_norm(x, 0); }) == "group_norm: 0 groups do not divide the 6 channels of 'x' (2,6,4,5)");
+  CHECK(error_of([&] { ops::group_norm(x, 2, short_scale); }) ==
+        "group_norm: wanted scale (6), one per channel of 'x' (2,6,4,5), got 'short' (5)");
+  CHECK(error_of([&] { ops::instance_norm(scale); }) == "instance_norm: wanted x (N, C, d...), got 'scale' (6)");
+}
+
+TEST_CASE("lrn: windows and numbers without sense are refused") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2, 6, 4});
+  CHECK(str(ops::lrn(x, 5)) == "f32(2,6,4)");
+  CHECK(error_of([&] { ops::lrn(x, 0); }) == "lrn 'lrn_1': size is 0, wanted a window of 1 channel or more");
+  CHECK(error_of([&] { ops::lrn(x, 5, -1); }) == "lrn 'lrn_1': alpha is -1, wanted alpha >= 0");
+  CHECK(error_of([&] { ops::lrn(x, 5, 1e-4, 0.75, 0); }) == "lrn 'lrn_1': bias is 0, wanted bias > 0");
+  CHECK(error_of([&] { ops::lrn(g.input("line", DType::f32, {6}), 5); }) == "lrn 'lrn_1': wanted x (N, C, d...), got x f32(6)");
+}
+
+TEST_CASE("normalisation: gradients by every operand have their operand's shape") {
+  Images m;
+  const Value loss = ops::reduce_sum(ops::batch_norm(m.x, m.scale, m.bias, m.mean, m.variance));
+  const std::vector<Value> by{m.x, m.scale, m.bias, m.mean, m.variance};
+  const std::vector<Value> given = gradients(loss, by);
+  for (std::size_t i = 0; i < by.size(); ++i) CHECK(str(given[i]) == str(by[i]));
+
+  const std::vector<Value> trained = gradients(ops::reduce_sum(m.train(m.x)), {m.x, m.scale, m.bias});
+  for (std::size_t i = 0; i < trained.size(); ++i) CHECK(str(trained[i]) == str(by[i]));
+  CHECK(op_name(node_of(trained[0]).op) == std::string("BatchNormTrainGrad"));
+  CHECK(node_of(trained[0]).outputs[1] == trained[1].id());
+
+  const Value line = m.g.parameter("line", DType::f32, {5});
+  const std::vector<Value> layered = gradients(ops::reduce_sum(ops::layer_norm(m.x, line, line)), {m.x, line});
+  CHECK(str(layered[0]) == str(m.x));
+  CHECK(str(layered[1]) == str(line));
+}
