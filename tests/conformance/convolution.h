@@ -1,0 +1,39 @@
+// convolution.h - what the rooms of convolutions share.
+#pragma once
+
+#include "room.h"
+
+namespace tenon::conformance {
+
+/// One convolution: x (batch, channels, sizes...), w (filters, channels / groups, kernel...), y (batch, filters, results...).
+struct Convolution {
+  std::int64_t batch, channels, filters;
+  Dims sizes, kernel;
+  Dims strides = {}, dilations = {}, before = {}, after = {};  ///< per spatial dimension; empty: 1, 1, 0, as before
+  std::int64_t groups = 1;
+
+  Dims results() const;
+  Dims x() const;
+  Dims w() const;
+  Dims y() const;
+  AttributeBytes attributes() const;
+  /// "groups=2,strides=(2,2),pads=(1,1)-(0,2)": what is not usual.
+  std::string label() const;
+  /// Terms that each element of y, dx or dw sums.
+  std::int64_t terms(tenon_op op) const;
+  /// That of any node of Conv, its gradients or ConvTranspose.
+  static Convolution of(tenon_op op, const Variant& variant);
+};
+
+/// What a result may be off by: see the definition.
+Bound convolution_bound(const Convolution& shape, tenon_op op, tenon_dtype dtype);
+
+template <tenon_op op>
+Bound bound_of_convolution(const Variant& variant, tenon_dtype dtype) {
+  return convolution_bound(Convolution::of(op, variant), op, dtype);
+}
+
+/// Of operands x, w and y filled with numbers up to 2; those that are results are what `op` makes of the others.
+Variant variant_of(const Convolution& shape, tenon_op op, bool bias = false, Special special = Special::none);
+
+}  // namespace tenon::conformance
