@@ -27,13 +27,17 @@ struct Job {
   ThreadPool::Body body;
   void* argument;
   std::int64_t count, chunk, chunks;
-  std::atomic<std::int64_t> next{0};
 
-  void work() {
-    for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < chunks;) {
-      body(argument, i * chunk, std::min(count, (i + 1) * chunk));
-    }
+  void run(std::int64_t i) const { body(argument, i * chunk, std::min(count, (i + 1) * chunk)); }
+  void run_all() const {
+    for (std::int64_t i = 0; i < chunks; ++i) run(i);
   }
+};
+
+/// The chunks that one thread takes first. Loops over the same data that follow one another find it in the cache of the core that had it.
+struct alignas(64) Share {
+  std::atomic<std::int64_t> next{0};
+  std::int64_t end = 0;
 };
 
 std::atomic<std::uint32_t> forks{0};
@@ -57,9 +61,9 @@ std::uint32_t available_threads() {
 }
 
 struct ThreadPool::Workers {
-  explicit Workers(std::uint32_t count) : generation(fork_generation()) {
+  explicit Workers(std::uint32_t count) : generation(fork_generation()), shares(count + 1) {
     threads.reserve(count);
-    for (std::uint32_t i = 0; i < count; ++i) threads.emplace_back([this] { run(); });
+    for (std::uint32_t i = 1; i <= count; ++i) threads.emplace_back([this, i] { run(i); });
   }
   ~Workers() {
     stop.store(true);
@@ -69,17 +73,31 @@ struct ThreadPool::Workers {
   }
 
   /// Publishes the job, works along, returns when every worker has left it.
-  void run_job(Job& shared) {
+  void run_job(const Job& shared) {
+    const auto share_count = static_cast<std::int64_t>(shares.size());
+    for (std::int64_t i = 0; i < share_count; ++i) {
+      Share& share = shares[static_cast<std::size_t>(i)];
+      share.next.store(i * shared.chunks / share_count, std::memory_order_relaxed);
+      share.end = (i + 1) * shared.chunks / share_count;
+    }
     job.store(&shared);
     epoch.fetch_add(1);
     if (sleeping.load() > 0) epoch.notify_all();
-    shared.work();
+    work(shared, 0);
     job.store(nullptr);
     // A worker counts itself in before it looks for the job: either it found none, or it is counted here.
     while (inside.load() != 0) relax();
   }
 
-  void run() {
+  /// The thread's own share, then what is left of the others.
+  void work(const Job& shared, std::size_t thread) {
+    for (std::size_t k = 0; k < shares.size(); ++k) {
+      Share& share = shares[(thread + k) % shares.size()];
+      for (std::int64_t i; (i = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;) shared.run(i);
+    }
+  }
+
+  void run(std::size_t thread) {
     std::uint32_t seen = 0;
     for (;;) {
       int round = 0;
@@ -95,14 +113,15 @@ struct ThreadPool::Workers {
       seen = epoch.load();
       if (stop.load()) return;
       inside.fetch_add(1);
-      if (Job* shared = job.load()) shared->work();
+      if (const Job* shared = job.load()) work(*shared, thread);
       inside.fetch_sub(1);
     }
   }
 
   const std::uint32_t generation;
   std::atomic<std::uint32_t> epoch{0};
-  std::atomic<Job*> job{nullptr};
+  std::vector<Share> shares;  ///< of the caller, then of each thread; written while nobody is inside
+  std::atomic<const Job*> job{nullptr};
   std::atomic<int> inside{0};
   std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
@@ -125,9 +144,9 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body,
   const std::int64_t wanted = static_cast<std::int64_t>(budget_) * 2;
   const std::int64_t chunk = std::max(grain, (count + wanted - 1) / wanted);
   const std::int64_t chunks = (count + chunk - 1) / chunk;
-  Job job{body, argument, count, chunk, chunks};
+  const Job job{body, argument, count, chunk, chunks};
   if (budget_ == 1 || chunks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
-    job.work();
+    job.run_all();
     return;
   }
   if (workers_ != nullptr && workers_->generation != fork_generation()) static_cast<void>(workers_.release());
