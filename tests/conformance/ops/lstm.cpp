@@ -1,0 +1,84 @@
+// LSTM and its gradient through all steps.
+#include "recurrence.h"
+
+namespace tenon::conformance {
+namespace {
+
+constexpr std::int64_t gates = 4, states = 2;
+
+AttributeBytes attributes_of(const RecurrentForm& form) {
+  tenon_attributes_recurrent attributes{};
+  attributes.direction = form.direction;
+  return attributes;
+}
+
+Variant layer(const RecurrentForm& form) {
+  const auto wanted = [&](unsigned i, const Dims& shape) { return (form.results >> i & 1u) != 0 ? result(shape) : unwanted; };
+  return {recurrent_label(form),
+          recurrent_operands(form, gates, states),
+          {wanted(0, form.sequence()), wanted(1, form.state()), wanted(2, form.state()), wanted(3, form.kept_gates()),
+           wanted(4, form.sequence())},
+          attributes_of(form)};
+}
+
+Variant layer_gradient(const RecurrentForm& form) {
+  Variant variant{recurrent_label(form), {}, recurrent_gradients(form, gates, states), attributes_of(form)};
+  const auto given = [&](unsigned i, const Dims& shape) {
+    return (form.results >> i & 1u) != 0 ? operand(shape, {.low = -1, .high = 1, .special = Special::not_large}) : absent;
+  };
+  variant.inputs = {given(0, form.sequence()), given(1, form.state()), given(2, form.state())};
+  for (const OperandSpec& spec : recurrent_operands(form, gates, states)) variant.inputs.push_back(spec);
+  variant.inputs.push_back(operand(form.sequence(), {.low = -0.9, .high = 0.9}));
+  variant.inputs.push_back(operand(form.kept_gates(), {.low = 0.1, .high = 0.9}));
+  variant.inputs.push_back(operand(form.sequence(), {.low = -1, .high = 1}));
+  return variant;
+}
+
+Bound gradient_bound(const Variant& variant, tenon_dtype t) {
+  return recurrent_gradient_bound(variant, 3, t);
+}
+
+/// LSTM knows one way: no form twice.
+std::vector<RecurrentForm> forms() {
+  std::vector<RecurrentForm> forms;
+  for (const RecurrentForm& form : recurrent_forms(0b111)) {
+    if (form.variant == 0) forms.push_back(form);
+  }
+  return forms;
+}
+
+}  // namespace
+
+std::vector<OpCase> cases_lstm() {
+  std::vector<Variant> layers, gradients, kept;
+  for (RecurrentForm form : forms()) {
+    layers.push_back(layer(form));
+    gradients.push_back(layer_gradient(form));
+    form.results |= 0b11000;  // what the gradient reads has no gradient of its own
+    kept.push_back(layer(form));
+  }
+  return {
+      {.op = TENON_OP_LSTM,
+       .variants = layers,
+       .bound = recurrent_bound,
+       .gradient = {0, 1, 2, 3, 4, 5},
+       .gradient_ops = {TENON_OP_LSTMGrad},
+       .golden = {{"pytorch",  // torch.nn.LSTM in f64
+                   layer({.steps = 2, .batch = 1, .features = 2, .units = 2, .results = 0b111}),
+                   {{0.5, 0.875, 0.375, -0.125},
+                    {0.625, -0.375, -0.25, 0.375, 0.375, -0.125, -0.375, -0.75, -0.5, -0.125, 0.75, 0.125, -1.0, 0.875, 0.375, 0.625},
+                    {-0.375, 0.25, 0.25, -0.875, -0.625, 0.375, -0.75, -0.75, 0.625, -0.875, -1.0, -0.5, 0.0, 1.0, -0.625, -0.125},
+                    {1.0, 0.375, -0.5, 0.125, -0.125, -0.875, -0.75, -0.375, -0.625, 0.25, 0.625, 0.125, 0.0, 0.375, -0.375, -0.625},
+                    {-1.0, 0.5},
+                    {-1.0, 0.0}},
+                   {{-0.28995481661698547, 0.06822621059671931, -0.40443194664191817, -0.17229195325953756},
+                    {-0.40443194664191817, -0.17229195325953756},
+                    {-0.7799527946132707, -0.30006139000680787},
+                    {},
+                    {}}}}},
+      {.op = TENON_OP_LSTM, .variants = kept, .bound = recurrent_bound},
+      {.op = TENON_OP_LSTMGrad, .variants = gradients, .bound = gradient_bound},
+  };
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,102 @@
+#include "recurrence.h"
+
+#include <cmath>
+
+namespace tenon::conformance {
+namespace {
+
+const Values number{.low = -1, .high = 1, .special = Special::not_large};
+
+/// Sums of such weights times numbers of about 1 stay near 1, whatever the size.
+Values weight(const RecurrentForm& form) {
+  const double limit = 1 / std::sqrt(static_cast<double>(std::max({form.features, form.units, std::int64_t{1}})));
+  return {.low = -limit, .high = limit};
+}
+
+/// Lengths, batches and units around vectors and tiles; both ways of sharing the work among threads.
+std::vector<RecurrentForm> sizes(unsigned results) {
+  std::vector<RecurrentForm> forms;
+  const auto add = [&](RecurrentForm form) {
+    form.results = results;
+    forms.push_back(form);
+  };
+  add({.steps = 1, .batch = 1, .features = 1, .units = 1});
+  add({.steps = 33, .batch = 1, .features = 2, .units = 3});
+  add({.steps = 2, .batch = 15, .features = 5, .units = 16});
+  add({.steps = 2, .batch = 7, .features = 9, .units = 33, .direction = TENON_DIRECTION_BOTH});
+  add({.steps = 3, .batch = 29, .features = 4, .units = 9, .direction = TENON_DIRECTION_REVERSE});
+  add({.steps = 2, .batch = 29, .features = 4, .units = 5, .variant = 1});
+  add({.steps = 2, .batch = 3, .features = 5, .units = sized(600, 18)});
+  add({.steps = 2, .batch = 3, .features = 5, .units = sized(600, 18), .variant = 1});
+  add({.batch = 0});
+  add({.features = 0});
+  return forms;
+}
+
+}  // namespace
+
+std::vector<OperandSpec> recurrent_operands(const RecurrentForm& form, std::int64_t gates, std::int64_t states) {
+  const std::int64_t d = form.directions(), rows = gates * form.units;
+  const Values small = weight(form);
+  std::vector<OperandSpec> operands{operand({form.steps, form.batch, form.features}, number), operand({d, rows, form.features}, small),
+                                    operand({d, rows, form.units}, small),
+                                    form.bias ? operand({d, 2 * rows}, {.low = -0.5, .high = 0.5}) : absent};
+  for (std::int64_t s = 0; s < states; ++s) operands.push_back(form.states ? operand(form.state(), number) : absent);
+  return operands;
+}
+
+std::vector<ResultSpec> recurrent_gradients(const RecurrentForm& form, std::int64_t gates, std::int64_t states) {
+  const std::int64_t d = form.directions(), rows = gates * form.units;
+  std::vector<ResultSpec> results{result({form.steps, form.batch, form.features}), result({d, rows, form.features}),
+                                  result({d, rows, form.units}), form.bias ? result({d, 2 * rows}) : unwanted};
+  for (std::int64_t s = 0; s < states; ++s) results.push_back(form.states ? result(form.state()) : unwanted);
+  return results;
+}
+
+std::string recurrent_label(const RecurrentForm& form, const std::string& variant) {
+  const char* directions[] = {"forward", "reverse", "both"};
+  std::string text = directions[form.direction];
+  if (!variant.empty()) text += "," + variant;
+  if (!form.bias) text += ",no_bias";
+  if (!form.states) text += ",no_states";
+  for (unsigned i = 0; i < 5; ++i) {
+    if ((form.results >> i & 1u) != 0) text += fmt::format(",{}", i);
+  }
+  return text;
+}
+
+std::vector<RecurrentForm> recurrent_forms(unsigned all_results) {
+  std::vector<RecurrentForm> forms = sizes(all_results);
+  forms.insert(forms.begin(), RecurrentForm{.results = all_results});
+  for (const unsigned variant : {0u, 1u}) {
+    for (const std::uint32_t direction : {TENON_DIRECTION_REVERSE, TENON_DIRECTION_BOTH}) {
+      forms.push_back({.direction = direction, .results = all_results, .variant = variant});
+    }
+    forms.push_back({.bias = false, .results = all_results, .variant = variant});
+    forms.push_back({.states = false, .results = all_results, .variant = variant});
+    forms.push_back({.bias = false, .states = false, .results = all_results, .variant = variant});
+    for (unsigned result = 0; all_results >> result != 0; ++result) {
+      forms.push_back({.steps = 4, .results = 1u << result, .variant = variant});
+      forms.push_back({.steps = 4, .direction = TENON_DIRECTION_BOTH, .results = 1u << result, .variant = variant});
+    }
+  }
+  return forms;
+}
+
+Bound recurrent_bound(const Variant& variant, tenon_dtype t) {
+  // A step's sums round by root(I + H) epsilon of numbers of about 1; no slope of what follows is above 1. What a state is off by comes
+  // back at the next step through weights whose norm is about 1, and a cell adds up its own: no more than T steps' worth in all.
+  const Dims& x = variant.inputs[0].shape;
+  const auto steps = static_cast<double>(x[0]), terms = static_cast<double>(x[2] + variant.inputs[2].shape[2]);
+  return {4 * epsilon(t), 2 * steps * (4 + std::sqrt(terms)) * epsilon(t)};
+}
+
+Bound recurrent_gradient_bound(const Variant& variant, std::size_t x, tenon_dtype t) {
+  // The gradients of the gates are a few units large and off by what their products round, root(G H) epsilon; dw, dr and db add up T B of
+  // them, which rounds by epsilon times the partial sums.
+  const Dims& sequence = variant.inputs[x].shape;
+  const auto rows = static_cast<double>(sequence[0] * sequence[1]), columns = static_cast<double>(variant.inputs[x + 2].shape[1]);
+  return {4 * epsilon(t), 4 * (8 + std::sqrt(columns) + rows) * epsilon(t)};
+}
+
+}  // namespace tenon::conformance

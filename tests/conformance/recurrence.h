@@ -1,0 +1,42 @@
+// recurrence.h - what the rooms of rnn, gru and lstm share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "room.h"
+
+namespace tenon::conformance {
+
+/// One layer, and which operands and results a node has.
+struct RecurrentForm {
+  std::int64_t steps = 3, batch = 2, features = 3, units = 4;
+  std::uint32_t direction = TENON_DIRECTION_FORWARD;
+  bool bias = true;
+  bool states = true;  ///< h0, and c0 of lstm
+  /// Bit i: result i is wanted; of a gradient, operand i, the gradient of that result, is there.
+  unsigned results = 0b1;
+  unsigned variant = 0;  ///< rnn: activation; gru: linear_before_reset
+
+  std::int64_t directions() const { return direction == TENON_DIRECTION_BOTH ? 2 : 1; }
+  Dims sequence() const { return {steps, directions(), batch, units}; }
+  Dims state() const { return {directions(), batch, units}; }
+  Dims kept_gates() const { return {steps, batch, directions(), 4 * units}; }
+};
+
+/// x, w, r, b, h0 and, of two states, c0.
+std::vector<OperandSpec> recurrent_operands(const RecurrentForm& form, std::int64_t gates, std::int64_t states);
+/// dx, dw, dr, db, dh0 and, of two states, dc0; those of absent operands are not wanted.
+std::vector<ResultSpec> recurrent_gradients(const RecurrentForm& form, std::int64_t gates, std::int64_t states);
+/// "both,no_bias,no_states,results=6".
+std::string recurrent_label(const RecurrentForm& form, const std::string& variant = {});
+
+/// Forms that take every road: lengths, batches and units around vectors and tiles, both ways of cutting the work, operands there and
+/// absent, all of the results in `all_results` and each alone.
+std::vector<RecurrentForm> recurrent_forms(unsigned all_results);
+
+Bound recurrent_bound(const Variant& variant, tenon_dtype dtype);
+/// x is operand `x` of the variant.
+Bound recurrent_gradient_bound(const Variant& variant, std::size_t x, tenon_dtype dtype);
+
+}  // namespace tenon::conformance
