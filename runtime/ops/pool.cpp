@@ -127,8 +127,13 @@ namespace {
 
 Attributes window_attributes(const char* what, Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options,
                              bool count_include_pad) {
+  const Shape shape = x.shape();
+  // of other ranks than images have the shape rule speaks
+  if (const std::size_t dims = kernel.size(); shape.rank() > 2 && shape.rank() <= 2 + graph::most_spatial && dims + 2 != shape.rank()) {
+    throw Error(fmt::format("{}: wanted a kernel of {} dimensions for x {}, got {}", what, shape.rank() - 2, shape.str(), dims));
+  }
   tenon_attributes_window attributes{};
-  set_spatial(attributes, what, x.shape(), kernel, options, true);
+  set_spatial(attributes, what, shape, kernel, options, true);
   attributes.ceil_mode = options.ceil_mode ? 1 : 0;
   attributes.count_include_pad = count_include_pad ? 1 : 0;
   return Attributes::of(attributes);
@@ -212,15 +217,12 @@ Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes) {
       continue;
     }
     // (s, d) x (..., d, what lies behind)
-    Shape folded, back;
-    std::int64_t behind = 1;
-    for (std::size_t k = 0; k < i + 2; ++k) folded.push_back(x.shape()[k]);
-    for (std::size_t k = i + 3; k < dims + 2; ++k) behind *= x.shape()[k];
-    folded.push_back(d);
-    folded.push_back(behind);
-    back = x.shape();
-    back.set(i + 2, s);
-    x = reshape(matmul(transpose(weights), reshape(x, folded)), back);
+    Shape folded, y = x.shape();
+    for (std::size_t k = 0; k < i + 3; ++k) folded.push_back(y[k]);
+    folded.push_back(1);
+    for (std::size_t k = i + 3; k < dims + 2; ++k) folded.set(i + 3, folded[i + 3] * y[k]);
+    y.set(i + 2, s);
+    x = reshape(matmul(transpose(weights), reshape(x, folded)), y);
   }
   return x;
 }

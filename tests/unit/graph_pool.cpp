@@ -1,0 +1,189 @@
+// Shapes and refusals of pools.
+#include <doctest/doctest.h>
+
+#include "graph_testing.h"
+
+using namespace tenon;
+using namespace tenon::testing;
+
+namespace {
+
+struct Image {
+  Graph g;
+  Value x = g.input("x", DType::f32, {2, 3, 7, 8});
+};
+
+ops::WindowOptions windows(std::vector<std::int64_t> strides, std::vector<std::pair<std::int64_t, std::int64_t>> padding = {}) {
+  ops::WindowOptions options;
+  options.strides = std::move(strides);
+  options.padding = std::move(padding);
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("pool: windows are counted as ONNX counts them") {
+  Image m;
+  CHECK(str(ops::max_pool(m.x, {2, 2})) == "f32(2,3,3,4)");  // strides are the kernel's
+  CHECK(str(ops::max_pool(m.x, {3, 3}, windows({2, 2}))) == "f32(2,3,3,3)");
+  CHECK(str(ops::max_pool(m.x, {3, 3}, windows({2, 2}, {{1, 1}, {1, 1}}))) == "f32(2,3,4,4)");
+  ops::WindowOptions cut = windows({2, 2});
+  cut.ceil_mode = true;
+  CHECK(str(ops::max_pool(m.x, {3, 3}, cut)) == "f32(2,3,3,4)");
+  cut.padding = {{0, 0}, {1, 1}};
+  CHECK(str(ops::average_pool(m.x, {3, 3}, cut)) == "f32(2,3,3,5)");
+  cut = windows({4, 3}, {{0, 2}, {0, 2}});  // 8 is behind the 7 elements: a window there would see padding alone
+  cut.ceil_mode = true;
+  CHECK(str(ops::max_pool(m.x, {3, 3}, cut)) == "f32(2,3,2,3)");
+  ops::WindowOptions same = windows({2, 3});
+  same.same = true;
+  CHECK(str(ops::max_pool(m.x, {3, 3}, same)) == "f32(2,3,4,3)");
+  ops::WindowOptions wide = windows({1, 1});
+  wide.dilations = {3, 2};
+  CHECK(str(ops::max_pool(m.x, {3, 3}, wide)) == "f32(2,3,1,4)");
+  const Value signal = m.g.input("signal", DType::f16, {4, 2, 9});
+  CHECK(str(ops::average_pool(signal, {4}, windows({2}))) == "f16(4,2,3)");
+}
+
+TEST_CASE("pool: an odd element of padding stands behind") {
+  Image m;
+  ops::WindowOptions same = windows({1, 1});
+  same.same = true;
+  const auto& attributes = node_of(ops::max_pool(m.x, {2, 5}, same)).attributes.as<tenon_attributes_window>();
+  CHECK(attributes.pads_before[0] == 0);
+  CHECK(attributes.pads_after[0] == 1);
+  CHECK(attributes.pads_before[1] == 2);
+  CHECK(attributes.pads_after[1] == 2);
+}
+
+TEST_CASE("pool: channels may lie last") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {2, 8, 6, 3});
+  ops::WindowOptions options;
+  options.channels_last = true;
+  CHECK(str(ops::max_pool(x, {2, 2}, options)) == "f32(2,4,3,3)");
+  CHECK(str(ops::average_pool(x, {2, 3}, options)) == "f32(2,4,2,3)");
+  const auto [y, indices] = ops::max_pool_with_indices(x, {2, 2}, options);
+  CHECK(str(y) == "f32(2,4,3,3)");
+  CHECK(str(indices) == "i64(2,4,3,3)");
+}
+
+TEST_CASE("pool: a kernel larger than the padded image is refused with all values") {
+  Image m;
+  CHECK(error_of([&] {
+          ops::max_pool(m.x, {9, 2}, windows({1, 1}, {{0, 1}, {0, 0}}));
+        }) ==
+        "max_pool 'max_pool': the kernel covers 9 elements, more than the 8 of the padded image, in spatial dimension 0: size 7, kernel 9, "
+        "stride 1, dilation 1, padding 0 and 1");
+  ops::WindowOptions cut = windows({1, 1});
+  cut.ceil_mode = true;
+  CHECK(error_of([&] {
+          ops::average_pool(m.x, {2, 9}, cut);
+        }).find("the kernel covers 9 elements, more than the 8 of") != std::string::npos);
+}
+
+TEST_CASE("pool: strides, kernels and padding that make no sense are refused") {
+  Image m;
+  CHECK(error_of([&] {
+          ops::max_pool(m.x, {2, 2}, windows({0, 1}));
+        }) == "max_pool 'max_pool': wanted a stride of 1 to 2147483647, got 0 for spatial dimension 0");
+  CHECK(error_of([&] {
+          ops::max_pool(m.x, {2, 0}, windows({1, 1}));
+        }) == "max_pool 'max_pool': wanted a kernel of 1 to 2147483647, got 0 for spatial dimension 1");
+  CHECK(error_of([&] {
+          ops::average_pool(m.x, {2, 2}, windows({1, 1}, {{0, 0}, {-1, 0}}));
+        }) == "average_pool 'average_pool': wanted a padding of 0 to 2147483647, got -1 for spatial dimension 1");
+  CHECK(error_of([&] {
+          ops::max_pool(m.x, {2, 2}, windows({1, 1}, {{0, 2}, {0, 0}}));
+        }) ==
+        "max_pool 'max_pool': wanted padding of less than the 2 elements that the kernel covers in spatial dimension 0: size 7, kernel 2, "
+        "stride 1, dilation 1, padding 0 and 2");
+  ops::WindowOptions wide;
+  wide.dilations = {2, 1};
+  CHECK(error_of([&] {
+          ops::average_pool(m.x, {2, 2}, wide);
+        }) == "average_pool 'average_pool': wanted a dilation of 1, got 2 for spatial dimension 0");
+  CHECK(error_of([&] { ops::max_pool(m.x, {2}); }) == "max_pool: wanted a kernel of 2 dimensions for x (2,3,7,8), got 1");
+  CHECK(error_of([&] { ops::max_pool(m.x, {2, 2}, windows({1})); }).find("wanted 2 strides") != std::string::npos);
+  const Value flat = m.g.input("flat", DType::f32, {2, 3});
+  CHECK(error_of([&] { ops::max_pool(flat, {}); }) == "max_pool 'max_pool_1': wanted an image (N, C, L) or (N, C, H, W), got x f32(2,3)");
+  const Value whole = m.g.input("whole", DType::i32, {2, 3, 4});
+  CHECK(error_of([&] { ops::max_pool(whole, {2}); }) == "max_pool 'max_pool_1': wanted a floating dtype, got x i32(2,3,4)");
+}
+
+TEST_CASE("pool: a window that sees padding alone has no largest element") {
+  Graph g;
+  const Value x = g.input("x", DType::f32, {1, 1, 4});
+  ops::WindowOptions wide = windows({1}, {{1, 1}});
+  wide.dilations = {5};
+  CHECK(error_of([&] { ops::max_pool(x, {2}, wide); }) ==
+        "max_pool 'max_pool': a window sees padding alone in spatial dimension 0: size 4, kernel 2, stride 1, dilation 5, padding 1 and 1");
+  const Value nothing = g.input("nothing", DType::f32, {1, 1, 0});
+  CHECK(error_of([&] {
+          ops::average_pool(nothing, {2}, windows({1}, {{1, 1}}));
+        }).find("a window sees padding alone") != std::string::npos);
+}
+
+TEST_CASE("gradient: of max_pool it asks for the indices, without it nobody does") {
+  Graph g;
+  const Value x = g.parameter("x", DType::f32, {2, 3, 8, 8});
+  const Value loss = ops::reduce_sum(ops::max_pool(x, {2, 2}));
+  const std::size_t before = g.nodes().size();
+  const Value dx = gradients(loss, {x})[0];
+  CHECK(ops_of(g, before).find("MaxPoolGrad") != std::string::npos);
+  CHECK(dx.shape() == x.shape());
+  CHECK(g.info(node_of(dx).inputs[1]).dtype == DType::i64);
+}
+
+TEST_CASE("gradient: of average_pool it knows the image's size") {
+  Graph g;
+  const Value x = g.parameter("x", DType::f32, {2, 3, 6, 9});
+  ops::WindowOptions cut = windows({2, 2});
+  cut.ceil_mode = true;
+  const Value dx = gradients(ops::reduce_sum(ops::average_pool(x, {3, 2}, cut)), {x})[0];
+  CHECK(node_of(dx).op == TENON_OP_AveragePoolGrad);
+  CHECK(dx.shape() == x.shape());
+}
+
+TEST_CASE("pool gradients: shapes that do not fit are refused") {
+  Graph g;
+  const Value dy = g.input("dy", DType::f32, {2, 3, 4}), indices = g.input("indices", DType::i64, {2, 3, 4});
+  const auto apply = [&](Value places, const Shape& x) {
+    return error_of([&] { g.apply(TENON_OP_MaxPoolGrad, {dy, places}, {}, {.name = {}, .shape = x}); });
+  };
+  CHECK(apply(indices, {2, 3, 8}) == "no error");
+  CHECK(apply(indices, {2, 4, 8}).find("wanted a result of as many dimensions, images and channels as dy f32(2,3,4), got (2,4,8)") !=
+        std::string::npos);
+  CHECK(apply(dy, {2, 3, 8}).find("wanted indices of i64, got indices f32(2,3,4)") != std::string::npos);
+  tenon_attributes_window a{};
+  std::fill(std::begin(a.kernel), std::end(a.kernel), 2);
+  std::fill(std::begin(a.strides), std::end(a.strides), 2);
+  std::fill(std::begin(a.dilations), std::end(a.dilations), 1);
+  const auto average = [&](const Shape& x) {
+    return error_of([&] { g.apply(TENON_OP_AveragePoolGrad, {dy}, Attributes::of(a), {.name = {}, .shape = x}); });
+  };
+  CHECK(average({2, 3, 8}) == "no error");
+  CHECK(average({2, 3, 7}) == "no error");  // the last window cut short
+  CHECK(average({2, 3, 10}).find("windows in spatial dimension 0") != std::string::npos);
+}
+
+TEST_CASE("adaptive_average_pool: sizes that divide are windows, others are products") {
+  Image m;
+  CHECK(str(ops::adaptive_average_pool(m.x, {7, 2})) == "f32(2,3,7,2)");
+  CHECK(ops_of(m.g) == "AveragePool");
+  const std::size_t before = m.g.nodes().size();
+  CHECK(str(ops::adaptive_average_pool(m.x, {3, 5})) == "f32(2,3,3,5)");
+  CHECK(ops_of(m.g, before).find("MatMul") != std::string::npos);
+  CHECK(error_of([&] { ops::adaptive_average_pool(m.x, {3}); }) ==
+        "adaptive_average_pool: wanted 2 sizes, one for each spatial dimension of 'x' (2,3,7,8), got 1");
+  CHECK(error_of([&] { ops::adaptive_average_pool(m.x, {3, 0}); }).find("got 0 out of 8 in spatial dimension 1") != std::string::npos);
+}
+
+TEST_CASE("global pools: reductions over the spatial dimensions") {
+  Image m;
+  CHECK(str(ops::global_average_pool(m.x)) == "f32(2,3,1,1)");
+  CHECK(str(ops::global_max_pool(m.x, false)) == "f32(2,3)");
+  CHECK(ops_of(m.g) == "ReduceMean ReduceMax");
+  const Value flat = m.g.input("flat", DType::f32, {2, 3});
+  CHECK(error_of([&] { ops::global_average_pool(flat); }) == "global_average_pool: wanted an image (N, C, d...), got 'flat' (2,3)");
+}

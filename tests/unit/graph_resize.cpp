@@ -1,0 +1,80 @@
+// Shapes and refusals of resize and upsample.
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "graph_testing.h"
+
+using namespace tenon;
+using namespace tenon::testing;
+
+namespace {
+
+struct Image {
+  Graph g;
+  Value x = g.input("x", DType::f32, {2, 3, 4, 6});
+
+  std::string apply(const tenon_attributes_resize& a, const Shape& y) {
+    return error_of([&] { g.apply(TENON_OP_Resize, {x}, Attributes::of(a), {.name = {}, .shape = y}); });
+  }
+};
+
+tenon_attributes_resize twice() {
+  tenon_attributes_resize a{};
+  std::fill(std::begin(a.scales), std::end(a.scales), 1);
+  a.scales[2] = a.scales[3] = 2;
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("resize: the spatial sizes are those asked for") {
+  Image m;
+  const Value y = ops::resize(m.x, {3, 9});
+  CHECK(str(y) == "f32(2,3,3,9)");
+  const auto& attributes = node_of(y).attributes.as<tenon_attributes_resize>();
+  CHECK(attributes.scales[1] == 1);
+  CHECK(attributes.scales[2] == 0.75);
+  CHECK(attributes.scales[3] == 1.5);
+  CHECK(ops::resize(m.x, {4, 6}).id() == m.x.id());
+  CHECK(str(ops::upsample(m.x, {2, 3}, ops::ResizeMode::linear)) == "f32(2,3,8,18)");
+  CHECK(str(ops::upsample(m.g.input("signal", DType::f64, {1, 2, 5}), {4})) == "f64(1,2,20)");
+}
+
+TEST_CASE("resize: sizes and factors that make no sense are refused") {
+  Image m;
+  CHECK(error_of([&] { ops::resize(m.x, {3}); }) ==
+        "resize: wanted a size for each spatial dimension of an image (N, C, d...), got 1 for 'x' (2,3,4,6)");
+  CHECK(error_of([&] { ops::resize(m.x, {3, 0}); }) == "resize: wanted sizes of 1 or more, got 0 for 'x' (2,3,4,6)");
+  CHECK(error_of([&] { ops::upsample(m.x, {0, 1}); }) == "upsample: wanted factors of 1 or more, got 0 for 'x' (2,3,4,6)");
+  CHECK(error_of([&] { ops::upsample(m.x, {2}); }).find("wanted a factor for each spatial dimension") != std::string::npos);
+  CHECK(error_of([&] {
+          ops::upsample(m.x, {std::numeric_limits<std::int64_t>::max(), 1});
+        }).find("longer than a dimension can be") != std::string::npos);
+  const Value nothing = m.g.input("nothing", DType::f32, {1, 1, 0});
+  CHECK(error_of([&] { ops::resize(nothing, {3}); }) == "resize 'resize': axis 2 has no elements: from (1,1,0) to (1,1,3)");
+}
+
+TEST_CASE("resize: a node whose scales and sizes contradict one another is refused") {
+  Image m;
+  CHECK(m.apply(twice(), {2, 3, 8, 12}) == "no error");
+  CHECK(m.apply(twice(), {2, 3, 8, 18}).find("a scale of 2 does not make 18 elements of 6 along axis 3") != std::string::npos);
+  CHECK(m.apply(twice(), {2, 6, 8, 12}).find("wanted the images and channels of x (2,3,4,6) as they are") != std::string::npos);
+  tenon_attributes_resize a = twice();
+  a.scales[2] = 0;
+  CHECK(m.apply(a, {2, 3, 8, 12}).find("wanted a scale > 0, got 0 for axis 2") != std::string::npos);
+  a = twice();
+  a.coordinates = 4;
+  CHECK(m.apply(a, {2, 3, 8, 12}).find("coordinates is 4, wanted 0 to 3") != std::string::npos);
+  a = twice();
+  a.scales[3] = 2.1;  // sizes are rounded down
+  CHECK(m.apply(a, {2, 3, 8, 12}) == "no error");
+}
+
+TEST_CASE("gradient: of resize it has the image's shape") {
+  Graph g;
+  const Value x = g.parameter("x", DType::f32, {2, 3, 4, 6});
+  const Value dx = gradients(ops::reduce_sum(ops::resize(x, {9, 5}, {.mode = ops::ResizeMode::linear})), {x})[0];
+  CHECK(node_of(dx).op == TENON_OP_ResizeGrad);
+  CHECK(dx.shape() == x.shape());
+}
