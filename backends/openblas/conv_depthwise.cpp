@@ -288,10 +288,26 @@ Axis columns_of(const ConvGeometry& g) {
   return {g.width, g.out_width, g.kernel_width, g.stride_width, g.dilation_width, g.pad_left};
 }
 
+template <class T>
+Line<T> shared_by_lines(const ConvGeometry& g, const sdk::Epilogue& epilogue, const T* x, std::int64_t x_width, const T* w, const T* bias,
+                        T* y) {
+  Line<T> line;
+  line.channels = g.channels;
+  line.x = x;
+  line.x_line = x_width * g.channels;
+  line.w = w;
+  line.w_line = g.kernel_width * g.channels;
+  line.bias = bias;
+  if (epilogue.residual != nullptr) line.residual = epilogue.residual->as<const T>();
+  line.activation = epilogue.activation;
+  line.y = y;
+  return line;
+}
+
 /// Each line of `height` x `width` results, summed over the taps that Axis::*taps names; `line` has what all lines share.
 template <class T>
 void lines(const ConvGeometry& g, const sdk::Host& host, Taps (Axis::*taps)(std::int64_t) const, std::int64_t height, std::int64_t width,
-           std::int64_t x_height, std::int64_t x_width, const Line<T>& shared) {
+           std::int64_t x_height, const Line<T>& shared) {
   const Axis rows = rows_of(g);
   const Axis columns = columns_of(g);
   const std::int64_t work = std::max<std::int64_t>(1, width * g.channels * g.taps());
@@ -305,7 +321,7 @@ void lines(const ConvGeometry& g, const sdk::Host& host, Taps (Axis::*taps)(std:
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t at = (i * width + first) * g.channels;
         line.rows = (rows.*taps)(i % height);
-        line.x = shared.x + i / height * x_height * x_width * g.channels;
+        line.x = shared.x + i / height * x_height * shared.x_line;
         line.y = shared.y + at;
         if (shared.residual != nullptr) line.residual = shared.residual + at;
         run(line);
@@ -329,29 +345,19 @@ struct Slots {
 
 template <class T>
 void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y) {
-  Line<T> line;
-  line.channels = g.channels;
-  line.x = x;
-  line.x_line = g.width * g.channels;
-  line.w = w;
-  line.w_line = g.kernel_width * g.channels;
-  line.bias = bias;
-  if (call.epilogue.residual != nullptr) line.residual = call.epilogue.residual->as<const T>();
-  line.activation = call.epilogue.activation;
-  line.y = y;
-  lines(g, call.host, &Axis::forward, g.out_height, g.out_width, g.height, g.width, line);
+  const Line<T> line = shared_by_lines(g, call.epilogue, x, g.width, w, bias, y);
+  lines(g, call.host, &Axis::forward, g.out_height, g.out_width, g.height, line);
+}
+
+template <class T>
+void depthwise_transpose(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y) {
+  const Line<T> line = shared_by_lines(g, call.epilogue, x, g.out_width, w, bias, y);
+  lines(g, call.host, &Axis::input_grad, g.height, g.width, g.out_height, line);
 }
 
 template <class T>
 void depthwise_input_grad(const ConvGeometry& g, const sdk::Call& call, const T* dy, const T* w, T* dx) {
-  Line<T> line;
-  line.channels = g.channels;
-  line.x = dy;
-  line.x_line = g.out_width * g.channels;
-  line.w = w;
-  line.w_line = g.kernel_width * g.channels;
-  line.y = dx;
-  lines(g, call.host, &Axis::input_grad, g.height, g.width, g.out_height, g.out_width, line);
+  depthwise_transpose<T>(g, call, dy, w, nullptr, dx);
 }
 
 std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g, const sdk::Call&, std::size_t element_size) {
@@ -413,6 +419,8 @@ void depthwise_weights(const ConvGeometry& g, const T* w, T* out_w) {
 
 template void depthwise_forward<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);
 template void depthwise_forward<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*);
+template void depthwise_transpose<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, const float*, float*);
+template void depthwise_transpose<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, const double*, double*);
 template void depthwise_input_grad<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, float*);
 template void depthwise_input_grad<double>(const ConvGeometry&, const sdk::Call&, const double*, const double*, double*);
 template void depthwise_weight_grad<float>(const ConvGeometry&, const sdk::Call&, const float*, const float*, float*);

@@ -17,6 +17,10 @@ void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x,
 template <class T>
 void depthwise_input_grad(const ConvGeometry& g, const sdk::Call& call, const T* dy, const T* w, T* dx);
 
+/// The same with what a convolution's epilogue adds: y = epilogue(dx + bias).
+template <class T>
+void depthwise_transpose(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y);
+
 /// Bytes at call.scratch that depthwise_weight_grad wants.
 std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size);
 

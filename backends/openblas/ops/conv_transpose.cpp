@@ -1,0 +1,130 @@
+// ops/conv_transpose.cpp - the transpose of a convolution: the gradient of its input, with a bias and an epilogue.
+#include <algorithm>
+
+#include "conv_depthwise.h"
+#include "conv_direct.h"
+#include "conv_geometry.h"
+
+namespace tenon::openblas {
+namespace {
+
+constexpr std::uint32_t weights = 1;            // the operand that is packed
+constexpr std::int64_t pack_grain = 16 * 1024;  // weights that a thread of its own packs
+
+/// Of the convolution that takes y to x: its channels are those of y, its out_channels those of x.
+ConvGeometry geometry_of(const sdk::Call& call) {
+  return conv_geometry(call.outputs[0], call.inputs[1], call.inputs[0], call.attr<tenon_attributes_conv>());
+}
+
+std::size_t element_size(const sdk::Call& call) {
+  return call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
+}
+
+template <class T>
+std::int64_t packed_elements(const ConvGeometry& g) {
+  if (g.depthwise()) return g.weights();
+  std::int64_t elements = 0;
+  for (std::int64_t phase = 0; phase < input_grad_phases(g); ++phase) elements += direct_panel_elements<T>(input_grad_conv(g, phase));
+  return elements;
+}
+
+std::size_t packed_bytes(const sdk::Call& call) {
+  const ConvGeometry g = geometry_of(call);
+  const std::size_t size = element_size(call);
+  return scratch_bytes(size == sizeof(double) ? packed_elements<double>(g) : packed_elements<float>(g), size);
+}
+
+std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
+  return input == weights ? packed_bytes(call) : 0;
+}
+
+/// Panels of each phase, group after group.
+template <class T>
+void pack_weights(const sdk::Host& host, const ConvGeometry& g, const T* w, T* out_packed) {
+  if (g.depthwise()) {
+    depthwise_weights(g, w, out_packed);
+    return;
+  }
+  for (std::int64_t phase = 0; phase < input_grad_phases(g); ++phase) {
+    const DirectConv conv = input_grad_conv(g, phase);
+    const std::int64_t elements = panel_elements<T>(conv.k(), conv.group_columns());
+    const std::int64_t panels = panel_count<T>(conv.group_columns());
+    const std::int64_t panel = std::max<std::int64_t>(1, conv.k() * panel_width<T>);
+    host.parallel_for(conv.groups * panels, std::max<std::int64_t>(1, pack_grain / panel), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        pack_panel(input_grad_panels(g, phase, w, i / panels), i % panels, out_packed + i / panels * elements);
+      }
+    });
+    out_packed += direct_panel_elements<T>(conv);
+  }
+}
+
+void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
+  const ConvGeometry g = geometry_of(call);
+  if (element_size(call) == sizeof(double)) {
+    pack_weights(call.host, g, call.input<double>(weights), static_cast<double*>(out_packed));
+  } else {
+    pack_weights(call.host, g, call.input<float>(weights), static_cast<float*>(out_packed));
+  }
+}
+
+/// Two biases made one, weights that come unpacked, and what the largest phase wants.
+std::size_t scratch(const sdk::Call& call) {
+  const ConvGeometry g = geometry_of(call);
+  std::size_t bytes = 0;
+  for (std::int64_t phase = 0; phase < input_grad_phases(g) && !g.depthwise(); ++phase) {
+    bytes = std::max(bytes, direct_scratch(input_grad_conv(g, phase), call.host, element_size(call)));
+  }
+  return bytes + packed_bytes(call) + scratch_bytes(g.channels, element_size(call));
+}
+
+/// b and the epilogue's bias: either, or their sum.
+template <class T>
+const T* bias_of(const sdk::Call& call, T* sum) {
+  const T* const own = call.has_input(2) ? call.input<T>(2) : nullptr;
+  const T* const added = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
+  if (own == nullptr || added == nullptr) return own == nullptr ? added : own;
+  for (std::int64_t i = 0; i < call.inputs[2].count; ++i) sum[i] = own[i] + added[i];
+  return sum;
+}
+
+/// y[n, o, i strides + k dilations - pads_before] += x[n, c, i...] w[c, o, k...], from b[o] on
+template <class T>
+void conv_transpose(const sdk::Call& call) {
+  if (call.outputs[0].count == 0) return;
+  const ConvGeometry g = geometry_of(call);
+  char* memory = static_cast<char*>(call.scratch);
+  const T* const bias = bias_of(call, reinterpret_cast<T*>(memory));
+  memory += scratch_bytes(g.channels, sizeof(T));
+  const T* packed = call.packed == nullptr ? nullptr : static_cast<const T*>(call.packed[weights]);
+  if (packed == nullptr) {
+    pack_weights(call.host, g, call.input<T>(weights), reinterpret_cast<T*>(memory));
+    packed = reinterpret_cast<const T*>(memory);
+    memory += packed_bytes(call);
+  }
+  if (g.depthwise()) {
+    depthwise_transpose(g, call, call.input<T>(0), packed, bias, call.output<T>(0));
+    return;
+  }
+  DirectOperands<T> operands{call.input<T>(0), nullptr, call.output<T>(0), bias, nullptr, call.epilogue.activation};
+  if (call.epilogue.residual != nullptr) operands.residual = call.epilogue.residual->as<const T>();
+  for (std::int64_t phase = 0; phase < input_grad_phases(g); ++phase) {
+    const DirectConv conv = input_grad_conv(g, phase);
+    operands.panels = packed;
+    direct_conv(conv, operands, call.host, memory);
+    packed += direct_panel_elements<T>(conv);
+  }
+}
+
+constexpr sdk::Traits traits{.epilogue = true,
+                             .residual = true,
+                             .channels_last = {.inputs = 1, .outputs = 1},
+                             .scratch = scratch,
+                             .pack_size = pack_size,
+                             .pack = pack};
+
+}  // namespace
+
+TENON_KERNEL_WITH(conv_transpose, traits, float, double)
+
+}  // namespace tenon::openblas
