@@ -138,8 +138,34 @@ def transposed_attributes(given, x, w, y):
     return attributes
 
 
+def recurrence(op, given, inputs, outputs):
+    """x w r b states, time first; ONNX's sequence lengths are for batches of which every sequence is as long as the longest here."""
+    if "clip" in given or given.get("input_forget"):
+        raise LeftOut("recurrence with clipped or coupled gates")
+    plain = {"LSTM": [b"Sigmoid", b"Tanh", b"Tanh"], "GRU": [b"Sigmoid", b"Tanh"], "RNN": [b"Tanh"]}[op]
+    activations = given.get("activations", plain)
+    if activations not in (plain, 2 * plain) and not (op == "RNN" and set(activations) == {b"Relu"}):
+        raise LeftOut("recurrence with activations of its own")
+    x, w, r, b, lengths, *states = inputs + [None] * ((7 if op == "LSTM" else 6) - len(inputs))
+    if lengths is not None and (lengths != x.shape[1 if given.get("layout") else 0]).any():
+        raise LeftOut("sequences of several lengths in one batch")
+    if len(states) > 2:
+        if states[2].any():
+            raise LeftOut("LSTM with peepholes")
+        states = states[:2]
+    if given.get("layout"):  # batch first: (B, T, I), (B, D, H) -> (B, T, D, H)
+        x, states = x.swapaxes(0, 1), [None if s is None else s.swapaxes(0, 1) for s in states]
+        outputs[:] = [None if y is None else y.transpose((1, 2, 0, 3)) if y.ndim == 4 else y.swapaxes(0, 1) for y in outputs]
+    outputs += [None] * ({"LSTM": 5, "GRU": 3, "RNN": 2}[op] - len(outputs))
+    return {
+        "direction": (b"forward", b"reverse", b"bidirectional").index(given.get("direction", b"forward")),
+        "activation": 1 if b"Relu" in activations else 0,
+        "linear_before_reset": given.get("linear_before_reset", 0),
+    }, [x, w, r, b, *states]
+
+
 def lowered(op, given, inputs, outputs):
-    """Attributes as ops.def has them, and the operands that stay. May take operands away."""
+    """Attributes as ops.def has them, and the operands that stay. May take operands away, and lay results out as they are here."""
     rank = inputs[0].ndim
     if op.startswith("Reduce"):
         axes = given.get("axes")
@@ -182,6 +208,8 @@ def lowered(op, given, inputs, outputs):
         return pool_attributes(op, given, inputs[0].shape[2:]), inputs
     if op == "Resize":
         return resize_attributes(given, inputs, outputs), inputs[:1]
+    if op in ("LSTM", "GRU", "RNN"):
+        return recurrence(op, given, inputs, outputs)
     if op in ("Softmax", "LogSoftmax"):
         return {"axis": resolved(given.get("axis", -1), rank)}, inputs
     if op == "Transpose":
