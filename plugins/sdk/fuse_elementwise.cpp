@@ -15,14 +15,23 @@ bool same_shape(const Value& a, const Value& b) {
 
 class Grouping {
  public:
-  explicit Grouping(GraphModel& graph) : graph_(graph), group_of_(graph.nodes.size(), none), producer_(graph.values.size(), none) {
+  explicit Grouping(GraphModel& graph)
+      : graph_(graph),
+        group_of_(graph.nodes.size(), none),
+        producer_(graph.values.size(), none),
+        readers_(graph.values.size()),
+        seen_(graph.nodes.size(), 0),
+        place_of_(graph.values.size(), none),
+        last_reader_(graph.values.size(), none) {
     for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
       for (const std::uint32_t v : graph.nodes[n].outputs) {
         if (v != none) producer_[v] = n;
       }
+      graph.nodes[n].for_each_read([&](std::uint32_t v) { readers_[graph.values[v].root].push_back({n, v}); });
     }
     donated_.resize(graph.values.size());
     for (const tenon_donation& d : graph.donations) donated_[d.output] = true;
+    number();
   }
 
   void find() {
@@ -43,8 +52,13 @@ class Grouping {
       }
       for (const std::uint32_t g : joined) groups_[g].clear();
       const auto id = static_cast<std::uint32_t>(groups_.size());
-      for (const std::uint32_t m : members) group_of_[m] = id;
+      std::uint32_t highest = 0;
+      for (const std::uint32_t m : members) {
+        group_of_[m] = id;
+        highest = std::max(highest, number_[m]);
+      }
       groups_.push_back(std::move(members));
+      if (!joined.empty()) raise(groups_.back(), highest);
     }
   }
 
@@ -68,11 +82,16 @@ class Grouping {
   }
 
  private:
+  struct Read {
+    std::uint32_t node, value;
+  };
+
   const Value& result(std::uint32_t n) const { return graph_.values[graph_.nodes[n].outputs[0]]; }
 
   bool eligible(std::uint32_t n) const {
     const Node& node = graph_.nodes[n];
-    if (!node.row->kernel->traits.elementwise || node.outputs.size() != 1 || node.outputs[0] == none || node.bias != none) return false;
+    if (!node.row->kernel->traits.elementwise || node.outputs.size() != 1 || node.outputs[0] == none) return false;
+    if (node.bias != none || node.residual != none) return false;
     // What is written over a donated input keeps its own call: its readers have to come first.
     if (donated_[node.outputs[0]] || result(n).count == 0) return false;
     for (const std::uint32_t v : node.inputs) {
@@ -89,38 +108,82 @@ class Grouping {
     return members.size() <= ElementwiseGroup::max_members && operands <= ElementwiseGroup::max_places;
   }
 
-  /// True if no member waits for another by way of a node outside: they may run as one.
-  bool independent(const std::vector<std::uint32_t>& members) const {
-    std::vector<bool> inside(graph_.nodes.size(), false), seen(graph_.nodes.size(), false);
-    for (const std::uint32_t m : members) inside[m] = true;
+  /// Numbers the nodes so that none waits for one with a higher number; members of a group, which wait for all that any of them waits for,
+  /// have the same. The list is no such order: an epilogue may read what is listed
+  /// later.
+  void number() {
+    number_.assign(graph_.nodes.size(), none);
+    std::uint32_t next = 0;
     std::vector<std::uint32_t> open;
+    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+      open.push_back(n);
+      while (!open.empty()) {
+        const std::uint32_t at = open.back();
+        const std::size_t before = open.size();
+        if (number_[at] == none) {
+          graph_.nodes[at].for_each_read([&](std::uint32_t v) {
+            const std::uint32_t p = producer_[graph_.values[v].root];
+            if (p != none && number_[p] == none) open.push_back(p);
+          });
+        }
+        if (open.size() != before) continue;
+        if (number_[at] == none) number_[at] = next++;
+        open.pop_back();
+      }
+    }
+  }
+
+  /// Gives a new group its number, and whatever waits for it at least the same.
+  void raise(const std::vector<std::uint32_t>& group, std::uint32_t to) {
+    open_.assign(group.begin(), group.end());
+    while (!open_.empty()) {
+      const std::uint32_t n = open_.back();
+      open_.pop_back();
+      if (number_[n] >= to) continue;
+      number_[n] = to;
+      if (group_of_[n] != none) open_.insert(open_.end(), groups_[group_of_[n]].begin(), groups_[group_of_[n]].end());
+      for (const std::uint32_t v : graph_.nodes[n].outputs) {
+        if (v == none) continue;
+        for (const Read& read : readers_[v]) open_.push_back(read.node);
+      }
+    }
+  }
+
+  /// True if no member waits for another by way of a node outside: they may run as one.
+  bool independent(const std::vector<std::uint32_t>& members) {
+    const std::uint32_t inside = stamp_ + 1, seen = stamp_ + 2;  // marks of this search
+    stamp_ += 2;
+    std::uint32_t lowest = none;
+    for (const std::uint32_t m : members) {
+      seen_[m] = inside;
+      lowest = std::min(lowest, number_[m]);
+    }
+    open_.clear();
     bool reached = false;
     const auto visit = [&](std::uint32_t v) {
       const std::uint32_t p = producer_[graph_.values[v].root];
-      if (p == none) return;
-      reached = reached || inside[p];
-      if (!seen[p] && !inside[p]) open.push_back(p);
-      seen[p] = true;
+      if (p == none || seen_[p] == seen) return;
+      reached = reached || seen_[p] == inside;
+      if (reached) return;
+      if (number_[p] < lowest) return;  // waits for none of them
+      seen_[p] = seen;
+      open_.push_back(p);
     };
     for (const std::uint32_t m : members) {
       for (const std::uint32_t v : graph_.nodes[m].inputs) {
-        if (producer_[v] == none || !inside[producer_[v]]) visit(v);  // a view of a member's result comes this way too
+        if (producer_[v] == none || seen_[producer_[v]] != inside) visit(v);  // a view of a member's result comes this way too
       }
     }
-    while (!open.empty() && !reached) {
-      const std::uint32_t n = open.back();
-      open.pop_back();
-      // Members of another group wait for all that any of them waits for.
-      static const std::vector<std::uint32_t> nothing;
-      const std::vector<std::uint32_t>& company = group_of_[n] == none ? nothing : groups_[group_of_[n]];
-      const auto visit_inputs = [&](const Node& node) {
-        for (const std::uint32_t v : node.inputs) {
-          if (v != none) visit(v);
-        }
-        if (node.bias != none) visit(node.bias);
-      };
-      visit_inputs(graph_.nodes[n]);
-      for (const std::uint32_t c : company) visit_inputs(graph_.nodes[c]);
+    while (!open_.empty() && !reached) {
+      const std::uint32_t n = open_.back();
+      open_.pop_back();
+      graph_.nodes[n].for_each_read(visit);
+      if (group_of_[n] == none) continue;
+      for (const std::uint32_t companion : groups_[group_of_[n]]) {
+        if (seen_[companion] == seen && companion != n) continue;
+        seen_[companion] = seen;
+        graph_.nodes[companion].for_each_read(visit);
+      }
     }
     return !reached;
   }
@@ -128,23 +191,16 @@ class Grouping {
   /// True if somebody outside of the group reads a member's result.
   bool leaves(std::uint32_t v, std::uint32_t group) const {
     if (graph_.values[v].kind != TENON_VALUE_INTERNAL) return true;
-    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
-      const Node& node = graph_.nodes[n];
-      if (node.bias != none && graph_.values[node.bias].root == v) return true;
-      for (const std::uint32_t input : node.inputs) {
-        if (input == none || graph_.values[input].root != v) continue;
-        if (group_of_[n] != group || input != v) return true;
-      }
-    }
-    return false;
+    return std::any_of(readers_[v].begin(), readers_[v].end(),
+                       [&](const Read& read) { return group_of_[read.node] != group || read.value != v; });
   }
 
-  Node make(const std::vector<std::uint32_t>& members) const {
+  Node make(const std::vector<std::uint32_t>& members) {
     const std::uint32_t id = group_of_[members.front()];
     const Value& space = result(members.front());
     auto group = std::make_shared<ElementwiseGroup>();
     Node node;
-    std::vector<std::uint32_t> place_of(graph_.values.size(), none);
+    std::vector<std::uint32_t>& place_of = place_of_;
     const auto add_place = [&](std::uint32_t v) {
       place_of[v] = static_cast<std::uint32_t>(group->places.size());
       GroupPlace& place = group->places.emplace_back();
@@ -168,7 +224,7 @@ class Grouping {
     group->output_count = static_cast<std::uint32_t>(node.outputs.size());
 
     // Results that stay inside go through buffers, each used again as soon as its last reader has run, in place where dtypes agree.
-    std::vector<std::uint32_t> last_reader(graph_.values.size(), none);
+    std::vector<std::uint32_t>& last_reader = last_reader_;
     for (const std::uint32_t m : members) {
       for (const std::uint32_t v : graph_.nodes[m].inputs) last_reader[v] = m;
     }
@@ -211,6 +267,10 @@ class Grouping {
       node.fused_count += from.fused_count;
     }
     --node.fused_count;  // counted from 1
+    for (const std::uint32_t m : members) {
+      for (const std::uint32_t v : graph_.nodes[m].inputs) place_of[v] = last_reader[v] = none;
+      place_of[graph_.nodes[m].outputs[0]] = none;
+    }
 
     group->space = space;
     const std::int64_t work = space.count * static_cast<std::int64_t>(members.size());
@@ -230,7 +290,12 @@ class Grouping {
   GraphModel& graph_;
   std::vector<std::uint32_t> group_of_;             ///< per node
   std::vector<std::uint32_t> producer_;             ///< per value that is no view
+  std::vector<std::vector<Read>> readers_;          ///< per root
   std::vector<std::vector<std::uint32_t>> groups_;  ///< members in list order; empty: went into another
+  std::vector<std::uint32_t> number_;               ///< per node: see number()
+  std::vector<std::uint32_t> seen_, open_;          ///< of a search
+  std::uint32_t stamp_ = 0;
+  std::vector<std::uint32_t> place_of_, last_reader_;  ///< while a group is made, per value; none between
   std::vector<bool> donated_;
 };
 

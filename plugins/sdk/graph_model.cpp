@@ -275,18 +275,20 @@ std::uint32_t GraphModel::add_dense_copy(std::uint32_t of) {
 
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands) {
   operands.clear();
-  operands.reserve(node.inputs.size() + node.outputs.size() + 1);
+  operands.reserve(node.inputs.size() + node.outputs.size() + 2);
   const auto append = [&](std::uint32_t v) { operands.push_back(v == none ? Operand{} : graph.values[v].operand()); };
   for (const std::uint32_t v : node.inputs) append(v);
   for (const std::uint32_t v : node.outputs) append(v);
   append(node.bias);
+  append(node.residual);
   Call call;
   call.inputs = operands.data();
   call.outputs = operands.data() + node.inputs.size();
   call.input_count = static_cast<std::uint32_t>(node.inputs.size());
   call.output_count = static_cast<std::uint32_t>(node.outputs.size());
   call.attributes = node.attributes.data();
-  if (node.bias != none) call.epilogue.bias = &operands.back();
+  if (node.bias != none) call.epilogue.bias = &operands[operands.size() - 2];
+  if (node.residual != none) call.epilogue.residual = &operands.back();
   call.epilogue.activation = node.activation;
   call.math = graph.options.math;
   call.deterministic = graph.options.deterministic != 0;

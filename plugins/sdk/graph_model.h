@@ -44,6 +44,7 @@ struct Node {
   const KernelRow* row = nullptr;
   KernelFunction function = nullptr;
   std::uint32_t bias = TENON_NO_INDEX;  ///< epilogue
+  std::uint32_t residual = TENON_NO_INDEX;
   Activation activation = Activation::none;
   std::uint32_t fused_count = 1;
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be put around it
@@ -52,6 +53,15 @@ struct Node {
   std::shared_ptr<ElementwiseGroup> group;  ///< of a node that stands for several
 
   bool is(tenon_op wanted) const { return op == wanted; }
+  /// Calls body(value) for all that the kernel reads, once per operand.
+  template <class Body>
+  void for_each_read(const Body& body) const {
+    for (const std::uint32_t v : inputs) {
+      if (v != TENON_NO_INDEX) body(v);
+    }
+    if (bias != TENON_NO_INDEX) body(bias);
+    if (residual != TENON_NO_INDEX) body(residual);
+  }
 };
 
 struct GraphModel {

@@ -48,6 +48,7 @@ std::string algorithm_of(const Node& node) {
   }
   std::string text = op_name(node.op);
   if (node.bias != TENON_NO_INDEX) text += "+bias";
+  if (node.residual != TENON_NO_INDEX) text += "+residual";
   switch (node.activation) {
     case Activation::relu:
       return text + "+relu";
@@ -175,7 +176,9 @@ void Plan::place_constants() {
       const bool is_packed = i < step.packed.size() && step.packed[i] != 0;
       (is_packed ? packed : plain)[graph.values[v].root] = true;
     }
-    if (step.node.bias != TENON_NO_INDEX) plain[graph.values[step.node.bias].root] = true;
+    for (const std::uint32_t v : {step.node.bias, step.node.residual}) {
+      if (v != TENON_NO_INDEX) plain[graph.values[v].root] = true;
+    }
   }
   tenon_stream stream;
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
@@ -228,7 +231,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
   auto frame = std::make_unique<Frame>();
   std::size_t operand_count = 0, packed_count = 0;
   for (const Step& step : layout_.steps) {
-    operand_count += step.node.inputs.size() + step.node.outputs.size() + 1;
+    operand_count += step.node.inputs.size() + step.node.outputs.size() + 2;
     packed_count += step.packed.size();
   }
   frame->operands.reserve(operand_count);  // these never grow: calls and patches point into them
@@ -267,6 +270,10 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     if (step.node.bias != TENON_NO_INDEX) {
       call.epilogue.bias = frame->operands.data() + frame->operands.size();
       append(step.node.bias);
+    }
+    if (step.node.residual != TENON_NO_INDEX) {
+      call.epilogue.residual = frame->operands.data() + frame->operands.size();
+      append(step.node.residual);
     }
     call.epilogue.activation = step.node.activation;
     call.math = graph.options.math;

@@ -18,10 +18,7 @@ constexpr std::uint32_t none = TENON_NO_INDEX;
 std::vector<std::vector<std::uint32_t>> readers_by_root(const GraphModel& graph) {
   std::vector<std::vector<std::uint32_t>> readers(graph.values.size());
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
-    for (const std::uint32_t v : graph.nodes[n].inputs) {
-      if (v != none) readers[graph.values[v].root].push_back(n);
-    }
-    if (graph.nodes[n].bias != none) readers[graph.values[graph.nodes[n].bias].root].push_back(n);
+    graph.nodes[n].for_each_read([&](std::uint32_t v) { readers[graph.values[v].root].push_back(n); });
   }
   return readers;
 }
@@ -107,7 +104,9 @@ void snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& do
     for (std::uint32_t& v : node.inputs) {
       if (v != none && v < twin.size() && graph.values[v].root == donation.input) v = twin_of(v);
     }
-    if (node.bias != none && node.bias < twin.size() && graph.values[node.bias].root == donation.input) node.bias = twin_of(node.bias);
+    for (std::uint32_t* v : {&node.bias, &node.residual}) {
+      if (*v != none && *v < twin.size() && graph.values[*v].root == donation.input) *v = twin_of(*v);
+    }
   }
   graph.nodes.insert(graph.nodes.begin(), copy_node(graph, rows, donation.input, copy, graph.nodes[writer]));
 }
@@ -220,7 +219,13 @@ void resolve_views(GraphModel& graph) {
   graph.nodes = std::move(kept);
 }
 
-/// Product, bias, activation: one call.
+/// One number for each index of the last dimension.
+bool is_bias(const Value& b, const Value& result) {
+  return b.dense && b.dtype == result.dtype && b.rank >= 1 && b.shape[b.rank - 1] == result.shape[result.rank - 1] &&
+         b.count == b.shape[b.rank - 1];
+}
+
+/// Product, bias, residual, activation: one call.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
   std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
@@ -230,6 +235,7 @@ void fuse_epilogues(GraphModel& graph) {
   const auto only_reader = [&](std::uint32_t v) -> std::uint32_t {
     if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return none;
     const std::uint32_t n = readers[v][0];
+    if (absorbed[n]) return none;  // by the product of its other operand
     const Node& reader = graph.nodes[n];
     // Read once, and as it is: not by way of a view.
     if (std::find(reader.inputs.begin(), reader.inputs.end(), v) == reader.inputs.end()) return none;
@@ -248,17 +254,21 @@ void fuse_epilogues(GraphModel& graph) {
     const Value result = graph.values[product.outputs[0]];
     if (result.rank == 0) continue;
     std::uint32_t next = only_reader(product.outputs[0]);
-    if (next != none && graph.nodes[next].is(TENON_OP_Add)) {
+    while (next != none && graph.nodes[next].is(TENON_OP_Add)) {
       const Node& add = graph.nodes[next];
-      const std::uint32_t bias = add.inputs[add.inputs[0] == product.outputs[0] ? 1 : 0];
-      const Value& b = graph.values[bias];
-      // Whoever makes the bias may be listed after the product: the order is settled later, and the bias cannot depend on the product.
-      if (b.dense && b.dtype == result.dtype && b.rank >= 1 && b.shape[b.rank - 1] == result.shape[result.rank - 1] &&
-          b.count == b.shape[b.rank - 1]) {
-        product.bias = bias;
-        absorb(product, next);
-        next = only_reader(product.outputs[0]);
+      const std::uint32_t other = add.inputs[add.inputs[0] == product.outputs[0] ? 1 : 0];
+      const Value& addend = graph.values[other];
+      // Whoever makes the addend may be listed after the product: the order is settled later, and the addend cannot depend on a product
+      // that this sum alone reads.
+      if (product.bias == none && is_bias(addend, result)) {
+        product.bias = other;
+      } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, result)) {
+        product.residual = other;
+      } else {
+        break;
       }
+      absorb(product, next);
+      next = only_reader(product.outputs[0]);
     }
     if (next != none) {
       const tenon_op op = graph.nodes[next].op;
@@ -362,6 +372,7 @@ void place_values(Layout& layout) {
     for (const std::uint32_t v : node.inputs) touch(v);
     for (const std::uint32_t v : node.outputs) touch(v);
     touch(node.bias);
+    touch(node.residual);
   }
 
   // In place: an elementwise result takes the room of an operand that dies here.
@@ -382,6 +393,7 @@ void place_values(Layout& layout) {
         return v == none || graph.values[v].root != root || same_layout(graph.values[v], out);
       });
       if (!alone || (node.bias != none && graph.values[node.bias].root == root)) continue;
+      if (node.residual != none && graph.values[node.residual].root == root) continue;
       storage[node.outputs[0]] = find(root);
       break;
     }

@@ -150,6 +150,17 @@ TEST_CASE("sdk: a bias made long before keeps its room until the product has rea
   check(session, layer, 4);
 }
 
+TEST_CASE("sdk: of two rows that are added one is the bias of the other") {
+  Session session;
+  Layer layer;
+  for (const std::uint32_t v : {layer.a, layer.product, layer.sum, layer.y}) layer.net.values[v].shape[0] = 1;
+  const auto other = layer.net.internal({1, 4});
+  layer.net.node(TENON_OP_MatMul, {layer.a, layer.b}, {other});
+  std::rotate(layer.net.nodes.begin(), layer.net.nodes.begin() + 3, layer.net.nodes.end());
+  layer.net.nodes[2].inputs = {layer.product, other};
+  check(session, layer, 2);
+}
+
 TEST_CASE("sdk: fused layers in a row each have their own epilogue") {
   Session session;
   Layer layer;
