@@ -133,6 +133,8 @@ struct OpCase {
   std::vector<std::size_t> gradient = {};
   /// Ops of which those gradients are made: finite differences judge them as well.
   std::vector<tenon_op> gradient_ops = {};
+  /// Results that are there for those ops alone: no gradient flows through them.
+  std::vector<std::size_t> kept = {};
   std::vector<Property> also = {};
   std::vector<Golden> golden = {};
   std::vector<BadArgument> bad = {};
