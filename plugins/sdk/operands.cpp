@@ -63,12 +63,6 @@ Side parse(std::string_view text) {
   return side;
 }
 
-/// The rule of every operand of a node.
-struct Rules {
-  std::vector<Rule> inputs, outputs;
-  bool whole_groups = true;
-};
-
 std::vector<Rule> without_optional(const std::vector<Rule>& rules) {
   std::vector<Rule> rest;
   for (const Rule& rule : rules) {
@@ -85,20 +79,18 @@ std::size_t repetitions(std::size_t count, const Side& side) {
   return (count - side.fixed.size()) / side.group.size();
 }
 
-void repeat(const std::vector<Rule>& group, std::size_t count, std::vector<Rule>& out_rules) {
-  for (std::uint32_t g = 1; g <= count; ++g) {
-    for (Rule rule : group) {
-      rule.group = g;
-      out_rules.push_back(rule);
-    }
-  }
-}
+/// The rules of a node's operands: those of both sides, and how often their groups come.
+struct Rules {
+  Side inputs, outputs;
+  std::size_t input_groups = 1, output_groups = 1;
+  bool whole_groups = true;
+};
 
 Rules rules_of(const Node& node, const Listed& line) {
   const std::string_view operands = line.schema.substr(0, line.schema.find(';'));
   const std::size_t arrow = operands.find(" -> ");
-  Side in = parse(operands.substr(0, arrow)), out = parse(operands.substr(arrow + 4));
-  Rules rules{in.fixed, out.fixed};
+  Rules rules{parse(operands.substr(0, arrow)), parse(operands.substr(arrow + 4))};
+  Side &in = rules.inputs, &out = rules.outputs;
   if (in.group.empty() && out.group.empty()) return rules;
   // The optional members of a group are there in all groups or in none.
   for (const bool all : {true, false}) {
@@ -106,16 +98,26 @@ Rules rules_of(const Node& node, const Listed& line) {
       in.group = without_optional(in.group);
       out.group = without_optional(out.group);
     }
-    const std::size_t in_count = repetitions(node.inputs.size(), in);
-    const std::size_t out_count = repetitions(node.outputs.size(), out);
-    if (in_count == no_count || out_count == no_count) continue;
-    if (!in.group.empty() && !out.group.empty() && in_count != out_count) continue;
-    repeat(in.group, in_count, rules.inputs);
-    repeat(out.group, out_count, rules.outputs);
+    rules.input_groups = repetitions(node.inputs.size(), in);
+    rules.output_groups = repetitions(node.outputs.size(), out);
+    if (rules.input_groups == no_count || rules.output_groups == no_count) continue;
+    if (!in.group.empty() && !out.group.empty() && rules.input_groups != rules.output_groups) continue;
     return rules;
   }
   rules.whole_groups = false;
   return rules;
+}
+
+std::size_t rule_count(const Side& side, std::size_t groups) {
+  return side.fixed.size() + groups * side.group.size();
+}
+/// The rule of operand i, its group counted from 1.
+Rule rule_at(const Side& side, std::size_t i) {
+  if (i < side.fixed.size()) return side.fixed[i];
+  const std::size_t behind = i - side.fixed.size();
+  Rule rule = side.group[behind % side.group.size()];
+  rule.group = static_cast<std::uint32_t>(behind / side.group.size()) + 1;
+  return rule;
 }
 
 /// "i32|i64" holds i64; T holds the selected dtype, U any.
@@ -137,13 +139,14 @@ std::string in_words(std::string_view types, tenon_dtype selected) {
   return words;
 }
 
-Complaint check_side(const GraphModel& graph, const std::vector<std::uint32_t>& operands, const std::vector<Rule>& rules, const char* side,
-                     tenon_dtype selected) {
-  if (operands.size() > rules.size()) {
-    return {TENON_REASON_SHAPE, std::to_string(operands.size()) + ' ' + side + "s, at most " + std::to_string(rules.size()) + " wanted"};
+Complaint check_side(const GraphModel& graph, const std::vector<std::uint32_t>& operands, const Side& rules, std::size_t groups,
+                     const char* side, tenon_dtype selected) {
+  const std::size_t count = rule_count(rules, groups);
+  if (operands.size() > count) {
+    return {TENON_REASON_SHAPE, std::to_string(operands.size()) + ' ' + side + "s, at most " + std::to_string(count) + " wanted"};
   }
-  for (std::size_t i = 0; i < rules.size(); ++i) {
-    const Rule& rule = rules[i];
+  for (std::size_t i = 0; i < count; ++i) {
+    const Rule rule = rule_at(rules, i);
     const std::string what = std::string(side) + ' ' + std::string(rule.name);
     const std::uint32_t v = i < operands.size() ? operands[i] : TENON_NO_INDEX;
     if (v == TENON_NO_INDEX) {
@@ -217,8 +220,10 @@ Complaint check_operands(const GraphModel& graph, const Node& node, tenon_dtype 
     return {TENON_REASON_SHAPE, std::to_string(node.inputs.size()) + " inputs and " + std::to_string(node.outputs.size()) +
                                     " outputs are not what whole groups make"};
   }
-  Complaint complaint = check_side(graph, node.inputs, rules.inputs, "input", selected);
-  if (complaint.reason == TENON_REASON_NONE) complaint = check_side(graph, node.outputs, rules.outputs, "output", selected);
+  Complaint complaint = check_side(graph, node.inputs, rules.inputs, rules.input_groups, "input", selected);
+  if (complaint.reason == TENON_REASON_NONE) {
+    complaint = check_side(graph, node.outputs, rules.outputs, rules.output_groups, "output", selected);
+  }
   if (complaint.reason == TENON_REASON_NONE && !shapes_fit(graph, node)) {
     complaint = {TENON_REASON_SHAPE,
                  "x " + shape_text(graph.values[node.inputs[0]]) + " cannot become y " + shape_text(graph.values[node.outputs[0]])};
@@ -230,8 +235,10 @@ bool renews(const Node& node, std::size_t input, std::size_t output) {
   const Listed* line = find(node.op, node.version);
   if (line == nullptr) return false;
   const Rules rules = rules_of(node, *line);
-  if (input >= rules.inputs.size() || output >= rules.outputs.size()) return false;
-  return rules.inputs[input].name == rules.outputs[output].name && rules.inputs[input].group == rules.outputs[output].group;
+  if (!rules.whole_groups || input >= rule_count(rules.inputs, rules.input_groups)) return false;
+  if (output >= rule_count(rules.outputs, rules.output_groups)) return false;
+  const Rule from = rule_at(rules.inputs, input), to = rule_at(rules.outputs, output);
+  return from.name == to.name && from.group == to.group;
 }
 
 }  // namespace tenon::sdk

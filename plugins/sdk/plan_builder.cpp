@@ -1,6 +1,7 @@
 // The passes that turn a graph into an ordered list of calls with a place for every value.
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <queue>
 
 #include <tenon/sdk/memory_plan.h>
@@ -83,9 +84,8 @@ Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   return copy;
 }
 
-/// Gives readers of the donated input a copy taken before anything else runs. The writer too, if asked.
-void snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& donation, bool writer_too) {
-  const std::uint32_t writer = producers(graph)[donation.output];
+/// Gives readers of the donated input a copy. The writer too, if asked. Returns the node that takes the copy, before anything else runs.
+Node snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& donation, std::uint32_t writer, bool writer_too) {
   const std::uint32_t copy = graph.add_dense_copy(donation.input);
   std::vector<std::uint32_t> twin(graph.values.size(), none);
   twin[donation.input] = copy;
@@ -108,7 +108,7 @@ void snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& do
       if (*v != none && *v < twin.size() && graph.values[*v].root == donation.input) *v = twin_of(*v);
     }
   }
-  graph.nodes.insert(graph.nodes.begin(), copy_node(graph, rows, donation.input, copy, graph.nodes[writer]));
+  return copy_node(graph, rows, donation.input, copy, graph.nodes[writer]);
 }
 
 /// True if the writer may run over the donated input although it reads it. (It has no epilogue: donated results are not fused.)
@@ -311,11 +311,18 @@ void make_dense(GraphModel& graph, const KernelRow* rows) {
 
 /// Readers before the writer; snapshots where that cannot be.
 void order_for_donations(GraphModel& graph, const KernelRow* rows) {
-  for (const tenon_donation& d : std::vector<tenon_donation>(graph.donations)) {
-    const std::uint32_t writer = producers(graph)[d.output];
-    if (writer != none && !writes_safely(graph, d, graph.nodes[writer])) snapshot(graph, rows, d, true);
+  const auto made_by = producers(graph);
+  std::vector<Node> copies;
+  for (const tenon_donation& d : graph.donations) {
+    const std::uint32_t writer = made_by[d.output];
+    if (writer != none && !writes_safely(graph, d, graph.nodes[writer])) copies.push_back(snapshot(graph, rows, d, writer, true));
   }
-  for (std::uint32_t conflict; (conflict = try_order(graph)) != none;) snapshot(graph, rows, graph.donations[conflict], false);
+  graph.nodes.insert(graph.nodes.begin(), std::make_move_iterator(copies.begin()), std::make_move_iterator(copies.end()));
+  for (std::uint32_t conflict; (conflict = try_order(graph)) != none;) {
+    const tenon_donation& d = graph.donations[conflict];
+    Node copy = snapshot(graph, rows, d, producers(graph)[d.output], false);
+    graph.nodes.insert(graph.nodes.begin(), std::move(copy));
+  }
 }
 
 }  // namespace
@@ -377,7 +384,7 @@ void place_values(Layout& layout) {
 
   // In place: an elementwise result takes the room of an operand that dies here.
   const auto find = [&](std::uint32_t v) {
-    while (storage[v] != v) v = storage[v];
+    while (storage[v] != v) v = storage[v] = storage[storage[v]];
     return v;
   };
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
