@@ -27,6 +27,13 @@ constexpr int tile_rows = 6;
 // Lines of a panel that are fetched ahead: the second cache's latency at one line in 14 clocks, and a little.
 constexpr std::int64_t lines_ahead = 16;
 
+// A sum that is reached by a variable index would live in memory: loops over the sums are unrolled however long they are.
+#if HWY_COMPILER_CLANG
+#define TENON_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TENON_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 /// What one tile writes: columns [0, columns) of `y`, `columns` <= V lanes.
 template <class T>
 struct TileEnd {
@@ -66,48 +73,62 @@ HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HW
   const Wide<T> d;
   const std::int64_t n = lanes(d);
   hn::Vec<Wide<T>> sum[R][V];
+  TENON_UNROLL
   for (int r = 0; r < R; ++r) {
+    TENON_UNROLL
     for (int v = 0; v < V; ++v) sum[r][v] = hn::Zero(d);
   }
   for (std::int64_t p = 0; p < k; ++p, b += panel_width<T>) {
     hn::Vec<Wide<T>> line[V];
+    TENON_UNROLL
     for (int v = 0; v < V; ++v) {
       line[v] = hn::Load(d, b + v * n);
       hwy::Prefetch(b + lines_ahead * panel_width<T> + v * n);
     }
+    TENON_UNROLL
     for (int r = 0; r < R; ++r) {
       const auto x = hn::Set(d, a[r * a_step + p]);
+      TENON_UNROLL
       for (int v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(x, line[v], sum[r][v]);
     }
   }
-  // Short loops, which the compiler unrolls: a sum that is reached by a variable index would live in memory.
   const std::int64_t* const offsets = end.y_offsets;
   if (end.columns >= V * n) {
     if (end.bias != nullptr) {
+      TENON_UNROLL
       for (int v = 0; v < V; ++v) {
         const auto bias = hn::LoadU(d, end.bias + v * n);
+        TENON_UNROLL
         for (int r = 0; r < R; ++r) sum[r][v] = hn::Add(sum[r][v], bias);
       }
     }
     if (end.residual != nullptr) {
+      TENON_UNROLL
       for (int r = 0; r < R; ++r) {
         const T* const from = end.residual + (offsets == nullptr ? r * end.y_step : offsets[r]);
+        TENON_UNROLL
         for (int v = 0; v < V; ++v) sum[r][v] = hn::Add(sum[r][v], hn::LoadU(d, from + v * n));
       }
     }
     if (end.relu) {
+      TENON_UNROLL
       for (int r = 0; r < R; ++r) {
+        TENON_UNROLL
         for (int v = 0; v < V; ++v) sum[r][v] = Relu{}(d, sum[r][v]);
       }
     }
+    TENON_UNROLL
     for (int r = 0; r < R; ++r) {
       T* const to = end.y + (offsets == nullptr ? r * end.y_step : offsets[r]);
+      TENON_UNROLL
       for (int v = 0; v < V; ++v) hn::StoreU(sum[r][v], d, to + v * n);
     }
     return;
   }
   HWY_ALIGN T sums[R * V * HWY_MAX_BYTES / sizeof(T)];
+  TENON_UNROLL
   for (int r = 0; r < R; ++r) {
+    TENON_UNROLL
     for (int v = 0; v < V; ++v) hn::Store(sum[r][v], d, sums + (r * V + v) * n);
   }
   for (std::int64_t r = 0; r < R; ++r) end_row(end, offsets == nullptr ? r * end.y_step : offsets[r], sums + r * V * n);

@@ -1,10 +1,12 @@
 // ops/conv.cpp - which road a convolution and its gradients take, where their weights are packed, and what they need of scratch memory.
 #include <algorithm>
+#include <type_traits>
 
 #include "conv_depthwise.h"
 #include "conv_direct.h"
 #include "conv_geometry.h"
 #include "conv_weight_grad.h"
+#include "conv_winograd.h"
 
 namespace tenon::openblas {
 namespace {
@@ -26,39 +28,60 @@ void pack_direct(const sdk::Host& host, const DirectConv& conv, const Source& so
   });
 }
 
+enum class Road { depthwise, winograd, direct };
+
+/// Winograd's matrices are f32's: in f64 an error of some epsilon more is not worth the time to anybody.
+template <class T>
+Road road_of(const ConvGeometry& g, const WinogradConv& winograd) {
+  if (g.depthwise()) return Road::depthwise;
+  return std::is_same_v<T, float> && winograd_fits(g) && winograd_pays(winograd) ? Road::winograd : Road::direct;
+}
+
 /// y = conv(x, w) + b, with its epilogue.
 template <class T>
 class Forward {
  public:
   explicit Forward(const sdk::Call& call)
-      : g_(conv_geometry(call.inputs[0], call.inputs[1], call.outputs[0], call.attr<tenon_attributes_conv>())), direct_(forward_conv(g_)) {}
+      : g_(conv_geometry(call.inputs[0], call.inputs[1], call.outputs[0], call.attr<tenon_attributes_conv>())),
+        direct_(forward_conv(g_)),
+        winograd_(winograd_forward(g_)),
+        road_(road_of<T>(g_, winograd_)) {}
 
-  std::int64_t packed_elements() const { return false ? g_.weights() : direct_panel_elements<T>(direct_); }
+  std::int64_t packed_elements() const {
+    if (road_ == Road::depthwise) return g_.weights();
+    return road_ == Road::winograd ? winograd_weight_elements(winograd_) : direct_panel_elements<T>(direct_);
+  }
 
   void pack(const sdk::Host& host, const T* w, T* out_packed) const {
-    if (false) {
-      depthwise_weights(g_, w, out_packed);
-    } else {
-      pack_direct(
-          host, direct_, [&](std::int64_t group) { return forward_panels(g_, w, group); }, out_packed);
+    if (road_ == Road::depthwise) return depthwise_weights(g_, w, out_packed);
+    if constexpr (std::is_same_v<T, float>) {
+      if (road_ == Road::winograd) return winograd_weights(winograd_, host, w, 9, 9 * g_.channels, false, out_packed);
     }
+    pack_direct(
+        host, direct_, [&](std::int64_t group) { return forward_panels(g_, w, group); }, out_packed);
   }
 
   /// Beyond the packed weights: two biases made one, and what the road itself wants.
   std::size_t scratch(const sdk::Call& call) const {
-    return scratch_bytes(g_.out_channels, sizeof(T)) + (false ? 0 : direct_scratch(direct_, call.host, sizeof(T)));
+    std::size_t bytes = scratch_bytes(g_.out_channels, sizeof(T));
+    if (road_ == Road::winograd) bytes += winograd_scratch(winograd_, call.host);
+    if (road_ == Road::direct) bytes += direct_scratch(direct_, call.host, sizeof(T));
+    return bytes;
   }
 
   void run(const sdk::Call& call, const T* packed, char* scratch) const {
+    const T* const x = call.input<T>(0);
+    T* const y = call.output<T>(0);
     const T* const bias = bias_of(call, reinterpret_cast<T*>(scratch));
+    const T* const residual = call.epilogue.residual == nullptr ? nullptr : call.epilogue.residual->as<const T>();
     scratch += scratch_bytes(g_.out_channels, sizeof(T));
-    if (false) {
-      depthwise_forward(g_, call, call.input<T>(0), packed, bias, call.output<T>(0));
-      return;
+    if (road_ == Road::depthwise) return depthwise_forward(g_, call, x, packed, bias, y);
+    if constexpr (std::is_same_v<T, float>) {
+      if (road_ == Road::winograd) {
+        return winograd_conv(winograd_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
+      }
     }
-    DirectOperands<T> operands{call.input<T>(0), packed, call.output<T>(0), bias, nullptr, call.epilogue.activation};
-    if (call.epilogue.residual != nullptr) operands.residual = call.epilogue.residual->as<const T>();
-    direct_conv(direct_, operands, call.host, scratch);
+    direct_conv<T>(direct_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
   }
 
  private:
@@ -73,26 +96,31 @@ class Forward {
 
   ConvGeometry g_;
   DirectConv direct_;
+  WinogradConv winograd_;
+  Road road_;
 };
 
-/// dx of conv.
+/// dx of conv: a convolution of dy with the weights turned round, or one for each phase of the strides.
 template <class T>
 class InputGrad {
  public:
   explicit InputGrad(const sdk::Call& call)
-      : g_(conv_geometry(call.outputs[0], call.inputs[1], call.inputs[0], call.attr<tenon_attributes_conv>())) {}
+      : g_(conv_geometry(call.outputs[0], call.inputs[1], call.inputs[0], call.attr<tenon_attributes_conv>())),
+        winograd_(winograd_input_grad(g_)),
+        road_(road_of<T>(g_, winograd_)) {}
 
   std::int64_t packed_elements() const {
-    if (false) return g_.weights();
+    if (road_ == Road::depthwise) return g_.weights();
+    if (road_ == Road::winograd) return winograd_weight_elements(winograd_);
     std::int64_t elements = 0;
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) elements += direct_panel_elements<T>(input_grad_conv(g_, phase));
     return elements;
   }
 
   void pack(const sdk::Host& host, const T* w, T* out_packed) const {
-    if (false) {
-      depthwise_weights(g_, w, out_packed);
-      return;
+    if (road_ == Road::depthwise) return depthwise_weights(g_, w, out_packed);
+    if constexpr (std::is_same_v<T, float>) {
+      if (road_ == Road::winograd) return winograd_weights(winograd_, host, w, 9 * g_.channels, 9, true, out_packed);
     }
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       const DirectConv conv = input_grad_conv(g_, phase);
@@ -103,8 +131,9 @@ class InputGrad {
   }
 
   std::size_t scratch(const sdk::Call& call) const {
+    if (road_ == Road::winograd) return winograd_scratch(winograd_, call.host);
     std::size_t bytes = 0;
-    if (false) return bytes;
+    if (road_ == Road::depthwise) return bytes;
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       bytes = std::max(bytes, direct_scratch(input_grad_conv(g_, phase), call.host, sizeof(T)));
     }
@@ -112,68 +141,68 @@ class InputGrad {
   }
 
   void run(const sdk::Call& call, const T* packed, char* scratch) const {
-    if (false) {
-      depthwise_input_grad(g_, call, call.input<T>(0), packed, call.output<T>(0));
-      return;
+    const T* const dy = call.input<T>(0);
+    T* const dx = call.output<T>(0);
+    if (road_ == Road::depthwise) return depthwise_input_grad(g_, call, dy, packed, dx);
+    if constexpr (std::is_same_v<T, float>) {
+      if (road_ == Road::winograd) return winograd_conv(winograd_, {dy, packed, dx}, call.host, scratch);
     }
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       const DirectConv conv = input_grad_conv(g_, phase);
-      DirectOperands<T> operands;
-      operands.x = call.input<T>(0);
-      operands.panels = packed;
-      operands.y = call.output<T>(0);
-      direct_conv(conv, operands, call.host, scratch);
+      direct_conv<T>(conv, {dy, packed, dx}, call.host, scratch);
       packed += direct_panel_elements<T>(conv);
     }
   }
 
  private:
   ConvGeometry g_;
+  WinogradConv winograd_;
+  Road road_;
 };
 
-template <template <class> class Road, class T>
+template <template <class> class Op, class T>
 std::size_t packed_bytes(const sdk::Call& call) {
-  return scratch_bytes(Road<T>(call).packed_elements(), sizeof(T));
+  return scratch_bytes(Op<T>(call).packed_elements(), sizeof(T));
 }
 
 /// Weights are packed into the scratch memory by a call that does not find them packed.
-template <template <class> class Road, class T>
+template <template <class> class Op, class T>
 std::size_t scratch_of(const sdk::Call& call) {
-  return packed_bytes<Road, T>(call) + Road<T>(call).scratch(call);
+  return packed_bytes<Op, T>(call) + Op<T>(call).scratch(call);
 }
 
-template <template <class> class Road>
+template <template <class> class Op>
 std::size_t scratch(const sdk::Call& call) {
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? scratch_of<Road, double>(call) : scratch_of<Road, float>(call);
+  return call.inputs[0].dtype == TENON_DTYPE_F64 ? scratch_of<Op, double>(call) : scratch_of<Op, float>(call);
 }
 
-template <template <class> class Road>
+template <template <class> class Op>
 std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   if (input != weights) return 0;
-  return call.inputs[0].dtype == TENON_DTYPE_F64 ? packed_bytes<Road, double>(call) : packed_bytes<Road, float>(call);
+  return call.inputs[0].dtype == TENON_DTYPE_F64 ? packed_bytes<Op, double>(call) : packed_bytes<Op, float>(call);
 }
 
-template <template <class> class Road>
+template <template <class> class Op>
 void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   if (call.inputs[0].dtype == TENON_DTYPE_F64) {
-    Road<double>(call).pack(call.host, call.input<double>(weights), static_cast<double*>(out_packed));
+    Op<double>(call).pack(call.host, call.input<double>(weights), static_cast<double*>(out_packed));
   } else {
-    Road<float>(call).pack(call.host, call.input<float>(weights), static_cast<float*>(out_packed));
+    Op<float>(call).pack(call.host, call.input<float>(weights), static_cast<float*>(out_packed));
   }
 }
 
-template <template <class> class Road, class T>
+template <template <class> class Op, class T>
 void run(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
-  const Road<T> road(call);
+  const Op<T> op(call);
   const T* packed = call.packed == nullptr ? nullptr : static_cast<const T*>(call.packed[weights]);
   char* scratch = static_cast<char*>(call.scratch);
   if (packed == nullptr) {
     T* const own = reinterpret_cast<T*>(scratch);
-    road.pack(call.host, call.input<T>(weights), own);
+    op.pack(call.host, call.input<T>(weights), own);
     packed = own;
   }
-  road.run(call, packed, scratch + packed_bytes<Road, T>(call));
+  op.run(call, packed, scratch + packed_bytes<Op, T>(call));
 }
 
 template <class T>
@@ -193,14 +222,14 @@ ConvGeometry weight_grad_geometry(const sdk::Call& call) {
 std::size_t scratch_of_weight_grad(const sdk::Call& call) {
   const ConvGeometry g = weight_grad_geometry(call);
   const std::size_t element_size = call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);
-  return false ? depthwise_weight_grad_scratch(g, call, element_size) : weight_grad_scratch(g, call, element_size);
+  return g.depthwise() ? depthwise_weight_grad_scratch(g, call, element_size) : weight_grad_scratch(g, call, element_size);
 }
 
 template <class T>
 void conv_weight_grad(const sdk::Call& call) {
   const ConvGeometry g = weight_grad_geometry(call);
   if (call.outputs[0].count == 0) return;
-  if (false) {
+  if (g.depthwise()) {
     depthwise_weight_grad(g, call, call.input<T>(0), call.input<T>(1), call.output<T>(0));
   } else {
     weight_grad<T>(g, call);
