@@ -165,10 +165,14 @@ std::size_t packed_bytes(const sdk::Call& call) {
   return scratch_bytes(Op<T>(call).packed_elements(), sizeof(T));
 }
 
-/// Weights are packed into the scratch memory by a call that does not find them packed.
+/// What a call finds packed; NULL: it packs them itself, into its scratch memory.
+const void* packed_weights(const sdk::Call& call) {
+  return call.packed == nullptr ? nullptr : call.packed[weights];
+}
+
 template <template <class> class Op, class T>
 std::size_t scratch_of(const sdk::Call& call) {
-  return packed_bytes<Op, T>(call) + Op<T>(call).scratch(call);
+  return (packed_weights(call) == nullptr ? packed_bytes<Op, T>(call) : 0) + Op<T>(call).scratch(call);
 }
 
 template <template <class> class Op>
@@ -195,14 +199,15 @@ template <template <class> class Op, class T>
 void run(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
   const Op<T> op(call);
-  const T* packed = call.packed == nullptr ? nullptr : static_cast<const T*>(call.packed[weights]);
+  const T* packed = static_cast<const T*>(packed_weights(call));
   char* scratch = static_cast<char*>(call.scratch);
   if (packed == nullptr) {
     T* const own = reinterpret_cast<T*>(scratch);
     op.pack(call.host, call.input<T>(weights), own);
     packed = own;
+    scratch += packed_bytes<Op, T>(call);
   }
-  op.run(call, packed, scratch + packed_bytes<Op, T>(call));
+  op.run(call, packed, scratch);
 }
 
 template <class T>
