@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "conv_weight_grad_thin.h"
 #include "conv_weight_grad_winograd.h"
 #include "products.h"
 #include "workers.h"
@@ -217,6 +218,7 @@ void arrange(const ConvGeometry& g, const Cut& cut, const sdk::Host& host, T* su
 std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size) {
   if (g.empty() || g.weights() == 0) return 0;
   if (element_size == sizeof(float) && WeightGradWinograd::pays(g)) return WeightGradWinograd(g).scratch(call.host);
+  if (thin_weight_grad_pays(g)) return thin_weight_grad_scratch(g, call.host, element_size);
   const Cut cut(g);
   const std::int64_t sums = cut.in_place(g) ? 0 : cut.slots * g.weights();
   return scratch_bytes(sums, element_size) +
@@ -239,6 +241,10 @@ void weight_grad(const ConvGeometry& g, const sdk::Call& call) {
       WeightGradWinograd(g).run(call.host, dy, x, static_cast<char*>(call.scratch), dw);
       return;
     }
+  }
+  if (thin_weight_grad_pays(g)) {
+    thin_weight_grad(g, call.host, dy, x, call.scratch, dw);
+    return;
   }
   const Cut cut(g);
   T* const sums = cut.in_place(g) ? dw : static_cast<T*>(call.scratch);

@@ -180,8 +180,8 @@ struct WeightGradWinograd::Work {
 bool WeightGradWinograd::pays(const ConvGeometry& g) {
   if (g.kernel_height != kernel || g.kernel_width != kernel || g.groups != 1) return false;
   if (g.stride_height != 1 || g.stride_width != 1 || g.dilation_height != 1 || g.dilation_width != 1) return false;
-  if (g.channels % channel_step != 0 || g.out_channels % channel_step != 0 || g.channels < 32 || g.out_channels < 32) return false;
-  // Tiles that reach over the border are multiplied in full. The transforms cost about as much again as the products of few channels.
+  if (g.channels % channel_step != 0 || g.out_channels % channel_step != 0) return false;
+  // Tiles that reach over the border are multiplied in full; the sums of few tiles are not worth their transform.
   const std::int64_t tiles = ceil_div(g.out_height, tile) * ceil_div(g.out_width, tile);
   return tiles * points * 2 <= g.out_pixels() * kernel * kernel && g.images * tiles >= 16;
 }

@@ -1,0 +1,132 @@
+// Gradients of convolutions' weights at sizes that the oracle is too slow for: many pixels, channels and images, cut into blocks and parts.
+#include <cmath>
+#include <cstring>
+
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::floats;
+using test::test_config;
+
+struct Convolution {
+  const char* label;
+  std::int64_t images, channels, height, width, filters, kernel;
+  std::int64_t stride = 1, pad = 0, groups = 1;
+
+  std::int64_t result(std::int64_t size) const { return (size + 2 * pad - kernel) / stride + 1; }
+  Shape x() const { return {images, channels, height, width}; }
+  Shape dy() const { return {images, filters, result(height), result(width)}; }
+  Shape w() const { return {filters, channels / groups, kernel, kernel}; }
+
+  tenon_attributes_conv attributes() const {
+    tenon_attributes_conv a{};
+    a.struct_size = sizeof a;
+    a.groups = static_cast<std::uint32_t>(groups);
+    for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
+      a.strides[i] = i < 2 ? stride : 1;
+      a.dilations[i] = 1;
+      a.pads_before[i] = a.pads_after[i] = i < 2 ? pad : 0;
+    }
+    return a;
+  }
+};
+
+const Convolution convolutions[] = {
+    {"one channel", 60, 1, 28, 28, 40, 3, 1, 1},
+    {"three channels, a kernel of seven, strides", 6, 3, 61, 60, 20, 7, 2, 3},
+    {"five channels, a kernel of eleven, strides", 3, 5, 67, 63, 33, 11, 4, 2},
+    {"3x3 in one block of channels and many parts of the tiles", 9, 32, 37, 34, 48, 3, 1, 1},
+    {"3x3 in blocks of channels, the last ones smaller", 5, 80, 13, 15, 144, 3, 1, 1},
+    {"3x3 without padding", 3, 48, 23, 18, 32, 3},
+    {"3x3 with strides: panels of im2col", 5, 24, 31, 33, 40, 3, 2, 1},
+    {"3x3 with strides: panels of a part of the columns", 2, 120, 27, 25, 70, 3, 2, 1},
+    {"5x5: panels that end within a line", 4, 12, 30, 41, 17, 5, 1, 2},
+    {"1x1: x as it is", 6, 60, 31, 33, 70, 1},
+    {"1x1 with strides", 6, 60, 31, 33, 70, 1, 2},
+    {"more filters than a block of rows has", 1, 16, 9, 9, 1040, 1},
+    {"groups", 4, 24, 29, 31, 36, 3, 1, 1, 3},
+    {"a channel each", 9, 70, 41, 35, 70, 3, 1, 1, 70},
+};
+
+/// Numbers in [-1, 1) that differ from place to place.
+std::vector<float> numbers(const Shape& shape, std::uint32_t seed) {
+  std::vector<float> list(static_cast<std::size_t>(shape.count()));
+  for (float& number : list) {
+    seed = seed * 1664525u + 1013904223u;
+    number = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
+  }
+  return list;
+}
+
+std::vector<float> weight_grad(const Convolution& c, const std::vector<float>& dy, const std::vector<float>& x, std::uint32_t threads) {
+  Config config = test_config("openblas:0");
+  config.threads = threads;
+  config.deterministic = true;
+  const Context context(config);
+  Graph graph;
+  const Value from_dy = graph.input("dy", DType::f32, c.dy());
+  const Value from_x = graph.input("x", DType::f32, c.x());
+  graph.output("dw", ops::conv_weight_grad(from_dy, from_x, c.w(), c.attributes()));
+  Program program(context, graph);
+  return floats(program.run({Tensor::of(dy, c.dy()), Tensor::of(x, c.x())})[0]);
+}
+
+struct Sum {
+  double value = 0, magnitude = 0;
+};
+
+/// One weight's gradient, term by term.
+Sum sum_of(const Convolution& c, const std::vector<float>& dy, const std::vector<float>& x, std::int64_t weight) {
+  const std::int64_t group_channels = c.channels / c.groups;
+  const std::int64_t b = weight % c.kernel, a = weight / c.kernel % c.kernel;
+  const std::int64_t filter = weight / (c.kernel * c.kernel * group_channels);
+  const std::int64_t channel = filter / (c.filters / c.groups) * group_channels + weight / (c.kernel * c.kernel) % group_channels;
+  const std::int64_t height = c.result(c.height), width = c.result(c.width);
+  Sum sum;
+  for (std::int64_t n = 0; n < c.images; ++n) {
+    for (std::int64_t i = 0; i < height; ++i) {
+      for (std::int64_t j = 0; j < width; ++j) {
+        const std::int64_t row = i * c.stride + a - c.pad, column = j * c.stride + b - c.pad;
+        if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
+        const double term = double{dy[static_cast<std::size_t>(((n * c.filters + filter) * height + i) * width + j)]} *
+                            double{x[static_cast<std::size_t>(((n * c.channels + channel) * c.height + row) * c.width + column)]};
+        sum.value += term;
+        sum.magnitude += std::fabs(term);
+      }
+    }
+  }
+  return sum;
+}
+
+TEST_CASE("conv_weight_grad: every pixel counts once, whatever the work is cut into") {
+  for (const Convolution& c : convolutions) {
+    CAPTURE(c.label);
+    const std::vector<float> dy = numbers(c.dy(), 1), x = numbers(c.x(), 2);
+    const std::vector<float> dw = weight_grad(c, dy, x, 2);
+    const std::int64_t count = c.w().count();
+    for (std::int64_t i = 0; i < 60; ++i) {
+      const std::int64_t weight = i < 20 ? count - 1 - i % count : i * 7919 % count;
+      const Sum want = sum_of(c, dy, x, weight);
+      // Winograd's transforms multiply the errors of single terms, whose sum has that of its magnitudes at most.
+      CHECK(std::fabs(double{dw[static_cast<std::size_t>(weight)]} - want.value) <= 16 * 1.2e-7 * want.magnitude);
+    }
+  }
+}
+
+TEST_CASE("conv_weight_grad: the same bits on one thread, on two and on five") {
+  for (const Convolution& c : convolutions) {
+    CAPTURE(c.label);
+    const std::vector<float> dy = numbers(c.dy(), 3), x = numbers(c.x(), 4);
+    const std::vector<float> one = weight_grad(c, dy, x, 1);
+    for (const std::uint32_t threads : {2u, 5u}) {
+      const std::vector<float> many = weight_grad(c, dy, x, threads);
+      REQUIRE(many.size() == one.size());
+      CHECK(std::memcmp(many.data(), one.data(), one.size() * sizeof(float)) == 0);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tenon
