@@ -16,6 +16,7 @@
 #include <tenon/model.h>
 #include <tenon/npy.h>
 #include <tenon/program.h>
+#include <tenon/recurrent.h>
 #include <tenon/safetensors.h>
 #include <tenon/shape.h>
 #include <tenon/stream.h>

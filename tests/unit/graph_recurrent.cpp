@@ -1,0 +1,123 @@
+// Shapes and refusals of recurrent layers.
+#include <doctest/doctest.h>
+
+#include "graph/passes.h"
+#include "graph_testing.h"
+
+using namespace tenon;
+using namespace tenon::testing;
+
+namespace {
+
+/// 5 steps of 3 sequences of 4 features; 2 units.
+struct Layer {
+  Graph g;
+  Value x = g.input("x", DType::f32, {5, 3, 4});
+
+  Value of(const char* name, const Shape& shape) { return g.input(name, DType::f32, shape); }
+  ops::RecurrentValues values(std::int64_t directions, std::int64_t gates) {
+    return {of("w", {directions, gates * 2, 4}), of("r", {directions, gates * 2, 2}), of("b", {directions, gates * 4}),
+            of("h0", {directions, 3, 2}), of("c0", {directions, 3, 2})};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("recurrent: states of every step, and the last of each direction") {
+  for (const bool both : {false, true}) {
+    Layer layer;
+    const std::int64_t d = both ? 2 : 1;
+    const ops::RecurrentResult lstm = ops::lstm(layer.x, layer.values(d, 4), both ? ops::Direction::both : ops::Direction::reverse);
+    CHECK(lstm.y.shape() == Shape{5, d, 3, 2});
+    CHECK(lstm.h.shape() == Shape{d, 3, 2});
+    CHECK(lstm.c.shape() == Shape{d, 3, 2});
+  }
+  Layer layer;
+  const Value w = layer.of("w", {1, 6, 4}), r = layer.of("r", {1, 6, 2});
+  const ops::RecurrentResult gru = ops::gru(layer.x, {w, r, {}, {}, {}});
+  CHECK(str(gru.y) == "f32(5,1,3,2)");
+  CHECK(str(gru.h) == "f32(1,3,2)");
+  CHECK(!gru.c.present());
+}
+
+TEST_CASE("recurrent: a sequence of no steps is refused") {
+  Layer layer;
+  const Value none = layer.of("none", {0, 3, 4});
+  CHECK(error_of([&] { ops::lstm(none, layer.values(1, 4)); }) ==
+        "lstm 'lstm': the sequence length is 0, wanted one step or more: x f32(0,3,4)");
+}
+
+TEST_CASE("recurrent: gates and units that do not fit are named") {
+  Layer layer;
+  const Value three_gates = layer.of("three", {1, 6, 2}), four_gates = layer.of("four", {1, 8, 2});
+  const Value w = layer.of("w", {1, 8, 4}), wide = layer.of("wide", {1, 8, 7});
+  CHECK(error_of([&] {
+          ops::lstm(layer.x, {w, three_gates, {}, {}, {}});
+        }) == "lstm 'lstm': wanted r of shape (directions, 4 units, units), got r f32(1,6,2)");
+  CHECK(error_of([&] {
+          ops::gru(layer.x, {w, four_gates, {}, {}, {}});
+        }) == "gru 'gru': wanted r of shape (directions, 3 units, units), got r f32(1,8,2)");
+  CHECK(error_of([&] {
+          ops::rnn(layer.x, {w, four_gates, {}, {}, {}});
+        }) == "rnn 'rnn': wanted r of shape (directions, units, units), got r f32(1,8,2)");
+  CHECK(error_of([&] {
+          ops::lstm(layer.x, {wide, four_gates, {}, {}, {}});
+        }) == "lstm 'lstm': wanted w of shape (1,8,4) for x f32(5,3,4) and r f32(1,8,2), got w f32(1,8,7)");
+  CHECK(error_of([&] {
+          ops::lstm(layer.x, {w, four_gates, layer.of("short", {1, 8}), {}, {}});
+        }) == "lstm 'lstm': wanted b of shape (1,16) beside r f32(1,8,2), got b f32(1,8)");
+  CHECK(error_of([&] {
+          ops::lstm(layer.x, {w, four_gates, {}, {}, layer.of("c0", {1, 4, 2})});
+        }) == "lstm 'lstm': wanted c0 of shape (1,3,2) beside x f32(5,3,4), got c0 f32(1,4,2)");
+  CHECK(error_of([&] { ops::lstm(layer.x, {w, {}, {}, {}, {}}); }) == "lstm 'lstm': wanted 3 to 6 operands, got 2");
+}
+
+TEST_CASE("recurrent: weights have as many directions as are walked") {
+  Layer layer;
+  const ops::RecurrentValues one = layer.values(1, 4);
+  CHECK(error_of([&] { ops::lstm(layer.x, one, ops::Direction::both); }) ==
+        "lstm 'lstm': direction both wants 2 directions, got r f32(1,8,2)");
+  Layer other;
+  const ops::RecurrentValues two = other.values(2, 4);
+  CHECK(error_of([&] { ops::lstm(other.x, two, ops::Direction::reverse); }) ==
+        "lstm 'lstm': direction reverse wants 1 direction, got r f32(2,8,2)");
+  tenon_attributes_recurrent attributes{};
+  attributes.direction = 3;
+  CHECK(error_of([&] {
+          other.g.apply(TENON_OP_LSTM, {other.x, two.w, two.r}, Attributes::of(attributes));
+        }) == "lstm 'lstm': direction is 3, wanted forward (0), reverse (1) or both (2)");
+}
+
+TEST_CASE("recurrent: a gradient reads what the layer kept, and nobody else has it kept") {
+  Layer layer;
+  const ops::RecurrentValues values = layer.values(1, 4);
+  const ops::RecurrentResult result = ops::lstm(layer.x, values);
+  layer.g.output("h", result.h);
+  const Graph plain = graph::eliminate_dead_code(layer.g);
+  std::size_t kept = 0;
+  for (const ValueId id : plain.nodes()[0].outputs) kept += id != no_id ? 1 : 0;
+  CHECK(kept == 1);
+
+  const Value loss = ops::reduce_sum(result.h);
+  layer.g.output("dr", gradients(loss, {values.r})[0]);
+  const Graph trained = graph::eliminate_dead_code(layer.g);
+  for (const NodeInfo& node : trained.nodes()) {
+    if (node.op == TENON_OP_LSTM) CHECK(node.outputs[2] == no_id);
+    if (node.op == TENON_OP_LSTM) CHECK(node.outputs[3] != no_id);
+    if (node.op == TENON_OP_LSTM) CHECK(node.outputs[4] != no_id);
+    if (node.op != TENON_OP_LSTMGrad) continue;
+    CHECK(node.inputs[0] == no_id);
+    CHECK(node.inputs[1] != no_id);
+    CHECK(node.outputs[3] == no_id);
+    CHECK(node.outputs[5] == no_id);
+  }
+}
+
+TEST_CASE("recurrent: what a layer keeps for its gradient has none of its own") {
+  Layer layer;
+  const ops::RecurrentValues values = layer.values(1, 3);
+  const std::vector<Value> results =
+      layer.g.apply(TENON_OP_GRU, {layer.x, values.w, values.r}, Attributes::of(tenon_attributes_recurrent{}));
+  const Value loss = ops::reduce_sum(results[2]);
+  CHECK(error_of([&] { gradients(loss, {values.r}); }) == "gradients: GRU 'gru' has none with respect to its result gates");
+}
