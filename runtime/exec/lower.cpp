@@ -1,8 +1,27 @@
 #include "exec/lower.h"
 
+#include <string_view>
 #include <unordered_map>
 
+#include "graph/op.h"
+
 namespace tenon::exec {
+namespace {
+
+/// Whether the op's line in ops.def lets a result be absent that nobody reads: "indices:i64?", or one of a group that repeats.
+bool may_be_absent(tenon_op op, std::size_t output) {
+  std::string_view results = graph::schema_of(op);
+  results = results.substr(0, results.find(';'));
+  results.remove_prefix(results.find("-> ") + 3);
+  for (; output > 0 && results.front() != '('; --output) {
+    const std::size_t space = results.find(' ');
+    if (space == results.npos) return false;
+    results.remove_prefix(space + 1);
+  }
+  return results.front() == '(' || results.substr(0, results.find(' ')).back() == '?';
+}
+
+}  // namespace
 
 std::vector<std::uint32_t> count_uses(const Graph& graph) {
   std::vector<std::uint32_t> uses(graph.values().size(), 0);
@@ -48,10 +67,11 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     out.values.push_back(value);
     return found->second;
   };
-  const auto wire_list = [&](const std::vector<ValueId>& list, bool outputs) -> const std::uint32_t* {
+  const auto wire_list = [&](const std::vector<ValueId>& list, tenon_op makes) -> const std::uint32_t* {
     std::vector<std::uint32_t>& indices = out.operands.emplace_back();
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const bool unwanted = outputs && i > 0 && list[i] != no_id && uses[list[i]] == 0 && !needed_outside[list[i]];
+      const bool unread = makes != TENON_OP_NONE && i > 0 && list[i] != no_id && uses[list[i]] == 0 && !needed_outside[list[i]];
+      const bool unwanted = unread && may_be_absent(makes, i);
       indices.push_back(unwanted ? TENON_NO_INDEX : wire(list[i]));
     }
     return indices.data();
@@ -61,8 +81,8 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     tenon_node node{};
     node.op = info.op;
     node.version = info.version;
-    node.inputs = wire_list(info.inputs, false);
-    node.outputs = wire_list(info.outputs, true);
+    node.inputs = wire_list(info.inputs, TENON_OP_NONE);
+    node.outputs = wire_list(info.outputs, info.op);
     node.input_count = static_cast<std::uint32_t>(info.inputs.size());
     node.output_count = static_cast<std::uint32_t>(info.outputs.size());
     node.attributes = info.attributes.data();

@@ -188,26 +188,27 @@ namespace {
 
 /// x as the op is to see it, and what its operands look like there. A matrix where channels come last or every activation is a channel.
 struct Form {
-  Shape x, per_channel;
+  Shape x;
   std::int64_t axis;
+  Shape sample = {};  ///< per activation: the shape of the other operands
 };
 
 Form form_of(const char* function, Value x, const BatchNormOptions& options) {
   const Shape shape = x.shape();
   const auto rank = static_cast<std::int64_t>(shape.rank());
-  Form form{shape, {}, options.axis};
+  const Form form{shape, options.axis};
   if (rank < 2) return form;  // the op's own rule says what is wrong
   Shape sample;
   for (std::size_t i = 1; i < shape.rank(); ++i) sample.push_back(shape[i]);
   if (options.per_activation) {
     if (options.axis != 1)
       throw Error(fmt::format("{}: per activation there is no axis of channels: wanted axis 1, got {}", function, options.axis));
-    return {{shape[0], sample.count()}, {sample.count()}, 1};
+    return {{shape[0], sample.count()}, 1, sample};
   }
   if (rank > 2 && (options.axis == -1 || options.axis == rank - 1)) {
     Shape pixels = shape;
     pixels.set(shape.rank() - 1, 1);
-    return {{pixels.count(), shape[shape.rank() - 1]}, {}, 1};
+    return {{pixels.count(), shape[shape.rank() - 1]}, 1};
   }
   return form;
 }
@@ -222,12 +223,11 @@ std::vector<Value> operands_of(const char* function, Value x, const std::vector<
   std::vector<Value> operands{as(x, form.x)};
   for (Value value : per_channel) {
     if (options.per_activation && value.present()) {
-      Shape batch = value.shape();
-      if (batch.count() != form.per_channel[0] || batch.rank() + 1 != x.shape().rank() || broadcast(batch, x.shape()) != x.shape()) {
+      if (value.shape() != form.sample) {
         throw Error(fmt::format("{}: per activation, wanted '{}' in the shape of x '{}' {} without its first dimension, got {}", function,
-                                value.name(), x.name(), x.shape().str(), batch.str()));
+                                value.name(), x.name(), x.shape().str(), value.shape().str()));
       }
-      value = as(value, form.per_channel);
+      value = as(value, {form.sample.count()});
     }
     operands.push_back(value);
   }

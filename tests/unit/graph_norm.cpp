@@ -8,6 +8,8 @@ using namespace tenon::testing;
 
 namespace {
 
+using ops::BatchNormOptions;
+
 /// An image batch of three channels and what batch norm wants beside it.
 struct Images {
   Graph g;
@@ -18,10 +20,7 @@ struct Images {
   Value variance = g.parameter("variance", DType::f32, {3});
 
   Value train(Value of, const BatchNormOptions& options = {}) { return ops::batch_norm_train(of, scale, bias, mean, variance, options); }
-  using BatchNormOptions = ops::BatchNormOptions;
 };
-using ops::BatchNormOptions;
-
 std::int64_t axis_of(Value y) {
   return node_of(y).attributes.as<tenon_attributes_batch_norm>().axis;
 }

@@ -60,7 +60,7 @@ std::vector<Place> places() {
           {{2, 2, 3, 5}, 2, {.statistics = false}},
           {{sized(1003, 103), 37}, 1, {}},
           {{3, sized(5000, 1000)}, 1, {}},
-          {{sized(40, 3), 9000}, 1, {}},
+          {{sized(18, 3), 8200}, 1, {}},
           {{0, 4}, 1, {}}};
 }
 
@@ -116,7 +116,8 @@ void large_mean(Kit& kit, tenon_dtype dtype) {
       const double inverse_std = 1 / std::sqrt(squares / static_cast<double>(n) - mean * mean);
       const auto y = kit.run(net_of(line_of(TENON_OP_LayerNormalization), forward({1, n}, 1, {.scale = false, .bias = false}, 0), dtype,
                                     {Array(dtype, {1, n}, x), Array(), Array()}));
-      const double small = 64 * epsilon(dtype);
+      // In f64 the mean itself is rounded, by its own magnitude.
+      const double small = (64 + (dtype == f64 ? std::fabs(middle) : 0)) * epsilon(dtype);
       for (std::int64_t i = 0; i < n; ++i) {
         const double want = (x[static_cast<std::size_t>(i)] - middle - mean) * inverse_std;
         if (!(std::fabs(y[0].at(i) - want) <= small))

@@ -45,7 +45,7 @@ std::vector<Place> places() {
           {{2, 2, 3, 5}, 2, true},
           {{sized(1003, 103), 37}, 1, true},
           {{3, sized(5000, 1000)}, 1, true},
-          {{sized(40, 3), 9000}, 1, true},
+          {{sized(18, 3), 8200}, 1, true},
           {{0, 4}, 1, true}};
 }
 
