@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "simd.h"
+#include "winograd_transforms.h"
 #include "workers.h"
 
 #ifndef TENON_OPENBLAS_WEIGHT_GRAD_TILES
@@ -34,53 +35,12 @@ namespace {
 using Channels = hn::CappedTag<float, channel_step>;
 using Lanes = hn::Vec<Channels>;
 
-/// y = B' x
-HWY_INLINE void transform_x(const Lanes (&x)[reach], Lanes (&y)[reach]) {
-  const Channels d;
-  const Lanes two = hn::Set(d, 2.0F), four = hn::Set(d, 4.0F), five = hn::Set(d, 5.0F);
-  const Lanes a = hn::NegMulAdd(four, x[2], x[4]);
-  const Lanes b = hn::NegMulAdd(four, x[1], x[3]);
-  const Lanes c = hn::Sub(x[4], x[2]);
-  const Lanes e = hn::Mul(two, hn::Sub(x[3], x[1]));
-  y[0] = hn::MulAdd(four, x[0], hn::NegMulAdd(five, x[2], x[4]));
-  y[1] = hn::Add(a, b);
-  y[2] = hn::Sub(a, b);
-  y[3] = hn::Add(c, e);
-  y[4] = hn::Sub(c, e);
-  y[5] = hn::MulAdd(four, x[1], hn::NegMulAdd(five, x[3], x[5]));
-}
-
-/// y = A x
-HWY_INLINE void transform_dy(const Lanes (&x)[tile], Lanes (&y)[reach]) {
-  const Channels d;
-  const Lanes four = hn::Set(d, 4.0F);
-  const Lanes even = hn::Add(x[0], x[2]), odd = hn::Add(x[1], x[3]);
-  const Lanes far_even = hn::MulAdd(four, x[2], x[0]), far_odd = hn::MulAdd(four, x[3], x[1]);
-  y[0] = x[0];
-  y[1] = hn::Add(even, odd);
-  y[2] = hn::Sub(even, odd);
-  y[3] = hn::MulAdd(hn::Set(d, 2.0F), far_odd, far_even);
-  y[4] = hn::NegMulAdd(hn::Set(d, 2.0F), far_odd, far_even);
-  y[5] = x[3];
-}
-
-/// y = G' x
-HWY_INLINE void transform_sums(const Lanes (&x)[reach], Lanes (&y)[kernel]) {
-  const Channels d;
-  const Lanes sixth = hn::Set(d, 1.0F / 6.0F);
-  const Lanes near = hn::Mul(sixth, hn::Add(x[1], x[2]));
-  const Lanes far = hn::Mul(sixth, hn::Add(x[3], x[4]));
-  y[0] = hn::MulAdd(hn::Set(d, 0.25F), hn::Add(x[0], far), hn::Neg(near));
-  y[1] = hn::Mul(sixth, hn::MulAdd(hn::Set(d, 0.5F), hn::Sub(x[3], x[4]), hn::Sub(x[2], x[1])));
-  y[2] = hn::Add(hn::Sub(far, near), x[5]);
-}
-
 template <int n>
 HWY_INLINE void transform(const Lanes (&x)[n], Lanes (&y)[reach]) {
   if constexpr (n == reach) {
-    transform_x(x, y);
+    winograd_input(Channels(), x, y);
   } else {
-    transform_dy(x, y);
+    winograd_output_grad(Channels(), x, y);
   }
 }
 
@@ -106,29 +66,29 @@ void transform_tile(const float* const* pixels, std::int64_t channels, float* ou
 
 }  // namespace
 
-void winograd_x_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
+void weight_grad_x_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
   transform_tile<reach>(pixels, channels, out, plane);
 }
 
-void winograd_dy_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
+void weight_grad_dy_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
   transform_tile<tile>(pixels, channels, out, plane);
 }
 
 /// dw (channels, 3, 3) from 36 sums per channel, which lie `plane` elements apart.
-void winograd_weights(const float* sums, std::int64_t plane, std::int64_t channels, float* dw) {
+void weight_grad_of_sums(const float* sums, std::int64_t plane, std::int64_t channels, float* dw) {
   const Channels d;
   for (std::int64_t c = 0; c < channels; c += lanes(d)) {
     Lanes half[kernel][reach];
     for (int j = 0; j < reach; ++j) {
       Lanes column[reach], y[kernel];
       for (int i = 0; i < reach; ++i) column[i] = hn::LoadU(d, sums + (i * reach + j) * plane + c);
-      transform_sums(column, y);
+      winograd_weight_grad(d, column, y);
       for (int i = 0; i < kernel; ++i) half[i][j] = y[i];
     }
     HWY_ALIGN float taps[kernel * kernel * channel_step];
     for (int i = 0; i < kernel; ++i) {
       Lanes y[kernel];
-      transform_sums(half[i], y);
+      winograd_weight_grad(d, half[i], y);
       for (int j = 0; j < kernel; ++j) hn::Store(y[j], d, taps + (i * kernel + j) * lanes(d));
     }
     for (std::int64_t k = 0; k < lanes(d); ++k) {
@@ -214,8 +174,8 @@ std::size_t WeightGradWinograd::scratch(const sdk::Host& host) const {
 
 /// Tiles [first, first + count).
 void WeightGradWinograd::transform(const Work& work, const float* dy, const float* x, std::int64_t first, std::int64_t count) const {
-  const auto x_tile = TENON_BEST(winograd_x_tile);
-  const auto dy_tile = TENON_BEST(winograd_dy_tile);
+  const auto x_tile = TENON_BEST(weight_grad_x_tile);
+  const auto dy_tile = TENON_BEST(weight_grad_dy_tile);
   const float* pixels[points];
   for (std::int64_t t = 0; t < count; ++t) {
     const std::int64_t image = (first + t) / (tile_rows_ * tile_columns_);
@@ -267,7 +227,7 @@ void WeightGradWinograd::run_task(std::int64_t task, const float* dy, const floa
   constexpr std::int64_t taps = kernel * kernel;
   float* const dw = parts + (slot * g_.out_channels + work.out_channel) * g_.channels * taps + work.channel * taps;
   for (std::int64_t o = 0; o < work.out_channels; ++o) {
-    TENON_BEST(winograd_weights)(work.sums + o * work.channels, sum_plane_, work.channels, dw + o * g_.channels * taps);
+    TENON_BEST(weight_grad_of_sums)(work.sums + o * work.channels, sum_plane_, work.channels, dw + o * g_.channels * taps);
   }
 }
 

@@ -14,7 +14,7 @@ namespace tenon::openblas {
 /// which see 6x6 of x; * multiplies element by element, and the sums of each of the 36 elements over all tiles are a product of matrices.
 ///
 /// Threads  tasks, and so the bits, depend on the geometry alone.
-/// Source   Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4.3, and the matrices of F(4x4, 3x3) there.
+/// Source   Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4.3.
 class WeightGradWinograd {
  public:
   /// A 3x3 kernel of stride 1 with enough channels and pixels.
