@@ -28,10 +28,17 @@ void read_recurrent(Section& section, const LayerContext& context, LayerDefiniti
   if (const auto start = section.find("recurrent_initializer")) sequence.recurrent_initializer = read_initializer(*start, context.preset);
 }
 
+void read_attention(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
+  out_layer.sequence.heads = section.get<std::int64_t>("heads", 1, from_one);
+  out_layer.sequence.causal = section.get<bool>("causal", false);
+  read_weights(section, context.preset, out_layer);
+}
+
 constexpr LayerReader readers[] = {
     {"lstm", Kind::lstm, read_recurrent},
     {"gru", Kind::gru, read_recurrent},
     {"rnn", Kind::rnn, read_recurrent},
+    {"attention", Kind::attention, read_attention},
 };
 
 }  // namespace

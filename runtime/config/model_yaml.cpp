@@ -4,6 +4,9 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "config/layers_yaml.h"
 #include "config/yaml_reader.h"
 
@@ -35,6 +38,7 @@ std::optional<ConformanceCut> read_conformance(Section& top) {
   if (!section) return std::nullopt;
   ConformanceCut cut;
   cut.batch_size = section->get<std::int64_t>("batch_size", cut.batch_size, {1, 1 << 20});
+  cut.width = section->get<double>("width", cut.width, {.lowest = 0, .highest = 1, .above_lowest = true});
   if (const auto set = section->find("set"); set && !set->is_null()) {
     for (const auto& [key, value] : set->entries("a map of keys of this file")) {
       std::string text;
@@ -88,6 +92,44 @@ void apply_overrides(Node& tree, const std::vector<ConfigOverride>& overrides) {
     const std::string name = change.text.empty() ? fmt::format("--set {}={}", change.key, change.value) : change.text;
     assign(tree, change.key, change.value, std::make_shared<Source>(Source{name, "", Origin::Kind::command_line}), change.literal);
   }
+}
+
+namespace {
+
+std::int64_t part_of(std::int64_t count, double width) {
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * width));
+}
+
+void narrow(std::vector<LayerDefinition>& layers, double width, const LayerDefinition* keep) {
+  for (LayerDefinition& layer : layers) {
+    for (std::vector<LayerDefinition>& part : layer.parts) narrow(part, width, keep);
+    if (&layer == keep || layer.kind == LayerDefinition::Kind::depthwise_conv2d) continue;
+    if (layer.units > 0) layer.units = part_of(layer.units, width);
+    if (layer.dim > 0) layer.dim = part_of(layer.dim, width);
+  }
+}
+
+}  // namespace
+
+TrainDefinition load_cut(const std::string& path) {
+  const auto load = [&](const std::vector<ConfigOverride>& overrides) {
+    if (load_yaml(path).find("layers") == nullptr) return load_train(path, overrides);
+    TrainDefinition train;
+    train.file = path;
+    std::vector<ConfigOverride> own = overrides;
+    for (ConfigOverride& change : own) change.key = change.key.substr(std::string("model.").size());
+    train.model = load_model(path, own);
+    return train;
+  };
+  const TrainDefinition whole = load({});
+  if (!whole.model.conformance) throw Error(fmt::format("{}: its model has no `conformance` block, which says how to make it small", path));
+  const ConformanceCut& cut = *whole.model.conformance;
+  std::vector<ConfigOverride> overrides;
+  for (const auto& [key, value] : cut.set) overrides.push_back({"model." + key, value, path + ": conformance.set." + key});
+  TrainDefinition train = load(overrides);
+  narrow(train.model.layers, cut.width, train.model.layers.size() > 1 ? &train.model.layers.back() : nullptr);
+  train.batch_size = cut.batch_size;
+  return train;
 }
 
 ModelDefinition load_model(const std::string& path, const std::vector<ConfigOverride>& overrides) {

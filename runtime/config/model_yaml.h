@@ -2,7 +2,7 @@
 //
 // model.yaml lists the layers of tenon/definition.h:
 //
-//   layers:
+//   layers:                                              see config/layers_yaml.h for the families
 //     - flatten                                          batch axis kept
 //     - dense: {units: 128, activation: relu, bias: true, kernel_initializer: glorot_uniform, bias_initializer: zeros}
 //     - dropout: {p: 0.2}                                0 <= p < 1
@@ -80,6 +80,9 @@ TrainDefinition load_train(const std::string& path, const std::vector<ConfigOver
 /// `folder` is what relative paths in the text start from.
 TrainDefinition train_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "",
                                 const std::vector<ConfigOverride>& overrides = {});
+
+/// A train.yaml, or a model.yaml, made as small as its model's `conformance` block says. Errors also: a model without one.
+TrainDefinition load_cut(const std::string& path);
 
 /// Parts of the above that model.yaml and train.yaml share. `context` stands before the keys in errors, "" for a file of its own.
 ModelDefinition read_model(const Node& tree, const std::string& context = "");

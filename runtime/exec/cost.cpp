@@ -29,16 +29,19 @@ bool is_one_of(std::string_view op, std::initializer_list<std::string_view> list
 
 /// Operations for each element of the largest operand or result; by name, so that the list of ops may grow without this one.
 std::uint64_t flops_per_element(std::string_view op) {
-  if (is_one_of(op,
-                {"Reshape", "Flatten", "Identity", "Transpose", "Expand", "Slice", "Pad", "Concat", "Split", "Gather", "GatherElements",
-                 "ScatterElements", "OneHot", "Cast", "Where", "RandomUniform", "RandomNormal", "RandomBernoulli", "RandomPermutation"}))
+  if (is_one_of(op, {"Reshape",      "Flatten",         "Identity",          "Transpose",       "Expand", "Slice", "Pad",   "Concat",
+                     "Split",        "Gather",          "GatherElements",    "ScatterElements", "OneHot", "Cast",  "Where", "RandomUniform",
+                     "RandomNormal", "RandomBernoulli", "RandomPermutation", "Im2Col"}))
     return 0;
   if (is_one_of(op, {"Softmax", "LogSoftmax", "SoftmaxCrossEntropyLoss"})) return 4;  // subtract, exp, sum, divide
   if (is_one_of(op, {"SoftmaxGrad", "LogSoftmaxGrad", "SoftmaxCrossEntropyLossGrad"})) return 4;
   if (is_one_of(op, {"AdamStep", "AmsGradStep"})) return 12;
   if (is_one_of(op, {"RmsPropStep", "AdagradStep", "AdadeltaStep"})) return 8;
   if (op == "SgdStep") return 4;
-  if (op == "Dropout") return 2;
+  if (op == "Dropout" || op == "BatchNormalization") return 2;
+  if (is_one_of(op, {"BatchNormTrain", "RMSNormalization"})) return 5;  // sum, sum of squares, factor and summand
+  if (is_one_of(op, {"LayerNormalization", "BatchNormTrainGrad", "RMSNormalizationGrad"})) return 8;
+  if (op == "LayerNormalizationGrad") return 12;
   return 1;
 }
 
@@ -61,6 +64,55 @@ std::uint64_t convolution_flops(const Graph& graph, const std::array<ValueId, 3>
   return 0;
 }
 
+/// Elements of each window of a pool.
+std::uint64_t window_of(const NodeInfo& node, std::size_t dims) {
+  const auto attributes = node.attributes.as<tenon_attributes_window>();
+  std::uint64_t elements = 1;
+  for (std::size_t i = 0; i < dims; ++i) elements *= static_cast<std::uint64_t>(std::max<std::int64_t>(1, attributes.kernel[i]));
+  return elements;
+}
+
+/// Of RNN, GRU and LSTM, whose x, w and r are operands `x`, `x` + 1 and `x` + 2: every step multiplies by all of w and r, the gradients by
+/// each of them twice more; and some ten operations for each gate.
+std::uint64_t recurrence_flops(const Graph& graph, const NodeInfo& node, std::size_t x, std::uint64_t products) {
+  const Shape& shape = graph.info(node.inputs[x]).shape;
+  if (shape.rank() != 3) return 0;
+  const auto steps = static_cast<std::uint64_t>(shape[0] * shape[1]);
+  const std::uint64_t w = count_of(graph, node.inputs[x + 1]), r = count_of(graph, node.inputs[x + 2]);
+  const Shape& rows = graph.info(node.inputs[x + 1]).shape;
+  const auto gates = static_cast<std::uint64_t>(rows[0] * rows[1]);
+  return steps * (2 * products * (w + r) + 10 * gates);
+}
+
+/// q k' and what it weighs of v; the gradient does five products where the pass itself does two.
+std::uint64_t attention_flops(const Graph& graph, const NodeInfo& node, std::size_t q, std::uint64_t products) {
+  const Shape &queries = graph.info(node.inputs[q]).shape, &keys = graph.info(node.inputs[q + 1]).shape;
+  if (queries.rank() != 4 || keys.rank() != 4) return 0;
+  const auto scores = static_cast<std::uint64_t>(queries[0] * queries[1] * queries[2] * keys[2]);
+  return scores * (2 * products * static_cast<std::uint64_t>(queries[3]) + 4);
+}
+
+/// Of what slides, normalises, or goes through sequences; 0 for anything else.
+std::uint64_t layer_flops(const Graph& graph, const NodeInfo& node, std::string_view op) {
+  if (op == "MaxPool" || op == "AveragePool") {
+    const Shape& y = graph.info(node.outputs[0]).shape;
+    return static_cast<std::uint64_t>(y.count()) * window_of(node, y.rank() - 2);
+  }
+  if (op == "AveragePoolGrad") {
+    const Shape& dy = graph.info(node.inputs[0]).shape;
+    return static_cast<std::uint64_t>(dy.count()) * window_of(node, dy.rank() - 2);
+  }
+  const auto size_of_lrn = [&] { return static_cast<std::uint64_t>(node.attributes.as<tenon_attributes_lrn>().size); };
+  if (op == "LRN") return count_of(graph, node.inputs[0]) * (size_of_lrn() + 5);
+  if (op == "LRNGrad") return count_of(graph, node.inputs[0]) * (2 * size_of_lrn() + 8);
+  if (op == "RNN" || op == "GRU" || op == "LSTM") return recurrence_flops(graph, node, 0, 1);
+  if (op == "RNNGrad" || op == "GRUGrad") return recurrence_flops(graph, node, 2, 2);
+  if (op == "LSTMGrad") return recurrence_flops(graph, node, 3, 2);
+  if (op == "Attention") return attention_flops(graph, node, 0, 2);
+  if (op == "AttentionGrad") return attention_flops(graph, node, 1, 5);
+  return 0;
+}
+
 }  // namespace
 
 std::uint64_t flops_of(const Graph& graph, const NodeInfo& node) {
@@ -79,6 +131,7 @@ std::uint64_t flops_of(const Graph& graph, const NodeInfo& node) {
   if (op.starts_with("Conv") && node.inputs.size() >= 2) {
     if (const std::uint64_t flops = convolution_flops(graph, {node.inputs[1], node.outputs[0], node.inputs[0]}); flops > 0) return flops;
   }
+  if (const std::uint64_t flops = layer_flops(graph, node, op); flops > 0) return flops;
   std::uint64_t elements = 0;
   for (const ValueId v : node.inputs) elements = std::max(elements, count_of(graph, v));
   for (const ValueId v : node.outputs) elements = std::max(elements, count_of(graph, v));

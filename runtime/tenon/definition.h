@@ -205,10 +205,11 @@ LayerDefinition residual(std::vector<LayerDefinition> body, std::vector<LayerDef
 LayerDefinition branches(std::vector<std::vector<LayerDefinition>> parts);
 }  // namespace layers
 
-/// How a model is made small, so that slow backends may train it beside fast ones: `set` holds keys and values as `--set model.<key>` takes
-/// them.
+/// How a model is made small, so that slow backends may train it beside fast ones: at most 1 GFLOP a step. `set` holds keys and values as
+/// `--set model.<key>` takes them.
 struct ConformanceCut {
   std::int64_t batch_size = 2;
+  double width = 1;  ///< every layer but the last keeps this part of its units, channels and groups of them
   std::vector<std::pair<std::string, std::string>> set;
 };
 
@@ -229,10 +230,11 @@ enum class Loss {
   sparse_categorical_crossentropy,  ///< labels
   categorical_crossentropy,         ///< targets of one value per class
   binary_crossentropy,              ///< targets 0 or 1, of the output's shape
+  nll,                              ///< labels; the output is logarithms of probabilities, as log_softmax gives them
   mse,                              ///< (y - t)^2
   half_mse,                         ///< Caffe's: half the squared distance of each sample
   mae,                              ///< |y - t|
-  huber,                            ///< e^2 / 2 within 1, |e| - 1/2 beyond
+  huber,                            ///< e^2 / 2 within delta, delta (|e| - delta / 2) beyond
   neg_mean_prod,                    ///< -y t: Gorgonia's examples
 };
 /// As YAML has it.
@@ -243,6 +245,7 @@ struct LossDefinition {
   Loss loss = Loss::mse;
   bool from_logits = false;                  ///< cross-entropies: the output is scores instead of probabilities
   std::optional<std::int64_t> ignore_index;  ///< sparse_categorical_crossentropy: this label counts for nothing
+  double delta = 1;                          ///< huber: the error at which the parabola becomes a line; > 0
   std::string where;
 };
 

@@ -88,10 +88,35 @@ Value recurrent(LayerBuild& build, const LayerDefinition& layer, Value x) {
   return ops::reshape(last, {batch, directions * hidden});
 }
 
+Value attention(LayerBuild& build, const LayerDefinition& layer, Value x) {
+  want_sequence(build, layer, x.shape());
+  const std::int64_t batch = x.shape()[0], time = x.shape()[1], width = x.shape()[2], heads = layer.sequence.heads;
+  if (width % heads != 0) {
+    layer.fail(fmt::format("'{}' has {} heads, wanted a divisor of its {} features", build.name(), heads, width));
+  }
+  const Value rows = ops::reshape(x, {batch * time, width});
+  const auto project = [&](Value from, const char* kernel, const char* bias) {
+    Value y = ops::matmul(from, build.parameter(layer, kernel, {width, width}, layer.kernel_initializer, {.fan_in = width}));
+    if (layer.bias) y = ops::add(y, build.parameter(layer, bias, {width}, layer.bias_initializer, {.fan_in = width}));
+    return y;
+  };
+  const auto by_head = [&](Value y) { return ops::transpose(ops::reshape(y, {batch, time, heads, width / heads}), {0, 2, 1, 3}); };
+  const Value q = by_head(project(rows, "query_kernel", "query_bias"));
+  const Value k = by_head(project(rows, "key_kernel", "key_bias"));
+  const Value v = by_head(project(rows, "value_kernel", "value_bias"));
+  ops::AttentionOptions options;
+  options.causal = layer.sequence.causal;
+  const Value seen = ops::reshape(ops::transpose(ops::attention(q, k, v, options), {0, 2, 1, 3}), {batch * time, width});
+  build.row().flops = 8 * time * width * width + 4 * time * time * width;
+  build.is_sequence = true;
+  return ops::reshape(project(seen, "output_kernel", "output_bias"), {batch, time, width});
+}
+
 const LayerRule rules[] = {
     {Kind::lstm, "LSTM", recurrent},
     {Kind::gru, "GRU", recurrent},
     {Kind::rnn, "SimpleRNN", recurrent},
+    {Kind::attention, "Attention", attention},
 };
 
 }  // namespace

@@ -19,10 +19,11 @@ EXTRA = {
     "elementwise": ["gb_per_s", "ns_per_element"],
     "memory": ["gb_per_s"],
     "fusion": ["kernels", "times_one_op"],
+    "nets": ["gflop", "gflop_per_s", "workspace_mb"],
     "pipeline": ["times_max_of_both", "waited_percent"],
     "bandwidth": ["gb_per_s"],
 }
-BESIDE_PEERS = {"gemm", "mnist_mlp", "fashion_mnist", "elementwise"}  # a line of these without a peer says why
+BESIDE_PEERS = {"gemm", "mnist_mlp", "fashion_mnist", "elementwise", "nets"}  # a line of these without a peer says why
 MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
 
 
@@ -37,8 +38,9 @@ def expect(condition, message):
 
 
 def measure(tenon, benchmark, file):
+    more = ["--set", "layers", "--net", "L5"] if benchmark == "nets" else []
     verb = ["bandwidth"] if benchmark == "bandwidth" else ["bench", benchmark]
-    code, out, err = run(tenon, *verb, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file))
+    code, out, err = run(tenon, *verb, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file), *more)
     expect(code == 0, f"bench {benchmark}: exit code {code}\n{err}")
     return json.loads(file.read_text()), out
 

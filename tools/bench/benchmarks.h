@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <tenon/context.h>
 
@@ -12,10 +13,17 @@
 namespace tenon::bench {
 
 struct Options {
-  int threads = 2;                          ///< of the device under test and of its peers
-  int runs = 0;                             ///< samples; 0: what the benchmark thinks best, at least 10
-  bool tiny = false;                        ///< sizes that take no time: to see that a benchmark runs, not how fast
-  std::string python = "/usr/bin/python3";  ///< that may have the peers that are Python packages
+  int threads = 2;                             ///< of the device under test and of its peers
+  int runs = 0;                                ///< samples; 0: what the benchmark thinks best, at least 10
+  bool tiny = false;                           ///< sizes that take no time: to see that a benchmark runs, not how fast
+  std::string python = "/usr/bin/python3";     ///< that may have the peers that are Python packages
+  std::string onnxruntime_python = "python3";  ///< that may have ONNX Runtime: as found on PATH
+  // Of nets alone.
+  std::string set, net;                               ///< "": all
+  std::vector<std::string> phases{"infer", "train"};  ///< in this order
+  std::int64_t batch = 0;                             ///< 0: the benchmark's own
+  bool layers = false;                                ///< print each net's layers, also of many nets
+  std::string models;                                 ///< folder of their definitions
   /// A context for the device under test with this thread budget.
   std::function<Context(int threads)> make_context;
   /// The same with one more `--set key=value`.
@@ -47,6 +55,9 @@ std::unique_ptr<Report> fusion(const Options& options);
 std::unique_ptr<Report> pipeline(const Options& options);
 /// Copy, scale, add, triad and read against what the memory is built for (row L05).
 std::unique_ptr<Report> bandwidth(const Options& options);
+
+/// The nets of published benchmarks, beside PyTorch, ONNX Runtime and what was published (rows L02-L04, L06).
+std::unique_ptr<Report> nets(const Options& options);
 
 /// Prints the benchmarks that two JSON files share, side by side.
 /// Errors  a file that is missing or not a report.

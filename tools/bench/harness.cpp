@@ -125,10 +125,18 @@ std::optional<double> Entry::ratio() const {
   return median(peer_samples.ns) / median(samples.ns);
 }
 
+struct Table {
+  std::string name;
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;
+  bool shown = true;
+};
+
 struct Report::State {
   std::string title;
   Json machine;
   std::vector<Entry> entries;
+  std::vector<Table> tables;
   std::vector<std::string> notes;
 };
 
@@ -146,6 +154,10 @@ Report::~Report() = default;
 void Report::add(Entry entry) {
   if (!entry.peer_absent.empty()) note("no peer: " + entry.peer_absent);
   state_->entries.push_back(std::move(entry));
+}
+
+void Report::table(const std::string& name, std::vector<std::string> columns, std::vector<std::vector<std::string>> rows, bool shown) {
+  state_->tables.push_back({name, std::move(columns), std::move(rows), shown});
 }
 
 void Report::note(const std::string& text) {
@@ -194,6 +206,14 @@ void Report::print() const {
     rows.push_back(std::move(row));
   }
   print_table(rows);
+  for (const Table& table : s.tables) {
+    if (!table.shown || table.rows.empty()) continue;
+    std::printf("\n%s\n", table.name.c_str());
+    std::vector<std::vector<std::string>> all{table.columns};
+    all.insert(all.end(), table.rows.begin(), table.rows.end());
+    print_table(all);
+  }
+  if (!s.tables.empty()) std::puts("");
   for (const std::string& text : s.notes) std::printf("note: %s\n", text.c_str());
   std::fflush(stdout);
 }
@@ -204,6 +224,15 @@ void Report::write_json(const std::string& file) const {
   document["machine"] = state_->machine;
   document["benchmarks"] = Json::array();
   for (const Entry& entry : state_->entries) document["benchmarks"].push_back(to_json(entry));
+  for (const Table& table : state_->tables) {
+    Json list = Json::array();
+    for (const std::vector<std::string>& row : table.rows) {
+      Json line;
+      for (std::size_t i = 0; i < table.columns.size(); ++i) line[table.columns[i]] = row[i];
+      list.push_back(std::move(line));
+    }
+    document["tables"][table.name] = std::move(list);
+  }
   document["notes"] = state_->notes;
   std::ofstream out(file);
   out << document.dump(2) << "\n";

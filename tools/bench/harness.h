@@ -62,6 +62,8 @@ class Report {
   Report& operator=(const Report&) = delete;
 
   void add(Entry entry);
+  /// A table of its own: in the JSON always, printed under the entries if `shown`. Rows are as wide as `columns`.
+  void table(const std::string& name, std::vector<std::string> columns, std::vector<std::vector<std::string>> rows, bool shown);
   /// A remark under the table: a method, or why something is missing. Said once however often it is added.
   void note(const std::string& text);
   /// Machine, table and notes to stdout.

@@ -1,8 +1,14 @@
-// tenon bench crossing | gemm | elementwise | memory | fusion | pipeline | mnist_mlp | fashion_mnist | compare OLD NEW; tenon bandwidth
+// tenon bench crossing | gemm | elementwise | memory | fusion | nets | pipeline | mnist_mlp | fashion_mnist | compare OLD NEW; tenon
+// bandwidth
 #include <CLI/CLI.hpp>
 
+#include <fmt/core.h>
+
+#include <filesystem>
 #include <memory>
 #include <string>
+
+#include <tenon/error.h>
 
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
@@ -46,6 +52,41 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
   if (!arguments.json.empty()) report->write_json(arguments.json);
 }
 
+/// The definitions in the source tree or, where this program is installed, beside it.
+std::string models_folder() {
+  std::error_code code;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
+  const std::filesystem::path installed = self.parent_path().parent_path() / "share/tenon/models/bench";
+  return !code && std::filesystem::is_directory(installed, code) ? installed.string() : TENON_MODELS_DIRECTORY "/bench";
+}
+
+/// `--set cnn` names a set of nets, `--set key=value` sets a key as everywhere.
+void take_set(Arguments& arguments) {
+  std::vector<std::string> keys;
+  for (const std::string& text : arguments.common.sets) {
+    if (text.find('=') != std::string::npos) {
+      keys.push_back(text);
+    } else if (text == "hkbu" || text == "cnn" || text == "convnet" || text == "layers") {
+      arguments.options.set = text;
+    } else {
+      throw Error(fmt::format("--set {}: wanted hkbu, cnn, convnet or layers, or key=value", text));
+    }
+  }
+  arguments.common.sets = std::move(keys);
+}
+
+void add_net_options(CLI::App& command, bench::Options& options) {
+  options.models = models_folder();
+  command.get_option("--set")->description("hkbu, cnn, convnet or layers: these nets alone; or key=value: a key of the YAML");
+  command.add_option("--net", options.net, "one net, by its name in the table or its file")->type_name("NAME");
+  command.add_option("--phase", options.phases, "infer, train (default: both)")->delimiter(',')->type_name("PHASE,...");
+  command.add_option("--batch", options.batch, "samples (default: the benchmark's own)")->check(CLI::PositiveNumber)->type_name("N");
+  command.add_flag("--layers", options.layers, "print where the time goes by layer for each net, not for a single one alone");
+  command.add_option("--models", options.models, "folder of the definitions")->type_name("DIR");
+  command.add_option("--onnxruntime", options.onnxruntime_python, "interpreter for ONNX Runtime (default: python3 on PATH)")
+      ->type_name("FILE");
+}
+
 }  // namespace
 
 void add_bench_verb(CLI::App& app) {
@@ -66,6 +107,7 @@ void add_bench_verb(CLI::App& app) {
         ->type_name("FILE");
     command->add_flag("--tiny", options.tiny, "sizes that take no time: shows that it runs, not how fast");
     command->callback([arguments, benchmark] { run(*arguments, benchmark); });
+    return std::pair{command, arguments};
   };
   CLI::App* bench = app.add_subcommand("bench", "how fast it is, beside its peers where those are installed");
   bench->require_subcommand(1);
@@ -75,6 +117,14 @@ void add_bench_verb(CLI::App& app) {
   add("elementwise", "elementwise ops and reductions by size and threads, beside PyTorch", bench::elementwise);
   add("memory", "what access patterns cost: sequential, strided, random, transposed", bench::memory);
   add("fusion", "a chain of ten ops and a training step, with fusion off, elementwise and full", bench::fusion);
+  const std::pair<CLI::App*, std::shared_ptr<Arguments>> of_nets_command =
+      add_to(*bench, "nets", "the nets of published benchmarks, forward and with gradients, beside PyTorch and ONNX Runtime", bench::nets);
+  const std::shared_ptr<Arguments> of_nets = of_nets_command.second;
+  add_net_options(*of_nets_command.first, of_nets->options);
+  of_nets_command.first->callback([of_nets] {
+    take_set(*of_nets);
+    run(*of_nets, bench::nets);
+  });
   add("pipeline", "training steps with data that takes time to make: serial, cached, prefetched", bench::pipeline);
   add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, beside PyTorch", bench::mnist_mlp);
   add("fashion_mnist", "training epochs of 784-128-10, batch 32, beside PyTorch", bench::fashion_mnist);

@@ -1,0 +1,220 @@
+// Layers of images, normalisation and sequences in model.yaml.
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "config/model_yaml.h"
+#include "config_testing.h"
+
+using namespace tenon;
+using namespace tenon::config;
+using tenon::testing::error_of;
+using Kind = LayerDefinition::Kind;
+using Sides = std::vector<std::pair<std::int64_t, std::int64_t>>;
+using Sizes = std::vector<std::int64_t>;
+
+namespace {
+
+LayerDefinition layer_of(const std::string& text, const std::string& before = "") {
+  return model_from_text(before + "layers:\n  - " + text + "\n", "model.yaml").layers.at(0);
+}
+
+std::string layer_error(const std::string& text) {
+  return error_of([&] { layer_of(text); });
+}
+
+}  // namespace
+
+TEST_CASE("layers: every key of a convolution reaches its field") {
+  const LayerDefinition layer = layer_of(
+      "conv2d: {filters: 8, kernel_size: [3, 5], strides: 2, padding: [1, 2, 3, 4], dilation: [2, 1], groups: 4, bias: false, "
+      "activation: relu, kernel_initializer: he_normal, kernel_regularizer: {l2: 0.5}, name: first}");
+  CHECK(layer.kind == Kind::conv2d);
+  CHECK(layer.units == 8);
+  CHECK(layer.window.size == Sizes{3, 5});
+  CHECK(layer.window.strides == Sizes{2, 2});
+  CHECK(layer.window.padding == Sides{{1, 3}, {2, 4}});
+  CHECK(layer.window.dilation == Sizes{2, 1});
+  CHECK(layer.window.groups == 4);
+  CHECK_FALSE(layer.bias);
+  CHECK(layer.activation == Activation::relu);
+  CHECK(layer.kernel_initializer.kind == Initializer::Kind::he_normal);
+  CHECK(layer.kernel_l2 == 0.5);
+  CHECK(layer.name == "first");
+
+  CHECK(layer_of("conv1d: {filters: 8, kernel_size: 3}").window.size == Sizes{3});
+  CHECK(layer_of("depthwise_conv2d: {kernel_size: 3}").units == 1);
+  CHECK(layer_of("depthwise_conv2d: {kernel_size: 3, multiplier: 2}").units == 2);
+  CHECK(layer_of("conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, output_padding: 1}").window.output_padding == Sizes{1, 1});
+  CHECK(layer_of("conv2d: {filters: 8, kernel_size: 3}", "preset: torch\n").bias_initializer.kind == Initializer::Kind::fan_in_uniform);
+}
+
+TEST_CASE("layers: padding is a word, a number for all sides, one per dimension or one per side from the top left on") {
+  const auto padding = [](const std::string& value) {
+    return layer_of("conv2d: {filters: 1, kernel_size: 3, padding: " + value + "}").window;
+  };
+  CHECK(padding("same").same);
+  CHECK(padding("same").padding.empty());
+  CHECK_FALSE(padding("valid").same);
+  CHECK(padding("2").padding == Sides{{2, 2}, {2, 2}});
+  CHECK(padding("[1, 2]").padding == Sides{{1, 1}, {2, 2}});
+  CHECK(padding("[1, 2, 3, 4]").padding == Sides{{1, 3}, {2, 4}});
+  CHECK(layer_of("conv1d: {filters: 1, kernel_size: 3, padding: [1, 2]}").window.padding == Sides{{1, 2}});
+}
+
+TEST_CASE("layers: pools say how their window moves, and adaptive ones how large they end") {
+  const LayerDefinition largest = layer_of("max_pool2d: {pool_size: 3, strides: 2, padding: 1, ceil_mode: true}");
+  CHECK(largest.kind == Kind::max_pool2d);
+  CHECK(largest.window.size == Sizes{3, 3});
+  CHECK(largest.window.strides == Sizes{2, 2});
+  CHECK(largest.window.ceil_mode);
+  CHECK(layer_of("average_pool1d: {pool_size: 2}").window.strides.empty());
+  CHECK(layer_of("average_pool1d: {pool_size: 2}").window.count_include_pad);
+  CHECK_FALSE(layer_of("average_pool2d: {pool_size: 2, count_include_pad: false}").window.count_include_pad);
+  CHECK(layer_of("adaptive_average_pool: {size: 7}").window.size == Sizes{7});
+  CHECK(layer_of("adaptive_average_pool: {size: [7, 6]}").window.size == Sizes{7, 6});
+  CHECK(layer_of("global_max_pool").kind == Kind::global_max_pool);
+  CHECK(layer_of("upsample2d: {size: 3, interpolation: bilinear}").bilinear);
+  CHECK(layer_of("upsample2d").window.size == Sizes{2, 2});
+}
+
+TEST_CASE("layers: batch_norm knows three conventions, and converts Keras's momentum") {
+  const NormDefinition own = layer_of("batch_norm").norm;
+  CHECK(own.momentum == 0.1);
+  CHECK(own.epsilon == 1e-5);
+  CHECK_FALSE(own.biased);
+  CHECK_FALSE(own.per_activation);
+  CHECK(own.gamma_initializer.kind == Initializer::Kind::ones);
+  CHECK(own.beta_initializer.kind == Initializer::Kind::zeros);
+  const NormDefinition keras = layer_of("batch_norm: {preset: keras}").norm;
+  CHECK(keras.momentum == doctest::Approx(0.01));
+  CHECK(keras.epsilon == 1e-3);
+  CHECK(keras.biased);
+  CHECK(keras.channels_last);
+  CHECK(layer_of("batch_norm: {preset: keras, momentum: 0.9}").norm.momentum == doctest::Approx(0.1));
+  CHECK(layer_of("batch_norm", "preset: keras\n").norm.biased);
+  const NormDefinition gorgonia = layer_of("batch_norm: {preset: gorgonia, momentum: 0.2, epsilon: 0.1, mode: per_activation}").norm;
+  CHECK(gorgonia.momentum == 0.2);
+  CHECK(gorgonia.epsilon == 0.1);
+  CHECK_FALSE(gorgonia.biased);
+  CHECK(gorgonia.per_activation);
+}
+
+TEST_CASE("layers: recurrence and attention take their keys, forget gates start as the preset has it") {
+  const LayerDefinition lstm =
+      layer_of("lstm: {units: 5, num_layers: 2, bidirectional: true, dropout: 0.1, return_sequences: true, recurrent_initializer: zeros}");
+  CHECK(lstm.units == 5);
+  CHECK(lstm.sequence.num_layers == 2);
+  CHECK(lstm.sequence.bidirectional);
+  CHECK(lstm.sequence.dropout == 0.1);
+  CHECK(lstm.sequence.return_sequences);
+  CHECK(lstm.sequence.forget_bias == 0);
+  CHECK(lstm.sequence.recurrent_initializer.kind == Initializer::Kind::zeros);
+  CHECK(layer_of("lstm: {units: 5}", "preset: keras\n").sequence.forget_bias == 1);
+  CHECK(layer_of("lstm: {units: 5}", "preset: torch\n").sequence.recurrent_initializer.kind == Initializer::Kind::fan_in_uniform);
+  CHECK(layer_of("lstm: {units: 5}").sequence.recurrent_initializer.kind == Initializer::Kind::orthogonal);
+  CHECK_FALSE(layer_of("gru: {units: 5, linear_before_reset: false}").sequence.linear_before_reset);
+  CHECK(layer_of("rnn: {units: 5, activation: relu}").sequence.relu);
+  const LayerDefinition attention = layer_of("attention: {heads: 4, causal: true}");
+  CHECK(attention.sequence.heads == 4);
+  CHECK(attention.sequence.causal);
+}
+
+TEST_CASE("layers: repeat writes its layers out, residual and branches hold theirs") {
+  const ModelDefinition model = model_from_text(R"(
+layers:
+  - repeat:
+      times: 2
+      layers:
+        - residual:
+            body: [{dense: {units: 3, name: inner}}, relu]
+            activation: relu
+        - dense: {units: 3, name: between}
+  - branches:
+      - - relu
+        - tanh
+      - []
+  - residual: {body: [relu], shortcut: [tanh]}
+)",
+                                                "model.yaml");
+  REQUIRE(model.layers.size() == 6);
+  CHECK(model.layers[0].kind == Kind::residual);
+  REQUIRE(model.layers[0].parts.size() == 2);
+  CHECK(model.layers[0].parts[0].size() == 2);
+  CHECK(model.layers[0].parts[1].empty());
+  CHECK(model.layers[0].activation == Activation::relu);
+  CHECK(model.layers[0].where == "model.yaml:6:11: layers[0] repeat: layers[0] residual");
+  CHECK(model.layers[0].parts[0][0].where == "model.yaml:7:20: layers[0] repeat: layers[0] residual: body[0] dense");
+  CHECK(model.layers[1].name == "between");
+  CHECK(model.layers[3].name == "between_1");
+  CHECK(model.layers[2].parts[0][0].name == "inner");
+  REQUIRE(model.layers[4].parts.size() == 2);
+  CHECK(model.layers[4].parts[0].size() == 2);
+  CHECK(model.layers[4].parts[1].empty());
+  CHECK(model.layers[5].parts[1][0].activation == Activation::tanh);
+}
+
+TEST_CASE("layers: what is wrong with a layer of images or sequences is named with line, layer and key") {
+  struct Row {
+    const char* text;
+    const char* message;
+  };
+  const Row rows[] = {
+      {"conv2d: {filters: 3}",
+       "model.yaml:2:13: layers[0] conv2d: key 'kernel_size' is missing; wanted an integer from 1 on, or [height, width]"},
+      {"conv2d: {filters: 3, kernel_size: 3, strides: 0}",
+       "model.yaml:2:51: layers[0] conv2d: key 'strides': wanted an integer in [1, 1048576], got '0'"},
+      {"conv2d: {filters: 3, kernel_size: [3, 3, 3]}",
+       "model.yaml:2:39: layers[0] conv2d: key 'kernel_size': has 3 sizes; wanted an integer from 1 on, or [height, width]"},
+      {"conv2d: {filters: 3, kernel_size: 3, padding: sme}",
+       "model.yaml:2:51: layers[0] conv2d: key 'padding': wanted same, valid, an integer from 0 on, [height, width] or [top, left, "
+       "bottom, right], got 'sme'"},
+      {"conv2d: {filters: 3, kernel_size: 3, padding: [1, 2, 3]}",
+       "model.yaml:2:51: layers[0] conv2d: key 'padding': has 3 numbers; wanted same, valid, an integer from 0 on, [height, width] or "
+       "[top, left, bottom, right]"},
+      {"conv2d: {filters: 3, kernel_size: 3, groups: 0}",
+       "model.yaml:2:50: layers[0] conv2d: key 'groups': wanted an integer in [1, 1073741824], got '0'"},
+      {"max_pool2d: {pool_size: 2, count_include_pad: true}",
+       "model.yaml:2:32: layers[0] max_pool2d: unknown key 'count_include_pad'; known here: pool_size, strides, padding, ceil_mode, "
+       "dilation, name, device"},
+      {"batch_norm: {momentum: 2}", "model.yaml:2:28: layers[0] batch_norm: key 'momentum': wanted a number in [0, 1], got '2'"},
+      {"batch_norm: {mode: spacial}",
+       "model.yaml:2:24: layers[0] batch_norm: key 'mode': wanted one of spatial, per_activation, got 'spacial'; did you mean 'spatial'?"},
+      {"batch_norm: {scale: false, gamma_initializer: ones}",
+       "model.yaml:2:51: layers[0] batch_norm: key 'gamma_initializer': starts a factor, but the layer has 'scale: false'"},
+      {"lstm: {units: 3, dropout: 1}", "model.yaml:2:31: layers[0] lstm: key 'dropout': wanted a number in [0, 1), got '1'"},
+      {"residual: {body: relu}", "model.yaml:2:22: layers[0] residual: key 'body': wanted a list of layers, got 'relu'"},
+      {"residual: {body: [{dens: {units: 3}}]}", "model.yaml:2:24: layers[0] residual: key 'body[0]': wanted one of "},
+      {"branches: []", "model.yaml:2:15: layers[0] branches: key 'parts': is empty; wanted at least one list of layers"},
+      {"repeat: {times: 0, layers: [relu]}", "model.yaml:2:21: layers[0] repeat: key 'times': wanted an integer in [1, 10000], got '0'"},
+      {"repeat: {times: 2}", "model.yaml:2:13: layers[0] repeat: key 'layers' is missing; wanted a list of layers"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.text);
+    const std::string got = layer_error(row.text), wanted = row.message;
+    CHECK(got.substr(0, wanted.size()) == wanted);
+  }
+}
+
+TEST_CASE("layers: a cut makes a model small as its conformance block says") {
+  const ModelDefinition model = model_from_text(R"(
+layers: [{dense: {units: 64}}, {dense: {units: 10}}]
+conformance: {batch_size: 3, width: 0.25, set: {input.shape: [1, 14, 14], dtype: float64}}
+)");
+  REQUIRE(model.conformance.has_value());
+  CHECK(model.conformance->batch_size == 3);
+  CHECK(model.conformance->width == 0.25);
+  REQUIRE(model.conformance->set.size() == 2);
+  CHECK(model.conformance->set[0] == std::pair<std::string, std::string>{"input.shape", "[1, 14, 14]"});
+  const std::string nets = std::string(TENON_SOURCE_DIRECTORY) + "/models/bench/";
+  const TrainDefinition vgg = load_cut(nets + "vgg_16.yaml");
+  CHECK(vgg.batch_size == 2);
+  CHECK(vgg.model.input_shape == Sizes{3, 32, 32});
+  CHECK(vgg.model.layers.front().units == 4);
+  CHECK(vgg.model.layers.back().units == 1000);
+  const TrainDefinition one = load_cut(nets + "conv_l5.yaml");
+  CHECK(one.model.input_shape == Sizes{8, 13, 13});
+  CHECK(error_of([] { load_cut(std::string(TENON_SOURCE_DIRECTORY) + "/tests/unit/missing.yaml"); }).find("missing.yaml") !=
+        std::string::npos);
+}

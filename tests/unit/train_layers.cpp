@@ -1,0 +1,373 @@
+// Layers in models: shapes, counts, statistics, and what does not fit.
+#include <cmath>
+#include <map>
+
+#include "config/model_yaml.h"
+#include "exec_testing.h"
+#include "temporary_folder.h"
+#include "train/builder.h"
+#include "train/initializers.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::TemporaryFolder;
+using test::test_config;
+
+/// The layers built for a batch of two, without any parameter being made.
+train::Forward built(Graph& graph, const std::string& text, bool training = false) {
+  const ModelDefinition definition = config::model_from_text(text, "model.yaml");
+  Shape shape{2};
+  for (const std::int64_t size : *definition.input_shape) shape.push_back(size);
+  const Value x = graph.input("x", train::input_dtype(definition), shape);
+  return train::build(graph, definition, x, training ? graph.input("key", DType::u64, {2}) : Value());
+}
+
+Shape output_of(const std::string& input, const std::string& layer) {
+  Graph graph;
+  return built(graph, "input: {shape: " + input + "}\nlayers:\n  - " + layer + "\n").output.shape();
+}
+
+std::string error_of_layer(const std::string& input, const std::string& layer) {
+  return message_of([&] { output_of(input, layer); });
+}
+
+/// Images of noise, with a label each.
+struct Batch {
+  Tensor x, y;
+};
+Batch images(std::int64_t count, const Shape& sample, std::uint32_t seed = 1) {
+  Shape shape{count};
+  for (const std::int64_t size : sample) shape.push_back(size);
+  Batch batch{Tensor::zeros(DType::f32, shape), Tensor::zeros(DType::i64, {count})};
+  std::uint32_t state = seed;
+  for (std::int64_t i = 0; i < batch.x.count(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    batch.x.data<float>()[i] = static_cast<float>(state >> 8) * 0x1p-24f * 3.0f - 1.0f;
+  }
+  for (std::int64_t i = 0; i < count; ++i) batch.y.data<std::int64_t>()[i] = i % 3;
+  return batch;
+}
+
+Model normalised(const Context& context, const std::string& norm = "batch_norm") {
+  Model model(config::model_from_text("input: {shape: [2, 4, 4]}\nlayers:\n  - conv2d: {filters: 3, kernel_size: 3, padding: 1}\n  - " +
+                                      norm + "\n  - relu\n  - flatten\n  - dense: {units: 3, activation: softmax}\n"));
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.optimizer.kind = OptimizerDefinition::Kind::sgd;
+  model.compile(context, options);
+  return model;
+}
+
+TEST_CASE("layers: the shapes of convolutions and pools follow kernel, stride, padding and dilation") {
+  CHECK(output_of("[3, 8, 9]", "conv2d: {filters: 5, kernel_size: 3}") == Shape{2, 5, 6, 7});
+  CHECK(output_of("[3, 8, 9]", "conv2d: {filters: 5, kernel_size: 3, strides: 2, padding: same}") == Shape{2, 5, 4, 5});
+  CHECK(output_of("[3, 8, 9]", "conv2d: {filters: 5, kernel_size: [3, 1], padding: [1, 0, 0, 2]}") == Shape{2, 5, 7, 11});
+  CHECK(output_of("[4, 8, 8]", "conv2d: {filters: 6, kernel_size: 3, dilation: 2, groups: 2}") == Shape{2, 6, 4, 4});
+  CHECK(output_of("[4, 8, 8]", "depthwise_conv2d: {kernel_size: 3, multiplier: 2, padding: 1}") == Shape{2, 8, 8, 8});
+  CHECK(output_of("[4, 8, 8]", "conv2d_transpose: {filters: 3, kernel_size: 2, strides: 2}") == Shape{2, 3, 16, 16});
+  CHECK(output_of("[4, 16]", "conv1d: {filters: 3, kernel_size: 5}") == Shape{2, 3, 12});
+  CHECK(output_of("[4, 1, 16]", "conv1d: {filters: 3, kernel_size: 5}") == Shape{2, 3, 1, 12});
+  CHECK(output_of("[4, 7, 7]", "max_pool2d: {pool_size: 3, strides: 2}") == Shape{2, 4, 3, 3});
+  CHECK(output_of("[4, 8, 8]", "max_pool2d: {pool_size: 3, strides: 2, ceil_mode: true}") == Shape{2, 4, 4, 4});
+  CHECK(output_of("[4, 8]", "average_pool1d: {pool_size: 2}") == Shape{2, 4, 4});
+  CHECK(output_of("[4, 8, 8]", "global_average_pool") == Shape{2, 4});
+  CHECK(output_of("[4, 8]", "global_max_pool") == Shape{2, 4});
+  CHECK(output_of("[4, 9, 9]", "adaptive_average_pool: {size: 3}") == Shape{2, 4, 3, 3});
+  CHECK(output_of("[4, 9, 9]", "upsample2d: {size: [2, 3]}") == Shape{2, 4, 18, 27});
+  CHECK(output_of("[4, 9, 9]", "pad_channels: {channels: 7}") == Shape{2, 7, 9, 9});
+  CHECK(output_of("[28, 28]", "reshape: {shape: [1, 28, -1]}") == Shape{2, 1, 28, 28});
+}
+
+TEST_CASE("layers: the shapes of sequences, and dense layers that go through them step by step") {
+  CHECK(output_of("[5, 3]", "lstm: {units: 4}") == Shape{2, 4});
+  CHECK(output_of("[5, 3]", "lstm: {units: 4, return_sequences: true}") == Shape{2, 5, 4});
+  CHECK(output_of("[5, 3]", "gru: {units: 4, bidirectional: true, num_layers: 2}") == Shape{2, 8});
+  CHECK(output_of("[5, 3]", "rnn: {units: 4, bidirectional: true, return_sequences: true}") == Shape{2, 5, 8});
+  CHECK(output_of("[5, 6]", "attention: {heads: 3, causal: true}") == Shape{2, 5, 6});
+  CHECK(output_of("[5, 3]", "lstm: {units: 4, return_sequences: true}\n  - dense: {units: 7}") == Shape{2, 5, 7});
+  CHECK(contains(error_of_layer("[5, 3]", "dense: {units: 7}"), "'dense' wants (batch, features), got (2,5,3); put a flatten before it"));
+}
+
+TEST_CASE("layers: parameters are counted as the books count them, running statistics apart from what is learned") {
+  const auto count = [](const std::string& input, const std::string& layer) {
+    Graph graph;
+    const train::Forward forward = built(graph, "input: {shape: " + input + "}\nlayers:\n  - " + layer + "\n");
+    return std::pair{forward.layers.back().parameters, forward.layers.back().non_trainable};
+  };
+  using Counts = std::pair<std::int64_t, std::int64_t>;
+  CHECK(count("[3, 8, 8]", "conv2d: {filters: 5, kernel_size: 3}") == Counts{140, 0});
+  CHECK(count("[4, 8, 8]", "conv2d: {filters: 6, kernel_size: 3, groups: 2, bias: false}") == Counts{108, 0});
+  CHECK(count("[4, 8, 8]", "depthwise_conv2d: {kernel_size: 3, multiplier: 2}") == Counts{80, 0});
+  CHECK(count("[4, 8, 8]", "batch_norm") == Counts{16, 8});
+  CHECK(count("[4, 3]", "batch_norm: {mode: per_activation}") == Counts{48, 24});
+  CHECK(count("[4, 3]", "batch_norm: {scale: false, center: false}") == Counts{8, 8});
+  CHECK(count("[4, 3]", "layer_norm") == Counts{6, 0});
+  CHECK(count("[4, 3]", "rms_norm") == Counts{3, 0});
+  CHECK(count("[4, 3, 3]", "group_norm: {groups: 2}") == Counts{8, 0});
+  CHECK(count("[5, 3]", "lstm: {units: 4}") == Counts{4 * 4 * (3 + 4 + 1), 0});
+  CHECK(count("[5, 3]", "gru: {units: 4}") == Counts{3 * 4 * (3 + 4 + 2), 0});
+  CHECK(count("[5, 3]", "gru: {units: 4, linear_before_reset: false}") == Counts{3 * 4 * (3 + 4 + 1), 0});
+  CHECK(count("[5, 3]", "rnn: {units: 4, bidirectional: true, bias: false}") == Counts{2 * 4 * (3 + 4), 0});
+  CHECK(count("[5, 6]", "attention: {heads: 2}") == Counts{4 * (36 + 6), 0});
+}
+
+TEST_CASE("layers: those inside another are named after it and listed before it") {
+  Graph graph;
+  const train::Forward forward = built(graph, R"(
+input: {shape: [4, 8, 8]}
+layers:
+  - repeat: {times: 2, layers: [{residual: {body: [{conv2d: {filters: 4, kernel_size: 3, padding: 1}}, batch_norm, relu]}}]}
+  - branches: [[{conv2d: {filters: 2, kernel_size: 1}}], [], [{conv2d: {filters: 3, kernel_size: 1}}]]
+)");
+  CHECK(forward.output.shape() == Shape{2, 9, 8, 8});
+  std::vector<std::string> names, parameters;
+  for (const LayerSummary& row : forward.layers) names.push_back(row.name);
+  CHECK(names == std::vector<std::string>{"residual/conv2d", "residual/batch_norm", "residual/activation", "residual", "residual_1/conv2d",
+                                          "residual_1/batch_norm", "residual_1/activation", "residual_1", "branches/conv2d",
+                                          "branches/conv2d_1", "branches"});
+  for (const train::ParameterSpec& spec : forward.specs) parameters.push_back(spec.name);
+  CHECK(parameters.front() == "residual/conv2d/kernel");
+  CHECK(parameters.back() == "branches/conv2d_1/bias");
+  REQUIRE(forward.states.size() == 4);
+  CHECK(forward.states[3].spec.name == "residual_1/batch_norm/running_variance");
+}
+
+TEST_CASE("layers: what does not fit is told with the place in the file and the layer's name") {
+  CHECK(error_of_layer("[28, 28]", "conv2d: {filters: 3, kernel_size: 3}") ==
+        "model.yaml:3:5: layers[0] conv2d: 'conv2d' wants (batch, channels, height, width), got (2,28,28); for one channel put reshape: "
+        "{shape: [1, 28, 28]} before it");
+  CHECK(error_of_layer("[4, 8, 8]", "conv2d: {filters: 6, kernel_size: 3, groups: 3}") ==
+        "model.yaml:3:5: layers[0] conv2d: 'conv2d' has 3 groups, wanted a divisor of its 4 channels and 6 filters");
+  const std::string kernel = error_of_layer("[4, 8, 8]", "conv2d: {filters: 6, kernel_size: 9, name: wide}");
+  CHECK(kernel.starts_with("model.yaml:3:5: layers[0] conv2d: "));
+  CHECK(contains(kernel, "wide/conv"));
+  CHECK(contains(kernel, "9"));
+  const std::string inner = error_of_layer("[4, 8, 8]", "residual: {body: [{conv2d: {filters: 4, kernel_size: 9}}]}");
+  CHECK(inner.starts_with("model.yaml:3:23: layers[0] residual: body[0] conv2d: "));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "residual: {body: [{conv2d: {filters: 5, kernel_size: 1}}]}"),
+                 "'residual' adds its body's (2,5,8,8) to its shortcut's (2,4,8,8): wanted the same shape"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "branches: [[relu], [{conv2d: {filters: 5, kernel_size: 3}}]]"),
+                 "branch 0 has (2,4,8,8), branch 1 has (2,5,6,6)"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "lstm: {units: 3}"), "'lstm' wants (batch, time, features), got (2,4,8,8)"));
+  CHECK(contains(error_of_layer("[5, 6]", "attention: {heads: 4}"), "'attention' has 4 heads, wanted a divisor of its 6 features"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "batch_norm: {axis: 4}"), "'batch_norm' has the axis 4, wanted one of 1 to 3"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "group_norm: {groups: 3}"), "'group_norm' has 3 groups, wanted a divisor of its 4 channels"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "pad_channels: {channels: 3}"), "wants at most 3 channels"));
+}
+
+TEST_CASE("layers: batch_norm of a single sample refuses to train, naming the layer") {
+  const Context context(test_config());
+  Model model(
+      config::model_from_text("input: {shape: [4]}\nlayers: [{batch_norm: {name: middle}}, {dense: {units: 3, activation: softmax}}]"));
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  model.compile(context, options);
+  const std::string text = message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {1, 4}), Tensor::zeros(DType::i64, {1})); });
+  CHECK(contains(text, "middle"));
+  CHECK(text != "");
+}
+
+TEST_CASE("layers: batch_norm_default_scale - gamma starts at 1, beta at 0, both per channel, whatever the batch") {
+  const Context context(test_config());
+  Model model = normalised(context);
+  const ParameterStore& parameters = model.parameters();
+  CHECK(floats(parameters.get("batch_norm/gamma")) == std::vector<float>{1, 1, 1});
+  CHECK(floats(parameters.get("batch_norm/beta")) == std::vector<float>{0, 0, 0});
+  CHECK(floats(parameters.get("batch_norm/running_mean")) == std::vector<float>{0, 0, 0});
+  CHECK(floats(parameters.get("batch_norm/running_variance")) == std::vector<float>{1, 1, 1});
+}
+
+TEST_CASE("layers: batch_norm_keeps_statistics - training moves them, evaluation reads them, switching changes nothing") {
+  const Context context(test_config());
+  Model model = normalised(context);
+  const Batch batch = images(8, {2, 4, 4});
+  model.train_batch(batch.x, batch.y);
+  const auto mean = [&] { return floats(model.parameters().get("batch_norm/running_mean")); };
+  const auto variance = [&] { return floats(model.parameters().get("batch_norm/running_variance")); };
+  const std::vector<float> first = mean(), spread = variance();
+  CHECK(first != std::vector<float>{0, 0, 0});
+  CHECK(spread != std::vector<float>{1, 1, 1});
+
+  const std::vector<float> quiet = floats(model.predict(batch.x));
+  model.test_batch(batch.x, batch.y);
+  CHECK(mean() == first);
+  CHECK(floats(model.predict(batch.x)) == quiet);
+
+  model.set_training(true);
+  const std::vector<float> loud = floats(model.forward(batch.x));  // statistics of the batch, which move the running ones
+  CHECK(loud != quiet);
+  const std::vector<float> second = mean();
+  CHECK(second != first);
+  model.set_training(false);
+  CHECK(mean() == second);
+  model.forward(batch.x);
+  model.set_training(true);
+  model.set_training(false);
+  CHECK(mean() == second);
+}
+
+TEST_CASE("layers: batch_norm's running statistics are the batch's, by momentum and with n - 1, or as Keras has it") {
+  const Context context(test_config());
+  const Batch batch = images(8, {2, 4, 4});
+  const auto train = [&](const std::string& norm) {
+    Model model(config::model_from_text("input: {shape: [2, 4, 4]}\nlayers:\n  - " + norm +
+                                        "\n  - flatten\n  - dense: {units: 3, activation: softmax}\n"));
+    CompileOptions options;
+    options.loss.loss = Loss::sparse_categorical_crossentropy;
+    model.compile(context, options);
+    model.train_batch(batch.x, batch.y);
+    return std::pair{floats(model.parameters().get("batch_norm/running_mean")),
+                     floats(model.parameters().get("batch_norm/running_variance"))};
+  };
+  double sum = 0, squares = 0;
+  constexpr int n = 8 * 16;
+  for (int s = 0; s < 8; ++s) {
+    for (int i = 0; i < 16; ++i) {
+      const double v = static_cast<double>(batch.x.data<float>()[s * 32 + i]);
+      sum += v, squares += v * v;
+    }
+  }
+  const double mean = sum / n, biased = squares / n - mean * mean;
+  const auto [own_mean, own_variance] = train("batch_norm: {momentum: 0.25}");
+  CHECK(static_cast<double>(own_mean[0]) == doctest::Approx(0.25 * mean).epsilon(1e-4));
+  CHECK(static_cast<double>(own_variance[0]) == doctest::Approx(0.75 + 0.25 * biased * n / (n - 1)).epsilon(1e-5));
+  const auto [keras_mean, keras_variance] = train("batch_norm: {preset: keras, momentum: 0.75}");
+  CHECK(static_cast<double>(keras_mean[0]) == doctest::Approx(0.25 * mean).epsilon(1e-4));
+  CHECK(static_cast<double>(keras_variance[0]) == doctest::Approx(0.75 + 0.25 * biased).epsilon(1e-5));
+  const auto [each_mean, each_variance] = train("batch_norm: {mode: per_activation}");
+  CHECK(each_mean.size() == 32);
+  CHECK(each_variance.size() == 32);
+}
+
+TEST_CASE("layers: running statistics are saved, come back, and belong to the model") {
+  const TemporaryFolder folder;
+  const Context context(test_config());
+  const Batch batch = images(8, {2, 4, 4});
+  Model model = normalised(context);
+  model.train_batch(batch.x, batch.y);
+  model.save(folder.path(), "kept");
+  Model again = normalised(context);
+  again.load(folder.path() + "/kept.yaml", Model::Load::weights);
+  CHECK(floats(again.parameters().get("batch_norm/running_mean")) == floats(model.parameters().get("batch_norm/running_mean")));
+  CHECK(floats(again.predict(batch.x)) == floats(model.predict(batch.x)));
+  Model without = normalised(context, "layer_norm");
+  CHECK(contains(message_of([&] { without.load(folder.path() + "/kept.yaml"); }), "belongs to another model"));
+}
+
+TEST_CASE("layers: the summary counts running statistics as non-trainable, and no optimizer state for them") {
+  const Context context(test_config());
+  const std::string text = normalised(context).summary();
+  CHECK(contains(text, "Non-trainable params: 6 (24 B)"));
+  // conv 2*3*9+3, norm 3+3, dense 48*3+3
+  CHECK(contains(text, "Trainable params: 210 "));
+}
+
+TEST_CASE("layers: gradients gathered over batches move the running statistics once per batch") {
+  const Context context(test_config());
+  Model once = normalised(context), twice = normalised(context);
+  const Batch batch = images(8, {2, 4, 4});
+  once.backward(batch.x, batch.y);
+  once.apply();
+  twice.backward(batch.x, batch.y);
+  twice.backward(batch.x, batch.y);
+  twice.apply();
+  const float a = floats(once.parameters().get("batch_norm/running_mean"))[0],
+              b = floats(twice.parameters().get("batch_norm/running_mean"))[0];
+  CHECK(b == doctest::Approx(a * 1.9f).epsilon(1e-4));
+}
+
+TEST_CASE("layers: a convolution's start knows its window") {
+  Graph graph;
+  const train::Forward forward = built(graph, R"(
+input: {shape: [8, 9, 9]}
+layers:
+  - conv2d: {filters: 64, kernel_size: 5, groups: 2, kernel_initializer: he_normal}
+  - conv2d: {filters: 64, kernel_size: 3, kernel_initializer: glorot_uniform}
+)");
+  CHECK(forward.specs[0].fan_in == 4 * 25);
+  const Context context(test_config());
+  const auto deviation = [&](const train::ParameterSpec& spec) {
+    double squares = 0;
+    const std::vector<float> values = floats(train::initialize(context, context.default_device(), spec, 3, 0));
+    for (const float v : values) squares += static_cast<double>(v) * static_cast<double>(v);
+    return std::sqrt(squares / static_cast<double>(values.size()));
+  };
+  CHECK(deviation(forward.specs[0]) == doctest::Approx(std::sqrt(2.0 / 100)).epsilon(0.03));
+  CHECK(deviation(forward.specs[2]) == doctest::Approx(std::sqrt(2.0 / ((64 + 64) * 9))).epsilon(0.02));
+}
+
+TEST_CASE("layers: each direction's recurrent kernel starts orthogonal on its own") {
+  Graph graph;
+  const train::Forward forward = built(graph, "input: {shape: [5, 3]}\nlayers: [{rnn: {units: 6, bidirectional: true}}]");
+  const train::ParameterSpec* recurrent = nullptr;
+  for (const train::ParameterSpec& spec : forward.specs) {
+    if (spec.name == "rnn/recurrent_kernel") recurrent = &spec;
+  }
+  REQUIRE(recurrent != nullptr);
+  const Context context(test_config());
+  const std::vector<float> r = floats(train::initialize(context, context.default_device(), *recurrent, 3, 0));
+  REQUIRE(r.size() == 72);
+  for (std::size_t d = 0; d < 2; ++d) {
+    for (std::size_t i = 0; i < 6; ++i) {
+      for (std::size_t j = 0; j <= i; ++j) {
+        double dot = 0;
+        for (std::size_t k = 0; k < 6; ++k) dot += static_cast<double>(r[d * 36 + i * 6 + k]) * static_cast<double>(r[d * 36 + j * 6 + k]);
+        CHECK(dot == doctest::Approx(i == j ? 1.0 : 0.0).epsilon(1e-5));
+      }
+    }
+  }
+  CHECK(std::vector<float>(r.begin(), r.begin() + 36) != std::vector<float>(r.begin() + 36, r.end()));
+}
+
+TEST_CASE("layers: a language model learns a text that repeats itself, its loss by steps") {
+  const Context context(test_config());
+  Model model(config::model_from_text(R"(
+input: {shape: [6], dtype: int64}
+layers:
+  - embedding: {rows: 5, dim: 8}
+  - lstm: {units: 12, return_sequences: true, forget_bias: 1}
+  - dense: {units: 5}
+)"));
+  CompileOptions options;
+  options.loss = {.loss = Loss::sparse_categorical_crossentropy, .from_logits = true, .ignore_index = {}, .where = ""};
+  options.metrics = {Metric::accuracy, Metric::perplexity};
+  options.optimizer.learning_rate = 0.03;
+  model.compile(context, options);
+  Tensor x = Tensor::zeros(DType::i64, {4, 6}), y = Tensor::zeros(DType::i64, {4, 6});
+  for (std::int64_t i = 0; i < 24; ++i) {
+    x.data<std::int64_t>()[i] = (i + i / 6) % 5;
+    y.data<std::int64_t>()[i] = (i + i / 6 + 1) % 5;
+  }
+  Logs logs;
+  for (int step = 0; step < 60; ++step) logs = model.train_batch(x, y);
+  CHECK(logs[0].second < 0.1);
+  CHECK(logs[1].second == 1);
+  CHECK(logs[2].second == doctest::Approx(std::exp(logs[0].second)));
+}
+
+TEST_CASE("layers: replicas take their own statistics, and the running ones become their mean") {
+  Config config = test_config("reference:0");
+  config.virtual_devices = {{"reference:0", 2, 0}};
+  const Context context(config);
+  const Batch batch = images(8, {2, 4, 4});
+  const std::string text = "input: {shape: [2, 4, 4]}\nlayers: [batch_norm, flatten, {dense: {units: 3, activation: softmax}}]";
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  Model one(config::model_from_text(text));
+  one.compile(context, options);
+  options.parallel_devices = {"reference:0", "reference:1"};
+  Model both(config::model_from_text(text));
+  both.compile(context, options);
+  one.train_batch(batch.x, batch.y);
+  both.train_batch(batch.x, batch.y);
+  const auto mean = [](Model& model) { return floats(model.parameters().get("batch_norm/running_mean")); };
+  // means of halves of equal size average to the mean of the whole
+  for (std::size_t c = 0; c < 2; ++c) CHECK(mean(one)[c] == doctest::Approx(mean(both)[c]).epsilon(1e-5));
+}
+
+}  // namespace
+}  // namespace tenon
