@@ -95,11 +95,34 @@ struct Stretch {
   unsigned scalars = 0;  ///< bit k: operand k is a single element
 };
 
+/// The whole of an elementwise op as one stretch; false if its operands do not lie so.
+template <class T, int N>
+bool is_one_stretch(const sdk::Call& call, unsigned scalars, Stretch<T, N>& out_stretch) {
+  const std::int64_t count = call.outputs[0].count;
+  for (int k = 0; k < N; ++k) {
+    const sdk::Operand& x = call.inputs[k];
+    out_stretch.x[k] = static_cast<const T*>(x.data);
+    if (x.dense && x.count == count) continue;
+    if ((scalars >> k & 1u) == 0 || out_stretch.scalars != 0) return false;
+    for (std::uint32_t d = 0; d < x.rank; ++d) {
+      if (x.strides[d] != 0 && x.shape[d] != 1) return false;
+    }
+    out_stretch.scalars = 1u << k;
+  }
+  return true;
+}
+
 /// y = op(x...) elementwise with broadcasting: body(stretch, y, n) gets the operands 0..N-1 of the call in straight pieces. `scalars` has
 /// the operands (at most one at a time) that body takes as a single element; other strides than 1 are gathered into a small buffer first.
 /// `grain` elements are worth a thread of their own.
 template <class T, class Y, int N, class Body>
 void elementwise(const sdk::Call& call, std::int64_t grain, unsigned scalars, const Body& body) {
+  // A piece of a chain of such ops is a microsecond's work or less: what most of them are is seen at once.
+  Stretch<T, N> whole;
+  if (call.outputs[0].count <= grain && call.outputs[0].count > 0 && is_one_stretch(call, scalars, whole)) {
+    body(whole, call.output<Y>(0), call.outputs[0].count);
+    return;
+  }
   std::array<const sdk::Operand*, N> operands{};
   std::array<const T*, N> data{};
   for (int k = 0; k < N; ++k) {

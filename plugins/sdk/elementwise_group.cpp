@@ -27,6 +27,37 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
+/// Stretches of memory that the next piece will touch, asked for a few cache lines at a time, so that memory works while kernels do.
+class Prefetch {
+ public:
+  void clear() { count_ = at_ = 0; }
+  void add(const char* begin, std::int64_t bytes) {
+    if (count_ < most && bytes > 0) stretches_[count_++] = {begin, begin + bytes};
+  }
+  std::int64_t lines() const {
+    std::int64_t total = 0;
+    for (int i = 0; i < count_; ++i) total += ceil_div(stretches_[i].end - stretches_[i].next, line);
+    return total;
+  }
+  void ask(std::int64_t lines) {
+    for (; lines > 0 && at_ < count_; --lines) {
+      Stretch& stretch = stretches_[at_];
+      __builtin_prefetch(stretch.next, 0, 2);
+      stretch.next += line;
+      if (stretch.next >= stretch.end) ++at_;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t line = 64;
+  static constexpr int most = 8;
+  struct Stretch {
+    const char *next, *end;
+  };
+  Stretch stretches_[most];
+  int count_ = 0, at_ = 0;
+};
+
 }  // namespace
 
 const KernelRow group_row{TENON_OP_NONE, 0, 0, &group_kernel};
@@ -150,6 +181,7 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
     part.host = call.host;
   }
 
+  Prefetch prefetch;
   for (std::int64_t piece = begin; piece < end; ++piece) {
     const std::int64_t row = piece / across * high;
     const std::int64_t column = piece % across * wide;
@@ -174,7 +206,21 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
       operands[i].dense = dense[place_of[i]];
       operands[i].count = shape[0] * shape[1];
     }
-    for (std::size_t m = 0; m < members.size(); ++m) members[m].function(calls[m]);
+    prefetch.clear();
+    if (piece + 1 < end) {
+      const std::int64_t next_row = (piece + 1) / across * high, next_column = (piece + 1) % across * wide;
+      const std::int64_t next_count = std::min(high, rows - next_row) * std::min(wide, columns - next_column);
+      for (std::uint32_t p = 0; p < input_count + output_count; ++p) {
+        const GroupPlace& place = places[p];
+        if (place.column_stride != 1 || (rows > 1 && place.row_stride != columns)) continue;
+        prefetch.add(base[p] + (next_row * columns + next_column) * size_of(place.dtype), next_count * size_of(place.dtype));
+      }
+    }
+    const std::int64_t lines = prefetch.lines(), parts = static_cast<std::int64_t>(members.size());
+    for (std::int64_t m = 0; m < parts; ++m) {
+      prefetch.ask(lines * (m + 1) / parts - lines * m / parts);
+      members[static_cast<std::size_t>(m)].function(calls[m]);
+    }
   }
 }
 

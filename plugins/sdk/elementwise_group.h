@@ -37,7 +37,7 @@ class ElementwiseGroup {
   static constexpr std::uint32_t max_members = 32;
   static constexpr std::uint32_t max_places = 64;
   static constexpr std::uint32_t max_operands = 128;         ///< of all members together
-  static constexpr std::int64_t piece_bytes = 16 * 1024;     ///< of one operand: two or three fit a first cache
+  static constexpr std::int64_t piece_bytes = 8 * 1024;      ///< of one operand: some fit a first cache beside those of the next piece
   static constexpr std::int64_t worth_a_thread = 64 * 1024;  ///< elements times members
 
   Value space;                         ///< the shape that all results have
