@@ -65,6 +65,10 @@ Way way_of(const Node& node) {
       return Way::reduction;
     case TENON_OP_Concat:
     case TENON_OP_Split:
+    case TENON_OP_Softmax:
+    case TENON_OP_SoftmaxGrad:
+    case TENON_OP_LogSoftmax:
+    case TENON_OP_LogSoftmaxGrad:
       return Way::axis;
     case TENON_OP_Pad:
       return Way::pad;

@@ -173,6 +173,20 @@ void tanh(const sdk::Call& call) {
   for (std::int64_t i = 0; i < call.inputs[0].count; ++i) call.output<T>(0)[i] = modulo(call.input<T>(0)[i]);
 }
 
+/// Stands in for Softmax: the sum along the axis, and the element on top. Dense operands.
+template <class T>
+void softmax(const sdk::Call& call) {
+  ++probe.kernels;
+  const auto [outer, n, inner] = sdk::around_axis(call.inputs[0], axis_of(call));
+  const T* x = call.input<T>(0);
+  for (std::int64_t i = 0; i < call.inputs[0].count; ++i) {
+    const std::int64_t first = i / (n * inner) * n * inner + i % inner;
+    T sum = x[i];
+    for (std::int64_t k = 0; k < n; ++k) sum += x[first + k * inner];
+    call.output<T>(0)[i] = modulo(sum);
+  }
+}
+
 constexpr sdk::Traits strided{.strided = true};
 
 }  // namespace
@@ -194,6 +208,7 @@ TENON_KERNEL_WITH(mul, (sdk::Traits{.strided = true, .in_place = true, .elementw
 TENON_KERNEL(tanh, float)
 TENON_KERNEL_WITH(concat, strided, float)
 TENON_KERNEL(split, float)
+TENON_KERNEL(softmax, float)
 TENON_KERNEL(pad, float)
 TENON_KERNEL_WITH(slice, strided, float)
 }  // namespace plain
@@ -243,7 +258,7 @@ namespace {
       {TENON_OP_Tanh, 13, 0, &plain::kernel_tanh}, {TENON_OP_ReduceSum, 11, 0, &kernel_reduce_sum},                                     \
       {TENON_OP_Reshape, 14, 0, &kernel_reshape}, {TENON_OP_Flatten, 13, 0, &kernel_flatten}, {TENON_OP_Expand, 13, 0, &kernel_expand}, \
       {TENON_OP_Concat, 13, 0, &plain::kernel_concat}, {TENON_OP_Split, 13, 0, &plain::kernel_split},                                   \
-      {TENON_OP_Pad, 13, 0, &plain::kernel_pad}, {                                                                                      \
+      {TENON_OP_Softmax, 13, 0, &plain::kernel_softmax}, {TENON_OP_Pad, 13, 0, &plain::kernel_pad}, {                                   \
     TENON_OP_Slice, 13, 0, &plain::kernel_slice                                                                                         \
   }
 
@@ -512,9 +527,11 @@ TEST_CASE("sdk: parts of images are taken and put together where they lie") {
   part.starts[2] = 1;
   const auto taken = net.internal({2, 3, 3, 3});
   net.node(TENON_OP_Slice, {second}, {taken}, part);
-  images.conv(padded, 2, true);
+  const auto shares = net.internal({2, 8, 4, 5});
+  net.node(TENON_OP_Softmax, {padded}, {shares}, axis(1));
+  images.conv(shares, 2, true);
   images.conv(taken, 2, true);
-  CHECK(check(net) == 11);  // one turn in, two out, four convolutions, four parts
+  CHECK(check(net) == 12);  // one turn in, two out, four convolutions, four parts and the softmax
 }
 
 TEST_CASE("sdk: indices of a pool are turned back only where they are read") {
@@ -701,7 +718,7 @@ class Generator {
     const Shape from = shape(x);
     const bool image = from.size() == 3 || from.size() == 4;
     Net& net = images_.net;
-    switch (image ? pick(0, 13) : pick(3, 6)) {
+    switch (image ? pick(0, 14) : pick(3, 6)) {
       case 0:
       case 1:
       case 2:
@@ -793,6 +810,11 @@ class Generator {
         }
         const auto y = images_.result(std::move(to), out());
         net.node(TENON_OP_Slice, {x}, {y}, attributes);
+        return values_.push_back(y);
+      }
+      case 13: {
+        const auto y = images_.result(from, out());
+        net.node(TENON_OP_Softmax, {x}, {y}, axis(pick(0, static_cast<int>(from.size()) - 1)));
         return values_.push_back(y);
       }
       default: {
