@@ -1,0 +1,135 @@
+// Numbers of attention and rotary positions, against softmax and products one by one, and against turned complex numbers.
+#include <cmath>
+#include <complex>
+#include <functional>
+
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::test_config;
+
+/// Numbers within (-1, 1), all different for a while.
+Tensor numbers(const Shape& shape, int start) {
+  std::vector<double> values(static_cast<std::size_t>(shape.count()));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i) * 1.7 + start);
+  return Tensor::of(values, shape);
+}
+
+using Function = std::function<Value(const std::vector<Value>&)>;
+
+/// The result of a function of f64 tensors, and the gradient of the sum of its result times weights by each of them.
+std::vector<Tensor> result_and_gradients(const std::string& device, const std::vector<Tensor>& inputs, const Function& function) {
+  const Context context(test_config(device));
+  Graph graph;
+  std::vector<Value> operands;
+  for (const Tensor& t : inputs) operands.push_back(graph.input("x" + std::to_string(operands.size()), t.dtype(), t.shape()));
+  const Value y = function(operands);
+  graph.output("y", y);
+  const Value loss = ops::reduce_sum(ops::mul(y, graph.constant(numbers(y.shape(), 11))));
+  for (const Value gradient : gradients(loss, operands)) graph.output("d" + std::to_string(graph.outputs().size()), gradient);
+  Program program(context, graph);
+  return program.run(inputs);
+}
+
+void check_equal(const std::vector<Tensor>& want, const std::vector<Tensor>& got) {
+  REQUIRE(want.size() == got.size());
+  for (std::size_t k = 0; k < want.size(); ++k) {
+    CAPTURE(k);
+    const Tensor a = want[k].to_host(), b = got[k].to_host();
+    REQUIRE(a.shape() == b.shape());
+    double worst = 0;
+    for (std::int64_t i = 0; i < a.count(); ++i) worst = std::max(worst, std::fabs(a.data<double>()[i] - b.data<double>()[i]));
+    CHECK(worst < 1e-12);
+  }
+}
+
+/// Every head of q with keys of its own.
+Value by_parts(Value q, Value k, Value v, Value mask, bool causal) {
+  const std::int64_t queries = q.shape()[2], keys = k.shape()[2];
+  Value scores = ops::mul(ops::matmul(q, ops::transpose(k, {0, 1, 3, 2})), 1 / std::sqrt(static_cast<double>(q.shape()[3])));
+  if (mask.present()) scores = ops::add(scores, mask);
+  if (causal) {
+    Tensor seen = Tensor::zeros(DType::f64, {queries, keys});
+    for (std::int64_t i = 0; i < seen.count(); ++i) seen.data<double>()[i] = i % keys > i / keys ? -1e30 : 0;
+    scores = ops::add(scores, q.graph().constant(seen));
+  }
+  return ops::matmul(ops::softmax(scores), v);
+}
+
+}  // namespace
+
+TEST_CASE("attention: it and its gradients, by the mask too, are what products and softmax give") {
+  for (const std::string device : {"reference:0", "openblas:0"}) {
+    CAPTURE(device);
+    for (const bool causal : {false, true}) {
+      CAPTURE(causal);
+      for (const Shape& mask : {Shape{70, 90}, Shape{2, 1, 1, 90}, Shape{3, 70, 1}}) {
+        CAPTURE(mask.str());
+        const std::vector<Tensor> inputs{numbers({2, 3, 70, 4}, 1), numbers({2, 3, 90, 4}, 2), numbers({2, 3, 90, 5}, 3), numbers(mask, 4)};
+        check_equal(result_and_gradients(device, inputs, [&](const auto& x) { return by_parts(x[0], x[1], x[2], x[3], causal); }),
+                    result_and_gradients(device, inputs, [&](const auto& x) {
+                      ops::AttentionOptions options;
+                      options.mask = x[3];
+                      options.causal = causal;
+                      return ops::attention(x[0], x[1], x[2], options);
+                    }));
+      }
+    }
+  }
+}
+
+TEST_CASE("attention: heads that share keys are heads with equal keys") {
+  const auto shared = [](const std::vector<Value>& x, bool together) {
+    const auto repeated = [&](Value v) {
+      const Shape s = v.shape();
+      return together ? v
+                      : ops::reshape(ops::expand(ops::reshape(v, Shape{s[0], s[1], 1, s[2], s[3]}), {s[0], s[1], 3, s[2], s[3]}),
+                                     Shape{s[0], s[1] * 3, s[2], s[3]});
+    };
+    return ops::attention(x[0], repeated(x[1]), repeated(x[2]));
+  };
+  const std::vector<Tensor> inputs{numbers({2, 6, 5, 4}, 1), numbers({2, 2, 7, 4}, 2), numbers({2, 2, 7, 3}, 3)};
+  for (const std::string device : {"reference:0", "openblas:0"}) {
+    CAPTURE(device);
+    check_equal(result_and_gradients(device, inputs, [&](const auto& x) { return shared(x, false); }),
+                result_and_gradients(device, inputs, [&](const auto& x) { return shared(x, true); }));
+  }
+}
+
+TEST_CASE("rotary_embedding: pairs are complex numbers that are turned, and the gradient turns back") {
+  const std::int64_t length = 5, half = 3;
+  Tensor cosines = Tensor::zeros(DType::f64, {length, half}), sines = Tensor::zeros(DType::f64, {length, half});
+  for (std::int64_t i = 0; i < length * half; ++i) {
+    cosines.data<double>()[i] = std::cos(0.3 * static_cast<double>(i));
+    sines.data<double>()[i] = std::sin(0.3 * static_cast<double>(i));
+  }
+  for (const bool interleaved : {false, true}) {
+    CAPTURE(interleaved);
+    for (const Shape& shape : {Shape{length, 2 * half}, Shape{2, 3, length, 2 * half}, Shape{1, 2, 1, 1, 1, 1, length, 2 * half}}) {
+      CAPTURE(shape.str());
+      const Tensor x = numbers(shape, 1);
+      Tensor want = numbers(shape, 1);
+      Tensor slope = numbers(shape, 11);  // the weights of the loss
+      for (std::int64_t i = 0; i < x.count() / 2; ++i) {
+        const std::int64_t line = i / half, k = i % half, s = line % length;
+        const std::int64_t first = line * 2 * half + (interleaved ? 2 * k : k), second = first + (interleaved ? 1 : half);
+        const auto turn = [&](const Tensor& from, Tensor& to, double direction) {
+          const std::complex<double> turned = std::complex(from.data<double>()[first], from.data<double>()[second]) *
+                                              std::polar(1.0, direction * 0.3 * static_cast<double>(s * half + k));
+          to.data<double>()[first] = turned.real();
+          to.data<double>()[second] = turned.imag();
+        };
+        turn(x, want, 1);
+        turn(numbers(shape, 11), slope, -1);
+      }
+      check_equal({want, slope}, result_and_gradients("reference:0", {x}, [&](const auto& v) {
+                    Graph& g = v[0].graph();
+                    return ops::rotary_embedding(v[0], g.constant(cosines), g.constant(sines), interleaved);
+                  }));
+    }
+  }
+}
+
+}  // namespace tenon
