@@ -269,6 +269,14 @@ class Turning {
     value.make_dense();
     return twin(v) = made;
   }
+  /// A result of the plan whose bytes are the same either way is written as it is made: its turned form takes its place.
+  void give_place(std::uint32_t v, std::uint32_t made) {
+    std::swap(graph_.values[v].kind, graph_.values[made].kind);
+    std::swap(graph_.values[v].binding, graph_.values[made].binding);
+    for (tenon_donation& d : graph_.donations) {
+      if (d.output == v) d.output = made;
+    }
+  }
   /// y = x turned, by the backend's own Transpose.
   Node transpose_node(std::uint32_t from, std::uint32_t to, bool back, const Node& on_behalf_of) const {
     const Value& x = graph_.values[from];
@@ -326,7 +334,9 @@ class Turning {
     std::vector<std::uint32_t> plain;  // results that are to be turned back
     const auto turn_output = [&](std::uint32_t& v) {
       plain.push_back(v);
-      v = add_turned(v);
+      const std::uint32_t made = add_turned(v);
+      if (is_free(v)) give_place(v, made);
+      v = made;
     };
     if (asks(node)) {
       const ChannelsLast masks = node.row->kernel->traits.channels_last;
