@@ -15,7 +15,7 @@
 namespace tenon::sdk_test {
 
 extern const sdk::Kernel kernel_add, kernel_neg, kernel_relu, kernel_sigmoid, kernel_reshape, kernel_flatten, kernel_expand,
-    kernel_reduce_sum, kernel_sub;
+    kernel_reduce_sum, kernel_sub, kernel_cast;
 
 namespace {
 
@@ -247,19 +247,20 @@ TENON_KERNEL_WITH(conv,
                   (sdk::Traits{.epilogue = true, .residual = true, .channels_last = {0b1, 0b1}, .scratch = scratch, .refuse = refuse}),
                   float)
 TENON_KERNEL_WITH(max_pool, (sdk::Traits{.channels_last = {0b1, 0b11}}), float)
-TENON_KERNEL_WITH(transpose, strided, float, std::int64_t)
+TENON_KERNEL_WITH(transpose, strided, float, sdk::BFloat16, std::int64_t)
 }  // namespace last
 
 namespace {
 
-#define TENON_SHARED_ROWS                                                                                                               \
-  {TENON_OP_Add, 14, 0, &kernel_add}, {TENON_OP_Sub, 14, 0, &kernel_sub}, {TENON_OP_Mul, 14, 0, &plain::kernel_mul},                    \
-      {TENON_OP_Neg, 13, 0, &kernel_neg}, {TENON_OP_Relu, 14, 0, &kernel_relu}, {TENON_OP_Sigmoid, 13, 0, &kernel_sigmoid},             \
-      {TENON_OP_Tanh, 13, 0, &plain::kernel_tanh}, {TENON_OP_ReduceSum, 11, 0, &kernel_reduce_sum},                                     \
-      {TENON_OP_Reshape, 14, 0, &kernel_reshape}, {TENON_OP_Flatten, 13, 0, &kernel_flatten}, {TENON_OP_Expand, 13, 0, &kernel_expand}, \
-      {TENON_OP_Concat, 13, 0, &plain::kernel_concat}, {TENON_OP_Split, 13, 0, &plain::kernel_split},                                   \
-      {TENON_OP_Softmax, 13, 0, &plain::kernel_softmax}, {TENON_OP_Pad, 13, 0, &plain::kernel_pad}, {                                   \
-    TENON_OP_Slice, 13, 0, &plain::kernel_slice                                                                                         \
+#define TENON_SHARED_ROWS                                                                                             \
+  {TENON_OP_Add, 14, 0, &kernel_add}, {TENON_OP_Sub, 14, 0, &kernel_sub}, {TENON_OP_Mul, 14, 0, &plain::kernel_mul},  \
+      {TENON_OP_Neg, 13, 0, &kernel_neg}, {TENON_OP_Cast, 13, 0, &kernel_cast}, {TENON_OP_Relu, 14, 0, &kernel_relu}, \
+      {TENON_OP_Sigmoid, 13, 0, &kernel_sigmoid}, {TENON_OP_Tanh, 13, 0, &plain::kernel_tanh},                        \
+      {TENON_OP_ReduceSum, 11, 0, &kernel_reduce_sum}, {TENON_OP_Reshape, 14, 0, &kernel_reshape},                    \
+      {TENON_OP_Flatten, 13, 0, &kernel_flatten}, {TENON_OP_Expand, 13, 0, &kernel_expand},                           \
+      {TENON_OP_Concat, 13, 0, &plain::kernel_concat}, {TENON_OP_Split, 13, 0, &plain::kernel_split},                 \
+      {TENON_OP_Softmax, 13, 0, &plain::kernel_softmax}, {TENON_OP_Pad, 13, 0, &plain::kernel_pad}, {                 \
+    TENON_OP_Slice, 13, 0, &plain::kernel_slice                                                                       \
   }
 
 constexpr sdk::KernelRow plain_rows[] = {
@@ -543,6 +544,34 @@ TEST_CASE("sdk: indices of a pool are turned back only where they are read") {
     net.node(TENON_OP_MaxPool, {net.input({2, 3, 4, 5})}, {y, at}, window_attributes());
     CHECK(check(net) == (read ? 4 : 3));
   }
+}
+
+TEST_CASE("sdk: f16 and bf16 stay with their channels last between the conversions") {
+  std::vector<std::uint16_t> results[2];
+  for (const bool is_last : {false, true}) {
+    Images images;
+    Net& net = images.net;
+    const auto x = net.input({2, 3, 4, 5}, {}, TENON_DTYPE_BF16), y = net.output({2, 2, 4, 5}, TENON_DTYPE_BF16);
+    const auto a = net.internal({2, 4, 4, 5}, TENON_DTYPE_BF16), b = net.internal({2, 4, 4, 5}, TENON_DTYPE_BF16);
+    const auto v = net.input({4, 3, 1, 1}, {}, TENON_DTYPE_BF16), w = net.input({2, 4, 1, 1}, {}, TENON_DTYPE_BF16);
+    net.node(TENON_OP_Conv, {x, v}, {a}, conv_attributes());
+    net.node(TENON_OP_Relu, {a}, {b});
+    net.node(TENON_OP_Conv, {b, w}, {y}, conv_attributes());
+    Session session(1, is_last ? query_last : query_plain);
+    Run run(session, net, options(TENON_FUSION_OFF));
+    CHECK(run.info.kernel_count == (is_last ? 13 : 11));  // three nodes, eight conversions, and two turns
+    for (const std::uint32_t source : {x, v, w}) {
+      const Floats values = some(net.values[source].count(), source);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        std::uint32_t bits = 0;
+        std::memcpy(&bits, &values[i], sizeof bits);
+        run.data<std::uint16_t>(source)[i] = static_cast<std::uint16_t>(bits >> 16);
+      }
+    }
+    run();
+    results[is_last].assign(run.data<std::uint16_t>(y), run.data<std::uint16_t>(y) + net.values[y].count());
+  }
+  CHECK(results[0] == results[1]);
 }
 
 TEST_CASE("sdk: an input that lies with its channels last already is taken as it is") {
