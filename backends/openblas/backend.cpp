@@ -12,6 +12,8 @@ namespace {
 
 constexpr tenon_knob knobs[] = {
     {"threads", TENON_KNOB_INTEGER, 0, "0", nullptr, 0, 1024, "threads for this backend's loops; 0: as many as the host gives"},
+    {"memory", TENON_KNOB_CHOICE, 0, "normal", "normal|small", 0, 0,
+     "small: packed weights take the bytes of the weights alone, 3x3 convolutions then do without Winograd's transform"},
 };
 
 /// "OpenBLAS 0.3.21 (SkylakeX), vector code for AVX3_SKX".

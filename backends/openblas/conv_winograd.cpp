@@ -76,11 +76,14 @@ HWY_INLINE void transform_output(F d, const V (&m)[6], V (&y)[4]) {
   y[3] = hn::MulAdd(hn::Set(d, p3), p_difference, hn::MulAdd(hn::Set(d, q3), q_difference, m[5]));
 }
 
+/// A register of channels, or the n that are left.
+template <bool whole>
 HWY_INLINE V load_part(F d, const float* from, std::int64_t n) {
-  return n >= lanes(d) ? hn::LoadU(d, from) : load_first(d, from, n);
+  return whole ? hn::LoadU(d, from) : load_first(d, from, n);
 }
+template <bool whole>
 HWY_INLINE void store_part(V v, F d, float* to, std::int64_t n) {
-  if (n >= lanes(d)) {
+  if (whole) {
     hn::StoreU(v, d, to);
   } else {
     store_first(v, d, to, n);
@@ -88,13 +91,14 @@ HWY_INLINE void store_part(V v, F d, float* to, std::int64_t n) {
 }
 
 /// The 36 transformed values of up to a register of channels, from the 36 pixels of a tile.
+template <bool whole>
 HWY_INLINE void input_vector(const float* const (&pixels)[positions], std::int64_t channel, std::int64_t n, float* out,
                              std::int64_t plane) {
   const F d;
   V half[6][6];
   for (int j = 0; j < 6; ++j) {
     V x[6], t[6];
-    for (int i = 0; i < 6; ++i) x[i] = load_part(d, pixels[i * 6 + j] + channel, n);
+    for (int i = 0; i < 6; ++i) x[i] = load_part<whole>(d, pixels[i * 6 + j] + channel, n);
     transform_input(d, x, t);
     for (int i = 0; i < 6; ++i) half[i][j] = t[i];
   }
@@ -124,7 +128,7 @@ struct OutputEnd {
 };
 
 /// Up to a register of channels of the 4x4 results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
-template <class Activate>
+template <bool whole, class Activate>
 HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEnd<Activate>& end, std::int64_t channel, std::int64_t n,
                               std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows, std::int64_t columns) {
   const F d;
@@ -135,7 +139,7 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEn
     transform_output(d, x, y);
     for (int i = 0; i < 4; ++i) half[i][j] = y[i];
   }
-  const V bias = end.bias == nullptr ? hn::Zero(d) : load_part(d, end.bias + channel, n);
+  const V bias = end.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, end.bias + channel, n);
   for (int i = 0; i < 4; ++i) {
     if (i >= rows) break;
     V y[4];
@@ -144,8 +148,8 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEn
       if (j >= columns) break;
       const std::int64_t to = at + i * line + j * pixel + channel;
       V value = hn::Add(y[j], bias);
-      if (end.residual != nullptr) value = hn::Add(value, load_part(d, end.residual + to, n));
-      store_part(end.activate(d, value), d, end.y + to, n);
+      if (end.residual != nullptr) value = hn::Add(value, load_part<whole>(d, end.residual + to, n));
+      store_part<whole>(end.activate(d, value), d, end.y + to, n);
     }
   }
 }
@@ -162,9 +166,14 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands& o, const Til
     const std::int64_t line = conv.out_width * conv.out_channels;
     const std::int64_t at = ((place.image * conv.out_height + row) * conv.out_width + column) * conv.out_channels;
     const float* const m = memory.y + (tile - first) * memory.y_step;
-    for (std::int64_t c = 0; c < conv.out_channels; c += n) {
-      output_vector(m + c, memory.y_plane, finish, c, conv.out_channels - c, at, line, conv.out_channels, conv.out_height - row,
-                    conv.out_width - column);
+    const std::int64_t rows = conv.out_height - row;
+    const std::int64_t columns = conv.out_width - column;
+    std::int64_t c = 0;
+    for (; c + n <= conv.out_channels; c += n) {
+      output_vector<true>(m + c, memory.y_plane, finish, c, n, at, line, conv.out_channels, rows, columns);
+    }
+    if (c < conv.out_channels) {
+      output_vector<false>(m + c, memory.y_plane, finish, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
     }
   }
 }
@@ -187,7 +196,9 @@ void input_tiles(const WinogradConv& conv, const float* x, const TileMemory& mem
       }
     }
     float* const out = memory.x + (tile - first) * memory.x_step;
-    for (std::int64_t c = 0; c < conv.channels; c += n) input_vector(pixels, c, conv.channels - c, out + c, memory.x_plane);
+    std::int64_t c = 0;
+    for (; c + n <= conv.channels; c += n) input_vector<true>(pixels, c, n, out + c, memory.x_plane);
+    if (c < conv.channels) input_vector<false>(pixels, c, conv.channels - c, out + c, memory.x_plane);
   }
 }
 
@@ -272,10 +283,16 @@ std::int64_t plane_of(std::int64_t elements) {
 
 // Bytes of a block's matrices, which stay in the second cache.
 constexpr std::int64_t block_bytes = 1200 * 1024;
-// Tiles of a block that all threads share.
-constexpr std::int64_t shared_tiles = 64;
-// Transformed weights that each thread had better not read for itself.
-constexpr std::int64_t shared_weights = 4096 * 1024;
+// Transformed weights that each thread had better not read for itself: bytes of what streams through a core's second cache, and of what
+// comes from memory, where it takes as long as the products of so many tiles.
+constexpr std::int64_t shared_weights = 4 * 1024 * 1024;
+constexpr std::int64_t distant_weights = 16 * 1024 * 1024;
+constexpr std::int64_t shared_tiles = 28;
+constexpr std::int64_t distant_tiles = 64;
+
+std::int64_t weight_bytes(const WinogradConv& conv) {
+  return winograd_weight_elements(conv) * static_cast<std::int64_t>(sizeof(float));
+}
 
 Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
   Layout layout;
@@ -285,10 +302,10 @@ Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
   layout.y_step = panel_count<float>(conv.out_channels) * panel_width<float>;
   layout.zeros = round_up(conv.channels, 16);
   const std::int64_t fitting = std::max<std::int64_t>(14, block_bytes / 4 / positions / (layout.x_step + layout.y_step) / 14 * 14);
-  const std::int64_t weight_bytes = winograd_weight_elements(conv) * 4;
-  layout.shared = weight_bytes > shared_weights;
+  const std::int64_t weights = weight_bytes(conv);
+  layout.shared = weights > shared_weights;
   if (layout.shared) {
-    layout.block = std::min(tiles, shared_tiles);
+    layout.block = std::min(tiles, weights > distant_weights ? distant_tiles : shared_tiles);
   } else {
     layout.workers = worker_count(host, (tiles + 13) / 14);
     layout.block = std::min({tiles, fitting, std::max<std::int64_t>(14, round_up((tiles + layout.workers - 1) / layout.workers, 14))});
@@ -366,7 +383,12 @@ bool winograd_fits(const ConvGeometry& g) {
 }
 
 bool winograd_pays(const WinogradConv& conv) {
-  return conv.channels >= 16 && conv.out_channels >= 16;
+  // In multiply-adds. Of few tiles reading the weights is what takes the time; a transform does little arithmetic with much memory.
+  constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 500;
+  const std::int64_t columns = round_up(conv.out_channels, 16);
+  const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
+  const std::int64_t here = positions * tiles * conv.channels * columns + transform * conv.tiles() * (conv.channels + conv.out_channels);
+  return here < 9 * conv.images * conv.out_height * conv.out_width * conv.channels * columns;
 }
 
 WinogradConv winograd_forward(const ConvGeometry& g) {

@@ -1,5 +1,6 @@
 // ops/conv.cpp - which road a convolution and its gradients take, where their weights are packed, and what they need of scratch memory.
 #include <algorithm>
+#include <string_view>
 #include <type_traits>
 
 #include "conv_depthwise.h"
@@ -30,11 +31,13 @@ void pack_direct(const sdk::Host& host, const DirectConv& conv, const Source& so
 
 enum class Road { depthwise, winograd, direct };
 
-/// Winograd's matrices are f32's: in f64 an error of some epsilon more is not worth the time to anybody.
+/// Winograd's matrices are f32's: in f64 an error of some epsilon more is not worth the time to anybody. They are four times the weights.
 template <class T>
-Road road_of(const ConvGeometry& g, const WinogradConv& winograd) {
+Road road_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
   if (g.depthwise()) return Road::depthwise;
-  return std::is_same_v<T, float> && winograd_fits(g) && winograd_pays(winograd) ? Road::winograd : Road::direct;
+  if (!std::is_same_v<T, float> || !winograd_fits(g) || !winograd_pays(winograd)) return Road::direct;
+  const char* const memory = host.option("memory");
+  return memory != nullptr && std::string_view(memory) == "small" ? Road::direct : Road::winograd;
 }
 
 /// y = conv(x, w) + b, with its epilogue.
@@ -45,7 +48,7 @@ class Forward {
       : g_(conv_geometry(call.inputs[0], call.inputs[1], call.outputs[0], call.attr<tenon_attributes_conv>())),
         direct_(forward_conv(g_)),
         winograd_(winograd_forward(g_)),
-        road_(road_of<T>(g_, winograd_)) {}
+        road_(road_of<T>(g_, winograd_, call.host)) {}
 
   std::int64_t packed_elements() const {
     if (road_ == Road::depthwise) return g_.weights();
@@ -107,7 +110,7 @@ class InputGrad {
   explicit InputGrad(const sdk::Call& call)
       : g_(conv_geometry(call.outputs[0], call.inputs[1], call.inputs[0], call.attr<tenon_attributes_conv>())),
         winograd_(winograd_input_grad(g_)),
-        road_(road_of<T>(g_, winograd_)) {}
+        road_(road_of<T>(g_, winograd_, call.host)) {}
 
   std::int64_t packed_elements() const {
     if (road_ == Road::depthwise) return g_.weights();
