@@ -13,6 +13,7 @@ import json
 import os
 import sys
 import time
+import warnings
 
 from mlp_torch import blas_in_use
 
@@ -162,6 +163,7 @@ def main():
     size = [arguments.batch, *net["input"]]
     x = torch.randint(0, 50, size) if net["integers"] else torch.rand(size)
     if arguments.export:
+        warnings.simplefilter("ignore")  # of constants whose shapes the exporter does not follow
         model.eval()
         with torch.no_grad():
             torch.onnx.export(model, x, arguments.export, opset_version=13, input_names=["x"], output_names=["y"])
