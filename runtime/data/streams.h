@@ -13,6 +13,9 @@ inline constexpr std::uint32_t stream_of_weights = 0xDA7A0040u;
 inline constexpr std::uint32_t stream_of_augmentation = 0xDA7A0050u;
 inline constexpr std::uint32_t stream_of_tokens = 0xDA7A0060u;  // + split
 inline constexpr std::uint32_t stream_of_followers = 0xDA7A0062u;
+inline constexpr std::uint32_t stream_of_signals = 0xDA7A0080u;  // + split
+inline constexpr std::uint32_t stream_of_markov = 0xDA7A0090u;   // + split
+inline constexpr std::uint32_t stream_of_transitions = 0xDA7A0092u;
 inline constexpr std::uint32_t stream_of_random = 0xDA7A0070u;  // + split
 
 }  // namespace tenon::data

@@ -158,6 +158,25 @@ struct Cifar10Options {
 /// Errors  name the file and the record: missing, a size that is no whole number of records, a label above 9.
 std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, Split split, const Cifar10Options& options = {});
 
+/// What load_image_folder may be told.
+struct ImageFolderOptions {
+  Scaling scaling = Scaling::unit();
+  std::vector<Scaling> channels;  ///< as in ArrayOptions
+  Targets targets = Targets::as_given;
+  std::vector<std::string> classes = {};  ///< names of labels by number; empty: those of the folders, sorted
+};
+
+/// What a folder of images holds.
+struct ImageFolderData {
+  std::shared_ptr<const ArrayDataset> data;  ///< x (channels, height, width), y a label
+  std::vector<std::string> classes;          ///< names of labels by number
+};
+
+/// Reads the images of path/train/<class> or path/test/<class>, or, without such folders, path/<class> as the training part: binary PGM and
+/// PPM, PNG, or .npy of u8 (H,W) or (C,H,W), all of one size. The classes take turns, each in the order of its file names.
+/// Errors  no images, sizes or channels that differ, a class that is not known (file or folder is named); what is wrong with an image.
+ImageFolderData load_image_folder(const std::string& path, Split split, const ImageFolderOptions& options = {});
+
 /// What load_numpy may be told.
 struct NumpyOptions {
   Scaling scaling = Scaling::none();
@@ -258,6 +277,9 @@ std::shared_ptr<const ArrayDataset> generate_digits(const GeneratedOptions& opti
 /// Coloured textures: x u8(3,32,32) scaled, ten classes.
 std::shared_ptr<const ArrayDataset> generate_textures(const GeneratedOptions& options = {});
 
+/// Noisy waves of ten kinds: x u8(1,128) scaled, which shape the wave has or how it changes is the class.
+std::shared_ptr<const ArrayDataset> generate_signals(const GeneratedOptions& options = {});
+
 /// What generate_random may be told.
 struct RandomOptions {
   std::int64_t count = 1000;
@@ -285,6 +307,23 @@ struct TokenStreamOptions {
 /// x i64(sequence), y the same one token later.
 std::shared_ptr<const ArrayDataset> generate_tokens(const TokenStreamOptions& options = {});
 
+/// What generate_markov may be told.
+struct MarkovOptions {
+  std::int64_t count = 100000;  ///< symbols of the stream
+  std::int64_t symbols = 64;
+  std::int64_t sequence = 32;  ///< symbols in a sample
+  std::uint64_t seed = 1;
+  Split split = Split::train;  ///< two streams of one source
+};
+
+/// A stream whose next symbol depends on the last alone, by probabilities that the seed decides.
+struct MarkovStream {
+  std::shared_ptr<const ArrayDataset> data;  ///< x i64(sequence), y the same one symbol later
+  Tensor transitions;                        ///< f64(symbols, symbols): the probability of column j after row i
+  double entropy_rate = 0;                   ///< nats a symbol; in the long run no model has a cross-entropy below it
+};
+MarkovStream generate_markov(const MarkovOptions& options = {});
+
 /// What generate_linear may be told.
 struct LinearOptions {
   std::int64_t count = 1000;
@@ -301,6 +340,9 @@ struct LinearProblem {
   double b = 0;
 };
 LinearProblem generate_linear(const LinearOptions& options = {});
+
+/// The data set with its samples for targets, as an autoencoder wants them. Where samples are augmented, targets are what they were before.
+std::shared_ptr<const Dataset> reconstruct(std::shared_ptr<const Dataset> data);
 
 /// How images are varied, each time they are read.
 struct AugmentOptions {

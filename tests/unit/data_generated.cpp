@@ -24,7 +24,7 @@ GeneratedOptions options_of(std::int64_t count, std::uint64_t seed = 1, Split sp
 }
 
 using Generator = std::shared_ptr<const ArrayDataset> (*)(const GeneratedOptions&);
-const Generator generators[] = {generate_digits, generate_textures};
+const Generator generators[] = {generate_digits, generate_textures, generate_signals};
 
 /// Accuracy on `test` of the nearest neighbour in `train` by squared distance of pixels.
 double nearest_neighbour(const ArrayDataset& train, const ArrayDataset& test) {
