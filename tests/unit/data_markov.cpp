@@ -1,0 +1,108 @@
+// The Markov source: its own probabilities show in its stream, and its entropy rate is what they say.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include <tenon/data.h>
+
+using namespace tenon;
+
+namespace {
+
+/// How often symbol j follows symbol i, over the samples.
+std::vector<double> counted(const MarkovStream& stream, std::int64_t symbols) {
+  std::vector<double> pairs(static_cast<std::size_t>(symbols * symbols));
+  const auto* x = stream.data->x().data<std::int64_t>();
+  const auto* y = stream.data->y().data<std::int64_t>();
+  for (std::int64_t i = 0; i < stream.data->x().count(); ++i) pairs[static_cast<std::size_t>(x[i] * symbols + y[i])] += 1;
+  return pairs;
+}
+
+std::string message_of(const MarkovOptions& options) {
+  try {
+    generate_markov(options);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("markov: a sample's targets are its symbols one later, and each row of probabilities adds up to one") {
+  MarkovOptions options;
+  options.count = 20 * 8 + 1;
+  options.sequence = 8;
+  const MarkovStream stream = generate_markov(options);
+  CHECK(stream.data->name() == "markov train");
+  CHECK(stream.data->size() == 20);
+  CHECK(stream.data->x_type().shape == Shape{8});
+  const auto* x = stream.data->x().data<std::int64_t>();
+  const auto* y = stream.data->y().data<std::int64_t>();
+  for (std::int64_t i = 0; i + 1 < stream.data->x().count(); ++i) CHECK(x[i + 1] == y[i]);
+  const auto* p = stream.transitions.data<double>();
+  for (std::int64_t i = 0; i < 64; ++i) {
+    double sum = 0;
+    for (std::int64_t j = 0; j < 64; ++j) sum += p[i * 64 + j];
+    CHECK(sum == doctest::Approx(1).epsilon(1e-14));
+  }
+}
+
+TEST_CASE("markov: symbols follow each other as often as the probabilities say, and surprise as much as the entropy rate says") {
+  MarkovOptions options;
+  options.symbols = 5;
+  options.sequence = 100;
+  options.count = 200001;
+  const MarkovStream stream = generate_markov(options);
+  const std::vector<double> pairs = counted(stream, 5);
+  const auto* p = stream.transitions.data<double>();
+  double surprise = 0;
+  for (std::size_t i = 0; i < 5; ++i) {
+    double row = 0;
+    for (std::size_t j = 0; j < 5; ++j) row += pairs[i * 5 + j];
+    for (std::size_t j = 0; j < 5; ++j) {
+      const double wanted = p[i * 5 + j];
+      CHECK(std::abs(pairs[i * 5 + j] / row - wanted) < 5 * std::sqrt(wanted / row));  // five deviations
+      surprise -= pairs[i * 5 + j] * std::log(wanted);
+    }
+  }
+  surprise /= static_cast<double>(stream.data->x().count());
+  CHECK(surprise == doctest::Approx(stream.entropy_rate).epsilon(0.02));
+}
+
+TEST_CASE("markov: two symbols have the entropy rate of the formula") {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    MarkovOptions options;
+    options.symbols = 2;
+    options.seed = seed;
+    const MarkovStream stream = generate_markov(options);
+    const auto* p = stream.transitions.data<double>();
+    const double leave_first = p[1], leave_second = p[2];
+    const auto entropy = [](double q) { return -q * std::log(q) - (1 - q) * std::log(1 - q); };
+    const double first = leave_second / (leave_first + leave_second);
+    CHECK(stream.entropy_rate == doctest::Approx(first * entropy(leave_first) + (1 - first) * entropy(leave_second)).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("markov: both parts are of one source, and the seed decides it") {
+  MarkovOptions options, test, other;
+  test.split = Split::test;
+  other.seed = 2;
+  const MarkovStream a = generate_markov(options), b = generate_markov(test), c = generate_markov(other);
+  CHECK(equal(a.transitions, b.transitions));
+  CHECK(a.entropy_rate == b.entropy_rate);
+  CHECK(!equal(a.data->x(), b.data->x()));
+  CHECK(!equal(a.transitions, c.transitions));
+  CHECK(equal(generate_markov(options).data->x(), a.data->x()));
+}
+
+TEST_CASE("markov: what makes no stream is refused") {
+  MarkovOptions options;
+  options.symbols = 1;
+  CHECK(message_of(options) == "markov train: wanted 2 to 4096 symbols, got 1");
+  options.symbols = 64;
+  options.count = 1;
+  CHECK(message_of(options) == "markov train: wanted a count of 2 symbols or more, got 1");
+  options.count = 32;
+  CHECK(message_of(options).find("markov train: wanted at least 33 tokens") == 0);
+}
