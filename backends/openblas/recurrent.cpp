@@ -159,7 +159,63 @@ void Recurrent<T>::multiply(const StepPart& part, const T* a, std::int64_t a_ste
   multiply_panels(product);
 }
 
+namespace {
+
+constexpr std::uint32_t recurrent_weights = 2;  // the number of operand r, forward
+
+template <class T>
+std::size_t pack_size_of(const sdk::Call& call, std::int64_t gates, std::int64_t split) {
+  Scratch scratch(nullptr);
+  sdk::Call unpacked = call;
+  unpacked.packed = nullptr;
+  ForwardPanels<T>(Recurrent<T>(unpacked, 0, gates), split, scratch);
+  return scratch.used();
+}
+
+template <class T>
+void pack_all(const sdk::Call& call, std::int64_t gates, std::int64_t split, void* out_packed) {
+  Scratch scratch(out_packed);
+  sdk::Call unpacked = call;
+  unpacked.packed = nullptr;
+  const Recurrent<T> layer(unpacked, 0, gates);
+  ForwardPanels<T>(layer, split, scratch).prepare(layer);
+}
+
+}  // namespace
+
+template <class T>
+ForwardPanels<T>::ForwardPanels(const Recurrent<T>& layer, std::int64_t split, Scratch& scratch) : split_(split) {
+  const void* const packed = layer.call.packed == nullptr ? nullptr : layer.call.packed[recurrent_weights];
+  packed_ = packed != nullptr;
+  Scratch ahead(const_cast<void*>(packed));
+  Scratch& from = packed_ ? ahead : scratch;
+  first_ = layer.take_forward_panels(from, 0, split);
+  if (split < layer.gates) second_ = layer.take_forward_panels(from, split, layer.gates);
+}
+
+template <class T>
+void ForwardPanels<T>::prepare(const Recurrent<T>& layer) const {
+  if (packed_) return;
+  layer.pack_forward(first_, 0);
+  if (split_ < layer.gates) layer.pack_forward(second_, split_);
+}
+
+std::size_t forward_pack_size(const sdk::Call& call, std::uint32_t input, std::int64_t gates, std::int64_t split) {
+  if (input != recurrent_weights) return 0;
+  return call.inputs[input].dtype == TENON_DTYPE_F64 ? pack_size_of<double>(call, gates, split) : pack_size_of<float>(call, gates, split);
+}
+
+void forward_pack(const sdk::Call& call, std::int64_t gates, std::int64_t split, void* out_packed) {
+  if (call.inputs[recurrent_weights].dtype == TENON_DTYPE_F64) {
+    pack_all<double>(call, gates, split, out_packed);
+  } else {
+    pack_all<float>(call, gates, split, out_packed);
+  }
+}
+
 template struct Recurrent<float>;
 template struct Recurrent<double>;
+template class ForwardPanels<float>;
+template class ForwardPanels<double>;
 
 }  // namespace tenon::openblas

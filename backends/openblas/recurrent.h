@@ -119,6 +119,26 @@ struct Recurrent {
   void pack(const RecurrentPanels<T>& panels, const T* from, std::int64_t inner_step, std::int64_t column_step) const;
 };
 
+/// The weights of a forward layer: of gates [0, split), and of those behind. Where r (operand 2) is a constant or a parameter they were
+/// packed ahead of time, else they are packed at each call.
+template <class T>
+class ForwardPanels {
+ public:
+  ForwardPanels(const Recurrent<T>& layer, std::int64_t split, Scratch& scratch);
+  /// Packs them if that has not been done.
+  void prepare(const Recurrent<T>& layer) const;
+  const RecurrentPanels<T>& first() const { return first_; }
+  const RecurrentPanels<T>& second() const { return second_; }
+
+ private:
+  RecurrentPanels<T> first_, second_;
+  std::int64_t split_;
+  bool packed_;
+};
+/// Traits::pack_size and Traits::pack of a layer with so many gates.
+std::size_t forward_pack_size(const sdk::Call& call, std::uint32_t input, std::int64_t gates, std::int64_t split);
+void forward_pack(const sdk::Call& call, std::int64_t gates, std::int64_t split, void* out_packed);
+
 namespace recurrence {
 
 // Multiply-adds worth a thread's hand-over, about 15 us.

@@ -144,6 +144,7 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
+constexpr std::int64_t gate_count = 3;
 constexpr std::int64_t candidate = 2;  // its number among the gates z, r, h~
 constexpr std::int64_t seen_part = 3;  // and that of what it sees of the state, among the parts that are kept
 
@@ -164,16 +165,14 @@ void run_rows(const GruGradRows<double>& p) {
 template <class T>
 struct GruPlan {
   Recurrent<T> layer;
-  RecurrentPanels<T> gate_panels, candidate_panels;
+  ForwardPanels<T> panels;  ///< of z and r, and of the candidate
   T *bias, *sums, *kept, *seen, *h;
   bool keeps_h;  ///< of all steps
   bool reset_last;
 
-  GruPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, 3) {
+  GruPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, gate_count), panels(layer, candidate, scratch) {
     reset_last = call.attr<tenon_attributes_recurrent>().linear_before_reset != 0;
     keeps_h = call.has_output(0);
-    gate_panels = layer.take_forward_panels(scratch, 0, candidate);
-    candidate_panels = layer.take_forward_panels(scratch, candidate, candidate + 1);
     bias = scratch.take<T>(layer.all_columns());
     sums = scratch.take<T>(layer.rows() * layer.all_columns());
     kept = call.has_output(2) ? call.output<T>(2) : nullptr;
@@ -224,7 +223,7 @@ void multiply_seen(const GruPlan<T>& plan, const T* before, const StepPart& part
   T* const seen = plan.seen_of(part.direction, part.step);
   const T* const bias = plan.seen_bias(part.direction);
   if (before != nullptr) {
-    plan.layer.multiply(part, before, plan.layer.units, plan.candidate_panels, seen, plan.seen_step(), nullptr, bias);
+    plan.layer.multiply(part, before, plan.layer.units, plan.panels.second(), seen, plan.seen_step(), nullptr, bias);
     return;
   }
   for (std::int64_t row = part.row; row < part.row + part.rows; ++row) {
@@ -251,11 +250,10 @@ void gru(const sdk::Call& call) {
   const T* const h0 = call.has_input(4) ? call.input<T>(4) : nullptr;
   if (layer.b != nullptr) layer.add_biases(plan.reset_last ? candidate : candidate + 1, plan.bias);
   layer.input_product(layer.b == nullptr ? nullptr : plan.bias, plan.sums);
-  layer.pack_forward(plan.gate_panels, 0);
-  layer.pack_forward(plan.candidate_panels, candidate);
+  plan.panels.prepare(layer);
   const auto add_gates = [&](const StepPart& part, const T* before) {
     T* const sums = layer.lines(plan.sums, part.direction, part.step, 3);
-    if (before != nullptr) layer.multiply(part, before, units, plan.gate_panels, sums, step, sums);
+    if (before != nullptr) layer.multiply(part, before, units, plan.panels.first(), sums, step, sums);
   };
   if (plan.reset_last) {
     layer.run(false, {candidate * units, units, units}, [&](std::size_t phase, const StepPart& part) {
@@ -272,7 +270,7 @@ void gru(const sdk::Call& call) {
       if (phase == 3) return plan.run_stage(GruStage::finish, h0, part);
       T* const sums = layer.lines(plan.sums, part.direction, part.step, 3) + candidate * units;
       if (before != nullptr) {
-        layer.multiply(part, plan.seen_of(part.direction, part.step), plan.seen_step(), plan.candidate_panels, sums, step, sums);
+        layer.multiply(part, plan.seen_of(part.direction, part.step), plan.seen_step(), plan.panels.second(), sums, step, sums);
       }
     });
   }
@@ -282,6 +280,12 @@ void gru(const sdk::Call& call) {
 }
 std::size_t scratch(const sdk::Call& call) {
   return scratch_of_plan<GruPlan>(call, 0);
+}
+std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
+  return forward_pack_size(call, input, gate_count, candidate);
+}
+void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
+  forward_pack(call, gate_count, candidate, out_packed);
 }
 
 /// What a call of gru_grad works with.
@@ -383,7 +387,7 @@ std::size_t scratch_of_grad(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(gru, (sdk::Traits{.scratch = scratch}), float, double)
+TENON_KERNEL_WITH(gru, (sdk::Traits{.scratch = scratch, .pack_size = pack_size, .pack = pack}), float, double)
 TENON_KERNEL_WITH(gru_grad, (sdk::Traits{.scratch = scratch_of_grad}), float, double)
 
 }  // namespace tenon::openblas

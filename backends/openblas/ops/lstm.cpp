@@ -128,19 +128,20 @@ void run_rows(const LstmGradRows<double>& p) {
   TENON_BEST(lstm_grad_rows_f64)(p);
 }
 
+constexpr std::int64_t gate_count = 4;
+
 /// What a call of lstm works with.
 template <class T>
 struct LstmPlan {
   Recurrent<T> layer;
-  RecurrentPanels<T> panels;
+  ForwardPanels<T> panels;
   T *bias, *gates, *h, *c;
   bool keeps_gates, keeps_h, keeps_c;  ///< of all steps
 
-  LstmPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, 4) {
+  LstmPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, gate_count), panels(layer, gate_count, scratch) {
     keeps_h = call.has_output(0);
     keeps_gates = call.has_output(3);
     keeps_c = call.has_output(4);
-    panels = layer.take_forward_panels(scratch, 0, 4);
     bias = scratch.take<T>(layer.all_columns());
     gates = keeps_gates ? call.output<T>(3) : scratch.take<T>(layer.rows() * layer.all_columns());
     h = keeps_h ? call.output<T>(0) : scratch.take<T>(2 * layer.state_elements());
@@ -167,13 +168,13 @@ void lstm(const sdk::Call& call) {
   const T* const c0 = call.has_input(5) ? call.input<T>(5) : nullptr;
   if (layer.b != nullptr) layer.add_biases(4, plan.bias);
   layer.input_product(layer.b == nullptr ? nullptr : plan.bias, plan.gates);
-  layer.pack_forward(plan.panels, 0);
+  plan.panels.prepare(layer);
   layer.run(false, {4 * units, units}, [&](std::size_t phase, const StepPart& part) {
     const std::int64_t d = part.direction, s = part.step;
     T* const gates = layer.lines(plan.gates, d, s, 4);
     if (phase == 0) {
       const T* const before = s > 0 ? plan.h_of(d, s - 1) : h0 == nullptr ? nullptr : layer.state(h0, d);
-      if (before != nullptr) layer.multiply(part, before, units, plan.panels, gates, step, gates);
+      if (before != nullptr) layer.multiply(part, before, units, plan.panels.first(), gates, step, gates);
       return;
     }
     const T* const c_before = s > 0 ? plan.c_of(d, s - 1) : c0 == nullptr ? nullptr : layer.state(c0, d);
@@ -189,6 +190,12 @@ void lstm(const sdk::Call& call) {
 }
 std::size_t scratch(const sdk::Call& call) {
   return scratch_of_plan<LstmPlan>(call, 0);
+}
+std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
+  return forward_pack_size(call, input, gate_count, gate_count);
+}
+void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
+  forward_pack(call, gate_count, gate_count, out_packed);
 }
 
 /// What a call of lstm_grad works with.
@@ -267,7 +274,7 @@ std::size_t scratch_of_grad(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(lstm, (sdk::Traits{.scratch = scratch}), float, double)
+TENON_KERNEL_WITH(lstm, (sdk::Traits{.scratch = scratch, .pack_size = pack_size, .pack = pack}), float, double)
 TENON_KERNEL_WITH(lstm_grad, (sdk::Traits{.scratch = scratch_of_grad}), float, double)
 
 }  // namespace tenon::openblas

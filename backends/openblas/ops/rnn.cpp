@@ -105,13 +105,12 @@ void run_rows(const RnnGradRows<double>& p) {
 template <class T>
 struct RnnPlan {
   Recurrent<T> layer;
-  RecurrentPanels<T> panels;
+  ForwardPanels<T> panels;
   T *bias, *sums, *h;
   bool keeps_h;  ///< of all steps
 
-  RnnPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, 1) {
+  RnnPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, 1), panels(layer, 1, scratch) {
     keeps_h = call.has_output(0);
-    panels = layer.take_forward_panels(scratch, 0, 1);
     bias = scratch.take<T>(layer.all_columns());
     sums = scratch.take<T>(layer.rows() * layer.all_columns());
     h = keeps_h ? call.output<T>(0) : scratch.take<T>(2 * layer.state_elements());
@@ -135,13 +134,13 @@ void rnn(const sdk::Call& call) {
   const T* const h0 = call.has_input(4) ? call.input<T>(4) : nullptr;
   if (layer.b != nullptr) layer.add_biases(1, plan.bias);
   layer.input_product(layer.b == nullptr ? nullptr : plan.bias, plan.sums);
-  layer.pack_forward(plan.panels, 0);
+  plan.panels.prepare(layer);
   layer.run(false, {units, units}, [&](std::size_t phase, const StepPart& part) {
     const std::int64_t d = part.direction, s = part.step;
     T* const sums = layer.lines(plan.sums, d, s, 1);
     if (phase == 0) {
       const T* const before = s > 0 ? plan.h_of(d, s - 1) : h0 == nullptr ? nullptr : layer.state(h0, d);
-      if (before != nullptr) layer.multiply(part, before, units, plan.panels, sums, step, sums);
+      if (before != nullptr) layer.multiply(part, before, units, plan.panels.first(), sums, step, sums);
       return;
     }
     run_rows(RnnRows<T>{part.rows, part.column, part.column + part.columns, units, step, rectifies, sums + part.row * step,
@@ -153,6 +152,12 @@ void rnn(const sdk::Call& call) {
 }
 std::size_t scratch(const sdk::Call& call) {
   return scratch_of_plan<RnnPlan>(call, 0);
+}
+std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
+  return forward_pack_size(call, input, 1, 1);
+}
+void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
+  forward_pack(call, 1, 1, out_packed);
 }
 
 /// What a call of rnn_grad works with.
@@ -213,7 +218,7 @@ std::size_t scratch_of_grad(const sdk::Call& call) {
 
 }  // namespace
 
-TENON_KERNEL_WITH(rnn, (sdk::Traits{.scratch = scratch}), float, double)
+TENON_KERNEL_WITH(rnn, (sdk::Traits{.scratch = scratch, .pack_size = pack_size, .pack = pack}), float, double)
 TENON_KERNEL_WITH(rnn_grad, (sdk::Traits{.scratch = scratch_of_grad}), float, double)
 
 }  // namespace tenon::openblas
