@@ -38,6 +38,11 @@ std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   return input == weights ? packed_bytes(call) : 0;
 }
 
+/// What a call finds packed; NULL: it packs them itself, into its scratch memory.
+const void* packed_weights(const sdk::Call& call) {
+  return call.packed == nullptr ? nullptr : call.packed[weights];
+}
+
 /// Panels of each phase, group after group.
 template <class T>
 void pack_weights(const sdk::Host& host, const ConvGeometry& g, const T* w, T* out_packed) {
@@ -75,7 +80,8 @@ std::size_t scratch(const sdk::Call& call) {
   for (std::int64_t phase = 0; phase < input_grad_phases(g) && !g.depthwise(); ++phase) {
     bytes = std::max(bytes, direct_scratch(input_grad_conv(g, phase), call.host, element_size(call)));
   }
-  return bytes + packed_bytes(call) + scratch_bytes(g.channels, element_size(call));
+  if (packed_weights(call) == nullptr) bytes += packed_bytes(call);
+  return bytes + scratch_bytes(g.channels, element_size(call));
 }
 
 /// b and the epilogue's bias: either, or their sum.
@@ -96,7 +102,7 @@ void conv_transpose(const sdk::Call& call) {
   char* memory = static_cast<char*>(call.scratch);
   const T* const bias = bias_of(call, reinterpret_cast<T*>(memory));
   memory += scratch_bytes(g.channels, sizeof(T));
-  const T* packed = call.packed == nullptr ? nullptr : static_cast<const T*>(call.packed[weights]);
+  const T* packed = static_cast<const T*>(packed_weights(call));
   if (packed == nullptr) {
     pack_weights(call.host, g, call.input<T>(weights), reinterpret_cast<T*>(memory));
     packed = reinterpret_cast<const T*>(memory);
