@@ -9,7 +9,7 @@
 
 namespace tenon::openblas {
 
-/// Bytes at call.scratch that weight_grad wants; the same for any number of images.
+/// Bytes at call.scratch that weight_grad wants; bounded whatever the number of images.
 std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size);
 
 /// dw[o, c, kh, kw] = sum over n, oh, ow of dy[n, oh, ow, o] x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c]; any geometry but a depthwise

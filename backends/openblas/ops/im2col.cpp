@@ -2,6 +2,7 @@
 // first.
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "strided_copy.h"
 
