@@ -54,7 +54,7 @@ void infer(Inference& at) {
 
 /// dy, q, k, v, mask, y, log_sum -> dq, dk, dv
 void infer_grad(Inference& at) {
-  at.want_inputs(7, 7);
+  at.want_inputs(4, 7);  // the mask may be absent
   if (!at.has(5) || !at.has(6)) at.fail("operand y or log_sum is absent");
   const Shape y = check_operands(at, 1, 4);
   for (const std::size_t i : {0u, 5u, 6u}) {

@@ -143,8 +143,9 @@ TEST_CASE("conv1d takes (N, C, L) and (N, C, 1, L), conv2d (N, C, H, W)") {
   CHECK(error_of([&] {
           ops::conv1d(m.x, m.line({6, 4, 3}));
         }) == "conv1d: wanted an x of four dimensions to have height 1, got 8 of 'x' (2,4,8,9)");
-  CHECK(error_of([&] { ops::conv1d(m.x, m.filters(6, 4, 1, 3)); }).substr(0, 65) ==
-        "conv1d: wanted x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K");
+  CHECK(error_of([&] {
+          ops::conv1d(m.x, m.filters(6, 4, 1, 3));
+        }).find("conv1d: wanted x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K)") == 0);
   CHECK(str(ops::conv2d(m.x, m.filters(6, 4, 1, 3))) == "f32(2,6,8,7)");
   CHECK(error_of([&] { ops::conv2d(m.line({5, 4, 11}), w); }).substr(0, 38) == "conv2d: wanted x (N, C, H, W) and w (O");
 }
