@@ -42,6 +42,7 @@ LossDefinition read_loss(const Value& value) {
   const train::LossRule& rule = train::rule_of(result.loss);
   if (rule.from_logits) result.from_logits = section.get<bool>("from_logits", false);
   if (rule.ignore_index) result.ignore_index = section.get_optional<std::int64_t>("ignore_index");
+  if (result.loss == Loss::huber) result.delta = section.get<double>("delta", result.delta, above_zero);
   section.finish();
   return result;
 }

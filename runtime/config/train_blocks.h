@@ -15,7 +15,7 @@ inline constexpr Range<double> from_zero{.lowest = 0};
 inline constexpr Range<double> above_zero{.lowest = 0, .above_lowest = true};
 inline constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
 
-/// A name, or {name: ..., from_logits: ..., ignore_index: ...}.
+/// A name, or {name: ..., from_logits: ..., ignore_index: ..., delta: ...}.
 LossDefinition read_loss(const Value& value);
 /// A name, {name: top_k, k: 3}, or a list of them. Errors also: one that does not go with the loss.
 std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinition& loss);

@@ -27,7 +27,11 @@ Value of_values(const ObjectiveInputs& in) {
 }
 
 Value huber(const ObjectiveInputs& in) {
-  return ops::huber(in.forward.output, in.target);
+  return ops::huber(in.forward.output, in.target, in.loss.delta);
+}
+
+Value nll(const ObjectiveInputs& in) {
+  return ops::nll(in.scores, in.y);
 }
 
 const LossRule rules[] = {
@@ -35,6 +39,7 @@ const LossRule rules[] = {
      sparse_categorical_crossentropy},
     {Loss::categorical_crossentropy, "categorical_crossentropy", nullptr, Targets::one_hot, true, false, categorical_crossentropy},
     {Loss::binary_crossentropy, "binary_crossentropy", "bce", Targets::binary, true, false, binary_crossentropy},
+    {Loss::nll, "nll", "negative_log_likelihood", Targets::labels, false, false, nll},
     {Loss::mse, "mse", "mean_squared_error", Targets::values, false, false, of_values<ops::mse>},
     {Loss::half_mse, "half_mse", "euclidean", Targets::values, false, false, of_values<ops::half_mse>},
     {Loss::mae, "mae", "mean_absolute_error", Targets::values, false, false, of_values<ops::mae>},
@@ -59,17 +64,23 @@ Value penalty(const Forward& forward) {
   throw Error(fmt::format("{}loss {}: {}", loss.where.empty() ? "" : loss.where + ": ", name_of(loss.loss), reason));
 }
 
+/// One label in a row of its own, as sequences of length 1 give them, is that label.
+Value without_rows(Value labels, const Shape& output) {
+  return output.rank() == 2 && labels.shape() == Shape{output[0], 1} ? ops::reshape(labels, {output[0]}) : labels;
+}
+
 ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinition& loss) {
   const LossRule& rule = rule_of(loss.loss);
   const Value output = forward.output;
   ObjectiveInputs in{forward, loss, y, y, {}, {}, {}};
-  const bool needs_softmax = rule.targets == Targets::labels || rule.targets == Targets::one_hot;
+  const bool names_classes = rule.targets == Targets::labels || rule.targets == Targets::one_hot;
+  // what may be told of scores takes probabilities else; nll takes the output as it is
+  const bool needs_softmax = names_classes && rule.from_logits;
   if (rule.targets == Targets::labels) {
     if (y.dtype() != DType::i64 && y.dtype() != DType::i32) {
       fail(loss, fmt::format("wanted labels of i64 or i32, got {}", name_of(y.dtype())));
     }
-    // One label in a row of its own, as sequences of length 1 give them, is that label.
-    if (output.shape().rank() == 2 && y.shape() == Shape{output.shape()[0], 1}) in.y = y = ops::reshape(y, {output.shape()[0]});
+    in.y = y = without_rows(y, output.shape());
     if (output.shape().rank() < 2 || y.shape().rank() + 1 != output.shape().rank()) {
       fail(loss, fmt::format("wanted scores (batch, classes) and labels (batch), got {} and {}", output.shape().str(), y.shape().str()));
     }
@@ -82,7 +93,7 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
   if (needs_softmax && !loss.from_logits && !forward.final_softmax) {
     fail(loss, "the last layer is no softmax; add one, or set from_logits: true if its output is scores");
   }
-  in.scores = loss.from_logits ? output : forward.logits;
+  in.scores = loss.from_logits || (names_classes && !needs_softmax) ? output : forward.logits;
   if (rule.targets == Targets::labels && forward.is_sequence && output.shape().rank() == 3) {
     // Each step of a sequence is a sample of its own: classes are the last axis here, the second everywhere else.
     const Shape steps = output.shape();
@@ -140,13 +151,14 @@ std::pair<Value, Value> build_classes(const Forward& forward, Value y, const Los
   if (shape.rank() != 2 || shape[1] < 2) {
     throw Error(fmt::format("confusion matrix: wanted an output (batch, classes) of two classes or more, got {}", shape.str()));
   }
-  Value wanted = y;
-  if (rule_of(loss.loss).targets != Targets::labels) {
+  const LossRule& rule = rule_of(loss.loss);
+  Value wanted = rule.targets == Targets::labels ? without_rows(y, shape) : y;
+  if (rule.targets != Targets::labels) {
     if (!(y.shape() == shape))
       throw Error(fmt::format("confusion matrix: targets {} do not fit the output {}", y.shape().str(), shape.str()));
     wanted = ops::arg_max(y, 1);
   } else if (y.dtype() != DType::i64) {
-    wanted = ops::cast(y, DType::i64);
+    wanted = ops::cast(wanted, DType::i64);
   }
   return {wanted, ops::arg_max(loss.from_logits ? forward.output : forward.logits, 1)};
 }

@@ -144,6 +144,34 @@ TEST_CASE("losses: those of values are means over all, whatever the batches") {
   }
 }
 
+TEST_CASE("losses: huber turns into a line where delta says") {
+  const Context context(test_config());
+  const auto data = pairs({0, 3, 1, 1}, {2, 2}, Tensor::of<float>({0.5f, 1, 1, 2}, {2, 2}));  // errors 0.5, 2, 0, 1
+  for (const auto& [delta, value] : {std::pair{0.25, (0.09375 + 0.46875 + 0 + 0.21875) / 4}, {4.0, (0.125 + 2 + 0 + 0.5) / 4}}) {
+    CompileOptions options;
+    options.loss.loss = Loss::huber;
+    options.loss.delta = delta;
+    CHECK(metric(identity(context, options).evaluate(data, 2), 0) == doctest::Approx(value));
+  }
+}
+
+TEST_CASE("losses: nll takes logarithms of probabilities as they are") {
+  const Context context(test_config());
+  CompileOptions options;
+  options.loss.loss = Loss::nll;
+  options.metrics = {Metric::accuracy, Metric::perplexity};
+  const auto data = pairs({-0.1f, -2.4f, -3, -1, -0.7f, -1.9f}, {2, 3}, Tensor::of<std::int64_t>({0, 2}, {2}));
+  const Logs logs = identity(context, options).evaluate(data, 1);
+  CHECK(metric(logs, 0) == doctest::Approx((0.1 + 1.9) / 2));
+  CHECK(metric(logs, 1) == doctest::Approx(0.5));
+  CHECK(metric(logs, 2) == doctest::Approx(std::exp(1.0)));
+  // behind a log_softmax it is the cross-entropy of the scores
+  Model model({layers::flatten(), layers::activation(Activation::log_softmax)});
+  model.compile(context, options);
+  const auto scored = pairs(scores, {5, 3}, labels);
+  CHECK(metric(model.evaluate(scored, 2), 0) == doctest::Approx(metric(identity(context, sparse({})).evaluate(scored, 5), 0)));
+}
+
 TEST_CASE("metrics: those that do not go with the loss are refused by name") {
   const Context context(test_config());
   const auto data = pairs({0.9f, 0.2f}, {1, 2}, Tensor::of<float>({1, 0}, {1, 2}));
@@ -174,6 +202,12 @@ TEST_CASE("metrics: the confusion matrix counts true classes by rows") {
                    model.confusion_matrix(pairs(scores, {5, 3}, Tensor::of<std::int64_t>({0, 0, 3, 1, 1}, {5})), 2);
                  }),
                  "label 3 at index 2 of array is out of range [0, 3)"));
+  // a label in a row of its own is that label
+  for (const Tensor& column : {labels.reshape({5, 1}), Tensor::of<std::int32_t>({0, 0, 1, 1, 1}, {5, 1})}) {
+    const Tensor matrix = model.confusion_matrix(pairs(scores, {5, 3}, column), 2);
+    CHECK(std::vector<std::int64_t>(matrix.data<std::int64_t>(), matrix.data<std::int64_t>() + matrix.count()) ==
+          std::vector<std::int64_t>{1, 1, 0, 1, 1, 1, 0, 0, 0});
+  }
 }
 
 }  // namespace
