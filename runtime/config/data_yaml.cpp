@@ -14,12 +14,15 @@ const std::vector<Choice<DataSource>> sources = {{"mnist", DataSource::mnist},
                                                  {"idx", DataSource::idx},
                                                  {"cifar10", DataSource::cifar10},
                                                  {"npz", DataSource::npz},
+                                                 {"images", DataSource::images},
                                                  {"csv", DataSource::csv},
                                                  {"tokens", DataSource::tokens},
                                                  {"digits", DataSource::digits},
                                                  {"linear_regression", DataSource::linear_regression},
                                                  {"cifar_like", DataSource::cifar_like},
+                                                 {"signals", DataSource::signals},
                                                  {"ptb_like", DataSource::ptb_like},
+                                                 {"markov", DataSource::markov},
                                                  {"random", DataSource::random}};
 const std::vector<Choice<Normalize>> normalizations = {{"unit", Normalize::unit},
                                                        {"gorgonia", Normalize::gorgonia},
@@ -34,13 +37,13 @@ constexpr std::int64_t most = std::int64_t{1} << 40;  // of counts: far beyond a
 constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
 
 bool is_text(DataSource source) {
-  return source == DataSource::tokens || source == DataSource::ptb_like;
+  return source == DataSource::tokens || source == DataSource::ptb_like || source == DataSource::markov;
 }
 bool has_images(DataSource source) {
   return !is_text(source) && source != DataSource::csv && source != DataSource::linear_regression;
 }
 bool may_lack_a_test_part(DataSource source) {
-  return source == DataSource::npz || source == DataSource::csv || source == DataSource::tokens;
+  return source == DataSource::npz || source == DataSource::images || source == DataSource::csv || source == DataSource::tokens;
 }
 
 std::vector<double> read_numbers(const Value& value, Range<double> range) {
@@ -139,7 +142,11 @@ DataDefinition read_data(Section& top) {
   }
   if (data.source == DataSource::csv) read_csv(section, data.csv);
   if (is_text(data.source)) {
-    data.vocabulary = section.get<std::int64_t>("vocabulary", data.vocabulary, {3, std::int64_t{1} << 31});
+    if (data.source == DataSource::markov) {
+      data.symbols = section.get<std::int64_t>("symbols", data.symbols, {2, 4096});
+    } else {
+      data.vocabulary = section.get<std::int64_t>("vocabulary", data.vocabulary, {3, std::int64_t{1} << 31});
+    }
     data.sequence = section.get<std::int64_t>("sequence", data.sequence, {1, 1 << 20});
   }
   if (data.source == DataSource::random) {
@@ -150,7 +157,10 @@ DataDefinition read_data(Section& top) {
     }
     data.classes = section.get<std::int64_t>("classes", data.classes, {1, 1 << 30});
   }
-  if (has_images(data.source)) read_augment(section, data.augment);
+  if (has_images(data.source)) {
+    data.reconstruct = section.get<bool>("reconstruct", false);
+    read_augment(section, data.augment);
+  }
   read_loading(section, data);
   return data;
 }

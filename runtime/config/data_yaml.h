@@ -12,7 +12,23 @@ namespace tenon::config {
 
 class Section;
 
-enum class DataSource { mnist, fashion_mnist, idx, cifar10, npz, csv, tokens, digits, linear_regression, cifar_like, ptb_like, random };
+enum class DataSource {
+  mnist,
+  fashion_mnist,
+  idx,
+  cifar10,
+  npz,
+  images,
+  csv,
+  tokens,
+  digits,
+  linear_regression,
+  cifar_like,
+  signals,
+  ptb_like,
+  markov,
+  random
+};
 const char* name_of(DataSource source);
 
 /// unit: x / 255. gorgonia: x / 255 * 0.9 + 0.1. standard: mean 0, deviation 1 over the training set; per_channel: the same for each index
@@ -32,14 +48,16 @@ struct DataDefinition {
   std::int64_t test_count = 0;                           ///< likewise
   std::optional<std::uint64_t> seed;                     ///< of generated data and augmentation; nothing: the run's seed
   double validation_split = 0;                           ///< part of the training data, from its end, in [0, 1)
-  double test_split = 0;                                 ///< npz, csv, tokens without a test part: part of the data, from its end
+  double test_split = 0;                                 ///< npz, images, csv, tokens without a test part: part of the data, from its end
   std::int64_t features = 3;                             ///< linear_regression: inputs
   double noise = 0.1;                                    ///< linear_regression: standard deviation of what is added to y
   CsvOptions csv;                                        ///< csv; `classes` stays empty
   std::int64_t vocabulary = 10000;                       ///< tokens, ptb_like: words
-  std::int64_t sequence = 35;                            ///< tokens, ptb_like: tokens in a sample
+  std::int64_t sequence = 35;                            ///< tokens, ptb_like, markov: tokens in a sample
+  std::int64_t symbols = 64;                             ///< markov
   std::vector<std::int64_t> shape = {3, 224, 224};       ///< random: of a sample
   std::int64_t classes = 1000;                           ///< random
+  bool reconstruct = false;                              ///< a sample is its own target
   AugmentOptions augment;                                ///< `fill` and `seed` are for the reader of this to set
   int workers = 1;                                       ///< threads that gather batches; 0: the training thread
   int prefetch = 2;                                      ///< batches gathered ahead

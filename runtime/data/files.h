@@ -23,6 +23,8 @@ std::vector<std::string> mnist_files(const std::string& directory, Split split);
 std::vector<std::string> cifar10_files(const std::string& directory, Split split);
 /// One .npz, or .npy files of x and y.
 std::vector<std::string> numpy_files(const std::string& path, Split split);
+/// Images in a folder for each class, in train and test or in `path` itself, which then is the training part.
+std::vector<std::string> image_files(const std::string& path, Split split);
 /// `path` itself, the training part, or train.csv and test.csv in it.
 std::vector<std::string> csv_files(const std::string& path, Split split);
 /// `path` itself, the training part, or ptb.train.txt (train.txt) and ptb.test.txt (test.txt) in it.

@@ -37,6 +37,7 @@ bool reads_files(DataSource source) {
     case DataSource::idx:
     case DataSource::cifar10:
     case DataSource::npz:
+    case DataSource::images:
     case DataSource::csv:
     case DataSource::tokens:
       return true;
@@ -51,6 +52,8 @@ const char* files_wanted(DataSource source) {
       return "a folder with data_batch_1..5.bin and test_batch.bin";
     case DataSource::npz:
       return "an .npz file, or a folder with .npz or .npy files";
+    case DataSource::images:
+      return "a folder with a folder of images for each class, or with train and test of such";
     case DataSource::csv:
       return "a .csv file, or a folder with train.csv and test.csv";
     case DataSource::tokens:
@@ -70,6 +73,8 @@ std::vector<std::string> files_of(DataSource source, const std::string& path, Sp
       return data::cifar10_files(path, split);
     case DataSource::npz:
       return data::numpy_files(path, split);
+    case DataSource::images:
+      return data::image_files(path, split);
     case DataSource::csv:
       return data::csv_files(path, split);
     case DataSource::tokens:
@@ -95,6 +100,15 @@ Prepared read_csv(const DataDefinition& definition, const std::string& path) {
   }
   parts.test = second.data;
   return parts;
+}
+
+Prepared read_images(const std::string& path) {
+  ImageFolderOptions options;
+  options.scaling = Scaling::none();
+  const ImageFolderData first = load_image_folder(path, Split::train, options);
+  options.classes = first.classes;
+  const bool has_test = !data::image_files(path, Split::test).empty();
+  return {first.data, nullptr, has_test ? load_image_folder(path, Split::test, options).data : nullptr, {0}};
 }
 
 Prepared read_tokens(const DataDefinition& definition, const std::string& path) {
@@ -131,6 +145,20 @@ ArrayPointer generate(const DataDefinition& definition, std::uint64_t seed, Spli
       if (count > 0) options.count = count * definition.sequence + 1;  // samples were asked for
       return generate_tokens(options);
     }
+    case DataSource::markov: {
+      MarkovOptions options;
+      options.symbols = definition.symbols;
+      options.sequence = definition.sequence;
+      if (split == Split::test) options.count = 20000;
+      set_common(options);
+      if (count > 0) options.count = count * definition.sequence + 1;  // samples were asked for
+      const MarkovStream stream = generate_markov(options);
+      if (split == Split::train) {
+        log::info("markov: entropy rate {:.4f} nats, a perplexity of {:.3f}: in the long run no model does better", stream.entropy_rate,
+                  std::exp(stream.entropy_rate));
+      }
+      return stream.data;
+    }
     case DataSource::random: {
       RandomOptions options;
       options.shape = Shape(std::span<const std::int64_t>(definition.shape));
@@ -145,6 +173,7 @@ ArrayPointer generate(const DataDefinition& definition, std::uint64_t seed, Spli
       options.scaling = Scaling::none();
       if (split == Split::test) options.count = 2000;
       set_common(options);
+      if (definition.source == DataSource::signals) return generate_signals(options);
       return definition.source == DataSource::digits ? generate_digits(options) : generate_textures(options);
     }
   }
@@ -165,6 +194,8 @@ Prepared read(const DataDefinition& definition, const std::string& path, std::ui
     }
     case DataSource::npz:
       return both([&](Split split) { return data::numpy_files(path, split).empty() ? nullptr : load_numpy(path, split); });
+    case DataSource::images:
+      return read_images(path);
     case DataSource::csv:
       return read_csv(definition, path);
     case DataSource::tokens:
@@ -301,8 +332,8 @@ data::ContentKey options_key(const DataDefinition& d, std::uint64_t seed) {
   data::ContentKey key;
   key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", TENON_VERSION, name_of(d.source), d.normalize ? name_of(*d.normalize) : "",
                       fmt::join(d.mean, ","), fmt::join(d.deviation, ","), d.train_count, d.test_count, d.validation_split, d.test_split));
-  key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", d.features, d.noise, d.vocabulary, d.sequence, fmt::join(d.shape, ","), d.classes,
-                      d.csv.delimiter, static_cast<int>(d.csv.header), static_cast<int>(d.csv.target), d.csv.label));
+  key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", d.features, d.noise, d.vocabulary, d.symbols, d.sequence, fmt::join(d.shape, ","),
+                      d.classes, d.csv.delimiter, static_cast<int>(d.csv.header), static_cast<int>(d.csv.target), d.csv.label));
   if (!reads_files(d.source)) key.add(std::to_string(seed));
   return key;
 }
@@ -328,7 +359,10 @@ Prepared from_disk(const DataDefinition& definition, const std::string& path, st
   const data::DiskCache cache(data::DiskCache::folder_or_default(definition.cache_directory));
   data::ContentKey content;
   for (const Split split : {Split::train, Split::test}) {
-    for (const std::string& file : files_of(definition.source, path, split)) content.add_file(file);
+    for (const std::string& file : files_of(definition.source, path, split)) {
+      content.add_file(file);
+      if (definition.source == DataSource::images) content.add(std::filesystem::path(file).lexically_relative(path).string());  // the class
+    }
   }
   std::error_code ignored;
   const std::string place = reads_files(definition.source) ? std::filesystem::weakly_canonical(path, ignored).string() : "generated";
@@ -390,6 +424,11 @@ DataSplits make_data(const DataDefinition& definition, const std::string& given,
   changes.fill = parts.black;
   changes.seed = seed;
   splits.train = augment(splits.train, changes);
+  if (definition.reconstruct) {
+    for (std::shared_ptr<const Dataset>* part : {&splits.train, &splits.test, &splits.validation}) {
+      if (*part) *part = reconstruct(*part);
+    }
+  }
   return splits;
 }
 

@@ -231,8 +231,8 @@ TEST_CASE("train: what is wrong is named with file, line and key") {
   CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': wanted a map with the key 'source', got 'digits'");
   CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; wanted the name of a data set");
   CHECK(whole("data: {source: minst}\n") ==
-        "train.yaml:1:16: key 'data.source': wanted one of mnist, fashion_mnist, idx, cifar10, npz, csv, tokens, digits, "
-        "linear_regression, cifar_like, ptb_like, random, got 'minst'; did you mean 'mnist'?");
+        "train.yaml:1:16: key 'data.source': wanted one of mnist, fashion_mnist, idx, cifar10, npz, images, csv, tokens, digits, "
+        "linear_regression, cifar_like, signals, ptb_like, markov, random, got 'minst'; did you mean 'mnist'?");
   CHECK(whole("data: {source: mnist, validation_split: 1}\n") ==
         "train.yaml:1:41: key 'data.validation_split': wanted a number in [0, 1), got '1'");
   CHECK(whole("data: {source: mnist, normalise: unit}\nloss: mse\nmodel: {layers: [relu]}\n") ==
@@ -453,4 +453,15 @@ TEST_CASE("train: the models of the repository are valid") {
   CHECK(line.optimizer.learning_rate == 0.05);
   CHECK(line.data.features == 3);
   CHECK(line.data.noise == 0.1);
+}
+
+TEST_CASE("train: huber may be told where its parabola ends") {
+  const auto loss_of = [](const std::string& loss) {
+    return train_from_text("model: {layers: [relu]}\ndata: {source: linear_regression}\nloss: " + loss + "\n", "train.yaml").loss;
+  };
+  CHECK(loss_of("huber").delta == 1);
+  CHECK(loss_of("{name: huber, delta: 0.25}").delta == 0.25);
+  CHECK(loss_of("negative_log_likelihood").loss == Loss::nll);
+  CHECK(error_of([&] { loss_of("{name: huber, delta: 0}"); }) == "train.yaml:3:28: loss: key 'delta': wanted a number above 0, got '0'");
+  CHECK(error_of([&] { loss_of("{name: mae, delta: 2}"); }).find("unknown key 'delta'") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// tenon bandwidth - what memory gives to plain loops, beside what it is built for where the machine says so.
+// tenon bandwidth - what memory gives to plain loops, beside what it is built for where the machine says so; and what files give.
 #include <fmt/core.h>
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
 #include "bench/roofs.h"
+#include "bench/sources.h"
 
 namespace tenon::bench {
 
@@ -45,9 +46,9 @@ std::unique_ptr<Report> bandwidth(const Options& options) {
   // To the device and back: for a CPU the same memory, for others the road between.
   const Tensor host = Tensor::zeros(DType::u8, {bytes});
   Tensor there = host.to(device);
+  Protocol protocol = options.protocol();
+  if (options.runs == 0) protocol.runs = runs;
   const auto add_copy = [&](const char* name, const Body& body) {
-    Protocol protocol = options.protocol();
-    if (options.runs == 0) protocol.runs = runs;
     Entry entry{.name = name, .samples = measure({body}, protocol)[0]};
     entry.extra.emplace_back("gb_per_s", static_cast<double>(bytes) / entry.median_ns());
     report->add(std::move(entry));
@@ -58,6 +59,8 @@ std::unique_ptr<Report> bandwidth(const Options& options) {
   add_copy("device to host, pageable", [&](std::int64_t repetitions) {
     for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(there.to_host());
   });
+
+  add_sources(*report, options, protocol);
 
   report->note(
       "copy, scale, add, triad: bytes read and written (STREAM); read: bytes read; device copies: bytes moved, memory for them included");

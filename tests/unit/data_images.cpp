@@ -1,0 +1,144 @@
+// Folders of images: what is read, in which order, and what is refused.
+#include <doctest/doctest.h>
+#include <tenon/npy.h>
+#include <zlib.h>
+
+#include "data/image_file.h"
+#include "data_testing.h"
+#include "temporary_folder.h"
+
+using namespace tenon;
+using tenon::test::error_of;
+using tenon::test::gather;
+using tenon::test::TemporaryFolder;
+using tenon::test::values_of;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+std::string text_of(const Bytes& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+std::string chunk(const std::string& type, const std::string& content) {
+  const std::string both = type + content;
+  const auto check = static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(both.data()), static_cast<uInt>(both.size())));
+  return big_endian(static_cast<std::uint32_t>(content.size())) + both + big_endian(check);
+}
+/// `rows` are the bytes of a line each, of a depth of 8 or 16 bits; `colour` is PNG's: 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGBA.
+std::string png(std::uint32_t width, const std::vector<Bytes>& rows, char colour, char depth = 8, const std::string& between = "") {
+  std::string lines;
+  for (const Bytes& row : rows) lines += '\0' + text_of(row);
+  std::string packed(compressBound(lines.size()), '\0');
+  uLongf size = packed.size();
+  REQUIRE(compress(reinterpret_cast<Bytef*>(packed.data()), &size, reinterpret_cast<const Bytef*>(lines.data()), lines.size()) == Z_OK);
+  packed.resize(size);
+  const std::string header =
+      big_endian(width) + big_endian(static_cast<std::uint32_t>(rows.size())) + depth + colour + std::string(3, '\0');
+  return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + between + chunk("IDAT", packed) + chunk("IEND", "");
+}
+
+struct Pictures {
+  TemporaryFolder folder;
+  std::string write(const std::string& name, const std::string& content) {
+    std::filesystem::create_directories(std::filesystem::path(folder.file(name)).parent_path());
+    return folder.write(name, content);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("images: grey and coloured PNM, with comments in their headers") {
+  const TemporaryFolder folder;
+  const Tensor grey = data::read_image(folder.write("a.pgm", "P5\n# made by hand\n3 2 # wide\n255\n" + text_of({1, 2, 3, 4, 5, 255})));
+  CHECK(grey.shape() == Shape{1, 2, 3});
+  CHECK(values_of<std::uint8_t>(grey) == Bytes{1, 2, 3, 4, 5, 255});
+  const Tensor coloured = data::read_image(folder.write("a.PPM", "P6 2 1 255\n" + text_of({1, 2, 3, 4, 5, 6})));
+  CHECK(coloured.shape() == Shape{3, 1, 2});
+  CHECK(values_of<std::uint8_t>(coloured) == Bytes{1, 4, 2, 5, 3, 6});
+}
+
+TEST_CASE("images: PNG of every kind of colour") {
+  const TemporaryFolder folder;
+  const auto read = [&](const std::string& content) { return data::read_image(folder.write("a.png", content)); };
+  CHECK(values_of<std::uint8_t>(read(png(3, {{0, 128, 255}, {1, 2, 3}}, 0))) == Bytes{0, 128, 255, 1, 2, 3});
+  CHECK(values_of<std::uint8_t>(read(png(2, {{9, 0, 7, 255}}, 4))) == Bytes{9, 7});  // transparent or not, a pixel has its colour
+  const Tensor rgb = read(png(2, {{1, 2, 3, 4, 5, 6}}, 2));
+  CHECK(rgb.shape() == Shape{3, 1, 2});
+  CHECK(values_of<std::uint8_t>(rgb) == Bytes{1, 4, 2, 5, 3, 6});
+  CHECK(values_of<std::uint8_t>(read(png(1, {{1, 2, 3, 0}}, 6))) == Bytes{1, 2, 3});
+  const std::string palette = chunk("PLTE", text_of({10, 20, 30, 40, 50, 60}));
+  CHECK(values_of<std::uint8_t>(read(png(3, {{0, 1, 0}}, 3, 8, palette))) == Bytes{10, 40, 10, 20, 50, 20, 30, 60, 30});
+}
+
+TEST_CASE("images: damaged files are refused by name") {
+  const TemporaryFolder folder;
+  const auto error = [&](const std::string& name, const std::string& content) {
+    const std::string file = folder.write(name, content);
+    const std::string text = error_of([&] { data::read_image(file); });
+    CHECK(text.substr(0, file.size() + 2) == file + ": ");
+    return text.substr(std::min(text.size(), file.size() + 2));
+  };
+  CHECK(error("a.pgm", "P2 1 1 255\n7\n") == "wanted a binary PGM (P5) or PPM (P6), got one of another kind");
+  CHECK(error("a.pgm", "P5 2 2 65535\n") == "wanted values up to 255, got up to 65535");
+  CHECK(error("a.pgm", "P5 2 2 255\nabc") == "wanted 4 bytes of pixels for 2 x 2, got 3");
+  CHECK(error("a.pgm", "P5 2 0 255\n").find("sides of 1 to 65536") != std::string::npos);
+  CHECK(error("a.pgm", "P5 99999999999999999999 1 255\n").find("sides of 1 to 65536") != std::string::npos);
+  CHECK(error("a.png", "no picture").find("cannot be read as PNG: ") == 0);
+  const std::string whole = png(3, {{0, 128, 255}}, 0);
+  CHECK(error("a.png", whole.substr(0, whole.size() - 20)).find("cannot be read as PNG: ") == 0);
+  std::string promises = png(1, {{7}}, 0);
+  promises.replace(8, 25, chunk("IHDR", big_endian(65000) + big_endian(65000) + std::string("\x08\0\0\0\0", 5)));
+  CHECK(error("a.png", promises).find("65000 x 65000 pixels do not fit its") == 0);
+  save_npy(folder.file("a.npy"), Tensor::of<float>({1, 2}, {1, 2}));
+  CHECK(error_of([&] { data::read_image(folder.file("a.npy")); }).find("got f32(1,2)") != std::string::npos);
+}
+
+TEST_CASE("image folder: classes take turns, in the order of their names") {
+  Pictures p;
+  const auto picture = [](std::uint8_t value) { return "P5 1 1 255\n" + std::string(1, static_cast<char>(value)); };
+  p.write("dog/1.pgm", picture(10));
+  p.write("dog/2.pgm", picture(11));
+  p.write("dog/3.pgm", picture(12));
+  p.write("cat/b.png", png(1, {{2}}, 0));
+  p.write("cat/a.pgm", picture(1));
+  p.write("cat/notes.txt", "no picture");
+  p.write("cat/.hidden.pgm", "no picture");
+  const ImageFolderData read = load_image_folder(p.folder.path(), Split::train);
+  CHECK(read.classes == std::vector<std::string>{"cat", "dog"});
+  CHECK(values_of<std::uint8_t>(read.data->x()) == Bytes{1, 10, 2, 11, 12});
+  CHECK(values_of<std::int64_t>(read.data->y()) == std::vector<std::int64_t>{0, 1, 0, 1, 1});
+  CHECK(read.data->num_classes() == 2);
+  CHECK(read.data->x_type().shape == Shape{1, 1, 1});
+  CHECK(gather(*read.data, {3}).x.data<float>()[0] == doctest::Approx(11.0 / 255));
+  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::test); }).find("has no folder test") != std::string::npos);
+}
+
+TEST_CASE("image folder: train and test lie beside one another, and the classes of one are those of the other") {
+  Pictures p;
+  p.write("train/a/1.pgm", "P5 1 1 255\nx");
+  p.write("train/b/1.pgm", "P5 1 1 255\ny");
+  p.write("test/b/1.pgm", "P5 1 1 255\nz");
+  const ImageFolderData train = load_image_folder(p.folder.path(), Split::train);
+  ImageFolderOptions options;
+  options.classes = train.classes;
+  const ImageFolderData test = load_image_folder(p.folder.path(), Split::test, options);
+  CHECK(values_of<std::int64_t>(test.data->y()) == std::vector<std::int64_t>{1});
+  p.write("test/c/1.pgm", "P5 1 1 255\nz");
+  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::test, options); }).find("c: a class that is not among the 2 known") !=
+        std::string::npos);
+}
+
+TEST_CASE("image folder: pictures of different sizes, and folders without any, are refused") {
+  Pictures p;
+  const std::string first = p.write("a/1.pgm", "P5 1 1 255\nx"), second = p.write("b/1.pgm", "P5 2 1 255\nxy");
+  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::train); }) ==
+        second + ": wanted channels, height and width of the first, " + first + ", (1,1,1), got (1,1,2)");
+  CHECK(error_of([&] {
+          load_image_folder(p.folder.file("a"), Split::train);
+        }).find("wanted a folder of .pgm, .ppm, .png or .npy images for each class, got none") != std::string::npos);
+  CHECK(error_of([&] { load_image_folder(p.folder.file("none"), Split::train); }).find("folder not found") != std::string::npos);
+}
