@@ -1,0 +1,200 @@
+// Numbers of pools and resizes through the runtime: composites against plain loops, backends against one another.
+#include "exec_testing.h"
+
+#include <cmath>
+#include <functional>
+
+namespace tenon {
+namespace {
+
+using test::test_config;
+
+/// Numbers that differ from one another: no ties.
+Tensor numbers(DType dtype, const Shape& shape) {
+  Tensor t = Tensor::empty(dtype, shape);
+  for (std::int64_t i = 0; i < shape.count(); ++i) {
+    const double value = static_cast<double>(i * 7919 % 10007) / 1024 - 4;
+    if (dtype == DType::f32) {
+      t.data<float>()[i] = static_cast<float>(value);
+    } else {
+      t.data<double>()[i] = value;
+    }
+  }
+  return t;
+}
+
+const Context& context_on(const std::string& device) {
+  static const Context reference(test_config("reference:0")), openblas(test_config("openblas:0"));
+  return device == "openblas:0" ? openblas : reference;
+}
+
+std::vector<double> result_of(const std::string& device, const Tensor& x, const std::function<Value(Value)>& function) {
+  Graph graph;
+  graph.output("y", function(graph.input("x", x.dtype(), x.shape())));
+  Program program(context_on(device), graph);
+  const Tensor y = program.run({x})[0].to_host();
+  if (y.dtype() == DType::f64) return {y.data<double>(), y.data<double>() + y.count()};
+  return {y.data<float>(), y.data<float>() + y.count()};
+}
+
+/// Largest difference; infinite where the counts differ.
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return INFINITY;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::fabs(a[i] - b[i]));
+  return largest;
+}
+
+std::vector<double> adaptive_by_loops(const Tensor& x, std::int64_t height, std::int64_t width) {
+  const std::int64_t h = x.shape()[2], w = x.shape()[3];
+  std::vector<double> y;
+  for (std::int64_t plane = 0; plane < x.shape()[0] * x.shape()[1]; ++plane) {
+    for (std::int64_t i = 0; i < height; ++i) {
+      for (std::int64_t k = 0; k < width; ++k) {
+        const std::int64_t top = i * h / height, bottom = ((i + 1) * h + height - 1) / height;
+        const std::int64_t left = k * w / width, right = ((k + 1) * w + width - 1) / width;
+        double sum = 0;
+        for (std::int64_t r = top; r < bottom; ++r) {
+          for (std::int64_t c = left; c < right; ++c) sum += x.data<double>()[(plane * h + r) * w + c];
+        }
+        y.push_back(sum / static_cast<double>((bottom - top) * (right - left)));
+      }
+    }
+  }
+  return y;
+}
+
+constexpr const char* devices[] = {"reference:0", "openblas:0"};
+
+TEST_CASE("adaptive_average_pool: means of parts whose bounds are rounded outwards") {
+  const Tensor x = numbers(DType::f64, {2, 3, 7, 8});
+  for (const char* device : devices) {
+    for (const auto& [height, width] : {std::pair{3, 5}, {7, 2}, {1, 1}, {7, 3}, {5, 8}, {9, 16}}) {
+      const std::vector<std::int64_t> sizes{height, width};
+      CAPTURE(device);
+      CAPTURE(sizes[0]);
+      CAPTURE(sizes[1]);
+      CHECK(distance(result_of(device, x, [&](Value v) { return ops::adaptive_average_pool(v, sizes); }),
+                     adaptive_by_loops(x, height, width)) < 1e-13);
+    }
+  }
+}
+
+TEST_CASE("global pools: the mean and the largest of an image") {
+  const Tensor x = numbers(DType::f64, {2, 3, 4, 5});
+  std::vector<double> means, peaks;
+  for (std::int64_t plane = 0; plane < 6; ++plane) {
+    const double* const from = x.data<double>() + plane * 20;
+    double sum = 0;
+    for (std::int64_t i = 0; i < 20; ++i) sum += from[i];
+    means.push_back(sum / 20);
+    peaks.push_back(*std::max_element(from, from + 20));
+  }
+  for (const char* device : devices) {
+    CHECK(distance(result_of(device, x, [](Value v) { return ops::global_average_pool(v); }), means) < 1e-14);
+    CHECK(distance(result_of(device, x, [](Value v) { return ops::global_max_pool(v, false); }), peaks) == 0);
+  }
+}
+
+TEST_CASE("upsample: nearest repeats each pixel, linear is a mean of neighbours") {
+  const Tensor x = numbers(DType::f64, {2, 3, 3, 4});
+  for (const char* device : devices) {
+    const std::vector<double> nearest = result_of(device, x, [](Value v) { return ops::upsample(v, {3, 2}); });
+    REQUIRE(nearest.size() == 6 * 9 * 8);
+    for (std::size_t i = 0; i < nearest.size(); ++i) {
+      CHECK(nearest[i] == x.data<double>()[i / 72 * 12 + i % 72 / 8 / 3 * 4 + i % 8 / 2]);
+    }
+    const std::vector<double> linear = result_of(device, x, [](Value v) { return ops::upsample(v, {1, 2}, ops::ResizeMode::linear); });
+    REQUIRE(linear.size() == 6 * 3 * 8);
+    for (std::size_t i = 0; i < linear.size(); ++i) {
+      const std::size_t line = i / 8 * 4, k = i % 8;
+      const std::size_t near = k / 2, other = k % 2 == 0 ? (near == 0 ? 0 : near - 1) : std::min<std::size_t>(near + 1, 3);
+      CHECK(std::fabs(linear[i] - 0.75 * x.data<double>()[line + near] - 0.25 * x.data<double>()[line + other]) < 1e-14);
+    }
+  }
+}
+
+TEST_CASE("pools: images with their channels last give the same numbers") {
+  const Tensor x = numbers(DType::f32, {2, 5, 6, 19});
+  ops::WindowOptions options;
+  options.strides = {2, 1};
+  options.same = true;
+  ops::WindowOptions last = options;
+  last.channels_last = true;
+  for (const char* device : devices) {
+    for (const bool average : {false, true}) {
+      const auto pool = [&](Value v, const ops::WindowOptions& o) {
+        return average ? ops::average_pool(v, {3, 2}, o, false) : ops::max_pool(v, {3, 2}, o);
+      };
+      const auto first = result_of(device, x, [&](Value v) {
+        return ops::transpose(pool(ops::transpose(v, {0, 3, 1, 2}), options), {0, 2, 3, 1});
+      });
+      CHECK(distance(result_of(device, x, [&](Value v) { return pool(v, last); }), first) == 0);
+    }
+  }
+}
+
+TEST_CASE("pools and resize: both backends give the same, and the same gradients") {
+  const Tensor x = numbers(DType::f32, {3, 21, 9, 10});
+  ops::WindowOptions window;
+  window.strides = {2, 2};
+  window.padding = {{1, 1}, {0, 1}};
+  window.ceil_mode = true;
+  const std::function<Value(Value)> nets[] = {
+      [&](Value v) {
+        return ops::max_pool(ops::relu(v), {3, 2}, window);
+      },
+      [&](Value v) {
+        return ops::average_pool(ops::tanh(v), {3, 2}, window);
+      },
+      [&](Value v) {
+        return ops::average_pool(ops::max_pool(v, {2, 2}), {2, 2}, {}, false);
+      },
+      [&](Value v) {
+        return ops::max_pool(ops::resize(v, {14, 7}, {.mode = ops::ResizeMode::linear}), {3, 3});
+      },
+      [&](Value v) {
+        return ops::upsample(ops::max_pool(v, {2, 2}), {2, 2});
+      },
+  };
+  for (const auto& net : nets) {
+    CHECK(distance(result_of("openblas:0", x, net), result_of("reference:0", x, net)) < 2e-6);
+    const auto gradient = [&](Value v) { return gradients(ops::reduce_sum(ops::square(net(v))), {v})[0]; };
+    CHECK(distance(result_of("openblas:0", x, gradient), result_of("reference:0", x, gradient)) < 2e-5);
+  }
+}
+
+TEST_CASE("max_pool: indices are computed only for a gradient") {
+  const auto wanted = [](bool trains) {
+    Graph graph;
+    const Value x = graph.input("x", DType::f32, {1, 2, 4, 4});
+    const Value y = ops::max_pool(x, {2, 2});
+    graph.output("y", trains ? gradients(ops::reduce_sum(y), {x})[0] : y);
+    const Program program(context_on("openblas:0"), graph);
+    for (const NodeInfo& node : program.graph().nodes()) {
+      if (node.op == TENON_OP_MaxPool) return node.outputs.size() > 1 && node.outputs[1] != no_id;
+    }
+    return false;
+  };
+  CHECK(wanted(true));
+  CHECK_FALSE(wanted(false));
+}
+
+TEST_CASE("max_pool_grad: an index that is not of its channel is refused by name") {
+  Graph graph;
+  const Value dy = graph.input("dy", DType::f32, {1, 2, 2}), indices = graph.input("indices", DType::i64, {1, 2, 2});
+  graph.output("dx", graph.apply(TENON_OP_MaxPoolGrad, {dy, indices}, {}, {.name = {}, .shape = Shape{1, 2, 4}})[0]);
+  for (const char* device : devices) {
+    Program program(context_on(device), graph);
+    const Tensor values = numbers(DType::f32, {1, 2, 2});
+    CHECK_NOTHROW(program.run({values, Tensor::of(std::vector<std::int64_t>{0, 3, 4, 7}, {1, 2, 2})}));
+    const std::string message = test::message_of([&] {
+      program.run({values, Tensor::of(std::vector<std::int64_t>{0, 3, 1, 7}, {1, 2, 2})});
+    });
+    CHECK(test::contains(message, "max_pool_grad"));
+    CHECK(test::contains(message, "index 1 at position 2 is out of range [4, 8)"));
+  }
+}
+
+}  // namespace
+}  // namespace tenon
