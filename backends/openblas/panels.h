@@ -1,5 +1,5 @@
 // panels.h - products with a matrix that was packed ahead of time, by register tiles of our own. OpenBLAS packs both operands at every
-// call, which a convolution's weights do not need and its few rows do not repay: runtime/docs/adr/0010 has the figures.
+// call, which a convolution's weights do not need and its few rows do not repay: runtime/docs/adr/0012 has the figures.
 #pragma once
 
 #include <algorithm>
