@@ -66,7 +66,7 @@ const std::string iris = "length,width,species\n5.1,3.5,setosa\n6.2,2.9,versicol
 
 TEST_CASE("splits: every generated source gives both parts") {
   for (const char* source : {"digits", "cifar_like", "random, shape: [3, 8, 8], classes: 4", "linear_regression, features: 7, noise: 0",
-                             "ptb_like, vocabulary: 50, sequence: 6"}) {
+                             "ptb_like, vocabulary: 50, sequence: 6", "markov, symbols: 5, sequence: 6"}) {
     CAPTURE(source);
     const train::DataSplits data = make(std::string("source: ") + source + ", train_count: 30, test_count: 20");
     CHECK(data.train->size() == 30);
@@ -76,6 +76,7 @@ TEST_CASE("splits: every generated source gives both parts") {
   CHECK(make("source: random, shape: [3, 8, 8], train_count: 3").train->x_type().shape == Shape{3, 8, 8});
   CHECK(make("source: linear_regression, features: 7, train_count: 3").train->x_type().shape == Shape{7});
   CHECK(make("source: ptb_like, sequence: 6, train_count: 3").train->y_type().shape == Shape{6});
+  CHECK(make("source: markov, sequence: 6, train_count: 3").train->y_type().shape == Shape{6});
 }
 
 TEST_CASE("splits: CIFAR-10, arrays, tables and text are reached by their names") {
