@@ -61,6 +61,16 @@ std::string algorithm_of(const Node& node) {
   }
 }
 
+/// Bytes of the packed copy of input i; 0: it is read as it is.
+std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32_t i, std::vector<Operand>& room) {
+  const Traits& traits = node.row->kernel->traits;
+  const std::uint32_t v = node.inputs[i];
+  if (traits.pack_size == nullptr || v == TENON_NO_INDEX || graph.values[v].count == 0) return 0;
+  const std::uint32_t kind = graph.values[graph.values[v].root].kind;
+  if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) return 0;
+  return checked(traits.pack_size(describe(graph, node, room), i), node, "packed operands");
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- memory
@@ -136,7 +146,17 @@ void Plan::make_steps() {
   for (Node& node : layout_.graph.nodes) {
     Step step;
     const Traits& traits = node.row->kernel->traits;
-    if (traits.scratch != nullptr) step.scratch_size = checked(traits.scratch(describe(layout_.graph, node, room)), node, "scratch memory");
+    if (traits.scratch != nullptr) {
+      // Which inputs will be packed can be seen already; the addresses mean nothing yet.
+      static constexpr char somewhere = 0;
+      std::vector<const void*> packed(node.inputs.size(), nullptr);
+      for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
+        if (packed_size(layout_.graph, node, i, room) > 0) packed[i] = &somewhere;
+      }
+      Call call = describe(layout_.graph, node, room);
+      call.packed = packed.data();
+      step.scratch_size = checked(traits.scratch(call), node, "scratch memory");
+    }
     step.node = std::move(node);
     layout_.steps.push_back(std::move(step));
   }
@@ -149,18 +169,12 @@ void Plan::allocate_packed() {
   std::vector<Operand> room;
   for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
     Step& step = layout_.steps[s];
-    const Traits& traits = step.node.row->kernel->traits;
-    if (traits.pack_size == nullptr) continue;
     for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
-      const std::uint32_t v = step.node.inputs[i];
-      if (v == TENON_NO_INDEX || graph.values[v].count == 0) continue;
-      const std::uint32_t kind = graph.values[graph.values[v].root].kind;
-      if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) continue;
-      const std::uint64_t size = checked(traits.pack_size(describe(graph, step.node, room), i), step.node, "packed operands");
+      const std::uint64_t size = packed_size(graph, step.node, i, room);
       if (size == 0) continue;
       step.packed.resize(step.node.inputs.size(), 0);
       step.packed[i] = blocks_.allocate(size);
-      if (kind == TENON_VALUE_PARAMETER) packed_parameters_.push_back({s, i});
+      if (graph.values[graph.values[step.node.inputs[i]].root].kind == TENON_VALUE_PARAMETER) packed_parameters_.push_back({s, i});
     }
   }
 }

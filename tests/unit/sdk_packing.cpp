@@ -90,6 +90,18 @@ TEST_CASE("sdk: a constant that nobody reads takes no memory") {
   CHECK(session.host.allocations == before);
 }
 
+TEST_CASE("sdk: scratch memory is asked for with what will be packed marked") {
+  Session session;
+  probe.unpacked_scratch = 640;
+  const auto workspace = [&](Net net) { return Run(session, net).info.workspace_size_bytes; };
+  CHECK(workspace(Product(true).net) == 0);
+  CHECK(workspace(Product(false).net) == 0);
+  Net net;
+  const auto a = net.input({2, 3}), b = net.input({3, 4}), y = net.output({2, 4});
+  net.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
+  CHECK(workspace(net) == 640);
+}
+
 TEST_CASE("sdk: parameters are packed at the first execution and whenever the epoch changes") {
   Session session;
   Product product(false);

@@ -248,6 +248,9 @@ std::size_t gemm_pack_size(const sdk::Call& call, std::uint32_t input) {
   if (call.host.table() == nullptr) probe.no_traits_host = true;
   return input == 1 ? static_cast<std::size_t>(call.inputs[1].count + 1) * sizeof(float) : 0;
 }
+std::size_t gemm_scratch(const sdk::Call& call) {
+  return call.packed != nullptr && call.packed[1] != nullptr ? 0 : probe.unpacked_scratch.load();
+}
 void gemm_pack(const sdk::Call& call, std::uint32_t input, void* out_packed) {
   ++probe.packs;
   const sdk::Operand& b = call.inputs[input];
@@ -312,7 +315,9 @@ TENON_KERNEL_WITH(expand, any_strides, float)
 TENON_KERNEL_WITH(cast, (sdk::Traits{.in_place = false}), float, sdk::BFloat16)
 TENON_KERNEL_WITH(reduce_sum, any_strides, float)
 TENON_KERNEL_WITH(matmul, (sdk::Traits{.strided = true, .epilogue = true}), float)
-TENON_KERNEL_WITH(gemm, (sdk::Traits{.strided = true, .epilogue = true, .pack_size = gemm_pack_size, .pack = gemm_pack}), float)
+TENON_KERNEL_WITH(gemm,
+                  (sdk::Traits{.strided = true, .epilogue = true, .scratch = gemm_scratch, .pack_size = gemm_pack_size, .pack = gemm_pack}),
+                  float)
 TENON_KERNEL_WITH(sgd_step, (sdk::Traits{.in_place = true}), float)
 TENON_KERNEL(softmax_cross_entropy, float)
 
@@ -477,6 +482,7 @@ Session::Session(std::uint32_t threads, tenon_backend_query_fn query) : host(thr
   probe.packs = probe.kernels = probe.fail_div = 0;
   probe.fail_pack = probe.bad_scratch = probe.no_traits_host = false;
   probe.scratch_at = 0;
+  probe.unpacked_scratch = 0;
 }
 
 Session::~Session() {

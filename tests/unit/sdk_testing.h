@@ -70,6 +70,7 @@ struct Probe {
   std::atomic<bool> fail_pack{false};
   std::atomic<bool> bad_scratch{false};                    ///< scratch misaligned or absent
   std::atomic<std::uint64_t> scratch_at{0};                ///< where the last scratch was
+  std::atomic<std::size_t> unpacked_scratch{0};            ///< bytes that Gemm wants where b is not packed
   std::atomic<bool> no_traits_host{false};                 ///< a Traits function got a Call without host services
   std::atomic<std::uint32_t> math{99}, deterministic{99};  ///< what Sigmoid last saw
 };
