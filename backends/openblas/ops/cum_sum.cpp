@@ -40,7 +40,7 @@ template <class T>
 void cum_sum(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_cum_sum>();
   const sdk::AxisView view = sdk::around_axis(call.inputs[0], attributes.axis);
-  if (view.n == 0) return;
+  if (call.inputs[0].count == 0) return;
   const std::int64_t start = attributes.reverse != 0 ? (view.n - 1) * view.inner : 0;
   const std::int64_t step = attributes.reverse != 0 ? -view.inner : view.inner;
   const std::int64_t width = std::min(bundle, view.inner), bundles = (view.inner + width - 1) / width;
