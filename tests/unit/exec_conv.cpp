@@ -93,7 +93,7 @@ TEST_CASE("conv is im2col and a product, and its transpose a product and col2im"
   const auto results = results_of(inputs, [&](const auto& v) {
     const Value matrix = ops::reshape(v[1], Shape{4, 18});
     const Value y = ops::conv(v[0], v[1], {}, options), product = ops::matmul(matrix, ops::im2col(v[0], {3, 2}, options));
-    const Value x = ops::conv_transpose(v[2], v[1], {}, options, {1, 0});
+    const Value x = ops::conv_transpose(v[2], v[1], {}, options);
     const Value columns = ops::matmul(ops::transpose(matrix, {1, 0}), ops::reshape(v[2], Shape{2, 4, 18}));
     return std::vector<Value>{y, product, x, ops::col2im(columns, {6, 5}, {3, 2}, options)};
   });
