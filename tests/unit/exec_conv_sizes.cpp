@@ -1,0 +1,193 @@
+// Convolutions and their inputs' gradients at sizes that the oracle is too slow for: every road of a fast backend, cut into blocks and
+// shared.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+#include "exec_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::floats;
+using test::test_config;
+
+struct Convolution {
+  const char* label;
+  std::int64_t images, channels, height, width, filters, kernel;
+  std::int64_t stride = 1, pad = 0, dilation = 1, groups = 1;
+
+  std::int64_t result(std::int64_t size) const { return (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1; }
+  Shape x() const { return {images, channels, height, width}; }
+  Shape y() const { return {images, filters, result(height), result(width)}; }
+  Shape w() const { return {filters, channels / groups, kernel, kernel}; }
+
+  tenon_attributes_conv attributes() const {
+    tenon_attributes_conv a{};
+    a.struct_size = sizeof a;
+    a.groups = static_cast<std::uint32_t>(groups);
+    for (std::size_t i = 0; i < TENON_MAX_SPATIAL; ++i) {
+      a.strides[i] = i < 2 ? stride : 1;
+      a.dilations[i] = i < 2 ? dilation : 1;
+      a.pads_before[i] = a.pads_after[i] = i < 2 ? pad : 0;
+    }
+    return a;
+  }
+};
+
+const Convolution convolutions[] = {
+    {"3x3: blocks of tiles, the last one smaller", 1, 64, 50, 46, 40, 3, 1, 1},
+    {"3x3: channels that fill no register", 3, 21, 19, 22, 35, 3, 1, 1},
+    {"3x3: small images side by side, no padding", 7, 48, 8, 9, 64, 3},
+    {"3x3: more padding than the kernel sees", 2, 32, 9, 6, 32, 3, 1, 3},
+    {"3x3: weights that all threads share", 1, 256, 23, 26, 130, 3, 1, 1},
+    {"3x3: weights that come from memory", 4, 400, 11, 9, 320, 3, 1, 1},
+    {"3x3: few pixels and many weights, panels shared", 1, 512, 5, 6, 288, 3, 1, 1},
+    {"3x3 with strides", 2, 60, 37, 34, 70, 3, 2, 1},
+    {"3x3 with dilation", 2, 33, 24, 29, 40, 3, 1, 2, 2},
+    {"5x5 with strides and dilation", 1, 30, 41, 38, 50, 5, 3, 4, 2},
+    {"1x1: the image as it is", 2, 70, 30, 31, 90, 1},
+    {"1x1: the image as it is, panels shared", 1, 1024, 7, 7, 200, 1},
+    {"1x1 with strides", 2, 130, 27, 28, 65, 1, 2},
+    {"1x1 with strides, panels shared", 1, 256, 9, 10, 513, 1, 2},
+    {"few channels: taps side by side", 1, 3, 75, 68, 64, 7, 2, 3},
+    {"few channels, a kernel of eleven", 2, 3, 70, 71, 33, 11, 4, 2},
+    {"groups", 2, 48, 21, 20, 60, 3, 1, 1, 1, 3},
+    {"groups with strides, panels shared", 1, 256, 6, 6, 256, 3, 2, 1, 1, 2},
+    {"a channel each", 3, 70, 31, 25, 70, 3, 1, 1, 1, 70},
+    {"a channel each, with strides", 2, 37, 30, 33, 37, 5, 2, 2, 1, 37},
+};
+
+/// Numbers in [-1, 1) that differ from place to place.
+std::vector<float> numbers(const Shape& shape, std::uint32_t seed) {
+  std::vector<float> list(static_cast<std::size_t>(shape.count()));
+  for (float& number : list) {
+    seed = seed * 1664525u + 1013904223u;
+    number = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
+  }
+  return list;
+}
+
+struct Results {
+  std::vector<float> y, dx;
+};
+
+/// Weights as a constant, which is packed when the plan is made, or as an input, which is packed at the call.
+Results run(const Convolution& c, bool packed, std::uint32_t threads, const std::string& memory = "normal") {
+  Config config = test_config("openblas:0");
+  config.threads = threads;
+  config.backends.options["openblas"]["memory"] = memory;
+  const Context context(config);
+  const Tensor x = Tensor::of(numbers(c.x(), 1), c.x());
+  const Tensor w = Tensor::of(numbers(c.w(), 2), c.w());
+  const Tensor dy = Tensor::of(numbers(c.y(), 3), c.y());
+  Graph graph;
+  const Value image = graph.input("x", DType::f32, c.x());
+  const Value gradient = graph.input("dy", DType::f32, c.y());
+  const Value weights = packed ? graph.constant(w) : graph.input("w", DType::f32, c.w());
+  ops::ConvOptions options;
+  options.strides = {c.stride, c.stride};
+  options.dilations = {c.dilation, c.dilation};
+  options.padding = {{c.pad, c.pad}, {c.pad, c.pad}};
+  options.groups = c.groups;
+  graph.output("y", ops::conv(image, weights, {}, options));
+  graph.output("dx", ops::conv_input_grad(gradient, weights, c.x(), c.attributes()));
+  Program program(context, graph);
+  std::vector<Tensor> operands{x, dy};
+  if (!packed) operands.push_back(w);
+  const std::vector<Tensor> results = program.run(operands);
+  return {floats(results[0]), floats(results[1])};
+}
+
+struct Sum {
+  double value = 0, magnitude = 0;
+  void add(float a, float b) {
+    value += double{a} * double{b};
+    magnitude += std::fabs(double{a} * double{b});
+  }
+};
+
+/// Calls use(x, y, w) with the places of every pixel of x and weight that one element of y is a sum of.
+template <class Use>
+void for_each_term(const Convolution& c, std::int64_t y, const Use& use) {
+  const std::int64_t height = c.result(c.height), width = c.result(c.width), group_channels = c.channels / c.groups;
+  const std::int64_t column = y % width, row = y / width % height, filter = y / width / height % c.filters;
+  const std::int64_t image = y / width / height / c.filters;
+  for (std::int64_t k = 0; k < group_channels * c.kernel * c.kernel; ++k) {
+    const std::int64_t channel = filter / (c.filters / c.groups) * group_channels + k / (c.kernel * c.kernel);
+    const std::int64_t i = row * c.stride + k / c.kernel % c.kernel * c.dilation - c.pad;
+    const std::int64_t j = column * c.stride + k % c.kernel * c.dilation - c.pad;
+    if (i < 0 || i >= c.height || j < 0 || j >= c.width) continue;
+    use(static_cast<std::size_t>(((image * c.channels + channel) * c.height + i) * c.width + j),
+        static_cast<std::size_t>(filter * group_channels * c.kernel * c.kernel + k));
+  }
+}
+
+/// Winograd's transforms multiply the errors of single terms, whose sum has that of its magnitudes at most. At an edge it errs as it does
+/// in the middle, where so many terms of about 1/4 come together.
+bool near(float got, const Sum& want, std::int64_t terms) {
+  return std::fabs(double{got} - want.value) <= 16 * 1.2e-7 * std::max(want.magnitude, static_cast<double>(terms) / 4);
+}
+
+/// Elements of y, some at the end and some here and there, and every fifth of dx in the last image, which has the last blocks.
+void check(const Convolution& c, const Results& results) {
+  const std::vector<float> x = numbers(c.x(), 1), w = numbers(c.w(), 2), dy = numbers(c.y(), 3);
+  const std::int64_t count = c.y().count();
+  const std::int64_t taps = c.kernel * c.kernel;
+  for (std::int64_t i = 0; i < 300; ++i) {
+    const std::int64_t y = i < 60 ? count - 1 - i % count : i * 7919 % count;
+    Sum want;
+    for_each_term(c, y, [&](std::size_t pixel, std::size_t weight) { want.add(x[pixel], w[weight]); });
+    CAPTURE(y);
+    CHECK(near(results.y[static_cast<std::size_t>(y)], want, c.channels / c.groups * taps));
+  }
+  std::vector<Sum> dx(x.size());
+  const std::int64_t image_values = count / c.images;
+  for (std::int64_t y = count - image_values; y < count; ++y) {
+    for_each_term(c, y, [&](std::size_t pixel, std::size_t weight) {
+      if (pixel % 5 == 0) dx[pixel].add(dy[static_cast<std::size_t>(y)], w[weight]);
+    });
+  }
+  std::int64_t wrong = 0;
+  for (std::size_t pixel = x.size() - x.size() / static_cast<std::size_t>(c.images); pixel < x.size(); ++pixel) {
+    if (pixel % 5 == 0 && !near(results.dx[pixel], dx[pixel], c.filters / c.groups * taps)) ++wrong;
+  }
+  CHECK(wrong == 0);
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("conv and conv_input_grad: every road sums every term once") {
+  for (const Convolution& c : convolutions) {
+    CAPTURE(c.label);
+    check(c, run(c, true, 2));
+  }
+}
+
+TEST_CASE("conv and conv_input_grad: the same bits on any number of threads, weights packed ahead or at the call") {
+  for (const Convolution& c : convolutions) {
+    CAPTURE(c.label);
+    const Results one = run(c, true, 1);
+    for (const std::uint32_t threads : {2u, 5u}) {
+      const Results many = run(c, threads == 2, threads);
+      CHECK(same_bits(many.y, one.y));
+      CHECK(same_bits(many.dx, one.dx));
+    }
+  }
+}
+
+TEST_CASE("conv: memory small takes the direct road, to the same numbers") {
+  for (const Convolution& c : {convolutions[0], convolutions[5]}) {
+    CAPTURE(c.label);
+    const Results small = run(c, true, 2, "small");
+    check(c, small);
+    CHECK_FALSE(same_bits(small.y, run(c, true, 2).y));
+  }
+}
+
+}  // namespace tenon
