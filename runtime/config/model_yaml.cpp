@@ -125,7 +125,15 @@ TrainDefinition load_cut(const std::string& path) {
   if (!whole.model.conformance) throw Error(fmt::format("{}: its model has no `conformance` block, which says how to make it small", path));
   const ConformanceCut& cut = *whole.model.conformance;
   std::vector<ConfigOverride> overrides;
-  for (const auto& [key, value] : cut.set) overrides.push_back({"model." + key, value, path + ": conformance.set." + key});
+  for (const auto& [key, value] : cut.set) {
+    const std::string text = path + ": conformance.set." + key;
+    const std::string of_training = "train.";
+    if (!key.starts_with(of_training)) {
+      overrides.push_back({"model." + key, value, text});
+    } else if (!whole.data.where.empty()) {  // a model alone trains in no way of its own
+      overrides.push_back({key.substr(of_training.size()), value, text});
+    }
+  }
   TrainDefinition train = load(overrides);
   narrow(train.model.layers, cut.width, train.model.layers.size() > 1 ? &train.model.layers.back() : nullptr);
   train.batch_size = cut.batch_size;

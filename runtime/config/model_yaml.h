@@ -81,7 +81,8 @@ TrainDefinition load_train(const std::string& path, const std::vector<ConfigOver
 TrainDefinition train_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "",
                                 const std::vector<ConfigOverride>& overrides = {});
 
-/// A train.yaml, or a model.yaml, made as small as its model's `conformance` block says. Errors also: a model without one.
+/// A train.yaml, or a model.yaml, made as small as its model's `conformance` block says; keys of `set` that begin with "train." are the
+/// train.yaml's own. Errors also: a model without one.
 TrainDefinition load_cut(const std::string& path);
 
 /// Parts of the above that model.yaml and train.yaml share. `context` stands before the keys in errors, "" for a file of its own.
