@@ -152,6 +152,7 @@ struct WindowOptions {
   bool ceil_mode = false;      ///< pools: a last window that is cut short counts
   bool channels_last = false;  ///< x and the result are (N, d..., C)
 };
+/// What conv may be told.
 struct ConvOptions : WindowOptions {
   std::int64_t groups = 1;
 };
@@ -194,6 +195,7 @@ enum class NearestRounding : std::uint32_t {
   floor = TENON_ROUND_FLOOR,
   ceil = TENON_ROUND_CEIL
 };
+/// What resize may be told.
 struct ResizeOptions {
   ResizeMode mode = ResizeMode::nearest;
   Coordinates coordinates = Coordinates::half_pixel;
@@ -234,6 +236,7 @@ enum class RnnActivation : std::uint32_t { tanh = TENON_RNN_TANH, relu = TENON_R
 struct RecurrentValues {
   Value w, r, b, h0, c0;
 };
+/// What rnn, gru and lstm give.
 struct RecurrentResult {
   Value y;  ///< (T, D, B, H)
   Value h;  ///< (D, B, H), after the last step

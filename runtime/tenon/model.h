@@ -124,7 +124,7 @@ struct LayerSummary {
   std::int64_t parameters = 0;
   std::int64_t non_trainable = 0;  ///< of them: running statistics
   std::int64_t flops = 0;          ///< of a forward pass, per sample
-  std::string device;      ///< as asked for; empty: the model's
+  std::string device;              ///< as asked for; empty: the model's
 };
 
 /// A sequence of layers with its parameters, optimizer state and step count.

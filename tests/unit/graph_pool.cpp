@@ -106,9 +106,9 @@ TEST_CASE("pool: strides, kernels and padding that make no sense are refused") {
   CHECK(error_of([&] { ops::max_pool(m.x, {2}); }) == "max_pool: wanted a kernel of 2 dimensions for x (2,3,7,8), got 1");
   CHECK(error_of([&] { ops::max_pool(m.x, {2, 2}, windows({1})); }).find("wanted 2 strides") != std::string::npos);
   const Value flat = m.g.input("flat", DType::f32, {2, 3});
-  CHECK(error_of([&] { ops::max_pool(flat, {}); }) == "max_pool 'max_pool_1': wanted an image (N, C, L) or (N, C, H, W), got x f32(2,3)");
+  CHECK(error_of([&] { ops::max_pool(flat, {}); }) == "max_pool 'max_pool': wanted an image (N, C, L) or (N, C, H, W), got x f32(2,3)");
   const Value whole = m.g.input("whole", DType::i32, {2, 3, 4});
-  CHECK(error_of([&] { ops::max_pool(whole, {2}); }) == "max_pool 'max_pool_1': wanted a floating dtype, got x i32(2,3,4)");
+  CHECK(error_of([&] { ops::max_pool(whole, {2}); }) == "max_pool 'max_pool': wanted a floating dtype, got x i32(2,3,4)");
 }
 
 TEST_CASE("pool: a window that sees padding alone has no largest element") {
