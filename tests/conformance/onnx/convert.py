@@ -68,6 +68,8 @@ def resize_attributes(given, inputs, outputs):
     scales = inputs[2].tolist() if len(inputs) > 2 and inputs[2] is not None else []
     if not scales:
         scales = [y / x for x, y in zip(inputs[0].shape, outputs[0].shape)]
+    if coordinates == "align_corners" and any(abs(scale * x - y) > 1e-4 for scale, x, y in zip(scales, inputs[0].shape, outputs[0].shape)):
+        raise LeftOut("align_corners over a fraction of an element: corners of what is there here")
     rounding = given.get("nearest_mode", b"round_prefer_floor").decode()
     return {"mode": mode, "coordinates": coordinates, "rounding": rounding.removeprefix("round_"), "scales": scales}
 
