@@ -99,7 +99,7 @@ Value LayerBuild::parameter(const LayerDefinition& layer, const char* suffix, co
 }
 
 Value LayerBuild::kernel(const LayerDefinition& layer, const Shape& shape, Start start) {
-  const Value value = parameter(layer, "kernel", shape, layer.kernel_initializer, std::move(start));
+  const Value value = parameter(layer, "kernel", shape, layer.kernel_initializer, start);
   forward_.specs.back().l1 = layer.kernel_l1;
   forward_.specs.back().l2 = layer.kernel_l2;
   return value;
