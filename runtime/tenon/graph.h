@@ -223,7 +223,7 @@ class NameScope {
 /// where there is no path. Expressions that lose digits are put into their stable form first (log(softmax(x)) becomes log_softmax(x));
 /// values stay what they are. A gradient's nodes ask for the device of the node they belong to and are named "gradient/<its name>/...".
 /// Values of other than floating dtype pass no gradient on. Errors: a loss that is not a floating scalar; a path through an op without a
-/// gradient, by name: there are none for <Op>Grad and <Name>Step, so no second derivatives.
+/// gradient, by name: of the <Op>Grad only those of Conv have one, no <Name>Step has, so second derivatives are rare.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
 
 /// Where nodes run, by their names; those that are not listed show the device they ask for.
