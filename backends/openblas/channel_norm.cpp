@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "simd.h"
+#include "parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -19,29 +19,6 @@ namespace {
 constexpr std::int64_t block = 64;
 constexpr std::int64_t group = 8;
 
-/// n elements, all lanes if n is not less than their number.
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p, std::int64_t n) {
-  return n < lanes(d) ? load_first(d, p, n) : hn::LoadU(d, p);
-}
-template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
-  if (n < lanes(d)) {
-    store_first(v, d, p, n);
-  } else {
-    hn::StoreU(v, d, p);
-  }
-}
-
-/// body(j, n) for registers of n columns from j on; n is a constant for all but the last.
-template <class T, class Body>
-HWY_INLINE void across(std::int64_t columns, const Body& body) {
-  const std::int64_t step = lanes(Wide<T>());
-  std::int64_t j = 0;
-  for (; j + step <= columns; j += step) body(j, step);
-  if (j < columns) body(j, columns - j);
-}
-
 /// Sums in T over a block of rows, for up to channel_strip columns. Whole registers: what lies behind the last column is room.
 template <class T>
 struct BlockSums {
@@ -49,6 +26,7 @@ struct BlockSums {
   HWY_ALIGN T second[channel_strip];
 
   void clear(std::int64_t columns) {
+    columns = HWY_MIN(channel_strip, columns + lanes(Wide<T>()));
     std::fill_n(first, columns, T{0});
     std::fill_n(second, columns, T{0});
   }
@@ -85,7 +63,7 @@ void statistics(const T* x, const Sheet& sheet, double* mean, double* squares) {
     const T* const from = x + begin * sheet.stride;
     const auto n = static_cast<double>(rows);
     if (begin == 0) {
-      sums.clear(channel_strip);
+      sums.clear(sheet.columns);
       add_rows<T>(sums, rows, sheet.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V&) HWY_ATTR {
         first = hn::Add(first, load(d, from + i * sheet.stride + j, m));
       });
@@ -98,7 +76,7 @@ void statistics(const T* x, const Sheet& sheet, double* mean, double* squares) {
     } else {
       for (std::int64_t j = 0; j < sheet.columns; ++j) centre[j] = static_cast<T>(mean[j]);
     }
-    sums.clear(channel_strip);
+    sums.clear(sheet.columns);
     add_rows<T>(sums, rows, sheet.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
       const V distance = hn::Sub(load(d, from + i * sheet.stride + j, m), hn::Load(d, centre + j));
       first = hn::Add(first, distance);
@@ -124,7 +102,7 @@ void gradient_sums(const T* dy, const T* x, const Sheet& sheet, const T* mean, d
   std::fill_n(out_product, sheet.columns, 0.0);
   for (std::int64_t begin = 0; begin < sheet.rows; begin += block) {
     const std::int64_t at = begin * sheet.stride;
-    sums.clear(channel_strip);
+    sums.clear(sheet.columns);
     add_rows<T>(sums, HWY_MIN(block, sheet.rows - begin), sheet.columns,
                 [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
                   const V g = load(d, dy + at + i * sheet.stride + j, m);

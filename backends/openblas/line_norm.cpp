@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "simd.h"
+#include "parts.h"
 
 #ifndef TENON_OPENBLAS_LINE_NORM_CODE
 #define TENON_OPENBLAS_LINE_NORM_CODE
@@ -48,19 +48,6 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
-  return n < lanes(d) ? load_first(d, p, n, fill) : hn::LoadU(d, p);
-}
-template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
-  if (n < lanes(d)) {
-    store_first(v, d, p, n);
-  } else {
-    hn::StoreU(v, d, p);
-  }
-}
-
 struct TwoSums {
   double first = 0, second = 0;
 };
@@ -93,13 +80,13 @@ template <class T, bool scaled, bool biased>
 HWY_INLINE void write_line(const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T centre, T inverse, T shift) {
   const Wide<T> d;
   const auto c = hn::Set(d, centre), by = hn::Set(d, inverse), s = hn::Set(d, shift);
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    auto v = hn::MulAdd(hn::Sub(load(d, x + i, n - i), c), by, s);
-    if constexpr (scaled && biased) v = hn::MulAdd(v, load(d, scale + i, n - i), load(d, bias + i, n - i));
-    if constexpr (scaled && !biased) v = hn::Mul(v, load(d, scale + i, n - i));
-    if constexpr (!scaled && biased) v = hn::Add(v, load(d, bias + i, n - i));
-    store(v, d, y + i, n - i);
-  }
+  across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
+    auto v = hn::MulAdd(hn::Sub(load(d, x + i, m), c), by, s);
+    if constexpr (scaled && biased) v = hn::MulAdd(v, load(d, scale + i, m), load(d, bias + i, m));
+    if constexpr (scaled && !biased) v = hn::Mul(v, load(d, scale + i, m));
+    if constexpr (!scaled && biased) v = hn::Add(v, load(d, bias + i, m));
+    store(v, d, y + i, m);
+  });
 }
 
 /// The mean in one pass; the squared distances from it, and what rounding it took away, in the second.
@@ -159,10 +146,36 @@ LineNumbers<T> numbers(bool centred, const T* dy, const T* x, const T* scale, st
 /// out[j] += v, lane by lane, for n lanes.
 template <class T>
 HWY_INLINE void add_to(double* out, hn::Vec<Wide<T>> v, std::int64_t n) {
-  const Wide<T> d;
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)];
-  hn::Store(v, d, buffer);
-  for (std::int64_t j = 0; j < n; ++j) out[j] += static_cast<double>(buffer[j]);
+  hn::Store(v, Wide<T>(), buffer);
+  const Wide<double> d;
+  std::int64_t j = 0;
+  for (; j + lanes(d) <= n; j += lanes(d)) {
+    if constexpr (sizeof(T) == sizeof(double)) {
+      hn::StoreU(hn::Add(hn::LoadU(d, out + j), hn::Load(d, buffer + j)), d, out + j);
+    } else {
+      hn::StoreU(hn::Add(hn::LoadU(d, out + j), hn::PromoteTo(d, hn::LoadU(hn::Rebind<T, Wide<double>>(), buffer + j))), d, out + j);
+    }
+  }
+  for (; j < n; ++j) out[j] += static_cast<double>(buffer[j]);
+}
+
+/// What a register of columns adds up.
+template <class V>
+struct ColumnSums {
+  V product, sum;
+};
+
+/// dx of n elements of a line, and what they add to their columns.
+template <class T, class V>
+HWY_INLINE void element(const T* dy, const T* x, V scale, T* dx, std::int64_t n, const LineNumbers<T>& of, ColumnSums<V>& sums) {
+  const Wide<T> d;
+  const V inverse = hn::Set(d, of.inverse), g = load(d, dy, n);
+  const V normal = hn::Mul(hn::Sub(load(d, x, n), hn::Set(d, of.mean)), inverse);
+  sums.product = hn::MulAdd(g, normal, sums.product);
+  sums.sum = hn::Add(sums.sum, g);
+  const V rest = hn::MulAdd(normal, hn::Set(d, of.by_normal), hn::Set(d, of.constant));
+  store(hn::MulAdd(hn::Mul(g, scale), inverse, rest), d, dx, n);
 }
 
 /// dx, and the columns' sums of dy x' and dy, for up to line_block lines; two registers of columns at a time.
@@ -170,38 +183,30 @@ template <class T>
 void gradient(const T* dy, const T* x, const T* scale, T* dx, const Columns& at, const LineNumbers<T>* of, double* dscale, double* dbias) {
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
-  const std::int64_t step = lanes(d);
-  const auto one = hn::Set(d, 1);
-  const auto element = [&](std::int64_t i, std::int64_t j, std::int64_t m, V by, V& product, V& sum) HWY_ATTR {
-    const std::int64_t place = i * at.stride + j;
-    const V g = load(d, dy + place, m);
-    const V normal = hn::Mul(hn::Sub(load(d, x + place, m), hn::Set(d, of[i].mean)), hn::Set(d, of[i].inverse));
-    product = hn::MulAdd(g, normal, product);
-    sum = hn::Add(sum, g);
-    const V rest = hn::MulAdd(normal, hn::Set(d, of[i].by_normal), hn::Set(d, of[i].constant));
-    store(hn::MulAdd(hn::Mul(g, by), hn::Set(d, of[i].inverse), rest), d, dx + place, m);
-  };
-  const auto columns = [&](std::int64_t j, std::int64_t n) HWY_ATTR {
-    const std::int64_t second = n - step;  // columns of the second register, if positive
-    const V by0 = scale == nullptr ? one : load(d, scale + j, n);
-    const V by1 = scale == nullptr || second <= 0 ? one : load(d, scale + j + step, second);
-    auto product0 = hn::Zero(d), product1 = product0, sum0 = product0, sum1 = product0;
-    for (std::int64_t i = 0; i < at.lines; ++i) {
-      element(i, j, n, by0, product0, sum0);
-      if (second > 0) element(i, j + step, second, by1, product1, sum1);
-    }
-    if (dscale != nullptr) {
-      add_to<T>(dscale + j, product0, HWY_MIN(step, n));
-      add_to<T>(dscale + j + step, product1, second);
-    }
-    if (dbias != nullptr) {
-      add_to<T>(dbias + j, sum0, HWY_MIN(step, n));
-      add_to<T>(dbias + j + step, sum1, second);
-    }
+  const std::int64_t step = lanes(d), lines = at.lines, stride = at.stride, end = at.end;
+  const V one = hn::Set(d, 1);
+  const auto add = [&](std::int64_t j, const ColumnSums<V>& sums, std::int64_t n) HWY_ATTR {
+    if (dscale != nullptr) add_to<T>(dscale + j, sums.product, n);
+    if (dbias != nullptr) add_to<T>(dbias + j, sums.sum, n);
   };
   std::int64_t j = at.begin;
-  for (; j + 2 * step <= at.end; j += 2 * step) columns(j, 2 * step);
-  if (j < at.end) columns(j, at.end - j);
+  for (; j + 2 * step <= end; j += 2 * step) {
+    const V scale0 = scale == nullptr ? one : hn::LoadU(d, scale + j), scale1 = scale == nullptr ? one : hn::LoadU(d, scale + j + step);
+    ColumnSums<V> sums0{hn::Zero(d), hn::Zero(d)}, sums1 = sums0;
+    for (std::int64_t i = 0, place = j; i < lines; ++i, place += stride) {
+      element(dy + place, x + place, scale0, dx + place, step, of[i], sums0);
+      element(dy + place + step, x + place + step, scale1, dx + place + step, step, of[i], sums1);
+    }
+    add(j, sums0, step);
+    add(j + step, sums1, step);
+  }
+  for (; j < end; j += step) {
+    const std::int64_t n = HWY_MIN(step, end - j);
+    const V by = scale == nullptr ? one : load(d, scale + j, n);
+    ColumnSums<V> sums{hn::Zero(d), hn::Zero(d)};
+    for (std::int64_t i = 0, place = j; i < lines; ++i, place += stride) element(dy + place, x + place, by, dx + place, n, of[i], sums);
+    add(j, sums, n);
+  }
 }
 
 }  // namespace

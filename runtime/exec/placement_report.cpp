@@ -28,13 +28,17 @@ std::string PlacementReport::str() const {
   static constexpr Column columns[] = {{"node", &Placement::node},           {"op", &Placement::op},
                                        {"requested", &Placement::requested}, {"device", &Placement::device},
                                        {"kernel", &Placement::algorithm},    {"reason", &Placement::reason}};
+  std::vector<Placement> shown = nodes;
+  for (Placement& p : shown) {
+    if (p.once) p.reason = p.reason.empty() ? "runs when parameters change" : p.reason + "; runs when parameters change";
+  }
   std::string header;
-  std::vector<std::string> rows(nodes.size());
+  std::vector<std::string> rows(shown.size());
   for (const Column& column : columns) {
     std::size_t width = std::string_view(column.title).size();
-    for (const Placement& p : nodes) width = std::max(width, (p.*column.field).size());
+    for (const Placement& p : shown) width = std::max(width, (p.*column.field).size());
     header += fmt::format("{:<{}}  ", column.title, width);
-    for (std::size_t i = 0; i < nodes.size(); ++i) rows[i] += fmt::format("{:<{}}  ", nodes[i].*column.field, width);
+    for (std::size_t i = 0; i < shown.size(); ++i) rows[i] += fmt::format("{:<{}}  ", shown[i].*column.field, width);
   }
   const auto line = [](const std::string& text) { return text.substr(0, text.find_last_not_of(' ') + 1) + "\n"; };
   std::string text = line(header);
@@ -70,7 +74,8 @@ std::string PlacementReport::json() const {
                          {"device", p.device},
                          {"algorithm", p.algorithm},
                          {"reason", p.reason},
-                         {"output_size_bytes", p.output_size_bytes}});
+                         {"output_size_bytes", p.output_size_bytes},
+                         {"once", p.once}});
   }
   for (const PlannedCopy& copy : copies)
     copy_list.push_back({{"value", copy.value}, {"from", copy.from}, {"to", copy.to}, {"size_bytes", copy.size_bytes}});

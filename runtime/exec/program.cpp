@@ -127,7 +127,10 @@ struct Program::State {
 
   std::shared_ptr<ParameterStore> parameters;
   PlacementReport report;
-  Graph graph;
+  Graph graph;                       ///< what runs each time
+  Graph complete;                    ///< with what `prelude` runs, if there is one
+  std::unique_ptr<Program> prelude;  ///< runs when parameters have changed: its outputs are the memory of parameters of `graph`
+  std::uint64_t prelude_epoch = 0;   ///< of the parameters that it has seen
   std::vector<ValueId> inputs;
   std::vector<InputUse> input_uses;
   std::vector<Part> parts;
@@ -157,6 +160,8 @@ struct Program::State {
   }
 
   void compile(const Context& context, const ProgramOptions& options);
+  void hoist(const Context& context, const ProgramOptions& options);
+  const Tensor* made_by_prelude(const std::string& name) const;
   void bind_inputs(std::span<const Tensor> given);
   void execute();
   void check_results();
@@ -227,7 +232,10 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
       }
     }
   }
-  if (options.optimize) graph = exec::fold_on_oracle(context, graph::optimize(std::move(graph)));
+  if (options.optimize) {
+    graph = exec::fold_on_oracle(context, graph::optimize(std::move(graph)));
+    hoist(context, options);
+  }
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
   }
@@ -238,15 +246,21 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   const Layout layout(graph, exec::partition(graph, device_of, sync_debug));
   report.partitions = static_cast<std::uint32_t>(layout.partitions.size());
 
-  // A parameter lives where it was put, else where it is first read or made.
+  // A parameter lives where it was put, else where it is first read or made; one that the prelude makes, where it is made.
   std::map<ValueId, DevicePointer> home;
+  std::map<ValueId, std::uint64_t> address_of;
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     const ValueInfo& info = graph.info(v);
     if (info.kind != ValueKind::parameter) continue;
+    if (const Tensor* made = made_by_prelude(info.name); made != nullptr) {
+      home[v] = std::static_pointer_cast<DeviceState>(made->storage()->device);
+      address_of[v] = made->address();
+      continue;
+    }
     DevicePointer device = main_device;
     if (!layout.readers[v].empty()) device = layout.partitions[layout.readers[v].front()].device;
     if (parameters->has(info.name)) device = std::static_pointer_cast<DeviceState>(parameters->get(info.name).storage()->device);
-    parameters->create(info.name, Device(device), info.dtype, info.shape);
+    address_of[v] = parameters->create(info.name, Device(device), info.dtype, info.shape).address();
     home[v] = device;
   }
   const std::vector<bool> donatable = layout.donatable(home);
@@ -282,7 +296,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   // Where each value is made or kept.
   std::map<ValueId, std::pair<DevicePointer, std::uint32_t>> origin;
   for (const auto& [v, device] : home) {
-    origin[v] = {device, new_slot(parameters->get(graph.info(v).name).address())};
+    origin[v] = {device, new_slot(address_of[v])};
     slot_of[{v, device.get()}] = origin[v].second;
   }
   for (std::size_t u = 0; u < graph.updates().size(); ++u) {
@@ -440,8 +454,33 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   results.assign(own_outputs.begin(), own_outputs.begin() + static_cast<std::ptrdiff_t>(visible));
   if (state.config.log_device_placement) {
     name_kernels();
-    log::print(report.mapping());
+    log::print(report.mapping());  // the prelude has printed its own
   }
+  if (prelude == nullptr) return;
+  for (Placement node : prelude->placement().nodes) {
+    node.once = true;
+    report.nodes.push_back(std::move(node));
+  }
+}
+
+/// Puts what depends on parameters alone into a program of its own.
+void Program::State::hoist(const Context& context, const ProgramOptions& options) {
+  graph::Hoisted halves = graph::hoist(graph);
+  if (halves.prelude.outputs().empty()) return;
+  complete = std::move(graph);
+  graph = std::move(halves.main);
+  prelude = std::make_unique<Program>(context, halves.prelude,
+                                      ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false});
+}
+
+/// The result of the prelude by that name, or null.
+const Tensor* Program::State::made_by_prelude(const std::string& name) const {
+  if (prelude == nullptr) return nullptr;
+  const State& made = *prelude->state_;
+  for (std::size_t i = 0; i < made.visible; ++i) {
+    if (made.graph.outputs()[i].name == name) return &made.results[i];
+  }
+  return nullptr;
 }
 
 void Program::State::bind_inputs(std::span<const Tensor> given) {
@@ -477,6 +516,10 @@ void Program::State::execute() {
   if (profile_on != (profile_wanted || traced)) set_profile(!profile_on);
   if (traced) {
     for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->books->use().live_size_bytes);
+  }
+  if (prelude != nullptr && prelude_epoch != parameters->epoch()) {
+    prelude->run(std::span<const Tensor>());
+    prelude_epoch = parameters->epoch();
   }
   sent = 0;
   const auto run_copy = [&](const Copy& copy) {
@@ -603,7 +646,7 @@ const PlacementReport& Program::placement() const {
   return state_->report;
 }
 const Graph& Program::graph() const {
-  return state_->graph;
+  return state_->prelude != nullptr ? state_->complete : state_->graph;
 }
 const std::shared_ptr<ParameterStore>& Program::parameters() const {
   return state_->parameters;

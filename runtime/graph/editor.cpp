@@ -70,21 +70,37 @@ ValueId GraphEditor::insert(NodeId before, tenon_op op, ValueId input) {
   return insert(before, op, {input}, info(input).dtype, info(input).shape);
 }
 
+ValueId GraphEditor::append(ValueInfo info) {
+  const ValueId made = static_cast<ValueId>(graph_.values_.size());
+  graph_.values_.push_back(std::move(info));
+  target_.push_back(made);
+  is_output_.push_back(false);
+  is_update_.push_back(false);
+  return made;
+}
+
 ValueId GraphEditor::insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, DType dtype, const Shape& shape,
                             const Attributes& attributes) {
-  const ValueId made = static_cast<ValueId>(graph_.values_.size());
   NodeInfo node = made_before(before, op, std::move(inputs), attributes);
-  node.outputs = {made};
   ValueInfo value;
   value.dtype = dtype;
   value.shape = shape;
   value.name = node.name;
-  graph_.values_.push_back(std::move(value));  // its producer is known when the nodes are numbered
-  target_.push_back(made);
-  is_output_.push_back(false);
-  is_update_.push_back(false);
+  const ValueId made = append(std::move(value));  // its producer is known when the nodes are numbered
+  node.outputs = {made};
   inserted_.emplace_back(before, std::move(node));
   return made;
+}
+
+ValueId GraphEditor::add_constant(const Tensor& value) {
+  ValueInfo info;
+  info.kind = ValueKind::constant;
+  info.dtype = value.dtype();
+  info.shape = value.shape();
+  info.name = graph_.free_name("constant");
+  info.constant = value;
+  graph_.claim(info.name);
+  return append(std::move(info));
 }
 
 void GraphEditor::remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
@@ -100,27 +116,27 @@ void GraphEditor::remake(ValueId result, tenon_op op, std::vector<ValueId> input
   inserted_.emplace_back(before, std::move(node));
 }
 
+/// Takes a computed value from its producer. The node, if it lives on for its other results, still has this one.
+ValueInfo& GraphEditor::detach(ValueId id) {
+  std::vector<ValueId>& outputs = graph_.nodes_[info(id).producer].outputs;
+  *std::find(outputs.begin(), outputs.end(), id) = append(info(id));
+  ValueInfo& value = graph_.values_[id];
+  value.producer = no_id;
+  value.output = 0;
+  return value;
+}
+
+void GraphEditor::make_parameter(ValueId id) {
+  detach(id).kind = ValueKind::parameter;
+}
+
 bool GraphEditor::make_constant(ValueId id, const Tensor& value) {
   if (is_output_[id] || is_update_[id]) return false;
-  ValueInfo& changed = graph_.values_[id];
-  if (value.dtype() != changed.dtype || value.shape() != changed.shape) {
-    throw Error(Status::internal, "a pass put " + value.str() + " in the place of '" + changed.name + "', which looks different");
+  if (value.dtype() != info(id).dtype || value.shape() != info(id).shape) {
+    throw Error(Status::internal, "a pass put " + value.str() + " in the place of '" + info(id).name + "', which looks different");
   }
-  for (ValueId& output : graph_.nodes_[changed.producer].outputs) {
-    if (output != id) continue;
-    // the node, if it lives on for its other results, still has this one
-    ValueInfo unread = changed;
-    output = static_cast<ValueId>(graph_.values_.size());
-    graph_.values_.push_back(std::move(unread));
-    target_.push_back(output);
-    is_output_.push_back(false);
-    is_update_.push_back(false);
-    break;
-  }
-  ValueInfo& constant = graph_.values_[id];
+  ValueInfo& constant = detach(id);
   constant.kind = ValueKind::constant;
-  constant.producer = no_id;
-  constant.output = 0;
   constant.constant = value;
   return true;
 }

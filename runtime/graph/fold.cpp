@@ -30,6 +30,18 @@ bool foldable(GraphEditor& editor, const NodeInfo& node, const std::vector<bool>
 
 }  // namespace
 
+std::vector<Value> apply_again(const Graph& from, const NodeInfo& node, const std::vector<Value>& operands, Graph& to) {
+  NodeOptions options;
+  options.name = node.name;
+  const auto first = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId v) { return v != no_id; });
+  if (first != node.outputs.end()) options.shape = from.info(*first).shape;
+  if (node.op == TENON_OP_Split) {
+    const auto axis = static_cast<std::size_t>(node.attributes.as<tenon_attributes_axis>().axis);
+    for (const ValueId part : node.outputs) options.sizes.push_back(from.info(part).shape[axis]);
+  }
+  return to.apply(node.op, operands, node.attributes, options);
+}
+
 Graph fold_constants(Graph graph, const Evaluate& evaluate) {
   GraphEditor editor(graph);
   std::vector<bool> known(editor.values().size());
@@ -65,15 +77,7 @@ Graph fold_constants(Graph graph, const Evaluate& evaluate) {
       if (input != no_id && !copy_of[input].present()) copy_of[input] = constants.constant(editor.info(input).constant);
       operands.push_back(input == no_id ? Value() : copy_of[input]);
     }
-    const auto first = std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId v) { return v != no_id; });
-    NodeOptions options;
-    options.name = node.name;
-    if (first != node.outputs.end()) options.shape = editor.info(*first).shape;
-    if (node.op == TENON_OP_Split) {
-      const auto axis = static_cast<std::size_t>(node.attributes.as<tenon_attributes_axis>().axis);
-      for (const ValueId part : node.outputs) options.sizes.push_back(editor.info(part).shape[axis]);
-    }
-    const std::vector<Value> made = constants.apply(node.op, operands, node.attributes, options);
+    const std::vector<Value> made = apply_again(graph, node, operands, constants);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId output = node.outputs[i];
       if (output == no_id) continue;

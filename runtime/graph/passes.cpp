@@ -73,7 +73,7 @@ Graph eliminate_common_subexpressions(Graph graph) {
 
 Graph optimize(Graph graph) {
   // rewrites make twins out of nodes that read the same by different ways
-  return eliminate_common_subexpressions(update_rows(simplify(stabilize(eliminate_dead_code(std::move(graph))))));
+  return eliminate_common_subexpressions(fold_batch_norm(update_rows(simplify(stabilize(eliminate_dead_code(std::move(graph)))))));
 }
 
 }  // namespace tenon::graph

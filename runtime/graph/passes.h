@@ -42,8 +42,26 @@ Graph fold_constants(Graph graph, const Evaluate& evaluate);
 /// first, and equal indices are added one by one.
 Graph update_rows(Graph graph);
 
-/// Stabilised, without dead code and common subexpressions, simplified, with sparse updates of rows.
+/// A Conv whose only reader is a BatchNormalization, all operands of both but x parameters or constants, takes over scale and shift: with
+/// s = scale / sqrt(var + epsilon), Conv(x, w s, (b - mean) s + bias). Graphs without updates alone: where parameters change in each run,
+/// the new weights would have to be made in each run.
+Graph fold_batch_norm(Graph graph);
+
+/// A graph in two parts. `main` has a parameter of its own for each output of `prelude`, of that name.
+struct Hoisted {
+  Graph prelude;  ///< of parameters and constants alone, without inputs; no outputs: nothing is worth while
+  Graph main;
+};
+/// What depends on parameters and constants alone is worked out once and not in each run. Not what only looks at them in another way, not
+/// outputs, and nothing that would be larger (over 64 KiB) than what it is made of. Graphs with updates, and graphs without inputs, stay as
+/// they are.
+Hoisted hoist(Graph graph);
+
+/// Stabilised, without dead code and common subexpressions, simplified, with sparse updates of rows and batch norms folded.
 [[nodiscard]] Graph optimize(Graph graph);
+
+/// Applies to `operands`, values of `to`, what `node` of `from` does; under its name.
+std::vector<Value> apply_again(const Graph& from, const NodeInfo& node, const std::vector<Value>& operands, Graph& to);
 
 /// Edits a graph in place. Values are numbered as in the graph until `finish`.
 class GraphEditor {
@@ -74,6 +92,10 @@ class GraphEditor {
   /// A computed value gets a maker of its own, of one result, in front of the node that makes it now and does so no longer. That one's
   /// operands are the caller's to rewrite.
   void remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
+  /// A new constant.
+  ValueId add_constant(const Tensor& value);
+  /// A computed value that is neither output nor update becomes a parameter of its own name.
+  void make_parameter(ValueId id);
   /// A computed value becomes a constant. False, and nothing done, for an output or an update.
   bool make_constant(ValueId id, const Tensor& value);
 
@@ -85,6 +107,8 @@ class GraphEditor {
 
  private:
   ValueId resolve(ValueId id) const;
+  ValueInfo& detach(ValueId id);
+  ValueId append(ValueInfo info);
   NodeInfo made_before(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes);
   void drop_dead();
   void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);

@@ -47,6 +47,7 @@ struct Placement {
   /// because it only looks at memory in another way; or the backend does not tell.
   std::string algorithm = {};
   std::uint64_t output_size_bytes = 0;  ///< of its results
+  bool once = false;                    ///< runs when parameters have changed, and not in each run
 };
 
 /// What is copied from one device to another in each run.
@@ -73,7 +74,7 @@ struct PlacementReport {
   std::string str() const;
   /// "op Relu 'hidden/relu' in device openblas:0 (Relu)", a line for each node: what log_device_placement writes.
   std::string mapping() const;
-  /// All of it: {"nodes": [{node, op, requested, device, algorithm, reason, output_size_bytes}], "copies": [{value, from, to, size_bytes}],
+  /// All of it: {"nodes": [{node, op, requested, device, algorithm, reason, output_size_bytes, once}], "copies": [{value, from, to, size_bytes}],
   /// "moved", "partitions", "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes"}.
   std::string json() const;
 };
@@ -85,7 +86,8 @@ struct ProgramOptions {
   bool optimize = true;                                  ///< dead code and common subexpressions go
 };
 
-/// A compiled graph. Shapes are fixed; a new shape is a new program.
+/// A compiled graph. Shapes are fixed; a new shape is a new program. What depends on parameters alone is worked out again only when they
+/// have changed, unless the graph updates parameters itself.
 /// Threads  one run at a time; different programs may run at the same time if they share no parameter store.
 class Program {
  public:
@@ -106,7 +108,7 @@ class Program {
 
   /// What runs where.
   const PlacementReport& placement() const;
-  /// The graph as it was compiled, after all passes. to_dot and to_json show it, with device_by_node() of the placement.
+  /// The graph as it was compiled, after all passes, nodes that run once included. to_dot and to_json show it, with device_by_node() of the placement.
   const Graph& graph() const;
   /// The store that its parameters are in.
   const std::shared_ptr<ParameterStore>& parameters() const;

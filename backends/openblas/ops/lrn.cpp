@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "parts.h"
 #include "wide_math.h"
 
 #include <tenon/sdk/kernel.h>
@@ -40,19 +41,6 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
-
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p, std::int64_t n) {
-  return n < lanes(d) ? load_first(d, p, n) : hn::LoadU(d, p);
-}
-template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
-  if (n < lanes(d)) {
-    store_first(v, d, p, n);
-  } else {
-    hn::StoreU(v, d, p);
-  }
-}
 
 /// b^(-3/4), the power that every published net has.
 struct ThreeQuarters {
@@ -95,14 +83,14 @@ void bases(const Window& window, const T* x, std::int64_t n, const PixelRoom<T>&
   T* const squares = room.padded + window.before;
   std::fill_n(room.padded, window.before, T{0});
   std::fill_n(squares + n, window.after + lanes(d), T{0});
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    const auto v = load(d, x + i, n - i);
-    store(hn::Mul(v, v), d, squares + i, n - i);
-  }
+  across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
+    const auto v = load(d, x + i, m);
+    store(hn::Mul(v, v), d, squares + i, m);
+  });
   const auto slope = hn::Set(d, static_cast<T>(window.slope)), bias = hn::Set(d, static_cast<T>(window.bias));
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    store(hn::MulAdd(window_sum(d, room.padded + i, window.before + window.after + 1), slope, bias), d, room.base + i, n - i);
-  }
+  across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
+    store(hn::MulAdd(window_sum(d, room.padded + i, window.before + window.after + 1), slope, bias), d, room.base + i, m);
+  });
   powers(room.base, room.power, n, window.beta);
 }
 
@@ -111,9 +99,8 @@ template <class T>
 void pixel(const Window& window, const T* x, T* y, std::int64_t n, const PixelRoom<T>& room) {
   bases(window, x, n, room);
   const Wide<T> d;
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    store(hn::Mul(load(d, x + i, n - i), load(d, room.power + i, n - i)), d, y + i, n - i);
-  }
+  across<T>(n,
+            [&](std::int64_t i, std::int64_t m) HWY_ATTR { store(hn::Mul(load(d, x + i, m), load(d, room.power + i, m)), d, y + i, m); });
 }
 
 /// dx = dy base^-beta - 2 alpha beta / size x (sum of dy x base^(-beta - 1) over the windows that hold the channel)
@@ -126,17 +113,17 @@ void pixel_grad(const Window& window, const T* dy, const T* x, T* dx, std::int64
   std::fill_n(room.padded, window.after, T{0});
   std::fill_n(terms + n, window.before + lanes(d), T{0});
   const auto one = hn::Set(d, 1);
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    const auto product = hn::Mul(hn::Mul(load(d, dy + i, n - i), load(d, x + i, n - i)), load(d, room.power + i, n - i));
-    const auto base = n - i < lanes(d) ? load_first(d, room.base + i, n - i, 1) : hn::LoadU(d, room.base + i);
-    store(hn::Mul(product, hn::Div(one, base)), d, terms + i, n - i);
-  }
+  across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
+    const auto product = hn::Mul(hn::Mul(load(d, dy + i, m), load(d, x + i, m)), load(d, room.power + i, m));
+    const auto base = load(d, room.base + i, m, 1);
+    store(hn::Mul(product, hn::Div(one, base)), d, terms + i, m);
+  });
   const auto by = hn::Set(d, static_cast<T>(-2 * window.beta * window.slope));
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+  across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
     const auto others = hn::Mul(window_sum(d, room.padded + i, window.before + window.after + 1), by);
-    const auto own = hn::Mul(load(d, dy + i, n - i), load(d, room.power + i, n - i));
-    store(hn::MulAdd(load(d, x + i, n - i), others, own), d, dx + i, n - i);
-  }
+    const auto own = hn::Mul(load(d, dy + i, m), load(d, room.power + i, m));
+    store(hn::MulAdd(load(d, x + i, m), others, own), d, dx + i, m);
+  });
 }
 
 /// `count` pixels, one behind the other; dy NULL: forward.

@@ -1,0 +1,114 @@
+// fold_batch_norm.cpp - a convolution takes over the scale and shift of the batch norm behind it.
+#include <tenon/error.h>
+
+#include "graph/op.h"
+#include "graph/passes.h"
+
+namespace tenon::graph {
+namespace {
+
+/// How often each value is read, by nodes and as an output.
+std::vector<std::uint32_t> readers_of(GraphEditor& editor, const Graph& graph) {
+  std::vector<std::uint32_t> readers(editor.values().size());
+  for (NodeId n = 0; n < editor.node_count(); ++n) {
+    for (const ValueId input : editor.node(n).inputs) {
+      if (input != no_id) ++readers[input];
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) ++readers[output.value];
+  return readers;
+}
+
+bool is_fixed(const GraphEditor& editor, ValueId value) {
+  return value == no_id || editor.info(value).kind == ValueKind::parameter || editor.info(value).kind == ValueKind::constant;
+}
+
+/// The numbers of the two nodes.
+struct Pair {
+  ValueId w, b;  ///< b may be absent
+  ValueId scale, bias, mean, variance;
+  double epsilon;
+};
+
+/// A folded batch norm leaves a weight that is made of parameters: fixed in its turn.
+struct Fold {
+  GraphEditor& editor;
+  std::vector<bool> made;  ///< values that earlier folds made
+
+  bool fixed(ValueId value) const { return is_fixed(editor, value) || (value < made.size() && made[value]); }
+
+  ValueId insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Shape& shape) {
+    const DType dtype = editor.info(inputs[0]).dtype;
+    const ValueId value = editor.insert(before, op, std::move(inputs), dtype, shape);
+    made.resize(value + 1);
+    made[value] = true;
+    return value;
+  }
+
+  ValueId number(NodeId before, DType dtype, double value) {
+    if (dtype == DType::f64) return editor.add_constant(Tensor::scalar<double>(value));
+    const ValueId single = editor.add_constant(Tensor::scalar<float>(static_cast<float>(value)));
+    if (dtype == DType::f32) return single;
+    tenon_attributes_cast to{};
+    to.to = static_cast<tenon_dtype>(dtype);
+    return editor.insert(before, TENON_OP_Cast, {single}, dtype, {}, Attributes::of(to));
+  }
+
+  /// With s = scale / sqrt(variance + epsilon): w' = w s, b' = (b - mean) s + bias.
+  void absorb(NodeId conv, const Pair& of) {
+    const Shape channels = editor.info(of.scale).shape;
+    const Shape filters = editor.info(of.w).shape;
+    const ValueId sum = insert(conv, TENON_OP_Add, {of.variance, number(conv, editor.info(of.variance).dtype, of.epsilon)}, channels);
+    const ValueId deviation = insert(conv, TENON_OP_Sqrt, {sum}, channels);
+    const ValueId factor = insert(conv, TENON_OP_Div, {of.scale, deviation}, channels);
+    Shape spread{channels[0]};
+    while (spread.rank() < filters.rank()) spread.push_back(1);
+    const ValueId w = insert(conv, TENON_OP_Mul, {of.w, insert(conv, TENON_OP_Reshape, {factor}, spread)}, filters);
+    const ValueId centred =
+        of.b == no_id ? insert(conv, TENON_OP_Neg, {of.mean}, channels) : insert(conv, TENON_OP_Sub, {of.b, of.mean}, channels);
+    const ValueId b = insert(conv, TENON_OP_Add, {insert(conv, TENON_OP_Mul, {centred, factor}, channels), of.bias}, channels);
+    const NodeInfo& node = editor.node(conv);
+    const Attributes attributes = node.attributes;
+    editor.rewrite(conv, {node.inputs[0], w, b}, attributes);
+  }
+
+  /// True if node `norm` was a batch norm that its convolution has taken over.
+  bool fold(NodeId norm, const std::vector<std::uint32_t>& readers) {
+    const NodeInfo& node = editor.node(norm);
+    if (node.op != TENON_OP_BatchNormalization) return false;
+    const auto& attributes = node.attributes.as<tenon_attributes_batch_norm>();
+    const ValueId x = node.inputs[0];
+    const NodeInfo* maker = editor.producer(x);
+    if (attributes.axis != 1 || maker == nullptr || maker->op != TENON_OP_Conv || readers[x] != 1 || maker->device != node.device)
+      return false;
+    const Pair of{maker->inputs[1],  maker->inputs.size() > 2 ? maker->inputs[2] : no_id,
+                  node.inputs[1],    node.inputs[2],
+                  node.inputs[3],    node.inputs[4],
+                  attributes.epsilon};
+    for (const ValueId value : {of.w, of.b, of.scale, of.bias, of.mean, of.variance}) {
+      if (!fixed(value)) return false;
+    }
+    if (!editor.redirect(node.outputs[0], x)) return false;
+    absorb(editor.info(x).producer, of);
+    return true;
+  }
+};
+
+}  // namespace
+
+Graph fold_batch_norm(Graph graph) {
+  if (!graph.updates().empty()) return graph;
+  GraphEditor editor(graph);
+  std::vector<std::uint32_t> readers = readers_of(editor, graph);
+  Fold fold{editor, {}};
+  for (NodeId n = 0; n < editor.node_count(); ++n) {
+    const ValueId y = editor.node(n).outputs[0];
+    const ValueId x = editor.node(n).inputs.empty() ? no_id : editor.node(n).inputs[0];
+    // who read y reads the convolution's result now
+    if (fold.fold(n, readers)) readers[x] = readers[y];
+  }
+  editor.finish();
+  return graph;
+}
+
+}  // namespace tenon::graph

@@ -1,0 +1,122 @@
+// hoist.cpp - what depends on parameters and constants alone leaves the graph that runs each time.
+#include <algorithm>
+
+#include "graph/op.h"
+#include "graph/passes.h"
+
+namespace tenon::graph {
+namespace {
+
+/// Below this a value may be larger than what it is made of, as when constants are folded.
+constexpr std::int64_t always_kept_bytes = 64 * 1024;
+
+bool only_looks(tenon_op op) {
+  return op == TENON_OP_Reshape || op == TENON_OP_Flatten || op == TENON_OP_Transpose || op == TENON_OP_Expand;
+}
+
+std::int64_t bytes_of(const ValueInfo& value) {
+  return value.shape.count() * size_of(value.dtype);
+}
+
+/// Which nodes leave.
+class Choice {
+ public:
+  std::vector<bool> leaves;          ///< per node
+  std::vector<bool> read_by_others;  ///< per value: by a node that stays
+
+  explicit Choice(const Graph& graph)
+      : leaves(graph.nodes().size()), read_by_others(graph.values().size()), graph_(graph), read_by_leaving_(graph.values().size()) {
+    std::vector<bool> known(graph.values().size()), is_output(graph.values().size());
+    for (const GraphOutput& output : graph.outputs()) is_output[output.value] = true;
+    for (ValueId v = 0; v < known.size(); ++v) {
+      const ValueKind kind = graph.info(v).kind;
+      known[v] = kind == ValueKind::parameter || kind == ValueKind::constant;
+    }
+    for (NodeId n = 0; n < leaves.size(); ++n) {
+      leaves[n] = may_leave(graph.nodes()[n], known, is_output);
+      for (const ValueId output : graph.nodes()[n].outputs) {
+        if (output != no_id && leaves[n]) known[output] = true;
+      }
+    }
+    for (NodeId n = static_cast<NodeId>(leaves.size()); n-- > 0;) keep_what_costs_nothing(n);
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<bool> read_by_leaving_;
+
+  bool may_leave(const NodeInfo& node, const std::vector<bool>& known, const std::vector<bool>& is_output) const {
+    std::int64_t in = 0, out = 0;
+    for (const ValueId input : node.inputs) {
+      if (input == no_id) continue;
+      if (!known[input]) return false;
+      in += bytes_of(graph_.info(input));
+    }
+    for (const ValueId output : node.outputs) {
+      if (output == no_id) continue;
+      if (is_output[output]) return false;
+      out += bytes_of(graph_.info(output));
+    }
+    return in > 0 && out <= std::max(in, always_kept_bytes);
+  }
+
+  /// From the last node on: a look at memory that only nodes which stay read stays with them, where it is free.
+  void keep_what_costs_nothing(NodeId n) {
+    const NodeInfo& node = graph_.nodes()[n];
+    if (leaves[n] && only_looks(node.op) && !read_by_leaving_[node.outputs[0]]) leaves[n] = false;
+    for (const ValueId input : node.inputs) {
+      if (input == no_id) continue;
+      if (leaves[n]) {
+        read_by_leaving_[input] = true;
+      } else {
+        read_by_others[input] = true;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+Hoisted hoist(Graph graph) {
+  const auto is_input = [](const ValueInfo& value) { return value.kind == ValueKind::input; };
+  if (!graph.updates().empty() || std::none_of(graph.values().begin(), graph.values().end(), is_input)) return {{}, std::move(graph)};
+  const Choice choice(graph);
+  Hoisted result;
+  std::vector<Value> copy_of(graph.values().size());
+  const auto operand = [&](ValueId id) {
+    if (id == no_id) return Value();
+    const ValueInfo& info = graph.info(id);
+    if (!copy_of[id].present()) {
+      copy_of[id] = info.kind == ValueKind::parameter ? result.prelude.parameter(info.name, info.dtype, info.shape)
+                                                      : result.prelude.constant(info.constant, info.name);
+    }
+    return copy_of[id];
+  };
+  std::vector<ValueId> crossing;
+  for (NodeId n = 0; n < choice.leaves.size(); ++n) {
+    if (!choice.leaves[n]) continue;
+    const NodeInfo& node = graph.nodes()[n];
+    std::vector<Value> operands;
+    for (const ValueId input : node.inputs) operands.push_back(operand(input));
+    const DeviceScope device(result.prelude, node.device);
+    const std::vector<Value> made = apply_again(graph, node, operands, result.prelude);
+    for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId output = node.outputs[i];
+      if (output == no_id) continue;
+      copy_of[output] = made[i];
+      if (!choice.read_by_others[output]) continue;
+      result.prelude.output(graph.info(output).name, made[i]);
+      crossing.push_back(output);
+    }
+  }
+  if (!crossing.empty()) {
+    result.prelude = eliminate_dead_code(std::move(result.prelude));
+    GraphEditor editor(graph);
+    for (const ValueId id : crossing) editor.make_parameter(id);
+    editor.finish();
+  }
+  result.main = std::move(graph);
+  return result;
+}
+
+}  // namespace tenon::graph

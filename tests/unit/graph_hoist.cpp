@@ -1,0 +1,128 @@
+// What leaves a graph that only evaluates: batch norms behind convolutions, and everything that depends on parameters alone.
+#include <doctest/doctest.h>
+
+#include "graph/passes.h"
+#include "graph_testing.h"
+
+using namespace tenon;
+using namespace tenon::testing;
+
+namespace {
+
+/// A convolution with a batch norm behind it.
+struct Block {
+  Graph g;
+  Value x = g.input("x", DType::f32, {1, 2, 5, 5});
+  Value w = g.parameter("w", DType::f32, {4, 2, 3, 3});
+  Value scale = g.parameter("scale", DType::f32, {4});
+  Value bias = g.parameter("bias", DType::f32, {4});
+  Value mean = g.parameter("mean", DType::f32, {4});
+  Value variance = g.parameter("variance", DType::f32, {4});
+  Value norm(Value of) { return ops::batch_norm(of, scale, bias, mean, variance); }
+};
+
+constexpr const char* without_bias = "Add Sqrt Div Reshape Mul Neg Mul Add Conv";
+
+}  // namespace
+
+TEST_CASE("batch norm folding: the convolution takes over scale and shift, and keeps its name") {
+  Block t;
+  const Value conv = ops::conv(t.x, t.w);
+  t.g.output("y", ops::relu(t.norm(conv)));
+  const Graph after = graph::fold_batch_norm(t.g);
+  CHECK(ops_of(after) == std::string(without_bias) + " Relu");
+  CHECK(after.nodes()[8].name == conv.name());
+  CHECK(after.nodes()[8].inputs.size() == 3);
+
+  Block biased;
+  const Value b = biased.g.parameter("b", DType::f32, {4});
+  biased.g.output("y", biased.norm(ops::conv(biased.x, biased.w, b)));
+  CHECK(ops_of(graph::fold_batch_norm(biased.g)) == "Add Sqrt Div Reshape Mul Sub Mul Add Conv");
+}
+
+TEST_CASE("batch norm folding: a second batch norm follows the first") {
+  Block t;
+  t.g.output("y", t.norm(t.norm(ops::conv(t.x, t.w))));
+  const Graph after = graph::fold_batch_norm(t.g);
+  CHECK(ops_of(after).find("BatchNormalization") == std::string::npos);
+  CHECK(ops_of(after).rfind("Conv") == ops_of(after).size() - 4);
+}
+
+TEST_CASE("batch norm folding: who else reads the convolution, what changes each run and what updates keep it as it is") {
+  const auto stays = [](auto build) {
+    Block t;
+    build(t);
+    return ops_of(graph::fold_batch_norm(t.g)).find("BatchNormalization") != std::string::npos;
+  };
+  CHECK(stays([](Block& t) {
+    const Value conv = ops::conv(t.x, t.w);
+    t.g.output("y", ops::add(t.norm(conv), conv));
+  }));
+  CHECK(stays([](Block& t) {
+    const Value conv = ops::conv(t.x, t.w);
+    t.g.output("conv", conv);
+    t.g.output("y", t.norm(conv));
+  }));
+  CHECK(stays([](Block& t) {
+    const Value w = t.g.input("other weights", DType::f32, {4, 2, 3, 3});
+    t.g.output("y", t.norm(ops::conv(t.x, w)));
+  }));
+  CHECK(stays([](Block& t) {
+    t.g.output("y", t.norm(ops::conv(t.x, t.w)));
+    t.g.update(t.mean, ops::neg(t.mean));
+  }));
+  CHECK(stays([](Block& t) { t.g.output("y", t.norm(ops::relu(ops::conv(t.x, t.w)))); }));
+  CHECK(stays([](Block& t) {
+    const Value conv = ops::conv(t.x, t.w);
+    const DeviceScope elsewhere(t.g, "reference:0");
+    t.g.output("y", t.norm(conv));
+  }));
+}
+
+TEST_CASE("hoisting: what depends on parameters alone goes, and comes back as a parameter") {
+  Block t;
+  t.g.output("y", t.norm(ops::conv(t.x, t.w)));
+  const graph::Hoisted parts = graph::hoist(graph::optimize(t.g));
+  CHECK(ops_of(parts.main) == "Conv");
+  CHECK(ops_of(parts.prelude) == "Add Sqrt Div Reshape Mul Neg Mul Add");
+  REQUIRE(parts.prelude.outputs().size() == 2);
+  for (const GraphOutput& output : parts.prelude.outputs()) {
+    std::size_t found = 0;
+    for (const ValueInfo& value : parts.main.values()) {
+      if (value.name != output.name) continue;
+      ++found;
+      CHECK(value.kind == ValueKind::parameter);
+      CHECK(value.shape == parts.prelude.info(output.value).shape);
+    }
+    CHECK(found == 1);
+  }
+  for (const ValueInfo& value : parts.prelude.values()) CHECK(value.kind != ValueKind::input);
+}
+
+TEST_CASE("hoisting: looks at memory, outputs, what grows, and graphs with updates or without inputs stay") {
+  const auto hoisted = [](auto build) {
+    Graph g;
+    const Value x = g.input("x", DType::f32, {300, 300}), p = g.parameter("p", DType::f32, {300, 300});
+    build(g, x, p);
+    return ops_of(graph::hoist(g).prelude);
+  };
+  CHECK(hoisted([](Graph& g, Value x, Value p) { g.output("y", ops::add(x, ops::transpose(p))); }).empty());
+  CHECK(hoisted([](Graph& g, Value x, Value p) { g.output("y", ops::add(x, ops::neg(ops::transpose(p)))); }) == "Transpose Neg");
+  CHECK(hoisted([](Graph& g, Value x, Value p) { g.output("y", ops::add(x, ops::transpose(ops::neg(p)))); }) == "Neg");
+  CHECK(hoisted([](Graph& g, Value x, Value p) {
+          g.output("n", ops::neg(p));
+          g.output("y", ops::relu(x));
+        }).empty());
+  CHECK(hoisted([](Graph& g, Value x, Value) {
+          const Value row = g.parameter("row", DType::f32, {1, 300});
+          g.output("y", ops::add(x, ops::neg(ops::expand(row, {300, 300}))));
+        }).empty());
+  CHECK(hoisted([](Graph& g, Value x, Value p) {
+          g.output("y", ops::add(x, ops::neg(p)));
+          g.update(p, ops::relu(p));
+        }).empty());
+  Graph alone;
+  alone.output("y", ops::relu(ops::neg(alone.parameter("p", DType::f32, {3}))));
+  CHECK(ops_of(graph::hoist(alone).prelude).empty());
+  CHECK(ops_of(graph::hoist(alone).main) == "Neg Relu");
+}
