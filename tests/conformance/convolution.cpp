@@ -161,7 +161,7 @@ Convolution Convolution::of(tenon_op op, const Variant& variant) {
   const Dims& x = op == TENON_OP_Conv ? first : op == TENON_OP_ConvWeightGrad ? second : result;
   const Dims& w = op == TENON_OP_ConvWeightGrad ? result : second;
   const auto& a = variant.attributes.as<tenon_attributes_conv>();
-  const auto list = [&](const std::int64_t(&entries)[TENON_MAX_SPATIAL]) { return Dims(entries, entries + x.size() - 2); };
+  const auto list = [&](const std::int64_t(&entries)[TENON_MAX_SPATIAL]) { return Dims(entries, entries + (x.size() - 2)); };
   return {x[0],
           x[1],
           w[0],

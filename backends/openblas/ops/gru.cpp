@@ -377,7 +377,8 @@ void gru_grad(const sdk::Call& call) {
     layer.gather_states(y, h0, d, plan.states);
     layer.recurrent_gradient(plan.of_state, d, 0, plan.reset_last ? candidate + 1 : candidate, plan.states, units);
     if (plan.reset_last) continue;
-    const T* const seen = all_kept + (d * 4 + seen_part) * units;
+    // without a batch nothing was kept, and there is no memory to point into
+    const T* const seen = all_kept == nullptr ? nullptr : all_kept + (d * 4 + seen_part) * units;
     layer.recurrent_gradient(plan.of_input, d, candidate, candidate + 1, seen, kept_step);
   }
 }

@@ -212,7 +212,8 @@ void resize(const sdk::Call& call) {
   fill(rows, g.h, attributes);
   fill(columns, g.w, attributes);
   const std::int64_t line = g.w.to * g.channels;
-  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(line, 1));
+  if (line == 0) return;
+  const std::int64_t least = std::max<std::int64_t>(1, grain / line);
   call.host.parallel_for(g.images * g.h.to, least, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % g.h.to;
