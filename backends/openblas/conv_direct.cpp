@@ -17,23 +17,40 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
+/// A row that is being gathered. Runs go to it one after the other, so that what the last vector of one writes too much the next one writes
+/// over: whole vectors wherever the memory on both sides has room for them.
 template <class T>
-HWY_INLINE T* copy_run(const T* from, std::int64_t n, T* to) {
-  const Wide<T> d;
-  std::int64_t i = 0;
-  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(hn::LoadU(d, from + i), d, to + i);
-  if (i < n) store_first(load_first(d, from + i, n - i), d, to + i, n - i);
-  return to + n;
-}
+class Row {
+ public:
+  Row(T* row, std::int64_t size, const T* source_end) : to_(row), end_(row + size), source_end_(source_end) {}
 
-template <class T>
-HWY_INLINE T* zero_run(std::int64_t n, T* to) {
-  const Wide<T> d;
-  std::int64_t i = 0;
-  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(hn::Zero(d), d, to + i);
-  if (i < n) store_first(hn::Zero(d), d, to + i, n - i);
-  return to + n;
-}
+  HWY_INLINE void copy(const T* from, std::int64_t n) {
+    const Wide<T> d;
+    std::int64_t i = 0;
+    for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(hn::LoadU(d, from + i), d, to_ + i);
+    if (i < n) store(source_end_ - from >= i + lanes(d) ? hn::LoadU(d, from + i) : load_first(d, from + i, n - i), i, n);
+    to_ += n;
+  }
+  HWY_INLINE void zero(std::int64_t n) {
+    const Wide<T> d;
+    for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Zero(d), i, n);
+    to_ += n;
+  }
+
+ private:
+  T* to_;
+  T* end_;
+  const T* source_end_;
+
+  HWY_INLINE void store(hn::Vec<Wide<T>> value, std::int64_t i, std::int64_t n) {
+    const Wide<T> d;
+    if (end_ - to_ >= i + lanes(d)) {
+      hn::StoreU(value, d, to_ + i);
+    } else {
+      store_first(value, d, to_ + i, n - i);
+    }
+  }
+};
 
 /// Rows [begin, end) of the im2col matrix of one group, out_step elements apart.
 template <class T>
@@ -42,16 +59,17 @@ void gather(const DirectConv& conv, const T* x, std::int64_t group, std::int64_t
   // Taps side by side are one run, when nothing lies between them.
   const bool runs = conv.wide.tap_step == 1 && conv.groups == 1;
   const T* const source = x + group * channels;
+  const T* const source_end = x + conv.images * conv.high.size * conv.wide.size * conv.channels;
   std::int64_t column = begin % conv.wide.results;
   std::int64_t line = begin / conv.wide.results % conv.high.results;
   std::int64_t image = begin / conv.wide.results / conv.high.results;
   for (std::int64_t row = begin; row < end; ++row, out += out_step) {
-    T* to = out;
+    Row<T> to(out, out_step, source_end);
     const std::int64_t left = column * conv.wide.read_step + conv.wide.offset;
     for (std::int64_t a = 0; a < conv.high.taps; ++a) {
       const std::int64_t high = line * conv.high.read_step + conv.high.offset + a * conv.high.tap_step;
       if (high < 0 || high >= conv.high.size) {
-        to = zero_run(conv.wide.taps * channels, to);
+        to.zero(conv.wide.taps * channels);
         continue;
       }
       const T* const from = source + (image * conv.high.size + high) * conv.wide.size * conv.channels;
@@ -59,16 +77,19 @@ void gather(const DirectConv& conv, const T* x, std::int64_t group, std::int64_t
         const std::int64_t first = std::clamp<std::int64_t>(left, 0, conv.wide.size);
         const std::int64_t last = std::clamp<std::int64_t>(left + conv.wide.taps, first, conv.wide.size);
         const std::int64_t before = std::clamp<std::int64_t>(first - left, 0, conv.wide.taps);
-        if (before > 0) to = zero_run(before * channels, to);
-        to = copy_run(from + first * channels, (last - first) * channels, to);
+        if (before > 0) to.zero(before * channels);
+        to.copy(from + first * channels, (last - first) * channels);
         const std::int64_t behind = conv.wide.taps - before - (last - first);
-        if (behind > 0) to = zero_run(behind * channels, to);
+        if (behind > 0) to.zero(behind * channels);
         continue;
       }
       for (std::int64_t b = 0; b < conv.wide.taps; ++b) {
         const std::int64_t wide = left + b * conv.wide.tap_step;
-        const bool outside = wide < 0 || wide >= conv.wide.size;
-        to = outside ? zero_run(channels, to) : copy_run(from + wide * conv.channels, channels, to);
+        if (wide < 0 || wide >= conv.wide.size) {
+          to.zero(channels);
+        } else {
+          to.copy(from + wide * conv.channels, channels);
+        }
       }
     }
     if (++column < conv.wide.results) continue;
@@ -157,13 +178,13 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   }
   const std::int64_t row_bytes = std::max<std::int64_t>(1, layout.a_step * size);
   const std::int64_t weight_bytes = k * conv.group_columns() * size;
-  layout.shared = rows * row_bytes <= shared_bytes && weight_bytes > rows * row_bytes;
+  layout.shared = rows * row_bytes <= shared_bytes && weight_bytes > std::max<std::int64_t>(1280 * 1024, rows * row_bytes);
   if (layout.shared) {
     layout.block = rows;
   } else {
     // Small enough for the cache, and a few for each thread, but for work that is not worth the hand-over.
     const std::int64_t fitting = std::max(row_multiple, block_bytes / row_bytes / row_multiple * row_multiple);
-    const std::int64_t fair = round_up((rows + 4 * layout.workers - 1) / (4 * layout.workers), row_multiple);
+    const std::int64_t fair = round_up((rows + 8 * layout.workers - 1) / (8 * layout.workers), row_multiple);
     const double row_work = static_cast<double>(std::max<std::int64_t>(1, k)) * static_cast<double>(conv.out_channels);
     const std::int64_t worthwhile = round_up(static_cast<std::int64_t>(smallest_piece / row_work) + 1, row_multiple);
     layout.block = std::min({fitting, std::max(fair, worthwhile), std::max<std::int64_t>(rows, 1)});
@@ -262,10 +283,12 @@ void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout&
     }
     const PanelProduct<T> whole = product_of(conv, o, layout, group, layout.gathers ? gathered : o.x, 0, rows, offsets);
     // Parts of the rows of one panel one after the other: the panel is in the cache for the second.
-    for_each_task(host, panels * parts, [&](std::int64_t i, std::int64_t) {
-      const std::int64_t panel = i / parts;
-      const std::int64_t part = i % parts;
-      multiply_panels(part_of(whole, part * rows / parts, (part + 1) * rows / parts, panel, panel + 1));
+    host.parallel_for(panels * parts, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::int64_t panel = i / parts;
+        const std::int64_t part = i % parts;
+        multiply_panels(part_of(whole, part * rows / parts, (part + 1) * rows / parts, panel, panel + 1));
+      }
     });
   }
 }

@@ -308,7 +308,8 @@ Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
     layout.block = std::min(tiles, weights > distant_weights ? distant_tiles : shared_tiles);
   } else {
     layout.workers = worker_count(host, (tiles + 13) / 14);
-    layout.block = std::min({tiles, fitting, std::max<std::int64_t>(14, round_up((tiles + layout.workers - 1) / layout.workers, 14))});
+    layout.block =
+        std::min({tiles, fitting, std::max<std::int64_t>(14, round_up((tiles + 4 * layout.workers - 1) / (4 * layout.workers), 14))});
   }
   layout.x_plane = plane_of(layout.block * layout.x_step);
   layout.y_plane = plane_of(layout.block * layout.y_step);

@@ -163,20 +163,27 @@ void Plan::make_steps() {
   layout_.graph.nodes.clear();
 }
 
-/// Room for the packed copies of constants and parameters.
+/// Room for the packed copies of constants and parameters: one block, in the order in which they are read.
 void Plan::allocate_packed() {
   const GraphModel& graph = layout_.graph;
   std::vector<Operand> room;
+  std::uint64_t total = 0;
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> places;  // and where in the block they are
   for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
     Step& step = layout_.steps[s];
     for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
       const std::uint64_t size = packed_size(graph, step.node, i, room);
       if (size == 0) continue;
       step.packed.resize(step.node.inputs.size(), 0);
-      step.packed[i] = blocks_.allocate(size);
+      total = (total + alignment - 1) / alignment * alignment;
+      places.emplace_back(&step.packed[i], total);
+      total += size;
       if (graph.values[graph.values[step.node.inputs[i]].root].kind == TENON_VALUE_PARAMETER) packed_parameters_.push_back({s, i});
     }
   }
+  if (total == 0) return;
+  const std::uint64_t block = blocks_.allocate(total);
+  for (const auto& [place, offset] : places) *place = block + offset;
 }
 
 /// Uploads the constants that are read and packs those that are packed. One that is packed wherever it is read keeps no plain copy.
