@@ -37,6 +37,8 @@ constexpr Net nets[] = {
     {"layers", "L3", "conv_l3", 128, false},
     {"layers", "L4", "conv_l4", 128, false},
     {"layers", "L5", "conv_l5", 128, false},
+
+    {"own", "convnet", "../convnet/train", 100, true},
 };
 
 }  // namespace

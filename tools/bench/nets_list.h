@@ -8,7 +8,7 @@ namespace tenon::bench {
 
 /// A net as a benchmark runs it.
 struct Net {
-  const char* set;   ///< hkbu, cnn, convnet, layers
+  const char* set;   ///< hkbu, cnn, convnet, layers, own (those of models/)
   const char* name;  ///< as the benchmark calls it
   const char* file;  ///< in models/bench/, without .yaml
   std::int64_t batch;

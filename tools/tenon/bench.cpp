@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
+#include "bench/nets_list.h"
 #include "config/yaml_tree.h"
 #include "tenon/verbs.h"
 
@@ -66,10 +68,10 @@ void take_set(Arguments& arguments) {
   for (const std::string& text : arguments.common.sets) {
     if (text.find('=') != std::string::npos) {
       keys.push_back(text);
-    } else if (text == "hkbu" || text == "cnn" || text == "convnet" || text == "layers") {
+    } else if (std::ranges::any_of(bench::benchmark_nets(), [&](const bench::Net& net) { return text == net.set; })) {
       arguments.options.set = text;
     } else {
-      throw Error(fmt::format("--set {}: wanted hkbu, cnn, convnet or layers, or key=value", text));
+      throw Error(fmt::format("--set {}: wanted hkbu, cnn, convnet, layers or own, or key=value", text));
     }
   }
   arguments.common.sets = std::move(keys);
@@ -77,7 +79,7 @@ void take_set(Arguments& arguments) {
 
 void add_net_options(CLI::App& command, bench::Options& options) {
   options.models = models_folder();
-  command.get_option("--set")->description("hkbu, cnn, convnet or layers: these nets alone; or key=value: a key of the YAML");
+  command.get_option("--set")->description("hkbu, cnn, convnet, layers or own: these nets alone; or key=value: a key of the YAML");
   command.add_option("--net", options.net, "one net, by its name in the table or its file")->type_name("NAME");
   command.add_option("--phase", options.phases, "infer, train (default: both)")->delimiter(',')->type_name("PHASE,...");
   command.add_option("--batch", options.batch, "samples (default: the benchmark's own)")->check(CLI::PositiveNumber)->type_name("N");
