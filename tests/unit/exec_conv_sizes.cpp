@@ -49,6 +49,7 @@ const Convolution convolutions[] = {
     {"5x5 with strides and dilation", 1, 30, 41, 38, 50, 5, 3, 4, 2},
     {"1x1: the image as it is", 2, 70, 30, 31, 90, 1},
     {"1x1: the image as it is, panels shared", 1, 1024, 7, 7, 200, 1},
+    {"1x1: many rows of many channels, a stretch of them at a time", 1, 1100, 30, 31, 90, 1},
     {"1x1 with strides", 2, 130, 27, 28, 65, 1, 2},
     {"1x1 with strides, panels shared", 1, 256, 9, 10, 513, 1, 2},
     {"few channels: taps side by side", 1, 3, 75, 68, 64, 7, 2, 3},
