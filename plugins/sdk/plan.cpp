@@ -186,25 +186,33 @@ void Plan::allocate_packed() {
   for (const auto& [place, offset] : places) *place = block + offset;
 }
 
-/// Uploads the constants that are read and packs those that are packed. One that is packed wherever it is read keeps no plain copy.
+/// Uploads the constants that are read and packs those that are packed, one after the other: one that is packed wherever it is read keeps
+/// no plain copy, and no two such copies are there at a time.
 void Plan::place_constants() {
   GraphModel& graph = layout_.graph;
-  std::vector<bool> plain(graph.values.size(), false), packed(graph.values.size(), false);
-  for (const Step& step : layout_.steps) {
+  std::vector<bool> plain(graph.values.size(), false);
+  std::vector<std::vector<PackedOperand>> packed(graph.values.size());
+  for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
+    const Step& step = layout_.steps[s];
     for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
       const std::uint32_t v = step.node.inputs[i];
       if (v == TENON_NO_INDEX) continue;
-      const bool is_packed = i < step.packed.size() && step.packed[i] != 0;
-      (is_packed ? packed : plain)[graph.values[v].root] = true;
+      const std::uint32_t root = graph.values[v].root;
+      if (i < step.packed.size() && step.packed[i] != 0) {
+        packed[root].push_back({s, i});
+      } else {
+        plain[root] = true;
+      }
     }
     for (const std::uint32_t v : {step.node.bias, step.node.residual}) {
       if (v != TENON_NO_INDEX) plain[graph.values[v].root] = true;
     }
   }
   tenon_stream stream;
+  std::vector<Operand> room;
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
-    if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || !(plain[v] || packed[v])) continue;
+    if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || !(plain[v] || !packed[v].empty())) continue;
     if (stream.stream == nullptr) stream.stream = device_.make_stream();
     tenon_copy copy{};
     copy.struct_size = sizeof copy;
@@ -213,27 +221,21 @@ void Plan::place_constants() {
     copy.source = reinterpret_cast<std::uintptr_t>(value.data);
     copy.size_bytes = value.size_bytes();
     device_.copy(copy, *stream.stream);
-    layout_.locations[v] = {Location::Place::plan, copy.destination};
-  }
-  if (stream.stream == nullptr) return;
-  std::vector<Operand> room;
-  for (const Step& step : layout_.steps) {
-    for (std::uint32_t i = 0; i < step.packed.size(); ++i) {
-      if (step.packed[i] == 0) continue;
-      const std::uint32_t root = graph.values[step.node.inputs[i]].root;
-      if (graph.values[root].kind != TENON_VALUE_CONSTANT) continue;
+    for (const PackedOperand& p : packed[v]) {
+      const Step& step = layout_.steps[p.step];
       Call call = describe(graph, step.node, room);
       call.stream = &stream;
-      room[i].data = pointer(layout_.locations[root].offset);
-      step.node.row->kernel->traits.pack(call, i, pointer(step.packed[i]));
+      room[p.input].data = pointer(copy.destination);
+      step.node.row->kernel->traits.pack(call, p.input, pointer(step.packed[p.input]));
+    }
+    if (plain[v]) {
+      layout_.locations[v] = {Location::Place::plan, copy.destination};
+    } else {
+      stream.stream->synchronize();
+      blocks_.release(copy.destination);
     }
   }
-  stream.stream->synchronize();
-  for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
-    if (layout_.locations[v].place != Location::Place::plan || plain[v]) continue;
-    blocks_.release(layout_.locations[v].offset);
-    layout_.locations[v] = {};
-  }
+  if (stream.stream != nullptr) stream.stream->synchronize();
 }
 
 tenon_plan_info Plan::info() const {
@@ -388,7 +390,7 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
 
 void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node) {
   packed_ = false;  // until all is packed, whatever happens on the way
-  for (const PackedParameter& p : packed_parameters_) {
+  for (const PackedOperand& p : packed_parameters_) {
     const Step& step = layout_.steps[p.step];
     *out_node = step.node.index;
     step.node.row->kernel->traits.pack(frame.calls[p.step], p.input, pointer(step.packed[p.input]));

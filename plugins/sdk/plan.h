@@ -76,8 +76,8 @@ class Plan {
 
  private:
   struct Frame;
-  /// A parameter's packed copy, made again when the epoch changes.
-  struct PackedParameter {
+  /// An operand that a kernel reads packed.
+  struct PackedOperand {
     std::uint32_t step, input;
   };
 
@@ -95,8 +95,8 @@ class Plan {
 
   Device& device_;
   Layout layout_;
-  DeviceBlocks blocks_;  ///< constants and packed operands
-  std::vector<PackedParameter> packed_parameters_;
+  DeviceBlocks blocks_;                           ///< constants and packed operands
+  std::vector<PackedOperand> packed_parameters_;  ///< packed again when the epoch changes
 
   // Frames that no execution uses. One is at hand without a lock; what overlapping executions needed more is kept in a list.
   std::atomic<Frame*> idle_{nullptr};

@@ -139,7 +139,7 @@ struct Program::State {
   std::vector<std::uint64_t> slots;
   std::vector<Output> outputs;
   std::size_t visible = 0;             ///< outputs the caller asked for; the rest are watched by check_numerics
-  std::vector<Tensor> own_outputs;     ///< memory of all outputs
+  std::vector<Tensor> own_outputs;     ///< memory of all outputs; undefined as long as the caller brings his own
   std::vector<Tensor> results;         ///< the visible ones, as handed out
   std::vector<Tensor> kept;            ///< arenas, constants, temporaries
   std::vector<DevicePointer> devices;  ///< each once
@@ -161,6 +161,7 @@ struct Program::State {
 
   void compile(const Context& context, const ProgramOptions& options);
   void hoist(const Context& context, const ProgramOptions& options);
+  void make_outputs(std::size_t first);
   const Tensor* made_by_prelude(const std::string& name) const;
   void bind_inputs(std::span<const Tensor> given);
   void execute();
@@ -231,6 +232,10 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
         if (v != no_id && is_floating(graph.info(v).dtype)) graph.output(std::string(watch_prefix) + graph.info(v).name, Value(&graph, v));
       }
     }
+  }
+  if (options.freeze) {
+    if (options.parameters == nullptr) throw Error("a frozen program: wanted the store that has the parameters' values, got none");
+    graph = graph::freeze(std::move(graph), [&](const std::string& name) { return options.parameters->get(name).to_host(); });
   }
   if (options.optimize) {
     graph = exec::fold_on_oracle(context, graph::optimize(std::move(graph)));
@@ -314,7 +319,6 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
                                  : origin.contains(v) ? origin[v].first
                                                       : main_device;
     const std::uint32_t slot = new_slot(0);
-    own_outputs.push_back(Device(device).empty(info.dtype, info.shape));
     outputs.push_back({device, slot, info.dtype, info.shape});
     if (is_direct) {
       origin[v] = {device, slot};
@@ -450,17 +454,29 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
       }
     }
   }
-  for (std::size_t i = 0; i < outputs.size(); ++i) slots[outputs[i].slot] = own_outputs[i].address();
-  results.assign(own_outputs.begin(), own_outputs.begin() + static_cast<std::ptrdiff_t>(visible));
+  own_outputs.resize(outputs.size());
+  make_outputs(visible);
   if (state.config.log_device_placement) {
     name_kernels();
     log::print(report.mapping());  // the prelude has printed its own
   }
+  if (options.freeze) graph = graph::drop_constants(std::move(graph));
   if (prelude == nullptr) return;
+  if (options.freeze) complete = graph::drop_constants(std::move(complete));
   for (Placement node : prelude->placement().nodes) {
     node.once = true;
     report.nodes.push_back(std::move(node));
   }
+}
+
+/// Memory for those outputs from number `first` on that have none.
+void Program::State::make_outputs(std::size_t first) {
+  for (std::size_t i = first; i < outputs.size(); ++i) {
+    if (own_outputs[i].defined()) continue;
+    own_outputs[i] = Device(outputs[i].device).empty(outputs[i].dtype, outputs[i].shape);
+    slots[outputs[i].slot] = own_outputs[i].address();
+  }
+  if (first == 0) results.assign(own_outputs.begin(), own_outputs.begin() + static_cast<std::ptrdiff_t>(visible));
 }
 
 /// Puts what depends on parameters alone into a program of its own.
@@ -471,6 +487,7 @@ void Program::State::hoist(const Context& context, const ProgramOptions& options
   graph = std::move(halves.main);
   prelude = std::make_unique<Program>(context, halves.prelude,
                                       ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false});
+  prelude->state_->make_outputs(0);
 }
 
 /// The result of the prelude by that name, or null.
@@ -596,7 +613,7 @@ void Program::State::check_results() {
 
 Program::Program(const Context& context, const Graph& graph, const ProgramOptions& options) : state_(std::make_unique<State>()) {
   state_->graph = graph;
-  state_->parameters = options.parameters != nullptr ? options.parameters : std::make_shared<ParameterStore>();
+  state_->parameters = options.parameters != nullptr && !options.freeze ? options.parameters : std::make_shared<ParameterStore>();
   state_->compile(context, options);
 }
 Program::~Program() = default;
@@ -604,6 +621,7 @@ Program::Program(Program&&) noexcept = default;
 Program& Program::operator=(Program&&) noexcept = default;
 
 const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs) {
+  if (state_->results.size() != state_->visible) state_->make_outputs(0);
   state_->bind_inputs(inputs);
   state_->execute();
   if (state_->check != CheckNumerics::off) state_->check_results();
@@ -627,7 +645,7 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   const auto put = [&](std::span<Tensor> tensors) {
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       s.own_outputs[i] = tensors[i];
-      s.slots[s.outputs[i].slot] = tensors[i].address();
+      s.slots[s.outputs[i].slot] = tensors[i].defined() ? tensors[i].address() : 0;
     }
   };
   put(outputs);

@@ -103,6 +103,12 @@ ValueId GraphEditor::add_constant(const Tensor& value) {
   return append(std::move(info));
 }
 
+void GraphEditor::set_constant(ValueId id, const Tensor& value) {
+  ValueInfo& info = graph_.values_[id];
+  info.kind = ValueKind::constant;
+  info.constant = value;
+}
+
 void GraphEditor::remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
   const NodeId before = info(result).producer;
   NodeInfo node = made_before(before, op, std::move(inputs), attributes);

@@ -57,6 +57,12 @@ struct Hoisted {
 /// they are.
 Hoisted hoist(Graph graph);
 
+/// Every parameter becomes a constant of the elements that value_of gives for its name, on the host.
+/// Errors  a graph with updates; what value_of throws.
+Graph freeze(Graph graph, const std::function<Tensor(const std::string&)>& value_of);
+/// Without the elements of its constants, scalars excepted: for a graph that has been compiled and is only looked at from now on.
+Graph drop_constants(Graph graph);
+
 /// Stabilised, without dead code and common subexpressions, simplified, with sparse updates of rows and batch norms folded.
 [[nodiscard]] Graph optimize(Graph graph);
 
@@ -92,6 +98,8 @@ class GraphEditor {
   /// A computed value gets a maker of its own, of one result, in front of the node that makes it now and does so no longer. That one's
   /// operands are the caller's to rewrite.
   void remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
+  /// A parameter or constant becomes a constant of these elements; an undefined tensor: of none.
+  void set_constant(ValueId id, const Tensor& value);
   /// A new constant.
   ValueId add_constant(const Tensor& value);
   /// A computed value that is neither output nor update becomes a parameter of its own name.

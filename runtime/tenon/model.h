@@ -154,6 +154,10 @@ class Model {
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);
   /// The model's output for x (n, sample...), as a host tensor (n, output...).
   Tensor predict(const Tensor& x, std::int64_t batch_size = 32);
+  /// A program of its own that predicts for batches of this size, input x and output as predict's, with the parameters as they are now for
+  /// constants. It outlives the model and takes less memory: weights that a backend packs exist packed alone once the model is gone.
+  /// Errors  no context or shape of a sample yet.
+  Program freeze(std::int64_t batch_size);
   /// i64 (classes, classes): how many samples of class [row] were taken for class [column]. Targets are labels, or one value per class.
   Tensor confusion_matrix(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);
 

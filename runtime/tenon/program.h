@@ -74,8 +74,9 @@ struct PlacementReport {
   std::string str() const;
   /// "op Relu 'hidden/relu' in device openblas:0 (Relu)", a line for each node: what log_device_placement writes.
   std::string mapping() const;
-  /// All of it: {"nodes": [{node, op, requested, device, algorithm, reason, output_size_bytes, once}], "copies": [{value, from, to, size_bytes}],
-  /// "moved", "partitions", "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes", "packed_size_bytes"}.
+  /// All of it: {"nodes": [{node, op, requested, device, algorithm, reason, output_size_bytes, once}], "copies": [{value, from, to,
+  /// size_bytes}], "moved", "partitions", "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes",
+  /// "packed_size_bytes"}.
   std::string json() const;
 };
 
@@ -84,6 +85,10 @@ struct ProgramOptions {
   std::string device = {};                               ///< for nodes that ask for none; empty: the context's default
   std::shared_ptr<ParameterStore> parameters = nullptr;  ///< null: a store of its own
   bool optimize = true;                                  ///< dead code and common subexpressions go
+  /// Parameters become constants of the values that `parameters` has at this moment: the program sees no later change, has a store of its
+  /// own and keeps only what its kernels read, so that weights which a backend packs exist packed alone once the given store is gone.
+  /// Not for graphs that update parameters.
+  bool freeze = false;
 };
 
 /// A compiled graph. Shapes are fixed; a new shape is a new program. What depends on parameters alone is worked out again only when they
@@ -98,8 +103,9 @@ class Program {
   Program& operator=(Program&&) noexcept;
 
   /// Runs with inputs in the order in which the graph declared them; returns the outputs in theirs. Inputs may live on the host or on any
-  /// device; dense ones in reach of the device are used in place. The outputs are the program's own memory: valid until the next run.
-  /// Nothing is allocated after the second run with inputs of the same kind. Returns when the results may be read.
+  /// device; dense ones in reach of the device are used in place. The outputs are the program's own memory, taken at the first such run:
+  /// valid until the next run. Nothing is allocated after the second run with inputs of the same kind. Returns when the results may be
+  /// read.
   const std::vector<Tensor>& run(std::span<const Tensor> inputs);
   /// The same with inputs written out.
   const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) { return run(std::span(inputs.begin(), inputs.size())); }
@@ -108,7 +114,8 @@ class Program {
 
   /// What runs where.
   const PlacementReport& placement() const;
-  /// The graph as it was compiled, after all passes, nodes that run once included. to_dot and to_json show it, with device_by_node() of the placement.
+  /// The graph as it was compiled, after all passes, nodes that run once included; of a frozen program without the elements of its
+  /// constants. to_dot and to_json show it, with device_by_node() of the placement.
   const Graph& graph() const;
   /// The store that its parameters are in.
   const std::shared_ptr<ParameterStore>& parameters() const;

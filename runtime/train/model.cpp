@@ -225,6 +225,14 @@ const Program& Model::program_of_step(std::int64_t batch_size) {
                    labels ? DType::i64 : DType::f32);
 }
 
+Program Model::freeze(std::int64_t batch_size) {
+  State& s = *state_;
+  const Context& context = s.need_context();
+  if (!s.sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
+  const Graph graph = s.graph_of(Phase::predict, with_batch(batch_size, *s.sample), train::input_dtype(s.definition), {}, DType::none);
+  return Program(context, graph, {.device = s.main_device(), .parameters = s.parameters, .freeze = true});
+}
+
 PlacementReport Model::explain(std::int64_t batch_size) {
   return program_of_step(batch_size).placement();
 }

@@ -293,4 +293,16 @@ TEST_CASE("memory: keys that contradict each other are refused, one that cannot 
 }
 
 }  // namespace
+TEST_CASE("memory: what an immediate op made is all that it holds") {
+  const Context context(test_config("openblas:0"));
+  const Device device = context.default_device();
+  const Tensor x = Tensor::full(DType::f32, {256, 1024}, 1.0);
+  const std::uint64_t before = device.live_size_bytes();
+  {
+    const std::vector<Tensor> made = context.apply(TENON_OP_Neg, {x});
+    CHECK(device.live_size_bytes() - before < 1.5 * static_cast<double>(x.size_bytes()));
+  }
+  CHECK(device.live_size_bytes() - before < static_cast<std::uint64_t>(x.size_bytes()) / 2);
+}
+
 }  // namespace tenon

@@ -310,6 +310,21 @@ TEST_CASE("parts: one switch turns dropout on in forward; evaluate and predict k
   CHECK(zeros(model.forward(x)) == 0);
 }
 
+TEST_CASE("parts: a frozen model predicts what the model did, and outlives it") {
+  const Context context(test_config("openblas:0"));
+  Tensor x = Tensor::zeros(DType::f32, {4, 30});
+  for (std::int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = 0.01f * static_cast<float>(i % 23);
+  auto model = std::make_unique<Model>(std::vector<LayerDefinition>{layers::dense(40), layers::dense(5)});
+  model->compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
+  CHECK(contains(message_of([&] { model->freeze(4); }), "shape of a sample"));
+  const std::vector<float> want = floats(model->predict(x));
+  Program frozen = model->freeze(4);
+  model.reset();
+  const std::vector<float> got = floats(frozen.run({x})[0]);
+  REQUIRE(got.size() == want.size());
+  for (std::size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-5));
+}
+
 TEST_CASE("parts: forward alone takes no memory for gradients or optimizer state") {
   const Context context(test_config("openblas:0"));
   const Device device = context.default_device();

@@ -159,8 +159,25 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
     }
     train::update_states(graph, forward);
   }
-  workload.program = std::make_unique<Program>(context, graph, ProgramOptions{.device = {}, .parameters = store});
+  workload.program = std::make_unique<Program>(context, graph, ProgramOptions{.device = {}, .parameters = store, .freeze = !training});
   return workload;
+}
+
+/// Bytes that a prediction cannot do without: what plans hold of weights, and the most activations that one node reads and makes.
+double least_memory(const Program& program) {
+  const Graph& graph = program.graph();
+  const auto bytes_of = [&](const std::vector<ValueId>& list) {
+    std::int64_t bytes = 0;
+    for (const ValueId v : list) {
+      if (v == no_id) continue;
+      const ValueInfo& info = graph.info(v);
+      if (info.kind != ValueKind::constant) bytes += info.shape.count() * size_of(info.dtype);
+    }
+    return bytes;
+  };
+  std::int64_t most = 0;
+  for (const NodeInfo& node : graph.nodes()) most = std::max(most, bytes_of(node.inputs) + bytes_of(node.outputs));
+  return static_cast<double>(program.placement().packed_size_bytes) + static_cast<double>(most);
 }
 
 // ---------------------------------------------------------------- by layer
@@ -375,6 +392,7 @@ std::unique_ptr<Report> nets(const Options& options) {
       Entry entry{.name = fmt::format("{} {} {} batch {}", net->set, net->name, training ? "train" : "infer", subject.batch)};
       std::vector<LayerTime> layers;
       {
+        const std::uint64_t before = context.default_device().live_size_bytes();
         const Workload workload = make_workload(subject, context, training);
         Protocol protocol = options.protocol();
         if (options.runs == 0) protocol.runs = 10;
@@ -386,6 +404,8 @@ std::unique_ptr<Report> nets(const Options& options) {
         const PlacementReport& placement = workload.program->placement();
         entry.extra.emplace_back("workspace_mb", static_cast<double>(placement.workspace_size_bytes) / 1e6);
         entry.extra.emplace_back("packed_mb", static_cast<double>(placement.packed_size_bytes) / 1e6);
+        entry.extra.emplace_back("memory_mb", static_cast<double>(context.default_device().live_size_bytes() - before) / 1e6);
+        if (!training) entry.extra.emplace_back("least_memory_mb", least_memory(*workload.program) / 1e6);
       }
       double flops = 0, least = 0;
       std::vector<std::vector<std::string>> rows;
