@@ -70,7 +70,7 @@ struct PanelProduct {
   std::int64_t y_step = 0;
   const std::int64_t* y_offsets = nullptr;  ///< where each row of y begins, if that is not i y_step
   const T* bias = nullptr;                  ///< (columns)
-  const T* residual = nullptr;              ///< lies as y does
+  const T* residual = nullptr;              ///< lies as y does, and may be y: each element is read before it is written
   sdk::Activation activation = sdk::Activation::none;
   bool wide_last_panel = false;  ///< y has room for whole panels
 };

@@ -186,7 +186,7 @@ struct Traits {
   /// Images lie with their channels last: bit i of `inputs` and `outputs` says that operand i of rank 3 or 4, (N, C, d...) in the graph,
   /// reaches this kernel as a dense (N, d..., C), its shape so written; attributes stay as they are. `refuse` is asked before that.
   ChannelsLast channels_last{};
-  std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted
+  std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted; `packed` tells which inputs will be
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
   void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< makes it; aligned to 64
   const char* (*refuse)(const Call&) = nullptr;                                ///< a sentence if this instance is not served, else NULL
