@@ -125,6 +125,8 @@ constexpr std::int64_t block_bytes = 512 * 1024;
 constexpr std::int64_t row_multiple = 14;
 // An image's rows, all together, that may be gathered at once for the threads to share.
 constexpr std::int64_t shared_bytes = 2 * 1024 * 1024;
+// Weights that stay in each core's second cache: then threads share the rows, which lie where the layer before has left them.
+constexpr std::int64_t near_weight_bytes = 1280 * 1024;
 // Multiply-adds worth a thread's hand-over.
 constexpr double smallest_piece = 0.5e6;
 
@@ -178,7 +180,7 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   }
   const std::int64_t row_bytes = std::max<std::int64_t>(1, layout.a_step * size);
   const std::int64_t weight_bytes = k * conv.group_columns() * size;
-  layout.shared = rows * row_bytes <= shared_bytes && weight_bytes > std::max<std::int64_t>(1280 * 1024, rows * row_bytes);
+  layout.shared = rows * row_bytes <= shared_bytes && weight_bytes > std::max(near_weight_bytes, rows * row_bytes);
   if (layout.shared) {
     layout.block = rows;
   } else {
