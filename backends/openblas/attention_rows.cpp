@@ -25,8 +25,8 @@ void add_mask(const ScoreBlock<T>& block, std::int64_t row, T* scores, std::int6
   const T* const mask = block.mask + row * block.mask_row;
   const auto single = hn::Set(d, *mask);
   for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    const auto more = block.mask_key == 0 ? single : load_part(d, mask + i, n - i);
-    store_part(hn::Add(load_part(d, scores + i, n - i), more), d, scores + i, n - i);
+    const auto more = block.mask_key == 0 ? single : load(d, mask + i, n - i);
+    store(hn::Add(load(d, scores + i, n - i), more), d, scores + i, n - i);
   }
 }
 
@@ -34,7 +34,7 @@ template <class T>
 void scale_row(T* y, std::int64_t n, T by) {
   const Wide<T> d;
   const auto factor = hn::Set(d, by);
-  for (std::int64_t i = 0; i < n; i += lanes(d)) store_part(hn::Mul(load_part(d, y + i, n - i), factor), d, y + i, n - i);
+  for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Mul(load(d, y + i, n - i), factor), d, y + i, n - i);
 }
 
 /// e^(x - peak) for x <= peak
@@ -45,9 +45,9 @@ struct Weight {
 
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t i, std::int64_t m) const {
     const Wide<T> d;
-    const auto v = load_part(d, x + i, m, -std::numeric_limits<T>::infinity());
+    const auto v = load(d, x + i, m, -std::numeric_limits<T>::infinity());
     const auto e = exp_of_minus_magnitude(d, hn::Sub(v, hn::Set(d, peak)));
-    store_part(e, d, x + i, m);
+    store(e, d, x + i, m);
     return e;
   }
 };
@@ -98,7 +98,7 @@ struct ProductTerm {
   const T* b;
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t i, std::int64_t m) const {
     const Wide<T> d;
-    return hn::Mul(load_part(d, a + i, m), load_part(d, b + i, m));
+    return hn::Mul(load(d, a + i, m), load(d, b + i, m));
   }
 };
 
@@ -115,9 +115,9 @@ void slope_rows(const ScoreBlock<T>& block, T* slopes, const T* log_sum, const T
     const auto base = hn::Set(d, log_sum[row]);
     const auto weighted = hn::Set(d, static_cast<T>(sum_in_blocks<T>(size, ProductTerm<T>{dy, y})));
     for (std::int64_t i = 0; i < n; i += lanes(d)) {
-      const auto p = exp_of(d, hn::Sub(load_part(d, scores + i, n - i), base));
-      store_part(p, d, scores + i, n - i);
-      store_part(hn::Mul(p, hn::Sub(load_part(d, slopes + i, n - i), weighted)), d, slopes + i, n - i);
+      const auto p = exp_of(d, hn::Sub(load(d, scores + i, n - i), base));
+      store(p, d, scores + i, n - i);
+      store(hn::Mul(p, hn::Sub(load(d, slopes + i, n - i), weighted)), d, slopes + i, n - i);
     }
   }
 }

@@ -11,25 +11,11 @@
 #include <cstdint>
 #include <limits>
 
-#include "simd.h"
+#include "parts.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
-
-/// n of the lanes at p, all of them if n is not less than their number; `fill` in the others.
-template <class D>
-HWY_INLINE hn::Vec<D> load_part(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
-  return n < lanes(d) ? load_first(d, p, n, fill) : hn::LoadU(d, p);
-}
-template <class D>
-HWY_INLINE void store_part(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
-  if (n < lanes(d)) {
-    store_first(v, d, p, n);
-  } else {
-    hn::StoreU(v, d, p);
-  }
-}
 
 // Registers that are added in T before their sum is carried on in f64: keeps f32 sums of any length within a few roundings.
 constexpr std::int64_t sum_block = 16;
@@ -54,7 +40,7 @@ HWY_INLINE T max_of_row(const T* x, std::int64_t n) {
   const Wide<T> d;
   constexpr T lowest = -std::numeric_limits<T>::infinity();
   auto peak = hn::Set(d, lowest);
-  for (std::int64_t i = 0; i < n; i += lanes(d)) peak = hn::Max(peak, load_part(d, x + i, n - i, lowest));
+  for (std::int64_t i = 0; i < n; i += lanes(d)) peak = hn::Max(peak, load(d, x + i, n - i, lowest));
   return hn::GetLane(hn::MaxOfLanes(d, peak));
 }
 
@@ -68,9 +54,9 @@ struct ExpTerm {
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t i, std::int64_t m) const {
     const Wide<T> d;
     // Lanes behind the end hold -infinity, of which the exponential is 0; with an infinite peak they are NaN like the whole row.
-    const auto v = load_part(d, x + i, m, -std::numeric_limits<T>::infinity());
+    const auto v = load(d, x + i, m, -std::numeric_limits<T>::infinity());
     const auto e = exp_of(d, hn::Sub(v, hn::Set(d, peak)));
-    if (terms != nullptr) store_part(e, d, terms + i, m);
+    if (terms != nullptr) store(e, d, terms + i, m);
     return e;
   }
 };
@@ -94,7 +80,7 @@ HWY_INLINE void log_softmax_row(const T* x, T* y, std::int64_t n, const LogNorma
   const auto peak = hn::Set(d, by.peak);
   const auto log_sum = hn::Set(d, by.log_sum);
   for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    store_part(hn::Sub(hn::Sub(load_part(d, x + i, n - i), peak), log_sum), d, y + i, n - i);
+    store(hn::Sub(hn::Sub(load(d, x + i, n - i), peak), log_sum), d, y + i, n - i);
   }
 }
 
@@ -116,7 +102,7 @@ template <class T>
 HWY_INLINE hn::Vec<Wide<T>> max_of_lines(const T* x, std::int64_t n, std::int64_t inner, std::int64_t m) {
   const Wide<T> d;
   auto peak = hn::Set(d, -std::numeric_limits<T>::infinity());
-  for (std::int64_t j = 0; j < n; ++j) peak = hn::Max(peak, load_part(d, x + j * inner, m));
+  for (std::int64_t j = 0; j < n; ++j) peak = hn::Max(peak, load(d, x + j * inner, m));
   return peak;
 }
 
@@ -129,8 +115,8 @@ struct LineExpTerm {
 
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t j) const {
     const Wide<T> d;
-    const auto e = exp_of(d, hn::Sub(load_part(d, x + j * inner, m), peak));
-    if (terms != nullptr) store_part(e, d, terms + j * inner, m);
+    const auto e = exp_of(d, hn::Sub(load(d, x + j * inner, m), peak));
+    if (terms != nullptr) store(e, d, terms + j * inner, m);
     return e;
   }
 };
@@ -150,7 +136,7 @@ HWY_INLINE void log_softmax_lines(const T* x, T* y, std::int64_t n, std::int64_t
                                   hn::Vec<Wide<T>> log_sum) {
   const Wide<T> d;
   for (std::int64_t j = 0; j < n; ++j) {
-    store_part(hn::Sub(hn::Sub(load_part(d, x + j * inner, m), peak), log_sum), d, y + j * inner, m);
+    store(hn::Sub(hn::Sub(load(d, x + j * inner, m), peak), log_sum), d, y + j * inner, m);
   }
 }
 

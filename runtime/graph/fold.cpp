@@ -8,9 +8,6 @@
 namespace tenon::graph {
 namespace {
 
-/// Below this a constant is cheaper than a kernel, whatever it is made of.
-constexpr std::int64_t always_kept_bytes = 64 * 1024;
-
 std::int64_t bytes_of(const ValueInfo& value) {
   return value.shape.count() * size_of(value.dtype);
 }
@@ -25,10 +22,15 @@ bool foldable(GraphEditor& editor, const NodeInfo& node, const std::vector<bool>
   for (const ValueId output : node.outputs) {
     if (output != no_id) out += bytes_of(editor.info(output));
   }
-  return out <= std::max(in, always_kept_bytes);
+  return worth_keeping(in, out);
 }
 
 }  // namespace
+
+bool worth_keeping(std::int64_t made_of_bytes, std::int64_t result_bytes) {
+  constexpr std::int64_t always = 64 * 1024;
+  return result_bytes <= std::max(made_of_bytes, always);
+}
 
 std::vector<Value> apply_again(const Graph& from, const NodeInfo& node, const std::vector<Value>& operands, Graph& to) {
   NodeOptions options;

@@ -7,9 +7,6 @@
 namespace tenon::graph {
 namespace {
 
-/// Below this a value may be larger than what it is made of, as when constants are folded.
-constexpr std::int64_t always_kept_bytes = 64 * 1024;
-
 bool only_looks(tenon_op op) {
   return op == TENON_OP_Reshape || op == TENON_OP_Flatten || op == TENON_OP_Transpose || op == TENON_OP_Expand;
 }
@@ -57,7 +54,7 @@ class Choice {
       if (is_output[output]) return false;
       out += bytes_of(graph_.info(output));
     }
-    return in > 0 && out <= std::max(in, always_kept_bytes);
+    return in > 0 && worth_keeping(in, out);
   }
 
   /// From the last node on: a look at memory that only nodes which stay read stays with them, where it is free.

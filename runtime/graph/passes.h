@@ -66,6 +66,10 @@ Graph drop_constants(Graph graph);
 /// Stabilised, without dead code and common subexpressions, simplified, with sparse updates of rows and batch norms folded.
 [[nodiscard]] Graph optimize(Graph graph);
 
+/// Whether results of so many bytes are worth keeping instead of what they are made of: if they are no larger, or so small that a kernel
+/// costs more.
+bool worth_keeping(std::int64_t made_of_bytes, std::int64_t result_bytes);
+
 /// Applies to `operands`, values of `to`, what `node` of `from` does; under its name.
 std::vector<Value> apply_again(const Graph& from, const NodeInfo& node, const std::vector<Value>& operands, Graph& to);
 

@@ -66,6 +66,11 @@ train::Forward Model::State::forward(Graph& graph, const Shape& x_shape, DType x
   return train::build(graph, definition, x, k);
 }
 
+const Shape& Model::State::need_sample() const {
+  if (!sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
+  return *sample;
+}
+
 void Model::build(const Shape& sample) {
   State& s = *state_;
   const Context& context = s.need_context();
@@ -200,7 +205,7 @@ void Model::set_schedule(const Schedule& schedule, std::optional<double> initial
 }
 
 std::vector<LayerSummary> Model::layers() const {
-  if (!state_->sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
+  state_->need_sample();
   return state_->layers;
 }
 
@@ -216,7 +221,7 @@ std::string Model::summary() const {
 const Program& Model::program_of_step(std::int64_t batch_size) {
   State& s = *state_;
   s.need_context();
-  if (!s.sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
+  s.need_sample();
   const Shape x = with_batch(batch_size, *s.sample);
   Graph graph;
   const train::Forward f = s.forward(graph, x, train::input_dtype(s.definition), false);
@@ -228,7 +233,7 @@ const Program& Model::program_of_step(std::int64_t batch_size) {
 Program Model::freeze(std::int64_t batch_size) {
   State& s = *state_;
   const Context& context = s.need_context();
-  if (!s.sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
+  s.need_sample();
   const Graph graph = s.graph_of(Phase::predict, with_batch(batch_size, *s.sample), train::input_dtype(s.definition), {}, DType::none);
   return Program(context, graph, {.device = s.main_device(), .parameters = s.parameters, .freeze = true});
 }

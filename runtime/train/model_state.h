@@ -68,6 +68,7 @@ struct Model::State {
   Tensor step_number = Tensor::zeros(DType::i64, {});
 
   const Context& need_context() const;
+  const Shape& need_sample() const;
   train::Forward forward(Graph& graph, const Shape& x_shape, DType x_dtype, bool for_training) const;
   /// For what names no device: the first of those that share the batches; empty: the context's default.
   std::string main_device() const { return compiled.parallel_devices.empty() ? std::string() : compiled.parallel_devices[0]; }

@@ -461,6 +461,7 @@ std::unique_ptr<Report> nets(const Options& options) {
   report->note(
       "% of roof: the sum over kernels of the longer of work / peak and bytes / bandwidth, over the median; work as a direct "
       "convolution does it, so that Winograd's may be above 100");
+  report->note("infer: parameters are constants of the program (ProgramOptions::freeze), as they are in ONNX Runtime's sessions");
   report->note("published figures in ms unless they say s; published_gpu_ms: the fastest of its Titan X");
   return report;
 }

@@ -30,14 +30,14 @@ template <class T>
 void softmax_row(const T* x, T* y, std::int64_t n) {
   const Wide<T> d;
   const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, ExpTerm<T>{x, y, max_of_row(x, n)})));
-  for (std::int64_t i = 0; i < n; i += lanes(d)) store_part(hn::Div(load_part(d, y + i, n - i), total), d, y + i, n - i);
+  for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Div(load(d, y + i, n - i), total), d, y + i, n - i);
 }
 
 template <class T>
 void softmax_lines(const T* x, T* y, std::int64_t n, std::int64_t inner, std::int64_t m) {
   const Wide<T> d;
   const auto total = sum_of_lines<T>(n, LineExpTerm<T>{x, y, inner, m, max_of_lines(x, n, inner, m)});
-  for (std::int64_t j = 0; j < n; ++j) store_part(hn::Div(load_part(d, y + j * inner, m), total), d, y + j * inner, m);
+  for (std::int64_t j = 0; j < n; ++j) store(hn::Div(load(d, y + j * inner, m), total), d, y + j * inner, m);
 }
 
 /// Sums of dy y over a row, or of dy where y is NULL.
@@ -47,8 +47,8 @@ struct GradientTerm {
   const T* y;
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t i, std::int64_t m) const {
     const Wide<T> d;
-    const auto v = load_part(d, dy + i, m);
-    return y == nullptr ? v : hn::Mul(v, load_part(d, y + i, m));
+    const auto v = load(d, dy + i, m);
+    return y == nullptr ? v : hn::Mul(v, load(d, y + i, m));
   }
 };
 
@@ -59,8 +59,8 @@ struct LineGradientTerm {
   std::int64_t inner, m;
   HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t j) const {
     const Wide<T> d;
-    const auto v = load_part(d, dy + j * inner, m);
-    return y == nullptr ? v : hn::Mul(v, load_part(d, y + j * inner, m));
+    const auto v = load(d, dy + j * inner, m);
+    return y == nullptr ? v : hn::Mul(v, load(d, y + j * inner, m));
   }
 };
 
@@ -85,7 +85,7 @@ void grad_row(const F& f, bool weighted, const T* dy, const T* y, T* dx, std::in
   const Wide<T> d;
   const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, GradientTerm<T>{dy, weighted ? y : nullptr})));
   for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    store_part(f(d, load_part(d, dy + i, n - i), load_part(d, y + i, n - i), total), d, dx + i, n - i);
+    store(f(d, load(d, dy + i, n - i), load(d, y + i, n - i), total), d, dx + i, n - i);
   }
 }
 
@@ -95,7 +95,7 @@ void grad_lines(const F& f, bool weighted, const T* dy, const T* y, T* dx, std::
   const auto total = sum_of_lines<T>(n, LineGradientTerm<T>{dy, weighted ? y : nullptr, inner, m});
   for (std::int64_t j = 0; j < n; ++j) {
     const std::int64_t at = j * inner;
-    store_part(f(d, load_part(d, dy + at, m), load_part(d, y + at, m), total), d, dx + at, m);
+    store(f(d, load(d, dy + at, m), load(d, y + at, m), total), d, dx + at, m);
   }
 }
 

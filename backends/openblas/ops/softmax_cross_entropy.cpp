@@ -35,8 +35,8 @@ void log_probabilities(const T* scores, T* log_prob, T* peaks, T* log_sums, std:
     const std::int64_t m = std::min(lanes(d), count - i);
     const auto peak = max_of_lines(scores + i, n, inner, m);
     const auto log_sum = log_sum_of_lines(scores + i, n, inner, m, peak);
-    store_part(peak, d, peaks + i, m);
-    store_part(log_sum, d, log_sums + i, m);
+    store(peak, d, peaks + i, m);
+    store(log_sum, d, log_sums + i, m);
     if (log_prob != nullptr) log_softmax_lines(scores + i, log_prob + i, n, inner, m, peak, log_sum);
   }
 }
@@ -50,17 +50,17 @@ void scaled_probabilities(const T* log_prob, const T* scales, T* dscores, std::i
       const auto scale = hn::Set(d, scales[i]);
       for (std::int64_t j = 0; j < n; j += lanes(d)) {
         const std::int64_t at = i * n + j;
-        store_part(hn::Mul(scale, exp_of(d, load_part(d, log_prob + at, n - j))), d, dscores + at, n - j);
+        store(hn::Mul(scale, exp_of(d, load(d, log_prob + at, n - j))), d, dscores + at, n - j);
       }
     }
     return;
   }
   for (std::int64_t i = 0; i < count; i += lanes(d)) {
     const std::int64_t m = std::min(lanes(d), count - i);
-    const auto scale = load_part(d, scales + i, m);
+    const auto scale = load(d, scales + i, m);
     for (std::int64_t j = 0; j < n; ++j) {
       const std::int64_t at = j * inner + i;
-      store_part(hn::Mul(scale, exp_of(d, load_part(d, log_prob + at, m))), d, dscores + at, m);
+      store(hn::Mul(scale, exp_of(d, load(d, log_prob + at, m))), d, dscores + at, m);
     }
   }
 }
