@@ -36,7 +36,6 @@ const sdk::BackendSpec& spec() {
       .priority = 50,
       .flags = 0,
       .knobs = knobs,
-      .blas = nullptr,
       .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, description()); },
   };
   return openblas;

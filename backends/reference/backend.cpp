@@ -14,7 +14,6 @@ const sdk::BackendSpec& spec() {
       .priority = 0,
       .flags = TENON_BACKEND_ORACLE,
       .knobs = {},
-      .blas = nullptr,
       .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, "plain C++ loops"); },
   };
   return reference;

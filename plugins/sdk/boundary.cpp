@@ -9,6 +9,7 @@
 
 #include <tenon/op_digests.h>
 #include <tenon/sdk/backend.h>
+#include <tenon/sdk/blas.h>
 
 #include "handles.h"
 #include "plan.h"
@@ -70,14 +71,8 @@ tenon_status guarded(tenon_error* error, Body&& body) {
   try {
     body();
     return TENON_OK;
-  } catch (const Error& e) {
-    return report(error, e.status(), e.what());
-  } catch (const std::bad_alloc&) {
-    return report(error, TENON_OUT_OF_MEMORY, "out of host memory");
-  } catch (const std::exception& e) {
-    return report(error, TENON_INTERNAL, e.what());
   } catch (...) {
-    return report(error, TENON_INTERNAL, "an exception of unknown type");
+    return detail::report_current_exception(error);
   }
 }
 
@@ -327,6 +322,28 @@ Stream& stream_of(tenon_stream* handle) {
 }
 
 namespace detail {
+
+tenon_status report_current_exception(tenon_error* error) noexcept {
+  try {
+    throw;
+  } catch (const Error& e) {
+    return report(error, e.status(), e.what());
+  } catch (const std::bad_alloc&) {
+    return report(error, TENON_OUT_OF_MEMORY, "out of host memory");
+  } catch (const std::exception& e) {
+    return report(error, TENON_INTERNAL, e.what());
+  } catch (...) {
+    return report(error, TENON_INTERNAL, "an exception of unknown type");
+  }
+}
+
+const Host& host_of(const tenon_device* device) {
+  return device->device->host;
+}
+
+void refuse_blas_dtype(const char* routine, tenon_dtype dtype) {
+  throw Error(TENON_UNSUPPORTED, std::string(routine) + ": not offered for " + name_of(dtype));
+}
 
 tenon_backend_table make_table(const tenon_blas_table* blas) {
   tenon_backend_table table{};

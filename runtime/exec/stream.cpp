@@ -139,6 +139,10 @@ void Stream::wait(const Event& event) {
   exec::check(state_->state.table.event_wait(event.state_->event, state_->stream, error.get()), error, event.state_->name());
 }
 
+tenon_stream* Stream::handle() const {
+  return state_->stream;
+}
+
 void Stream::synchronize() const {
   state_->state.check_process();
   CallError error;

@@ -45,6 +45,8 @@ class Stream {
   void wait(const Event& event);
   /// Returns when everything given to the stream is done. Errors: the first failure since the last call.
   void synchronize() const;
+  /// For the runtime's own use.
+  tenon_stream* handle() const;
 
  private:
   friend class Event;

@@ -283,11 +283,9 @@ constexpr sdk::KernelRow fixed_rows[] = {
 };
 
 const sdk::BackendSpec& images_spec() {
-  static constexpr sdk::BackendSpec spec{"images", "1",
-                                         "tests",  "kernels of images",
-                                         nullptr,  1,
-                                         0,        {},
-                                         nullptr,  [](sdk::Host host) { return sdk::make_cpu_backend(host, "kernels of images"); }};
+  static constexpr sdk::BackendSpec spec{"images", "1", "tests", "kernels of images", nullptr, 1, 0, {}, [](sdk::Host host) {
+                                           return sdk::make_cpu_backend(host, "kernels of images");
+                                         }};
   return spec;
 }
 tenon_status query_plain(const tenon_host_info* host, tenon_backend_info* out_info) {

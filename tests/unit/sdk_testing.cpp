@@ -381,16 +381,19 @@ class NoDevices final : public sdk::Backend {
   std::unique_ptr<sdk::Device> open(std::uint32_t) override { throw sdk::Error(TENON_INTERNAL, "opened no device"); }
 };
 
-constexpr tenon_blas_table no_blas = [] {
-  tenon_blas_table table{};
-  table.struct_size = sizeof table;
-  return table;
-}();
+const tenon_blas_table* no_blas() {
+  static constexpr tenon_blas_table table = [] {
+    tenon_blas_table empty{};
+    empty.struct_size = sizeof empty;
+    return empty;
+  }();
+  return &table;
+}
 
 const sdk::BackendSpec& full_spec() {
-  static constexpr sdk::BackendSpec spec{
-      "full", "1.2.3", "tests", "small kernels", nullptr,
-      7,      0,       knobs,   nullptr,         [](sdk::Host host) { return sdk::make_cpu_backend(host, "small kernels"); }};
+  static constexpr sdk::BackendSpec spec{"full", "1.2.3", "tests", "small kernels", nullptr, 7, 0, knobs, [](sdk::Host host) {
+                                           return sdk::make_cpu_backend(host, "small kernels");
+                                         }};
   return spec;
 }
 const sdk::BackendSpec& small_spec() {
@@ -402,14 +405,12 @@ const sdk::BackendSpec& small_spec() {
                                          1,
                                          TENON_BACKEND_UNLOADABLE,
                                          {},
-                                         &no_blas,
                                          [](sdk::Host host) -> std::unique_ptr<sdk::Backend> { return std::make_unique<NoDevices>(host); }};
   return spec;
 }
 const sdk::BackendSpec& dense_spec() {
   static constexpr sdk::BackendSpec spec{
-      "dense", "0.1", "tests", "no copies", nullptr,
-      1,       0,     {},      nullptr,     [](sdk::Host host) { return sdk::make_cpu_backend(host, "no copies"); }};
+      "dense", "0.1", "tests", "no copies", nullptr, 1, 0, {}, [](sdk::Host host) { return sdk::make_cpu_backend(host, "no copies"); }};
   return spec;
 }
 
@@ -419,7 +420,7 @@ tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_inf
   return sdk::query<full_spec, full_rows>(host, out_info);
 }
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return sdk::query<small_spec, small_rows>(host, out_info);
+  return sdk::query<small_spec, small_rows, no_blas>(host, out_info);
 }
 tenon_status query_dense(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<dense_spec, dense_rows>(host, out_info);

@@ -1,7 +1,8 @@
 # tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>])
 #
 # One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports tenon_backend_query alone. Its kernel table is
-# written from ops.def and the rooms in ops/: a room that is there is supported. backend.cpp defines tenon::<name>::spec().
+# written from ops.def and the rooms in ops/: a room that is there is supported. So is its BLAS table, from blas.def, if there is blas/ with
+# level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
 # Part of the installed package too: find_package(tenon) offers it to backends outside this tree.
 function(tenon_add_backend name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
@@ -26,9 +27,35 @@ function(tenon_add_backend name)
       string(APPEND rows "    {TENON_OP_${op}, ${version}, ${operand}, &kernel_${stem}},\n")
     endif()
   endforeach()
+  file(GLOB blas_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/blas/*.cpp)
+  set(blas_table "nullptr")
+  set(blas "")
+  if(blas_files)
+    foreach(level 1 2 3)
+      if(NOT ${CMAKE_CURRENT_SOURCE_DIR}/blas/level${level}.cpp IN_LIST blas_files)
+        message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}/blas/level${level}.cpp is missing: a backend with blas/ has every routine of blas.def.")
+      endif()
+    endforeach()
+    set(blas_table "tenon::${name}::blas_table")
+    string(CONFIGURE [=[
+#define TENON_BLAS(id, routine, level, signature, dtypes) extern const tenon_blas_##signature##_fn blas_##routine;
+#include <tenon/blas.def>
+#undef TENON_BLAS
+namespace {
+const tenon_blas_table* blas_table() {
+  static const tenon_blas_table table{
+      sizeof(tenon_blas_table), 0,
+#define TENON_BLAS(id, routine, level, signature, dtypes) blas_##routine,
+#include <tenon/blas.def>
+#undef TENON_BLAS
+  };
+  return &table;
+}
+}  // namespace]=] blas @ONLY)
+  endif()
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_query.cpp)
   file(CONFIGURE OUTPUT ${generated} @ONLY CONTENT [=[
-// Written by tools/cmake/backend.cmake from ops.def and the files in ops/.
+// Written by tools/cmake/backend.cmake from ops.def and the files in ops/, from blas.def if there is blas/.
 #include <tenon/sdk/backend.h>
 
 namespace tenon::@name@ {
@@ -39,10 +66,11 @@ constexpr sdk::KernelRow rows[] = {
 @rows@    {TENON_OP_NONE, 0, 0, nullptr},
 };
 }  // namespace
+@blas@
 }  // namespace tenon::@name@
 
 extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return tenon::sdk::query<tenon::@name@::spec, tenon::@name@::rows>(host, out_info);
+  return tenon::sdk::query<tenon::@name@::spec, tenon::@name@::rows, @blas_table@>(host, out_info);
 }
 ]=])
 
@@ -50,7 +78,7 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
     set(TENON_BACKEND_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   endif()
   set_property(GLOBAL APPEND PROPERTY TENON_BACKENDS ${name})
-  add_library(tenon_backend_${name} MODULE ${ARG_SOURCES} ${room_files} ${generated})
+  add_library(tenon_backend_${name} MODULE ${ARG_SOURCES} ${room_files} ${blas_files} ${generated})
   target_link_libraries(tenon_backend_${name} PRIVATE tenon::sdk $<TARGET_NAME_IF_EXISTS:tenon::flags> ${ARG_LINK})
   target_include_directories(tenon_backend_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_definitions(tenon_backend_${name} PRIVATE TENON_VERSION="${PROJECT_VERSION}")

@@ -44,7 +44,6 @@ struct BackendSpec {
   std::int32_t priority;
   std::uint32_t flags;  ///< TENON_BACKEND_*
   std::span<const tenon_knob> knobs;
-  const tenon_blas_table* blas;  ///< NULL: not offered
   std::unique_ptr<Backend> (*create)(Host host);
 };
 
@@ -66,7 +65,7 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
                     const tenon_backend_table** out_table, tenon_error* error);
 
-template <auto Spec, const auto& Rows>
+template <auto Spec, const auto& Rows, const tenon_blas_table* (*Blas)()>
 struct Plugin {
   static constexpr std::size_t row_count = std::size(Rows) - 1;  // without the NULL kernel at the end
 
@@ -76,7 +75,7 @@ struct Plugin {
       for (std::size_t i = 0; i < row_count; ++i) list[i] = capability_of(Rows[i], Rows);
       return list;
     }();
-    static const Registration registration{Spec(), Rows, capabilities, make_table(Spec().blas), create};
+    static const Registration registration{Spec(), Rows, capabilities, make_table(Blas == nullptr ? nullptr : Blas()), create};
     return registration;
   }
   static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,
@@ -87,10 +86,10 @@ struct Plugin {
 }  // namespace detail
 
 /// The plugin's half of the query: negotiation, sizes, capabilities from the kernel rows. Pure.
-/// Rows is an array of KernelRow that ends with a NULL kernel.
-template <auto Spec, const auto& Rows>
+/// Rows is an array of KernelRow that ends with a NULL kernel; Blas gives the BLAS table, NULL: not offered.
+template <auto Spec, const auto& Rows, const tenon_blas_table* (*Blas)() = nullptr>
 tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  return detail::query(detail::Plugin<Spec, Rows>::registration(), host, out_info);
+  return detail::query(detail::Plugin<Spec, Rows, Blas>::registration(), host, out_info);
 }
 
 }  // namespace tenon::sdk

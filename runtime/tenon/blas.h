@@ -1,0 +1,456 @@
+// tenon/blas.h - BLAS, levels 1 to 3, on any backend that offers it: on addresses of the device's memory, and on tensors.
+//
+//   const blas::Queue queue = context.default_device();
+//   blas::gemm<float>(queue, {.m = 2, .n = 3, .k = 4, .a = a, .lda = 4, .b = b, .ldb = 3, .c = c, .ldc = 3});
+//   blas::gemm(queue, 1.0, a, b.transpose(0, 1), 0.0, c);
+//
+// The routines are those of tenon/blas.def, under the names of the reference BLAS without the letter of the type; the letter is T: float,
+// double, std::complex<float>, std::complex<double>.
+//
+// Errors   ArgumentError by the rules of the reference BLAS and, further: an address that is NULL though something would be read or written
+//          there, an increment of 0 of a vector that is written, a negative size or increment where the reference returns in silence.
+//          UNSUPPORTED: the backend has no BLAS, not this routine, or not this dtype or size. Else what the backend says.
+// Threads  calls on one queue, one at a time, unless its device is a CPU's, whose calls are done when they return.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include <tenon/backend.h>
+#include <tenon/context.h>
+#include <tenon/stream.h>
+
+namespace tenon::blas {
+
+enum class Layout : std::uint32_t { row_major = TENON_LAYOUT_ROW_MAJOR, column_major = TENON_LAYOUT_COLUMN_MAJOR };
+/// What is taken of a matrix: itself, transposed, transposed and conjugated, conjugated.
+enum class Op : std::uint32_t { none = TENON_NO_TRANS, trans = TENON_TRANS, conj_trans = TENON_CONJ_TRANS, conj = TENON_CONJ_NO_TRANS };
+/// The triangle that is stored.
+enum class Uplo : std::uint32_t { upper = TENON_UPPER, lower = TENON_LOWER };
+/// Whether the diagonal is stored, or all ones.
+enum class Diag : std::uint32_t { non_unit = TENON_NON_UNIT, unit = TENON_UNIT };
+/// Where the matrix with a structure stands in a product.
+enum class Side : std::uint32_t { left = TENON_LEFT, right = TENON_RIGHT };
+
+/// A routine of tenon/blas.def.
+enum class Routine : std::uint32_t {
+#define TENON_BLAS(id, routine, level, signature, dtypes) routine = id,
+#include <tenon/blas.def>
+#undef TENON_BLAS
+};
+/// "gemm".
+const char* name_of(Routine routine);
+
+/// A wrong argument: which one, in the words and the numbering (from 1) of the reference BLAS's Fortran interface of that routine, where it
+/// has one. The text says what was wanted and what was got.
+class ArgumentError : public Error {
+ public:
+  ArgumentError(Routine routine, const char* argument, const std::string& text);
+  Routine routine() const { return routine_; }
+  /// "lda".
+  const char* argument() const { return argument_; }
+  /// 0: no argument of the reference's interface (layout).
+  int position() const { return position_; }
+
+ private:
+  Routine routine_;
+  const char* argument_;
+  int position_;
+};
+/// The arguments of a routine in the order of the reference's Fortran interface, one space between them: "n alpha x incx y incy".
+const char* arguments_of(Routine routine);
+
+/// Where calls go: a device and a stream on it. A handle: copies are the same queue.
+class Queue {
+ public:
+  /// The device's own stream, where its programs run.
+  Queue(const Device& device);  // not explicit: a device will do
+  /// Another of its streams.
+  Queue(const Stream& stream);
+  const Device& device() const { return device_; }
+  /// Returns when everything given to it is done. Errors: the first failure since the last call.
+  void synchronize() const;
+  /// For the runtime's own use.
+  tenon_stream* handle() const { return handle_; }
+  const tenon_blas_table* table() const { return table_; }
+
+ private:
+  Device device_;
+  std::optional<Stream> stream_;
+  tenon_stream* handle_ = nullptr;
+  const tenon_blas_table* table_ = nullptr;  ///< null: the backend has no BLAS
+};
+
+/// True if the queue's backend fills the routine's slot.
+bool offers(const Queue& queue, Routine routine);
+
+template <class T>
+struct RealOf {
+  using Type = T;
+};
+template <class T>
+struct RealOf<std::complex<T>> {
+  using Type = T;
+};
+/// float for float and std::complex<float>, double for the others.
+template <class T>
+using Real = typename RealOf<T>::Type;
+
+/// A number that a routine takes: a value, or the device's address of one, read in the order of the queue.
+template <class T>
+class Scalar {
+ public:
+  Scalar(T value = T(0)) : value_(value) {}
+  template <class V>
+  requires(!std::is_same_v<V, T> && std::is_convertible_v<V, T>) Scalar(V value) : value_(static_cast<T>(value)) {}
+  static Scalar on_device(const T* address) {
+    Scalar scalar;
+    scalar.address_ = address;
+    return scalar;
+  }
+  /// Points into this object.
+  tenon_scalar wire() const {
+    return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_ != nullptr ? address_ : &value_)),
+            address_ != nullptr ? 1U : 0U, 0};
+  }
+  /// Null for a number on the device.
+  const T* value() const { return address_ != nullptr ? nullptr : &value_; }
+
+ private:
+  T value_{};
+  const T* address_ = nullptr;
+};
+
+/// Where a routine leaves a number: in host memory, before the call returns, or in the device's, in the order of the queue.
+template <class R>
+class Result {
+ public:
+  Result() = default;
+  Result(R* host) : address_(host) {}
+  static Result on_device(R* address) {
+    Result result(address);
+    result.on_device_ = true;
+    return result;
+  }
+  tenon_scalar wire() const { return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_)), on_device_ ? 1U : 0U, 0}; }
+  R* address() const { return address_; }
+
+ private:
+  R* address_ = nullptr;
+  bool on_device_ = false;
+};
+
+/// The arguments of each signature class of tenon/blas.def, by name. Pointers are addresses in the device's memory, not dereferenced here;
+/// on a CPU, host pointers. Sizes, increments and leading dimensions count elements. Vectors: element i at x[i * incx]; with a negative
+/// increment x is the start of the array nevertheless and element 0 its last. What a routine does not have is ignored.
+namespace arguments {
+
+/// rotg: (a, b) -> r in a, z in b, c real, s with [c s; -conj(s) c] [a; b] = [r; 0].
+template <class T>
+struct rotg {
+  T *a = nullptr, *b = nullptr;
+  Real<T>* c = nullptr;
+  T* s = nullptr;
+  bool on_device = false;  ///< where the four lie
+};
+/// rotmg: the modified rotation that turns (sqrt(d1) x1, sqrt(d2) y1) to (r, 0); param: flag, h11, h21, h12, h22.
+template <class T>
+struct rotmg {
+  T *d1 = nullptr, *d2 = nullptr, *x1 = nullptr;
+  const T* y1 = nullptr;
+  T* param = nullptr;
+  bool on_device = false;
+};
+/// rot: x, y = c x + s y, c y - conj(s) x.
+template <class T>
+struct rot {
+  std::int64_t n = 0;
+  T* x = nullptr;
+  std::int64_t incx = 1;
+  T* y = nullptr;
+  std::int64_t incy = 1;
+  Scalar<Real<T>> c = Real<T>(1);
+  Scalar<T> s = T(0);
+};
+/// rotm: the rotation that rotmg made; param has its 5 numbers.
+template <class T>
+struct rotm {
+  std::int64_t n = 0;
+  T* x = nullptr;
+  std::int64_t incx = 1;
+  T* y = nullptr;
+  std::int64_t incy = 1;
+  const T* param = nullptr;
+  bool param_on_device = false;
+};
+/// swap: x, y = y, x. copy: y = x, which is only read.
+template <class T>
+struct xy {
+  std::int64_t n = 0;
+  T* x = nullptr;
+  std::int64_t incx = 1;
+  T* y = nullptr;
+  std::int64_t incy = 1;
+};
+/// scal: x = alpha x. rscal: alpha is real; its imaginary part is ignored.
+template <class T>
+struct scal {
+  std::int64_t n = 0;
+  Scalar<T> alpha = T(1);
+  T* x = nullptr;
+  std::int64_t incx = 1;
+};
+/// axpy: y = alpha x + y.
+template <class T>
+struct axpy {
+  std::int64_t n = 0;
+  Scalar<T> alpha = T(1);
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  T* y = nullptr;
+  std::int64_t incy = 1;
+};
+/// axpby: y = alpha x + beta y.
+template <class T>
+struct axpby {
+  std::int64_t n = 0;
+  Scalar<T> alpha = T(1);
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  Scalar<T> beta = T(0);
+  T* y = nullptr;
+  std::int64_t incy = 1;
+};
+/// dot, dotu: x'y. dotc: conj(x)'y. sdsdot: alpha + x'y, summed in f64. dsdot: x'y of f32 in f64, which goes to result_f64.
+template <class T>
+struct dot {
+  std::int64_t n = 0;
+  T alpha = T(0);  ///< sdsdot
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  const T* y = nullptr;
+  std::int64_t incy = 1;
+  Result<T> result;
+  Result<double> result_f64;
+};
+/// nrm2: sqrt(sum |x|^2) without over- or underflow. asum: sum |re x| + |im x|. iamax, iamin: the first place, from 0, of the largest or
+/// smallest |re x| + |im x|, -1 for n = 0; it goes to index.
+template <class T>
+struct reduce {
+  std::int64_t n = 0;
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  Result<Real<T>> result;
+  Result<std::int64_t> index;
+};
+/// gemv: y = alpha op(A) x + beta y, A (m, n). gbmv: A has kl diagonals below and ku above the main one.
+template <class T>
+struct gemv {
+  Layout layout = Layout::row_major;
+  Op trans = Op::none;
+  std::int64_t m = 0, n = 0, kl = 0, ku = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  Scalar<T> beta = T(0);
+  T* y = nullptr;
+  std::int64_t incy = 1;
+};
+/// symv, hemv: y = alpha A x + beta y, A (n, n). sbmv, hbmv: k diagonals beside the main one. spmv, hpmv: A packed, without lda.
+template <class T>
+struct symv {
+  Layout layout = Layout::row_major;
+  Uplo uplo = Uplo::upper;
+  std::int64_t n = 0, k = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  Scalar<T> beta = T(0);
+  T* y = nullptr;
+  std::int64_t incy = 1;
+};
+/// trmv, tbmv, tpmv: x = op(A) x, A (n, n) triangular, banded with k diagonals, packed. trsv, tbsv, tpsv: x = op(A)^-1 x.
+template <class T>
+struct trmv {
+  Layout layout = Layout::row_major;
+  Uplo uplo = Uplo::upper;
+  Op trans = Op::none;
+  Diag diag = Diag::non_unit;
+  std::int64_t n = 0, k = 0;
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  T* x = nullptr;
+  std::int64_t incx = 1;
+};
+/// ger, geru: A = alpha x y' + A, A (m, n). gerc: A = alpha x conj(y)' + A.
+template <class T>
+struct ger {
+  Layout layout = Layout::row_major;
+  std::int64_t m = 0, n = 0;
+  Scalar<T> alpha = T(1);
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  const T* y = nullptr;
+  std::int64_t incy = 1;
+  T* a = nullptr;
+  std::int64_t lda = 0;
+};
+/// syr, spr: A = alpha x x' + A. her, hpr: A = alpha x conj(x)' + A, alpha real. syr2, spr2: A = alpha (x y' + y x') + A.
+/// her2, hpr2: A = alpha x conj(y)' + conj(alpha) y conj(x)' + A. Only the stored triangle of A is touched.
+template <class T>
+struct syr {
+  Layout layout = Layout::row_major;
+  Uplo uplo = Uplo::upper;
+  std::int64_t n = 0;
+  Scalar<T> alpha = T(1);
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  const T* y = nullptr;
+  std::int64_t incy = 1;
+  T* a = nullptr;
+  std::int64_t lda = 0;
+};
+/// gemm: C = alpha op(A) op(B) + beta C, C (m, n), op(A) (m, k). gemmt: only the triangle `uplo` of a square C; m is not read.
+template <class T>
+struct gemm {
+  Layout layout = Layout::row_major;
+  Uplo uplo = Uplo::upper;
+  Op trans_a = Op::none, trans_b = Op::none;
+  std::int64_t m = 0, n = 0, k = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  const T* b = nullptr;
+  std::int64_t ldb = 0;
+  Scalar<T> beta = T(0);
+  T* c = nullptr;
+  std::int64_t ldc = 0;
+};
+/// symm, hemm: C = alpha A B + beta C (side left) or alpha B A + beta C, C (m, n).
+template <class T>
+struct symm {
+  Layout layout = Layout::row_major;
+  Side side = Side::left;
+  Uplo uplo = Uplo::upper;
+  std::int64_t m = 0, n = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  const T* b = nullptr;
+  std::int64_t ldb = 0;
+  Scalar<T> beta = T(0);
+  T* c = nullptr;
+  std::int64_t ldc = 0;
+};
+/// syrk: C = alpha A A' + beta C (trans none), alpha A' A + beta C (trans). herk: conj(A)' for A', alpha and beta real (imaginary parts are
+/// ignored). syr2k: alpha (A B' + B A') + beta C. her2k: alpha A conj(B)' + conj(alpha) B conj(A)' + beta C, beta real. C (n, n), its
+/// triangle `uplo` alone; op(A) (n, k).
+template <class T>
+struct syrk {
+  Layout layout = Layout::row_major;
+  Uplo uplo = Uplo::upper;
+  Op trans = Op::none;
+  std::int64_t n = 0, k = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  const T* b = nullptr;
+  std::int64_t ldb = 0;
+  Scalar<T> beta = T(0);
+  T* c = nullptr;
+  std::int64_t ldc = 0;
+};
+/// trmm: B = alpha op(A) B (side left) or alpha B op(A), A triangular. trsm: with op(A)^-1. B (m, n).
+template <class T>
+struct trmm {
+  Layout layout = Layout::row_major;
+  Side side = Side::left;
+  Uplo uplo = Uplo::upper;
+  Op trans = Op::none;
+  Diag diag = Diag::non_unit;
+  std::int64_t m = 0, n = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  T* b = nullptr;
+  std::int64_t ldb = 0;
+};
+/// geam: C = alpha op(A) + beta op(B), C (m, n). C may be A or B where that one is not transposed.
+template <class T>
+struct geam {
+  Layout layout = Layout::row_major;
+  Op trans_a = Op::none, trans_b = Op::none;
+  std::int64_t m = 0, n = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  Scalar<T> beta = T(0);
+  const T* b = nullptr;  ///< may be NULL where beta is 0
+  std::int64_t ldb = 0;
+  T* c = nullptr;
+  std::int64_t ldc = 0;
+};
+/// dgmm: C = diag(x) A (side left) or A diag(x), C (m, n).
+template <class T>
+struct dgmm {
+  Layout layout = Layout::row_major;
+  Side side = Side::left;
+  std::int64_t m = 0, n = 0;
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  const T* x = nullptr;
+  std::int64_t incx = 1;
+  T* c = nullptr;
+  std::int64_t ldc = 0;
+};
+/// gemm on each of `batch` triples; a, b, c: host arrays of device addresses.
+template <class T>
+struct gemm_batched {
+  Layout layout = Layout::row_major;
+  Op trans_a = Op::none, trans_b = Op::none;
+  std::int64_t m = 0, n = 0, k = 0;
+  Scalar<T> alpha = T(1);
+  const std::uint64_t* a = nullptr;
+  std::int64_t lda = 0;
+  const std::uint64_t* b = nullptr;
+  std::int64_t ldb = 0;
+  Scalar<T> beta = T(0);
+  const std::uint64_t* c = nullptr;
+  std::int64_t ldc = 0;
+  std::int64_t batch = 0;
+};
+/// gemm on a + i stride_a, b + i stride_b, c + i stride_c, 0 <= i < batch.
+template <class T>
+struct gemm_strided_batched {
+  Layout layout = Layout::row_major;
+  Op trans_a = Op::none, trans_b = Op::none;
+  std::int64_t m = 0, n = 0, k = 0;
+  Scalar<T> alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0, stride_a = 0;
+  const T* b = nullptr;
+  std::int64_t ldb = 0, stride_b = 0;
+  Scalar<T> beta = T(0);
+  T* c = nullptr;
+  std::int64_t ldc = 0, stride_c = 0;
+  std::int64_t batch = 0;
+};
+
+}  // namespace arguments
+
+// Every routine of tenon/blas.def as blas::<routine><T>(queue, arguments), for the dtypes of its line.
+#define TENON_BLAS(id, routine, level, signature, dtypes) \
+  template <class T>                                      \
+  void routine(const Queue& queue, const arguments::signature<T>& arguments);
+#include <tenon/blas.def>
+#undef TENON_BLAS
+
+}  // namespace tenon::blas
