@@ -23,6 +23,7 @@
 #include <tenon/backend.h>
 #include <tenon/context.h>
 #include <tenon/stream.h>
+#include <tenon/tensor.h>
 
 namespace tenon::blas {
 
@@ -234,8 +235,8 @@ struct dot {
   std::int64_t incx = 1;
   const T* y = nullptr;
   std::int64_t incy = 1;
-  Result<T> result;
-  Result<double> result_f64;
+  Result<T> result = {};
+  Result<double> result_f64 = {};
 };
 /// nrm2: sqrt(sum |x|^2) without over- or underflow. asum: sum |re x| + |im x|. iamax, iamin: the first place, from 0, of the largest or
 /// smallest |re x| + |im x|, -1 for n = 0; it goes to index.
@@ -244,8 +245,8 @@ struct reduce {
   std::int64_t n = 0;
   const T* x = nullptr;
   std::int64_t incx = 1;
-  Result<Real<T>> result;
-  Result<std::int64_t> index;
+  Result<Real<T>> result = {};
+  Result<std::int64_t> index = {};
 };
 /// gemv: y = alpha op(A) x + beta y, A (m, n). gbmv: A has kl diagonals below and ku above the main one.
 template <class T>
@@ -452,5 +453,81 @@ struct gemm_strided_batched {
   void routine(const Queue& queue, const arguments::signature<T>& arguments);
 #include <tenon/blas.def>
 #undef TENON_BLAS
+
+// ---------------------------------------------------------------- on tensors
+//
+// Vectors are tensors of rank 1 with any stride, matrices of rank 2 whose rows or columns are without gaps inside; sizes, increments,
+// layouts and transpositions are read off the views, so that a.transpose(0, 1) is how A' is written. Outputs are views too: their elements
+// are written. Band storage has no view: it is for the calls on addresses.
+//
+// Dtypes   f32, f64, c64, c128, the same for all operands; those of the routine's line in tenon/blas.def.
+// Errors   further: shapes that do not fit, strides that BLAS has no words for (contiguous() helps), memory that the queue's device cannot
+//          reach (to() helps). Numbers are rounded to the dtype; one with an imaginary part is refused where it has to be real.
+
+using Number = std::complex<double>;
+
+void swap(const Queue& queue, const Tensor& x, const Tensor& y);
+void copy(const Queue& queue, const Tensor& x, const Tensor& y);
+/// A real alpha may scale a complex x: rscal is what is called.
+void scal(const Queue& queue, Number alpha, const Tensor& x);
+void axpy(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y);
+void axpby(const Queue& queue, Number alpha, const Tensor& x, Number beta, const Tensor& y);
+/// c is real.
+void rot(const Queue& queue, const Tensor& x, const Tensor& y, double c, Number s);
+
+// Results are tensors of rank 0 that stay on the queue's device; item() brings a real one to the host.
+/// x'y; complex: dotu.
+Tensor dot(const Queue& queue, const Tensor& x, const Tensor& y);
+/// conj(x)'y; real: dot.
+Tensor dotc(const Queue& queue, const Tensor& x, const Tensor& y);
+/// Of f32, summed in f64: f64.
+Tensor dsdot(const Queue& queue, const Tensor& x, const Tensor& y);
+Tensor nrm2(const Queue& queue, const Tensor& x);
+Tensor asum(const Queue& queue, const Tensor& x);
+/// i64, from 0; -1 for an empty x.
+Tensor iamax(const Queue& queue, const Tensor& x);
+Tensor iamin(const Queue& queue, const Tensor& x);
+
+void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y, Op trans = Op::none);
+/// Complex: geru.
+void ger(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+void gerc(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+void symv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
+void hemv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
+void trmv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
+void trsv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
+void syr(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& a);
+void her(const Queue& queue, Uplo uplo, double alpha, const Tensor& x, const Tensor& a);
+void syr2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+void her2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+
+void gemm(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c, Op trans_a = Op::none,
+          Op trans_b = Op::none);
+void gemmt(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
+           Op trans_a = Op::none, Op trans_b = Op::none);
+/// B lies as C does.
+void symm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+/// A and B lie as C does.
+void hemm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+/// C = alpha A A' + beta C; A' A is a.transpose(0, 1).
+void syrk(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, Number beta, const Tensor& c);
+/// A lies as C does. Op::conj_trans: conj(A)' A.
+void herk(const Queue& queue, Uplo uplo, double alpha, const Tensor& a, double beta, const Tensor& c, Op trans = Op::none);
+/// A and B lie alike.
+void syr2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+/// A and B lie as C does.
+void her2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, double beta, const Tensor& c,
+           Op trans = Op::none);
+void trmm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
+          Diag diag = Diag::non_unit);
+void trsm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
+          Diag diag = Diag::non_unit);
+void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const Tensor& b, const Tensor& c, Op trans_a = Op::none,
+          Op trans_b = Op::none);
+/// A lies as C does.
+void dgmm(const Queue& queue, Side side, const Tensor& a, const Tensor& x, const Tensor& c);
+/// Matrices a[i], b[i], c[i] of tensors of rank 3; an expanded a or b is one matrix for all.
+void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
+                          Op trans_a = Op::none, Op trans_b = Op::none);
 
 }  // namespace tenon::blas

@@ -1,6 +1,7 @@
 // tenon/tenon.h - the C++ API.
 #pragma once
 
+#include <tenon/blas.h>
 #include <tenon/callbacks.h>
 #include <tenon/config.h>
 #include <tenon/context.h>

@@ -24,6 +24,9 @@ struct Options {
   std::int64_t batch = 0;                             ///< 0: the benchmark's own
   bool layers = false;                                ///< print each net's layers, also of many nets
   std::string models;                                 ///< folder of their definitions
+  // Of blas alone.
+  std::string compare = "openblas";  ///< or none
+  std::string html;                  ///< where its chart goes; empty: nowhere
   /// A context for the device under test with this thread budget.
   std::function<Context(int threads)> make_context;
   /// The same with one more `--set key=value`.
@@ -41,6 +44,8 @@ struct Options {
 std::unique_ptr<Report> crossing(const Options& options);
 /// Products through a program against OpenBLAS called directly.
 std::unique_ptr<Report> gemm(const Options& options);
+/// BLAS calls of each level, through the API and the drop-in library, against OpenBLAS called directly (row D06).
+std::unique_ptr<Report> blas(const Options& options);
 /// Training epochs of 784-300-100-10 (batch 100) and of 784-128-10 (batch 32) against PyTorch.
 std::unique_ptr<Report> mnist_mlp(const Options& options);
 std::unique_ptr<Report> fashion_mnist(const Options& options);

@@ -47,22 +47,38 @@ std::unique_ptr<OpenBlasPeer> OpenBlasPeer::open(int threads, std::string& out_a
                              candidates[1]);
     return nullptr;
   }
-  int (*is_parallel)() = nullptr;
-  void (*set_threads)(int) = nullptr;
-  int (*get_threads)() = nullptr;
-  char* (*config)() = nullptr;
-  if (!find(library, "cblas_sgemm", peer->sgemm_) || !find(library, "cblas_dgemm", peer->dgemm_) ||
-      !find(library, "openblas_get_parallel", is_parallel) || !find(library, "openblas_set_num_threads", set_threads) ||
-      !find(library, "openblas_get_num_threads", get_threads) || !find(library, "openblas_get_config", config)) {
-    out_absent = fmt::format("{} lacks a function that OpenBLAS has", path);
+  for (const char* needed : {"cblas_sgemm", "cblas_dgemm", "openblas_get_parallel", "openblas_set_num_threads", "openblas_get_num_threads",
+                             "openblas_get_config"}) {
+    if (dlsym(library, needed) != nullptr) continue;
+    out_absent = fmt::format("{} lacks {}, which OpenBLAS has", path, needed);
     return nullptr;
   }
-  if (is_parallel() != 0) {
-    set_threads(threads);
-    peer->threads_ = get_threads();
-  }
-  peer->name_ = fmt::format("{} ({}), {} thread{}", path, config(), peer->threads_, peer->threads_ == 1 ? "" : "s");
+  peer->library_ = library;
+  peer->path_ = path;
+  find(library, "cblas_sgemm", peer->sgemm_);
+  find(library, "cblas_dgemm", peer->dgemm_);
+  peer->set_threads(threads);
   return peer;
+}
+
+void* OpenBlasPeer::symbol(const std::string& name) const {
+  return dlsym(library_, name.c_str());
+}
+
+void OpenBlasPeer::set_threads(int threads) {
+  int (*is_parallel)() = nullptr;
+  void (*set)(int) = nullptr;
+  int (*get)() = nullptr;
+  char* (*config)() = nullptr;
+  find(library_, "openblas_get_parallel", is_parallel);
+  find(library_, "openblas_set_num_threads", set);
+  find(library_, "openblas_get_num_threads", get);
+  find(library_, "openblas_get_config", config);
+  if (is_parallel() != 0) {
+    set(threads);
+    threads_ = get();
+  }
+  name_ = fmt::format("{} ({}), {} thread{}", path_, config(), threads_, threads_ == 1 ? "" : "s");
 }
 
 void OpenBlasPeer::product(const ProductShape& shape, const float* a, const float* b, float* c) const {

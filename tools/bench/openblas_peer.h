@@ -1,4 +1,4 @@
-// bench/openblas_peer.h - the system's own OpenBLAS, called directly: what a product through a plan is held against.
+// bench/openblas_peer.h - the system's own OpenBLAS, called directly: what products and BLAS calls of ours are held against.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,10 @@ class OpenBlasPeer {
   int threads() const { return threads_; }
   void product(const ProductShape& shape, const float* a, const float* b, float* c) const;
   void product(const ProductShape& shape, const double* a, const double* b, double* c) const;
+  /// Any of its functions; null if it has none of that name.
+  void* symbol(const std::string& name) const;
+  /// Of all its calls from now on; a serial build has one whatever is asked for.
+  void set_threads(int threads);
 
  private:
   template <class T>
@@ -36,6 +40,8 @@ class OpenBlasPeer {
 
   Gemm<float> sgemm_ = nullptr;
   Gemm<double> dgemm_ = nullptr;
+  void* library_ = nullptr;
+  std::string path_;
   std::string name_;
   int threads_ = 1;
 };

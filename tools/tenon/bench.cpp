@@ -1,4 +1,4 @@
-// tenon bench crossing | gemm | elementwise | memory | fusion | nets | pipeline | mnist_mlp | fashion_mnist | compare OLD NEW; tenon
+// tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | pipeline | mnist_mlp | fashion_mnist | compare OLD NEW; tenon
 // bandwidth
 #include <CLI/CLI.hpp>
 
@@ -116,6 +116,14 @@ void add_bench_verb(CLI::App& app) {
   const auto add = [&](const char* name, const char* help, Benchmark benchmark) { add_to(*bench, name, help, benchmark); };
   add("crossing", "what a plan and a node cost above their kernels", bench::crossing);
   add("gemm", "matrix products through a plan, beside OpenBLAS called directly", bench::gemm);
+  const std::pair<CLI::App*, std::shared_ptr<Arguments>> of_blas = add_to(
+      *bench, "blas", "BLAS calls of each level through the API and the drop-in library, beside OpenBLAS called directly", bench::blas);
+  of_blas.first->add_option("--compare", of_blas.second->options.compare, "openblas or none (default: openblas)")
+      ->check(CLI::IsMember({"openblas", "none"}))
+      ->type_name("PEER");
+  of_blas.first
+      ->add_option("--html", of_blas.second->options.html, "write a chart: rate over flops per byte, under the roofs of the machine")
+      ->type_name("FILE");
   add("elementwise", "elementwise ops and reductions by size and threads, beside PyTorch", bench::elementwise);
   add("memory", "what access patterns cost: sequential, strided, random, transposed", bench::memory);
   add("fusion", "a chain of ten ops and a training step, with fusion off, elementwise and full", bench::fusion);

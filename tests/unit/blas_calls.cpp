@@ -1,0 +1,219 @@
+// BLAS on addresses and on tensors, through both CPU backends.
+#include "exec_testing.h"
+
+#include <cmath>
+#include <complex>
+
+#include <tenon/blas.h>
+
+#include "exec/context_state.h"
+#include "malloc_counter.h"
+
+using namespace tenon;
+using test::contains;
+using test::message_of;
+using test::test_config;
+using C64 = std::complex<float>;
+
+namespace {
+
+constexpr const char* backends[] = {"reference:0", "openblas:0"};
+
+Tensor matrix(const std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
+  return Tensor::of<float>(values, {rows, columns});
+}
+
+}  // namespace
+
+TEST_CASE("blas: a product on addresses, in both layouts") {
+  const Context context(test_config());
+  for (const char* name : backends) {
+    CAPTURE(name);
+    const blas::Queue queue = context.device(name);
+    const float a[] = {1, 2, 3, 4, 5, 6};      // row-major (2, 3); column-major (3, 2)
+    const float b[] = {1, 0, 2, -1, 0.5F, 3};  // row-major (3, 2); column-major (2, 3)
+    float c[4] = {NAN, NAN, NAN, NAN};
+    blas::gemm<float>(queue, {.m = 2, .n = 2, .k = 3, .a = a, .lda = 3, .b = b, .ldb = 2, .c = c, .ldc = 2});
+    CHECK(std::vector<float>(c, c + 4) == std::vector<float>{6.5F, 7, 17, 13});
+    blas::gemm<float>(queue, {.layout = blas::Layout::column_major,
+                              .trans_a = blas::Op::trans,
+                              .trans_b = blas::Op::trans,
+                              .m = 2,
+                              .n = 2,
+                              .k = 3,
+                              .alpha = 2,
+                              .a = a,
+                              .lda = 3,
+                              .b = b,
+                              .ldb = 2,
+                              .beta = -1,
+                              .c = c,
+                              .ldc = 2});
+    CHECK(std::vector<float>(c, c + 4) == std::vector<float>{6.5F, 27, -3, 13});
+  }
+}
+
+TEST_CASE("blas: results of level 1 go to the host or stay on the device") {
+  const Context context(test_config());
+  for (const char* name : backends) {
+    CAPTURE(name);
+    const Device device = context.device(name);
+    const blas::Queue queue = device;
+    const double x[] = {3, -4, 0}, y[] = {1, 2, 3};
+    double dot = 0, norm = 0;
+    std::int64_t index = 7;
+    blas::dot<double>(queue, {.n = 3, .x = x, .y = y, .result = &dot});
+    blas::nrm2<double>(queue, {.n = 2, .x = x, .result = &norm});
+    blas::iamax<double>(queue, {.n = 3, .x = x, .index = &index});
+    CHECK(dot == -5);
+    CHECK(norm == 5);
+    CHECK(index == 1);
+    const Tensor there = device.empty(DType::f64, {});
+    double* const address = reinterpret_cast<double*>(static_cast<std::uintptr_t>(there.address()));
+    blas::asum<double>(queue, {.n = 3, .x = x, .result = blas::Result<double>::on_device(address)});
+    double z[] = {1, 1, 1};
+    blas::axpy<double>(queue, {.n = 3, .alpha = blas::Scalar<double>::on_device(address), .x = y, .y = z});
+    queue.synchronize();
+    CHECK(there.item() == 7);
+    CHECK(z[2] == 22);
+  }
+}
+
+TEST_CASE("blas: tensors are read as their views lie") {
+  const Context context(test_config());
+  for (const char* name : backends) {
+    CAPTURE(name);
+    const blas::Queue queue = context.device(name);
+    const Tensor a = matrix({1, 2, 3, 4, 5, 6}, 2, 3), b = matrix({1, 0, 2, -1, 0.5F, 3}, 2, 3);
+    Tensor c = Tensor::full(DType::f32, {2, 2}, NAN);
+    blas::gemm(queue, 1, a, b.transpose(0, 1), 0, c);
+    CHECK(c.to_vector<float>() == std::vector<float>{7, 9, 16, 16.5F});
+    // The same into a column-major result, from the other side.
+    Tensor d = Tensor::full(DType::f32, {2, 2}, NAN);
+    blas::gemm(queue, 1, a, b, 0, d.transpose(0, 1), blas::Op::none, blas::Op::trans);
+    CHECK(d.transpose(0, 1).to_vector<float>() == c.to_vector<float>());
+    // Every second element, backwards.
+    const Tensor x = Tensor::of<float>({9, 1, 9, 2, 9, 3}, {6}), y = Tensor::zeros(DType::f32, {2});
+    blas::gemv(queue, 1, a, x.slice(0, 5, -1, -2), 0, y);
+    CHECK(y.to_vector<float>() == std::vector<float>{3 + 4 + 3, 12 + 10 + 6});
+    CHECK(blas::dot(queue, x.slice(0, 1, 6, 2), x.slice(0, 0, 5, 2)).item() == 54);
+    CHECK(blas::iamax(queue, x).item() == 0);
+    CHECK(blas::nrm2(queue, x.flip(0)).item() == doctest::Approx(std::sqrt(257.0)));
+    // A submatrix of a larger one: rows with a gap between them.
+    Tensor wide = Tensor::zeros(DType::f32, {4, 5});
+    blas::ger(queue, 2, y, y, wide.narrow(0, 1, 2).narrow(1, 2, 2));
+    CHECK(wide.select(0, 1).to_vector<float>() == std::vector<float>{0, 0, 200, 560, 0});
+  }
+}
+
+TEST_CASE("blas: a triangle of a transposed view is the other triangle") {
+  const Context context(test_config());
+  for (const char* name : backends) {
+    CAPTURE(name);
+    const blas::Queue queue = context.device(name);
+    const Tensor a = matrix({2, NAN, NAN, 1, 4, NAN, 3, -1, 5}, 3, 3);  // its lower triangle
+    const Tensor dense = matrix({2, 0, 0, 1, 4, 0, 3, -1, 5}, 3, 3);
+    const Tensor x = matrix({1, 2, 3, 4, 5, 6}, 3, 2);
+    Tensor b = Tensor::empty(DType::f32, {3, 2}), solved = Tensor::empty(DType::f32, {3, 2});
+    blas::gemm(queue, 1, dense, x, 0, solved);
+    blas::trsm(queue, blas::Side::left, blas::Uplo::lower, 1, a, solved);
+    CHECK(all_close(solved, x));
+    // A' x by way of the view: its upper triangle.
+    Tensor product = Tensor::empty(DType::f32, {3, 2});
+    blas::gemm(queue, 1, dense.transpose(0, 1), x, 0, product);
+    b.copy_from(x);
+    blas::trmm(queue, blas::Side::left, blas::Uplo::upper, 1, a.transpose(0, 1), b);
+    CHECK(all_close(b, product));
+    // A symmetric one from the same triangle, in either view.
+    Tensor symmetric = Tensor::empty(DType::f32, {3, 2}), other = Tensor::empty(DType::f32, {3, 2});
+    blas::symm(queue, blas::Side::left, blas::Uplo::lower, 1, a, x, 0, symmetric);
+    blas::symm(queue, blas::Side::left, blas::Uplo::upper, 1, a.transpose(0, 1), x, 0, other);
+    CHECK(equal(symmetric, other));
+    CHECK(symmetric.select(0, 0).to_vector<float>() == std::vector<float>{2 + 3 + 15, 4 + 4 + 18});
+  }
+}
+
+TEST_CASE("blas: complex tensors, conjugated or not") {
+  const Context context(test_config());
+  for (const char* name : backends) {
+    CAPTURE(name);
+    const blas::Queue queue = context.device(name);
+    std::vector<C64> xs{{1, 2}, {0, -1}}, ys{{2, 0}, {1, 1}};
+    const Tensor x = Tensor::borrow(xs.data(), DType::c64, {2}), y = Tensor::borrow(ys.data(), DType::c64, {2});
+    const auto number = [](const Tensor& t) { return *static_cast<const C64*>(t.to_host().raw()); };
+    CHECK(number(blas::dot(queue, x, y)) == C64(3, 3));
+    CHECK(number(blas::dotc(queue, x, y)) == C64(1, -3));
+    CHECK(blas::asum(queue, x).item() == 4);
+    blas::scal(queue, {0, 1}, y);
+    CHECK(ys == std::vector<C64>{{0, 2}, {-1, 1}});
+    blas::scal(queue, 2, y);
+    CHECK(ys == std::vector<C64>{{0, 4}, {-2, 2}});
+  }
+}
+
+TEST_CASE("blas: what tensors cannot say is refused with names and shapes") {
+  const Context context(test_config());
+  const blas::Queue queue = context.device("reference:0");
+  const Tensor a = matrix({1, 2, 3, 4, 5, 6}, 2, 3), c = Tensor::zeros(DType::f32, {2, 2});
+  CHECK(contains(message_of([&] { blas::gemm(queue, 1, a, a, 0, c); }), "gemm: op(A) (2, 3) times op(B) (2, 3) does not give C f32(2,2)"));
+  CHECK(contains(message_of([&] { blas::gemm(queue, 1, a.slice(1, 0, 3, 2), c, 0, c); }), "has strides (3, 2)"));
+  CHECK(contains(message_of([&] { blas::gemm(queue, {1, 1}, c, c, 0, c); }), "alpha has an imaginary part"));
+  CHECK(contains(message_of([&] { blas::scal(queue, 1, Tensor::zeros(DType::i32, {2})); }), "dtype i32: f32, f64, c64 or c128 is wanted"));
+  CHECK(contains(message_of([&] { blas::symv(queue, blas::Uplo::upper, 1, a, a.select(0, 0), 0, a.select(0, 1)); }), "a square matrix"));
+  CHECK(contains(message_of([&] { blas::dot(queue, a, a); }), "x is f32(2,3): a vector of rank 1 is wanted"));
+  CHECK(contains(message_of([&] { blas::dot(queue, a.select(0, 0), c.select(0, 0)); }), "x has 3 elements, y 2"));
+}
+
+TEST_CASE("blas: a backend without BLAS says so, and so does one without a routine") {
+  const Context context(test_config());
+  const exec::DeviceEntry& entry = context.state()->entries[find_device(parse_device_name("reference"), context.state()->available)];
+  const blas::Queue queue = context.device("reference:0");
+  CHECK(blas::offers(queue, blas::Routine::gemm));
+  float x[2] = {1, 2};
+  tenon_blas_table empty{};
+  empty.struct_size = sizeof empty;
+  auto* const table = const_cast<tenon_backend_table*>(&entry.loaded->backend->table());
+  const tenon_blas_table* const whole = table->blas;
+  const std::vector<const tenon_blas_table*> poor{&empty, nullptr};
+  for (const tenon_blas_table* slots : poor) {
+    table->blas = slots;
+    const blas::Queue without = context.device("reference:0");
+    CHECK_FALSE(blas::offers(without, blas::Routine::scal));
+    const std::string text = message_of([&] { blas::scal<float>(without, {.n = 2, .alpha = 3, .x = x}); });
+    CHECK(contains(text, slots == nullptr ? "scal: the backend of 'reference:0' has no BLAS" : "does not offer it"));
+  }
+  table->blas = whole;
+  CHECK(x[0] == 1);
+}
+
+TEST_CASE("blas: sizes beyond the integers of OpenBLAS are an error, not a wrong answer") {
+  const Context context(test_config());
+  const blas::Queue queue = context.device("openblas:0");
+  float x[2] = {1, 2};
+  const std::string text = message_of([&] { blas::scal<float>(queue, {.n = std::int64_t{3} << 31, .alpha = 2, .x = x, .incx = 1}); });
+  CHECK(contains(text, "scal on 'openblas:0'"));
+  CHECK(contains(text, "2147483647"));
+  CHECK(x[0] == 1);
+}
+
+#ifndef TENON_MALLOC_IS_TAKEN
+TEST_CASE("blas: a call allocates nothing") {
+  const Context context(test_config());
+  const blas::Queue queue = context.device("openblas:0");
+  const Tensor a = Tensor::full(DType::f32, {256, 256}, 1), b = Tensor::full(DType::f32, {256, 256}, 1);
+  const Tensor c = Tensor::zeros(DType::f32, {256, 256});
+  const auto pointer = [](const Tensor& t) { return reinterpret_cast<float*>(static_cast<std::uintptr_t>(t.address())); };
+  float sum = 0;
+  const auto calls = [&] {
+    blas::gemm<float>(
+        queue, {.m = 256, .n = 256, .k = 256, .a = pointer(a), .lda = 256, .b = pointer(b), .ldb = 256, .c = pointer(c), .ldc = 256});
+    blas::gemv<float>(queue, {.m = 256, .n = 256, .a = pointer(a), .lda = 256, .x = pointer(b), .y = pointer(c)});
+    blas::axpy<float>(queue, {.n = 1000, .x = pointer(a), .y = pointer(c)});
+    blas::dot<float>(queue, {.n = 1000, .x = pointer(a), .y = pointer(b), .result = &sum});
+  };
+  calls();
+  const long before = allocations;
+  for (int i = 0; i < 10; ++i) calls();
+  CHECK(allocations == before);
+}
+#endif

@@ -1,0 +1,404 @@
+// tenon bench blas - BLAS calls of each level through the API and through the drop-in library, against OpenBLAS called directly, in turns
+// on the same operands with the same number of threads.
+#include <dlfcn.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include <tenon/blas.h>
+
+#include "bench/benchmarks.h"
+#include "bench/blas_chart.h"
+#include "bench/machine.h"
+#include "bench/openblas_peer.h"
+#include "bench/roofs.h"
+#include "bench/statistics.h"
+
+namespace tenon::bench {
+namespace {
+
+constexpr int column_major = 102, no_trans = 111, lower = 122, unit = 132, left = 141;
+
+/// cblas functions by name: of the peer, of the drop-in library.
+using Symbols = std::function<void*(const std::string&)>;
+
+/// One call, its work, and how it is made on each side.
+struct Call {
+  std::string name;  ///< "daxpy 1000"
+  int level;
+  double flops, words;  ///< words: operands read and results written, once each
+  std::size_t word_bytes;
+  Body ours;
+  std::function<Body(const Symbols&)> direct;
+  std::shared_ptr<void> operands;  ///< what the bodies point at
+};
+
+template <class T>
+struct Operands {
+  std::vector<T> a, b, c;
+};
+/// Small numbers, so that sums stay finite however often they are repeated.
+template <class T>
+std::vector<T> numbers(std::int64_t n, std::uint32_t seed) {
+  std::vector<T> values(static_cast<std::size_t>(n));
+  for (T& value : values) {
+    seed = seed * 1664525u + 1013904223u;
+    value = static_cast<T>(static_cast<int>(seed >> 28) - 8) / 64;
+  }
+  return values;
+}
+template <class T>
+std::shared_ptr<Operands<T>> operands(std::int64_t a, std::int64_t b, std::int64_t c) {
+  return std::make_shared<Operands<T>>(Operands<T>{numbers<T>(a, 1), numbers<T>(b, 2), numbers<T>(c, 3)});
+}
+template <class T>
+std::string letter() {
+  return std::is_same_v<T, float> ? "s" : "d";
+}
+template <class Function>
+Function* function(const Symbols& symbols, const std::string& name) {
+  void* const found = symbols(name);
+  if (found == nullptr) throw Error(Status::internal, "bench blas: the library compared with has no " + name);
+  return reinterpret_cast<Function*>(found);
+}
+template <class One>
+Body repeat(One one) {
+  return [one](std::int64_t repetitions) {
+    for (std::int64_t i = 0; i < repetitions; ++i) one();
+  };
+}
+
+template <class T>
+Call axpy(const blas::Queue& queue, std::int64_t n) {
+  auto at = operands<T>(n, n, 0);
+  const T alpha = static_cast<T>(1e-3);
+  return {letter<T>() + fmt::format("axpy {}", n),
+          1,
+          2.0 * static_cast<double>(n),
+          3.0 * static_cast<double>(n),
+          sizeof(T),
+          repeat([=] { blas::axpy<T>(queue, {.n = n, .alpha = alpha, .x = at->a.data(), .y = at->b.data()}); }),
+          [=](const Symbols& symbols) {
+            auto* f = function<void(int, T, const T*, int, T*, int)>(symbols, "cblas_" + letter<T>() + "axpy");
+            return repeat([=] { f(static_cast<int>(n), alpha, at->a.data(), 1, at->b.data(), 1); });
+          },
+          at};
+}
+template <class T>
+Call dot(const blas::Queue& queue, std::int64_t n) {
+  auto at = operands<T>(n, n, 1);
+  return {letter<T>() + fmt::format("dot {}", n),
+          1,
+          2.0 * static_cast<double>(n),
+          2.0 * static_cast<double>(n),
+          sizeof(T),
+          repeat([=] { blas::dot<T>(queue, {.n = n, .x = at->a.data(), .y = at->b.data(), .result = at->c.data()}); }),
+          [=](const Symbols& symbols) {
+            auto* f = function<T(int, const T*, int, const T*, int)>(symbols, "cblas_" + letter<T>() + "dot");
+            return repeat([=] { at->c[0] = f(static_cast<int>(n), at->a.data(), 1, at->b.data(), 1); });
+          },
+          at};
+}
+template <class T>
+Call gemv(const blas::Queue& queue, std::int64_t n) {
+  auto at = operands<T>(n * n, n, n);
+  const double size = static_cast<double>(n);
+  return {letter<T>() + fmt::format("gemv {}", n),
+          2,
+          2 * size * size,
+          size * size + 3 * size,
+          sizeof(T),
+          repeat([=] {
+            blas::gemv<T>(
+                queue,
+                {.layout = blas::Layout::column_major, .m = n, .n = n, .a = at->a.data(), .lda = n, .x = at->b.data(), .y = at->c.data()});
+          }),
+          [=](const Symbols& symbols) {
+            auto* f =
+                function<void(int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>(symbols, "cblas_" + letter<T>() + "gemv");
+            const int size_of_a = static_cast<int>(n);
+            return repeat([=] {
+              f(column_major, no_trans, size_of_a, size_of_a, T(1), at->a.data(), size_of_a, at->b.data(), 1, T(0), at->c.data(), 1);
+            });
+          },
+          at};
+}
+template <class T>
+Call ger(const blas::Queue& queue, std::int64_t n) {
+  auto at = operands<T>(n * n, n, n);
+  const double size = static_cast<double>(n);
+  const T alpha = static_cast<T>(1e-3);
+  return {letter<T>() + fmt::format("ger {}", n),
+          2,
+          2 * size * size,
+          2 * size * size + 2 * size,
+          sizeof(T),
+          repeat([=] {
+            blas::ger<T>(queue, {.layout = blas::Layout::column_major,
+                                 .m = n,
+                                 .n = n,
+                                 .alpha = alpha,
+                                 .x = at->b.data(),
+                                 .y = at->c.data(),
+                                 .a = at->a.data(),
+                                 .lda = n});
+          }),
+          [=](const Symbols& symbols) {
+            auto* f = function<void(int, int, int, T, const T*, int, const T*, int, T*, int)>(symbols, "cblas_" + letter<T>() + "ger");
+            const int size_of_a = static_cast<int>(n);
+            return repeat([=] { f(column_major, size_of_a, size_of_a, alpha, at->b.data(), 1, at->c.data(), 1, at->a.data(), size_of_a); });
+          },
+          at};
+}
+template <class T>
+Call gemm(const blas::Queue& queue, std::int64_t n) {
+  auto at = operands<T>(n * n, n * n, n * n);
+  const double size = static_cast<double>(n);
+  return {letter<T>() + fmt::format("gemm {}", n),
+          3,
+          2 * size * size * size,
+          4 * size * size,
+          sizeof(T),
+          repeat([=] {
+            blas::gemm<T>(queue, {.layout = blas::Layout::column_major,
+                                  .m = n,
+                                  .n = n,
+                                  .k = n,
+                                  .a = at->a.data(),
+                                  .lda = n,
+                                  .b = at->b.data(),
+                                  .ldb = n,
+                                  .c = at->c.data(),
+                                  .ldc = n});
+          }),
+          [=](const Symbols& symbols) {
+            auto* f = function<void(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>(
+                symbols, "cblas_" + letter<T>() + "gemm");
+            const int order = static_cast<int>(n);
+            return repeat([=] {
+              f(column_major, no_trans, no_trans, order, order, order, T(1), at->a.data(), order, at->b.data(), order, T(0), at->c.data(),
+                order);
+            });
+          },
+          at};
+}
+template <class T>
+Call syrk(const blas::Queue& queue, std::int64_t n) {
+  auto at = operands<T>(n * n, 0, n * n);
+  const double size = static_cast<double>(n);
+  return {letter<T>() + fmt::format("syrk {}", n),
+          3,
+          size * size * size,
+          2 * size * size,
+          sizeof(T),
+          repeat([=] {
+            blas::syrk<T>(queue, {.layout = blas::Layout::column_major,
+                                  .uplo = blas::Uplo::lower,
+                                  .n = n,
+                                  .k = n,
+                                  .a = at->a.data(),
+                                  .lda = n,
+                                  .c = at->c.data(),
+                                  .ldc = n});
+          }),
+          [=](const Symbols& symbols) {
+            auto* f = function<void(int, int, int, int, int, T, const T*, int, T, T*, int)>(symbols, "cblas_" + letter<T>() + "syrk");
+            const int order = static_cast<int>(n);
+            return repeat([=] { f(column_major, lower, no_trans, order, order, T(1), at->a.data(), order, T(0), at->c.data(), order); });
+          },
+          at};
+}
+/// With the unit triangle and zeros beside it, so that B stays what it is.
+template <class T>
+Call trsm(const blas::Queue& queue, std::int64_t n) {
+  auto at = operands<T>(0, n * n, 0);
+  at->a.assign(static_cast<std::size_t>(n * n), T(0));
+  const double size = static_cast<double>(n);
+  return {
+      letter<T>() + fmt::format("trsm {}", n),
+      3,
+      size * size * size,
+      2.5 * size * size,
+      sizeof(T),
+      repeat([=] {
+        blas::trsm<T>(queue, {.layout = blas::Layout::column_major,
+                              .uplo = blas::Uplo::lower,
+                              .diag = blas::Diag::unit,
+                              .m = n,
+                              .n = n,
+                              .a = at->a.data(),
+                              .lda = n,
+                              .b = at->b.data(),
+                              .ldb = n});
+      }),
+      [=](const Symbols& symbols) {
+        auto* f = function<void(int, int, int, int, int, int, int, T, const T*, int, T*, int)>(symbols, "cblas_" + letter<T>() + "trsm");
+        const int order = static_cast<int>(n);
+        return repeat([=] { f(column_major, left, lower, no_trans, unit, order, order, T(1), at->a.data(), order, at->b.data(), order); });
+      },
+      at};
+}
+
+std::vector<Call> calls(const blas::Queue& queue, bool tiny) {
+  std::vector<Call> list;
+  for (const std::int64_t n : tiny ? std::vector<std::int64_t>{10} : std::vector<std::int64_t>{1000, 100000, 10000000}) {
+    list.push_back(axpy<float>(queue, n));
+    list.push_back(axpy<double>(queue, n));
+    list.push_back(dot<float>(queue, n));
+    list.push_back(dot<double>(queue, n));
+  }
+  for (const std::int64_t n : tiny ? std::vector<std::int64_t>{8} : std::vector<std::int64_t>{64, 512, 2048}) {
+    list.push_back(gemv<float>(queue, n));
+    list.push_back(gemv<double>(queue, n));
+  }
+  list.push_back(ger<double>(queue, tiny ? 8 : 2048));
+  for (const std::int64_t n : tiny ? std::vector<std::int64_t>{8} : std::vector<std::int64_t>{64, 256, 1024}) {
+    list.push_back(gemm<float>(queue, n));
+    list.push_back(gemm<double>(queue, n));
+  }
+  list.push_back(syrk<double>(queue, tiny ? 8 : 1024));
+  list.push_back(trsm<double>(queue, tiny ? 8 : 1024));
+  return list;
+}
+
+/// libtenon_blas.so beside libtenon, set to the device and threads of this benchmark. It reads its configuration once, at its first call.
+class DropIn {
+ public:
+  DropIn(const Context& context, int threads) {
+    Dl_info self{};
+    if (dladdr(reinterpret_cast<void*>(&blas::offers), &self) == 0) return;
+    const std::filesystem::path file = std::filesystem::path(self.dli_fname).parent_path() / "libtenon_blas.so";
+    library_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library_ == nullptr) {
+      absent = fmt::format("no drop-in library: {}", dlerror());
+      return;
+    }
+    config_ = std::filesystem::temp_directory_path() / fmt::format("tenon_bench_blas_{}.yaml", getpid());
+    std::ofstream(config_) << "device: " << context.default_device().name() << "\nthreads: " << threads << "\n";
+    setenv("TENON_CONFIG", config_.c_str(), 1);
+    double one = 1;  // the first call
+    function<void(int, double, double*, int)>(symbols(), "cblas_dscal")(1, 1.0, &one, 1);
+  }
+  ~DropIn() {
+    std::error_code ignored;
+    if (!config_.empty()) std::filesystem::remove(config_, ignored);
+  }
+  DropIn(const DropIn&) = delete;
+  DropIn& operator=(const DropIn&) = delete;
+
+  bool there() const { return library_ != nullptr; }
+  Symbols symbols() const {
+    return [library = library_](const std::string& name) { return dlsym(library, name.c_str()); };
+  }
+  std::string absent;
+
+ private:
+  void* library_ = nullptr;
+  std::filesystem::path config_;
+};
+
+std::string in_words(double ns, double reference_ns) {
+  return fmt::format("{:+.0f} ns", ns - reference_ns);
+}
+
+}  // namespace
+
+std::unique_ptr<Report> blas(const Options& options) {
+  const Context context = options.make_context(options.threads);
+  auto machine = describe_machine(context, options.threads);
+  std::string absent = "--compare none";
+  std::unique_ptr<OpenBlasPeer> peer;
+  if (options.compare == "openblas") peer = OpenBlasPeer::open(options.threads, absent);
+  const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
+  if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "' is no CPU: operands are host memory here");
+  const std::optional<double> peak = peak_gflops(DType::f64, options.threads);
+  const double bandwidth = options.tiny ? 1 : memory_bandwidth_gb_s(options.threads);
+  machine["roofs"]["triad_gb_per_s"] = std::round(bandwidth * 10) / 10;
+  if (peak) machine["roofs"]["f64_gflop_per_s"] = std::round(*peak * 10) / 10;
+  auto report = std::make_unique<Report>("tenon bench blas", std::move(machine));
+  const DropIn drop_in(context, options.threads);
+  if (!drop_in.there()) report->note(drop_in.absent);
+
+  std::vector<ChartPoint> points;
+  std::vector<std::vector<std::string>> intensity, overhead;
+  std::vector<int> sides{options.threads};
+  if (options.threads > 1) sides.insert(sides.begin(), 1);
+  for (const int threads : sides) {
+    const Context side = options.make_context(threads);
+    const blas::Queue queue = side.default_device();
+    if (peer) peer->set_threads(threads);
+    const bool with_peer = peer != nullptr && peer->threads() == threads;
+    if (peer && !with_peer) {
+      absent =
+          fmt::format("{} has another number of threads (apt-get install libopenblas0-pthread has as many as are asked for)", peer->name());
+    }
+    Protocol protocol = options.protocol();
+    // OpenBLAS's idle workers go on looking for work for some 26 ms (2^26 ticks).
+    if (with_peer && threads > 1 && !options.tiny) protocol.settle_ms = 30;
+    for (const Call& call : calls(queue, options.tiny)) {
+      const std::string name = fmt::format("{}, {} thread{}", call.name, threads, threads == 1 ? "" : "s");
+      say("blas " + name);
+      std::vector<Body> bodies{call.ours};
+      if (with_peer) bodies.push_back(call.direct([&](const std::string& symbol) { return peer->symbol(symbol); }));
+      const bool with_drop_in = drop_in.there() && threads == options.threads;
+      if (with_drop_in) bodies.push_back(call.direct(drop_in.symbols()));
+      std::vector<Samples> samples = measure(bodies, protocol);
+
+      Entry entry{.name = name, .samples = samples[0]};
+      const double ns = entry.median_ns(), bytes = call.words * static_cast<double>(call.word_bytes);
+      entry.extra.emplace_back("gflop_per_s", call.flops / ns);
+      entry.extra.emplace_back("gb_per_s", bytes / ns);
+      entry.extra.emplace_back("flops_per_word", call.flops / call.words);
+      if (with_peer) {
+        entry.peer = peer->name();
+        entry.peer_samples = samples[1];
+      } else {
+        entry.peer_absent = absent;
+      }
+      if (with_drop_in) entry.extra.emplace_back("drop_in_ns", median(samples.back().ns));
+      if (with_peer) {
+        const double direct = median(samples[1].ns);
+        std::vector<std::string> row{name, format_duration(direct), in_words(ns, direct), fmt::format("{:.3f}x", direct / ns)};
+        if (with_drop_in) {
+          const double shim = median(samples.back().ns);
+          row.insert(row.end(), {in_words(shim, direct), fmt::format("{:.3f}x", direct / shim)});
+        } else {
+          row.insert(row.end(), {"-", "-"});
+        }
+        overhead.push_back(std::move(row));
+      }
+      if (threads == options.threads) {
+        points.push_back({call.name, call.level, call.flops / bytes, call.flops / ns});
+        intensity.push_back({call.name, std::to_string(call.level), fmt::format("{:.3g}", call.flops / call.words),
+                             fmt::format("{:.3g}", call.flops / ns), fmt::format("{:.3g}", bytes / ns)});
+      }
+      report->add(std::move(entry));
+    }
+  }
+  report->table("intensity", {"call", "level", "flops per word", "GFLOP/s", "GB/s"}, std::move(intensity), true);
+  if (!overhead.empty()) {
+    report->table("overhead", {"call", "direct", "API", "direct / API", "drop-in", "direct / drop-in"}, std::move(overhead), true);
+  }
+  if (peak && !options.tiny) {
+    report->note(
+        fmt::format("flops that the machine does while it moves one word of f64: {:.0f} GFLOP/s / ({:.1f} GB/s / 8) = {:.0f}; a call "
+                    "with fewer flops per word waits for memory. Historical: 27 (Xeon Phi), 72 (Maxwell)",
+                    *peak, bandwidth, *peak / (bandwidth / 8)));
+  }
+  report->note("GB/s counts each operand once, read or written: calls whose operands stay in a cache exceed what memory gives");
+  if (!options.html.empty()) {
+    std::ofstream file(options.html);
+    file << blas_chart(fmt::format("BLAS on {}, {} threads", context.default_device().name(), options.threads), points,
+                       {bandwidth, peak.value_or(0)});
+    if (!file.flush()) throw Error("bench blas: cannot write " + options.html);
+  }
+  return report;
+}
+
+}  // namespace tenon::bench

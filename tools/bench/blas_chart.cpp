@@ -1,0 +1,121 @@
+#include "bench/blas_chart.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace tenon::bench {
+namespace {
+
+// In units of the drawing, which scales with the page.
+constexpr double width = 860, height = 460, left = 70, right = 20, top = 20, bottom = 52;
+
+const char* const style = R"(
+:root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5b6675; --grid: #e3e7ec; --card: #f7f8fa; --l1: #c85a00; --l2: #1f6fd0; --l3: #15803d; }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #14181d; --ink: #e7ebf0; --soft: #9aa6b4; --grid: #2c343d; --card: #1c2229; --l1: #ffab57; --l2: #6cb0ff; --l3: #58d68d; }
+}
+body { margin: 0 auto; max-width: 980px; padding: 24px; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
+h1 { font-size: 22px; margin: 0 0 4px; }
+p { margin: 0 0 16px; color: var(--soft); }
+figure { margin: 0; padding: 14px 16px 8px; background: var(--card); border: 1px solid var(--grid); border-radius: 8px; }
+figcaption span { margin-right: 18px; font-size: 13px; color: var(--soft); }
+figcaption i { display: inline-block; width: 10px; height: 10px; border-radius: 5px; margin-right: 6px; }
+svg { display: block; width: 100%; height: auto; }
+text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+.grid { stroke: var(--grid); } .axis { stroke: var(--soft); } .roof { stroke: var(--ink); stroke-width: 1.5; fill: none; }
+.l1 { fill: var(--l1); } .l2 { fill: var(--l2); } .l3 { fill: var(--l3); }
+table { border-collapse: collapse; margin-top: 24px; font-variant-numeric: tabular-nums; }
+th, td { padding: 4px 18px 4px 0; text-align: right; border-bottom: 1px solid var(--grid); }
+th:first-child { text-align: left; font-weight: normal; } thead th { color: var(--soft); font-weight: normal; }
+)";
+
+/// A logarithmic axis from a power of ten to a power of ten.
+struct Axis {
+  int low, high;  ///< exponents of 10
+  double from, to;
+  double at(double value) const { return from + (std::log10(value) - low) / (high - low) * (to - from); }
+};
+Axis axis_over(double smallest, double largest, double from, double to) {
+  const int low = static_cast<int>(std::floor(std::log10(smallest)));
+  return {low, std::max(low + 1, static_cast<int>(std::ceil(std::log10(largest)))), from, to};
+}
+
+std::string line(const char* kind, double x1, double y1, double x2, double y2) {
+  return fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind, x1, y1, x2, y2);
+}
+std::string label(double x, double y, const char* anchor, const std::string& text) {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, text);
+}
+
+std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roofs) {
+  double least_x = 1e300, most_x = 0, least_y = 1e300, most_y = roofs.gflop_per_s;
+  for (const ChartPoint& p : points) {
+    least_x = std::min(least_x, p.flops_per_byte), most_x = std::max(most_x, p.flops_per_byte);
+    least_y = std::min(least_y, p.gflop_per_s), most_y = std::max(most_y, p.gflop_per_s);
+  }
+  const Axis x = axis_over(least_x, most_x, left, width - right), y = axis_over(least_y, most_y, height - bottom, top);
+  std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"rate over arithmetic intensity\">\n", width, height);
+  for (int e = x.low; e <= x.high; ++e) {
+    const double at = x.at(std::pow(10.0, e));
+    svg += line("grid", at, top, at, height - bottom) + label(at, height - bottom + 18, "middle", fmt::format("{:g}", std::pow(10.0, e)));
+  }
+  for (int e = y.low; e <= y.high; ++e) {
+    const double at = y.at(std::pow(10.0, e));
+    svg += line("grid", left, at, width - right, at) + label(left - 8, at + 4, "end", fmt::format("{:g}", std::pow(10.0, e)));
+  }
+  svg += line("axis", left, height - bottom, width - right, height - bottom) + line("axis", left, top, left, height - bottom);
+  svg += label((left + width) / 2, height - 10, "middle", "flops per byte") + label(left + 6, top + 12, "start", "GFLOP/s");
+  // rate <= bandwidth * intensity, and rate <= peak
+  const double x_low = std::pow(10.0, x.low), x_high = std::pow(10.0, x.high), y_low = std::pow(10.0, y.low),
+               y_high = std::pow(10.0, y.high);
+  const double roof = roofs.gflop_per_s > 0 ? roofs.gflop_per_s : y_high;
+  const double begin = std::max(x_low, y_low / roofs.gb_per_s), end = std::clamp(roof / roofs.gb_per_s, begin, x_high);
+  svg += line("roof", x.at(begin), y.at(begin * roofs.gb_per_s), x.at(end), y.at(end * roofs.gb_per_s));
+  if (roofs.gflop_per_s > 0) svg += line("roof", x.at(end), y.at(roof), x.at(x_high), y.at(roof));
+  for (const ChartPoint& p : points) {
+    svg += fmt::format(
+        "<circle class=\"l{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.3g} GFLOP/s at {:.3g} flops per byte</title></circle>\n",
+        p.level, x.at(p.flops_per_byte), y.at(p.gflop_per_s), p.name, p.gflop_per_s, p.flops_per_byte);
+  }
+  // A name beside the fastest call of each intensity alone: others would lie on one another.
+  std::vector<const ChartPoint*> named;
+  for (const ChartPoint& p : points) {
+    const auto near = std::find_if(named.begin(), named.end(), [&](const ChartPoint* other) {
+      return std::fabs(x.at(other->flops_per_byte) - x.at(p.flops_per_byte)) < 90 &&
+             std::fabs(y.at(other->gflop_per_s) - y.at(p.gflop_per_s)) < 16;
+    });
+    if (near == named.end()) named.push_back(&p);
+  }
+  for (const ChartPoint* p : named) {
+    const bool at_the_edge = x.at(p->flops_per_byte) > width - right - 90;
+    svg += label(x.at(p->flops_per_byte) + (at_the_edge ? -9 : 9), y.at(p->gflop_per_s) + (at_the_edge ? 16 : 4),
+                 at_the_edge ? "end" : "start", p->name);
+  }
+  return svg + "</svg>\n";
+}
+
+}  // namespace
+
+std::string blas_chart(const std::string& title, const std::vector<ChartPoint>& points, const ChartRoofs& roofs) {
+  std::string page = fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
+      title, style);
+  page += fmt::format("<p>Roofs measured in the same run: {:.3g} GB/s of memory (triad){}.</p>\n", roofs.gb_per_s,
+                      roofs.gflop_per_s > 0 ? fmt::format(", {:.3g} GFLOP/s in f64", roofs.gflop_per_s) : "");
+  if (points.empty()) return page + "<p>Nothing was measured.</p>\n</body>\n</html>\n";
+  page += "<figure>\n" + drawing(points, roofs) + "<figcaption>";
+  for (int level = 1; level <= 3; ++level) page += fmt::format("<span><i style=\"background: var(--l{0})\"></i>level {0}</span>", level);
+  page +=
+      "</figcaption>\n</figure>\n<table>\n<thead><tr><th>call</th><th>level</th><th>flops per "
+      "byte</th><th>GFLOP/s</th></tr></thead>\n<tbody>\n";
+  for (const ChartPoint& p : points) {
+    page +=
+        fmt::format("<tr><th>{}</th><td>{}</td><td>{:.3g}</td><td>{:.3g}</td></tr>\n", p.name, p.level, p.flops_per_byte, p.gflop_per_s);
+  }
+  return page + "</tbody>\n</table>\n</body>\n</html>\n";
+}
+
+}  // namespace tenon::bench
