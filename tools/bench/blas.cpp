@@ -318,7 +318,7 @@ std::unique_ptr<Report> blas(const Options& options) {
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
   if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "' is no CPU: operands are host memory here");
   const std::optional<double> peak = peak_gflops(DType::f64, options.threads);
-  const double bandwidth = options.tiny ? 1 : memory_bandwidth_gb_s(options.threads);
+  const double bandwidth = options.tiny ? memory_roofs(options.threads, 1 << 20).triad : memory_bandwidth_gb_s(options.threads);
   machine["roofs"]["triad_gb_per_s"] = std::round(bandwidth * 10) / 10;
   if (peak) machine["roofs"]["f64_gflop_per_s"] = std::round(*peak * 10) / 10;
   auto report = std::make_unique<Report>("tenon bench blas", std::move(machine));
