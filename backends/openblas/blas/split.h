@@ -1,0 +1,154 @@
+// split.h - what the BLAS routines share: sizes that OpenBLAS's integers hold, pieces of vectors, work for several threads.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <limits>
+
+#include <tenon/sdk/blas.h>
+#include <tenon/sdk/error.h>
+
+#include "../cut.h"
+
+namespace tenon::openblas {
+
+/// An argument that goes to OpenBLAS as an int.
+struct Size {
+  const char* name;
+  std::int64_t value;
+};
+inline constexpr std::int64_t largest_int = std::numeric_limits<int>::max();
+
+[[noreturn]] void refuse_sizes(const char* routine, const Size* sizes, std::size_t count);
+
+/// Throws TENON_UNSUPPORTED for the first size beyond int.
+template <std::size_t count>
+inline void check_sizes(const char* routine, const Size (&sizes)[count]) {
+  bool fits = true;
+  for (const Size& size : sizes) fits &= size.value <= largest_int && size.value >= -largest_int;
+  if (!fits) [[unlikely]]
+    refuse_sizes(routine, sizes, count);
+}
+
+/// How far the first element of a vector lies from its address: OpenBLAS computes it in int.
+inline std::int64_t offset_of_first(std::int64_t n, std::int64_t inc) {
+  return inc < 0 && n > 0 ? (n - 1) * -inc : 0;
+}
+
+inline int to_int(std::int64_t size) {
+  return static_cast<int>(size);
+}
+
+/// Element 0 of a vector.
+template <class T>
+T* first(T* x, std::int64_t n, std::int64_t inc) {
+  return x + offset_of_first(n, inc);
+}
+
+/// Elements from begin to end of a vector of n, with the same increment.
+template <class T>
+T* slice(T* x, std::int64_t n, std::int64_t inc, std::int64_t begin, std::int64_t end) {
+  return inc < 0 ? x + (n - end) * -inc : x + begin * inc;
+}
+
+/// a b, without the special cases for infinities of C's Annex G.
+template <class T>
+T times(T a, T b) {
+  if constexpr (sdk::is_complex<T>) {
+    return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+  } else {
+    return a * b;
+  }
+}
+template <class T>
+T conjugate(T a) {
+  if constexpr (sdk::is_complex<T>) {
+    return std::conj(a);
+  } else {
+    return a;
+  }
+}
+template <class T>
+sdk::Real<T> real_part(T a) {
+  if constexpr (sdk::is_complex<T>) {
+    return a.real();
+  } else {
+    return a;
+  }
+}
+
+inline bool is_transposed(std::uint32_t trans) {
+  return trans == TENON_TRANS || trans == TENON_CONJ_TRANS;
+}
+/// The same operand, its matrix read in the other layout.
+inline std::uint32_t in_other_layout(std::uint32_t trans) {
+  switch (trans) {
+    case TENON_NO_TRANS:
+      return TENON_TRANS;
+    case TENON_TRANS:
+      return TENON_NO_TRANS;
+    case TENON_CONJ_TRANS:
+      return TENON_CONJ_NO_TRANS;
+    default:
+      return TENON_CONJ_TRANS;
+  }
+}
+inline std::uint32_t other_triangle(std::uint32_t uplo) {
+  return uplo == TENON_UPPER ? TENON_LOWER : TENON_UPPER;
+}
+inline std::uint32_t other_side(std::uint32_t side) {
+  return side == TENON_LEFT ? TENON_RIGHT : TENON_LEFT;
+}
+
+/// No split has more pieces: what they leave behind lies on the stack.
+inline constexpr std::int64_t max_pieces = 64;
+
+/// Pieces for `work`, each of at least `smallest`; 1 without asking the host where there is little.
+inline std::int64_t piece_count(const sdk::Host& host, double work, double smallest) {
+  if (work < 2 * smallest) return 1;
+  const double threads = static_cast<double>(std::min<std::int64_t>(host.thread_count(), max_pieces));
+  return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(threads, work / smallest)));
+}
+
+/// body(piece, begin, end) over [0, count) in about `pieces` pieces whose edges are multiples of `tile`. Returns how many there were.
+template <class Body>
+std::int64_t for_pieces(const sdk::Host& host, std::int64_t count, std::int64_t pieces, std::int64_t tile, const Body& body) {
+  if (pieces <= 1) {
+    body(std::int64_t{0}, std::int64_t{0}, count);
+    return 1;
+  }
+  const std::int64_t step = round_up(ceil_div(count, pieces), tile);
+  const std::int64_t cut = ceil_div(count, step);
+  host.parallel_for(cut, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t piece = begin; piece < end; ++piece) body(piece, piece * step, std::min(count, (piece + 1) * step));
+  });
+  return cut;
+}
+
+/// The first line of a piece of a triangle whose line j has j + 1 elements, so that all pieces have the same number of elements.
+inline std::int64_t triangle_edge(std::int64_t n, std::int64_t pieces, std::int64_t piece, std::int64_t tile) {
+  if (piece >= pieces) return n;
+  const double share = std::sqrt(static_cast<double>(piece) / static_cast<double>(pieces));
+  return std::min(n, static_cast<std::int64_t>(share * static_cast<double>(n)) / tile * tile);
+}
+
+/// body(begin, end) over the lines of such a triangle; `from_end`: line j has n - j elements.
+template <class Body>
+void for_triangle(const sdk::Host& host, std::int64_t n, bool from_end, std::int64_t pieces, std::int64_t tile, const Body& body) {
+  if (pieces <= 1) {
+    body(std::int64_t{0}, n);
+    return;
+  }
+  host.parallel_for(pieces, 1, [&](std::int64_t first_piece, std::int64_t end_piece) {
+    for (std::int64_t piece = first_piece; piece < end_piece; ++piece) {
+      const std::int64_t begin = triangle_edge(n, pieces, piece, tile);
+      const std::int64_t end = triangle_edge(n, pieces, piece + 1, tile);
+      if (begin >= end) continue;
+      from_end ? body(n - end, n - begin) : body(begin, end);
+    }
+  });
+}
+
+}  // namespace tenon::openblas

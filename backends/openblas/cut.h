@@ -1,0 +1,54 @@
+// cut.h - how a product is cut into blocks for several threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace tenon::openblas {
+
+// Edges of blocks fall on multiples of what OpenBLAS's kernels hold in registers, rows and columns of a row-major result.
+inline constexpr std::int64_t row_tile = 4;
+inline constexpr std::int64_t column_tile = 16;
+
+inline std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+inline std::int64_t round_up(std::int64_t a, std::int64_t b) {
+  return ceil_div(a, b) * b;
+}
+
+/// How a result is cut: blocks of rows x columns, the last ones smaller.
+struct Cut {
+  std::int64_t rows, columns;
+  std::int64_t row_blocks, column_blocks;
+  std::int64_t blocks() const { return row_blocks * column_blocks; }
+};
+
+/// Into about `pieces` blocks whose sides are as equal as can be: every block packs its rows of a and columns of b for itself.
+inline Cut cut_into(std::int64_t m, std::int64_t n, std::int64_t pieces) {
+  std::int64_t best_rows = 1;
+  double best_packing = std::numeric_limits<double>::infinity();
+  for (std::int64_t r = pieces; r >= 1; --r) {
+    if (pieces % r != 0) continue;
+    const double packing = static_cast<double>(m) / static_cast<double>(r) + static_cast<double>(n) / static_cast<double>(pieces / r);
+    if (packing < best_packing) {
+      best_packing = packing;
+      best_rows = r;
+    }
+  }
+  Cut cut{};
+  cut.rows = best_rows == 1 ? m : round_up(ceil_div(m, best_rows), row_tile);
+  cut.columns = best_rows == pieces ? n : round_up(ceil_div(n, pieces / best_rows), column_tile);
+  cut.row_blocks = ceil_div(m, cut.rows);
+  cut.column_blocks = ceil_div(n, cut.columns);
+  return cut;
+}
+
+/// One block for each thread unless the batch alone keeps all of them busy; no more than `allowed`.
+inline std::int64_t wanted_blocks(std::int64_t threads, std::int64_t batch, double allowed) {
+  const bool enough = batch >= 2 * threads || batch % threads == 0;
+  return enough ? 1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(static_cast<double>(threads), allowed)));
+}
+
+}  // namespace tenon::openblas
