@@ -202,8 +202,8 @@ std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t
 /// One named case, ready to run.
 struct Case {
   std::string name;
-  std::string op;     ///< stem, or "core"
-  std::string group;  ///< room, or "core": runs in one child process
+  std::string op;     ///< stem, routine, or "core"
+  std::string group;  ///< room, signature, or "core": runs in one child process
   tenon_dtype dtype = TENON_DTYPE_NONE;
   bool mandatory = true;
   std::function<void(Kit&)> run;  ///< throws what it is if it is not a pass
@@ -212,6 +212,8 @@ struct Case {
 std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases);
 /// Lifecycle, memory, streams, plans.
 std::vector<Case> core_case_list();
+/// Every routine of blas.def in every dtype of its line.
+std::vector<Case> blas_case_list();
 /// Vectors that onnx/convert.py wrote. Errors: tenon::Error for a file that is not theirs.
 std::vector<Case> onnx_case_list(const std::filesystem::path& file);
 

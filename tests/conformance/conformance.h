@@ -22,7 +22,7 @@ const char* name_of(Class value);
 struct Result {
   std::string name;  ///< "softmax/f32(8,10)/axis=1/forward"
   Class outcome = Class::not_run;
-  std::string op;     ///< the op's stem, or "core"
+  std::string op;     ///< the op's stem, the BLAS routine, or "core"
   std::string dtype;  ///< "f32"; empty where there is none
   std::string text;   ///< why it is not a pass: what was wanted, what was got, how to run it alone
   bool mandatory = true;
@@ -47,10 +47,10 @@ struct Options {
   std::filesystem::path plugin;             ///< a file; takes the place of `backend`
   std::filesystem::path backend_directory;  ///< also where the oracle is; empty: beside `plugin`
   std::string oracle = "reference";         ///< name of the backend that is right
-  std::string profile = "full";             ///< core, ops, onnx or full (core and ops, and onnx where vectors are given)
+  std::string profile = "full";             ///< core, ops, blas, onnx or full (all, onnx where vectors are given)
   std::filesystem::path vectors;            ///< profile onnx: the file that onnx/convert.py wrote
   std::string filter = "*";                 ///< glob (* and ?) over case names
-  std::string room;                         ///< only cases of this room of ops.def; empty: all
+  std::string room;                         ///< only cases of this room of ops.def or signature of blas.def; empty: all
   std::uint64_t seed = 1;
   std::string format = "text";  ///< text or json
   std::filesystem::path out;    ///< where the report goes; empty: standard output
@@ -73,7 +73,7 @@ std::string to_text(const Report& report);
 std::string to_json(const Report& report);
 
 /// Every op of ops.def that has no case, and every op whose kernels on the oracle nothing foreign judges (neither golden vectors nor
-/// finite differences), each with its reason. Empty: the kit is complete.
+/// finite differences), every routine of blas.def that has no case; each with its reason. Empty: the kit is complete.
 std::vector<std::string> gaps();
 
 }  // namespace tenon::conformance

@@ -10,6 +10,7 @@
 #include "case.h"
 #include "loader/complete.h"
 #include "loader/self_check.h"
+#include "memory.h"
 
 namespace tenon::conformance {
 namespace {
@@ -18,9 +19,6 @@ namespace {
   throw Failure(text);
 }
 
-void expect_ok(tenon_status status, const ErrorText& error, const char* what) {
-  if (status != TENON_OK) fail(fmt::format("{} failed with {}: {}", what, status_name(status), error.text()));
-}
 /// A failure that says what it is.
 void expect_refusal(tenon_status status, const ErrorText& error, std::initializer_list<tenon_status> allowed, const char* what) {
   if (std::find(allowed.begin(), allowed.end(), status) == allowed.end()) {
@@ -37,23 +35,6 @@ std::vector<unsigned char> pattern(std::size_t size, std::uint64_t seed) {
   for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random.bits());
   return bytes;
 }
-
-/// Device memory for a case.
-class Memory {
- public:
-  Memory(const Kit& kit, std::uint64_t size, std::uint32_t kind = TENON_MEMORY_DEVICE) : device_(kit.device) {
-    ErrorText error;
-    expect_ok(device_.table().memory_allocate(device_.handle(), kind, size, &memory_, &address, error), error, "memory_allocate");
-  }
-  ~Memory() { device_.table().memory_free(memory_); }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  std::uint64_t address = 0;
-
- private:
-  const Device& device_;
-  tenon_memory* memory_ = nullptr;
-};
 
 void upload(const Kit& kit, std::uint64_t address, const std::vector<unsigned char>& bytes) {
   ErrorText error;

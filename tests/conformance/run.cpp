@@ -19,6 +19,7 @@
 #include <tenon/error.h>
 #include <tenon/sdk/kernel.h>
 
+#include "blas.h"
 #include "case.h"
 #include "loader/find.h"
 #include "waivers.h"
@@ -61,11 +62,12 @@ std::vector<Case> cases_of(const Options& options) {
   std::vector<Case> cases;
   const auto append = [&](std::vector<Case> more) { std::move(more.begin(), more.end(), std::back_inserter(cases)); };
   const std::string& profile = options.profile;
-  if (profile != "core" && profile != "ops" && profile != "onnx" && profile != "full") {
-    throw Error(fmt::format("conformance: unknown profile '{}', wanted core, ops, onnx or full", profile));
+  if (profile != "core" && profile != "ops" && profile != "blas" && profile != "onnx" && profile != "full") {
+    throw Error(fmt::format("conformance: unknown profile '{}', wanted core, ops, blas, onnx or full", profile));
   }
   if (profile == "core" || profile == "full") append(core_case_list());
   if (profile == "ops" || profile == "full") append(op_case_list(rooms()));
+  if (profile == "blas" || profile == "full") append(blas_case_list());
   if (profile == "onnx" && options.vectors.empty()) throw Error("conformance: profile onnx wants --vectors FILE");
   if (!options.vectors.empty() && (profile == "onnx" || profile == "full")) append(onnx_case_list(options.vectors));
   const auto left_out = [&](const Case& c) {
@@ -278,9 +280,12 @@ std::vector<std::string> gaps() {
     }
   }
   std::set<std::string> names;
-  for (const Case& c : op_case_list(rooms())) {
+  std::vector<Case> cases = op_case_list(rooms()), routines = blas_case_list();
+  std::move(routines.begin(), routines.end(), std::back_inserter(cases));
+  for (const Case& c : cases) {
     if (!names.insert(c.name).second) result.push_back(fmt::format("{}: two cases of that name", c.name));
   }
+  for (std::string& gap : blas::gaps()) result.push_back(std::move(gap));
   return result;
 }
 

@@ -28,12 +28,12 @@ void add_conformance_verb(CLI::App& app) {
       command->add_option("--backend", options->backend, "name of a backend that is beside this program")->capture_default_str();
   command->add_option("--plugin", options->plugin, "file of a backend")->excludes(backend);
   command->add_option("--oracle", options->oracle, "name of the backend that is right")->capture_default_str();
-  command->add_option("--profile", options->profile, "core, ops, onnx or full")
-      ->check(CLI::IsMember({"core", "ops", "onnx", "full"}))
+  command->add_option("--profile", options->profile, "core, ops, blas, onnx or full")
+      ->check(CLI::IsMember({"core", "ops", "blas", "onnx", "full"}))
       ->capture_default_str();
   command->add_option("--vectors", options->vectors, "profile onnx: file of node vectors that tests/conformance/onnx/convert.py wrote");
   command->add_option("--filter", options->filter, "only cases whose name matches this glob (* and ?)")->capture_default_str();
-  command->add_option("--room", options->room, "only cases of this room of ops.def");
+  command->add_option("--room", options->room, "only cases of this room of ops.def or signature of blas.def");
   command->add_option("--seed", options->seed, "of all operands")->capture_default_str();
   command->add_option("--format", options->format, "text or json")->check(CLI::IsMember({"text", "json"}))->capture_default_str();
   command->add_option("--out", options->out, "file for the report; default: standard output");

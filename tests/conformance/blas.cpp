@@ -1,0 +1,367 @@
+// From what a signature's file says about its routines to named cases. blas_trial.cpp says what makes a call right.
+#include "blas.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+
+#include <tenon/sdk/kernel.h>
+
+#include "case.h"
+#include "memory.h"
+
+namespace tenon::conformance::blas {
+
+const std::vector<Line>& lines() {
+  static const std::vector<Line> all{
+#define TENON_BLAS(id, routine, level, signature, dtypes) {#routine, level, #signature, #dtypes, offsetof(tenon_blas_table, routine)},
+#include <tenon/blas.def>
+#undef TENON_BLAS
+  };
+  return all;
+}
+
+// ---------------------------------------------------------------- running trials
+
+/// Runs trials on the device under test.
+class Stage {
+ public:
+  Stage(Kit& kit, const Line& line) : kit_(kit), line_(line) {
+    const tenon_blas_table* table = kit.device.table().blas;
+    if (table == nullptr) throw Unsupported("the backend offers no BLAS (tenon_backend_table.blas is NULL)");
+    if (line.offset + sizeof slot_ <= table->struct_size) {
+      std::memcpy(&slot_, reinterpret_cast<const unsigned char*>(table) + line.offset, sizeof slot_);
+    }
+    if (slot_ == nullptr) throw Unsupported(fmt::format("the backend's BLAS has no {}", line.routine));
+  }
+
+  void run(Trial& trial, bool numbers_on_device = false, unsigned char poison = 0xFF) {
+    trial.lay_out(poison);
+    if (trial.content_.size() > capacity_) {
+      memory_.reset();
+      capacity_ = trial.content_.size() * 2;
+      memory_ = std::make_unique<Memory>(kit_, capacity_);
+    }
+    const auto expect = [&](tenon_status status, const ErrorText& error, const char* what) {
+      if (status == TENON_UNSUPPORTED) throw Unsupported(fmt::format("{} ({})", error.text(), trial.describe()));
+      if (status != TENON_OK)
+        throw Failure(fmt::format("{} failed with {}: {} ({})", what, status_name(status), error.text(), trial.describe()));
+    };
+    std::vector<unsigned char> host = trial.content_;
+    ErrorText error;
+    expect(kit_.device.upload(memory_->address, trial.content_.data(), trial.content_.size(), error), error, "a copy to the device");
+    Wire wire;
+    wire.device = kit_.device.handle();
+    wire.stream = kit_.device.stream();
+    wire.dtype = trial.dtype_;
+    wire.error = error;
+    wire.layout = trial.layout_;
+    wire.on_device = numbers_on_device ? 1 : 0;
+    wire.trial = &trial;
+    wire.base = memory_->address;
+    wire.host = host.data();
+    for (Ref ref = 0; ref < trial.operands_.size(); ++ref) wire.scalars.push_back({wire[ref], wire.on_device, 0});
+    expect(trial.body_(slot_, wire), error, line_.routine);
+    expect(kit_.device.synchronize(error), error, "stream_synchronize");
+    trial.after_.resize(trial.content_.size());
+    expect(kit_.device.download(trial.after_.data(), memory_->address, trial.after_.size(), error), error, "a copy from the device");
+    if (!numbers_on_device) {
+      for (const Trial::Operand& operand : trial.operands_) {
+        if (!operand.number) continue;
+        const auto size = static_cast<std::uint64_t>(operand.room * sdk::size_of(operand.dtype));
+        std::memcpy(trial.after_.data() + operand.origin, host.data() + operand.origin, size);
+      }
+    }
+    const std::string wrong = trial.judge();
+    if (!wrong.empty()) throw Failure(fmt::format("{} ({})", wrong, trial.describe()));
+  }
+
+  static void expect_same(const Trial& first, const Trial& second, const char* what) {
+    const std::string text = first.difference(second);
+    if (!text.empty()) throw Failure(fmt::format("{}: {} ({})", what, text, first.describe()));
+  }
+  static bool shares(const Trial& trial) { return trial.shares_; }
+  /// What cases there are to be.
+  struct Offers {
+    bool alpha, beta, shares, numbers, infinity, all_floats;
+  };
+  static Offers offers(const Trial& trial) {
+    const auto any = [&](auto f) { return std::any_of(trial.operands_.begin(), trial.operands_.end(), f); };
+    return {trial.alpha_,
+            trial.beta_,
+            trial.shares_,
+            any([](const auto& o) { return o.number; }),
+            trial.spreads_infinity_,
+            !any([](const auto& o) { return o.dtype == TENON_DTYPE_I64; })};
+  }
+
+ private:
+  Kit& kit_;
+  const Line& line_;
+  const void* slot_ = nullptr;
+  std::unique_ptr<Memory> memory_;
+  std::uint64_t capacity_ = 0;
+};
+
+namespace {
+
+/// A routine in one dtype and layout: what a case is about.
+struct Subject {
+  const Line* line;
+  const Signature* signature;
+  tenon_dtype dtype;
+  std::uint32_t layout;
+  std::vector<Flag> flags;
+  std::string name;  ///< "gemv/f32/row"
+
+  Trial trial(Twist twist, std::uint64_t seed, std::vector<Setting> settings) const {
+    Trial trial(*line, dtype, layout, twist, seed, std::move(settings));
+    signature->build(trial);
+    return trial;
+  }
+  /// Calls f(settings) for every combination of flags.
+  template <class F>
+  void each_flags(F&& f) const {
+    std::vector<std::size_t> index(flags.size(), 0);
+    for (;;) {
+      std::vector<Setting> settings;
+      for (std::size_t i = 0; i < flags.size(); ++i) settings.push_back({flags[i].name, flags[i].values[index[i]]});
+      f(std::move(settings));
+      std::size_t i = 0;
+      while (i < flags.size() && ++index[i] == flags[i].values.size()) index[i++] = 0;
+      if (i == flags.size()) return;
+    }
+  }
+  std::vector<Setting> drawn_flags(Random& random) const {
+    std::vector<Setting> settings;
+    for (const Flag& flag : flags) {
+      settings.push_back(
+          {flag.name, flag.values[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(flag.values.size())))]});
+    }
+    return settings;
+  }
+  std::vector<Setting> drawn(Random& random, const std::vector<std::int64_t>& sizes) const {
+    std::vector<Setting> settings = drawn_flags(random);
+    for (const char* size : signature->sizes) {
+      settings.push_back({size, sizes[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(sizes.size())))]});
+    }
+    return settings;
+  }
+};
+
+int often(int full) {
+  return small_sizes() ? std::max(1, full / 4) : full;
+}
+std::vector<std::int64_t> few_sizes() {
+  return small_sizes() ? std::vector<std::int64_t>{0, 1, 3, 7} : std::vector<std::int64_t>{0, 1, 2, 3, 7, 17};
+}
+
+/// All flags and small sizes; increments, leading dimensions, alpha and beta are drawn.
+void check_values(Kit& kit, const Subject& at) {
+  Stage stage(kit, *at.line);
+  const std::vector<std::int64_t> sizes = few_sizes();
+  std::size_t combinations = 1;
+  for (const Flag& flag : at.flags) combinations *= flag.values.size();
+  for (std::size_t i = 0; i < at.signature->sizes.size(); ++i) combinations *= sizes.size();
+  const int rounds = std::max(1, often(400) / static_cast<int>(combinations));
+  std::uint64_t index = seed_for(kit.seed, at.name);
+  const auto each_size = [&](const std::vector<Setting>& flags) {
+    std::vector<std::size_t> place(at.signature->sizes.size(), 0);
+    for (;;) {
+      std::vector<Setting> settings = flags;
+      for (std::size_t i = 0; i < place.size(); ++i) settings.push_back({at.signature->sizes[i], sizes[place[i]]});
+      Trial trial = at.trial(Twist::none, ++index, std::move(settings));
+      stage.run(trial);
+      std::size_t i = 0;
+      while (i < place.size() && ++place[i] == sizes.size()) place[i++] = 0;
+      if (i == place.size()) return;
+    }
+  };
+  for (int round = 0; round < rounds; ++round) at.each_flags(each_size);
+}
+
+/// Sizes of 64 and 257, flags drawn.
+void check_blocks(Kit& kit, const Subject& at) {
+  Stage stage(kit, *at.line);
+  Random random(seed_for(kit.seed, at.name + "/blocks"));
+  const int trials = often(at.line->level == 3 ? 4 : 8);
+  for (int i = 0; i < trials; ++i) {
+    Trial trial = at.trial(i % 4 == 3 ? Twist::none : Twist::full, random.bits(), at.drawn(random, {64, 257, 64, 257, 9}));
+    stage.run(trial);
+  }
+}
+
+/// The most that is asked for. Plain loops take seconds for a product of 1024, and so does what judges complex ones.
+void check_large(Kit& kit, const Subject& at) {
+  Stage stage(kit, *at.line);
+  std::int64_t n = small_sizes() ? 50000 : 1000000;
+  if (at.line->level == 3) {
+    const bool several = std::strstr(at.line->routine, "batched") != nullptr;
+    n = kit.device.is_oracle() || small_sizes() ? 300 : several ? 400 : is_complex(at.dtype) ? 700 : 1024;
+  }
+  Random random(seed_for(kit.seed, at.name + "/large"));
+  Trial trial = at.trial(Twist::full, random.bits(), at.drawn(random, {n}));
+  stage.run(trial);
+}
+
+/// Bytes that belong to no element are 0xFF, NaN, in every trial; the result must not change if they are 3.0.
+void check_guards(Kit& kit, const Subject& at) {
+  Stage stage(kit, *at.line);
+  Random random(seed_for(kit.seed, at.name + "/guards"));
+  for (int i = 0; i < often(40); ++i) {
+    const std::uint64_t seed = random.bits();
+    const std::vector<Setting> settings = at.drawn(random, {1, 3, 7, 17, 33});
+    Trial first = at.trial(Twist::none, seed, settings), second = at.trial(Twist::none, seed, settings);
+    stage.run(first, false, 0xFF);
+    stage.run(second, false, 0x40);
+    Stage::expect_same(first, second, "the result depends on bytes that are no operand's");
+  }
+}
+
+void check_twist(Kit& kit, const Subject& at, Twist twist, const char* what, int rounds) {
+  Stage stage(kit, *at.line);
+  Random random(seed_for(kit.seed, at.name + "/" + what));
+  for (int round = 0; round < often(rounds); ++round) {
+    at.each_flags([&](std::vector<Setting> settings) {
+      const std::int64_t same = random.integer(1, 9);
+      for (const char* size : at.signature->sizes) {
+        settings.push_back({size, twist == Twist::aliasing ? same : random.integer(0, 9) < 8 ? random.integer(1, 8) : 35});
+      }
+      Trial trial = at.trial(twist, random.bits(), std::move(settings));
+      if (twist == Twist::aliasing && !Stage::shares(trial)) return;
+      stage.run(trial);
+    });
+  }
+}
+
+/// Each size 0 in turn. Addresses of what is not touched are NULL.
+void check_nothing(Kit& kit, const Subject& at) {
+  Stage stage(kit, *at.line);
+  Random random(seed_for(kit.seed, at.name + "/nothing"));
+  for (std::size_t zero = 0; zero < at.signature->sizes.size(); ++zero) {
+    at.each_flags([&](std::vector<Setting> settings) {
+      for (std::size_t i = 0; i < at.signature->sizes.size(); ++i) {
+        settings.push_back({at.signature->sizes[i], i == zero ? 0 : random.integer(0, 6)});
+      }
+      Trial trial = at.trial(Twist::nothing, random.bits(), std::move(settings));
+      stage.run(trial);
+    });
+  }
+}
+
+/// alpha, beta, parameters and results in device memory give what they give in host memory.
+void check_device_scalars(Kit& kit, const Subject& at) {
+  Stage stage(kit, *at.line);
+  Random random(seed_for(kit.seed, at.name + "/device_scalars"));
+  for (int i = 0; i < often(40); ++i) {
+    const std::uint64_t seed = random.bits();
+    const std::vector<Setting> settings = at.drawn(random, {0, 1, 3, 7, 17});
+    Trial host = at.trial(Twist::none, seed, settings), device = at.trial(Twist::none, seed, settings);
+    stage.run(host);
+    stage.run(device, true);
+    Stage::expect_same(host, device, "other bits with numbers in device memory");
+  }
+}
+
+void check_deterministic(Kit& kit, const Subject& at) {
+  Stage stage(kit, *at.line);
+  Random random(seed_for(kit.seed, at.name + "/deterministic"));
+  for (int i = 0; i < 2; ++i) {
+    const std::uint64_t seed = random.bits();
+    const std::vector<Setting> settings = at.drawn(random, {17, 130});
+    Trial first = at.trial(Twist::none, seed, settings), second = at.trial(Twist::none, seed, settings);
+    stage.run(first);
+    stage.run(second);
+    Stage::expect_same(first, second, "other bits the second time");
+  }
+}
+
+const std::vector<std::pair<std::string, Signature>>& signatures() {
+  // Cases point into it.
+  static const std::vector<std::pair<std::string, Signature>> all = all_signatures();
+  return all;
+}
+const Signature* signature_of(const Line& line) {
+  for (const auto& [name, signature] : signatures()) {
+    const auto is_line = [&](const char* routine) { return std::strcmp(routine, line.routine) == 0; };
+    if (name == line.signature && std::any_of(signature.routines.begin(), signature.routines.end(), is_line)) return &signature;
+  }
+  return nullptr;
+}
+
+tenon_dtype dtype_of(char letter) {
+  return letter == 's'   ? tenon_dtype{TENON_DTYPE_F32}
+         : letter == 'd' ? tenon_dtype{TENON_DTYPE_F64}
+         : letter == 'c' ? tenon_dtype{TENON_DTYPE_C64}
+                         : tenon_dtype{TENON_DTYPE_C128};
+}
+
+void add_cases(const Subject& at, std::vector<Case>& out) {
+  const auto add = [&](const char* what, auto check) {
+    out.push_back({at.name + "/" + what, at.line->routine, at.line->signature, at.dtype, true, [at, check](Kit& kit) { check(kit, at); }});
+  };
+  const auto twist = [&](const char* what, Twist kind, int rounds) {
+    add(what, [what, kind, rounds](Kit& kit, const Subject& subject) { check_twist(kit, subject, kind, what, rounds); });
+  };
+  std::vector<Setting> settings;
+  for (const Flag& flag : at.flags) settings.push_back({flag.name, flag.values.front()});
+  for (const char* size : at.signature->sizes) settings.push_back({size, 3});
+  const Stage::Offers offers = Stage::offers(at.trial(Twist::aliasing, 1, std::move(settings)));
+  const bool sized = !at.signature->sizes.empty();
+  add("values", check_values);
+  if (sized) add("blocks", check_blocks);
+  // One per routine and dtype: the layout takes turns.
+  const bool row = at.dtype == TENON_DTYPE_F32 || at.dtype == TENON_DTYPE_C128;
+  const bool turn = at.layout == 0 || row == (at.layout == TENON_LAYOUT_ROW_MAJOR);
+  if (sized && at.line->level != 2 && turn) add("large", check_large);
+  add("guards", check_guards);
+  if (offers.beta) twist("beta_zero", Twist::beta_zero, 8);
+  if (offers.alpha && at.line->level > 1) twist("alpha_zero", Twist::alpha_zero, 8);
+  if (sized) add("nothing", check_nothing);
+  if (sized && offers.all_floats) twist("nan", Twist::nan, 16);
+  if (offers.infinity) twist("infinity", Twist::infinite, 16);
+  if (offers.shares) twist("aliasing", Twist::aliasing, 8);
+  if (offers.numbers) add("device_scalars", check_device_scalars);
+  add("deterministic", check_deterministic);
+}
+
+}  // namespace
+
+std::vector<std::string> gaps() {
+  std::vector<std::string> result;
+  for (const Line& line : lines()) {
+    if (signature_of(line) == nullptr) {
+      result.push_back(fmt::format("{}: no case in tests/conformance/blas/{}.cpp", line.routine, line.signature));
+    }
+  }
+  return result;
+}
+
+}  // namespace tenon::conformance::blas
+
+namespace tenon::conformance {
+
+std::vector<Case> blas_case_list() {
+  std::vector<Case> cases;
+  for (const blas::Line& line : blas::lines()) {
+    const blas::Signature* signature = blas::signature_of(line);
+    if (signature == nullptr) continue;  // gaps() says so
+    for (const char* letter = line.dtypes; *letter != 0; ++letter) {
+      const tenon_dtype dtype = blas::dtype_of(*letter);
+      const auto flags = signature->flags == nullptr ? std::vector<blas::Flag>{} : signature->flags(line, dtype);
+      const std::string name = fmt::format("{}/{}", line.routine, sdk::name_of(dtype));
+      if (!signature->layouts) {
+        blas::add_cases({&line, signature, dtype, 0, flags, name}, cases);
+        continue;
+      }
+      blas::add_cases({&line, signature, dtype, TENON_LAYOUT_ROW_MAJOR, flags, name + "/row"}, cases);
+      blas::add_cases({&line, signature, dtype, TENON_LAYOUT_COLUMN_MAJOR, flags, name + "/column"}, cases);
+    }
+  }
+  return cases;
+}
+
+}  // namespace tenon::conformance

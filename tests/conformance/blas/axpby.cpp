@@ -1,0 +1,23 @@
+// axpby: y = alpha x + beta y.
+#include "blas.h"
+
+namespace tenon::conformance::blas {
+namespace {
+
+void build(Trial& t) {
+  const std::int64_t n = t.size("n");
+  const Trial::Scalar alpha = t.alpha(), beta = t.beta();
+  const Ref x = t.vector("x", n), y = t.vector("y", n, Access::update);
+  t.equals(y, {{alpha, {x}}}, beta);
+  t.call<tenon_blas_axpby_fn>([=](auto slot, const Wire& w) {
+    return slot(w.device, w.stream, w.dtype, n, w.number(alpha), w[x], w.step(x), w.number(beta), w[y], w.step(y), w.error);
+  });
+}
+
+}  // namespace
+
+Signature signature_axpby() {
+  return {.routines = {"axpby"}, .layouts = false, .sizes = {"n"}, .build = build};
+}
+
+}  // namespace tenon::conformance::blas

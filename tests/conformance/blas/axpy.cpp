@@ -1,0 +1,24 @@
+// axpy: y = alpha x + y.
+#include "blas.h"
+
+namespace tenon::conformance::blas {
+namespace {
+
+void build(Trial& t) {
+  const std::int64_t n = t.size("n");
+  const Trial::Scalar alpha = t.alpha();
+  const Ref x = t.vector("x", n), y = t.vector("y", n, Access::update);
+  t.may_share(y, x);
+  t.equals(y, {{alpha, {x}}}, 1);
+  t.call<tenon_blas_axpy_fn>([=](auto slot, const Wire& w) {
+    return slot(w.device, w.stream, w.dtype, n, w.number(alpha), w[x], w.step(x), w[y], w.step(y), w.error);
+  });
+}
+
+}  // namespace
+
+Signature signature_axpy() {
+  return {.routines = {"axpy"}, .layouts = false, .sizes = {"n"}, .build = build};
+}
+
+}  // namespace tenon::conformance::blas

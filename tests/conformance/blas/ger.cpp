@@ -1,0 +1,23 @@
+// ger, geru: A = alpha x y' + A. gerc: A = alpha x conj(y)' + A.
+#include "blas.h"
+
+namespace tenon::conformance::blas {
+namespace {
+
+void build(Trial& t) {
+  const std::int64_t m = t.size("m"), n = t.size("n");
+  const Trial::Scalar alpha = t.alpha();
+  const Ref x = t.vector("x", m), y = t.vector("y", n), a = t.matrix("a", m, n, Access::update);
+  t.equals(a, {{alpha, {x}, {y, t.is("gerc") ? std::uint32_t{TENON_CONJ_TRANS} : std::uint32_t{TENON_TRANS}}}}, 1);
+  t.call<tenon_blas_ger_fn>([=](auto slot, const Wire& w) {
+    return slot(w.device, w.stream, w.dtype, w.layout, m, n, w.number(alpha), w[x], w.step(x), w[y], w.step(y), w[a], w.step(a), w.error);
+  });
+}
+
+}  // namespace
+
+Signature signature_ger() {
+  return {.routines = {"ger", "geru", "gerc"}, .sizes = {"m", "n"}, .build = build};
+}
+
+}  // namespace tenon::conformance::blas

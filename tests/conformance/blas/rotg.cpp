@@ -1,0 +1,89 @@
+// rotg: [c s; -conj(s) c] [a; b] = [r; 0], c real, c^2 + |s|^2 = 1; judged by that algebra. r is left in a, and in b, for real numbers, z
+// that tells c and s.
+#include "blas.h"
+
+#include <cmath>
+
+namespace tenon::conformance::blas {
+namespace {
+
+/// s and c again: z = 1: 0 and 1; |z| < 1: s = z; else c = 1 / z.
+std::string judge_z(long double z, long double c, long double s, long double bound) {
+  const long double want_c = z == 1 ? 0 : std::fabs(z) < 1 ? std::sqrt((1 - z) * (1 + z)) : 1 / z;
+  const long double want_s = z == 1 ? 1 : std::fabs(z) < 1 ? z : std::sqrt((1 - want_c) * (1 + want_c));
+  // The square root turns an error of its small argument into its root.
+  const long double loose = std::sqrt(bound);
+  std::string text = compare("c from z", want_c, c, std::fabs(z) < 1 ? loose : bound);
+  return text.empty() ? compare("s from z", want_s, s, std::fabs(z) < 1 ? bound : loose) : text;
+}
+
+void build(Trial& t) {
+  const tenon_dtype real = real_of(t.dtype());
+  const auto top = static_cast<long double>(largest(real)) / 8, bottom = static_cast<long double>(smallest_normal(real)) * 8;
+  const auto unit = [&] { return static_cast<long double>(t.random().uniform(-1, 1)); };
+  const auto any = [&](long double size) { return Number(unit() * size, t.complex() ? unit() * size : 0); };
+  Number a = any(1), b = any(1);
+  switch (t.flag("case")) {
+    case 0:
+      a = b = 0;
+      break;
+    case 1:
+      a = 0;
+      break;
+    case 2:
+      b = 0;
+      break;
+    case 3:
+      a = any(top), b = any(top);
+      break;
+    case 4:
+      a = any(bottom), b = any(bottom);
+      break;
+    case 5:
+      a = any(top), b = any(bottom);
+      break;
+    case 6:
+      a = any(bottom), b = any(top);
+      break;
+    case 7:
+      a = {top, t.complex() ? -top : 0}, b = {-top, t.complex() ? top : 0};
+      break;
+    case 8:
+      b = a;
+      break;
+    case 9:
+      a = 0, b = any(top);
+      break;
+    default:
+      break;
+  }
+  const Ref a_at = t.numbers("a", {a}, t.dtype(), Access::update), b_at = t.numbers("b", {b}, t.dtype(), Access::update);
+  const Ref c_at = t.numbers("c", {0}, real, Access::write), s_at = t.numbers("s", {0}, t.dtype(), Access::write);
+  t.expect([=](const Trial& trial) {
+    const Number x = trial.before({a_at}).at(0), y = trial.before({b_at}).at(0);  // as rounded to the dtype
+    const Number c = trial.after(c_at).at(0), s = trial.after(s_at).at(0), r = trial.after(a_at).at(0);
+    // A few roundings of each of c, s and r.
+    const long double size = std::abs(x) + std::abs(y), step = 16 * static_cast<long double>(epsilon(real)),
+                      bound = step * size + 16 * static_cast<long double>(smallest(real));
+    std::string text = compare("c^2 + |s|^2", 1, c * c + std::norm(s), step);
+    if (text.empty()) text = compare("c a + s b", r, c * x + s * y, bound);
+    if (text.empty()) text = compare("c b - conj(s) a", 0, c * y - std::conj(s) * x, bound);
+    if (text.empty() && !trial.complex()) text = judge_z(trial.after(b_at).at(0).real(), c.real(), s.real(), step);
+    return text;
+  });
+  t.call<tenon_blas_rotg_fn>([=](auto slot, const Wire& w) {
+    return slot(w.device, w.stream, w.dtype, w[a_at], w[b_at], w[c_at], w[s_at], w.on_device, w.error);
+  });
+}
+
+std::vector<Flag> flags(const Line&, tenon_dtype) {
+  return {{"case", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}}};
+}
+
+}  // namespace
+
+Signature signature_rotg() {
+  return {.routines = {"rotg"}, .layouts = false, .sizes = {}, .flags = flags, .build = build};
+}
+
+}  // namespace tenon::conformance::blas

@@ -1,0 +1,320 @@
+// The BLAS cases under test: tables that are wrong in one routine each, made of the reference backend's.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "conformance/conformance.h"
+
+using namespace tenon;
+using conformance::Class;
+
+namespace {
+
+void (*spoil)(tenon_blas_table&) = nullptr;
+bool without_table = false;
+
+tenon_backend_query_fn real_query() {
+  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+}
+const tenon_backend_table* real = nullptr;
+tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+
+tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+  static tenon_backend_table table;
+  static tenon_blas_table blas;
+  const tenon_status status = real_create(host, out_backend, &real, error);
+  if (status != TENON_OK) return status;
+  table = *real;
+  blas = *real->blas;
+  if (spoil != nullptr) spoil(blas);
+  table.blas = without_table ? nullptr : &blas;
+  *out_table = &table;
+  return TENON_OK;
+}
+tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  const tenon_status status = real_query()(host, out_info);
+  if (status != TENON_OK) return status;
+  real_create = out_info->create;
+  out_info->create = create;
+  out_info->name = "wrong";
+  out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
+  return status;
+}
+
+/// What the kit says about the routines that match when `how` has changed the table.
+conformance::Report judged(void (*how)(tenon_blas_table&), const std::string& filter) {
+  conformance::Options options;
+  options.backend = "wrong";
+  options.registered = {{"wrong", query}};
+  options.backend_directory = TENON_BACKEND_DIRECTORY;
+  options.profile = "blas";
+  options.filter = filter;
+  options.small = true;
+  spoil = how;
+  conformance::Report report = conformance::judge(options);
+  spoil = nullptr;
+  return report;
+}
+const conformance::Result& result_named(const conformance::Report& report, const std::string& name) {
+  for (const conformance::Result& result : report.results) {
+    if (result.name == name) return result;
+  }
+  FAIL("no case is called " << name);
+  return report.results.front();
+}
+bool fails(const conformance::Report& report, const std::string& name) {
+  return result_named(report, name).outcome == Class::fail;
+}
+bool passes(const conformance::Report& report, const std::string& name) {
+  return result_named(report, name).outcome == Class::pass;
+}
+
+float* floats(std::uint64_t address) {
+  return reinterpret_cast<float*>(static_cast<std::uintptr_t>(address));
+}
+float number(const tenon_scalar* scalar) {
+  return *floats(scalar->address);
+}
+
+}  // namespace
+
+TEST_CASE("conformance blas: the wrapped table without a lie passes") {
+  const auto report = judged(nullptr, "*mv/f64/*");
+  for (const conformance::Result& result : report.results) CHECK_MESSAGE(result.outcome == Class::pass, result.name, ": ", result.text);
+  CHECK(report.results.size() > 100);
+  CHECK(report.exit_code() == 0);
+}
+
+TEST_CASE("conformance blas: a gemv that reads y under beta = 0 is seen, and only there") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.gemv = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t trans, std::int64_t m, std::int64_t n, std::int64_t kl,
+                        std::int64_t ku, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx,
+                        const tenon_scalar* beta, std::uint64_t y, std::int64_t incy, tenon_error* error) -> tenon_status {
+          float first = 0;
+          if (m > 0 && n > 0 && number(beta) == 0) first = floats(y)[0] * number(beta);
+          const tenon_status status =
+              real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
+          if (m > 0 && n > 0) floats(y)[0] += first;
+          return status;
+        };
+      },
+      "gemv/f32/row/*");
+  CHECK(passes(report, "gemv/f32/row/values"));
+  CHECK(passes(report, "gemv/f32/row/nothing"));
+  CHECK(fails(report, "gemv/f32/row/beta_zero"));
+  const std::string text = result_named(report, "gemv/f32/row/beta_zero").text;
+  for (const char* part : {"element (", "of y", "wanted", "got (nan", "gemv row trans=", "m=", "lda=", "incx=", "alpha=", "beta=0", "seed",
+                           "tenon conformance --backend wrong --profile blas --filter 'gemv/f32/row/beta_zero' --seed 1"}) {
+    CHECK_MESSAGE(text.find(part) != std::string::npos, part, " is not in: ", text);
+  }
+  CHECK(report.exit_code() == 1);
+}
+
+TEST_CASE("conformance blas: a gemm that ignores lda is seen") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.gemm = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b,
+                        std::int64_t m, std::int64_t n, std::int64_t k, const tenon_scalar* alpha, std::uint64_t a, std::int64_t,
+                        std::uint64_t b, std::int64_t ldb, const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc,
+                        tenon_error* error) -> tenon_status {
+          const bool turned = trans_a == TENON_TRANS || trans_a == TENON_CONJ_TRANS;
+          const std::int64_t least = turned == (layout == TENON_LAYOUT_ROW_MAJOR) ? m : k;
+          return real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
+                                  std::max<std::int64_t>(least, 1), b, ldb, beta, c, ldc, error);
+        };
+      },
+      "gemm/f32/row/*");
+  CHECK(fails(report, "gemm/f32/row/values"));
+}
+
+TEST_CASE("conformance blas: an element of a large product that is wrong is seen by its products with vectors") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.gemm = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b,
+                        std::int64_t m, std::int64_t n, std::int64_t k, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda,
+                        std::uint64_t b, std::int64_t ldb, const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc,
+                        tenon_error* error) -> tenon_status {
+          const tenon_status status =
+              real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
+          if (m > 200 && n > 200) floats(c)[100 * ldc + 100] += 10;
+          return status;
+        };
+      },
+      "gemm/f32/row/*");
+  CHECK(passes(report, "gemm/f32/row/values"));
+  CHECK(fails(report, "gemm/f32/row/large"));
+  const std::string text = result_named(report, "gemm/f32/row/large").text;
+  CHECK_MESSAGE(text.find("row 100 of c times a vector of signs") != std::string::npos, text);
+}
+
+TEST_CASE("conformance blas: a large product that leaves out the last term in its last column is seen by its elements") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.gemm = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b,
+                        std::int64_t m, std::int64_t n, std::int64_t k, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda,
+                        std::uint64_t b, std::int64_t ldb, const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc,
+                        tenon_error* error) -> tenon_status {
+          const tenon_status status =
+              real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
+          // About the size of one product of k.
+          if (m > 200 && n > 200) floats(c)[100 * ldc + n - 1] += 0.25F;
+          return status;
+        };
+      },
+      "gemm/f32/row/large");
+  CHECK(fails(report, "gemm/f32/row/large"));
+  CHECK(result_named(report, "gemm/f32/row/large").text.find("element (100,299) of c") != std::string::npos);
+}
+
+TEST_CASE("conformance blas: a trsv that reads a unit diagonal is seen") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.trsv = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::uint32_t, std::int64_t n,
+                        std::int64_t k, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx,
+                        tenon_error* error) -> tenon_status {
+          return real->blas->trsv(device, stream, dtype, layout, uplo, trans, TENON_NON_UNIT, n, k, a, lda, x, incx, error);
+        };
+      },
+      "trsv/f32/column/*");
+  CHECK(fails(report, "trsv/f32/column/values"));
+  CHECK(result_named(report, "trsv/f32/column/values").text.find("diag=unit") != std::string::npos);
+}
+
+TEST_CASE("conformance blas: a syrk that writes the other triangle is seen") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.syrk = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k,
+                        const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t b, std::int64_t ldb,
+                        const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc, tenon_error* error) -> tenon_status {
+          const tenon_status status =
+              real->blas->syrk(device, stream, dtype, layout, uplo, trans, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
+          const bool below = (uplo == TENON_UPPER) == (layout == TENON_LAYOUT_ROW_MAJOR);
+          if (n > 1) floats(c)[below ? ldc : 1] = floats(c)[below ? 1 : ldc];
+          return status;
+        };
+      },
+      "syrk/f32/row/*");
+  CHECK(fails(report, "syrk/f32/row/values"));
+  CHECK(result_named(report, "syrk/f32/row/values").text.find("memory of c that holds none of its elements") != std::string::npos);
+}
+
+TEST_CASE("conformance blas: an axpy that runs the wrong way for a negative increment is seen") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.axpy = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx, std::uint64_t y,
+                        std::int64_t incy, tenon_error* error) -> tenon_status {
+          return real->blas->axpy(device, stream, dtype, n, alpha, x, std::abs(incx), y, incy, error);
+        };
+      },
+      "axpy/f32/*");
+  CHECK(fails(report, "axpy/f32/values"));
+  CHECK(result_named(report, "axpy/f32/values").text.find("incx=-") != std::string::npos);
+}
+
+TEST_CASE("conformance blas: sums in too narrow a type and squares that overflow are seen") {
+  const auto sums = judged(
+      [](tenon_blas_table& table) {
+        table.dsdot = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar*, std::uint64_t x, std::int64_t incx, std::uint64_t y,
+                         std::int64_t incy, const tenon_scalar* out_result, tenon_error* error) -> tenon_status {
+          float narrow = 0;
+          const tenon_scalar result{reinterpret_cast<std::uintptr_t>(&narrow), 0, 0};
+          const tenon_status status = real->blas->dot(device, stream, dtype, n, nullptr, x, incx, y, incy, &result, error);
+          *reinterpret_cast<double*>(static_cast<std::uintptr_t>(out_result->address)) = narrow;
+          return status;
+        };
+      },
+      "dsdot/f32/*");
+  CHECK(fails(sums, "dsdot/f32/values"));
+  const auto norms = judged(
+      [](tenon_blas_table& table) {
+        table.nrm2 = [](tenon_device*, tenon_stream*, tenon_dtype, std::int64_t n, std::uint64_t x, std::int64_t incx,
+                        const tenon_scalar* out_result, tenon_error*) -> tenon_status {
+          float sum = 0;
+          for (std::int64_t i = 0; i < n; ++i) sum += floats(x)[i * incx] * floats(x)[i * incx];
+          *floats(out_result->address) = std::sqrt(sum);
+          return TENON_OK;
+        };
+      },
+      "nrm2/f32/values");
+  CHECK(fails(norms, "nrm2/f32/values"));
+  CHECK(result_named(norms, "nrm2/f32/values").text.find("range=") != std::string::npos);
+}
+
+TEST_CASE("conformance blas: a scal that takes 0 NaN for 0 is seen") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.scal = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx,
+                        tenon_error* error) -> tenon_status {
+          if (number(alpha) != 0) return real->blas->scal(device, stream, dtype, n, alpha, x, incx, error);
+          for (std::int64_t i = 0; i < n; ++i) floats(x)[i * incx] = 0;
+          return TENON_OK;
+        };
+      },
+      "scal/f32/values");
+  CHECK(result_named(report, "scal/f32/values").text.find("0 NaN: wanted (nan") != std::string::npos);
+}
+
+TEST_CASE("conformance blas: work that is done though there is nothing to do is seen") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.gemv = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t trans, std::int64_t m, std::int64_t n, std::int64_t kl,
+                        std::int64_t ku, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx,
+                        const tenon_scalar* beta, std::uint64_t y, std::int64_t incy, tenon_error* error) -> tenon_status {
+          if (trans == TENON_NO_TRANS && n == 0 && m > 0 && y != 0) floats(y)[0] *= number(beta);
+          return real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
+        };
+      },
+      "gemv/f32/row/values");
+  CHECK(result_named(report, "gemv/f32/row/values").text.find("though nothing is to be done") != std::string::npos);
+}
+
+TEST_CASE("conformance blas: other bits the second time are seen") {
+  const auto report = judged(
+      [](tenon_blas_table& table) {
+        table.asum = [](TENON_BLAS_HEAD, std::int64_t n, std::uint64_t x, std::int64_t incx, const tenon_scalar* out_result,
+                        tenon_error* error) -> tenon_status {
+          static int calls = 0;
+          const tenon_status status = real->blas->asum(device, stream, dtype, n, x, incx, out_result, error);
+          float& result = *floats(out_result->address);
+          if (++calls % 2 == 0) result = std::nextafter(result, 2 * result);
+          return status;
+        };
+      },
+      "asum/f32/*");
+  CHECK(passes(report, "asum/f32/values"));
+  CHECK(fails(report, "asum/f32/deterministic"));
+}
+
+TEST_CASE("conformance blas: an empty slot, a refusal and no table are unsupported, which is mandatory") {
+  const auto empty = judged([](tenon_blas_table& table) { table.swap = nullptr; }, "swap/f32/*");
+  CHECK(empty.count(Class::unsupported) == static_cast<std::int64_t>(empty.results.size()));
+  CHECK(empty.results.front().text.find("has no swap") != std::string::npos);
+  CHECK(empty.exit_code() == 1);
+  const auto refused = judged(
+      [](tenon_blas_table& table) {
+        table.swap = [](tenon_device*, tenon_stream*, tenon_dtype, std::int64_t, std::uint64_t, std::int64_t, std::uint64_t, std::int64_t,
+                        tenon_error* error) -> tenon_status {
+          std::snprintf(error->text, error->text_capacity, "swap: not here");
+          return TENON_UNSUPPORTED;
+        };
+      },
+      "swap/f32/values");
+  CHECK(refused.results.front().outcome == Class::unsupported);
+  CHECK(refused.results.front().text.find("swap: not here") != std::string::npos);
+  without_table = true;
+  const auto none = judged(nullptr, "swap/f32/values");
+  without_table = false;
+  CHECK(none.results.front().outcome == Class::unsupported);
+  CHECK(none.exit_code() == 1);
+}
