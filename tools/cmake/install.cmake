@@ -1,10 +1,15 @@
 # What `cmake --install` lays out. The tree is relocatable: run paths start from $ORIGIN, the package files from their own folder.
 #
 #   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/backends/   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
+#   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
 #   include/tenon/ (the C++ API, the socket, the SDK)   share/tenon/{models,examples,template}/   share/doc/tenon/
 get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
 install(TARGETS tenon_command RUNTIME DESTINATION bin)
 install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
+if(TARGET tenon_blas)
+  install(TARGETS tenon_blas LIBRARY DESTINATION lib)
+  install(TARGETS tenon_blas_as_libblas LIBRARY DESTINATION lib/tenon/blas)
+endif()
 foreach(backend IN LISTS backends)
   install(TARGETS tenon_backend_${backend} LIBRARY DESTINATION lib/tenon/backends)
   # What the conformance kit excuses goes with the file that it is about.

@@ -171,15 +171,37 @@ void copy(const sdk::arguments::xy<T>& p) {
   on_pieces<T>(p, [&](int n, const T* x, T* y) { cblas::copy(n, x, to_int(p.incx), y, to_int(p.incy)); });
 }
 
+/// True if x is y as well: OpenBLAS's complex kernels then read real parts that they have written.
+template <class T, class P>
+bool reads_what_it_writes(const P& p) {
+  return sdk::is_complex<T> && p.x == p.y;
+}
+
+/// y = sum(x, y), element by element.
+template <class T, class P, class Sum>
+void one_by_one(const P& p, const Sum& sum) {
+  const T* x = first(p.x, p.n, p.incx);
+  T* y = first(p.y, p.n, p.incy);
+  for (std::int64_t i = 0; i < p.n; ++i, x += p.incx, y += p.incy) *y = sum(*x, *y);
+}
+
 template <class T>
 void axpy(const sdk::arguments::axpy<T>& p) {
   check_xy("axpy", p);
+  if (reads_what_it_writes<T>(p)) {
+    one_by_one<T>(p, [&](T x, T y) { return times(p.alpha, x) + y; });
+    return;
+  }
   on_pieces<T>(p, [&](int n, const T* x, T* y) { cblas::axpy(n, p.alpha, x, to_int(p.incx), y, to_int(p.incy)); });
 }
 
 template <class T>
 void axpby(const sdk::arguments::axpby<T>& p) {
   check_xy("axpby", p);
+  if (reads_what_it_writes<T>(p)) {
+    one_by_one<T>(p, [&](T x, T y) { return times(p.alpha, x) + times(p.beta, y); });
+    return;
+  }
   on_pieces<T>(p, [&](int n, const T* x, T* y) { cblas::axpby(n, p.alpha, x, to_int(p.incx), p.beta, y, to_int(p.incy)); });
 }
 

@@ -1,0 +1,21 @@
+# The reference's own testers against the drop-in BLAS: netlib.<backend>.<program>, each with the lines that say PASS on netlib's libblas.
+if(NOT TENON_SANITIZE AND NOT WIN32) # the programs are not built with a sanitizer
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(netlib_passes
+    xblat1s:13 xblat1d:13 xblat1c:10 xblat1z:10
+    xblat2s:33 xblat2d:33 xblat2c:35 xblat2z:35
+    xblat3s:13 xblat3d:13 xblat3c:19 xblat3z:19
+    xscblat1:10 xdcblat1:10 xccblat1:10 xzcblat1:10
+    xscblat2:49 xdcblat2:49 xccblat2:52 xzcblat2:52
+    xscblat3:19 xdcblat3:19 xccblat3:28 xzcblat3:28)
+  foreach(backend reference openblas far) # far: shim.cmake's, whose operands are copied
+    foreach(line IN LISTS netlib_passes)
+      string(REPLACE ":" ";" line ${line})
+      list(GET line 0 tester)
+      list(GET line 1 passes)
+      add_test(NAME netlib.${backend}.${tester} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/netlib.py
+        $<TARGET_FILE_DIR:tenon_blas_as_libblas> ${backend} ${tester} ${passes} ${CMAKE_CURRENT_BINARY_DIR}/plugins/far)
+      set_tests_properties(netlib.${backend}.${tester} PROPERTIES LABELS end_to_end TIMEOUT 120 SKIP_RETURN_CODE 77)
+    endforeach()
+  endforeach()
+endif()
