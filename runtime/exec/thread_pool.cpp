@@ -23,10 +23,35 @@ void relax() {
 #endif
 }
 
+/// Where the calling thread runs; -1 where that is not known.
+int current_processor() {
+#if defined(__linux__)
+  return sched_getcpu();
+#else
+  return -1;
+#endif
+}
+
+/// Moves the calling thread off that processor if it is on it and may run elsewhere. A thread that was woken is put where it slept, which
+/// may be where its waker is at work: it would wait there for milliseconds beside an idle processor until the system balances loads.
+void leave(int processor) {
+#if defined(__linux__)
+  if (processor < 0 || sched_getcpu() != processor) return;
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(static_cast<std::size_t>(processor), &others);
+  if (CPU_COUNT(&others) == 0) return;
+  sched_setaffinity(0, sizeof others, &others);    // moves it
+  sched_setaffinity(0, sizeof allowed, &allowed);  // and it stays there, free to go again
+#endif
+}
+
 struct Job {
   ThreadPool::Body body;
   void* argument;
   std::int64_t count, chunk, chunks;
+  int processor = -1;  ///< the caller's, if it has woken somebody
 
   void run(std::int64_t i) const { body(argument, i * chunk, std::min(count, (i + 1) * chunk)); }
   void run_all() const {
@@ -73,16 +98,21 @@ struct ThreadPool::Workers {
   }
 
   /// Publishes the job, works along, returns when every worker has left it.
-  void run_job(const Job& shared) {
+  void run_job(Job& shared) {
     const auto share_count = static_cast<std::int64_t>(shares.size());
     for (std::int64_t i = 0; i < share_count; ++i) {
       Share& share = shares[static_cast<std::size_t>(i)];
       share.next.store(i * shared.chunks / share_count, std::memory_order_relaxed);
       share.end = (i + 1) * shared.chunks / share_count;
     }
+    const bool some_sleep = sleeping.load() > 0;
+    if (some_sleep) shared.processor = current_processor();
     job.store(&shared);
     epoch.fetch_add(1);
-    if (sleeping.load() > 0) epoch.notify_all();
+    if (some_sleep || sleeping.load() > 0) {
+      epoch.notify_all();
+      std::this_thread::yield();  // to one that has been put on this very processor, for as long as it takes to leave
+    }
     work(shared, 0);
     job.store(nullptr);
     // A worker counts itself in before it looks for the job: either it found none, or it is counted here.
@@ -101,6 +131,7 @@ struct ThreadPool::Workers {
     std::uint32_t seen = 0;
     for (;;) {
       int round = 0;
+      bool slept = false;
       while (epoch.load(std::memory_order_acquire) == seen) {
         if (++round < spin_rounds) {
           relax();
@@ -109,11 +140,15 @@ struct ThreadPool::Workers {
         sleeping.fetch_add(1);
         epoch.wait(seen);
         sleeping.fetch_sub(1);
+        slept = true;
       }
       seen = epoch.load();
       if (stop.load()) return;
       inside.fetch_add(1);
-      if (const Job* shared = job.load()) work(*shared, thread);
+      if (const Job* shared = job.load()) {
+        if (slept) leave(shared->processor);
+        work(*shared, thread);
+      }
       inside.fetch_sub(1);
     }
   }
@@ -144,7 +179,7 @@ void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body,
   const std::int64_t wanted = static_cast<std::int64_t>(budget_) * 8;
   const std::int64_t chunk = std::max(grain, (count + wanted - 1) / wanted);
   const std::int64_t chunks = (count + chunk - 1) / chunk;
-  const Job job{body, argument, count, chunk, chunks};
+  Job job{body, argument, count, chunk, chunks};
   if (budget_ == 1 || chunks == 1 || busy_.exchange(true, std::memory_order_acquire)) {
     job.run_all();
     return;

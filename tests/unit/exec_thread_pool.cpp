@@ -1,9 +1,11 @@
 // The host's threads: every index once, nested and concurrent loops, forks.
 #include <doctest/doctest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -100,6 +102,32 @@ TEST_CASE("fork: a child process gets workers of its own") {
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
+}
+#endif
+
+#if defined(__linux__)
+TEST_CASE("parallel_for: a thread that was woken beside its caller moves away and may still run wherever it might before") {
+  cpu_set_t before;
+  REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  ThreadPool pool(4);
+  struct Seen {
+    cpu_set_t before;
+    std::atomic<int> changed{0}, chunks{0};
+  } seen{before};
+  for (int round = 0; round < 20; ++round) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // the threads are asleep by then
+    pool.parallel_for(
+        64, 1,
+        [](void* argument, std::int64_t, std::int64_t) {
+          auto* all = static_cast<Seen*>(argument);
+          cpu_set_t mine;
+          if (sched_getaffinity(0, sizeof mine, &mine) != 0 || !CPU_EQUAL(&mine, &all->before)) all->changed.fetch_add(1);
+          all->chunks.fetch_add(1);
+        },
+        &seen);
+  }
+  CHECK(seen.changed == 0);
+  CHECK(seen.chunks > 0);
 }
 #endif
 

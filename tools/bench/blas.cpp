@@ -339,8 +339,8 @@ std::unique_ptr<Report> blas(const Options& options) {
           fmt::format("{} has another number of threads (apt-get install libopenblas0-pthread has as many as are asked for)", peer->name());
     }
     Protocol protocol = options.protocol();
-    // OpenBLAS's idle workers go on looking for work for some 26 ms (2^26 ticks).
-    if (with_peer && threads > 1 && !options.tiny) protocol.settle_ms = 30;
+    // OpenBLAS's idle workers go on looking for work for 2^26 ticks: some 34 ms at 2 GHz.
+    if (with_peer && threads > 1 && !options.tiny) protocol.settle_ms = 60;
     for (const Call& call : calls(queue, options.tiny)) {
       const std::string name = fmt::format("{}, {} thread{}", call.name, threads, threads == 1 ? "" : "s");
       say("blas " + name);

@@ -136,8 +136,8 @@ std::unique_ptr<Report> gemm(const Options& options) {
   }
   auto report = std::make_unique<Report>("tenon bench gemm", std::move(machine));
   Protocol protocol = options.protocol();
-  // OpenBLAS's idle workers go on looking for work for some 26 ms (2^26 ticks).
-  if (peer != nullptr && peer->threads() > 1 && !options.tiny) protocol.settle_ms = 30;
+  // OpenBLAS's idle workers go on looking for work for 2^26 ticks: some 34 ms at 2 GHz.
+  if (peer != nullptr && peer->threads() > 1 && !options.tiny) protocol.settle_ms = 60;
   for (const Side& side : sides) {
     const Context here = side.threads == options.threads ? context : options.make_context(side.threads);
     for (const Case& c : cases(options.tiny)) {

@@ -199,7 +199,8 @@ template <class T>
 void axpby(const sdk::arguments::axpby<T>& p) {
   check_xy("axpby", p);
   if (reads_what_it_writes<T>(p)) {
-    one_by_one<T>(p, [&](T x, T y) { return times(p.alpha, x) + times(p.beta, y); });
+    const auto part = [](T factor, T value) { return factor == T(0) ? T(0) : times(factor, value); };
+    one_by_one<T>(p, [&](T x, T y) { return part(p.alpha, x) + part(p.beta, y); });
     return;
   }
   on_pieces<T>(p, [&](int n, const T* x, T* y) { cblas::axpby(n, p.alpha, x, to_int(p.incx), p.beta, y, to_int(p.incy)); });
