@@ -6,9 +6,9 @@
 namespace tenon::openblas {
 namespace {
 
-/// Elements that a piece must have to be worth a thread's hand-over, about 15 us: 512 KiB.
+/// Elements that a piece must have to be worth a thread's hand-over, about a microsecond to one that is awake: 128 KiB.
 template <class T>
-constexpr double smallest_piece = 524288.0 / sizeof(T);
+constexpr double smallest_piece = 131072.0 / sizeof(T);
 
 template <class T>
 std::int64_t pieces_of(const sdk::Host& host, std::int64_t n) {
