@@ -56,9 +56,8 @@ tenon_scalar place(const void* pointer, bool on_device) {
 }
 
 [[noreturn]] void not_offered(const Queue& queue, Routine routine) {
-  throw Error(Status::unsupported,
-              fmt::format("{}: the backend of '{}' {}; `tenon caps` says who does", name_of(routine),
-                          queue.device().name(), queue.table() == nullptr ? "has no BLAS" : "does not offer it"));
+  throw Error(Status::unsupported, fmt::format("{}: the backend of '{}' {}; `tenon caps` says who does", name_of(routine),
+                                               queue.device().name(), queue.table() == nullptr ? "has no BLAS" : "does not offer it"));
 }
 
 /// The slot with what every slot is told first.

@@ -317,9 +317,10 @@ std::unique_ptr<Report> blas(const Options& options) {
   if (options.compare == "openblas") peer = OpenBlasPeer::open(options.threads, absent);
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
   if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "' is no CPU: operands are host memory here");
-  const std::optional<double> peak = peak_gflops(DType::f64, options.threads);
+  const std::optional<double> peak = peak_gflops(DType::f64, options.threads), peak_f32 = peak_gflops(DType::f32, options.threads);
   const double bandwidth = options.tiny ? memory_roofs(options.threads, 1 << 20).triad : memory_bandwidth_gb_s(options.threads);
   machine["roofs"]["triad_gb_per_s"] = std::round(bandwidth * 10) / 10;
+  if (peak_f32) machine["roofs"]["f32_gflop_per_s"] = std::round(*peak_f32 * 10) / 10;
   if (peak) machine["roofs"]["f64_gflop_per_s"] = std::round(*peak * 10) / 10;
   auto report = std::make_unique<Report>("tenon bench blas", std::move(machine));
   const DropIn drop_in(context, options.threads);
@@ -395,7 +396,7 @@ std::unique_ptr<Report> blas(const Options& options) {
   if (!options.html.empty()) {
     std::ofstream file(options.html);
     file << blas_chart(fmt::format("BLAS on {}, {} threads", context.default_device().name(), options.threads), points,
-                       {bandwidth, peak.value_or(0)});
+                       {bandwidth, peak_f32.value_or(0), peak.value_or(0)});
     if (!file.flush()) throw Error("bench blas: cannot write " + options.html);
   }
   return report;

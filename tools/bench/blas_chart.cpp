@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tenon::bench {
 namespace {
@@ -23,7 +24,7 @@ figure { margin: 0; padding: 14px 16px 8px; background: var(--card); border: 1px
 figcaption span { margin-right: 18px; font-size: 13px; color: var(--soft); }
 figcaption i { display: inline-block; width: 10px; height: 10px; border-radius: 5px; margin-right: 6px; }
 svg { display: block; width: 100%; height: auto; }
-text { fill: var(--soft); font: 12px system-ui, sans-serif; }
+text { fill: var(--soft); font: 12px system-ui, sans-serif; paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
 .grid { stroke: var(--grid); } .axis { stroke: var(--soft); } .roof { stroke: var(--ink); stroke-width: 1.5; fill: none; }
 .l1 { fill: var(--l1); } .l2 { fill: var(--l2); } .l3 { fill: var(--l3); }
 table { border-collapse: collapse; margin-top: 24px; font-variant-numeric: tabular-nums; }
@@ -50,7 +51,7 @@ std::string label(double x, double y, const char* anchor, const std::string& tex
 }
 
 std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roofs) {
-  double least_x = 1e300, most_x = 0, least_y = 1e300, most_y = roofs.gflop_per_s;
+  double least_x = 1e300, most_x = 0, least_y = 1e300, most_y = std::max(roofs.f32_gflop_per_s, roofs.f64_gflop_per_s);
   for (const ChartPoint& p : points) {
     least_x = std::min(least_x, p.flops_per_byte), most_x = std::max(most_x, p.flops_per_byte);
     least_y = std::min(least_y, p.gflop_per_s), most_y = std::max(most_y, p.gflop_per_s);
@@ -70,10 +71,15 @@ std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roo
   // rate <= bandwidth * intensity, and rate <= peak
   const double x_low = std::pow(10.0, x.low), x_high = std::pow(10.0, x.high), y_low = std::pow(10.0, y.low),
                y_high = std::pow(10.0, y.high);
-  const double roof = roofs.gflop_per_s > 0 ? roofs.gflop_per_s : y_high;
-  const double begin = std::max(x_low, y_low / roofs.gb_per_s), end = std::clamp(roof / roofs.gb_per_s, begin, x_high);
+  const double highest = std::max(roofs.f32_gflop_per_s, roofs.f64_gflop_per_s);
+  const double begin = std::max(x_low, y_low / roofs.gb_per_s),
+               end = std::clamp((highest > 0 ? highest : y_high) / roofs.gb_per_s, begin, x_high);
   svg += line("roof", x.at(begin), y.at(begin * roofs.gb_per_s), x.at(end), y.at(end * roofs.gb_per_s));
-  if (roofs.gflop_per_s > 0) svg += line("roof", x.at(end), y.at(roof), x.at(x_high), y.at(roof));
+  for (const auto& [name, peak] : {std::pair("f32", roofs.f32_gflop_per_s), std::pair("f64", roofs.f64_gflop_per_s)}) {
+    if (peak <= 0 || peak / roofs.gb_per_s >= x_high) continue;
+    svg += line("roof", x.at(std::clamp(peak / roofs.gb_per_s, x_low, x_high)), y.at(peak), x.at(x_high), y.at(peak));
+    svg += label(width - right - 4, y.at(peak) - 5, "end", name);
+  }
   for (const ChartPoint& p : points) {
     svg += fmt::format(
         "<circle class=\"l{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.3g} GFLOP/s at {:.3g} flops per byte</title></circle>\n",
@@ -103,8 +109,10 @@ std::string blas_chart(const std::string& title, const std::vector<ChartPoint>& 
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
       "initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
       title, style);
-  page += fmt::format("<p>Roofs measured in the same run: {:.3g} GB/s of memory (triad){}.</p>\n", roofs.gb_per_s,
-                      roofs.gflop_per_s > 0 ? fmt::format(", {:.3g} GFLOP/s in f64", roofs.gflop_per_s) : "");
+  page += fmt::format("<p>Roofs measured in the same run: {:.3g} GB/s of memory (triad)", roofs.gb_per_s);
+  if (roofs.f32_gflop_per_s > 0) page += fmt::format(", {:.3g} GFLOP/s in f32", roofs.f32_gflop_per_s);
+  if (roofs.f64_gflop_per_s > 0) page += fmt::format(", {:.3g} GFLOP/s in f64", roofs.f64_gflop_per_s);
+  page += ".</p>\n";
   if (points.empty()) return page + "<p>Nothing was measured.</p>\n</body>\n</html>\n";
   page += "<figure>\n" + drawing(points, roofs) + "<figcaption>";
   for (int level = 1; level <= 3; ++level) page += fmt::format("<span><i style=\"background: var(--l{0})\"></i>level {0}</span>", level);

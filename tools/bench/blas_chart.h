@@ -14,7 +14,7 @@ struct ChartPoint {
 };
 struct ChartRoofs {
   double gb_per_s = 0;
-  double gflop_per_s = 0;  ///< 0: not known
+  double f32_gflop_per_s = 0, f64_gflop_per_s = 0;  ///< 0: not known
 };
 
 /// A drawing of rate over arithmetic intensity on logarithmic axes, and a table of the same. The page needs no other file and no script; it
