@@ -15,14 +15,14 @@ mv "$work/first" "$work/elsewhere/tenon" # not a copy: nothing may lean on the f
 tree=$work/elsewhere/tenon
 
 # The tree: all that is promised, no internal header, no path of this machine.
-for file in bin/tenon lib/libtenon.so lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/cmake/tenon/tenonConfig.cmake \
+for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libblas.so.3 lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/cmake/tenon/tenonConfig.cmake \
   lib/pkgconfig/tenon.pc include/tenon/tenon.h include/tenon/backend.h include/tenon/ops.def include/tenon/sdk/kernel.h \
   share/tenon/models/mnist_mlp/train.yaml share/tenon/template/template.c share/doc/tenon/README.md; do
   expect 0 '' test -e "$tree/$file"
 done
 expect 1 '' grep -rqE '#include "|<fmt/|<yaml-cpp|<nlohmann' "$tree/include" --include='*.h' --exclude=backend.h
 expect 1 '' grep -rqF -e "$build" -e "$work/first" "$tree/lib/cmake" "$tree/lib/pkgconfig"
-for file in "$tree"/bin/tenon "$tree"/lib/libtenon.so "$tree"/lib/tenon/backends/*.so; do
+for file in "$tree"/bin/tenon "$tree"/lib/libtenon.so "$tree"/lib/libtenon_blas.so "$tree"/lib/tenon/blas/libblas.so.3 "$tree"/lib/tenon/backends/*.so; do
   expect 1 '' bash -c "readelf -d '$file' | grep -E 'RUNPATH|RPATH' | grep -qv 'ORIGIN'"
 done
 
