@@ -1,4 +1,4 @@
-// From what a signature's file says about its routines to named cases. blas_trial.cpp says what makes a call right.
+// From what a signature's file says about its routines to named cases. blas_verdict.cpp says what makes a call right.
 #include "blas.h"
 
 #include <fmt/format.h>

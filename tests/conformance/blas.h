@@ -1,5 +1,6 @@
 // blas.h - what a file of blas/ says about a signature class of blas.def: which flags and sizes there are, what is handed over, and what
-// the result is by definition. From that the harness (blas.cpp, blas_trial.cpp) makes cases for every routine and dtype of the list.
+// the result is by definition. From that the harness (blas.cpp, blas_trial.cpp, blas_verdict.cpp) makes cases for every routine and dtype
+// of the list.
 //
 // The oracle is the kit's own, so that every backend is judged, the reference too: each matrix is read from the very bytes that the backend
 // is given, expanded to a dense one of long double, op applied, and the definition, a sum of products, is worked out on those.
