@@ -14,6 +14,7 @@ from pathlib import Path
 EXTRA = {
     "crossing": ["nodes", "ns_per_node", "kernel_ns_per_node", "ns_per_node_above_kernels"],
     "gemm": ["gflop_per_s"],
+    "blas": ["gflop_per_s", "gb_per_s", "flops_per_word", "drop_in_ns"],
     "mnist_mlp": ["images_per_s", "gflop_per_s", "seconds_per_epoch", "peak_rss_mb"],
     "fashion_mnist": ["images_per_s", "gflop_per_s", "seconds_per_epoch"],
     "elementwise": ["gb_per_s", "ns_per_element"],
@@ -23,7 +24,7 @@ EXTRA = {
     "pipeline": ["times_max_of_both", "waited_percent"],
     "bandwidth": ["gb_per_s"],
 }
-BESIDE_PEERS = {"gemm", "mnist_mlp", "fashion_mnist", "elementwise", "nets"}  # a line of these without a peer says why
+BESIDE_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets"}  # a line of these without a peer says why
 MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
 
 
@@ -38,10 +39,13 @@ def expect(condition, message):
 
 
 def measure(tenon, benchmark, file):
-    more = ["--set", "layers", "--net", "L5"] if benchmark == "nets" else []
+    more = {"nets": ["--set", "layers", "--net", "L5"], "blas": ["--html", str(file.with_suffix(".html"))]}.get(benchmark, [])
     verb = ["bandwidth"] if benchmark == "bandwidth" else ["bench", benchmark]
     code, out, err = run(tenon, *verb, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file), *more)
     expect(code == 0, f"bench {benchmark}: exit code {code}\n{err}")
+    if benchmark == "blas":
+        page = file.with_suffix(".html").read_text()
+        expect("<svg" in page and "daxpy 10" in page and "http" not in page, f"the chart: {page[:300]}")
     return json.loads(file.read_text()), out
 
 
