@@ -50,7 +50,9 @@ const char* name_of(Routine routine);
 /// has one. The text says what was wanted and what was got.
 class ArgumentError : public Error {
  public:
+  /// `argument`: a word of arguments_of(routine), or layout. It and `text` make the sentence.
   ArgumentError(Routine routine, const char* argument, const std::string& text);
+  /// Of which routine.
   Routine routine() const { return routine_; }
   /// "lda".
   const char* argument() const { return argument_; }
@@ -72,30 +74,34 @@ class Queue {
   Queue(const Device& device);  // not explicit: a device will do
   /// Another of its streams.
   Queue(const Stream& stream);
+  /// Where it is.
   const Device& device() const { return device_; }
   /// Returns when everything given to it is done. Errors: the first failure since the last call.
   void synchronize() const;
   /// For the runtime's own use.
   tenon_stream* handle() const { return handle_; }
+  /// For the runtime's own use; null: the backend has no BLAS.
   const tenon_blas_table* table() const { return table_; }
 
  private:
   Device device_;
   std::optional<Stream> stream_;
   tenon_stream* handle_ = nullptr;
-  const tenon_blas_table* table_ = nullptr;  ///< null: the backend has no BLAS
+  const tenon_blas_table* table_ = nullptr;
 };
 
 /// True if the queue's backend fills the routine's slot.
 bool offers(const Queue& queue, Routine routine);
 
+/// What Real makes its types of.
 template <class T>
 struct RealOf {
-  using Type = T;
+  using Type = T;  ///< itself
 };
+/// The same for complex numbers.
 template <class T>
 struct RealOf<std::complex<T>> {
-  using Type = T;
+  using Type = T;  ///< its parts
 };
 /// float for float and std::complex<float>, double for the others.
 template <class T>
@@ -105,15 +111,18 @@ using Real = typename RealOf<T>::Type;
 template <class T>
 class Scalar {
  public:
+  /// A value.
   Scalar(T value = T(0)) : value_(value) {}
+  /// A value of another type, rounded.
   template <class V>
   requires(!std::is_same_v<V, T> && std::is_convertible_v<V, T>) Scalar(V value) : value_(static_cast<T>(value)) {}
+  /// The number at that address of the device.
   static Scalar on_device(const T* address) {
     Scalar scalar;
     scalar.address_ = address;
     return scalar;
   }
-  /// Points into this object.
+  /// In the socket's form; points into this object.
   tenon_scalar wire() const {
     return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_ != nullptr ? address_ : &value_)),
             address_ != nullptr ? 1U : 0U, 0};
@@ -131,13 +140,17 @@ template <class R>
 class Result {
  public:
   Result() = default;
+  /// To host memory.
   Result(R* host) : address_(host) {}
+  /// To the device's memory.
   static Result on_device(R* address) {
     Result result(address);
     result.on_device_ = true;
     return result;
   }
+  /// In the socket's form.
   tenon_scalar wire() const { return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_)), on_device_ ? 1U : 0U, 0}; }
+  /// Null: nowhere.
   R* address() const { return address_; }
 
  private:
