@@ -9,7 +9,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// Bytes of a matrix that a piece must have to be worth a thread's hand-over, about 15 us.
+/// Bytes of a matrix that a piece must have to be worth a thread's hand-over.
 constexpr double smallest_piece = 524288;
 /// What all pieces together may keep on the stack.
 constexpr std::size_t stack_bytes = 131072;

@@ -9,7 +9,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// Multiply-adds in f32 that a block must have to be worth a thread's hand-over, about 15 us; as many of other types take longer.
+/// Multiply-adds in f32 that a block must have to be worth a thread's hand-over; as many of other types take longer.
 constexpr double smallest_block = 1e6;
 /// The same for products with one row or column, which move at the speed of the memory.
 constexpr double smallest_vector_block = 128e3;
