@@ -447,6 +447,7 @@ void dgmm(const sdk::arguments::dgmm<T>& p) {
   const bool turned = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
   const std::int64_t m = turned ? p.n : p.m;
   const std::int64_t n = turned ? p.m : p.n;
+  if (m == 0 || n == 0) return;
   const bool by_rows = (p.side == TENON_LEFT) != turned;
   const T* const x = first(p.x, by_rows ? m : n, p.incx);
   const double bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);

@@ -327,7 +327,16 @@ struct gemm_strided_batched {
 
   /// The i-th product.
   gemm<T> product(std::int64_t i) const {
-    return {host, layout, 0, trans_a, trans_b, m, n, k, alpha, a + i * stride_a, lda, b + i * stride_b, ldb, beta, c + i * stride_c, ldc};
+    return {
+        host, layout, 0, trans_a, trans_b, m, n, k, alpha, at(a, i * stride_a), lda, at(b, i * stride_b), ldb, beta, at(c, i * stride_c),
+        ldc};
+  }
+
+ private:
+  /// What is not read may be NULL, and stays so.
+  template <class P>
+  static P* at(P* first, std::int64_t offset) {
+    return first == nullptr ? nullptr : first + offset;
   }
 };
 
