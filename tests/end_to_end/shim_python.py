@@ -29,7 +29,7 @@ def main():
     library, backend, package = sys.argv[1:4]
     if not os.path.exists(PYTHON):
         return skipped(f"there is no {PYTHON}")
-    for name in (package, "pytest"):
+    for name in (package, "pytest", "hypothesis"):  # NumPy's tests want the last
         if subprocess.run([PYTHON, "-c", f"import {name}"], capture_output=True).returncode:
             return skipped(f"{PYTHON} has no {name}")
     linked = subprocess.run(["ldd", *subprocess.run(
