@@ -272,7 +272,10 @@ class DropIn {
  public:
   DropIn(const Context& context, int threads) {
     Dl_info self{};
-    if (dladdr(reinterpret_cast<void*>(&blas::offers), &self) == 0) return;
+    if (dladdr(reinterpret_cast<void*>(&blas::offers), &self) == 0) {
+      absent = "no drop-in library: where libtenon.so lies is not known, and it would be beside it";
+      return;
+    }
     const std::filesystem::path file = std::filesystem::path(self.dli_fname).parent_path() / "libtenon_blas.so";
     library_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
@@ -282,8 +285,13 @@ class DropIn {
     config_ = std::filesystem::temp_directory_path() / fmt::format("tenon_bench_blas_{}.yaml", getpid());
     std::ofstream(config_) << "device: " << context.default_device().name() << "\nthreads: " << threads << "\n";
     setenv("TENON_CONFIG", config_.c_str(), 1);
-    double one = 1;  // the first call
-    function<void(int, double, double*, int)>(symbols(), "cblas_dscal")(1, 1.0, &one, 1);
+    unsetenv("TENON_DEVICE");  // it would come before the file
+    double number = 1;
+    function<void(int, double, double*, int)>(symbols(), "cblas_dscal")(1, 2.0, &number, 1);
+    if (number == 2) return;
+    absent = fmt::format("no drop-in library: {} does not compute on '{}' (its own words are on stderr)", file.string(),
+                         context.default_device().name());
+    library_ = nullptr;
   }
   ~DropIn() {
     std::error_code ignored;

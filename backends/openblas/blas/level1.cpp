@@ -6,7 +6,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// Elements that a piece must have to be worth a thread's hand-over, about a microsecond to one that is awake: 128 KiB.
+/// Elements that a piece must have to be worth a thread's hand-over: 128 KiB.
 template <class T>
 constexpr double smallest_piece = 131072.0 / sizeof(T);
 
