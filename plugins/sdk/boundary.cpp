@@ -44,13 +44,17 @@ struct tenon_memory {
   tenon_device* owner;
   std::uint32_t kind;
   std::uint64_t address, size;  ///< size as asked for: of nothing, one byte is allocated
-  bool borrowed;                ///< the bytes are the host's
+  bool borrowed;                ///< the bytes are the host's, used in place
+  void* host;                   ///< where, if so
 };
 struct tenon_event {
   std::unique_ptr<tenon::sdk::Event> event;
 };
 struct tenon_plan {
   std::unique_ptr<tenon::sdk::Plan> plan;
+};
+struct tenon_capture {
+  std::unique_ptr<tenon::sdk::Capture> capture;
 };
 
 namespace tenon::sdk {
@@ -175,7 +179,7 @@ tenon_status memory_allocate(tenon_device* self, std::uint32_t kind, std::uint64
                              std::uint64_t* out_address, tenon_error* error) {
   return guarded(error, [&] {
     if (kind > TENON_MEMORY_PINNED) throw Error(TENON_INVALID_ARGUMENT, "memory_allocate: kind " + std::to_string(kind) + " is unknown");
-    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, size, false});
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, size, false, nullptr});
     memory->address = allocate(self, kind, size);
     self->ledger.add(size);
     *out_address = memory->address;
@@ -192,12 +196,12 @@ tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, s
     if (host == nullptr && size > 0) {
       throw Error(TENON_INVALID_ARGUMENT, "memory_import: " + std::to_string(size) + " bytes at a NULL pointer");
     }
-    const bool borrowed = self->device->host_addressable() && terms != TENON_IMPORT_COPY;
-    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, TENON_MEMORY_DEVICE, 0, size, borrowed});
-    if (size > 0 || borrowed) {
+    const bool borrowed = self->device->borrows(terms);
+    auto memory = std::make_unique<tenon_memory>(tenon_memory{self, TENON_MEMORY_DEVICE, 0, size, borrowed, host});
+    if (size > 0) {
       memory->address = self->device->import_host(host, size, terms);
     } else {
-      memory->address = allocate(self, TENON_MEMORY_DEVICE, 0);
+      memory->address = borrowed ? reinterpret_cast<std::uintptr_t>(host) : allocate(self, TENON_MEMORY_DEVICE, 0);
     }
     if (!borrowed) self->ledger.add(size);
     *out_address = memory->address;
@@ -207,8 +211,11 @@ tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, s
 
 void memory_free(tenon_memory* memory) {
   guarded(nullptr, [&] {
-    if (memory->borrowed) return;
     tenon_device* owner = memory->owner;
+    if (memory->borrowed) {
+      if (memory->size > 0) owner->device->end_import(memory->host, memory->size);
+      return;
+    }
     owner->ledger.remove(memory->size);
     owner->device->deallocate(memory->kind, memory->address, memory->size == 0 ? 1 : memory->size);
   });
@@ -235,6 +242,11 @@ tenon_status fill(tenon_device* self, std::uint64_t address, std::uint64_t size,
 
 // ---------------------------------------------------------------- streams and events
 
+/// A stream that is being recorded never gets to what it is given.
+void check_executes(const tenon_stream& stream, const char* slot) {
+  if (stream.recording) throw Error(TENON_INVALID_ARGUMENT, std::string(slot) + ": the stream is being recorded; end the recording first");
+}
+
 tenon_status stream_create(tenon_device* self, tenon_stream** out_stream, tenon_error* error) {
   return guarded(error, [&] { *out_stream = new tenon_stream{self->device->make_stream()}; });
 }
@@ -242,7 +254,10 @@ void stream_destroy(tenon_stream* stream) {
   delete stream;
 }
 tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
-  return guarded(error, [&] { stream->stream->synchronize(); });
+  return guarded(error, [&] {
+    check_executes(*stream, "stream_synchronize");
+    stream->stream->synchronize();
+  });
 }
 
 tenon_status event_create(tenon_device* self, tenon_event** out_event, tenon_error* error) {
@@ -277,6 +292,7 @@ tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_
   return guarded(error, [&] {
     GraphModel model = GraphModel::read(*graph);
     model.host = self->device->host;
+    if (const ElementwiseFusion* fusion = self->device->elementwise_fusion()) model.fusion = fusion;
     model.options = options_of(given);
     const std::vector<tenon_answer> answers = answer_all(model, self->rows);
     if (!answers.empty()) std::memcpy(out_answers, answers.data(), answers.size() * sizeof(tenon_answer));
@@ -313,6 +329,37 @@ tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, s
                           tenon_error* error) {
   return guarded(error, [&] { *out_count = plan->plan->read_profile(out_records, capacity); });
 }
+// ---------------------------------------------------------------- capture
+
+tenon_status capture_begin(tenon_stream* stream, tenon_error* error) {
+  return guarded(error, [&] {
+    check_executes(*stream, "capture begin");
+    if (!stream->stream->captures()) throw Error(TENON_UNSUPPORTED, "capture begin: this device's streams cannot be recorded");
+    stream->stream->begin_capture();
+    stream->recording = true;
+  });
+}
+tenon_status capture_end(tenon_stream* stream, tenon_capture** out_capture, tenon_error* error) {
+  return guarded(error, [&] {
+    if (!stream->recording) throw Error(TENON_INVALID_ARGUMENT, "capture end: the stream is not being recorded; begin comes first");
+    stream->recording = false;
+    auto capture = std::make_unique<tenon_capture>();
+    capture->capture = stream->stream->end_capture();
+    *out_capture = capture.release();
+  });
+}
+tenon_status capture_replay(tenon_capture* capture, tenon_stream* stream, tenon_error* error) {
+  return guarded(error, [&] {
+    check_executes(*stream, "capture replay");
+    capture->capture->replay(*stream->stream);
+  });
+}
+void capture_destroy(tenon_capture* capture) {
+  guarded(nullptr, [&] { capture->capture.reset(); });
+  delete capture;
+}
+constexpr tenon_capture_table capture_table{sizeof(tenon_capture_table), 0, capture_begin, capture_end, capture_replay, capture_destroy};
+
 constexpr tenon_profile_table profile_table{sizeof(tenon_profile_table), 0, profile_enable, profile_read};
 
 }  // namespace
@@ -327,7 +374,7 @@ tenon_status report_current_exception(tenon_error* error) noexcept {
   try {
     throw;
   } catch (const Error& e) {
-    return report(error, e.status(), e.what());
+    return report(error, e.status(), e.what(), e.node());
   } catch (const std::bad_alloc&) {
     return report(error, TENON_OUT_OF_MEMORY, "out of host memory");
   } catch (const std::exception& e) {
@@ -345,7 +392,7 @@ void refuse_blas_dtype(const char* routine, tenon_dtype dtype) {
   throw Error(TENON_UNSUPPORTED, std::string(routine) + ": not offered for " + name_of(dtype));
 }
 
-tenon_backend_table make_table(const tenon_blas_table* blas) {
+tenon_backend_table make_table(const tenon_blas_table* blas, bool captures) {
   tenon_backend_table table{};
   table.struct_size = sizeof table;
   table.shutdown = shutdown;
@@ -376,6 +423,7 @@ tenon_backend_table make_table(const tenon_blas_table* blas) {
   table.plan_info = plan_info;
   table.plan_execute = plan_execute;
   table.blas = blas;
+  table.capture = captures ? &capture_table : nullptr;
   table.profile = &profile_table;
   return table;
 }
@@ -417,7 +465,7 @@ constexpr const char* platform =
 
 namespace detail {
 
-tenon_capability capability_of(const KernelRow& row, const KernelRow* rows) {
+tenon_capability capability_of(const KernelRow& row, const KernelRow* rows, bool captures) {
   tenon_capability capability{};
   capability.op = row.op;
   capability.version = row.version;
@@ -426,7 +474,7 @@ tenon_capability capability_of(const KernelRow& row, const KernelRow* rows) {
   }
   const Traits& traits = row.kernel->traits;
   capability.features = (traits.strided ? TENON_FEATURE_STRIDED : 0) | (traits.in_place ? TENON_FEATURE_IN_PLACE : 0) |
-                        (traits.epilogue ? TENON_FEATURE_EPILOGUE : 0);
+                        (traits.epilogue ? TENON_FEATURE_EPILOGUE : 0) | (captures && traits.capture_safe ? TENON_FEATURE_CAPTURE_SAFE : 0);
   return capability;
 }
 

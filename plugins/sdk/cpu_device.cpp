@@ -61,8 +61,15 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
+void Stream::begin_capture() {
+  throw Error(TENON_UNSUPPORTED, "this device's streams cannot be recorded");
+}
+std::unique_ptr<Capture> Stream::end_capture() {
+  throw Error(TENON_UNSUPPORTED, "this device's streams cannot be recorded");
+}
+
 std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms) {
-  if (host_addressable() && terms != TENON_IMPORT_COPY) return reinterpret_cast<std::uintptr_t>(memory);
+  if (borrows(terms)) return reinterpret_cast<std::uintptr_t>(memory);
   if (terms != TENON_IMPORT_COPY && terms != TENON_IMPORT_HOLD) {
     throw Error(TENON_UNSUPPORTED, "memory_import: this device cannot use host memory in place; import with COPY or HOLD");
   }

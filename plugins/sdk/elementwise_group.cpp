@@ -14,7 +14,7 @@ const ElementwiseGroup& group_of(const Call& call) {
   return *group;
 }
 
-constexpr Kernel group_kernel = [] {
+constexpr Kernel piecewise_kernel = [] {
   Kernel kernel;
   kernel.functions[TENON_DTYPE_NONE] = [](const Call& call) { group_of(call).run(call); };
   kernel.traits.strided = true;
@@ -60,7 +60,16 @@ class Prefetch {
 
 }  // namespace
 
-const KernelRow group_row{TENON_OP_NONE, 0, 0, &group_kernel};
+const ElementwiseFusion piecewise_fusion{
+    {TENON_OP_NONE, 0, 0, &piecewise_kernel},
+    [](tenon_op, tenon_dtype, tenon_dtype) { return 1u; },
+    ElementwiseGroup::max_members,
+    ElementwiseGroup::max_places,
+};
+
+const ElementwiseProgram& program_of(const Call& call) {
+  return group_of(call);
+}
 
 std::vector<std::uint64_t> group_attributes(const ElementwiseGroup& group) {
   std::vector<std::uint64_t> words(1);
@@ -98,20 +107,22 @@ void ElementwiseGroup::settle(const GraphModel& graph, const Node& node) {
   bool straight = true;
   for (std::uint32_t p = 0; p < input_count + output_count; ++p) {
     const std::uint32_t v = p < input_count ? node.inputs[p] : node.outputs[p - input_count];
-    GroupPlace& place = places[p];
+    ElementwisePlace& place = places[p];
     if (!collapse(graph.values[v], space, place.row_stride, place.column_stride)) {
       throw Error(TENON_INTERNAL, "elementwise group: an operand's strides changed");
     }
     straight = straight && place.row_stride == place.column_stride * columns;
   }
-  if (!straight) return;
-  columns = space.count;
-  rows = 1;
+  if (straight) {
+    columns = space.count;
+    rows = 1;
+  }
+  if (graph.fusion->prepare != nullptr) prepared = graph.fusion->prepare(*this);
 }
 
 std::int64_t ElementwiseGroup::widest() const {
   std::int64_t bytes = 1;
-  for (const GroupPlace& place : places) bytes = std::max(bytes, size_of(place.dtype));
+  for (const ElementwisePlace& place : places) bytes = std::max(bytes, size_of(place.dtype));
   return bytes;
 }
 
@@ -151,7 +162,7 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
   Call calls[max_members];
   char* const buffers = static_cast<char*>(call.scratch) + static_cast<std::size_t>(slot) * slot_bytes();
   for (std::uint32_t p = 0; p < places.size(); ++p) {
-    const GroupPlace& place = places[p];
+    const ElementwisePlace& place = places[p];
     if (place.buffer >= 0) {
       base[p] = buffers + static_cast<std::size_t>(place.buffer) * buffer_bytes();
     } else {
@@ -166,7 +177,7 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
     place_of[count++] = p;
   };
   for (std::size_t m = 0; m < members.size(); ++m) {
-    const GroupMember& member = members[m];
+    const ElementwiseMember& member = members[m];
     Call& part = calls[m];
     part.inputs = operands + count;
     for (const std::uint32_t p : member.inputs) append(p);
@@ -190,7 +201,7 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
     char* at[max_places];
     bool dense[max_places];
     for (std::uint32_t p = 0; p < places.size(); ++p) {
-      const GroupPlace& place = places[p];
+      const ElementwisePlace& place = places[p];
       if (place.buffer >= 0) {
         strides[p][0] = shape[1];
         strides[p][1] = 1;
@@ -211,7 +222,7 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
       const std::int64_t next_row = (piece + 1) / across * high, next_column = (piece + 1) % across * wide;
       const std::int64_t next_count = std::min(high, rows - next_row) * std::min(wide, columns - next_column);
       for (std::uint32_t p = 0; p < input_count + output_count; ++p) {
-        const GroupPlace& place = places[p];
+        const ElementwisePlace& place = places[p];
         if (place.column_stride != 1 || (rows > 1 && place.row_stride != columns)) continue;
         prefetch.add(base[p] + (next_row * columns + next_column) * size_of(place.dtype), next_count * size_of(place.dtype));
       }

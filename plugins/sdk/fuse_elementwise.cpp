@@ -22,7 +22,8 @@ class Grouping {
         readers_(graph.values.size()),
         seen_(graph.nodes.size(), 0),
         place_of_(graph.values.size(), none),
-        last_reader_(graph.values.size(), none) {
+        last_reader_(graph.values.size(), none),
+        classes_(graph.nodes.size(), 0) {
     for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
       for (const std::uint32_t v : graph.nodes[n].outputs) {
         if (v != none) producer_[v] = n;
@@ -36,7 +37,8 @@ class Grouping {
 
   void find() {
     for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
-      if (!eligible(n)) continue;
+      classes_[n] = eligible(n) ? classes_of(n) : 0;
+      if (classes_[n] == 0) continue;
       std::vector<std::uint32_t> members{n};
       std::vector<std::uint32_t> joined;
       for (const std::uint32_t v : graph_.nodes[n].inputs) {
@@ -101,11 +103,31 @@ class Grouping {
     return true;
   }
 
-  /// Within the fixed sizes of a group.
+  /// What the device's fusion says of a node.
+  std::uint32_t classes_of(std::uint32_t n) const {
+    const Node& node = graph_.nodes[n];
+    const std::int32_t typed = node.row->type_operand;
+    const tenon_dtype out = result(n).dtype;
+    return graph_.fusion->classes(node.op, typed < 0 ? out : graph_.values[node.inputs[static_cast<std::size_t>(typed)]].dtype, out);
+  }
+
+  /// Within the fixed sizes of a group, and of a class that all members may be in.
   bool fits(const std::vector<std::uint32_t>& members) const {
     std::size_t operands = 0;
-    for (const std::uint32_t m : members) operands += graph_.nodes[m].inputs.size() + 1;
-    return members.size() <= ElementwiseGroup::max_members && operands <= ElementwiseGroup::max_places;
+    std::uint32_t classes = ~0u;
+    std::vector<std::uint32_t> read;
+    for (const std::uint32_t m : members) {
+      operands += graph_.nodes[m].inputs.size() + 1;
+      classes &= classes_[m];
+      for (const std::uint32_t v : graph_.nodes[m].inputs) {
+        const std::uint32_t maker = producer_[v];
+        if (maker == none || !std::binary_search(members.begin(), members.end(), maker)) read.push_back(v);
+      }
+    }
+    std::sort(read.begin(), read.end());
+    const auto inputs = std::unique(read.begin(), read.end()) - read.begin();
+    return classes != 0 && members.size() <= graph_.fusion->max_members &&
+           inputs <= static_cast<std::ptrdiff_t>(graph_.fusion->max_inputs) && operands <= ElementwiseGroup::max_places;
   }
 
   /// Numbers the nodes so that none waits for one with a higher number; members of a group, which wait for all that any of them waits for,
@@ -203,7 +225,7 @@ class Grouping {
     std::vector<std::uint32_t>& place_of = place_of_;
     const auto add_place = [&](std::uint32_t v) {
       place_of[v] = static_cast<std::uint32_t>(group->places.size());
-      GroupPlace& place = group->places.emplace_back();
+      ElementwisePlace& place = group->places.emplace_back();
       place.dtype = graph_.values[v].dtype;
     };
     const auto is_inside = [&](std::uint32_t v) { return producer_[v] != none && group_of_[producer_[v]] == id; };
@@ -234,10 +256,10 @@ class Grouping {
       const std::uint32_t out = from.outputs[0];
       std::vector<std::int32_t> freed;
       for (const std::uint32_t v : from.inputs) {
-        const GroupPlace& place = group->places[place_of[v]];
+        const ElementwisePlace& place = group->places[place_of[v]];
         if (place.buffer < 0 || last_reader[v] != m || std::find(freed.begin(), freed.end(), place.buffer) != freed.end()) continue;
         if (place_of[out] == none && place.dtype == graph_.values[out].dtype) {
-          const GroupPlace same = place;
+          const ElementwisePlace same = place;
           place_of[out] = static_cast<std::uint32_t>(group->places.size());
           group->places.push_back(same);
           freed.push_back(same.buffer);
@@ -258,7 +280,7 @@ class Grouping {
         add_place(out);
         group->places.back().buffer = buffer;
       }
-      GroupMember& member = group->members.emplace_back();
+      ElementwiseMember& member = group->members.emplace_back();
       member.op = from.op;
       member.function = from.function;
       member.attributes = from.attributes;
@@ -280,8 +302,8 @@ class Grouping {
     const Node& last = graph_.nodes[members.back()];
     node.index = last.index;
     node.id = last.id;
-    node.row = &group_row;
-    node.function = group_row.kernel->functions[TENON_DTYPE_NONE];
+    node.row = &graph_.fusion->row;
+    node.function = node.row->kernel->functions[TENON_DTYPE_NONE];
     node.attributes = group_attributes(*group);
     node.group = std::move(group);  // whose strides are settled when no pass puts other operands in their places any more
     return node;
@@ -296,6 +318,7 @@ class Grouping {
   std::vector<std::uint32_t> seen_, open_;          ///< of a search
   std::uint32_t stamp_ = 0;
   std::vector<std::uint32_t> place_of_, last_reader_;  ///< while a group is made, per value; none between
+  std::vector<std::uint32_t> classes_;                 ///< per node that has been looked at: see ElementwiseFusion
   std::vector<bool> donated_;
 };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <tenon/backend.h>
+#include <tenon/sdk/elementwise.h>
 #include <tenon/sdk/kernel.h>
 
 namespace tenon::sdk {
@@ -33,6 +34,8 @@ struct Value {
 bool same_layout(const Value& a, const Value& b);
 
 class ElementwiseGroup;  // elementwise_group.h
+/// Groups run piece by piece with the backend's own kernels: of devices that bring no fusion of their own.
+extern const ElementwiseFusion piecewise_fusion;
 
 struct Node {
   tenon_op op = TENON_OP_NONE;
@@ -69,7 +72,8 @@ struct GraphModel {
   std::vector<Node> nodes;
   std::vector<tenon_donation> donations;
   std::uint32_t binding_count = 0;
-  Host host;                     ///< for Traits functions
+  Host host;  ///< for Traits functions
+  const ElementwiseFusion* fusion = &piecewise_fusion;
   tenon_plan_options options{};  ///< likewise
 
   /// Reads and checks the wire form. Throws INVALID_ARGUMENT when it breaks the header's rules.

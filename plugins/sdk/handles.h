@@ -10,6 +10,7 @@
 
 struct tenon_stream {
   std::unique_ptr<tenon::sdk::Stream> stream;
+  bool recording = false;  ///< between begin and end of the capture block
 };
 
 namespace tenon::sdk {

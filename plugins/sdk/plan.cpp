@@ -1,7 +1,6 @@
 #include "plan.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <limits>
@@ -43,7 +42,7 @@ struct Launch {
 std::string algorithm_of(const Node& node) {
   if (node.group != nullptr) {
     std::string text;
-    for (const GroupMember& member : node.group->members) text += (text.empty() ? "" : "+") + std::string(op_name(member.op));
+    for (const ElementwiseMember& member : node.group->members) text += (text.empty() ? "" : "+") + std::string(op_name(member.op));
     return text;
   }
   std::string text = op_name(node.op);
@@ -123,6 +122,7 @@ Plan::Plan(Device& device, MemoryLedger& ledger, const tenon_graph& wire, const 
   GraphModel& graph = layout_.graph;
   graph = GraphModel::read(wire);
   graph.host = device.host;
+  if (const ElementwiseFusion* fusion = device.elementwise_fusion()) graph.fusion = fusion;
   graph.options = options;
   for (Node& node : graph.nodes) {
     const tenon_answer yes = answer(graph, node, rows);
@@ -301,6 +301,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     call.epilogue.activation = step.node.activation;
     call.math = graph.options.math;
     call.deterministic = graph.options.deterministic != 0;
+    call.node = step.node.index;
     call.host = graph.host;
     if (!step.packed.empty()) {
       call.packed = frame->packed.data() + frame->packed.size();
@@ -364,6 +365,7 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
     throw Error(TENON_INVALID_ARGUMENT, "plan_execute: a workspace of " + std::to_string(layout_.workspace_size) +
                                             " bytes at a multiple of 64 wanted, got address " + std::to_string(workspace));
   }
+  if (stream->recording) check_recordable(out_node);
   struct Loan {
     Plan* plan;
     std::unique_ptr<Frame> frame;
@@ -384,8 +386,22 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
     }
   }
   const std::lock_guard alone(pack_mutex_);
-  if (!packed_ || packed_epoch_ != epoch) repack(frame, epoch, out_node);
+  if (!packed_ || packed_epoch_ != epoch) {
+    if (stream->recording) {
+      throw Error(TENON_UNSUPPORTED, "plan_execute: parameters of epoch " + std::to_string(epoch) +
+                                         " are not packed yet, and a recording would not do it; execute the plan with that epoch first");
+    }
+    repack(frame, epoch, out_node);
+  }
   run(frame, out_node);  // before another epoch takes the place of this one
+}
+
+void Plan::check_recordable(std::uint32_t* out_node) const {
+  for (const Step& step : layout_.steps) {
+    if (step.node.row->kernel->traits.capture_safe) continue;
+    *out_node = step.node.index;
+    throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel looks at results on the host and cannot be recorded");
+  }
 }
 
 void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node) {
@@ -412,26 +428,20 @@ void Plan::run(const Frame& frame, std::uint32_t* out_node) {
   }
 }
 
+/// Marks in the stream around each kernel: device time, also of what is recorded now and replayed later.
 void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
-  using Clock = std::chrono::steady_clock;
-  const auto since = [](Clock::time_point a, Clock::time_point b) {
-    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(b - a).count());
-  };
-  std::vector<tenon_profile_record> records;
-  records.reserve(frame.calls.size());
-  const auto begin = Clock::now();
-  for (std::size_t s = 0; s < frame.calls.size(); ++s) {
-    const Node& node = layout_.steps[s].node;
-    *out_node = node.index;
-    const auto kernel_begin = Clock::now();
-    node.function(frame.calls[s]);
-    const auto kernel_end = Clock::now();
-    tenon_profile_record& record = records.emplace_back(record_of(layout_.steps[s]));
-    record.begin_ns = since(begin, kernel_begin);
-    record.duration_ns = since(kernel_begin, kernel_end);
-  }
+  if (frame.calls.empty()) return;
   const std::lock_guard lock(profile_mutex_);
-  profile_ = std::move(records);
+  timed_ = false;
+  while (marks_.size() <= frame.calls.size()) marks_.push_back(device_.make_event());
+  Stream& stream = stream_of(frame.calls[0].stream);
+  marks_[0]->record(stream);
+  for (std::size_t s = 0; s < frame.calls.size(); ++s) {
+    *out_node = frame.launches[s].node;
+    frame.launches[s].function(frame.calls[s]);
+    marks_[s + 1]->record(stream);
+  }
+  timed_ = true;
 }
 
 tenon_profile_record Plan::record_of(const Step& step) {
@@ -445,13 +455,17 @@ tenon_profile_record Plan::record_of(const Step& step) {
 
 std::uint32_t Plan::read_profile(tenon_profile_record* out_records, std::uint32_t capacity) {
   const std::lock_guard lock(profile_mutex_);
-  std::vector<tenon_profile_record> to_come;  // while nothing has been timed yet: the kernels, with times of 0
-  if (profile_.empty() && profiling_.load(std::memory_order_relaxed)) {
-    for (const Step& step : layout_.steps) to_come.push_back(record_of(step));
+  if (!timed_ && !profiling_.load(std::memory_order_relaxed)) return 0;
+  const auto count = static_cast<std::uint32_t>(layout_.steps.size());
+  if (timed_ && capacity > 0) marks_[count]->synchronize();
+  for (std::uint32_t s = 0; s < std::min(capacity, count); ++s) {
+    tenon_profile_record record = record_of(layout_.steps[s]);
+    if (timed_) {  // else a kernel to come
+      record.begin_ns = marks_[s]->nanoseconds_since(*marks_[0]);
+      record.duration_ns = marks_[s + 1]->nanoseconds_since(*marks_[s]);
+    }
+    out_records[s] = record;
   }
-  const std::vector<tenon_profile_record>& records = profile_.empty() ? to_come : profile_;
-  const auto count = static_cast<std::uint32_t>(records.size());
-  if (capacity > 0 && count > 0) std::memcpy(out_records, records.data(), sizeof(tenon_profile_record) * std::min(capacity, count));
   return count;
 }
 

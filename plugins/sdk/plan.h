@@ -88,6 +88,8 @@ class Plan {
   std::unique_ptr<Frame> take_frame();
   void give_back(std::unique_ptr<Frame> frame) noexcept;
   void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
+  /// Throws UNSUPPORTED for a kernel that is not Traits::capture_safe.
+  void check_recordable(std::uint32_t* out_node) const;
   void repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node);
   void run(const Frame& frame, std::uint32_t* out_node);
   static tenon_profile_record record_of(const Step& step);
@@ -110,17 +112,15 @@ class Plan {
 
   std::atomic<bool> profiling_{false};
   std::mutex profile_mutex_;
-  std::vector<tenon_profile_record> profile_;
+  std::vector<std::unique_ptr<Event>> marks_;  ///< before the first kernel, and after each
+  bool timed_ = false;                         ///< all of them stand in a stream
 };
 
 /// A snapshot of a donated input is wanted, and the backend has no kernel that copies it.
 class MissingCopy : public Error {
  public:
-  MissingCopy(std::uint32_t node, std::string text) : Error(TENON_UNSUPPORTED, std::move(text)), node_(node) {}
-  std::uint32_t node() const { return node_; }  ///< the writer's index in the core's graph
-
- private:
-  std::uint32_t node_;
+  /// node: the writer's.
+  MissingCopy(std::uint32_t node, std::string text) : Error(TENON_UNSUPPORTED, std::move(text), node) {}
 };
 
 /// Answers for every node, alone and in the company of those that are served. Fills in their kernels.

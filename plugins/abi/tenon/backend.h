@@ -682,7 +682,10 @@ typedef struct tenon_blas_table {
 /* ------------------------------------------------------------------------------------------------ optional blocks */
 
 /* Record what a stream is given, replay it as one launch. Recording executes nothing. Bindings recorded by plan_execute are fixed:
- * replay reads and writes the same addresses. */
+ * replay reads and writes the same addresses. Other streams, also of this thread, execute meanwhile; a replay may go to any stream of the
+ * device, and needs neither the one it was recorded on nor the bindings' arrays. Plans and memory that were recorded outlive the capture.
+ * A plan that packs parameters refuses (TENON_UNSUPPORTED) to be recorded with a parameters_epoch it was not last executed with: taken with
+ * such a one, a recording holds for every epoch. After a refusal the core calls `end`, destroys what that gives, and executes. */
 typedef struct tenon_capture_table {
   uint32_t struct_size;
   uint32_t reserved;

@@ -45,6 +45,7 @@ struct BackendSpec {
   std::uint32_t flags;  ///< TENON_BACKEND_*
   std::span<const tenon_knob> knobs;
   std::unique_ptr<Backend> (*create)(Host host);
+  bool captures = false;  ///< there are devices whose streams can be recorded: Stream::captures
 };
 
 /// A Backend of one CpuDevice named by `description`; flags are those of an inline, host-addressable device.
@@ -59,8 +60,8 @@ struct Registration {
   tenon_backend_table table;
   tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
 };
-tenon_capability capability_of(const KernelRow& row, const KernelRow* rows);
-tenon_backend_table make_table(const tenon_blas_table* blas);
+tenon_capability capability_of(const KernelRow& row, const KernelRow* rows, bool captures);
+tenon_backend_table make_table(const tenon_blas_table* blas, bool captures);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
                     const tenon_backend_table** out_table, tenon_error* error);
@@ -72,10 +73,11 @@ struct Plugin {
   static const Registration& registration() {
     static const auto capabilities = [] {
       std::array<tenon_capability, row_count> list{};
-      for (std::size_t i = 0; i < row_count; ++i) list[i] = capability_of(Rows[i], Rows);
+      for (std::size_t i = 0; i < row_count; ++i) list[i] = capability_of(Rows[i], Rows, Spec().captures);
       return list;
     }();
-    static const Registration registration{Spec(), Rows, capabilities, make_table(Blas == nullptr ? nullptr : Blas()), create};
+    static const Registration registration{Spec(), Rows, capabilities, make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures),
+                                           create};
     return registration;
   }
   static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,

@@ -11,12 +11,28 @@
 
 namespace tenon::sdk {
 
+class Stream;
+
+/// What a stream was given while it was recorded.
+class Capture {
+ public:
+  virtual ~Capture() = default;
+  /// Gives all of it to a stream of the same device, on the addresses it was recorded with. May throw sdk::Error.
+  virtual void replay(Stream& stream) = 0;
+};
+
 /// Work in order. Every member may throw sdk::Error.
 class Stream {
  public:
   virtual ~Stream() = default;
   /// Returns when everything given to the stream is done.
   virtual void synchronize() = 0;
+  /// True if the two below work. Asked only where BackendSpec::captures is set.
+  virtual bool captures() const { return false; }
+  /// From here on the stream notes down what it is given, and executes none of it.
+  virtual void begin_capture();
+  /// What was noted down; the stream executes again, also when this throws.
+  virtual std::unique_ptr<Capture> end_capture();
 };
 
 /// The stream behind the handle in Call::stream.
@@ -46,13 +62,20 @@ class Device {
   virtual std::uint64_t allocate(std::uint32_t kind, std::uint64_t size_bytes) = 0;
   virtual void deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t size_bytes) = 0;
   /// Makes host memory usable under TENON_IMPORT_* terms and returns its device address; size_bytes > 0. The default lends the pointer
-  /// itself if `host_addressable` (COPY apart), else it copies for COPY and HOLD and refuses to borrow. What was copied is given to
-  /// `deallocate` in the end.
+  /// itself where `borrows`, else it copies for COPY and HOLD and refuses to borrow. What was copied is given to `deallocate` in the end.
   virtual std::uint64_t import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms);
+  /// True if memory imported under these terms stays the host's: nothing is allocated for it, and `end_import` is called in the end.
+  virtual bool borrows(std::uint32_t terms) const { return host_addressable() && terms != TENON_IMPORT_COPY; }
+  virtual void end_import(void* memory, std::uint64_t size_bytes) {
+    static_cast<void>(memory);
+    static_cast<void>(size_bytes);
+  }
   virtual void copy(const tenon_copy& copy, Stream& stream) = 0;
   virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
+  /// How this device runs several elementwise nodes as one kernel; NULL: piece by piece with the backend's own kernels.
+  virtual const struct ElementwiseFusion* elementwise_fusion() const { return nullptr; }
   /// True if host pointers are device addresses.
   virtual bool host_addressable() const { return false; }
 

@@ -128,6 +128,7 @@ struct Call {
   Epilogue epilogue;
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
+  std::uint32_t node = TENON_NO_INDEX;  ///< index in the plan's graph: for failures that are found out later
   tenon_stream* stream = nullptr;
   Host host;
 
@@ -183,6 +184,8 @@ struct Traits {
   bool elementwise = false;
   bool epilogue = false;  ///< honours Call::epilogue
   bool residual = false;  ///< honours Call::epilogue.residual too
+  /// What it gives to the stream may be recorded and replayed: it looks at no result on the host.
+  bool capture_safe = true;
   /// Images lie with their channels last: bit i of `inputs` and `outputs` says that operand i of rank 3 or 4, (N, C, d...) in the graph,
   /// reaches this kernel as a dense (N, d..., C), its shape so written; attributes stay as they are. `refuse` is asked before that.
   ChannelsLast channels_last{};

@@ -1,0 +1,186 @@
+// The capture block as the SDK offers it: recording executes nothing, a replay is what was recorded, and what cannot be recorded is
+// refused.
+#include "recording_backend.h"
+#include "sdk_testing.h"
+
+namespace tenon::sdk_test {
+namespace {
+
+using test::recording::tape;
+
+const tenon_capability& capability(const tenon_backend_info& info, tenon_op op) {
+  for (std::uint32_t i = 0; i < info.capability_count; ++i) {
+    if (info.capabilities[i].op == op) return info.capabilities[i];
+  }
+  FAIL("no such op");
+  return info.capabilities[0];
+}
+
+/// A device whose streams can be recorded, and y = -(x + x) on it.
+struct Studio {
+  Studio() {
+    tape = {};
+    net.node(TENON_OP_Add, {x, x}, {between});
+    net.node(TENON_OP_Neg, {between}, {y});
+  }
+  void begin(tenon_stream* stream) {
+    ErrorText error;
+    REQUIRE_MESSAGE(block().begin(stream, error) == TENON_OK, error.text());
+  }
+  tenon_capture* end(tenon_stream* stream) {
+    ErrorText error;
+    tenon_capture* capture = nullptr;
+    REQUIRE_MESSAGE(block().end(stream, &capture, error) == TENON_OK, error.text());
+    return capture;
+  }
+  void wait() {
+    ErrorText error;
+    REQUIRE_MESSAGE(session.table->stream_synchronize(session.stream, error) == TENON_OK, error.text());
+  }
+  const tenon_capture_table& block() const { return *session.table->capture; }
+
+  Session session{1, test::recording::query};
+  Net net;
+  const std::uint32_t x = net.input({3}), between = net.internal({3}), y = net.output({3});
+};
+
+TEST_CASE("sdk: the capture block is there for backends that record, and no others") {
+  const Session plain;
+  CHECK(plain.table->capture == nullptr);
+  CHECK((capability(plain.info, TENON_OP_Add).features & TENON_FEATURE_CAPTURE_SAFE) == 0);
+  const Studio studio;
+  REQUIRE(studio.session.table->capture != nullptr);
+  CHECK((capability(studio.session.info, TENON_OP_Add).features & TENON_FEATURE_CAPTURE_SAFE) != 0);
+  CHECK((capability(studio.session.info, TENON_OP_Tanh).features & TENON_FEATURE_CAPTURE_SAFE) == 0);
+}
+
+TEST_CASE("sdk: recording executes nothing; each replay computes anew, on any stream of the device") {
+  Studio studio;
+  Run run(studio.session, studio.net);
+  run.set(studio.x, {1, 2, 3});
+  run.set(studio.y, {7, 7, 7});
+  studio.begin(studio.session.stream);
+  run();
+  tenon_capture* capture = studio.end(studio.session.stream);
+  studio.wait();
+  CHECK(tape.kernels == 0);
+  CHECK(run.get(studio.y) == Floats{7, 7, 7});
+
+  const auto replay = [&](tenon_stream* stream) {
+    ErrorText error;
+    REQUIRE_MESSAGE(studio.block().replay(capture, stream, error) == TENON_OK, error.text());
+    REQUIRE(studio.session.table->stream_synchronize(stream, error) == TENON_OK);
+  };
+  replay(studio.session.stream);
+  CHECK(run.get(studio.y) == Floats{-2, -4, -6});
+  run.set(studio.x, {4, 5, 6});
+  tenon_stream* other = nullptr;
+  REQUIRE(studio.session.table->stream_create(studio.session.device, &other, nullptr) == TENON_OK);
+  replay(other);
+  studio.session.table->stream_destroy(other);
+  CHECK(run.get(studio.y) == Floats{-8, -10, -12});
+  CHECK(tape.kernels == 4);
+  studio.block().destroy(capture);
+  CHECK(tape.live == 0);
+
+  run.set(studio.x, {1, 1, 1});
+  run();
+  studio.wait();
+  CHECK(run.get(studio.y) == Floats{-2, -2, -2});
+}
+
+TEST_CASE("sdk: a stream that is being recorded cannot be waited for, recorded twice or made to replay") {
+  Studio studio;
+  tenon_stream* const stream = studio.session.stream;
+  tenon_capture* capture = nullptr;
+  ErrorText error;
+  CHECK(studio.block().end(stream, &capture, error) == TENON_INVALID_ARGUMENT);
+  CHECK(error.says("begin comes first"));
+  CHECK(capture == nullptr);
+  studio.begin(stream);
+  CHECK(studio.block().begin(stream, error) == TENON_INVALID_ARGUMENT);
+  CHECK(error.says("end the recording first"));
+  CHECK(studio.session.table->stream_synchronize(stream, error) == TENON_INVALID_ARGUMENT);
+  CHECK(error.says("stream_synchronize: the stream is being recorded"));
+  capture = studio.end(stream);
+  studio.begin(stream);
+  CHECK(studio.block().replay(capture, stream, error) == TENON_INVALID_ARGUMENT);
+  studio.block().destroy(studio.end(stream));
+  studio.block().destroy(capture);
+  studio.wait();
+}
+
+TEST_CASE("sdk: a recording that cannot be ended leaves nothing, and a stream that works") {
+  Studio studio;
+  Run run(studio.session, studio.net);
+  run.set(studio.x, {1, 2, 3});
+  tape.fail_end = true;
+  studio.begin(studio.session.stream);
+  run();
+  tenon_capture* capture = nullptr;
+  ErrorText error;
+  CHECK(studio.block().end(studio.session.stream, &capture, error) == TENON_VENDOR_ERROR);
+  CHECK(error.says("torn"));
+  CHECK(capture == nullptr);
+  run();
+  studio.wait();
+  CHECK(run.get(studio.y) == Floats{-2, -4, -6});
+}
+
+TEST_CASE("sdk: a kernel that looks at results on the host is refused while recording, by node") {
+  Studio studio;
+  Net net;
+  const auto x = net.input({2}), between = net.internal({2}), y = net.output({2});
+  net.node(TENON_OP_Neg, {x}, {between});
+  net.node(TENON_OP_Tanh, {between}, {y});
+  Run run(studio.session, net);
+  run.set(x, {0, 0});
+  studio.begin(studio.session.stream);
+  ErrorText error;
+  CHECK(run.execute(error) == TENON_UNSUPPORTED);
+  CHECK(error.says("Tanh: its kernel looks at results on the host"));
+  CHECK(error.error.node == 1);
+  studio.block().destroy(studio.end(studio.session.stream));
+  run();
+  studio.wait();
+  CHECK(run.get(y) == Floats{0, 0});
+}
+
+TEST_CASE("sdk: parameters are packed by an execution, never by a recording") {
+  Studio studio;
+  Net net;
+  const auto a = net.input({1, 2}), w = net.parameter({2, 2}), y = net.output({1, 2});
+  net.node(TENON_OP_MatMul, {a, w}, {y});
+  Run run(studio.session, net);
+  run.set(a, {1, 1});
+  run.set(w, {1, 2, 3, 4});
+  ErrorText error;
+  studio.begin(studio.session.stream);
+  CHECK(run.execute(error) == TENON_UNSUPPORTED);
+  CHECK(error.says("parameters of epoch 1 are not packed yet"));
+  studio.block().destroy(studio.end(studio.session.stream));
+
+  run();
+  studio.wait();
+  CHECK(tape.packs == 1);
+  studio.begin(studio.session.stream);
+  run();
+  tenon_capture* capture = studio.end(studio.session.stream);
+  run.set(a, {2, 0});
+  REQUIRE(studio.block().replay(capture, studio.session.stream, error) == TENON_OK);
+  studio.wait();
+  CHECK(run.get(y) == Floats{2, 4});
+  CHECK(tape.packs == 1);
+  studio.block().destroy(capture);
+
+  run.epoch = 2;
+  studio.begin(studio.session.stream);
+  CHECK(run.execute(error) == TENON_UNSUPPORTED);
+  studio.block().destroy(studio.end(studio.session.stream));
+  run();
+  studio.wait();
+  CHECK(tape.packs == 2);
+}
+
+}  // namespace
+}  // namespace tenon::sdk_test
