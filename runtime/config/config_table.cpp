@@ -17,6 +17,7 @@ const std::vector<config::Choice<Fallback>> fallbacks = {{"error", Fallback::err
 const std::vector<config::Choice<CheckNumerics>> numeric_checks = {
     {"off", CheckNumerics::off}, {"outputs", CheckNumerics::outputs}, {"all", CheckNumerics::all}};
 const std::vector<config::Choice<Fusion>> fusions = {{"off", Fusion::off}, {"elementwise", Fusion::elementwise}, {"full", Fusion::full}};
+const std::vector<config::Choice<Capture>> captures = {{"auto", Capture::automatic}, {"off", Capture::off}};
 const std::vector<config::Choice<LogLevel>> log_levels = {{"off", LogLevel::off},
                                                           {"error", LogLevel::error},
                                                           {"warning", LogLevel::warning},
@@ -36,6 +37,9 @@ const char* name_of(CheckNumerics value) {
 }
 const char* name_of(Fusion value) {
   return config::word_of(fusions, value);
+}
+const char* name_of(Capture value) {
+  return config::word_of(captures, value);
 }
 const char* name_of(LogLevel value) {
   return config::word_of(log_levels, value);
@@ -247,6 +251,9 @@ CheckNumerics numeric_check(const Value& value) {
 Fusion fusion(const Value& value) {
   return value.as_choice(fusions);
 }
+Capture capture(const Value& value) {
+  return value.as_choice(captures);
+}
 LogLevel log_level(const Value& value) {
   return value.as_choice(log_levels);
 }
@@ -300,6 +307,9 @@ std::vector<Row> make_table() {
           TENON_FIELD(check_numerics), numeric_check),
       row({"fusion", "name", "full", "off, elementwise, full", "which ops may become one"},
           TENON_FIELD(fusion), fusion),
+      row({"capture", "name", "auto", "auto, off",
+           "auto: a run that comes a third time at the same addresses is recorded, and replayed as one launch from then on, where the device can"},
+          TENON_FIELD(capture), capture),
       row({"memory.limit_mb", "integer", "0", "0 on (MiB)", "device memory this process takes from each device at most; 0: no limit"},
           TENON_FIELD(memory.limit_mb), megabytes),
       row({"memory.growth", "true or false", "true", "", "memory is taken as it is needed; false: most of memory.limit_mb at the start, the rest is for what plans pack"},

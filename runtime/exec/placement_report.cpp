@@ -48,6 +48,7 @@ std::string PlacementReport::str() const {
   text += fmt::format(
       "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
       nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
+  if (!replay.empty()) text += fmt::format("replay: {}; {} recorded, {} replayed\n", replay, records, replays);
   return text;
 }
 
@@ -87,7 +88,10 @@ std::string PlacementReport::json() const {
               {"copies_inserted", copies_inserted},
               {"bytes_copied_per_run", bytes_copied_per_run},
               {"workspace_size_bytes", workspace_size_bytes},
-              {"packed_size_bytes", packed_size_bytes}}
+              {"packed_size_bytes", packed_size_bytes},
+              {"replay", replay},
+              {"records", records},
+              {"replays", replays}}
              .dump(1, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }

@@ -15,6 +15,7 @@
 #include "exec/numerics.h"
 #include "exec/oracle.h"
 #include "exec/placement.h"
+#include "exec/replay.h"
 #include "graph/passes.h"
 
 namespace tenon {
@@ -150,9 +151,11 @@ struct Program::State {
   bool kernels_named = false;                       ///< in the report
   std::size_t sent = 0;                             ///< parts of this run that their devices have got
   std::shared_ptr<exec::TraceRecorder> trace;
+  std::unique_ptr<exec::Replay> replay;  ///< null: every run is executed
   exec::CallError error;
 
   ~State() {
+    replay.reset();  // recordings point into the plans
     for (Part& part : parts) {
       if (part.plan != nullptr) part.device->table.plan_destroy(part.plan);
       part.device->books->refund_plan(part.packed);
@@ -165,6 +168,11 @@ struct Program::State {
   const Tensor* made_by_prelude(const std::string& name) const;
   void bind_inputs(std::span<const Tensor> given);
   void execute();
+  void run_parts(std::uint64_t epoch, bool traced);
+  bool run_recorded(std::uint64_t epoch);
+  void give_parts(std::uint64_t epoch, tenon_stream* stream);
+  tenon_bindings bind(Part& part, std::uint64_t epoch);
+  std::string why_not_replayed(Capture wanted) const;
   void check_results();
 
   [[noreturn]] void fail(tenon_status status, const DeviceState& device, const Part* part) const;
@@ -456,6 +464,15 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   }
   own_outputs.resize(outputs.size());
   make_outputs(visible);
+  const auto records = [](const DevicePointer& device) {
+    const tenon_capture_table* block = device->table.capture;
+    return block != nullptr && block->begin != nullptr && block->end != nullptr && block->replay != nullptr && block->destroy != nullptr;
+  };
+  if (std::any_of(devices.begin(), devices.end(), records)) {
+    const std::string reason = why_not_replayed(state.config.capture);
+    report.replay = reason.empty() ? "from the third run at the same addresses on" : "never: " + reason;
+    if (reason.empty()) replay = std::make_unique<exec::Replay>(devices.front());
+  }
   if (state.config.log_device_placement) {
     name_kernels();
     log::print(report.mapping());  // the prelude has printed its own
@@ -539,19 +556,31 @@ void Program::State::execute() {
     prelude_epoch = parameters->epoch();
   }
   sent = 0;
+  const std::uint64_t epoch = parameters->epoch();
+  if (profile_on || replay == nullptr || !run_recorded(epoch)) run_parts(epoch, traced);
+  for (const DevicePointer& device : devices) wait_for(*device, nullptr);
+  if (!graph.updates().empty()) parameters->touch();
+}
+
+tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch) {
+  for (std::size_t i = 0; i < part.slots.size(); ++i) part.addresses[i] = slots[part.slots[i]];
+  tenon_bindings bindings{};
+  bindings.struct_size = sizeof bindings;
+  bindings.address_count = static_cast<std::uint32_t>(part.addresses.size());
+  bindings.addresses = part.addresses.data();
+  bindings.parameters_epoch = epoch;
+  return bindings;
+}
+
+void Program::State::run_parts(std::uint64_t epoch, bool traced) {
   const auto run_copy = [&](const Copy& copy) {
     if (copy.from != copy.to) wait_for(*copy.from, nullptr);
     copy_between(*copy.from, slots[copy.source], *copy.to, slots[copy.destination], copy.size, staging);
   };
-  tenon_bindings bindings{};
-  bindings.struct_size = sizeof bindings;
-  bindings.parameters_epoch = parameters->epoch();
   for (std::size_t p = 0; p < parts.size(); ++p) {
     for (const Copy& copy : before[p]) run_copy(copy);
     Part& part = parts[p];
-    for (std::size_t i = 0; i < part.slots.size(); ++i) part.addresses[i] = slots[part.slots[i]];
-    bindings.addresses = part.addresses.data();
-    bindings.address_count = static_cast<std::uint32_t>(part.addresses.size());
+    const tenon_bindings bindings = bind(part, epoch);
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
     const tenon_status status = part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
     if (status != TENON_OK) fail(status, *part.device, &part);
@@ -560,8 +589,63 @@ void Program::State::execute() {
     if (traced) record(part, begin_ns);
   }
   for (const Copy& copy : after) run_copy(copy);
-  for (const DevicePointer& device : devices) wait_for(*device, nullptr);
-  if (!graph.updates().empty()) parameters->touch();
+  if (replay != nullptr) replay->executed(epoch);
+}
+
+/// Replays the run, recording it first if its time has come. False: it is to be executed.
+bool Program::State::run_recorded(std::uint64_t epoch) {
+  const exec::Replay::Turn turn = replay->next(slots, epoch);
+  if (turn == exec::Replay::Turn::execute) return false;
+  if (turn == exec::Replay::Turn::record && !replay->record(epoch, [&](tenon_stream* stream) { give_parts(epoch, stream); })) return false;
+  sent = parts.size();
+  const DeviceState& device = *devices.front();
+  const tenon_status status = replay->replay(error.get());
+  if (status != TENON_OK) fail(status, device, nullptr);
+  if (turn == exec::Replay::Turn::replay) {  // a recording has counted its copies
+    const auto count = [&](const Copy& copy) {
+      if (copy.size > 0) device.tally->add_copy(TENON_COPY_DEVICE_TO_DEVICE, copy.size);
+    };
+    for (const std::vector<Copy>& copies : before) std::for_each(copies.begin(), copies.end(), count);
+    std::for_each(after.begin(), after.end(), count);
+  }
+  return true;
+}
+
+/// All of a run on one device, given to a stream that records it.
+void Program::State::give_parts(std::uint64_t epoch, tenon_stream* stream) {
+  DeviceState& device = *devices.front();
+  const auto give = [&](const Copy& copy) {
+    device.copy(TENON_COPY_DEVICE_TO_DEVICE, slots[copy.destination], slots[copy.source], copy.size, nullptr, stream);
+  };
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    std::for_each(before[p].begin(), before[p].end(), give);
+    const tenon_bindings bindings = bind(parts[p], epoch);
+    const tenon_status status = device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
+    if (status != TENON_OK) fail(status, device, &parts[p]);
+  }
+  std::for_each(after.begin(), after.end(), give);
+}
+
+/// What keeps runs from being recorded on devices that could; empty: nothing.
+std::string Program::State::why_not_replayed(Capture wanted) const {
+  if (wanted == Capture::off) return "capture is off";
+  if (sync_debug) return "sync_debug waits for each node";
+  if (check != CheckNumerics::off) return "check_numerics looks at results";
+  const DevicePointer& device = devices.front();
+  const auto crosses = [&](const Copy& copy) { return copy.from != device || copy.to != device; };
+  const auto any_crosses = [&](const std::vector<Copy>& copies) { return std::any_of(copies.begin(), copies.end(), crosses); };
+  if (devices.size() > 1 || any_crosses(after) || std::any_of(before.begin(), before.end(), any_crosses))
+    return "it runs on several devices";
+  if (report.kernels + after.size() < 2) return "it is one launch already";
+  const tenon_backend_info& info = device->loaded->backend->info();
+  const std::span list(info.capabilities, info.capability_count);
+  for (const NodeInfo& node : graph.nodes()) {
+    const auto safe = [&](const tenon_capability& c) {
+      return c.op == node.op && c.version == node.version && (c.features & TENON_FEATURE_CAPTURE_SAFE) != 0;
+    };
+    if (std::none_of(list.begin(), list.end(), safe)) return fmt::format("{} '{}' cannot be recorded", op_name(node.op), node.name);
+  }
+  return {};
 }
 
 void Program::State::fail(tenon_status status, const DeviceState& device, const Part* part) const {
@@ -660,8 +744,14 @@ void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
 }
 
 const PlacementReport& Program::placement() const {
-  state_->name_kernels();
-  return state_->report;
+  State& s = *state_;
+  s.name_kernels();
+  if (s.replay != nullptr) {
+    s.report.records = s.replay->records();
+    s.report.replays = s.replay->replays();
+    if (!s.replay->stopped().empty()) s.report.replay = "no longer: " + s.replay->stopped();
+  }
+  return s.report;
 }
 const Graph& Program::graph() const {
   return state_->prelude != nullptr ? state_->complete : state_->graph;

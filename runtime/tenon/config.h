@@ -20,6 +20,8 @@ enum class Fallback { error, warn, allow };
 enum class CheckNumerics { off, outputs, all };
 /// How far backends may fuse nodes.
 enum class Fusion { off, elementwise, full };
+/// Whether runs are recorded and replayed, on devices that can.
+enum class Capture { off, automatic };
 /// The least severe line that is logged.
 enum class LogLevel { off, error, warning, info, debug };
 
@@ -28,6 +30,7 @@ const char* name_of(Precision value);
 const char* name_of(Fallback value);
 const char* name_of(CheckNumerics value);
 const char* name_of(Fusion value);
+const char* name_of(Capture value);
 const char* name_of(LogLevel value);
 
 /// Ops and layers whose name matches go to a device. Inside `match`, `*` stands for any run of characters and `?` for one.
@@ -89,6 +92,7 @@ struct Config {
   bool sync_debug = false;
   CheckNumerics check_numerics = CheckNumerics::off;
   Fusion fusion = Fusion::full;
+  Capture capture = Capture::automatic;
   Memory memory;
   std::vector<PlacementRule> placement;
   std::vector<VirtualDevice> virtual_devices;  ///< key `virtual`

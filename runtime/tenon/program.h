@@ -66,6 +66,9 @@ struct PlacementReport {
   std::uint64_t workspace_size_bytes = 0;  ///< arenas of all devices
   std::uint64_t packed_size_bytes = 0;     ///< constants and packed operands inside plans
   std::vector<PlannedCopy> copies = {};    ///< the copies_inserted, one by one
+  /// Whether runs are recorded and replayed as one launch, and why not; empty: on devices that do not record.
+  std::string replay = {};
+  std::uint64_t records = 0, replays = 0;  ///< until now; runs that were recorded are replays too
   /// Nodes that are not where they were asked to be.
   std::size_t moved() const;
   /// The device of each node, for to_dot and to_json.
@@ -76,7 +79,7 @@ struct PlacementReport {
   std::string mapping() const;
   /// All of it: {"nodes": [{node, op, requested, device, algorithm, reason, output_size_bytes, once}], "copies": [{value, from, to,
   /// size_bytes}], "moved", "partitions", "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes",
-  /// "packed_size_bytes"}.
+  /// "packed_size_bytes", "replay", "records", "replays"}.
   std::string json() const;
 };
 
@@ -104,8 +107,8 @@ class Program {
 
   /// Runs with inputs in the order in which the graph declared them; returns the outputs in theirs. Inputs may live on the host or on any
   /// device; dense ones in reach of the device are used in place. The outputs are the program's own memory, taken at the first such run:
-  /// valid until the next run. Nothing is allocated after the second run with inputs of the same kind. Returns when the results may be
-  /// read.
+  /// valid until the next run. Nothing is allocated after the second run with inputs of the same kind; on a device that records (key
+  /// `capture`), after the third at the same addresses. Returns when the results may be read.
   const std::vector<Tensor>& run(std::span<const Tensor> inputs);
   /// The same with inputs written out.
   const std::vector<Tensor>& run(std::initializer_list<Tensor> inputs) { return run(std::span(inputs.begin(), inputs.size())); }

@@ -210,8 +210,10 @@ struct Case {
 };
 /// From what the rooms say.
 std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases);
-/// Lifecycle, memory, streams, plans.
+/// Lifecycle, memory, streams, plans, recordings.
 std::vector<Case> core_case_list();
+/// The part of it about recordings: for backends that offer them.
+std::vector<Case> capture_case_list();
 /// Every routine of blas.def in every dtype of its line.
 std::vector<Case> blas_case_list();
 /// Vectors that onnx/convert.py wrote. Errors: tenon::Error for a file that is not theirs.

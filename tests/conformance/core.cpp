@@ -1,4 +1,5 @@
 // Profile core: what every backend owes whatever it computes - lifecycle, memory, copies, streams and events, plans and their errors.
+// Recordings are in capture.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -742,6 +743,8 @@ std::vector<Case> core_case_list() {
   add("plan/keeps_nothing_borrowed", plan_keeps_nothing_borrowed);
   add("plan/malformed_graphs", malformed_graphs);
   add("plan/quiet_execution", quiet_execution);
+  const std::vector<Case> capture = capture_case_list();
+  cases.insert(cases.end(), capture.begin(), capture.end());
   add("host/memory_intact", host_memory_intact);
   return cases;
 }

@@ -42,6 +42,7 @@ logging: {level: debug, file: run.log}
 log_device_placement: true
 check_numerics: outputs
 fusion: off
+capture: off
 memory: {limit_mb: 64, growth: false, pool: false}
 placement:
   - {match: "embed*", device: cpu}
@@ -77,6 +78,7 @@ TEST_CASE("config: every key reaches its field") {
   CHECK(config.log_device_placement);
   CHECK(config.check_numerics == CheckNumerics::outputs);
   CHECK(config.fusion == Fusion::off);
+  CHECK(config.capture == Capture::off);
   CHECK(config.memory.limit_mb == 64);
   CHECK_FALSE(config.memory.growth);
   CHECK_FALSE(config.memory.pool);
@@ -131,7 +133,7 @@ TEST_CASE("config: the schema documents every key, and is a configuration of not
     CHECK(std::string(key.help).size() > 10);
     CHECK(schema.find(std::string("# ") + key.help + " (" + key.type) != std::string::npos);
   }
-  CHECK(config_keys().size() == 24);
+  CHECK(config_keys().size() == 25);
 }
 
 TEST_CASE("config: what is wrong is named with file, line and key") {

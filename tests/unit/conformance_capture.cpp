@@ -1,0 +1,65 @@
+// The kit's cases about recordings: a backend that records passes them, one that lies about it does not, one that does not is let go.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "conformance/conformance.h"
+#include "recording_backend.h"
+
+namespace tenon {
+namespace {
+
+using conformance::Class;
+using test::recording::tape;
+
+conformance::Report judged(const std::string& backend) {
+  conformance::Options options;
+  options.backend = backend;
+  options.backend_directory = TENON_BACKEND_DIRECTORY;
+  options.profile = "core";
+  options.filter = "core/capture/*";
+  options.in_process = true;
+  options.registered = {{"tape", test::recording::query}};
+  return conformance::judge(options);
+}
+
+const conformance::Result& result_named(const conformance::Report& report, const std::string& name) {
+  for (const conformance::Result& result : report.results) {
+    if (result.name == "core/capture/" + name) return result;
+  }
+  FAIL("no case is called " << name);
+  return report.results.front();
+}
+
+TEST_CASE("conformance: a backend that records passes, packed parameters included") {
+  tape = {};
+  const auto report = judged("tape");
+  for (const auto& result : report.results) CHECK_MESSAGE(result.outcome == Class::pass, result.name, ": ", result.text);
+  CHECK(report.count(Class::pass) == 6);
+  CHECK(tape.packs == 2);
+  CHECK(tape.live == 0);
+}
+
+TEST_CASE("conformance: a recording that executes is seen") {
+  tape = {};
+  tape.runs_while_recording = true;
+  const auto report = judged("tape");
+  CHECK(result_named(report, "replays_compute").text.find("after a recording, which executes nothing: element 0 is 1, wanted 9") == 0);
+  CHECK(result_named(report, "copies_in_order").outcome == Class::fail);
+}
+
+TEST_CASE("conformance: a recording that cannot be ended is a failure") {
+  tape = {};
+  tape.fail_end = true;
+  CHECK(result_named(judged("tape"), "replays_compute").text.find("capture end failed with VENDOR_ERROR: the tape has torn") == 0);
+}
+
+TEST_CASE("conformance: a backend without the capture block is told so, and nothing is wrong with it") {
+  const auto report = judged("openblas");
+  CHECK(report.count(Class::unsupported) == 6);
+  CHECK(report.exit_code() == 0);
+  CHECK(result_named(report, "parameters").text.find("capture is NULL") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,338 @@
+// Programs on a device that records: what is recorded and when, what a replay computes, and when runs are executed all the same.
+#include "exec_testing.h"
+
+#include <nlohmann/json.hpp>
+
+#include <tenon/trace.h>
+
+#include "exec/context_state.h"
+#include "malloc_counter.h"
+#include "recording_backend.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+using test::recording::tape;
+using Floats = std::vector<float>;
+
+/// A context with the device tape:0 beside those of this build.
+Context with_tape(const Config& config = test_config()) {
+  tape = {};
+  Context context(config);
+  exec::ContextState& state = *context.state();
+  exec::DeviceEntry entry = state.entries.back();
+  loader::Options options;
+  options.registered = {{"tape", test::recording::query}};
+  options.make_host = [&](const tenon_backend_info&, std::uint32_t) { return entry.loaded->services->table(); };
+  const loader::Result result = loader::load(options);
+  REQUIRE(result.backends.size() == 1);
+  REQUIRE_MESSAGE(result.records[0].healthy, result.records[0].text);
+  entry.loaded = std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{entry.loaded->services, result.backends[0]});
+  entry.info.name = "tape:0";
+  entry.info.backend = "tape";
+  entry.info.flags = 0;
+  state.entries.push_back(entry);
+  state.infos.push_back(entry.info);
+  state.available.push_back({"tape", 0, DeviceKind::accelerator});
+  state.opened.resize(state.entries.size());
+  return context;
+}
+
+const ProgramOptions on_tape{.device = "tape:0"};
+
+Tensor pair(float a, float b) {
+  return Tensor::of<float>({a, b}, {2});
+}
+
+/// y = -(x + x): two kernels.
+Graph doubled() {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2});
+  graph.output("y", ops::neg(x + x));
+  return graph;
+}
+
+/// y = -(x w), w (2, 2): a product that packs its parameter, and a kernel behind it.
+Graph projected() {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {1, 2});
+  graph.output("y", ops::neg(ops::matmul(x, graph.parameter("w", DType::f32, {2, 2}))));
+  return graph;
+}
+const Tensor ones = Tensor::full(DType::f32, {1, 2}, 1);
+void set_weights(Program& program, float value) {
+  program.parameters()->set("w", Tensor::full(DType::f32, {2, 2}, value));
+}
+
+TEST_CASE("replay: the third run is recorded, and every later one is that recording with the inputs of its own") {
+  {
+    const Context context = with_tape();
+    Program program(context, doubled(), on_tape);
+    for (int run = 1; run <= 6; ++run) {
+      const auto x = static_cast<float>(run);
+      CHECK(floats(program.run({pair(x, 10)})[0]) == Floats{-2 * x, -20});
+      CHECK(tape.recorded == (run < 3 ? 0 : 1));
+      CHECK(tape.replayed == std::max(run - 2, 0));
+      CHECK(tape.kernels == 2 * run);
+    }
+    const PlacementReport& report = program.placement();
+    CHECK(report.records == 1);
+    CHECK(report.replays == 4);
+    CHECK(contains(report.str(), "replay: from the third run at the same addresses on; 1 recorded, 4 replayed"));
+    CHECK(nlohmann::json::parse(report.json())["replays"] == 4);
+    CHECK(tape.live == 1);
+  }
+  CHECK(tape.live == 0);
+}
+
+TEST_CASE("replay: inputs that lie on the device are read where they are; buffers that take turns have a recording each") {
+  const Context context = with_tape();
+  Program program(context, doubled(), on_tape);
+  const Device device = context.device("tape:0");
+  const Tensor even = pair(1, 2).to(device), odd = pair(3, 4).to(device);
+  for (int run = 0; run < 10; ++run) {
+    CHECK(floats(program.run({run % 2 == 0 ? even : odd})[0]) == (run % 2 == 0 ? Floats{-2, -4} : Floats{-6, -8}));
+  }
+  CHECK(tape.recorded == 2);
+  CHECK(tape.replayed == 6);
+}
+
+TEST_CASE("replay: results may go to tensors of the caller's") {
+  const Context context = with_tape();
+  Program program(context, doubled(), on_tape);
+  std::vector<Tensor> first{program.make_output(0)}, second{program.make_output(0)};
+  const std::vector<Tensor> inputs{pair(1, 2)};
+  for (int run = 0; run < 5; ++run) {
+    program.run(inputs, first);
+    program.run(inputs, second);
+  }
+  CHECK(tape.recorded == 2);
+  CHECK(tape.replayed == 6);
+  CHECK(floats(first[0]) == Floats{-2, -4});
+  CHECK(floats(second[0]) == Floats{-2, -4});
+}
+
+TEST_CASE("replay: addresses that never come back are not recorded, and of many sets the last used are kept") {
+  const Context context = with_tape();
+  Program program(context, doubled(), on_tape);
+  const Device device = context.device("tape:0");
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 6; ++i) inputs.push_back(pair(1, static_cast<float>(i)).to(device));
+  for (int round = 0; round < 4; ++round) {
+    for (const Tensor& x : inputs) program.run({x});
+  }
+  CHECK(tape.recorded == 0);
+  for (const Tensor& x : inputs) {
+    for (int run = 0; run < 4; ++run) CHECK(floats(program.run({x})[0])[1] == -2 * x.to_host().data<float>()[1]);
+  }
+  CHECK(tape.recorded == 6);
+  CHECK(tape.live == 4);
+}
+
+TEST_CASE("replay: parameters that were packed are packed again when they change, by an execution") {
+  const Context context = with_tape();
+  Program program(context, projected(), on_tape);
+  float weight = 1;
+  for (int change = 0; change < 8; ++change, weight += 1) {
+    set_weights(program, weight);
+    for (int run = 0; run < 6; ++run) CHECK(floats(program.run({ones})[0]) == Floats{-2 * weight, -2 * weight});
+    CHECK(tape.packs == change + 1);
+    CHECK(program.placement().records == static_cast<std::uint64_t>(change + 1));
+  }
+  CHECK(tape.replayed == 4 + 7 * 5);
+}
+
+TEST_CASE("replay: where parameters change in almost every run it is given up, and the program executes") {
+  const Context context = with_tape();
+  Program program(context, projected(), on_tape);
+  for (int change = 0; change < 10; ++change) {
+    set_weights(program, static_cast<float>(change));
+    const int runs = change == 0 ? 3 : 2;
+    for (int run = 0; run < runs; ++run) CHECK(floats(program.run({ones})[0])[0] == static_cast<float>(-2 * change));
+  }
+  CHECK(program.placement().records == 4);
+  CHECK(tape.live == 0);
+  CHECK(contains(program.placement().replay, "no longer: 4 recordings in a row were used once only"));
+}
+
+TEST_CASE("replay: an update is seen by the next replay, though it makes another epoch each time") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2}), sum = graph.parameter("sum", DType::f32, {2});
+  const Value next = sum + ops::neg(x);
+  graph.update(sum, next);
+  graph.output("old", ops::neg(sum));
+  const Context context = with_tape();
+  Program program(context, graph, on_tape);
+  program.parameters()->set("sum", pair(0, 100));
+  for (int run = 0; run < 8; ++run) {
+    const auto done = static_cast<float>(run);
+    CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{done, 2 * done - 100});
+  }
+  CHECK(floats(program.parameters()->get("sum")) == Floats{-8, 84});
+  CHECK(tape.recorded == 1);
+  CHECK(tape.replayed == 6);
+}
+
+TEST_CASE("replay: what is worked out from parameters alone is worked out when they change, and replays read it") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2}), w = graph.parameter("w", DType::f32, {2});
+  graph.output("y", ops::neg(x + ops::neg(w * w)));
+  const Context context = with_tape();
+  Program program(context, graph, on_tape);
+  for (int change = 1; change <= 5; ++change) {
+    const auto weight = static_cast<float>(change);
+    program.parameters()->set("w", pair(weight, 0));
+    for (int run = 0; run < 4; ++run) CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{weight * weight - 1, -2});
+  }
+  CHECK(program.placement().records == 2);  // before and after the first change: it shows that the plan does not mind
+  CHECK(program.placement().replays == 18);
+}
+
+TEST_CASE("replay: a training step whose products pack parameters is executed each time, and right") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {1, 2}), w = graph.parameter("w", DType::f32, {2, 2});
+  graph.output("y", ops::matmul(x, w));
+  graph.update(w, w + w);
+  const Context context = with_tape();
+  Program program(context, graph, on_tape);
+  set_weights(program, 1);
+  float weight = 1;
+  for (int run = 0; run < 6; ++run, weight *= 2) CHECK(floats(program.run({ones})[0])[0] == 2 * weight);
+  CHECK(tape.replayed == 0);
+  CHECK(tape.live == 0);
+  CHECK(program.placement().replay == "from the third run at the same addresses on");
+}
+
+TEST_CASE("replay: an error of a replayed kernel names its node, and the next replay is right") {
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2});
+  {
+    const NameScope name(graph, "head");
+    graph.output("y", ops::log(ops::neg(x)));
+  }
+  const Context context = with_tape();
+  Program program(context, graph, on_tape);
+  for (int run = 0; run < 4; ++run) program.run({pair(-1, -1)});
+  REQUIRE(tape.replayed == 2);
+  const std::string text = message_of([&] { program.run({pair(1, -1)}); });
+  CHECK(tape.replayed == 3);
+  CHECK(contains(text, "device 'tape:0', node 'head/log' (Log): log: of a negative number"));
+  CHECK(floats(program.run({pair(-1, -1)})[0]) == Floats{0, 0});
+  CHECK(tape.recorded == 1);
+}
+
+TEST_CASE("replay: a recording that fails is an execution, and the last one that is tried") {
+  const Context context = with_tape();
+  Program program(context, doubled(), on_tape);
+  tape.fail_end = true;
+  for (int run = 0; run < 5; ++run) CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{-2, -4});
+  CHECK(tape.kernels == 10);
+  CHECK(program.placement().replay == "no longer: a recording cannot end: the tape has torn");
+}
+
+TEST_CASE("replay: a replay that cannot be given is an error, and recorded anew in the next run") {
+  const Context context = with_tape();
+  Program program(context, doubled(), on_tape);
+  for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
+  tape.fail_replay = true;
+  CHECK(contains(message_of([&] { program.run({pair(1, 2)}); }), "device 'tape:0'"));
+  tape.fail_replay = false;
+  CHECK(floats(program.run({pair(2, 3)})[0]) == Floats{-4, -6});
+  CHECK(tape.recorded == 2);
+  CHECK(tape.live == 1);
+}
+
+TEST_CASE("replay: while a trace or a profile is taken runs are executed; then replays go on") {
+  const Context context = with_tape();
+  Program program(context, doubled(), on_tape);
+  for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
+  REQUIRE(tape.replayed == 2);
+  {
+    const Trace trace(context);
+    program.run({pair(1, 2)});
+    const auto json = nlohmann::json::parse(trace.json());
+    std::size_t kernels = 0;
+    for (const auto& event : json["traceEvents"]) kernels += event.value("cat", "") == "kernel" ? 1 : 0;
+    CHECK(kernels == 2);
+  }
+  program.enable_profile(true);
+  program.run({pair(1, 2)});
+  CHECK(program.profile().size() == 2);
+  program.enable_profile(false);
+  CHECK(tape.replayed == 2);
+  CHECK(floats(program.run({pair(2, 3)})[0]) == Floats{-4, -6});
+  CHECK(tape.replayed == 3);
+  CHECK(tape.recorded == 1);
+}
+
+TEST_CASE("replay: never where it is off, watched node by node, checked, one launch anyway, or on several devices; the report says why") {
+  const auto reason = [](const Config& config, const Graph& graph) {
+    const Context context = with_tape(config);
+    Program program(context, graph, on_tape);
+    for (int run = 0; run < 5; ++run) program.run({pair(1, 2)});
+    CHECK(tape.recorded == 0);
+    return program.placement().replay;
+  };
+  Config config = test_config();
+  config.capture = Capture::off;
+  CHECK(reason(config, doubled()) == "never: capture is off");
+  config = test_config();
+  config.sync_debug = true;
+  CHECK(reason(config, doubled()) == "never: sync_debug waits for each node");
+  config = test_config();
+  config.check_numerics = CheckNumerics::outputs;
+  CHECK(reason(config, doubled()) == "never: check_numerics looks at results");
+
+  Graph one;
+  one.output("y", ops::neg(one.input("x", DType::f32, {2})));
+  CHECK(reason(test_config(), one) == "never: it is one launch already");
+  Graph host;
+  host.output("y", ops::tanh(ops::neg(host.input("x", DType::f32, {2}))));
+  CHECK(contains(reason(test_config(), host), "never: Tanh '"));
+  Graph two;
+  Value between = ops::neg(two.input("x", DType::f32, {2}));
+  {
+    const DeviceScope scope(two, "reference:0");
+    between = ops::exp(between);
+  }
+  two.output("y", between + between);
+  CHECK(reason(test_config(), two) == "never: it runs on several devices");
+
+  const Context context = with_tape();
+  CHECK(Program(context, doubled(), {.device = "reference:0"}).placement().replay.empty());
+}
+
+TEST_CASE("replay: what a program copies within the device is part of it, and counted in every run") {
+  Graph graph;
+  const Value a = graph.parameter("a", DType::f32, {2}), b = graph.parameter("b", DType::f32, {2});
+  graph.update(a, b);
+  graph.update(b, a);
+  const Context context = with_tape();
+  Program program(context, graph, on_tape);
+  program.parameters()->set("a", pair(1, 1));
+  program.parameters()->set("b", pair(2, 2));
+  for (int run = 0; run < 7; ++run) program.run(std::initializer_list<Tensor>{});
+  CHECK(floats(program.parameters()->get("a")) == Floats{2, 2});
+  CHECK(floats(program.parameters()->get("b")) == Floats{1, 1});
+}
+
+#ifndef TENON_MALLOC_IS_TAKEN
+TEST_CASE("replay: nothing is allocated") {
+  const Context context = with_tape();
+  Program program(context, projected(), on_tape);
+  set_weights(program, 1);
+  const std::vector<Tensor> inputs{ones};
+  for (int run = 0; run < 4; ++run) program.run(inputs);
+  const long before = allocations.load();
+  for (int run = 0; run < 10; ++run) program.run(inputs);
+  CHECK(allocations.load() == before);
+  CHECK(tape.replayed == 12);
+}
+#endif
+
+}  // namespace
+}  // namespace tenon
