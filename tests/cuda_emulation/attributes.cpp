@@ -1,0 +1,102 @@
+#include "state.h"
+
+namespace tenon::emulation {
+
+// The figures of an H100: a kernel that fits there fits here.
+cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device) {
+  switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock:
+    case cudaDevAttrMaxBlockDimX:
+    case cudaDevAttrMaxBlockDimY:
+      *out_value = 1024;
+      break;
+    case cudaDevAttrMaxBlockDimZ:
+      *out_value = 64;
+      break;
+    case cudaDevAttrMaxGridDimX:
+      *out_value = 2147483647;
+      break;
+    case cudaDevAttrMaxGridDimY:
+    case cudaDevAttrMaxGridDimZ:
+      *out_value = 65535;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlock:
+      *out_value = 48 << 10;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *out_value = 227 << 10;
+      break;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+      *out_value = 228 << 10;
+      break;
+    case cudaDevAttrTotalConstantMemory:
+      *out_value = 64 << 10;
+      break;
+    case cudaDevAttrWarpSize:
+      *out_value = 32;
+      break;
+    case cudaDevAttrMaxRegistersPerBlock:
+    case cudaDevAttrMaxRegistersPerMultiprocessor:
+      *out_value = 65536;
+      break;
+    case cudaDevAttrClockRate:
+      *out_value = 1980000;
+      break;
+    case cudaDevAttrMemoryClockRate:
+      *out_value = 2619000;
+      break;
+    case cudaDevAttrGlobalMemoryBusWidth:
+      *out_value = 5120;
+      break;
+    case cudaDevAttrL2CacheSize:
+      *out_value = 50 << 20;
+      break;
+    case cudaDevAttrMultiProcessorCount:
+      *out_value = 132;
+      break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor:
+      *out_value = 2048;
+      break;
+    case cudaDevAttrMaxBlocksPerMultiprocessor:
+      *out_value = 32;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *out_value = 9;
+      break;
+    case cudaDevAttrAsyncEngineCount:
+      *out_value = 3;
+      break;
+    case cudaDevAttrPciBusId:
+      *out_value = device + 1;
+      break;
+    case cudaDevAttrConcurrentKernels:
+    case cudaDevAttrCanMapHostMemory:
+    case cudaDevAttrUnifiedAddressing:
+    case cudaDevAttrStreamPrioritiesSupported:
+    case cudaDevAttrMemoryPoolsSupported:
+    case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrCanUseHostPointerForRegisteredMem:
+      *out_value = 1;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+    case cudaDevAttrPciDeviceId:
+    case cudaDevAttrPciDomainId:
+    case cudaDevAttrIntegrated:
+    case cudaDevAttrEccEnabled:
+    case cudaDevAttrManagedMemory:
+    case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrPageableMemoryAccess:
+    case cudaDevAttrHostNativeAtomicSupported:
+    case cudaDevAttrCooperativeLaunch:
+    case cudaDevAttrComputeMode:
+    case cudaDevAttrKernelExecTimeout:
+    case cudaDevAttrClusterLaunch:
+      *out_value = 0;
+      break;
+    default:
+      return cudaErrorInvalidValue;
+  }
+  return cudaSuccess;
+}
+
+}  // namespace tenon::emulation

@@ -1,0 +1,373 @@
+#include "engine.h"
+
+#include <boost/context/fiber.hpp>
+#include <boost/context/protected_fixedsize_stack.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulation.h"
+#include "sanitizers.h"
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace tenon::emulation {
+namespace {
+
+// AddressSanitizer's frames are several times as large; only pages that are touched cost memory.
+constexpr std::size_t stack_bytes = address_sanitized ? 1 << 20 : 128 << 10;
+constexpr unsigned lanes = 32, most_threads = 1024, most_warps = most_threads / lanes;
+
+enum class Kind { none, block_barrier, warp_barrier, shuffle, vote };
+
+/// What a waiting thread asked for.
+struct Request {
+  Kind kind = Kind::none;
+  unsigned mask = 0;
+  std::uint64_t bits = 0;  ///< given by the lane; after the release what it gets
+  int source = 0;
+};
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::block_barrier:
+      return "__syncthreads";
+    case Kind::warp_barrier:
+      return "__syncwarp";
+    case Kind::shuffle:
+      return "a shuffle";
+    case Kind::vote:
+      return "a vote";
+    case Kind::none:
+      break;
+  }
+  return "nothing";
+}
+
+/// A fiber: runs threads from start to end until one must wait, and then holds that one.
+struct Worker {
+  boost::context::fiber context;
+  StackBounds stack;
+};
+
+class Block {
+ public:
+  void run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body);
+  void wait(Request request);
+  Request& request_of_current() { return requests_[current_]; }
+  unsigned current() const { return current_; }
+  unsigned alive(unsigned warp) const { return ~exited_[warp]; }
+
+ private:
+  void resume(Worker* worker);
+  void work(Worker* self);
+  void leave();
+  void start(unsigned thread);
+  void ended();
+  void release_block();
+  void settle(unsigned warp, unsigned mask);
+  [[noreturn]] void deadlock() const;
+  [[noreturn]] void wrong(const std::string& what) const;
+  Worker* idle_worker();
+
+  bool running_ = false;
+  unsigned threads_ = 0, next_ = 0, exited_count_ = 0, at_barrier_ = 0, current_ = 0;
+  const std::vector<unsigned>* order_ = nullptr;
+  const std::function<void()>* body_ = nullptr;
+  std::array<unsigned, most_warps> exited_{}, arrived_{};  ///< by warp, a bit for each lane; arrived: waits for its warp
+  std::array<Request, most_threads> requests_{};
+  std::array<Worker*, most_threads> holders_{};
+  std::vector<unsigned> ready_;  ///< threads whose wait is over, first to go on at `ready_front_`
+  std::size_t ready_front_ = 0;
+  std::vector<unsigned> waiting_;  ///< at the barrier of the block, in order of arrival
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Worker*> idle_;
+  Worker* running_worker_ = nullptr;
+  boost::context::fiber scheduler_;
+  StackBounds scheduler_stack_;
+};
+
+// Never destroyed: its fibers are suspended for good, and a kernel's frame is not to be unwound at exit.
+Block& block() {
+  static Block* const the_block = new Block;
+  return *the_block;
+}
+
+std::string text_of(uint3 index) {
+  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) + ")";
+}
+uint3 index_of(unsigned thread) {
+  uint3 index;
+  if (blockDim.y == 1 && blockDim.z == 1) {
+    index.x = thread;
+    index.y = index.z = 0;
+  } else {
+    index.x = thread % blockDim.x;
+    index.y = thread / blockDim.x % blockDim.y;
+    index.z = thread / blockDim.x / blockDim.y;
+  }
+  return index;
+}
+
+void Block::wrong(const std::string& what) const {
+  std::fprintf(stderr, "cuda emulation: block %s: %s\n", text_of(blockIdx).c_str(), what.c_str());
+  std::abort();
+}
+
+void Block::deadlock() const {
+  std::string what = "deadlock:";
+  unsigned shown = 0, waiting = 0;
+  for (unsigned t = 0; t < threads_; ++t) {
+    const Request& request = requests_[t];
+    if (request.kind == Kind::none) continue;
+    ++waiting;
+    if (shown == 8) continue;
+    ++shown;
+    what += "\n  thread " + text_of(index_of(t)) + " waits in " + name_of(request.kind);
+    if (request.kind == Kind::block_barrier) {
+      what += " for the " + std::to_string(threads_ - exited_count_ - at_barrier_) + " threads of the block that are not there";
+    } else {
+      char mask[64];
+      std::snprintf(mask, sizeof mask, " of mask 0x%08x, lanes not there 0x%08x", request.mask,
+                    request.mask & ~arrived_[t / lanes] & ~exited_[t / lanes]);
+      what += mask;
+    }
+  }
+  wrong(what + "\n  " + std::to_string(waiting) + " of " + std::to_string(threads_) + " threads wait, " + std::to_string(exited_count_) +
+        " have returned");
+}
+
+Worker* Block::idle_worker() {
+  if (!idle_.empty()) {
+    Worker* const worker = idle_.back();
+    idle_.pop_back();
+    return worker;
+  }
+  workers_.push_back(std::make_unique<Worker>());
+  Worker* const worker = workers_.back().get();
+  boost::context::protected_fixedsize_stack allocator(stack_bytes);
+  const boost::context::stack_context memory = allocator.allocate();
+  worker->stack = {static_cast<char*>(memory.sp) - memory.size, memory.size};
+  worker->context = boost::context::fiber(std::allocator_arg, boost::context::preallocated(memory.sp, memory.size, memory), allocator,
+                                          [this, worker](boost::context::fiber&& caller) {
+                                            scheduler_ = std::move(caller);
+                                            scheduler_stack_ = arrived_from(nullptr);
+                                            for (;;) work(worker);
+                                            return boost::context::fiber();
+                                          });
+  return worker;
+}
+
+void Block::resume(Worker* worker) {
+  running_worker_ = worker;
+  void* const own = leaving_for(worker->stack);
+  worker->context = std::move(worker->context).resume();
+  arrived_from(own);
+}
+
+/// On a fiber: threads from start to end, then back to the scheduler. Called again when there is more.
+void Block::work(Worker* self) {
+  while (next_ < threads_ && ready_front_ == ready_.size()) {
+    start((*order_)[next_++]);
+    (*body_)();
+    ended();
+  }
+  idle_.push_back(self);
+  leave();
+}
+
+/// From a fiber to the scheduler, which may be another thread's when it comes back.
+void Block::leave() {
+  void* const own = leaving_for(scheduler_stack_);
+  scheduler_ = std::move(scheduler_).resume();
+  scheduler_stack_ = arrived_from(own);
+}
+
+void Block::start(unsigned thread) {
+  current_ = thread;
+  threadIdx = index_of(thread);
+}
+
+void Block::ended() {
+  const unsigned warp = current_ / lanes;
+  exited_[warp] |= 1u << (current_ % lanes);
+  ++exited_count_;
+  if (at_barrier_ > 0 && at_barrier_ + exited_count_ == threads_) release_block();
+  for (unsigned left = arrived_[warp]; left != 0; left &= left - 1) {
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(left));
+    if ((arrived_[warp] >> lane & 1) != 0) settle(warp, requests_[warp * lanes + lane].mask);
+  }
+}
+
+void Block::wait(Request request) {
+  if (!running_) {
+    std::fprintf(stderr, "cuda emulation: %s outside of a kernel\n", name_of(request.kind));
+    std::abort();
+  }
+  const unsigned thread = current_, warp = thread / lanes, lane = thread % lanes;
+  Worker* const self = running_worker_;
+  requests_[thread] = request;
+  holders_[thread] = self;
+  if (request.kind == Kind::block_barrier) {
+    waiting_.push_back(thread);
+    ++at_barrier_;
+    if (at_barrier_ + exited_count_ == threads_) release_block();
+  } else {
+    if ((request.mask >> lane & 1) == 0) {
+      wrong("thread " + text_of(threadIdx) + " calls " + name_of(request.kind) + " with a mask that leaves it out");
+    }
+    arrived_[warp] |= 1u << lane;
+    settle(warp, request.mask);
+  }
+  // The last to arrive goes on at once if nobody is before it: that saves a switch where warps are of one thread.
+  if (ready_.size() - ready_front_ == 1 && ready_[ready_front_] == thread) {
+    ready_.clear();
+    ready_front_ = 0;
+    return;
+  }
+  leave();
+  start(thread);
+}
+
+void Block::release_block() {
+  for (const unsigned thread : waiting_) {
+    requests_[thread].kind = Kind::none;
+    ready_.push_back(thread);
+  }
+  waiting_.clear();
+  at_barrier_ = 0;
+}
+
+/// Lets the members of a mask go on if all that live have arrived with the same call.
+void Block::settle(unsigned warp, unsigned mask) {
+  const unsigned members = mask & ~exited_[warp];
+  if ((members & ~arrived_[warp]) != 0) return;
+  Request* const requests = &requests_[warp * lanes];
+  const Kind kind = requests[std::countr_zero(members)].kind;
+  unsigned votes = 0;
+  std::array<std::uint64_t, lanes> given{};
+  for (unsigned left = members; left != 0; left &= left - 1) {
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(left));
+    if (requests[lane].mask != mask) return;  // it waits for others first
+    if (requests[lane].kind != kind) {
+      wrong("warp " + std::to_string(warp) + ": one lane calls " + name_of(kind) + ", another " + name_of(requests[lane].kind));
+    }
+    given[lane] = requests[lane].bits;
+    if (requests[lane].bits != 0) votes |= 1u << lane;
+  }
+  for (unsigned left = members; left != 0; left &= left - 1) {
+    const unsigned lane = static_cast<unsigned>(std::countr_zero(left));
+    Request& request = requests[lane];
+    if (kind == Kind::vote) {
+      request.bits = votes;
+    } else if (kind == Kind::shuffle) {
+      const unsigned source = static_cast<unsigned>(request.source);
+      request.bits = source < lanes && (members >> source & 1) != 0 ? given[source] : ~std::uint64_t{0};
+    }
+    request.kind = Kind::none;
+    ready_.push_back(warp * lanes + lane);
+  }
+  arrived_[warp] &= ~members;
+}
+
+void Block::run(unsigned threads, const std::vector<unsigned>& order, const std::function<void()>& body) {
+  threads_ = threads;
+  next_ = exited_count_ = at_barrier_ = 0;
+  order_ = &order;
+  body_ = &body;
+  const unsigned warps = (threads + lanes - 1) / lanes;
+  for (unsigned w = 0; w < warps; ++w) exited_[w] = arrived_[w] = 0;
+  if (threads % lanes != 0) exited_[warps - 1] = ~0u << (threads % lanes);
+  running_ = true;
+  while (exited_count_ < threads_) {
+    if (ready_front_ < ready_.size()) {
+      const unsigned thread = ready_[ready_front_++];
+      if (ready_front_ == ready_.size()) {
+        ready_.clear();
+        ready_front_ = 0;
+      }
+      resume(holders_[thread]);
+    } else if (next_ < threads_) {
+      resume(idle_worker());
+    } else {
+      deadlock();
+    }
+  }
+  running_ = false;
+}
+
+}  // namespace
+
+void block_barrier() {
+  block().wait({Kind::block_barrier, 0, 0, 0});
+}
+void warp_barrier(unsigned mask) {
+  block().wait({Kind::warp_barrier, mask, 0, 0});
+}
+std::uint64_t exchange(unsigned mask, std::uint64_t bits, int source) {
+  block().wait({Kind::shuffle, mask, bits, source});
+  return block().request_of_current().bits;
+}
+unsigned vote(unsigned mask, bool predicate) {
+  block().wait({Kind::vote, mask, predicate ? 1u : 0u, 0});
+  return static_cast<unsigned>(block().request_of_current().bits);
+}
+unsigned voters(unsigned mask) {
+  return mask & block().alive(block().current() / lanes);
+}
+int lane() {
+  return static_cast<int>(block().current() % lanes);
+}
+
+Order parse_order(const char* text) {
+  const std::string word = text;
+  if (word == "ascending") return {Order::ascending, 0};
+  if (word == "descending") return {Order::descending, 0};
+  if (!word.empty() && word.size() <= 19 && word.find_first_not_of("0123456789") == std::string::npos) {
+    return {Order::shuffled, std::stoull(word)};
+  }
+  throw std::invalid_argument("order of threads: wanted ascending, descending or a seed, got '" + word + "'");
+}
+
+void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body) {
+  const unsigned threads = block_size.x * block_size.y * block_size.z;
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  gridDim = grid;
+  blockDim = block_size;
+  std::vector<unsigned> turns(threads);
+  std::iota(turns.begin(), turns.end(), 0u);
+  if (order.kind == Order::descending) std::reverse(turns.begin(), turns.end());
+  std::mt19937_64 random(order.seed);
+  // Block i * stride + offset: a walk that meets every block once if the stride shares no factor with their number.
+  std::uint64_t stride = 1, offset = 0;
+  if (order.kind == Order::descending) {
+    stride = blocks - 1;
+    offset = blocks - 1;
+  } else if (order.kind == Order::shuffled && blocks > 1 && blocks < (std::uint64_t{1} << 32)) {
+    do stride = random() % blocks;
+    while (std::gcd(stride, blocks) != 1);
+    offset = random() % blocks;
+  }
+  std::uint64_t at = offset;
+  for (std::uint64_t i = 0; i < blocks; ++i, at = (at + stride) % blocks) {
+    if (order.kind == Order::shuffled) std::shuffle(turns.begin(), turns.end(), random);
+    blockIdx.x = static_cast<unsigned>(at % grid.x);
+    blockIdx.y = static_cast<unsigned>(at / grid.x % grid.y);
+    blockIdx.z = static_cast<unsigned>(at / grid.x / grid.y);
+    block().run(threads, turns, body);
+  }
+}
+
+}  // namespace tenon::emulation

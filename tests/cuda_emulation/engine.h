@@ -1,0 +1,24 @@
+// engine.h - runs the threads of a launch, one at a time, as fibers where they must wait for each other.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+
+namespace tenon::emulation {
+
+/// The order in which threads of a block, and blocks, are started.
+struct Order {
+  enum Kind { ascending, descending, shuffled } kind = ascending;
+  std::uint64_t seed = 0;
+};
+/// Throws std::invalid_argument for anything but "ascending", "descending" and digits.
+Order parse_order(const char* text);
+
+/// Runs `body` for every thread of every block. Aborts, naming block and thread, when a block can never end.
+///
+/// Threads  one at a time in the process: the caller holds the lock of the emulation.
+void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body);
+
+}  // namespace tenon::emulation

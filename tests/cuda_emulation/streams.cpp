@@ -1,0 +1,244 @@
+#include <algorithm>
+
+#include "control.h"
+#include "state.h"
+
+namespace tenon::emulation {
+namespace {
+
+// A driver's queue is finite, too: whoever fills it waits.
+constexpr std::size_t queue_limit = 1024;
+
+bool is_default(cudaStream_t handle) {
+  return handle == nullptr || handle == cudaStreamLegacy;
+}
+
+/// Work of `stream` that comes after all that `other` holds now.
+void push_wait(Stream& stream, const std::shared_ptr<Stream>& other) {
+  if (other->executed == other->enqueued) return;
+  stream.queue.push_back({[other, sequence = other->enqueued] { drain(*other, sequence); }, Reach::any});
+  ++stream.enqueued;
+}
+
+class Executing {
+ public:
+  Executing() { state().executing = true; }
+  ~Executing() { state().executing = was_; }
+
+ private:
+  const bool was_ = state().executing;
+};
+
+cudaError_t create(cudaStream_t* out_stream, unsigned flags, int priority) {
+  if (out_stream == nullptr || (flags & ~static_cast<unsigned>(cudaStreamNonBlocking)) != 0) return cudaErrorInvalidValue;
+  auto stream = std::make_shared<Stream>();
+  stream->device = caller().device;
+  stream->blocking = (flags & cudaStreamNonBlocking) == 0;
+  stream->flags = flags;
+  stream->priority = priority;
+  current_device().streams.push_back(stream);
+  *out_stream = state().streams.add(std::move(stream));
+  return cudaSuccess;
+}
+
+}  // namespace
+
+cudaError_t find_stream(cudaStream_t handle, std::shared_ptr<Stream>* out_stream) {
+  if (is_default(handle)) {
+    for (const auto& stream : current_device().streams) {
+      if (stream->blocking && stream->capture && stream->capture->mode != cudaStreamCaptureModeRelaxed) {
+        return invalidate(*stream->capture, cudaErrorStreamCaptureImplicit);
+      }
+    }
+    *out_stream = current_device().legacy;
+    return cudaSuccess;
+  }
+  *out_stream = state().streams.find(handle);
+  return *out_stream ? cudaSuccess : cudaErrorInvalidResourceHandle;
+}
+
+cudaError_t enqueue(const std::shared_ptr<Stream>& stream, Item item) {
+  if (stream->capture) {
+    if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
+    stream->capture->nodes.push_back({std::move(item), nullptr});
+    ++stream->clock[stream.get()];
+    return cudaSuccess;
+  }
+  const Device& device = state().devices[static_cast<std::size_t>(stream->device)];
+  if (stream->legacy) {
+    for (const auto& other : device.streams) {
+      if (other->blocking) push_wait(*stream, other);
+    }
+  } else if (stream->blocking) {
+    push_wait(*stream, device.legacy);
+  }
+  stream->queue.push_back(std::move(item));
+  ++stream->enqueued;
+  while (stream->queue.size() > queue_limit) run_next(*stream);
+  return cudaSuccess;
+}
+
+void run_next(Stream& stream) {
+  Item item = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  Device& device = state().devices[static_cast<std::size_t>(stream.device)];
+  if (device.pending_fault != cudaSuccess) device.lost = std::exchange(device.pending_fault, cudaSuccess);
+  if (device.lost == cudaSuccess) {
+    const Executing executing;
+    set_reach(item.reach, stream.device);
+    item.work();
+  }
+  ++stream.executed;
+}
+
+void drain(Stream& stream, std::uint64_t sequence) {
+  while (stream.executed < sequence && !stream.queue.empty()) run_next(stream);
+}
+void drain(Stream& stream) {
+  drain(stream, stream.enqueued);
+}
+void drain_device(int device) {
+  auto& streams = state().devices[static_cast<std::size_t>(device)].streams;
+  for (const auto& stream : std::vector(streams)) drain(*stream);
+  // Only this list and work that has run still hold a stream that was destroyed.
+  std::erase_if(streams, [](const std::shared_ptr<Stream>& stream) { return stream.use_count() == 1; });
+}
+
+cudaError_t outcome(int device) {
+  Device& d = state().devices[static_cast<std::size_t>(device)];
+  if (d.pending_fault != cudaSuccess) d.lost = std::exchange(d.pending_fault, cudaSuccess);
+  return d.lost;
+}
+
+void launch(cudaStream_t handle, dim3 grid, dim3 block, std::function<void()> body) {
+  call("cudaLaunchKernel", [&] {
+    std::shared_ptr<Stream> stream;
+    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+    if (stream->device != caller().device) return cudaErrorInvalidResourceHandle;
+    const auto sizes = {grid.x, grid.y, grid.z, block.x, block.y, block.z};
+    if (std::find(sizes.begin(), sizes.end(), 0u) != sizes.end() || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535 ||
+        block.x > 1024 || block.y > 1024 || block.z > 64 || block.x * block.y * block.z > 1024) {
+      return cudaErrorInvalidConfiguration;
+    }
+    return enqueue(stream, {[=, body = std::move(body)] { run_grid(grid, block, state().order, body); }, Reach::peers});
+  });
+}
+
+cudaError_t enqueue(cudaStream_t handle, std::function<void()> work) {
+  return call("enqueue", [&] {
+    std::shared_ptr<Stream> stream;
+    const cudaError_t error = find_stream(handle, &stream);
+    return error != cudaSuccess ? error : enqueue(stream, {std::move(work), Reach::peers});
+  });
+}
+
+}  // namespace tenon::emulation
+
+using namespace tenon::emulation;
+
+extern "C" {
+
+cudaError_t cudaStreamCreate(cudaStream_t* out_stream) {
+  return call("cudaStreamCreate", [&] { return create(out_stream, 0, 0); });
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* out_stream, unsigned flags) {
+  return call("cudaStreamCreateWithFlags", [&] { return create(out_stream, flags, 0); });
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* out_stream, unsigned flags, int priority) {
+  return call("cudaStreamCreateWithPriority", [&] { return create(out_stream, flags, priority); });
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* out_least, int* out_greatest) {
+  return call("cudaDeviceGetStreamPriorityRange", [&] {
+    if (out_least != nullptr) *out_least = 0;
+    if (out_greatest != nullptr) *out_greatest = -5;
+    return cudaSuccess;
+  });
+}
+
+// Returns at once, as CUDA's does: what the stream still holds runs when somebody waits for the device or for one of its events.
+cudaError_t cudaStreamDestroy(cudaStream_t handle) {
+  return call(
+      "cudaStreamDestroy",
+      [&] {
+        const std::shared_ptr<Stream> stream = state().streams.take(handle);
+        if (!stream) return cudaErrorInvalidResourceHandle;
+        if (stream->capture) {
+          invalidate(*stream->capture, cudaSuccess);
+          stream->capture->members.erase(stream);
+          if (stream->capture->origin == stream) std::erase(state().captures, stream->capture);
+          stream->capture = nullptr;
+        }
+        if (stream->queue.empty()) std::erase(state().devices[static_cast<std::size_t>(stream->device)].streams, stream);
+        return cudaSuccess;
+      },
+      Lost::allows);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  return call("cudaStreamSynchronize", [&] {
+    std::shared_ptr<Stream> stream;
+    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+    if (const cudaError_t error = refuse_in_capture(*stream); error != cudaSuccess) return error;
+    drain(*stream);
+    return outcome(stream->device);
+  });
+}
+
+// Makes progress by one item: whoever polls comes to an end, and whoever asks once learns nothing that was sure.
+cudaError_t cudaStreamQuery(cudaStream_t handle) {
+  return call("cudaStreamQuery", [&] {
+    std::shared_ptr<Stream> stream;
+    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+    if (const cudaError_t error = refuse_in_capture(*stream); error != cudaSuccess) return error;
+    if (stream->queue.empty()) return outcome(stream->device);
+    run_next(*stream);
+    if (const cudaError_t error = outcome(stream->device); error != cudaSuccess) return error;
+    return stream->queue.empty() ? cudaSuccess : cudaErrorNotReady;
+  });
+}
+
+cudaError_t cudaDeviceSynchronize() {
+  return call("cudaDeviceSynchronize", [&] {
+    for (const auto& stream : current_device().streams) {
+      if (stream->capture) return invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported);
+    }
+    drain_device(caller().device);
+    return outcome(caller().device);
+  });
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* out_flags) {
+  return call("cudaStreamGetFlags", [&] {
+    std::shared_ptr<Stream> stream;
+    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+    *out_flags = stream->flags;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* out_priority) {
+  return call("cudaStreamGetPriority", [&] {
+    std::shared_ptr<Stream> stream;
+    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+    *out_priority = stream->priority;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* out_device) {
+  return call("cudaStreamGetDevice", [&] {
+    std::shared_ptr<Stream> stream;
+    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+    *out_device = stream->device;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t handle, cudaHostFn_t function, void* data) {
+  return call("cudaLaunchHostFunc", [&] {
+    std::shared_ptr<Stream> stream;
+    if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
+    if (function == nullptr) return cudaErrorInvalidValue;
+    return enqueue(stream, {[=] { function(data); }, Reach::none});
+  });
+}
+
+}  // extern "C"
