@@ -1,12 +1,18 @@
-# tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>])
+# tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>]
+#                   [FOLDER <dir>] [TARGET <target>] [OUTPUT <dir>])
 #
 # One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports tenon_backend_query alone. Its kernel table is
-# written from ops.def and the rooms in ops/: a room that is there is supported. So is its BLAS table, from blas.def, if there is blas/ with
-# level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
+# written from ops.def and the rooms in ops/ (.cpp or .cu): a room that is there is supported. So is its BLAS table, from blas.def, if there
+# is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
+# FOLDER has ops/ and blas/ and is this one if not given. TARGET and OUTPUT make another build of a backend that there is: it is not
+# installed, and its file goes to OUTPUT.
 # Part of the installed package too: find_package(tenon) offers it to backends outside this tree.
 function(tenon_add_backend name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
-  tenon_rooms(${CMAKE_CURRENT_SOURCE_DIR}/ops room_files)
+  cmake_parse_arguments(ARG "" "FOLDER;TARGET;OUTPUT" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  tenon_rooms(${ARG_FOLDER}/ops room_files)
   set(rooms)
   foreach(file IN LISTS room_files)
     get_filename_component(stem ${file} NAME_WE)
@@ -27,13 +33,13 @@ function(tenon_add_backend name)
       string(APPEND rows "    {TENON_OP_${op}, ${version}, ${operand}, &kernel_${stem}},\n")
     endif()
   endforeach()
-  file(GLOB blas_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/blas/*.cpp)
+  file(GLOB blas_files CONFIGURE_DEPENDS ${ARG_FOLDER}/blas/*.cpp ${ARG_FOLDER}/blas/*.cu)
   set(blas_table "nullptr")
   set(blas "")
   if(blas_files)
     foreach(level 1 2 3)
-      if(NOT ${CMAKE_CURRENT_SOURCE_DIR}/blas/level${level}.cpp IN_LIST blas_files)
-        message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}/blas/level${level}.cpp is missing: a backend with blas/ has every routine of blas.def.")
+      if(NOT ${ARG_FOLDER}/blas/level${level}.cpp IN_LIST blas_files)
+        message(FATAL_ERROR "${ARG_FOLDER}/blas/level${level}.cpp is missing: a backend with blas/ has every routine of blas.def.")
       endif()
     endforeach()
     set(blas_table "tenon::${name}::blas_table")
@@ -77,14 +83,21 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
   if(NOT TENON_BACKEND_DIRECTORY)
     set(TENON_BACKEND_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
   endif()
-  set_property(GLOBAL APPEND PROPERTY TENON_BACKENDS ${name})
-  add_library(tenon_backend_${name} MODULE ${ARG_SOURCES} ${room_files} ${blas_files} ${generated})
-  target_link_libraries(tenon_backend_${name} PRIVATE tenon::sdk $<TARGET_NAME_IF_EXISTS:tenon::flags> ${ARG_LINK})
-  target_include_directories(tenon_backend_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-  target_compile_definitions(tenon_backend_${name} PRIVATE TENON_VERSION="${PROJECT_VERSION}")
-  set_target_properties(tenon_backend_${name} PROPERTIES
-    LIBRARY_OUTPUT_DIRECTORY ${TENON_BACKEND_DIRECTORY}
-    RUNTIME_OUTPUT_DIRECTORY ${TENON_BACKEND_DIRECTORY}
+  if(ARG_TARGET)
+    set(target ${ARG_TARGET})
+  else()
+    set(target tenon_backend_${name})
+    set(ARG_OUTPUT ${TENON_BACKEND_DIRECTORY})
+    set_property(GLOBAL APPEND PROPERTY TENON_BACKENDS ${name})
+  endif()
+  add_library(${target} MODULE ${ARG_SOURCES} ${room_files} ${blas_files} ${generated})
+  target_link_libraries(${target} PRIVATE tenon::sdk $<TARGET_NAME_IF_EXISTS:tenon::flags> ${ARG_LINK})
+  target_include_directories(${target} PRIVATE ${ARG_FOLDER})
+  target_compile_definitions(${target} PRIVATE TENON_VERSION="${PROJECT_VERSION}")
+  set_target_properties(${target} PROPERTIES
+    OUTPUT_NAME tenon_backend_${name}
+    LIBRARY_OUTPUT_DIRECTORY ${ARG_OUTPUT}
+    RUNTIME_OUTPUT_DIRECTORY ${ARG_OUTPUT}
     C_VISIBILITY_PRESET hidden
     CXX_VISIBILITY_PRESET hidden
     VISIBILITY_INLINES_HIDDEN ON
@@ -92,10 +105,10 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
     BUILD_WITH_INSTALL_RPATH ON)
   # One export, whatever the archives bring along; bound to itself, so that a host's symbols cannot be picked up.
   if(NOT WIN32)
-    target_link_options(tenon_backend_${name} PRIVATE
+    target_link_options(${target} PRIVATE
       -Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend.map -Wl,--exclude-libs,ALL -Wl,-Bsymbolic ${ARG_LINK_OPTIONS})
   endif()
   if(NOT TENON_SANITIZE AND NOT WIN32)
-    target_link_options(tenon_backend_${name} PRIVATE -Wl,-z,defs)
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
 endfunction()

@@ -17,6 +17,13 @@ foreach(backend IN LISTS backends)
     DESTINATION lib/tenon/backends RENAME libtenon_backend_${backend}.conformance.yaml)
 endforeach()
 
+# Test programs that want a GPU: not part of what is installed, but of the bundle that tools/package makes for GPU machines.
+get_property(gpu_tests GLOBAL PROPERTY TENON_GPU_TESTS)
+foreach(test IN LISTS gpu_tests)
+  set_target_properties(${test} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
+  install(TARGETS ${test} RUNTIME DESTINATION bin COMPONENT gpu_tests EXCLUDE_FROM_ALL)
+endforeach()
+
 foreach(folder runtime plugins/abi plugins/sdk)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder}/tenon DESTINATION include
     FILES_MATCHING PATTERN "*.h" PATTERN "*.def")

@@ -1,0 +1,83 @@
+// NVIDIA GPUs by CUDA. Without a driver the plugin loads, has no devices, and says why.
+#include <tenon/sdk/backend.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device.h"
+#include "status.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr tenon_knob knobs[] = {
+    {"libraries", TENON_KNOB_STRING, 0, "", nullptr, 0, 0,
+     "folders of NVIDIA's libraries, a colon between two; empty: those of the loader, of CUDA and of Python"},
+};
+
+class Backend final : public sdk::Backend {
+ public:
+  using sdk::Backend::Backend;
+  std::uint32_t device_count() override { return static_cast<std::uint32_t>(found().size()); }
+  std::string no_device_reason() override {
+    found();
+    return cuda::no_device_reason(machine_);
+  }
+  const sdk::DeviceDescription& describe(std::uint32_t index) override {
+    sdk::DeviceDescription& gpu = found()[index];
+    std::size_t free_bytes = 0, total_bytes = 0;
+    if (opened_ && cudaSetDevice(static_cast<int>(index)) == cudaSuccess && cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
+      gpu.memory_free_bytes = free_bytes;
+    }
+    return gpu;
+  }
+  std::unique_ptr<sdk::Device> open(std::uint32_t index) override {
+    auto device = std::make_unique<Device>(host, static_cast<int>(index));
+    opened_ = true;
+    return device;
+  }
+
+ private:
+  /// Looks once: a driver that is installed later is seen by the next process.
+  std::vector<sdk::DeviceDescription>& found() {
+    std::call_once(once_, [this] {
+      machine_.visible_devices = std::getenv("CUDA_VISIBLE_DEVICES");
+      cudaDriverGetVersion(&machine_.driver_version);
+      int count = 0;
+      machine_.error = cudaGetDeviceCount(&count);
+      if (machine_.error != cudaSuccess) return;
+      for (int i = 0; i < count; ++i) devices_.push_back(describe_gpu(i, machine_.driver_version));
+    });
+    return devices_;
+  }
+
+  std::once_flag once_;
+  Machine machine_;
+  std::vector<sdk::DeviceDescription> devices_;
+  bool opened_ = false;  ///< asking for free memory makes a context, which costs memory itself
+};
+
+}  // namespace
+
+const sdk::BackendSpec& spec();
+const sdk::BackendSpec& spec() {
+  static const std::string needs = requirements(CUDART_VERSION);
+  static const sdk::BackendSpec cuda{
+      .name = "cuda",
+      .version = TENON_VERSION,
+      .vendor = "Tenon",
+      .description = "NVIDIA GPUs: CUDA, cuBLAS",
+      .requirements = needs.c_str(),
+      .priority = 100,
+      .flags = 0,
+      .knobs = knobs,
+      .create = [](sdk::Host host) -> std::unique_ptr<sdk::Backend> { return std::make_unique<Backend>(host); },
+      .captures = true,
+  };
+  return cuda;
+}
+
+}  // namespace tenon::cuda

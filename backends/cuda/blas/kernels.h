@@ -1,0 +1,79 @@
+// blas/kernels.h - what cuBLAS lacks, as kernels of ours: conjugation, extended sums, a product with any operation, numbers left in device
+// memory. T is float, double or a std::complex of them where nothing else is said; matrices are column-major.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+
+#include "device.h"
+
+namespace tenon::cuda::blas {
+
+/// A number that a kernel reads: at `address`, or the value itself where that is NULL.
+template <class T>
+struct DeviceNumber {
+  T value;
+  const T* address;
+};
+
+/// *out = number, or its conjugate.
+template <class T>
+void store_number(Stream& stream, DeviceNumber<T> number, bool conjugate, T* out);
+
+/// A host array of up to `store_limit` addresses, to device memory: as a launch's arguments, so that nobody has to keep the array.
+inline constexpr std::int64_t store_limit = 256;
+void store_addresses(Stream& stream, const std::uint64_t* addresses, std::int64_t count, std::uint64_t* out);
+
+/// *index -= 1.
+void count_from_0(Stream& stream, std::int64_t* index);
+
+/// `lines` vectors of n elements.
+template <class T>
+struct Lines {
+  T* first;  ///< element 0 of line 0
+  std::int64_t step, line_step;
+};
+/// y = conj(x); y may be x. Complex T.
+template <class T>
+void conjugate(Stream& stream, std::int64_t n, std::int64_t lines, Lines<const T> x, Lines<T> y);
+
+/// y = alpha x + beta y; a vector whose factor is 0 is not read.
+template <class T>
+void axpby(Stream& stream, std::int64_t n, DeviceNumber<T> alpha, Lines<const T> x, DeviceNumber<T> beta, Lines<T> y);
+
+/// first + sum of x(i) y(i), carried in f64, to whichever result is not NULL. In a fixed order. partials: [CublasStream::partials].
+void extended_dot(Stream& stream, std::int64_t n, DeviceNumber<float> first, Lines<const float> x, Lines<const float> y, double* partials,
+                  float* result, double* result_f64);
+
+/// A factor as it lies. With `addresses` the matrix of entry e is there, else stride * e elements behind data.
+template <class T>
+struct Factor {
+  const T* data;
+  std::int64_t ld;
+  bool transposed, conjugated;
+  std::int64_t stride = 0;
+  const std::uint64_t* addresses = nullptr;
+};
+enum class Part : std::uint32_t { all, upper, lower };
+/// C = alpha op(A) op(B) + beta C for each entry of a batch, or one triangle of C.
+template <class T>
+struct Product {
+  std::int64_t m, n, k;
+  DeviceNumber<T> alpha;
+  Factor<T> a, b;
+  DeviceNumber<T> beta;
+  T* c;
+  std::int64_t ldc;
+  Part part = Part::all;
+  std::int64_t batch = 1, stride_c = 0;
+  const std::uint64_t* addresses_c = nullptr;
+};
+template <class T>
+void multiply(Stream& stream, const Product<T>& product);
+
+/// C = alpha op(A) + beta op(B); a matrix whose factor is 0 is not read. Where C lies as A or B does, it may be it.
+template <class T>
+void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceNumber<T> alpha, Factor<T> a, DeviceNumber<T> beta, Factor<T> b, T* c,
+         std::int64_t ldc);
+
+}  // namespace tenon::cuda::blas

@@ -1,0 +1,79 @@
+// blas/orientation.h - a matrix in row-major order is its transpose in column-major order, which is all that cuBLAS knows. Host-side logic
+// alone: which flags say the same of the transpose.
+#pragma once
+
+#include <cublas_api.h>
+
+#include <cstdint>
+
+#include <tenon/backend.h>
+
+namespace tenon::cuda::blas {
+
+/// op(A) in cuBLAS's words. `conjugate`: of the result of op, besides: conj(A) alone is an operation that cuBLAS lacks.
+struct Operation {
+  cublasOperation_t op = CUBLAS_OP_N;
+  bool conjugate = false;
+};
+
+/// For a matrix that is read as it lies, such as both factors of a product whose result lies alike: (A B)' = B' A' turns all three.
+/// Real matrices are their own conjugates.
+constexpr Operation operation(std::uint32_t trans, bool is_complex) {
+  switch (trans) {
+    case TENON_TRANS:
+      return {CUBLAS_OP_T};
+    case TENON_CONJ_TRANS:
+      return {is_complex ? CUBLAS_OP_C : CUBLAS_OP_T};
+    case TENON_CONJ_NO_TRANS:
+      return {CUBLAS_OP_N, is_complex};
+    default:
+      return {CUBLAS_OP_N};
+  }
+}
+
+/// For a matrix beside operands that do not turn with it, such as vectors: op of A is what comes back of A'.
+constexpr Operation operation(std::uint32_t layout, std::uint32_t trans, bool is_complex) {
+  if (layout == TENON_LAYOUT_COLUMN_MAJOR) return operation(trans, is_complex);
+  switch (trans) {
+    case TENON_TRANS:
+      return {CUBLAS_OP_N};
+    case TENON_CONJ_TRANS:
+      return {CUBLAS_OP_N, is_complex};
+    case TENON_CONJ_NO_TRANS:
+      return {is_complex ? CUBLAS_OP_C : CUBLAS_OP_T};
+    default:
+      return {CUBLAS_OP_T};
+  }
+}
+
+constexpr bool transposes(std::uint32_t trans) {
+  return trans == TENON_TRANS || trans == TENON_CONJ_TRANS;
+}
+constexpr cublasFillMode_t triangle(std::uint32_t layout, std::uint32_t uplo) {
+  return (uplo == TENON_UPPER) == (layout == TENON_LAYOUT_COLUMN_MAJOR) ? CUBLAS_FILL_MODE_UPPER : CUBLAS_FILL_MODE_LOWER;
+}
+constexpr cublasSideMode_t side_of(std::uint32_t layout, std::uint32_t side) {
+  return (side == TENON_LEFT) == (layout == TENON_LAYOUT_COLUMN_MAJOR) ? CUBLAS_SIDE_LEFT : CUBLAS_SIDE_RIGHT;
+}
+constexpr cublasDiagType_t diagonal(std::uint32_t diag) {
+  return diag == TENON_UNIT ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
+}
+
+/// C = op(A) op(A)' and its like, with C' for C: A' op'd the other way. Symmetric ones take none and transposed (T), Hermitian ones none
+/// and conjugate-transposed (C), each of which the other becomes.
+constexpr cublasOperation_t rank_operation(std::uint32_t layout, std::uint32_t trans, bool hermitian) {
+  const bool turned = transposes(trans) == (layout == TENON_LAYOUT_COLUMN_MAJOR);
+  return !turned ? CUBLAS_OP_N : hermitian ? CUBLAS_OP_C : CUBLAS_OP_T;
+}
+
+/// The two values in the order in which column-major order has them.
+template <class T>
+struct Pair {
+  T first, second;
+};
+template <class T>
+constexpr Pair<T> in_order(std::uint32_t layout, T first, T second) {
+  return layout == TENON_LAYOUT_COLUMN_MAJOR ? Pair<T>{first, second} : Pair<T>{second, first};
+}
+
+}  // namespace tenon::cuda::blas

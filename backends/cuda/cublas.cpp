@@ -1,0 +1,137 @@
+#include "cublas.h"
+
+#include <mutex>
+#include <string>
+
+#include "status.h"
+
+namespace tenon::cuda {
+namespace {
+
+constexpr WantedLibrary wanted{"cuBLAS", "libcublas", CUBLAS_VER_MAJOR};
+
+// A name as cublas_v2.h turns it into that of the library.
+#define TENON_TEXT_OF(name) #name
+#define TENON_TEXT(name) TENON_TEXT_OF(name)
+
+tenon_status status_of(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return TENON_OUT_OF_MEMORY;
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return TENON_INCOMPATIBLE;
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return TENON_UNSUPPORTED;
+    default:
+      return TENON_VENDOR_ERROR;
+  }
+}
+
+const char* name_of(cublasStatus_t status) {
+  switch (status) {
+#define TENON_NAME(status) \
+  case status:             \
+    return #status;
+    TENON_NAME(CUBLAS_STATUS_SUCCESS)
+    TENON_NAME(CUBLAS_STATUS_NOT_INITIALIZED)
+    TENON_NAME(CUBLAS_STATUS_ALLOC_FAILED)
+    TENON_NAME(CUBLAS_STATUS_INVALID_VALUE)
+    TENON_NAME(CUBLAS_STATUS_ARCH_MISMATCH)
+    TENON_NAME(CUBLAS_STATUS_MAPPING_ERROR)
+    TENON_NAME(CUBLAS_STATUS_EXECUTION_FAILED)
+    TENON_NAME(CUBLAS_STATUS_INTERNAL_ERROR)
+    TENON_NAME(CUBLAS_STATUS_NOT_SUPPORTED)
+    TENON_NAME(CUBLAS_STATUS_LICENSE_ERROR)
+#undef TENON_NAME
+  }
+  return "an unknown status";
+}
+
+// The memory of a stream: cuBLAS's workspace first, which wants the widest alignment.
+constexpr std::size_t number_bytes = 16;
+constexpr std::size_t numbers_bytes = CublasStream::numbers * number_bytes;
+constexpr std::size_t partials_bytes = CublasStream::partials * sizeof(double);
+constexpr std::size_t addresses_bytes = 3 * static_cast<std::size_t>(CublasStream::batch) * sizeof(std::uint64_t);
+
+}  // namespace
+
+Cublas::Cublas(const Search& search) : library(wanted, search) {
+#define TENON_FUNCTION(name) library.function<decltype(&::name)>(TENON_TEXT(name))
+  get_property = TENON_FUNCTION(cublasGetProperty);
+  int major = 0;
+  get_property(MAJOR_VERSION, &major);
+  library.check_version(major);
+  create = TENON_FUNCTION(cublasCreate);
+  destroy = TENON_FUNCTION(cublasDestroy);
+  set_stream = TENON_FUNCTION(cublasSetStream);
+  set_workspace = TENON_FUNCTION(cublasSetWorkspace);
+  set_pointer_mode = TENON_FUNCTION(cublasSetPointerMode);
+  set_math_mode = TENON_FUNCTION(cublasSetMathMode);
+#define TENON_FOUR(name, S, D, C, Z) this->name = {#name, TENON_FUNCTION(S), TENON_FUNCTION(D), TENON_FUNCTION(C), TENON_FUNCTION(Z)};
+#define TENON_REAL(name, S, D) this->name = {#name, TENON_FUNCTION(S), TENON_FUNCTION(D), nullptr, nullptr};
+#define TENON_COMPLEX(name, C, Z) this->name = {#name, nullptr, nullptr, TENON_FUNCTION(C), TENON_FUNCTION(Z)};
+  TENON_CUBLAS_ROUTINES(TENON_FOUR, TENON_REAL, TENON_COMPLEX)
+#undef TENON_FOUR
+#undef TENON_REAL
+#undef TENON_COMPLEX
+#undef TENON_FUNCTION
+}
+
+const Cublas& cublas(const sdk::Host& host) {
+  // Never destroyed: other threads may still be in it when the process ends.
+  static constinit std::mutex mutex;
+  static constinit const Cublas* opened = nullptr;
+  const std::lock_guard lock(mutex);
+  if (opened == nullptr) opened = new Cublas(search_here(host.option("libraries")));
+  return *opened;
+}
+
+void check(Device& device, cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const std::string name = std::string("cuBLAS ") + call;
+  device.check(cudaGetLastError(), name.c_str());
+  throw sdk::Error(status_of(status), name + ": " + name_of(status));
+}
+
+std::size_t workspace_bytes(int compute_capability) {
+  return std::size_t{compute_capability >= 90 ? 32u : 4u} << 20;
+}
+
+CublasStream::CublasStream(Stream& stream) : functions(cublas(stream.device().host)), device_(stream.device()) {
+  device_.enter();
+  const OutsideOfRecordings outside;
+  const std::size_t workspace = workspace_bytes(device_.compute_capability());
+  try {
+    void* memory = nullptr;
+    device_.check(cudaMalloc(&memory, workspace + numbers_bytes + partials_bytes + addresses_bytes), "cudaMalloc");
+    memory_ = static_cast<std::byte*>(memory);
+    check(device_, functions.create(&handle), "create");
+    check(device_, functions.set_stream(handle, stream.handle()), "set_stream");
+    check(device_, functions.set_workspace(handle, memory_, workspace), "set_workspace");
+    check(device_, functions.set_math_mode(handle, CUBLAS_DEFAULT_MATH), "set_math_mode");  // f32 stays f32: no TF32
+  } catch (...) {
+    release();
+    throw;
+  }
+}
+
+void CublasStream::release() {
+  if (handle != nullptr) functions.destroy(handle);
+  if (memory_ != nullptr) cudaFree(memory_);
+}
+
+void* CublasStream::number(int i) const {
+  return memory_ + workspace_bytes(device_.compute_capability()) + static_cast<std::size_t>(i) * number_bytes;
+}
+double* CublasStream::partial() const {
+  return static_cast<double*>(static_cast<void*>(static_cast<std::byte*>(number(0)) + numbers_bytes));
+}
+std::uint64_t* CublasStream::addresses() const {
+  return static_cast<std::uint64_t*>(static_cast<void*>(static_cast<std::byte*>(number(0)) + numbers_bytes + partials_bytes));
+}
+
+CublasStream& cublas_of(Stream& stream) {
+  return stream.attached.get<CublasStream>(stream);
+}
+
+}  // namespace tenon::cuda

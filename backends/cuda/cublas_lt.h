@@ -1,0 +1,103 @@
+// cublas_lt.h - cuBLASLt, opened at first use, and the algorithms that a device chose.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include <tenon/sdk/host.h>
+
+#include "device.h"
+#include "library.h"
+
+/// The functions that are used.
+#define TENON_CUBLAS_LT_FUNCTIONS(X)      \
+  X(cublasLtGetProperty)                  \
+  X(cublasLtCreate)                       \
+  X(cublasLtDestroy)                      \
+  X(cublasLtMatmulDescCreate)             \
+  X(cublasLtMatmulDescDestroy)            \
+  X(cublasLtMatmulDescSetAttribute)       \
+  X(cublasLtMatrixLayoutCreate)           \
+  X(cublasLtMatrixLayoutDestroy)          \
+  X(cublasLtMatrixLayoutSetAttribute)     \
+  X(cublasLtMatmulPreferenceCreate)       \
+  X(cublasLtMatmulPreferenceDestroy)      \
+  X(cublasLtMatmulPreferenceSetAttribute) \
+  X(cublasLtMatmulAlgoGetHeuristic)       \
+  X(cublasLtMatmul)
+
+namespace tenon::cuda {
+
+struct CublasLt {
+  explicit CublasLt(const Search& search);
+
+  Library library;
+#define TENON_FUNCTION(name) decltype(&::name) name;
+  TENON_CUBLAS_LT_FUNCTIONS(TENON_FUNCTION)
+#undef TENON_FUNCTION
+};
+
+/// cuBLASLt, opened by the first call; kept for good.
+///
+/// Errors   INCOMPATIBLE: it is not there, or not the version of the headers; the next call looks again.
+/// Threads  any
+const CublasLt& cublas_lt(const sdk::Host& host);
+
+/// One product on a device: what its operands are, and how it ends. Addresses count by their alignment alone.
+struct LtProblem {
+  struct Matrix {
+    std::int64_t rows, columns, ld, batch_stride;
+    std::uint32_t alignment_bytes;
+    bool transposed;
+    auto operator<=>(const Matrix&) const = default;
+  };
+  cudaDataType_t type;  ///< of all operands
+  cublasComputeType_t compute;
+  cublasLtEpilogue_t epilogue;
+  std::int32_t batch;
+  Matrix a, b, d;  ///< C lies as D does
+  std::size_t workspace_bytes;
+  auto operator<=>(const LtProblem&) const = default;
+};
+
+/// Addresses of a product.
+struct LtOperands {
+  const void* a;
+  const void* b;
+  const void* c;  ///< D itself where beta is 0
+  void* d;
+  const void* bias;  ///< NULL: none
+  void* workspace;
+};
+
+/// A device's handle and its choices: the same problem gets the same algorithm, and so the same bits, as long as the device is open.
+///
+/// Threads  any
+class LtDevice {
+ public:
+  explicit LtDevice(Device& device);
+  ~LtDevice();
+  LtDevice(const LtDevice&) = delete;
+  LtDevice& operator=(const LtDevice&) = delete;
+
+  /// D = epilogue(alpha op(A) op(B) + beta C) in the order of the stream. False, and nothing done, if cuBLASLt has no algorithm for it.
+  bool multiply(Stream& stream, const LtProblem& problem, const LtOperands& operands, double alpha, double beta);
+
+ private:
+  struct Choice {
+    bool found = false;
+    cublasLtMatmulAlgo_t algorithm{};
+  };
+
+  Device& device_;
+  const CublasLt& functions_;
+  cublasLtHandle_t handle_ = nullptr;
+  std::mutex mutex_;
+  std::map<LtProblem, Choice> choices_;
+};
+
+}  // namespace tenon::cuda

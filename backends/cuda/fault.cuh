@@ -1,0 +1,32 @@
+// fault.cuh - a kernel's way to the record of its stream. Passed to kernels by value.
+#pragma once
+
+#include "fault.h"
+#include "launch.h"
+
+namespace tenon::cuda {
+
+struct Fault {
+  FaultRecord* record;
+  tenon_op op;
+  std::uint32_t node;
+
+  /// Threads  any number at once; the first is reported.
+  __device__ void raise(FaultKind kind, std::int64_t position, std::int64_t value = 0, std::int64_t low = 0, std::int64_t high = 0) const {
+    if (atomicCAS(&record->taken, 0u, 1u) != 0) return;
+    record->kind = kind;
+    record->op = op;
+    record->node = node;
+    record->position = position;
+    record->value = value;
+    record->low = low;
+    record->high = high;
+  }
+};
+
+/// The fault of a call's kernels.
+inline Fault fault_of(const sdk::Call& call, tenon_op op) {
+  return {stream_of(call).faults().get(), op, call.node};
+}
+
+}  // namespace tenon::cuda

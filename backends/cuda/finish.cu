@@ -1,0 +1,93 @@
+#include "finish.h"
+
+#include <type_traits>
+
+#include "functions.cuh"
+#include "half.cuh"
+#include "launch.h"
+#include "walk.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+template <class T>
+__device__ Wide<T> widen(T x) {
+  if constexpr (std::is_same_v<T, double>) {
+    return x;
+  } else {
+    return to_float(x);
+  }
+}
+template <class T>
+__device__ T narrow(Wide<T> x) {
+  if constexpr (std::is_same_v<T, double>) {
+    return x;
+  } else {
+    return from_float<T>(x);
+  }
+}
+
+template <class T>
+struct Operands {
+  T* y;
+  const T* c;
+  const T* bias;
+  std::int64_t rows, n, c_row, c_column;
+  Wide<T> beta;
+  bool reads_y;
+  sdk::Activation activation;
+};
+
+template <class T>
+__global__ void finish_kernel(Operands<T> p) {
+  using W = Wide<T>;
+  for (std::int64_t e = thread_number(); e < p.rows * p.n; e += thread_count()) {
+    const std::int64_t row = e / p.n, column = e - row * p.n;
+    W sum = p.reads_y ? widen(p.y[e]) : W(0);
+    if (p.c != nullptr) {
+      const W addend = widen(p.c[row * p.c_row + column * p.c_column]);
+      sum += p.beta == W(1) ? addend : p.beta * addend;
+    }
+    if (p.bias != nullptr) sum += widen(p.bias[column]);
+    switch (p.activation) {
+      case sdk::Activation::relu:
+        sum = functions::Relu{}(sum);
+        break;
+      case sdk::Activation::sigmoid:
+        sum = functions::Sigmoid{}(sum);
+        break;
+      case sdk::Activation::tanh:
+        sum = functions::Tanh{}(sum);
+        break;
+      case sdk::Activation::none:
+        break;
+    }
+    p.y[e] = narrow<T>(sum);
+  }
+}
+
+template <class T>
+void finish_as(Stream& stream, const Finish& work) {
+  launch(stream, grid_stride(stream.device(), work.rows * work.n), finish_kernel<T>,
+         Operands<T>{static_cast<T*>(work.y), static_cast<const T*>(work.c), static_cast<const T*>(work.bias), work.rows, work.n,
+                     work.c_row, work.c_column, static_cast<Wide<T>>(work.beta), work.reads_y, work.activation});
+}
+
+}  // namespace
+
+void finish(Stream& stream, const Finish& work) {
+  switch (work.dtype) {
+    case TENON_DTYPE_F16:
+      return finish_as<sdk::Half>(stream, work);
+    case TENON_DTYPE_BF16:
+      return finish_as<sdk::BFloat16>(stream, work);
+    case TENON_DTYPE_F32:
+      return finish_as<float>(stream, work);
+    default:
+      return finish_as<double>(stream, work);
+  }
+}
+
+}  // namespace tenon::cuda

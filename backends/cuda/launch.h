@@ -1,0 +1,48 @@
+// launch.h - how kernels reach the device: the one file that differs when the sources are compiled for the host (tests/cuda_emulation).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <tenon/sdk/kernel.h>
+
+#include "device.h"
+
+namespace tenon::cuda {
+
+struct Geometry {
+  std::int64_t blocks = 0;  ///< 0: there is nothing to do, and nothing is launched
+  int threads = 256;        ///< of a block
+};
+
+/// For a kernel whose threads walk over `items` in steps of the whole grid: as many blocks as the device holds at once, or fewer.
+inline Geometry grid_stride(const Device& device, std::int64_t items, int threads = 256) {
+  const std::int64_t resident = std::int64_t{device.multiprocessors()} * (2048 / threads);
+  return {std::min((items + threads - 1) / threads, resident), threads};
+}
+
+inline Stream& stream_of(const sdk::Call& call) {
+  return static_cast<Stream&>(sdk::stream_of(call.stream));
+}
+
+/// Gives kernel(arguments...) to a stream.
+/// Errors  what CUDA says of the launch; what the kernel does later is found out when the stream is waited for.
+template <class... Parameters>
+void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  if (geometry.blocks == 0) return;
+  stream.device().enter();
+  const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
+#ifdef TENON_CUDA_EMULATION
+  emulation::launch(stream.handle(), grid, block, [=] { kernel(arguments...); });
+  stream.device().check(cudaGetLastError(), "cudaLaunchKernel");
+#else
+  void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
+  stream.device().check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream.handle()),
+                        "cudaLaunchKernel");
+#endif
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,67 @@
+// layout.h - how operands lie over a shape, with as few dimensions as say it. Host-side logic; kernels walk it with walk.cuh.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include <tenon/sdk/strided.h>
+
+namespace tenon::cuda {
+
+/// N operands over one shape, outermost dimension first. Passed to kernels by value.
+template <std::size_t N>
+struct Layout {
+  std::int64_t count = 1;  ///< elements of the shape
+  std::int32_t rank = 0;
+  std::int64_t sizes[TENON_MAX_RANK] = {};
+  std::int64_t strides[N][TENON_MAX_RANK] = {};  ///< in elements; 0 repeats, negative runs backwards
+};
+
+/// Drops dimensions of size 1 and merges neighbours that every operand walks in one stride.
+template <std::size_t N>
+Layout<N> collapse(const std::int64_t* shape, std::uint32_t rank, const std::array<sdk::Strides, N>& strides) {
+  Layout<N> layout;
+  for (std::uint32_t d = 0; d < rank; ++d) {
+    layout.count *= shape[d];
+    if (shape[d] == 1) continue;
+    bool merges = layout.rank > 0;
+    const int last = layout.rank - 1;
+    for (std::size_t k = 0; merges && k < N; ++k) merges = layout.strides[k][last] == strides[k][d] * shape[d];
+    const int to = merges ? last : layout.rank++;
+    layout.sizes[to] = merges ? layout.sizes[to] * shape[d] : shape[d];
+    for (std::size_t k = 0; k < N; ++k) layout.strides[k][to] = strides[k][d];
+  }
+  return layout;
+}
+
+/// The first N inputs of a call, broadcast to the shape of its first output.
+template <std::size_t N>
+Layout<N> layout_of_inputs(const sdk::Call& call) {
+  const sdk::Operand& y = call.outputs[0];
+  std::array<sdk::Strides, N> strides{};
+  for (std::size_t k = 0; k < N; ++k) strides[k] = sdk::broadcast_strides(call.inputs[k], y.rank);
+  return collapse<N>(y.shape, y.rank, strides);
+}
+
+/// True if operand k is one element for the whole shape.
+template <std::size_t N>
+bool is_scalar(const Layout<N>& layout, std::size_t k) {
+  for (int d = 0; d < layout.rank; ++d) {
+    if (layout.strides[k][d] != 0) return false;
+  }
+  return true;
+}
+
+/// True if operand k lies as the shape is walked, without gaps.
+template <std::size_t N>
+bool is_dense(const Layout<N>& layout, std::size_t k) {
+  std::int64_t stride = 1;
+  for (int d = layout.rank; d-- > 0;) {
+    if (layout.strides[k][d] != stride) return false;
+    stride *= layout.sizes[d];
+  }
+  return true;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,82 @@
+// Where along an axis the largest or the smallest element is.
+#include "reduction.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// A term and its number; -1: none yet.
+template <class T>
+struct Candidate {
+  T value;
+  std::int64_t number;
+};
+
+/// The number of the best term, the first of equals. NaN beats everything, so the first NaN wins.
+template <class T, class Beats>
+struct Best {
+  using Partial = Candidate<T>;
+  using Result = std::int64_t;
+
+  __device__ Partial nothing() const { return {T(0), -1}; }
+
+  template <int N>
+  __device__ void add(Partial& best, const T (&x)[N], const std::int64_t (&number)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const bool over = best.value != best.value;
+      if (best.number < 0 || (!over && (Beats{}(x[i], best.value) || x[i] != x[i]))) best = {x[i], number[i]};
+    }
+  }
+  __device__ Partial combine(Partial a, Partial b) const {
+    if (a.number < 0 || b.number < 0) return a.number < 0 ? b : a;
+    const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+    if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
+    if (!a_is_nan && a.value != b.value) return Beats{}(a.value, b.value) ? a : b;
+    return a.number < b.number ? a : b;
+  }
+  __device__ Result finish(Partial a, std::int64_t) const {
+    return a.number;
+  }
+};
+
+std::uint32_t axes_of(const sdk::Call& call) {
+  return 1u << call.attr<tenon_attributes_axis>().axis;
+}
+
+/// y = the least j for which x[j] beats all others along `axis`.
+///
+/// Shapes      y is x without the axis, or with 1 in its place (keepdims).
+/// Attributes  axis: 0 <= axis < rank, of at least one element unless y is empty.
+template <class T, class Beats>
+void arg_reduce(const sdk::Call& call) {
+  const sdk::Operand& x = call.inputs[0];
+  const T* from = call.input<T>(0);
+  const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), widest_pack<T>(from));
+  reduce(stream_of(call), Best<T, Beats>{}, Values<T>{from}, plan, call.output<std::int64_t>(0), call.scratch);
+}
+
+template <class T>
+void arg_max(const sdk::Call& call) {
+  arg_reduce<T, functions::Greater>(call);
+}
+
+template <class T>
+void arg_min(const sdk::Call& call) {
+  arg_reduce<T, functions::Less>(call);
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  const sdk::Operand& x = call.inputs[0];
+  return scratch_of(x.shape, x.strides, x.rank, axes_of(call), x.dtype);
+}
+const char* refuse(const sdk::Call& call) {
+  const bool empty_axis = call.inputs[0].shape[call.attr<tenon_attributes_axis>().axis] == 0;
+  return empty_axis && call.outputs[0].count > 0 ? "the axis has no element to choose" : nullptr;
+}
+
+constexpr sdk::Traits traits{.strided = true, .scratch = scratch, .refuse = refuse};
+
+}  // namespace
+TENON_KERNEL_WITH(arg_max, traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(arg_min, traits, float, double, std::int32_t, std::int64_t)
+}  // namespace tenon::cuda

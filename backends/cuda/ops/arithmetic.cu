@@ -1,0 +1,82 @@
+// Abs, Sign, rounding, roots, reciprocal, Clip.
+#include <cmath>
+#include <limits>
+
+#include "functions.cuh"
+#include "map.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+template <class T>
+void abs(const sdk::Call& call) {
+  map<T, T>(call, functions::Abs{});
+}
+
+template <class T>
+void sign(const sdk::Call& call) {
+  map<T, T>(call, functions::Sign{});
+}
+
+template <class T>
+void ceil(const sdk::Call& call) {
+  map<T, T>(call, functions::Ceil{});
+}
+
+template <class T>
+void floor(const sdk::Call& call) {
+  map<T, T>(call, functions::Floor{});
+}
+
+template <class T>
+void round(const sdk::Call& call) {
+  map<T, T>(call, functions::Round{});
+}
+
+template <class T>
+void sqrt(const sdk::Call& call) {
+  map<T, T>(call, functions::Sqrt{});
+}
+
+template <class T>
+void inverse_sqrt(const sdk::Call& call) {
+  map<T, T>(call, functions::Rsqrt{});
+}
+
+template <class T>
+void inverse(const sdk::Call& call) {
+  map<T, T>(call, functions::Reciprocal{});
+}
+
+/// A bound as a number of T; one beyond an integer type's range is none.
+template <class T>
+T bound(double value) {
+  if constexpr (std::is_integral_v<T>) {
+    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (value >= above) return std::numeric_limits<T>::max();
+    if (value <= -above) return std::numeric_limits<T>::lowest();
+  }
+  return static_cast<T>(value);
+}
+
+template <class T>
+void clip(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_clip>();
+  if constexpr (std::is_integral_v<T>) {
+    map<T, T>(call, functions::Clip<T>{bound<T>(std::ceil(attributes.low)), bound<T>(std::floor(attributes.high))});
+  } else {
+    map<T, T>(call, functions::Clip<T>{bound<T>(attributes.low), bound<T>(attributes.high)});
+  }
+}
+
+}  // namespace
+TENON_KERNEL_WITH(abs, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(sign, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(ceil, elementwise_traits, float, double)
+TENON_KERNEL_WITH(floor, elementwise_traits, float, double)
+TENON_KERNEL_WITH(round, elementwise_traits, float, double)
+TENON_KERNEL_WITH(sqrt, elementwise_traits, float, double)
+TENON_KERNEL_WITH(inverse_sqrt, elementwise_traits, float, double)
+TENON_KERNEL_WITH(inverse, elementwise_traits, float, double)
+TENON_KERNEL_WITH(clip, elementwise_traits, float, double, std::int32_t, std::int64_t)
+}  // namespace tenon::cuda

@@ -1,0 +1,142 @@
+// Conversion of every element to another dtype.
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <tenon/sdk/element.h>
+
+#include "half.cuh"
+#include "map.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// x as a double that rounds to the same 16-bit float. A 64-bit integer can have more digits than a double: the last ones, which do not
+/// count but for being there, become a single one.
+template <class T>
+__device__ double exact_enough(T x) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
+    const T rest = x & 4095;
+    const bool large = std::fabs(static_cast<double>(x)) >= 0x1p53;
+    if (large && rest != 0) return static_cast<double>((x - rest) | 2048);
+  }
+  return static_cast<double>(x);
+}
+
+/// 2^digits as a T: max() + 1, which is exact where max() is not.
+template <class U, class T>
+constexpr T above() {
+  return static_cast<T>(std::uint64_t{1} << (std::numeric_limits<U>::digits - 1)) * 2;
+}
+
+/// x as a U. Float to integer truncates toward zero and saturates, NaN becomes 0; integer to a narrower integer keeps the low bits;
+/// anything to bool is x != 0; the rest rounds to nearest, once.
+template <class U>
+struct Convert {
+  template <class T>
+  __device__ U operator()(T x) const {
+    if constexpr (std::is_same_v<T, U>) {
+      return x;
+    } else if constexpr (is_narrow<T>) {
+      return Convert{}(to_float(x));
+    } else if constexpr (is_narrow<U> && (std::is_same_v<T, float> || sizeof(T) <= 2)) {
+      return from_float<U>(static_cast<float>(x));
+    } else if constexpr (is_narrow<U>) {
+      return from_double<U>(exact_enough(x));
+    } else if constexpr (std::is_same_v<U, bool>) {
+      return x != T(0);
+    } else if constexpr (std::is_floating_point_v<T> && std::is_integral_v<U>) {
+      constexpr T high = above<U, T>();
+      constexpr T low = std::is_signed_v<U> ? -high : T(0);
+      if (x != x) return 0;
+      if (x >= high) return std::numeric_limits<U>::max();
+      if (x <= low) return std::numeric_limits<U>::min();
+      return static_cast<U>(x);
+    } else {
+      return static_cast<U>(x);
+    }
+  }
+};
+
+template <class U, class T>
+__device__ void convert(const Layout<1>& layout, void* y, const T* x) {
+  U* const to = static_cast<U*>(y);
+  for (std::int64_t i = thread_number(); i < layout.count; i += thread_count()) {
+    std::int64_t at[1];
+    place(layout, i, at);
+    to[i] = Convert<U>{}(x[at[0]]);
+  }
+}
+
+/// One kernel for all targets: all threads take the same way.
+template <class T>
+__global__ void convert_to(tenon_dtype type, Layout<1> layout, void* y, const T* x) {
+  switch (type) {
+    case TENON_DTYPE_F16:
+      return convert<sdk::Half>(layout, y, x);
+    case TENON_DTYPE_BF16:
+      return convert<sdk::BFloat16>(layout, y, x);
+    case TENON_DTYPE_F32:
+      return convert<float>(layout, y, x);
+    case TENON_DTYPE_F64:
+      return convert<double>(layout, y, x);
+    case TENON_DTYPE_I8:
+      return convert<std::int8_t>(layout, y, x);
+    case TENON_DTYPE_I16:
+      return convert<std::int16_t>(layout, y, x);
+    case TENON_DTYPE_I32:
+      return convert<std::int32_t>(layout, y, x);
+    case TENON_DTYPE_I64:
+      return convert<std::int64_t>(layout, y, x);
+    case TENON_DTYPE_U8:
+      return convert<std::uint8_t>(layout, y, x);
+    case TENON_DTYPE_U16:
+      return convert<std::uint16_t>(layout, y, x);
+    case TENON_DTYPE_U32:
+      return convert<std::uint32_t>(layout, y, x);
+    case TENON_DTYPE_U64:
+      return convert<std::uint64_t>(layout, y, x);
+    default:
+      return convert<bool>(layout, y, x);
+  }
+}
+
+/// True for pairs that training converts all the time, which have a kernel of their own that works by 16 bytes.
+template <class T, class U>
+constexpr bool is_frequent = (is_narrow<T> || std::is_floating_point_v<T>) ||
+                             (std::is_same_v<U, float> && (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, bool> ||
+                                                           std::is_same_v<T, std::int32_t> || std::is_same_v<T, std::int64_t>));
+
+template <class T, class U>
+bool mapped(const sdk::Call& call) {
+  if constexpr (is_frequent<T, U> && !std::is_same_v<T, U>) {
+    if (call.attr<tenon_attributes_cast>().to != sdk::dtype_of<U>) return false;
+    map<U, T>(call, Convert<U>{});
+    return true;
+  } else {
+    return false;
+  }
+}
+
+/// y = (to) x
+///
+/// Dtypes      from and to every real one.
+/// Attributes  to: the dtype of y.
+template <class T>
+void cast(const sdk::Call& call) {
+  if (mapped<T, sdk::Half>(call) || mapped<T, sdk::BFloat16>(call) || mapped<T, float>(call) || mapped<T, double>(call)) return;
+  const Layout<1> layout = layout_of_inputs<1>(call);
+  Stream& stream = stream_of(call);
+  launch(stream, grid_stride(stream.device(), layout.count), convert_to<T>, call.attr<tenon_attributes_cast>().to, layout,
+         call.outputs[0].data, call.input<T>(0));
+}
+
+const char* refuse(const sdk::Call& call) {
+  const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
+  const bool is_real = to >= TENON_DTYPE_F16 && to <= TENON_DTYPE_BOOL && to != TENON_DTYPE_C64 && to != TENON_DTYPE_C128;
+  return is_real ? nullptr : "cast: the target is served for real dtypes only: f16 to f64, integers and bool";
+}
+
+}  // namespace
+TENON_KERNEL_WITH(cast, (sdk::Traits{.strided = true, .in_place = true, .elementwise = true, .refuse = refuse}), TENON_MOVABLE_TYPES)
+}  // namespace tenon::cuda

@@ -1,0 +1,54 @@
+// Tensors put together along an axis, and cut apart again.
+#include <tenon/sdk/element.h>
+#include <tenon/sdk/kernel.h>
+
+#include "launch.h"
+#include "strided_copy.h"
+
+namespace tenon::cuda {
+namespace {
+
+/// y = the operands one behind the other along `axis`.
+template <class T>
+void concat(const sdk::Call& call) {
+  const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
+  const sdk::Operand& y = call.outputs[0];
+  T* to = call.output<T>(0);
+  std::vector<StridedCopy> copies;
+  for (std::uint32_t k = 0; k < call.input_count; ++k) {
+    const sdk::Operand& x = call.inputs[k];
+    if (x.count == 0) continue;  // and y, if it is empty too, has no address
+    copies.push_back({x.shape, x.rank, x.data, sdk::strides_of(x), to, sdk::strides_of(y)});
+    to += x.shape[axis] * y.strides[axis];
+  }
+  copy_strided(stream_of(call), sizeof(T), copies);
+}
+
+/// The results are x cut along `axis`.
+template <class T>
+void split(const sdk::Call& call) {
+  const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
+  const sdk::Operand& x = call.inputs[0];
+  const T* from = call.input<T>(0);
+  std::vector<StridedCopy> copies;
+  for (std::uint32_t k = 0; k < call.output_count; ++k) {
+    const sdk::Operand& y = call.outputs[k];
+    if (y.count == 0) continue;
+    copies.push_back({y.shape, y.rank, from, sdk::strides_of(x), y.data, sdk::strides_of(y)});
+    from += y.shape[axis] * x.strides[axis];
+  }
+  copy_strided(stream_of(call), sizeof(T), copies);
+}
+
+/// Sizes of absent results are said nowhere.
+const char* refuse_absent(const sdk::Call& call) {
+  for (std::uint32_t k = 0; k < call.output_count; ++k) {
+    if (!call.has_output(k)) return "every result is needed: their sizes tell where the next one begins";
+  }
+  return nullptr;
+}
+
+}  // namespace
+TENON_KERNEL_WITH(concat, (sdk::Traits{.strided = true}), TENON_MOVABLE_TYPES)
+TENON_KERNEL_WITH(split, (sdk::Traits{.strided = true, .refuse = refuse_absent}), TENON_MOVABLE_TYPES)
+}  // namespace tenon::cuda

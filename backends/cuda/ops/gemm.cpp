@@ -1,0 +1,93 @@
+// ops/gemm.cpp - y = alpha op(a) op(b) + beta c through cuBLASLt.
+#include "finish.h"
+#include "launch.h"
+#include "products.h"
+
+namespace tenon::cuda {
+namespace {
+
+MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides) {
+  return {x.shape[0], x.shape[1], strides[0], strides[1]};
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  std::size_t bytes = 256 + product_workspace_bytes(call.outputs[0].count);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const sdk::Operand& x = call.inputs[i];
+    if (!lt_matrix(view_of(x, x.strides))) bytes += copy_bytes(x);
+  }
+  return bytes;
+}
+
+/// y = alpha a' b' + beta c, where ' transposes if its flag is set and c is broadcast to y.
+///
+/// Shapes  a' (m, k), b' (k, n), c any that broadcasts to (m, n), y (m, n).
+template <class T>
+void gemm(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_gemm>();
+  const bool trans[2] = {attributes.trans_a != 0, attributes.trans_b != 0};
+  Stream& stream = stream_of(call);
+  char* room = static_cast<char*>(aligned(call.scratch));
+  void* const workspace = room;
+  room += product_workspace_bytes(call.outputs[0].count);
+  MatrixView views[2];
+  const void* data[2];
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const sdk::Operand& x = call.inputs[i];
+    sdk::Strides strides = sdk::strides_of(x);
+    data[i] = x.data;
+    if (!lt_matrix(view_of(x, x.strides))) {
+      copy_dense(stream, x, room, strides);
+      data[i] = room;
+      room += copy_bytes(x);
+    }
+    const MatrixView view = view_of(x, strides.data());
+    views[i] = trans[i] ? view.transposed() : view;
+  }
+
+  Product product{.dtype = sdk::dtype_of<T>,
+                  .math = call.math,
+                  .a_view = views[0],
+                  .b_view = views[1],
+                  .a = data[0],
+                  .b = data[1],
+                  .y = call.outputs[0].data,
+                  .alpha = static_cast<double>(attributes.alpha),
+                  .activation = call.epilogue.activation};
+  if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->data;
+  if (call.has_input(2) && attributes.beta != 0) {
+    const sdk::Operand& c = call.inputs[2];
+    const std::int64_t m = views[0].rows, n = views[1].columns;
+    std::int64_t c_row = 0, c_column = 0;
+    if (c.rank >= 1 && c.shape[c.rank - 1] != 1) c_column = c.strides[c.rank - 1];
+    if (c.rank >= 2 && c.shape[c.rank - 2] != 1) c_row = c.strides[c.rank - 2];
+    if (c_row == 0 && (c_column == 1 || n == 1) && attributes.beta == 1 && product.bias == nullptr) {
+      product.bias = c.data;
+    } else {
+      product.beta = static_cast<double>(attributes.beta);
+      product.c = c.data;
+      if ((c_row != n && m != 1) || (c_column != 1 && n != 1)) {
+        // Where it does not lie as y does it becomes y first, to which the product is added: the sum is rounded once either way.
+        finish(stream, {.dtype = product.dtype,
+                        .rows = m,
+                        .n = n,
+                        .y = product.y,
+                        .reads_y = false,
+                        .c = c.data,
+                        .c_row = c_row,
+                        .c_column = c_column,
+                        .beta = 1});
+        product.c = product.y;
+      }
+    }
+  }
+  multiply(stream, product, workspace);
+}
+
+constexpr sdk::Traits traits{.strided = true, .epilogue = true, .scratch = scratch};
+
+}  // namespace
+
+TENON_KERNEL_WITH(gemm, traits, sdk::Half, sdk::BFloat16, float, double)
+
+}  // namespace tenon::cuda

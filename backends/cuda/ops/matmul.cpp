@@ -1,0 +1,103 @@
+// ops/matmul.cpp - NumPy's matmul through cuBLASLt: batches, broadcasting, vectors as operands.
+#include <array>
+
+#include "launch.h"
+#include "products.h"
+
+namespace tenon::cuda {
+namespace {
+
+/// The matrices of an operand, without its batch. A vector is a row as the left operand and a column as the right one.
+MatrixView view_of(const sdk::Operand& x, const std::int64_t* strides, bool left) {
+  if (x.rank == 1) {
+    const MatrixView row{1, x.shape[0], 0, strides[0]};
+    return left ? row : row.transposed();
+  }
+  const std::uint32_t b = x.rank - 2;
+  return {x.shape[b], x.shape[b + 1], strides[b], strides[b + 1]};
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  std::size_t bytes = 256 + product_workspace_bytes(call.outputs[0].count);
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const sdk::Operand& x = call.inputs[i];
+    if (!lt_matrix(view_of(x, x.strides, i == 0))) bytes += copy_bytes(x);
+  }
+  return bytes;
+}
+
+/// Leading dimensions of both sides, broadcast.
+Layout<2> batch_of(const sdk::Operand (&x)[2], const std::array<sdk::Strides, 2>& strides) {
+  sdk::Operand batches[2];
+  std::uint32_t rank = 0;
+  for (int side = 0; side < 2; ++side) {
+    batches[side].rank = x[side].rank > 2 ? x[side].rank - 2 : 0;
+    batches[side].shape = x[side].shape;
+    batches[side].strides = strides[static_cast<std::size_t>(side)].data();
+    rank = std::max(rank, batches[side].rank);
+  }
+  std::int64_t shape[TENON_MAX_RANK];
+  for (std::uint32_t d = 0; d < rank; ++d) {
+    shape[d] = 1;
+    for (const sdk::Operand& batch : batches) {
+      const std::uint32_t missing = rank - batch.rank;
+      if (d >= missing && batch.shape[d - missing] != 1) shape[d] = batch.shape[d - missing];
+    }
+  }
+  return collapse<2>(shape, rank, {sdk::broadcast_strides(batches[0], rank), sdk::broadcast_strides(batches[1], rank)});
+}
+
+/// y = a b for every entry of the batch.
+///
+/// Shapes  a (..., m, k), b (..., k, n), y (..., m, n), leading dimensions broadcast; a (k) is (1, k), b (k) is (k, 1), and y lacks
+///         the dimension that they lack.
+template <class T>
+void matmul(const sdk::Call& call) {
+  Stream& stream = stream_of(call);
+  char* room = static_cast<char*>(aligned(call.scratch));
+  void* const workspace = room;
+  room += product_workspace_bytes(call.outputs[0].count);
+  sdk::Operand x[2] = {call.inputs[0], call.inputs[1]};
+  std::array<sdk::Strides, 2> strides{};
+  MatrixView views[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    strides[i] = sdk::strides_of(x[i]);
+    if (!lt_matrix(view_of(x[i], x[i].strides, i == 0))) {
+      x[i].data = room;
+      room += copy_bytes(x[i]);
+      copy_dense(stream, call.inputs[i], x[i].data, strides[i]);
+    }
+    views[i] = view_of(x[i], strides[i].data(), i == 0);
+  }
+
+  Product product{.dtype = sdk::dtype_of<T>,
+                  .math = call.math,
+                  .a_view = views[0],
+                  .b_view = views[1],
+                  .batch = batch_of(x, strides),
+                  .a = x[0].data,
+                  .b = x[1].data,
+                  .y = call.outputs[0].data,
+                  .activation = call.epilogue.activation};
+  if (x[1].rank == 1) {
+    // y has m for its last dimension, along which a bias goes: y = (b' a')' is a row then.
+    product.a_view = views[1].transposed();
+    product.b_view = views[0].transposed();
+    std::swap(product.a, product.b);
+    for (int d = 0; d < product.batch.rank; ++d) std::swap(product.batch.strides[0][d], product.batch.strides[1][d]);
+  }
+  if (call.epilogue.bias != nullptr) product.bias = call.epilogue.bias->data;
+  if (call.epilogue.residual != nullptr) {
+    product.c = call.epilogue.residual->data;
+    product.beta = 1;
+  }
+  multiply(stream, product, workspace);
+}
+
+constexpr sdk::Traits traits{.strided = true, .epilogue = true, .residual = true, .scratch = scratch};
+
+}  // namespace
+
+TENON_KERNEL_WITH(matmul, traits, sdk::Half, sdk::BFloat16, float, double)
+
+}  // namespace tenon::cuda

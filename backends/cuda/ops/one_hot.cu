@@ -1,0 +1,69 @@
+// Classes as rows with a mark.
+#include <tenon/sdk/element.h>
+#include <tenon/sdk/kernel.h>
+
+#include <bit>
+
+#include "launch.h"
+#include "movable.h"
+#include "walk.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+template <class Index>
+struct Classes {
+  const Index* index;
+  std::int64_t count;  ///< elements of y
+  std::int64_t depth, inner;
+};
+
+/// Size is as wide as the count of y needs.
+template <class Size, class T, class Index>
+__device__ void mark(const Classes<Index>& classes, T off, T on, T* y) {
+  const auto depth = static_cast<Size>(classes.depth), inner = static_cast<Size>(classes.inner);
+  for (std::int64_t e = thread_number(); e < classes.count; e += thread_count()) {
+    const Size row = static_cast<Size>(e) / inner, o = row / depth;
+    const auto i = static_cast<std::int64_t>(static_cast<Size>(e) - row * inner), j = static_cast<std::int64_t>(row - o * depth);
+    const std::int64_t index = classes.index[static_cast<std::int64_t>(o) * classes.inner + i];
+    y[e] = index == j || index == j - classes.depth ? on : off;
+  }
+}
+
+template <class T, class Index>
+__global__ void mark_classes(Classes<Index> classes, T off, T on, T* y) {
+  if (classes.count <= std::numeric_limits<std::int32_t>::max()) {
+    mark<std::uint32_t>(classes, off, on, y);
+  } else {
+    mark<std::uint64_t>(classes, off, on, y);
+  }
+}
+
+template <class T, class Index>
+void launch_marks(const sdk::Call& call) {
+  using Bits = BitsOf<T>;
+  const auto& attributes = call.attr<tenon_attributes_one_hot>();
+  const auto [outer, depth, inner] = sdk::around_axis(call.outputs[0], attributes.axis);
+  const Classes<Index> classes{call.input<Index>(0), call.outputs[0].count, depth, inner};
+  Stream& stream = stream_of(call);
+  launch(stream, grid_stride(stream.device(), classes.count), mark_classes<Bits, Index>, classes,
+         std::bit_cast<Bits>(sdk::element_of<T>(attributes.off)), std::bit_cast<Bits>(sdk::element_of<T>(attributes.on)),
+         call.output<Bits>(0));
+}
+
+/// y[o, j, i] = on if indices[o, i] is j or j - depth, else off, around `axis` of y.
+///
+/// Shapes      indices dense; y has one dimension more, at the axis: its size is the depth.
+/// Dtypes      y any, indices i32 or i64. An index outside [-depth, depth) gives `off` alone.
+/// Attributes  axis; off and on: numbers of y's dtype.
+template <class T>
+void one_hot(const sdk::Call& call) {
+  if (call.inputs[0].dtype == TENON_DTYPE_I64)
+    launch_marks<T, std::int64_t>(call);
+  else
+    launch_marks<T, std::int32_t>(call);
+}
+
+}  // namespace
+TENON_KERNEL(one_hot, TENON_MOVABLE_TYPES)
+}  // namespace tenon::cuda

@@ -1,0 +1,206 @@
+// Reductions over any set of axes.
+#include <cmath>
+
+#include "reduction.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// y = (sum of x) / (number of terms); the mean of nothing is NaN.
+template <class T>
+struct Mean : Sum<T> {
+  __device__ T finish(T a, std::int64_t terms) const { return a / static_cast<T>(terms); }
+};
+
+template <class T>
+struct SumOfMagnitudes : Sum<T> {
+  __device__ T lift(T x) const { return std::abs(x); }
+};
+
+template <class T>
+struct SumOfSquares : Sum<T> {
+  __device__ T lift(T x) const { return x * x; }
+};
+
+/// The product of nothing is 1.
+template <class T>
+struct Product {
+  using Partial = Wrapping<T>;
+  using Result = T;
+  __device__ Partial nothing() const { return 1; }
+  __device__ Partial lift(T x) const { return static_cast<Partial>(x); }
+  __device__ Partial combine(Partial a, Partial b) const { return a * b; }
+  __device__ T finish(Partial a, std::int64_t) const { return static_cast<T>(a); }
+};
+
+/// NaN beats all. There is a term, says `refuse_empty`.
+template <class T>
+struct Largest {
+  using Partial = T;
+  using Result = T;
+  __device__ T nothing() const {
+    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+  }
+  __device__ T lift(T x) const { return x; }
+  __device__ T combine(T a, T b) const { return functions::Max{}(a, b); }
+  __device__ T finish(T a, std::int64_t) const { return a; }
+};
+
+template <class T>
+struct Smallest {
+  using Partial = T;
+  using Result = T;
+  __device__ T nothing() const {
+    return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+  }
+  __device__ T lift(T x) const { return x; }
+  __device__ T combine(T a, T b) const { return functions::Min{}(a, b); }
+  __device__ T finish(T a, std::int64_t) const { return a; }
+};
+
+/// Squares of terms by size, each kind scaled so that it stays in the range of T.
+template <class T>
+struct Squares {
+  T small, medium, large;
+};
+
+/// From where on terms are small or large, and what those are multiplied by: powers of two.
+template <class T>
+struct Scales;
+template <>
+struct Scales<float> {
+  static constexpr float small = 0x1p-63f, large = 0x1p52f, of_small = 0x1p75f, of_large = 0x1p-76f;
+};
+template <>
+struct Scales<double> {
+  static constexpr double small = 0x1p-511, large = 0x1p486, of_small = 0x1p537, of_large = 0x1p-538;
+};
+
+/// sqrt(sum x^2), in range wherever the result is.
+///
+/// Source  Blue: A portable Fortran program to find the Euclidean norm of a vector (1978); Anderson: Algorithm 978, Safe scaling in the
+/// level
+///         1 BLAS (2017), for the numbers above and for NaN.
+template <class T>
+struct Norm {
+  using Partial = Squares<T>;
+  using Result = T;
+  using Scale = Scales<T>;
+
+  __device__ Partial nothing() const { return {T(0), T(0), T(0)}; }
+  __device__ Partial lift(T x) const {
+    const T size = std::abs(x);
+    const bool is_small = size<Scale::small, is_large = size> Scale::large;
+    const T scaled = is_small ? x * Scale::of_small : is_large ? x * Scale::of_large : x;
+    const T square = scaled * scaled;
+    return {is_small ? square : T(0), is_small || is_large ? T(0) : square, is_large ? square : T(0)};
+  }
+  __device__ Partial combine(Partial a, Partial b) const { return {a.small + b.small, a.medium + b.medium, a.large + b.large}; }
+  __device__ T finish(Partial a, std::int64_t) const {
+    const bool has_medium = !(a.medium <= 0);  // or NaN
+    if (a.large > 0) {                         // beside which the small ones are nothing
+      const T medium = has_medium ? a.medium * Scale::of_large * Scale::of_large : T(0);
+      return std::sqrt(a.large + medium) / Scale::of_large;
+    }
+    if (a.small > 0) {
+      if (!has_medium) return std::sqrt(a.small) / Scale::of_small;
+      const T x = std::sqrt(a.small) / Scale::of_small, y = std::sqrt(a.medium);
+      const T less = x < y ? x : y, more = x < y ? y : x;
+      return y != y ? y : more * std::sqrt(1 + (less / more) * (less / more));
+    }
+    return std::sqrt(a.medium);
+  }
+};
+
+/// m + log(sum exp(x - m)), m = max x; of nothing it is -inf.
+template <class T>
+struct LogSumExp : SumOfExponentials<T> {
+  using Result = T;
+  __device__ T finish(Exponentials<T> a, std::int64_t) const { return std::isfinite(a.peak) ? a.peak + std::log(a.total) : a.peak; }
+};
+
+std::uint32_t axes_of(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_axes>();
+  std::uint32_t axes = attributes.count == 0 ? ~0u : 0u;
+  for (std::uint32_t i = 0; i < attributes.count; ++i) axes |= 1u << attributes.axes[i];
+  return axes;
+}
+
+template <class Op, class T>
+void reduce(const sdk::Call& call) {
+  const sdk::Operand& x = call.inputs[0];
+  const T* from = call.input<T>(0);
+  const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), widest_pack<T>(from));
+  cuda::reduce(stream_of(call), Op{}, Values<T>{from}, plan, call.output<T>(0), call.scratch);
+}
+
+/// y = sum of x over the axes; the sum of nothing is 0. Integers wrap.
+///
+/// Attributes  axes: ascending, none means all. keepdims changes the shape of y alone.
+template <class T>
+void reduce_sum(const sdk::Call& call) {
+  reduce<Sum<T>, T>(call);
+}
+
+template <class T>
+void reduce_mean(const sdk::Call& call) {
+  reduce<Mean<T>, T>(call);
+}
+
+template <class T>
+void reduce_max(const sdk::Call& call) {
+  reduce<Largest<T>, T>(call);
+}
+
+template <class T>
+void reduce_min(const sdk::Call& call) {
+  reduce<Smallest<T>, T>(call);
+}
+
+template <class T>
+void reduce_prod(const sdk::Call& call) {
+  reduce<Product<T>, T>(call);
+}
+
+template <class T>
+void reduce_l1(const sdk::Call& call) {
+  reduce<SumOfMagnitudes<T>, T>(call);
+}
+
+template <class T>
+void reduce_l2(const sdk::Call& call) {
+  reduce<Norm<T>, T>(call);
+}
+
+template <class T>
+void reduce_sum_square(const sdk::Call& call) {
+  reduce<SumOfSquares<T>, T>(call);
+}
+
+template <class T>
+void reduce_log_sum_exp(const sdk::Call& call) {
+  reduce<LogSumExp<T>, T>(call);
+}
+
+std::size_t scratch(const sdk::Call& call) {
+  const sdk::Operand& x = call.inputs[0];
+  return scratch_of(x.shape, x.strides, x.rank, axes_of(call), x.dtype);
+}
+const char* refuse_empty(const sdk::Call& call) {
+  return call.inputs[0].count == 0 && call.outputs[0].count > 0 ? "the axes have no element to choose from" : nullptr;
+}
+
+constexpr sdk::Traits traits{.strided = true, .scratch = scratch};
+constexpr sdk::Traits choosing{.strided = true, .scratch = scratch, .refuse = refuse_empty};
+
+}  // namespace
+TENON_KERNEL_WITH(reduce_sum, traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_mean, traits, float, double)
+TENON_KERNEL_WITH(reduce_max, choosing, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_min, choosing, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_prod, traits, float, double, std::int32_t, std::int64_t)
+TENON_KERNEL_WITH(reduce_l1, traits, float, double)
+TENON_KERNEL_WITH(reduce_l2, traits, float, double)
+TENON_KERNEL_WITH(reduce_sum_square, traits, float, double)
+TENON_KERNEL_WITH(reduce_log_sum_exp, traits, float, double)
+}  // namespace tenon::cuda

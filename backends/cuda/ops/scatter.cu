@@ -1,0 +1,260 @@
+// A tensor with elements changed where indices say. Changes of an element are made in row-major order of the updates, without atomics, so
+// results are always the same.
+//
+// Few updates along the axis: a thread takes all that can meet in one element, in their order. Many: they are sorted by where they go, and
+// a thread takes those that meet.
+#include <tenon/sdk/element.h>
+
+#include <array>
+
+#include "indices.cuh"
+#include "radix_sort.h"
+
+namespace tenon::cuda {
+namespace {
+
+struct Replace {
+  template <class T>
+  __device__ T operator()(T, T update) const {
+    return update;
+  }
+};
+/// a + b and a * b; integers wrap, of bools they are "or" and "and".
+struct Sum {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+    } else {
+      return a + b;
+    }
+  }
+};
+struct Product {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+    } else {
+      return a * b;
+    }
+  }
+};
+
+/// Updates along the axis up to which a thread walks them: a sort of a few thousand costs as much as 64 dependent reads of memory.
+constexpr std::int64_t few = 64;
+
+bool is_sorted(std::int64_t along_axis, std::int64_t pairs) {
+  return along_axis > few && pairs <= most_sorted;
+}
+
+void copy_input(const sdk::Call& call, std::size_t element_bytes) {
+  const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
+  if (y.count == 0) return;
+  Stream& stream = stream_of(call);
+  stream.device().enter();
+  stream.device().check(
+      cudaMemcpyAsync(y.data, x.data, static_cast<std::size_t>(y.count) * element_bytes, cudaMemcpyDeviceToDevice, stream.handle()),
+      "cudaMemcpyAsync");
+}
+
+// ---------------------------------------------------------------- one index for each update
+
+/// The updates of one line: `lines` walks the dimensions beside the axis, in the updates (operand 0) and in y (operand 1).
+struct Lines {
+  Layout<2> others;
+  std::int64_t along, update_step, y_step;  ///< of the axis: updates, and strides
+};
+
+template <class T, class Change>
+__global__ void walk_lines(Change change, Indices indices, Lines lines, const T* updates, T* y) {
+  for (std::int64_t l = thread_number(); l < lines.others.count; l += thread_count()) {
+    std::int64_t at[2];
+    place(lines.others, l, at);
+    for (std::int64_t j = 0; j < lines.along; ++j) {
+      const std::int64_t u = at[0] + j * lines.update_step, index = indices[u];
+      if (index < 0) continue;
+      T& element = y[at[1] + index * lines.y_step];
+      element = change(element, updates[u]);
+    }
+  }
+}
+
+/// The key of an update is the element of y that it changes; y's count if there is none. `layout` walks y by the updates, with a stride of
+/// 0 along the axis.
+__global__ void key_elements(Indices indices, Layout<1> layout, std::int64_t y_step, std::int64_t y_count, std::uint64_t* keys,
+                             std::uint32_t* numbers) {
+  for (std::int64_t u = thread_number(); u < indices.count; u += thread_count()) {
+    std::int64_t at[1];
+    place(layout, u, at);
+    const std::int64_t index = indices[u];
+    keys[u] = static_cast<std::uint64_t>(index < 0 ? y_count : at[0] + index * y_step);
+    numbers[u] = static_cast<std::uint32_t>(u);
+  }
+}
+
+/// Updates by their keys, ascending; equal ones in their order.
+struct Sorted {
+  const std::uint64_t* keys;
+  const std::uint32_t* numbers;
+  std::int64_t count;
+
+  /// True for the first pair of its key.
+  __device__ bool leads(std::int64_t p) const { return p == 0 || keys[p - 1] != keys[p]; }
+};
+
+/// y (outer, n, inner), updates (outer, count, inner)
+struct Axes {
+  std::int64_t outer, n, inner;
+};
+
+/// Index is as wide as the count of updates needs. Keys are in [0, n]: n is nowhere.
+template <class Index, class T, class Change>
+__device__ void change_runs(const Change& change, const Sorted& sorted, const Axes& axes, const T* updates, T* y) {
+  constexpr int at_once = 8;  // reads on their way together: a run may be as long as there are updates
+  const auto inner = static_cast<Index>(axes.inner), count = static_cast<Index>(sorted.count);
+  for (std::int64_t e = thread_number(); e < axes.outer * sorted.count * axes.inner; e += thread_count()) {
+    const Index row = static_cast<Index>(e) / inner, outer = row / count;
+    const auto i = static_cast<std::int64_t>(static_cast<Index>(e) - row * inner), o = static_cast<std::int64_t>(outer);
+    auto p = static_cast<std::int64_t>(row - outer * count);
+    const std::uint64_t key = sorted.keys[p];
+    if (!sorted.leads(p) || key == static_cast<std::uint64_t>(axes.n)) continue;
+    T* const element = y + (o * axes.n + static_cast<std::int64_t>(key)) * axes.inner + i;
+    const T* const own = updates + o * sorted.count * axes.inner + i;
+    T value = *element;
+    for (bool goes_on = true; goes_on; p += at_once) {
+      T update[at_once];
+      bool is_one[at_once];
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        is_one[j] = p + j < sorted.count && sorted.keys[p + j] == key;
+        if (is_one[j]) update[j] = own[std::int64_t{sorted.numbers[p + j]} * axes.inner];
+      }
+#pragma unroll
+      for (int j = 0; j < at_once; ++j) {
+        if (is_one[j]) value = change(value, update[j]);
+      }
+      goes_on = is_one[at_once - 1];
+    }
+    *element = value;
+  }
+}
+
+template <class T, class Change>
+__global__ void change_sorted(Change change, Sorted sorted, Axes axes, const T* updates, T* y) {
+  if (axes.outer * sorted.count * axes.inner <= std::numeric_limits<std::int32_t>::max()) {
+    change_runs<std::uint32_t>(change, sorted, axes, updates, y);
+  } else {
+    change_runs<std::uint64_t>(change, sorted, axes, updates, y);
+  }
+}
+
+template <class T, class Change>
+void change_elements(const sdk::Call& call, std::size_t axis) {
+  const sdk::Operand &x = call.inputs[0], &updates = call.inputs[2], &y = call.outputs[0];
+  const Indices indices = indices_of(call, TENON_OP_ScatterElements, x.shape[axis]);
+  Stream& stream = stream_of(call);
+  sdk::Strides y_strides = sdk::strides_of(y), update_strides = sdk::strides_of(updates);
+  const std::int64_t y_step = y_strides[axis], update_step = update_strides[axis];
+  y_strides[axis] = 0;
+  if (is_sorted(updates.shape[axis], updates.count)) {
+    const SortRoom room = sort_room(call.scratch, updates.count);
+    launch(stream, grid_stride(stream.device(), updates.count), key_elements, indices,
+           collapse<1>(updates.shape, updates.rank, {y_strides}), y_step, y.count, room.keys[0], room.values[0]);
+    const int sorted = sort_pairs(stream, room, updates.count, bits_below(y.count + 1));
+    launch(stream, grid_stride(stream.device(), updates.count), change_sorted<T, Change>, Change{},
+           Sorted{room.keys[sorted], room.values[sorted], updates.count}, Axes{1, y.count, 1}, call.input<T>(2), call.output<T>(0));
+  } else if (updates.count > 0) {
+    sdk::Strides others{};  // the shape without the axis
+    for (std::uint32_t d = 0; d < updates.rank; ++d) others[d] = d == axis ? 1 : updates.shape[d];
+    const Lines lines{collapse<2>(others.data(), updates.rank, {update_strides, y_strides}), updates.shape[axis], update_step, y_step};
+    launch(stream, grid_stride(stream.device(), lines.others.count), walk_lines<T, Change>, Change{}, indices, lines, call.input<T>(2),
+           call.output<T>(0));
+  }
+}
+
+/// y = x, then y[..., indices[..., j, ...], ...] = updates[..., j, ...] along `axis`, or plus, or times it.
+///
+/// Shapes      all dense; indices as updates, y as x.
+/// Dtypes      all; f16 and bf16 in f32, rounded at the end.
+/// Attributes  axis; reduction: none (the last of several stays), add, mul.
+/// Errors      an index outside [-n, n), when the work is waited for: it changes nothing.
+template <class T>
+void scatter_elements(const sdk::Call& call) {
+  const auto& attributes = call.attr<tenon_attributes_scatter>();
+  const auto axis = static_cast<std::size_t>(attributes.axis);
+  copy_input(call, sizeof(T));
+  switch (attributes.reduction) {
+    case TENON_SCATTER_ADD:
+      return change_elements<T, Sum>(call, axis);
+    case TENON_SCATTER_MUL:
+      return change_elements<T, Product>(call, axis);
+    default:
+      return change_elements<T, Replace>(call, axis);
+  }
+}
+
+std::size_t elements_scratch(const sdk::Call& call) {
+  const sdk::Operand& updates = call.inputs[2];
+  const std::int64_t axis = call.attr<tenon_attributes_scatter>().axis;
+  return is_sorted(updates.shape[axis], updates.count) ? sort_bytes(updates.count) : 0;
+}
+
+// ---------------------------------------------------------------- one index for each line of updates
+
+/// y (outer, n, inner), updates (outer, indices, inner)
+template <class T>
+__global__ void add_lines(Indices indices, std::int64_t outer, std::int64_t inner, const T* updates, T* y) {
+  for (std::int64_t l = thread_number(); l < outer * inner; l += thread_count()) {
+    const std::int64_t o = l / inner, i = l - o * inner;
+    for (std::int64_t k = 0; k < indices.count; ++k) {
+      const std::int64_t index = indices[k];
+      if (index < 0) continue;
+      T& element = y[(o * indices.n + index) * inner + i];
+      element = Sum{}(element, updates[(o * indices.count + k) * inner + i]);
+    }
+  }
+}
+
+/// The key of a line is its index; n if that is none.
+__global__ void key_lines(Indices indices, std::uint64_t* keys, std::uint32_t* numbers) {
+  for (std::int64_t k = thread_number(); k < indices.count; k += thread_count()) {
+    const std::int64_t index = indices[k];
+    keys[k] = static_cast<std::uint64_t>(index < 0 ? indices.n : index);
+    numbers[k] = static_cast<std::uint32_t>(k);
+  }
+}
+
+/// y = x, then y[o, indices[k], i] += updates[o, k, i] around `axis`, in the order of k.
+///
+/// Shapes  all dense; updates have the shape of indices in place of the axis.
+/// Errors  an index outside [-n, n), when the work is waited for: it changes nothing.
+template <class T>
+void scatter_add(const sdk::Call& call) {
+  const auto [outer, n, inner] = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
+  const Indices indices = indices_of(call, TENON_OP_ScatterAdd, n);
+  Stream& stream = stream_of(call);
+  copy_input(call, sizeof(T));
+  if (call.inputs[2].count == 0) {
+    launch(stream, grid_stride(stream.device(), indices.count), check_indices, indices);
+  } else if (is_sorted(indices.count, indices.count)) {
+    const SortRoom room = sort_room(call.scratch, indices.count);
+    launch(stream, grid_stride(stream.device(), indices.count), key_lines, indices, room.keys[0], room.values[0]);
+    const int sorted = sort_pairs(stream, room, indices.count, bits_below(n + 1));
+    launch(stream, grid_stride(stream.device(), outer * indices.count * inner), change_sorted<T, Sum>, Sum{},
+           Sorted{room.keys[sorted], room.values[sorted], indices.count}, Axes{outer, n, inner}, call.input<T>(2), call.output<T>(0));
+  } else {
+    launch(stream, grid_stride(stream.device(), outer * inner), add_lines<T>, indices, outer, inner, call.input<T>(2), call.output<T>(0));
+  }
+}
+
+std::size_t add_scratch(const sdk::Call& call) {
+  const std::int64_t count = call.inputs[1].count;
+  return is_sorted(count, count) ? sort_bytes(count) : 0;
+}
+
+}  // namespace
+TENON_KERNEL_WITH(scatter_elements, (sdk::Traits{.scratch = elements_scratch}), float, double, std::int8_t, std::int16_t, std::int32_t,
+                  std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_KERNEL_WITH(scatter_add, (sdk::Traits{.scratch = add_scratch}), float, double, std::int32_t, std::int64_t)
+}  // namespace tenon::cuda

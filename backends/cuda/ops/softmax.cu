@@ -1,0 +1,235 @@
+// Softmax, its logarithm, and their gradients, along one axis. Rows of up to 8192 elements are read once and held in registers; for longer
+// ones, and along other axes than the last, a reduction comes first.
+#include <cmath>
+
+#include "rows.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// peak and total of a line; total is NaN where peak is not finite.
+template <class T>
+struct Normalizer : SumOfExponentials<T> {
+  using Result = Exponentials<T>;
+  __device__ Result finish(Exponentials<T> a, std::int64_t) const {
+    return {a.peak, std::isfinite(a.peak) ? a.total : std::numeric_limits<T>::quiet_NaN()};
+  }
+};
+
+// Each op, at an element `a` of the first operand and `b` of the second: its result, given what the line comes to; how lines come to that;
+// and both at once for a row in registers, in place of `a`.
+
+/// y = exp(x - max x) / sum exp(x - max x)
+template <class T>
+struct Softmax {
+  using Line = Exponentials<T>;
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T*, Line* out_lines, void* partials) {
+    reduce(stream, Normalizer<T>{}, Values<T>{a}, plan, out_lines, partials);
+  }
+  static constexpr int inputs = 1;
+  static constexpr T missing = -std::numeric_limits<T>::infinity();
+  __device__ T operator()(T x, T, Line line) const { return std::exp(x - line.peak) / line.total; }
+
+  template <int E>
+  __device__ void of_row(T (&x)[E], const T (&)[E], int lanes) const {
+    const T scale = 1 / exponentials_of_row(x, lanes).total;  // the total is from 1 to n
+#pragma unroll
+    for (int e = 0; e < E; ++e) x[e] *= scale;
+  }
+};
+
+/// y = x - max x - log(sum exp(x - max x))
+template <class T>
+struct LogSoftmax {
+  using Line = Exponentials<T>;
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T*, Line* out_lines, void* partials) {
+    reduce(stream, Normalizer<T>{}, Values<T>{a}, plan, out_lines, partials);
+  }
+  static constexpr int inputs = 1;
+  static constexpr T missing = -std::numeric_limits<T>::infinity();
+  __device__ T operator()(T x, T, Line line) const { return x - line.peak - std::log(line.total); }
+
+  template <int E>
+  __device__ void of_row(T (&x)[E], const T (&)[E], int lanes) const {
+    T of_exponentials[E];
+#pragma unroll
+    for (int e = 0; e < E; ++e) of_exponentials[e] = x[e];
+    const Line line = exponentials_of_row(of_exponentials, lanes);
+    const T log_total = std::log(line.total);
+#pragma unroll
+    for (int e = 0; e < E; ++e) x[e] = x[e] - line.peak - log_total;
+  }
+};
+
+/// dx = y (dy - sum(dy y))
+template <class T>
+struct SoftmaxGrad {
+  using Line = T;
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T* b, Line* out_lines, void* partials) {
+    reduce(stream, Sum<T>{}, Products<T>{a, b}, plan, out_lines, partials);
+  }
+  static constexpr int inputs = 2;
+  static constexpr T missing = 0;
+  __device__ T operator()(T dy, T y, T dot) const { return y * (dy - dot); }
+
+  template <int E>
+  __device__ void of_row(T (&dy)[E], const T (&y)[E], int lanes) const {
+    T dot = 0;
+#pragma unroll
+    for (int e = 0; e < E; ++e) dot += dy[e] * y[e];
+    dot = combine_lanes(Sum<T>{}, dot, lanes);
+#pragma unroll
+    for (int e = 0; e < E; ++e) dy[e] = (*this)(dy[e], y[e], dot);
+  }
+};
+
+/// dx = dy - exp(y) sum(dy)
+template <class T>
+struct LogSoftmaxGrad {
+  using Line = T;
+  static void lines_of(Stream& stream, const ReductionPlan& plan, const T* a, const T*, Line* out_lines, void* partials) {
+    reduce(stream, Sum<T>{}, Values<T>{a}, plan, out_lines, partials);
+  }
+  static constexpr int inputs = 2;
+  static constexpr T missing = 0;
+  __device__ T operator()(T dy, T y, T total) const { return dy - std::exp(y) * total; }
+
+  template <int E>
+  __device__ void of_row(T (&dy)[E], const T (&y)[E], int lanes) const {
+    T total = 0;
+#pragma unroll
+    for (int e = 0; e < E; ++e) total += dy[e];
+    total = combine_lanes(Sum<T>{}, total, lanes);
+#pragma unroll
+    for (int e = 0; e < E; ++e) dy[e] = (*this)(dy[e], y[e], total);
+  }
+};
+
+/// y may be a or b: a row has been read when it is written.
+template <class T, class F, int E>
+__global__ void __launch_bounds__(reduction_threads)
+    rows_in_registers(F f, std::int64_t rows, std::int64_t n, int lanes, bool packs, const T* a, const T* b, T* y) {
+  const int at_once = reduction_threads / lanes;
+  const RowPart<T, E> part{n, lanes, static_cast<int>(threadIdx.x) % lanes, packs};
+  for (std::int64_t first = std::int64_t{blockIdx.x} * at_once; first < rows; first += std::int64_t{gridDim.x} * at_once) {
+    const std::int64_t row = first + static_cast<int>(threadIdx.x) / lanes;
+    const bool exists = row < rows;  // if not, the thread takes part with a row that there is
+    const std::int64_t start = (exists ? row : first) * n;
+    T x[E], other[E] = {};
+    part.read(a + start, F::missing, x);
+    if constexpr (F::inputs == 2) part.read(b + start, F::missing, other);
+    f.of_row(x, other, lanes);
+    if (exists) part.write(y + start, x);
+  }
+}
+
+/// y = f(a, b, line), for V neighbours at once; lines as the shape (outer, n, inner) has them.
+template <class T, class F, int V>
+__global__ void elements(F f, std::int64_t packs, std::int64_t n, std::int64_t inner, const typename F::Line* lines, const T* a, const T* b,
+                         T* y) {
+  for (std::int64_t p = thread_number(); p < packs; p += thread_count()) {
+    const std::int64_t above = quotient(p * V, inner), outer = quotient(above, n);
+    const std::int64_t line = outer * inner + (p * V - above * inner);
+    const Pack<T, V> x = reinterpret_cast<const Pack<T, V>*>(a)[p];
+    Pack<T, V> other = x, result;
+    if constexpr (F::inputs == 2) other = reinterpret_cast<const Pack<T, V>*>(b)[p];
+#pragma unroll
+    for (int v = 0; v < V; ++v) result.at[v] = f(x.at[v], other.at[v], lines[inner == 1 ? line : line + v]);
+    reinterpret_cast<Pack<T, V>*>(y)[p] = result;
+  }
+}
+
+/// x as (outer, n, inner), and the reduction over n.
+struct Axis {
+  std::int64_t shape[3], strides[3];
+
+  explicit Axis(const sdk::Call& call) {
+    const sdk::AxisView view = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
+    shape[0] = view.outer;
+    shape[1] = view.n;
+    shape[2] = view.inner;
+    strides[0] = view.n * view.inner;
+    strides[1] = view.inner;
+    strides[2] = 1;
+  }
+  static constexpr std::uint32_t reduced = 0b010;
+  std::int64_t lines() const { return shape[0] * shape[2]; }
+  bool fits_registers() const { return shape[2] == 1 && plan_rows(shape[1]).elements > 0; }
+};
+
+/// What lines come to lies in front of partial results.
+std::size_t bytes_of_lines(const Axis& axis) {
+  constexpr std::size_t most = sizeof(Exponentials<double>);
+  return (static_cast<std::size_t>(axis.lines()) * most + 63) / 64 * 64;
+}
+std::size_t scratch(const sdk::Call& call) {
+  const Axis axis(call);
+  if (axis.fits_registers()) return 0;
+  return bytes_of_lines(axis) + scratch_of(axis.shape, axis.strides, 3, Axis::reduced, call.inputs[0].dtype);
+}
+
+template <class T, class F>
+void along_axis(const sdk::Call& call, const F& f) {
+  const Axis axis(call);
+  const auto [outer, n, inner] = axis.shape;
+  if (outer * n * inner == 0) return;
+  Stream& stream = stream_of(call);
+  const T* a = call.input<T>(0);
+  const T* b = F::inputs == 2 ? call.input<T>(1) : a;
+  T* y = call.output<T>(0);
+  constexpr int V = Values<T>::widest;
+  const int widest = widest_pack<T>(a, b, y);
+  if (axis.fits_registers()) {
+    const RowPlan plan = plan_rows(n);
+    const bool packs = widest > 1 && n % widest == 0;
+    const auto kernel = plan.elements == 4    ? rows_in_registers<T, F, 4>
+                        : plan.elements == 8  ? rows_in_registers<T, F, 8>
+                        : plan.elements == 16 ? rows_in_registers<T, F, 16>
+                                              : rows_in_registers<T, F, 32>;
+    launch(stream, rows_geometry(plan, outer), kernel, f, outer, n, plan.lanes, packs, a, b, y);
+    return;
+  }
+  auto* const lines = static_cast<typename F::Line*>(call.scratch);
+  void* const partials = static_cast<char*>(call.scratch) + bytes_of_lines(axis);
+  const int read = widest_pack<T>(a, b);
+  const ReductionPlan plan = plan_reduction(axis.shape, axis.strides, 3, Axis::reduced, read);
+  F::lines_of(stream, plan, a, b, lines, partials);
+  const bool packs = widest > 1 && (inner == 1 ? n : inner) % widest == 0;
+  const std::int64_t count = outer * n * inner / (packs ? V : 1);
+  launch(stream, grid_stride(stream.device(), count), packs ? elements<T, F, V> : elements<T, F, 1>, f, count, n, inner, lines, a, b, y);
+}
+
+/// y = exp(x - max x) / sum exp(x - max x), along the axis.
+///
+/// Shapes  x, y dense; y may be x. An axis of size 0 writes nothing.
+/// Source  Goodfellow, Bengio, Courville: Deep Learning (2016), section 4.1 (why the maximum is subtracted).
+template <class T>
+void softmax(const sdk::Call& call) {
+  along_axis<T>(call, Softmax<T>{});
+}
+
+/// dx may be dy or y.
+template <class T>
+void softmax_grad(const sdk::Call& call) {
+  along_axis<T>(call, SoftmaxGrad<T>{});
+}
+
+template <class T>
+void log_softmax(const sdk::Call& call) {
+  along_axis<T>(call, LogSoftmax<T>{});
+}
+
+/// dx may be dy or y.
+template <class T>
+void log_softmax_grad(const sdk::Call& call) {
+  along_axis<T>(call, LogSoftmaxGrad<T>{});
+}
+
+constexpr sdk::Traits traits{.in_place = true, .scratch = scratch};
+
+}  // namespace
+TENON_KERNEL_WITH(softmax, traits, float, double)
+TENON_KERNEL_WITH(softmax_grad, traits, float, double)
+TENON_KERNEL_WITH(log_softmax, traits, float, double)
+TENON_KERNEL_WITH(log_softmax_grad, traits, float, double)
+}  // namespace tenon::cuda

@@ -1,0 +1,314 @@
+// The classification loss on raw scores, and its gradient.
+#include <cmath>
+
+#include "rows.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// The targets: a class for each of the (N, d1, ...) positions, what each class weighs, which label does not count.
+template <class T, class Label>
+struct Targets {
+  const Label* labels;
+  const T* weights;  ///< NULL: 1 each
+  std::int64_t classes;
+  std::int64_t ignored;
+  bool ignores;
+  Fault fault;
+
+  /// False if the position does not count. Raises a fault for a label that is no class, which does not count either.
+  __device__ bool counts(std::int64_t position) const {
+    const auto label = static_cast<std::int64_t>(labels[position]);
+    if (ignores && label == ignored) return false;
+    if (label >= 0 && label < classes) return true;
+    fault.raise(FaultKind::label, position, label, 0, classes);
+    return false;
+  }
+  /// Of a position that counts.
+  __device__ T weight(std::int64_t position) const { return weights == nullptr ? T(1) : weights[labels[position]]; }
+};
+
+template <class T, class Label>
+Targets<T, Label> targets_of(const sdk::Call& call, std::uint32_t labels, std::uint32_t weights, std::int64_t classes, tenon_op op) {
+  const auto& attributes = call.attr<tenon_attributes_cross_entropy>();
+  return {call.input<Label>(labels),
+          call.has_input(weights) ? call.input<T>(weights) : nullptr,
+          classes,
+          attributes.ignore_index,
+          attributes.has_ignore_index != 0,
+          fault_of(call, op)};
+}
+
+/// What a position adds to the loss, and to what the mean divides by.
+template <class T>
+struct Share {
+  T loss, weight;
+};
+
+template <class T>
+struct Shares {
+  using Element = Share<T>;
+  static constexpr int widest = 1;
+  const Share<T>* x;
+
+  template <int V>
+  __device__ Pack<Share<T>, V> pack(std::int64_t at) const {
+    return {x[at]};
+  }
+};
+
+/// The same without a loss.
+template <class T, class Label>
+struct WeightShares {
+  using Element = Share<T>;
+  static constexpr int widest = 1;
+  Targets<T, Label> targets;
+
+  template <int V>
+  __device__ Pack<Share<T>, V> pack(std::int64_t at) const {
+    return {Share<T>{T(0), targets.counts(at) ? targets.weight(at) : T(0)}};
+  }
+};
+
+/// Losses and weights added up; `mean` divides one by the other.
+template <class T>
+struct SumOfShares {
+  using Partial = Share<T>;
+  using Result = T;
+  bool mean;
+  __device__ Partial nothing() const { return {T(0), T(0)}; }
+  __device__ Partial lift(Share<T> x) const { return x; }
+  __device__ Partial combine(Partial a, Partial b) const { return {a.loss + b.loss, a.weight + b.weight}; }
+  __device__ T finish(Partial a, std::int64_t) const { return mean ? a.loss / a.weight : a.loss; }
+};
+template <class T>
+struct SumOfWeights : SumOfShares<T> {
+  __device__ T finish(Share<T> a, std::int64_t) const { return a.weight; }
+};
+
+/// What the scores of a position come to; log_prob = score - peak - log_total. Not numbers where peak is not finite.
+template <class T>
+struct LogNormalizer {
+  T peak, log_total;
+};
+template <class T>
+__device__ LogNormalizer<T> log_normalizer(Exponentials<T> a) {
+  return {a.peak, std::isfinite(a.peak) ? std::log(a.total) : std::numeric_limits<T>::quiet_NaN()};
+}
+template <class T>
+struct Normalizer : SumOfExponentials<T> {
+  using Result = LogNormalizer<T>;
+  __device__ Result finish(Exponentials<T> a, std::int64_t) const { return log_normalizer(a); }
+};
+
+/// Where results of a position go; NULL: nowhere.
+template <class T>
+struct Losses {
+  T* loss;
+  Share<T>* shares;
+};
+
+/// The loss of one position, whose own score is read at scores[first + label * inner].
+template <class T, class Label>
+__device__ void write_loss(const Targets<T, Label>& targets, std::int64_t position, const T* first, std::int64_t inner,
+                           LogNormalizer<T> line, const Losses<T>& out) {
+  Share<T> share{T(0), T(0)};
+  if (targets.counts(position)) {
+    share.weight = targets.weight(position);
+    share.loss = -share.weight * (first[targets.labels[position] * inner] - line.peak - line.log_total);
+  }
+  if (out.loss != nullptr) out.loss[position] = share.loss;
+  if (out.shares != nullptr) out.shares[position] = share;
+}
+
+/// Rows of scores in registers: everything of a position at once. log_prob may be NULL.
+template <class T, class Label, int E>
+__global__ void __launch_bounds__(reduction_threads)
+    losses_of_rows(Targets<T, Label> targets, std::int64_t rows, int lanes, bool packs, const T* scores, T* log_prob, Losses<T> out) {
+  const int at_once = reduction_threads / lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+  const RowPart<T, E> part{targets.classes, lanes, lane, packs};
+  for (std::int64_t first = std::int64_t{blockIdx.x} * at_once; first < rows; first += std::int64_t{gridDim.x} * at_once) {
+    const std::int64_t row = first + static_cast<int>(threadIdx.x) / lanes;
+    const bool exists = row < rows;  // if not, the thread takes part with a row that there is
+    const T* const own = scores + (exists ? row : first) * targets.classes;
+    T x[E], of_exponentials[E];
+    part.read(own, -std::numeric_limits<T>::infinity(), x);
+#pragma unroll
+    for (int e = 0; e < E; ++e) of_exponentials[e] = x[e];
+    const LogNormalizer<T> line = log_normalizer(exponentials_of_row(of_exponentials, lanes));
+    if (!exists) continue;
+    if (lane == 0) write_loss(targets, row, own, 1, line, out);
+    if (log_prob != nullptr) {
+#pragma unroll
+      for (int e = 0; e < E; ++e) x[e] = x[e] - line.peak - line.log_total;
+      part.write(log_prob + row * targets.classes, x);
+    }
+  }
+}
+
+template <class T, class Label>
+__global__ void losses_of_lines(Targets<T, Label> targets, std::int64_t positions, std::int64_t inner, const LogNormalizer<T>* lines,
+                                const T* scores, Losses<T> out) {
+  for (std::int64_t p = thread_number(); p < positions; p += thread_count()) {
+    const std::int64_t outer = quotient(p, inner);
+    write_loss(targets, p, scores + outer * targets.classes * inner + (p - outer * inner), inner, lines[p], out);
+  }
+}
+
+/// log_prob = scores - peak - log_total
+template <class T>
+__global__ void log_probabilities(std::int64_t count, std::int64_t classes, std::int64_t inner, const LogNormalizer<T>* lines,
+                                  const T* scores, T* log_prob) {
+  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+    const std::int64_t above = quotient(i, inner);
+    const LogNormalizer<T> line = lines[quotient(above, classes) * inner + (i - above * inner)];
+    log_prob[i] = scores[i] - line.peak - line.log_total;
+  }
+}
+
+/// dscores may be log_prob. `denominator` is NULL unless the mean divides by the weight of the labels that count.
+template <class T, class Label>
+__global__ void gradients(Targets<T, Label> targets, std::int64_t count, std::int64_t inner, bool one_dloss, const T* dloss,
+                          const T* denominator, const T* log_prob, T* dscores) {
+  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+    const std::int64_t above = quotient(i, inner), outer = quotient(above, targets.classes), c = above - outer * targets.classes;
+    const std::int64_t position = outer * inner + (i - above * inner);
+    T gradient = 0;
+    if (targets.counts(position)) {
+      T scale = dloss[one_dloss ? 0 : position] * targets.weight(position);
+      if (denominator != nullptr) scale /= *denominator;
+      gradient = scale * (std::exp(log_prob[i]) - (c == targets.labels[position] ? T(1) : T(0)));
+    }
+    dscores[i] = gradient;
+  }
+}
+
+/// Scores as (outer, classes, inner), and what scratch memory holds of them, one after the other.
+struct Problem {
+  std::int64_t shape[3], strides[3];
+  std::int64_t positions;
+  bool reduces, means, fits_registers;
+  std::size_t shares_at, lines_at, partials_at;
+
+  Problem(const sdk::Call& call, std::uint32_t scores) {
+    const sdk::AxisView view = sdk::around_axis(call.inputs[scores], 1);
+    shape[0] = view.outer;
+    shape[1] = view.n;
+    shape[2] = view.inner;
+    strides[0] = view.n * view.inner;
+    strides[1] = view.inner;
+    strides[2] = 1;
+    positions = view.outer * view.inner;
+    const std::uint32_t reduction = call.attr<tenon_attributes_cross_entropy>().reduction;
+    reduces = reduction != TENON_REDUCTION_NONE;
+    means = reduction == TENON_REDUCTION_MEAN;
+    fits_registers = view.inner == 1 && plan_rows(view.n).elements > 0;
+    const std::size_t each = (static_cast<std::size_t>(positions) * 16 + 63) / 64 * 64;
+    shares_at = 0;
+    lines_at = reduces ? each : 0;
+    partials_at = lines_at + (fits_registers ? 0 : each);
+  }
+  static constexpr std::uint32_t reduced = 0b010;
+  std::int64_t classes() const { return shape[1]; }
+  std::int64_t inner() const { return shape[2]; }
+  std::int64_t count() const { return positions * shape[1]; }
+};
+
+/// The positions as one line.
+ReductionPlan plan_of_positions(std::int64_t positions) {
+  constexpr std::int64_t stride = 1;
+  return plan_reduction(&positions, &stride, 1, 1u, 1);
+}
+std::size_t scratch_of_positions(std::int64_t positions) {
+  return static_cast<std::size_t>(plan_of_positions(positions).partials()) * 24;
+}
+
+template <class T, class Label>
+void loss_of(const sdk::Call& call) {
+  const Problem problem(call, 0);
+  Stream& stream = stream_of(call);
+  const auto targets = targets_of<T, Label>(call, 1, 2, problem.classes(), TENON_OP_SoftmaxCrossEntropyLoss);
+  const T* scores = call.input<T>(0);
+  T* loss = call.has_output(0) ? call.output<T>(0) : nullptr;
+  T* log_prob = call.has_output(1) ? call.output<T>(1) : nullptr;
+  char* const scratch = static_cast<char*>(call.scratch);
+  auto* const shares = reinterpret_cast<Share<T>*>(scratch + problem.shares_at);
+  const Losses<T> out{problem.reduces ? nullptr : loss, problem.reduces ? shares : nullptr};
+  if (problem.fits_registers) {
+    const RowPlan plan = plan_rows(problem.classes());
+    const int widest = log_prob == nullptr ? widest_pack<T>(scores) : widest_pack<T>(scores, log_prob);
+    const bool packs = widest > 1 && problem.classes() % widest == 0;
+    const auto kernel = plan.elements == 4    ? losses_of_rows<T, Label, 4>
+                        : plan.elements == 8  ? losses_of_rows<T, Label, 8>
+                        : plan.elements == 16 ? losses_of_rows<T, Label, 16>
+                                              : losses_of_rows<T, Label, 32>;
+    launch(stream, rows_geometry(plan, problem.positions), kernel, targets, problem.positions, plan.lanes, packs, scores, log_prob, out);
+  } else {
+    auto* const lines = reinterpret_cast<LogNormalizer<T>*>(scratch + problem.lines_at);
+    const ReductionPlan plan = plan_reduction(problem.shape, problem.strides, 3, Problem::reduced, widest_pack<T>(scores));
+    reduce(stream, Normalizer<T>{}, Values<T>{scores}, plan, lines, scratch + problem.partials_at);
+    launch(stream, grid_stride(stream.device(), problem.positions), losses_of_lines<T, Label>, targets, problem.positions, problem.inner(),
+           lines, scores, out);
+    if (log_prob != nullptr) {
+      launch(stream, grid_stride(stream.device(), problem.count()), log_probabilities<T>, problem.count(), problem.classes(),
+             problem.inner(), lines, scores, log_prob);
+    }
+  }
+  if (problem.reduces && loss != nullptr) {
+    reduce(stream, SumOfShares<T>{problem.means}, Shares<T>{shares}, plan_of_positions(problem.positions), loss,
+           scratch + problem.partials_at);
+  }
+}
+
+template <class T, class Label>
+void gradient_of(const sdk::Call& call) {
+  const Problem problem(call, 1);
+  Stream& stream = stream_of(call);
+  const auto targets = targets_of<T, Label>(call, 2, 3, problem.classes(), TENON_OP_SoftmaxCrossEntropyLossGrad);
+  T* denominator = nullptr;
+  if (problem.means) {
+    denominator = static_cast<T*>(call.scratch);
+    reduce(stream, SumOfWeights<T>{}, WeightShares<T, Label>{targets}, plan_of_positions(problem.positions), denominator,
+           static_cast<char*>(call.scratch) + 64);
+  }
+  launch(stream, grid_stride(stream.device(), problem.count()), gradients<T, Label>, targets, problem.count(), problem.inner(),
+         problem.reduces, call.input<T>(0), denominator, call.input<T>(1), call.output<T>(0));
+}
+
+std::size_t loss_scratch(const sdk::Call& call) {
+  const Problem problem(call, 0);
+  const std::size_t of_lines =
+      problem.fits_registers ? 0 : scratch_of(problem.shape, problem.strides, 3, Problem::reduced, call.inputs[0].dtype);
+  return problem.partials_at + std::max(of_lines, scratch_of_positions(problem.positions));
+}
+std::size_t gradient_scratch(const sdk::Call& call) {
+  const Problem problem(call, 1);
+  return problem.means ? 64 + scratch_of_positions(problem.positions) : 0;
+}
+
+/// log_prob = x - max x - log(sum exp(x - max x)) over the classes; loss[p] = -weights[label[p]] log_prob[label[p]]; their mean or sum.
+/// The mean divides by the weight of the labels that count; of none it is NaN.
+///
+/// Shapes      scores (N, C, d1, ...), labels (N, d1, ...) of i32 or i64, weights (C) or absent; loss scalar, or as labels without a
+///             reduction; log_prob as scores, may be absent.
+/// Attributes  reduction; ignore_index, if there is one: such labels have loss 0 and are not counted.
+/// Errors      INVALID_ARGUMENT for a label that is neither in [0, C) nor ignored, when the work is waited for.
+template <class T>
+void softmax_cross_entropy(const sdk::Call& call) {
+  call.inputs[1].dtype == TENON_DTYPE_I32 ? loss_of<T, std::int32_t>(call) : loss_of<T, std::int64_t>(call);
+}
+
+/// dscores[p, c] = dloss weights[label[p]] (exp(log_prob[p, c]) - [c = label[p]]) / denominator, 0 where the label is ignored
+///
+/// Shapes      dloss scalar, or as labels without a reduction; log_prob, dscores (N, C, d1, ...); the rest as for the loss. dscores may be
+///             log_prob.
+/// Errors      as for the loss.
+template <class T>
+void softmax_cross_entropy_grad(const sdk::Call& call) {
+  call.inputs[2].dtype == TENON_DTYPE_I32 ? gradient_of<T, std::int32_t>(call) : gradient_of<T, std::int64_t>(call);
+}
+
+}  // namespace
+TENON_KERNEL_WITH(softmax_cross_entropy, (sdk::Traits{.scratch = loss_scratch}), float, double)
+TENON_KERNEL_WITH(softmax_cross_entropy_grad, (sdk::Traits{.in_place = true, .scratch = gradient_scratch}), float, double)
+}  // namespace tenon::cuda

@@ -1,0 +1,17 @@
+// y = condition ? a : b, by the size of an element alone.
+#include "functions.cuh"
+#include "map.cuh"
+#include "movable.h"
+
+namespace tenon::cuda {
+namespace {
+
+template <class T>
+void where(const sdk::Call& call) {
+  using Bits = BitsOf<T>;
+  map<Bits, bool, Bits, Bits>(call, functions::Where{});
+}
+
+}  // namespace
+TENON_KERNEL_WITH(where, elementwise_traits, TENON_MOVABLE_TYPES)
+}  // namespace tenon::cuda

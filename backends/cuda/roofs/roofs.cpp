@@ -1,0 +1,142 @@
+// tenon_cuda_roofs - what a GPU gives without Tenon: copies, the bus, products of cuBLAS called directly, launches of an empty graph. What
+// `tenon bench` measures on the device is divided by these, taken in the same run. One JSON object on stdout.
+//
+// Times are medians of rounds, by CUDA's events; launches by the host's clock.
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "library.h"
+
+namespace {
+
+using namespace tenon::cuda;
+
+void check(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  std::fprintf(stderr, "tenon_cuda_roofs: %s: %s\n", call, cudaGetErrorString(error));
+  std::exit(1);
+}
+void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  std::fprintf(stderr, "tenon_cuda_roofs: %s: status %d\n", call, static_cast<int>(status));
+  std::exit(1);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+/// Seconds that `work` takes on the stream: the median of rounds of `repeats`.
+double device_seconds(cudaStream_t stream, int repeats, const std::function<void()>& work) {
+  cudaEvent_t begin, end;
+  check(cudaEventCreate(&begin), "cudaEventCreate");
+  check(cudaEventCreate(&end), "cudaEventCreate");
+  std::vector<double> rounds;
+  for (int round = 0; round < 13; ++round) {
+    check(cudaEventRecord(begin, stream), "cudaEventRecord");
+    for (int i = 0; i < repeats; ++i) work();
+    check(cudaEventRecord(end, stream), "cudaEventRecord");
+    check(cudaEventSynchronize(end), "cudaEventSynchronize");
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+    if (round >= 2) rounds.push_back(static_cast<double>(milliseconds) / 1e3 / repeats);
+  }
+  check(cudaEventDestroy(begin), "cudaEventDestroy");
+  check(cudaEventDestroy(end), "cudaEventDestroy");
+  return median(rounds);
+}
+
+/// Seconds of the host for one launch and the wait for it.
+double launch_seconds(cudaStream_t stream, const std::function<void()>& work) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<double> rounds;
+  for (int round = 0; round < 220; ++round) {
+    const auto begin = Clock::now();
+    work();
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    if (round >= 20) rounds.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+  }
+  return median(rounds);
+}
+
+void print(const char* key, double value, const char* end = ",") {
+  std::printf("  \"%s\": %.6g%s\n", key, value, end);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) != cudaSuccess || count == 0) {
+    std::fprintf(stderr, "tenon_cuda_roofs: there is no GPU here\n");
+    return 77;
+  }
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  cudaStream_t stream;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  std::printf("{\n  \"device\": \"%s\",\n", properties.name);
+
+  constexpr std::size_t bytes = std::size_t{256} << 20;
+  void *a, *b, *host;
+  check(cudaMalloc(&a, bytes), "cudaMalloc");
+  check(cudaMalloc(&b, bytes), "cudaMalloc");
+  check(cudaHostAlloc(&host, bytes, cudaHostAllocDefault), "cudaHostAlloc");
+  // Numbers between 1/2 and 2 of either sign, as bf16 and as f32: what zeros would save in power is not saved.
+  std::uint32_t random = 1;
+  for (std::size_t i = 0; i < bytes / 2; ++i) {
+    random = random * 1664525u + 1013904223u;
+    static_cast<std::uint16_t*>(host)[i] = static_cast<std::uint16_t>(0x3f00u | (random >> 24 & 0xffu) | (random >> 16 & 0x8000u));
+  }
+  for (void* operand : {a, b}) check(cudaMemcpy(operand, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy");
+  const auto copy = [&](void* to, const void* from, cudaMemcpyKind kind) {
+    return device_seconds(stream, 4, [&] { check(cudaMemcpyAsync(to, from, bytes, kind, stream), "cudaMemcpyAsync"); });
+  };
+  print("device_copy_gb_s", 2 * bytes / copy(b, a, cudaMemcpyDeviceToDevice) / 1e9);  // read and written
+  print("host_to_device_pinned_gb_s", bytes / copy(a, host, cudaMemcpyHostToDevice) / 1e9);
+  print("device_to_host_pinned_gb_s", bytes / copy(host, a, cudaMemcpyDeviceToHost) / 1e9);
+
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  print("empty_graph_launch_us", 1e6 * launch_seconds(stream, [&] { check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch"); }));
+
+  const Library library({"cuBLAS", "libcublas", CUBLAS_VER_MAJOR}, search_here(argc > 1 ? argv[1] : nullptr));
+  const auto create = library.function<decltype(&cublasCreate)>("cublasCreate_v2");
+  const auto set_stream = library.function<decltype(&cublasSetStream)>("cublasSetStream_v2");
+  const auto set_math = library.function<decltype(&cublasSetMathMode)>("cublasSetMathMode");
+  const auto gemm = library.function<decltype(&::cublasGemmEx)>("cublasGemmEx");
+  cublasHandle_t handle;
+  check(create(&handle), "cublasCreate");
+  check(set_stream(handle, stream), "cublasSetStream");
+  constexpr int n = 4096;
+  const float one = 1, zero = 0;
+  const auto product = [&](cudaDataType_t type, cublasComputeType_t compute, cublasMath_t math) {
+    check(set_math(handle, math), "cublasSetMathMode");
+    const double seconds = device_seconds(stream, 4, [&] {
+      check(gemm(handle, CUBLAS_OP_N, CUBLAS_OP_N, n, n, n, &one, a, type, n, b, type, n, &zero, b, type, n, compute, CUBLAS_GEMM_DEFAULT),
+            "cublasGemmEx");
+    });
+    return 2.0 * n * n * n / seconds / 1e12;
+  };
+  print("gemm_4096_f32_tflop_s", product(CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_PEDANTIC_MATH));
+  print("gemm_4096_tf32_tflop_s", product(CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_DEFAULT_MATH));
+  print("gemm_4096_bf16_tflop_s", product(CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUBLAS_DEFAULT_MATH), "");
+  std::printf("}\n");
+  return 0;
+} catch (const std::exception& e) {
+  std::fprintf(stderr, "tenon_cuda_roofs: %s\n", e.what());
+  return 1;
+}

@@ -1,0 +1,52 @@
+// walk.cuh - where a thread works: its number in the grid, and the places of an element in strided operands.
+#pragma once
+
+#include <limits>
+
+#include "layout.h"
+
+namespace tenon::cuda {
+
+/// This thread's number in a grid of one dimension, and how many threads there are.
+__device__ inline std::int64_t thread_number() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t thread_count() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+namespace detail {
+template <class Index, std::size_t N>
+__device__ void place(const Layout<N>& layout, std::int64_t element, std::int64_t (&out_at)[N]) {
+  auto rest = static_cast<Index>(element);
+  for (std::size_t k = 0; k < N; ++k) out_at[k] = 0;
+  for (int d = layout.rank - 1; d > 0; --d) {
+    const auto size = static_cast<Index>(layout.sizes[d]);
+    const Index above = rest / size;
+    const auto index = static_cast<std::int64_t>(rest - above * size);
+    for (std::size_t k = 0; k < N; ++k) out_at[k] += index * layout.strides[k][d];
+    rest = above;
+  }
+  if (layout.rank > 0) {
+    for (std::size_t k = 0; k < N; ++k) out_at[k] += static_cast<std::int64_t>(rest) * layout.strides[k][0];
+  }
+}
+}  // namespace detail
+
+/// The places of element i, counted row-major, in each operand. Divides in 32 bits where the count allows it: a tenth of the work.
+template <std::size_t N>
+__device__ void place(const Layout<N>& layout, std::int64_t i, std::int64_t (&out_at)[N]) {
+  if (layout.count <= std::numeric_limits<std::int32_t>::max()) {
+    detail::place<std::uint32_t>(layout, i, out_at);
+  } else {
+    detail::place<std::uint64_t>(layout, i, out_at);
+  }
+}
+
+/// V elements that are read or written at once.
+template <class T, int V>
+struct alignas(sizeof(T) * V) Pack {
+  T at[V];
+};
+
+}  // namespace tenon::cuda

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# bundle.sh <build directory> <source directory>: what goes to a GPU machine is small, whole and relocatable, and its script tells the truth on
+# a machine that has no GPU.
+build=$1 source=$2
+. "$(dirname "$0")/expect.sh"
+unset "${!TENON_@}" LD_LIBRARY_PATH
+if grep -q '^TENON_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
+  echo "skipped: a build with a sanitizer is not for shipping"
+  exit 77
+fi
+if [ ! -f "$build/lib/tenon/backends/libtenon_backend_cuda.so" ]; then
+  echo "skipped: this build has no CUDA backend"
+  exit 77
+fi
+
+expect 0 'MB' "$source/tools/package" --bundle --build "$build" --out "$work"
+archive=$(echo "$work"/tenon-*-gpu.tar.xz)
+expect 0 '' test "$(stat -c %s "$archive")" -le $((20 << 20))
+expect 0 '' test "$(du --apparent-size --bytes --summarize "$work/bundle" | cut -f1)" -le $((36 << 20))
+
+mkdir "$work/elsewhere"
+expect 0 '' tar -xJf "$archive" -C "$work/elsewhere"
+tree=$(echo "$work"/elsewhere/tenon-*-gpu)
+mv "$work/bundle" "$work/elsewhere/moved" # from here on nothing is where it was made
+
+# Every run path begins at $ORIGIN, and what is needed is in the bundle or part of any system.
+provided='^(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux-[a-z0-9-]+)\.so'
+astray=$(
+  find "$tree/bin" "$tree/lib" -type f \( -name '*.so*' -o -perm -u+x \) | while read -r object; do
+    readelf -d "$object" | sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2/p' | tr ':' '\n' | grep -vE '^\$ORIGIN(/\.\.)*(/lib)?$' |
+      sed "s|^|run path of $object: |"
+    readelf -d "$object" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | while read -r needed; do
+      [[ $needed =~ $provided ]] || [ -n "$(find "$tree/lib" -name "$needed")" ] || echo "$object needs $needed"
+    done
+  done
+)
+expect 0 '' test -z "$astray"
+expect 0 'reference:0' "$tree/bin/tenon" devices
+expect 0 '"cuda_architectures"' /usr/bin/python3 -m json.tool "$tree/bundle.json"
+
+# Without a GPU: what needs none is run, nothing else is called a pass.
+export CUDA_VISIBLE_DEVICES=
+expect 0 'no cuda device: ' "$tree/run-gpu-checks" --out "$work/none"
+expect 0 'conformance_ops' "$tree/run-gpu-checks" --list
+cat >"$work/states.py" <<'PYTHON'
+import json, sys
+summary = json.load(open(sys.argv[1]))
+states = {check["name"]: check["state"] for check in summary["checks"]}
+assert states.pop("doctor") == states.pop("devices") == "pass", states
+assert states and set(states.values()) == {"not run"}, states
+assert all(check.get("reason") for check in summary["checks"] if check["state"] == "not run")
+assert summary["machine"]["processors"] > 0 and summary["bundle"]["commit"] and summary["libraries"]
+PYTHON
+expect 0 '' /usr/bin/python3 "$work/states.py" "$work/none/summary.json"
+expect 0 'CUDA devices: 0' cat "$work/none/devices.txt"
+
+# The road of a check that runs, with a backend that is here.
+checks=("$tree/run-gpu-checks" --backend reference --tiny)
+expect 0 'bench_gemm             pass' "${checks[@]}" --only conformance_core,bench_gemm --out "$work/some"
+expect 0 '<testcase' cat "$work/some/conformance_core.junit.xml"
+expect 0 ', 0 fail' cat "$work/some/conformance_core.txt"
+expect 0 'ns' cat "$work/some/bench_gemm.json"
+expect 1 '0 pass, 0 fail, 2 timeout' "${checks[@]}" --only 'conformance_core' --only devices --limit 0 --out "$work/late"
+echo 'no list' >"$work/elsewhere/moved/lib/tenon/backends/libtenon_backend_reference.conformance.yaml"
+expect 1 '1 pass, 1 fail' "${checks[@]}" --tree "$work/elsewhere/moved" --only conformance_core,bench_gemm --out "$work/failed"
+expect 2 'there is no such check' "${checks[@]}" --only nothing --out "$work/nothing"
+
+# NVIDIA's libraries come from where they are, Python's wheels too; what is missing is said.
+wheel=$work/venv/lib/python3.11/site-packages/nvidia/vendor/lib
+mkdir -p "$wheel"
+touch "$wheel/libtenon_vendor.so.7"
+manifest() { echo "{\"vendor_libraries\": [\"$1\"], \"needs_glibc\": \"$2\"}" >"$work/elsewhere/moved/bundle.json"; }
+found=(env VIRTUAL_ENV="$work/venv" "${checks[@]}" --tree "$work/elsewhere/moved" --only devices --out "$work/found")
+manifest libtenon_vendor.so.7 2.0
+expect 0 "$wheel/libtenon_vendor.so.7 (Python wheel)" "${found[@]}"
+expect 0 "LD_LIBRARY_PATH    $wheel" "${found[@]}"
+manifest libtenon_vendor.so.8 2.0
+expect 0 "not found ($wheel/libtenon_vendor.so.7)" "${found[@]}"
+manifest libtenon_vendor.so.7 99.0
+expect 2 'the bundle needs glibc 99.0' "${found[@]}"
+finish

@@ -1,0 +1,144 @@
+// Where the cuda backend looks for NVIDIA's libraries, and what it says when they are not there or not the right ones.
+#include "backends/cuda/library.h"
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "backends/cuda/cublas.h"
+#include "backends/cuda/cublas_lt.h"
+
+namespace tenon::cuda {
+namespace {
+namespace fs = std::filesystem;
+
+constexpr WantedLibrary cublas_13{"cuBLAS", "libcublas", 13};
+constexpr WantedLibrary cublas_of_build{"cuBLAS", "libcublas", CUBLAS_VER_MAJOR};
+
+/// A file system of a test's own.
+class Root {
+ public:
+  Root() {
+    std::string name = (fs::temp_directory_path() / "tenon-libraries-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Root() { fs::remove_all(path_); }
+  fs::path folder(const char* path) const {
+    fs::create_directories(path_ / path);
+    return path_ / path;
+  }
+  fs::path file(const char* path) const {
+    folder(fs::path(path).parent_path().c_str());
+    std::ofstream(path_ / path) << "not a library";
+    return path_ / path;
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+template <class Body>
+std::string message_of(const Body& body) {
+  try {
+    body();
+  } catch (const sdk::Error& e) {
+    CHECK(e.status() == TENON_INCOMPATIBLE);
+    return e.what();
+  }
+  return "nothing was thrown";
+}
+
+// First: the loader takes what it has opened under a name for whatever is asked for by that name later.
+TEST_CASE("cuda libraries: NVIDIA's own, where there are some, have every function of the lists") {
+  const Search here = search_here(nullptr);
+  bool there = true;
+  try {
+    Library(cublas_of_build, here);
+    Library({"cuBLASLt", "libcublasLt", CUBLAS_VER_MAJOR}, here);
+  } catch (const sdk::Error& e) {
+    there = false;
+    MESSAGE("skipped, because there are none: " << e.what());
+  }
+  if (!there) return;
+  const Cublas cublas(here);
+  const CublasLt cublas_lt(here);
+  MESSAGE(cublas.library.file() << ", " << cublas_lt.library.file());
+}
+
+TEST_CASE("cuda libraries: toolkits come before wheels, the usual one first, then the newest") {
+  const Root root;
+  const fs::path old = root.folder("usr/local/cuda-9.2/lib64"), newer = root.folder("usr/local/cuda-12.8/lib64"),
+                 newest = root.folder("usr/local/cuda-13.0/lib64"), usual = root.folder("usr/local/cuda/lib64");
+  const fs::path of_system = root.folder("usr/lib/python3/dist-packages/nvidia/cu13/lib"),
+                 of_local = root.folder("usr/local/lib/python3.12/site-packages/nvidia/cublas/lib");
+  root.folder("usr/local/cuda-11.0");  // has no lib64
+  CHECK(library_folders(root.path(), {}) == std::vector<fs::path>{usual, newest, newer, old, of_system, of_local});
+}
+
+TEST_CASE("cuda libraries: the wheels beside a loaded runtime are looked at, wherever they are") {
+  const Root root;
+  const fs::path runtime = root.folder("venv/lib/python3.12/site-packages/nvidia/cuda_runtime/lib"),
+                 blas = root.folder("venv/lib/python3.12/site-packages/nvidia/cublas/lib");
+  CHECK(library_folders(root.path(), runtime) == std::vector<fs::path>{blas, runtime});
+}
+
+TEST_CASE("cuda libraries: the loader's own order comes first, then folders that have the file") {
+  const Root root;
+  const fs::path with = root.file("a/libcublas.so.13"), without = root.folder("b");
+  const Search search{"", {without, with.parent_path()}};
+  CHECK(search.candidates(cublas_13) == std::vector<std::string>{"libcublas.so.13", with.string()});
+}
+
+TEST_CASE("cuda libraries: folders of the knob are the only ones") {
+  const Search search{"/first:/second", {"/usr"}};
+  CHECK(search.candidates(cublas_13) == std::vector<std::string>{"/first/libcublas.so.13", "/second/libcublas.so.13"});
+}
+
+TEST_CASE("cuda libraries: what is not there is named with its version, the folders and the remedy") {
+  const Root root;
+  const WantedLibrary nothing{"cuNothing", "libcunothing", 3};
+  const std::string by_default = message_of([&] { Library(nothing, {"", {root.path()}}); });
+  CHECK_MESSAGE(contains(by_default, "cuNothing 3 (libcunothing.so.3)"), by_default);
+  CHECK_MESSAGE(contains(by_default, "looked in the loader's own folders, " + root.path().string()), by_default);
+  CHECK_MESSAGE(contains(by_default, "backends.options.cuda.libraries"), by_default);
+  const std::string by_knob = message_of([&] { Library(nothing, {root.path().string(), {}}); });
+  CHECK_MESSAGE(contains(by_knob, "looked in " + root.path().string() + " (backends.options.cuda.libraries)"), by_knob);
+}
+
+TEST_CASE("cuda libraries: a file that is no library is refused in the loader's words") {
+  const Root root;
+  const fs::path file = root.file("libcublas.so.13");
+  const std::string text = message_of([&] { Library(cublas_13, {root.path().string(), {}}); });
+  CHECK_MESSAGE(contains(text, "the loader says: " + file.string()), text);
+}
+
+TEST_CASE("cuda libraries: one of another version than its name is a mismatch that names both") {
+  const std::string text = message_of([&] { Cublas(Search{TENON_EMULATED_LIBRARIES "/another_version", {}}); });
+  CHECK_MESSAGE(contains(text, "is version " + std::to_string(CUBLAS_VER_MAJOR - 1)), text);
+  CHECK_MESSAGE(contains(text, "built for " + std::to_string(CUBLAS_VER_MAJOR)), text);
+}
+
+TEST_CASE("cuda libraries: a function that a library lacks is named") {
+  const Library library(cublas_of_build, {TENON_EMULATED_LIBRARIES "/another_version", {}});
+  const std::string text = message_of([&] { library.function<void (*)()>("cublasCreate_v2"); });
+  CHECK_MESSAGE(contains(text, "lacks cublasCreate_v2"), text);
+}
+
+TEST_CASE("cuda libraries: every function of the list is in a complete library") {
+  const Cublas cublas(Search{TENON_EMULATED_LIBRARIES "/libraries", {}});
+  CHECK((cublas.gemm.of<std::complex<double>>() != nullptr));
+  CHECK(std::string(cublas.nrm2.routine) == "nrm2");
+  CHECK(contains(cublas.library.file(), "/libraries/libcublas.so"));
+}
+
+}  // namespace
+}  // namespace tenon::cuda

@@ -1,0 +1,59 @@
+// Programs on the GPU: fusion, replay, profile, streams.
+#include <cmath>
+
+#include "gpu_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::gpu_config;
+
+/// (16, 4), different in each run.
+Tensor weights_of(int run) {
+  std::vector<float> values(64);
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i) + static_cast<float>(run));
+  return Tensor::of<float>(values, {16, 4});
+}
+
+TEST_CASE("gpu: a chain of elementwise ops is one kernel, in f32 and in f16") {
+  const Context context(gpu_config());
+  for (const DType dtype : {DType::f32, DType::f16}) {
+    Graph graph;
+    const Value x = graph.input("x", dtype, {64, 33});
+    // In f16 the bias would be converted once, by a kernel of its own.
+    const Shape bias = dtype == DType::f32 ? Shape{33} : Shape{64, 33};
+    const Value b = graph.input("b", dtype, bias);
+    graph.output("y", ops::cast(ops::tanh(ops::relu(x + b) * x) - b, DType::f32));
+    Program program(context, graph, {.device = "cuda:0"});
+    program.enable_profile(true);
+    const std::vector<Tensor> inputs{Tensor::full(dtype, {64, 33}, 0.5), Tensor::full(dtype, bias, 0.25)};
+    const std::vector<float> y = floats(program.run(inputs)[0]);
+    for (const float value : y) REQUIRE(std::abs(value - (std::tanh(0.375F) - 0.25F)) < 1e-3F);
+    const std::vector<Program::KernelTime> times = program.profile();
+    REQUIRE(times.size() == 1);
+    CHECK(times[0].nodes.size() >= 5);
+    CHECK_MESSAGE(contains(times[0].algorithm, "+Mul+"), times[0].algorithm);
+  }
+}
+
+TEST_CASE("gpu: a program that is run again is replayed, with new inputs and the same results") {
+  const Context context(gpu_config());
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {8, 16});
+  const Value w = graph.input("w", DType::f32, {16, 4});
+  graph.output("y", ops::softmax(ops::matmul(x, w)));
+  Program on_gpu(context, graph, {.device = "cuda:0"}), on_cpu(context, graph, {.device = "reference:0"});
+  for (int run = 0; run < 6; ++run) {
+    const std::vector<Tensor> inputs{Tensor::full(DType::f32, {8, 16}, 0.1 * run), weights_of(run)};
+    const std::vector<float> gpu = floats(on_gpu.run(inputs)[0]), cpu = floats(on_cpu.run(inputs)[0]);
+    for (std::size_t i = 0; i < cpu.size(); ++i) REQUIRE(std::abs(gpu[i] - cpu[i]) < 1e-5F);
+  }
+  const PlacementReport report = on_gpu.placement();
+  CHECK(report.records >= 1);
+  CHECK(report.replays >= 3);
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,70 @@
+// Training on the GPU: the losses of the CPU, step by step.
+#include <algorithm>
+#include <cmath>
+
+#include "gpu_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::gpu_config;
+
+std::vector<LayerDefinition> mlp() {
+  return {layers::flatten(), layers::dense(300, Activation::relu, false), layers::dense(100, Activation::relu, false),
+          layers::dense(10, Activation::softmax, false)};
+}
+
+std::vector<double> losses_of(const std::string& device, OptimizerDefinition::Kind kind, std::vector<LayerDefinition> layers,
+                              std::int64_t steps) {
+  Config config = gpu_config(device);
+  config.seed = 3;
+  const Context context(config);
+  CompileOptions options;
+  options.optimizer.kind = kind;
+  if (kind == OptimizerDefinition::Kind::sgd) options.optimizer.learning_rate = 0.05;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.metrics = {Metric::accuracy};
+  ModelDefinition definition;
+  definition.layers = std::move(layers);
+  Model model(std::move(definition));
+  model.compile(context, options);
+  Batches batches(generate_digits({.count = steps * 100}), {.batch_size = 100, .seed = 5, .workers = 0});
+  batches.start(0);
+  std::vector<double> losses;
+  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y)[0].second);
+  return losses;
+}
+
+void check_same(OptimizerDefinition::Kind kind, const std::vector<LayerDefinition>& layers, std::int64_t steps) {
+  const std::vector<double> cpu = losses_of("openblas:0", kind, layers, steps), gpu = losses_of("cuda:0", kind, layers, steps);
+  REQUIRE(cpu.size() == static_cast<std::size_t>(steps));
+  REQUIRE(gpu.size() == cpu.size());
+  double most = 0;
+  for (std::size_t step = 0; step < cpu.size(); ++step) most = std::max(most, std::abs(cpu[step] - gpu[step]));
+  MESSAGE("largest difference of the loss over ", steps, " steps: ", most);
+  CHECK(most < 1e-3);
+}
+
+/// And learn.
+void check_learns(OptimizerDefinition::Kind kind) {
+  const std::vector<double> losses = losses_of("cuda:0", kind, mlp(), 50);
+  CHECK(losses.back() < 0.9 * losses.front());
+}
+
+TEST_CASE("gpu: the first 50 steps of the MNIST perceptron have the losses of the CPU") {
+  check_same(OptimizerDefinition::Kind::sgd, mlp(), 50);
+  check_same(OptimizerDefinition::Kind::adam, mlp(), 50);
+  check_learns(OptimizerDefinition::Kind::adam);
+}
+
+TEST_CASE("gpu: RMSProp, whose first steps enlarge what is rounded, has them for a dozen") {
+  check_same(OptimizerDefinition::Kind::rmsprop, mlp(), 12);
+}
+
+TEST_CASE("gpu: dropout drops what it drops on the CPU, with Adam") {
+  check_same(OptimizerDefinition::Kind::adam,
+             {layers::flatten(), layers::dense(64, Activation::relu), layers::dropout(0.25), layers::dense(10, Activation::softmax)}, 12);
+}
+
+}  // namespace
+}  // namespace tenon
