@@ -136,7 +136,7 @@ void copy_dense(Stream& stream, const sdk::Operand& x, void* to, sdk::Strides& s
   std::int64_t stride = 1;
   for (std::uint32_t d = x.rank; d-- > 0; stride *= x.shape[d]) strides[d] = stride;
   copy.to_strides = strides;
-  copy_strided(stream, static_cast<std::size_t>(sdk::size_of(x.dtype)), {copy});
+  copy_strided(stream, static_cast<std::size_t>(sdk::size_of(x.dtype)), copy);
 }
 
 }  // namespace tenon::cuda

@@ -26,21 +26,21 @@ struct Piece {
 constexpr int threads = 256;
 constexpr std::int64_t chunk = 4 * threads;  ///< elements that a block takes in a piece of its own
 
-/// Passed by value: 15 pieces stay below the 4 KB that every device takes as parameters.
+/// Passed by value.
 template <int most>
 struct Pieces {
   Piece at[most];
   std::int64_t first_chunk[most + 1];
   int count;
 };
-constexpr int most_pieces = 15;
+constexpr int most_pieces = static_cast<int>(StridedCopies::most);
 static_assert(sizeof(Pieces<most_pieces>) <= 4000);
 
 template <class T, int most>
 __global__ void copy_pieces(Pieces<most> pieces) {
   int k = 0;
   for (std::int64_t c = blockIdx.x; c < pieces.first_chunk[pieces.count]; c += gridDim.x) {
-    while (c >= pieces.first_chunk[k + 1]) ++k;
+    while (k + 1 < most && c >= pieces.first_chunk[k + 1]) ++k;
     const Piece& piece = pieces.at[k];
     const T* const from = static_cast<const T*>(piece.from);
     T* const to = static_cast<T*>(piece.to);
@@ -66,11 +66,19 @@ void launch_pieces(Stream& stream, const Piece* pieces, int count) {
   launch(stream, {std::min(table.first_chunk[count], resident), threads}, copy_pieces<T, most>, table);
 }
 
+/// Pieces whose elements have one width, 15 at most.
+struct Group {
+  std::array<Piece, StridedCopies::most> pieces;
+  int count = 0;
+};
+
 template <class T>
-void copy_by(Stream& stream, const std::vector<Piece>& pieces) {
-  if (pieces.size() == 1) return launch_pieces<T, 1>(stream, pieces.data(), 1);
-  for (std::size_t k = 0; k < pieces.size(); k += most_pieces) {
-    launch_pieces<T, most_pieces>(stream, pieces.data() + k, static_cast<int>(std::min<std::size_t>(most_pieces, pieces.size() - k)));
+void copy_by(Stream& stream, const Group& group) {
+  if (group.count == 0) return;
+  if (group.count == 1) {
+    launch_pieces<T, 1>(stream, group.pieces.data(), 1);
+  } else {
+    launch_pieces<T, most_pieces>(stream, group.pieces.data(), group.count);
   }
 }
 
@@ -189,8 +197,8 @@ void copy_turned(Stream& stream, const Piece& piece, std::size_t element_bytes, 
 
 }  // namespace
 
-void copy_strided(Stream& stream, std::size_t element_bytes, const std::vector<StridedCopy>& copies) {
-  std::array<std::vector<Piece>, 5> by_width;  // 1, 2, 4, 8, 16 bytes
+void copy_strided(Stream& stream, std::size_t element_bytes, std::span<const StridedCopy> copies) {
+  std::array<Group, 5> by_width;  // 1, 2, 4, 8, 16 bytes
   for (const StridedCopy& copy : copies) {
     Piece piece{collapse<2>(copy.shape, copy.rank, {copy.from_strides, copy.to_strides}), copy.from, copy.to};
     if (piece.layout.count == 0) continue;
@@ -208,14 +216,15 @@ void copy_strided(Stream& stream, std::size_t element_bytes, const std::vector<S
     } else {
       std::size_t slot = 0;
       while (std::size_t{1} << slot < width) ++slot;
-      by_width[slot].push_back(piece);
+      Group& group = by_width[slot];
+      group.pieces[static_cast<std::size_t>(group.count++)] = piece;
     }
   }
-  if (!by_width[0].empty()) copy_by<std::uint8_t>(stream, by_width[0]);
-  if (!by_width[1].empty()) copy_by<std::uint16_t>(stream, by_width[1]);
-  if (!by_width[2].empty()) copy_by<std::uint32_t>(stream, by_width[2]);
-  if (!by_width[3].empty()) copy_by<std::uint64_t>(stream, by_width[3]);
-  if (!by_width[4].empty()) copy_by<Bytes16>(stream, by_width[4]);
+  copy_by<std::uint8_t>(stream, by_width[0]);
+  copy_by<std::uint16_t>(stream, by_width[1]);
+  copy_by<std::uint32_t>(stream, by_width[2]);
+  copy_by<std::uint64_t>(stream, by_width[3]);
+  copy_by<Bytes16>(stream, by_width[4]);
 }
 
 }  // namespace tenon::cuda

@@ -14,14 +14,14 @@ void concat(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
   const sdk::Operand& y = call.outputs[0];
   T* to = call.output<T>(0);
-  std::vector<StridedCopy> copies;
+  StridedCopies copies(stream_of(call), sizeof(T));
   for (std::uint32_t k = 0; k < call.input_count; ++k) {
     const sdk::Operand& x = call.inputs[k];
     if (x.count == 0) continue;  // and y, if it is empty too, has no address
-    copies.push_back({x.shape, x.rank, x.data, sdk::strides_of(x), to, sdk::strides_of(y)});
+    copies.add({x.shape, x.rank, x.data, sdk::strides_of(x), to, sdk::strides_of(y)});
     to += x.shape[axis] * y.strides[axis];
   }
-  copy_strided(stream_of(call), sizeof(T), copies);
+  copies.send();
 }
 
 /// The results are x cut along `axis`.
@@ -30,14 +30,14 @@ void split(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
   const sdk::Operand& x = call.inputs[0];
   const T* from = call.input<T>(0);
-  std::vector<StridedCopy> copies;
+  StridedCopies copies(stream_of(call), sizeof(T));
   for (std::uint32_t k = 0; k < call.output_count; ++k) {
     const sdk::Operand& y = call.outputs[k];
     if (y.count == 0) continue;
-    copies.push_back({y.shape, y.rank, from, sdk::strides_of(x), y.data, sdk::strides_of(y)});
+    copies.add({y.shape, y.rank, from, sdk::strides_of(x), y.data, sdk::strides_of(y)});
     from += y.shape[axis] * x.strides[axis];
   }
-  copy_strided(stream_of(call), sizeof(T), copies);
+  copies.send();
 }
 
 /// Sizes of absent results are said nowhere.

@@ -21,7 +21,7 @@ template <class T>
 void reshape(const sdk::Call& call) {
   const sdk::Operand& x = call.inputs[0];
   copy_strided(stream_of(call), sizeof(T),
-               {{x.shape, x.rank, x.data, sdk::strides_of(x), call.outputs[0].data, dense_strides(x.shape, x.rank)}});
+               StridedCopy{x.shape, x.rank, x.data, sdk::strides_of(x), call.outputs[0].data, dense_strides(x.shape, x.rank)});
 }
 
 /// y (d0 ... d[axis-1], d[axis] ...) = x's elements in row-major order: only the shape differs from reshape.
@@ -37,14 +37,15 @@ void transpose(const sdk::Call& call) {
   const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
   sdk::Strides strides{};
   for (std::uint32_t d = 0; d < y.rank; ++d) strides[d] = x.strides[attributes.axes[d]];
-  copy_strided(stream_of(call), sizeof(T), {{y.shape, y.rank, x.data, strides, y.data, sdk::strides_of(y)}});
+  copy_strided(stream_of(call), sizeof(T), StridedCopy{y.shape, y.rank, x.data, strides, y.data, sdk::strides_of(y)});
 }
 
 /// y = x broadcast to the shape of y, as NumPy does.
 template <class T>
 void expand(const sdk::Call& call) {
   const sdk::Operand &x = call.inputs[0], &y = call.outputs[0];
-  copy_strided(stream_of(call), sizeof(T), {{y.shape, y.rank, x.data, sdk::broadcast_strides(x, y.rank), y.data, sdk::strides_of(y)}});
+  copy_strided(stream_of(call), sizeof(T),
+               StridedCopy{y.shape, y.rank, x.data, sdk::broadcast_strides(x, y.rank), y.data, sdk::strides_of(y)});
 }
 
 }  // namespace

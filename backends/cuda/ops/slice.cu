@@ -26,7 +26,7 @@ void slice(const sdk::Call& call) {
     from += attributes.starts[d] * x.strides[d];
     strides[d] = attributes.steps[d] * x.strides[d];
   }
-  copy_strided(stream_of(call), sizeof(T), {{y.shape, y.rank, from, strides, y.data, sdk::strides_of(y)}});
+  copy_strided(stream_of(call), sizeof(T), StridedCopy{y.shape, y.rank, from, strides, y.data, sdk::strides_of(y)});
 }
 
 /// How y lies around x, with as few dimensions as say it.

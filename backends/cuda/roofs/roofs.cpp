@@ -117,7 +117,10 @@ int main(int argc, char** argv) try {
   const auto create = library.function<decltype(&cublasCreate)>("cublasCreate_v2");
   const auto set_stream = library.function<decltype(&cublasSetStream)>("cublasSetStream_v2");
   const auto set_math = library.function<decltype(&cublasSetMathMode)>("cublasSetMathMode");
-  const auto gemm = library.function<decltype(&::cublasGemmEx)>("cublasGemmEx");
+  using GemmEx = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int, int, int, const void*, const void*,
+                                    cudaDataType, int, const void*, cudaDataType, int, const void*, void*, cudaDataType, int,
+                                    cublasComputeType_t, cublasGemmAlgo_t);
+  const auto gemm = library.function<GemmEx>("cublasGemmEx");
   cublasHandle_t handle;
   check(create(&handle), "cublasCreate");
   check(set_stream(handle, stream), "cublasSetStream");
