@@ -71,7 +71,7 @@ const sdk::BackendSpec& spec() {
       .vendor = "Tenon",
       .description = "NVIDIA GPUs: CUDA, cuBLAS",
       .requirements = needs.c_str(),
-      .priority = 100,
+      .priority = 40,  // below the CPU's 50 while it lacks the nets' ops: `device: auto` is to run every model; 100 then
       .flags = 0,
       .knobs = knobs,
       .create = [](sdk::Host host) -> std::unique_ptr<sdk::Backend> { return std::make_unique<Backend>(host); },
