@@ -26,11 +26,19 @@ class Attached {
   }
   void clear() { all_.clear(); }
 
+  using All = std::vector<std::pair<const void*, std::shared_ptr<void>>>;
+  /// Puts others in their places, and returns those that were there.
+  All exchange(All others) {
+    const std::lock_guard lock(mutex_);
+    std::swap(all_, others);
+    return others;
+  }
+
  private:
   template <class T>
   static constexpr char tag = 0;
   std::mutex mutex_;
-  std::vector<std::pair<const void*, std::shared_ptr<void>>> all_;
+  All all_;
 };
 
 }  // namespace tenon::cuda

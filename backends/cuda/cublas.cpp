@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "status.h"
 
@@ -89,13 +90,49 @@ const Cublas& cublas(const sdk::Host& host) {
 void check(Device& device, cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string name = std::string("cuBLAS ") + call;
-  device.check(cudaGetLastError(), name.c_str());
+  {
+    const OutsideOfRecordings outside;
+    device.check_context(name.c_str());
+  }
   throw sdk::Error(status_of(status), name + ": " + name_of(status));
 }
 
 std::size_t workspace_bytes(int compute_capability) {
   return std::size_t{compute_capability >= 90 ? 32u : 4u} << 20;
 }
+
+namespace {
+
+/// Handles that no stream uses. Destroying one waits for the device, which ends recordings of other threads, so that is left for the end.
+class SpareHandles {
+ public:
+  explicit SpareHandles(const Cublas& functions) : functions_(functions) {}
+  ~SpareHandles() {
+    for (cublasHandle_t handle : handles_) functions_.destroy(handle);
+  }
+  SpareHandles(const SpareHandles&) = delete;
+  SpareHandles& operator=(const SpareHandles&) = delete;
+
+  /// NULL: there is none.
+  cublasHandle_t take() {
+    const std::lock_guard lock(mutex_);
+    if (handles_.empty()) return nullptr;
+    cublasHandle_t handle = handles_.back();
+    handles_.pop_back();
+    return handle;
+  }
+  void put(cublasHandle_t handle) {
+    const std::lock_guard lock(mutex_);
+    handles_.push_back(handle);
+  }
+
+ private:
+  const Cublas& functions_;
+  std::mutex mutex_;
+  std::vector<cublasHandle_t> handles_;
+};
+
+}  // namespace
 
 CublasStream::CublasStream(Stream& stream) : functions(cublas(stream.device().host)), device_(stream.device()) {
   device_.enter();
@@ -105,7 +142,8 @@ CublasStream::CublasStream(Stream& stream) : functions(cublas(stream.device().ho
     void* memory = nullptr;
     device_.check(cudaMalloc(&memory, workspace + numbers_bytes + partials_bytes + addresses_bytes), "cudaMalloc");
     memory_ = static_cast<std::byte*>(memory);
-    check(device_, functions.create(&handle), "create");
+    handle = device_.attached.get<SpareHandles>(functions).take();
+    if (handle == nullptr) check(device_, functions.create(&handle), "create");
     check(device_, functions.set_stream(handle, stream.handle()), "set_stream");
     check(device_, functions.set_workspace(handle, memory_, workspace), "set_workspace");
     check(device_, functions.set_math_mode(handle, CUBLAS_DEFAULT_MATH), "set_math_mode");  // f32 stays f32: no TF32
@@ -116,7 +154,7 @@ CublasStream::CublasStream(Stream& stream) : functions(cublas(stream.device().ho
 }
 
 void CublasStream::release() {
-  if (handle != nullptr) functions.destroy(handle);
+  if (handle != nullptr) device_.attached.get<SpareHandles>(functions).put(handle);
   if (memory_ != nullptr) cudaFree(memory_);
 }
 

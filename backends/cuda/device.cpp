@@ -53,7 +53,10 @@ class Event final : public sdk::Event {
     if (!recorded_) return true;
     device_.enter();
     const cudaError_t error = cudaEventQuery(handle_);
-    if (error == cudaErrorNotReady) return false;
+    if (error == cudaErrorNotReady) {
+      cudaGetLastError();  // is not to be found by whoever asks next
+      return false;
+    }
     device_.check(error, "cudaEventQuery");
     report(*faults_);
     return true;
@@ -117,9 +120,10 @@ sdk::DeviceDescription describe_gpu(int index, int driver_version) {
 }
 
 void report(FaultRecord& record) {
-  if (record.taken == 0) return;
+  const std::atomic_ref<std::uint32_t> state(record.state);
+  if (state.load(std::memory_order_acquire) != fault_written) return;
   const FaultRecord found = record;
-  record = {};
+  state.store(fault_none, std::memory_order_release);
   throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(found), found.node);
 }
 
@@ -203,12 +207,24 @@ void Device::check(cudaError_t error, const char* call) {
   cuda::check(error, call);
 }
 
+void Device::check_context(const char* call) {
+  const cudaError_t error = cudaStreamQuery(memory_stream_);
+  cudaGetLastError();
+  if (error != cudaErrorNotReady) check(error, call);
+}
+
 std::uint64_t Device::allocate(std::uint32_t kind, std::uint64_t size_bytes) {
   enter();
   void* memory = nullptr;
   cudaError_t error = cudaSuccess;
   if (kind == TENON_MEMORY_DEVICE) {
     error = cudaMallocFromPoolAsync(&memory, size_bytes, pool_, memory_stream_);
+    if (error == cudaErrorMemoryAllocation) {  // perhaps it is there in pieces
+      cudaGetLastError();
+      check(cudaStreamSynchronize(memory_stream_), "cudaStreamSynchronize");
+      check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+      error = cudaMallocFromPoolAsync(&memory, size_bytes, pool_, memory_stream_);
+    }
     if (error == cudaSuccess) error = cudaStreamSynchronize(memory_stream_);  // any stream may use it from here on
   } else {
     error = cudaHostAlloc(&memory, size_bytes, cudaHostAllocPortable);
@@ -238,7 +254,14 @@ void Device::deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t
 std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms) {
   if (!borrows(terms)) return sdk::Device::import_host(memory, size_bytes, terms);
   enter();
-  const cudaError_t error = cudaHostRegister(memory, size_bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
+  unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped;
+  int offered = 0;
+  if (terms != TENON_IMPORT_BORROW_READ_WRITE &&
+      cudaDeviceGetAttribute(&offered, cudaDevAttrHostRegisterReadOnlySupported, index_) == cudaSuccess && offered != 0) {
+    flags |= cudaHostRegisterReadOnly;  // else memory that the host itself may only read, a mapped file, is refused
+  }
+  cudaGetLastError();  // of asking
+  const cudaError_t error = cudaHostRegister(memory, size_bytes, flags);
   if (error == cudaErrorHostMemoryAlreadyRegistered) {
     cudaGetLastError();
     throw sdk::Error(TENON_UNSUPPORTED,

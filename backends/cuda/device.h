@@ -44,6 +44,7 @@ class Stream final : public sdk::Stream {
   bool capturing_ = false;
   std::shared_ptr<FaultRecord> faults_;
   std::vector<std::shared_ptr<FaultRecord>> watched_;
+  Attached::All outside_;  ///< of `attached`, while it is recorded
 };
 inline cudaStream_t handle_of(sdk::Stream& stream) {
   return static_cast<Stream&>(stream).handle();
@@ -77,6 +78,8 @@ class Device final : public sdk::Device {
   void enter();
   /// As cuda::check, and remembers a sticky error.
   void check(cudaError_t error, const char* call);
+  /// What the context itself says, for libraries whose runtime is not ours: throws what is wrong with it, under the name of their call.
+  void check_context(const char* call);
   /// True once a sticky error was seen, by whichever Device of this GPU: nothing of it can be used any more. Closing the last of them
   /// resets the GPU for this process.
   bool is_lost() const;

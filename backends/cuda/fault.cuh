@@ -13,7 +13,7 @@ struct Fault {
 
   /// Threads  any number at once; the first is reported.
   __device__ void raise(FaultKind kind, std::int64_t position, std::int64_t value = 0, std::int64_t low = 0, std::int64_t high = 0) const {
-    if (atomicCAS(&record->taken, 0u, 1u) != 0) return;
+    if (atomicCAS(&record->state, std::uint32_t{fault_none}, std::uint32_t{fault_being_written}) != fault_none) return;
     record->kind = kind;
     record->op = op;
     record->node = node;
@@ -21,6 +21,8 @@ struct Fault {
     record->value = value;
     record->low = low;
     record->high = high;
+    __threadfence_system();
+    *static_cast<volatile std::uint32_t*>(&record->state) = fault_written;
   }
 };
 

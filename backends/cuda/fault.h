@@ -18,9 +18,12 @@ enum class FaultKind : std::uint32_t {
   zero_divisor  ///< an integer divided by zero
 };
 
+/// Whose a record is. Kernels that follow what was waited for may write while the host reads: it looks at whole records alone.
+enum FaultState : std::uint32_t { fault_none, fault_being_written, fault_written };
+
 /// Written by the device; read by the host when the stream has been waited for.
 struct FaultRecord {
-  std::uint32_t taken;  ///< 1: a kernel has this record
+  std::uint32_t state;  ///< FaultState
   FaultKind kind;
   tenon_op op;
   std::uint32_t node;  ///< index in the plan's graph

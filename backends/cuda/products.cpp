@@ -74,9 +74,9 @@ void multiply(Stream& stream, Product p, void* workspace) {
     return finish(stream, all);
   }
 
-  // cuBLASLt adds a bias and takes a relu while the result is at hand, but not in f64; other activations are none of its.
-  const bool relu = p.activation == sdk::Activation::relu, bias = p.bias != nullptr;
-  const bool ends_there = p.dtype != TENON_DTYPE_F64 && (relu || bias);
+  // cuBLASLt adds a bias while the result is at hand, but not in f64, and it cannot be told that a bias is not aligned to 16 bytes. Its
+  // relu is max(x, 0), which makes 0 of NaN: activations are left to `finish`.
+  const bool ends_there = p.dtype != TENON_DTYPE_F64 && p.bias != nullptr && number(p.bias) % 16 == 0;
   LtDevice& device = stream.device().attached.get<LtDevice>(stream.device());
   // Lengths beyond 2^31 are no problem of cuBLASLt's, but so many entries of a batch are.
   const int dimensions = p.batch.rank;
@@ -111,7 +111,7 @@ void multiply(Stream& stream, Product p, void* workspace) {
     const double beta = has_addend ? p.beta : 0;
     bool ended = false;
     if (ends_there) {
-      problem.epilogue = relu && bias ? CUBLASLT_EPILOGUE_RELU_BIAS : relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_BIAS;
+      problem.epilogue = CUBLASLT_EPILOGUE_BIAS;
       operands.bias = p.bias;
       ended = device.multiply(stream, problem, operands, p.alpha, beta);
       problem.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
@@ -126,7 +126,7 @@ void multiply(Stream& stream, Product p, void* workspace) {
                       .n = n,
                       .y = operands.d,
                       .bias = ended ? nullptr : p.bias,
-                      .activation = ended && relu ? sdk::Activation::none : p.activation};
+                      .activation = p.activation};
     if (rest.bias != nullptr || rest.activation != sdk::Activation::none) finish(stream, rest);
   }
 }

@@ -75,6 +75,7 @@ cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int devic
     case cudaDevAttrStreamPrioritiesSupported:
     case cudaDevAttrMemoryPoolsSupported:
     case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrHostRegisterReadOnlySupported:
     case cudaDevAttrCanUseHostPointerForRegisteredMem:
       *out_value = 1;
       break;

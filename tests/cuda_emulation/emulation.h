@@ -73,6 +73,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu) {
 }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
+inline void __threadfence_system() {}
 
 /// Source  CUDA C++ Programming Guide, "Warp Shuffle Functions": a lane outside of the segment gives the caller its own value back.
 template <tenon::emulation::Shuffled T>

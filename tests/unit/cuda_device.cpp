@@ -49,8 +49,7 @@ __global__ void twice(float* x, int count) {
   if (i < count) x[i] *= 2;
 }
 __global__ void find_fault(FaultRecord* record, std::uint32_t node) {
-  if (atomicCAS(&record->taken, 0u, 1u) != 0) return;
-  *record = {1, FaultKind::index, TENON_OP_Gather, node, 2, 9, -3, 3};
+  *record = {fault_written, FaultKind::index, TENON_OP_Gather, node, 2, 9, -3, 3};
 }
 
 TEST_CASE("cuda device: what is written is read, kernels work on it in stream order") {
@@ -80,6 +79,28 @@ TEST_CASE("cuda device: a recording runs nothing, each replay all of it") {
   other.synchronize();
   CHECK(bench.read(x, 2) == std::vector<float>{8, 80});
   bench.device.deallocate(TENON_MEMORY_DEVICE, x, 8);
+}
+
+TEST_CASE("cuda device: what libraries keep for a stream is not what they keep for its recording, which outlives the stream") {
+  Device device{sdk::Host(), 0};
+  std::unique_ptr<sdk::Capture> capture;
+  const auto kept = std::make_shared<int>(0);
+  struct Workspace {
+    std::shared_ptr<int> owner;
+    int number;
+    Workspace(std::shared_ptr<int> o, int n) : owner(std::move(o)), number(n) {}
+  };
+  {
+    Stream stream(device);
+    CHECK(stream.attached.get<Workspace>(kept, 1).number == 1);
+    stream.begin_capture();
+    CHECK(stream.attached.get<Workspace>(kept, 2).number == 2);
+    capture = stream.end_capture();
+    CHECK(stream.attached.get<Workspace>(kept, 3).number == 1);
+  }
+  CHECK(kept.use_count() == 2);
+  capture.reset();
+  CHECK(kept.use_count() == 1);
 }
 
 TEST_CASE("cuda device: what a kernel finds wrong is thrown once, by whoever waits, with its node") {

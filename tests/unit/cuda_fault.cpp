@@ -7,11 +7,11 @@ namespace tenon::cuda {
 namespace {
 
 TEST_CASE("cuda fault: the sentence is that of the CPU backends") {
-  FaultRecord record{1, FaultKind::index, TENON_OP_Gather, 4, 3, 7, -5, 5};
+  FaultRecord record{fault_written, FaultKind::index, TENON_OP_Gather, 4, 3, 7, -5, 5};
   CHECK(text_of(record) == "gather: index 7 at position 3 is out of range [-5, 5)");
-  record = {1, FaultKind::label, TENON_OP_SoftmaxCrossEntropyLoss, 4, 2, 10, 0, 10};
+  record = {fault_written, FaultKind::label, TENON_OP_SoftmaxCrossEntropyLoss, 4, 2, 10, 0, 10};
   CHECK(text_of(record) == "softmax_cross_entropy: label 10 at index 2 is out of range [0, 10)");
-  record = {1, FaultKind::zero_divisor, TENON_OP_Div, 0, 0, 0, 0, 0};
+  record = {fault_written, FaultKind::zero_divisor, TENON_OP_Div, 0, 0, 0, 0, 0};
   CHECK(text_of(record) == "div: an integer divided by zero; wanted divisors other than 0");
 }
 

@@ -38,6 +38,20 @@ TEST_CASE("gpu: a chain of elementwise ops is one kernel, in f32 and in f16") {
   }
 }
 
+TEST_CASE("gpu: a product's activation leaves NaN what it is, and a bias may lie anywhere") {
+  const Context context(gpu_config());
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {2, 3});
+  const Value w = graph.input("w", DType::f32, {3, 5});
+  const Value b = graph.input("b", DType::f32, {6});
+  graph.output("y", ops::relu(ops::matmul(x, w) + ops::slice(b, 0, 1, 6)));
+  Program program(context, graph, {.device = "cuda:0"});
+  const std::vector<float> y = floats(program.run({Tensor::of<float>({1, NAN, 1, 1, 1, 1}, {2, 3}), Tensor::full(DType::f32, {3, 5}, 1),
+                                                   Tensor::of<float>({9, 1, 2, 3, -4, 5}, {6})})[0]);
+  for (int i = 0; i < 5; ++i) CHECK(std::isnan(y[static_cast<std::size_t>(i)]));
+  CHECK(std::vector<float>(y.begin() + 5, y.end()) == std::vector<float>{4, 5, 6, 0, 8});
+}
+
 TEST_CASE("gpu: a program that is run again is replayed, with new inputs and the same results") {
   const Context context(gpu_config());
   Graph graph;
