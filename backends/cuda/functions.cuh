@@ -111,14 +111,24 @@ struct GreaterOrEqual {
     return a >= b;
   }
 };
+/// Bool, or 0 and 1 of a fused program.
 struct And {
-  __device__ bool operator()(bool a, bool b) const { return a && b; }
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a != T(0) && b != T(0);
+  }
 };
 struct Or {
-  __device__ bool operator()(bool a, bool b) const { return a || b; }
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a != T(0) || b != T(0);
+  }
 };
 struct Xor {
-  __device__ bool operator()(bool a, bool b) const { return a != b; }
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return (a != T(0)) != (b != T(0));
+  }
 };
 struct ReluGrad {
   template <class T>
@@ -148,7 +158,10 @@ struct Where {
 // ---------------------------------------------------------------- one operand
 
 struct Not {
-  __device__ bool operator()(bool x) const { return !x; }
+  template <class T>
+  __device__ bool operator()(T x) const {
+    return x == T(0);
+  }
 };
 struct IsNaN {
   template <class T>
