@@ -121,12 +121,8 @@ void multiply(Stream& stream, Product p, void* workspace) {
       throw sdk::Error(TENON_UNSUPPORTED, "cuBLASLt has no algorithm for a product (" + std::to_string(m) + ", " + std::to_string(k) +
                                               ") by (" + std::to_string(k) + ", " + std::to_string(n) + ") of " + sdk::name_of(p.dtype));
     }
-    const Finish rest{.dtype = p.dtype,
-                      .rows = together * m,
-                      .n = n,
-                      .y = operands.d,
-                      .bias = ended ? nullptr : p.bias,
-                      .activation = p.activation};
+    const Finish rest{
+        .dtype = p.dtype, .rows = together * m, .n = n, .y = operands.d, .bias = ended ? nullptr : p.bias, .activation = p.activation};
     if (rest.bias != nullptr || rest.activation != sdk::Activation::none) finish(stream, rest);
   }
 }
