@@ -35,6 +35,13 @@ Layout<N> collapse(const std::int64_t* shape, std::uint32_t rank, const std::arr
   return layout;
 }
 
+/// Traits::channels_last_when of every op on images: tensor cores want channels last, f32's own units and f64's do not care, and turning
+/// images costs. One rule for all, so that images are not turned between ops.
+inline bool images_last(const sdk::Call& call) {
+  const tenon_dtype dtype = call.inputs[0].dtype;
+  return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 || (dtype == TENON_DTYPE_F32 && call.math != TENON_MATH_STRICT);
+}
+
 /// The first N inputs of a call, broadcast to the shape of its first output.
 template <std::size_t N>
 Layout<N> layout_of_inputs(const sdk::Call& call) {

@@ -292,6 +292,7 @@ tenon_status supports(tenon_device* self, const tenon_graph* graph, const tenon_
   return guarded(error, [&] {
     GraphModel model = GraphModel::read(*graph);
     model.host = self->device->host;
+    model.device = self->device.get();
     if (const ElementwiseFusion* fusion = self->device->elementwise_fusion()) model.fusion = fusion;
     model.options = options_of(given);
     const std::vector<tenon_answer> answers = answer_all(model, self->rows);

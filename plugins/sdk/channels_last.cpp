@@ -136,10 +136,7 @@ class Turning {
     std::uint32_t node, input;
   };
 
-  static bool asks(const Node& node) {
-    const ChannelsLast& masks = node.row->kernel->traits.channels_last;
-    return (masks.inputs | masks.outputs) != 0;
-  }
+  static bool asks(const Node& node) { return (node.turns.inputs | node.turns.outputs) != 0; }
   /// True if the kernel wants this operand turned.
   bool masked(std::uint32_t mask, std::size_t i, std::uint32_t v) const {
     return i < 32 && (mask >> i & 1) != 0 && v != none && is_image(graph_.values[v]);
@@ -213,7 +210,7 @@ class Turning {
       const Node& node = graph_.nodes[n];
       if (asks(node)) {
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-          if (masked(node.row->kernel->traits.channels_last.outputs, i, node.outputs[i])) native_[node.outputs[i]] = true;
+          if (masked(node.turns.outputs, i, node.outputs[i])) native_[node.outputs[i]] = true;
         }
         continue;
       }
@@ -250,7 +247,7 @@ class Turning {
   bool reads_turned(const Reader& reader) const {
     const Node& node = graph_.nodes[reader.node];
     const std::uint32_t v = node.inputs[reader.input];
-    if (asks(node)) return masked(node.row->kernel->traits.channels_last.inputs, reader.input, v);
+    if (asks(node)) return masked(node.turns.inputs, reader.input, v);
     const Way way = moves_[reader.node];
     return way != Way::stays && graph_.values[v].rank == image_rank(node, way);
   }
@@ -339,12 +336,11 @@ class Turning {
       v = made;
     };
     if (asks(node)) {
-      const ChannelsLast masks = node.row->kernel->traits.channels_last;
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (masked(masks.inputs, i, node.inputs[i])) node.inputs[i] = to_turned(node.inputs[i], node), node.channels_last = true;
+        if (masked(node.turns.inputs, i, node.inputs[i])) node.inputs[i] = to_turned(node.inputs[i], node), node.channels_last = true;
       }
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-        if (masked(masks.outputs, i, node.outputs[i])) turn_output(node.outputs[i]), node.channels_last = true;
+        if (masked(node.turns.outputs, i, node.outputs[i])) turn_output(node.outputs[i]), node.channels_last = true;
       }
     } else if (way != Way::stays) {
       const std::uint32_t rank = image_rank(node, way);

@@ -292,6 +292,8 @@ Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& o
   call.epilogue.activation = node.activation;
   call.math = graph.options.math;
   call.deterministic = graph.options.deterministic != 0;
+  call.channels_last = node.channels_last;
+  call.device = graph.device;
   call.host = graph.host;
   return call;
 }
@@ -324,30 +326,32 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
     return refusal(complaint.reason, op + ": " + complaint.text);
   }
   const Traits& traits = node.row->kernel->traits;
+  std::vector<Operand> operands;
+  Call call = describe(graph, node, operands);
+  for (Operand& operand : operands) {
+    if (node.widened && operand.dtype == selector.dtype) operand.dtype = TENON_DTYPE_F32;
+  }
+  const bool turns = traits.channels_last_when == nullptr || traits.channels_last_when(call);
+  node.turns = turns ? traits.channels_last : ChannelsLast{};
   for (const std::uint32_t v : node.inputs) {
     // A kernel that wants dense operands gets a copy made by the backend's own Reshape, if that takes any strides.
     const bool converted = node.widened && graph.values[v == none ? 0 : v].dtype == selector.dtype;
     if (v == none || graph.values[v].dense || traits.strided || converted || find_copier(rows, graph.values[v]) != nullptr) continue;
     return refusal(TENON_REASON_STRIDES, op + ": takes dense " + name_of(graph.values[v].dtype) + " operands only");
   }
-  const auto is_turned = [&](const std::vector<std::uint32_t>& operands, std::uint32_t mask) {
-    for (std::size_t i = 0; i < operands.size() && i < 32; ++i) {
-      if ((mask >> i & 1) == 0 || operands[i] == none || !is_image(graph.values[operands[i]])) continue;
-      const Value& value = graph.values[operands[i]];
+  const auto is_turned = [&](const std::vector<std::uint32_t>& values, std::uint32_t mask) {
+    for (std::size_t i = 0; i < values.size() && i < 32; ++i) {
+      if ((mask >> i & 1) == 0 || values[i] == none || !is_image(graph.values[values[i]])) continue;
+      const Value& value = graph.values[values[i]];
       const bool wide = node.widened && value.dtype == selector.dtype;
       if (find_transposer(rows, value, wide ? tenon_dtype{TENON_DTYPE_F32} : value.dtype) == nullptr) return false;
     }
     return true;
   };
-  if (!is_turned(node.inputs, traits.channels_last.inputs) || !is_turned(node.outputs, traits.channels_last.outputs)) {
+  if (!is_turned(node.inputs, node.turns.inputs) || !is_turned(node.outputs, node.turns.outputs)) {
     return refusal(TENON_REASON_STRIDES, op + ": takes images with their channels last, and there is no Transpose kernel to turn them");
   }
   if (traits.refuse != nullptr) {
-    std::vector<Operand> operands;
-    const Call call = describe(graph, node, operands);
-    for (Operand& operand : operands) {
-      if (node.widened && operand.dtype == selector.dtype) operand.dtype = TENON_DTYPE_F32;
-    }
     if (const char* reason = traits.refuse(call)) return refusal(TENON_REASON_ATTRIBUTES, op + ": " + reason);
   }
   tenon_answer yes{};

@@ -50,6 +50,7 @@ struct Node {
   std::uint32_t residual = TENON_NO_INDEX;
   Activation activation = Activation::none;
   std::uint32_t fused_count = 1;
+  ChannelsLast turns;                       ///< operands that its kernel wants with their channels last
   bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be put around it
   bool channels_last = false;               ///< works on images whose channels lie last, with shapes so written
   bool makes_bytes = false;                 ///< a Transpose that becomes a view only if that is dense: others would be walked with a stride
@@ -72,7 +73,8 @@ struct GraphModel {
   std::vector<Node> nodes;
   std::vector<tenon_donation> donations;
   std::uint32_t binding_count = 0;
-  Host host;  ///< for Traits functions
+  Host host;                 ///< for Traits functions
+  Device* device = nullptr;  ///< likewise
   const ElementwiseFusion* fusion = &piecewise_fusion;
   tenon_plan_options options{};  ///< likewise
 

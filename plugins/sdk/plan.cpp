@@ -122,6 +122,7 @@ Plan::Plan(Device& device, MemoryLedger& ledger, const tenon_graph& wire, const 
   GraphModel& graph = layout_.graph;
   graph = GraphModel::read(wire);
   graph.host = device.host;
+  graph.device = &device;
   if (const ElementwiseFusion* fusion = device.elementwise_fusion()) graph.fusion = fusion;
   graph.options = options;
   for (Node& node : graph.nodes) {
@@ -301,7 +302,9 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     call.epilogue.activation = step.node.activation;
     call.math = graph.options.math;
     call.deterministic = graph.options.deterministic != 0;
+    call.channels_last = step.node.channels_last;
     call.node = step.node.index;
+    call.device = graph.device;
     call.host = graph.host;
     if (!step.packed.empty()) {
       call.packed = frame->packed.data() + frame->packed.size();

@@ -225,6 +225,12 @@ bool is_bias(const Value& b, const Value& result) {
          b.count == b.shape[b.rank - 1];
 }
 
+/// A kernel that works on images adds a bias to channels alone, and the last dimension of a result must be those.
+bool takes_bias(const Node& node, const Value& result) {
+  const ChannelsLast& images = node.row->kernel->traits.channels_last;
+  return (images.outputs & 1) == 0 || !is_image(result) || node.channels_last;
+}
+
 /// Product, bias, residual, activation: one call.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
@@ -260,7 +266,7 @@ void fuse_epilogues(GraphModel& graph) {
       const Value& addend = graph.values[other];
       // Whoever makes the addend may be listed after the product: the order is settled later, and the addend cannot depend on a product
       // that this sum alone reads.
-      if (product.bias == none && is_bias(addend, result)) {
+      if (product.bias == none && takes_bias(product, result) && is_bias(addend, result)) {
         product.bias = other;
       } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, result)) {
         product.residual = other;

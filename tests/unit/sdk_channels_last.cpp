@@ -1,7 +1,8 @@
 // Images whose channels lie last: turned where a chain of such kernels begins and ends, and nowhere between.
 //
-// The same graph runs on two backends: "plain", whose kernels of images work on the graph's own order, and "last", whose kernels ask for
-// channels last. All numbers are small and whole, products are taken modulo 7, so that results are the same bits in whatever order.
+// The same graph runs on three backends: "plain", whose kernels of images work on the graph's own order, "last", whose kernels ask for
+// channels last, and "either", whose kernels ask for it where the channels are odd in number. All numbers are small and whole, products are
+// taken modulo 7, so that results are the same bits in whatever order.
 #include "sdk_testing.h"
 
 #include <tenon/sdk/backend.h>
@@ -250,6 +251,30 @@ TENON_KERNEL_WITH(max_pool, (sdk::Traits{.channels_last = {0b1, 0b11}}), float)
 TENON_KERNEL_WITH(transpose, strided, float, sdk::BFloat16, std::int64_t)
 }  // namespace last
 
+namespace either {
+namespace {
+/// In the graph's form.
+bool has_odd_channels(const sdk::Call& call) {
+  REQUIRE(call.device != nullptr);
+  return call.inputs[0].shape[1] % 2 == 1;
+}
+template <class T>
+void conv(const sdk::Call& call) {
+  REQUIRE(call.device != nullptr);
+  if (!call.channels_last && call.inputs[0].rank > 2) REQUIRE(call.epilogue.bias == nullptr);
+  call.channels_last ? convolve<T, true>(call) : convolve<T, false>(call);
+}
+template <class T>
+void max_pool(const sdk::Call& call) {
+  call.channels_last ? pool<T, true>(call) : pool<T, false>(call);
+}
+}  // namespace
+TENON_KERNEL_WITH(conv,
+                  (sdk::Traits{.epilogue = true, .residual = true, .channels_last = {0b1, 0b1}, .channels_last_when = has_odd_channels}),
+                  float)
+TENON_KERNEL_WITH(max_pool, (sdk::Traits{.channels_last = {0b1, 0b11}, .channels_last_when = has_odd_channels}), float)
+}  // namespace either
+
 namespace {
 
 #define TENON_SHARED_ROWS                                                                                             \
@@ -277,6 +302,13 @@ constexpr sdk::KernelRow last_rows[] = {
     {TENON_OP_MaxPool, 12, 0, &last::kernel_max_pool},
     {TENON_OP_NONE, 0, 0, nullptr},
 };
+constexpr sdk::KernelRow either_rows[] = {
+    TENON_SHARED_ROWS,
+    {TENON_OP_Transpose, 13, 0, &last::kernel_transpose},
+    {TENON_OP_Conv, 11, 0, &either::kernel_conv},
+    {TENON_OP_MaxPool, 12, 0, &either::kernel_max_pool},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
 constexpr sdk::KernelRow fixed_rows[] = {
     {TENON_OP_Conv, 11, 0, &last::kernel_conv},
     {TENON_OP_NONE, 0, 0, nullptr},
@@ -293,6 +325,9 @@ tenon_status query_plain(const tenon_host_info* host, tenon_backend_info* out_in
 }
 tenon_status query_last(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<images_spec, last_rows>(host, out_info);
+}
+tenon_status query_either(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<images_spec, either_rows>(host, out_info);
 }
 tenon_status query_fixed(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<images_spec, fixed_rows>(host, out_info);
@@ -357,12 +392,15 @@ struct Images {
   }
 };
 
-/// Runs the net on both backends; they agree, and the one with channels last takes so many kernels.
-std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL) {
-  std::vector<Floats> results[2];
+using Query = tenon_status (*)(const tenon_host_info*, tenon_backend_info*);
+
+/// Runs the net on the three backends; they agree, and `counted` takes so many kernels.
+std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL, Query counted = query_last) {
+  std::vector<std::vector<Floats>> all;
   std::uint32_t kernels = 0;
-  for (const bool is_last : {false, true}) {
-    Session session(1, is_last ? query_last : query_plain);
+  for (const Query query : {query_plain, query_last, query_either}) {
+    std::vector<Floats>& results = all.emplace_back();
+    Session session(1, query);
     Run run(session, net, options(fusion));
     for (std::uint32_t v = 0; v < net.values.size(); ++v) {
       const std::uint32_t kind = net.values[v].kind;
@@ -372,11 +410,12 @@ std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL) {
     run();
     if (fusion == TENON_FUSION_OFF) CHECK(static_cast<std::uint32_t>(probe.kernels) == run.info.kernel_count);
     for (std::uint32_t v = 0; v < net.values.size(); ++v) {
-      if (net.values[v].kind == TENON_VALUE_OUTPUT && net.values[v].dtype == TENON_DTYPE_F32) results[is_last].push_back(run.get(v));
+      if (net.values[v].kind == TENON_VALUE_OUTPUT && net.values[v].dtype == TENON_DTYPE_F32) results.push_back(run.get(v));
     }
-    kernels = run.info.kernel_count;
+    if (query == counted) kernels = run.info.kernel_count;
   }
-  CHECK(results[0] == results[1]);
+  CHECK(all[0] == all[1]);
+  CHECK(all[0] == all[2]);
   return kernels;
 }
 
@@ -387,6 +426,22 @@ TEST_CASE("sdk: a convolution alone is turned on its way in and on its way out")
     CHECK(check(images.net) == 3);
     CHECK(check(images.net, TENON_FUSION_OFF) == 3);
   }
+}
+
+TEST_CASE("sdk: an instance whose kernel does not ask for channels last is left as the graph has it") {
+  for (const std::int64_t channels : {2, 3}) {
+    Images images;
+    const auto x = images.conv(images.net.input({2, channels, 4, 5}), channels);
+    images.conv(images.apply(TENON_OP_Relu, {x}), 4, true);
+    CHECK(check(images.net, TENON_FUSION_FULL, query_either) == (channels == 2 ? 2 : 4));
+  }
+}
+
+TEST_CASE("sdk: images with their channels first take no bias along their last dimension") {
+  Images images;
+  const auto y = images.conv(images.net.input({2, 2, 4, 5}), 4);
+  images.apply(TENON_OP_Add, {y, images.net.parameter({5})}, true);
+  CHECK(check(images.net, TENON_FUSION_FULL, query_either) == 2);
 }
 
 TEST_CASE("sdk: a chain of layers is turned once on its way in and once on its way out") {
@@ -880,26 +935,29 @@ bool same_bits(const Floats& a, const Floats& b) {
 }
 
 TEST_CASE("sdk: random nets of images have the same results with their channels last") {
-  Session plain_session(1, query_plain), last_session(1, query_last);
+  Session plain_session(1, query_plain), last_session(1, query_last), either_session(1, query_either);
+  Session* const sessions[] = {&plain_session, &last_session, &either_session};
   for (std::uint32_t seed = 1; seed <= 2000; ++seed) {
     CAPTURE(seed);
     Net net = Generator(seed).make();
     for (const std::uint32_t fusion : {TENON_FUSION_FULL, TENON_FUSION_ELEMENTWISE, TENON_FUSION_OFF}) {
       CAPTURE(fusion);
-      std::vector<Floats> results[2];
-      for (const bool is_last : {false, true}) {
-        Run run(is_last ? last_session : plain_session, net, options(is_last ? fusion : std::uint32_t{TENON_FUSION_OFF}));
+      std::vector<Floats> results[3];
+      for (std::size_t s = 0; s < 3; ++s) {
+        Run run(*sessions[s], net, options(s > 0 ? fusion : std::uint32_t{TENON_FUSION_OFF}));
         for (std::uint32_t v = 0; v < net.values.size(); ++v) {
           const std::uint32_t kind = net.values[v].kind;
           if (kind == TENON_VALUE_INPUT || kind == TENON_VALUE_PARAMETER) run.set(v, some(net.values[v].count(), v + seed));
         }
         run();
         for (std::uint32_t v = 0; v < net.values.size(); ++v) {
-          if (net.values[v].kind == TENON_VALUE_OUTPUT) results[is_last].push_back(run.get(v));
+          if (net.values[v].kind == TENON_VALUE_OUTPUT) results[s].push_back(run.get(v));
         }
       }
-      REQUIRE(results[0].size() == results[1].size());
-      for (std::size_t i = 0; i < results[0].size(); ++i) REQUIRE(same_bits(results[0][i], results[1][i]));
+      for (const std::vector<Floats>& other : {results[1], results[2]}) {
+        REQUIRE(results[0].size() == other.size());
+        for (std::size_t i = 0; i < other.size(); ++i) REQUIRE(same_bits(results[0][i], other[i]));
+      }
     }
   }
 }

@@ -107,11 +107,14 @@ struct Operand {
   }
 };
 
+class Device;
+
 enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
 
 /// What a kernel with Traits::epilogue does to its result before it is stored: y = activation(result + bias + residual).
 struct Epilogue {
-  const Operand* bias = nullptr;      ///< dense (n), n the last dimension of the result; NULL: none
+  /// Dense (n), n the last dimension of the result; NULL: none, as for images whose channels do not lie last.
+  const Operand* bias = nullptr;
   const Operand* residual = nullptr;  ///< dense, of the result's shape, and never its storage; NULL: none. Traits::residual alone
   Activation activation = Activation::none;
 };
@@ -128,8 +131,10 @@ struct Call {
   Epilogue epilogue;
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
+  bool channels_last = false;           ///< operands named by Traits::channels_last lie so, their shapes so written
   std::uint32_t node = TENON_NO_INDEX;  ///< index in the plan's graph: for failures that are found out later
-  tenon_stream* stream = nullptr;
+  tenon_stream* stream = nullptr;       ///< NULL for functions of Traits, but for `pack`
+  Device* device = nullptr;             ///< that the plan is made for
   Host host;
 
   template <class T>
@@ -189,6 +194,8 @@ struct Traits {
   /// Images lie with their channels last: bit i of `inputs` and `outputs` says that operand i of rank 3 or 4, (N, C, d...) in the graph,
   /// reaches this kernel as a dense (N, d..., C), its shape so written; attributes stay as they are. `refuse` is asked before that.
   ChannelsLast channels_last{};
+  /// Asked for each instance; false: its images reach the kernel as the graph has them, and Call::channels_last is false. NULL: always.
+  bool (*channels_last_when)(const Call&) = nullptr;
   std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted; `packed` tells which inputs will be
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
   void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< makes it; aligned to 64
