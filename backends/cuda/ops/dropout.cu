@@ -2,6 +2,9 @@
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
 
+#include <type_traits>
+
+#include "half.cuh"
 #include "launch.h"
 #include "walk.cuh"
 
@@ -12,22 +15,61 @@ namespace random = sdk::random;
 
 constexpr int per_block = 4;  ///< elements that a block of random bits decides about
 
+/// What T is scaled in.
+template <class T>
+using Scale = std::conditional_t<is_narrow<T>, float, T>;
+
+/// What every element has in common.
+template <class T>
+struct Chance {
+  std::uint32_t consumer;
+  std::uint64_t threshold;
+  Scale<T> scale;
+
+  __device__ T keep_or_drop(const random::Lanes& lanes, std::int64_t lane, T x) const {
+    if (random::bernoulli(lanes, lane, threshold)) return T{};
+    if constexpr (is_narrow<T>) {
+      return from_float<T>(to_float(x) * scale);
+    } else {
+      return x * scale;
+    }
+  }
+};
+
 /// y may be x: each thread reads before it writes. `packs`: both are aligned for four elements at once.
 template <class T>
-__global__ void drop(const std::uint64_t* key, std::uint32_t consumer, std::uint64_t threshold, T scale, bool packs, std::int64_t count,
-                     const T* x, T* y) {
-  const random::Source source{key[0], key[1], consumer};
+__global__ void drop(const std::uint64_t* key, Chance<T> chance, bool packs, std::int64_t count, const T* x, T* y) {
+  const random::Source source{key[0], key[1], chance.consumer};
   for (std::int64_t b = thread_number(); b * per_block < count; b += thread_count()) {
     const random::Lanes lanes = random::lanes_of(source, b);
     const std::int64_t first = b * per_block;
     if (packs && first + per_block <= count) {
       Pack<T, per_block> kept = reinterpret_cast<const Pack<T, per_block>*>(x)[b];
-      for (int j = 0; j < per_block; ++j) kept.at[j] = random::bernoulli(lanes, j, threshold) ? T(0) : kept.at[j] * scale;
+      for (int j = 0; j < per_block; ++j) kept.at[j] = chance.keep_or_drop(lanes, j, kept.at[j]);
       reinterpret_cast<Pack<T, per_block>*>(y)[b] = kept;
     } else {
-      for (int j = 0; j < per_block && first + j < count; ++j) {
-        y[first + j] = random::bernoulli(lanes, j, threshold) ? T(0) : x[first + j] * scale;
-      }
+      for (int j = 0; j < per_block && first + j < count; ++j) y[first + j] = chance.keep_or_drop(lanes, j, x[first + j]);
+    }
+  }
+}
+
+/// The same for (images, pixels, channels), whose elements are counted as (images, channels, pixels). A thread takes one channel of
+/// `per_block` pixels: neighbours read neighbours, and one block of random bits, or two, decides about them.
+template <class T>
+__global__ void drop_channels_last(const std::uint64_t* key, Chance<T> chance, std::int64_t images, std::int64_t pixels,
+                                   std::int64_t channels, const T* x, T* y) {
+  const random::Source source{key[0], key[1], chance.consumer};
+  const std::int64_t groups = (pixels + per_block - 1) / per_block;
+  for (std::int64_t i = thread_number(); i < images * groups * channels; i += thread_count()) {
+    const std::int64_t c = i % channels, group = i / channels % groups, n = i / channels / groups;
+    const std::int64_t first = group * per_block;
+    const std::int64_t number = (n * channels + c) * pixels + first;  // of the first pixel
+    std::int64_t block = number / per_block;
+    random::Lanes lanes = random::lanes_of(source, block);
+    for (int j = 0; j < per_block && first + j < pixels; ++j) {
+      if ((number + j) / per_block != block) lanes = random::lanes_of(source, ++block);
+      const std::int64_t at = (n * pixels + first + j) * channels + c;
+      y[at] = chance.keep_or_drop(lanes, (number + j) % per_block, x[at]);
     }
   }
 }
@@ -40,15 +82,25 @@ __global__ void drop(const std::uint64_t* key, std::uint32_t consumer, std::uint
 template <class T>
 void dropout(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_random>();
-  const std::int64_t count = call.outputs[0].count;
+  const Chance<T> chance{attributes.stream, random::bernoulli_threshold(attributes.a), random::dropout_scale<Scale<T>>(attributes.a)};
+  const std::uint64_t* const key = call.input<std::uint64_t>(1);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
-  const bool packs = (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(y)) % sizeof(Pack<T, per_block>) == 0;
+  const sdk::Operand& shape = call.outputs[0];
   Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), (count + per_block - 1) / per_block), drop<T>, call.input<std::uint64_t>(1),
-         attributes.stream, random::bernoulli_threshold(attributes.a), random::dropout_scale<T>(attributes.a), packs, count, x, y);
+  if (shape.count == 0) return;
+  if (call.channels_last) {
+    const std::int64_t images = shape.shape[0], channels = shape.shape[shape.rank - 1], pixels = shape.count / images / channels;
+    const std::int64_t items = images * channels * ((pixels + per_block - 1) / per_block);
+    launch(stream, grid_stride(stream.device(), items), drop_channels_last<T>, key, chance, images, pixels, channels, x, y);
+    return;
+  }
+  const bool packs = (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(y)) % sizeof(Pack<T, per_block>) == 0;
+  launch(stream, grid_stride(stream.device(), (shape.count + per_block - 1) / per_block), drop<T>, key, chance, packs, shape.count, x, y);
 }
 
+constexpr sdk::Traits traits{.in_place = true, .channels_last = {.inputs = 0b1, .outputs = 0b1}, .channels_last_when = images_last};
+
 }  // namespace
-TENON_KERNEL_WITH(dropout, (sdk::Traits{.in_place = true}), float, double)
+TENON_KERNEL_WITH(dropout, traits, sdk::Half, sdk::BFloat16, float, double)
 }  // namespace tenon::cuda

@@ -35,8 +35,10 @@ void dropout_backward_scale(Kit& kit, tenon_dtype dtype) {
 
 std::vector<OpCase> cases_dropout() {
   std::vector<Variant> variants;
-  for (const Dims& shape : {Dims{}, Dims{1}, Dims{7}, Dims{8, 10}, Dims{0, 3}, Dims{sized(100003, 2003)}})
+  for (const Dims& shape : {Dims{}, Dims{1}, Dims{7}, Dims{8, 10}, Dims{0, 3}, Dims{sized(100003, 2003)}, Dims{2, 3, 9}, Dims{3, 5, 4, 6},
+                            Dims{2, 5, 3, 7}, Dims{2, 0, 3, 7}}) {
     variants.push_back(dropped(shape, 0.3));
+  }
   variants.push_back(dropped({3, 5}, 0));
   variants.push_back(dropped({3, 5}, 0.875));
   return {{
