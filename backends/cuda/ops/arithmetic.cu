@@ -1,6 +1,5 @@
 // Abs, Sign, rounding, roots, reciprocal, Clip.
-#include <cmath>
-#include <limits>
+#include <tenon/sdk/element.h>
 
 #include "functions.cuh"
 #include "map.cuh"
@@ -48,25 +47,10 @@ void inverse(const sdk::Call& call) {
   map<T, T>(call, functions::Reciprocal{});
 }
 
-/// A bound as a number of T; one beyond an integer type's range is none.
-template <class T>
-T bound(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    if (value >= above) return std::numeric_limits<T>::max();
-    if (value <= -above) return std::numeric_limits<T>::lowest();
-  }
-  return static_cast<T>(value);
-}
-
 template <class T>
 void clip(const sdk::Call& call) {
-  const auto& attributes = call.attr<tenon_attributes_clip>();
-  if constexpr (std::is_integral_v<T>) {
-    map<T, T>(call, functions::Clip<T>{bound<T>(std::ceil(attributes.low)), bound<T>(std::floor(attributes.high))});
-  } else {
-    map<T, T>(call, functions::Clip<T>{bound<T>(attributes.low), bound<T>(attributes.high)});
-  }
+  const auto [low, high] = sdk::bounds_of<T>(call.attr<tenon_attributes_clip>());
+  map<T, T>(call, functions::Clip<T>{low, high});
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // ops/arithmetic.cpp - abs, sign, ceil, floor, round, sqrt, inverse_sqrt, inverse, clip: floats in vectors of ours, integers in those of
 // the compiler.
+#include <tenon/sdk/element.h>
+
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -221,24 +223,12 @@ void clip_run(T low, T high, const T* x, T* y, std::int64_t n) {
   }
 }
 
-/// A bound as a T; one beyond the range of an integer is its nearest end.
-template <class T>
-T bound(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    if (value >= above) return std::numeric_limits<T>::max();
-    if (value <= -above) return std::numeric_limits<T>::lowest();
-  }
-  return static_cast<T>(value);
-}
-
 /// y = min(max(x, low), high); NaN stays. Beside integers a bound with a fraction is drawn inwards.
 template <class T>
 void clip(const sdk::Call& call) {
-  const auto& bounds = call.attr<tenon_attributes_clip>();
-  constexpr bool whole = std::is_integral_v<T>;
-  const T low = bound<T>(whole ? std::ceil(bounds.low) : bounds.low), high = bound<T>(whole ? std::floor(bounds.high) : bounds.high);
-  elementwise<T, T, 1>(call, grain, 0, [low, high](const Stretch<T, 1>& s, T* y, std::int64_t n) { clip_run(low, high, s.x[0], y, n); });
+  const sdk::Bounds<T> bounds = sdk::bounds_of<T>(call.attr<tenon_attributes_clip>());
+  elementwise<T, T, 1>(call, grain, 0,
+                       [bounds](const Stretch<T, 1>& s, T* y, std::int64_t n) { clip_run(bounds.low, bounds.high, s.x[0], y, n); });
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // Magnitude, sign, whole numbers, roots, reciprocal and bounds. Computed in f64, rounded once; integers in their own type.
+#include <tenon/sdk/element.h>
+
 #include <cmath>
-#include <limits>
+#include <type_traits>
 
 #include "map.h"
 
@@ -64,37 +66,15 @@ void inverse(const sdk::Call& call) {
   map<T>(call, [](double x) { return 1.0 / x; });
 }
 
-/// `value` as a T; beyond the range of an integer its nearest end.
-template <class T>
-T bound(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
-    if (value >= above) return std::numeric_limits<T>::max();
-    if (value <= -above) return std::numeric_limits<T>::lowest();
-  }
-  return static_cast<T>(value);
-}
-
-/// y = min(max(x, low), high); NaN stays.
-///
-/// Attributes  low, high: a bound of a fraction beside an integer x is drawn to the integers it leaves, low up and high down.
+/// y = min(max(x, low), high), the bounds as numbers of T; NaN stays.
 template <class T>
 void clip(const sdk::Call& call) {
-  const auto& attributes = call.attr<tenon_attributes_clip>();
-  if constexpr (std::is_integral_v<T>) {
-    const T low = bound<T>(std::ceil(attributes.low)), high = bound<T>(std::floor(attributes.high));
-    map<T>(call, [=](T x) {
-      const T raised = x < low ? low : x;
-      return raised > high ? high : raised;
-    });
-  } else {
-    // the bounds are numbers of T: what comes out is one of them or x
-    const double low = static_cast<T>(attributes.low), high = static_cast<T>(attributes.high);
-    map<T>(call, [=](double x) {
-      const double raised = x < low ? low : x;
-      return raised > high ? high : raised;
-    });
-  }
+  using Wide = std::conditional_t<std::is_integral_v<T>, T, double>;
+  const sdk::Bounds<T> bounds = sdk::bounds_of<T>(call.attr<tenon_attributes_clip>());
+  map<T>(call, [low = Wide{bounds.low}, high = Wide{bounds.high}](Wide x) {
+    const Wide raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// tenon/sdk/element.h - single elements of every dtype, for kernels that move them: constants, and the list of types.
+// tenon/sdk/element.h - single elements of every dtype, for kernels that move and bound them: constants, and the list of types.
 #pragma once
 
 #include <cmath>
@@ -48,6 +48,29 @@ T element_of(double value) {
     return value != 0;
   } else {
     return static_cast<T>(value);
+  }
+}
+
+/// What Clip keeps elements of T between.
+template <class T>
+struct Bounds {
+  T low, high;
+};
+
+/// The bounds of Clip as numbers of T. Beside integers a bound with a fraction is drawn to the integers it leaves, low up and high down,
+/// and one beyond their range is its nearest end.
+template <class T>
+Bounds<T> bounds_of(const tenon_attributes_clip& attributes) {
+  if constexpr (std::is_integral_v<T>) {
+    const auto within = [](double value) {
+      const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
+      if (value >= above) return std::numeric_limits<T>::max();
+      if (value <= -above) return std::numeric_limits<T>::lowest();
+      return static_cast<T>(value);
+    };
+    return {within(std::ceil(attributes.low)), within(std::floor(attributes.high))};
+  } else {
+    return {static_cast<T>(attributes.low), static_cast<T>(attributes.high)};
   }
 }
 
