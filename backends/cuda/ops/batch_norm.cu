@@ -1,0 +1,245 @@
+// Batch normalisation, with given statistics and with those of the batch, and its gradient: a pass that makes numbers of channels, and one
+// over all elements.
+#include <cmath>
+
+#include "channels.cuh"
+#include "epilogue.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+/// y = (x - centre) factor + offset
+template <class W>
+struct Affine {
+  W centre, factor, offset;
+};
+
+/// Of a call without statistics of its own: mean and variance are given.
+template <class T>
+struct Given {
+  const T *scale, *bias, *mean, *variance;
+  Wide<T> epsilon;
+
+  __device__ Affine<Wide<T>> operator()(std::int64_t c) const {
+    return {widen(mean[c]), widen(scale[c]) / std::sqrt(widen(variance[c]) + epsilon), widen(bias[c])};
+  }
+};
+
+/// y may be x.
+template <class T>
+struct Normalise {
+  using Element = T;
+  static constexpr Walks walks = Walks::any;
+  using Numbers = Affine<Wide<T>>;
+  template <int V>
+  struct Packs {
+    Pack<T, V> x, residual;
+  };
+
+  const T* x;
+  T* y;
+  Given<T> given;
+  const Numbers* made;  ///< NULL: as given
+  ElementEpilogue<T> epilogue;
+
+  __device__ Numbers numbers(std::int64_t c) const { return made == nullptr ? given(c) : made[c]; }
+  template <int V>
+  __device__ Packs<V> read(std::int64_t at, std::int64_t) const {
+    return {*reinterpret_cast<const Pack<T, V>*>(x + at), epilogue.template read<V>(at)};
+  }
+  template <int V>
+  __device__ Wide<T> value(const Numbers& by, const Packs<V>& packs, int v, std::int64_t at) const {
+    return epilogue((widen(packs.x.at[v]) - by.centre) * by.factor + by.offset, packs.residual.at[v], at + v);
+  }
+};
+
+template <class T>
+void normalise(const sdk::Call& call, const Channels& at, const Given<T>& given, const Affine<Wide<T>>* made) {
+  const T* const x = call.input<T>(0);
+  T* const y = call.output<T>(0);
+  const ElementEpilogue<T> epilogue = element_epilogue<T>(call);
+  over_channels(stream_of(call), Normalise<T>{x, y, given, made, epilogue}, at, channel_width<T>(x, y, epilogue.residual));
+}
+
+Channels channels_of(const sdk::Call& call, std::uint32_t x) {
+  return channels_around(call, call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis);
+}
+
+/// y = (x - mean) / sqrt(var + epsilon) scale + bias, each of them that of the channel.
+///
+/// Shapes  x, y dense, of rank 2 or more; y may be x.
+template <class T>
+void batch_norm(const sdk::Call& call) {
+  const auto epsilon = static_cast<Wide<T>>(call.attr<tenon_attributes_batch_norm>().epsilon);
+  normalise<T>(call, channels_of(call, 0), {call.input<T>(1), call.input<T>(2), call.input<T>(3), call.input<T>(4), epsilon}, nullptr);
+}
+
+/// Running values may be written over what they were: a thread reads those of its channel first.
+template <class T>
+struct TrainStatistics : Moments<T> {
+  using W = Wide<T>;
+  const T *x, *scale, *bias, *running_mean, *running_variance;
+  T *new_mean, *new_variance, *saved_mean, *saved_inverse_std;
+  Affine<W>* made;
+  std::int64_t inner;
+  W n, epsilon, momentum;
+  bool biased;
+
+  __device__ W base(std::int64_t c) const { return this->origin(x[c * inner]); }
+  __device__ void finish(std::int64_t c, const Distances<W>& of) const {
+    const W origin = base(c), mean = origin + of.mean, variance = of.squares / n, inverse_std = 1 / std::sqrt(variance + epsilon);
+    const W old_mean = widen(running_mean[c]), old_variance = widen(running_variance[c]);
+    new_mean[c] = narrow<T>((1 - momentum) * old_mean + momentum * mean);
+    new_variance[c] = narrow<T>((1 - momentum) * old_variance + momentum * (biased ? variance : of.squares / (n - 1)));
+    saved_mean[c] = narrow<T>(mean);
+    saved_inverse_std[c] = narrow<T>(inverse_std);
+    // x - mean is exact near the mean; what rounding the mean took away goes into the offset.
+    const W factor = inverse_std * widen(scale[c]), rest = (origin - mean) + of.mean;
+    made[c] = {mean, factor, widen(bias[c]) - rest * factor};
+  }
+};
+
+/// The same with mean and variance of the n elements of each channel, and
+/// running = (1 - momentum) running + momentum (mean, or variance n / (n - 1); the variance itself if `biased`).
+///
+/// Source  Ioffe, Szegedy: Batch Normalization (2015), algorithms 1 and 2.
+template <class T>
+void batch_norm_train(const sdk::Call& call) {
+  using Op = TrainStatistics<T>;
+  using W = Wide<T>;
+  const Channels at = channels_of(call, 0);
+  const auto& attributes = call.attr<tenon_attributes_batch_norm>();
+  const T* const x = call.input<T>(0);
+  auto* const made = static_cast<Affine<W>*>(call.scratch);
+  auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + room_for<Affine<W>>(at.count));
+  const Op op{{},
+              x,
+              call.input<T>(1),
+              call.input<T>(2),
+              call.input<T>(3),
+              call.input<T>(4),
+              call.output<T>(1),
+              call.output<T>(2),
+              call.output<T>(3),
+              call.output<T>(4),
+              made,
+              at.inner,
+              static_cast<W>(at.of_each()),
+              static_cast<W>(attributes.epsilon),
+              static_cast<W>(attributes.momentum),
+              attributes.biased != 0};
+  reduce_channels(stream_of(call), op, {x, nullptr}, at, channel_width<T>(x), partials);
+  normalise<T>(call, at, {}, made);
+}
+
+/// dx = factor dy + slope (x - mean) + offset
+template <class W>
+struct Slopes {
+  W mean, factor, slope, offset;
+};
+
+template <class T>
+struct GradientSums : AddsUp<T> {
+  using W = Wide<T>;
+  using Base = W;
+  static constexpr int operands = 2;
+  const T *scale, *mean, *inverse_std;
+  T *dscale, *dbias;
+  Slopes<W>* made;
+  W n;
+
+  __device__ W base(std::int64_t c) const { return widen(mean[c]); }
+  template <int N>
+  __device__ void take(TwoSums<W>& total, const typename AddsUp<T>::Step&, W mean_of, const W (&dy)[N], const W (&x)[N], int terms) const {
+    W distance[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) distance[i] = x[i] - mean_of;
+    add_products(total, dy, distance, terms);
+  }
+  __device__ void finish(std::int64_t c, const TwoSums<W>& of) const {
+    const W to_normal = widen(inverse_std[c]), factor = widen(scale[c]) * to_normal, product = of.product * to_normal;
+    dscale[c] = narrow<T>(product);
+    dbias[c] = narrow<T>(of.sum);
+    made[c] = {base(c), factor, -factor * to_normal * (product / n), -factor * (of.sum / n)};
+  }
+};
+
+template <class T>
+struct Gradient {
+  using Element = T;
+  static constexpr Walks walks = Walks::any;
+  using Numbers = Slopes<Wide<T>>;
+  template <int V>
+  struct Packs {
+    Pack<T, V> dy, x;
+  };
+
+  const T *dy, *x;
+  T* y;
+  const Numbers* made;
+
+  __device__ Numbers numbers(std::int64_t c) const { return made[c]; }
+  template <int V>
+  __device__ Packs<V> read(std::int64_t at, std::int64_t) const {
+    return {*reinterpret_cast<const Pack<T, V>*>(dy + at), *reinterpret_cast<const Pack<T, V>*>(x + at)};
+  }
+  template <int V>
+  __device__ Wide<T> value(const Numbers& by, const Packs<V>& packs, int v, std::int64_t) const {
+    return by.factor * widen(packs.dy.at[v]) + (by.slope * (widen(packs.x.at[v]) - by.mean) + by.offset);
+  }
+};
+
+/// With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).
+template <class T>
+void batch_norm_train_grad(const sdk::Call& call) {
+  using Op = GradientSums<T>;
+  using W = Wide<T>;
+  const Channels at = channels_of(call, 1);
+  const T* const dy = call.input<T>(0);
+  const T* const x = call.input<T>(1);
+  T* const dx = call.output<T>(0);
+  auto* const made = static_cast<Slopes<W>*>(call.scratch);
+  auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + room_for<Slopes<W>>(at.count));
+  const Op op{
+      {}, call.input<T>(2), call.input<T>(3), call.input<T>(4), call.output<T>(1), call.output<T>(2), made, static_cast<W>(at.of_each())};
+  Stream& stream = stream_of(call);
+  reduce_channels(stream, op, {dy, x}, at, channel_width<T>(dy, x), partials);
+  over_channels(stream, Gradient<T>{dy, x, dx, made}, at, channel_width<T>(dy, x, dx));
+}
+
+template <class T>
+std::size_t train_scratch_of(const Channels& at) {
+  using W = Wide<T>;
+  return room_for<Affine<W>>(at.count) + room_for<Distances<W>>(partials_of(at, channel_pack<T>));
+}
+template <class T>
+std::size_t grad_scratch_of(const Channels& at) {
+  using W = Wide<T>;
+  return room_for<Slopes<W>>(at.count) + room_for<TwoSums<W>>(partials_of(at, channel_pack<T>));
+}
+std::size_t train_scratch(const sdk::Call& call) {
+  return by_dtype(call.inputs[0].dtype, [&]<class T>() { return train_scratch_of<T>(channels_of(call, 0)); });
+}
+std::size_t grad_scratch(const sdk::Call& call) {
+  return by_dtype(call.inputs[1].dtype, [&]<class T>() { return grad_scratch_of<T>(channels_of(call, 1)); });
+}
+
+constexpr sdk::Traits given_traits{.in_place = true,
+                                   .epilogue = true,
+                                   .residual = true,
+                                   .channels_last = {.inputs = 0b1, .outputs = 0b1},
+                                   .channels_last_when = images_last};
+constexpr sdk::Traits train_traits{.in_place = true,
+                                   .epilogue = true,
+                                   .residual = true,
+                                   .channels_last = {.inputs = 0b1, .outputs = 0b1},
+                                   .channels_last_when = images_last,
+                                   .scratch = train_scratch};
+constexpr sdk::Traits grad_traits{
+    .channels_last = {.inputs = 0b11, .outputs = 0b1}, .channels_last_when = images_last, .scratch = grad_scratch};
+
+}  // namespace
+TENON_KERNEL_WITH(batch_norm, given_traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(batch_norm_train, train_traits, sdk::Half, sdk::BFloat16, float, double)
+TENON_KERNEL_WITH(batch_norm_train_grad, grad_traits, sdk::Half, sdk::BFloat16, float, double)
+}  // namespace tenon::cuda
