@@ -1,0 +1,67 @@
+// wide_call.cuh - a call on f16 or bf16 as one on f32: for ops whose intermediate results want the range of f32 as well as its precision.
+// What the SDK does where there is no kernel for a type; here the op knows that it happens, and may choose how f32 products round.
+#pragma once
+
+#include <array>
+
+#include "map.cuh"
+#include "parts.h"
+#include "wide.cuh"
+
+namespace tenon::cuda {
+
+template <class T>
+struct Widen {
+  __device__ float operator()(T x) const { return widen(x); }
+};
+template <class T>
+struct Narrow {
+  __device__ T operator()(float x) const { return narrow<T>(x); }
+};
+
+/// Twins in f32 of the operands of a call on T, f16 or bf16, in scratch memory.
+class WideCall {
+ public:
+  WideCall(const sdk::Call& narrow, Parts& parts) : call(narrow), narrow_(narrow) {
+    for (std::uint32_t i = 0; i < narrow.input_count; ++i) inputs_[i] = twin(narrow.inputs[i], parts);
+    for (std::uint32_t i = 0; i < narrow.output_count; ++i) outputs_[i] = twin(narrow.outputs[i], parts);
+    call.inputs = inputs_.data();
+    call.outputs = outputs_.data();
+  }
+  WideCall(const WideCall&) = delete;
+  WideCall& operator=(const WideCall&) = delete;
+
+  sdk::Call call;  ///< on the twins; scratch memory and math are for the caller to set
+
+  template <class T>
+  void read_inputs() const {
+    for (std::uint32_t i = 0; i < call.input_count; ++i) convert<float, T>(narrow_.inputs[i], call.inputs[i], Widen<T>{});
+  }
+  template <class T>
+  void write_outputs() const {
+    for (std::uint32_t i = 0; i < call.output_count; ++i) convert<T, float>(call.outputs[i], narrow_.outputs[i], Narrow<T>{});
+  }
+
+ private:
+  const sdk::Call& narrow_;
+  std::array<sdk::Operand, 16> inputs_, outputs_;
+
+  static sdk::Operand twin(const sdk::Operand& x, Parts& parts) {
+    if (!x.present()) return x;
+    sdk::Operand wide = x;
+    wide.dtype = TENON_DTYPE_F32;
+    wide.data = parts.take<float>(x.count);
+    return wide;
+  }
+  /// to = function(from), if they are there.
+  template <class U, class T, class Function>
+  void convert(const sdk::Operand& from, const sdk::Operand& to, const Function& function) const {
+    if (!from.present() || from.count == 0) return;
+    sdk::Call one = narrow_;
+    one.inputs = &from;
+    one.outputs = &to;
+    map<U, T>(one, function);
+  }
+};
+
+}  // namespace tenon::cuda
