@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device.h"
+#include "knobs.h"
 #include "status.h"
 
 namespace tenon::cuda {
@@ -16,6 +17,12 @@ namespace {
 constexpr tenon_knob knobs[] = {
     {"libraries", TENON_KNOB_STRING, 0, "", nullptr, 0, 0,
      "folders of NVIDIA's libraries, a colon between two; empty: those of the loader, of CUDA and of Python"},
+    {"kernels", TENON_KNOB_CHOICE, 0, "tuned", "tuned|naive", 0, 0,
+     "naive: convolutions and matrix products in plain CUDA, a thread for each result, without NVIDIA's libraries"},
+    {"algorithm", TENON_KNOB_STRING, 0, "heuristic", nullptr, 0, 0,
+     "how cuDNN's engine for a convolution is chosen: heuristic, measure, or by its name, such as \"engine 37\""},
+    {"workspace_limit_mib", TENON_KNOB_INTEGER, 0, "1024", nullptr, 0, 1 << 20,
+     "engines of cuDNN that want more memory than this beside their operands are not taken"},
 };
 
 class Backend final : public sdk::Backend {
@@ -36,6 +43,7 @@ class Backend final : public sdk::Backend {
   }
   std::unique_ptr<sdk::Device> open(std::uint32_t index) override {
     auto device = std::make_unique<Device>(host, static_cast<int>(index));
+    knobs_of(*device);  // what the user set is read, and refused, here
     opened_ = true;
     return device;
   }
@@ -69,7 +77,7 @@ const sdk::BackendSpec& spec() {
       .name = "cuda",
       .version = TENON_VERSION,
       .vendor = "Tenon",
-      .description = "NVIDIA GPUs: CUDA, cuBLAS",
+      .description = "NVIDIA GPUs: CUDA, cuBLAS, cuDNN",
       .requirements = needs.c_str(),
       .priority = 40,  // below the CPU's 50 while it lacks the nets' ops: `device: auto` is to run every model; 100 then
       .flags = 0,

@@ -5,6 +5,8 @@
 
 #include "cublas_lt.h"
 #include "finish.h"
+#include "knobs.h"
+#include "product_naive.h"
 #include "strided_copy.h"
 
 namespace tenon::cuda {
@@ -59,6 +61,7 @@ void merge_rows(Product& p) {
 
 void multiply(Stream& stream, Product p, void* workspace) {
   if (p.a_view.rows == 0 || p.b_view.columns == 0 || p.batch.count == 0) return;
+  if (knobs_of(stream.device()).naive) return multiply_naively(stream, p);
   merge_rows(p);
   const std::int64_t m = p.a_view.rows, n = p.b_view.columns, k = p.a_view.columns;
   const std::int64_t element = sdk::size_of(p.dtype);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <string>
 #include <type_traits>
 
 #include <tenon/backend.h>
@@ -61,6 +62,20 @@ class Host {
   const char* option(const char* knob) const { return table_->option(table_->context, knob); }
   const char* cache_directory() const { return table_->cache_directory(table_->context); }
   bool cancel_requested() const { return table_->cancel_requested(table_->context) != 0; }
+
+  /// A choice that was made before, in this run or an earlier one; empty: none.
+  std::string autotune_get(const char* key) const {
+    std::string value(256, '\0');
+    for (;;) {
+      const auto stored = static_cast<std::size_t>(table_->autotune_get(table_->context, key, value.data(), value.size()));
+      const bool fits = stored <= value.size();
+      value.resize(stored);
+      if (fits) return value;
+    }
+  }
+  void autotune_put(const char* key, const std::string& value) const {
+    table_->autotune_put(table_->context, key, value.data(), value.size());
+  }
   const tenon_host* table() const { return table_; }
 
  private:

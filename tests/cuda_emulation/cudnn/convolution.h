@@ -1,0 +1,32 @@
+// convolution.h - an operation graph of the emulated cuDNN, read: a convolution, and what is added to it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "descriptors.h"
+
+namespace tenon::emulation {
+
+struct Tensor {
+  std::int64_t id = 0, dimensions[4] = {}, strides[4] = {}, alignment = 1;
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  bool is_virtual = false;
+};
+
+struct Convolution {
+  cudnnBackendDescriptorType_t operation{};
+  Tensor x, w, y;
+  std::int64_t strides[2], dilations[2], before[2], after[2];
+  cudnnDataType_t compute{};
+  std::vector<Tensor> addends;
+  Tensor made;  ///< what goes to memory
+
+  std::int64_t groups() const { return x.dimensions[1] / w.dimensions[1]; }
+  bool channels_last() const { return x.strides[1] == 1 && x.dimensions[1] > 1; }
+};
+
+/// Why a graph is none; NULL with `out` filled in otherwise.
+const char* read(const Object& graph, Convolution& out);
+
+}  // namespace tenon::emulation

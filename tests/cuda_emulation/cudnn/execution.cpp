@@ -1,0 +1,175 @@
+// Plans of the emulated cuDNN at work: sums in f64, by plain loops, of operands that are rounded as the engine's notes say.
+#include <control.h>
+#include <numbers.h>
+
+#include <atomic>
+
+#include "convolution.h"
+
+namespace tenon::emulation {
+namespace {
+
+cudaDataType type_of(cudnnDataType_t type) {
+  switch (type) {
+    case CUDNN_DATA_HALF:
+      return CUDA_R_16F;
+    case CUDNN_DATA_BFLOAT16:
+      return CUDA_R_16BF;
+    case CUDNN_DATA_FLOAT:
+      return CUDA_R_32F;
+    default:
+      return CUDA_R_64F;
+  }
+}
+
+struct Placed {
+  Tensor tensor;
+  void* data = nullptr;
+
+  std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
+    const auto index = [&](int d, std::int64_t i) { return tensor.dimensions[d] == 1 ? 0 : i * tensor.strides[d]; };
+    return index(0, n) + index(1, c) + index(2, h) + index(3, w);
+  }
+  double load(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w) const {
+    return emulation::load(type_of(tensor.type), data, at(n, c, h, w));
+  }
+};
+
+struct Work {
+  Convolution convolution;
+  Placed x, w, y, made;
+  std::vector<Placed> addends;
+  bool on_tensor_cores = false, narrow_sums = false;
+  std::int64_t turn = 0;  ///< where a sum in any order begins
+
+  double factor(double value, const Tensor& of) const {
+    return on_tensor_cores && of.type == CUDNN_DATA_FLOAT ? rounded(value, 10, -126) : value;
+  }
+  void add(double& sum, double term) const {
+    sum += term;
+    if (narrow_sums) sum = rounded(sum, 10, -14);
+  }
+  void store(std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t width, double value) const {
+    for (const Placed& addend : addends) value += addend.load(n, c, h, width);
+    emulation::store(type_of(made.tensor.type), made.data, made.at(n, c, h, width), value);
+  }
+  /// body(row, column) for each place of the image that result (p, q) sees at (r, s) of the filter.
+  template <class Body>
+  void at_window(std::int64_t p, std::int64_t q, std::int64_t r, std::int64_t s, const Body& body) const {
+    const Convolution& c = convolution;
+    const std::int64_t row = p * c.strides[0] + r * c.dilations[0] - c.before[0],
+                       column = q * c.strides[1] + s * c.dilations[1] - c.before[1];
+    if (row >= 0 && row < c.x.dimensions[2] && column >= 0 && column < c.x.dimensions[3]) body(row, column);
+  }
+
+  void run() const {
+    const std::int64_t *dx = convolution.x.dimensions, *dw = convolution.w.dimensions, *dy = convolution.y.dimensions;
+    const std::int64_t depth = dw[1], filters = dw[0] / convolution.groups();
+    switch (convolution.operation) {
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR:
+        for (std::int64_t n = 0; n < dy[0]; ++n)
+          for (std::int64_t k = 0; k < dy[1]; ++k)
+            for (std::int64_t p = 0; p < dy[2]; ++p)
+              for (std::int64_t q = 0; q < dy[3]; ++q) {
+                double sum = 0;
+                for (std::int64_t r = 0; r < dw[2]; ++r)
+                  for (std::int64_t s = 0; s < dw[3]; ++s)
+                    at_window(p, q, r, s, [&](std::int64_t row, std::int64_t column) {
+                      for (std::int64_t c = 0; c < depth; ++c)
+                        add(sum, factor(x.load(n, k / filters * depth + c, row, column), x.tensor) * factor(w.load(k, c, r, s), w.tensor));
+                    });
+                store(n, k, p, q, sum);
+              }
+        break;
+      case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: {
+        const std::int64_t area = dx[2] * dx[3];
+        std::vector<double> sums(static_cast<std::size_t>(area));
+        for (std::int64_t n = 0; n < dx[0]; ++n)
+          for (std::int64_t c = 0; c < dx[1]; ++c) {
+            std::fill(sums.begin(), sums.end(), 0.0);
+            for (std::int64_t i = 0; i < filters; ++i) {
+              const std::int64_t k = c / depth * filters + (i + turn) % filters;
+              for (std::int64_t p = 0; p < dy[2]; ++p)
+                for (std::int64_t q = 0; q < dy[3]; ++q) {
+                  const double of_y = factor(y.load(n, k, p, q), y.tensor);
+                  for (std::int64_t r = 0; r < dw[2]; ++r)
+                    for (std::int64_t s = 0; s < dw[3]; ++s)
+                      at_window(p, q, r, s, [&](std::int64_t row, std::int64_t column) {
+                        add(sums[static_cast<std::size_t>(row * dx[3] + column)], of_y * factor(w.load(k, c % depth, r, s), w.tensor));
+                      });
+                }
+            }
+            for (std::int64_t e = 0; e < area; ++e) store(n, c, e / dx[3], e % dx[3], sums[static_cast<std::size_t>(e)]);
+          }
+        break;
+      }
+      default:
+        for (std::int64_t k = 0; k < dw[0]; ++k)
+          for (std::int64_t c = 0; c < depth; ++c)
+            for (std::int64_t r = 0; r < dw[2]; ++r)
+              for (std::int64_t s = 0; s < dw[3]; ++s) {
+                double sum = 0;
+                for (std::int64_t i = 0; i < dy[0]; ++i) {
+                  const std::int64_t n = (i + turn) % dy[0];
+                  for (std::int64_t p = 0; p < dy[2]; ++p)
+                    for (std::int64_t q = 0; q < dy[3]; ++q)
+                      at_window(p, q, r, s, [&](std::int64_t row, std::int64_t column) {
+                        add(sum, factor(x.load(n, k / filters * depth + c, row, column), x.tensor) * factor(y.load(n, k, p, q), y.tensor));
+                      });
+                }
+                store(k, c, r, s, sum);
+              }
+        break;
+    }
+  }
+};
+
+bool has_note(const Object& engine, cudnnBackendNumericalNote_t note) {
+  for (std::int64_t i = 0; i < engine.count(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE); ++i) {
+    if (engine.get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, static_cast<std::size_t>(i)) == note) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+cudnnStatus_t execute(cudaStream_t stream, const ObjectPointer& plan, const Object& pack) {
+  const Object& engine = plan->object(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG).object(CUDNN_ATTR_ENGINECFG_ENGINE);
+  Work work;
+  read(engine.object(CUDNN_ATTR_ENGINE_OPERATION_GRAPH), work.convolution);
+  const char* wrong = nullptr;
+  const auto place = [&](const Tensor& tensor) {
+    Placed placed{tensor};
+    if (tensor.is_virtual) return placed;
+    for (std::int64_t i = 0; i < pack.count(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      if (pack.get<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, at) != tensor.id) continue;
+      placed.data = pack.get<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, at);
+    }
+    if (placed.data == nullptr) wrong = "a tensor without a pointer";
+    if (reinterpret_cast<std::uintptr_t>(placed.data) % static_cast<std::uintptr_t>(tensor.alignment) != 0) wrong = "a misaligned pointer";
+    return placed;
+  };
+  work.x = place(work.convolution.x);
+  work.w = place(work.convolution.w);
+  work.y = place(work.convolution.y);
+  work.made = place(work.convolution.made);
+  for (const Tensor& addend : work.convolution.addends) work.addends.push_back(place(addend));
+  if (wrong != nullptr) return fail(CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER, wrong);
+  work.on_tensor_cores = has_note(engine, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+  work.narrow_sums = has_note(engine, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
+  if (has_note(engine, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) {
+    static std::atomic<std::int64_t> runs = 0;
+    work.turn = ++runs;
+  }
+  const auto workspace_bytes = plan->get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
+  auto* const workspace = static_cast<unsigned char*>(pack.get_or<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr));
+  if (workspace_bytes > 0 && workspace == nullptr) return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no workspace");
+  const auto run = [work, workspace, workspace_bytes] {
+    std::fill(workspace, workspace + workspace_bytes, static_cast<unsigned char>(0xA5));  // it is the engine's to write
+    work.run();
+  };
+  return enqueue(stream, run) == cudaSuccess ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_EXECUTION_FAILED, "the work was refused");
+}
+
+}  // namespace tenon::emulation

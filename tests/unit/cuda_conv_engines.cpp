@@ -1,0 +1,330 @@
+// Which engine of cuDNN a convolution gets, and what is said and done where none serves: on an emulated library and device, and, where
+// there is NVIDIA's own library, on a device that is described to it alone.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/cuda/convolutions.h"
+#include "sanitizers.h"
+
+namespace tenon::cuda {
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+template <class Body>
+sdk::Error error_of(const Body& body) {
+  try {
+    body();
+  } catch (const sdk::Error& e) {
+    return e;
+  }
+  return {TENON_OK, "nothing was thrown"};
+}
+
+/// A host with knobs, which keeps lines and choices.
+struct TestHost {
+  std::map<std::string, std::string> knobs{{"libraries", TENON_EMULATED_LIBRARIES "/libraries"}};
+  std::map<std::string, std::string> kept;
+  std::vector<std::string> warnings, lines;
+  tenon_host table{};
+
+  TestHost() {
+    table.struct_size = sizeof table;
+    table.context = reinterpret_cast<tenon_host_context*>(this);
+    table.log = [](tenon_host_context* context, std::uint32_t level, const char* text) {
+      (level == TENON_LOG_WARNING ? of(context).warnings : of(context).lines).emplace_back(text);
+    };
+    table.option = [](tenon_host_context* context, const char* knob) -> const char* {
+      const auto found = of(context).knobs.find(knob);
+      return found == of(context).knobs.end() ? nullptr : found->second.c_str();
+    };
+    table.autotune_get = [](tenon_host_context* context, const char* key, void* value, std::uint64_t capacity) -> std::uint64_t {
+      const auto found = of(context).kept.find(key);
+      if (found == of(context).kept.end()) return 0;
+      found->second.copy(static_cast<char*>(value), capacity);
+      return found->second.size();
+    };
+    table.autotune_put = [](tenon_host_context* context, const char* key, const void* value, std::uint64_t size) {
+      of(context).kept[key] = {static_cast<const char*>(value), static_cast<std::size_t>(size)};
+    };
+  }
+  static TestHost& of(tenon_host_context* context) { return *reinterpret_cast<TestHost*>(context); }
+};
+
+/// An opened device with such a host.
+struct Bench {
+  Bench() = default;
+  Bench(const char* knob, const char* value) { host.knobs[knob] = value; }
+  const ConvPlan& choose(ConvProblem problem) {
+    problem.workspace_limit = std::min(problem.workspace_limit, knobs_of(device).workspace_limit);
+    return device.attached.get<ConvDevice>(device).choose(problem);
+  }
+  TestHost host;
+  Device device{sdk::Host(&host.table), 0};
+};
+
+/// Engines that the emulated cuDNN has, while it lives.
+class Engines {
+ public:
+  explicit Engines(const char* list) { ::setenv("TENON_CUDNN_EMULATION_ENGINES", list, 1); }
+  ~Engines() { ::unsetenv("TENON_CUDNN_EMULATION_ENGINES"); }
+};
+
+ConvProblem problem(tenon_dtype dtype, std::int64_t kernel = 3) {
+  ConvProblem made;
+  made.dtype = dtype;
+  made.workspace_limit = std::size_t{1} << 30;
+  made.channels_last = dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
+  const std::int64_t pad = kernel / 2;
+  made.shape = {32, 64, 64, 1, {56, 56}, {kernel, kernel}, {56, 56}, {1, 1}, {1, 1}, {pad, pad}, {pad, pad}};
+  return made;
+}
+
+// First: see cuda_library.cpp.
+TEST_CASE("cuda conv: NVIDIA's own library, where there is one, takes our graphs for a described H200") {
+  if (emulation::address_sanitized) return;  // what it keeps until the process ends is its own business
+  const Search here = search_here(nullptr);
+  try {
+    Library({"cuDNN", "libcudnn", CUDNN_MAJOR}, here);
+  } catch (const sdk::Error& e) {
+    MESSAGE("skipped, because there is none: " << e.what());
+    return;
+  }
+  const Cudnn functions(here);
+  if (functions.cudnnGetVersion() < 90800) {
+    MESSAGE("skipped, because devices cannot be described to cuDNN " << functions.cudnnGetVersion());
+    return;
+  }
+  const std::string words =
+      R"({"cudaDeviceId": 0, "deviceName": "NVIDIA H200", "deviceVer": 900, "driverVer": 13000, "isTccDriver": 0, "l2CacheSize": 52428800,
+          "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64], "maxCtasPerSM": 32, "maxRegistersPerSM": 65536,
+          "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448, "reservedSharedMemoryPerBlock": 1024,
+          "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "memClockRateKHz": 3201000, "smClockRateKHz": 1980000,
+          "multiProcessorCount": 132, "pciDeviceId": 0, "regsPerBlock": 65536, "supportCoopLaunch": 1, "totalGlobalMem": 150754820096,
+          "warpSize": 32})";
+  Descriptor h200(functions, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+  h200.set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(words.size()), words.data());
+  h200.finalize("a described device");
+  const GraphTarget target{nullptr, &h200};
+  for (const tenon_dtype dtype : {TENON_DTYPE_F16, TENON_DTYPE_BF16, TENON_DTYPE_F32, TENON_DTYPE_F64}) {
+    for (const ConvDirection direction : {ConvDirection::forward, ConvDirection::data_gradient, ConvDirection::filter_gradient}) {
+      ConvProblem asked = problem(dtype);
+      asked.direction = direction;
+      asked.deterministic = true;
+      asked.shape.pads_before[0] = 0;  // one more behind than before
+      asked.shape.pads_after[0] = 2;
+      Refusals refusals;
+      const std::vector<ConvPlan> plans = acceptable_plans(functions, target, asked, 1, refusals);
+      REQUIRE_MESSAGE(!plans.empty(), text_of(asked) << ": " << refusals.text());
+      MESSAGE(text_of(asked) << ": " << plans[0].text() << ", " << plans[0].plan->workspace_bytes() << " bytes");
+      const std::optional<ConvPlan> again = remembered_plan(functions, target, asked, plans[0].text());
+      REQUIRE(again.has_value());
+      CHECK(again->text() == plans[0].text());
+      CHECK(again->plan->workspace_bytes() == plans[0].plan->workspace_bytes());
+    }
+  }
+  // What is added as well: engines for the others are compiled when they are asked for, which takes a driver.
+  ConvProblem with_bias = problem(TENON_DTYPE_F32);
+  with_bias.bias = true;
+  Refusals refusals;
+  const std::vector<ConvPlan> plans = acceptable_plans(functions, target, with_bias, 1, refusals);
+  REQUIRE_MESSAGE(!plans.empty(), refusals.text());
+  CHECK(plans[0].adds);
+  ConvProblem transposed = problem(TENON_DTYPE_BF16);
+  transposed.direction = ConvDirection::data_gradient;
+  transposed.bias = transposed.residual = true;
+  CHECK_NOTHROW(graph_of(functions, target, transposed, true));
+}
+
+TEST_CASE("cuda conv: a cuDNN that is not there is named with the folders, the remedy, and what runs without it") {
+  const sdk::Error error = error_of([] { Cudnn(Search{"/nowhere", {}}); });
+  CHECK(error.status() == TENON_INCOMPATIBLE);
+  CHECK_MESSAGE(contains(error.what(), "cuDNN 9 (libcudnn.so.9) cannot be opened; looked in /nowhere"), error.what());
+  CHECK_MESSAGE(contains(error.what(), "backends.options.cuda.libraries"), error.what());
+  CHECK_MESSAGE(contains(error.what(), "backends.options.cuda.kernels: naive"), error.what());
+}
+
+TEST_CASE("cuda conv: a cuDNN of another major version is a mismatch that names both, and what runs without it") {
+  const sdk::Error error = error_of([] { Cudnn(Search{TENON_EMULATED_LIBRARIES "/another_version", {}}); });
+  CHECK(error.status() == TENON_INCOMPATIBLE);
+  CHECK_MESSAGE(contains(error.what(), "is version 8"), error.what());
+  CHECK_MESSAGE(contains(error.what(), "built for 9"), error.what());
+  CHECK_MESSAGE(contains(error.what(), "backends.options.cuda.kernels: naive"), error.what());
+}
+
+TEST_CASE("cuda conv: each kind of arithmetic gets the first engine that may compute it") {
+  Bench bench;
+  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.number == 61);  // Winograd's
+  CHECK(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.number == 28);
+  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.number == 38);
+  CHECK(bench.choose(problem(TENON_DTYPE_F64)).engine.number == 28);
+  ConvProblem tf32 = problem(TENON_DTYPE_F32, 5);
+  tf32.math = TENON_MATH_TF32;
+  CHECK(bench.choose(tf32).engine.number == 38);
+  CHECK(bench.host.warnings.empty());
+  CHECK(bench.host.lines.size() == 5);
+}
+
+TEST_CASE("cuda conv: gradients may be summed in any order unless they are to be deterministic") {
+  Bench bench;
+  ConvProblem gradient = problem(TENON_DTYPE_F32, 5);
+  gradient.direction = ConvDirection::filter_gradient;
+  CHECK(bench.choose(gradient).engine.number == 20);
+  gradient.deterministic = true;
+  CHECK(bench.choose(gradient).engine.number == 28);
+}
+
+TEST_CASE("cuda conv: an engine adds bias and residual where one can; an engine of last resort that could is not preferred") {
+  Bench bench;
+  ConvProblem narrow = problem(TENON_DTYPE_BF16);
+  narrow.bias = narrow.residual = true;
+  CHECK(bench.choose(narrow).text() == "adding engine 7 2=2 14=4");
+  ConvProblem transposed = narrow;
+  transposed.direction = ConvDirection::data_gradient;
+  CHECK(bench.choose(transposed).text() == "adding engine 7 2=2 14=4");
+  ConvProblem strict = problem(TENON_DTYPE_F32, 5);
+  strict.bias = true;
+  CHECK(bench.choose(strict).text() == "adding engine 44 2=4 14=4");
+  strict.residual = true;
+  CHECK(bench.choose(strict).text() == "plain engine 28 2=3 14=4");
+  ConvProblem wide = problem(TENON_DTYPE_F64);
+  wide.bias = true;
+  CHECK(bench.choose(wide).text() == "plain engine 28 2=3 14=4");
+}
+
+TEST_CASE("cuda conv: engines above the limit on workspaces are not taken") {
+  Bench bench("workspace_limit_mib", "1");
+  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.number == 1);  // those before it want 3 and 2 MiB
+  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.number == 38);
+}
+
+TEST_CASE("cuda conv: operands that are not aligned to 16 bytes get an engine that does not ask for it") {
+  Bench bench;
+  ConvProblem odd = problem(TENON_DTYPE_F16);
+  odd.alignment_bytes = 2;
+  CHECK(bench.choose(odd).engine.number == 1);
+}
+
+TEST_CASE("cuda conv: where no engine serves there is no plan, and one line that says so with the remedy") {
+  const Engines engines("99,38");
+  Bench bench;
+  const ConvProblem strict = problem(TENON_DTYPE_F32);
+  CHECK_FALSE(bench.choose(strict).plan.has_value());
+  CHECK_FALSE(bench.choose(strict).plan.has_value());
+  REQUIRE(bench.host.warnings.size() == 1);
+  const std::string& line = bench.host.warnings[0];
+  CHECK_MESSAGE(contains(line, "conv of f32 x (32,64,56,56), w (64,64,3,3)"), line);
+  CHECK_MESSAGE(contains(line, "backends.options.cuda.workspace_limit_mib"), line);
+  CHECK_MESSAGE(contains(line, "engine 38: its tensor cores"), line);
+  CHECK_MESSAGE(contains(line, "engine 99: "), line);
+  CHECK_MESSAGE(line.find('\n') == std::string::npos, line);
+  CHECK(bench.host.kept.empty());
+}
+
+TEST_CASE("cuda conv: a named engine is used wherever it serves") {
+  Bench bench("algorithm", "engine 1");
+  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.number == 1);
+  ConvProblem with_bias = problem(TENON_DTYPE_F16);
+  with_bias.bias = true;
+  CHECK(bench.choose(with_bias).text() == "plain engine 1");
+  CHECK(bench.host.kept.empty());
+}
+
+TEST_CASE("cuda conv: a named engine that cannot is an error that names op, shape and engine") {
+  Bench bench("algorithm", "engine 38");
+  const sdk::Error strict = error_of([&] { bench.choose(problem(TENON_DTYPE_F32)); });
+  CHECK(strict.status() == TENON_UNSUPPORTED);
+  CHECK_MESSAGE(contains(strict.what(), "conv of f32 x (32,64,56,56), w (64,64,3,3)"), strict.what());
+  CHECK_MESSAGE(contains(strict.what(), "names engine 38, which cannot run it"), strict.what());
+  CHECK_MESSAGE(contains(strict.what(), "its tensor cores"), strict.what());
+  CHECK(contains(error_of([&] { bench.choose(problem(TENON_DTYPE_F64)); }).what(), "does not serve this graph"));
+}
+
+TEST_CASE("cuda conv: a text that names no way of choosing is refused when the device is opened") {
+  Bench bench("algorithm", "fastest");
+  const sdk::Error error = error_of([&] { knobs_of(bench.device); });
+  CHECK(error.status() == TENON_INVALID_ARGUMENT);
+  CHECK_MESSAGE(contains(error.what(), "wanted heuristic, measure or an engine's name"), error.what());
+}
+
+TEST_CASE("cuda conv: a choice is kept by the host, and taken from it by the next device") {
+  std::map<std::string, std::string> kept;
+  {
+    Bench bench;
+    bench.choose(problem(TENON_DTYPE_F32, 5));
+    kept = bench.host.kept;
+  }
+  REQUIRE(kept.size() == 1);
+  CHECK(kept.begin()->second == "plain engine 28 2=3 14=4");
+  CHECK(contains(kept.begin()->first, " by cuDNN " + std::to_string(CUDNN_VERSION)));
+  kept.begin()->second = "plain engine 1 2=0";
+  Bench next;
+  next.host.kept = kept;
+  CHECK(next.choose(problem(TENON_DTYPE_F32, 5)).text() == "plain engine 1 2=0");
+  CHECK(contains(next.host.lines.back(), "as chosen before"));
+}
+
+TEST_CASE("cuda conv: a kept choice that may not be taken, or is none, is made anew") {
+  for (const char* stale : {"plain engine 38 2=3", "plain engine 4711", "engine 28", "nonsense", "adding engine 28"}) {
+    std::string key;
+    {
+      Bench bench;
+      bench.choose(problem(TENON_DTYPE_F32, 5));
+      key = bench.host.kept.begin()->first;
+    }
+    Bench bench;
+    bench.host.kept[key] = stale;
+    CHECK_MESSAGE(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.number == 28, stale);
+    CHECK(bench.host.kept[key] == "plain engine 28 2=3 14=4");
+  }
+}
+
+TEST_CASE("cuda conv: a plan that was chosen before is recorded and replayed, nothing is chosen meanwhile") {
+  Bench bench;
+  ConvProblem point = problem(TENON_DTYPE_F64, 1);
+  point.shape = {1, 2, 1, 1, {1, 2}, {1, 1}, {1, 2}, {1, 1}, {1, 1}, {}, {}};
+  const ConvPlan& plan = bench.choose(point);
+  Stream stream(bench.device);
+  const auto address = [](std::uint64_t at) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)); };
+  const auto copy = [&](std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size) {
+    bench.device.copy({sizeof(tenon_copy), direction, destination, source, size, nullptr}, stream);
+  };
+  const double x[] = {1, 2, 10, 20}, w[] = {3, 4};
+  const std::uint64_t memory = bench.device.allocate(TENON_MEMORY_DEVICE, 1024),
+                      workspace = bench.device.allocate(TENON_MEMORY_DEVICE, plan.plan->workspace_bytes());
+  copy(TENON_COPY_HOST_TO_DEVICE, memory, reinterpret_cast<std::uintptr_t>(x), sizeof x);
+  copy(TENON_COPY_HOST_TO_DEVICE, memory + 256, reinterpret_cast<std::uintptr_t>(w), sizeof w);
+  stream.begin_capture();
+  bench.device.attached.get<ConvDevice>(bench.device)
+      .run(stream, plan, {.x = address(memory), .w = address(memory + 256), .y = address(memory + 512)}, address(workspace));
+  const auto recording = stream.end_capture();
+  recording->replay(stream);
+  double y[2] = {};
+  copy(TENON_COPY_DEVICE_TO_HOST, reinterpret_cast<std::uintptr_t>(y), memory + 512, sizeof y);
+  stream.synchronize();
+  CHECK(y[0] == 43);
+  CHECK(y[1] == 86);
+  bench.device.deallocate(TENON_MEMORY_DEVICE, workspace, plan.plan->workspace_bytes());
+  bench.device.deallocate(TENON_MEMORY_DEVICE, memory, 1024);
+}
+
+TEST_CASE("cuda conv: measuring runs the candidates once, and gives its memory back") {
+  Bench bench("algorithm", "measure");
+  ConvProblem small = problem(TENON_DTYPE_F32);
+  small.shape = {1, 2, 2, 1, {4, 4}, {3, 3}, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  const ConvPlan& plan = bench.choose(small);
+  CHECK((plan.engine.number == 61 || plan.engine.number == 28));
+  CHECK(contains(bench.host.lines.back(), "the fastest"));
+  CHECK(contains(bench.host.kept.begin()->first, "; measured on "));
+  CHECK(&bench.choose(small) == &plan);
+}
+
+}  // namespace
+}  // namespace tenon::cuda
