@@ -79,7 +79,7 @@ const sdk::BackendSpec& spec() {
       .vendor = "Tenon",
       .description = "NVIDIA GPUs: CUDA, cuBLAS, cuDNN",
       .requirements = needs.c_str(),
-      .priority = 40,  // below the CPU's 50 while it lacks the nets' ops: `device: auto` is to run every model; 100 then
+      .priority = 100,
       .flags = 0,
       .knobs = knobs,
       .create = [](sdk::Host host) -> std::unique_ptr<sdk::Backend> { return std::make_unique<Backend>(host); },

@@ -1,5 +1,7 @@
 #include "status.h"
 
+#include <cudnn_version.h>
+
 namespace tenon::cuda {
 
 tenon_status status_of(cudaError_t error) {
@@ -60,7 +62,8 @@ std::string version_text(int version) {
 std::string requirements(int runtime_version) {
   const int major = runtime_version / 1000;
   return "an NVIDIA driver for CUDA " + std::to_string(major) + ".0 or later; for products and BLAS cuBLAS " + std::to_string(major) +
-         " (libcublas.so." + std::to_string(major) + ")";
+         " (libcublas.so." + std::to_string(major) + "); for convolutions cuDNN " + std::to_string(CUDNN_MAJOR) + " (libcudnn.so." +
+         std::to_string(CUDNN_MAJOR) + ")";
 }
 
 std::string no_device_reason(const Machine& machine) {

@@ -56,7 +56,9 @@ TEST_CASE("cuda status: each cause that can be told apart has its own remedy") {
 }
 
 TEST_CASE("cuda status: requirements name the major version of the build") {
-  CHECK(requirements(13020) == "an NVIDIA driver for CUDA 13.0 or later; for products and BLAS cuBLAS 13 (libcublas.so.13)");
+  CHECK(requirements(13020) ==
+        "an NVIDIA driver for CUDA 13.0 or later; for products and BLAS cuBLAS 13 (libcublas.so.13); "
+        "for convolutions cuDNN 9 (libcudnn.so.9)");
 }
 
 TEST_CASE("cuda status: an error keeps CUDA's own name and the call it came from") {

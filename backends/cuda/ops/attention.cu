@@ -178,7 +178,8 @@ struct Partials {
 };
 
 template <class T, int panels>
-__global__ void __launch_bounds__(tiles::threads, 2) attend(Heads<T> heads, Shares shares, Partials<Wide<T>> partials, T* y, T* log_sum) {
+__global__ void __launch_bounds__(tiles::threads, 2)
+    attend(Heads<T> heads, Shares shares, Partials<Wide<T>> partials, T* y, Wide<T>* log_sum) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
   using Pack16 = Pack<W, Sizes::width>;
@@ -252,7 +253,7 @@ __global__ void __launch_bounds__(tiles::threads, 2) attend(Heads<T> heads, Shar
         partials.peaks[place] = peak[i];
         partials.totals[place] = total[i];
       } else if (log_sum != nullptr) {
-        log_sum[share.entry * rows + row] = narrow<T>(logarithm_of_sum(peak[i], total[i]));
+        log_sum[share.entry * rows + row] = logarithm_of_sum(peak[i], total[i]);
       }
     }
     if (shares.parts > 1) {
@@ -269,7 +270,7 @@ __global__ void __launch_bounds__(tiles::threads, 2) attend(Heads<T> heads, Shar
 /// y and log_sum from the parts of each row. Sums lie as (B, G, parts, R, E).
 template <class T>
 __global__ void combine_parts(std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t parts, Partials<Wide<T>> partials,
-                              T* y, T* log_sum) {
+                              T* y, Wide<T>* log_sum) {
   using W = Wide<T>;
   for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
     const std::int64_t row = quotient(i, columns), column = i - row * columns, entry = quotient(row, rows);
@@ -285,7 +286,7 @@ __global__ void combine_parts(std::int64_t rows, std::int64_t columns, std::int6
       sum += factor * partials.sums[((entry * parts + p) * rows + (row - entry * rows)) * columns + column];
     }
     y[i] = narrow<T>(weighted_mean(sum, total));
-    if (column == 0 && log_sum != nullptr) log_sum[row] = narrow<T>(logarithm_of_sum(peak, total));
+    if (column == 0 && log_sum != nullptr) log_sum[row] = logarithm_of_sum(peak, total);
   }
 }
 
@@ -344,7 +345,7 @@ void attention(const sdk::Call& call) {
   std::size_t bytes = 0;
   const Partials<Wide<T>> partials = partials_of(heads, shares, call.scratch, bytes);
   T* const y = call.output<T>(0);
-  T* const log_sum = call.has_output(1) ? call.output<T>(1) : nullptr;
+  auto* const log_sum = call.has_output(1) ? call.output<Wide<T>>(1) : nullptr;
   Stream& stream = stream_of(call);
   launch(stream, blocks_for(heads.entries() * shares.tiles * shares.chunks * shares.parts),
          heads.result > Tile<Wide<T>>::panel ? attend<T, 2> : attend<T, 1>, heads, shares, partials, y, log_sum);
@@ -372,8 +373,8 @@ enum class Result { dq, dk, dv };
 /// The operands of a gradient. Passed to kernels by value.
 template <class T>
 struct Slopes {
-  const T *dy, *log_sum;
-  const Wide<T>* weighted;  ///< sum(dy y) of each row
+  const T* dy;
+  const Wide<T>*log_sum, *weighted;  ///< weighted: sum(dy y) of each row
 };
 
 /// sum(dy y) of each row, by a warp.
@@ -435,7 +436,7 @@ __global__ void __launch_bounds__(tiles::threads, 2) attend_back(Heads<T> heads,
 #pragma unroll
       for (int n = 0; n < Sizes::each; ++n) {
         const typename Heads<T>::Query query = heads.query(share.entry, row_of(n));
-        const W log_sum = query.seen > 0 ? widen(slopes.log_sum[first_of_entry + row_of(n)]) : nothing;
+        const W log_sum = query.seen > 0 ? slopes.log_sum[first_of_entry + row_of(n)] : nothing;
 #pragma unroll
         for (int m = 0; m < Sizes::each; ++m) {
           W& weight = of_keys ? weights[m][n] : weights[n][m];
@@ -489,7 +490,7 @@ void attention_grad(const sdk::Call& call) {
   Stream& stream = stream_of(call);
   const std::int64_t rows = heads.entries() * heads.rows();
   launch(stream, grid_stride(stream.device(), rows * 32), weigh_rows<T>, rows, heads.result, dy, call.input<T>(5), weighted);
-  const Slopes<T> slopes{dy, call.input<T>(6), weighted};
+  const Slopes<T> slopes{dy, call.input<Wide<T>>(6), weighted};
   const bool packs = falls_into_packs(heads, dy);
   give_back<Result::dq>(stream, heads, slopes, packs, call.output<T>(0));
   give_back<Result::dk>(stream, heads, slopes, packs, call.output<T>(1));

@@ -15,14 +15,12 @@ struct Affine {
 };
 
 /// Of a call without statistics of its own: mean and variance are given.
-template <class T>
+template <class W>
 struct Given {
-  const T *scale, *bias, *mean, *variance;
-  Wide<T> epsilon;
+  const W *scale, *bias, *mean, *variance;
+  W epsilon;
 
-  __device__ Affine<Wide<T>> operator()(std::int64_t c) const {
-    return {widen(mean[c]), widen(scale[c]) / std::sqrt(widen(variance[c]) + epsilon), widen(bias[c])};
-  }
+  __device__ Affine<W> operator()(std::int64_t c) const { return {mean[c], scale[c] / std::sqrt(variance[c] + epsilon), bias[c]}; }
 };
 
 /// y may be x.
@@ -38,7 +36,7 @@ struct Normalise {
 
   const T* x;
   T* y;
-  Given<T> given;
+  Given<Wide<T>> given;
   const Numbers* made;  ///< NULL: as given
   ElementEpilogue<T> epilogue;
 
@@ -54,7 +52,7 @@ struct Normalise {
 };
 
 template <class T>
-void normalise(const sdk::Call& call, const Channels& at, const Given<T>& given, const Affine<Wide<T>>* made) {
+void normalise(const sdk::Call& call, const Channels& at, const Given<Wide<T>>& given, const Affine<Wide<T>>* made) {
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
   const ElementEpilogue<T> epilogue = element_epilogue<T>(call);
@@ -68,18 +66,21 @@ Channels channels_of(const sdk::Call& call, std::uint32_t x) {
 /// y = (x - mean) / sqrt(var + epsilon) scale + bias, each of them that of the channel.
 ///
 /// Shapes  x, y dense, of rank 2 or more; y may be x.
+/// Dtypes  beside f16 and bf16 the numbers of channels are f32.
 template <class T>
 void batch_norm(const sdk::Call& call) {
-  const auto epsilon = static_cast<Wide<T>>(call.attr<tenon_attributes_batch_norm>().epsilon);
-  normalise<T>(call, channels_of(call, 0), {call.input<T>(1), call.input<T>(2), call.input<T>(3), call.input<T>(4), epsilon}, nullptr);
+  using W = Wide<T>;
+  const auto epsilon = static_cast<W>(call.attr<tenon_attributes_batch_norm>().epsilon);
+  normalise<T>(call, channels_of(call, 0), {call.input<W>(1), call.input<W>(2), call.input<W>(3), call.input<W>(4), epsilon}, nullptr);
 }
 
 /// Running values may be written over what they were: a thread reads those of its channel first.
 template <class T>
 struct TrainStatistics : Moments<T> {
   using W = Wide<T>;
-  const T *x, *scale, *bias, *running_mean, *running_variance;
-  T *new_mean, *new_variance, *saved_mean, *saved_inverse_std;
+  const T* x;
+  const W *scale, *bias, *running_mean, *running_variance;
+  W *new_mean, *new_variance, *saved_mean, *saved_inverse_std;
   Affine<W>* made;
   std::int64_t inner;
   W n, epsilon, momentum;
@@ -88,14 +89,13 @@ struct TrainStatistics : Moments<T> {
   __device__ W base(std::int64_t c) const { return this->origin(x[c * inner]); }
   __device__ void finish(std::int64_t c, const Distances<W>& of) const {
     const W origin = base(c), mean = origin + of.mean, variance = of.squares / n, inverse_std = 1 / std::sqrt(variance + epsilon);
-    const W old_mean = widen(running_mean[c]), old_variance = widen(running_variance[c]);
-    new_mean[c] = narrow<T>((1 - momentum) * old_mean + momentum * mean);
-    new_variance[c] = narrow<T>((1 - momentum) * old_variance + momentum * (biased ? variance : of.squares / (n - 1)));
-    saved_mean[c] = narrow<T>(mean);
-    saved_inverse_std[c] = narrow<T>(inverse_std);
+    new_mean[c] = (1 - momentum) * running_mean[c] + momentum * mean;
+    new_variance[c] = (1 - momentum) * running_variance[c] + momentum * (biased ? variance : of.squares / (n - 1));
+    saved_mean[c] = mean;
+    saved_inverse_std[c] = inverse_std;
     // x - mean is exact near the mean; what rounding the mean took away goes into the offset.
-    const W factor = inverse_std * widen(scale[c]), rest = (origin - mean) + of.mean;
-    made[c] = {mean, factor, widen(bias[c]) - rest * factor};
+    const W factor = inverse_std * scale[c], rest = (origin - mean) + of.mean;
+    made[c] = {mean, factor, bias[c] - rest * factor};
   }
 };
 
@@ -114,14 +114,14 @@ void batch_norm_train(const sdk::Call& call) {
   auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + room_for<Affine<W>>(at.count));
   const Op op{{},
               x,
-              call.input<T>(1),
-              call.input<T>(2),
-              call.input<T>(3),
-              call.input<T>(4),
-              call.output<T>(1),
-              call.output<T>(2),
-              call.output<T>(3),
-              call.output<T>(4),
+              call.input<W>(1),
+              call.input<W>(2),
+              call.input<W>(3),
+              call.input<W>(4),
+              call.output<W>(1),
+              call.output<W>(2),
+              call.output<W>(3),
+              call.output<W>(4),
               made,
               at.inner,
               static_cast<W>(at.of_each()),
@@ -143,12 +143,12 @@ struct GradientSums : AddsUp<T> {
   using W = Wide<T>;
   using Base = W;
   static constexpr int operands = 2;
-  const T *scale, *mean, *inverse_std;
-  T *dscale, *dbias;
+  const W *scale, *mean, *inverse_std;
+  W *dscale, *dbias;
   Slopes<W>* made;
   W n;
 
-  __device__ W base(std::int64_t c) const { return widen(mean[c]); }
+  __device__ W base(std::int64_t c) const { return mean[c]; }
   template <int N>
   __device__ void take(TwoSums<W>& total, const typename AddsUp<T>::Step&, W mean_of, const W (&dy)[N], const W (&x)[N], int terms) const {
     W distance[N];
@@ -157,9 +157,9 @@ struct GradientSums : AddsUp<T> {
     add_products(total, dy, distance, terms);
   }
   __device__ void finish(std::int64_t c, const TwoSums<W>& of) const {
-    const W to_normal = widen(inverse_std[c]), factor = widen(scale[c]) * to_normal, product = of.product * to_normal;
-    dscale[c] = narrow<T>(product);
-    dbias[c] = narrow<T>(of.sum);
+    const W to_normal = inverse_std[c], factor = scale[c] * to_normal, product = of.product * to_normal;
+    dscale[c] = product;
+    dbias[c] = of.sum;
     made[c] = {base(c), factor, -factor * to_normal * (product / n), -factor * (of.sum / n)};
   }
 };
@@ -201,7 +201,7 @@ void batch_norm_train_grad(const sdk::Call& call) {
   auto* const made = static_cast<Slopes<W>*>(call.scratch);
   auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + room_for<Slopes<W>>(at.count));
   const Op op{
-      {}, call.input<T>(2), call.input<T>(3), call.input<T>(4), call.output<T>(1), call.output<T>(2), made, static_cast<W>(at.of_each())};
+      {}, call.input<W>(2), call.input<W>(3), call.input<W>(4), call.output<W>(1), call.output<W>(2), made, static_cast<W>(at.of_each())};
   Stream& stream = stream_of(call);
   reduce_channels(stream, op, {dy, x}, at, channel_width<T>(dy, x), partials);
   over_channels(stream, Gradient<T>{dy, x, dx, made}, at, channel_width<T>(dy, x, dx));

@@ -34,7 +34,8 @@ constexpr sdk::Traits traits{.epilogue = true,
                              .channels_last_when = images_last,
                              .scratch = scratch,
                              .pack_size = pack_size,
-                             .pack = pack};
+                             .pack = pack,
+                             .pack_donated = false};
 
 }  // namespace
 
