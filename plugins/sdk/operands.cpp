@@ -120,10 +120,16 @@ Rule rule_at(const Side& side, std::size_t i) {
   return rule;
 }
 
-/// "i32|i64" holds i64; T holds the selected dtype, U any.
+/// What S stands for: sums of narrow types are kept in f32.
+tenon_dtype sums_of(tenon_dtype selected) {
+  return selected == TENON_DTYPE_F16 || selected == TENON_DTYPE_BF16 ? tenon_dtype{TENON_DTYPE_F32} : selected;
+}
+
+/// "i32|i64" holds i64; T holds the selected dtype, S that of its sums, U any.
 bool allows(std::string_view types, tenon_dtype dtype, tenon_dtype selected) {
   if (types == "U") return true;
   if (types == "T") return dtype == selected;
+  if (types == "S") return dtype == sums_of(selected);
   while (!types.empty()) {
     const std::size_t bar = types.find('|');
     if (types.substr(0, bar) == name_of(dtype)) return true;
@@ -134,6 +140,7 @@ bool allows(std::string_view types, tenon_dtype dtype, tenon_dtype selected) {
 
 std::string in_words(std::string_view types, tenon_dtype selected) {
   if (types == "T") return name_of(selected);
+  if (types == "S") return name_of(sums_of(selected));
   std::string words(types);
   for (std::size_t bar; (bar = words.find('|')) != words.npos;) words.replace(bar, 1, " or ");
   return words;

@@ -65,8 +65,10 @@ std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32
   const Traits& traits = node.row->kernel->traits;
   const std::uint32_t v = node.inputs[i];
   if (traits.pack_size == nullptr || v == TENON_NO_INDEX || graph.values[v].count == 0) return 0;
-  const std::uint32_t kind = graph.values[graph.values[v].root].kind;
+  const std::uint32_t root = graph.values[v].root, kind = graph.values[root].kind;
   if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) return 0;
+  const auto takes = [root](const tenon_donation& d) { return d.input == root; };
+  if (!traits.pack_donated && std::any_of(graph.donations.begin(), graph.donations.end(), takes)) return 0;
   return checked(traits.pack_size(describe(graph, node, room), i), node, "packed operands");
 }
 

@@ -111,11 +111,12 @@ Node snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& do
   return copy_node(graph, rows, donation.input, copy, graph.nodes[writer]);
 }
 
-/// True if the writer may run over the donated input although it reads it. (It has no epilogue: donated results are not fused.)
+/// True if the writer may run over the donated input although it reads it.
 bool writes_safely(const GraphModel& graph, const tenon_donation& donation, const Node& writer) {
   const auto reads = [&](std::uint32_t v) { return v != none && graph.values[v].root == donation.input; };
   const auto output =
       static_cast<std::size_t>(std::find(writer.outputs.begin(), writer.outputs.end(), donation.output) - writer.outputs.begin());
+  if (reads(writer.bias) || reads(writer.residual)) return false;  // of another result: donated ones are not fused
   for (std::size_t i = 0; i < writer.inputs.size(); ++i) {
     if (!reads(writer.inputs[i])) continue;
     if (!writer.row->kernel->traits.in_place || !same_layout(graph.values[writer.inputs[i]], graph.values[donation.output])) return false;
@@ -231,9 +232,10 @@ bool takes_bias(const Node& node, const Value& result) {
   return (images.outputs & 1) == 0 || !is_image(result) || node.channels_last;
 }
 
-/// Product, bias, residual, activation: one call.
+/// Product, bias, residual, activation: one call. Of several results it is the first that goes on so.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
+  const auto made_by = producers(graph);
   std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
   for (const tenon_donation& d : graph.donations) donated[d.output] = true;
 
@@ -256,7 +258,7 @@ void fuse_epilogues(GraphModel& graph) {
 
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
     Node& product = graph.nodes[n];
-    if (absorbed[n] || !product.row->kernel->traits.epilogue || product.outputs.size() != 1 || product.outputs[0] == none) continue;
+    if (absorbed[n] || !product.row->kernel->traits.epilogue || product.outputs.empty() || product.outputs[0] == none) continue;
     const Value result = graph.values[product.outputs[0]];
     if (result.rank == 0) continue;
     std::uint32_t next = only_reader(product.outputs[0]);
@@ -265,7 +267,9 @@ void fuse_epilogues(GraphModel& graph) {
       const std::uint32_t other = add.inputs[add.inputs[0] == product.outputs[0] ? 1 : 0];
       const Value& addend = graph.values[other];
       // Whoever makes the addend may be listed after the product: the order is settled later, and the addend cannot depend on a product
-      // that this sum alone reads.
+      // that this sum alone reads. It can on another result.
+      const std::uint32_t maker = made_by[addend.root];
+      if (product.outputs.size() > 1 && maker != none && maker > n) break;
       if (product.bias == none && takes_bias(product, result) && is_bias(addend, result)) {
         product.bias = other;
       } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, result)) {

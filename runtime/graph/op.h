@@ -12,6 +12,11 @@
 
 namespace tenon::graph {
 
+/// What S stands for in a schema of ops.def: sums of narrow types are kept in f32.
+inline DType sums_of(DType x) {
+  return x == DType::f16 || x == DType::bf16 ? DType::f32 : x;
+}
+
 /// The shape rule at work: look at operands, check, say what comes out.
 class Inference {
  public:
@@ -103,6 +108,11 @@ std::uint32_t version_of(tenon_op op);
 const char* stem_of(tenon_op op);
 /// The op's line in ops.def: "x:T -> y:T; axis keepdims".
 const char* schema_of(tenon_op op);
+/// True if operand i of the op, or result i, is an S of its line: f32 beside f16 and bf16.
+bool is_operand_of_sums(tenon_op op, std::size_t i);
+bool is_result_of_sums(tenon_op op, std::size_t i);
+/// The dtype that selects the kernel of a node.
+DType kernel_dtype(const Graph& graph, const NodeInfo& node);
 /// Throws unless `attributes` holds the struct that the op's line names.
 void check_attributes(tenon_op op, const Attributes& attributes);
 /// " axis=1 keepdims=1", under the names of ops.def; empty for ops without attributes.

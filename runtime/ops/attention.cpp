@@ -49,7 +49,7 @@ void infer(Inference& at) {
   at.want_inputs(3, 4);
   const Shape y = check_operands(at, 0, 3);
   at.output(at.dtype(0), y);
-  at.output(at.dtype(0), {y[0], y[1], y[2]});
+  at.output(sums_of(at.dtype(0)), {y[0], y[1], y[2]});
 }
 
 /// dy, q, k, v, mask, y, log_sum -> dq, dk, dv
@@ -58,7 +58,10 @@ void infer_grad(Inference& at) {
   if (!at.has(5) || !at.has(6)) at.fail("operand y or log_sum is absent");
   const Shape y = check_operands(at, 1, 4);
   for (const std::size_t i : {0u, 5u, 6u}) {
-    at.want_same_dtype(1, i);
+    if (i != 6) at.want_same_dtype(1, i);
+    if (i == 6 && at.dtype(6) != sums_of(at.dtype(1))) {
+      at.fail(fmt::format("wanted log_sum of {} beside {}, got {}", name_of(sums_of(at.dtype(1))), at.str(1), at.str(6)));
+    }
     const Shape wanted = i == 6 ? Shape{y[0], y[1], y[2]} : y;
     if (at.shape(i) != wanted)
       at.fail(fmt::format("wanted {} of {}, got {}", i == 0 ? "dy" : i == 5 ? "y" : "log_sum", wanted.str(), at.str(i)));
@@ -91,7 +94,9 @@ Value mask_gradient(Gradient& at) {
   const Value q = at.input(0), mask = at.input(3), dy = at.dy();
   const Value k = repeat_heads(at.input(1), q.shape()[1]), v = repeat_heads(at.input(2), q.shape()[1]);
   const Value scores = ops::add(ops::mul(ops::matmul(q, ops::transpose(k, {0, 1, 3, 2})), attributes.scale), mask);
-  Value p = ops::exp(ops::sub(scores, ops::unsqueeze(at.output(1), {3})));
+  const Value log_sum = ops::unsqueeze(at.output(1), {3});
+  const auto as = [](Value x, DType dtype) { return x.dtype() == dtype ? x : ops::cast(x, dtype); };
+  Value p = as(ops::exp(ops::sub(as(scores, log_sum.dtype()), log_sum)), q.dtype());
   if (attributes.causal != 0) {
     p = ops::where(visible(at.graph, q.shape()[2], k.shape()[2]), p, scalar(at.graph, q.dtype(), 0));
   }

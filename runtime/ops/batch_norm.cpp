@@ -28,7 +28,9 @@ void want_epsilon(Inference& at) {
 /// Operands [first, last) are one number for each channel.
 void want_per_channel(Inference& at, std::size_t x, std::size_t first, std::size_t last, const Shape& channels) {
   for (std::size_t i = first; i < last; ++i) {
-    at.want_same_dtype(x, i);
+    if (at.dtype(i) != sums_of(at.dtype(x))) {
+      at.fail(fmt::format("wanted {} numbers per channel beside {}, got {}", name_of(sums_of(at.dtype(x))), at.str(x), at.str(i)));
+    }
     if (at.shape(i) != channels) {
       at.fail(fmt::format("wanted {} numbers, one per channel of {} along axis {}, got {}", channels[0], at.str(x),
                           at.attributes.as<tenon_attributes_batch_norm>().axis, at.str(i)));
@@ -71,7 +73,7 @@ void infer_train(Inference& at) {
                     at.str(0), n));
   }
   at.output(at.dtype(0), at.shape(0));
-  for (int i = 0; i < 4; ++i) at.output(at.dtype(0), channels);
+  for (int i = 0; i < 4; ++i) at.output(sums_of(at.dtype(0)), channels);
 }
 
 /// dy, x, scale, mean, inverse_std -> dx, dscale, dbias
@@ -85,8 +87,8 @@ void infer_train_grad(Inference& at) {
   attributes.axis = at.attributes.as<tenon_attributes_batch_norm>().axis;
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(1), at.shape(1));
-  at.output(at.dtype(1), channels);
-  at.output(at.dtype(1), channels);
+  at.output(sums_of(at.dtype(1)), channels);
+  at.output(sums_of(at.dtype(1)), channels);
 }
 
 /// Numbers per channel and tensors around the axis, brought together.
@@ -99,6 +101,9 @@ class Channels {
       if (static_cast<std::int64_t>(i) > axis) beside_.push_back(1);
     }
   }
+  /// Elements as sums are kept, and back.
+  Value wide(Value x) const { return x.dtype() == sums_of(x.dtype()) ? x : ops::cast(x, sums_of(x.dtype())); }
+  Value as_of(Value x, Value wide) const { return x.dtype() == wide.dtype() ? wide : ops::cast(wide, x.dtype()); }
   /// In a shape that broadcasts against x.
   Value spread(Value per_channel) const { return ops::reshape(per_channel, beside_); }
   /// Per channel.
@@ -114,11 +119,12 @@ class Channels {
 /// dvar = -dscale scale r^2 / 2.
 void gradient(Gradient& at) {
   const auto attributes = at.attributes.as<tenon_attributes_batch_norm>();
-  const Value x = at.input(0), scale = at.input(1), mean = at.input(3), variance = at.input(4), dy = at.dy();
-  const Channels channels(x, attributes.axis);
+  const Value scale = at.input(1), mean = at.input(3), variance = at.input(4);
+  const Channels channels(at.input(0), attributes.axis);
+  const Value x = channels.wide(at.input(0)), dy = channels.wide(at.dy());
   const Value r = ops::inverse_sqrt(ops::add(variance, attributes.epsilon));
   const Value factor = ops::mul(scale, r);
-  if (at.wants(0)) at.set(0, ops::mul(dy, channels.spread(factor)));
+  if (at.wants(0)) at.set(0, channels.as_of(at.input(0), ops::mul(dy, channels.spread(factor))));
   if (at.wants(1) || at.wants(4)) {
     const Value dscale = ops::mul(channels.sum(ops::mul(dy, ops::sub(x, channels.spread(mean)))), r);
     at.set(1, dscale);
@@ -139,13 +145,14 @@ void add_statistics_gradient(Gradient& at, Value& dx) {
   const Channels channels(x, attributes.axis);
   const auto n = static_cast<double>(elements_of_channel(x.shape(), attributes.axis));
   const auto add = [](Value& sum, Value part) { sum = sum.present() ? ops::add(sum, part) : part; };
+  const auto add_to_dx = [&](Value part) { add(dx, channels.as_of(x, part)); };
   Value dm, dv;
   if (at.dy(1).present()) add(dm, ops::mul(at.dy(1), attributes.momentum));
   if (at.dy(2).present()) add(dv, ops::mul(at.dy(2), attributes.momentum * (attributes.biased != 0 ? 1 : n / (n - 1))));
   if (at.dy(3).present()) add(dm, at.dy(3));
   if (at.dy(4).present()) add(dv, ops::mul(ops::mul(at.dy(4), ops::cube(inverse_std)), -0.5));
-  if (dm.present()) add(dx, ops::mul(ops::expand(channels.spread(dm), x.shape()), 1 / n));
-  if (dv.present()) add(dx, ops::mul(ops::sub(x, channels.spread(mean)), channels.spread(ops::mul(dv, 2 / n))));
+  if (dm.present()) add_to_dx(ops::mul(ops::expand(channels.spread(dm), x.shape()), 1 / n));
+  if (dv.present()) add_to_dx(ops::mul(ops::sub(channels.wide(x), channels.spread(mean)), channels.spread(ops::mul(dv, 2 / n))));
 }
 
 void train_gradient(Gradient& at) {
@@ -171,7 +178,10 @@ void train_gradient(Gradient& at) {
 
 extern const OpRules rules_batch_norm, rules_batch_norm_train, rules_batch_norm_train_grad;
 const OpRules rules_batch_norm{
-    "y = (x - mean) / sqrt(var + epsilon) scale + bias for each channel along axis; scale, bias, mean, var (channels).", infer, gradient};
+    "y = (x - mean) / sqrt(var + epsilon) scale + bias for each channel along axis; scale, bias, mean, var (channels), of f32 beside f16 "
+    "and "
+    "bf16.",
+    infer, gradient};
 const OpRules rules_batch_norm_train{
     "mean and var of each channel's n elements, var over n; y = (x - mean) inverse_std scale + bias, inverse_std = 1 / sqrt(var + "
     "epsilon); "

@@ -64,6 +64,12 @@ std::vector<Array> Kit::judge(const Net& net) const {
   return std::move(outcome.outputs);
 }
 
+tenon_dtype resolved(tenon_dtype spec, tenon_dtype dtype) {
+  const bool narrow = dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
+  if (spec == dtype_of_sums) return narrow ? tenon_dtype{TENON_DTYPE_F32} : dtype;
+  return spec == TENON_DTYPE_NONE ? dtype : spec;
+}
+
 Net net_of(const OpLine& line, const Variant& variant, tenon_dtype dtype, const std::vector<Array>& inputs, const Setting& setting) {
   Net net;
   std::vector<std::uint32_t> ins, outs;
@@ -73,15 +79,14 @@ Net net_of(const OpLine& line, const Variant& variant, tenon_dtype dtype, const 
                           : TENON_NO_INDEX);
   }
   for (const ResultSpec& out : variant.outputs) {
-    outs.push_back(out.present ? net.output(out.dtype == TENON_DTYPE_NONE ? dtype : out.dtype, out.shape) : TENON_NO_INDEX);
+    outs.push_back(out.present ? net.output(resolved(out.dtype, dtype), out.shape) : TENON_NO_INDEX);
   }
   for (const tenon_donation& d : setting.donations) net.donate(ins[d.input], outs[d.output]);
   AttributeBytes attributes = variant.attributes;
   const bool random = std::strcmp(line.room, "random") == 0 || line.op == TENON_OP_Dropout;
   if (random) static_cast<tenon_attributes_random*>(attributes.data())->dtype = dtype;
   if (line.op == TENON_OP_OneHot) {
-    const tenon_dtype given = variant.outputs[0].dtype;
-    static_cast<tenon_attributes_one_hot*>(attributes.data())->dtype = given == TENON_DTYPE_NONE ? dtype : given;
+    static_cast<tenon_attributes_one_hot*>(attributes.data())->dtype = resolved(variant.outputs[0].dtype, dtype);
   }
   net.node(line.op, line.version, attributes.data(), ins, outs);
   return net;
@@ -95,7 +100,7 @@ std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t
       result.emplace_back();
       continue;
     }
-    const tenon_dtype type = spec.dtype == TENON_DTYPE_NONE ? dtype : spec.dtype;
+    const tenon_dtype type = resolved(spec.dtype, dtype);
     Array array(type, spec.shape);
     const Values& values = spec.values;
     const bool is_unsigned = type >= TENON_DTYPE_U8 && type <= TENON_DTYPE_U64;

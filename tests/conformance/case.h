@@ -57,6 +57,11 @@ struct Values {
   Special special = Special::none;
 };
 
+/// In the place of a dtype: what sums of the dtype under test are kept in, S of ops.def.
+inline constexpr tenon_dtype dtype_of_sums = TENON_DTYPE_COUNT;
+/// What a spec means where `dtype` is under test.
+tenon_dtype resolved(tenon_dtype spec, tenon_dtype dtype);
+
 /// TENON_DTYPE_NONE stands for the dtype under test.
 struct OperandSpec {
   Dims shape;

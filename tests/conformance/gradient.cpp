@@ -80,7 +80,7 @@ void build(Loss& loss, const OpCase& op_case, const Variant& variant, std::uint6
       loss.inputs.push_back(no_id);
       continue;
     }
-    const DType dtype = spec.dtype == TENON_DTYPE_NONE ? DType::f64 : DType{spec.dtype};
+    const auto dtype = static_cast<DType>(resolved(spec.dtype, TENON_DTYPE_F64));
     operands.push_back(loss.graph.input(fmt::format("operand_{}", i), dtype, Shape(std::span(spec.shape))));
     loss.inputs.push_back(operands.back().id());
   }

@@ -80,7 +80,8 @@ std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::
   if (!widen) return kit.judge(at.net(inputs));
   std::vector<Array> wide;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const bool selected = at.variant->inputs[i].present && at.variant->inputs[i].dtype == TENON_DTYPE_NONE;
+    const OperandSpec& spec = at.variant->inputs[i];
+    const bool selected = spec.present && (spec.dtype == TENON_DTYPE_NONE || spec.dtype == dtype_of_sums);
     wide.push_back(selected ? inputs[i].as(TENON_DTYPE_F64) : inputs[i]);
   }
   return kit.judge(net_of(*at.line, *at.variant, TENON_DTYPE_F64, wide));
@@ -368,14 +369,14 @@ void check_golden(Kit& kit, const OpCase& op_case, const Golden& golden, tenon_d
     if (!spec.present) {
       inputs.emplace_back();
     } else {
-      inputs.emplace_back(spec.dtype == TENON_DTYPE_NONE ? dtype : spec.dtype, spec.shape, golden.inputs[i]);
+      inputs.emplace_back(resolved(spec.dtype, dtype), spec.shape, golden.inputs[i]);
     }
   }
   std::vector<Array> want;
   for (std::size_t i = 0; i < golden.variant.outputs.size(); ++i) {
     const ResultSpec& spec = golden.variant.outputs[i];
     if (!spec.present) continue;
-    const tenon_dtype type = spec.dtype == TENON_DTYPE_NONE ? dtype : spec.dtype;
+    const tenon_dtype type = resolved(spec.dtype, dtype);
     want.emplace_back(is_float(type) ? tenon_dtype{TENON_DTYPE_F64} : type, spec.shape, golden.outputs[i]);
   }
   const auto got = kit.run(net_of(line, golden.variant, dtype, inputs));
@@ -414,7 +415,7 @@ void check_refusals(Kit& kit, const OpCase& op_case) {
   for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) {
     std::vector<Array> inputs;
     for (const OperandSpec& spec : variant.inputs) {
-      inputs.push_back(spec.present ? Array(spec.dtype == TENON_DTYPE_NONE ? t : spec.dtype, spec.shape) : Array());
+      inputs.push_back(spec.present ? Array(resolved(spec.dtype, t), spec.shape) : Array());
     }
     const Net net = net_of(line, variant, t, inputs);
     const Plan plan(kit.device, net);
@@ -460,9 +461,7 @@ std::vector<tenon_donation> donations_of(const Instance& at, std::uint32_t input
   const OperandSpec& in = at.variant->inputs[input];
   const ResultSpec& out = at.variant->outputs[0];
   if (!in.present || !out.present || in.shape != out.shape) return {};
-  const tenon_dtype in_type = in.dtype == TENON_DTYPE_NONE ? at.dtype : in.dtype;
-  const tenon_dtype out_type = out.dtype == TENON_DTYPE_NONE ? at.dtype : out.dtype;
-  if (in_type != out_type) return {};
+  if (resolved(in.dtype, at.dtype) != resolved(out.dtype, at.dtype)) return {};
   return {{input, 0}};
 }
 

@@ -147,16 +147,17 @@ void check_epilogues(double tolerance, double first = 0) {
     values[0] = first;
     const std::vector<double> scales = some(per_channel, 2), offsets = some(per_channel, 3), sums = some(values.size(), 4),
                               last = some(static_cast<std::size_t>(at.shape.back()), 5), none;
-    Memory<T> in(device, stream, values), scale(device, stream, scales), bias(device, stream, offsets), residual(device, stream, sums),
-        columns(device, stream, last), numbers(device, stream, some(6 * per_channel, 6)), out(device, stream, values);
+    Memory<T> in(device, stream, values), residual(device, stream, sums), columns(device, stream, last), out(device, stream, values);
+    Memory<Wide<T>> scale(device, stream, scales), bias(device, stream, offsets), numbers(device, stream, some(6 * per_channel, 6));
     const std::int64_t dims[] = {channels.count}, dense[] = {1};
-    const auto list = [&](void* data) { return sdk::Operand{data, dims, dense, channels.count, 1, sdk::dtype_of<T>, true}; };
-    const auto number = [&](std::size_t i) { return list(static_cast<T*>(numbers.at()) + i * per_channel); };
+    const auto list = [&](void* data) { return sdk::Operand{data, dims, dense, channels.count, 1, sdk::dtype_of<Wide<T>>, true}; };
+    const auto number = [&](std::size_t i) { return list(static_cast<Wide<T>*>(numbers.at()) + i * per_channel); };
     x.data = in.at();
     sdk::Operand y = x, addend = x, of_columns = list(columns.at());
     y.data = out.at();
     addend.data = residual.at();
     of_columns.count = at.shape.back();
+    of_columns.dtype = x.dtype;
     const sdk::Operand inputs[] = {x, list(scale.at()), list(bias.at()), number(0), number(1)};
     const sdk::Operand outputs[] = {y, number(2), number(3), number(4), number(5)};
     call.inputs = inputs;

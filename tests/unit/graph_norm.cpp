@@ -62,7 +62,7 @@ TEST_CASE("batch norm: operands that do not fit are refused by name") {
   };
   CHECK(evaluate(m.x, four) ==
         "batch_norm 'batch_norm': wanted 3 numbers, one per channel of x f32(2,3,4,5) along axis 1, got scale f32(4)");
-  CHECK(evaluate(m.x, wide) == "batch_norm 'batch_norm': the dtypes differ: x f32(2,3,4,5), scale f64(3)");
+  CHECK(evaluate(m.x, wide) == "batch_norm 'batch_norm': wanted f32 numbers per channel beside x f32(2,3,4,5), got scale f64(3)");
   CHECK(evaluate(m.x, {}) == "batch_norm 'batch_norm': operand scale is absent");
   CHECK(evaluate(m.g.input("line", DType::f32, {3}), m.scale) ==
         "batch_norm 'batch_norm': wanted x of rank 2 or more, a batch of channels, got x f32(3)");

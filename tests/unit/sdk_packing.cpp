@@ -1,7 +1,12 @@
 // Packed operands: constants once for all, parameters whenever their epoch changes.
 #include "sdk_testing.h"
 
+#include <tenon/sdk/backend.h>
+
 namespace tenon::sdk_test {
+
+extern const sdk::Kernel kernel_gemm, kernel_neg, kernel_reshape;
+
 namespace {
 
 const Floats left{1, 2, 3, 4, 5, 6}, right{1, 0, -1, 2, 1, 1, 0, -1, 2, 1, 3, -2};  // (2, 3) and (3, 4)
@@ -126,6 +131,46 @@ TEST_CASE("sdk: parameters are packed at the first execution and whenever the ep
   run();
   CHECK(run.get(product.y) == product.want(right));
   CHECK(probe.packs == 3);
+}
+
+/// Gemm for a device that records: it does without packed copies of what the plan writes over.
+const sdk::Kernel recorded_gemm = [] {
+  sdk::Kernel kernel = kernel_gemm;
+  kernel.traits.pack_donated = false;
+  return kernel;
+}();
+constexpr sdk::KernelRow recorded_rows[] = {
+    {TENON_OP_Gemm, 13, 0, &recorded_gemm},
+    {TENON_OP_Neg, 13, 0, &kernel_neg},
+    {TENON_OP_Reshape, 14, 0, &kernel_reshape},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
+const sdk::BackendSpec& recorded_spec() {
+  static constexpr sdk::BackendSpec spec{"recorded", "1", "tests", "packs what stays", nullptr, 1, 0, {}, [](sdk::Host host) {
+                                           return sdk::make_cpu_backend(host, "packs what stays");
+                                         }};
+  return spec;
+}
+
+TEST_CASE("sdk: a parameter that the plan writes over is packed in each epoch, or not at all if the kernel says so") {
+  for (const bool packs : {true, false}) {
+    for (const bool is_updated : {true, false}) {
+      Session session(1, packs ? query_full : sdk::query<recorded_spec, recorded_rows>);
+      Product product(false);
+      if (is_updated) {
+        const auto next = product.net.output({3, 4});
+        product.net.node(TENON_OP_Neg, {product.b}, {next});
+        product.net.donate(product.b, next);
+      }
+      const int before = probe.packs;
+      Run run(session, product.net);
+      run.set(product.a, left);
+      run.set(product.b, right);
+      run();
+      CHECK(run.get(product.y) == product.want(right));
+      CHECK(probe.packs - before == (packs || !is_updated ? 1 : 0));
+    }
+  }
 }
 
 TEST_CASE("sdk: packing that fails when the plan is made fails it and leaves nothing behind") {

@@ -135,6 +135,11 @@
   {TENON_OP_AttentionGrad, 1, 0x2324645f9e11aeadull}, \
   {TENON_OP_TopK, 11, 0xec0cecf066f746f9ull}, \
   {TENON_OP_CumSum, 14, 0x3bd168761c6a0629ull}, \
+  {TENON_OP_BatchNormalization, 16, 0x6c491e32f551498full}, \
+  {TENON_OP_BatchNormTrain, 2, 0xdbd82e29d69c17d6ull}, \
+  {TENON_OP_BatchNormTrainGrad, 2, 0x2263b4757400ff37ull}, \
+  {TENON_OP_Attention, 24, 0xb39c582fb4610d1dull}, \
+  {TENON_OP_AttentionGrad, 2, 0x49d81ddc421dc311ull}, \
 }
 /* clang-format on */
 

@@ -33,7 +33,7 @@ Variant attention(const Form& form) {
   const Values q{.low = -1, .high = 1, .special = form.special};
   return {form.label(),
           {operand(form.q(), q), operand(form.k(), small), operand(form.v(), small), form.mask},
-          {result(form.y()), form.log_sum ? result(form.rows()) : unwanted},
+          {result(form.y()), form.log_sum ? result(form.rows(), dtype_of_sums) : unwanted},
           form.attributes()};
 }
 
@@ -41,7 +41,7 @@ Variant attention(const Form& form) {
 Variant attention_grad(const Form& form) {
   return {form.label(),
           {operand(form.y(), small), operand(form.q(), small), operand(form.k(), small), operand(form.v(), small), form.mask,
-           operand(form.y(), small), operand(form.rows(), {.low = 3, .high = 4})},
+           operand(form.y(), small), operand(form.rows(), {.low = 3, .high = 4}, dtype_of_sums)},
           {result(form.q()), result(form.k()), result(form.v())},
           form.attributes()};
 }

@@ -50,11 +50,22 @@ AttributeBytes attributes_of(std::int64_t axis, double epsilon = 1e-5, double mo
   return attributes;
 }
 
+/// Numbers of channels, kept as sums are.
+OperandSpec per_channel(const Dims& channels, const Values& values = {}) {
+  return operand(channels, values, dtype_of_sums);
+}
+ResultSpec of_channels(const Dims& channels) {
+  return result(channels, dtype_of_sums);
+}
+Array numbers(tenon_dtype dtype, const std::vector<double>& values) {
+  return {resolved(dtype_of_sums, dtype), {static_cast<std::int64_t>(values.size())}, values};
+}
+
 Variant given(const Dims& shape, std::int64_t axis, double epsilon = 1e-5) {
   const Dims channels{channels_of(shape, axis)};
   return {fmt::format("axis={}", axis),
-          {operand(shape, {.special = Special::not_large}), operand(channels), operand(channels), operand(channels),
-           operand(channels, {.low = 0.1, .high = 2})},
+          {operand(shape, {.special = Special::not_large}), per_channel(channels), per_channel(channels), per_channel(channels),
+           per_channel(channels, {.low = 0.1, .high = 2})},
           {result(shape)},
           attributes_of(axis, epsilon)};
 }
@@ -62,19 +73,20 @@ Variant given(const Dims& shape, std::int64_t axis, double epsilon = 1e-5) {
 /// The running values are written over what they were: that is how a training step runs.
 Variant train(const Dims& shape, std::int64_t axis, double momentum = 0.1, double epsilon = 1e-5, bool biased = false) {
   const Dims channels{channels_of(shape, axis)};
-  return {fmt::format("axis={}{}", axis, biased ? ",biased" : ""),
-          {operand(shape), operand(channels), operand(channels), operand(channels), operand(channels, {.low = 0.1, .high = 2})},
-          {result(shape), result(channels), result(channels), result(channels), result(channels)},
-          attributes_of(axis, epsilon, momentum, biased),
-          {{3, 1}, {4, 2}}};
+  return {
+      fmt::format("axis={}{}", axis, biased ? ",biased" : ""),
+      {operand(shape), per_channel(channels), per_channel(channels), per_channel(channels), per_channel(channels, {.low = 0.1, .high = 2})},
+      {result(shape), of_channels(channels), of_channels(channels), of_channels(channels), of_channels(channels)},
+      attributes_of(axis, epsilon, momentum, biased),
+      {{3, 1}, {4, 2}}};
 }
 
 Variant train_grad(const Dims& shape, std::int64_t axis) {
   const Dims channels{channels_of(shape, axis)};
   return {fmt::format("axis={}", axis),
-          {operand(shape, {.low = -1, .high = 2}), operand(shape), operand(channels), operand(channels, {.low = -1, .high = 1}),
-           operand(channels, {.low = 0.5, .high = 2})},
-          {result(shape), result(channels), result(channels)},
+          {operand(shape, {.low = -1, .high = 2}), operand(shape), per_channel(channels), per_channel(channels, {.low = -1, .high = 1}),
+           per_channel(channels, {.low = 0.5, .high = 2})},
+          {result(shape), of_channels(channels), of_channels(channels)},
           attributes_of(axis)};
 }
 
@@ -139,13 +151,13 @@ void batch_norm_alpha_beta(Kit& kit, tenon_dtype dtype) {
   const std::vector<double> x{1, 3, -2, 2, 5, 7, 0, 4};
   for (const unsigned char old : std::initializer_list<unsigned char>{0x00, 0x3F, 0xFF}) {
     const auto evaluated = kit.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype,
-                                          {Array(dtype, shape, x), Array(dtype, {2}, {2, 1}), Array(dtype, {2}, {1, -1}),
-                                           Array(dtype, {2}, {3, 1}), Array(dtype, {2}, {4, 0.25})}),
+                                          {Array(dtype, shape, x), numbers(dtype, {2, 1}), numbers(dtype, {1, -1}), numbers(dtype, {3, 1}),
+                                           numbers(dtype, {4, 0.25})}),
                                    {}, old);
     expect(evaluated[0], {-1, 1, -7, 1, 3, 5, -3, 5}, few(dtype), "evaluation");
     const auto trained = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.5, 0), dtype,
-                                        {Array(dtype, shape, x), Array(dtype, {2}, {std::sqrt(5.0), std::sqrt(5.0)}),
-                                         Array(dtype, {2}, {1, 0}), Array(dtype, {2}, {0, 0}), Array(dtype, {2}, {1, 1})}),
+                                        {Array(dtype, shape, x), numbers(dtype, {std::sqrt(5.0), std::sqrt(5.0)}), numbers(dtype, {1, 0}),
+                                         numbers(dtype, {0, 0}), numbers(dtype, {1, 1})}),
                                  {}, old);
     expect(trained[0], {-2, 0, -3, 1, 2, 4, -1, 3}, few(dtype), "training");
   }
@@ -157,8 +169,7 @@ void batch_norm_same_mode(Kit& kit, tenon_dtype dtype) {
   const auto mean_of = [&](const Dims& shape) {
     const Variant variant = train(shape, 1);
     const Dims channels = variant.inputs[1].shape;
-    const std::vector<double> ones(static_cast<std::size_t>(channels[0]), 1);
-    const Array one(dtype, channels, ones);
+    const Array one = numbers(dtype, std::vector<double>(static_cast<std::size_t>(channels[0]), 1));
     return kit.run(net_of(line_of(TENON_OP_BatchNormTrain), variant, dtype, {Array(dtype, shape, x), one, one, one, one}))[3];
   };
   expect(mean_of({2, 2, 2}), {2, 6}, few(dtype), "mean per channel");
@@ -171,8 +182,8 @@ void batch_norm_default_scale(Kit& kit, tenon_dtype dtype) {
   for (const std::int64_t batch : {2, 6}) {
     const Dims shape{batch, 2};
     const std::vector<double> x = repeated({3, -1, 1, 5}, static_cast<std::size_t>(batch) / 2);
-    const std::vector<Array> operands{Array(dtype, shape, x), Array(dtype, {2}, {1, 1}), Array(dtype, {2}, {0, 0}),
-                                      Array(dtype, {2}, {0, 0}), Array(dtype, {2}, {1, 1})};
+    const std::vector<Array> operands{Array(dtype, shape, x), numbers(dtype, {1, 1}), numbers(dtype, {0, 0}), numbers(dtype, {0, 0}),
+                                      numbers(dtype, {1, 1})};
     const auto evaluated = kit.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype, operands));
     expect(evaluated[0], x, {}, "evaluation");
     const auto trained = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.1, 0), dtype, operands));
@@ -183,8 +194,8 @@ void batch_norm_default_scale(Kit& kit, tenon_dtype dtype) {
 /// Train, evaluate, train: statistics go on from where they were.
 void batch_norm_keeps_statistics(Kit& kit, tenon_dtype dtype) {
   const Dims shape{2, 1};
-  const Array scale(dtype, {1}, {1}), bias(dtype, {1}, {0});
-  std::vector<Array> running{Array(dtype, {1}, {0}), Array(dtype, {1}, {1})};
+  const Array scale = numbers(dtype, {1}), bias = numbers(dtype, {0});
+  std::vector<Array> running{numbers(dtype, {0}), numbers(dtype, {1})};
   double mean = 0, variance = 1;
   const auto step = [&](double low, double high) {
     const auto results = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.25, 0), dtype,
@@ -258,8 +269,8 @@ void constant_channel(Kit& kit, tenon_dtype dtype) {
     for (std::int64_t i = 0; i < batch; ++i) x.insert(x.end(), {1.0 / 3, static_cast<double>(i % 2), -700});
     const double epsilon_added = 0.0009765625;  // a number of every dtype
     const auto results = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.5, epsilon_added), dtype,
-                                        {Array(dtype, shape, x), Array(dtype, {3}, {2, 1, 4}), Array(dtype, {3}, {0.5, 0, -3}),
-                                         Array(dtype, {3}, {0, 0, 0}), Array(dtype, {3}, {1, 1, 1})}));
+                                        {Array(dtype, shape, x), numbers(dtype, {2, 1, 4}), numbers(dtype, {0.5, 0, -3}),
+                                         numbers(dtype, {0, 0, 0}), numbers(dtype, {1, 1, 1})}));
     for (std::int64_t i = 0; i < batch; ++i) {
       const double first = results[0].at(3 * i), third = results[0].at(3 * i + 2);
       if (!(std::fabs(first - 0.5) <= 4 * epsilon(dtype) && std::fabs(third + 3) <= 12 * epsilon(dtype)))

@@ -33,6 +33,7 @@ std::vector<OpCase> cases_cum_sum() {
       variants.push_back(sums({2, 3, 5}, 1, exclusive, reverse));
       variants.push_back(sums({5, sized(700, 270)}, 0, exclusive, reverse));  // lines side by side, more than fit a bundle
       variants.push_back(sums({3, sized(5000, 500)}, 1, exclusive, reverse));
+      variants.push_back(sums({sized(2000, 300), 3}, 0, exclusive, reverse));  // long lines side by side, in several parts
     }
   }
   variants.push_back(sums({0, 4}, 1));

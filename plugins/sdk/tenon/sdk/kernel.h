@@ -199,7 +199,9 @@ struct Traits {
   std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted; `packed` tells which inputs will be
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
   void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< makes it; aligned to 64
-  const char* (*refuse)(const Call&) = nullptr;                                ///< a sentence if this instance is not served, else NULL
+  /// False: a parameter that the plan itself writes over, which would be packed for one run, is not. So runs of training can be recorded.
+  bool pack_donated = true;
+  const char* (*refuse)(const Call&) = nullptr;  ///< a sentence if this instance is not served, else NULL
 };
 
 using KernelFunction = void (*)(const Call&);

@@ -1,0 +1,128 @@
+// Epilogues of kernels with several results: the first of them goes on in the kernel, the others are left as they are.
+#include "sdk_testing.h"
+
+#include <tenon/sdk/backend.h>
+
+#include <algorithm>
+
+namespace tenon::sdk_test {
+
+extern const sdk::Kernel kernel_add, kernel_neg, kernel_relu, kernel_reshape;
+
+namespace {
+
+/// y = x + scale, and the running numbers one higher: BatchNormTrain as far as the plan builder can tell.
+template <class T>
+void norm(const sdk::Call& call) {
+  ++probe.kernels;
+  const sdk::Rows rows = sdk::as_rows(call.inputs[0]);
+  for (std::int64_t i = 0; i < call.outputs[0].count; ++i) {
+    T y = call.input<T>(0)[i] + call.input<T>(1)[i % rows.n];
+    if (call.epilogue.bias != nullptr) y += call.epilogue.bias->as<const T>()[i % rows.n];
+    if (call.epilogue.residual != nullptr) y += call.epilogue.residual->as<const T>()[i];
+    if (call.epilogue.activation == sdk::Activation::relu) y = std::max(y, T(0));
+    call.output<T>(0)[i] = y;
+  }
+  for (std::int64_t c = 0; c < rows.n; ++c) {
+    call.output<T>(1)[c] = call.input<T>(3)[c] + 1;
+    call.output<T>(2)[c] = call.input<T>(4)[c] + 1;
+    call.output<T>(3)[c] = 10;
+    call.output<T>(4)[c] = 20;
+  }
+}
+}  // namespace
+
+namespace several {
+namespace {
+template <class T>
+void batch_norm_train(const sdk::Call& call) {
+  norm<T>(call);
+}
+}  // namespace
+TENON_KERNEL_WITH(batch_norm_train, (sdk::Traits{.in_place = true, .epilogue = true, .residual = true}), float)
+}  // namespace several
+
+namespace {
+
+constexpr sdk::KernelRow rows[] = {
+    {TENON_OP_Add, 14, 0, &kernel_add},
+    {TENON_OP_Neg, 13, 0, &kernel_neg},
+    {TENON_OP_Relu, 14, 0, &kernel_relu},
+    {TENON_OP_Reshape, 14, 0, &kernel_reshape},
+    {TENON_OP_BatchNormTrain, 2, 0, &several::kernel_batch_norm_train},
+    {TENON_OP_NONE, 0, 0, nullptr},
+};
+const sdk::BackendSpec& spec() {
+  static constexpr sdk::BackendSpec several{"several", "1", "tests", "kernels with several results", nullptr, 1, 0, {}, [](sdk::Host host) {
+                                              return sdk::make_cpu_backend(host, "kernels with several results");
+                                            }};
+  return several;
+}
+tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<spec, rows>(host, out_info);
+}
+
+/// One norm of (2, 3), its running numbers written over what they were.
+struct Norm {
+  Net net;
+  std::uint32_t x, scale, running[2], next[2], y, mean, inverse_std;
+
+  explicit Norm(bool mean_is_read = false) {
+    x = net.input({2, 3});
+    scale = net.parameter({3});
+    for (auto& v : running) v = net.parameter({3});
+    for (auto& v : next) v = net.output({3});
+    y = net.internal({2, 3});
+    mean = mean_is_read ? net.internal({3}) : net.output({3});
+    inverse_std = net.output({3});
+    tenon_attributes_batch_norm attributes{};
+    attributes.struct_size = sizeof attributes;
+    attributes.axis = 1;
+    net.node(TENON_OP_BatchNormTrain, {x, scale, scale, running[0], running[1]}, {y, next[0], next[1], mean, inverse_std}, attributes);
+    for (int i = 0; i < 2; ++i) net.donate(running[i], next[i]);
+  }
+};
+
+/// x = 1, 2, ... -6, scale = 1, 2, 3 and running numbers from 5 and 7; the result, and that the others are as ever.
+Floats run_of(Norm& norm, std::uint32_t result, std::uint32_t kernels) {
+  Session session(1, query);
+  Run run(session, norm.net);
+  CHECK(run.info.kernel_count == kernels);
+  for (std::uint32_t v = 0; v < norm.net.values.size(); ++v) {
+    if (norm.net.values[v].kind == TENON_VALUE_INPUT) run.set(v, {1, -2, 3, -4, 5, -6});
+  }
+  run.set(norm.scale, {1, 2, 3});
+  run.set(norm.running[0], {5, 5, 5});
+  run.set(norm.running[1], {7, 7, 7});
+  run();
+  CHECK(run.get(norm.next[0]) == Floats{6, 6, 6});
+  CHECK(run.get(norm.next[1]) == Floats{8, 8, 8});
+  CHECK(run.get(norm.inverse_std) == Floats{20, 20, 20});
+  return run.get(result);
+}
+
+TEST_CASE("sdk: residual and activation behind the first of several results are one kernel with it") {
+  Norm norm;
+  const auto residual = norm.net.input({2, 3}), sum = norm.net.internal({2, 3}), z = norm.net.output({2, 3});
+  norm.net.node(TENON_OP_Add, {norm.y, residual}, {sum});
+  norm.net.node(TENON_OP_Relu, {sum}, {z});
+  CHECK(run_of(norm, z, 1) == Floats{3, 0, 9, 0, 12, 0});
+}
+
+TEST_CASE("sdk: an addend that is made of another result of the same kernel waits for it") {
+  Norm norm(true);
+  const auto negative = norm.net.internal({3}), z = norm.net.output({2, 3});
+  norm.net.node(TENON_OP_Neg, {norm.mean}, {negative});
+  norm.net.node(TENON_OP_Add, {norm.y, negative}, {z});
+  CHECK(run_of(norm, z, 3) == Floats{-8, -10, -4, -13, -3, -13});
+}
+
+TEST_CASE("sdk: an addend that a result of the same kernel is written over is read before") {
+  Norm norm;
+  const auto z = norm.net.output({2, 3});
+  norm.net.node(TENON_OP_Add, {norm.y, norm.running[0]}, {z});
+  CHECK(run_of(norm, z, 2) == Floats{7, 5, 11, 2, 12, 2});  // a copy of what is written over, and the norm
+}
+
+}  // namespace
+}  // namespace tenon::sdk_test
