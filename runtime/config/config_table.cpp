@@ -281,7 +281,7 @@ std::vector<Row> make_table() {
            "where models run; auto: the first device in the order of backends.use"},
           TENON_FIELD(device), device_name),
       row({"precision", "name", "float32", "float32, tf32, mixed_bfloat16, mixed_float16",
-           "arithmetic of products; a device that lacks it refuses"},
+           "arithmetic of products; mixed: in 16 bits, beside weights, sums and losses in f32, and with f16 the loss is scaled"},
           TENON_FIELD(precision), precision),
       row({"fallback", "name", "error", "error, warn, allow", "what happens to an op that the device lacks"},
           TENON_FIELD(fallback), fallback),

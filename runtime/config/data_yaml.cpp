@@ -111,7 +111,7 @@ void read_loading(Section& section, DataDefinition& data) {
     data.prefetch = prefetch->as<int>({1, 1024});
     if (data.workers == 0) prefetch->fail("nothing is gathered ahead with workers: 0; leave it out, or give workers");
   }
-  data.pinned = section.get<bool>("pinned", false);
+  data.pinned = section.get<bool>("pinned", data.pinned);
   data.shuffle_buffer = section.get_optional<std::int64_t>("shuffle_buffer", {1, most}).value_or(0);
   data.cache = section.choice("cache", data.cache, caches);
   if (const auto folder = section.find("cache_directory"); folder && !folder->is_null()) {

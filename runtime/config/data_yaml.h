@@ -61,7 +61,7 @@ struct DataDefinition {
   AugmentOptions augment;                                ///< `fill` and `seed` are for the reader of this to set
   int workers = 1;                                       ///< threads that gather batches; 0: the training thread
   int prefetch = 2;                                      ///< batches gathered ahead
-  bool pinned = false;                                   ///< batches in host memory that the device copies from without staging
+  bool pinned = true;                                    ///< batches in host memory that the device copies from without staging
   std::int64_t shuffle_buffer = 0;                       ///< 0: the whole set is shuffled
   Cache cache = Cache::none;
   std::string cache_directory;  ///< absolute; "": the user's cache folder

@@ -22,7 +22,7 @@ Graph fold_on_oracle(const Context& context, Graph graph) {
   const std::string oracle = oracle_of(*context.state());
   if (oracle.empty()) return graph;
   const graph::Evaluate evaluate = [&](const Graph& constants) {
-    Program program(context, constants, {.device = oracle, .parameters = nullptr, .optimize = false});
+    Program program(context, constants, {.device = oracle, .optimize = false, .precision = Precision::float32});
     std::vector<Tensor> values;
     for (const Tensor& value : program.run(std::span<const Tensor>())) values.push_back(value.to_host());
     return values;

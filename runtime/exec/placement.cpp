@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "exec/lower.h"
+#include "graph/op.h"
 
 namespace tenon::exec {
 namespace {
@@ -69,30 +70,20 @@ bool glob_matches(const std::string& glob, const std::string& text) {
   return g == glob.size();
 }
 
-tenon_plan_options plan_options(const Config& config) {
+tenon_plan_options plan_options(const Config& config, Precision precision) {
   tenon_plan_options options{};
   options.struct_size = sizeof options;
   options.deterministic = config.deterministic ? 1 : 0;
   options.fusion = config.fusion == Fusion::full          ? TENON_FUSION_FULL
                    : config.fusion == Fusion::elementwise ? TENON_FUSION_ELEMENTWISE
                                                           : TENON_FUSION_OFF;
-  switch (config.precision) {
-    case Precision::float32:
-      options.math = TENON_MATH_STRICT;
-      break;
-    case Precision::tf32:
-      options.math = TENON_MATH_TF32;
-      break;
-    default:
-      throw Error(Status::unsupported, fmt::format("precision: {} is not offered yet; use float32 or tf32", name_of(config.precision)));
-  }
+  options.math = precision == Precision::float32 ? TENON_MATH_STRICT : TENON_MATH_TF32;
   return options;
 }
 
 std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Graph& graph, const std::string& fallback,
-                                                PlacementReport& report) {
+                                                const tenon_plan_options& options, PlacementReport& report) {
   const Config& config = context.config;
-  const tenon_plan_options options = plan_options(config);
   const std::size_t count = graph.nodes().size();
   std::vector<std::size_t> wanted(count);  // position of the device
   std::vector<std::string> shown(count);
@@ -130,6 +121,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
       Placement& placement = report.nodes[n];
       placement.node = node.name;
       placement.op = op_name(node.op);
+      placement.dtype = graph::kernel_dtype(graph, node);
       for (const ValueId v : node.outputs) {
         if (v != no_id)
           placement.output_size_bytes += static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));

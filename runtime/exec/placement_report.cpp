@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
@@ -20,14 +21,26 @@ std::size_t PlacementReport::moved() const {
   return static_cast<std::size_t>(std::count_if(nodes.begin(), nodes.end(), [](const Placement& p) { return !p.reason.empty(); }));
 }
 
+std::vector<std::pair<DType, std::size_t>> PlacementReport::nodes_by_dtype() const {
+  std::map<DType, std::size_t> counts;
+  for (const Placement& placement : nodes) ++counts[placement.dtype];
+  std::vector<std::pair<DType, std::size_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
 std::string PlacementReport::str() const {
   struct Column {
     const char* title;
-    std::string Placement::*field;
+    std::string (*text)(const Placement&);
   };
-  static constexpr Column columns[] = {{"node", &Placement::node},           {"op", &Placement::op},
-                                       {"requested", &Placement::requested}, {"device", &Placement::device},
-                                       {"kernel", &Placement::algorithm},    {"reason", &Placement::reason}};
+  static constexpr Column columns[] = {{"node", [](const Placement& p) { return p.node; }},
+                                       {"op", [](const Placement& p) { return p.op; }},
+                                       {"dtype", [](const Placement& p) { return std::string(name_of(p.dtype)); }},
+                                       {"requested", [](const Placement& p) { return p.requested; }},
+                                       {"device", [](const Placement& p) { return p.device; }},
+                                       {"kernel", [](const Placement& p) { return p.algorithm; }},
+                                       {"reason", [](const Placement& p) { return p.reason; }}};
   std::vector<Placement> shown = nodes;
   for (Placement& p : shown) {
     if (p.once) p.reason = p.reason.empty() ? "runs when parameters change" : p.reason + "; runs when parameters change";
@@ -36,9 +49,9 @@ std::string PlacementReport::str() const {
   std::vector<std::string> rows(shown.size());
   for (const Column& column : columns) {
     std::size_t width = std::string_view(column.title).size();
-    for (const Placement& p : shown) width = std::max(width, (p.*column.field).size());
+    for (const Placement& p : shown) width = std::max(width, column.text(p).size());
     header += fmt::format("{:<{}}  ", column.title, width);
-    for (std::size_t i = 0; i < shown.size(); ++i) rows[i] += fmt::format("{:<{}}  ", shown[i].*column.field, width);
+    for (std::size_t i = 0; i < shown.size(); ++i) rows[i] += fmt::format("{:<{}}  ", column.text(shown[i]), width);
   }
   const auto line = [](const std::string& text) { return text.substr(0, text.find_last_not_of(' ') + 1) + "\n"; };
   std::string text = line(header);
@@ -48,6 +61,10 @@ std::string PlacementReport::str() const {
   text += fmt::format(
       "{} nodes, {} moved; {} partitions, {} kernels; {} copies between devices, {} bytes a run; workspace {} bytes, packed {} bytes\n",
       nodes.size(), moved(), partitions, kernels, copies_inserted, bytes_copied_per_run, workspace_size_bytes, packed_size_bytes);
+  std::string dtypes;
+  for (const auto& [dtype, count] : nodes_by_dtype())
+    dtypes += fmt::format("{}{} in {}", dtypes.empty() ? "" : ", ", count, name_of(dtype));
+  if (!dtypes.empty()) text += fmt::format("computed: {}\n", dtypes);
   if (!replay.empty()) text += fmt::format("replay: {}; {} recorded, {} replayed\n", replay, records, replays);
   return text;
 }
@@ -71,6 +88,7 @@ std::string PlacementReport::json() const {
   for (const Placement& p : nodes) {
     node_list.push_back({{"node", p.node},
                          {"op", p.op},
+                         {"dtype", name_of(p.dtype)},
                          {"requested", p.requested},
                          {"device", p.device},
                          {"algorithm", p.algorithm},

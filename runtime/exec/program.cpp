@@ -163,7 +163,7 @@ struct Program::State {
   }
 
   void compile(const Context& context, const ProgramOptions& options);
-  void hoist(const Context& context, const ProgramOptions& options);
+  void hoist(const Context& context, const ProgramOptions& options, Precision precision);
   void make_outputs(std::size_t first);
   const Tensor* made_by_prelude(const std::string& name) const;
   void bind_inputs(std::span<const Tensor> given);
@@ -245,9 +245,15 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     if (options.parameters == nullptr) throw Error("a frozen program: wanted the store that has the parameters' values, got none");
     graph = graph::freeze(std::move(graph), [&](const std::string& name) { return options.parameters->get(name).to_host(); });
   }
+  const Precision precision = options.precision.value_or(state.config.precision);
+  // After what looks for ops side by side, which casts would part; before what makes constants and prepares weights, so that these are
+  // cast.
+  if (options.optimize) graph = graph::optimize(std::move(graph));
+  if (precision == Precision::mixed_bfloat16) graph = graph::mix_precision(std::move(graph), DType::bf16);
+  if (precision == Precision::mixed_float16) graph = graph::mix_precision(std::move(graph), DType::f16);
   if (options.optimize) {
-    graph = exec::fold_on_oracle(context, graph::optimize(std::move(graph)));
-    hoist(context, options);
+    graph = exec::fold_on_oracle(context, std::move(graph));
+    hoist(context, options, precision);
   }
   for (ValueId v = 0; v < graph.values().size(); ++v) {
     if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
@@ -255,7 +261,8 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
 
   const std::string fallback = options.device.empty() ? context.default_device().name() : options.device;
   const DevicePointer main_device = state.open_found(fallback);
-  const auto device_of = exec::place(state, graph, fallback, report);
+  const tenon_plan_options plan_options = exec::plan_options(state.config, precision);
+  const auto device_of = exec::place(state, graph, fallback, plan_options, report);
   const Layout layout(graph, exec::partition(graph, device_of, sync_debug));
   report.partitions = static_cast<std::uint32_t>(layout.partitions.size());
 
@@ -373,7 +380,6 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   };
 
   const auto uses = exec::count_uses(graph);
-  const tenon_plan_options plan_options = exec::plan_options(state.config);
   for (std::uint32_t p = 0; p < layout.partitions.size(); ++p) {
     const exec::Partition& set = layout.partitions[p];
     std::vector<GraphUpdate> donations;
@@ -497,13 +503,15 @@ void Program::State::make_outputs(std::size_t first) {
 }
 
 /// Puts what depends on parameters alone into a program of its own.
-void Program::State::hoist(const Context& context, const ProgramOptions& options) {
+void Program::State::hoist(const Context& context, const ProgramOptions& options, Precision precision) {
   graph::Hoisted halves = graph::hoist(graph);
   if (halves.prelude.outputs().empty()) return;
   complete = std::move(graph);
   graph = std::move(halves.main);
-  prelude = std::make_unique<Program>(context, halves.prelude,
-                                      ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false});
+  // what was to be mixed is
+  const Precision own = precision == Precision::float32 ? precision : Precision::tf32;
+  prelude = std::make_unique<Program>(
+      context, halves.prelude, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
   prelude->state_->make_outputs(0);
 }
 

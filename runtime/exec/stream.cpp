@@ -32,8 +32,9 @@ struct Event::State {
 };
 
 struct Stream::State {
-  explicit State(const Device& on) : device(on), state(*on.state()) {
+  explicit State(const Device& on, tenon_stream* lent = nullptr) : device(on), state(*on.state()), stream(lent), is_lent(lent != nullptr) {
     state.check_process();
+    if (is_lent) return;
     CallError error;
     exec::check(state.table.stream_create(state.handle, &stream, error.get()), error,
                 fmt::format("device '{}' gives no stream", state.info.name));
@@ -41,9 +42,9 @@ struct Stream::State {
   ~State() {
     if (!state.in_its_process()) return;
     CallError ignored;
-    state.table.stream_synchronize(stream, ignored.get());
+    if (!is_lent || !pending.empty()) state.table.stream_synchronize(stream, ignored.get());
     pending.clear();
-    state.table.stream_destroy(stream);
+    if (!is_lent) state.table.stream_destroy(stream);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -79,6 +80,7 @@ struct Stream::State {
   const Device device;
   DeviceState& state;
   tenon_stream* stream = nullptr;
+  const bool is_lent;  ///< the device's own, which stays
   std::deque<Pending> pending;
   std::vector<Event> spare;
 };
@@ -125,6 +127,10 @@ std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
 // ---------------------------------------------------------------- streams
 
 Stream::Stream(const Device& device) : state_(std::make_shared<State>(device)) {}
+
+Stream Stream::of_programs(const Device& device) {
+  return Stream(std::make_shared<State>(device, device.state()->stream));
+}
 
 const Device& Stream::device() const {
   return state_->device;

@@ -53,14 +53,15 @@ void GraphEditor::replace(NodeId id, tenon_op op, std::vector<ValueId> inputs, c
   rewrite(id, std::move(inputs), attributes);
 }
 
-NodeInfo GraphEditor::made_before(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
+/// Named and placed as the node that it is there for.
+NodeInfo GraphEditor::made_for(NodeId owner, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
   NodeInfo node;
   node.op = op;
   node.version = version_of(op);
   node.attributes = attributes;
   node.inputs = std::move(inputs);
-  node.name = graph_.free_name(graph_.nodes_[before].name + "/" + stem_of(op));
-  node.device = graph_.nodes_[before].device;
+  node.name = graph_.free_name(graph_.nodes_[owner].name + "/" + stem_of(op));
+  node.device = graph_.nodes_[owner].device;
   node.id = graph_.next_id_++;
   graph_.claim(node.name);
   return node;
@@ -81,7 +82,7 @@ ValueId GraphEditor::append(ValueInfo info) {
 
 ValueId GraphEditor::insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, DType dtype, const Shape& shape,
                             const Attributes& attributes) {
-  NodeInfo node = made_before(before, op, std::move(inputs), attributes);
+  NodeInfo node = made_for(before, op, std::move(inputs), attributes);
   ValueInfo value;
   value.dtype = dtype;
   value.shape = shape;
@@ -89,6 +90,24 @@ ValueId GraphEditor::insert(NodeId before, tenon_op op, std::vector<ValueId> inp
   const ValueId made = append(std::move(value));  // its producer is known when the nodes are numbered
   node.outputs = {made};
   inserted_.emplace_back(before, std::move(node));
+  return made;
+}
+
+ValueId GraphEditor::recast(ValueId result, DType dtype) {
+  const NodeId maker = info(result).producer;
+  ValueInfo value = info(result);
+  value.dtype = dtype;
+  value.name = graph_.free_name(value.name + "/" + name_of(dtype));
+  graph_.claim(value.name);
+  const ValueId made = append(std::move(value));
+  tenon_attributes_cast back{};
+  back.to = static_cast<tenon_dtype>(info(result).dtype);
+  NodeInfo cast = made_for(maker, TENON_OP_Cast, {made}, Attributes::of(back));
+  cast.outputs = {result};
+  graph_.values_[result].output = 0;
+  std::vector<ValueId>& outputs = graph_.nodes_[maker].outputs;
+  *std::find(outputs.begin(), outputs.end(), result) = made;
+  inserted_.emplace_back(maker + 1, std::move(cast));
   return made;
 }
 
@@ -111,7 +130,7 @@ void GraphEditor::set_constant(ValueId id, const Tensor& value) {
 
 void GraphEditor::remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
   const NodeId before = info(result).producer;
-  NodeInfo node = made_before(before, op, std::move(inputs), attributes);
+  NodeInfo node = made_for(before, op, std::move(inputs), attributes);
   node.outputs = {result};
   std::vector<ValueId>& left = graph_.nodes_[before].outputs;
   left.erase(std::find(left.begin(), left.end(), result));
@@ -155,13 +174,13 @@ void GraphEditor::weave() {
   for (GraphOutput& output : graph_.outputs_) output.value = resolve(output.value);
   for (GraphUpdate& update : graph_.updates_) update.value = resolve(update.value);
   if (inserted_.empty()) return;
-  std::vector<std::vector<NodeInfo>> in_front(node_count());
+  std::vector<std::vector<NodeInfo>> in_front(node_count() + 1);
   for (auto& [before, node] : inserted_) in_front[before].push_back(std::move(node));
   std::vector<NodeInfo> nodes;
   nodes.reserve(node_count() + inserted_.size());
   for (NodeId id = 0; id < in_front.size(); ++id) {
     for (NodeInfo& node : in_front[id]) nodes.push_back(std::move(node));
-    nodes.push_back(std::move(graph_.nodes_[id]));
+    if (id < node_count()) nodes.push_back(std::move(graph_.nodes_[id]));
   }
   graph_.nodes_ = std::move(nodes);
   for (NodeId id = 0; id < node_count(); ++id) {

@@ -17,13 +17,14 @@ struct OpLine {
   const char* name;
   std::uint32_t version;
   const char* stem;
+  int type_operand;
   const char* attributes;
   std::size_t attributes_size;
   const char* schema;
 };
 constexpr OpLine op_lines[] = {
 #define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
-  {id, #name, version, #stem, #attributes, sizeof(tenon_attributes_##attributes), schema},
+  {id, #name, version, #stem, type_operand, #attributes, sizeof(tenon_attributes_##attributes), schema},
 #include <tenon/ops.def>
 #undef TENON_OP
 };
@@ -49,17 +50,35 @@ const OpEntry& entry_of(tenon_op op) {
   return found->second;
 }
 
-/// The name of operand i in "a:T b:T c:T? -> y:T"; those of repeated groups have none of their own.
-std::string operand_name(tenon_op op, std::size_t i) {
-  std::string_view operands = entry_of(op).line->schema;
-  operands = operands.substr(0, operands.find("->"));
-  for (std::size_t k = 0; operands.find(':') != std::string_view::npos; ++k) {
-    const std::string_view word = operands.substr(0, operands.find(' '));
+/// "b:T" of number 1 in "a:T b:T c:T? "; empty for those of repeated groups, which have no word of their own.
+std::string_view word_of(std::string_view side, std::size_t i) {
+  for (std::size_t k = 0; side.find(':') != std::string_view::npos; ++k) {
+    const std::string_view word = side.substr(0, side.find(' '));
     if (word.front() == '(') break;
-    if (k == i) return std::string(word.substr(0, word.find(':')));
-    operands.remove_prefix(std::min(word.size() + 1, operands.size()));
+    if (k == i) return word;
+    side.remove_prefix(std::min(word.size() + 1, side.size()));
   }
-  return "operand " + std::to_string(i);
+  return {};
+}
+
+/// Both sides of "a:T b:T -> y:T; axis".
+std::string_view operands_of(tenon_op op) {
+  const std::string_view schema = entry_of(op).line->schema;
+  return schema.substr(0, schema.find("->"));
+}
+std::string_view results_of(tenon_op op) {
+  std::string_view schema = entry_of(op).line->schema;
+  schema.remove_prefix(schema.find("-> ") + 3);
+  return schema.substr(0, schema.find(';'));
+}
+
+bool is_of_sums(std::string_view word) {
+  return !word.empty() && word.substr(word.find(':') + 1).front() == 'S';
+}
+
+std::string operand_name(tenon_op op, std::size_t i) {
+  const std::string_view word = word_of(operands_of(op), i);
+  return word.empty() ? "operand " + std::to_string(i) : std::string(word.substr(0, word.find(':')));
 }
 
 template <class T>
@@ -97,6 +116,18 @@ const char* stem_of(tenon_op op) {
 }
 const char* schema_of(tenon_op op) {
   return entry_of(op).line->schema;
+}
+
+bool is_operand_of_sums(tenon_op op, std::size_t i) {
+  return is_of_sums(word_of(operands_of(op), i));
+}
+bool is_result_of_sums(tenon_op op, std::size_t i) {
+  return is_of_sums(word_of(results_of(op), i));
+}
+
+DType kernel_dtype(const Graph& graph, const NodeInfo& node) {
+  const int operand = entry_of(node.op).line->type_operand;
+  return graph.info(operand < 0 ? node.outputs[0] : node.inputs[static_cast<std::size_t>(operand)]).dtype;
 }
 
 void check_attributes(tenon_op op, const Attributes& attributes) {

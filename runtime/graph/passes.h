@@ -5,6 +5,7 @@
 // updates; NodeInfo::id of the nodes that stay. What it does not keep: ValueId and NodeId, so handles (tenon::Value) made before are void.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -63,6 +64,25 @@ Graph freeze(Graph graph, const std::function<Tensor(const std::string&)>& value
 /// Without the elements of its constants, scalars excepted: for a graph that has been compiled and is only looked at from now on.
 Graph drop_constants(Graph graph);
 
+/// What mixed precision makes of an op on f32 values.
+enum class Mixing : std::uint8_t {
+  narrow,   ///< reads and writes 16 bits: products, where tensor cores are, and what is made of them
+  follows,  ///< 16 bits where an operand comes so and the others may: a step elementwise, a pool, a move
+  inside,   ///< computes in f32, and its first result goes on in the width that its first operand came in: norms of lines
+  wide,     ///< f32: sums, statistics, what overflows or loses digits, losses, optimizers
+};
+/// The policy.
+Mixing mixing_of(tenon_op op);
+
+/// f32 arithmetic becomes mixed: f32 stays what inputs, parameters, outputs and updates are; nodes compute as mixing_of says, `narrow`
+/// being f16 or bf16. A value is cast once, whoever reads it, and never back to what it was made from; a view of a parameter is a view of
+/// its one cast. An op that follows does so only if something narrow is made of its result, so that losses and what is done to gradients
+/// before a step are f32; parameters follow it, and constants that survive the rounding. Values of other dtypes are left alone.
+Graph mix_precision(Graph graph, DType narrow);
+
+/// Updates from number `first` on leave their parameters as they are in runs where `skip`, a bool scalar, is true. In place.
+void skip_updates(Graph& graph, std::size_t first, Value skip);
+
 /// Stabilised, without dead code and common subexpressions, simplified, with sparse updates of rows and batch norms folded.
 [[nodiscard]] Graph optimize(Graph graph);
 
@@ -99,6 +119,9 @@ class GraphEditor {
   /// The same with several operands, and a result that may look different.
   ValueId insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, DType dtype, const Shape& shape,
                  const Attributes& attributes = {});
+  /// A computed value is made in another dtype from now on; those who read it, outputs and updates included, read a Cast to the dtype that
+  /// it was, right behind its maker. Returns the value as it is made.
+  ValueId recast(ValueId result, DType dtype);
   /// A computed value gets a maker of its own, of one result, in front of the node that makes it now and does so no longer. That one's
   /// operands are the caller's to rewrite.
   void remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
@@ -108,6 +131,8 @@ class GraphEditor {
   ValueId add_constant(const Tensor& value);
   /// A computed value that is neither output nor update becomes a parameter of its own name.
   void make_parameter(ValueId id);
+  /// Update number i gives its parameter another value, of the same dtype and shape.
+  void set_update(std::size_t i, ValueId value) { graph_.updates_[i].value = value; }
   /// A computed value becomes a constant. False, and nothing done, for an output or an update.
   bool make_constant(ValueId id, const Tensor& value);
 
@@ -121,14 +146,14 @@ class GraphEditor {
   ValueId resolve(ValueId id) const;
   ValueInfo& detach(ValueId id);
   ValueId append(ValueInfo info);
-  NodeInfo made_before(NodeId before, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes);
+  NodeInfo made_for(NodeId owner, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes);
   void drop_dead();
   void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);
 
   Graph& graph_;
   std::vector<ValueId> target_;  ///< per value: where its readers look
   std::vector<bool> is_output_, is_update_;
-  std::vector<std::pair<NodeId, NodeInfo>> inserted_;  ///< with the node that each comes before
+  std::vector<std::pair<NodeId, NodeInfo>> inserted_;  ///< with the node that each comes before; node_count(): after all
 };
 
 }  // namespace tenon::graph

@@ -12,7 +12,7 @@
 
 namespace tenon {
 
-/// Arithmetic of a run. float32 is strict: the operands' own width.
+/// Arithmetic of a run. float32 is strict: the operands' own width. mixed_*: products of f32 values in 16 bits (ADR 17).
 enum class Precision { float32, tf32, mixed_bfloat16, mixed_float16 };
 /// What happens to an op that the chosen device cannot do.
 enum class Fallback { error, warn, allow };

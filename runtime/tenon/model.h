@@ -98,9 +98,10 @@ struct FitOptions {
   std::int64_t batch_size = 32;
   std::int64_t epochs = 1;  ///< in all, those before a resume included
   bool shuffle = true;
-  int workers = 1;                                      ///< threads that gather batches; 0: none
-  int prefetch = 2;                                     ///< batches gathered ahead
-  bool pinned = false;                                  ///< batches in host memory that the device copies from without staging
+  int workers = 1;   ///< threads that gather batches; 0: none
+  int prefetch = 2;  ///< batches gathered ahead
+  /// Batches in host memory that the device copies from without staging. Means nothing to devices that use the host's memory as it is.
+  bool pinned = true;
   std::int64_t shuffle_buffer = 0;                      ///< as in BatchOptions
   std::int64_t steps_per_epoch = 0;                     ///< 0: the whole data set
   std::int64_t accumulate = 1;                          ///< batches whose gradients are summed up for one step
@@ -140,15 +141,16 @@ class Model {
   Model& operator=(Model&&) noexcept;
 
   /// Chooses context, optimizer, loss and metrics. Seed, determinism, precision and device are the context's configuration.
-  /// Errors  a loss that does not fit the last layer.
+  /// Errors  a loss that does not fit the last layer, a mixed precision for a model that is not of f32.
   void compile(const Context& context, CompileOptions options);
   /// Makes the parameters for samples of this shape; fit, evaluate and predict do it by themselves.
   void build(const Shape& sample);
 
   /// Trains up to options.epochs, from where the model stands: an epoch that was left in its middle is gone on with if its batches are
   /// still as many.
-  /// Errors  a loss that is not finite (epoch and step are named; parameters stay as that step left them), a callback's, and those of data
-  ///         and devices.
+  /// With precision mixed_float16, steps whose gradients are not finite are skipped, and counted like others.
+  /// Errors  a loss that is not finite (epoch and step are named; parameters stay as that step left them), gradients that are not at the
+  ///         smallest loss scale, a callback's, and those of data and devices.
   History fit(const std::shared_ptr<const Dataset>& data, const FitOptions& options = {});
   /// Loss and metrics over the whole set, without dropout or gradients.
   Logs evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t batch_size = 32);

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/context.h>
@@ -48,6 +50,7 @@ struct Placement {
   std::string algorithm = {};
   std::uint64_t output_size_bytes = 0;  ///< of its results
   bool once = false;                    ///< runs when parameters have changed, and not in each run
+  DType dtype = DType::none;            ///< that selects its kernel: what it computes on
 };
 
 /// What is copied from one device to another in each run.
@@ -71,13 +74,15 @@ struct PlacementReport {
   std::uint64_t records = 0, replays = 0;  ///< until now; runs that were recorded are replays too
   /// Nodes that are not where they were asked to be.
   std::size_t moved() const;
+  /// How many nodes compute on which dtype, most first; moves and casts count like any other.
+  std::vector<std::pair<DType, std::size_t>> nodes_by_dtype() const;
   /// The device of each node, for to_dot and to_json.
   DeviceByNode device_by_node() const;
   /// The report as a table.
   std::string str() const;
   /// "op Relu 'hidden/relu' in device openblas:0 (Relu)", a line for each node: what log_device_placement writes.
   std::string mapping() const;
-  /// All of it: {"nodes": [{node, op, requested, device, algorithm, reason, output_size_bytes, once}], "copies": [{value, from, to,
+  /// All of it: {"nodes": [{node, op, dtype, requested, device, algorithm, reason, output_size_bytes, once}], "copies": [{value, from, to,
   /// size_bytes}], "moved", "partitions", "kernels", "copies_inserted", "bytes_copied_per_run", "workspace_size_bytes",
   /// "packed_size_bytes", "replay", "records", "replays"}.
   std::string json() const;
@@ -92,6 +97,9 @@ struct ProgramOptions {
   /// own and keeps only what its kernels read, so that weights which a backend packs exist packed alone once the given store is gone.
   /// Not for graphs that update parameters.
   bool freeze = false;
+  /// Arithmetic of this program; none: the context's. Of the mixed ones: f32 is what inputs, outputs and parameters stay, products run in
+  /// 16 bits (ADR 17); graphs of f64, f16 or bf16 are run as they are.
+  std::optional<Precision> precision = std::nullopt;
 };
 
 /// A compiled graph. Shapes are fixed; a new shape is a new program. What depends on parameters alone is worked out again only when they

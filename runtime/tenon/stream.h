@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include <tenon/context.h>
 #include <tenon/tensor.h>
@@ -39,6 +40,9 @@ class Stream {
  public:
   /// Errors: those of the device.
   explicit Stream(const Device& device);
+  /// The one that the device's programs run on, with what has been given to it. Its order is theirs: after wait() a program that is run
+  /// next begins behind the event, and an event that is recorded behind a program marks its end.
+  static Stream of_programs(const Device& device);
   /// Where it runs.
   const Device& device() const;
   /// Later work of this stream waits for the event; the caller does not. Errors: an event of another backend.
@@ -52,6 +56,7 @@ class Stream {
   friend class Event;
   friend void copy_async(const Tensor& source, Tensor& destination, const Stream& stream);
   struct State;
+  explicit Stream(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
 

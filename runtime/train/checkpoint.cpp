@@ -178,6 +178,12 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
       continue;
     }
     if (!all && is_training_state(stored.name)) continue;
+    if (train::is_loss_scale(stored.name)) {  // precision is the run's own: a checkpoint may come from another
+      if (!s.scales_loss()) continue;
+      wanted[stored.name] = {stored.name == train::loss_scale_name ? DType::f32 : DType::i64, Shape{}};
+      taken.push_back(&stored);
+      continue;
+    }
     has_state = has_state || is_training_state(stored.name);
     if (!wanted.contains(stored.name)) {
       misfit(fmt::format("it has a parameter '{}' {}, this model has none of that name", stored.name, stored.tensor.str()));
@@ -198,7 +204,10 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
   if (all && header.optimizer != name_of(s.compiled.optimizer.kind)) {
     misfit(fmt::format("it was trained with optimizer {}, this run uses {}", header.optimizer, name_of(s.compiled.optimizer.kind)));
   }
-  if (all) s.make_optimizer_state();
+  if (all) {
+    s.make_optimizer_state();
+    s.make_loss_scale(true);
+  }
   for (const NamedTensor* stored : taken) s.parameters->set(stored->name, stored->tensor);
   if (all) {
     s.step = header.step;

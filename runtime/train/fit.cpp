@@ -10,7 +10,7 @@
 
 #include "core/log.h"
 #include "train/dataset_range.h"
-#include "train/datasets.h"
+#include "train/feed.h"
 #include "train/model_state.h"
 
 namespace tenon {
@@ -42,31 +42,44 @@ class FitRun {
   Model& model_;
   Model::State& s_;
   const FitOptions& options_;
-  Batches batches_;
+  train::Feed batches_;
   std::int64_t count_ = 0;  ///< batches of an epoch
   train::RunningMeans means_;
   std::vector<double> current_;  ///< the means as they stand
   Logs running_;                 ///< what is shown of them
 };
 
-BatchOptions batch_options(const FitOptions& options, const Context& context) {
-  BatchOptions batches;
-  batches.batch_size = options.batch_size;
-  batches.shuffle = options.shuffle;
-  batches.seed = context.config().seed;
-  batches.workers = options.workers;
-  batches.prefetch = options.prefetch;
-  batches.shuffle_buffer = options.shuffle_buffer;
-  batches.augment = true;
-  if (options.pinned) batches.allocate = train::pinned_memory(context.default_device());
-  return batches;
+bool names_devices(const std::vector<LayerDefinition>& layers) {
+  return std::ranges::any_of(
+      layers, [](const LayerDefinition& layer) { return !layer.device.empty() || std::ranges::any_of(layer.parts, names_devices); });
+}
+
+/// The device that reads x and y; nothing where several may.
+std::optional<Device> reader_of_batches(const Model::State& s) {
+  if (s.compiled.parallel_devices.size() > 1 || names_devices(s.definition.layers)) return std::nullopt;
+  const std::string device = s.main_device();
+  return device.empty() ? s.context->default_device() : s.context->device(device);
+}
+
+train::FeedOptions feed_options(const FitOptions& options, const Model::State& s) {
+  train::FeedOptions feed;
+  feed.batches.batch_size = options.batch_size;
+  feed.batches.shuffle = options.shuffle;
+  feed.batches.seed = s.context->config().seed;
+  feed.batches.workers = options.workers;
+  feed.batches.prefetch = options.prefetch;
+  feed.batches.shuffle_buffer = options.shuffle_buffer;
+  feed.batches.augment = true;
+  feed.device = reader_of_batches(s);
+  feed.pinned = options.pinned;
+  return feed;
 }
 
 FitRun::FitRun(Model& model, Model::State& state, std::shared_ptr<const Dataset> data, const FitOptions& options)
     : model_(model),
       s_(state),
       options_(options),
-      batches_(std::move(data), batch_options(options, *state.context)),
+      batches_(std::move(data), feed_options(options, state), state.training_buffers),
       current_(state.batch_logs.size()),
       running_(state.batch_logs) {
   count_ = batches_.count();
@@ -142,7 +155,7 @@ const Logs& FitRun::step(const Batch& batch, bool last) {
 }
 
 void FitRun::check(const Logs& logs, std::int64_t batch) const {
-  if (std::isfinite(logs[0].second) || s_.stop_wanted) return;
+  if (std::isfinite(logs[0].second) || s_.stop_wanted || s_.forgives()) return;
   throw Error(Status::internal,
               fmt::format("the loss is {} at epoch {}, step {} (batch {} of {}); try a smaller learning rate than {}, or find the first op "
                           "with check_numerics: all",
@@ -168,15 +181,16 @@ bool FitRun::epoch(EpochLogs& out_result) {
     }
     if (batch == nullptr) break;
     const Logs& logs = step(*batch, number + 1 == count_);
-    means_.add(s_.batch_means, s_.batch_weight);
+    const bool counts = std::isfinite(logs[0].second) || !s_.forgives();
+    if (counts) means_.add(s_.batch_means, s_.batch_weight);
     samples += batch->x.shape()[0];
     show_means();
     if (s_.waiting == 0) {  // only whole steps are worth going on from
       s_.batches_done = number + 1;
       s_.means = means_;
     }
-    const bool finite = std::isfinite(logs[0].second);
-    each("after a batch", [&](Callback& callback) { callback.batch_end(number, finite ? running_ : logs); });
+    const bool shown = std::isfinite(logs[0].second) || !counts;
+    each("after a batch", [&](Callback& callback) { callback.batch_end(number, shown ? running_ : logs); });
     check(logs, number);
   }
   out_result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -188,8 +202,13 @@ bool FitRun::epoch(EpochLogs& out_result) {
 
 /// Nothing if it was stopped.
 std::optional<Logs> evaluate_on(Model& model, Model::State& s, const std::shared_ptr<const Dataset>& data, std::int64_t batch_size,
-                                const std::atomic<bool>* stop) {
-  Batches batches(data, {.batch_size = batch_size, .shuffle = false});
+                                bool pinned, const std::atomic<bool>* stop) {
+  train::FeedOptions options;
+  options.batches.batch_size = batch_size;
+  options.batches.shuffle = false;
+  options.device = reader_of_batches(s);
+  options.pinned = pinned;
+  train::Feed batches(data, options, s.evaluation_buffers);
   train::RunningMeans means;
   means.reset(s.batch_logs.size());
   batches.start(0);
@@ -212,7 +231,8 @@ History FitRun::run() {
     EpochLogs result;
     if (!epoch(result)) break;
     if (options_.validation != nullptr) {
-      const std::optional<Logs> validation = evaluate_on(model_, s_, options_.validation, options_.batch_size, options_.stop);
+      const std::optional<Logs> validation =
+          evaluate_on(model_, s_, options_.validation, options_.batch_size, options_.pinned, options_.stop);
       if (!validation) break;
       for (const auto& [name, value] : *validation) result.logs.emplace_back("val_" + name, value);
     }
@@ -263,7 +283,7 @@ Logs Model::evaluate(const std::shared_ptr<const Dataset>& data, std::int64_t ba
   State& s = *state_;
   s.need_context();
   build(data->x_type().shape);
-  return *evaluate_on(*this, s, data, batch_size, nullptr);
+  return *evaluate_on(*this, s, data, batch_size, true, nullptr);
 }
 
 Tensor Model::predict(const Tensor& x, std::int64_t batch_size) {

@@ -46,10 +46,19 @@ void Model::compile(const Context& context, CompileOptions options) {
   State& s = *state_;
   for (const std::string& device : options.parallel_devices)
     static_cast<void>(context.device(device));  // one that is not there is named now
+  const Config& config = context.config();
+  const bool mixed = config.precision == Precision::mixed_bfloat16 || config.precision == Precision::mixed_float16;
+  if (mixed && s.definition.dtype != DType::f32) {
+    throw Error(
+        fmt::format("model: precision {} ({}) wants parameters of f32, this model's are {}; take dtype: float32, or precision: float32",
+                    name_of(config.precision), config.origin_of("precision"), name_of(s.definition.dtype)));
+  }
   s.context = context;
+  s.outcome = train::StepOutcome::taken;
   s.compiled = std::move(options);
   s.programs = exec::ProgramCache(State::most_programs);
   s.recent = {};
+  s.training_buffers = s.evaluation_buffers = {};
   s.waiting = 0;
   s.batch_logs.assign(1, {"loss", 0.0});
   for (const MetricDefinition& metric : s.compiled.metrics) s.batch_logs.emplace_back(metric.name(), 0.0);
@@ -103,6 +112,7 @@ Device Model::State::home_of(const train::ParameterSpec& spec) const {
 }
 
 void Model::State::make_optimizer_state() {
+  make_loss_scale();
   for (const train::ParameterSpec& spec : specs) {
     const train::OptimizerRule& rule = train::rule_of(compiled.optimizer.kind);
     const double start = rule.start == nullptr ? 0 : compiled.optimizer.*rule.start;
@@ -115,7 +125,14 @@ void Model::State::make_optimizer_state() {
   }
 }
 
+void Model::State::make_loss_scale(bool anew) {
+  if (!scales_loss() || (!anew && parameters->has(train::loss_scale_name))) return;
+  const std::string home = main_device();
+  train::reset_loss_scale(*parameters, home.empty() ? context->default_device() : context->device(home));
+}
+
 void Model::State::make_gradients() {
+  make_loss_scale();
   for (const train::ParameterSpec& spec : specs) parameters->create(train::gradient_name(spec), home_of(spec), spec.dtype, spec.shape);
   const std::string main = main_device();
   parameters->create(train::gradient_weight_name, main.empty() ? context->default_device() : context->device(main), definition.dtype, {});
@@ -215,7 +232,19 @@ std::string Model::summary() const {
   std::int64_t weights = 0;
   for (const LayerSummary& row : rows) weights += row.parameters - row.non_trainable;
   const auto states = static_cast<std::int64_t>(train::rule_of(s.compiled.optimizer.kind).state(s.compiled.optimizer).size());
-  return train::summary_table(s.definition.name, rows, s.definition.dtype, weights * states, s.need_context().default_device().name());
+  const Precision precision = s.need_context().config().precision;
+  std::string text =
+      train::summary_table(s.definition.name, rows, s.definition.dtype, weights * states, s.need_context().default_device().name());
+  if (precision == Precision::float32) return text;
+  text += fmt::format(" Precision: {}", name_of(precision));
+  if (s.scales_loss()) {
+    const bool known = s.parameters->has(train::loss_scale_name);
+    const double scale = known ? s.parameters->get(train::loss_scale_name).to_host().item() : train::first_loss_scale;
+    text += fmt::format(", weights {}, loss scale {:g}", name_of(s.definition.dtype), scale);
+  } else if (precision == Precision::mixed_bfloat16) {
+    text += fmt::format(", weights {}", name_of(s.definition.dtype));
+  }
+  return text + "\n";
 }
 
 const Program& Model::program_of_step(std::int64_t batch_size) {

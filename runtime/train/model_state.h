@@ -4,11 +4,14 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 
 #include <tenon/model.h>
 
 #include "exec/context_state.h"
 #include "train/builder.h"
+#include "train/feed.h"
+#include "train/loss_scale.h"
 #include "train/objective.h"
 #include "train/parallel.h"
 #include "train/running_means.h"
@@ -61,7 +64,9 @@ struct Model::State {
 
   Logs batch_logs;  ///< of the last batch: loss, then metrics
   double batch_weight = 0;
-  std::vector<double> batch_means;  ///< the same before what metrics make of means
+  train::StepOutcome outcome = train::StepOutcome::taken;   ///< of the last step
+  std::vector<double> batch_means;                          ///< the same before what metrics make of means
+  train::FeedBuffers training_buffers, evaluation_buffers;  ///< two, since callbacks may evaluate in the middle of an epoch
   // What changes each step, as inputs of the program: a captured plan may be replayed unchanged.
   Tensor key = Tensor::zeros(DType::u64, {2});
   Tensor learning_rate = Tensor::zeros(DType::f64, {});
@@ -75,18 +80,28 @@ struct Model::State {
   Device home_of(const train::ParameterSpec& spec) const;
   void make_optimizer_state();
   void make_gradients();
+  void make_loss_scale(bool anew = false);
+  /// f16 alone has too few exponents for gradients as they are.
+  bool scales_loss() const { return context->config().precision == Precision::mixed_float16; }
+  /// Parameters of the graph, or absent.
+  train::LossScale loss_scale(Graph& graph);
+  /// True of a batch whose loss need not be finite, because its step was skipped or is still to come.
+  bool forgives() const { return scales_loss() && (waiting > 0 || outcome != train::StepOutcome::taken); }
 
   /// y: null for the phases that take none.
   Program& program(Phase phase, const Tensor& x, const Tensor* y);
   Program& program(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype);
   void output_objective(Graph& graph, const train::Objective& objective) const;
   /// Step or accumulation, then loss, metrics and weight as outputs.
-  void finish_training(Graph& graph, Phase phase, const train::Gradients& made, std::int64_t batch);
+  void finish_training(Graph& graph, Phase phase, const train::Gradients& made, const train::LossScale& scale, std::int64_t batch);
   Graph graph_of(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype);
   Program& apply_program();
   void set_step_inputs();
   /// Reads a program's loss, metrics and weight into the batch_ fields.
-  const Logs& read(const std::vector<Tensor>& results, std::int64_t samples);
+  const Logs& read(std::span<const Tensor> results, std::int64_t samples);
+  /// Counts a step, and notes what became of it: its program's last result, where the loss is scaled.
+  /// Errors  no scale is left to try: the step, the remedy.
+  void finish_step(const std::vector<Tensor>& results);
 
   double next_rate() const;
   /// From means to what is shown.

@@ -22,8 +22,8 @@ Value weighted_mean(const std::vector<Value>& values, const std::vector<Value>& 
 }  // namespace
 
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
-                         const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key,
-                         Value y) {
+                         const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key, Value y,
+                         const LossScale& scale) {
   for_each_layer(definition.layers, [](const LayerDefinition& layer) {
     if (!layer.device.empty())
       layer.fail(
@@ -46,7 +46,7 @@ Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const 
     next_states.emplace_back();
     for (const LayerState& state : forward.states) next_states.back().push_back(state.next);
     if (i == 0) result.forward = std::move(forward);
-    gradient_of.push_back(gradients(objective.loss, result.forward.parameters));
+    gradient_of.push_back(scaled_gradients(objective.loss, result.forward.parameters, scale));
     weights.push_back(objective.weight.present() ? objective.weight
                                                  : graph.constant(Tensor::full(definition.dtype, {}, static_cast<double>(end - begin))));
     objectives.push_back(std::move(objective));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "train/builder.h"
+#include "train/loss_scale.h"
 #include "train/objective.h"
 
 namespace tenon::train {
@@ -24,7 +25,7 @@ struct Gradients {
 ///
 /// Errors  a layer with a device of its own.
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
-                         const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key,
-                         Value y);
+                         const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key, Value y,
+                         const LossScale& scale);
 
 }  // namespace tenon::train

@@ -1,6 +1,7 @@
 // Models: the programs behind a batch, and the calls that run one.
 #include <fmt/core.h>
 
+#include "graph/passes.h"
 #include "train/model_state.h"
 
 namespace tenon {
@@ -36,21 +37,35 @@ void Model::State::output_objective(Graph& graph, const train::Objective& object
   if (objective.weight.present()) graph.output("weight", objective.weight);
 }
 
-void Model::State::finish_training(Graph& graph, Phase phase, const train::Gradients& made, std::int64_t batch) {
+void Model::State::finish_training(Graph& graph, Phase phase, const train::Gradients& made, const train::LossScale& scale,
+                                   std::int64_t batch) {
   const DeviceScope scope(graph, compiled.parallel_devices.empty() ? std::string() : compiled.parallel_devices[0]);
   if (phase == Phase::train) {
     make_optimizer_state();
     const Value rate_now = graph.input("learning_rate", DType::f64, {});
     const Value number = graph.input("step", DType::i64, {});
-    train::build_step(graph, made.forward, made.of, compiled.optimizer, rate_now, number);
+    train::build_step(graph, made.forward, made.of, compiled.optimizer, rate_now, train::step_to_take(number, scale));
+    train::update_states(graph, made.forward);
+    Value became;
+    if (scale.present()) became = train::guard_step(graph, made.of, scale, 0);
+    output_objective(graph, made.objective);
+    if (scale.present()) graph.output("outcome", became);
   } else {
     make_gradients();
     Value weight = made.objective.weight;
     if (!weight.present()) weight = graph.constant(scalar(definition.dtype, static_cast<double>(batch)));
     train::build_accumulation(graph, made.forward, made.of, weight, phase == Phase::backward_first);
+    const std::size_t first_state = graph.updates().size();
+    train::update_states(graph, made.forward);
+    // what overflowed on its way to the loss must not stay in running statistics
+    if (scale.present() && graph.updates().size() > first_state)
+      graph::skip_updates(graph, first_state, train::any_not_finite({made.objective.loss}));
+    output_objective(graph, made.objective);
   }
-  train::update_states(graph, made.forward);
-  output_objective(graph, made.objective);
+}
+
+train::LossScale Model::State::loss_scale(Graph& graph) {
+  return scales_loss() ? train::add_loss_scale(graph) : train::LossScale{};
 }
 
 Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype) {
@@ -60,9 +75,10 @@ Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const S
     const Value in = graph.input("x", x_dtype, x);
     const Value key_in = graph.input("key", DType::u64, {2});
     const Value target = graph.input("y", y_dtype, y);
-    train::Gradients made =
-        train::build_parallel(graph, definition, compiled.loss, compiled.metrics, compiled.parallel_devices, in, key_in, target);
-    finish_training(graph, phase, made, x[0]);
+    const train::LossScale scale = loss_scale(graph);
+    const train::Gradients made =
+        train::build_parallel(graph, definition, compiled.loss, compiled.metrics, compiled.parallel_devices, in, key_in, target, scale);
+    finish_training(graph, phase, made, scale, x[0]);
     return graph;
   }
   const train::Forward f = forward(graph, x, x_dtype, gradient || phase == Phase::forward_train);
@@ -81,8 +97,9 @@ Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const S
   const train::Objective objective = train::build_objective(f, target, compiled.loss, compiled.metrics);
   if (gradient) {
     if (f.parameters.empty()) throw Error("the model has no parameters: there is nothing to train");
-    train::Gradients made{f, objective, gradients(objective.loss, f.parameters)};
-    finish_training(graph, phase, made, x[0]);
+    const train::LossScale scale = loss_scale(graph);
+    const train::Gradients made{f, objective, train::scaled_gradients(objective.loss, f.parameters, scale)};
+    finish_training(graph, phase, made, scale, x[0]);
     return graph;
   }
   output_objective(graph, objective);
@@ -115,7 +132,10 @@ Program& Model::State::apply_program() {
     train::Forward f;
     f.specs = specs;
     for (const train::ParameterSpec& spec : specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
-    train::build_step(graph, f, train::build_mean_gradients(graph, f), compiled.optimizer, rate_now, number);
+    const train::LossScale scale = loss_scale(graph);
+    const std::vector<Value> mean_gradients = train::build_mean_gradients(graph, f);
+    train::build_step(graph, f, mean_gradients, compiled.optimizer, rate_now, train::step_to_take(number, scale));
+    if (scale.present()) graph.output("outcome", train::guard_step(graph, mean_gradients, scale, 0));
     return Program(*context, graph, {.device = main_device(), .parameters = parameters});
   });
 }
@@ -128,7 +148,19 @@ void Model::State::set_step_inputs() {
   *step_number.data<std::int64_t>() = next;
 }
 
-const Logs& Model::State::read(const std::vector<Tensor>& results, std::int64_t samples) {
+void Model::State::finish_step(const std::vector<Tensor>& results) {
+  ++step;
+  if (!scales_loss()) return;
+  outcome = static_cast<train::StepOutcome>(static_cast<int>(scalar_of(results.back())));
+  if (outcome != train::StepOutcome::exhausted) return;
+  throw Error(Status::internal,
+              fmt::format("step {}: gradients are not finite even with the smallest loss scale, {}; the weights are those of the last step "
+                          "that was taken; take precision: mixed_bfloat16 or float32, try a smaller learning rate than {}, or find the "
+                          "first op with check_numerics: all",
+                          step, train::lowest_loss_scale, *learning_rate.data<double>()));
+}
+
+const Logs& Model::State::read(std::span<const Tensor> results, std::int64_t samples) {
   for (std::size_t i = 0; i < batch_logs.size(); ++i) batch_means[i] = scalar_of(results[i]);
   batch_weight = results.size() > batch_logs.size() ? scalar_of(results.back()) : static_cast<double>(samples);
   finish(batch_means, batch_logs);
@@ -176,9 +208,9 @@ void Model::apply() {
   Program& program = s.apply_program();
   s.set_step_inputs();
   const std::array<Tensor, 2> inputs{s.learning_rate, s.step_number};
-  program.run(inputs);
-  ++s.step;
+  const std::vector<Tensor>& results = program.run(inputs);
   s.waiting = 0;
+  s.finish_step(results);
 }
 
 const Logs& Model::train_batch(const Tensor& x, const Tensor& y) {
@@ -190,8 +222,8 @@ const Logs& Model::train_batch(const Tensor& x, const Tensor& y) {
   s.set_step_inputs();
   const std::array<Tensor, 5> inputs{x, s.key, y, s.learning_rate, s.step_number};
   const std::vector<Tensor>& results = program.run(inputs);
-  ++s.step;
-  return s.read(results, x.shape()[0]);
+  s.finish_step(results);
+  return s.read(std::span(results).first(results.size() - (s.scales_loss() ? 1 : 0)), x.shape()[0]);
 }
 
 const Logs& Model::test_batch(const Tensor& x, const Tensor& y) {

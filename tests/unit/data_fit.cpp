@@ -221,19 +221,6 @@ TEST_CASE("prefetch: batches may be destroyed or started anew at any moment of t
   }
 }
 
-TEST_CASE("prefetch: batches in a device's pinned memory train as others do") {
-  const Context context(test_config("openblas:0"));
-  std::vector<double> losses;
-  for (const bool pinned : {false, true}) {
-    Model model = line_model(context);
-    FitOptions options;
-    options.batch_size = 4;
-    options.pinned = pinned;
-    losses.push_back(model.fit(std::make_shared<Recorded>(40, 4, nullptr), options)[0].logs[0].second);
-  }
-  CHECK(losses[0] == losses[1]);
-}
-
 TEST_CASE("augment: fit trains on changed samples, evaluate sees them as they are") {
   /// Tells which of the two gathers was used.
   class Watched final : public Dataset {

@@ -155,3 +155,25 @@ TEST_CASE("device memory: a size that overflows is refused before anybody is ask
   CHECK_THROWS_WITH_AS(device.empty_pinned(DType::f64, {std::int64_t{1} << 61}), wanted.c_str(), Error);
   CHECK_THROWS_AS(device.empty(DType::none, {1}), Error);
 }
+
+TEST_CASE("stream: that of a device's programs marks their end, and makes them wait") {
+  const Context context(test_config());
+  const Device device = context.default_device();
+  Stream programs = Stream::of_programs(device);
+  const Stream copies(device);
+  Event there(device), done(device);
+  Graph graph;
+  const Value x = graph.input("x", DType::f32, {4});
+  graph.output("y", ops::add(x, x));
+  Program program(context, graph);
+  Tensor a = device.empty(DType::f32, {4});
+  copy_async(Tensor::of<float>({1, 2, 3, 4}, {4}), a, copies);
+  there.record(copies);
+  programs.wait(there);
+  CHECK(test::floats(program.run({a})[0]) == Floats{2, 4, 6, 8});
+  done.record(programs);
+  done.synchronize();
+  CHECK(done.done());
+  { const Stream again = Stream::of_programs(device); }  // its end is not that of the device's stream
+  CHECK(test::floats(program.run({a})[0]) == Floats{2, 4, 6, 8});
+}

@@ -34,7 +34,7 @@ std::vector<DeviceInfo> devices_of(const Run& run, const PlacementReport& report
 }
 
 std::string as_text(const Run& run, const PlacementReport& report, std::int64_t batch_size) {
-  std::string text = fmt::format("A step of {} with a batch of {}\n", run.definition.model.name, batch_size);
+  std::string text = fmt::format("A step of {} with a batch of {}{}\n", run.definition.model.name, batch_size, in_precision(run));
   for (const DeviceInfo& device : devices_of(run, report))
     text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
   return text + "\n" + report.str();
@@ -44,7 +44,10 @@ nlohmann::ordered_json to_json(const Run& run, const PlacementReport& report, st
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
   for (const DeviceInfo& device : devices_of(run, report))
     devices.push_back({{"name", device.name}, {"product", device.product}, {"description", device.description}});
-  nlohmann::ordered_json json{{"model", run.definition.model.name}, {"batch_size", batch_size}, {"devices", devices}};
+  nlohmann::ordered_json json{{"model", run.definition.model.name},
+                              {"batch_size", batch_size},
+                              {"precision", name_of(run.context.config().precision)},
+                              {"devices", devices}};
   json.update(nlohmann::ordered_json::parse(report.json()));
   return json;
 }

@@ -123,7 +123,7 @@ void run_train(const Arguments& arguments) {
   const std::vector<std::unique_ptr<Callback>> callbacks = make_callbacks(run, arguments.curves);
   for (const auto& callback : callbacks) options.callbacks.push_back(callback.get());
   if (definition.verbose > 0 && !gorgonia)
-    print(fmt::format("Training {} on {}\n", definition.model.name, run.context.default_device().name()));
+    print(fmt::format("Training {} on {}{}\n", definition.model.name, run.context.default_device().name(), in_precision(run)));
   {
     const StopOnSignal stop;
     options.stop = stop.flag();

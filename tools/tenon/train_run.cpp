@@ -44,6 +44,11 @@ Run prepare_run(const std::string& file, const Common& common) {
   return {std::move(definition), std::move(context), std::move(model)};
 }
 
+std::string in_precision(const Run& run) {
+  const Precision precision = run.context.config().precision;
+  return precision == Precision::float32 ? std::string() : fmt::format(" in {}", name_of(precision));
+}
+
 void load_weights(Run& run, const std::string& checkpoint) {
   std::string file = checkpoint;
   std::string folder;

@@ -24,6 +24,9 @@ struct Run {
 /// accuracy if it ends in a softmax, else mse. Errors: those of the files, naming place and key.
 Run prepare_run(const std::string& file, const Common& common);
 
+/// " in mixed_bfloat16"; empty for float32.
+std::string in_precision(const Run& run);
+
 /// Loads weights from `checkpoint` (a YAML, or a folder: its newest one), or from the folder that the definition names.
 /// Errors  there is none.
 void load_weights(Run& run, const std::string& checkpoint);

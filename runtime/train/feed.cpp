@@ -1,0 +1,199 @@
+#include "train/feed.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <tenon/stream.h>
+
+#include "exec/device_state.h"
+#include "train/datasets.h"
+
+namespace tenon::train {
+namespace {
+
+bool has_memory_of_its_own(const FeedOptions& options) {
+  return options.device && !options.device->state()->host_addressable();
+}
+
+BatchOptions batch_options(const FeedOptions& options) {
+  BatchOptions batches = options.batches;
+  if (options.pinned && has_memory_of_its_own(options)) batches.allocate = pinned_memory(*options.device);
+  return batches;
+}
+
+Shape batch_shape(std::int64_t rows, const Shape& sample) {
+  Shape shape{rows};
+  for (const std::int64_t size : sample) shape.push_back(size);
+  return shape;
+}
+
+/// Memory that fits stays where it is.
+void make_fit(Tensor& buffer, const Device& device, std::int64_t rows, const SampleType& sample) {
+  const Shape shape = batch_shape(rows, sample.shape);
+  if (buffer.defined() && buffer.storage()->device == device.state() && buffer.dtype() == sample.dtype && buffer.shape() == shape) return;
+  buffer = {};  // given back before more is asked for
+  buffer = device.empty(sample.dtype, shape);
+}
+
+/// The first rows, or all.
+Tensor first_rows(const Tensor& buffer, std::int64_t rows) {
+  return buffer.shape()[0] == rows ? buffer : buffer.slice(0, 0, rows);
+}
+
+}  // namespace
+
+/// The thread between the readers and the device. Batch k of an epoch goes to buffer k mod 2.
+class Feed::Copier {
+ public:
+  Copier(Batches& batches, const Device& device, std::int64_t rows, FeedBuffers& buffers)
+      : batches_(batches),
+        programs_(Stream::of_programs(device)),
+        copies_(device),
+        slots_{Slot(device, buffers.x[0], buffers.y[0]), Slot(device, buffers.x[1], buffers.y[1])} {
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      make_fit(buffers.x[i], device, rows, batches.data().x_type());
+      make_fit(buffers.y[i], device, rows, batches.data().y_type());
+    }
+    thread_ = std::thread([this] { serve(); });
+  }
+
+  ~Copier() {
+    {
+      const std::lock_guard lock(mutex_);
+      quit_ = true;
+    }
+    work_.notify_all();
+    thread_.join();
+  }
+  Copier(const Copier&) = delete;
+  Copier& operator=(const Copier&) = delete;
+
+  void start(std::uint64_t epoch, std::int64_t first_batch) {
+    std::unique_lock lock(mutex_);
+    running_ = false;
+    work_.notify_all();
+    done_.wait(lock, [&] { return !busy_; });  // until then the batches are the thread's
+    release();
+    batches_.start(epoch, first_batch);
+    for (Slot& slot : slots_) slot.failure = nullptr;
+    given_ = taken_ = released_ = 0;
+    running_ = started_ = true;
+    work_.notify_all();
+  }
+
+  const Batch* next() {
+    std::unique_lock lock(mutex_);
+    if (!started_) return batches_.next();  // which says what is missing
+    release();
+    done_.wait(lock, [&] { return taken_ < given_; });
+    Slot& slot = slots_[taken_ % 2];
+    if (slot.failure) std::rethrow_exception(slot.failure);
+    if (slot.is_end) return nullptr;
+    programs_.wait(slot.is_there);
+    ++taken_;
+    return &slot.batch;
+  }
+
+ private:
+  struct Slot {
+    Slot(const Device& device, const Tensor& x_buffer, const Tensor& y_buffer)
+        : x(x_buffer), y(y_buffer), is_there(device), is_free(device) {}
+    const Tensor &x, &y;
+    Batch batch;
+    Event is_there;  ///< behind the copy
+    Event is_free;   ///< behind the step that read it last
+    bool is_end = false;
+    std::exception_ptr failure;
+  };
+
+  /// The step on the batch that next() gave last has been given to the device. Called with the mutex.
+  void release() {
+    if (released_ == taken_) return;
+    slots_[released_ % 2].is_free.record(programs_);
+    ++released_;
+    work_.notify_all();
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      work_.wait(lock, [&] { return quit_ || running_; });
+      if (quit_) return;
+      busy_ = true;
+      lock.unlock();
+      const Batch* batch = nullptr;
+      std::exception_ptr failure;
+      try {
+        copies_.synchronize();  // asking for a batch gives the host memory of the one before back to the readers
+        batch = batches_.next();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      work_.wait(lock, [&] { return quit_ || !running_ || given_ < released_ + 2; });
+      if (running_ && !quit_) {
+        Slot& slot = slots_[given_ % 2];
+        lock.unlock();
+        try {
+          if (batch != nullptr) copy(*batch, slot);
+        } catch (...) {
+          failure = std::current_exception();
+        }
+        lock.lock();
+        slot.is_end = batch == nullptr;
+        slot.failure = std::move(failure);
+        if (slot.is_end || slot.failure) running_ = false;  // until start()
+        ++given_;
+      }
+      busy_ = false;
+      done_.notify_all();
+    }
+  }
+
+  void copy(const Batch& batch, Slot& slot) {
+    const std::int64_t rows = batch.x.shape()[0];
+    slot.batch.number = batch.number;
+    slot.batch.indices = batch.indices;
+    slot.batch.x = first_rows(slot.x, rows);
+    slot.batch.y = first_rows(slot.y, rows);
+    copies_.wait(slot.is_free);
+    copy_async(batch.x, slot.batch.x, copies_);
+    copy_async(batch.y, slot.batch.y, copies_);
+    slot.is_there.record(copies_);
+  }
+
+  Batches& batches_;  ///< the thread's while it is busy
+  Stream programs_;   ///< the caller's alone
+  Stream copies_;     ///< the thread's alone
+  std::array<Slot, 2> slots_;
+
+  std::mutex mutex_;  ///< guards what follows; a slot is the thread's until it is given, then the caller's until it is released
+  std::condition_variable work_, done_;
+  std::uint64_t given_ = 0, taken_ = 0, released_ = 0;  ///< slots of this epoch: released_ <= taken_ <= given_ <= released_ + 2
+  bool running_ = false, busy_ = false, started_ = false, quit_ = false;
+
+  std::thread thread_;
+};
+
+Feed::Feed(std::shared_ptr<const Dataset> data, const FeedOptions& options, FeedBuffers& buffers)
+    : batches_(std::move(data), batch_options(options)) {
+  if (!has_memory_of_its_own(options) || options.batches.workers == 0) return;
+  const std::int64_t rows = std::min(options.batches.batch_size, batches_.data().size());
+  copier_ = std::make_unique<Copier>(batches_, *options.device, rows, buffers);
+}
+Feed::~Feed() = default;
+
+void Feed::start(std::uint64_t epoch, std::int64_t first_batch) {
+  if (copier_ != nullptr) return copier_->start(epoch, first_batch);
+  batches_.start(epoch, first_batch);
+}
+
+const Batch* Feed::next() {
+  return copier_ != nullptr ? copier_->next() : batches_.next();
+}
+
+}  // namespace tenon::train

@@ -1,0 +1,201 @@
+// reel_device.h - a device out of the host's reach whose streams keep what they are given until they are waited for, and can be recorded.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "exec/context_state.h"
+#include "exec_testing.h"
+
+namespace tenon::test {
+
+/// The reference backend under the name `reel`: its streams keep what they are given until they are waited for, and can be recorded. It
+/// writes down what streams and events do. One test at a time.
+struct Reel {
+  /// One thing that was done, in an order that a mutex decides.
+  struct Note {
+    enum class What { copied, executed, marked, waited };
+    What what;
+    std::uint64_t event = 0;       ///< of marked and waited
+    std::uint64_t address = 0;     ///< copied: where to
+    std::uint64_t size_bytes = 0;  ///< copied
+    const void* stream = nullptr;
+  };
+  using Work = std::vector<std::function<tenon_status(tenon_error*)>>;
+  struct Stream {
+    tenon_stream* real;
+    Work pending;
+    std::unique_ptr<Work> recorded;
+    void give(Work::value_type work) { (recorded != nullptr ? *recorded : pending).push_back(std::move(work)); }
+  };
+
+  static inline const loader::Backend* real = nullptr;
+  static inline tenon_backend_table table;
+  static inline std::vector<tenon_capability> capabilities;
+  static inline int recorded = 0, replayed = 0, executed = 0;  ///< executed: plans, by whatever way
+  static inline std::mutex mutex;                              ///< guards what follows
+  static inline std::condition_variable changed;
+  static inline std::vector<Note> notes;                 ///< of copies, those from the host
+  static inline int pinned = 0;                          ///< pieces of pinned memory that were asked for
+  static inline bool no_pinned = false;                  ///< there are none
+  static inline std::int64_t copies_left = -1;           ///< before one from the host fails; negative: none does
+  static inline std::function<void()> before_execution;  ///< called as a plan begins, without the mutex
+
+  static void reset() {
+    const std::lock_guard lock(mutex);
+    recorded = replayed = executed = pinned = 0;
+    no_pinned = false;
+    copies_left = -1;
+    notes.clear();
+    before_execution = nullptr;
+  }
+  static void note(Note what) {
+    const std::lock_guard lock(mutex);
+    notes.push_back(what);
+    changed.notify_all();
+  }
+  static std::uint64_t handle_of(const void* object) { return reinterpret_cast<std::uintptr_t>(object); }
+
+  static Stream& of(tenon_stream* stream) { return *reinterpret_cast<Stream*>(stream); }
+  static tenon_status create_stream(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
+    tenon_stream* inner = nullptr;
+    const tenon_status status = real->table().stream_create(device, &inner, error);
+    if (status == TENON_OK) *out_stream = reinterpret_cast<tenon_stream*>(new Stream{inner, {}, nullptr});
+    return status;
+  }
+  static void destroy_stream(tenon_stream* stream) {
+    real->table().stream_destroy(of(stream).real);
+    delete &of(stream);
+  }
+  static tenon_status synchronize(tenon_stream* stream, tenon_error* error) {
+    tenon_status status = TENON_OK;
+    for (const auto& work : std::exchange(of(stream).pending, {})) {
+      if (status == TENON_OK) status = work(error);
+    }
+    return status;
+  }
+  static tenon_status copy(tenon_device* device, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
+    if (transfer->direction != TENON_COPY_DEVICE_TO_DEVICE) {  // the host's memory may change at once
+      tenon_status status = synchronize(stream, error);
+      if (status == TENON_OK) status = real->table().copy(device, transfer, of(stream).real, error);
+      if (transfer->direction == TENON_COPY_HOST_TO_DEVICE) {
+        note({Note::What::copied, 0, transfer->destination, transfer->size_bytes, stream});
+        const std::lock_guard lock(mutex);
+        if (copies_left >= 0 && copies_left-- == 0) return TENON_VENDOR_ERROR;
+      }
+      return status;
+    }
+    of(stream).give([=, bytes = *transfer](tenon_error* late) { return real->table().copy(device, &bytes, of(stream).real, late); });
+    return TENON_OK;
+  }
+  static tenon_status execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                              tenon_error*) {
+    const std::vector<std::uint64_t> addresses(bindings->addresses, bindings->addresses + bindings->address_count);
+    of(stream).give([=, inner = of(stream).real, epoch = bindings->parameters_epoch](tenon_error* late) {
+      if (before_execution) before_execution();
+      ++executed;
+      note({Note::What::executed, 0, 0, 0, nullptr});
+      const tenon_bindings bound{sizeof bound, static_cast<std::uint32_t>(addresses.size()), addresses.data(), epoch};
+      return real->table().plan_execute(plan, &bound, workspace, inner, late);
+    });
+    return TENON_OK;
+  }
+  static tenon_status record(tenon_event* event, tenon_stream* stream, tenon_error* error) {
+    const tenon_status status = synchronize(stream, error);
+    if (status != TENON_OK) return status;
+    note({Note::What::marked, handle_of(event), 0, 0, stream});
+    return real->table().event_record(event, of(stream).real, error);
+  }
+  static tenon_status wait(tenon_event* event, tenon_stream* stream, tenon_error* error) {
+    note({Note::What::waited, handle_of(event), 0, 0, stream});
+    return real->table().event_wait(event, of(stream).real, error);
+  }
+  static tenon_status allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size_bytes, tenon_memory** out_memory,
+                               std::uint64_t* out_address, tenon_error* error) {
+    if (kind == TENON_MEMORY_PINNED) {
+      const std::lock_guard lock(mutex);
+      if (no_pinned) return TENON_OUT_OF_MEMORY;
+      ++pinned;
+    }
+    return real->table().memory_allocate(device, kind, size_bytes, out_memory, out_address, error);
+  }
+  static tenon_status begin(tenon_stream* stream, tenon_error*) {
+    of(stream).recorded = std::make_unique<Work>();
+    return TENON_OK;
+  }
+  static tenon_status end(tenon_stream* stream, tenon_capture** out_capture, tenon_error*) {
+    ++recorded;
+    *out_capture = reinterpret_cast<tenon_capture*>(of(stream).recorded.release());
+    return TENON_OK;
+  }
+  static tenon_status replay(tenon_capture* capture, tenon_stream* stream, tenon_error*) {
+    ++replayed;
+    for (const auto& work : *reinterpret_cast<Work*>(capture)) of(stream).give(work);
+    return TENON_OK;
+  }
+  static void destroy(tenon_capture* capture) { delete reinterpret_cast<Work*>(capture); }
+  static constexpr tenon_capture_table capture_block{sizeof(tenon_capture_table), 0, begin, end, replay, destroy};
+
+  static tenon_status create(const tenon_host*, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*) {
+    table = real->table();
+    table.stream_create = create_stream;
+    table.stream_destroy = destroy_stream;
+    table.stream_synchronize = synchronize;
+    table.copy = copy;
+    table.plan_execute = execute;
+    table.event_record = record;
+    table.event_wait = wait;
+    table.memory_allocate = allocate;
+    table.capture = &capture_block;
+    table.blas = nullptr;
+    table.shutdown = [](tenon_backend*) {};
+    table.destroy = [](tenon_backend*) {};
+    *out_backend = real->handle();
+    *out_table = &table;
+    return TENON_OK;
+  }
+  static tenon_status query(const tenon_host_info*, tenon_backend_info* out_info) {
+    const std::uint32_t size = out_info->struct_size;
+    *out_info = real->info();
+    out_info->struct_size = size;
+    out_info->name = "reel";
+    const std::span list(out_info->capabilities, out_info->capability_count);
+    capabilities.assign(list.begin(), list.end());
+    for (tenon_capability& c : capabilities) c.features |= TENON_FEATURE_CAPTURE_SAFE;
+    out_info->capabilities = capabilities.data();
+    out_info->create = create;
+    return TENON_OK;
+  }
+};
+
+/// A context whose default device is reel:0.
+inline Context with_reel(const Config& config) {
+  Context context(config);
+  exec::ContextState& state = *context.state();
+  exec::DeviceEntry entry = state.entries[state.find(parse_device_name("reference:0"))];
+  Reel::real = entry.loaded->backend.get();
+  Reel::reset();
+  loader::Options options;
+  options.registered = {{"reel", Reel::query}};
+  options.make_host = [&](const tenon_backend_info&, std::uint32_t) { return entry.loaded->services->table(); };
+  const loader::Result result = loader::load(options);
+  REQUIRE(result.backends.size() == 1);
+  REQUIRE_MESSAGE(result.records[0].healthy, result.records[0].text);
+  entry.loaded = std::make_shared<exec::LoadedBackend>(exec::LoadedBackend{entry.loaded->services, result.backends[0]});
+  entry.info.name = "reel:0";
+  entry.info.backend = "reel";
+  entry.info.flags &= ~(TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_HOST_ADDRESSABLE);
+  state.entries.push_back(entry);
+  state.infos.push_back(entry.info);
+  state.available.push_back({"reel", 0, DeviceKind::accelerator});
+  state.opened.resize(state.entries.size());
+  state.config.device = "reel:0";
+  return context;
+}
+
+}  // namespace tenon::test

@@ -1,0 +1,368 @@
+// Mixed precision in training: 16-bit products beside f32 weights, and the scale of the loss.
+#include <cmath>
+#include <limits>
+
+#include "exec_testing.h"
+#include "reel_device.h"
+#include "temporary_folder.h"
+
+namespace tenon {
+namespace {
+
+using test::contains;
+using test::floats;
+using test::message_of;
+using test::test_config;
+
+constexpr const char* scale_name = "optimizer/loss_scale";
+constexpr const char* good_steps_name = "optimizer/loss_scale/good_steps";
+constexpr const char* skipped_name = "optimizer/loss_scale/skipped";
+
+Config with(Precision precision, const std::string& device = "openblas:0") {
+  Config config = test_config(device);
+  config.precision = precision;
+  config.deterministic = true;
+  config.seed = 3;
+  return config;
+}
+
+CompileOptions classification(OptimizerDefinition::Kind optimizer = OptimizerDefinition::Kind::adam) {
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.metrics = {Metric::accuracy};
+  options.optimizer.kind = optimizer;
+  options.optimizer.learning_rate = 0.005;
+  return options;
+}
+
+std::vector<LayerDefinition> perceptron() {
+  return {layers::flatten(), layers::dense(32, Activation::relu), layers::dense(10, Activation::softmax)};
+}
+std::vector<LayerDefinition> convolutions() {
+  return {layers::reshape({1, 28, 28}), layers::conv2d(8, 3, 2), layers::batch_norm(), layers::activation(Activation::relu),
+          layers::max_pool2d(2),        layers::flatten(),       layers::dropout(0.1), layers::dense(10, Activation::softmax)};
+}
+std::vector<LayerDefinition> recurrent() {
+  return {layers::lstm(16), layers::dense(10, Activation::softmax)};
+}
+std::vector<LayerDefinition> attentive() {
+  LayerDefinition attention;
+  attention.kind = LayerDefinition::Kind::attention;
+  attention.sequence.heads = 4;
+  return {layers::layer_norm(), attention, layers::flatten(), layers::dense(10, Activation::softmax)};
+}
+
+Model make_model(const Context& context, const std::vector<LayerDefinition>& layers, const CompileOptions& options = classification()) {
+  Model model(layers);
+  model.compile(context, options);
+  return model;
+}
+
+std::shared_ptr<const ArrayDataset> digits(std::int64_t count = 200) {
+  GeneratedOptions options;
+  options.count = count;
+  return generate_digits(options);
+}
+
+std::map<std::string, std::vector<float>> weights(Model& model) {
+  std::map<std::string, std::vector<float>> all;
+  for (const auto& [name, tensor] : model.parameters().all()) {
+    if (tensor.dtype() == DType::f32 && name != scale_name) all[name] = floats(tensor);
+  }
+  return all;
+}
+
+double number(Model& model, const char* name) {
+  return model.parameters().get(name).to_host().item();
+}
+
+/// Some samples, all the same, and their labels.
+Tensor images(float value, std::int64_t count = 8) {
+  Tensor x = Tensor::full(DType::f32, {count, 28, 28}, 0.1);
+  for (std::int64_t i = 0; i < x.count(); i += 3) x.data<float>()[i] = value;
+  return x;
+}
+Tensor labels(std::int64_t count = 8) {
+  Tensor y = Tensor::zeros(DType::i64, {count});
+  for (std::int64_t i = 0; i < count; ++i) y.data<std::int64_t>()[i] = i % 10;
+  return y;
+}
+
+/// |a - b| / |b| over all elements.
+double distance(const Tensor& a, const Tensor& b) {
+  const std::vector<float> x = floats(a), y = floats(b);
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    difference += std::pow(static_cast<double>(x[i]) - static_cast<double>(y[i]), 2);
+    size += std::pow(static_cast<double>(y[i]), 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+TEST_CASE("mixed precision: gradients are those of f32 up to the rounding of 16 bits") {
+  const Tensor x = images(0.7F), y = labels();
+  for (const auto& net : {perceptron(), convolutions(), recurrent(), attentive()}) {
+    Model exact = make_model(Context(with(Precision::float32)), net);
+    const double loss = exact.backward(x, y)[0].second;
+    for (const Precision precision : {Precision::mixed_bfloat16, Precision::mixed_float16}) {
+      // sixteen roundings in a row, all to one side
+      const double tolerance = 16 * (precision == Precision::mixed_float16 ? 0x1p-11 : 0x1p-9);
+      Model model = make_model(Context(with(precision)), net);
+      CHECK(model.backward(x, y)[0].second == doctest::Approx(loss).epsilon(tolerance));
+      for (const auto& entry : exact.parameters().all()) {
+        const std::string& name = entry.first;
+        if (is_training_state(name) || name.find("running") != std::string::npos) continue;
+        const Tensor gradient = model.gradient(name), wanted = exact.gradient(name);
+        CHECK(gradient.dtype() == DType::f32);
+        CAPTURE(name);
+        CAPTURE(name_of(precision));
+        // some are zero but for rounding: an attention's bias of keys
+        if (distance(wanted, Tensor::full(DType::f32, wanted.shape(), 0x1p-30)) > 1e3) CHECK(distance(gradient, wanted) < tolerance);
+      }
+    }
+  }
+}
+
+TEST_CASE("mixed precision: nets learn what they learn in f32, on both backends") {
+  struct Case {
+    std::vector<LayerDefinition> net;
+    std::int64_t samples, epochs;
+  };
+  for (const std::string device : {"openblas:0", "reference:0"}) {
+    for (const Case& c : {Case{perceptron(), 200, 4}, Case{convolutions(), 100, 3}, Case{recurrent(), 100, 3}}) {
+      const auto loss_of = [&](Precision precision) {
+        Model model = make_model(Context(with(precision, device)), c.net);
+        FitOptions options;
+        options.epochs = c.epochs;
+        options.batch_size = 20;
+        return model.fit(digits(c.samples), options).back().logs[0].second;
+      };
+      const double exact = loss_of(Precision::float32);
+      CAPTURE(device);
+      CHECK(loss_of(Precision::mixed_bfloat16) == doctest::Approx(exact).epsilon(0.05));
+      CHECK(loss_of(Precision::mixed_float16) == doctest::Approx(exact).epsilon(0.05));
+    }
+  }
+}
+
+TEST_CASE("mixed precision: weights, outputs and what is saved are f32, and the report tells the widths") {
+  Model model = make_model(Context(with(Precision::mixed_bfloat16)), convolutions());
+  CHECK(model.predict(images(0.5F)).dtype() == DType::f32);
+  CHECK(!model.parameters().has(scale_name));
+  for (const auto& [name, tensor] : model.parameters().all()) CHECK(tensor.dtype() == DType::f32);
+  const PlacementReport report = model.explain(8);
+  std::map<DType, std::size_t> counts;
+  for (const auto& [dtype, count] : report.nodes_by_dtype()) counts[dtype] = count;
+  CHECK(counts[DType::bf16] > 10);
+  CHECK(contains(report.str(), "in bf16"));
+  CHECK(contains(model.summary(), " Precision: mixed_bfloat16, weights f32\n"));
+  Model scaled = make_model(Context(with(Precision::mixed_float16)), convolutions());
+  scaled.build({28, 28});
+  CHECK(contains(scaled.summary(), " Precision: mixed_float16, weights f32, loss scale 32768\n"));
+}
+
+TEST_CASE("mixed precision: a frozen program has its weights in 16 bits and predicts the same") {
+  const Context context(with(Precision::mixed_bfloat16));
+  Model model = make_model(context, convolutions());
+  const Tensor x = images(0.5F);
+  const Tensor expected = model.predict(x);
+  Program frozen = model.freeze(8);
+  const Tensor got = frozen.run({x}).front();
+  CHECK(got.dtype() == DType::f32);
+  CHECK(distance(got, expected) < 1e-6);
+  for (const NodeInfo& node : frozen.graph().nodes()) {
+    if (node.op == TENON_OP_Cast) CHECK(frozen.graph().info(node.inputs[0]).kind != ValueKind::constant);
+  }
+}
+
+TEST_CASE("mixed precision: a model of f64 is refused") {
+  ModelDefinition definition;
+  definition.dtype = DType::f64;
+  definition.layers = perceptron();
+  Model model(definition);
+  const Context context(with(Precision::mixed_bfloat16));
+  CHECK(contains(message_of([&] { model.compile(context, classification()); }),
+                 "wants parameters of f32, this model's are f64; take dtype: float32, or precision: float32"));
+}
+
+TEST_CASE("loss scale: a step that overflows changes nothing but the scale") {
+  for (const std::string device : {"openblas:0", "reference:0"}) {
+    for (const auto kind : {OptimizerDefinition::Kind::adam, OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::rmsprop}) {
+      Model model = make_model(Context(with(Precision::mixed_float16, device)), convolutions(), classification(kind));
+      model.train_batch(images(0.5F), labels());
+      CHECK(number(model, scale_name) == 32768);
+      CHECK(number(model, good_steps_name) == 1);
+      const auto before = weights(model);
+      model.train_batch(images(1e30F), labels());
+      CHECK(weights(model) == before);
+      CHECK(number(model, scale_name) == 16384);
+      CHECK(number(model, good_steps_name) == 0);
+      CHECK(number(model, skipped_name) == 1);
+      CHECK(model.step() == 2);
+      model.train_batch(images(0.5F), labels());
+      CHECK(weights(model) != before);
+      CHECK(number(model, good_steps_name) == 1);
+    }
+  }
+}
+
+TEST_CASE("loss scale: what a skipped step leaves to the optimizer is what it found") {
+  Model straight = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  straight.train_batch(images(0.5F), labels());
+  Model late = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  late.train_batch(images(1e30F), labels());
+  late.train_batch(images(0.5F), labels());
+  // Adam's bias correction counts steps that were taken: the first one is as long as ever
+  CHECK(distance(late.parameters().get("dense_1/kernel"), straight.parameters().get("dense_1/kernel")) < 1e-3);
+  Model untouched = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  untouched.build({28, 28});
+  CHECK(distance(untouched.parameters().get("dense_1/kernel"), straight.parameters().get("dense_1/kernel")) > 1e-2);
+}
+
+TEST_CASE("loss scale: it doubles after 2000 good steps in a row") {
+  Model model = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  model.train_batch(images(0.5F), labels());
+  model.parameters().set(good_steps_name, Tensor::scalar<std::int64_t>(1998));
+  model.train_batch(images(0.5F), labels());
+  CHECK(number(model, scale_name) == 32768);
+  CHECK(number(model, good_steps_name) == 1999);
+  model.train_batch(images(0.5F), labels());
+  CHECK(number(model, scale_name) == 65536);
+  CHECK(number(model, good_steps_name) == 0);
+}
+
+TEST_CASE("loss scale: at its floor an overflow is an error that names step and remedy, and the weights are whole") {
+  Model model = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  model.train_batch(images(0.5F), labels());
+  const auto before = weights(model);
+  int steps = 0;
+  std::string text;
+  while (text.empty() && steps < 40) {
+    text = message_of([&] { model.train_batch(images(1e30F), labels()); });
+    ++steps;
+  }
+  CHECK(steps == 16);  // 2^15 to 1, and once more
+  CHECK(contains(text, "step 17: gradients are not finite even with the smallest loss scale, 1"));
+  CHECK(contains(text, "take precision: mixed_bfloat16 or float32"));
+  CHECK(weights(model) == before);
+  CHECK(number(model, scale_name) == 1);
+}
+
+TEST_CASE("loss scale: fit goes on after an overflow and leaves it out of the means") {
+  Tensor x = Tensor::zeros(DType::f32, {40, 28, 28});
+  for (std::int64_t i = 0; i < 10 * 28 * 28; ++i) x.data<float>()[i] = 1e30F;
+  const auto data = std::make_shared<ArrayDataset>(x, labels(40));
+  for (const std::int64_t accumulate : {1, 2}) {
+    Model model = make_model(Context(with(Precision::mixed_float16)), perceptron());
+    FitOptions options;
+    options.batch_size = 10;
+    options.shuffle = false;
+    options.accumulate = accumulate;
+    const History history = model.fit(data, options);
+    CHECK(std::isfinite(history[0].logs[0].second));
+    CHECK(number(model, skipped_name) == 1);
+    CHECK(number(model, good_steps_name) == (accumulate == 1 ? 3 : 1));
+  }
+  const auto infinite = std::make_shared<ArrayDataset>(images(std::numeric_limits<float>::infinity()), labels());
+  Model plain = make_model(Context(with(Precision::mixed_bfloat16)), perceptron());
+  CHECK(contains(message_of([&] { plain.fit(infinite, {}); }), "the loss is"));
+}
+
+TEST_CASE("loss scale: steps of gathered gradients are scaled, too, and gradients are shown without the scale") {
+  Model once = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  Model gathered = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  once.train_batch(images(0.5F), labels());
+  gathered.backward(images(0.5F), labels());
+  gathered.apply();
+  CHECK(number(gathered, good_steps_name) == 1);
+  CHECK(distance(gathered.parameters().get("dense/kernel"), once.parameters().get("dense/kernel")) < 1e-5);
+  const auto before = weights(gathered);
+  gathered.backward(images(0.5F), labels());
+  gathered.backward(images(1e30F), labels());
+  gathered.apply();
+  CHECK(number(gathered, skipped_name) == 1);
+  CHECK(floats(gathered.parameters().get("dense/kernel")) == before.at("dense/kernel"));
+}
+
+TEST_CASE("loss scale: a resumed run goes on with it, bit for bit") {
+  const test::TemporaryFolder folder;
+  const Context context(with(Precision::mixed_float16));
+  FitOptions options;
+  options.epochs = 4;
+  Model straight = make_model(context, convolutions());
+  straight.fit(digits(), options);
+  Model first = make_model(context, convolutions());
+  options.epochs = 2;
+  first.train_batch(images(1e30F), labels());
+  first.train_batch(images(0.5F), labels());
+  first.save(folder.path(), "scaled");
+  Model second = make_model(context, convolutions());
+  second.load(folder.path() + "/scaled.yaml");
+  for (const char* name : {scale_name, good_steps_name, skipped_name}) CHECK(number(second, name) == number(first, name));
+  CHECK(number(second, scale_name) == 16384);
+
+  Model half = make_model(context, convolutions());
+  half.fit(digits(), options);
+  half.save(folder.path(), "half");
+  Model resumed = make_model(context, convolutions());
+  resumed.load(folder.path() + "/half.yaml");
+  options.epochs = 4;
+  resumed.fit(digits(), options);
+  CHECK(weights(resumed) == weights(straight));
+  CHECK(number(resumed, good_steps_name) == number(straight, good_steps_name));
+}
+
+TEST_CASE("loss scale: a checkpoint goes from one precision to another") {
+  const test::TemporaryFolder folder;
+  Model scaled = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  scaled.train_batch(images(1e30F), labels());
+  scaled.save(folder.path(), "f16");
+  Model exact = make_model(Context(with(Precision::float32)), perceptron());
+  exact.load(folder.path() + "/f16.yaml");
+  CHECK(!exact.parameters().has(scale_name));
+  CHECK(weights(exact) == weights(scaled));
+  exact.train_batch(images(0.5F), labels());
+  exact.save(folder.path(), "f32");
+  scaled.load(folder.path() + "/f32.yaml");
+  CHECK(number(scaled, scale_name) == 32768);
+  CHECK(number(scaled, skipped_name) == 0);
+  CHECK(weights(scaled) == weights(exact));
+}
+
+TEST_CASE("loss scale: a recorded step decides by itself whether it is taken") {
+  const auto run = [](Capture capture) {
+    Config config = with(Precision::mixed_float16, "reference:0");
+    config.capture = capture;
+    const Context context = test::with_reel(config);
+    Model model = make_model(context, perceptron());
+    std::vector<double> trail;
+    for (int step = 0; step < 8; ++step) {
+      model.train_batch(images(step == 5 ? 1e30F : 0.5F), labels());
+      trail.push_back(number(model, scale_name));
+    }
+    return std::pair(trail, weights(model));
+  };
+  const auto executed = run(Capture::off);
+  CHECK(test::Reel::replayed == 0);
+  const auto replayed = run(Capture::automatic);
+  CHECK(test::Reel::replayed >= 5);
+  CHECK(replayed == executed);
+  CHECK(executed.first == std::vector<double>{32768, 32768, 32768, 32768, 32768, 16384, 16384, 16384});
+}
+
+TEST_CASE("mixed precision: several devices share a batch") {
+  CompileOptions options = classification();
+  options.parallel_devices = {"openblas:0", "reference:0"};
+  Model both = make_model(Context(with(Precision::mixed_float16)), perceptron(), options);
+  Model one = make_model(Context(with(Precision::mixed_float16)), perceptron());
+  both.train_batch(images(0.5F), labels());
+  one.train_batch(images(0.5F), labels());
+  CHECK(distance(both.parameters().get("dense_1/kernel"), one.parameters().get("dense_1/kernel")) < 1e-2);
+  const auto before = weights(both);
+  both.train_batch(images(1e30F), labels());
+  CHECK(weights(both) == before);
+  CHECK(number(both, scale_name) == 16384);
+}
+
+}  // namespace
+}  // namespace tenon
