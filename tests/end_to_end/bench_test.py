@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Each benchmark runs, and its report has the fields it promises. No figure is judged: machines differ, and tests are not timed.
 
-Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare
+Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare|variants
 """
 import json
 import math
@@ -21,10 +21,12 @@ EXTRA = {
     "memory": ["gb_per_s"],
     "fusion": ["kernels", "times_one_op"],
     "nets": ["gflop", "gflop_per_s", "workspace_mb"],
-    "pipeline": ["times_max_of_both", "waited_percent"],
+    "mnist": ["p50_ms", "p99_ms", "images_per_s", "us_per_step", "times_first"],
+    "conv": ["gflop_per_s", "border_us", "run_us"],
+    "pipeline": ["times_max_of_both", "waited_percent", "device_idle_percent"],
     "bandwidth": ["gb_per_s"],
 }
-BESIDE_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets"}  # a line of these without a peer says why
+BESIDE_PEERS = {"gemm", "blas", "mnist_mlp", "fashion_mnist", "elementwise", "nets", "conv"}  # a line of these without a peer says why
 MACHINE = ["processor", "processors", "isa", "memory", "os", "compiler", "git", "tenon", "device", "threads"]
 
 
@@ -39,14 +41,45 @@ def expect(condition, message):
 
 
 def measure(tenon, benchmark, file):
-    more = {"nets": ["--set", "layers", "--net", "L5"], "blas": ["--html", str(file.with_suffix(".html"))]}.get(benchmark, [])
+    page = ["--html", str(file.with_suffix(".html"))]
+    more = {
+        "blas": page,
+        "conv": page,
+        "mnist": ["--device", "openblas,reference", *page],
+        "nets": ["--set", "layers", "--net", "L5", "--batch", "1,2", *page],
+        "pipeline": page,
+    }.get(benchmark, [])
     verb = ["bandwidth"] if benchmark == "bandwidth" else ["bench", benchmark]
     code, out, err = run(tenon, *verb, "--tiny", "--runs", "2", "--threads", "2", "--json", str(file), *more)
     expect(code == 0, f"bench {benchmark}: exit code {code}\n{err}")
     if benchmark == "blas":
         page = file.with_suffix(".html").read_text()
         expect("<svg" in page and "daxpy 10" in page and "http" not in page, f"the chart: {page[:300]}")
+    if benchmark in ("conv", "mnist", "nets", "pipeline"):
+        page = file.with_suffix(".html").read_text()
+        expect("class=\"bar\"" in page and "http" not in page, f"the chart: {page[:300]}")
     return json.loads(file.read_text()), out
+
+
+def check_variants(tenon, folder):
+    """Several devices, precisions and batches in one run, each with its own lines; what cannot be is refused."""
+    file = folder / "variants.json"
+    nets = [tenon, "bench", "nets", "--tiny", "--runs", "2", "--set", "hkbu", "--net", "FCN-S", "--phase", "infer"]
+    devices = ["--device", "openblas,reference", "--precision", "float32,mixed_bfloat16"]
+    code, _, err = run(*nets, *devices, "--batch", "1,2", "--json", str(file))
+    expect(code == 0, f"variants: exit code {code}\n{err}")
+    report = json.loads(file.read_text())
+    names = [line["name"] for line in report["benchmarks"]]
+    wanted = [f"hkbu FCN-S infer batch {batch}, {device}:0 {precision}"
+              for batch in (1, 2) for device in ("openblas", "reference") for precision in ("float32", "mixed_bfloat16")]
+    expect(names == wanted, f"lines of variants: {names}, wanted {wanted}")
+    expect(all(line["times_first"] > 0 for line in report["benchmarks"]), "ratios to the first")
+    expect(len(report["tables"]["side by side"]) == 2, "a line of side by side for each batch")
+    expect(len(report["tables"]["crossover"]) == 3, "a line of crossover for each other contender")
+    code, _, err = run(*nets, "--device", "openblas", "--kernels", "tuned,naive")
+    expect(code == 1 and "has the knob 'kernels', got openblas:0" in err, f"no such knob: exit code {code}\n{err}")
+    code, _, err = run(*nets, "--device", "openblas,nowhere")
+    expect(code == 1 and "device 'nowhere' not found" in err, f"no such device: exit code {code}\n{err}")
 
 
 def check_report(benchmark, report, out):
@@ -106,6 +139,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if benchmark == "compare":
             check_compare(tenon, Path(folder))
+        elif benchmark == "variants":
+            check_variants(tenon, Path(folder))
         else:
             check_report(benchmark, *measure(tenon, benchmark, Path(folder) / "report.json"))
 

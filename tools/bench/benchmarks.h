@@ -18,19 +18,25 @@ struct Options {
   bool tiny = false;                           ///< sizes that take no time: to see that a benchmark runs, not how fast
   std::string python = "/usr/bin/python3";     ///< that may have the peers that are Python packages
   std::string onnxruntime_python = "python3";  ///< that may have ONNX Runtime: as found on PATH
-  // Of nets alone.
+  // Of nets, mnist and conv.
+  std::vector<std::string> devices;     ///< empty: the one of make_context
+  std::vector<std::string> kernels;     ///< of the knob of that name, where a backend has it; empty: the backend's own
+  std::vector<std::string> precisions;  ///< of the key of that name; empty: the configuration's
+  std::vector<std::int64_t> batches;    ///< empty: the benchmark's own
+  // Of nets and mnist.
   std::string set, net;                               ///< "": all
   std::vector<std::string> phases{"infer", "train"};  ///< in this order
-  std::int64_t batch = 0;                             ///< 0: the benchmark's own
   bool layers = false;                                ///< print each net's layers, also of many nets
   std::string models;                                 ///< folder of their definitions
   // Of blas alone.
   std::string compare = "openblas";  ///< or none
-  std::string html;                  ///< where its chart goes; empty: nowhere
+  std::string html;                  ///< where a chart goes; empty: nowhere
   /// A context for the device under test with this thread budget.
   std::function<Context(int threads)> make_context;
   /// The same with one more `--set key=value`.
   std::function<Context(int threads, const std::string& set)> make_context_with;
+  /// For this device ("": the same) with these.
+  std::function<Context(int threads, const std::string& device, const std::vector<std::string>& sets)> make_context_on;
 
   Protocol protocol() const {
     Protocol p;
@@ -56,13 +62,17 @@ std::unique_ptr<Report> elementwise(const Options& options);
 std::unique_ptr<Report> memory(const Options& options);
 /// A chain of ten ops, and the MLP's training step, with fusion off, elementwise and full (row H05).
 std::unique_ptr<Report> fusion(const Options& options);
-/// Training steps with data that takes time to make: serial, cached, prefetched (row J05).
+/// Training steps with data that takes time to make: serial, cached, prefetched, copied ahead (row J05).
 std::unique_ptr<Report> pipeline(const Options& options);
 /// Copy, scale, add, triad and read against what the memory is built for (row L05).
 std::unique_ptr<Report> bandwidth(const Options& options);
 
 /// The nets of published benchmarks, beside PyTorch, ONNX Runtime and what was published (rows L02-L04, L06).
 std::unique_ptr<Report> nets(const Options& options);
+/// Training and prediction on digits, on several devices: epochs, latency and throughput (row L01).
+std::unique_ptr<Report> mnist(const Options& options);
+/// The convolutions of ResNet-50 with both gradients, beside PyTorch.
+std::unique_ptr<Report> conv(const Options& options);
 
 /// Prints the benchmarks that two JSON files share, side by side.
 /// Errors  a file that is missing or not a report.

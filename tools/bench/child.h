@@ -11,6 +11,9 @@ struct ChildResult {
   std::string output;  ///< what it wrote to stdout
 };
 
+/// A script of peers/: beside this program where it is installed, else in the source tree.
+std::string peer_script(const std::string& name);
+
 /// Runs a program to its end; its stderr goes to ours.
 ChildResult run_child(const std::vector<std::string>& command);
 

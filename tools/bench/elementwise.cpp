@@ -67,7 +67,7 @@ struct Peer {
 };
 
 Peer run_peer(const Options& options, std::int64_t n, int threads) {
-  const std::string script = TENON_BENCH_PEERS "/elementwise_torch.py";
+  const std::string script = peer_script("elementwise_torch.py");
   std::vector<std::string> names;
   for (const Op& op : list) names.emplace_back(op.name);
   const ChildResult result = run_child({options.python, script, "--ops", fmt::format("{}", fmt::join(names, ",")), "--count",

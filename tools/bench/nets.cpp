@@ -1,5 +1,6 @@
 // tenon bench nets - the nets of published benchmarks on made-up data: forward, and forward with gradients, with the optimizer's step where
-// the benchmark has one. Beside them PyTorch and ONNX Runtime in the same run, what was published, and where the time goes by layer.
+// the benchmark has one. Several devices, kinds of kernels and precisions take turns. Beside them PyTorch and ONNX Runtime in the same run,
+// what was published, and where the time goes by layer.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,13 +15,16 @@
 #include <tenon/model.h>
 #include <tenon/program.h>
 
+#include "bench/bar_chart.h"
 #include "bench/benchmarks.h"
 #include "bench/child.h"
+#include "bench/comparison.h"
 #include "bench/machine.h"
 #include "bench/nets_json.h"
 #include "bench/nets_list.h"
-#include "bench/roofs.h"
 #include "bench/statistics.h"
+#include "bench/torch_peer.h"
+#include "bench/variants.h"
 #include "config/model_yaml.h"
 #include "train/builder.h"
 #include "train/initializers.h"
@@ -57,7 +61,6 @@ Subject load(const Net& net, const Options& options) {
   } else {
     subject.definition = config::load_train(file);
   }
-  if (options.batch > 0) subject.batch = options.batch;
   return subject;
 }
 
@@ -160,6 +163,11 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
     train::update_states(graph, forward);
   }
   workload.program = std::make_unique<Program>(context, graph, ProgramOptions{.device = {}, .parameters = store, .freeze = !training});
+  // On a device with memory of its own they lie there: how batches come to it is what `bench pipeline` is about.
+  const Device device = context.default_device();
+  if ((device.info().flags & TENON_DEVICE_HOST_ADDRESSABLE) == 0) {
+    for (Tensor& input : workload.inputs) input = input.to(device);
+  }
   return workload;
 }
 
@@ -224,36 +232,7 @@ std::vector<LayerTime> time_layers(const Workload& workload, int runs) {
   return layers;
 }
 
-struct Roofs {
-  std::optional<double> gflops;
-  double gb_per_s = 0;
-
-  /// In nanoseconds; nothing where there is no roof.
-  std::optional<double> least(double flops, double bytes) const {
-    if (!gflops || gb_per_s <= 0) return std::nullopt;
-    return std::max(flops / *gflops, bytes / gb_per_s);
-  }
-};
-
 // ---------------------------------------------------------------- peers
-
-struct Peer {
-  std::string name, absent;
-  Samples samples;
-};
-
-void read_answer(const ChildResult& result, const std::string& script, Peer& out_peer) {
-  const Json answer = Json::parse(result.output, nullptr, false);
-  if (answer.is_object() && answer.contains("absent")) {
-    out_peer.absent = answer["absent"].get<std::string>();
-  } else if (answer.is_object() && answer.contains("seconds")) {
-    out_peer.name = answer["name"].get<std::string>();
-    for (const double seconds : answer["seconds"]) out_peer.samples.ns.push_back(seconds * 1e9);
-    for (const double seconds : answer["cpu_seconds"]) out_peer.samples.cpu_ns.push_back(seconds * 1e9);
-  } else {
-    out_peer.absent = fmt::format("{} ended with exit code {} and no result", script, result.exit_code);
-  }
-}
 
 /// Files of one net for its peers, gone with this.
 class PeerFiles {
@@ -275,11 +254,9 @@ class PeerFiles {
   std::string folder_;
 };
 
-const std::string peers = TENON_BENCH_PEERS;
-
 std::vector<std::string> torch_command(const Subject& subject, const Options& options, const std::string& net, bool training) {
   return {options.python,
-          peers + "/nets_torch.py",
+          peer_script("nets_torch.py"),
           net,
           "--phase",
           training ? "train" : "infer",
@@ -289,19 +266,17 @@ std::vector<std::string> torch_command(const Subject& subject, const Options& op
           std::to_string(options.threads)};
 }
 
-Peer run_torch(const Subject& subject, const Options& options, const std::string& net, bool training, int runs) {
+Peer run_torch(const Subject& subject, const Options& options, const Variant& variant, const std::string& net, bool training, int runs) {
   std::vector<std::string> command = torch_command(subject, options, net, training);
   command.insert(command.end(), {"--runs", std::to_string(runs)});
   if (subject.net->steps) command.emplace_back("--optimizer");
   if (subject.single()) command.emplace_back("--sum");
-  Peer peer;
-  read_answer(run_child(command), command[1], peer);
-  return peer;
+  return run_torch_peer(std::move(command), variant);
 }
 
 /// The net goes there as ONNX, which PyTorch writes.
 Peer run_onnxruntime(const Subject& subject, const Options& options, const std::string& net, const std::string& onnx, int runs) {
-  const std::string script = peers + "/nets_onnxruntime.py";
+  const std::string script = peer_script("nets_onnxruntime.py");
   Peer peer;
   const Json there = Json::parse(run_child({options.onnxruntime_python, script, "-"}).output, nullptr, false);
   if (!there.is_object() || !there.contains("name")) {
@@ -317,10 +292,9 @@ Peer run_onnxruntime(const Subject& subject, const Options& options, const std::
     peer.absent = fmt::format("ONNX Runtime: '{} {}' wrote no ONNX file of {}", options.python, command[1], subject.net->name);
     return peer;
   }
-  read_answer(
+  return read_peer(
       run_child({options.onnxruntime_python, script, onnx, "--threads", std::to_string(options.threads), "--runs", std::to_string(runs)}),
-      script, peer);
-  return peer;
+      script);
 }
 
 // ---------------------------------------------------------------- what was published
@@ -346,6 +320,107 @@ std::optional<double> published_on(const Subject& subject, bool training, const 
     if (!best || figure.ms < *best) best = figure.ms;
   }
   return best;
+}
+
+// ---------------------------------------------------------------- one net
+
+/// What an entry says beside its time, and its layers.
+void describe_entry(const Subject& subject, const Options& options, const Contender& contender, const Workload& workload,
+                    std::uint64_t memory_size_bytes, bool training, bool alone, Entry& entry, Report& out_report) {
+  const PlacementReport& placement = workload.program->placement();
+  entry.extra.emplace_back("workspace_mb", static_cast<double>(placement.workspace_size_bytes) / 1e6);
+  entry.extra.emplace_back("packed_mb", static_cast<double>(placement.packed_size_bytes) / 1e6);
+  entry.extra.emplace_back("memory_mb", static_cast<double>(memory_size_bytes) / 1e6);
+  if (!training) entry.extra.emplace_back("least_memory_mb", least_memory(*workload.program) / 1e6);
+  if (subject.batch == 1 && !training) {
+    const Latency latency = latency_of([&] { workload.run(); }, options.tiny ? 3 : 200);
+    entry.extra.emplace_back("p50_ms", latency.p50_ms);
+    entry.extra.emplace_back("p99_ms", latency.p99_ms);
+  }
+  double flops = 0, least = 0;
+  std::vector<std::vector<std::string>> rows;
+  for (const LayerTime& layer : time_layers(workload, options.tiny ? 1 : 3)) {
+    const std::optional<double> roof = contender.roofs.least_ns(layer.flops, layer.bytes);
+    flops += layer.flops;
+    least += roof.value_or(0);
+    rows.push_back({layer.name, fmt::format("{:.4g}", layer.flops / 1e9), fmt::format("{:.4g}", layer.bytes / 1e6),
+                    fmt::format("{:.4g}", layer.ns / 1e6), layer.ns > 0 ? fmt::format("{:.4g}", layer.flops / layer.ns) : "",
+                    roof && layer.ns > 0 ? fmt::format("{:.0f}", 100 * *roof / layer.ns) : ""});
+  }
+  entry.extra.emplace_back("samples_per_s", static_cast<double>(subject.batch) / entry.median_ns() * 1e9);
+  entry.extra.emplace_back("gflop", flops / 1e9);
+  entry.extra.emplace_back("gflop_per_s", flops / entry.median_ns());
+  if (least > 0) entry.percent_of_roof = 100 * least / entry.median_ns();
+  out_report.table(fmt::format("layers of {}", entry.name), {"layer", "GFLOP", "MB", "ms", "GFLOP/s", "% of roof"}, rows,
+                   options.layers || alone);
+}
+
+void add_peers(const Subject& subject, const Options& options, const Contender& contender, bool training, Entry& entry,
+               Report& out_report) {
+  if (!contender.variant.is_tuned() || contender.variant.device().info().backend == "reference") {
+    entry.peer_absent = "naive kernels are compared with tuned ones alone";
+    return;
+  }
+  const int runs = options.runs > 0 ? options.runs : 10;
+  const PeerFiles files;
+  const std::string json = files.path("net.json");
+  std::ofstream(json) << to_json(subject.definition.model, subject.x_dtype() == DType::i64).dump();
+  std::vector<std::pair<const char*, Peer>> others;
+  others.emplace_back("pytorch_ms", run_torch(subject, options, contender.variant, json, training, runs));
+  if (!training && !options.tiny && contender.variant.on_cpu()) {
+    others.emplace_back("onnxruntime_ms", run_onnxruntime(subject, options, json, files.path("net.onnx"), runs));
+  }
+  for (const auto& [column, other] : others) {
+    if (other.name.empty()) {
+      out_report.note("no peer: " + other.absent);
+      if (entry.peer.empty() && entry.peer_absent.empty()) entry.peer_absent = other.absent;
+      continue;
+    }
+    out_report.note("peer: " + other.name);
+    entry.extra.emplace_back(column, median(other.samples.ns) / 1e6);
+    if (entry.peer.empty() || median(other.samples.ns) < median(entry.peer_samples.ns)) {
+      entry.peer = other.name;
+      entry.peer_samples = other.samples;
+      entry.peer_absent.clear();
+    }
+  }
+}
+
+/// An entry of each contender, in their order. All of them have the net at once, and take turns.
+std::vector<Entry> measure_subject(const Subject& subject, const Options& options, const std::vector<Contender>& contenders, bool training,
+                                   const std::string& name, bool alone, Report& out_report) {
+  std::vector<Entry> entries(contenders.size());
+  {
+    std::vector<Workload> workloads;
+    std::vector<Body> bodies;
+    std::vector<std::uint64_t> memory;
+    workloads.reserve(contenders.size());
+    for (const Contender& contender : contenders) {
+      const Device device = contender.variant.device();
+      const std::uint64_t before = device.live_size_bytes();
+      workloads.push_back(make_workload(subject, contender.variant.context, training));
+      workloads.back().run();
+      memory.push_back(device.live_size_bytes() - before);
+      bodies.emplace_back([&workload = workloads.back()](std::int64_t repetitions) {
+        for (std::int64_t i = 0; i < repetitions; ++i) workload.run();
+      });
+    }
+    Protocol protocol = options.protocol();
+    if (options.runs == 0) protocol.runs = 10;
+    std::vector<Samples> samples = measure(bodies, protocol);
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      entries[i].name = name + suffix_of(contenders[i].variant, contenders.size());
+      entries[i].samples = std::move(samples[i]);
+      describe_entry(subject, options, contenders[i], workloads[i], memory[i], training, alone, entries[i], out_report);
+    }
+  }
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    add_peers(subject, options, contenders[i], training, entries[i], out_report);
+    for (const auto& [column, hardware] : {std::pair{"published_cpu_ms", "2 x Xeon"}, std::pair{"published_gpu_ms", "Ti"}}) {
+      if (const auto ms = published_on(subject, training, hardware)) entries[i].extra.emplace_back(column, *ms);
+    }
+  }
+  return entries;
 }
 
 bool wanted(const Net& net, const Options& options) {
@@ -374,95 +449,50 @@ std::unique_ptr<Report> nets(const Options& options) {
     if (phase != "infer" && phase != "train") throw Error(fmt::format("--phase {}: wanted infer, train or both, as in infer,train", phase));
     phases.push_back(phase == "train");
   }
-  const Context context = options.make_context(options.threads);
-  auto machine = describe_machine(context, options.threads);
-  Roofs roofs;
-  if (context.default_device().info().kind == DeviceKind::cpu) {
-    roofs.gflops = peak_gflops(DType::f32, options.threads);
-    roofs.gb_per_s = memory_roofs(options.threads, options.tiny ? 1 << 20 : std::int64_t{128} << 20).triad;
-    if (roofs.gflops) machine["roofs"]["f32_gflop_per_s"] = std::round(*roofs.gflops * 10) / 10;
-    machine["roofs"]["memory_gb_per_s"] = std::round(roofs.gb_per_s * 10) / 10;
-  }
+  Json machine;
+  const std::vector<Contender> contenders = make_contenders(options, machine);
   auto report = std::make_unique<Report>("tenon bench nets", std::move(machine));
+  Comparison comparison(contenders);
   std::vector<std::vector<std::string>> published;
+  std::vector<BarGroup> bars;
+  const bool alone = chosen.size() * contenders.size() == 1 && options.batches.size() < 2;
   for (const Net* net : chosen) {
-    const Subject subject = load(*net, options);
+    Subject subject = load(*net, options);
+    const std::vector<std::int64_t> batches = options.batches.empty() ? std::vector{subject.batch} : options.batches;
     for (const bool training : phases) {
-      say(fmt::format("{} ({}), {}, batch {}", net->name, net->set, training ? "train" : "infer", subject.batch));
-      Entry entry{.name = fmt::format("{} {} {} batch {}", net->set, net->name, training ? "train" : "infer", subject.batch)};
-      std::vector<LayerTime> layers;
-      {
-        const std::uint64_t before = context.default_device().live_size_bytes();
-        const Workload workload = make_workload(subject, context, training);
-        Protocol protocol = options.protocol();
-        if (options.runs == 0) protocol.runs = 10;
-        entry.samples = measure({[&](std::int64_t repetitions) {
-                                  for (std::int64_t i = 0; i < repetitions; ++i) workload.run();
-                                }},
-                                protocol)[0];
-        layers = time_layers(workload, options.tiny ? 1 : 3);
-        const PlacementReport& placement = workload.program->placement();
-        entry.extra.emplace_back("workspace_mb", static_cast<double>(placement.workspace_size_bytes) / 1e6);
-        entry.extra.emplace_back("packed_mb", static_cast<double>(placement.packed_size_bytes) / 1e6);
-        entry.extra.emplace_back("memory_mb", static_cast<double>(context.default_device().live_size_bytes() - before) / 1e6);
-        if (!training) entry.extra.emplace_back("least_memory_mb", least_memory(*workload.program) / 1e6);
-      }
-      double flops = 0, least = 0;
-      std::vector<std::vector<std::string>> rows;
-      for (const LayerTime& layer : layers) {
-        const std::optional<double> roof = roofs.least(layer.flops, layer.bytes);
-        flops += layer.flops;
-        least += roof.value_or(0);
-        rows.push_back({layer.name, fmt::format("{:.4g}", layer.flops / 1e9), fmt::format("{:.4g}", layer.bytes / 1e6),
-                        fmt::format("{:.4g}", layer.ns / 1e6), layer.ns > 0 ? fmt::format("{:.4g}", layer.flops / layer.ns) : "",
-                        roof && layer.ns > 0 ? fmt::format("{:.0f}", 100 * *roof / layer.ns) : ""});
-      }
-      entry.extra.emplace_back("gflop", flops / 1e9);
-      entry.extra.emplace_back("gflop_per_s", flops / entry.median_ns());
-      if (least > 0) entry.percent_of_roof = 100 * least / entry.median_ns();
-
-      std::vector<Peer> others;
-      const int runs = options.runs > 0 ? options.runs : 10;
-      const PeerFiles files;
-      const std::string json = files.path("net.json");
-      std::ofstream(json) << to_json(subject.definition.model, subject.x_dtype() == DType::i64).dump();
-      others.push_back(run_torch(subject, options, json, training, runs));
-      if (!training && !options.tiny) others.push_back(run_onnxruntime(subject, options, json, files.path("net.onnx"), runs));
-      const char* const columns[] = {"pytorch_ms", "onnxruntime_ms"};
-      for (std::size_t i = 0; i < others.size(); ++i) {
-        const Peer& other = others[i];
-        if (other.name.empty()) {
-          report->note("no peer: " + other.absent);
-          if (entry.peer.empty() && entry.peer_absent.empty()) entry.peer_absent = other.absent;
-          continue;
+      for (const std::int64_t batch : batches) {
+        subject.batch = batch;
+        const std::string name = fmt::format("{} {} {} batch {}", net->set, net->name, training ? "train" : "infer", batch);
+        say(name);
+        std::vector<Entry> entries = measure_subject(subject, options, contenders, training, name, alone, *report);
+        BarGroup group{name + ": ms", {}};
+        for (std::size_t i = 0; i < entries.size(); ++i) {
+          group.bars.push_back({contenders[i].variant.name, entries[i].median_ns() / 1e6, {}});
+          if (!entries[i].peer.empty()) {
+            group.bars.push_back({contenders[i].variant.name + ": its peer", median(entries[i].peer_samples.ns) / 1e6, entries[i].peer});
+          }
         }
-        report->note("peer: " + other.name);
-        entry.extra.emplace_back(columns[i], median(other.samples.ns) / 1e6);
-        if (entry.peer.empty() || median(other.samples.ns) < median(entry.peer_samples.ns)) {
-          entry.peer = other.name;
-          entry.peer_samples = other.samples;
-          entry.peer_absent.clear();
+        bars.push_back(std::move(group));
+        comparison.add(net->name, training ? "train" : "infer", batch, entries);
+        for (Entry& entry : entries) {
+          add_published(subject, training, entry, published);
+          report->add(std::move(entry));
         }
       }
-      for (const auto& [column, hardware] : {std::pair{"published_cpu_ms", "2 x Xeon"}, std::pair{"published_gpu_ms", "Ti"}}) {
-        if (const auto ms = published_on(subject, training, hardware)) entry.extra.emplace_back(column, *ms);
-      }
-      add_published(subject, training, entry, published);
-      report->table(fmt::format("layers of {}", entry.name), {"layer", "GFLOP", "MB", "ms", "GFLOP/s", "% of roof"}, rows,
-                    options.layers || chosen.size() == 1);
-      report->add(std::move(entry));
     }
   }
   if (!options.tiny) {
     report->table("published", {"net", "phase", "batch", "tool", "hardware", "published", "ours ms", "times ours", "source"}, published,
                   true);
   }
+  comparison.tell(*report);
   report->note("peer: the faster one of those measured; ratio: its median over ours");
   report->note(
       "% of roof: the sum over kernels of the longer of work / peak and bytes / bandwidth, over the median; work as a direct "
       "convolution does it, so that Winograd's may be above 100");
   report->note("infer: parameters are constants of the program (ProgramOptions::freeze), as they are in ONNX Runtime's sessions");
   report->note("published figures in ms unless they say s; published_gpu_ms: the fastest of its Titan X");
+  write_chart(options.html, "tenon bench nets", bars);
   return report;
 }
 

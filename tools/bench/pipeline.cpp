@@ -1,5 +1,6 @@
-// tenon bench pipeline - a training step whose batch takes time to make: one after the other, from memory, and ahead on a worker thread.
-// The device has one thread less than there are, so that the worker has a processor of its own.
+// tenon bench pipeline - a training step whose batch takes time to make: one after the other, from memory, ahead on a worker thread and,
+// for devices with memory of their own, copied ahead as fit does it. A CPU has one thread less than there are, so that the worker has a
+// processor of its own.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,10 +11,14 @@
 
 #include <tenon/data.h>
 #include <tenon/model.h>
+#include <tenon/trace.h>
 
+#include "bench/bar_chart.h"
 #include "bench/benchmarks.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
+#include "exec/device_state.h"
+#include "train/feed.h"
 
 namespace tenon::bench {
 namespace {
@@ -66,11 +71,26 @@ Model make_model(const Context& context) {
   return model;
 }
 
+/// What the kernels of a step take on the device: without launches, copies and waiting.
+double kernels_ns(const Context& context, Model& model, const Tensor& x, const Tensor& y) {
+  std::vector<double> sums;
+  for (int i = 0; i < 5; ++i) {
+    const Trace trace(context);
+    model.train_batch(x, y);
+    double sum = 0;
+    for (const Trace::Kernel& kernel : trace.kernels()) sum += static_cast<double>(kernel.duration_ns);
+    sums.push_back(sum);
+  }
+  return median(sums);
+}
+
 }  // namespace
 
 std::unique_ptr<Report> pipeline(const Options& options) {
   const int device_threads = std::max(1, options.threads - 1);
   const Context context = options.make_context(device_threads);
+  const Device device = context.default_device();
+  const bool copies = !device.state()->host_addressable();
   auto report = std::make_unique<Report>("tenon bench pipeline", describe_machine(context, options.threads));
   const std::int64_t batch = 100;
   const std::int64_t steps = options.tiny ? 3 : 200;
@@ -115,18 +135,30 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   kept.num_classes = 10;
   const auto cached = std::make_shared<ArrayDataset>(all_x, all_y, kept);
 
-  struct Bar {
+  struct Way {
     const char* name;
     std::shared_ptr<const Dataset> data;
     int workers;
-    Samples step, wait;
+    bool copies_ahead = false;
+    Samples step = {}, wait = {};
   };
-  std::vector<Bar> bars{{"serial", decoded, 0, {}, {}}, {"RAM cache", cached, 0, {}, {}}, {"prefetch", decoded, 1, {}, {}}};
+  std::vector<Way> ways{{"serial", decoded, 0}, {"RAM cache", cached, 0}, {"prefetch", decoded, 1}};
+  if (copies) ways.push_back({"prefetch + async copy", decoded, 1, true});
   Samples load_alone, train_alone;
+  // On the device, so that a step alone is one without a copy.
+  const Tensor x_there = copies ? x.to(device) : x, y_there = copies ? y.to(device) : y;
+  for (int i = 0; i < 3; ++i) model.train_batch(x_there, y_there);
+  const double busy = std::min(kernels_ns(context, model, x_there, y_there), seconds_of([&] { model.train_batch(x_there, y_there); }));
+  train::FeedBuffers buffers;
   for (int run = 0; run < runs; ++run) {
     say(fmt::format("pipeline: run {} of {}", run + 1, runs));
-    for (Bar& bar : bars) {
-      Batches batches(bar.data, {.batch_size = batch, .shuffle = true, .seed = 1, .workers = bar.workers, .prefetch = 2});
+    for (Way& way : ways) {
+      train::FeedOptions feed;
+      feed.batches.batch_size = batch;
+      feed.batches.seed = 1;
+      feed.batches.workers = way.workers;
+      if (way.copies_ahead) feed.device = device;
+      train::Feed batches(way.data, feed, buffers);
       batches.start(static_cast<std::uint64_t>(run));
       double waited = 0;
       const double cpu = cpu_time_ns();
@@ -139,16 +171,16 @@ std::unique_ptr<Report> pipeline(const Options& options) {
         model.train_batch(next->x, next->y);
       }
       const auto per_step = static_cast<double>(steps);
-      bar.step.ns.push_back(ns_since(begin) / per_step);
-      bar.step.cpu_ns.push_back((cpu_time_ns() - cpu) / per_step);
-      bar.wait.ns.push_back(waited / per_step);
+      way.step.ns.push_back(ns_since(begin) / per_step);
+      way.step.cpu_ns.push_back((cpu_time_ns() - cpu) / per_step);
+      way.wait.ns.push_back(waited / per_step);
     }
     // In the same turns, each half alone.
     auto begin = Clock::now();
     decoded->gather(first, x, y);
     load_alone.ns.push_back(ns_since(begin));
     begin = Clock::now();
-    model.train_batch(x, y);
+    model.train_batch(x_there, y_there);
     train_alone.ns.push_back(ns_since(begin));
   }
   const double load = median(load_alone.ns), train = median(train_alone.ns);
@@ -156,10 +188,14 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   load_alone.cpu_ns = load_alone.ns, train_alone.cpu_ns = train_alone.ns;
   report->add({.name = "load alone", .samples = std::move(load_alone)});
   report->add({.name = "train alone", .samples = std::move(train_alone)});
-  for (Bar& bar : bars) {
-    Entry entry{.name = bar.name, .samples = std::move(bar.step)};
+  BarGroup drawn{"us a step", {}};
+  for (Way& way : ways) {
+    Entry entry{.name = way.name, .samples = std::move(way.step)};
+    const double idle = std::max(0.0, 100 * (1 - busy / entry.median_ns()));
     entry.extra.emplace_back("times_max_of_both", entry.median_ns() / floor);
-    entry.extra.emplace_back("waited_percent", 100 * median(bar.wait.ns) / entry.median_ns());
+    entry.extra.emplace_back("waited_percent", 100 * median(way.wait.ns) / entry.median_ns());
+    entry.extra.emplace_back("device_idle_percent", idle);
+    drawn.bars.push_back({way.name, entry.median_ns() / 1e3, fmt::format("device idle {:.0f} %", idle)});
     report->add(std::move(entry));
   }
   report->note(
@@ -167,10 +203,11 @@ std::unique_ptr<Report> pipeline(const Options& options) {
                   "the device, one for the worker",
                   batch, passes, steps, device_threads, device_threads == 1 ? "" : "s"));
   report->note("times_max_of_both: a step over the longer of load and train alone; waited_percent: how long the trainer waited for data");
-  report->note("target: prefetch at most 1.05");
-  if (context.default_device().info().kind == DeviceKind::cpu) {
-    report->note("prefetch and asynchronous copy: not run, a CPU reads the batch where it is");
-  }
+  report->note(fmt::format("device_idle_percent: what a step is longer than its kernels, {}, which were measured one by one",
+                           format_duration(busy)));
+  report->note(fmt::format("target: {} at most 1.05", copies ? "prefetch + async copy" : "prefetch"));
+  if (!copies) report->note("prefetch + async copy: not run, a CPU reads the batch where it is");
+  write_chart(options.html, "tenon bench pipeline, " + device.name(), {drawn});
   return report;
 }
 

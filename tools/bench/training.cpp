@@ -14,6 +14,7 @@
 #include "bench/machine.h"
 #include "bench/roofs.h"
 #include "bench/statistics.h"
+#include "bench/torch_peer.h"
 
 namespace tenon::bench {
 namespace {
@@ -52,23 +53,18 @@ Model make_model(const Training& training, const Context& context) {
 }
 
 /// Fills in peer and peer_samples, or peer_absent.
-void run_peer(const Training& training, const Options& options, std::int64_t samples, int epochs, Entry& entry) {
-  const std::string script = TENON_BENCH_PEERS "/mlp_torch.py";
+void run_peer(const Training& training, const Options& options, const Context& context, std::int64_t samples, int epochs, Entry& entry) {
+  const std::string script = peer_script("mlp_torch.py");
   const std::string sizes = fmt::format("{}", fmt::join(training.sizes, ","));
-  const ChildResult result = run_child({options.python, script, "--sizes", sizes, "--bias", training.bias ? "1" : "0", "--optimizer",
-                                        training.optimizer.kind == OptimizerDefinition::Kind::adam ? "adam" : "rmsprop", "--samples",
-                                        std::to_string(samples), "--batch", std::to_string(training.batch), "--epochs",
-                                        std::to_string(epochs), "--threads", std::to_string(options.threads)});
-  const nlohmann::json answer = nlohmann::json::parse(result.output, nullptr, false);
-  if (answer.is_object() && answer.contains("absent")) {
-    entry.peer_absent = answer["absent"].get<std::string>();
-  } else if (answer.is_object() && answer.contains("seconds")) {
-    entry.peer = answer["name"].get<std::string>();
-    for (const double seconds : answer["seconds"]) entry.peer_samples.ns.push_back(seconds * 1e9);
-    for (const double seconds : answer["cpu_seconds"]) entry.peer_samples.cpu_ns.push_back(seconds * 1e9);
-  } else {
-    entry.peer_absent = fmt::format("'{} {}' ended with exit code {} and no result", options.python, script, result.exit_code);
-  }
+  const Variant variant{"", context, "", context.config().precision};
+  const Peer peer = run_torch_peer(
+      {options.python, script, "--sizes", sizes, "--bias", training.bias ? "1" : "0", "--optimizer",
+       training.optimizer.kind == OptimizerDefinition::Kind::adam ? "adam" : "rmsprop", "--samples", std::to_string(samples), "--batch",
+       std::to_string(training.batch), "--epochs", std::to_string(epochs), "--threads", std::to_string(options.threads)},
+      variant);
+  entry.peer = peer.name;
+  entry.peer_absent = peer.absent;
+  entry.peer_samples = peer.samples;
 }
 
 std::unique_ptr<Report> run_training(const Training& training, const Options& options) {
@@ -96,7 +92,7 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   epochs(1);
   entry.samples.ns.clear(), entry.samples.cpu_ns.clear();
   epochs((runs + 1) / 2);
-  run_peer(training, options, samples, std::max(1, runs / 2), entry);
+  run_peer(training, options, context, samples, std::max(1, runs / 2), entry);
   if (runs > 1) epochs(runs / 2);
 
   const double seconds = entry.median_ns() / 1e9;

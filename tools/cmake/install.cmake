@@ -2,7 +2,7 @@
 #
 #   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/backends/   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
 #   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
-#   include/tenon/ (the C++ API, the socket, the SDK)   share/tenon/{models,examples,template}/   share/doc/tenon/
+#   include/tenon/ (the C++ API, the socket, the SDK)   share/tenon/{models,examples,template,peers}/   share/doc/tenon/
 get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
 install(TARGETS tenon_command RUNTIME DESTINATION bin)
 install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
@@ -40,6 +40,7 @@ install(FILES ${package}/tenon.pc DESTINATION lib/pkgconfig)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/plugins/template
   DESTINATION share/tenon)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/bench/peers DESTINATION share/tenon PATTERN __pycache__ EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tenon)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE OPTIONAL DESTINATION share/doc/tenon)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/README.md DESTINATION share/doc/tenon RENAME abi.md)

@@ -1,5 +1,5 @@
-// tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | pipeline | mnist_mlp | fashion_mnist | compare OLD NEW; tenon
-// bandwidth
+// tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | conv | mnist | pipeline | mnist_mlp | fashion_mnist | compare
+// OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>
 
 #include <fmt/core.h>
@@ -26,7 +26,7 @@ struct Arguments {
   std::string json;
 };
 
-Context make_context(const Common& common, int threads, const std::string& set = {}) {
+Context make_context(const Common& common, int threads, const std::vector<std::string>& own_sets = {}) {
   ConfigSources sources;
   sources.file = common.config_file;
   sources.command_line = common.overrides();
@@ -36,7 +36,7 @@ Context make_context(const Common& common, int threads, const std::string& set =
     const config::Assignment assignment = config::parse_assignment(text);
     sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
   }
-  if (!set.empty()) {
+  for (const std::string& set : own_sets) {
     const config::Assignment assignment = config::parse_assignment(set);
     sources.command_line.push_back({assignment.key, assignment.value, "the benchmark's " + set});
   }
@@ -46,7 +46,12 @@ Context make_context(const Common& common, int threads, const std::string& set =
 void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const bench::Options&)) {
   arguments.options.make_context = [&arguments](int threads) { return make_context(arguments.common, threads); };
   arguments.options.make_context_with = [&arguments](int threads, const std::string& set) {
-    return make_context(arguments.common, threads, set);
+    return make_context(arguments.common, threads, {set});
+  };
+  arguments.options.make_context_on = [&arguments](int threads, const std::string& device, const std::vector<std::string>& sets) {
+    Common common = arguments.common;
+    if (!device.empty()) common.device = device;
+    return make_context(common, threads, sets);
   };
   if (arguments.options.threads == 0) arguments.options.threads = bench::available_processors();
   const auto report = benchmark(arguments.options);
@@ -77,12 +82,45 @@ void take_set(Arguments& arguments) {
   arguments.common.sets = std::move(keys);
 }
 
+/// `--device cuda,openblas` names several: each has a context of its own.
+void take_devices(Arguments& arguments) {
+  std::string& list = arguments.common.device;
+  if (list.find(',') == std::string::npos) return;
+  arguments.options.devices = CLI::detail::split(list, ',');
+  if (std::ranges::find(arguments.options.devices, "") != arguments.options.devices.end()) {
+    throw Error(fmt::format("--device {}: wanted names with commas between them, as in cuda,openblas", list));
+  }
+  list = arguments.options.devices.front();
+}
+
+/// Of benchmarks that compare devices.
+void add_variant_options(CLI::App& command, bench::Options& options) {
+  command.get_option("--device")->description("where to run: one, or several to be compared, as in cuda,openblas");
+  command.add_option("--kernels", options.kernels, "tuned, naive or both, of backends with the knob 'kernels'")
+      ->delimiter(',')
+      ->type_name("KIND,...");
+  command.add_option("--precision", options.precisions, "float32, tf32, mixed_bfloat16, mixed_float16: one run each")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command.add_option("--batch", options.batches, "samples; several are run one after the other (default: the benchmark's own)")
+      ->check(CLI::PositiveNumber)
+      ->delimiter(',')
+      ->type_name("N,...");
+}
+
+void add_html_option(CLI::App& command, bench::Options& options) {
+  command.add_option("--html", options.html, "write a chart: a bar for each figure")->type_name("FILE");
+}
+
+void add_phase_option(CLI::App& command, bench::Options& options) {
+  command.add_option("--phase", options.phases, "infer, train (default: both)")->delimiter(',')->type_name("PHASE,...");
+}
+
 void add_net_options(CLI::App& command, bench::Options& options) {
   options.models = models_folder();
   command.get_option("--set")->description("hkbu, cnn, convnet, layers or own: these nets alone; or key=value: a key of the YAML");
   command.add_option("--net", options.net, "one net, by its name in the table or its file")->type_name("NAME");
-  command.add_option("--phase", options.phases, "infer, train (default: both)")->delimiter(',')->type_name("PHASE,...");
-  command.add_option("--batch", options.batch, "samples (default: the benchmark's own)")->check(CLI::PositiveNumber)->type_name("N");
+  add_phase_option(command, options);
   command.add_flag("--layers", options.layers, "print where the time goes by layer for each net, not for a single one alone");
   command.add_option("--models", options.models, "folder of the definitions")->type_name("DIR");
   command.add_option("--onnxruntime", options.onnxruntime_python, "interpreter for ONNX Runtime (default: python3 on PATH)")
@@ -131,11 +169,32 @@ void add_bench_verb(CLI::App& app) {
       add_to(*bench, "nets", "the nets of published benchmarks, forward and with gradients, beside PyTorch and ONNX Runtime", bench::nets);
   const std::shared_ptr<Arguments> of_nets = of_nets_command.second;
   add_net_options(*of_nets_command.first, of_nets->options);
+  add_variant_options(*of_nets_command.first, of_nets->options);
+  add_html_option(*of_nets_command.first, of_nets->options);
   of_nets_command.first->callback([of_nets] {
     take_set(*of_nets);
+    take_devices(*of_nets);
     run(*of_nets, bench::nets);
   });
-  add("pipeline", "training steps with data that takes time to make: serial, cached, prefetched", bench::pipeline);
+  const auto add_compared = [&](const char* name, const char* help, Benchmark benchmark) {
+    const std::pair<CLI::App*, std::shared_ptr<Arguments>> added = add_to(*bench, name, help, benchmark);
+    const std::shared_ptr<Arguments> arguments = added.second;
+    add_variant_options(*added.first, arguments->options);
+    add_html_option(*added.first, arguments->options);
+    added.first->callback([arguments, benchmark] {
+      take_devices(*arguments);
+      run(*arguments, benchmark);
+    });
+    return added;
+  };
+  add_compared("conv", "ResNet-50's convolutions with both gradients, beside PyTorch", bench::conv);
+  const auto of_mnist = add_compared("mnist", "training and prediction on digits: epochs, latency, throughput", bench::mnist);
+  of_mnist.second->options.models = models_folder();
+  of_mnist.first->add_option("--net", of_mnist.second->options.net, "mnist_mlp or convnet (default: mnist_mlp)")->type_name("NAME");
+  add_phase_option(*of_mnist.first, of_mnist.second->options);
+  const auto of_pipeline = add_to(
+      *bench, "pipeline", "training steps with data that takes time to make: serial, cached, prefetched, copied ahead", bench::pipeline);
+  add_html_option(*of_pipeline.first, of_pipeline.second->options);
   add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, beside PyTorch", bench::mnist_mlp);
   add("fashion_mnist", "training epochs of 784-128-10, batch 32, beside PyTorch", bench::fashion_mnist);
   add_to(app, "bandwidth", "memory bandwidth: what is measured against what the memory is built for", bench::bandwidth);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer of `tenon bench mnist_mlp` and `fashion_mnist`: the same training in PyTorch, eager, on the CPU.
+"""The peer of `tenon bench mnist_mlp` and `fashion_mnist`: the same training in PyTorch, eager.
 
 The same work as our side does: samples are bytes that are gathered in a new order each epoch and scaled to [0, 1]; each step does forward,
 loss, gradients and update, and keeps the mean loss and the accuracy. Prints one JSON object:
@@ -7,21 +7,9 @@ loss, gradients and update, and keeps the mean loss and the accuracy. Prints one
 """
 import argparse
 import json
-import os
-import sys
 import time
 
-
-def blas_in_use():
-    """The BLAS that is mapped into this process: Debian's PyTorch takes the system's, whichever that is."""
-    try:
-        with open("/proc/self/maps", encoding="utf-8") as maps:
-            files = {line.split()[-1] for line in maps if "blas" in line.split()[-1] and ".so" in line}
-    except OSError:
-        files = set()
-    # libblas.so.3 may be a thin cover over the library that does the work.
-    named = sorted(files, key=lambda file: ("openblas" not in os.path.basename(file), file))
-    return named[0] if named else "unknown"
+import torch_device
 
 
 def main():
@@ -32,25 +20,21 @@ def main():
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--epochs", type=int, default=5, help="timed ones; one more goes before them")
-    parser.add_argument("--threads", type=int, default=2)
+    torch_device.add_arguments(parser)
     arguments = parser.parse_args()
-    for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
-        os.environ[variable] = str(arguments.threads)  # read when the libraries are opened: torch tells OpenBLAS nothing later
-    try:
-        import torch
-    except ImportError as error:
-        print(json.dumps({"absent": f"{sys.executable}: {error} (apt-get install python3-torch)"}))
+    torch, absent = torch_device.open_torch(arguments)
+    if absent:
+        print(json.dumps({"absent": absent}))
         return
 
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
     sizes = [int(size) for size in arguments.sizes.split(",")]
     layers = []
     for i, (inputs, outputs) in enumerate(zip(sizes, sizes[1:])):
         layers.append(torch.nn.Linear(inputs, outputs, bias=bool(arguments.bias)))
         if i + 2 < len(sizes):
             layers.append(torch.nn.ReLU())
-    model = torch.nn.Sequential(*layers)
+    device = arguments.device
+    model = torch.nn.Sequential(*layers).to(device)
     if arguments.optimizer == "rmsprop":
         optimizer = torch.optim.RMSprop(model.parameters(), lr=0.001, alpha=0.999, eps=1e-8)
     else:
@@ -63,15 +47,16 @@ def main():
     for epoch in range(arguments.epochs + 1):
         begin, cpu_begin = time.perf_counter(), time.process_time()
         order = torch.randperm(arguments.samples)
-        total_loss = torch.zeros(())
-        correct = torch.zeros((), dtype=torch.int64)
+        total_loss = torch.zeros((), device=device)
+        correct = torch.zeros((), dtype=torch.int64, device=device)
         for at in range(0, arguments.samples, arguments.batch):
             indices = order[at : at + arguments.batch]
-            inputs = x[indices].float().div_(255)
-            labels = y[indices]
+            inputs = x[indices].to(device).float().div_(255)
+            labels = y[indices].to(device)
             optimizer.zero_grad(set_to_none=True)
-            scores = model(inputs)
-            loss = loss_of(scores, labels)
+            with torch_device.autocast(torch, arguments):
+                scores = model(inputs)
+                loss = loss_of(scores, labels)
             loss.backward()
             optimizer.step()
             total_loss += loss.detach() * len(labels)
@@ -80,7 +65,7 @@ def main():
         if epoch > 0:
             seconds.append(time.perf_counter() - begin)
             cpu_seconds.append(time.process_time() - cpu_begin)
-    name = f"PyTorch {torch.__version__} eager, {torch.get_num_threads()} threads, BLAS {blas_in_use()}"
+    name = torch_device.name_of(torch, arguments)
     print(json.dumps({"name": name, "seconds": seconds, "cpu_seconds": cpu_seconds}))
 
 

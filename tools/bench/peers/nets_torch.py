@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
-"""The peer of `tenon bench nets`: the same net in PyTorch, eager, on the CPU.
+"""The peer of `tenon bench nets`: the same net in PyTorch, eager.
 
 Usage  nets_torch.py NET.json --phase infer|train --batch N --threads N --runs N [--optimizer] [--sum] [--export NET.onnx]
+                     [--device cpu|cuda] [--precision float32|tf32|mixed_bfloat16|mixed_float16] [--channels-last]
 
 NET.json is what tools/bench/nets_json.h describes. `infer` is a forward pass without gradients; `train` forward, loss and gradients, with
 --optimizer a step of plain SGD behind them. --sum: a single layer, whose backward starts from given numbers and reaches its input.
+The mixed precisions are autocast's, mixed_float16 with a GradScaler. x and labels lie in the device's memory, as ours do.
 --export writes the net as ONNX and times nothing. Prints one JSON object:
 {"name": "PyTorch 1.13.0 eager, 2 threads", "seconds": [one per run], "cpu_seconds": [...]}, or {"absent": why}.
 """
 import argparse
 import json
-import os
-import sys
-import time
 import warnings
 
-from mlp_torch import blas_in_use
+import torch_device
 
 
 def build(torch, net):
@@ -137,22 +136,17 @@ def main():
     parser.add_argument("net")
     parser.add_argument("--phase", choices=["infer", "train"], default="infer")
     parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--optimizer", action="store_true")
     parser.add_argument("--sum", action="store_true")
     parser.add_argument("--export")
+    torch_device.add_arguments(parser)
     arguments = parser.parse_args()
-    for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
-        os.environ[variable] = str(arguments.threads)  # read when the libraries are opened
-    try:
-        import torch
-    except ImportError as error:
-        print(json.dumps({"absent": f"{sys.executable}: {error} (apt-get install python3-torch)"}))
+    torch, absent = torch_device.open_torch(arguments)
+    if absent:
+        print(json.dumps({"absent": absent}))
         return
 
-    torch.set_num_threads(arguments.threads)
-    torch.manual_seed(1)
     with open(arguments.net, encoding="utf-8") as file:
         net = json.load(file)
     try:
@@ -170,43 +164,52 @@ def main():
         print(json.dumps({"file": arguments.export}))
         return
 
+    model.to(arguments.device)
+    if arguments.channels_last:
+        for parameter in model.parameters():  # those of convolutions along one dimension have no such layout
+            if parameter.dim() == 4:
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+
+    x = x.to(arguments.device)
+    if x.dim() == 4:
+        x = x.contiguous(memory_format=torch_device.memory_format(torch, arguments))
+
     if arguments.phase == "infer":
         model.eval()
 
         def run():
-            with torch.inference_mode():
+            with torch.inference_mode(), torch_device.autocast(torch, arguments):
                 model(x)
     else:
         model.train()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01) if arguments.optimizer else None
+        scaler = torch.cuda.amp.GradScaler(enabled=arguments.precision == "mixed_float16" and arguments.device == "cuda")
         loss_of = torch.nn.CrossEntropyLoss()
-        labels = torch.randint(0, shape[-1], [arguments.batch, *shape[:-1]])
+        labels = torch.randint(0, shape[-1], [arguments.batch, *shape[:-1]]).to(arguments.device)
         seed = None
         if arguments.sum:
             x.requires_grad_(True)
-            with torch.no_grad():
+            with torch.no_grad(), torch_device.autocast(torch, arguments):
                 seed = torch.rand_like(model(x))
 
         def run():
             model.zero_grad(set_to_none=True)
             x.grad = None
-            y = model(x)
+            with torch_device.autocast(torch, arguments):
+                y = model(x)
+                loss = loss_of(y.flatten(0, -2), labels.flatten()) if seed is None else None
             if seed is not None:
                 y.backward(seed)
-            else:
-                loss_of(y.flatten(0, -2), labels.flatten()).backward()
+                return
+            scaler.scale(loss).backward()
             if optimizer is not None:
-                optimizer.step()
+                scaler.step(optimizer)
+                scaler.update()
 
-    seconds, cpu_seconds = [], []
-    for number in range(arguments.runs + 1):
-        begin, cpu_begin = time.perf_counter(), time.process_time()
-        run()
-        if number > 0:
-            seconds.append(time.perf_counter() - begin)
-            cpu_seconds.append(time.process_time() - cpu_begin)
-    name = f"PyTorch {torch.__version__} eager, {torch.get_num_threads()} threads, BLAS {blas_in_use()}"
-    print(json.dumps({"name": name, "seconds": seconds, "cpu_seconds": cpu_seconds}))
+    # cuDNN tries its algorithms in the first runs
+    warm_up = 1 if arguments.device == "cpu" else 5
+    seconds, cpu_seconds = torch_device.time_runs(torch, arguments, run, arguments.runs, warm_up)
+    print(json.dumps({"name": torch_device.name_of(torch, arguments), "seconds": seconds, "cpu_seconds": cpu_seconds}))
 
 
 if __name__ == "__main__":

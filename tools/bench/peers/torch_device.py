@@ -1,0 +1,83 @@
+"""What the PyTorch peers share: devices, precisions, and times that end when the device is done."""
+import os
+import sys
+import time
+
+
+def add_arguments(parser):
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--precision", choices=["float32", "tf32", "mixed_bfloat16", "mixed_float16"], default="float32")
+    parser.add_argument("--channels-last", action="store_true", help="images lie with their channels last")
+    parser.add_argument("--threads", type=int, default=2)
+
+
+def open_torch(arguments):
+    """(torch, None), set to what the arguments say, or (None, why not)."""
+    for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
+        os.environ[variable] = str(arguments.threads)  # read when the libraries are opened: torch tells OpenBLAS nothing later
+    try:
+        import torch
+    except ImportError as error:
+        return None, f"{sys.executable}: {error} (apt-get install python3-torch)"
+    if arguments.device == "cuda" and not torch.cuda.is_available():
+        return None, f"{sys.executable}: PyTorch {torch.__version__} sees no CUDA device"
+    torch.set_num_threads(arguments.threads)
+    torch.manual_seed(1)
+    tf32 = arguments.precision != "float32"
+    torch.backends.cuda.matmul.allow_tf32 = tf32
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.benchmark = True  # the fastest algorithm it has
+    return torch, None
+
+
+def blas_in_use():
+    """The BLAS that is mapped into this process: Debian's PyTorch takes the system's, whichever that is."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            files = {line.split()[-1] for line in maps if "blas" in line.split()[-1] and ".so" in line}
+    except OSError:
+        files = set()
+    # libblas.so.3 may be a thin cover over the library that does the work.
+    named = sorted(files, key=lambda file: ("openblas" not in os.path.basename(file), file))
+    return named[0] if named else "unknown"
+
+
+def name_of(torch, arguments):
+    name = f"PyTorch {torch.__version__} eager"
+    if arguments.device == "cpu":
+        name += f", {torch.get_num_threads()} threads, BLAS {blas_in_use()}"
+    else:
+        name += f", {torch.cuda.get_device_name()}, CUDA {torch.version.cuda}, cuDNN {torch.backends.cudnn.version()}"
+    if arguments.precision != "float32":
+        name += f", {arguments.precision}"
+    return name + (", channels-last" if arguments.channels_last else "")
+
+
+def autocast(torch, arguments):
+    """The context that a forward pass and its loss run in."""
+    dtypes = {"mixed_bfloat16": torch.bfloat16, "mixed_float16": torch.float16}
+    dtype = dtypes.get(arguments.precision)
+    return torch.autocast(arguments.device, dtype=dtype or torch.bfloat16, enabled=dtype is not None)
+
+
+def memory_format(torch, arguments):
+    return torch.channels_last if arguments.channels_last else torch.contiguous_format
+
+
+def synchronize(torch, arguments):
+    if arguments.device == "cuda":
+        torch.cuda.synchronize()
+
+
+def time_runs(torch, arguments, run, runs, warm_up):
+    """Seconds of the clock and of processors per run, each from an idle device to an idle device; the first `warm_up` are not kept."""
+    seconds, cpu_seconds = [], []
+    for number in range(runs + warm_up):
+        synchronize(torch, arguments)
+        begin, cpu_begin = time.perf_counter(), time.process_time()
+        run()
+        synchronize(torch, arguments)
+        if number >= warm_up:
+            seconds.append(time.perf_counter() - begin)
+            cpu_seconds.append(time.process_time() - cpu_begin)
+    return seconds, cpu_seconds

@@ -1,0 +1,40 @@
+#include "bench/torch_peer.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tenon::bench {
+
+Peer read_peer(const ChildResult& result, const std::string& script) {
+  Peer peer;
+  const auto answer = nlohmann::json::parse(result.output, nullptr, false);
+  if (answer.is_object() && answer.contains("absent")) {
+    peer.absent = answer["absent"].get<std::string>();
+  } else if (answer.is_object() && answer.contains("seconds")) {
+    peer.name = answer["name"].get<std::string>();
+    for (const double seconds : answer["seconds"]) peer.samples.ns.push_back(seconds * 1e9);
+    for (const double seconds : answer["cpu_seconds"]) peer.samples.cpu_ns.push_back(seconds * 1e9);
+  } else {
+    peer.absent = fmt::format("{} ended with exit code {} and no result", script, result.exit_code);
+  }
+  return peer;
+}
+
+std::vector<std::string> torch_options(const Variant& variant) {
+  std::vector<std::string> options{"--precision", name_of(variant.precision)};
+  if (!variant.on_cpu()) {
+    options.insert(options.end(), {"--device", "cuda"});
+    if (variant.precision != Precision::float32) options.emplace_back("--channels-last");
+  }
+  return options;
+}
+
+Peer run_torch_peer(std::vector<std::string> command, const Variant& variant) {
+  const std::string script = command[1];
+  const std::vector<std::string> more = torch_options(variant);
+  command.insert(command.end(), more.begin(), more.end());
+  return read_peer(run_child(command), script);
+}
+
+}  // namespace tenon::bench
