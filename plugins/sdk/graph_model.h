@@ -90,6 +90,10 @@ const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t vers
 const KernelRow* find_copier(const KernelRow* rows, const Value& from);
 /// The row of the kernel that transposes values of `dtype` which are, or can be made, dense; NULL if there is none.
 const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon_dtype dtype);
+/// A dtype that is storage alone: arithmetic on it is f32's.
+inline bool is_half(tenon_dtype dtype) {
+  return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
+}
 /// A value that a kernel with Traits::channels_last can be handed in that form.
 inline bool is_image(const Value& value) {
   return value.rank == 3 || value.rank == 4;

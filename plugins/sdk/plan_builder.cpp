@@ -232,13 +232,20 @@ bool takes_bias(const Node& node, const Value& result) {
   return (images.outputs & 1) == 0 || !is_image(result) || node.channels_last;
 }
 
-/// Product, bias, residual, activation: one call. Of several results it is the first that goes on so.
+/// The op that goes on with a value, and the conversions around it where the value is of 16 bits and the op computes in f32.
+struct Follower {
+  std::uint32_t node = none, widening = none, narrowing = none;
+};
+
+/// Product, bias, residual, activation: one call. Of several results it is the first that goes on so. A kernel of 16 bits computes its
+/// epilogue before it rounds, so that the conversions around what follows fall away.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
   const auto made_by = producers(graph);
   std::vector<bool> donated(graph.values.size(), false), absorbed(graph.nodes.size(), false);
   for (const tenon_donation& d : graph.donations) donated[d.output] = true;
 
+  const auto result_of = [&](std::uint32_t n) { return graph.nodes[n].outputs[0]; };
   // The only reader of an internal value that is no view, if its own result is not written over something.
   const auto only_reader = [&](std::uint32_t v) -> std::uint32_t {
     if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return none;
@@ -248,12 +255,33 @@ void fuse_epilogues(GraphModel& graph) {
     // Read once, and as it is: not by way of a view.
     if (std::find(reader.inputs.begin(), reader.inputs.end(), v) == reader.inputs.end()) return none;
     if (reader.outputs.size() != 1 || reader.outputs[0] == none || donated[reader.outputs[0]]) return none;
-    return same_layout(graph.values[v], graph.values[reader.outputs[0]]) ? n : none;
+    return n;
   };
-  const auto absorb = [&](Node& into, std::uint32_t n) {
-    into.outputs[0] = graph.nodes[n].outputs[0];
+  const auto is_widening = [&](std::uint32_t n) {
+    const Node& node = graph.nodes[n];
+    return node.is(TENON_OP_Cast) && is_half(graph.values[node.inputs[0]].dtype) && graph.values[node.outputs[0]].dtype == TENON_DTYPE_F32;
+  };
+  const auto follower = [&](std::uint32_t v) -> Follower {
+    const std::uint32_t n = only_reader(v);
+    if (n == none) return {};
+    if (same_layout(graph.values[v], graph.values[result_of(n)])) return {n, none, none};
+    if (!is_widening(n)) return {};
+    const std::uint32_t wide = only_reader(result_of(n));
+    if (wide == none || !same_layout(graph.values[result_of(n)], graph.values[result_of(wide)])) return {};
+    const std::uint32_t narrowing = only_reader(result_of(wide));
+    if (narrowing == none || !graph.nodes[narrowing].is(TENON_OP_Cast)) return {};
+    if (!same_layout(graph.values[v], graph.values[result_of(narrowing)])) return {};
+    return {wide, n, narrowing};
+  };
+  const auto absorb = [&](Node& into, const Follower& next) {
+    into.outputs[0] = result_of(next.narrowing == none ? next.node : next.narrowing);
     ++into.fused_count;
-    absorbed[n] = true;
+    absorbed[next.node] = true;
+    for (const std::uint32_t cast : {next.widening, next.narrowing}) {
+      if (cast == none) continue;
+      if (graph.nodes[cast].index != graph.nodes[next.node].index) ++into.fused_count;  // one of the core's own
+      absorbed[cast] = true;
+    }
   };
 
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
@@ -261,27 +289,34 @@ void fuse_epilogues(GraphModel& graph) {
     if (absorbed[n] || !product.row->kernel->traits.epilogue || product.outputs.empty() || product.outputs[0] == none) continue;
     const Value result = graph.values[product.outputs[0]];
     if (result.rank == 0) continue;
-    std::uint32_t next = only_reader(product.outputs[0]);
-    while (next != none && graph.nodes[next].is(TENON_OP_Add)) {
-      const Node& add = graph.nodes[next];
-      const std::uint32_t other = add.inputs[add.inputs[0] == product.outputs[0] ? 1 : 0];
-      const Value& addend = graph.values[other];
+    Follower next = follower(product.outputs[0]);
+    while (next.node != none && graph.nodes[next.node].is(TENON_OP_Add)) {
+      const Node& add = graph.nodes[next.node];
+      const std::uint32_t own = next.widening == none ? product.outputs[0] : result_of(next.widening);
+      const std::uint32_t other = add.inputs[add.inputs[0] == own ? 1 : 0];
+      std::uint32_t from = other;  // as the kernel reads it: before it was widened
+      if (next.widening != none) {
+        if (made_by[other] == none || !is_widening(made_by[other])) break;
+        from = graph.nodes[made_by[other]].inputs[0];
+      }
+      const Value& addend = graph.values[from];
       // Whoever makes the addend may be listed after the product: the order is settled later, and the addend cannot depend on a product
       // that this sum alone reads. It can on another result.
       const std::uint32_t maker = made_by[addend.root];
       if (product.outputs.size() > 1 && maker != none && maker > n) break;
       if (product.bias == none && takes_bias(product, result) && is_bias(addend, result)) {
-        product.bias = other;
+        product.bias = from;
       } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, result)) {
-        product.residual = other;
+        product.residual = from;
       } else {
         break;
       }
+      if (from != other && readers[other].size() == 1) absorbed[made_by[other]] = true;
       absorb(product, next);
-      next = only_reader(product.outputs[0]);
+      next = follower(product.outputs[0]);
     }
-    if (next != none) {
-      const tenon_op op = graph.nodes[next].op;
+    if (next.node != none) {
+      const tenon_op op = graph.nodes[next.node].op;
       const Activation activation = op == TENON_OP_Relu      ? Activation::relu
                                     : op == TENON_OP_Sigmoid ? Activation::sigmoid
                                     : op == TENON_OP_Tanh    ? Activation::tanh

@@ -8,10 +8,6 @@ namespace {
 
 constexpr std::uint32_t none = TENON_NO_INDEX;
 
-bool is_half(tenon_dtype dtype) {
-  return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
-}
-
 /// y = x in y's dtype, by the backend's own Cast.
 Node cast_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t from, std::uint32_t to, const Node& on_behalf_of) {
   tenon_attributes_cast attributes{};

@@ -4,12 +4,30 @@
 #include <tenon/sdk/backend.h>
 
 #include <algorithm>
+#include <bit>
+#include <type_traits>
 
 namespace tenon::sdk_test {
 
-extern const sdk::Kernel kernel_add, kernel_neg, kernel_relu, kernel_reshape;
+extern const sdk::Kernel kernel_add, kernel_neg, kernel_relu, kernel_reshape, kernel_cast;
 
 namespace {
+
+float widened(float x) {
+  return x;
+}
+float widened(sdk::BFloat16 x) {
+  return std::bit_cast<float>(std::uint32_t{x.bits} << 16);
+}
+/// Of numbers that bf16 holds.
+template <class T>
+T narrowed(float x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return x;
+  } else {
+    return {static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16)};
+  }
+}
 
 /// y = x + scale, and the running numbers one higher: BatchNormTrain as far as the plan builder can tell.
 template <class T>
@@ -17,17 +35,17 @@ void norm(const sdk::Call& call) {
   ++probe.kernels;
   const sdk::Rows rows = sdk::as_rows(call.inputs[0]);
   for (std::int64_t i = 0; i < call.outputs[0].count; ++i) {
-    T y = call.input<T>(0)[i] + call.input<T>(1)[i % rows.n];
-    if (call.epilogue.bias != nullptr) y += call.epilogue.bias->as<const T>()[i % rows.n];
-    if (call.epilogue.residual != nullptr) y += call.epilogue.residual->as<const T>()[i];
-    if (call.epilogue.activation == sdk::Activation::relu) y = std::max(y, T(0));
-    call.output<T>(0)[i] = y;
+    float y = widened(call.input<T>(0)[i]) + call.input<float>(1)[i % rows.n];
+    if (call.epilogue.bias != nullptr) y += widened(call.epilogue.bias->as<const T>()[i % rows.n]);
+    if (call.epilogue.residual != nullptr) y += widened(call.epilogue.residual->as<const T>()[i]);
+    if (call.epilogue.activation == sdk::Activation::relu) y = std::max(y, 0.0f);
+    call.output<T>(0)[i] = narrowed<T>(y);
   }
   for (std::int64_t c = 0; c < rows.n; ++c) {
-    call.output<T>(1)[c] = call.input<T>(3)[c] + 1;
-    call.output<T>(2)[c] = call.input<T>(4)[c] + 1;
-    call.output<T>(3)[c] = 10;
-    call.output<T>(4)[c] = 20;
+    call.output<float>(1)[c] = call.input<float>(3)[c] + 1;
+    call.output<float>(2)[c] = call.input<float>(4)[c] + 1;
+    call.output<float>(3)[c] = 10;
+    call.output<float>(4)[c] = 20;
   }
 }
 }  // namespace
@@ -39,17 +57,15 @@ void batch_norm_train(const sdk::Call& call) {
   norm<T>(call);
 }
 }  // namespace
-TENON_KERNEL_WITH(batch_norm_train, (sdk::Traits{.in_place = true, .epilogue = true, .residual = true}), float)
+TENON_KERNEL_WITH(batch_norm_train, (sdk::Traits{.in_place = true, .epilogue = true, .residual = true}), float, sdk::BFloat16)
 }  // namespace several
 
 namespace {
 
 constexpr sdk::KernelRow rows[] = {
-    {TENON_OP_Add, 14, 0, &kernel_add},
-    {TENON_OP_Neg, 13, 0, &kernel_neg},
-    {TENON_OP_Relu, 14, 0, &kernel_relu},
-    {TENON_OP_Reshape, 14, 0, &kernel_reshape},
-    {TENON_OP_BatchNormTrain, 2, 0, &several::kernel_batch_norm_train},
+    {TENON_OP_Add, 14, 0, &kernel_add},   {TENON_OP_Neg, 13, 0, &kernel_neg},
+    {TENON_OP_Relu, 14, 0, &kernel_relu}, {TENON_OP_Reshape, 14, 0, &kernel_reshape},
+    {TENON_OP_Cast, 13, 0, &kernel_cast}, {TENON_OP_BatchNormTrain, 2, 0, &several::kernel_batch_norm_train},
     {TENON_OP_NONE, 0, 0, nullptr},
 };
 const sdk::BackendSpec& spec() {
@@ -107,6 +123,35 @@ TEST_CASE("sdk: residual and activation behind the first of several results are 
   norm.net.node(TENON_OP_Add, {norm.y, residual}, {sum});
   norm.net.node(TENON_OP_Relu, {sum}, {z});
   CHECK(run_of(norm, z, 1) == Floats{3, 0, 9, 0, 12, 0});
+}
+
+TEST_CASE("sdk: what follows a kernel of 16 bits is its epilogue, although it computes in f32 by itself") {
+  Norm norm;
+  Net& net = norm.net;
+  const auto residual = net.input({2, 3}), sum = net.internal({2, 3}), z = net.output({2, 3});
+  net.node(TENON_OP_Add, {residual, norm.y}, {sum});
+  net.node(TENON_OP_Relu, {sum}, {z});
+  for (const std::uint32_t v : {norm.x, norm.y, residual, sum, z}) net.values[v].dtype = TENON_DTYPE_BF16;
+  for (const bool is_read : {false, true}) {
+    if (is_read) {  // by somebody else, so that its conversion stays
+      const auto other = net.output({2, 3});
+      net.values[other].dtype = TENON_DTYPE_BF16;
+      net.node(TENON_OP_Neg, {residual}, {other});
+    }
+    Session session(1, query);
+    Run run(session, net);
+    CHECK(run.info.kernel_count == (is_read ? 4 : 1));  // conversion, negation, conversion
+    for (const std::uint32_t v : {norm.x, residual}) {
+      const float values[] = {1, -2, 3, -4, 5, -6};
+      for (int i = 0; i < 6; ++i) run.data<std::uint16_t>(v)[i] = narrowed<sdk::BFloat16>(values[i]).bits;
+    }
+    run.set(norm.scale, {1, 2, 3});
+    for (const std::uint32_t v : norm.running) run.set(v, {5, 5, 5});
+    run();
+    const float wanted[] = {3, 0, 9, 0, 12, 0};
+    for (int i = 0; i < 6; ++i) CHECK(widened(sdk::BFloat16{run.data<std::uint16_t>(z)[i]}) == wanted[i]);
+    CHECK(run.get(norm.next[0]) == Floats{6, 6, 6});
+  }
 }
 
 TEST_CASE("sdk: an addend that is made of another result of the same kernel waits for it") {

@@ -1,0 +1,122 @@
+// Nets on the GPU: they train as on the CPU, in f32 and in mixed precision, and what belongs together is one kernel.
+#include <algorithm>
+#include <cmath>
+
+#include "gpu_testing.h"
+
+namespace tenon {
+namespace {
+
+using test::gpu_config;
+
+/// A convnet with everything that a layer can be followed by.
+std::vector<LayerDefinition> convnet() {
+  return {layers::reshape({1, 28, 28}),
+          layers::conv2d(8, 3, 2),
+          layers::batch_norm(),
+          layers::activation(Activation::relu),
+          layers::max_pool2d(2),
+          layers::dropout(0.1),
+          layers::conv2d(8, 3),
+          layers::activation(Activation::relu),
+          layers::flatten(),
+          layers::dense(10, Activation::softmax)};
+}
+/// Rows of a digit as a sequence.
+std::vector<LayerDefinition> recurrent() {
+  return {layers::lstm(16), layers::dense(10, Activation::softmax)};
+}
+
+using Losses = std::vector<double>;
+
+Losses train(const std::string& device, Precision precision, const std::vector<LayerDefinition>& layers, std::int64_t steps,
+             const std::map<std::string, std::string>& knobs = {}) {
+  Config config = gpu_config(device);
+  config.seed = 3;
+  config.precision = precision;
+  if (!knobs.empty()) config.backends.options["cuda"] = knobs;
+  const Context context(config);
+  CompileOptions options;
+  options.optimizer.kind = OptimizerDefinition::Kind::adam;
+  options.optimizer.learning_rate = 0.005;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  Model model(layers);
+  model.compile(context, options);
+  Batches batches(generate_digits({.count = steps * 16}), {.batch_size = 16, .seed = 5, .workers = 0});
+  batches.start(0);
+  Losses losses;
+  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y)[0].second);
+  return losses;
+}
+
+double largest_difference(const Losses& a, const Losses& b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
+  return most;
+}
+
+TEST_CASE("gpu: a convnet and an LSTM have the losses of the CPU") {
+  for (const auto& layers : {convnet(), recurrent()}) {
+    const double most =
+        largest_difference(train("openblas:0", Precision::float32, layers, 8), train("cuda:0", Precision::float32, layers, 8));
+    MESSAGE("largest difference of the loss over 8 steps: ", most);
+    CHECK(most < 1e-3);
+  }
+}
+
+TEST_CASE("gpu: in mixed precision they come close, whether gradients are scaled or not") {
+  for (const auto& layers : {convnet(), recurrent()}) {
+    const Losses cpu = train("openblas:0", Precision::float32, layers, 8);
+    for (const Precision precision : {Precision::mixed_bfloat16, Precision::mixed_float16}) {
+      CAPTURE(name_of(precision));
+      CHECK(largest_difference(cpu, train("cuda:0", precision, layers, 8)) < 0.1);
+    }
+  }
+}
+
+TEST_CASE("gpu: plain kernels train as the libraries do") {
+  CHECK(largest_difference(train("cuda:0", Precision::float32, convnet(), 3),
+                           train("cuda:0", Precision::float32, convnet(), 3, {{"kernels", "naive"}})) < 1e-3);
+}
+
+/// What the kernels of a run stand for.
+std::vector<std::string> algorithms(Program& program, const std::vector<Tensor>& inputs) {
+  program.enable_profile(true);
+  program.run(inputs);
+  std::vector<std::string> all;
+  for (const Program::KernelTime& time : program.profile()) all.push_back(time.algorithm);
+  return all;
+}
+
+TEST_CASE("gpu: bias, residual and activation behind a convolution or a norm in training are its kernel's") {
+  const Context context(gpu_config());
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    CAPTURE(name_of(dtype));
+    Graph graph;
+    const auto per_channel = [&](const char* name) { return graph.parameter(name, DType::f32, {16}); };
+    const Value x = graph.input("x", dtype, {2, 16, 8, 8});
+    const auto conv = [&](Value of, const char* name) {
+      ops::ConvOptions same;
+      same.same = true;
+      return ops::conv(of, graph.parameter(name, dtype, {16, 16, 3, 3}), {}, same);
+    };
+    const Value first = ops::relu(conv(x, "w1"));
+    const Value norm =
+        ops::batch_norm_train(conv(first, "w2"), per_channel("scale"), per_channel("bias"), per_channel("mean"), per_channel("variance"));
+    graph.output("y", ops::relu(norm + x));
+    Program program(context, graph, {.device = "cuda:0"});
+    for (const char* name : {"w1", "w2"}) program.parameters()->set(name, Tensor::full(dtype, {16, 16, 3, 3}, 0.01));
+    for (const char* name : {"scale", "bias", "mean", "variance"}) program.parameters()->set(name, Tensor::full(DType::f32, {16}, 1));
+    const std::vector<std::string> kernels = algorithms(program, {Tensor::full(dtype, {2, 16, 8, 8}, 0.5)});
+    const auto has = [&](const char* name) { return std::find(kernels.begin(), kernels.end(), name) != kernels.end(); };
+    CHECK(has("Conv+relu"));
+    CHECK(has("Conv"));
+    CHECK(has("BatchNormTrain+residual+relu"));
+    // f32 lies as the graph has it; bf16 is turned on its way in and on its way out.
+    CHECK(kernels.size() == (dtype == DType::f32 ? 3 : 5));
+  }
+}
+
+}  // namespace
+}  // namespace tenon
