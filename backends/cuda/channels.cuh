@@ -10,8 +10,8 @@
 //   combine(a, b)       of two sets of terms
 //   finish(c, total)    leaves the result where it belongs
 //   walks               the kinds of plans that it is for
-// and, if it wants to, weigh(a, place): V terms of `a` from a place in their run; row(r) and of_row(b, row): terms of `b`, of row r of
-// columns.
+// and with `weighs` weigh(a, place): V terms of `a` from a place in their run; with `by_row` row(r) and of_row(b, row): terms of `b`, of
+// row r of columns. (Flags, because compilers differ about whether a template member is there.)
 //
 // Threads   no atomics: the order of every sum is that of its plan.
 #pragma once
@@ -35,15 +35,14 @@ int channel_width(Pointer... x) {
 /// N terms added up as a tree, N a power of two.
 template <class W, int N>
 __device__ W sum_of(const W (&x)[N]) {
-  W tree[N];
+  if constexpr (N == 1) {
+    return x[0];
+  } else {
+    W halves[N / 2];
 #pragma unroll
-  for (int i = 0; i < N; ++i) tree[i] = x[i];
-#pragma unroll
-  for (int half = N / 2; half > 0; half /= 2) {
-#pragma unroll
-    for (int i = 0; i < half; ++i) tree[i] += tree[i + half];
+    for (int i = 0; i < N / 2; ++i) halves[i] = x[i] + x[i + N / 2];
+    return sum_of(halves);
   }
-  return tree[0];
 }
 
 /// Kinds of plans, so that kernels are made for those alone that there will be.
@@ -69,6 +68,7 @@ struct Moments {
   using Base = W;
   static constexpr int operands = 1;
   static constexpr Walks walks = Walks::any;
+  static constexpr bool weighs = false, by_row = false;
   /// Of all terms so far, the part that are new; and the old ones times that.
   struct Step {
     W share, between;
@@ -122,6 +122,7 @@ struct AddsUp {
   using W = Wide<T>;
   using Partial = TwoSums<W>;
   static constexpr Walks walks = Walks::any;
+  static constexpr bool weighs = false, by_row = false;
   struct Step {};
   __device__ Step step(W, int) const { return {}; }
   __device__ void close(Partial&, W) const {}
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(reduction_threads)
           x[u * V + v] = widen(a[u].at[v]);
           if constexpr (Op::operands == 2) other[u * V + v] = widen(b[u].at[v]);
         }
-        if constexpr (requires { &Op::template weigh<V>; }) {
+        if constexpr (Op::weighs) {
           W terms[V];
 #pragma unroll
           for (int v = 0; v < V; ++v) terms[v] = x[u * V + v];
@@ -259,9 +260,6 @@ __global__ void __launch_bounds__(reduction_threads)
     channel_columns(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials) {
   using T = typename Op::Element;
   using W = Wide<T>;
-  constexpr bool by_row = requires {
-    &Op::row;
-  };
   const int lane = static_cast<int>(threadIdx.x) % plan.lanes, group = static_cast<int>(threadIdx.x) / plan.lanes;
   const std::int64_t split = blockIdx.x / plan.tiles;
   const std::int64_t first = ((blockIdx.x - split * plan.tiles) * plan.lanes + lane) * V;  // channel
@@ -293,7 +291,7 @@ __global__ void __launch_bounds__(reduction_threads)
         for (int u = 0; u < batch; ++u) {
           x[u] = widen(a[u].at[v]);
           if constexpr (Op::operands == 2) other[u] = widen(b[u].at[v]);
-          if constexpr (by_row) other[u] = op.of_row(other[u], op.row(rows[u]));
+          if constexpr (Op::by_row) other[u] = op.of_row(other[u], op.row(rows[u]));
         }
         op.take(totals[v], step, base[v], x, other, count);
       };
@@ -376,11 +374,16 @@ __global__ void channel_runs(Pass pass, Channels at) {
     const std::int64_t channel = run - quotient(run, at.count) * at.count;
     const auto operands = pass.template read<V>(first, place);
     const typename Pass::Numbers numbers = pass.numbers(channel);
-    typename Pass::Numbers next = numbers;
-    if (at.inner - place < V) next = pass.numbers(channel + 1 == at.count ? 0 : channel + 1);
     Pack<T, V> y;
 #pragma unroll
-    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(place + v < at.inner ? numbers : next, operands, v, first));
+    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(numbers, operands, v, first));
+    if (at.inner - place < V) {
+      const typename Pass::Numbers next = pass.numbers(channel + 1 == at.count ? 0 : channel + 1);
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        if (place + v >= at.inner) y.at[v] = narrow<T>(pass.value(next, operands, v, first));
+      }
+    }
     *reinterpret_cast<Pack<T, V>*>(pass.y + first) = y;
   }
   const std::int64_t rest = packs * V + thread_number();

@@ -135,6 +135,7 @@ CudnnStream::CudnnStream(Stream& stream)
 }
 
 CudnnStream::~CudnnStream() {
+  functions.cudnnSetStream(handle, nullptr);  // which may be gone before the handle is asked anything
   spare_handles(device_).put(handle);
 }
 

@@ -205,6 +205,7 @@ struct OverLines : AddsUp<T> {
   };
   static constexpr int operands = 2;
   static constexpr Walks walks = Walks::columns;
+  static constexpr bool by_row = true;
   LineNormGrad<T> p;
 
   __device__ Base base(std::int64_t) const { return {}; }
@@ -316,6 +317,7 @@ struct LongLineSums : AddsUp<T> {
   };
   static constexpr int operands = 2;
   static constexpr Walks walks = Walks::lines;
+  static constexpr bool weighs = true;
   LineNormGrad<T> p;
   LineSlopes<W>* made;
 

@@ -256,8 +256,6 @@ void run_gradient(const sdk::Call& call) {
   Parts parts(call.scratch);
   if constexpr (is_narrow<T>) {
     WideCall wide(call, parts);
-    // The factors are exact in TF32, and gradients of gates keep as many bits there as f16 has. bf16 has numbers below the least of TF32.
-    if (std::is_same_v<T, sdk::Half>) wide.call.math = TENON_MATH_TF32;
     wide.read_inputs<T>();
     wide.call.scratch = parts.rest();
     run_gradient<Cells, float>(wide.call);

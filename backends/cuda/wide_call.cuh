@@ -1,5 +1,5 @@
 // wide_call.cuh - a call on f16 or bf16 as one on f32: for ops whose intermediate results want the range of f32 as well as its precision.
-// What the SDK does where there is no kernel for a type; here the op knows that it happens, and may choose how f32 products round.
+// What the SDK does where there is no kernel for a type.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class WideCall {
   WideCall(const WideCall&) = delete;
   WideCall& operator=(const WideCall&) = delete;
 
-  sdk::Call call;  ///< on the twins; scratch memory and math are for the caller to set
+  sdk::Call call;  ///< on the twins; scratch memory is for the caller to set
 
   template <class T>
   void read_inputs() const {

@@ -303,7 +303,7 @@ void fuse_epilogues(GraphModel& graph) {
       // Whoever makes the addend may be listed after the product: the order is settled later, and the addend cannot depend on a product
       // that this sum alone reads. It can on another result.
       const std::uint32_t maker = made_by[addend.root];
-      if (product.outputs.size() > 1 && maker != none && maker > n) break;
+      if (product.outputs.size() > 1 && maker != none && maker >= n) break;
       if (product.bias == none && takes_bias(product, result) && is_bias(addend, result)) {
         product.bias = from;
       } else if (product.residual == none && product.row->kernel->traits.residual && same_layout(addend, result)) {
@@ -311,7 +311,8 @@ void fuse_epilogues(GraphModel& graph) {
       } else {
         break;
       }
-      if (from != other && readers[other].size() == 1) absorbed[made_by[other]] = true;
+      const bool is_free = graph.values[other].kind == TENON_VALUE_INTERNAL && !donated[other] && readers[other].size() == 1;
+      if (from != other && is_free) absorbed[made_by[other]] = true;
       absorb(product, next);
       next = follower(product.outputs[0]);
     }

@@ -1,7 +1,9 @@
 // mixed_precision.cpp - f32 graphs whose products run in 16 bits. Sources: Micikevicius et al., Mixed Precision Training (2018), for what
 // has to stay in f32; the lists of torch.autocast and of Keras's mixed policies, for the rest.
-#include <tenon/functions.h>
+#include <algorithm>
 #include <cmath>
+
+#include <tenon/functions.h>
 
 #include "graph/op.h"
 #include "graph/passes.h"
@@ -95,15 +97,18 @@ class Mixer {
         dtype_(narrow),
         twin_(editor.values().size(), no_id),
         goes_narrow_(editor.values().size()),
+        is_able_(editor.values().size()),
+        may_follow_(editor.node_count()),
         gives_way_(editor.values().size()),
         wanted_(editor.values().size()) {}
 
   void run() {
-    for (NodeId n = static_cast<NodeId>(editor_.node_count()); n-- > 0;) find_wanted(editor_.node(n));
     for (ValueId v = 0; v < gives_way_.size(); ++v) {
       const ValueInfo& info = editor_.info(v);
       gives_way_[v] = info.kind == ValueKind::parameter || (info.kind == ValueKind::constant && is_wide(v) && survives(info.constant));
     }
+    for (NodeId n = 0; n < editor_.node_count(); ++n) find_able(n);
+    for (NodeId n = static_cast<NodeId>(editor_.node_count()); n-- > 0;) find_wanted(n);
     for (NodeId n = 0; n < editor_.node_count(); ++n) mix(n);
   }
 
@@ -112,6 +117,8 @@ class Mixer {
   DType dtype_;
   std::vector<ValueId> twin_;      ///< per value: the same in the narrow dtype, once there is one
   std::vector<bool> goes_narrow_;  ///< per value: ops that follow read the twin
+  std::vector<bool> is_able_;      ///< per value: would go narrow if all that can follow did
+  std::vector<bool> may_follow_;   ///< per node: so that only what is made of it decides
   std::vector<bool> gives_way_;    ///< per value: an operand that may be read narrow beside one that is
   std::vector<bool> wanted_;       ///< per value: something narrow is made of it
 
@@ -119,20 +126,46 @@ class Mixer {
   static bool takes_part(const NodeInfo& node, std::size_t i) { return node.inputs[i] != no_id && !is_operand_of_sums(node.op, i); }
   bool is_wide(ValueId v) const { return v != no_id && editor_.info(v).dtype == DType::f32; }
 
-  /// From the last node on.
-  void find_wanted(const NodeInfo& node) {
-    const Mixing mixing = mixing_of(node.op);
-    if (mixing == Mixing::inside) {
+  /// From the first node on.
+  void find_able(NodeId n) {
+    const NodeInfo& node = editor_.node(n);
+    switch (mixing_of(node.op)) {
+      case Mixing::narrow:
+        may_follow_[n] = true;
+        break;
+      case Mixing::follows:
+        may_follow_[n] = can_follow(node, is_able_);
+        if (!may_follow_[n] && is_view(node.op)) gives_way_[node.outputs[0]] = gives_way_[node.inputs[0]];
+        break;
+      case Mixing::inside:
+        is_able_[node.outputs[0]] = is_able_[node.inputs[0]];
+        return;
+      case Mixing::wide:
+        if (is_widening(node)) is_able_[node.outputs[0]] = true;
+        return;
+    }
+    for (std::size_t i = 0; may_follow_[n] && i < node.outputs.size(); ++i) {
+      if (is_wide(node.outputs[i]) && !is_result_of_sums(node.op, i)) is_able_[node.outputs[i]] = true;
+    }
+  }
+
+  /// From the last node on. What cannot follow wants nothing of its operands, whatever is made of it.
+  void find_wanted(NodeId n) {
+    const NodeInfo& node = editor_.node(n);
+    if (mixing_of(node.op) == Mixing::inside) {
       if (wanted_[node.outputs[0]]) wanted_[node.inputs[0]] = true;
       return;
     }
-    if (mixing == Mixing::narrow || (mixing == Mixing::follows && is_wanted(node))) {
+    if (may_follow_[n] && (mixing_of(node.op) == Mixing::narrow || is_wanted(node))) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (takes_part(node, i)) wanted_[node.inputs[i]] = true;
       }
     }
   }
 
+  bool is_widening(const NodeInfo& node) const {
+    return node.op == TENON_OP_Cast && editor_.info(node.inputs[0]).dtype == dtype_ && is_wide(node.outputs[0]);
+  }
   bool is_wanted(const NodeInfo& node) const {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] != no_id && !is_result_of_sums(node.op, i) && wanted_[node.outputs[i]]) return true;
@@ -145,6 +178,18 @@ class Mixer {
     const double lowest = dtype_ == DType::f16 ? 0x1p-14 : 0x1p-126, highest = dtype_ == DType::f16 ? 65504.0 : 0x1.FEp127;
     const double size = std::abs(x);
     return size == 0 || !std::isfinite(x) || (size >= lowest && size <= highest);
+  }
+  /// A constant whose finite numbers stay finite when they are rounded: itself, or one of the largest numbers there are.
+  ValueId within_range(ValueId v) {
+    const Tensor constant = editor_.info(v).constant;
+    const float most = dtype_ == DType::f16 ? 65504.0f : 0x1.FEp127f;
+    const float* const values = constant.data<float>();
+    const auto is_beyond = [most](float x) { return std::isfinite(x) && std::abs(x) > most; };
+    if (std::none_of(values, values + constant.count(), is_beyond)) return v;
+    Tensor bounded = Tensor::empty(DType::f32, constant.shape());
+    std::transform(values, values + constant.count(), bounded.data<float>(),
+                   [&](float x) { return is_beyond(x) ? std::copysign(most, x) : x; });
+    return editor_.add_constant(bounded);
   }
   bool survives(const Tensor& constant) const {
     const float* values = constant.data<float>();
@@ -161,14 +206,15 @@ class Mixer {
     return survives(bounds.low) && survives(bounds.high);
   }
 
-  bool follows(const NodeInfo& node) const {
-    if (!is_wanted(node) || !attributes_survive(node)) return false;
+  /// True if every operand that takes part is narrow, or gives way, and one is narrow.
+  bool can_follow(const NodeInfo& node, const std::vector<bool>& is_narrow) const {
+    if (!attributes_survive(node)) return false;
     bool any = false;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (!takes_part(node, i) || !is_wide(v)) continue;
-      if (!goes_narrow_[v] && !gives_way_[v]) return false;
-      any = any || goes_narrow_[v];
+      if (!is_narrow[v] && !gives_way_[v]) return false;
+      any = any || is_narrow[v];
     }
     return any;
   }
@@ -179,14 +225,14 @@ class Mixer {
       case Mixing::narrow:
         return make_narrow(n, node);
       case Mixing::follows:
-        if (follows(node)) return make_narrow(n, node);
+        if (is_wanted(node) && can_follow(node, goes_narrow_)) return make_narrow(n, node);
         if (is_view(node.op)) gives_way_[node.outputs[0]] = gives_way_[node.inputs[0]];
         return;
       case Mixing::inside:
         goes_narrow_[node.outputs[0]] = goes_narrow_[node.inputs[0]];
         return;
       case Mixing::wide:
-        if (node.op == TENON_OP_Cast && editor_.info(node.inputs[0]).dtype == dtype_ && is_wide(node.outputs[0])) {
+        if (is_widening(node)) {
           twin_[node.outputs[0]] = node.inputs[0];
           goes_narrow_[node.outputs[0]] = true;
         }
@@ -220,7 +266,9 @@ class Mixer {
     }
     tenon_attributes_cast to{};
     to.to = static_cast<tenon_dtype>(dtype_);
-    return twin_[v] = editor_.insert(before, TENON_OP_Cast, {v}, dtype_, shape, Attributes::of(to));
+    // A mask of -1e9 is to stay a number.
+    const ValueId from = editor_.info(v).kind == ValueKind::constant ? within_range(v) : v;
+    return twin_[v] = editor_.insert(before, TENON_OP_Cast, {from}, dtype_, shape, Attributes::of(to));
   }
 };
 

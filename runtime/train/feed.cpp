@@ -74,7 +74,7 @@ class Feed::Copier {
 
   void start(std::uint64_t epoch, std::int64_t first_batch) {
     std::unique_lock lock(mutex_);
-    running_ = false;
+    running_ = started_ = false;
     work_.notify_all();
     done_.wait(lock, [&] { return !busy_; });  // until then the batches are the thread's
     release();

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include <tenon/trace.h>
 
@@ -56,6 +57,7 @@ bool names_devices(const std::vector<LayerDefinition>& layers) {
 
 /// The device that reads x and y; nothing where several may.
 std::optional<Device> reader_of_batches(const Model::State& s) {
+  if (!s.context->config().placement.empty()) return std::nullopt;  // rules may put the first node, or the loss, anywhere
   if (s.compiled.parallel_devices.size() > 1 || names_devices(s.definition.layers)) return std::nullopt;
   const std::string device = s.main_device();
   return device.empty() ? s.context->default_device() : s.context->device(device);
@@ -167,7 +169,7 @@ bool FitRun::epoch(EpochLogs& out_result) {
   each("at the beginning of an epoch", [&](Callback& callback) { callback.epoch_begin(s_.epochs_done); });
   if (s_.batches_done == 0 || s_.means.sums.size() != running_.size()) s_.means.reset(running_.size());
   means_ = s_.means;
-  std::int64_t samples = 0;
+  std::int64_t samples = 0, forgiven = 0;
   show_means();
   const auto begin = Clock::now();
   batches_.start(static_cast<std::uint64_t>(s_.epochs_done), s_.batches_done);
@@ -183,6 +185,7 @@ bool FitRun::epoch(EpochLogs& out_result) {
     const Logs& logs = step(*batch, number + 1 == count_);
     const bool counts = std::isfinite(logs[0].second) || !s_.forgives();
     if (counts) means_.add(s_.batch_means, s_.batch_weight);
+    if (!counts) ++forgiven;
     samples += batch->x.shape()[0];
     show_means();
     if (s_.waiting == 0) {  // only whole steps are worth going on from
@@ -197,6 +200,9 @@ bool FitRun::epoch(EpochLogs& out_result) {
   out_result.samples = samples;
   out_result.learning_rate = *s_.learning_rate.data<double>();
   out_result.logs = running_;
+  if (means_.weight == 0 && forgiven > 0) {  // no batch counted: a mean of nothing is not the best one so far
+    for (auto& [name, value] : out_result.logs) value = std::numeric_limits<double>::quiet_NaN();
+  }
   return true;
 }
 

@@ -73,7 +73,7 @@ Value guard_step(Graph& graph, const std::vector<Value>& gradients, const LossSc
 
   const Value good = ops::where(skip, zero, ops::add(scale.good_steps, 1));
   const Value grows = ops::equal(good, graph.constant(Tensor::scalar<std::int64_t>(steps_until_growth)));
-  const Value larger = ops::minimum(ops::mul(scale.scale, 2), 0x1p127);  // the largest power of two of f32
+  const Value larger = ops::minimum(ops::mul(scale.scale, 2), 0x1p126);  // its inverse is a normal number, which no device takes for 0
   const Value smaller = ops::maximum(ops::mul(scale.scale, 0.5), lowest_loss_scale);
   graph.update(scale.scale, ops::where(skip, smaller, ops::where(grows, larger, scale.scale)));
   graph.update(scale.good_steps, ops::where(grows, zero, good));

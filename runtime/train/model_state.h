@@ -85,6 +85,7 @@ struct Model::State {
   bool scales_loss() const { return context->config().precision == Precision::mixed_float16; }
   /// Parameters of the graph, or absent.
   train::LossScale loss_scale(Graph& graph);
+  void update_finite_states(Graph& graph, const train::Forward& f);
   /// True of a batch whose loss need not be finite, because its step was skipped or is still to come.
   bool forgives() const { return scales_loss() && (waiting > 0 || outcome != train::StepOutcome::taken); }
 

@@ -19,7 +19,7 @@ struct RunningMeans {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += means[i] * batch_weight;
     weight += batch_weight;
   }
-  double mean(std::size_t i) const { return weight > 0 ? sums[i] / weight : 0; }
+  double mean(std::size_t i) const { return weight > 0 ? sums[i] / weight : 0; }  ///< 0 before the first batch
 };
 
 }  // namespace tenon::train

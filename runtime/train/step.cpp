@@ -55,13 +55,19 @@ void Model::State::finish_training(Graph& graph, Phase phase, const train::Gradi
     Value weight = made.objective.weight;
     if (!weight.present()) weight = graph.constant(scalar(definition.dtype, static_cast<double>(batch)));
     train::build_accumulation(graph, made.forward, made.of, weight, phase == Phase::backward_first);
-    const std::size_t first_state = graph.updates().size();
-    train::update_states(graph, made.forward);
-    // what overflowed on its way to the loss must not stay in running statistics
-    if (scale.present() && graph.updates().size() > first_state)
-      graph::skip_updates(graph, first_state, train::any_not_finite({made.objective.loss}));
+    update_finite_states(graph, made.forward);
     output_objective(graph, made.objective);
   }
+}
+
+/// What overflows where gradients would be scaled must not stay in running statistics.
+void Model::State::update_finite_states(Graph& graph, const train::Forward& f) {
+  const std::size_t first = graph.updates().size();
+  train::update_states(graph, f);
+  if (!scales_loss() || graph.updates().size() == first) return;
+  std::vector<Value> next;
+  for (std::size_t i = first; i < graph.updates().size(); ++i) next.emplace_back(&graph, graph.updates()[i].value);
+  graph::skip_updates(graph, first, train::any_not_finite(next));
 }
 
 train::LossScale Model::State::loss_scale(Graph& graph) {
@@ -84,7 +90,7 @@ Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const S
   const train::Forward f = forward(graph, x, x_dtype, gradient || phase == Phase::forward_train);
   if (phase == Phase::predict || phase == Phase::forward_train) {
     graph.output("output", f.output);
-    train::update_states(graph, f);
+    update_finite_states(graph, f);
     return graph;
   }
   const Value target = graph.input("y", y_dtype, y);

@@ -207,6 +207,46 @@ TEST_CASE("mixed: a batch norm in prediction is folded before anything is cast")
   for (const GraphOutput& made : halves.prelude.outputs()) CHECK(halves.prelude.info(made.value).dtype == DType::bf16);
 }
 
+TEST_CASE("mixed: what a loss is made of is f32, although gradients for products are made of it, too") {
+  for (const bool is_sigmoid : {true, false}) {
+    CAPTURE(is_sigmoid);
+    Graph g;
+    const Value x = g.input("x", DType::f32, {4, 6}), target = g.input("target", DType::f32, {4, 3});
+    const Value w = g.parameter("w", DType::f32, {6, 3}), b = g.parameter("b", DType::f32, {3});
+    const Value scores = ops::add(ops::matmul(x, w), b), made = is_sigmoid ? ops::sigmoid(scores) : scores;
+    const Value loss =
+        is_sigmoid ? ops::reduce_mean(ops::log(ops::clip(made, 1e-7, 1))) : ops::reduce_mean(ops::square(ops::sub(made, target)));
+    g.output("loss", loss);
+    g.output("dw", gradients(loss, {w})[0]);
+    const Graph after = mixed(g);
+    int products = 0;
+    for (const NodeInfo& node : after.nodes()) {
+      const bool is_product = node.op == TENON_OP_MatMul || node.op == TENON_OP_Gemm;
+      products += is_product ? 1 : 0;
+      if (is_product || node.op == TENON_OP_Transpose || node.op == TENON_OP_Cast) continue;
+      CHECK_MESSAGE(graph::kernel_dtype(after, node) != DType::bf16, std::string(op_name(node.op)));
+    }
+    CHECK(products == 2);
+  }
+}
+
+TEST_CASE("mixed: a constant beyond the range of 16 bits becomes the largest number there is, not an infinity") {
+  Graph g;
+  const Value q = g.input("q", DType::f32, {1, 1, 2, 4});
+  ops::AttentionOptions options;
+  options.mask = g.constant(Tensor::of<float>({0, -1e9f}, {1, 1, 1, 2}));
+  g.output("y", ops::attention(q, q, q, options));
+  const Graph after = mixed(g, DType::f16);
+  bool seen = false;
+  for (ValueId v = 0; v < after.values().size(); ++v) {
+    const ValueInfo& info = after.info(v);
+    if (info.kind != ValueKind::constant || info.shape != Shape{1, 1, 1, 2}) continue;
+    seen = true;
+    CHECK(info.constant.data<float>()[1] == -65504.0f);
+  }
+  CHECK(seen);
+}
+
 TEST_CASE("mixed: a view of a weight is a view of its one cast") {
   Graph g;
   const Value x = g.input("x", DType::f32, {4, 6}), w = g.parameter("w", DType::f32, {8, 6});

@@ -162,6 +162,40 @@ TEST_CASE("sdk: an addend that is made of another result of the same kernel wait
   CHECK(run_of(norm, z, 3) == Floats{-8, -10, -4, -13, -3, -13});
 }
 
+TEST_CASE("sdk: a kernel's other result is no bias of its first") {
+  Norm norm(true);
+  const auto z = norm.net.output({2, 3});
+  norm.net.node(TENON_OP_Add, {norm.y, norm.mean}, {z});
+  CHECK(run_of(norm, z, 2) == Floats{12, 10, 16, 7, 17, 7});
+}
+
+TEST_CASE("sdk: a conversion whose result is wanted stays, although a residual is read before it") {
+  Norm norm;
+  Net& net = norm.net;
+  const auto residual = net.input({2, 3}), wide = net.output({2, 3}), own = net.internal({2, 3}), sum = net.internal({2, 3}),
+             z = net.output({2, 3});
+  for (const std::uint32_t v : {norm.x, norm.y, residual, z}) net.values[v].dtype = TENON_DTYPE_BF16;
+  tenon_attributes_cast to{};
+  to.struct_size = sizeof to;
+  to.to = TENON_DTYPE_F32;
+  net.node(TENON_OP_Cast, {residual}, {wide}, to);
+  net.node(TENON_OP_Cast, {norm.y}, {own}, to);
+  net.node(TENON_OP_Add, {own, wide}, {sum});
+  to.to = TENON_DTYPE_BF16;
+  net.node(TENON_OP_Cast, {sum}, {z}, to);
+  Session session(1, query);
+  Run run(session, net);
+  for (int i = 0; i < 6; ++i) {
+    run.data<std::uint16_t>(norm.x)[i] = 0;
+    run.data<std::uint16_t>(residual)[i] = narrowed<sdk::BFloat16>(2).bits;
+  }
+  run.set(norm.scale, {1, 2, 3});
+  for (const std::uint32_t v : norm.running) run.set(v, {5, 5, 5});
+  run();
+  CHECK(run.get(wide) == Floats(6, 2.0f));
+  CHECK(widened(sdk::BFloat16{run.data<std::uint16_t>(z)[2]}) == 5);
+}
+
 TEST_CASE("sdk: an addend that a result of the same kernel is written over is read before") {
   Norm norm;
   const auto z = norm.net.output({2, 3});

@@ -447,6 +447,11 @@ std::unique_ptr<Report> nets(const Options& options) {
   std::vector<bool> phases;
   for (const std::string& phase : options.phases) {
     if (phase != "infer" && phase != "train") throw Error(fmt::format("--phase {}: wanted infer, train or both, as in infer,train", phase));
+    if (phase == "train" && std::find(options.precisions.begin(), options.precisions.end(), "mixed_float16") != options.precisions.end()) {
+      throw Error(
+          "--precision mixed_float16: training in f16 scales its losses, which the steps of this benchmark do not; wanted "
+          "mixed_bfloat16, or --phase infer");
+    }
     phases.push_back(phase == "train");
   }
   Json machine;

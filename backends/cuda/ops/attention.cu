@@ -178,7 +178,7 @@ struct Partials {
 };
 
 template <class T, int panels>
-__global__ void __launch_bounds__(tiles::threads, 2)
+__global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
     attend(Heads<T> heads, Shares shares, Partials<Wide<T>> partials, T* y, Wide<T>* log_sum) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
@@ -393,7 +393,8 @@ __global__ void weigh_rows(std::int64_t rows, std::int64_t n, const T* dy, const
 /// p = exp(scores - log_sum), ds = scale p (dy v' - sum(dy y)): dq = ds k for tiles of queries; dk = ds' q and dv = p' dy for tiles of
 /// keys, whose scores are made the other way round.
 template <class T, Result which, int panels>
-__global__ void __launch_bounds__(tiles::threads, 2) attend_back(Heads<T> heads, Slopes<T> slopes, Shares shares, T* out) {
+__global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
+    attend_back(Heads<T> heads, Slopes<T> slopes, Shares shares, T* out) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
   using Pack16 = Pack<W, Sizes::width>;
