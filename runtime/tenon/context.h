@@ -130,7 +130,8 @@ class Context {
   const std::shared_ptr<exec::ContextState>& state() const { return state_; }
 
   /// Immediate mode: one op on tensors, now. Operands are brought to `device`; results are new tensors there. The one-node plan is
-  /// kept and reused for equal op, attributes, dtypes and shapes; at most 256 of them.
+  /// kept and reused for equal op, attributes, dtypes and shapes; at most 256 of them. Under a mixed precision products come back rounded
+  /// to 16 bits, as f32.
   std::vector<Tensor> apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
                             const NodeOptions& options = {}) const;
   /// The same on default_device().

@@ -386,7 +386,7 @@ struct BatchOptions {
 /// Some samples side by side.
 struct Batch {
   std::int64_t number = 0;                ///< within the epoch
-  Tensor x, y;                            ///< host tensors that are used again for later batches
+  Tensor x, y;                            ///< of the host, or of the device that they were copied ahead to; used again for later batches
   std::span<const std::int64_t> indices;  ///< of the samples
 };
 

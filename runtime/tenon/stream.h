@@ -34,7 +34,8 @@ class Event {
 };
 
 /// A queue of work on one device. Streams run beside each other and beside programs; within one, work is in order. On a device whose
-/// streams are inline (CPUs) each call returns when its work is done. A handle: copies are the same stream. Its end waits for its work.
+/// streams are inline (CPUs) each call returns when its work is done. A handle: copies are the same stream, and so are all that
+/// of_programs() gives for a device. The end of a stream of its own waits for its work.
 /// Threads  one thread at a time per stream.
 class Stream {
  public:
