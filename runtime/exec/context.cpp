@@ -142,7 +142,16 @@ std::size_t ContextState::find(const DeviceName& name) {
   try {
     return find_device(name, available);
   } catch (const Error& error) {
-    if (error.status() != Status::device_not_found || !config.soft_placement) throw;
+    if (error.status() != Status::device_not_found) throw;
+    if (!config.soft_placement) {
+      for (const loader::Record& record : report.records) {
+        if (name.kind != DeviceName::Kind::backend || record.name != name.backend || record.healthy || record.shadowed) continue;
+        throw Error(Status::device_not_found,
+                    fmt::format("{}; backend '{}' is {}: {}", error.what(), record.name,
+                                record.reached == loader::Stage::created ? "there without devices" : "not usable", record.text));
+      }
+      throw;
+    }
     const auto first = [&](const auto& fits) {
       return static_cast<std::size_t>(std::find_if(available.begin(), available.end(), fits) - available.begin());
     };

@@ -68,6 +68,11 @@ a_missing_device_is_an_error() {
   err_has "tenon: error: device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)"
   exits 1 explain "$MODELS/fashion_mnist/model.yaml" --device gpu:1 --config "$here/cpu_only.yaml"
   err_has "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)"
+  mkdir "$scratch/plugins"
+  echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
+  exits 1 explain "$MODELS/fashion_mnist/model.yaml" --device broken --plugin "$scratch/plugins"
+  err_has "device 'broken' not found; available: "
+  err_has "; backend 'broken' is not usable: "
 }
 
 the_command_line_beats_the_environment() {
