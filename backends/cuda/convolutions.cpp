@@ -422,6 +422,11 @@ ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> p
         device_.host.log(TENON_LOG_WARNING, line.c_str());
       }
     }
+    if (least == std::numeric_limits<float>::infinity()) {
+      throw sdk::Error(TENON_VENDOR_ERROR, text_of(problem) + ": none of the " + std::to_string(plans.size()) +
+                                               " engines that were measured runs (the log says why); backends.options.cuda.kernels: naive "
+                                               "does without cuDNN");
+    }
   } catch (const sdk::Error& error) {
     if (error.status() != TENON_OUT_OF_MEMORY) throw;
     const std::string line = "cuda: " + text_of(problem) + ": not measured, " + error.what() + "; " + plans[0].engine.name() + " is taken";

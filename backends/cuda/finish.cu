@@ -1,33 +1,11 @@
 #include "finish.h"
 
-#include <type_traits>
-
-#include "functions.cuh"
-#include "half.cuh"
 #include "launch.h"
 #include "walk.cuh"
+#include "wide.cuh"
 
 namespace tenon::cuda {
 namespace {
-
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-template <class T>
-__device__ Wide<T> widen(T x) {
-  if constexpr (std::is_same_v<T, double>) {
-    return x;
-  } else {
-    return to_float(x);
-  }
-}
-template <class T>
-__device__ T narrow(Wide<T> x) {
-  if constexpr (std::is_same_v<T, double>) {
-    return x;
-  } else {
-    return from_float<T>(x);
-  }
-}
 
 template <class T>
 struct Operands {
@@ -51,20 +29,7 @@ __global__ void finish_kernel(Operands<T> p) {
       sum += p.beta == W(1) ? addend : p.beta * addend;
     }
     if (p.bias != nullptr) sum += widen(p.bias[column]);
-    switch (p.activation) {
-      case sdk::Activation::relu:
-        sum = functions::Relu{}(sum);
-        break;
-      case sdk::Activation::sigmoid:
-        sum = functions::Sigmoid{}(sum);
-        break;
-      case sdk::Activation::tanh:
-        sum = functions::Tanh{}(sum);
-        break;
-      case sdk::Activation::none:
-        break;
-    }
-    p.y[e] = narrow<T>(sum);
+    p.y[e] = narrow<T>(activated(p.activation, sum));
   }
 }
 
