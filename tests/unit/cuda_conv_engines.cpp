@@ -326,5 +326,24 @@ TEST_CASE("cuda conv: measuring runs the candidates once, and gives its memory b
   CHECK(&bench.choose(small) == &plan);
 }
 
+TEST_CASE("cuda conv: an engine that has a plan and does not run is out, and an error if all are") {
+  ConvProblem small = problem(TENON_DTYPE_F32);
+  small.shape = {1, 2, 2, 1, {4, 4}, {3, 3}, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  for (const bool all : {false, true}) {
+    ::setenv("TENON_CUDNN_EMULATION_FAILING", all ? "0,1,20,28,38,44,61" : "61", 1);
+    Bench bench("algorithm", "measure");
+    if (all) {
+      const sdk::Error error = error_of([&] { bench.choose(small); });
+      CHECK(error.status() == TENON_VENDOR_ERROR);
+      CHECK_MESSAGE(contains(error.what(), "engines that were measured runs (the log says why)"), error.what());
+    } else {
+      CHECK(bench.choose(small).engine.number == 28);
+    }
+    ::unsetenv("TENON_CUDNN_EMULATION_FAILING");
+    CHECK(std::any_of(bench.host.warnings.begin(), bench.host.warnings.end(),
+                      [](const std::string& line) { return contains(line, "engine 61 is out"); }));
+  }
+}
+
 }  // namespace
 }  // namespace tenon::cuda
