@@ -191,6 +191,9 @@ class Kit {
   std::vector<Array> run(const Net& net, PlanOptions options = {}, unsigned char poison = 0xFF) const;
   /// The same on the oracle; throws NotRun if the device under test is the oracle itself.
   std::vector<Array> judge(const Net& net) const;
+
+  /// A sentence for the report of a case that passes: what it measured.
+  std::string remark;
 };
 
 /// How a node is run that differs from the plainest way.
@@ -204,6 +207,12 @@ Net net_of(const OpLine& line, const Variant& variant, tenon_dtype dtype, const 
 /// The operands of a variant, filled. Absent ones have TENON_DTYPE_NONE.
 std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t seed);
 
+/// How the process of a case ends.
+enum class Ending {
+  shut_down,  ///< with that of its group: devices are closed, backends shut down
+  exits,      ///< in a process of its own, which calls exit(0) when `run` has returned, with everything still open
+};
+
 /// One named case, ready to run.
 struct Case {
   std::string name;
@@ -212,6 +221,7 @@ struct Case {
   tenon_dtype dtype = TENON_DTYPE_NONE;
   bool mandatory = true;
   std::function<void(Kit&)> run;  ///< throws what it is if it is not a pass
+  Ending ending = Ending::shut_down;
 };
 /// From what the rooms say.
 std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases);
@@ -219,6 +229,10 @@ std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases);
 std::vector<Case> core_case_list();
 /// The part of it about recordings: for backends that offer them.
 std::vector<Case> capture_case_list();
+/// The capability table and `supports` held to their word, yes and no, on random instances of every op.
+std::vector<Case> honesty_case_list();
+/// Models trained on the device and on the oracle. `models`: the folder of model definitions.
+std::vector<Case> training_case_list(const std::filesystem::path& models);
 /// Every routine of blas.def in every dtype of its line.
 std::vector<Case> blas_case_list();
 /// Vectors that onnx/convert.py wrote. Errors: tenon::Error for a file that is not theirs.

@@ -47,7 +47,8 @@ struct Options {
   std::filesystem::path plugin;             ///< a file; takes the place of `backend`
   std::filesystem::path backend_directory;  ///< also where the oracle is; empty: beside `plugin`
   std::string oracle = "reference";         ///< name of the backend that is right
-  std::string profile = "full";             ///< core, ops, blas, onnx or full (all, onnx where vectors are given)
+  std::string profile = "full";             ///< core, ops, training, blas, onnx or full (all, onnx where vectors are given)
+  std::filesystem::path models;             ///< profile training: the folder of model definitions
   std::filesystem::path vectors;            ///< profile onnx: the file that onnx/convert.py wrote
   std::string filter = "*";                 ///< glob (* and ?) over case names
   std::string room;                         ///< only cases of this room of ops.def or signature of blas.def; empty: all

@@ -62,11 +62,13 @@ std::vector<Case> cases_of(const Options& options) {
   std::vector<Case> cases;
   const auto append = [&](std::vector<Case> more) { std::move(more.begin(), more.end(), std::back_inserter(cases)); };
   const std::string& profile = options.profile;
-  if (profile != "core" && profile != "ops" && profile != "blas" && profile != "onnx" && profile != "full") {
-    throw Error(fmt::format("conformance: unknown profile '{}', wanted core, ops, blas, onnx or full", profile));
+  if (profile != "core" && profile != "ops" && profile != "training" && profile != "blas" && profile != "onnx" && profile != "full") {
+    throw Error(fmt::format("conformance: unknown profile '{}', wanted core, ops, training, blas, onnx or full", profile));
   }
   if (profile == "core" || profile == "full") append(core_case_list());
   if (profile == "ops" || profile == "full") append(op_case_list(rooms()));
+  if (profile == "ops" || profile == "full") append(honesty_case_list());
+  if (profile == "training" || profile == "full") append(training_case_list(options.models));
   if (profile == "blas" || profile == "full") append(blas_case_list());
   if (profile == "onnx" && options.vectors.empty()) throw Error("conformance: profile onnx wants --vectors FILE");
   if (!options.vectors.empty() && (profile == "onnx" || profile == "full")) append(onnx_case_list(options.vectors));
