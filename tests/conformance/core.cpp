@@ -114,7 +114,7 @@ tenon_memory_stats stats_of(const Kit& kit) {
 
 // ---------------------------------------------------------------- objects
 
-Another::Another(const Kit& kit) : host_(kit.device.info(), kit.device.backend().abi_minor()) {
+Another::Another(const Kit& kit) : host_(kit.device.info(), kit.device.backend().abi_minor(), kit.device.source().knobs) {
   ErrorText error;
   const tenon_backend_table* sent = nullptr;
   expect_ok(kit.device.info().create(host_.table(), &backend, &sent, error), error, "create");
