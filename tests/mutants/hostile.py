@@ -19,7 +19,7 @@ DEEDS = {
     "create": "in its `create`, or while it named its devices",
     "shutdown": "while it was shut down",
 }
-STAGES = {"query": "found", "create": "self_check", "shutdown": "devices"}
+STAGES = {"query": "found", "create": "self-check", "shutdown": "devices"}
 
 
 def demand(condition, text):
@@ -36,17 +36,16 @@ def examine(arguments, entry, plugin):
     done = call([arguments.tenon, "doctor", "--plugin", plugin, "--format", "json", "--timeout", "2" if entry.name.startswith("hangs") else "60"])
     demand(done.returncode == 0, f"doctor: exit code {done.returncode}: {done.stdout}{done.stderr}")
     backends = {backend["name"]: backend for backend in json.loads(done.stdout)["backends"]}
-    demand(backends["reference"]["healthy"], "doctor: the reference backend is not healthy any more")
+    demand(backends["reference"]["state"] == "healthy", "doctor: the reference backend is not healthy any more")
     demand(entry.name in backends, f"doctor: no word about {entry.name}")
     told = backends[entry.name]
-    print(json.dumps({key: told.get(key) for key in ("stage", "healthy", "text", "remedy", "warnings")}, indent=1))
+    print(json.dumps({key: told.get(key) for key in ("state", "stage", "reason", "remedy", "warnings")}, indent=1))
     if entry.ends in DEEDS:
         fate = f"the plugin {FATES[entry.name.split('_')[0]]} {DEEDS[entry.ends]}"
-        demand(not told["healthy"], f"doctor: {entry.name} is healthy, it says")
-        demand(told["text"] == fate, f"doctor: wanted '{fate}', got '{told['text']}'")
+        demand(told["reason"] == fate, f"doctor: wanted '{fate}', got '{told['reason']}'")
         demand(told["stage"] == STAGES[entry.ends], f"doctor: wanted stage {STAGES[entry.ends]}, got {told['stage']}")
-    if not told["healthy"]:
-        demand(told["text"] and told["remedy"] and told["stage"], f"doctor: {entry.name} is refused without a reason, a stage or a remedy")
+    if told["state"] != "healthy":
+        demand(told["state"] == "not usable" and told["reason"] and told["remedy"] and told["stage"], f"doctor: {entry.name} is refused without a reason, a stage or a remedy")
 
 
 def meet(arguments, plugin):
