@@ -21,9 +21,10 @@ std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std
   lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), wire);
   std::vector<tenon_answer> answers(nodes.size());
   CallError error;
-  check(device.table.supports(device.handle, &wire.graph, &options, answers.data(), error.get()), error,
-        fmt::format("device '{}': the capability query failed", device.info.name));
+  const auto supports = [&] { return device.table.supports(device.handle, &wire.graph, &options, answers.data(), error.get()); };
+  check(fenced("supports", error, supports), error, fmt::format("device '{}': the capability query failed", device.info.name));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    answers[i].text[sizeof answers[i].text - 1] = '\0';  // whatever the backend wrote
     const NodeInfo& node = graph.nodes()[nodes[i]];
     if (const auto* off = device.loaded->backend->find_switched_off(node.op, node.version)) {
       answers[i] = {};

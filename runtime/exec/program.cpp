@@ -395,8 +395,9 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     part.addresses.resize(part.slots.size());
     parts.push_back(std::move(part));  // from here on the destructor sees to the plan
     const std::string what = fmt::format("device '{}': a plan of {} nodes", set.device->info.name, set.nodes.size());
-    exec::check(set.device->table.plan_create(set.device->handle, &wire.graph, &plan_options, &parts.back().plan, error.get()), error,
-                what);
+    const tenon_backend_table& table = set.device->table;
+    const auto create = [&] { return table.plan_create(set.device->handle, &wire.graph, &plan_options, &parts.back().plan, error.get()); };
+    exec::check(exec::fenced("plan_create", error, create), error, what);
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     exec::check(set.device->table.plan_info(parts.back().plan, &info, error.get()), error, what);
@@ -590,7 +591,9 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced) {
     Part& part = parts[p];
     const tenon_bindings bindings = bind(part, epoch);
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
-    const tenon_status status = part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
+    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+      return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
+    });
     if (status != TENON_OK) fail(status, *part.device, &part);
     sent = p + 1;
     if (sync_debug || traced) wait_for(*part.device, &part);
@@ -628,7 +631,9 @@ void Program::State::give_parts(std::uint64_t epoch, tenon_stream* stream) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     std::for_each(before[p].begin(), before[p].end(), give);
     const tenon_bindings bindings = bind(parts[p], epoch);
-    const tenon_status status = device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
+    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+      return device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
+    });
     if (status != TENON_OK) fail(status, device, &parts[p]);
   }
   std::for_each(after.begin(), after.end(), give);
