@@ -53,22 +53,30 @@ std::string user_name(uid_t user) {
   return fmt::format("user '{}'", found->pw_name);
 }
 
-}  // namespace
-
-void warn_of_strangers(const fs::path& path, bool is_folder, bool named, std::vector<std::string>& out_warnings) {
+void look_at(const fs::path& path, bool is_folder, bool named, std::vector<std::string>& out_exposures) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return;
   const char* const what = is_folder ? "folder" : "file";
   const bool harmless = is_folder && named && (status.st_mode & S_ISVTX) != 0;
   if ((status.st_mode & S_IWOTH) != 0 && !harmless) {
-    out_warnings.push_back(fmt::format("every user may write to the {} {}: anyone can put code there that this process runs (chmod o-w {})",
-                                       what, path.string(), path.string()));
+    out_exposures.push_back(
+        fmt::format("every user may write to the {} {}: anyone can put code there that this process runs (chmod o-w {})", what,
+                    path.string(), path.string()));
   }
   if (status.st_uid != 0 && status.st_uid != geteuid()) {
     const std::string remedy = geteuid() == 0 ? "chown root " + path.string() : "use a copy of your own";
-    out_warnings.push_back(fmt::format("the {} {} belongs to {}, who can put code there that this process runs ({})", what, path.string(),
-                                       user_name(status.st_uid), remedy));
+    out_exposures.push_back(fmt::format("the {} {} belongs to {}, who can put code there that this process runs ({})", what, path.string(),
+                                        user_name(status.st_uid), remedy));
   }
+}
+
+}  // namespace
+
+std::vector<std::string> exposures_of(const fs::path& file, bool named) {
+  std::vector<std::string> exposures;
+  look_at(file, false, named, exposures);
+  look_at(file.parent_path(), true, named, exposures);
+  return exposures;
 }
 
 void check_readable(const fs::path& file) {
@@ -102,12 +110,10 @@ std::uint32_t sanitizer_of(const std::vector<std::string>& needed) {
   return TENON_SANITIZER_NONE;
 }
 
-void check_library(const fs::path& file, bool named, std::vector<std::string>& out_warnings) {
+void check_library(const fs::path& file) {
   const Elf elf = read_elf(file);
   check_kind(elf);
   check_sanitizers(host_info().sanitizer, sanitizer_of(elf.needed));
-  warn_of_strangers(file, false, named, out_warnings);
-  warn_of_strangers(file.parent_path(), true, named, out_warnings);
 }
 
 }  // namespace tenon::loader

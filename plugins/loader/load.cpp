@@ -240,7 +240,8 @@ class Loading {
   }
 
   tenon_backend_query_fn open(bool named, Backend::Parts& parts, Record& record) {
-    check_library(record.path, named, record.warnings);
+    check_library(record.path);
+    record.exposures = exposures_of(record.path, named);
     parts.library = fenced(record, "opening it", Threads::forbidden, [&] { return std::make_unique<Library>(record.path); });
     record.reached = Stage::opened;
     return parts.library->query();

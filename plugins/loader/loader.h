@@ -58,11 +58,12 @@ struct Record {
   Stage reached = Stage::named;
   tenon_status status = TENON_OK;
   bool healthy = false;
-  bool shadowed = false;  ///< another candidate of that name was found earlier
-  bool denied = false;    ///< by the allow or deny list
-  std::string text;       ///< why it is not healthy; never empty then
-  std::string remedy;     ///< what to do about it; never empty then
-  std::vector<std::string> warnings;
+  bool shadowed = false;                ///< another candidate of that name was found earlier
+  bool denied = false;                  ///< by the allow or deny list
+  std::string text;                     ///< why it is not healthy; never empty then
+  std::string remedy;                   ///< what to do about it; never empty then
+  std::vector<std::string> warnings;    ///< of what the backend does
+  std::vector<std::string> exposures;   ///< who else may change the file: no fault of the backend's
   std::vector<MissingLibrary> missing;  ///< what the text names, for programs
   std::string output;                   ///< what it printed; known where it was tried in a process of its own (tenon doctor)
 

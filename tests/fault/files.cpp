@@ -141,8 +141,8 @@ TEST_CASE("files: a file that anyone may write to is warned of and used") {
   fs::permissions(file, fs::perms(0646));
   const Loaded loaded({file});
   CHECK(loaded.only().healthy);
-  CHECK(has_warning(loaded.only(), "every user may write to the file " + file.string()));
-  CHECK(has_warning(loaded.only(), "(chmod o-w " + file.string() + ")"));
+  CHECK(is_exposed(loaded.only(), "every user may write to the file " + file.string()));
+  CHECK(is_exposed(loaded.only(), "(chmod o-w " + file.string() + ")"));
 }
 
 TEST_CASE("files: what the owner's group may write to is no matter") {
@@ -152,7 +152,7 @@ TEST_CASE("files: what the owner's group may write to is no matter") {
   fs::permissions(folder.path(), fs::perms(0775));
   const Loaded loaded({folder.path()});
   CHECK(loaded.only().healthy);
-  CHECK(loaded.only().warnings.empty());
+  CHECK(loaded.only().exposures.empty());
 }
 
 TEST_CASE("files: a sticky folder that anyone may write to matters where its files are searched, not for a file that is named") {
@@ -161,10 +161,10 @@ TEST_CASE("files: a sticky folder that anyone may write to matters where its fil
   fs::permissions(folder.path(), fs::perms(01777));
   const Loaded searched({folder.path()});
   CHECK(searched.only().healthy);
-  CHECK(has_warning(searched.only(), "every user may write to the folder " + folder.path().string()));
+  CHECK(is_exposed(searched.only(), "every user may write to the folder " + folder.path().string()));
   const Loaded named({file});
   CHECK(named.only().healthy);
-  CHECK(named.only().warnings.empty());
+  CHECK(named.only().exposures.empty());
 }
 
 TEST_CASE("files: what belongs to somebody who is neither this user nor root is warned of") {
@@ -177,6 +177,6 @@ TEST_CASE("files: what belongs to somebody who is neither this user nor root is 
   REQUIRE(chown(file.c_str(), 54321, 0) == 0);
   const Loaded loaded({file});
   CHECK(loaded.only().healthy);
-  CHECK(has_warning(loaded.only(), "the file " + file.string() + " belongs to user 54321"));
-  CHECK(has_warning(loaded.only(), "(chown root " + file.string() + ")"));
+  CHECK(is_exposed(loaded.only(), "the file " + file.string() + " belongs to user 54321"));
+  CHECK(is_exposed(loaded.only(), "(chown root " + file.string() + ")"));
 }

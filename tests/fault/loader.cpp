@@ -307,7 +307,7 @@ TEST_CASE("loader: a folder that anyone may write to is warned of") {
   fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::add);
   const Loaded loaded({open_to_all});
   CHECK(loaded.only().healthy);
-  CHECK(has_warning(loaded.only(), "every user may write to the folder " + open_to_all.string()));
+  CHECK(is_exposed(loaded.only(), "every user may write to the folder " + open_to_all.string()));
   fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::remove);
 }
 

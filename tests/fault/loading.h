@@ -27,9 +27,14 @@ inline bool contains(const std::string& text, const std::string& part) {
   MESSAGE("'" << text << "' does not contain '" << part << "'");
   return false;
 }
+inline bool has(const std::vector<std::string>& sentences, const std::string& part) {
+  return std::any_of(sentences.begin(), sentences.end(), [&](const std::string& s) { return s.find(part) != std::string::npos; });
+}
 inline bool has_warning(const Record& record, const std::string& part) {
-  return std::any_of(record.warnings.begin(), record.warnings.end(),
-                     [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+  return has(record.warnings, part);
+}
+inline bool is_exposed(const Record& record, const std::string& part) {
+  return has(record.exposures, part) && !has(record.warnings, part);  // it is no fault of the backend's
 }
 
 /// Loads from files and folders; the host outlives the result.

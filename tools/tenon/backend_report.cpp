@@ -86,6 +86,7 @@ nlohmann::ordered_json to_json(const loader::Record& record) {
           {"remedy", record.remedy},
           {"missing", std::move(missing)},
           {"warnings", record.warnings},
+          {"exposures", record.exposures},
           {"output", record.output},
           {"version", record.version},
           {"build_id", record.build_id},
@@ -128,6 +129,7 @@ loader::Record record_from_json(const nlohmann::ordered_json& json) {
     record.missing.push_back({entry.at("library"), entry.at("needed_by").get<std::string>(), entry.at("folders")});
   }
   take("warnings", record.warnings);
+  take("exposures", record.exposures);
   take("output", record.output);
   take("version", record.version);
   take("build_id", record.build_id);

@@ -87,7 +87,9 @@ std::string block(const loader::Record& record) {
     text += entry("cause", fmt::format("{}: {}", loader::status_name(record.status), record.text));
     text += entry("remedy", record.remedy);
   }
-  for (const std::string& warning : record.warnings) text += entry("warning", warning);
+  for (const auto* warnings : {&record.warnings, &record.exposures}) {
+    for (const std::string& warning : *warnings) text += entry("warning", warning);
+  }
   text += entry("it wrote", record.output);
   if (!record.version.empty()) {
     text += entry("version", record.version);
