@@ -5,7 +5,7 @@
 namespace tenon::sdk {
 namespace {
 
-constexpr std::uint32_t newest_version([[maybe_unused]] tenon_op op) {
+[[maybe_unused]] constexpr std::uint32_t newest_version([[maybe_unused]] tenon_op op) {
 #define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
   if (op == id) return version;
 #include <tenon/ops.def>
