@@ -82,17 +82,20 @@ struct Entries {
   std::uint64_t count = 0;
 };
 
+/// No library has more. A crafted file could have one entry for each of its bytes, and each with as many parts.
+constexpr std::uint64_t most_versions = 1 << 16;
+
 /// The symbol versions that a file wants of others. A table that ends too early has said what it says: opening will complain.
 std::vector<Elf::NeededVersion> read_needed_versions(Bytes& bytes, const Entries& table, std::uint64_t strings) {
   std::vector<Elf::NeededVersion> versions;
   if (!table.position) return versions;
-  std::uint64_t at = *table.position;
-  for (std::uint64_t i = 0; i < table.count; ++i) {
+  std::uint64_t at = *table.position, read = 0;
+  for (std::uint64_t i = 0; i < table.count && read < most_versions; ++i, ++read) {
     const auto file = bytes.at<Elf64_Verneed>(at);
     if (!file) break;
     const std::string library = bytes.text_at(strings + file->vn_file).value_or("");
     std::uint64_t entry = at + file->vn_aux;
-    for (std::uint16_t k = 0; k < file->vn_cnt; ++k) {
+    for (std::uint16_t k = 0; k < file->vn_cnt && read < most_versions; ++k, ++read) {
       const auto version = bytes.at<Elf64_Vernaux>(entry);
       if (!version) return versions;
       if ((version->vna_flags & VER_FLG_WEAK) == 0) versions.push_back({library, bytes.text_at(strings + version->vna_name).value_or("")});
@@ -110,7 +113,7 @@ std::vector<std::string> read_defined_versions(Bytes& bytes, const Entries& tabl
   std::vector<std::string> versions;
   if (!table.position) return versions;
   std::uint64_t at = *table.position;
-  for (std::uint64_t i = 0; i < table.count; ++i) {
+  for (std::uint64_t i = 0; i < std::min(table.count, most_versions); ++i) {
     const auto definition = bytes.at<Elf64_Verdef>(at);
     if (!definition) break;
     const auto name = bytes.at<Elf64_Verdaux>(at + definition->vd_aux);

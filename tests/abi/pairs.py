@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import lzma
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -20,8 +21,11 @@ SKIPPED = 77
 
 def unpacked(folder, room):
     """The folder itself, or its archived files, unpacked and held against their sums."""
-    if not (folder / "SHA256SUMS").exists():
+    if not (folder / "MADE").exists():
         return folder
+    if platform.machine() != "x86_64":
+        print(f"skipped: the archive is for x86_64, this is {platform.machine()}")
+        sys.exit(SKIPPED)
     out = Path(room) / "archive"
     if out.exists():
         return out
