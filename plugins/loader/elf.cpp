@@ -76,6 +76,56 @@ std::vector<std::string> split_run_path(const std::string& text, const std::file
   return folders;
 }
 
+/// A table of the dynamic section: where it is, and how many entries it has.
+struct Entries {
+  std::optional<std::uint64_t> position;
+  std::uint64_t count = 0;
+};
+
+/// No library has more. A crafted file could have one entry for each of its bytes, and each with as many parts.
+constexpr std::uint64_t most_versions = 1 << 16;
+
+/// The symbol versions that a file wants of others. A table that ends too early has said what it says: opening will complain.
+std::vector<Elf::NeededVersion> read_needed_versions(Bytes& bytes, const Entries& table, std::uint64_t strings) {
+  std::vector<Elf::NeededVersion> versions;
+  if (!table.position) return versions;
+  std::uint64_t at = *table.position, read = 0;
+  for (std::uint64_t i = 0; i < table.count && read < most_versions; ++i, ++read) {
+    const auto file = bytes.at<Elf64_Verneed>(at);
+    if (!file) break;
+    const std::string library = bytes.text_at(strings + file->vn_file).value_or("");
+    std::uint64_t entry = at + file->vn_aux;
+    for (std::uint16_t k = 0; k < file->vn_cnt && read < most_versions; ++k, ++read) {
+      const auto version = bytes.at<Elf64_Vernaux>(entry);
+      if (!version) return versions;
+      if ((version->vna_flags & VER_FLG_WEAK) == 0) versions.push_back({library, bytes.text_at(strings + version->vna_name).value_or("")});
+      if (version->vna_next == 0) break;
+      entry += version->vna_next;
+    }
+    if (file->vn_next == 0) break;
+    at += file->vn_next;
+  }
+  return versions;
+}
+
+/// The symbol versions that a file offers.
+std::vector<std::string> read_defined_versions(Bytes& bytes, const Entries& table, std::uint64_t strings) {
+  std::vector<std::string> versions;
+  if (!table.position) return versions;
+  std::uint64_t at = *table.position;
+  for (std::uint64_t i = 0; i < std::min(table.count, most_versions); ++i) {
+    const auto definition = bytes.at<Elf64_Verdef>(at);
+    if (!definition) break;
+    const auto name = bytes.at<Elf64_Verdaux>(at + definition->vd_aux);
+    if (!name) break;
+    // The base definition is the library's own name.
+    if ((definition->vd_flags & VER_FLG_BASE) == 0) versions.push_back(bytes.text_at(strings + name->vda_name).value_or(""));
+    if (definition->vd_next == 0) break;
+    at += definition->vd_next;
+  }
+  return versions;
+}
+
 /// Fills what the dynamic section says.
 Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments, const std::filesystem::path& file) {
   // Addresses in the dynamic section are those of the mapped image.
@@ -89,6 +139,7 @@ Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments,
   };
   std::vector<std::uint64_t> needed;
   std::optional<std::uint64_t> strings, rpath, runpath;
+  Entries wanted, offered;
   bool has_dynamic = false;
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
@@ -101,6 +152,10 @@ Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments,
       if (entry->d_tag == DT_STRTAB) strings = position_of(entry->d_un.d_ptr);
       if (entry->d_tag == DT_RPATH) rpath = entry->d_un.d_val;
       if (entry->d_tag == DT_RUNPATH) runpath = entry->d_un.d_val;
+      if (entry->d_tag == DT_VERNEED) wanted.position = position_of(entry->d_un.d_ptr);
+      if (entry->d_tag == DT_VERNEEDNUM) wanted.count = entry->d_un.d_val;
+      if (entry->d_tag == DT_VERDEF) offered.position = position_of(entry->d_un.d_ptr);
+      if (entry->d_tag == DT_VERDEFNUM) offered.count = entry->d_un.d_val;
     }
   }
   if (!has_dynamic) {
@@ -120,6 +175,8 @@ Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments,
     const auto text = bytes.text_at(*strings + *offset);
     if (text) elf.run_path = split_run_path(*text, file);
   }
+  elf.needed_versions = read_needed_versions(bytes, wanted, *strings);
+  elf.defined_versions = read_defined_versions(bytes, offered, *strings);
   return elf;
 }
 

@@ -15,10 +15,16 @@ struct Elf {
   std::string fault;  ///< other_kind: what it is; damaged: what is wrong
   bool is_64_bit = false;
   bool is_little_endian = false;
-  std::uint16_t machine = 0;           ///< EM_*
-  std::vector<std::string> needed;     ///< DT_NEEDED
-  std::vector<std::string> run_path;   ///< DT_RUNPATH, or DT_RPATH if there is no other; $ORIGIN is resolved
-  bool run_path_is_inherited = false;  ///< DT_RPATH: serves the libraries it needs as well
+  std::uint16_t machine = 0;        ///< EM_*
+  std::vector<std::string> needed;  ///< DT_NEEDED
+  struct NeededVersion {
+    std::string library;  ///< "libc.so.6"
+    std::string version;  ///< "GLIBC_2.34"
+  };
+  std::vector<NeededVersion> needed_versions;  ///< DT_VERNEED, without those that may be absent
+  std::vector<std::string> defined_versions;   ///< DT_VERDEF
+  std::vector<std::string> run_path;           ///< DT_RUNPATH, or DT_RPATH if there is no other; $ORIGIN is resolved
+  bool run_path_is_inherited = false;          ///< DT_RPATH: serves the libraries it needs as well
 };
 
 /// Reads headers and dynamic section. The dynamic section is read only of files for the machine this code runs on.

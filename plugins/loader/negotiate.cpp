@@ -95,7 +95,7 @@ const tenon_host_info& host_info() {
   static const tenon_host_info info{
       .struct_size = sizeof(tenon_host_info),
       .abi_major = TENON_ABI_MAJOR,
-      .abi_minor_lowest = abi_minor_lowest,
+      .abi_minor_lowest = TENON_ABI_MINOR_LOWEST,
       .abi_minor_highest = TENON_ABI_MINOR,
       .sanitizer = own_sanitizer,
       .reserved = 0,

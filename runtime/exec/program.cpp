@@ -13,6 +13,7 @@
 #include "exec/cost.h"
 #include "exec/lower.h"
 #include "exec/numerics.h"
+#include "exec/op_versions.h"
 #include "exec/oracle.h"
 #include "exec/placement.h"
 #include "exec/replay.h"
@@ -388,6 +389,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     }
     exec::WireGraph wire;
     exec::lower(graph, set.nodes, needed_outside, donations, uses, wire);
+    exec::speak_versions_of(*set.device->loaded->backend, graph, wire);
     Part part;
     part.device = set.device;
     part.nodes = wire.node_ids;
@@ -650,11 +652,12 @@ std::string Program::State::why_not_replayed(Capture wanted) const {
   if (devices.size() > 1 || any_crosses(after) || std::any_of(before.begin(), before.end(), any_crosses))
     return "it runs on several devices";
   if (report.kernels + after.size() < 2) return "it is one launch already";
-  const tenon_backend_info& info = device->loaded->backend->info();
-  const std::span list(info.capabilities, info.capability_count);
+  const loader::Backend& backend = *device->loaded->backend;
+  const std::span list(backend.info().capabilities, backend.info().capability_count);
   for (const NodeInfo& node : graph.nodes()) {
+    const std::uint32_t version = exec::spoken_version(backend, node);
     const auto safe = [&](const tenon_capability& c) {
-      return c.op == node.op && c.version == node.version && (c.features & TENON_FEATURE_CAPTURE_SAFE) != 0;
+      return c.op == node.op && c.version == version && (c.features & TENON_FEATURE_CAPTURE_SAFE) != 0;
     };
     if (std::none_of(list.begin(), list.end(), safe)) return fmt::format("{} '{}' cannot be recorded", op_name(node.op), node.name);
   }
