@@ -61,6 +61,10 @@ std::vector<Element> complete_array(const char* what, const Element* sent, std::
         fmt::format("its {} are {} bytes apart, less than the {} of ABI 0.1: the stride was not set", what, stride, smallest_stride),
         rebuild);
   }
+  if (stride % alignof(Element) != 0) {
+    throw Refusal(TENON_INCOMPATIBLE, fmt::format("its {} are {} bytes apart, which is no multiple of {}", what, stride, alignof(Element)),
+                  rebuild);
+  }
   std::vector<Element> result;
   result.reserve(count);
   const char* const bytes = reinterpret_cast<const char*>(sent);

@@ -12,10 +12,10 @@ namespace tenon::exec {
 class CallError {
  public:
   CallError() {
-    text_[0] = '\0';
+    text_[0] = text_[sizeof text_ - 1] = '\0';
     error_.struct_size = sizeof error_;
     error_.node = TENON_NO_INDEX;
-    error_.text_capacity = sizeof text_;
+    error_.text_capacity = sizeof text_ - 1;  // the last byte stays the end of a text that a backend leaves without one
     error_.text = text_;
   }
   CallError(const CallError&) = delete;

@@ -24,6 +24,7 @@ std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std
   check(device.table.supports(device.handle, &wire.graph, &options, answers.data(), error.get()), error,
         fmt::format("device '{}': the capability query failed", device.info.name));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    answers[i].text[sizeof answers[i].text - 1] = '\0';  // the backend's words may lack their end
     const NodeInfo& node = graph.nodes()[nodes[i]];
     if (const auto* off = device.loaded->backend->find_switched_off(node.op, node.version)) {
       answers[i] = {};
