@@ -63,6 +63,10 @@ std::vector<Element> complete_array(const char* what, const Element* sent, std::
         fmt::format("its {} are {} bytes apart, less than the {} of {}: the stride was not set", what, stride, smallest_stride, first_abi),
         rebuild);
   }
+  if (stride % alignof(Element) != 0) {
+    throw Refusal(TENON_INCOMPATIBLE, fmt::format("its {} are {} bytes apart, which is no multiple of {}", what, stride, alignof(Element)),
+                  rebuild);
+  }
   std::vector<Element> result;
   result.reserve(count);
   const char* const bytes = reinterpret_cast<const char*>(sent);

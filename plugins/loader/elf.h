@@ -8,6 +8,9 @@
 
 namespace tenon::loader {
 
+/// Bytes that the names in a dynamic section may take together. Real libraries need some hundred.
+inline constexpr std::uint64_t most_needed_bytes = 1u << 16;
+
 /// The parts of an ELF file that decide whether it can be opened. Reading trusts nothing: a file that contradicts itself is named so.
 struct Elf {
   enum class Kind { shared_object, not_elf, empty, windows_library, other_kind, damaged };

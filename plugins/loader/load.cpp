@@ -21,6 +21,9 @@ namespace {
 
 const char* const tell_vendor = "report this to the plugin's vendor";
 
+// More devices than any machine has.
+constexpr std::uint32_t most_devices = 4096;
+
 std::string text_of(const char* text) {
   return text ? text : "";
 }
@@ -161,6 +164,10 @@ void find_devices(Backend::Parts& parts, Record& record) {
     Refusal none = own_failure("device_count", TENON_DEVICE_NOT_FOUND, error, info);
     if (error.is_empty()) none.text = "it offers no device and gives no reason";
     throw none;
+  }
+  if (count > most_devices) {
+    throw Refusal(TENON_INTERNAL, fmt::format("it says it has {} devices, wanted at most {}: the count was never set", count, most_devices),
+                  tell_vendor);
   }
   std::vector<tenon_device_info> devices;
   std::vector<DeviceSummary> summaries;

@@ -259,6 +259,13 @@ GraphModel GraphModel::read(const tenon_graph& graph) {
   if (graph.node_count > 0 && graph.node_stride < node_size_v1) {
     malformed("node_stride is " + number(graph.node_stride) + ", at least " + number(node_size_v1) + " wanted");
   }
+  if (graph.value_stride % alignof(tenon_value) != 0 || graph.node_stride % alignof(tenon_node) != 0) {
+    malformed("value_stride " + number(graph.value_stride) + " and node_stride " + number(graph.node_stride) + " are to be multiples of " +
+              number(alignof(tenon_value)));
+  }
+  if (graph.binding_count > graph.value_count) {
+    malformed("binding_count is " + number(graph.binding_count) + ", more than its " + number(graph.value_count) + " values");
+  }
   GraphModel model;
   model.binding_count = graph.binding_count;
   model.values.reserve(graph.value_count);

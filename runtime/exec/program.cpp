@@ -24,6 +24,8 @@ namespace {
 
 /// Names of the outputs that check_numerics: all adds: one per floating result.
 constexpr std::string_view watch_prefix = "check/";
+/// Of one plan: sums of a few still fit 64 bits.
+constexpr std::uint64_t most_workspace_bytes = std::uint64_t{1} << 60;
 
 using exec::DeviceState;
 using DevicePointer = std::shared_ptr<DeviceState>;
@@ -403,6 +405,10 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     exec::check(set.device->table.plan_info(parts.back().plan, &info, error.get()), error, what);
+    if (info.workspace_size_bytes > most_workspace_bytes) {
+      throw Error(Status::out_of_memory,
+                  fmt::format("{} wants {} bytes of workspace, more than there can be", what, info.workspace_size_bytes));
+    }
     blocks.push_back({set.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
     set.device->books->charge_plan(info.packed_size_bytes, fmt::format("a plan of {} nodes", set.nodes.size()));
     parts.back().packed = info.packed_size_bytes;
