@@ -1,10 +1,10 @@
 // The mutant's query and lifecycle: the honest backend's, found in a file beside the plugin, under another name.
 #include <dlfcn.h>
 
+#include <csignal>
 #include <cstdio>
 #include <map>
 #include <mutex>
-#include <stdexcept>
 
 #include "mutant.h"
 
@@ -52,6 +52,10 @@ namespace {
 
 void shutdown(tenon_backend* backend) {
   misbehave(Moment::shutdown);
+  if (is(Mutation::shutdown_only_once)) {
+    const std::lock_guard lock(hosts_mutex);
+    if (hosts.erase(backend) == 0) std::raise(SIGSEGV);
+  }
   real().shutdown(backend);
 }
 
@@ -107,6 +111,10 @@ tenon_backend_table spoiled(tenon_backend_table table) {
 
 tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
   misbehave(Moment::create);
+  if (is(Mutation::only_one_backend)) {
+    const std::lock_guard lock(hosts_mutex);
+    if (!hosts.empty()) return say(error, TENON_UNSUPPORTED, "there is one already");
+  }
   const tenon_status status = honest_create(host, out_backend, &honest_table, error);
   if (status != TENON_OK) return status;
   if (is(Mutation::leaks_host_memory)) host->allocate(host->context, 64, 64);
@@ -121,7 +129,12 @@ tenon_status create(const tenon_host* host, tenon_backend** out_backend, const t
 tenon_status answer(const tenon_host_info* host, tenon_backend_info* out_info) {
   const tenon_backend_query_fn ask = honest_query();
   if (ask == nullptr) return TENON_INTERNAL;
-  const tenon_status status = ask(host, out_info);
+  tenon_host_info itself = *host;
+  if (is(Mutation::speaks_to_any_host)) {
+    itself.abi_major = TENON_ABI_MAJOR;
+    itself.abi_minor_lowest = itself.abi_minor_highest = TENON_ABI_MINOR;
+  }
+  const tenon_status status = ask(&itself, out_info);
   if (status != TENON_OK) return status;
   honest_create = out_info->create;
   out_info->create = create;

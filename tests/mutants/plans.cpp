@@ -67,6 +67,12 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
                          tenon_error* error) {
   if (is(Mutation::yes_then_fails)) return say(error, TENON_UNSUPPORTED, "on second thoughts, no");
   if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) return say(error, TENON_UNSUPPORTED, "no rectifier in f32");
+  if (is(Mutation::writes_where_no_memory_is)) {
+    const tenon_host* const host = host_of(device);
+    void* const notes = host->allocate(host->context, 64, 64);
+    std::memset(notes, 0, 64);
+    host->release(host->context, notes, 64);
+  }
   const Question question(*graph, *options);
   auto plan = std::make_unique<Plan>();
   const tenon_status status = real().plan_create(device, question.graph, &question.options, &plan->honest, error);
@@ -169,6 +175,7 @@ tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, st
   const tenon_status status = real().plan_execute(honest, &altered, workspace, honest_stream, error);
   if (plan.honest == nullptr) real().plan_destroy(honest);
   if (status != TENON_OK) {
+    if (is(Mutation::hides_failures)) return TENON_OK;
     if (is(Mutation::mistakes_are_internal) && status == TENON_INVALID_ARGUMENT) return TENON_INTERNAL;
     return status;
   }

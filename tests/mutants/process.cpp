@@ -1,5 +1,8 @@
 // What no backend may do to the process it lives in.
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cfenv>
@@ -51,6 +54,13 @@ void stay_on_one_processor() {
   sched_setaffinity(0, sizeof set, &set);
 }
 
+void open_one_file_less() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  --limit.rlim_cur;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 struct Deed {
   Mutation mutation;
   Moment moment;
@@ -78,6 +88,9 @@ const Deed deeds[] = {
     {Mutation::changes_locale, Moment::create, [] { std::setlocale(LC_ALL, "C.UTF-8"); }},
     {Mutation::changes_environment, Moment::create, [] { setenv("TENON_MUTANT_WAS_HERE", "1", 1); }},
     {Mutation::installs_signal_handler, Moment::create, [] { std::signal(SIGINT, ignore_signal); }},
+    {Mutation::changes_umask, Moment::create, [] { umask(0); }},
+    {Mutation::lowers_limits, Moment::create, open_one_file_less},
+    {Mutation::leaves_file_open, Moment::create, [] { static_cast<void>(open("/dev/null", O_RDONLY)); }},
     {Mutation::changes_affinity, Moment::create, stay_on_one_processor},
     {Mutation::leaves_thread_behind, Moment::create, [] { std::thread(hang).detach(); }},
     {Mutation::prints_to_stdout, Moment::execute,
