@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,8 +36,11 @@ struct tenon_backend {
   std::unique_ptr<tenon::sdk::Backend> backend;
   const tenon::sdk::KernelRow* rows;
   bool shut_down = false;
+  std::mutex mutex;
+  std::set<tenon_device*> open;  ///< devices, for a shutdown before they are closed
 };
 struct tenon_device {
+  tenon_backend* backend;
   std::unique_ptr<tenon::sdk::Device> device;
   const tenon::sdk::KernelRow* rows;
   tenon::sdk::MemoryLedger ledger;
@@ -98,9 +103,16 @@ tenon_plan_options options_of(const tenon_plan_options* given) {
 
 // ---------------------------------------------------------------- backend and devices
 
+void close(tenon_device* device) {
+  guarded(nullptr, [&] { device->device.reset(); });
+  delete device;
+}
+
 void shutdown(tenon_backend* self) {
   if (self->shut_down) return;
   self->shut_down = true;
+  for (tenon_device* device : self->open) close(device);
+  self->open.clear();
   guarded(nullptr, [&] { self->backend->shutdown(); });
 }
 
@@ -150,15 +162,21 @@ tenon_status device_open(tenon_backend* self, std::uint32_t index, tenon_device*
   return guarded(error, [&] {
     check_index(self, index);
     auto device = std::make_unique<tenon_device>();
+    device->backend = self;
     device->device = self->backend->open(index);
     device->rows = self->rows;
+    const std::lock_guard lock(self->mutex);
+    self->open.insert(device.get());
     *out_device = device.release();
   });
 }
 
 void device_close(tenon_device* self) {
-  guarded(nullptr, [&] { self->device.reset(); });
-  delete self;
+  {
+    const std::lock_guard lock(self->backend->mutex);
+    self->backend->open.erase(self);
+  }
+  close(self);
 }
 
 // ---------------------------------------------------------------- memory
@@ -226,18 +244,29 @@ tenon_status memory_stats(tenon_device* self, tenon_memory_stats* out_stats, ten
   return guarded(error, [&] { hand_over(self->ledger.read(), out_stats); });
 }
 
+void check_range(const char* slot, std::uint64_t address, std::uint64_t size) {
+  if (address + size >= address) return;
+  throw Error(TENON_INVALID_ARGUMENT, std::string(slot) + ": " + std::to_string(size) + " bytes from address " + std::to_string(address) +
+                                          " on run over the end of all addresses");
+}
+
 tenon_status copy(tenon_device* self, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
   return guarded(error, [&] {
     if (transfer->direction > TENON_COPY_DEVICE_TO_DEVICE) {
       throw Error(TENON_INVALID_ARGUMENT, "copy: direction " + std::to_string(transfer->direction) + " is unknown");
     }
+    check_range("copy", transfer->destination, transfer->size_bytes);
+    check_range("copy", transfer->source, transfer->size_bytes);
     self->device->copy(*transfer, *stream->stream);
   });
 }
 
 tenon_status fill(tenon_device* self, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream,
                   tenon_error* error) {
-  return guarded(error, [&] { self->device->fill(address, size, value, *stream->stream); });
+  return guarded(error, [&] {
+    check_range("fill", address, size);
+    self->device->fill(address, size, value, *stream->stream);
+  });
 }
 
 // ---------------------------------------------------------------- streams and events

@@ -307,8 +307,10 @@ tenon_answer refusal(std::uint32_t reason, const std::string& text) {
 
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) {
   const std::string op = op_name(node.op);
-  if (graph.options.math > TENON_MATH_BF16) {
-    return refusal(TENON_REASON_OPTIONS, op + ": math " + number(graph.options.math) + " is unknown to this backend");
+  const tenon_plan_options& options = graph.options;
+  if (options.math > TENON_MATH_BF16 || options.deterministic > 1 || options.fusion > TENON_FUSION_OFF) {
+    return refusal(TENON_REASON_OPTIONS, op + ": math " + number(options.math) + ", deterministic " + number(options.deterministic) +
+                                             " or fusion " + number(options.fusion) + " is unknown to this backend");
   }
   node.row = find_row(rows, node.op, node.version);
   if (node.row == nullptr) return refusal(TENON_REASON_OP, op + ": version " + number(node.version) + " has no kernel in this backend");

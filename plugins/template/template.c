@@ -36,6 +36,7 @@ struct tenon_plan {
   uint32_t inputs[2];
   const float* constants[2]; /* NULL: the input is bound at each execution; else a copy, which follows the plan */
   int64_t elements;
+  uint32_t bindings; /* addresses that an execution has to bring */
   uint64_t size_bytes;
 };
 
@@ -88,9 +89,14 @@ static const tenon_value* value_at(const tenon_graph* graph, uint32_t index) {
 static const tenon_node* node_at(const tenon_graph* graph, uint32_t index) {
   return (const tenon_node*)((const char*)graph->nodes + (uint64_t)index * graph->node_stride);
 }
+/* -1: negative sizes, or more elements than 64 bits can address. */
 static int64_t count_elements(const tenon_tensor_desc* desc) {
   int64_t count = 1;
-  for (uint32_t i = 0; i < desc->rank; ++i) count *= desc->shape[i];
+  for (uint32_t i = 0; i < desc->rank; ++i) {
+    const int64_t size = desc->shape[i];
+    if (size < 0 || (size > 0 && count > INT64_MAX / 8 / size)) return -1;
+    count *= size;
+  }
   return count;
 }
 static int is_dense(const tenon_tensor_desc* desc) {
@@ -100,11 +106,27 @@ static int is_dense(const tenon_tensor_desc* desc) {
   return 1;
 }
 
+/* Which of the header's rules a value breaks; NULL: none. */
+static const char* broken_rule(const tenon_graph* graph, const tenon_value* value, int written) {
+  const uint32_t kind = value->kind;
+  if (kind > TENON_VALUE_CONSTANT) return "is of an unknown kind";
+  if (written && kind != TENON_VALUE_OUTPUT && kind != TENON_VALUE_INTERNAL) return "is written by a node and is no result";
+  if (kind == TENON_VALUE_INTERNAL && graph->node_count == 1) return "is internal, and there is no second node";
+  if (kind != TENON_VALUE_INTERNAL && kind != TENON_VALUE_CONSTANT && value->binding >= graph->binding_count)
+    return "is bound outside the bindings";
+  if (value->desc.rank > TENON_MAX_RANK || count_elements(&value->desc) < 0) return "has a shape that cannot be";
+  if (kind == TENON_VALUE_CONSTANT && !value->data && count_elements(&value->desc) > 0) return "is a constant without bytes";
+  return NULL;
+}
+
 #define REFUSE(why, ...) (snprintf(out->text, sizeof out->text, __VA_ARGS__), out->reason = (why), 0u)
 /* Whether one node is served. A yes binds: plan_create may then fail for lack of memory alone. */
-static uint32_t judge(const tenon_graph* graph, const tenon_node* node, tenon_answer* out) {
+static uint32_t judge(const tenon_graph* graph, const tenon_node* node, const tenon_plan_options* options, tenon_answer* out) {
   const uint32_t inputs = node->op == TENON_OP_Add ? 2 : 1;
   *out = (tenon_answer){0, TENON_REASON_NONE, ""};
+  if (options && (options->math > TENON_MATH_BF16 || options->deterministic > 1 || options->fusion > TENON_FUSION_OFF))
+    return REFUSE(TENON_REASON_OPTIONS, "math %u, deterministic %u or fusion %u is unknown here", options->math, options->deterministic,
+                  options->fusion);
   if ((node->op != TENON_OP_Add && node->op != TENON_OP_Relu) || node->version != 14)
     return REFUSE(TENON_REASON_OP, "op %u version %u is not there: this backend has Add-14 and Relu-14", node->op, node->version);
   if (node->input_count != inputs || node->output_count != 1)
@@ -112,6 +134,10 @@ static uint32_t judge(const tenon_graph* graph, const tenon_node* node, tenon_an
   for (uint32_t i = 0; i <= inputs; ++i) { /* the output, then the inputs */
     const uint32_t index = i == 0 ? node->outputs[0] : node->inputs[i - 1];
     if (index == TENON_NO_INDEX) return REFUSE(TENON_REASON_OP, "operand %u is absent, and none may be", i);
+    if (index >= graph->value_count) return REFUSE(TENON_REASON_OP, "operand %u is value %u of %u", i, index, graph->value_count);
+    if (i > 0 && index == node->outputs[0]) return REFUSE(TENON_REASON_OP, "operand %u is the node's own result", i);
+    const char* broken = broken_rule(graph, value_at(graph, index), i == 0);
+    if (broken) return REFUSE(TENON_REASON_SHAPE, "operand %u, value %u of the graph, %s", i, index, broken);
     const tenon_tensor_desc *desc = &value_at(graph, index)->desc, *y = &value_at(graph, node->outputs[0])->desc;
     if (desc->dtype != TENON_DTYPE_F32) return REFUSE(TENON_REASON_DTYPE, "operand %u has dtype %u: only f32 is served", i, desc->dtype);
     if (desc->rank != y->rank || (y->rank && memcmp(desc->shape, y->shape, y->rank * sizeof(int64_t)) != 0))
@@ -121,10 +147,10 @@ static uint32_t judge(const tenon_graph* graph, const tenon_node* node, tenon_an
   return out->supported = 1;
 }
 
-/* The options change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
+/* Options that are known change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
 static tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
                              tenon_error* error) {
-  for (uint32_t i = 0; i < graph->node_count; ++i) judge(graph, node_at(graph, i), &out_answers[i]);
+  for (uint32_t i = 0; i < graph->node_count; ++i) judge(graph, node_at(graph, i), options, &out_answers[i]);
   return TENON_OK;
 }
 
@@ -133,7 +159,7 @@ static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, 
   if (graph->node_count != 1) return fail(error, TENON_UNSUPPORTED, "template: wanted a graph of 1 node, got %u", graph->node_count);
   const tenon_node* node = node_at(graph, 0);
   tenon_answer answer;
-  if (!judge(graph, node, &answer))
+  if (!judge(graph, node, options, &answer))
     return fail(error, TENON_UNSUPPORTED, "template: %s: %s", node->name ? node->name : "a node", answer.text);
   const tenon_value* y = value_at(graph, node->outputs[0]);
   const int64_t elements = count_elements(&y->desc);
@@ -143,7 +169,8 @@ static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, 
     if (value_at(graph, node->inputs[i])->kind == TENON_VALUE_CONSTANT) size_bytes += bytes;
   tenon_plan* plan = take(device->host, size_bytes, error);
   if (!plan) return TENON_OUT_OF_MEMORY;
-  *plan = (tenon_plan){.device = device, .op = node->op, .output = y->binding, .elements = elements, .size_bytes = size_bytes};
+  *plan = (tenon_plan){.device = device, .op = node->op, .output = y->binding, .elements = elements,
+                       .bindings = graph->binding_count, .size_bytes = size_bytes};
   char* room = (char*)(plan + 1);
   for (uint32_t i = 0; i < node->input_count; ++i) {
     const tenon_value* x = value_at(graph, node->inputs[i]);
@@ -165,6 +192,8 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
                                  tenon_error* error) {
   const tenon_host* host = plan->device->host;
   const float* inputs[2] = {NULL, NULL};
+  if (bindings->address_count < plan->bindings)
+    return fail(error, TENON_INVALID_ARGUMENT, "template: wanted %u addresses, got %u", plan->bindings, bindings->address_count);
   if (plan->elements == 0) return TENON_OK;
   for (uint32_t i = 0; i < (plan->op == TENON_OP_Add ? 2u : 1u); ++i)
     inputs[i] = plan->constants[i] ? plan->constants[i] : (const float*)(uintptr_t)bindings->addresses[plan->inputs[i]];
@@ -206,11 +235,21 @@ static tenon_status memory_stats(tenon_device* device, tenon_memory_stats* out_s
   answer_with(out_stats, &own, sizeof own);
   return TENON_OK;
 }
+static tenon_status check_range(uint64_t address, uint64_t size_bytes, tenon_error* error) {
+  if (address + size_bytes >= address) return TENON_OK;
+  return fail(error, TENON_INVALID_ARGUMENT, "template: %llu bytes from there on run over the end of all addresses",
+              (unsigned long long)size_bytes);
+}
 static tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
+  if (what->direction > TENON_COPY_DEVICE_TO_DEVICE)
+    return fail(error, TENON_INVALID_ARGUMENT, "template: copy direction %u is unknown", what->direction);
+  if (check_range(what->destination, what->size_bytes, error) || check_range(what->source, what->size_bytes, error))
+    return TENON_INVALID_ARGUMENT;
   if (what->size_bytes) memcpy((void*)(uintptr_t)what->destination, (const void*)(uintptr_t)what->source, what->size_bytes);
   return TENON_OK;
 }
 static tenon_status fill(tenon_device* device, uint64_t address, uint64_t size_bytes, uint8_t byte, tenon_stream* stream, tenon_error* e) {
+  if (check_range(address, size_bytes, e)) return TENON_INVALID_ARGUMENT;
   if (size_bytes) memset((void*)(uintptr_t)address, byte, size_bytes);
   return TENON_OK;
 }

@@ -234,6 +234,8 @@ struct Case {
 std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases);
 /// Lifecycle, memory, streams, plans, recordings.
 std::vector<Case> core_case_list();
+/// Every slot of the socket's tables, and every service of the host, without a case in that list. Empty: there is none.
+std::vector<std::string> slot_gaps();
 /// The part of it about recordings: for backends that offer them.
 std::vector<Case> capture_case_list();
 /// The capability table and `supports` held to their word, yes and no, on random instances of every op.

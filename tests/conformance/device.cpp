@@ -61,12 +61,12 @@ std::string status_name(tenon_status status) {
 
 // ---------------------------------------------------------------- Device
 
-Device::Device(const Source& source) : source_(source) {
+Device::Device(const Source& source) : source_(source), before_(process_state()) {
   loader::Options options;
   options.core_digests = core_digests;
   options.make_host = [this](const tenon_backend_info& info, std::uint32_t abi_minor) {
-    host_ = std::make_unique<Host>(info, abi_minor);
-    return host_->table();
+    first_host_ = std::make_shared<Host>(info, abi_minor);
+    return first_host_->table();
   };
   if (source.query != nullptr) {
     options.registered.emplace_back(source.name, source.query);
@@ -82,13 +82,35 @@ Device::Device(const Source& source) : source_(source) {
     throw Error(Status::device_not_found, result.records.empty() ? "conformance: " + where + " is not a backend file"
                                                                  : "conformance: " + loader::describe(result.records[0]));
   }
+  host_ = first_host_;
+  open();
+}
+
+Device::Device(Beside other)
+    : source_(other.loaded.source_),
+      before_(other.loaded.before_),
+      first_host_(other.loaded.first_host_),
+      backend_(other.loaded.backend_),
+      host_(std::make_shared<Host>(info(), backend_->abi_minor())) {
   ErrorText error;
-  tenon_status status = table().device_open(backend_->handle(), 0, &device_, error);
+  const tenon_backend_table* sent = nullptr;
+  const tenon_status status = info().create(host_->table(), &own_, &sent, error);
+  if (status != TENON_OK)
+    throw Error(Status{status}, fmt::format("conformance: create of a second {} failed: {}", info().name, error.text()));
+  loader::complete_table(*sent, own_table_);
+  open();
+}
+
+void Device::open() {
+  tenon_backend* backend = own_ != nullptr ? own_ : backend_->handle();
+  ErrorText error;
+  tenon_status status = table().device_open(backend, 0, &device_, error);
   if (status == TENON_OK) {
     status = table().stream_create(device_, &stream_, error);
     if (status != TENON_OK) table().device_close(device_);
   }
   if (status != TENON_OK) {
+    if (own_ != nullptr) table().destroy(own_);
     throw Error(Status{status}, fmt::format("conformance: {}:0 cannot be opened: {}", backend_->name(), error.text()));
   }
 }
@@ -96,6 +118,10 @@ Device::Device(const Source& source) : source_(source) {
 Device::~Device() {
   table().stream_destroy(stream_);
   table().device_close(device_);
+  if (own_ != nullptr) {
+    table().shutdown(own_);
+    table().destroy(own_);
+  }
   backend_.reset();  // before its host services
 }
 
@@ -388,6 +414,7 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   outcome.status = device.table().plan_execute(plan_.plan_, &wire, workspace_.address + workspace_.origin, stream, error);
   if (outcome.status == TENON_OK) outcome.status = device.table().stream_synchronize(stream, error);
   outcome.text = error.text();
+  outcome.node = error.node();
 
   std::vector<unsigned char> after;
   const auto fetch = [&](const Buffer& buffer) {

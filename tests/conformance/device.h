@@ -11,7 +11,9 @@
 
 #include "array.h"
 #include "host.h"
+#include "loader/complete.h"
 #include "loader/loader.h"
+#include "process.h"
 
 namespace tenon::conformance {
 
@@ -38,10 +40,18 @@ struct Source {
   tenon_backend_query_fn query = nullptr;
 };
 
+class Device;
+/// A second backend of the library that is loaded already, with host services of its own.
+struct Beside {
+  const Device& loaded;
+};
+
 /// A loaded backend and its device 0. Errors: tenon::Error with the loader's record.
 class Device {
  public:
   explicit Device(const Source& source);
+  /// `create` alone, without the loader's checks. The other one may go before this one does.
+  explicit Device(Beside other);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -50,8 +60,10 @@ class Device {
   const loader::Backend& backend() const { return *backend_; }
   const tenon_backend_info& info() const { return backend_->info(); }
   const tenon_device_info& device_info() const { return backend_->devices()[0]; }
-  const tenon_backend_table& table() const { return backend_->table(); }
+  const tenon_backend_table& table() const { return own_ != nullptr ? own_table_.table : backend_->table(); }
   Host& host() const { return *host_; }
+  /// The process as it was before this backend, and its library if it was the first of it, came into it.
+  const ProcessState& before_loading() const { return before_; }
   tenon_device* handle() const { return device_; }
   tenon_stream* stream() const { return stream_; }
   bool is_oracle() const { return (info().flags & TENON_BACKEND_ORACLE) != 0; }
@@ -63,9 +75,15 @@ class Device {
   tenon_status synchronize(tenon_error* error) const { return table().stream_synchronize(stream_, error); }
 
  private:
+  void open();
+
   const Source source_;
-  std::unique_ptr<Host> host_;
+  const ProcessState before_;
+  std::shared_ptr<Host> first_host_;  ///< of backend_
   std::shared_ptr<loader::Backend> backend_;
+  std::shared_ptr<Host> host_;
+  tenon_backend* own_ = nullptr;  ///< where backend_ is another's
+  loader::Table own_table_;
   tenon_device* device_ = nullptr;
   tenon_stream* stream_ = nullptr;
 };
@@ -127,9 +145,10 @@ class Wire {
 /// What one execution did.
 struct Outcome {
   tenon_status status = TENON_OK;
-  std::string text;            ///< the backend's words for a failure
-  std::string damage;          ///< bytes outside the outputs that changed; empty: none
-  std::vector<Array> outputs;  ///< in the order in which the Net made them
+  std::string text;                     ///< the backend's words for a failure
+  std::uint32_t node = TENON_NO_INDEX;  ///< that the backend says it failed at
+  std::string damage;                   ///< bytes outside the outputs that changed; empty: none
+  std::vector<Array> outputs;           ///< in the order in which the Net made them
 
   bool ok() const { return status == TENON_OK; }
 };

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <thread>
 
+#include "loader/self_check.h"
+
 namespace tenon::conformance {
 namespace {
 
@@ -14,6 +16,10 @@ constexpr std::uint64_t guard_bytes = 64;
 constexpr unsigned char guard_byte = 0xA5;
 /// More than any case needs; a request beyond it is one that the memory cases make to be refused.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;
+
+/// What memory holds when a backend gets it and when it has given it back; of large blocks, their beginning.
+constexpr unsigned char stale_byte = 0xCD;
+constexpr std::uint64_t most_stale_bytes = 1 << 16;
 
 thread_local bool inside_parallel_for = false;
 
@@ -40,20 +46,21 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor) {
     return of(context).allocate(size, alignment);
   };
   table_.release = [](tenon_host_context* context, void* memory, std::uint64_t size) { of(context).release(memory, size); };
-  table_.parallel_for = [](tenon_host_context*, std::int64_t count, std::int64_t grain, void (*body)(void*, std::int64_t, std::int64_t),
-                           void* argument) {
+  table_.parallel_for = [](tenon_host_context* context, std::int64_t count, std::int64_t grain,
+                           void (*body)(void*, std::int64_t, std::int64_t), void* argument) {
     if (count <= 0) return;
     const std::int64_t half = std::max<std::int64_t>((count + 1) / 2, grain);
+    Host& host = of(context);
     if (inside_parallel_for || half >= count) {
-      body(argument, 0, count);
+      host.run(body, argument, 0, count);
       return;
     }
-    std::thread other([=] {
+    std::thread other([=, &host] {
       inside_parallel_for = true;
-      body(argument, half, count);
+      host.run(body, argument, half, count);
     });
     inside_parallel_for = true;
-    body(argument, 0, half);
+    host.run(body, argument, 0, half);
     inside_parallel_for = false;
     other.join();
   };
@@ -66,15 +73,62 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor) {
   };
   table_.cache_directory = [](tenon_host_context*) -> const char* { return nullptr; };
   table_.cancel_requested = [](tenon_host_context*) { return std::uint32_t{0}; };
-  table_.autotune_get = [](tenon_host_context*, const char*, void*, std::uint64_t) { return std::uint64_t{0}; };
-  table_.autotune_put = [](tenon_host_context*, const char*, const void*, std::uint64_t) {};
+  table_.autotune_get = [](tenon_host_context* context, const char* key, void* out_value, std::uint64_t capacity) {
+    return of(context).read_choice(key, out_value, capacity);
+  };
+  table_.autotune_put = [](tenon_host_context* context, const char* key, const void* value, std::uint64_t size) {
+    of(context).keep_choice(key, value, size);
+  };
 }
 
 Host::~Host() {
   for (const auto& [memory, block] : blocks_) std::free(block.base);
 }
 
+/// A body that leaves another floating-point environment behind changes the results of whatever this thread does next.
+void Host::run(void (*body)(void*, std::int64_t, std::int64_t), void* argument, std::int64_t begin, std::int64_t end) {
+  const auto before = loader::FloatingPoint::current();
+  body(argument, begin, end);
+  if (const auto change = loader::FloatingPoint::current().change_since(before)) {
+    const std::lock_guard lock(mutex_);
+    damage_ = "a body given to parallel_for " + *change;
+  }
+}
+
+std::uint64_t Host::read_choice(const char* key, void* out_value, std::uint64_t capacity) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = choices_.find(key);
+  if (found == choices_.end()) return 0;
+  const std::uint64_t copied = std::min<std::uint64_t>(capacity, found->second.size());
+  if (copied > 0) std::memcpy(out_value, found->second.data(), copied);
+  return found->second.size();
+}
+
+void Host::keep_choice(const char* key, const void* value, std::uint64_t size) {
+  const auto* bytes = static_cast<const unsigned char*>(value);
+  const std::lock_guard lock(mutex_);
+  choices_[key].assign(bytes, bytes + size);
+}
+
+std::map<std::string, std::vector<unsigned char>> Host::choices() const {
+  const std::lock_guard lock(mutex_);
+  return choices_;
+}
+
+void Host::set_choices(std::map<std::string, std::vector<unsigned char>> choices) {
+  const std::lock_guard lock(mutex_);
+  choices_ = std::move(choices);
+}
+
+bool Host::may_allocate() {
+  std::int64_t left = allocations_left_.load();
+  while (left > 0 && !allocations_left_.compare_exchange_weak(left, left - 1)) continue;
+  if (left == 0) ++refusals_;
+  return left != 0;
+}
+
 void* Host::allocate(std::uint64_t size, std::uint64_t alignment) {
+  if (!may_allocate()) return nullptr;
   if (size > most_bytes || alignment == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
   const std::uint64_t lead = std::max(alignment, guard_bytes);
   const std::uint64_t total = (lead + size + guard_bytes + alignment - 1) / alignment * alignment;
@@ -83,6 +137,7 @@ void* Host::allocate(std::uint64_t size, std::uint64_t alignment) {
   unsigned char* memory = base + lead;
   std::memset(memory - guard_bytes, guard_byte, guard_bytes);
   std::memset(memory + size, guard_byte, guard_bytes);
+  std::memset(memory, stale_byte, std::min(size, most_stale_bytes));
   ++allocations_;
   ++live_blocks_;
   const std::lock_guard lock(mutex_);
@@ -103,6 +158,7 @@ void Host::release(void* memory, std::uint64_t size) {
   const auto* bytes = static_cast<unsigned char*>(memory);
   if (!is_guard(bytes - guard_bytes)) damage_ = fmt::format("the backend wrote before its host memory of {} bytes", block.size);
   if (!is_guard(bytes + block.size)) damage_ = fmt::format("the backend wrote behind its host memory of {} bytes", block.size);
+  std::memset(memory, stale_byte, std::min(block.size, most_stale_bytes));
   std::free(block.base);
   blocks_.erase(found);
   --live_blocks_;

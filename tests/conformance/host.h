@@ -29,6 +29,16 @@ class Host {
   /// What the backend did to its allocations that it must not: wrote beside one, released one with another size. Empty: nothing.
   std::string damage() const;
 
+  /// From now on `count` allocations succeed and all later ones fail, until fail_never().
+  void fail_after(std::int64_t count) { allocations_left_ = count; }
+  void fail_never() { allocations_left_ = -1; }
+  /// Allocations that were made to fail.
+  std::int64_t refusals() const { return refusals_.load(); }
+
+  /// Measured choices by their key, as autotune_put gave them.
+  std::map<std::string, std::vector<unsigned char>> choices() const;
+  void set_choices(std::map<std::string, std::vector<unsigned char>> choices);
+
  private:
   struct Block {
     std::uint64_t size, alignment;
@@ -36,14 +46,20 @@ class Host {
   };
   void* allocate(std::uint64_t size, std::uint64_t alignment);
   void release(void* memory, std::uint64_t size);
+  bool may_allocate();
+  void run(void (*body)(void*, std::int64_t, std::int64_t), void* argument, std::int64_t begin, std::int64_t end);
+  std::uint64_t read_choice(const char* key, void* out_value, std::uint64_t capacity) const;
+  void keep_choice(const char* key, const void* value, std::uint64_t size);
   static Host& of(tenon_host_context* context);
 
   tenon_host table_{};
   std::map<std::string, std::string> options_;
-  std::atomic<std::int64_t> allocations_{0}, live_blocks_{0}, log_lines_{0};
+  std::atomic<std::int64_t> allocations_{0}, live_blocks_{0}, log_lines_{0}, refusals_{0};
+  std::atomic<std::int64_t> allocations_left_{-1};  ///< below 0: all there are
   mutable std::mutex mutex_;
   std::map<void*, Block> blocks_;
   std::string damage_;
+  std::map<std::string, std::vector<unsigned char>> choices_;
 };
 
 }  // namespace tenon::conformance

@@ -288,6 +288,7 @@ std::vector<std::string> gaps() {
     if (!names.insert(c.name).second) result.push_back(fmt::format("{}: two cases of that name", c.name));
   }
   for (std::string& gap : blas::gaps()) result.push_back(std::move(gap));
+  for (std::string& gap : slot_gaps()) result.push_back(std::move(gap));
   return result;
 }
 

@@ -7,6 +7,35 @@
 namespace tenon::sdk_test {
 namespace {
 
+/// A backend without ops that counts its devices.
+int open_devices = 0;
+class CountedDevice final : public sdk::CpuDevice {
+ public:
+  explicit CountedDevice(sdk::Host services) : CpuDevice(services) { ++open_devices; }
+  ~CountedDevice() override { --open_devices; }
+};
+class CountedBackend final : public sdk::Backend {
+ public:
+  using Backend::Backend;
+  std::uint32_t device_count() override { return 1; }
+  const sdk::DeviceDescription& describe(std::uint32_t) override { return description_; }
+  std::unique_ptr<sdk::Device> open(std::uint32_t) override { return std::make_unique<CountedDevice>(host); }
+
+ private:
+  sdk::DeviceDescription description_ = sdk::describe_cpu("counted");
+};
+const sdk::BackendSpec& counted_spec() {
+  static constexpr sdk::BackendSpec spec{
+      "counted", "0.1", "tests", "counted devices", nullptr, 1, 0, {}, [](sdk::Host host) -> std::unique_ptr<sdk::Backend> {
+        return std::make_unique<CountedBackend>(host);
+      }};
+  return spec;
+}
+constexpr sdk::KernelRow no_rows[] = {{TENON_OP_NONE, 0, 0, nullptr}};
+tenon_status query_counted(const tenon_host_info* host, tenon_backend_info* out_info) {
+  return sdk::query<counted_spec, no_rows>(host, out_info);
+}
+
 TEST_CASE("sdk: the query says the same each time and fills what the caller's struct covers") {
   const tenon_host_info asking = host_info();
   tenon_backend_info first{}, second{};
@@ -130,6 +159,62 @@ TEST_CASE("sdk: a device that is not there is not found, and says how many there
   CHECK(less.kind == TENON_DEVICE_CPU);
   CHECK(less.name == nullptr);
   CHECK(less.struct_size == offsetof(tenon_device_info, name));
+}
+
+TEST_CASE("sdk: a range that runs over the end of all addresses is refused") {
+  Session session;
+  ErrorText error;
+  unsigned char bytes[16] = {};
+  const auto here = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(bytes));
+  const std::uint64_t too_long = ~std::uint64_t{0} - 8;
+  for (const bool source : {true, false}) {
+    const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, source ? 0 : here, source ? here : 0, too_long, nullptr};
+    CHECK(session.table->copy(session.device, &copy, session.stream, error) == TENON_INVALID_ARGUMENT);
+    CHECK(error.says("run over the end of all addresses"));
+  }
+  CHECK(session.table->fill(session.device, here, too_long, 1, session.stream, error) == TENON_INVALID_ARGUMENT);
+  CHECK(error.says("fill: 18446744073709551607 bytes"));
+}
+
+TEST_CASE("sdk: options of values that nobody knows are refused for what they are") {
+  Session session;
+  Net net;
+  const auto x = net.input({4}), y = net.output({4});
+  net.node(TENON_OP_Neg, {x}, {y});
+  for (auto field : {&tenon_plan_options::math, &tenon_plan_options::deterministic, &tenon_plan_options::fusion}) {
+    tenon_plan_options options{sizeof options, 0, 0, 0};
+    options.*field = 77;
+    tenon_answer answer{};
+    ErrorText error;
+    REQUIRE(session.table->supports(session.device, &net.wire(), &options, &answer, error) == TENON_OK);
+    CHECK(answer.supported == 0);
+    CHECK(answer.reason == TENON_REASON_OPTIONS);
+    CHECK(std::string(answer.text).find("77") != std::string::npos);
+    tenon_plan* plan = nullptr;
+    CHECK(session.table->plan_create(session.device, &net.wire(), &options, &plan, error) == TENON_UNSUPPORTED);
+    CHECK(plan == nullptr);
+  }
+}
+
+TEST_CASE("sdk: shutdown closes the devices that are open") {
+  TestHost host;
+  const tenon_host_info asking = host_info();
+  tenon_backend_info info{};
+  info.struct_size = sizeof info;
+  REQUIRE(query_counted(&asking, &info) == TENON_OK);
+  ErrorText error;
+  tenon_backend* backend = nullptr;
+  const tenon_backend_table* table = nullptr;
+  REQUIRE(info.create(host.table(), &backend, &table, error) == TENON_OK);
+  tenon_device *closed = nullptr, *open = nullptr;
+  REQUIRE(table->device_open(backend, 0, &closed, error) == TENON_OK);
+  REQUIRE(table->device_open(backend, 0, &open, error) == TENON_OK);
+  CHECK(open_devices == 2);
+  table->device_close(closed);
+  CHECK(open_devices == 1);
+  table->shutdown(backend);
+  CHECK(open_devices == 0);
+  table->destroy(backend);
 }
 
 TEST_CASE("sdk: an error's text is cut to its room") {

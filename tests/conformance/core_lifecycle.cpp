@@ -1,0 +1,319 @@
+// Lifecycle: the query, backends created and destroyed in every order the header allows, devices, and processes that end without a word.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <thread>
+
+#include "core.h"
+#include "loader/self_check.h"
+
+namespace tenon::conformance {
+namespace {
+
+// ---------------------------------------------------------------- the query
+
+/// The query function of the backend under test, which is loaded already.
+tenon_backend_query_fn query_of(const Kit& kit) {
+  const Source& source = kit.device.source();
+  if (source.query != nullptr) return source.query;
+  void* library = dlopen(source.file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) fail(fmt::format("{} cannot be opened once more", source.file.string()));
+  const auto query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+  dlclose(library);  // the loader holds it
+  if (query == nullptr) fail("the library has lost " TENON_BACKEND_QUERY_SYMBOL);
+  return query;
+}
+
+/// The loader asks twice and refuses a backend that answers otherwise the second time; here it is asked again while it is at work.
+void query_again(Kit& kit) {
+  const Device again(kit.device.source());
+  if (const auto difference = loader::difference(kit.device.info(), again.info()))
+    fail("the second answer to the query differs: " + *difference);
+  for (const std::string& warning : again.backend().record().warnings) fail("the loader warns: " + warning);
+}
+
+/// An older host has room for less, a newer one for more: the answer fills what both know and says how much that was.
+void query_sizes(Kit& kit) {
+  constexpr std::uint32_t longer = 64;
+  const tenon_backend_query_fn query = query_of(kit);
+  for (const std::size_t room_size : {offsetof(tenon_backend_info, name), offsetof(tenon_backend_info, create), sizeof(tenon_backend_info),
+                                      sizeof(tenon_backend_info) + longer}) {
+    struct {
+      tenon_backend_info info;
+      unsigned char later[2 * longer];
+    } room;
+    std::memset(static_cast<void*>(&room), 0xA5, sizeof room);
+    const auto size = static_cast<std::uint32_t>(room_size);
+    room.info.struct_size = size;
+    const tenon_status status = query(&loader::host_info(), &room.info);
+    if (status != TENON_OK) fail(fmt::format("asked with room for {} bytes, the query answers {}", size, status_name(status)));
+    if (room.info.struct_size > size) {
+      fail(fmt::format("the query had room for {} bytes and says that it wrote {} (struct_size)", size, room.info.struct_size));
+    }
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&room);
+    for (std::size_t i = room.info.struct_size; i < sizeof room; ++i) {
+      if (bytes[i] != 0xA5)
+        fail(fmt::format("the query had room for {} bytes, says that it wrote {}, and wrote byte {}", size, room.info.struct_size, i));
+    }
+    if (room.info.abi_major != TENON_ABI_MAJOR) fail(fmt::format("asked with room for {} bytes, the query leaves abi_major out", size));
+  }
+}
+
+/// A host of another major version gets INCOMPATIBLE and the plugin's own range, which is what the core's message is made of.
+void query_of_another_host(Kit& kit) {
+  const tenon_backend_query_fn query = query_of(kit);
+  for (const bool major : {true, false}) {
+    tenon_host_info host = loader::host_info();
+    if (major) host.abi_major += 70;
+    host.abi_minor_lowest = major ? 0 : 7000;
+    host.abi_minor_highest = major ? 0 : 7001;
+    tenon_backend_info info{};
+    info.struct_size = sizeof info;
+    const tenon_status status = query(&host, &info);
+    const std::string who =
+        fmt::format("a host of ABI {}.{} to {}.{}", host.abi_major, host.abi_minor_lowest, host.abi_major, host.abi_minor_highest);
+    if (status != TENON_INCOMPATIBLE) fail(fmt::format("{}: wanted INCOMPATIBLE, got {}", who, status_name(status)));
+    if (info.abi_major != kit.device.info().abi_major || info.abi_minor_lowest != kit.device.info().abi_minor_lowest ||
+        info.abi_minor_highest != kit.device.info().abi_minor_highest) {
+      fail(who + " is told another range of versions than the one that fits");
+    }
+  }
+}
+
+// ---------------------------------------------------------------- create, shutdown, destroy
+
+void create_and_destroy(Kit& kit) {
+  for (int round = 0; round < 5; ++round) {
+    Another another(kit);
+    ErrorText error;
+    tenon_device* device = nullptr;
+    expect_ok(another.table().device_open(another.backend, 0, &device, error), error, "device_open");
+    another.table().device_close(device);
+    another.table().shutdown(another.backend);
+    another.end();
+  }
+}
+
+/// Several backends of one library at a time share nothing that the end of one could take from the others.
+void several_at_once(Kit& kit) {
+  for (const bool last_first : {false, true}) {
+    std::vector<std::unique_ptr<Device>> devices;
+    for (int i = 0; i < 3; ++i) devices.push_back(std::make_unique<Device>(Beside{kit.device}));
+    if (last_first) std::reverse(devices.begin(), devices.end());
+    while (!devices.empty()) {
+      for (const auto& device : devices) expect_sane(Kit(*device, nullptr, kit.seed));
+      devices.erase(devices.begin());
+    }
+    expect_sane(kit);
+  }
+}
+
+void create_on_threads(Kit& kit) {
+  on_threads(4, [&](int) {
+    for (int round = 0; round < 3; ++round) {
+      const Device device(Beside{kit.device});
+      expect_sane(Kit(device, nullptr, kit.seed));
+    }
+  });
+  expect_sane(kit);
+}
+
+void shutdown_twice(Kit& kit) {
+  Another another(kit);
+  another.table().shutdown(another.backend);
+  another.table().shutdown(another.backend);
+  another.end();
+}
+
+void destroy_without_shutdown(Kit& kit) {
+  Another another(kit);
+  another.end();
+}
+
+/// shutdown closes what is open: a device that nobody closed.
+void shutdown_closes_devices(Kit& kit) {
+  Another another(kit);
+  const tenon_backend_table& table = another.table();
+  ErrorText error;
+  tenon_device* device = nullptr;
+  tenon_stream* stream = nullptr;
+  expect_ok(table.device_open(another.backend, 0, &device, error), error, "device_open");
+  expect_ok(table.stream_create(device, &stream, error), error, "stream_create");
+  table.stream_destroy(stream);
+  table.shutdown(another.backend);
+  another.end();
+  expect_sane(kit);
+}
+
+void floating_point_untouched(Kit& kit) {
+  const auto before = loader::FloatingPoint::current();
+  {
+    Another another(kit);
+    expect_sane(kit);
+  }
+  if (const auto change = loader::FloatingPoint::current().change_since(before)) fail("creating and running " + *change);
+}
+
+// ---------------------------------------------------------------- the end of the process
+
+/// A device that is never closed, of a backend that is never destroyed. Reachable, so that no leak checker complains.
+Device& endless_device(const Kit& kit) {
+  static auto* const devices = new std::vector<std::unique_ptr<Device>>;
+  devices->push_back(std::make_unique<Device>(Beside{kit.device}));
+  return *devices->back();
+}
+
+void exit_without_shutdown(Kit& kit) {
+  expect_sane(Kit(endless_device(kit), nullptr, kit.seed));
+}
+
+void exit_without_destroy(Kit& kit) {
+  static auto* const another = new Another(kit);
+  another->table().shutdown(another->backend);
+}
+
+/// A thread goes on executing while the process ends around it. What it uses stays until the very end.
+void exit_while_busy(Kit& kit) {
+  require_relu(kit);
+  struct Work {
+    explicit Work(const Device& on) : device(on), net(relu_net(20000)), plan(device, net), bindings(plan, 0xFF) {}
+    const Device& device;
+    Net net;
+    Plan plan;
+    Plan::Bindings bindings;
+    std::atomic<int> rounds{0};
+  };
+  static auto* const work = new Work(endless_device(kit));
+  expect_ready(work->plan);
+  std::thread([] {
+    for (;;) {
+      ErrorText error;
+      if (work->bindings.execute_bare(1, error) != TENON_OK || work->device.synchronize(error) != TENON_OK) break;
+      ++work->rounds;
+    }
+    work->rounds = -1;
+  }).detach();
+  while (work->rounds >= 0 && work->rounds < 10) std::this_thread::yield();
+  if (work->rounds < 0) fail("an execution failed");
+}
+
+/// Work that was given to a stream and that nobody waits for.
+void exit_with_work_queued(Kit& kit) {
+  constexpr std::uint64_t size = 1 << 22;
+  const Kit endless(endless_device(kit), nullptr, kit.seed);
+  static auto* const memory = new Memory(endless, size);
+  ErrorText error;
+  for (int round = 0; round < 50; ++round) {
+    expect_ok(endless.device.table().fill(endless.device.handle(), memory->address, size, static_cast<std::uint8_t>(round),
+                                          endless.device.stream(), error),
+              error, "fill");
+  }
+}
+
+// ---------------------------------------------------------------- devices
+
+void device_out_of_range(Kit& kit) {
+  const tenon_backend_table& table = kit.device.table();
+  tenon_backend* backend = kit.device.backend().handle();
+  ErrorText error;
+  std::uint32_t count = 0;
+  expect_ok(table.device_count(backend, &count, error), error, "device_count");
+  tenon_device* device = nullptr;
+  expect_refusal(table.device_open(backend, count, &device, error), error, {TENON_DEVICE_NOT_FOUND, TENON_INVALID_ARGUMENT},
+                 "opening a device that is not there");
+  if (device != nullptr) fail("a failed device_open wrote its out-parameter");
+  tenon_device_info info{};
+  info.struct_size = sizeof info;
+  ErrorText second;
+  expect_refusal(table.device_info(backend, count + 7, &info, second), second, {TENON_DEVICE_NOT_FOUND, TENON_INVALID_ARGUMENT},
+                 "describing a device that is not there");
+  expect_sane(kit);
+}
+
+void device_described(Kit& kit) {
+  const tenon_device_info& info = kit.device.device_info();
+  if (info.name == nullptr || info.name[0] == 0) fail("the device has no name");
+  if (info.identity == nullptr || info.identity[0] == 0) fail("the device has no identity that is stable across runs");
+  if (info.kind < TENON_DEVICE_CPU || info.kind > TENON_DEVICE_ACCELERATOR) fail(fmt::format("kind {} is none of the header's", info.kind));
+  const std::uint64_t a = info.alignment_bytes;
+  if (a == 0 || (a & (a - 1)) != 0) fail(fmt::format("an alignment of {} bytes is no power of two", a));
+  if ((info.dtypes & TENON_DTYPE_BIT(TENON_DTYPE_F32)) == 0) fail("device memory cannot hold f32");
+}
+
+void device_opened_twice(Kit& kit) {
+  const tenon_backend_table& table = kit.device.table();
+  ErrorText error;
+  tenon_device* second = nullptr;
+  const tenon_status status = table.device_open(kit.device.backend().handle(), 0, &second, error);
+  if (status != TENON_OK) {
+    expect_refusal(status, error, {TENON_UNSUPPORTED}, "opening a device twice");
+    return;
+  }
+  table.device_close(second);
+  expect_sane(kit);
+}
+
+/// A host that knows less of a struct than the backend gets only what it has room for.
+void old_host_structs(Kit& kit) {
+  struct {
+    tenon_device_info info;
+    unsigned char guard[64];
+  } room;
+  std::memset(static_cast<void*>(&room), 0xA5, sizeof room);
+  room.info.struct_size = offsetof(tenon_device_info, name);
+  ErrorText error;
+  expect_ok(kit.device.table().device_info(kit.device.backend().handle(), 0, &room.info, error), error, "device_info");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&room);
+  for (std::size_t i = offsetof(tenon_device_info, name); i < sizeof room; ++i) {
+    if (bytes[i] != 0xA5) fail(fmt::format("device_info wrote byte {} of a struct of {} bytes", i, offsetof(tenon_device_info, name)));
+  }
+  if (room.info.kind != kit.device.device_info().kind) fail("device_info left out a field that struct_size covers");
+}
+
+/// Error texts are cut to their room; no tenon_error at all is fine, too.
+void small_error_text(Kit& kit) {
+  char text[16];
+  std::memset(text, 0x7E, sizeof text);
+  tenon_error error{};
+  error.struct_size = sizeof error;
+  error.text = text;
+  error.text_capacity = 8;
+  tenon_device* device = nullptr;
+  const tenon_backend_table& table = kit.device.table();
+  if (table.device_open(kit.device.backend().handle(), 1000, &device, &error) == TENON_OK) fail("device 1000 could be opened");
+  if (std::memchr(text, 0, 8) == nullptr) fail("an error text of 8 bytes does not end in NUL");
+  for (std::size_t i = 8; i < sizeof text; ++i) {
+    if (text[i] != 0x7E) fail("an error text was written beyond text_capacity");
+  }
+  if (table.device_open(kit.device.backend().handle(), 1000, &device, nullptr) == TENON_OK) fail("device 1000 could be opened");
+}
+
+}  // namespace
+
+std::vector<Case> core_lifecycle_cases() {
+  return core_cases({
+      {"lifecycle/query_again", query_again},
+      {"lifecycle/query_sizes", query_sizes},
+      {"lifecycle/query_of_another_host", query_of_another_host},
+      {"lifecycle/create_and_destroy", create_and_destroy},
+      {"lifecycle/several_at_once", several_at_once},
+      {"lifecycle/create_on_threads", create_on_threads},
+      {"lifecycle/shutdown_twice", shutdown_twice},
+      {"lifecycle/shutdown_closes_devices", shutdown_closes_devices},
+      {"lifecycle/destroy_without_shutdown", destroy_without_shutdown},
+      {"lifecycle/floating_point_untouched", floating_point_untouched},
+      {"lifecycle/old_host_structs", old_host_structs},
+      {"lifecycle/small_error_text", small_error_text},
+      {"lifecycle/exit_without_shutdown", exit_without_shutdown, Ending::exits},
+      {"lifecycle/exit_without_destroy", exit_without_destroy, Ending::exits},
+      {"lifecycle/exit_while_busy", exit_while_busy, Ending::exits},
+      {"lifecycle/exit_with_work_queued", exit_with_work_queued, Ending::exits},
+      {"device/described", device_described},
+      {"device/out_of_range", device_out_of_range},
+      {"device/opened_twice", device_opened_twice},
+  });
+}
+
+}  // namespace tenon::conformance

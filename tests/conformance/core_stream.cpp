@@ -1,0 +1,400 @@
+// Streams and events: what a stream is given runs in order, what waits for an event runs after it, and failures are told once.
+#include <chrono>
+#include <thread>
+
+#include "core.h"
+
+namespace tenon::conformance {
+namespace {
+
+/// Calls on one device that have to succeed, for chains of them.
+class Worker {
+ public:
+  explicit Worker(const Kit& kit) : device_(kit.device) {}
+  void fill(std::uint64_t address, std::uint64_t size, std::uint8_t value, const Stream& stream) {
+    ErrorText error;
+    expect_ok(device_.table().fill(device_.handle(), address, size, value, stream.handle, error), error, "fill");
+  }
+  void copy(std::uint64_t to, std::uint64_t from, std::uint64_t size, const Stream& stream) {
+    ErrorText error;
+    const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, to, from, size);
+    expect_ok(device_.table().copy(device_.handle(), &copy, stream.handle, error), error, "copy");
+  }
+  void record(const Event& event, const Stream& stream) {
+    ErrorText error;
+    expect_ok(device_.table().event_record(event.handle, stream.handle, error), error, "event_record");
+  }
+  void wait(const Event& event, const Stream& stream) {
+    ErrorText error;
+    expect_ok(device_.table().event_wait(event.handle, stream.handle, error), error, "event_wait");
+  }
+  void synchronize(const Event& event) {
+    ErrorText error;
+    expect_ok(device_.table().event_synchronize(event.handle, error), error, "event_synchronize");
+  }
+  void synchronize(const Stream& stream) {
+    ErrorText error;
+    expect_ok(device_.table().stream_synchronize(stream.handle, error), error, "stream_synchronize");
+  }
+
+ private:
+  const Device& device_;
+};
+
+std::vector<unsigned char> all_of(std::size_t size, int value) {
+  return std::vector<unsigned char>(size, static_cast<unsigned char>(value));
+}
+
+std::uint64_t large() {
+  return small_sizes() ? 1 << 16 : 1 << 20;
+}
+
+void empty_stream(Kit& kit) {
+  for (int round = 0; round < 20; ++round) {
+    const Stream stream(kit);
+    ErrorText error;
+    expect_ok(kit.device.table().stream_synchronize(stream.handle, error), error, "synchronizing a stream without work");
+  }
+}
+
+void stream_order(Kit& kit) {
+  constexpr std::uint64_t size = 1 << 20;
+  const Memory a(kit, size), b(kit, size);
+  const tenon_backend_table& table = kit.device.table();
+  ErrorText error;
+  for (int round = 0; round < 8; ++round) {
+    const auto value = static_cast<std::uint8_t>(round + 1);
+    expect_ok(table.fill(kit.device.handle(), a.address, size, value, kit.device.stream(), error), error, "fill");
+    const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, b.address, a.address, size);
+    expect_ok(table.copy(kit.device.handle(), &copy, kit.device.stream(), error), error, "copy");
+    expect_ok(table.fill(kit.device.handle(), a.address, size, 0, kit.device.stream(), error), error, "fill");
+  }
+  expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
+  expect_bytes(std::vector<unsigned char>(size, 8), download(kit, b.address, size), "the last of eight copies, given in order");
+}
+
+/// Each link of a chain reads what the one before it wrote: executions, copies and fills by turns.
+void long_chain(Kit& kit) {
+  require_relu(kit);
+  constexpr std::int64_t n = 10000;
+  constexpr std::uint64_t bytes = n * sizeof(float);
+  const Net net = relu_net(n);
+  const Plan plan(kit.device, net);
+  expect_ready(plan);
+  const Memory a(kit, bytes), b(kit, bytes), workspace(kit, plan.info().workspace_size_bytes);
+  const Stream stream(kit);
+  Worker worker(kit);
+  const Array x = net.values[0].array;
+  upload(kit, a.address, std::vector<unsigned char>(x.bytes(), x.bytes() + bytes));
+  const std::uint64_t addresses[] = {a.address, b.address};
+  tenon_bindings bindings{};
+  bindings.struct_size = sizeof bindings;
+  bindings.address_count = 2;
+  bindings.addresses = addresses;
+  const int rounds = small_sizes() ? 16 : 128;
+  for (int round = 0; round < rounds; ++round) {
+    ErrorText error;
+    expect_ok(kit.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream.handle, error), error, "plan_execute");
+    worker.fill(a.address, bytes, 0xFF, stream);  // NaN, if an execution should come too late
+    worker.copy(a.address, b.address, bytes, stream);
+    worker.fill(b.address, bytes, 0xFF, stream);
+  }
+  worker.synchronize(stream);
+  Array y(TENON_DTYPE_F32, {n});
+  ErrorText error;
+  expect_ok(kit.device.download(y.bytes(), a.address, bytes, error), error, "a copy from the device");
+  expect_relu({y});
+}
+
+/// Two streams wait for each other by turns, in both directions.
+void cross_wait(Kit& kit) {
+  const std::uint64_t size = large();
+  const Memory a(kit, size), b(kit, size);
+  const Stream first(kit), second(kit);
+  const Event there(kit), back(kit);
+  Worker worker(kit);
+  for (int round = 1; round <= 16; ++round) {
+    worker.fill(a.address, size, 0xEE, first);
+    worker.fill(a.address, size, static_cast<std::uint8_t>(round), first);
+    worker.record(there, first);
+    worker.wait(there, second);
+    worker.copy(b.address, a.address, size, second);
+    worker.record(back, second);
+    worker.wait(back, first);
+    worker.copy(a.address, b.address, size, first);  // what the other one made of it
+    worker.synchronize(first);
+    expect_bytes(all_of(size, round), download(kit, b.address, size), "what the second stream copied after it waited for the first");
+    expect_bytes(all_of(size, round), download(kit, a.address, size), "what the first stream copied back after it waited for the second");
+  }
+  worker.synchronize(second);
+  // The same without a look in between: 64 hand-overs that only the events keep in order.
+  for (int round = 1; round <= 64; ++round) {
+    const bool even = round % 2 == 0;
+    worker.copy(even ? a.address : b.address, even ? b.address : a.address, size, even ? second : first);
+    worker.fill(even ? b.address : a.address, size, static_cast<std::uint8_t>(0x80 + round), even ? second : first);
+    worker.record(even ? back : there, even ? second : first);
+    worker.wait(even ? back : there, even ? first : second);
+  }
+  worker.synchronize(first);
+  worker.synchronize(second);
+  expect_bytes(all_of(size, 16), download(kit, a.address, size), "what was handed on 64 times between two streams");
+  expect_bytes(all_of(size, 0x80 + 64), download(kit, b.address, size), "what the last of 64 fills left");
+}
+
+/// One stream opens, two work side by side, the fourth waits for both.
+void diamond(Kit& kit) {
+  const std::uint64_t size = large();
+  const Memory top(kit, size), left(kit, size), right(kit, size), bottom(kit, 2 * size);
+  const Stream opens(kit), goes_left(kit), goes_right(kit), closes(kit);
+  const Event opened(kit), left_done(kit), right_done(kit), closed(kit);
+  Worker worker(kit);
+  for (int round = 1; round <= 8; ++round) {
+    worker.wait(closed, opens);  // never recorded in the first round: done
+    worker.fill(top.address, size, static_cast<std::uint8_t>(round), opens);
+    worker.record(opened, opens);
+    worker.wait(opened, goes_left);
+    worker.wait(opened, goes_right);
+    worker.copy(left.address, top.address, size, goes_left);
+    worker.record(left_done, goes_left);
+    worker.copy(right.address, top.address, size, goes_right);
+    worker.record(right_done, goes_right);
+    worker.wait(left_done, closes);
+    worker.wait(right_done, closes);
+    worker.copy(bottom.address, left.address, size, closes);
+    worker.copy(bottom.address + size, right.address, size, closes);
+    worker.fill(left.address, size, 0, closes);
+    worker.fill(right.address, size, 0, closes);
+    worker.record(closed, closes);
+  }
+  worker.synchronize(closes);
+  expect_bytes(all_of(2 * size, 8), download(kit, bottom.address, 2 * size), "what two streams handed to a third, eight times");
+  for (const Stream* stream : {&opens, &goes_left, &goes_right}) worker.synchronize(*stream);
+}
+
+/// Streams of different threads share nothing but the device.
+void streams_on_threads(Kit& kit) {
+  const std::uint64_t size = large() / 4;
+  on_threads(4, [&](int thread) {
+    const Memory a(kit, size), b(kit, size);
+    const Stream stream(kit);
+    const Event event(kit);
+    Worker worker(kit);
+    for (int round = 0; round < 16; ++round) {
+      const int value = 16 * thread + round;
+      worker.fill(a.address, size, static_cast<std::uint8_t>(value), stream);
+      worker.copy(b.address, a.address, size, stream);
+      worker.fill(a.address, size, 0, stream);
+      worker.record(event, stream);
+      worker.synchronize(event);
+      std::vector<unsigned char> got(size);
+      ErrorText error;
+      const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_HOST, address_of(got.data()), b.address, size);
+      expect_ok(kit.device.table().copy(kit.device.handle(), &copy, stream.handle, error), error, "copy");
+      worker.synchronize(stream);
+      expect_bytes(all_of(size, value), got, fmt::format("thread {} on a stream of its own", thread).c_str());
+    }
+  });
+}
+
+/// A failure that is found when the work runs: told by plan_execute or the synchronise that follows, once, with its node.
+void error_propagation(Kit& kit) {
+  require_ops(kit, {TENON_OP_Gather});
+  tenon_attributes_axis attributes{};
+  attributes.struct_size = sizeof attributes;
+  const bool graphs = (kit.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0 &&
+                      kit.device.capability(TENON_OP_Relu, line_of(TENON_OP_Relu).version) != 0;
+  Net net;
+  Array good(TENON_DTYPE_I64, {4}), bad(TENON_DTYPE_I64, {4});
+  bad.put<std::int64_t>(2, 1234);
+  std::uint32_t x = net.input(Array(TENON_DTYPE_F32, {10, 3}));
+  const std::uint32_t indices = net.input(good);
+  if (graphs) {  // another node before it, so that its number is not 0
+    const std::uint32_t positive = net.internal(TENON_DTYPE_F32, {10, 3});
+    net.node(TENON_OP_Relu, line_of(TENON_OP_Relu).version, &no_attributes, {x}, {positive});
+    x = positive;
+  }
+  const std::uint32_t y = net.output(TENON_DTYPE_F32, {4, 3});
+  net.node(TENON_OP_Gather, line_of(TENON_OP_Gather).version, &attributes, {x, indices}, {y});
+  const Plan plan(kit.device, net);
+  expect_ready(plan);
+  const std::uint32_t culprit = graphs ? 1 : 0;
+  const Stream stream(kit);
+  Plan::Bindings bindings(plan, 0xFF);
+  for (int round = 0; round < 3; ++round) {
+    bindings.set(indices, good);
+    Outcome outcome = bindings.execute(1, stream.handle);
+    if (!outcome.ok())
+      fail(fmt::format("round {}: an execution with good indices failed with {}: {}", round, status_name(outcome.status), outcome.text));
+    bindings.set(indices, bad);
+    outcome = bindings.execute(1, stream.handle);
+    if (outcome.ok()) fail("index 1234 of 10: wanted INVALID_ARGUMENT from plan_execute or stream_synchronize, got OK");
+    if (outcome.status != TENON_INVALID_ARGUMENT) {
+      fail(fmt::format("index 1234 of 10: wanted INVALID_ARGUMENT, got {} ({})", status_name(outcome.status), outcome.text));
+    }
+    if (outcome.text.empty()) fail("index 1234 of 10: INVALID_ARGUMENT without a sentence that says why");
+    if (outcome.node != culprit)
+      fail(fmt::format("index 1234 of 10: the failing node is {}, tenon_error.node says {}", culprit, outcome.node));
+    ErrorText error;
+    expect_ok(kit.device.table().stream_synchronize(stream.handle, error), error, "the stream, after its failure was told,");
+  }
+  bindings.set(indices, good);
+  const Outcome outcome = bindings.execute(1, stream.handle);
+  if (!outcome.ok())
+    fail(fmt::format("after failures, an execution with good indices failed with {}: {}", status_name(outcome.status), outcome.text));
+  // Another stream of the device has nothing to do with it.
+  expect_sane(kit);
+}
+
+// ---------------------------------------------------------------- events
+
+void events(Kit& kit) {
+  const tenon_backend_table& table = kit.device.table();
+  const Event event(kit);
+  ErrorText error;
+  expect_ok(table.event_query(event.handle, error), error, "querying an event never recorded, which is done,");
+  expect_ok(table.event_synchronize(event.handle, error), error, "waiting for an event never recorded");
+  expect_ok(table.event_wait(event.handle, kit.device.stream(), error), error, "a stream's waiting for an event never recorded");
+  for (int round = 0; round < 3; ++round) {
+    expect_ok(table.event_record(event.handle, kit.device.stream(), error), error, "event_record");
+    expect_ok(table.event_synchronize(event.handle, error), error, "event_synchronize");
+    expect_ok(table.event_query(event.handle, error), error, "event_query after event_synchronize");
+  }
+}
+
+void event_between_streams(Kit& kit) {
+  constexpr std::uint64_t size = 1 << 20;
+  const Memory a(kit, size), b(kit, size);
+  const Stream first(kit), second(kit);
+  const Event written(kit);
+  const tenon_backend_table& table = kit.device.table();
+  ErrorText error;
+  expect_ok(table.fill(kit.device.handle(), a.address, size, 0x11, first.handle, error), error, "fill");
+  expect_ok(table.fill(kit.device.handle(), a.address, size, 0x22, first.handle, error), error, "fill");
+  expect_ok(table.event_record(written.handle, first.handle, error), error, "event_record");
+  expect_ok(table.event_wait(written.handle, second.handle, error), error, "event_wait");
+  const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, b.address, a.address, size);
+  expect_ok(table.copy(kit.device.handle(), &copy, second.handle, error), error, "copy");
+  expect_ok(table.stream_synchronize(second.handle, error), error, "stream_synchronize");
+  expect_bytes(std::vector<unsigned char>(size, 0x22), download(kit, b.address, size),
+               "what a stream copied after the event it waited for");
+  expect_ok(table.stream_synchronize(first.handle, error), error, "stream_synchronize");
+}
+
+/// An event that is recorded again stands for its new point; what waited for the old one goes on from there.
+void event_again(Kit& kit) {
+  const std::uint64_t size = large();
+  const Memory a(kit, size), b(kit, size);
+  const Stream first(kit), second(kit);
+  const Event event(kit);
+  Worker worker(kit);
+  for (int round = 1; round <= 8; ++round) {
+    worker.fill(a.address, size, 0xEE, first);
+    worker.record(event, first);
+    worker.fill(a.address, size, static_cast<std::uint8_t>(round), first);
+    worker.record(event, first);
+    worker.wait(event, second);
+    worker.copy(b.address, a.address, size, second);
+    worker.record(event, second);  // on another stream now
+    worker.wait(event, first);
+  }
+  worker.synchronize(event);
+  expect_bytes(all_of(size, 8), download(kit, b.address, size), "what was copied after an event that was recorded again");
+  worker.synchronize(first);
+  worker.synchronize(second);
+}
+
+/// A pending event says NOT_READY and then OK; never anything else, and never OK before its work is done.
+void event_pending(Kit& kit) {
+  const std::uint64_t size = 4 * large();
+  const Memory a(kit, size), b(kit, size);
+  const Stream stream(kit);
+  const Event event(kit);
+  Worker worker(kit);
+  const auto done = [&] {
+    ErrorText error;
+    const tenon_status status = kit.device.table().event_query(event.handle, error);
+    if (status != TENON_OK && status != TENON_NOT_READY) {
+      fail(fmt::format("event_query: wanted OK or NOT_READY, got {} ({})", status_name(status), error.text()));
+    }
+    return status == TENON_OK;
+  };
+  for (int round = 1; round <= 4; ++round) {
+    for (int i = 0; i < 8; ++i) worker.fill(a.address, size, static_cast<std::uint8_t>(i), stream);
+    worker.fill(a.address, size, static_cast<std::uint8_t>(round), stream);
+    worker.copy(b.address, a.address, size, stream);
+    worker.record(event, stream);
+    int patience = 2000;
+    while (!done() && --patience > 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
+    if (patience == 0) {
+      worker.synchronize(stream);
+      if (!done()) fail("event_query says NOT_READY of an event whose stream has been waited for");
+    }
+    // Read on a stream that waits for nothing: the event alone says that the bytes are there.
+    const Stream other(kit);
+    std::vector<unsigned char> got(size);
+    ErrorText error;
+    const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_HOST, address_of(got.data()), b.address, size);
+    expect_ok(kit.device.table().copy(kit.device.handle(), &copy, other.handle, error), error, "copy");
+    worker.synchronize(other);
+    expect_bytes(all_of(size, round), got, "what an event that is done stands for");
+  }
+  worker.synchronize(stream);
+}
+
+void event_on_another_thread(Kit& kit) {
+  const std::uint64_t size = large();
+  const Memory a(kit, size), b(kit, size);
+  const Stream stream(kit);
+  const Event event(kit);
+  Worker worker(kit);
+  for (int round = 1; round <= 8; ++round) {
+    worker.fill(a.address, size, static_cast<std::uint8_t>(round), stream);
+    worker.copy(b.address, a.address, size, stream);
+    worker.record(event, stream);
+    on_threads(1, [&](int) {
+      Worker there(kit);
+      there.synchronize(event);
+      const Stream own(kit);
+      there.copy(a.address, b.address, size, own);
+      there.synchronize(own);
+    });
+    expect_bytes(all_of(size, round), download(kit, a.address, size), "what another thread copied after it waited for the event");
+  }
+}
+
+void event_times(Kit& kit) {
+  const tenon_backend_table& table = kit.device.table();
+  const Event begin(kit), end(kit);
+  const Memory memory(kit, 1 << 22);
+  ErrorText error;
+  expect_ok(table.event_record(begin.handle, kit.device.stream(), error), error, "event_record");
+  expect_ok(table.fill(kit.device.handle(), memory.address, 1 << 22, 1, kit.device.stream(), error), error, "fill");
+  expect_ok(table.event_record(end.handle, kit.device.stream(), error), error, "event_record");
+  expect_ok(table.event_synchronize(end.handle, error), error, "event_synchronize");
+  std::uint64_t elapsed = 0;
+  expect_ok(table.event_elapsed(begin.handle, end.handle, &elapsed, error), error, "event_elapsed");
+  // 4 MiB take no device less than 100 ns, and none a minute.
+  if (elapsed < 100 || elapsed > 60'000'000'000u) fail(fmt::format("filling 4 MiB took {} ns by the events", elapsed));
+}
+
+}  // namespace
+
+std::vector<Case> core_stream_cases() {
+  return core_cases({
+      {"stream/empty", empty_stream},
+      {"stream/order", stream_order},
+      {"stream/long_chain", long_chain},
+      {"stream/cross_wait", cross_wait},
+      {"stream/diamond", diamond},
+      {"stream/on_threads", streams_on_threads},
+      {"stream/error_propagation", error_propagation},
+      {"event/lifecycle", events},
+      {"event/between_streams", event_between_streams},
+      {"event/again", event_again},
+      {"event/pending", event_pending},
+      {"event/on_another_thread", event_on_another_thread},
+      {"event/times", event_times},
+  });
+}
+
+}  // namespace tenon::conformance

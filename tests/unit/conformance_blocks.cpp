@@ -1,0 +1,234 @@
+// The kit's cases about optional blocks: a backend that has them all passes, one that lies about one does not. The blocks are put in front
+// of the reference backend, which has but the profile.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "conformance/conformance.h"
+
+struct tenon_packed {
+  int references;
+};
+struct tenon_communicator {
+  tenon_device* device;
+};
+
+namespace tenon {
+namespace {
+
+using conformance::Class;
+
+enum class Lie {
+  none,
+  key_changes,         // of one operand packed twice
+  key_written_beyond,  // its room
+  packs_what_is_not_there,
+  sums_twice,         // all_reduce of one rank
+  import_is_another,  // stream
+  slot_empty,         // destroy of the pack block
+  profile_counts_wrong,
+  kernel_without_a_name,
+};
+Lie lie = Lie::none;
+
+const tenon_backend_table* real = nullptr;
+tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+
+tenon_status refuse(tenon_error* error, tenon_status status, const char* text) {
+  if (error != nullptr) std::snprintf(error->text, error->text_capacity, "%s", text);
+  return status;
+}
+
+// ---------------------------------------------------------------- packed operands: nothing is packed, and it looks as if it were
+
+int packed_alive = 0;
+tenon_status pack_create(tenon_device*, const tenon_graph* graph, std::uint32_t value, tenon_packed** out_packed, tenon_error* error) {
+  if (value >= graph->value_count && lie != Lie::packs_what_is_not_there) return refuse(error, TENON_INVALID_ARGUMENT, "no such value");
+  *out_packed = new tenon_packed{1};
+  ++packed_alive;
+  return TENON_OK;
+}
+tenon_status pack_info(tenon_packed*, char* out_key, std::uint64_t capacity, std::uint64_t* out_size, tenon_error*) {
+  static int calls = 0;
+  const std::string key = lie == Lie::key_changes ? "key " + std::to_string(++calls) : "one key for all of them";
+  std::snprintf(out_key, lie == Lie::key_written_beyond ? capacity + 1 : capacity, "%s", key.c_str());
+  *out_size = 192;
+  return TENON_OK;
+}
+tenon_status pack_attach(tenon_plan*, std::uint32_t, tenon_packed*, tenon_error*) {
+  return TENON_OK;
+}
+void pack_destroy(tenon_packed* packed) {
+  --packed_alive;
+  delete packed;
+}
+
+// ---------------------------------------------------------------- collectives of one rank: copies
+
+tenon_status collective_create(tenon_device* device, const std::uint8_t*, std::uint32_t, std::uint32_t, std::uint32_t size,
+                               tenon_communicator** out_communicator, tenon_error* error) {
+  if (size != 1) return refuse(error, TENON_UNSUPPORTED, "one rank only");
+  *out_communicator = new tenon_communicator{device};
+  return TENON_OK;
+}
+void collective_destroy(tenon_communicator* communicator) {
+  delete communicator;
+}
+tenon_status give(tenon_communicator* communicator, tenon_stream* stream, std::uint64_t from, std::uint64_t to, std::uint64_t count,
+                  tenon_error* error) {
+  const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, to, from, count * sizeof(float), nullptr};
+  return real->copy(communicator->device, &copy, stream, error);
+}
+tenon_status all_reduce(tenon_communicator* communicator, tenon_stream* stream, tenon_dtype, std::uint32_t operation, std::uint64_t from,
+                        std::uint64_t to, std::uint64_t count, tenon_error* error) {
+  const tenon_status status = give(communicator, stream, from, to, count, error);
+  auto* values = reinterpret_cast<float*>(static_cast<std::uintptr_t>(to));
+  for (std::uint64_t i = 0; lie == Lie::sums_twice && operation == TENON_COLLECTIVE_SUM && i < count; ++i) values[i] *= 2;
+  return status;
+}
+tenon_status broadcast(tenon_communicator*, tenon_stream*, tenon_dtype, std::uint64_t, std::uint64_t, std::uint32_t, tenon_error*) {
+  return TENON_OK;
+}
+tenon_status all_gather(tenon_communicator* communicator, tenon_stream* stream, tenon_dtype, std::uint64_t from, std::uint64_t to,
+                        std::uint64_t count, tenon_error* error) {
+  return give(communicator, stream, from, to, count, error);
+}
+tenon_status reduce_scatter(tenon_communicator* communicator, tenon_stream* stream, tenon_dtype, std::uint32_t, std::uint64_t from,
+                            std::uint64_t to, std::uint64_t count, tenon_error* error) {
+  return give(communicator, stream, from, to, count, error);
+}
+
+// ---------------------------------------------------------------- foreign streams: the vendor's handle is our own
+
+std::mutex lent_mutex;
+std::map<tenon_stream*, int> lent;
+tenon_status import_stream(tenon_device* device, void* vendor, tenon_stream** out_stream, tenon_error* error) {
+  if (lie == Lie::import_is_another) return real->stream_create(device, out_stream, error);
+  const std::lock_guard lock(lent_mutex);
+  *out_stream = static_cast<tenon_stream*>(vendor);
+  ++lent[*out_stream];
+  return TENON_OK;
+}
+tenon_status native_stream(tenon_stream* stream, void** out_vendor, tenon_error*) {
+  *out_vendor = stream;
+  return TENON_OK;
+}
+void stream_destroy(tenon_stream* stream) {
+  {
+    const std::lock_guard lock(lent_mutex);
+    if (lent[stream] > 0) {
+      --lent[stream];
+      return;
+    }
+  }
+  real->stream_destroy(stream);
+}
+
+tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
+                          tenon_error* error) {
+  const tenon_status status = real->profile->read(plan, out_records, capacity, out_count, error);
+  if (lie == Lie::profile_counts_wrong) ++*out_count;
+  if (lie == Lie::kernel_without_a_name && capacity > 0) out_records[0].algorithm[0] = 0;
+  return status;
+}
+tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
+  return real->profile->enable(plan, enabled, error);
+}
+
+// ---------------------------------------------------------------- the backend
+
+tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+  static tenon_pack_table pack;
+  static const tenon_collective_table collectives{sizeof collectives, 0,         collective_create, collective_destroy,
+                                                  all_reduce,         broadcast, all_gather,        reduce_scatter};
+  static const tenon_foreign_stream_table foreign{sizeof foreign, 0, import_stream, native_stream};
+  static const tenon_profile_table profile{sizeof profile, 0, profile_enable, profile_read};
+  static tenon_backend_table table;
+  const tenon_status status = real_create(host, out_backend, &real, error);
+  if (status != TENON_OK) return status;
+  pack = {sizeof pack, 0, pack_create, pack_info, pack_attach, lie == Lie::slot_empty ? nullptr : pack_destroy};
+  table = *real;
+  table.stream_destroy = stream_destroy;
+  table.pack = &pack;
+  table.collectives = &collectives;
+  table.foreign_stream = &foreign;
+  table.profile = &profile;
+  *out_table = &table;
+  return TENON_OK;
+}
+
+tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  const auto real_query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+  const tenon_status status = real_query(host, out_info);
+  if (status != TENON_OK) return status;
+  real_create = out_info->create;
+  out_info->create = create;
+  out_info->name = "blocks";
+  return status;
+}
+
+conformance::Report judged(Lie how, const std::string& filter) {
+  lie = how;
+  conformance::Options options;
+  options.backend = "blocks";
+  options.registered = {{"blocks", query}};
+  options.backend_directory = TENON_BACKEND_DIRECTORY;
+  options.profile = "core";
+  options.filter = filter;
+  options.small = true;
+  options.in_process = true;
+  conformance::Report report = conformance::judge(options);
+  lie = Lie::none;
+  return report;
+}
+
+/// The one case that the filter leaves fails, and says this.
+void expect_caught(Lie how, const std::string& name, const std::string& words) {
+  const auto report = judged(how, name);
+  REQUIRE(report.results.size() == 1);
+  CHECK(report.results[0].outcome == Class::fail);
+  CHECK_MESSAGE(report.results[0].text.find(words) != std::string::npos, report.results[0].text);
+}
+
+TEST_CASE("conformance: a backend that keeps the rules of its optional blocks passes") {
+  for (const char* name : {"core/pack/shared", "core/profile/records", "core/collectives/alone", "core/foreign_stream/lent"}) {
+    const auto report = judged(Lie::none, name);
+    REQUIRE(report.results.size() == 1);
+    CHECK_MESSAGE(report.results[0].outcome == Class::pass, name, ": ", report.results[0].text);
+  }
+  CHECK(packed_alive == 0);
+}
+
+TEST_CASE("conformance: a backend that breaks a rule of an optional block does not") {
+  expect_caught(Lie::key_changes, "core/pack/shared", "the same operand packed twice has two keys");
+  expect_caught(Lie::key_written_beyond, "core/pack/shared", "beyond key_capacity_bytes");
+  expect_caught(Lie::packs_what_is_not_there, "core/pack/shared", "packing value 99 of 3: wanted INVALID_ARGUMENT or UNSUPPORTED, got OK");
+  expect_caught(Lie::slot_empty, "core/pack/shared", "slot 3 of the pack block is empty");
+  expect_caught(Lie::sums_twice, "core/collectives/alone", "all_reduce of one rank: byte ");
+  expect_caught(Lie::import_is_another, "core/foreign_stream/lent", "says that it is another one of the vendor's");
+  expect_caught(Lie::profile_counts_wrong, "core/profile/records", "2 kernels were profiled, plan_info says that 1");
+  expect_caught(Lie::kernel_without_a_name, "core/profile/records", "a profiled kernel has no name");
+}
+
+TEST_CASE("conformance: blocks that are not offered are not run, and nothing is wrong with that") {
+  conformance::Options options;
+  options.backend = "openblas";
+  options.backend_directory = TENON_BACKEND_DIRECTORY;
+  options.profile = "core";
+  options.filter = "core/pack/*";
+  options.in_process = true;
+  const auto report = conformance::judge(options);
+  CHECK(report.count(Class::not_run) == 1);
+  CHECK(report.results[0].text.find("tenon_backend_table.pack is NULL") != std::string::npos);
+  CHECK(report.exit_code() == 0);
+}
+
+}  // namespace
+}  // namespace tenon
