@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -10,8 +9,8 @@
 
 #include <tenon/error.h>
 
-#include "config/suggest.h"
 #include "core/log.h"
+#include "exec/knobs.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -30,33 +29,6 @@ void prefer_huge_pages(void* memory, std::uint64_t size_bytes) {
 }
 
 std::atomic<std::uint64_t> allocations{0};
-
-std::vector<tenon_knob> knobs_of(const tenon_backend_info& info) {
-  std::vector<tenon_knob> knobs;
-  for (std::uint32_t i = 0; i < info.knob_count; ++i) {
-    knobs.push_back(*reinterpret_cast<const tenon_knob*>(reinterpret_cast<const char*>(info.knobs) + std::size_t{i} * info.knob_stride));
-  }
-  return knobs;
-}
-
-void check_value(const std::string& backend, const tenon_knob& knob, const std::string& value) {
-  const auto fail = [&](const std::string& wanted) {
-    throw Error(fmt::format("backends.options.{}.{}: wanted {}, got '{}'", backend, knob.name, wanted, value));
-  };
-  if (knob.type == TENON_KNOB_INTEGER) {
-    std::int64_t number = 0;
-    const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (code != std::errc{} || end != value.data() + value.size() || number < knob.lowest || number > knob.highest) {
-      fail(fmt::format("an integer in [{}, {}]", knob.lowest, knob.highest));
-    }
-  } else if (knob.type == TENON_KNOB_BOOLEAN) {
-    if (value != "true" && value != "false") fail("true or false");
-  } else if (knob.type == TENON_KNOB_CHOICE) {
-    const std::string all = fmt::format("|{}|", knob.choices);
-    if (value.find('|') != std::string::npos || all.find("|" + value + "|") == std::string::npos)
-      fail(fmt::format("one of {}", knob.choices));
-  }
-}
 
 HostServices* self(tenon_host_context* context) {
   return reinterpret_cast<HostServices*>(context);
@@ -132,22 +104,10 @@ struct Services {
 
 HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
                            const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace)
-    : name_(info.name), pool_(std::move(pool)), trace_(trace != nullptr ? std::move(trace) : std::make_shared<TraceRecorder>()) {
-  const std::vector<tenon_knob> knobs = knobs_of(info);
-  for (const tenon_knob& knob : knobs) options_[knob.name] = knob.default_value != nullptr ? knob.default_value : "";
-  for (const auto& [key, value] : options) {
-    const tenon_knob* declared = nullptr;
-    std::vector<std::string> names;
-    for (const tenon_knob& knob : knobs) {
-      names.emplace_back(knob.name);
-      if (key == knob.name) declared = &knob;
-    }
-    if (declared == nullptr) {
-      throw Error(fmt::format("backends.options.{}: unknown knob '{}'{}", name_, key, config::did_you_mean(key, names)));
-    }
-    check_value(name_, *declared, value);
-    options_[key] = value;
-  }
+    : name_(info.name),
+      pool_(std::move(pool)),
+      trace_(trace != nullptr ? std::move(trace) : std::make_shared<TraceRecorder>()),
+      options_(knob_values(info, options, fmt::format("backends.options.{}", info.name))) {
   table_.struct_size = sizeof table_;
   table_.abi_minor = abi_minor;
   table_.context = reinterpret_cast<tenon_host_context*>(this);

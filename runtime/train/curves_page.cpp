@@ -8,67 +8,28 @@
 #include <optional>
 #include <vector>
 
+#include "io/html_page.h"
 #include "train/progress.h"
 
 namespace tenon::train {
 namespace {
+
+using io::html_escaped;
 
 // In units of the drawing, which scales with the page.
 constexpr double width = 560, height = 300, left = 62, right = 14, top = 12, bottom = 46;
 constexpr std::size_t most_dots = 40;  ///< with more epochs the line alone is clearer
 
 const char* const style = R"(
-:root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5b6675; --grid: #e3e7ec; --card: #f7f8fa; --train: #1f6fd0; --val: #c85a00; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #14181d; --ink: #e7ebf0; --soft: #9aa6b4; --grid: #2c343d; --card: #1c2229; --train: #6cb0ff; --val: #ffab57; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1240px; padding: 24px; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 22px; margin: 0 0 4px; overflow-wrap: anywhere; }
-p { margin: 0 0 20px; color: var(--soft); }
 main { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 20px; }
-figure { margin: 0; padding: 14px 16px 8px; background: var(--card); border: 1px solid var(--grid); border-radius: 8px; }
 figcaption { display: flex; flex-wrap: wrap; gap: 4px 18px; align-items: baseline; margin-bottom: 6px; }
 figcaption b { font-size: 16px; margin-right: auto; overflow-wrap: anywhere; }
 .key { color: var(--soft); font-size: 13px; white-space: nowrap; }
 .key svg { width: 26px; height: 8px; margin-right: 6px; vertical-align: middle; }
-figure > svg { display: block; width: 100%; height: auto; }
-text { fill: var(--soft); font: 12px system-ui, sans-serif; }
-.grid { stroke: var(--grid); stroke-width: 1; }
-.axis { stroke: var(--soft); stroke-width: 1; }
 .line { fill: none; stroke-width: 2; stroke-linejoin: round; stroke-linecap: round; }
-.train { stroke: var(--train); } .val { stroke: var(--val); stroke-dasharray: 6 4; }
-circle.train { fill: var(--train); } circle.val { fill: var(--val); stroke-dasharray: none; }
-table { border-collapse: collapse; margin-top: 24px; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 18px 4px 0; text-align: right; border-bottom: 1px solid var(--grid); }
-th:first-child { text-align: left; font-weight: normal; } thead th { color: var(--soft); font-weight: normal; }
+.train { stroke: var(--blue); } .val { stroke: var(--orange); stroke-dasharray: 6 4; }
+circle.train { fill: var(--blue); } circle.val { fill: var(--orange); stroke-dasharray: none; }
 )";
-
-std::string escaped(const std::string& text) {
-  std::string all;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        all += "&amp;";
-        break;
-      case '<':
-        all += "&lt;";
-        break;
-      case '>':
-        all += "&gt;";
-        break;
-      case '"':
-        all += "&quot;";
-        break;
-      case '\'':
-        all += "&#39;";
-        break;
-      default:
-        all += c;
-    }
-  }
-  return all;
-}
 
 struct Point {
   double epoch, value;  ///< from 1
@@ -152,7 +113,7 @@ std::string polyline(const Series& series, const char* kind, const Axis& x, cons
     const bool next = i + 1 < series.size() && std::isfinite(series[i + 1].value);
     if (series.size() <= most_dots || (!pen_down && !next)) {  // a point without neighbours would be no line at all
       dots += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"><title>epoch {:.0f}: {} {}</title></circle>\n", kind,
-                          px(p.epoch), py(p.value), p.epoch, escaped(name), format_value(p.value));
+                          px(p.epoch), py(p.value), p.epoch, html_escaped(name), format_value(p.value));
     }
     pen_down = true;
   }
@@ -173,7 +134,7 @@ std::string chart(const History& history, const std::string& name) {
       high = std::max(high, p.value);
     }
   }
-  std::string text = "<figure>\n<figcaption><b>" + escaped(name) + "</b>";
+  std::string text = "<figure>\n<figcaption><b>" + html_escaped(name) + "</b>";
   if (!train.empty()) text += key_of("train", "training");
   if (!val.empty()) text += key_of("val", "validation");
   text += "</figcaption>\n";
@@ -182,7 +143,7 @@ std::string chart(const History& history, const std::string& name) {
   const Axis y = make_axis(low, high, 5, 0);
   const Axis x = epoch_axis(static_cast<double>(history.front().epoch + 1), static_cast<double>(history.back().epoch + 1));
   const double plot_right = width - right, plot_bottom = height - bottom;
-  text += fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{} over epochs\">\n", width, height, escaped(name));
+  text += fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{} over epochs\">\n", width, height, html_escaped(name));
   for (int i = 0; i <= y.ticks(); ++i) {
     const double at = plot_bottom - (plot_bottom - top) * y.part(y.tick(i));
     text += fmt::format("<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", left, at,
@@ -209,22 +170,18 @@ std::string last_value(const Series& series) {
 }  // namespace
 
 std::string curves_page(const std::string& title, const History& history) {
-  std::string text =
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-      escaped(title) + "</title>\n<style>" + style + "</style>\n</head>\n<body>\n<h1>" + escaped(title) + "</h1>\n";
-  if (history.empty()) return text + "<p>No epoch has ended yet.</p>\n</body>\n</html>\n";
+  if (history.empty()) return io::html_page(title, style, "<p>No epoch has ended yet.</p>\n");
   const EpochLogs& last = history.back();
-  text += fmt::format("<p>{} epoch{}; learning rate {:.4g}; {:.0f} samples/s in the last one</p>\n<main>\n", last.epoch + 1,
-                      last.epoch == 0 ? "" : "s", last.learning_rate, last.samples_per_second());
+  std::string text = fmt::format("<p>{} epoch{}; learning rate {:.4g}; {:.0f} samples/s in the last one</p>\n<main>\n", last.epoch + 1,
+                                 last.epoch == 0 ? "" : "s", last.learning_rate, last.samples_per_second());
   const std::vector<std::string> names = names_of(history);
   for (const std::string& name : names) text += chart(history, name);
   text += "</main>\n<table>\n<thead><tr><th>last epoch</th><th>training</th><th>validation</th></tr></thead>\n<tbody>\n";
   for (const std::string& name : names) {
-    text += fmt::format("<tr><th>{}</th><td>{}</td><td>{}</td></tr>\n", escaped(name), last_value(series_of(history, name)),
+    text += fmt::format("<tr><th>{}</th><td>{}</td><td>{}</td></tr>\n", html_escaped(name), last_value(series_of(history, name)),
                         last_value(series_of(history, "val_" + name)));
   }
-  return text + "</tbody>\n</table>\n</body>\n</html>\n";
+  return io::html_page(title, style, text + "</tbody>\n</table>\n");
 }
 
 }  // namespace tenon::train

@@ -104,15 +104,6 @@ auto dispatch(tenon_dtype dtype, F&& f) {
   }
 }
 
-std::string index_of(std::int64_t flat, const Dims& shape) {
-  Dims index(shape.size());
-  for (std::size_t d = shape.size(); d-- > 0;) {
-    index[d] = flat % shape[d];
-    flat /= shape[d];
-  }
-  return str(index);
-}
-
 }  // namespace
 
 std::int64_t count_of(const Dims& shape) {
@@ -133,6 +124,15 @@ Dims dense_strides(const Dims& shape) {
     stride *= shape[d];
   }
   return strides;
+}
+
+std::string index_of(std::int64_t flat, const Dims& shape) {
+  Dims index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = flat % shape[d];
+    flat /= shape[d];
+  }
+  return str(index);
 }
 
 Dims broadcast(const Dims& a, const Dims& b) {
@@ -237,8 +237,8 @@ Array Array::as(tenon_dtype dtype) const {
   return result;
 }
 
-std::string compare(const Array& want, const Array& got, const Bound& bound) {
-  if (want.shape() != got.shape()) return "wanted the shape " + str(want.shape()) + ", got " + got.str();
+Wrong difference(const Array& want, const Array& got, const Bound& bound) {
+  if (want.shape() != got.shape()) return {"wanted the shape " + str(want.shape()) + ", got " + got.str(), {}};
   std::int64_t wrong = 0, first = 0;
   double first_error = 0, first_bound = 0;
   for (std::int64_t i = 0; i < got.count(); ++i) {
@@ -273,8 +273,20 @@ std::string compare(const Array& want, const Array& got, const Bound& bound) {
     }
   }
   if (wrong == 0) return {};
-  return fmt::format("element {} is wrong: wanted {}, got {}; error {:.3g}, at most {:.3g} allowed; {} of {} elements are wrong",
-                     index_of(first, got.shape()), want.str(first), got.str(first), first_error, first_bound, wrong, got.count());
+  Wrong found;
+  found.facts.element = index_of(first, got.shape());
+  found.facts.wanted = want.str(first);
+  found.facts.got = got.str(first);
+  found.facts.error = fmt::format("{:.3g}", first_error);
+  found.facts.bound = fmt::format("{:.3g}", first_bound);
+  found.text =
+      fmt::format("element {} is wrong: wanted {}, got {}; error {}, at most {} allowed; {} of {} elements are wrong", found.facts.element,
+                  found.facts.wanted, found.facts.got, found.facts.error, found.facts.bound, wrong, got.count());
+  return found;
+}
+
+std::string compare(const Array& want, const Array& got, const Bound& bound) {
+  return difference(want, got, bound).text;
 }
 
 }  // namespace tenon::conformance

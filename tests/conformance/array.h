@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/backend.h>
+
+#include "facts.h"
 
 namespace tenon::conformance {
 
@@ -16,6 +19,8 @@ std::int64_t count_of(const Dims& shape);
 /// "(8,10)"; "()" for a scalar.
 std::string str(const Dims& shape);
 Dims dense_strides(const Dims& shape);
+/// The place of element `flat` of a dense array as people write it: "(0,3)".
+std::string index_of(std::int64_t flat, const Dims& shape);
 /// NumPy broadcasting of shapes that fit.
 Dims broadcast(const Dims& a, const Dims& b);
 
@@ -98,8 +103,20 @@ struct Bound {
   Bound times(double factor) const { return {relative * factor, absolute * factor}; }
 };
 
+/// A sentence about what is wrong, and its facts. No sentence: nothing is.
+struct Wrong {
+  Wrong() = default;
+  Wrong(std::string sentence, Facts known = {}) : text(std::move(sentence)), facts(std::move(known)) {}  // not explicit: most have no facts
+  Wrong(const char* sentence) : text(sentence) {}
+  std::string text;
+  Facts facts;
+  bool empty() const { return text.empty(); }
+};
+
 /// Empty if `got` is `want` within the bound: else the first wrong element and how many there are. `want` may be of a wider type; NaN wants
 /// NaN, infinities the same infinity, and what overflows got's dtype an infinity.
+Wrong difference(const Array& want, const Array& got, const Bound& bound);
+/// Its sentence.
 std::string compare(const Array& want, const Array& got, const Bound& bound);
 
 }  // namespace tenon::conformance

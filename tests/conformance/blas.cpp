@@ -75,13 +75,13 @@ class Stage {
         std::memcpy(trial.after_.data() + operand.origin, host.data() + operand.origin, size);
       }
     }
-    const std::string wrong = trial.judge();
-    if (!wrong.empty()) throw Failure(fmt::format("{} ({})", wrong, trial.describe()));
+    expect_right(trial.judge(), trial);
   }
 
   static void expect_same(const Trial& first, const Trial& second, const char* what) {
-    const std::string text = first.difference(second);
-    if (!text.empty()) throw Failure(fmt::format("{}: {} ({})", what, text, first.describe()));
+    Wrong wrong = first.difference(second);
+    if (!wrong.empty()) wrong.text = fmt::format("{}: {}", what, wrong.text);
+    expect_right(std::move(wrong), first);
   }
   static bool shares(const Trial& trial) { return trial.shares_; }
   /// What cases there are to be.
@@ -99,6 +99,12 @@ class Stage {
   }
 
  private:
+  static void expect_right(Wrong wrong, const Trial& trial) {
+    if (wrong.empty()) return;
+    wrong.facts.shapes = trial.describe();
+    wrong.facts.strides = trial.steps();
+    throw Failure(fmt::format("{} ({})", wrong.text, wrong.facts.shapes), wrong.facts);
+  }
   Kit& kit_;
   const Line& line_;
   const void* slot_ = nullptr;

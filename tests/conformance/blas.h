@@ -16,6 +16,8 @@
 
 #include "array.h"
 
+#include "array.h"
+
 namespace tenon::conformance::blas {
 
 using Number = std::complex<long double>;
@@ -178,7 +180,7 @@ class Trial {
   /// Nothing at all may be written.
   void untouched_if(bool condition) { untouched_ = condition; }
   /// Something else, on before() and after(); empty: it holds.
-  void expect(std::function<std::string(const Trial&)> holds) { holds_ = std::move(holds); }
+  void expect(std::function<Wrong(const Trial&)> holds) { holds_ = std::move(holds); }
   /// An infinity of an operand makes the result infinite.
   void spreads_infinity() { spreads_infinity_ = true; }
 
@@ -193,6 +195,8 @@ class Trial {
 
   /// "trans=none m=3 n=7 lda=9 incx=-1 alpha=0.25", and the seed.
   std::string describe() const;
+  /// Increments and leading dimensions: "lda=5 incx=-1".
+  std::string steps() const { return drawn_.empty() ? "" : drawn_.substr(1); }
 
  private:
   friend class Wire;
@@ -233,13 +237,13 @@ class Trial {
   std::vector<Dense> factors_of(const Equation& equation) const;
   Number scaled_by(Number coefficient, Number value) const;
   Number sum_at(const Equation& equation, const std::vector<Dense>& factors, std::int64_t i, std::int64_t j, long double& out_size) const;
-  std::string judge() const;
-  std::string judge(const Equation& equation) const;
-  std::string judge_by_vectors(const Equation& equation, const std::vector<Dense>& factors, double epsilon, double c) const;
-  std::string judge_nan(const Equation& equation) const;
-  std::string judge_diagonal(const Equation& equation) const;
-  std::string damage() const;
-  std::string difference(const Trial& other) const;
+  Wrong judge() const;
+  Wrong judge(const Equation& equation) const;
+  Wrong judge_by_vectors(const Equation& equation, const std::vector<Dense>& factors, double epsilon, double c) const;
+  Wrong judge_nan(const Equation& equation) const;
+  Wrong judge_diagonal(const Equation& equation) const;
+  Wrong damage() const;
+  Wrong difference(const Trial& other) const;
 
   const Line& line_;
   const tenon_dtype dtype_;
@@ -254,7 +258,7 @@ class Trial {
   std::vector<Equation> equations_;
   bool untouched_ = false, spreads_infinity_ = false, shares_ = false;
   bool alpha_ = false, beta_ = false;
-  std::function<std::string(const Trial&)> holds_;
+  std::function<Wrong(const Trial&)> holds_;
   std::function<tenon_status(const void*, const Wire&)> body_;
   std::vector<unsigned char> content_, after_;
 };
@@ -307,7 +311,7 @@ struct Signature {
 };
 
 /// Empty if `got` is `want` within the bound; NaN wants NaN, an infinity the same infinity.
-std::string compare(const std::string& where, Number want, Number got, long double bound);
+Wrong compare(const std::string& where, Number want, Number got, long double bound);
 
 /// Routines of blas.def that no file names, each with a sentence.
 std::vector<std::string> gaps();

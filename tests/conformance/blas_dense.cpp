@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 namespace tenon::conformance::blas {
@@ -123,13 +124,18 @@ bool within(Number want, Number got, long double bound) {
   return magnitude(want - got) <= bound;
 }
 
-std::string compare(const std::string& where, Number want, Number got, long double bound) {
+Wrong compare(const std::string& where, Number want, Number got, long double bound) {
   if (within(want, got, bound)) return {};
-  const auto wrong = [&](const char* what) { return fmt::format("{}: wanted {}, got {}{}", where, str(want, true), str(got, true), what); };
-  if (is_nan(want)) return wrong(": a NaN is lost");
-  if (std::isinf(magnitude(want))) return wrong(": an infinity is lost");
-  return wrong("") +
-         fmt::format("; error {:.3g}, at most {:.3g} allowed", static_cast<double>(magnitude(want - got)), static_cast<double>(bound));
+  Facts facts;
+  facts.element = where.substr(where.rfind("element ", 0) == 0 ? std::strlen("element ") : 0);
+  facts.wanted = str(want, true);
+  facts.got = str(got, true);
+  const std::string text = fmt::format("{}: wanted {}, got {}", where, facts.wanted, facts.got);
+  if (is_nan(want)) return {text + ": a NaN is lost", facts};
+  if (std::isinf(magnitude(want))) return {text + ": an infinity is lost", facts};
+  facts.error = fmt::format("{:.3g}", static_cast<double>(magnitude(want - got)));
+  facts.bound = fmt::format("{:.3g}", static_cast<double>(bound));
+  return {fmt::format("{}; error {}, at most {} allowed", text, facts.error, facts.bound), facts};
 }
 
 std::int64_t Place::at(std::int64_t i, std::int64_t j) const {

@@ -23,7 +23,7 @@
 
 namespace tenon::conformance::blas {
 
-std::string Trial::damage() const {
+Wrong Trial::damage() const {
   std::vector<unsigned char> allowed = content_;
   if (!untouched_) {
     for (const Operand& operand : operands_) {
@@ -62,7 +62,7 @@ std::string Trial::damage() const {
   return fmt::format("wrote behind an operand (byte {} of what is under guard)", byte);
 }
 
-std::string Trial::difference(const Trial& other) const {
+Wrong Trial::difference(const Trial& other) const {
   for (Ref ref = 0; ref < operands_.size(); ++ref) {
     const Operand &a = operands_[ref], &b = other.operands_[ref];
     if (a.access == Access::read) continue;
@@ -81,14 +81,14 @@ std::string Trial::difference(const Trial& other) const {
   return {};
 }
 
-std::string Trial::judge() const {
-  if (std::string text = damage(); !text.empty()) return text;
+Wrong Trial::judge() const {
+  if (Wrong found = damage(); !found.empty()) return found;
   if (untouched_) return {};
   for (const Equation& equation : equations_) {
-    std::string text = twist_ == Twist::nan || twist_ == Twist::infinite ? judge_nan(equation) : judge(equation);
-    if (!text.empty()) return text;
+    Wrong found = twist_ == Twist::nan || twist_ == Twist::infinite ? judge_nan(equation) : judge(equation);
+    if (!found.empty()) return found;
   }
-  return holds_ ? holds_(*this) : "";
+  return holds_ ? holds_(*this) : Wrong();
 }
 
 /// Left and right of each term that counts.
@@ -129,7 +129,7 @@ Number Trial::sum_at(const Equation& equation, const std::vector<Dense>& factors
   return total;
 }
 
-std::string Trial::judge(const Equation& equation) const {
+Wrong Trial::judge(const Equation& equation) const {
   const Operand& result = operands_[equation.result];
   const double step = equation.epsilon != 0 ? equation.epsilon : epsilon(real_of(dtype_));
   const double c = complex() ? 8 : 2;
@@ -137,8 +137,8 @@ std::string Trial::judge(const Equation& equation) const {
   if (equation.solve && equation.beta == Number(0)) {  // X = 0, whatever A holds
     for (std::int64_t i = 0; i < after.rows; ++i) {
       for (std::int64_t j = 0; j < after.columns; ++j) {
-        const std::string text = compare(fmt::format("element ({},{}) of {}", i, j, result.name), 0, after.at(i, j), 0);
-        if (!text.empty()) return text;
+        const Wrong found = compare(fmt::format("element ({},{}) of {}", i, j, result.name), 0, after.at(i, j), 0);
+        if (!found.empty()) return found;
       }
     }
     return {};
@@ -150,7 +150,7 @@ std::string Trial::judge(const Equation& equation) const {
     count += term.right.operand == one || term.left.diagonal || term.right.diagonal ? 1 : factors[2 * t].columns;
     if (term.right.operand != one) inner = std::max(inner, factors[2 * t].columns);
   }
-  if (std::string text = judge_diagonal(equation); !text.empty()) return text;
+  if (Wrong found = judge_diagonal(equation); !found.empty()) return found;
 
   const bool whole = result.place.triangle == 0 || result.meaning != Meaning::nothing;
   const bool large = after.rows * after.columns * inner > 500000 && after.columns > 8 && inner > 8;
@@ -164,14 +164,14 @@ std::string Trial::judge(const Equation& equation) const {
       columns.insert(random.integer(0, after.columns));
     }
     if (whole) {
-      if (std::string text = judge_by_vectors(equation, factors, step * static_cast<double>(count + 4), c); !text.empty()) return text;
+      if (Wrong found = judge_by_vectors(equation, factors, step * static_cast<double>(count + 4), c); !found.empty()) return found;
     }
   }
 
   Dense was;
   if (equation.beta != Number(0)) was = dense(equation.result, false);
   std::int64_t wrong = 0;
-  std::string first;
+  Wrong first;
   for (std::int64_t i = 0; i < after.rows; ++i) {
     for (std::int64_t j = 0; j < after.columns; ++j) {
       if (large && rows.count(i) == 0 && columns.count(j) == 0) continue;
@@ -198,11 +198,12 @@ std::string Trial::judge(const Equation& equation) const {
       first = compare(fmt::format("element ({},{}) of {}{}", i, j, what, result.name), want, got, bound);
     }
   }
-  return wrong == 0 ? "" : fmt::format("{}; {} elements are wrong", first, wrong);
+  if (wrong > 0) first.text += fmt::format("; {} elements are wrong", wrong);
+  return first;
 }
 
 /// Freivalds: rows of C v instead of elements of C.
-std::string Trial::judge_by_vectors(const Equation& equation, const std::vector<Dense>& factors, double epsilon_of_sum, double c) const {
+Wrong Trial::judge_by_vectors(const Equation& equation, const std::vector<Dense>& factors, double epsilon_of_sum, double c) const {
   constexpr int vectors = 3;
   const Operand& result = operands_[equation.result];
   const Dense after = dense(equation.result, true);
@@ -239,17 +240,17 @@ std::string Trial::judge_by_vectors(const Equation& equation, const std::vector<
     for (std::size_t i = 0; i < want.value.size(); ++i) {
       const long double bound = c * epsilon_of_sum * want.size[i];
       if (within(want.value[i], got.value[i], bound)) continue;
-      std::string text =
+      Wrong found =
           compare(fmt::format("row {} of {} times a vector of signs{}", i, result.name, equation.solve ? " (op(A) X against alpha B)" : ""),
                   want.value[i], got.value[i], bound);
-      if (!text.empty()) return text;
+      if (!found.empty()) return found;
     }
   }
   return {};
 }
 
 /// Every result that depends on the NaN is one; a result that depends on an infinity alone is that infinity.
-std::string Trial::judge_nan(const Equation& equation) const {
+Wrong Trial::judge_nan(const Equation& equation) const {
   const Operand& result = operands_[equation.result];
   const Dense after = dense(equation.result, true);
   const Dense was = dense(equation.result, false);
@@ -274,15 +275,15 @@ std::string Trial::judge_nan(const Equation& equation) const {
         if (equation.beta != Number(0)) want += scaled_by(equation.beta, was.at(i, j));
       }
       if (!is_nan(want) && !(twist_ == Twist::infinite && std::isinf(magnitude(want)))) continue;
-      const std::string text = compare(fmt::format("element ({},{}) of {}", i, j, result.name), want, after.at(i, j), 0);
-      if (!text.empty()) return text;
+      const Wrong found = compare(fmt::format("element ({},{}) of {}", i, j, result.name), want, after.at(i, j), 0);
+      if (!found.empty()) return found;
     }
   }
   return {};
 }
 
 /// A Hermitian result's diagonal is real. Where the reference has nothing to do (C = C), it may have been left as it was.
-std::string Trial::judge_diagonal(const Equation& equation) const {
+Wrong Trial::judge_diagonal(const Equation& equation) const {
   const Operand& result = operands_[equation.result];
   if (result.meaning != Meaning::hermitian) return {};
   bool idle = equation.beta == Number(1);

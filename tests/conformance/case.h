@@ -177,6 +177,8 @@ std::vector<OpCase> all_op_cases();
 
 struct Failure : std::runtime_error {
   using runtime_error::runtime_error;
+  Failure(const std::string& text, Facts known) : runtime_error(text), facts(std::move(known)) {}
+  Facts facts;
 };
 struct Unsupported : std::runtime_error {
   using runtime_error::runtime_error;

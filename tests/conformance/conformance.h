@@ -13,6 +13,8 @@
 
 #include <tenon/backend.h>
 
+#include "facts.h"
+
 namespace tenon::conformance {
 
 /// What became of a case. "Not run" and "unsupported" are never a pass.
@@ -24,8 +26,11 @@ struct Result {
   Class outcome = Class::not_run;
   std::string op;     ///< the op's stem, the BLAS routine, or "core"
   std::string dtype;  ///< "f32"; empty where there is none
-  std::string text;   ///< why it is not a pass: what was wanted, what was got, how to run it alone
+  std::string text;   ///< why it is not a pass: what was wanted, what was got. Of a pass: what it measured
   bool mandatory = true;
+  Facts facts = {};
+  std::string again = {};  ///< of a failure: the command that runs it alone
+  double seconds = 0;      ///< what it took
 };
 
 struct Report {
@@ -36,6 +41,12 @@ struct Report {
   std::string profile;
   std::uint64_t seed = 0;
   std::vector<Result> results;
+  std::string filter = "*";
+  std::string checksum;  ///< SHA-256 of the file; empty for one registered in the process
+  std::string kit;       ///< the version of what judged
+  std::string waivers;   ///< the conformance.yaml that was read; empty: none
+  std::vector<std::pair<std::string, std::string>> knobs;
+  double seconds = 0;  ///< from the first case to the last
 
   std::int64_t count(Class outcome) const;
   /// 0 only if there were results, none failed and none that is mandatory was unsupported.
@@ -53,25 +64,38 @@ struct Options {
   std::string filter = "*";                 ///< glob (* and ?) over case names
   std::string room;                         ///< only cases of this room of ops.def or signature of blas.def; empty: all
   std::uint64_t seed = 1;
-  std::string format = "text";  ///< text or json
-  std::filesystem::path out;    ///< where the report goes; empty: standard output
-  bool small = false;           ///< reduced sizes
-  bool in_process = false;      ///< no child processes: a crash ends everything, a debugger sees it
-  double timeout_s = 120;       ///< of one case in a child process
+  std::string format = "text";    ///< text, json, junit or html
+  std::filesystem::path out;      ///< where the report goes; empty: standard output
+  std::filesystem::path waivers;  ///< empty: <stem>.conformance.yaml beside the backend's file, else conformance.yaml there
+  /// What the host answers to the backend's questions for its knobs; the others have their defaults.
+  std::vector<std::pair<std::string, std::string>> knobs;
+  bool small = false;       ///< reduced sizes
+  bool in_process = false;  ///< no child processes: a crash ends everything, a debugger sees it
+  int jobs = 1;             ///< child processes at a time; the report is the same
+  double timeout_s = 120;   ///< of one case in a child process
   /// Backends that are part of the process, by name; they come before files.
   std::vector<std::pair<std::string, tenon_backend_query_fn>> registered;
 };
 
 /// Runs the cases and returns what became of them.
-/// Errors  tenon::Error for a backend or oracle that cannot be loaded, an unknown profile, a filter without cases.
+/// A backend that cannot be loaded has a failed result, core/lifecycle/load.
+/// Errors  tenon::Error for a backend that is not there or has no device, an oracle that cannot be loaded, an unknown profile or knob, a
+/// filter without cases.
 Report judge(const Options& options);
 
 /// judge(), then writes the report as options.format says. Returns Report::exit_code().
 int run_conformance(const Options& options);
 
-/// The report as text for people, or as JSON.
+/// The names of the cases that judge() would run, in its order. Errors: an unknown profile, a filter without cases.
+std::vector<std::string> case_names(const Options& options);
+
+/// One line: who was judged, and how many cases came to what.
+std::string summary(const Report& report);
+/// The report for people: as text, as one page for a browser. For programs: JSON, JUnit's XML.
 std::string to_text(const Report& report);
+std::string to_html(const Report& report);
 std::string to_json(const Report& report);
+std::string to_junit(const Report& report);
 
 /// Every op of ops.def that has no case, and every op whose kernels on the oracle nothing foreign judges (neither golden vectors nor
 /// finite differences), every routine of blas.def that has no case; each with its reason. Empty: the kit is complete.

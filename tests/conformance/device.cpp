@@ -65,7 +65,11 @@ Device::Device(const Source& source) : source_(source), before_(process_state())
   loader::Options options;
   options.core_digests = core_digests;
   options.make_host = [this](const tenon_backend_info& info, std::uint32_t abi_minor) {
-    first_host_ = std::make_shared<Host>(info, abi_minor);
+    try {
+      first_host_ = std::make_shared<Host>(info, abi_minor, source_.knobs);
+    } catch (const Error& e) {
+      throw WrongUse(e.what());
+    }
     return first_host_->table();
   };
   if (source.query != nullptr) {
@@ -79,8 +83,12 @@ Device::Device(const Source& source) : source_(source), before_(process_state())
   }
   if (backend_ == nullptr) {
     const std::string where = source.query != nullptr ? source.name : source.file.string();
-    throw Error(Status::device_not_found, result.records.empty() ? "conformance: " + where + " is not a backend file"
-                                                                 : "conformance: " + loader::describe(result.records[0]));
+    if (result.records.empty()) throw Error(Status::device_not_found, "conformance: " + where + " is not a backend file");
+    const loader::Record& record = result.records[0];
+    const std::string text = "conformance: " + loader::describe(record);
+    // A backend that is well and has nothing to run on is not judged.
+    if (record.reached == loader::Stage::created && record.status == TENON_DEVICE_NOT_FOUND) throw WrongUse(text);
+    throw Error(Status::device_not_found, text);
   }
   host_ = first_host_;
   open();

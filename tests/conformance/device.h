@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,11 +35,17 @@ class ErrorText {
 /// "INVALID_ARGUMENT", ...
 std::string status_name(tenon_status status);
 
+/// What was asked for cannot be judged, or not by this oracle: no word about the backend's quality.
+struct WrongUse : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
 /// What the kit was given: files and how to load them.
 struct Source {
   std::filesystem::path file;  ///< empty: registered in the process
   std::string name;
   tenon_backend_query_fn query = nullptr;
+  std::map<std::string, std::string> knobs = {};  ///< those that do not have their defaults
 };
 
 class Device;
@@ -46,7 +54,7 @@ struct Beside {
   const Device& loaded;
 };
 
-/// A loaded backend and its device 0. Errors: tenon::Error with the loader's record.
+/// A loaded backend and its device 0. Errors: tenon::Error with the loader's record; WrongUse for a backend without a device, a wrong knob.
 class Device {
  public:
   explicit Device(const Source& source);

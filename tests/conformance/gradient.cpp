@@ -201,9 +201,16 @@ void check_gradient(Kit& kit, const OpCase& op_case, const Variant& variant, std
       const double allowed = 1e-6 * scale + 4 * rounding;
       const double error = std::fabs(difference - gradient.at(e));
       if (!(error <= allowed)) {
-        throw Failure(fmt::format(
-            "the gradient of operand {} {} at element {} is {:.12g}, finite differences give {:.12g}; error {:.3g}, at most {:.3g} allowed",
-            i, operands[i].str(), e, gradient.at(e), difference, error, allowed));
+        Facts facts;
+        facts.element = index_of(e, gradient.shape());
+        facts.wanted = fmt::format("{:.12g}", difference);
+        facts.got = fmt::format("{:.12g}", gradient.at(e));
+        facts.error = fmt::format("{:.3g}", error);
+        facts.bound = fmt::format("{:.3g}", allowed);
+        throw Failure(
+            fmt::format("the gradient of operand {} {} at element {} is {}, finite differences give {}; error {}, at most {} allowed", i,
+                        operands[i].str(), facts.element, facts.got, facts.wanted, facts.error, facts.bound),
+            facts);
       }
     }
   }

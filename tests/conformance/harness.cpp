@@ -39,6 +39,35 @@ struct Instance {
   }
 };
 
+/// "f32(8,10); f32(10); axis=1".
+std::string operands_of(const Variant& variant, tenon_dtype dtype) {
+  std::string text;
+  for (const OperandSpec& spec : variant.inputs) {
+    text += (text.empty() ? "" : "; ") + (spec.present ? sdk::name_of(resolved(spec.dtype, dtype)) + str(spec.shape) : "absent");
+  }
+  return variant.label.empty() ? text : text + "; " + variant.label;
+}
+/// A check whose failures say what its operands are.
+std::function<void(Kit&)> about(const Variant& variant, tenon_dtype dtype, std::function<void(Kit&)> run) {
+  return [&variant, dtype, run = std::move(run)](Kit& kit) {
+    try {
+      run(kit);
+    } catch (Failure& failure) {
+      if (failure.facts.shapes.empty()) failure.facts.shapes = operands_of(variant, dtype);
+      throw;
+    }
+  };
+}
+/// "(20,2); dense".
+std::string strides_of(const std::vector<Layout>& layouts) {
+  std::string text;
+  for (const Layout& layout : layouts) {
+    text += (text.empty() ? "" : "; ") + (layout.strides.empty() ? "dense" : str(layout.strides));
+    if (layout.offset != 0) text += fmt::format(" {} element off alignment", layout.offset);
+  }
+  return text;
+}
+
 /// "inputs f32(8,10) strides (20,2); f32(10)".
 std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>& layouts = {}) {
   std::string text;
@@ -53,8 +82,8 @@ std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>
 
 void expect_close(const std::vector<Array>& want, const std::vector<Array>& got, const Bound& bound, const std::string& where) {
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const std::string wrong = compare(want[i], got[i], bound);
-    if (!wrong.empty()) throw Failure(fmt::format("output {}: {} ({})", i, wrong, where));
+    const Wrong wrong = difference(want[i], got[i], bound);
+    if (!wrong.empty()) throw Failure(fmt::format("output {}: {} ({})", i, wrong.text, where), wrong.facts);
   }
 }
 
@@ -62,13 +91,17 @@ void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& 
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (want[i].same_bits(got[i])) continue;
     std::string first = "NaN patterns differ";
+    Facts facts;
     for (std::int64_t e = 0; e < got[i].count(); ++e) {
       const auto size = static_cast<std::size_t>(got[i].element_size());
       if (std::memcmp(want[i].bytes() + e * got[i].element_size(), got[i].bytes() + e * got[i].element_size(), size) == 0) continue;
-      first = fmt::format("element {} was {}, then {}", e, want[i].str(e), got[i].str(e));
+      facts.element = index_of(e, got[i].shape());
+      facts.wanted = want[i].str(e);
+      facts.got = got[i].str(e);
+      first = fmt::format("element {} was {}, then {}", facts.element, facts.wanted, facts.got);
       break;
     }
-    throw Failure(fmt::format("output {}: {}: {} ({})", i, what, first, where));
+    throw Failure(fmt::format("output {}: {}: {} ({})", i, what, first, where), facts);
   }
 }
 
@@ -236,14 +269,22 @@ void check_arrangement(Kit& kit, const Instance& at, Arrangement arrangement) {
   if (plan.refused() && plan.reason() == TENON_REASON_STRIDES && plan.failure().empty()) {
     throw NotRun("the backend takes dense operands only and says so: the core copies (" + plan.why() + ")");
   }
+  const auto strided = [&](Failure failure) {
+    failure.facts.strides = strides_of(setting.layouts);
+    return failure;
+  };
   std::vector<Array> got;
   try {
     got = kit.run(net);
   } catch (const Failure& failure) {
-    throw Failure(fmt::format("{} ({})", failure.what(), where));
+    throw strided(Failure(fmt::format("{} ({})", failure.what(), where), failure.facts));
   }
-  // Both may be off by the bound, in different directions: blocking of loops follows strides and alignment.
-  expect_close(dense, got, at.bound().times(2), where + ", wanted what dense operands give");
+  try {
+    // Both may be off by the bound, in different directions: blocking of loops follows strides and alignment.
+    expect_close(dense, got, at.bound().times(2), where + ", wanted what dense operands give");
+  } catch (const Failure& failure) {
+    throw strided(failure);
+  }
 }
 
 void check_in_place(Kit& kit, const Instance& at, const std::vector<tenon_donation>& donations) {
@@ -477,7 +518,7 @@ std::int64_t elements(const Variant& variant) {
 void add_instance(const Instance& at, bool first_of_dtype, std::vector<Case>& out) {
   const auto add = [&](const std::string& check, std::function<void(Kit&)> run) {
     out.push_back({at.name + "/" + check, at.line->stem, at.line->room, at.dtype, (at.line->dtypes & TENON_DTYPE_BIT(at.dtype)) != 0,
-                   std::move(run)});
+                   about(*at.variant, at.dtype, std::move(run))});
   };
   const bool empty = at.any_empty();
   add(empty ? "empty" : "forward", [at](Kit& kit) { check_forward(kit, at); });
@@ -532,13 +573,14 @@ std::vector<Case> op_case_list(const std::vector<OpCase>& op_cases) {
       }
       for (const Golden& golden : op_case.golden) {
         if (!listed(golden.dtypes, dtype)) continue;
-        cases.push_back({fmt::format("{}/{}/golden/{}", line.stem, type, golden.name), line.stem, line.room, dtype, mandatory(dtype),
-                         [&op_case, &golden, dtype](Kit& kit) { check_golden(kit, op_case, golden, dtype); }});
+        cases.push_back(
+            {fmt::format("{}/{}/golden/{}", line.stem, type, golden.name), line.stem, line.room, dtype, mandatory(dtype),
+             about(golden.variant, dtype, [&op_case, &golden, dtype](Kit& kit) { check_golden(kit, op_case, golden, dtype); })});
       }
       for (const BadArgument& bad : op_case.bad) {
         if (!listed(bad.dtypes, dtype)) continue;
         cases.push_back({fmt::format("{}/{}/bad_argument/{}", line.stem, type, bad.name), line.stem, line.room, dtype, mandatory(dtype),
-                         [&op_case, &bad, dtype](Kit& kit) { check_bad_argument(kit, op_case, bad, dtype); }});
+                         about(bad.variant, dtype, [&op_case, &bad, dtype](Kit& kit) { check_bad_argument(kit, op_case, bad, dtype); })});
       }
       for (const Extra& extra : op_case.extras) {
         cases.push_back({fmt::format("{}/{}/{}", line.stem, type, extra.name), line.stem, line.room, dtype, mandatory(dtype),

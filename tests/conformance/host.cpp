@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "exec/knobs.h"
 #include "loader/self_check.h"
 
 namespace tenon::conformance {
@@ -33,11 +34,8 @@ Host& Host::of(tenon_host_context* context) {
   return *reinterpret_cast<Host*>(context);
 }
 
-Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor) {
-  for (std::uint32_t i = 0; i < info.knob_count; ++i) {
-    const auto& knob = *reinterpret_cast<const tenon_knob*>(reinterpret_cast<const char*>(info.knobs) + std::size_t{i} * info.knob_stride);
-    options_[knob.name] = knob.default_value != nullptr ? knob.default_value : "";
-  }
+Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& knobs)
+    : options_(exec::knob_values(info, knobs, fmt::format("--knob {}", info.name))) {
   table_.struct_size = sizeof table_;
   table_.abi_minor = abi_minor;
   table_.context = reinterpret_cast<tenon_host_context*>(this);

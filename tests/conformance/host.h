@@ -16,8 +16,9 @@ namespace tenon::conformance {
 /// Threads  every member may be called from any thread.
 class Host {
  public:
-  /// Options are answered with the defaults of the knobs that `info` declares.
-  Host(const tenon_backend_info& info, std::uint32_t abi_minor);
+  /// Options are answered with what is given, else with the defaults of the knobs that `info` declares. Errors: tenon::Error for an unknown
+  /// knob, a value that its declaration does not allow.
+  Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& knobs = {});
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;

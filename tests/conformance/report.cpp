@@ -24,14 +24,40 @@ int Report::exit_code() const {
   return good && !results.empty() ? 0 : 1;
 }
 
+namespace {
+
+/// Lines behind the first stand below it.
+std::string indented(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    result += c;
+    if (c == '\n') result += "             ";
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string summary(const Report& report) {
+  return fmt::format("{} {} on {}, profile {}, seed {}: {} pass, {} fail, {} unsupported, {} excluded, {} not run", report.backend,
+                     report.version, report.device, report.profile, report.seed, report.count(Class::pass), report.count(Class::fail),
+                     report.count(Class::unsupported), report.count(Class::excluded), report.count(Class::not_run));
+}
+
 std::string to_text(const Report& report) {
   std::string text;
   for (const Result& result : report.results) {
-    if (result.outcome == Class::fail) text += fmt::format("FAIL         {}\n             {}\n", result.name, result.text);
+    if (result.outcome != Class::fail) continue;
+    text += fmt::format("FAIL         {}\n             {}\n", result.name, indented(result.text));
+    if (!result.again.empty()) text += fmt::format("             again: {}\n", result.again);
   }
   for (const Result& result : report.results) {
     if (result.outcome != Class::unsupported) continue;
-    text += fmt::format("UNSUPPORTED  {}{}\n             {}\n", result.name, result.mandatory ? " (mandatory)" : "", result.text);
+    text += fmt::format("UNSUPPORTED  {}{}\n             {}\n", result.name, result.mandatory ? " (mandatory)" : "", indented(result.text));
+  }
+  for (const Result& result : report.results) {
+    if (result.outcome == Class::pass && !result.text.empty())
+      text += fmt::format("MEASURED     {}: {}\n", result.name, indented(result.text));
   }
   // One line per reason: there are many cases and few reasons.
   for (const Class outcome : {Class::excluded, Class::not_run}) {
@@ -40,15 +66,12 @@ std::string to_text(const Report& report) {
       if (result.outcome == outcome) ++reasons[result.text];
     }
     for (const auto& [reason, count] : reasons)
-      text += fmt::format("{:12} {} cases: {}\n", outcome == Class::excluded ? "EXCLUDED" : "NOT RUN", count, reason);
+      text += fmt::format("{:12} {} cases: {}\n", outcome == Class::excluded ? "EXCLUDED" : "NOT RUN", count, indented(reason));
   }
   if (report.profile == "onnx") {
     text += fmt::format("{} ONNX node vectors judged {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
   }
-  text += fmt::format("{} {} on {}, profile {}, seed {}: {} pass, {} fail, {} unsupported, {} excluded, {} not run\n", report.backend,
-                      report.version, report.device, report.profile, report.seed, report.count(Class::pass), report.count(Class::fail),
-                      report.count(Class::unsupported), report.count(Class::excluded), report.count(Class::not_run));
-  return text;
+  return text + summary(report) + "\n";
 }
 
 std::string to_json(const Report& report) {
@@ -59,17 +82,27 @@ std::string to_json(const Report& report) {
   root["backend"] = report.backend;
   root["version"] = report.version;
   root["path"] = report.path;
+  root["sha256"] = report.checksum;
   root["device"] = report.device;
   root["profile"] = report.profile;
+  root["filter"] = report.filter;
   root["seed"] = report.seed;
+  root["kit"] = report.kit;
+  root["waivers"] = report.waivers;
+  root["knobs"] = nlohmann::ordered_json::object();
+  for (const auto& [knob, value] : report.knobs) root["knobs"][knob] = value;
+  root["seconds"] = report.seconds;
   root["cases"] = nlohmann::ordered_json::array();
   for (const Result& result : report.results) {
-    root["cases"].push_back({{"name", result.name},
-                             {"class", name_of(result.outcome)},
-                             {"op", result.op},
-                             {"dtype", result.dtype},
-                             {"mandatory", result.mandatory},
-                             {"text", result.text}});
+    nlohmann::ordered_json entry{{"name", result.name},      {"class", name_of(result.outcome)}, {"op", result.op},
+                                 {"dtype", result.dtype},    {"mandatory", result.mandatory},    {"text", result.text},
+                                 {"seconds", result.seconds}};
+    if (result.outcome == Class::fail) entry["seed"] = report.seed;
+    for (const auto& [name, field] : fact_fields) {
+      if (!(result.facts.*field).empty()) entry[name] = result.facts.*field;
+    }
+    if (!result.again.empty()) entry["again"] = result.again;
+    root["cases"].push_back(std::move(entry));
   }
   // Texts quote what a backend said: bytes that are no UTF-8 are replaced, not fatal.
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";

@@ -1,19 +1,10 @@
-// Which cases run, where, and what becomes of them. Each group of cases has a child process of its own: a crash or a hang is one result.
+// Which cases there are, and what becomes of them in the report. schedule.cpp runs them, each group in processes of its own.
 #include <fmt/format.h>
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <poll.h>
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
-#include <memory>
-#include <nlohmann/json.hpp>
+#include <iterator>
 #include <set>
 
 #include <tenon/error.h>
@@ -21,36 +12,15 @@
 
 #include "blas.h"
 #include "case.h"
+#include "io/atomic_file.h"
 #include "loader/find.h"
+#include "loader/loader.h"
+#include "rerun.h"
+#include "schedule.h"
 #include "waivers.h"
 
 namespace tenon::conformance {
 namespace {
-
-using nlohmann::json;
-
-/// The file (or query function) behind a name.
-Source find_backend(const Options& options, const std::string& name) {
-  for (const auto& [registered, query] : options.registered) {
-    if (registered == name) return {{}, name, query};
-  }
-  const std::filesystem::path folder = options.backend_directory.empty() ? options.plugin.parent_path() : options.backend_directory;
-  const std::filesystem::path file = std::filesystem::absolute(folder / fmt::format("libtenon_backend_{}.so", name));
-  if (!std::filesystem::exists(file)) {
-    throw Error(Status::device_not_found,
-                fmt::format("conformance: no backend '{}': {} is not there; name a file with --plugin", name, file.string()));
-  }
-  return {file, name, nullptr};
-}
-
-Source under_test(const Options& options) {
-  if (options.plugin.empty()) return find_backend(options, options.backend);
-  if (!std::filesystem::exists(options.plugin)) {
-    throw Error(Status::device_not_found, fmt::format("conformance: {} is not there", options.plugin.string()));
-  }
-  const std::filesystem::path file = std::filesystem::absolute(options.plugin);
-  return {file, loader::backend_name_of(file).value_or(file.stem().string()), nullptr};
-}
 
 const std::vector<OpCase>& rooms() {
   // Cases point into it. Sizes are settled before the first call.
@@ -65,7 +35,11 @@ std::vector<Case> cases_of(const Options& options) {
   if (profile != "core" && profile != "ops" && profile != "training" && profile != "blas" && profile != "onnx" && profile != "full") {
     throw Error(fmt::format("conformance: unknown profile '{}', wanted core, ops, training, blas, onnx or full", profile));
   }
-  if (profile == "core" || profile == "full") append(core_case_list());
+  if (profile == "core" || profile == "full") {
+    // It passes where the others can run at all; a backend that cannot be loaded fails it, whatever the profile.
+    cases.push_back({"core/lifecycle/load", "core", "core", TENON_DTYPE_NONE, true, [](Kit&) {}});
+    append(core_case_list());
+  }
   if (profile == "ops" || profile == "full") append(op_case_list(rooms()));
   if (profile == "ops" || profile == "full") append(honesty_case_list());
   if (profile == "training" || profile == "full") append(training_case_list(options.models));
@@ -83,178 +57,68 @@ std::vector<Case> cases_of(const Options& options) {
   return cases;
 }
 
-struct Verdict {
-  Class outcome;
-  std::string text;
-};
+/// Where a backend's waivers are: named, beside its file under its name, or in its folder. Empty: it has none.
+std::filesystem::path waivers_of(const Options& options, const Source& source) {
+  if (!options.waivers.empty()) {
+    if (!std::filesystem::exists(options.waivers))
+      throw Error(fmt::format("conformance: --waivers {}: no such file", options.waivers.string()));
+    return options.waivers;
+  }
+  if (source.file.empty()) return {};
+  std::filesystem::path own = source.file;
+  own.replace_extension(".conformance.yaml");
+  const std::filesystem::path of_folder = source.file.parent_path() / "conformance.yaml";
+  return std::filesystem::exists(own) ? own : std::filesystem::exists(of_folder) ? of_folder : std::filesystem::path();
+}
 
-/// A backend, and the oracle unless it is one itself.
-struct Rig {
-  explicit Rig(const Options& options) : device(std::make_unique<Device>(under_test(options))) {
-    if (!device->is_oracle()) oracle = std::make_unique<Device>(find_backend(options, options.oracle));
-  }
-  Verdict run(const Case& test, std::uint64_t seed) const {
-    Kit kit(*device, oracle.get(), seed);
-    try {
-      test.run(kit);
-      return {Class::pass, {}};
-    } catch (const Failure& e) {
-      return {Class::fail, e.what()};
-    } catch (const Unsupported& e) {
-      return {Class::unsupported, e.what()};
-    } catch (const NotRun& e) {
-      return {Class::not_run, e.what()};
-    } catch (const std::exception& e) {
-      return {Class::fail, e.what()};
-    }
-  }
-  json info() const {
-    return {{"backend", device->backend().name()},
-            {"version", device->info().version},
-            {"device", fmt::format("{}:0 ({})", device->backend().name(), device->device_info().name)}};
-  }
-  std::unique_ptr<Device> device, oracle;
-};
-
-/// Collects verdicts on the parent's side.
-class Collector {
+/// Verdicts become results, in the order of the cases.
+class Writer {
  public:
-  Collector(const Options& options, const std::vector<Case>& cases, Report& report) : options_(options), cases_(cases), report_(report) {
+  Writer(const Options& options, Report& report) : options_(options), report_(report) {
     const Source source = under_test(options);
     report.backend = source.name;
     report.path = source.file.string();
-    if (!source.file.empty()) {
-      std::filesystem::path file = source.file;
-      file.replace_extension(".conformance.yaml");
-      waivers_ = Waivers::read(file);
-    }
+    if (!source.file.empty()) report.checksum = loader::checksum(source.file);
+    report.waivers = waivers_of(options, source).string();
+    if (!report.waivers.empty()) waivers_ = Waivers::read(report.waivers);
   }
-  void info(const json& from) {
-    report_.backend = from.at("backend");
-    report_.version = from.at("version");
-    report_.device = from.at("device");
+  void add(const Case& test, const Verdict& verdict) {
+    add({test.name,
+         verdict.outcome,
+         test.op,
+         test.dtype == TENON_DTYPE_NONE ? "" : sdk::name_of(test.dtype),
+         verdict.text,
+         test.mandatory,
+         verdict.facts,
+         {},
+         verdict.seconds},
+        options_.profile, test.name);
   }
-  void add(std::size_t index, Verdict verdict) { add(cases_[index].name, cases_[index], std::move(verdict)); }
-  void add(const std::string& name, const Case& test, Verdict verdict) {
-    Result result{
-        name,          verdict.outcome, test.op, test.dtype == TENON_DTYPE_NONE ? "" : sdk::name_of(test.dtype), std::move(verdict.text),
-        test.mandatory};
-    waivers_.apply(result);
-    if (result.outcome == Class::fail) {
-      const std::string which = options_.plugin.empty() ? "--backend " + options_.backend : "--plugin " + report_.path;
-      result.text += fmt::format("; again: tenon conformance {} --profile {}{} --filter '{}' --seed {}", which, options_.profile,
-                                 options_.vectors.empty() ? "" : " --vectors " + options_.vectors.string(), name, report_.seed);
+  /// A result that is no case's own; `test` shows it again.
+  void add(const std::string& name, const std::string& op, const Verdict& verdict, const std::string& profile, const std::string& test) {
+    add({name, verdict.outcome, op, {}, verdict.text}, profile, test);
+  }
+  /// A waiver that fits no case is one that nobody looks after. Only a run of everything can tell.
+  void expect_waivers_used() {
+    if (options_.profile != "full" || options_.filter != "*" || !options_.room.empty()) return;
+    for (const std::string& match : waivers_.matching_none(report_.results)) {
+      if (options_.vectors.empty() && match.rfind("onnx", 0) == 0) continue;
+      add("conformance.yaml/" + match, "core",
+          {Class::fail, fmt::format("'{}' in {} matches no case: take the entry out", match, report_.waivers)}, "full", "*");
     }
-    report_.results.push_back(std::move(result));
   }
 
  private:
+  void add(Result result, const std::string& profile, const std::string& test) {
+    waivers_.apply(result);
+    if (result.outcome == Class::fail) result.again = command_for(options_, report_, profile, test);
+    report_.results.push_back(std::move(result));
+  }
+
   const Options& options_;
-  const std::vector<Case>& cases_;
   Report& report_;
   Waivers waivers_;
 };
-
-void send(int pipe, const json& message) {
-  const std::string line = message.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-  std::size_t sent = 0;
-  while (sent < line.size()) {
-    const ssize_t n = write(pipe, line.data() + sent, line.size() - sent);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(3);  // the parent is gone
-    sent += static_cast<std::size_t>(n);
-  }
-}
-
-/// The child's side: loads the backend itself, since devices do not survive a fork.
-[[noreturn]] void run_child(const Options& options, const std::vector<Case>& cases, std::size_t begin, std::size_t end, int pipe) {
-  // A crash is to be the child's end, whatever handlers the parent has.
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM}) std::signal(signal, SIG_DFL);
-  try {
-    {
-      const Rig rig(options);
-      send(pipe, {{"info", rig.info()}});
-      for (std::size_t i = begin; i < end; ++i) {
-        send(pipe, {{"start", i}});
-        const Verdict verdict = rig.run(cases[i], options.seed);
-        send(pipe, {{"done", i}, {"class", static_cast<int>(verdict.outcome)}, {"text", verdict.text}});
-      }
-    }
-    send(pipe, {{"end", true}});
-  } catch (const std::exception& e) {
-    send(pipe, {{"error", e.what()}});
-  }
-  _exit(0);
-}
-
-std::string fate(int status, bool timed_out, double timeout_s) {
-  if (timed_out) return fmt::format("no answer for {} s: the process was ended", timeout_s);
-  if (WIFSIGNALED(status)) return fmt::format("the process died of signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
-  return fmt::format("the process ended with exit code {}", WEXITSTATUS(status));
-}
-
-/// One child over cases [begin, end). Returns where to go on: `end`, or behind the case that ended the child.
-std::size_t run_in_child(const Options& options, const std::vector<Case>& cases, std::size_t begin, std::size_t end, Collector& collector) {
-  int ends[2];
-  if (pipe(ends) != 0) throw Error(Status::internal, fmt::format("conformance: pipe: {}", std::strerror(errno)));
-  std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child < 0) throw Error(Status::internal, fmt::format("conformance: fork: {}", std::strerror(errno)));
-  if (child == 0) {
-    close(ends[0]);
-    run_child(options, cases, begin, end, ends[1]);
-  }
-  close(ends[1]);
-
-  std::string buffer, load_error;
-  std::size_t next = begin;
-  bool started = false, ended = false, timed_out = false;
-  const auto handle = [&](const json& message) {
-    if (message.contains("info")) collector.info(message["info"]);
-    if (message.contains("error")) load_error = message["error"];
-    if (message.contains("start")) started = true;
-    if (message.contains("end")) ended = true;
-    if (message.contains("done")) {
-      collector.add(message["done"].get<std::size_t>(), {static_cast<Class>(message["class"].get<int>()), message["text"]});
-      next = message["done"].get<std::size_t>() + 1;
-      started = false;
-    }
-  };
-  for (;;) {
-    pollfd waiting{ends[0], POLLIN, 0};
-    const int ready = poll(&waiting, 1, static_cast<int>(options.timeout_s * 1000));
-    if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) {
-      timed_out = true;
-      kill(child, SIGKILL);
-      break;
-    }
-    char bytes[4096];
-    const ssize_t n = read(ends[0], bytes, sizeof bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    buffer.append(bytes, static_cast<std::size_t>(n));
-    for (std::size_t line; (line = buffer.find('\n')) != std::string::npos; buffer.erase(0, line + 1))
-      handle(json::parse(buffer.substr(0, line)));
-  }
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!load_error.empty()) throw Error(Status::device_not_found, load_error);
-  if (ended) return end;
-  if (next == end) {  // all cases have a verdict, and then the backend fell over
-    const Case& last = cases[end - 1];
-    collector.add(last.group + "/shutdown", last,
-                  {Class::fail, "after its last case, while it shut down, " + fate(status, timed_out, options.timeout_s)});
-    return end;
-  }
-  if (!started && next == begin) {
-    throw Error(Status::internal, "conformance: while the backend was loaded, " + fate(status, timed_out, options.timeout_s));
-  }
-  collector.add(next, {Class::fail, fate(status, timed_out, options.timeout_s)});
-  return next + 1;
-}
 
 }  // namespace
 
@@ -292,42 +156,59 @@ std::vector<std::string> gaps() {
   return result;
 }
 
+std::vector<std::string> case_names(const Options& options) {
+  set_small_sizes(options.small);
+  std::vector<std::string> names;
+  for (const Case& test : cases_of(options)) names.push_back(test.name);
+  return names;
+}
+
 Report judge(const Options& options) {
   set_small_sizes(options.small);
-  const std::vector<std::string> missing = gaps();
-  if (!missing.empty())
-    throw Error(Status::internal, "conformance: the kit is not complete: " + fmt::format("{}", fmt::join(missing, "; ")));
   const std::vector<Case> cases = cases_of(options);
   Report report;
   report.seed = options.seed;
   report.profile = options.profile;
-  Collector collector(options, cases, report);
-  if (options.in_process) {
-    const Rig rig(options);
-    collector.info(rig.info());
-    for (std::size_t i = 0; i < cases.size(); ++i) collector.add(i, rig.run(cases[i], options.seed));
+  report.filter = options.filter;
+  report.kit = TENON_VERSION;
+  report.knobs = options.knobs;
+  Writer writer(options, report);
+  const auto begin = std::chrono::steady_clock::now();
+  const Course course = options.in_process ? run_in_process(options, cases) : run_in_children(options, cases);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (course.backend.empty()) {
+    writer.add("core/lifecycle/load", "core", course.load, "core", "core/lifecycle/load");
     return report;
   }
-  for (std::size_t begin = 0; begin < cases.size();) {
-    std::size_t end = begin;
-    while (end < cases.size() && cases[end].group == cases[begin].group) ++end;
-    begin = run_in_child(options, cases, begin, end, collector);
+  report.backend = course.backend;
+  report.version = course.version;
+  report.device = course.device;
+  auto extra = course.extras.begin();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    writer.add(cases[i], course.verdicts[i]);
+    for (; extra != course.extras.end() && extra->behind == i; ++extra)
+      writer.add(extra->name, cases[i].op, extra->verdict, options.profile, extra->filter);
   }
+  writer.expect_waivers_used();
   return report;
 }
 
 int run_conformance(const Options& options) {
-  if (options.format != "text" && options.format != "json")
-    throw Error(fmt::format("conformance: unknown format '{}', wanted text or json", options.format));
+  static constexpr std::pair<const char*, std::string (*)(const Report&)> formats[] = {
+      {"text", to_text}, {"json", to_json}, {"junit", to_junit}, {"html", to_html}};
+  const auto* format = std::find_if(std::begin(formats), std::end(formats), [&](const auto& f) { return options.format == f.first; });
+  if (format == std::end(formats))
+    throw Error(fmt::format("conformance: unknown format '{}', wanted text, json, junit or html", options.format));
+  // Minutes of work are not to end at a folder that is not there.
+  if (!options.out.empty() && !std::filesystem::is_directory(std::filesystem::absolute(options.out).parent_path()))
+    throw Error(fmt::format("conformance: --out {}: its folder is not there", options.out.string()));
   const Report report = judge(options);
-  const std::string text = options.format == "json" ? to_json(report) : to_text(report);
+  const std::string text = format->second(report);
   if (options.out.empty()) {
     std::fputs(text.c_str(), stdout);
   } else {
-    std::ofstream file(options.out);
-    file << text;
-    file.close();
-    if (!file) throw Error(fmt::format("conformance: {} cannot be written", options.out.string()));
+    io::write_atomically(options.out.string(), text);
+    std::fputs((summary(report) + "\n").c_str(), stdout);
   }
   return report.exit_code();
 }

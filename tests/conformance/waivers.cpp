@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+
 #include <tenon/error.h>
 
 #include "loader/find.h"
@@ -53,6 +55,17 @@ Waivers Waivers::read(const std::filesystem::path& file) {
     throw Error(fmt::format("{}:{}: {}", file.string(), e.mark.line + 1, e.msg));
   }
   return waivers;
+}
+
+std::vector<std::string> Waivers::matching_none(const std::vector<Result>& results) const {
+  std::vector<std::string> globs;
+  for (const auto* list : {&unsupported, &expected_failures}) {
+    for (const Waiver& waiver : *list) {
+      const auto matches = [&](const Result& result) { return loader::matches_glob(waiver.match, result.name); };
+      if (std::none_of(results.begin(), results.end(), matches)) globs.push_back(waiver.match);
+    }
+  }
+  return globs;
 }
 
 void Waivers::apply(Result& result) const {

@@ -23,6 +23,8 @@ struct Waivers {
   static Waivers read(const std::filesystem::path& file);
   /// Turns what is waived into "excluded", and a pass that was expected to fail into a failure.
   void apply(Result& result) const;
+  /// The globs of both lists that fit none of these results.
+  std::vector<std::string> matching_none(const std::vector<Result>& results) const;
 };
 
 }  // namespace tenon::conformance

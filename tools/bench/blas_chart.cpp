@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "io/html_page.h"
+
 namespace tenon::bench {
 namespace {
 
@@ -13,24 +15,22 @@ namespace {
 constexpr double width = 860, height = 460, left = 70, right = 20, top = 20, bottom = 52;
 
 const char* const style = R"(
-:root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5b6675; --grid: #e3e7ec; --card: #f7f8fa; --l1: #c85a00; --l2: #1f6fd0; --l3: #15803d; }
-@media (prefers-color-scheme: dark) {
-  :root { --page: #14181d; --ink: #e7ebf0; --soft: #9aa6b4; --grid: #2c343d; --card: #1c2229; --l1: #ffab57; --l2: #6cb0ff; --l3: #58d68d; }
-}
-body { margin: 0 auto; max-width: 980px; padding: 24px; background: var(--page); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; }
-h1 { font-size: 22px; margin: 0 0 4px; }
-p { margin: 0 0 16px; color: var(--soft); }
-figure { margin: 0; padding: 14px 16px 8px; background: var(--card); border: 1px solid var(--grid); border-radius: 8px; }
+:root { --l1: var(--orange); --l2: var(--blue); --l3: var(--green); }
+body { max-width: 980px; }
 figcaption span { margin-right: 18px; font-size: 13px; color: var(--soft); }
-figcaption i { display: inline-block; width: 10px; height: 10px; border-radius: 5px; margin-right: 6px; }
-svg { display: block; width: 100%; height: auto; }
-text { fill: var(--soft); font: 12px system-ui, sans-serif; paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
-.grid { stroke: var(--grid); } .axis { stroke: var(--soft); } .roof { stroke: var(--ink); stroke-width: 1.5; fill: none; }
+figcaption svg { width: 12px; height: 12px; margin-right: 6px; vertical-align: -1px; }
+text { paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
+.roof { stroke: var(--ink); stroke-width: 1.5; fill: none; }
 .l1 { fill: var(--l1); } .l2 { fill: var(--l2); } .l3 { fill: var(--l3); }
-table { border-collapse: collapse; margin-top: 24px; font-variant-numeric: tabular-nums; }
-th, td { padding: 4px 18px 4px 0; text-align: right; border-bottom: 1px solid var(--grid); }
-th:first-child { text-align: left; font-weight: normal; } thead th { color: var(--soft); font-weight: normal; }
 )";
+
+/// A dot of a level: circle, square or triangle, so that shape tells it, too.
+std::string dot(int level, double x, double y, const std::string& title) {
+  const std::string text = title.empty() ? "" : "<title>" + io::html_escaped(title) + "</title>";
+  if (level == 1) return fmt::format("<circle class=\"l1\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\">{}</circle>\n", x, y, text);
+  const char* const path = level == 2 ? "m-4.5-4.5h9v9h-9z" : "m0-6l5.5 10h-11z";
+  return fmt::format("<path class=\"l{}\" d=\"M{:.1f} {:.1f}{}\">{}</path>\n", level, x, y, path, text);
+}
 
 /// A logarithmic axis from a power of ten to a power of ten.
 struct Axis {
@@ -81,9 +81,8 @@ std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roo
     svg += label(width - right - 4, y.at(peak) - 5, "end", name);
   }
   for (const ChartPoint& p : points) {
-    svg += fmt::format(
-        "<circle class=\"l{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\"><title>{}: {:.3g} GFLOP/s at {:.3g} flops per byte</title></circle>\n",
-        p.level, x.at(p.flops_per_byte), y.at(p.gflop_per_s), p.name, p.gflop_per_s, p.flops_per_byte);
+    svg += dot(p.level, x.at(p.flops_per_byte), y.at(p.gflop_per_s),
+               fmt::format("{}: {:.3g} GFLOP/s at {:.3g} flops per byte", p.name, p.gflop_per_s, p.flops_per_byte));
   }
   // A name beside the fastest call of each intensity alone: others would lie on one another.
   std::vector<const ChartPoint*> named;
@@ -105,25 +104,22 @@ std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roo
 }  // namespace
 
 std::string blas_chart(const std::string& title, const std::vector<ChartPoint>& points, const ChartRoofs& roofs) {
-  std::string page = fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
-      title, style);
-  page += fmt::format("<p>Roofs measured in the same run: {:.3g} GB/s of memory (triad)", roofs.gb_per_s);
+  std::string page = fmt::format("<p>Roofs measured in the same run: {:.3g} GB/s of memory (triad)", roofs.gb_per_s);
   if (roofs.f32_gflop_per_s > 0) page += fmt::format(", {:.3g} GFLOP/s in f32", roofs.f32_gflop_per_s);
   if (roofs.f64_gflop_per_s > 0) page += fmt::format(", {:.3g} GFLOP/s in f64", roofs.f64_gflop_per_s);
   page += ".</p>\n";
-  if (points.empty()) return page + "<p>Nothing was measured.</p>\n</body>\n</html>\n";
+  if (points.empty()) return io::html_page(title, style, page + "<p>Nothing was measured.</p>\n");
   page += "<figure>\n" + drawing(points, roofs) + "<figcaption>";
-  for (int level = 1; level <= 3; ++level) page += fmt::format("<span><i style=\"background: var(--l{0})\"></i>level {0}</span>", level);
+  for (int level = 1; level <= 3; ++level)
+    page += fmt::format("<span><svg viewBox=\"0 0 12 12\">{}</svg>level {}</span>", dot(level, 6, 6, ""), level);
   page +=
       "</figcaption>\n</figure>\n<table>\n<thead><tr><th>call</th><th>level</th><th>flops per "
       "byte</th><th>GFLOP/s</th></tr></thead>\n<tbody>\n";
   for (const ChartPoint& p : points) {
-    page +=
-        fmt::format("<tr><th>{}</th><td>{}</td><td>{:.3g}</td><td>{:.3g}</td></tr>\n", p.name, p.level, p.flops_per_byte, p.gflop_per_s);
+    page += fmt::format("<tr><th>{}</th><td>{}</td><td>{:.3g}</td><td>{:.3g}</td></tr>\n", io::html_escaped(p.name), p.level,
+                        p.flops_per_byte, p.gflop_per_s);
   }
-  return page + "</tbody>\n</table>\n</body>\n</html>\n";
+  return io::html_page(title, style, page + "</tbody>\n</table>\n");
 }
 
 }  // namespace tenon::bench

@@ -22,7 +22,7 @@ std::int64_t extreme(const Dense& x, bool largest) {
   return best;
 }
 
-std::string judge(const Trial& t, Ref x, Ref result) {
+Wrong judge(const Trial& t, Ref x, Ref result) {
   const Dense values = t.before({x});
   const Number got = t.after(result).at(0);
   const tenon_dtype type = real_of(t.dtype());

@@ -8,12 +8,12 @@ namespace tenon::conformance::blas {
 namespace {
 
 /// s and c again: z = 1: 0 and 1; |z| < 1: s = z; else c = 1 / z.
-std::string judge_z(long double z, long double c, long double s, long double bound) {
+Wrong judge_z(long double z, long double c, long double s, long double bound) {
   const long double want_c = z == 1 ? 0 : std::fabs(z) < 1 ? std::sqrt((1 - z) * (1 + z)) : 1 / z;
   const long double want_s = z == 1 ? 1 : std::fabs(z) < 1 ? z : std::sqrt((1 - want_c) * (1 + want_c));
   // The square root turns an error of its small argument into its root.
   const long double loose = std::sqrt(bound);
-  std::string text = compare("c from z", want_c, c, std::fabs(z) < 1 ? loose : bound);
+  Wrong text = compare("c from z", want_c, c, std::fabs(z) < 1 ? loose : bound);
   return text.empty() ? compare("s from z", want_s, s, std::fabs(z) < 1 ? bound : loose) : text;
 }
 
@@ -65,7 +65,7 @@ void build(Trial& t) {
     // A few roundings of each of c, s and r.
     const long double size = std::abs(x) + std::abs(y), step = 16 * static_cast<long double>(epsilon(real)),
                       bound = step * size + 16 * static_cast<long double>(smallest(real));
-    std::string text = compare("c^2 + |s|^2", 1, c * c + std::norm(s), step);
+    Wrong text = compare("c^2 + |s|^2", 1, c * c + std::norm(s), step);
     if (text.empty()) text = compare("c a + s b", r, c * x + s * y, bound);
     if (text.empty()) text = compare("c b - conj(s) a", 0, c * y - std::conj(s) * x, bound);
     if (text.empty() && !trial.complex()) text = judge_z(trial.after(b_at).at(0).real(), c.real(), s.real(), step);

@@ -44,7 +44,7 @@ void build(Trial& t) {
     const Dense h = trial.after(param);
     const long double flag = h.re[0];
     long double h11 = h.re[1], h21 = h.re[2], h12 = h.re[3], h22 = h.re[4];
-    if (flag != -2 && flag != -1 && flag != 0 && flag != 1) return std::string("the flag is none of -2, -1, 0, 1");
+    if (flag != -2 && flag != -1 && flag != 0 && flag != 1) return Wrong("the flag is none of -2, -1, 0, 1");
     if (flag == -2) h11 = h22 = 1, h12 = h21 = 0;
     if (flag == 0) h11 = h22 = 1;
     if (flag == 1) h12 = 1, h21 = -1;
@@ -54,13 +54,13 @@ void build(Trial& t) {
       return compare(what, want, p + q, step * (std::fabs(p) + std::fabs(q) + std::fabs(want)));
     };
     if (was(d1) < 0) {
-      std::string text = flag == -1 ? "" : "d1 < 0 wants the flag -1";
+      Wrong text = flag == -1 ? "" : "d1 < 0 wants the flag -1";
       for (const long double zero : {h11, h21, h12, h22, is(d1), is(d2), is(x1)}) {
         if (text.empty()) text = compare("a number of H, d or x1 for d1 < 0", 0, zero, 0);
       }
       return text;
     }
-    std::string text = holds("h11 x1 + h12 y1", is(x1), h11 * was(x1), h12 * was(y1));
+    Wrong text = holds("h11 x1 + h12 y1", is(x1), h11 * was(x1), h12 * was(y1));
     if (was(d2) * was(y1) == 0) return text;  // H = 1, whatever y1 is
     // The second component counts with the weight d2'.
     if (text.empty() && is(d2) != 0) text = holds("h21 x1 + h22 y1", 0, h21 * was(x1), h22 * was(y1));

@@ -17,10 +17,10 @@ void build(Trial& t) {
     t.expect([=](const Trial& trial) {
       const Dense after = trial.after(x);
       for (std::int64_t i = 0; i < n; ++i) {
-        const std::string text = compare("0 NaN", nan, after.at(i), 0);
+        const Wrong text = compare("0 NaN", nan, after.at(i), 0);
         if (!text.empty()) return text;
       }
-      return std::string();
+      return Wrong();
     });
   } else {
     const Trial::Scalar factor = t.alpha(t.is("rscal"));

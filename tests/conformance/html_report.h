@@ -1,0 +1,10 @@
+// html_report.h - the parts of the page that are the same for every report.
+#pragma once
+
+namespace tenon::conformance::html_report {
+
+extern const char* const style;
+extern const char* const filters;  ///< what the script fills: choices, the list of cases
+extern const char* const script;
+
+}  // namespace tenon::conformance::html_report

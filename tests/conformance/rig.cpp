@@ -1,0 +1,80 @@
+#include "rig.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include <tenon/error.h>
+
+#include "loader/find.h"
+
+namespace tenon::conformance {
+namespace {
+
+/// The file (or query function) behind a name.
+Source find_backend(const Options& options, const std::string& name) {
+  for (const auto& [registered, query] : options.registered) {
+    if (registered == name) return {{}, name, query, {}};
+  }
+  const std::filesystem::path folder = options.backend_directory.empty() ? options.plugin.parent_path() : options.backend_directory;
+  const std::filesystem::path file = std::filesystem::absolute(folder / fmt::format("libtenon_backend_{}.so", name));
+  if (!std::filesystem::exists(file)) {
+    throw Error(Status::device_not_found,
+                fmt::format("conformance: no backend '{}': {} is not there; name a file with --plugin", name, file.string()));
+  }
+  return {file, name, nullptr, {}};
+}
+
+}  // namespace
+
+Source under_test(const Options& options) {
+  Source source;
+  if (options.plugin.empty()) {
+    source = find_backend(options, options.backend);
+  } else {
+    if (!std::filesystem::exists(options.plugin)) {
+      throw Error(Status::device_not_found, fmt::format("conformance: {} is not there", options.plugin.string()));
+    }
+    source.file = std::filesystem::absolute(options.plugin);
+    source.name = loader::backend_name_of(source.file).value_or(source.file.stem().string());
+  }
+  source.knobs = {options.knobs.begin(), options.knobs.end()};
+  return source;
+}
+
+Rig::Rig(const Options& options) : device_(std::make_unique<Device>(under_test(options))) {
+  if (device_->is_oracle()) return;
+  try {
+    oracle_ = std::make_unique<Device>(find_backend(options, options.oracle));
+  } catch (const Error& e) {
+    throw WrongUse(fmt::format("the oracle '{}': {}", options.oracle, e.what()));
+  }
+}
+
+Verdict Rig::run(const Case& test, std::uint64_t seed) const {
+  Kit kit(*device_, oracle_.get(), seed);
+  const auto begin = std::chrono::steady_clock::now();
+  Verdict verdict;
+  try {
+    test.run(kit);
+    verdict = {Class::pass, kit.remark};
+  } catch (const Failure& e) {
+    verdict = {Class::fail, e.what(), e.facts};
+  } catch (const Unsupported& e) {
+    verdict = {Class::unsupported, e.what()};
+  } catch (const NotRun& e) {
+    verdict = {Class::not_run, e.what()};
+  } catch (const std::exception& e) {
+    verdict = {Class::fail, e.what()};
+  } catch (...) {
+    verdict = {Class::fail, "something was thrown through the boundary that is no std::exception"};
+  }
+  verdict.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return verdict;
+}
+
+std::string Rig::device() const {
+  return fmt::format("{}:0 ({})", device_->backend().name(), device_->device_info().name);
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,36 @@
+// rig.h - a backend under test beside its oracle, in the process that runs cases.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "case.h"
+
+namespace tenon::conformance {
+
+/// What became of one case, before the backend's waivers are looked at.
+struct Verdict {
+  Class outcome = Class::not_run;
+  std::string text = {};
+  Facts facts = {};
+  double seconds = 0;
+};
+
+/// The backend that `options` asks about. Errors: tenon::Error for a file that is not there.
+Source under_test(const Options& options);
+
+/// A loaded backend, and the oracle unless it is one itself.
+class Rig {
+ public:
+  /// Errors  tenon::Error for a backend that cannot be loaded, WrongUse for an oracle.
+  explicit Rig(const Options& options);
+  Verdict run(const Case& test, std::uint64_t seed) const;
+  std::string backend() const { return device_->backend().name(); }
+  std::string version() const { return device_->info().version; }
+  std::string device() const;
+
+ private:
+  std::unique_ptr<Device> device_, oracle_;
+};
+
+}  // namespace tenon::conformance

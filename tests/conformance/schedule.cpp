@@ -1,0 +1,210 @@
+#include "schedule.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <list>
+#include <map>
+#include <set>
+
+#include <tenon/error.h>
+
+#include "child.h"
+
+namespace tenon::conformance {
+namespace {
+
+/// Longest sleep while nothing is said: deaths are looked for as often.
+constexpr int tick_ms = 50;
+
+/// Waits until one of them has something to say, or a tick.
+template <class Children>
+void wait_for(const Children& children) {
+  std::vector<pollfd> ends;
+  for (const Child& child : children) {
+    for (const int end : {child.messages(), child.output()}) {
+      if (end >= 0) ends.push_back({end, POLLIN, 0});
+    }
+  }
+  poll(ends.data(), ends.size(), tick_ms);
+}
+
+/// One run of cases in children.
+class Schedule {
+ public:
+  Schedule(const Options& options, const std::vector<Case>& cases) : options_(options), cases_(cases) {}
+
+  Course run() {
+    if (!probe()) return std::move(course_);
+    course_.verdicts.resize(cases_.size());
+    cut();
+    while (!waiting_.empty() || !running_.empty()) {
+      while (!waiting_.empty() && running_.size() < static_cast<std::size_t>(std::max(1, options_.jobs))) {
+        const Chunk chunk = waiting_.front();
+        waiting_.pop_front();
+        if (chunk.begin <= last_of(chunk)) running_.emplace_back(options_, cases_, chunk, shuts_down_);
+      }
+      wait_for(running_);
+      for (auto child = running_.begin(); child != running_.end();) {
+        child->advance();
+        // Beyond the last death that its group may have there is nothing more to learn.
+        const bool given_up = !child->over() && child->next() > last_of(child->chunk());
+        if (child->over() || given_up) conclude(*child, given_up);
+        child = child->over() || given_up ? running_.erase(child) : std::next(child);
+      }
+      tell_progress();
+    }
+    finish();
+    return std::move(course_);
+  }
+
+ private:
+  struct Group {
+    std::set<std::size_t> deaths;                  ///< cases that a process died in
+    std::map<std::size_t, std::string> shutdowns;  ///< cases behind which one died while it shut down, and of what
+    /// The last case that counts.
+    std::size_t last() const {
+      return deaths.size() < most_deaths_of_a_group ? ~std::size_t{0} : *std::next(deaths.begin(), most_deaths_of_a_group - 1);
+    }
+  };
+  std::size_t last_of(Chunk chunk) { return groups_[cases_[chunk.begin].group].last(); }
+
+  /// Loads the backend and shuts it down without a case: false if it cannot be loaded.
+  bool probe() {
+    std::list<Child> one;
+    Child& child = one.emplace_back(options_, cases_, Chunk{}, true);
+    while (!child.over()) {
+      wait_for(one);
+      child.advance();
+    }
+    if (!child.wrong_use().empty()) throw Error(Status::device_not_found, child.wrong_use());
+    course_.backend = child.backend();
+    course_.version = child.version();
+    course_.device = child.device();
+    if (!child.loaded()) {
+      course_.load = {Class::fail, child.refusal().empty() ? "while the backend was loaded, " + child.fate() : child.refusal()};
+      return false;
+    }
+    if (!child.ended()) {
+      add_extra("core/lifecycle/shutdown", 0, "core/lifecycle/load", "loaded and shut down without a case: " + child.fate());
+      shuts_down_ = false;  // once is enough
+    }
+    return true;
+  }
+
+  /// Chunks of consecutive cases of a group. One that ends its process is alone.
+  void cut() {
+    for (std::size_t begin = 0; begin < cases_.size();) {
+      std::size_t end = begin + 1;
+      const auto joins = [&](const Case& c) { return c.group == cases_[begin].group && c.ending == Ending::shut_down; };
+      if (cases_[begin].ending == Ending::shut_down) {
+        while (end < cases_.size() && end - begin < most_cases_of_a_process && joins(cases_[end])) ++end;
+      }
+      waiting_.push_back({begin, end});
+      begin = end;
+    }
+  }
+
+  void conclude(const Child& child, bool given_up) {
+    if (!child.wrong_use().empty()) throw Error(Status::device_not_found, child.wrong_use());
+    const Chunk chunk = child.chunk();
+    Group& group = groups_[cases_[chunk.begin].group];
+    std::move(child.verdicts().begin(), child.verdicts().end(), course_.verdicts.begin() + static_cast<std::ptrdiff_t>(chunk.begin));
+    done_ += child.verdicts().size();
+    if (given_up || child.ended()) return;
+    const std::size_t next = child.next();
+    if (next < chunk.end) {
+      const std::string fate = child.refusal().empty() ? child.fate() : child.refusal();
+      course_.verdicts[next] = {Class::fail, child.loaded() ? fate : "while the backend was loaded again, " + fate};
+      ++done_;
+      group.deaths.insert(next);
+      if (next + 1 < chunk.end) waiting_.push_front({next + 1, chunk.end});
+    } else if (cases_[chunk.begin].ending == Ending::exits) {
+      Verdict& verdict = course_.verdicts[chunk.begin];
+      if (verdict.outcome == Class::pass && !child.exited_well())
+        verdict = {Class::fail, "after exit(0) was called with everything open, " + child.fate()};
+    } else {
+      group.shutdowns.emplace(chunk.end - 1, child.fate());
+    }
+  }
+
+  /// What is to be said of groups, and cases that were given up.
+  void finish() {
+    std::map<std::string, std::vector<std::size_t>> members;
+    for (std::size_t i = 0; i < cases_.size(); ++i) members[cases_[i].group].push_back(i);
+    for (const auto& [name, cases] : members) {
+      const Group& group = groups_[name];
+      const auto lost = std::upper_bound(cases.begin(), cases.end(), group.last());
+      for (auto i = lost; i != cases.end(); ++i)
+        course_.verdicts[*i] = {Class::not_run, fmt::format("{} processes of group {} had died", most_deaths_of_a_group, name)};
+      if (lost != cases.end()) {
+        add_extra(
+            name + "/not_run", cases.back(), cases_[*lost].name,
+            fmt::format("{} processes of the group died, and its last {} cases were not run", most_deaths_of_a_group, cases.end() - lost));
+      }
+      // The first of them stands for all.
+      if (!group.shutdowns.empty() && group.shutdowns.begin()->first <= group.last()) {
+        const auto& [last, fate] = *group.shutdowns.begin();
+        add_extra(name + "/shutdown", cases.back(), cases_[last].name, "after its last case, while it shut down, " + fate);
+      }
+    }
+    std::stable_sort(course_.extras.begin(), course_.extras.end(), [](const auto& a, const auto& b) { return a.behind < b.behind; });
+  }
+  void add_extra(const std::string& name, std::size_t behind, const std::string& filter, const std::string& text) {
+    course_.extras.push_back({name, behind, filter, {Class::fail, text}});
+  }
+
+  void tell_progress() {
+    if (cases_.size() < 2 * most_cases_of_a_process || isatty(STDERR_FILENO) == 0) return;
+    std::size_t done = done_;
+    for (const Child& child : running_) done += child.verdicts().size();
+    const std::size_t percent = waiting_.empty() && running_.empty() ? 100 : std::min<std::size_t>(99, 100 * done / cases_.size());
+    if (percent == told_) return;
+    told_ = percent;
+    std::fputs(
+        percent == 100 ? "\r                                \r" : fmt::format("\r{:3} % of {} cases", percent, cases_.size()).c_str(),
+        stderr);
+  }
+
+  const Options& options_;
+  const std::vector<Case>& cases_;
+  Course course_;
+  std::deque<Chunk> waiting_;
+  std::list<Child> running_;
+  std::map<std::string, Group> groups_;
+  bool shuts_down_ = true;
+  std::size_t done_ = 0, told_ = 0;
+};
+
+}  // namespace
+
+Course run_in_children(const Options& options, const std::vector<Case>& cases) {
+  return Schedule(options, cases).run();
+}
+
+Course run_in_process(const Options& options, const std::vector<Case>& cases) {
+  Course course;
+  std::unique_ptr<Rig> rig;
+  try {
+    rig = std::make_unique<Rig>(options);
+  } catch (const WrongUse& e) {
+    throw Error(Status::device_not_found, e.what());
+  } catch (const std::exception& e) {
+    course.load = {Class::fail, e.what()};
+    return course;
+  }
+  course.backend = rig->backend();
+  course.version = rig->version();
+  course.device = rig->device();
+  for (const Case& test : cases) {
+    course.verdicts.push_back(test.ending == Ending::exits ? Verdict{Class::not_run, "needs a process of its own: not with --in-process"}
+                                                           : rig->run(test, options.seed));
+  }
+  return course;
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,464 @@
+// The kit's engine: which process runs what, what a backend may do to it, and what reports say. Backends are the reference backend with a
+// manner of its own.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "conformance/conformance.h"
+#include "conformance/rerun.h"
+#include "conformance/schedule.h"
+#include "conformance/waivers.h"
+
+using namespace tenon;
+using conformance::Class;
+
+namespace {
+
+enum class Manner {
+  honest,
+  wrong_element,  ///< the first element of each f32 result
+  ignores_strides,
+  idle_axpy,  ///< says OK and does nothing
+  crashes,    ///< at every execution
+  aborts_with_words,
+  closes_descriptors,
+  leaves_a_process,  ///< that holds all descriptors, and crashes
+  throws_an_integer,
+  crashes_at_create,
+  exits_at_create,
+  refuses_to_create,
+  crashes_at_shutdown,
+};
+Manner manner = Manner::honest;
+
+const tenon_backend_table* real = nullptr;
+tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+std::map<tenon_plan*, std::uint32_t> f32_results;  ///< the binding of each plan's first result, if it is f32
+
+tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
+                         tenon_error* error) {
+  std::vector<tenon_value> values(graph->values, graph->values + graph->value_count);
+  tenon_graph altered = *graph;
+  altered.values = values.data();
+  if (manner == Manner::ignores_strides) {
+    for (tenon_value& value : values) value.desc.strides = nullptr;
+  }
+  const tenon_status status = real->plan_create(device, &altered, options, out_plan, error);
+  if (status != TENON_OK) return status;
+  f32_results.erase(*out_plan);
+  for (std::uint32_t v = graph->value_count; v-- > 0;) {
+    const tenon_value& value = graph->values[v];
+    if (value.kind == TENON_VALUE_OUTPUT && value.desc.dtype == TENON_DTYPE_F32) f32_results[*out_plan] = value.binding;
+  }
+  return status;
+}
+
+tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                          tenon_error* error) {
+  if (manner == Manner::crashes) std::raise(SIGSEGV);
+  if (manner == Manner::aborts_with_words) {
+    std::printf("first of all\n\x01 second\n");
+    std::fflush(stdout);
+    std::fprintf(stderr, "now I have had enough\n");
+    std::abort();
+  }
+  if (manner == Manner::closes_descriptors) {
+    for (int descriptor = 3; descriptor < 64; ++descriptor) close(descriptor);
+  }
+  if (manner == Manner::leaves_a_process) {
+    if (fork() == 0) {
+      pause();
+      _exit(0);
+    }
+    std::raise(SIGKILL);
+  }
+  if (manner == Manner::throws_an_integer) throw 7;
+  const tenon_status status = real->plan_execute(plan, bindings, workspace, stream, error);
+  if (manner == Manner::wrong_element && status == TENON_OK && f32_results.count(plan) != 0) {
+    auto* y = reinterpret_cast<float*>(static_cast<std::uintptr_t>(bindings->addresses[f32_results[plan]]));
+    *y += 1;
+  }
+  return status;
+}
+
+tenon_status axpy(tenon_device*, tenon_stream*, tenon_dtype, std::int64_t, const tenon_scalar*, std::uint64_t, std::int64_t, std::uint64_t,
+                  std::int64_t, tenon_error*) {
+  return TENON_OK;
+}
+
+void shutdown(tenon_backend* backend) {
+  if (manner == Manner::crashes_at_shutdown) std::raise(SIGSEGV);
+  real->shutdown(backend);
+}
+
+tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+  if (manner == Manner::crashes_at_create) std::raise(SIGSEGV);
+  if (manner == Manner::exits_at_create) std::exit(0);
+  if (manner == Manner::refuses_to_create) {
+    std::snprintf(error->text, error->text_capacity, "the license has expired");
+    return TENON_INTERNAL;
+  }
+  static tenon_backend_table table;
+  const tenon_status status = real_create(host, out_backend, &real, error);
+  if (status != TENON_OK) return status;
+  table = *real;
+  table.plan_create = plan_create;
+  table.plan_execute = plan_execute;
+  table.shutdown = shutdown;
+  static tenon_blas_table blas;
+  blas = *real->blas;
+  if (manner == Manner::idle_axpy) blas.axpy = axpy;
+  table.blas = &blas;
+  *out_table = &table;
+  return TENON_OK;
+}
+
+tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
+  static const auto real_query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+  const tenon_status status = real_query(host, out_info);
+  if (status != TENON_OK) return status;
+  static const tenon_knob knob{"pace", TENON_KNOB_CHOICE, 0, "slow", "slow|fast", 0, 0, "how it walks"};
+  out_info->knobs = &knob;
+  out_info->knob_count = 1;
+  out_info->knob_stride = sizeof knob;
+  real_create = out_info->create;
+  out_info->create = create;
+  out_info->name = "mannered";
+  out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
+  return status;
+}
+
+conformance::Options options_for(const std::string& filter, const std::string& profile = "ops") {
+  conformance::Options options;
+  options.backend = "mannered";
+  options.registered = {{"mannered", query}};
+  options.backend_directory = TENON_BACKEND_DIRECTORY;
+  options.profile = profile;
+  options.filter = filter;
+  options.small = true;
+  return options;
+}
+
+conformance::Report judged(Manner how, const conformance::Options& options) {
+  manner = how;
+  conformance::Report report = conformance::judge(options);
+  manner = Manner::honest;
+  return report;
+}
+
+/// Everything but how long it took.
+std::vector<std::string> lines_of(const conformance::Report& report) {
+  std::vector<std::string> lines;
+  for (const auto& r : report.results) lines.push_back(r.name + " " + conformance::name_of(r.outcome) + " " + r.text + " " + r.again);
+  return lines;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Cases that a test writes itself.
+conformance::Case case_of(const std::string& name, std::function<void(conformance::Kit&)> run,
+                          conformance::Ending ending = conformance::Ending::shut_down) {
+  return {name, "core", "core", TENON_DTYPE_NONE, true, std::move(run), ending};
+}
+
+}  // namespace
+
+TEST_CASE("conformance: results come in the order of the cases, however many processes there are") {
+  auto options = options_for("*/f32(7)*");
+  const auto alone = judged(Manner::honest, options);
+  options.jobs = 3;
+  const auto together = judged(Manner::honest, options);
+  CHECK(alone.results.size() > 200);
+  CHECK(alone.count(Class::fail) == 0);
+  CHECK(lines_of(alone) == lines_of(together));
+  const auto names = conformance::case_names(options);
+  REQUIRE(names.size() == alone.results.size());
+  for (std::size_t i = 0; i < names.size(); ++i) CHECK(names[i] == alone.results[i].name);
+}
+
+TEST_CASE("conformance: a large group is shared out among processes, and its results are the same") {
+  auto options = options_for("add/f*");
+  REQUIRE(conformance::case_names(options).size() > conformance::most_cases_of_a_process);
+  const auto alone = judged(Manner::wrong_element, options);
+  options.jobs = 2;
+  CHECK(lines_of(alone) == lines_of(judged(Manner::wrong_element, options)));
+}
+
+TEST_CASE("conformance: three deaths end a group, and the rest of it is not run, and one failure that says so") {
+  auto options = options_for("relu/f32(7)/*");
+  const auto report = judged(Manner::crashes, options);
+  const auto names = conformance::case_names(options);
+  REQUIRE(names.size() > 5);
+  REQUIRE(report.results.size() == names.size() + 1);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(report.results[i].name == names[i]);
+    CHECK(report.results[i].outcome == (i < 3 ? Class::fail : Class::not_run));
+    CHECK(contains(report.results[i].text, i < 3 ? "signal 11" : "had died"));
+  }
+  const auto& rest = report.results.back();
+  CHECK(contains(rest.name, "/not_run"));
+  CHECK(rest.outcome == Class::fail);
+  CHECK(contains(rest.text, "3 processes of the group died, and its last " + std::to_string(names.size() - 3) + " cases were not run"));
+  CHECK(contains(rest.again, "--filter '" + names[3] + "'"));
+  CHECK(report.exit_code() == 1);
+}
+
+TEST_CASE("conformance: a backend that always dies has the same report with one process at a time and with three") {
+  auto options = options_for("*u*/f32(7)/*");
+  const auto alone = judged(Manner::crashes, options);
+  options.jobs = 3;
+  CHECK(lines_of(alone) == lines_of(judged(Manner::crashes, options)));
+  const auto ends = std::count_if(alone.results.begin(), alone.results.end(), [](const auto& r) { return contains(r.name, "/not_run"); });
+  CHECK(ends >= 2);  // one group's end is not the other's
+}
+
+TEST_CASE("conformance: a crash while the backend is loaded is a failed result") {
+  for (const char* profile : {"ops", "core"}) {
+    const auto report = judged(Manner::crashes_at_create, options_for("*", profile));
+    REQUIRE(report.results.size() == 1);
+    const auto& result = report.results[0];
+    CHECK(result.name == "core/lifecycle/load");
+    CHECK(result.outcome == Class::fail);
+    CHECK(contains(result.text, "while the backend was loaded, the process died of signal 11"));
+    CHECK(contains(result.again, "--profile core --filter 'core/lifecycle/load'"));
+    CHECK(report.backend == "mannered");
+    CHECK(report.exit_code() == 1);
+  }
+  CHECK(contains(judged(Manner::exits_at_create, options_for("relu/*")).results.at(0).text, "the process ended with exit code 0"));
+}
+
+TEST_CASE("conformance: a backend that refuses to be created fails with the loader's words, in children and in the process") {
+  auto options = options_for("relu/*");
+  for (const bool in_process : {false, true}) {
+    options.in_process = in_process;
+    const auto report = judged(Manner::refuses_to_create, options);
+    REQUIRE(report.results.size() == 1);
+    CHECK(report.results[0].name == "core/lifecycle/load");
+    CHECK(contains(report.results[0].text, "the license has expired"));
+  }
+}
+
+TEST_CASE("conformance: a backend that can be loaded passes core/lifecycle/load") {
+  const auto report = judged(Manner::honest, options_for("core/lifecycle/load", "core"));
+  REQUIRE(report.results.size() == 1);
+  CHECK(report.results[0].outcome == Class::pass);
+}
+
+TEST_CASE("conformance: a crash at shutdown is one failure of the run, and the cases have their own results") {
+  const auto report = judged(Manner::crashes_at_shutdown, options_for("*/f32(7)/forward"));
+  CHECK(report.count(Class::fail) == 1);
+  CHECK(report.count(Class::pass) > 20);
+  for (const auto& result : report.results) {
+    if (result.outcome == Class::fail) CHECK(result.name == "core/lifecycle/shutdown");
+  }
+}
+
+TEST_CASE("conformance: what a dying backend printed is quoted, and what a living one prints disturbs nothing") {
+  const auto report = judged(Manner::aborts_with_words, options_for("relu/f32(7)/forward"));
+  REQUIRE(report.results.size() == 1);
+  CHECK(contains(report.results[0].text, "signal 6"));
+  CHECK(contains(report.results[0].text, "it printed last:\n| first of all\n| ? second\n| now I have had enough"));
+  CHECK(contains(conformance::to_text(report), "             | now I have had enough"));
+}
+
+TEST_CASE("conformance: a backend that closes the kit's descriptors fails, and nothing waits for it") {
+  const auto report = judged(Manner::closes_descriptors, options_for("relu/f32(7)/forward"));
+  CHECK(report.results.at(0).outcome == Class::fail);
+}
+
+TEST_CASE("conformance: a process that the backend started and left holding the pipe is not waited for") {
+  const auto report = judged(Manner::leaves_a_process, options_for("relu/f32(7)/forward"));
+  CHECK(contains(report.results.at(0).text, "signal 9"));
+}
+
+TEST_CASE("conformance: an integer thrown through the boundary fails the case alone") {
+  const auto report = judged(Manner::throws_an_integer, options_for("relu/f32(7)/*"));
+  CHECK(contains(report.results.at(0).text, "thrown through the boundary"));
+}
+
+TEST_CASE("conformance: a case that ends its process passes only if the process ends well") {
+  using conformance::Ending;
+  const auto good = [](conformance::Kit&) {};
+  const std::vector<conformance::Case> cases{
+      case_of("core/before", good), case_of("core/exits", good, Ending::exits),
+      case_of(
+          "core/exits_badly", [](conformance::Kit&) { std::atexit([] { _exit(5); }); }, Ending::exits),
+      case_of(
+          "core/fails", [](conformance::Kit&) -> void { throw conformance::Failure("no"); }, Ending::exits),
+      case_of("core/after", good)};
+  auto options = options_for("*");
+  const auto course = conformance::run_in_children(options, cases);
+  REQUIRE(course.verdicts.size() == cases.size());
+  CHECK(course.verdicts[0].outcome == Class::pass);
+  CHECK(course.verdicts[1].outcome == Class::pass);
+  CHECK(course.verdicts[2].outcome == Class::fail);
+  CHECK(contains(course.verdicts[2].text, "exit code 5"));
+  CHECK(course.verdicts[3].text == "no");
+  CHECK(course.verdicts[4].outcome == Class::pass);
+  CHECK(course.extras.empty());
+  const auto here = conformance::run_in_process(options, cases);
+  CHECK(here.verdicts[1].outcome == Class::not_run);
+  CHECK(contains(here.verdicts[1].text, "needs a process of its own"));
+  CHECK(here.verdicts[4].outcome == Class::pass);
+}
+
+TEST_CASE("conformance: what a passing case measured is in every report") {
+  conformance::Report report;
+  report.results.push_back({"core/crossing/cost", Class::pass, "core", "", "0.21 us an empty plan", true});
+  CHECK(contains(conformance::to_text(report), "MEASURED     core/crossing/cost: 0.21 us an empty plan\n"));
+  CHECK(contains(conformance::to_json(report), "0.21 us an empty plan"));
+  CHECK(contains(conformance::to_junit(report), "<system-out>0.21 us an empty plan</system-out>"));
+  CHECK(contains(conformance::to_html(report), "0.21 us an empty plan"));
+  const auto course =
+      conformance::run_in_children(options_for("*"), {case_of("core/measures", [](conformance::Kit& kit) { kit.remark = "3 things"; })});
+  CHECK(course.verdicts.at(0).text == "3 things");
+}
+
+TEST_CASE("conformance: a failure has its facts as fields, in JSON and JUnit as in its sentence") {
+  const auto report = judged(Manner::wrong_element, options_for("softmax/f32(8,10)/axis=1/*"));
+  const auto json = nlohmann::json::parse(conformance::to_json(report));
+  const auto& forward = json.at("cases").at(0);
+  CHECK(forward.at("op") == "softmax");
+  CHECK(forward.at("dtype") == "f32");
+  CHECK(forward.at("shapes") == "f32(8,10); axis=1");
+  CHECK(forward.at("element") == "(0,0)");
+  CHECK(forward.at("seed") == 1);
+  for (const char* key : {"wanted", "got", "error", "bound"}) {
+    CHECK(contains(forward.at("text"), forward.at(key)));
+    CHECK(contains(conformance::to_junit(report), std::string(key) + ": " + forward.at(key).get<std::string>()));
+  }
+  CHECK(contains(forward.at("again"), "--filter 'softmax/f32(8,10)/axis=1/forward' --seed 1"));
+  CHECK_FALSE(forward.contains("strides"));
+
+  const auto strided = judged(Manner::ignores_strides, options_for("neg/f32(8,10)/strided")).results.at(0);
+  CHECK(strided.facts.strides == "(23,2)");
+  CHECK(strided.facts.shapes == "f32(8,10)");
+
+  conformance::Report passes;
+  passes.results.push_back({"relu/f32(7)/forward", Class::pass, "relu", "f32", "", true});
+  const auto pass = nlohmann::json::parse(conformance::to_json(passes)).at("cases").at(0);
+  for (const char* key : {"shapes", "element", "wanted", "seed", "again"}) CHECK_FALSE(pass.contains(key));
+}
+
+TEST_CASE("conformance: failures of BLAS routines have fields, too") {
+  const auto facts = judged(Manner::idle_axpy, options_for("axpy/f32/values", "blas")).results.at(0).facts;
+  CHECK(contains(facts.shapes, "axpy n="));
+  CHECK(contains(facts.strides, "incx="));
+  CHECK(contains(facts.element, " of y"));
+  for (const std::string* field : {&facts.wanted, &facts.got, &facts.error, &facts.bound}) CHECK_FALSE(field->empty());
+}
+
+TEST_CASE("conformance: a command is quoted as a shell takes it") {
+  CHECK(conformance::shell_word("plain-word_1.so") == "plain-word_1.so");
+  CHECK(conformance::shell_word("two words") == "'two words'");
+  CHECK(conformance::shell_word("it's") == "'it'\\''s'");
+  CHECK(conformance::shell_word("") == "''");
+  conformance::Options options;
+  options.backend = "openblas";
+  options.knobs = {{"library", "/a b/lib.so"}};
+  conformance::Report report;
+  report.seed = 7;
+  CHECK(conformance::command_for(options, report, "ops", "add/it's \"so\"") ==
+        "tenon conformance --backend openblas --knob 'library=/a b/lib.so' --profile ops --filter 'add/it'\\''s \"so\"' --seed 7");
+}
+
+TEST_CASE("conformance: JUnit's XML holds whatever a backend said") {
+  conformance::Report report;
+  report.results.push_back(
+      {"add/f32/<&>\"", Class::fail, "add", "f32", std::string("a\x01\xff\xc3 <b>\nline\t]]> \xEF\xBF\xBF\xC3\xA4"), true});
+  report.results.push_back({"add/f32/optional", Class::unsupported, "add", "f32", "no", false});
+  report.results.push_back({"add/f32/mandatory", Class::unsupported, "add", "f32", "no", true});
+  const std::string xml = conformance::to_junit(report);
+  CHECK(contains(xml, "tests=\"3\" failures=\"2\" errors=\"0\" skipped=\"1\""));
+  CHECK(contains(xml, "name=\"add/f32/&lt;&amp;&gt;&quot;\""));
+  for (const char c : xml) CHECK((static_cast<unsigned char>(c) >= ' ' || c == '\n'));
+  CHECK_FALSE(contains(xml, "]]>"));
+}
+
+TEST_CASE("conformance: the page holds every case, needs no network, and ends its scripts where it means to") {
+  conformance::Report report;
+  report.backend = "<script>";
+  report.results.push_back({"add/f32/</script><!--", Class::fail, "add", "f32", "said </script><b>", true});
+  report.results.push_back({"add/f32/second", Class::pass, "add", "f32", "", true});
+  const std::string page = conformance::to_html(report);
+  std::size_t scripts = 0;
+  for (std::size_t at = 0; (at = page.find("</script", at)) != std::string::npos; ++at) ++scripts;
+  CHECK(scripts == 2);
+  CHECK_FALSE(contains(page, "<!--"));
+  CHECK_FALSE(contains(page, "http:"));
+  CHECK_FALSE(contains(page, "https:"));
+  CHECK(contains(page, "<h1>Conformance of &lt;script&gt;</h1>"));
+  CHECK(contains(page, "<b>1</b> fail"));
+}
+
+TEST_CASE("conformance: knobs reach the backend if it has them, and are in the report") {
+  auto options = options_for("relu/f32(7)/forward");
+  options.knobs = {{"pace", "fast"}};
+  const auto report = judged(Manner::honest, options);
+  CHECK(report.exit_code() == 0);
+  CHECK(nlohmann::json::parse(conformance::to_json(report)).at("knobs").at("pace") == "fast");
+  options.knobs = {{"pase", "fast"}};
+  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("unknown knob 'pase'; did you mean 'pace'?; it has pace"), Error);
+  options.knobs = {{"pace", "quick"}};
+  options.in_process = true;
+  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("pace: wanted one of slow|fast, got 'quick'"), Error);
+}
+
+TEST_CASE("conformance: a waiver that matches nothing is found") {
+  conformance::Waivers waivers;
+  waivers.unsupported = {{"relu/*", "no rectifier"}, {"no_such_op/*", "forgotten"}};
+  waivers.expected_failures = {{"tanh/*", "later"}};
+  std::vector<conformance::Result> results(1);
+  results[0].name = "relu/f32(7)/forward";
+  CHECK(waivers.matching_none(results) == std::vector<std::string>{"no_such_op/*", "tanh/*"});
+}
+
+TEST_CASE("conformance: waivers are those that are named, beside the file, or of its folder") {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::temp_directory_path() / ("tenon_engine_waivers_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  fs::copy_file(TENON_BACKEND_DIRECTORY "/libtenon_backend_openblas.so", folder / "libtenon_backend_openblas.so");
+  const auto write = [&](const char* name, const char* reason) {
+    std::ofstream(folder / name) << "expected_failures:\n  - {match: 'relu/*', reason: " << reason << "}\n";
+  };
+  conformance::Options options = options_for("relu/f32(7)/forward");
+  options.registered.clear();
+  options.plugin = folder / "libtenon_backend_openblas.so";
+  write("conformance.yaml", "of the folder");
+  CHECK(contains(conformance::judge(options).results.at(0).text, "of the folder"));
+  write("libtenon_backend_openblas.conformance.yaml", "beside the file");
+  CHECK(contains(conformance::judge(options).results.at(0).text, "beside the file"));
+  write("named.yaml", "named");
+  options.waivers = folder / "named.yaml";
+  const auto report = conformance::judge(options);
+  CHECK(contains(report.results.at(0).text, "named"));
+  CHECK(report.waivers == (folder / "named.yaml").string());
+  options.waivers = folder / "absent.yaml";
+  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("absent.yaml: no such file"), Error);
+  fs::remove_all(folder);
+}
+
+TEST_CASE("conformance: a report that cannot be written is an error before the work, not after it") {
+  auto options = options_for("relu/f32(7)/forward");
+  options.out = "/no/such/folder/report.html";
+  CHECK_THROWS_WITH_AS(conformance::run_conformance(options), doctest::Contains("its folder is not there"), Error);
+  options.format = "yaml";
+  CHECK_THROWS_WITH_AS(conformance::run_conformance(options), doctest::Contains("unknown format 'yaml'"), Error);
+}
