@@ -99,7 +99,7 @@ Device::Device(Beside other)
       before_(other.loaded.before_),
       first_host_(other.loaded.first_host_),
       backend_(other.loaded.backend_),
-      host_(std::make_shared<Host>(info(), backend_->abi_minor())) {
+      host_(std::make_shared<Host>(info(), backend_->abi_minor(), source_.knobs)) {
   ErrorText error;
   const tenon_backend_table* sent = nullptr;
   const tenon_status status = info().create(host_->table(), &own_, &sent, error);
