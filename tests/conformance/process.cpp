@@ -20,7 +20,7 @@ extern char** environ;
 namespace tenon::conformance {
 namespace {
 
-Facts read_floating_point() {
+Readings read_floating_point() {
   const auto name_of_rounding = [](int mode) -> std::string {
     switch (mode) {
       case FE_TONEAREST:
@@ -45,8 +45,8 @@ Facts read_floating_point() {
           {"1 / 3", fmt::format("{:a}", static_cast<double>(third))}};
 }
 
-Facts read_signals() {
-  Facts facts;
+Readings read_signals() {
+  Readings facts;
   sigset_t blocked;
   sigemptyset(&blocked);
   pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -66,7 +66,7 @@ Facts read_signals() {
   return facts;
 }
 
-Facts read_locale() {
+Readings read_locale() {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", 0.5);
   const char* all = std::setlocale(LC_ALL, nullptr);
@@ -75,8 +75,8 @@ Facts read_locale() {
           {"0.5 as printf writes it", text}};
 }
 
-Facts read_environment() {
-  Facts facts;
+Readings read_environment() {
+  Readings facts;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string line = *entry;
     const std::size_t equals = line.find('=');
@@ -87,7 +87,7 @@ Facts read_environment() {
   return facts;
 }
 
-Facts read_affinity() {
+Readings read_affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
@@ -98,8 +98,8 @@ Facts read_affinity() {
   return {{"the set of processors this thread may run on", text}};
 }
 
-Facts read_files() {
-  Facts facts;
+Readings read_files() {
+  Readings facts;
   std::error_code error;
   facts["the working directory"] = std::filesystem::current_path(error).string();
   // Asking umask() itself would change it for a moment, for all threads.
@@ -110,8 +110,8 @@ Facts read_files() {
   return facts;
 }
 
-Facts read_limits() {
-  Facts facts;
+Readings read_limits() {
+  Readings facts;
   static constexpr struct {
     __rlimit_resource resource;
     const char* name;
@@ -125,8 +125,8 @@ Facts read_limits() {
 }
 
 /// Entries of a folder of /proc, each with what it points to or says in `file`.
-Facts read_folder(const char* folder, const char* what, const char* file) {
-  Facts facts;
+Readings read_folder(const char* folder, const char* what, const char* file) {
+  Readings facts;
   std::error_code error;
   std::filesystem::directory_iterator entries(folder, error);
   for (const std::filesystem::directory_iterator end; !error && entries != end; entries.increment(error)) {
@@ -146,11 +146,11 @@ Facts read_folder(const char* folder, const char* what, const char* file) {
   return facts;
 }
 
-Facts read_threads() {
+Readings read_threads() {
   return read_folder("/proc/self/task", "thread", "comm");
 }
 
-Facts read_descriptors() {
+Readings read_descriptors() {
   return read_folder("/proc/self/fd", "file descriptor", nullptr);
 }
 
@@ -186,7 +186,7 @@ ProcessState process_state() {
   return state;
 }
 
-std::string change_between(const Facts& before, const Facts& after) {
+std::string change_between(const Readings& before, const Readings& after) {
   std::string text;
   const auto say = [&](const std::string& sentence) { text += (text.empty() ? "" : "; ") + sentence; };
   for (const auto& [what, value] : before) {

@@ -8,22 +8,22 @@
 namespace tenon::conformance {
 
 /// What was read, by what it is: "the handler of SIGUSR1" is "0x7f...".
-using Facts = std::map<std::string, std::string>;
+using Readings = std::map<std::string, std::string>;
 
 /// A part of the process's state.
 struct Facet {
   const char* name;  ///< as in core/process/<name>
-  Facts (*read)();
+  Readings (*read)();
   bool once;  ///< the first backend of a library may add to it for good: a vendor's driver keeps its threads and files
 };
 const std::vector<Facet>& process_facets();
 const Facet& process_facet(const std::string& name);
 
 /// All facets but those marked `once`, by name.
-using ProcessState = std::map<std::string, Facts>;
+using ProcessState = std::map<std::string, Readings>;
 ProcessState process_state();
 
 /// "the locale was C, is now de_DE"; empty if nothing changed.
-std::string change_between(const Facts& before, const Facts& after);
+std::string change_between(const Readings& before, const Readings& after);
 
 }  // namespace tenon::conformance
