@@ -48,7 +48,7 @@ void scatter(const Array& array, const Dims& strides, unsigned char* origin) {
 ErrorText::ErrorText() {
   error_.struct_size = sizeof error_;
   error_.node = TENON_NO_INDEX;
-  error_.text_capacity = sizeof text_;
+  error_.text_capacity = sizeof text_ - 1;  // the last byte stays NUL, whatever a backend writes
   error_.text = text_;
 }
 

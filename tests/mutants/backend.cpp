@@ -68,7 +68,7 @@ tenon_status device_open(tenon_backend* backend, std::uint32_t index, tenon_devi
     if (error != nullptr && error->text_capacity > 0) {
       if (is(Mutation::error_without_text)) error->text[0] = '\0';
       if (is(Mutation::error_text_without_end)) std::memset(error->text, 'x', error->text_capacity);
-      if (is(Mutation::error_text_overruns)) std::strcpy(error->text, "there is no such device in this machine");
+      if (is(Mutation::error_text_overruns)) std::strcpy(error->text, "no such device");
     }
     return status;
   }

@@ -1,6 +1,6 @@
-// A normal program that meets a wrong backend: hostile PLUGIN. The plugin comes before every other backend; the program works on the
-// reference backend all the same, tries the plugin's device, and works again. It ends well, whatever the plugin does that a process can
-// survive.
+// A normal program that meets a wrong backend: hostile PLUGIN use|avoid. The plugin comes before every other backend; the program works on
+// the reference backend all the same, tries the plugin's device unless it is to avoid it, and works again. It ends well, whatever the
+// plugin does that a process can survive.
 #include <fmt/format.h>
 
 #include <cfenv>
@@ -36,7 +36,7 @@ void compute(const Context& context, const std::string& device) {
   }
 }
 
-void run(const std::filesystem::path& plugin) {
+void run(const std::filesystem::path& plugin, bool use) {
   const Context context(resolve_config(), {}, {plugin});
   if (std::fegetround() != FE_TONEAREST) throw std::runtime_error("the process rounds otherwise since the plugin was loaded");
   const loader::Record& record = context.load_report().records.front();
@@ -45,7 +45,7 @@ void run(const std::filesystem::path& plugin) {
   if (!record.healthy && (record.text.empty() || record.remedy.empty())) throw std::runtime_error("a refusal without a reason or a remedy");
   compute(context, "reference:0");
   std::printf("reference:0: works\n");
-  if (!record.healthy) return;
+  if (!record.healthy || !use) return;
   // What is wrong about it is the kit's business: here it is enough that the program hears of failures as exceptions.
   try {
     compute(context, record.name + ":0");
@@ -61,9 +61,9 @@ void run(const std::filesystem::path& plugin) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) return 2;
+  if (argc != 3) return 2;
   try {
-    run(argv[1]);
+    run(argv[1], std::string(argv[2]) == "use");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "hostile: %s\n", e.what());
     return 1;

@@ -48,9 +48,9 @@ def examine(arguments, entry, plugin):
         demand(told["state"] == "not usable" and told["reason"] and told["remedy"] and told["stage"], f"doctor: {entry.name} is refused without a reason, a stage or a remedy")
 
 
-def meet(arguments, plugin):
+def meet(arguments, plugin, how):
     """Programs in whose process the plugin is loaded."""
-    done = call([arguments.program, plugin])
+    done = call([arguments.program, plugin, how])
     print(done.stdout, done.stderr)
     demand(done.returncode == 0, f"the program ended with {done.returncode}")
     demand("reference:0: works" in done.stdout, "the program did not work")
@@ -71,8 +71,8 @@ def main():
     entry = mutants.read(arguments.list)[arguments.name]
     plugin = arguments.plugins / f"libtenon_backend_{entry.name}.so"
     examine(arguments, entry, plugin)
-    if entry.ends == "never":
-        meet(arguments, plugin)
+    if entry.ends in ("never", "execute"):
+        meet(arguments, plugin, "use" if entry.ends == "never" else "avoid")
 
 
 main()

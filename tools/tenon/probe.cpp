@@ -70,7 +70,7 @@ void try_devices(const loader::Backend& backend, loader::Record& record) {
   for (std::uint32_t i = 0; i < backend.devices().size(); ++i) {
     if (i < record.devices.size()) record.devices[i].description = describe_device(backend.devices()[i]);
     char text[1024] = "";
-    tenon_error error{sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text, text};
+    tenon_error error{sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text - 1, text};  // it ends, whatever is written
     tenon_device* device = nullptr;
     const tenon_status status = backend.table().device_open(backend.handle(), i, &device, &error);
     if (status == TENON_OK) {
