@@ -17,7 +17,8 @@ struct Instance {
   tenon_dtype dtype;
   std::string name;  ///< "softmax/f32(8,10)/axis=1"
 
-  std::vector<Array> inputs(std::uint64_t seed) const { return fill(*variant, dtype, seed_for(seed, name)); }
+  /// Its operands, filled; the last that was asked is kept.
+  std::vector<Array> inputs(std::uint64_t seed) const;
   Net net(const std::vector<Array>& operands, const Setting& setting = {}) const {
     return net_of(*line, *variant, dtype, operands, setting);
   }
