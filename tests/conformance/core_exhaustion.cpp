@@ -81,7 +81,7 @@ Net demanding_net(const Kit& kit) {
 void out_of_memory(Kit& kit) {
   Tally tally;
   {
-    Host host(kit.device.info(), kit.device.backend().abi_minor());
+    Host host(kit.device.info(), kit.device.backend().abi_minor(), kit.device.source().knobs);
     tenon_backend* backend = nullptr;
     const tenon_backend_table* sent = nullptr;
     exhaust(host,

@@ -19,6 +19,7 @@ void empty_graph(Kit& kit) {
 }
 
 void missing_bindings(Kit& kit) {
+  require_relu(kit);
   const Net net = relu_net();
   const Plan plan(kit.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());
@@ -37,6 +38,7 @@ void missing_bindings(Kit& kit) {
 }
 
 void plan_info_sane(Kit& kit) {
+  require_relu(kit);
   const Net net = relu_net();
   const Plan plan(kit.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());
@@ -51,6 +53,7 @@ void plan_info_sane(Kit& kit) {
 
 /// A newer core's values and nodes are longer: the strides say where the next one is.
 void longer_elements(Kit& kit) {
+  require_relu(kit);
   const Net net = relu_net();
   const Wire wire(net);
   struct LongValue {
@@ -81,6 +84,7 @@ void longer_elements(Kit& kit) {
 
 /// The graph's bytes are the caller's again once plan_create returns.
 void plan_keeps_nothing_borrowed(Kit& kit) {
+  require_relu(kit);
   auto net = std::make_unique<Net>(relu_net());
   auto wire = std::make_unique<Wire>(*net);
   const tenon_plan_options options = default_options();
@@ -119,6 +123,7 @@ void plan_keeps_nothing_borrowed(Kit& kit) {
 
 /// No allocation and no logging inside an execution, once the plan is warm.
 void quiet_execution(Kit& kit) {
+  require_relu(kit);
   const Net net = relu_net(100000);
   const Plan plan(kit.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());

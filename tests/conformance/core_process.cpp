@@ -26,7 +26,7 @@ void live(const Kit& kit, const std::function<void(const char* stage)>& look) {
 
 /// Nothing of it changes, at any stage; the loading of the library and its first `create` included.
 void expect_untouched(const Kit& kit, const char* name) {
-  const Readings& before = kit.device.before_loading().at(name);
+  const Reading& before = kit.device.before_loading().at(name);
   const auto look = [&](const char* stage) {
     const std::string change = change_between(before, process_facet(name).read());
     if (!change.empty()) fail(fmt::format("after {}: {}", stage, change));
@@ -62,7 +62,7 @@ void expect_nothing_left(const Kit& kit, const char* name) {
   using namespace std::chrono_literals;
   live(kit, [](const char*) {});
   const Facet& facet = process_facet(name);
-  const Readings before = facet.read();
+  const Reading before = facet.read();
   live(kit, [](const char*) {});
   std::string left;
   for (int patience = 0; patience < 40; ++patience) {

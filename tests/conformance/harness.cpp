@@ -9,36 +9,22 @@
 
 #include <tenon/sdk/kernel.h>
 
-#include "case.h"
+#include "instance.h"
 
 namespace tenon::conformance {
+
+bool Instance::any_empty() const {
+  return std::any_of(variant->inputs.begin(), variant->inputs.end(),
+                     [](const OperandSpec& i) { return i.present && count_of(i.shape) == 0; }) ||
+         std::any_of(variant->outputs.begin(), variant->outputs.end(),
+                     [](const ResultSpec& o) { return o.present && count_of(o.shape) == 0; });
+}
+bool Instance::all_results_empty() const {
+  return std::all_of(variant->outputs.begin(), variant->outputs.end(),
+                     [](const ResultSpec& o) { return !o.present || count_of(o.shape) == 0; });
+}
+
 namespace {
-
-/// An op in one dtype with one variant: what most cases are about.
-struct Instance {
-  const OpCase* op_case;
-  const OpLine* line;
-  const Variant* variant;
-  tenon_dtype dtype;
-  std::string name;  ///< "softmax/f32(8,10)/axis=1"
-
-  std::vector<Array> inputs(std::uint64_t seed) const { return fill(*variant, dtype, seed_for(seed, name)); }
-  Net net(const std::vector<Array>& operands, const Setting& setting = {}) const {
-    return net_of(*line, *variant, dtype, operands, setting);
-  }
-  Bound bound() const { return op_case->bound != nullptr ? op_case->bound(*variant, dtype) : Bound{}; }
-  bool any_empty() const {
-    return std::any_of(variant->inputs.begin(), variant->inputs.end(),
-                       [](const OperandSpec& i) { return i.present && count_of(i.shape) == 0; }) ||
-           std::any_of(variant->outputs.begin(), variant->outputs.end(),
-                       [](const ResultSpec& o) { return o.present && count_of(o.shape) == 0; });
-  }
-  bool all_results_empty() const {
-    return std::all_of(variant->outputs.begin(), variant->outputs.end(),
-                       [](const ResultSpec& o) { return !o.present || count_of(o.shape) == 0; });
-  }
-};
-
 /// "f32(8,10); f32(10); axis=1".
 std::string operands_of(const Variant& variant, tenon_dtype dtype) {
   std::string text;
@@ -67,9 +53,9 @@ std::string strides_of(const std::vector<Layout>& layouts) {
   }
   return text;
 }
+}  // namespace
 
-/// "inputs f32(8,10) strides (20,2); f32(10)".
-std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>& layouts = {}) {
+std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>& layouts) {
   std::string text;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!text.empty()) text += "; ";
@@ -87,6 +73,7 @@ void expect_close(const std::vector<Array>& want, const std::vector<Array>& got,
   }
 }
 
+namespace {
 void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& got, const std::string& what, const std::string& where) {
   for (std::size_t i = 0; i < got.size(); ++i) {
     if (want[i].same_bits(got[i])) continue;
@@ -104,10 +91,10 @@ void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& 
     throw Failure(fmt::format("output {}: {}: {} ({})", i, what, first, where), facts);
   }
 }
+}  // namespace
 
 // ---------------------------------------------------------------- the answer
 
-/// What the oracle says to these operands.
 std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::vector<Array>& inputs) {
   const bool widen = at.op_case->oracle == Oracle::widened && is_float(at.dtype);
   if (!widen) return kit.judge(at.net(inputs));
@@ -119,6 +106,8 @@ std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::
   }
   return kit.judge(net_of(*at.line, *at.variant, TENON_DTYPE_F64, wide));
 }
+
+namespace {
 
 void check_forward(Kit& kit, const Instance& at) {
   const auto inputs = at.inputs(kit.seed);

@@ -20,7 +20,7 @@ extern char** environ;
 namespace tenon::conformance {
 namespace {
 
-Readings read_floating_point() {
+Reading read_floating_point() {
   const auto name_of_rounding = [](int mode) -> std::string {
     switch (mode) {
       case FE_TONEAREST:
@@ -45,8 +45,8 @@ Readings read_floating_point() {
           {"1 / 3", fmt::format("{:a}", static_cast<double>(third))}};
 }
 
-Readings read_signals() {
-  Readings facts;
+Reading read_signals() {
+  Reading reading;
   sigset_t blocked;
   sigemptyset(&blocked);
   pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
@@ -55,18 +55,18 @@ Readings read_signals() {
     if (sigaction(signal, nullptr, &action) != 0) continue;  // the C library's own
     const char* known = sigabbrev_np(signal);
     const std::string name = known != nullptr ? fmt::format("SIG{}", known) : fmt::format("signal {}", signal);
-    const bool with_facts = (action.sa_flags & SA_SIGINFO) != 0;
+    const bool with_details = (action.sa_flags & SA_SIGINFO) != 0;
     const auto handler =
-        with_facts ? reinterpret_cast<std::uintptr_t>(action.sa_sigaction) : reinterpret_cast<std::uintptr_t>(action.sa_handler);
-    facts["the handler of " + name] = action.sa_handler == SIG_DFL && !with_facts   ? "the default"
-                                      : action.sa_handler == SIG_IGN && !with_facts ? "to ignore it"
+        with_details ? reinterpret_cast<std::uintptr_t>(action.sa_sigaction) : reinterpret_cast<std::uintptr_t>(action.sa_handler);
+    reading["the handler of " + name] = action.sa_handler == SIG_DFL && !with_details   ? "the default"
+                                      : action.sa_handler == SIG_IGN && !with_details ? "to ignore it"
                                                                                     : fmt::format("a function at {:#x}", handler);
-    facts["the thread's mask for " + name] = sigismember(&blocked, signal) == 1 ? "blocked" : "open";
+    reading["the thread's mask for " + name] = sigismember(&blocked, signal) == 1 ? "blocked" : "open";
   }
-  return facts;
+  return reading;
 }
 
-Readings read_locale() {
+Reading read_locale() {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", 0.5);
   const char* all = std::setlocale(LC_ALL, nullptr);
@@ -75,19 +75,19 @@ Readings read_locale() {
           {"0.5 as printf writes it", text}};
 }
 
-Readings read_environment() {
-  Readings facts;
+Reading read_environment() {
+  Reading reading;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string line = *entry;
     const std::size_t equals = line.find('=');
     if (equals != std::string::npos) {
-      facts["the environment variable " + line.substr(0, equals)] = fmt::format("'{}'", line.substr(equals + 1));
+      reading["the environment variable " + line.substr(0, equals)] = fmt::format("'{}'", line.substr(equals + 1));
     }
   }
-  return facts;
+  return reading;
 }
 
-Readings read_affinity() {
+Reading read_affinity() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
@@ -98,35 +98,35 @@ Readings read_affinity() {
   return {{"the set of processors this thread may run on", text}};
 }
 
-Readings read_files() {
-  Readings facts;
+Reading read_files() {
+  Reading reading;
   std::error_code error;
-  facts["the working directory"] = std::filesystem::current_path(error).string();
+  reading["the working directory"] = std::filesystem::current_path(error).string();
   // Asking umask() itself would change it for a moment, for all threads.
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
-    if (line.rfind("Umask:", 0) == 0) facts["the umask"] = line.substr(line.find_first_not_of(" \t", 6));
+    if (line.rfind("Umask:", 0) == 0) reading["the umask"] = line.substr(line.find_first_not_of(" \t", 6));
   }
-  return facts;
+  return reading;
 }
 
-Readings read_limits() {
-  Readings facts;
+Reading read_limits() {
+  Reading reading;
   static constexpr struct {
     __rlimit_resource resource;
     const char* name;
   } resources[] = {{RLIMIT_CORE, "core dumps"}, {RLIMIT_NOFILE, "open files"}, {RLIMIT_STACK, "the stack"}, {RLIMIT_AS, "memory"}};
   for (const auto& entry : resources) {
     struct rlimit limit {};
-    if (getrlimit(entry.resource, &limit) == 0) facts[fmt::format("the limit of {}", entry.name)] = fmt::format("{}", limit.rlim_cur);
+    if (getrlimit(entry.resource, &limit) == 0) reading[fmt::format("the limit of {}", entry.name)] = fmt::format("{}", limit.rlim_cur);
   }
-  facts["the priority (nice)"] = fmt::format("{}", getpriority(PRIO_PROCESS, 0));
-  return facts;
+  reading["the priority (nice)"] = fmt::format("{}", getpriority(PRIO_PROCESS, 0));
+  return reading;
 }
 
 /// Entries of a folder of /proc, each with what it points to or says in `file`.
-Readings read_folder(const char* folder, const char* what, const char* file) {
-  Readings facts;
+Reading read_folder(const char* folder, const char* what, const char* file) {
+  Reading reading;
   std::error_code error;
   std::filesystem::directory_iterator entries(folder, error);
   for (const std::filesystem::directory_iterator end; !error && entries != end; entries.increment(error)) {
@@ -141,16 +141,16 @@ Readings read_folder(const char* folder, const char* what, const char* file) {
         continue;
       }
     }
-    facts[fmt::format("{} {}", what, path.filename().string())] = fmt::format("'{}'", text);
+    reading[fmt::format("{} {}", what, path.filename().string())] = fmt::format("'{}'", text);
   }
-  return facts;
+  return reading;
 }
 
-Readings read_threads() {
+Reading read_threads() {
   return read_folder("/proc/self/task", "thread", "comm");
 }
 
-Readings read_descriptors() {
+Reading read_descriptors() {
   return read_folder("/proc/self/fd", "file descriptor", nullptr);
 }
 
@@ -186,7 +186,7 @@ ProcessState process_state() {
   return state;
 }
 
-std::string change_between(const Readings& before, const Readings& after) {
+std::string change_between(const Reading& before, const Reading& after) {
   std::string text;
   const auto say = [&](const std::string& sentence) { text += (text.empty() ? "" : "; ") + sentence; };
   for (const auto& [what, value] : before) {

@@ -74,7 +74,8 @@ Verdict Rig::run(const Case& test, std::uint64_t seed) const {
 }
 
 std::string Rig::device() const {
-  return fmt::format("{}:0 ({})", device_->backend().name(), device_->device_info().name);
+  const char* product = device_->device_info().name;
+  return fmt::format("{}:0 ({})", device_->backend().name(), product != nullptr ? product : "without a name");
 }
 
 }  // namespace tenon::conformance

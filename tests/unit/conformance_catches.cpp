@@ -309,7 +309,8 @@ TEST_CASE("conformance: a wrong element fails the forward case, and the text say
   CHECK(forward.dtype == "f32");
   for (const char* part : {"element (0,0)", "wanted", "got 1.", "error", "allowed", "f32(8,10)",
                            "tenon conformance --backend wrong --profile ops --filter 'softmax/f32(8,10)/axis=1/forward' --seed 1"}) {
-    CHECK_MESSAGE(forward.text.find(part) != std::string::npos, part, " is not in: ", forward.text);
+    const std::string all = forward.text + "; again: " + forward.again;
+    CHECK_MESSAGE(all.find(part) != std::string::npos, part, " is not in: ", all);
   }
   CHECK(fails(report, "softmax/f32(8,10)/axis=1/each row sums to one"));
   CHECK(report.exit_code() == 1);

@@ -45,6 +45,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/bench/peers DESTINATION share/teno
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tenon)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE OPTIONAL DESTINATION share/doc/tenon)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/README.md DESTINATION share/doc/tenon RENAME abi.md)
+install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/CHANGELOG.md DESTINATION share/doc/tenon RENAME abi-changelog.md)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/sdk/README.md DESTINATION share/doc/tenon RENAME sdk.md)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/README.md DESTINATION share/doc/tenon RENAME plugins.md)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/ops.md ${PROJECT_SOURCE_DIR}/plugins/blas.md DESTINATION share/doc/tenon)
