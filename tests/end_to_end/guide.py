@@ -43,7 +43,7 @@ class Author:
             sys.exit("a proof without a pass, or with a failure")
 
     def diff(self, block):
-        self.run(["git", "apply", "-p0", "--unidiff-zero", "-"], input=block)
+        self.run(["git", "apply", "-p0", "-"], input=block)
 
     def code(self, block):
         path = re.match(r"// (\S+/\S+\.\w+)\n", block)
