@@ -8,7 +8,7 @@
 namespace tenon::conformance {
 namespace {
 
-using Values = std::vector<std::uint32_t>;
+using Indices = std::vector<std::uint32_t>;
 
 /// A graph in the making, of the ops that every network has.
 class Sketch {
@@ -24,7 +24,7 @@ class Sketch {
   Net net;
 
  private:
-  void node(tenon_op op, Values inputs, std::uint32_t y) { net.node(op, line_of(op).version, &no_attributes, std::move(inputs), {y}); }
+  void node(tenon_op op, Indices inputs, std::uint32_t y) { net.node(op, line_of(op).version, &no_attributes, std::move(inputs), {y}); }
   Array numbers(Dims shape) {
     Array array(TENON_DTYPE_F32, std::move(shape));
     for (std::int64_t i = 0; i < array.count(); ++i) array.set(i, static_cast<double>(random_.integer(-4, 5)));
