@@ -23,7 +23,7 @@ class Author:
     def __init__(self, prefix, place):
         self.prefix, self.place = prefix, place
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("TENON_") and k != "LD_LIBRARY_PATH"}
-        self.environment.update(TENON_PREFIX=str(prefix), PATH=f"{prefix}/bin:{os.environ['PATH']}")
+        self.environment.update(TENON_TEST_SIZE="small", TENON_PREFIX=str(prefix), PATH=f"{prefix}/bin:{os.environ['PATH']}")
 
     def run(self, command, **more):
         print("$", command if isinstance(command, str) else " ".join(map(str, command)), flush=True)
