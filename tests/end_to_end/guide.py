@@ -3,7 +3,8 @@
 
   sh     is run
   diff   is applied
-  cpp, c that begin with a path in a comment become that file; others stand word for word in a file that the guide has built, or in the header
+  cpp, c that begin with a path in a comment become that file; others stand word for word in a file that the guide has built, or in the
+         header
   yaml   is a conformance.yaml that the kit accepts
 """
 import os
@@ -27,7 +28,8 @@ class Author:
 
     def run(self, command, **more):
         print("$", command if isinstance(command, str) else " ".join(map(str, command)), flush=True)
-        done = subprocess.run(command, cwd=self.place, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+        done = subprocess.run(command, cwd=self.place, env=self.environment, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, **more)
         print(done.stdout, flush=True)
         if done.returncode != 0:
             sys.exit(f"exit code {done.returncode}")
