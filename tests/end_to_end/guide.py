@@ -3,7 +3,8 @@
 
   sh     is run
   diff   is applied
-  cpp, c that begin with a path in a comment become that file; others stand word for word in a file that the guide has built, or in the header
+  cpp, c that begin with a path in a comment become that file; others stand word for word in a file that the guide has built, or in the
+         header
   yaml   is a conformance.yaml that the kit accepts
 """
 import os
@@ -23,11 +24,12 @@ class Author:
     def __init__(self, prefix, place):
         self.prefix, self.place = prefix, place
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("TENON_") and k != "LD_LIBRARY_PATH"}
-        self.environment.update(TENON_PREFIX=str(prefix), PATH=f"{prefix}/bin:{os.environ['PATH']}")
+        self.environment.update(TENON_TEST_SIZE="small", TENON_PREFIX=str(prefix), PATH=f"{prefix}/bin:{os.environ['PATH']}")
 
     def run(self, command, **more):
         print("$", command if isinstance(command, str) else " ".join(map(str, command)), flush=True)
-        done = subprocess.run(command, cwd=self.place, env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+        done = subprocess.run(command, cwd=self.place, env=self.environment, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, **more)
         print(done.stdout, flush=True)
         if done.returncode != 0:
             sys.exit(f"exit code {done.returncode}")

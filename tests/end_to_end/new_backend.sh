@@ -4,6 +4,7 @@
 prefix=$1 cc=$2 cxx=$3
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
+export TENON_TEST_SIZE=small # of the operands; the cases are all there
 tenon=$prefix/bin/tenon
 
 # author <name> <language> <variable> <compiler>: writes a project into an empty folder, runs what is printed there.
