@@ -3,13 +3,14 @@
 
 #include <tenon/functions.h>
 
+#include <cstring>
+#include <memory>
+
 #include "exec_testing.h"
 #include "loader/backend.h"
 
 namespace tenon {
 namespace {
-
-using test::contains;
 
 void alpha_is_one(void* bytes) {
   tenon_attributes_alpha attributes;
@@ -82,7 +83,7 @@ TEST_CASE("op versions: a node that no older version can say is refused by name"
   CHECK(exec::why_not_older(older.get(), graph.nodes()[0], lines) ==
         "the backend has Elu-5 and not Elu-6, and only the latter has attributes for this node");
   CHECK(exec::why_not_older(older.get(), graph.nodes()[1], lines).empty());
-  CHECK(exec::why_not_older(Stating({}).get(), graph.nodes()[0], lines).empty());
+  CHECK(exec::why_not_older(Stating(std::vector<tenon_capability>{}).get(), graph.nodes()[0], lines).empty());
 }
 
 TEST_CASE("op versions: a version that is switched off is not there, and takes no other with it") {

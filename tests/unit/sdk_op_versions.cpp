@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cstring>
+
 using namespace tenon::sdk;
 
 namespace {
@@ -53,12 +55,13 @@ TEST_CASE("op versions: the newest attributes become older ones where nothing is
 
 TEST_CASE("op versions: an attribute that is not at its default has no older form") {
   for (const Newer& newer :
-       {Newer{sizeof newer, 0, 0.25, 2, 2, 0}, Newer{sizeof newer, 0, 0.25, 1, 0, 0}, Newer{sizeof newer, 0, 0, 1, 2, 9}}) {
+       {Newer{sizeof(Newer), 0, 0.25, 2, 2, 0}, Newer{sizeof(Newer), 0, 0.25, 1, 0, 0}, Newer{sizeof(Newer), 0, 0, 1, 2, 9}}) {
     CHECK_FALSE(lowered(line, &newer));
   }
 }
 
 TEST_CASE("op versions: each line of older_ops.def leads up and back") {
+  CHECK(older_versions().size() == older_version_count);
   for (const OlderVersion& older : older_versions()) {
     CAPTURE(older.op);
     AttributeBytes smallest((older.attributes_size + 7) / 8);

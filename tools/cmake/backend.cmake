@@ -60,6 +60,9 @@ const tenon_blas_table* blas_table() {
 }  // namespace]=] blas @ONLY)
   endif()
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_query.cpp)
+  if(ARG_TARGET)
+    set(generated ${CMAKE_CURRENT_BINARY_DIR}/${ARG_TARGET}_query.cpp)
+  endif()
   file(CONFIGURE OUTPUT ${generated} @ONLY CONTENT [=[
 // Written by tools/cmake/backend.cmake from ops.def and the files in ops/, from blas.def if there is blas/.
 #include <tenon/sdk/backend.h>
