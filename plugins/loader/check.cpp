@@ -1,6 +1,9 @@
 #include "loader/check.h"
 
 #include <fmt/format.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -43,17 +46,38 @@ void check_kind(const Elf& elf) {
   }
 }
 
-void warn_of_writable(const fs::path& path, const char* what, std::vector<std::string>& out_warnings) {
-  std::error_code error;
-  const fs::perms permissions = fs::status(path, error).permissions();
-  // In a sticky folder (/tmp) others may add files, hence candidates: that is no better.
-  if (!error && (permissions & fs::perms::others_write) != fs::perms::none) {
-    out_warnings.push_back(fmt::format("every user may write to the {} {}: anyone can put code there that this process runs (chmod o-w)",
-                                       what, path.string()));
+std::string user_name(uid_t user) {
+  char text[1024];
+  passwd entry{}, *found = nullptr;
+  if (getpwuid_r(user, &entry, text, sizeof text, &found) != 0 || found == nullptr) return fmt::format("user {}", user);
+  return fmt::format("user '{}'", found->pw_name);
+}
+
+void look_at(const fs::path& path, bool is_folder, bool named, std::vector<std::string>& out_exposures) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return;
+  const char* const what = is_folder ? "folder" : "file";
+  const bool harmless = is_folder && named && (status.st_mode & S_ISVTX) != 0;
+  if ((status.st_mode & S_IWOTH) != 0 && !harmless) {
+    out_exposures.push_back(
+        fmt::format("every user may write to the {} {}: anyone can put code there that this process runs (chmod o-w {})", what,
+                    path.string(), path.string()));
+  }
+  if (status.st_uid != 0 && status.st_uid != geteuid()) {
+    const std::string remedy = geteuid() == 0 ? "chown root " + path.string() : "use a copy of your own";
+    out_exposures.push_back(fmt::format("the {} {} belongs to {}, who can put code there that this process runs ({})", what, path.string(),
+                                        user_name(status.st_uid), remedy));
   }
 }
 
 }  // namespace
+
+std::vector<std::string> exposures_of(const fs::path& file, bool named) {
+  std::vector<std::string> exposures;
+  look_at(file, false, named, exposures);
+  look_at(file.parent_path(), true, named, exposures);
+  return exposures;
+}
 
 void check_readable(const fs::path& file) {
   std::error_code error;
@@ -86,12 +110,10 @@ std::uint32_t sanitizer_of(const std::vector<std::string>& needed) {
   return TENON_SANITIZER_NONE;
 }
 
-void check_library(const fs::path& file, std::vector<std::string>& out_warnings) {
+void check_library(const fs::path& file) {
   const Elf elf = read_elf(file);
   check_kind(elf);
   check_sanitizers(host_info().sanitizer, sanitizer_of(elf.needed));
-  warn_of_writable(file, "file", out_warnings);
-  warn_of_writable(file.parent_path(), "folder", out_warnings);
 }
 
 }  // namespace tenon::loader

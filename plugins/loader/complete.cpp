@@ -10,13 +10,15 @@
 namespace tenon::loader {
 namespace {
 
-// The bytes up to the end of a field: the sizes of ABI 0.1, named by the last field each struct had then. They never change.
+// The bytes up to the end of a field: the sizes of the oldest header the core takes (ABI 0.1, as 1.0 will have them), named by the last
+// field each struct had then. They never change.
 #define TENON_SIZE_THROUGH(type, field) (offsetof(type, field) + sizeof(type::field))
 constexpr std::size_t info_size_v1 = TENON_SIZE_THROUGH(tenon_backend_info, create);
 constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, foreign_stream);
 constexpr std::size_t capability_size_v1 = TENON_SIZE_THROUGH(tenon_capability, reserved);
 constexpr std::size_t knob_size_v1 = TENON_SIZE_THROUGH(tenon_knob, help);
 #undef TENON_SIZE_THROUGH
+const std::string first_abi = fmt::format("ABI {}.{}", TENON_ABI_MAJOR, TENON_ABI_MINOR_LOWEST);
 // An optional block of no slots is the smallest one there can be: all of its slots may be empty.
 constexpr std::size_t block_size_v1 = 8;
 
@@ -58,8 +60,12 @@ std::vector<Element> complete_array(const char* what, const Element* sent, std::
   if (stride < smallest_stride) {
     throw Refusal(
         TENON_INCOMPATIBLE,
-        fmt::format("its {} are {} bytes apart, less than the {} of ABI 0.1: the stride was not set", what, stride, smallest_stride),
+        fmt::format("its {} are {} bytes apart, less than the {} of {}: the stride was not set", what, stride, smallest_stride, first_abi),
         rebuild);
+  }
+  if (stride % alignof(Element) != 0) {
+    throw Refusal(TENON_INCOMPATIBLE, fmt::format("its {} are {} bytes apart, which is no multiple of {}", what, stride, alignof(Element)),
+                  rebuild);
   }
   std::vector<Element> result;
   result.reserve(count);
@@ -87,7 +93,7 @@ Answer complete_answer(const tenon_backend_info& sent) {
   if (sent.struct_size < info_size_v1) {
     throw Refusal(
         TENON_INCOMPATIBLE,
-        fmt::format("the struct_size in its answer to the query is {}, less than the {} of ABI 0.1", sent.struct_size, info_size_v1),
+        fmt::format("the struct_size in its answer to the query is {}, less than the {} of {}", sent.struct_size, info_size_v1, first_abi),
         rebuild);
   }
   Answer answer;
@@ -111,7 +117,8 @@ Answer complete_answer(const tenon_backend_info& sent) {
 void complete_table(const tenon_backend_table& sent, Table& out_table) {
   if (sent.struct_size < table_size_v1) {
     throw Refusal(TENON_INCOMPATIBLE,
-                  fmt::format("the struct_size of its table is {}, less than the {} of ABI 0.1", sent.struct_size, table_size_v1), rebuild);
+                  fmt::format("the struct_size of its table is {}, less than the {} of {}", sent.struct_size, table_size_v1, first_abi),
+                  rebuild);
   }
   tenon_backend_table& table = out_table.table;
   table = completed(sent);

@@ -4,11 +4,12 @@
 #include <link.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <deque>
 #include <fstream>
+#include <map>
 #include <optional>
-#include <set>
 #include <sstream>
 #include <system_error>
 
@@ -22,16 +23,38 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// File names of the libraries that are mapped now: the dynamic linker takes those before it looks anywhere.
-std::set<std::string> loaded_names() {
-  std::set<std::string> names;
+/// File name -> path of the libraries that are mapped now: the dynamic linker takes those before it looks anywhere.
+std::map<std::string, fs::path> loaded_libraries() {
+  std::map<std::string, fs::path> libraries;
   dl_iterate_phdr(
       [](dl_phdr_info* library, std::size_t, void* out) {
-        static_cast<std::set<std::string>*>(out)->insert(fs::path(library->dlpi_name).filename().string());
+        const fs::path path = library->dlpi_name;
+        static_cast<std::map<std::string, fs::path>*>(out)->emplace(path.filename().string(), path);
         return 0;
       },
-      &names);
-  return names;
+      &libraries);
+  return libraries;
+}
+
+/// "GLIBC_2.36" -> {2, 36}; the part before the last '_' is the family.
+std::vector<unsigned long> numbers_of(const std::string& version) {
+  std::vector<unsigned long> numbers;
+  std::istringstream parts(version.substr(version.rfind('_') + 1));
+  for (std::string part; std::getline(parts, part, '.');) numbers.push_back(std::strtoul(part.c_str(), nullptr, 10));
+  return numbers;
+}
+std::string family_of(const std::string& version) {
+  return version.substr(0, version.rfind('_') + 1);
+}
+
+/// The highest of the versions that are named like this one.
+std::string highest_of(const std::string& like, const std::vector<std::string>& versions) {
+  std::string highest;
+  for (const std::string& version : versions) {
+    if (family_of(version) != family_of(like) || !std::isdigit(static_cast<unsigned char>(version.back()))) continue;
+    if (highest.empty() || numbers_of(highest) < numbers_of(version)) highest = version;
+  }
+  return highest;
 }
 
 std::vector<std::string> split_folders(const char* list) {
@@ -91,12 +114,12 @@ struct Pending {
 
 }  // namespace
 
-std::vector<MissingLibrary> missing_libraries(const fs::path& file) {
-  const std::set<std::string> loaded = loaded_names();
+Missing find_missing(const fs::path& file) {
+  const std::map<std::string, fs::path> loaded = loaded_libraries();
   const std::vector<std::string> environment = split_folders(std::getenv("LD_LIBRARY_PATH"));
   const std::vector<std::string> system = system_folders();
-  std::vector<MissingLibrary> missing;
-  std::set<std::string> seen;
+  Missing missing;
+  std::map<std::string, fs::path> found = loaded;  ///< name -> the library that serves it; empty: none
   std::deque<Pending> queue{{file, {}}};
   for (; !queue.empty(); queue.pop_front()) {
     const Pending current = queue.front();
@@ -111,14 +134,22 @@ std::vector<MissingLibrary> missing_libraries(const fs::path& file) {
     if (!elf.run_path_is_inherited) append(folders, elf.run_path);
     append(folders, system);
     for (const std::string& name : elf.needed) {
-      if (!seen.insert(name).second || loaded.count(name) != 0) continue;
+      if (found.count(name) != 0) continue;
       // A name with a slash is a path; it is searched for nowhere.
       const auto path = name.find('/') == std::string::npos ? find_in(folders, name) : find_in({""}, name);
+      found.emplace(name, path.value_or(fs::path()));
       if (path) {
         queue.push_back({*path, inherited});
       } else {
-        missing.push_back({name, current.file, folders});
+        missing.libraries.push_back({name, current.file, folders});
       }
+    }
+    for (const Elf::NeededVersion& wanted : elf.needed_versions) {
+      const auto library = found.find(wanted.library);
+      if (library == found.end() || library->second.empty()) continue;
+      const std::vector<std::string> offered = read_elf(library->second).defined_versions;
+      if (std::find(offered.begin(), offered.end(), wanted.version) != offered.end()) continue;
+      missing.versions.push_back({wanted.version, wanted.library, current.file, library->second, highest_of(wanted.version, offered)});
     }
   }
   return missing;

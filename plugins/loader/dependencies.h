@@ -1,21 +1,31 @@
-// loader/dependencies.h - which library is missing, when the operating system refuses to open one.
+// loader/dependencies.h - what is missing, when the operating system refuses to open a library.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "loader/loader.h"
+
 namespace tenon::loader {
 
-struct MissingLibrary {
-  std::string name;                  ///< "libcudart.so.13"
-  std::filesystem::path needed_by;   ///< the plugin, or a library it needs
-  std::vector<std::string> folders;  ///< where it was looked for, in order
+/// A version of a library's symbols that the library found does not have: it is too old.
+struct MissingVersion {
+  std::string version;              ///< "GLIBC_2.38"
+  std::string library;              ///< "libc.so.6"
+  std::filesystem::path needed_by;  ///< the plugin, or a library it needs
+  std::filesystem::path found;      ///< the library that is there
+  std::string highest;              ///< what it goes up to: "GLIBC_2.36"; empty if it has no version of that name
+};
+
+struct Missing {
+  std::vector<MissingLibrary> libraries;
+  std::vector<MissingVersion> versions;
 };
 
 /// Walks the needed-list of `file` and of what it finds, in the dynamic linker's order of folders: DT_RPATH, LD_LIBRARY_PATH, DT_RUNPATH,
 /// the folders of /etc/ld.so.conf, the default folders. A library that the process has loaded already is not missing. Linux only. On
 /// Windows the import list is not walked: the operating system's own text stands in the record.
-std::vector<MissingLibrary> missing_libraries(const std::filesystem::path& file);
+Missing find_missing(const std::filesystem::path& file);
 
 }  // namespace tenon::loader

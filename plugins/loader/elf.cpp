@@ -29,12 +29,14 @@ class Bytes {
     if (!read(position, &value, sizeof value)) return std::nullopt;
     return value;
   }
-  std::optional<std::string> text_at(std::uint64_t position) {
+  /// Nothing for a text that does not end within `most` bytes.
+  std::optional<std::string> text_at(std::uint64_t position, std::uint64_t most) {
     if (position >= size_) return std::nullopt;
-    std::string text;
-    stream_.clear();
-    stream_.seekg(static_cast<std::streamoff>(position));
-    if (!std::getline(stream_, text, '\0')) return std::nullopt;
+    std::string text(static_cast<std::size_t>(std::min(most + 1, size_ - position)), '\0');
+    if (!read(position, text.data(), text.size())) return std::nullopt;
+    const std::size_t end = text.find('\0');
+    if (end == std::string::npos) return std::nullopt;
+    text.resize(end);
     return text;
   }
   bool holds(std::uint64_t position, std::uint64_t length) const { return position <= size_ && length <= size_ - position; }
@@ -69,11 +71,66 @@ std::vector<std::string> split_run_path(const std::string& text, const std::file
   std::istringstream parts(text);
   for (std::string folder; std::getline(parts, folder, ':');) {
     for (const std::string token : {"${ORIGIN}", "$ORIGIN"}) {
-      for (std::size_t at; (at = folder.find(token)) != std::string::npos;) folder.replace(at, token.size(), origin);
+      // The search goes on behind what was put in: a folder may be called $ORIGIN.
+      for (std::size_t at = 0; (at = folder.find(token, at)) != std::string::npos; at += origin.size()) {
+        folder.replace(at, token.size(), origin);
+      }
     }
     if (!folder.empty()) folders.push_back(folder);
   }
   return folders;
+}
+
+/// A table of the dynamic section: where it is, and how many entries it has.
+struct Entries {
+  std::optional<std::uint64_t> position;
+  std::uint64_t count = 0;
+};
+
+/// No library has more. A crafted file could have one entry for each of its bytes, and each with as many parts.
+constexpr std::uint64_t most_versions = 1 << 16, longest_version = 256;
+
+/// The symbol versions that a file wants of others. A table that ends too early has said what it says: opening will complain.
+std::vector<Elf::NeededVersion> read_needed_versions(Bytes& bytes, const Entries& table, std::uint64_t strings) {
+  std::vector<Elf::NeededVersion> versions;
+  if (!table.position) return versions;
+  std::uint64_t at = *table.position, read = 0;
+  for (std::uint64_t i = 0; i < table.count && read < most_versions; ++i, ++read) {
+    const auto file = bytes.at<Elf64_Verneed>(at);
+    if (!file) break;
+    const std::string library = bytes.text_at(strings + file->vn_file, longest_version).value_or("");
+    std::uint64_t entry = at + file->vn_aux;
+    for (std::uint16_t k = 0; k < file->vn_cnt && read < most_versions; ++k, ++read) {
+      const auto version = bytes.at<Elf64_Vernaux>(entry);
+      if (!version) return versions;
+      if ((version->vna_flags & VER_FLG_WEAK) == 0)
+        versions.push_back({library, bytes.text_at(strings + version->vna_name, longest_version).value_or("")});
+      if (version->vna_next == 0) break;
+      entry += version->vna_next;
+    }
+    if (file->vn_next == 0) break;
+    at += file->vn_next;
+  }
+  return versions;
+}
+
+/// The symbol versions that a file offers.
+std::vector<std::string> read_defined_versions(Bytes& bytes, const Entries& table, std::uint64_t strings) {
+  std::vector<std::string> versions;
+  if (!table.position) return versions;
+  std::uint64_t at = *table.position;
+  for (std::uint64_t i = 0; i < std::min(table.count, most_versions); ++i) {
+    const auto definition = bytes.at<Elf64_Verdef>(at);
+    if (!definition) break;
+    const auto name = bytes.at<Elf64_Verdaux>(at + definition->vd_aux);
+    if (!name) break;
+    // The base definition is the library's own name.
+    if ((definition->vd_flags & VER_FLG_BASE) == 0)
+      versions.push_back(bytes.text_at(strings + name->vda_name, longest_version).value_or(""));
+    if (definition->vd_next == 0) break;
+    at += definition->vd_next;
+  }
+  return versions;
 }
 
 /// Fills what the dynamic section says.
@@ -89,37 +146,48 @@ Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments,
   };
   std::vector<std::uint64_t> needed;
   std::optional<std::uint64_t> strings, rpath, runpath;
-  bool has_dynamic = false;
-  for (const Elf64_Phdr& segment : segments) {
-    if (segment.p_type != PT_DYNAMIC) continue;
-    has_dynamic = true;
-    for (std::uint64_t i = 0; i < segment.p_filesz / sizeof(Elf64_Dyn); ++i) {
-      const auto entry = bytes.at<Elf64_Dyn>(segment.p_offset + i * sizeof(Elf64_Dyn));
-      if (!entry) return damaged(std::move(elf), "its dynamic section reaches beyond the end of the file");
-      if (entry->d_tag == DT_NULL) break;
-      if (entry->d_tag == DT_NEEDED) needed.push_back(entry->d_un.d_val);
-      if (entry->d_tag == DT_STRTAB) strings = position_of(entry->d_un.d_ptr);
-      if (entry->d_tag == DT_RPATH) rpath = entry->d_un.d_val;
-      if (entry->d_tag == DT_RUNPATH) runpath = entry->d_un.d_val;
-    }
-  }
-  if (!has_dynamic) {
+  Entries wanted, offered;
+  // Of several the dynamic linker takes the last.
+  const auto dynamic = std::find_if(segments.rbegin(), segments.rend(), [](const Elf64_Phdr& s) { return s.p_type == PT_DYNAMIC; });
+  if (dynamic == segments.rend()) {
     elf.kind = Elf::Kind::other_kind;
     elf.fault = "a static executable";
     return elf;
   }
+  for (std::uint64_t i = 0; i < dynamic->p_filesz / sizeof(Elf64_Dyn); ++i) {
+    const auto entry = bytes.at<Elf64_Dyn>(dynamic->p_offset + i * sizeof(Elf64_Dyn));
+    if (!entry) return damaged(std::move(elf), "its dynamic section reaches beyond the end of the file");
+    if (entry->d_tag == DT_NULL) break;
+    if (entry->d_tag == DT_NEEDED) needed.push_back(entry->d_un.d_val);
+    if (entry->d_tag == DT_STRTAB) strings = position_of(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_RPATH) rpath = entry->d_un.d_val;
+    if (entry->d_tag == DT_RUNPATH) runpath = entry->d_un.d_val;
+    if (entry->d_tag == DT_VERNEED) wanted.position = position_of(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_VERNEEDNUM) wanted.count = entry->d_un.d_val;
+    if (entry->d_tag == DT_VERDEF) offered.position = position_of(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_VERDEFNUM) offered.count = entry->d_un.d_val;
+  }
   if (!strings) return damaged(std::move(elf), "its dynamic section has no string table");
+  // Many entries may name the same long text: what they take together is bounded.
+  std::uint64_t left = most_needed_bytes;
   for (const std::uint64_t offset : needed) {
-    const auto name = bytes.text_at(*strings + offset);
-    if (!name) return damaged(std::move(elf), "a name in its dynamic section lies beyond the end of the file");
+    const auto name = bytes.text_at(*strings + offset, left);
+    if (!name) {
+      return damaged(std::move(elf),
+                     fmt::format("a name in its dynamic section lies beyond the end of the file, or its names take more than {} bytes",
+                                 most_needed_bytes));
+    }
+    left -= name->size();
     elf.needed.push_back(*name);
   }
   // The dynamic linker reads DT_RPATH only where there is no DT_RUNPATH.
   elf.run_path_is_inherited = rpath && !runpath;
   if (const auto offset = runpath ? runpath : rpath) {
-    const auto text = bytes.text_at(*strings + *offset);
+    const auto text = bytes.text_at(*strings + *offset, most_needed_bytes);
     if (text) elf.run_path = split_run_path(*text, file);
   }
+  elf.needed_versions = read_needed_versions(bytes, wanted, *strings);
+  elf.defined_versions = read_defined_versions(bytes, offered, *strings);
   return elf;
 }
 

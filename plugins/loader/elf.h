@@ -8,6 +8,9 @@
 
 namespace tenon::loader {
 
+/// Bytes that the names in a dynamic section may take together. Real libraries need some hundred.
+inline constexpr std::uint64_t most_needed_bytes = 1u << 16;
+
 /// The parts of an ELF file that decide whether it can be opened. Reading trusts nothing: a file that contradicts itself is named so.
 struct Elf {
   enum class Kind { shared_object, not_elf, empty, windows_library, other_kind, damaged };
@@ -15,10 +18,16 @@ struct Elf {
   std::string fault;  ///< other_kind: what it is; damaged: what is wrong
   bool is_64_bit = false;
   bool is_little_endian = false;
-  std::uint16_t machine = 0;           ///< EM_*
-  std::vector<std::string> needed;     ///< DT_NEEDED
-  std::vector<std::string> run_path;   ///< DT_RUNPATH, or DT_RPATH if there is no other; $ORIGIN is resolved
-  bool run_path_is_inherited = false;  ///< DT_RPATH: serves the libraries it needs as well
+  std::uint16_t machine = 0;        ///< EM_*
+  std::vector<std::string> needed;  ///< DT_NEEDED
+  struct NeededVersion {
+    std::string library;  ///< "libc.so.6"
+    std::string version;  ///< "GLIBC_2.34"
+  };
+  std::vector<NeededVersion> needed_versions;  ///< DT_VERNEED, without those that may be absent
+  std::vector<std::string> defined_versions;   ///< DT_VERDEF
+  std::vector<std::string> run_path;           ///< DT_RUNPATH, or DT_RPATH if there is no other; $ORIGIN is resolved
+  bool run_path_is_inherited = false;          ///< DT_RPATH: serves the libraries it needs as well
 };
 
 /// Reads headers and dynamic section. The dynamic section is read only of files for the machine this code runs on.

@@ -116,7 +116,7 @@ std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_
     for (const fs::directory_iterator end; !error && entries != end; entries.increment(error)) {
       const auto name = backend_name_of(entries->path());
       std::error_code ignored;
-      if (name && !entries->is_directory(ignored)) found.push_back({entries->path(), *name, place.origin});
+      if (name && !entries->is_directory(ignored)) found.push_back({entries->path(), *name, place.origin, false});
     }
     std::sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.path < b.path; });
     if (error) {
@@ -129,7 +129,7 @@ std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_
     return found;
   }
   if (fs::exists(path, error) || path.extension() == suffix) {
-    found.push_back({path, backend_name_of(path).value_or(path.stem().string()), place.origin});
+    found.push_back({path, backend_name_of(path).value_or(path.stem().string()), place.origin, true});
     out_record.text = fs::exists(path, error) ? "one file" : "no such file";
   } else {
     out_record.text = "no such folder";

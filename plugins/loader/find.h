@@ -29,6 +29,7 @@ struct Candidate {
   std::filesystem::path path;
   std::string name;  ///< from the file name; for an explicit file of another name, its stem
   std::string origin;
+  bool named = false;  ///< the file itself, not its folder
 };
 
 /// The candidates of one place, sorted by file name, and what is to say about the place. Not recursive. A place that is not there and is

@@ -21,6 +21,9 @@ namespace {
 
 const char* const tell_vendor = "report this to the plugin's vendor";
 
+// More devices than any machine has.
+constexpr std::uint32_t most_devices = 4096;
+
 std::string text_of(const char* text) {
   return text ? text : "";
 }
@@ -162,6 +165,10 @@ void find_devices(Backend::Parts& parts, Record& record) {
     if (error.is_empty()) none.text = "it offers no device and gives no reason";
     throw none;
   }
+  if (count > most_devices) {
+    throw Refusal(TENON_INTERNAL, fmt::format("it says it has {} devices, wanted at most {}: the count was never set", count, most_devices),
+                  tell_vendor);
+  }
   std::vector<tenon_device_info> devices;
   std::vector<DeviceSummary> summaries;
   for (std::uint32_t index = 0; index < count; ++index) {
@@ -184,7 +191,7 @@ class Loading {
   explicit Loading(const Options& options) : options_(options) {}
 
   Result run() {
-    for (const auto& [name, query] : options_.registered) admit({{}, name, "in the process"}, query);
+    for (const auto& [name, query] : options_.registered) admit({{}, name, "in the process", true}, query);
     for (const SearchPlace& place : options_.places) {
       PlaceRecord& told = result_.places.emplace_back();
       for (const Candidate& candidate : candidates_in(place, told)) {
@@ -207,7 +214,7 @@ class Loading {
     std::shared_ptr<Backend> backend;
     try {
       find(candidate, query == nullptr, record);
-      if (!query) query = open(inside, record);
+      if (!query) query = open(candidate.named, inside, record);
       record.reached = Stage::symbol;
       negotiate(query, options_, inside, record);
       claim(record);
@@ -224,6 +231,7 @@ class Loading {
       record.status = refusal.status;
       record.text = refusal.text;
       record.remedy = refusal.remedy;
+      record.missing = refusal.missing;
     }
     if (backend) {
       inside.record = record;
@@ -238,8 +246,9 @@ class Loading {
     record.reached = Stage::found;
   }
 
-  tenon_backend_query_fn open(Backend::Parts& parts, Record& record) {
-    check_library(record.path, record.warnings);
+  tenon_backend_query_fn open(bool named, Backend::Parts& parts, Record& record) {
+    check_library(record.path);
+    record.exposures = exposures_of(record.path, named);
     parts.library = fenced(record, "opening it", Threads::forbidden, [&] { return std::make_unique<Library>(record.path); });
     record.reached = Stage::opened;
     return parts.library->query();

@@ -43,6 +43,13 @@ struct DeviceSummary {
   std::uint64_t memory_size_bytes = 0;
 };
 
+/// A library that a candidate needs and that is nowhere.
+struct MissingLibrary {
+  std::string name;                  ///< "libcudart.so.13"
+  std::filesystem::path needed_by;   ///< the plugin, or a library it needs
+  std::vector<std::string> folders;  ///< where it was looked for, in order
+};
+
 /// What became of one candidate. Holds no pointer into the library.
 struct Record {
   std::filesystem::path path;  ///< empty for a backend registered in the process
@@ -51,11 +58,14 @@ struct Record {
   Stage reached = Stage::named;
   tenon_status status = TENON_OK;
   bool healthy = false;
-  bool shadowed = false;  ///< another candidate of that name was found earlier
-  bool denied = false;    ///< by the allow or deny list
-  std::string text;       ///< why it is not healthy; never empty then
-  std::string remedy;     ///< what to do about it; never empty then
-  std::vector<std::string> warnings;
+  bool shadowed = false;                ///< another candidate of that name was found earlier
+  bool denied = false;                  ///< by the allow or deny list
+  std::string text;                     ///< why it is not healthy; never empty then
+  std::string remedy;                   ///< what to do about it; never empty then
+  std::vector<std::string> warnings;    ///< of what the backend does
+  std::vector<std::string> exposures;   ///< who else may change the file: no fault of the backend's
+  std::vector<MissingLibrary> missing;  ///< what the text names, for programs
+  std::string output;                   ///< what it printed; known where it was tried in a process of its own (tenon doctor)
 
   // Known from `negotiated` on.
   std::string version;
@@ -156,6 +166,9 @@ std::vector<SearchPlace> default_places(std::span<const std::filesystem::path> a
 
 /// The host as the loader presents it to a plugin: ABI range, build id, platform, sanitizer.
 const tenon_host_info& host_info();
+
+/// "INCOMPATIBLE", or "status 99" for a code this header does not know.
+std::string status_name(tenon_status status);
 
 /// SHA-256 of a file in lower-case hexadecimal, as sha256sum prints it; empty if it cannot be read.
 std::string checksum(const std::filesystem::path& file);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "loader/refusal.h"
 
@@ -95,7 +97,7 @@ const tenon_host_info& host_info() {
   static const tenon_host_info info{
       .struct_size = sizeof(tenon_host_info),
       .abi_major = TENON_ABI_MAJOR,
-      .abi_minor_lowest = abi_minor_lowest,
+      .abi_minor_lowest = TENON_ABI_MINOR_LOWEST,
       .abi_minor_highest = TENON_ABI_MINOR,
       .sanitizer = own_sanitizer,
       .reserved = 0,
@@ -158,16 +160,20 @@ void check_answer(const tenon_host_info& host, const tenon_backend_info& info, s
     if (!info.knobs[i].name || !*info.knobs[i].name) {
       throw Refusal(TENON_INCOMPATIBLE, fmt::format("knob {} of {} has no name", i, info.knob_count), "report this to the plugin's vendor");
     }
+    if (info.knobs[i].type == TENON_KNOB_CHOICE && !info.knobs[i].choices) {
+      throw Refusal(TENON_INCOMPATIBLE, fmt::format("knob '{}' is a choice and has no choices", info.knobs[i].name),
+                    "report this to the plugin's vendor");
+    }
   }
   if (host.sanitizer != TENON_SANITIZER_NONE && host.sanitizer != TENON_SANITIZER_ADDRESS && info.sanitizer == TENON_SANITIZER_NONE) {
     out_warnings.push_back(fmt::format("it was built without {}: reports about it may be false", name_of_sanitizer(host.sanitizer)));
   }
   std::string unnamed;
+  std::set<std::pair<tenon_op, std::uint32_t>> digests;
+  for (std::uint32_t i = 0; i < info.op_count; ++i) digests.insert({info.digests[i].op, info.digests[i].version});
   for (std::uint32_t i = 0; i < info.capability_count; ++i) {
     const tenon_capability& offered = info.capabilities[i];
-    const bool has_digest = std::any_of(info.digests, info.digests + info.op_count,
-                                        [&](const tenon_op_digest& d) { return d.op == offered.op && d.version == offered.version; });
-    if (!has_digest && offered.op < TENON_OP_VENDOR) {
+    if (digests.count({offered.op, offered.version}) == 0 && offered.op < TENON_OP_VENDOR) {
       unnamed += fmt::format("{}{}-{}", unnamed.empty() ? "" : ", ", name_of_op(offered.op), offered.version);
     }
   }

@@ -9,9 +9,6 @@
 
 namespace tenon::loader {
 
-/// The lowest minor of the ABI that this core still speaks.
-inline constexpr std::uint32_t abi_minor_lowest = 1;
-
 /// The minor both sides speak: the highest that both know. Throws a Refusal with both ranges, both build ids and what to install.
 /// Reads the fields of `info` up to `platform` only, whose places are the same in every major version.
 std::uint32_t negotiate_version(const tenon_host_info& host, const tenon_backend_info& info);

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+#endif
 
 #include <mutex>
 #include <system_error>
@@ -10,6 +13,7 @@
 #include <boost/dll/shared_library.hpp>
 
 #include "loader/dependencies.h"
+#include "loader/elf.h"
 #include "loader/refusal.h"
 
 namespace tenon::loader {
@@ -21,17 +25,48 @@ struct Library::Handle {
 
 namespace {
 
-Refusal why_not_opened(const fs::path& file, const std::string& system_text) {
+/// "this system's is glibc 2.36".
+std::string own_libc() {
+#if defined(__GLIBC__)
+  return fmt::format("this system's is glibc {}", gnu_get_libc_version());
+#else
+  return "this system has another";
+#endif
+}
+
+Refusal without_libraries(std::vector<MissingLibrary> libraries) {
   std::string text, names;
-  for (const MissingLibrary& missing : missing_libraries(file)) {
-    text += fmt::format("{}the library {}, needed by {}, is in none of these folders: {}", text.empty() ? "" : "; ", missing.name,
-                        missing.needed_by.filename().string(), fmt::join(missing.folders, ", "));
+  for (const MissingLibrary& missing : libraries) {
+    const std::string by = missing.needed_by.filename().string();
+    if (missing.name.find("libc.musl-") == 0) {
+      return Refusal(TENON_INCOMPATIBLE, fmt::format("{} was built for the musl C library (it needs {}), {}", by, missing.name, own_libc()),
+                     fmt::format("install the plugin's build for linux-{} with glibc", machine_name(own_machine())), std::move(libraries));
+    }
+    text += fmt::format("{}the library {}, needed by {}, is in none of these folders: {}", text.empty() ? "" : "; ", missing.name, by,
+                        fmt::join(missing.folders, ", "));
     names += (names.empty() ? "" : " and ") + missing.name;
   }
-  if (!text.empty()) {
-    return Refusal(TENON_INCOMPATIBLE, text,
-                   fmt::format("install the package that has {}, or name its folder in LD_LIBRARY_PATH before the program starts", names));
+  return Refusal(TENON_INCOMPATIBLE, text,
+                 fmt::format("install the package that has {}, or name its folder in LD_LIBRARY_PATH before the program starts", names),
+                 std::move(libraries));
+}
+
+Refusal without_versions(const std::vector<MissingVersion>& versions) {
+  std::string text, libraries;
+  for (const MissingVersion& missing : versions) {
+    text += fmt::format("{}{} needs {} of {}, and {} has {}", text.empty() ? "" : "; ", missing.needed_by.filename().string(),
+                        missing.version, missing.library, missing.found.string(),
+                        missing.highest.empty() ? "no version of that name" : missing.highest + " at most");
+    if (libraries.find(missing.library) == std::string::npos) libraries += (libraries.empty() ? "" : " and ") + missing.library;
   }
+  return Refusal(TENON_INCOMPATIBLE, text,
+                 fmt::format("install a build of the plugin made on a system no newer than this one, or a newer {}", libraries));
+}
+
+Refusal why_not_opened(const fs::path& file, const std::string& system_text) {
+  Missing missing = find_missing(file);
+  if (!missing.libraries.empty()) return without_libraries(std::move(missing.libraries));
+  if (!missing.versions.empty()) return without_versions(missing.versions);
   const std::string said = system_text.empty() ? "the operating system gave no reason" : system_text;
   if (said.find("undefined symbol") != std::string::npos) {
     return Refusal(TENON_INCOMPATIBLE, fmt::format("it cannot be opened: {}", said),

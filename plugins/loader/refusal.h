@@ -3,21 +3,21 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
-#include <tenon/backend.h>
+#include "loader/loader.h"
 
 namespace tenon::loader {
 
 /// Thrown by the steps of the loader, caught once per candidate. Both sentences are mandatory.
 struct Refusal {
-  Refusal(tenon_status why, std::string sentence, std::string advice) : status(why), text(std::move(sentence)), remedy(std::move(advice)) {}
+  Refusal(tenon_status why, std::string sentence, std::string advice, std::vector<MissingLibrary> without = {})
+      : status(why), text(std::move(sentence)), remedy(std::move(advice)), missing(std::move(without)) {}
 
   tenon_status status;
   std::string text;    ///< what was wanted, what was got
   std::string remedy;  ///< what to do about it
+  std::vector<MissingLibrary> missing;
 };
-
-/// "INCOMPATIBLE", or "status 99" for a code this header does not know.
-std::string status_name(tenon_status status);
 
 }  // namespace tenon::loader

@@ -68,7 +68,9 @@ std::string describe(const Record& record) {
     text += fmt::format("not usable, stage '{}' reached, {}: {}\n  remedy: {}", name_of(record.reached), status_name(record.status),
                         record.text, record.remedy);
   }
-  for (const std::string& warning : record.warnings) text += "\n  warning: " + warning;
+  for (const auto* warnings : {&record.warnings, &record.exposures}) {
+    for (const std::string& warning : *warnings) text += "\n  warning: " + warning;
+  }
   return text;
 }
 

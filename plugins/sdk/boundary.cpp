@@ -1,4 +1,5 @@
 // The C side of a C++ backend: every slot of tenon_backend_table, each behind the guard that turns exceptions into statuses.
+#include <array>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -466,16 +467,24 @@ namespace {
 
 constexpr tenon_op_digest digests[] = TENON_OP_DIGESTS;
 
-static_assert(TENON_ABI_MAJOR == 0 && TENON_ABI_MINOR == 1, "the text below says which");
-constexpr const char* build_id =
+constexpr const char* compiler =
 #if defined(__clang__)
-    "clang " __clang_version__
+    "clang " __clang_version__;
 #elif defined(__GNUC__)
-    "gcc " __VERSION__
+    "gcc " __VERSION__;
 #else
-    "unknown compiler"
+    "unknown compiler";
 #endif
-    ", ABI 0.1";
+
+/// "gcc 12.2.0, ABI 0.1", in static memory: the query allocates nothing.
+const char* build_id() {
+  static const auto text = [] {
+    std::array<char, 160> line{};
+    std::snprintf(line.data(), line.size(), "%s, ABI %u.%u", compiler, TENON_ABI_MAJOR, TENON_ABI_MINOR);
+    return line;
+  }();
+  return text.data();
+}
 
 constexpr const char* platform =
 #if defined(_WIN32)
@@ -495,7 +504,7 @@ constexpr const char* platform =
 
 namespace detail {
 
-tenon_capability capability_of(const KernelRow& row, const KernelRow* rows, bool captures) {
+static tenon_capability capability_of(const KernelRow& row, const KernelRow* rows, bool captures) {
   tenon_capability capability{};
   capability.op = row.op;
   capability.version = row.version;
@@ -508,11 +517,24 @@ tenon_capability capability_of(const KernelRow& row, const KernelRow* rows, bool
   return capability;
 }
 
+std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capability* out_list) {
+  tenon_capability* next = out_list;
+  for (const KernelRow* row = rows; row->kernel != nullptr; ++row) {
+    const tenon_capability capability = *next++ = capability_of(*row, rows, captures);
+    for (const OlderVersion& older : older_versions()) {
+      if (older.op != row->op || older.newest != row->version) continue;
+      *next = capability;
+      next++->version = older.version;
+    }
+  }
+  return static_cast<std::size_t>(next - out_list);
+}
+
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info) {
   const BackendSpec& spec = registration.spec;
   tenon_backend_info info{};
   info.abi_major = TENON_ABI_MAJOR;
-  info.abi_minor_lowest = TENON_ABI_MINOR;
+  info.abi_minor_lowest = TENON_ABI_MINOR_LOWEST;
   info.abi_minor_highest = TENON_ABI_MINOR;
   info.flags = spec.flags;
   info.sanitizer = TENON_BUILT_WITH;
@@ -520,7 +542,7 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.op_count = static_cast<std::uint32_t>(sizeof digests / sizeof digests[0]);
   info.name = spec.name;
   info.version = spec.version;
-  info.build_id = build_id;
+  info.build_id = build_id();
   info.platform = platform;
   info.vendor = spec.vendor;
   info.description = spec.description;
@@ -534,8 +556,8 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.knob_stride = sizeof(tenon_knob);
   info.create = registration.create;
   hand_over(info, out_info);
-  const bool meets =
-      host->abi_major == TENON_ABI_MAJOR && host->abi_minor_lowest <= TENON_ABI_MINOR && TENON_ABI_MINOR <= host->abi_minor_highest;
+  const bool meets = host->abi_major == info.abi_major && host->abi_minor_lowest <= info.abi_minor_highest &&
+                     info.abi_minor_lowest <= host->abi_minor_highest;
   return meets ? TENON_OK : TENON_INCOMPATIBLE;
 }
 

@@ -1,9 +1,12 @@
 #include "graph_model.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 #include <limits>
+
+#include <tenon/sdk/op_versions.h>
 
 #include "operands.h"
 #include "plan.h"
@@ -21,11 +24,17 @@ std::string number(std::uint64_t n) {
   return std::to_string(n);
 }
 
-/// Element i of an array whose elements may be longer than we know.
+/// Element i of an array whose elements may be longer than we know, or shorter: what its writer did not know is zero.
 template <class Struct>
-const Struct& element(const Struct* array, std::uint32_t i, std::uint32_t stride) {
-  return *reinterpret_cast<const Struct*>(reinterpret_cast<const char*>(array) + std::size_t{i} * stride);
+Struct element(const Struct* array, std::uint32_t i, std::uint32_t stride) {
+  Struct element{};
+  std::memcpy(&element, reinterpret_cast<const char*>(array) + std::size_t{i} * stride, std::min<std::size_t>(stride, sizeof element));
+  return element;
 }
+
+// The sizes that the first header gave array elements, named by the last field each had then.
+constexpr std::size_t value_size_v1 = offsetof(tenon_value, data) + sizeof(tenon_value::data);
+constexpr std::size_t node_size_v1 = offsetof(tenon_node, id) + sizeof(tenon_node::id);
 
 /// Elements times bytes, and the way from the first to the last element, fit 63 bits. Zero sizes count as 1, so that the strides of an
 /// empty value do not overflow either.
@@ -116,6 +125,10 @@ Node read_node(const tenon_node& wire, std::uint32_t i, std::uint32_t value_coun
   if (known != 0) size = known;
   node.attributes.resize((std::size_t{size} + 7) / 8);
   std::memcpy(node.attributes.data(), wire.attributes, size);
+  if (const OlderVersion* older = find_older(wire.op, wire.version)) {  // from here on there is one version of each op
+    node.attributes = raised(*older, node.attributes.data());
+    node.version = older->newest;
+  }
   return node;
 }
 
@@ -240,11 +253,18 @@ GraphModel GraphModel::read(const tenon_graph& graph) {
   if (graph.node_count > 0 && graph.nodes == nullptr) malformed("no nodes behind node_count " + number(graph.node_count));
   if (graph.donation_count > 0 && graph.donations == nullptr)
     malformed("no donations behind donation_count " + number(graph.donation_count));
-  if (graph.value_count > 0 && graph.value_stride < sizeof(tenon_value)) {
-    malformed("value_stride is " + number(graph.value_stride) + ", at least " + number(sizeof(tenon_value)) + " wanted");
+  if (graph.value_count > 0 && graph.value_stride < value_size_v1) {
+    malformed("value_stride is " + number(graph.value_stride) + ", at least " + number(value_size_v1) + " wanted");
   }
-  if (graph.node_count > 0 && graph.node_stride < sizeof(tenon_node)) {
-    malformed("node_stride is " + number(graph.node_stride) + ", at least " + number(sizeof(tenon_node)) + " wanted");
+  if (graph.node_count > 0 && graph.node_stride < node_size_v1) {
+    malformed("node_stride is " + number(graph.node_stride) + ", at least " + number(node_size_v1) + " wanted");
+  }
+  if (graph.value_stride % alignof(tenon_value) != 0 || graph.node_stride % alignof(tenon_node) != 0) {
+    malformed("value_stride " + number(graph.value_stride) + " and node_stride " + number(graph.node_stride) + " are to be multiples of " +
+              number(alignof(tenon_value)));
+  }
+  if (graph.binding_count > graph.value_count) {
+    malformed("binding_count is " + number(graph.binding_count) + ", more than its " + number(graph.value_count) + " values");
   }
   GraphModel model;
   model.binding_count = graph.binding_count;

@@ -1,5 +1,7 @@
 #include "operands.h"
 
+#include <tenon/sdk/op_versions.h>
+
 #include <string_view>
 #include <vector>
 
@@ -215,6 +217,7 @@ bool shapes_fit(const GraphModel& graph, const Node& node) {
 }  // namespace
 
 std::uint32_t attributes_size(tenon_op op, std::uint32_t version) {
+  if (const OlderVersion* older = find_older(op, version)) return older->attributes_size;
   const Listed* line = find(op, version);
   return line == nullptr ? 0 : line->attributes_size;
 }

@@ -9,7 +9,7 @@
 
 namespace tenon::sdk {
 
-/// Bytes of the op's attributes; 0 for an op, or a version of it, that ops.def does not list.
+/// Bytes of the op's attributes; 0 for an op, or a version of it, that neither ops.def nor older_ops.def lists.
 std::uint32_t attributes_size(tenon_op op, std::uint32_t version);
 
 /// Why a node cannot be what its op's line says: an operand that is missing, too many, of another dtype, or a shape op's shapes that do not

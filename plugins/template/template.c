@@ -327,7 +327,8 @@ static const tenon_capability capabilities[] = {
 /* The one exported symbol. */
 TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
   static const tenon_backend_info own = {
-      .struct_size = sizeof own, .abi_major = TENON_ABI_MAJOR, .abi_minor_lowest = TENON_ABI_MINOR, .abi_minor_highest = TENON_ABI_MINOR,
+      .struct_size = sizeof own, .abi_major = TENON_ABI_MAJOR, .abi_minor_lowest = TENON_ABI_MINOR_LOWEST,
+      .abi_minor_highest = TENON_ABI_MINOR,
       .priority = 10, .name = "template", .version = "0.1.0", .build_id = "template 0.1.0 " __VERSION__, .vendor = "Tenon",
       .description = "the backend that authors copy", .op_count = 2, .digests = digests,
       .capabilities = capabilities, .capability_count = 2, .capability_stride = sizeof capabilities[0], .create = create};

@@ -3,6 +3,8 @@
 
 #include <dlpack/dlpack.h>
 
+#include <limits>
+
 #include "core/strided.h"
 
 namespace tenon {
@@ -58,6 +60,19 @@ void release(DLManagedTensor* managed) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
+/// The way from the lowest to the highest element, in bytes, fits 63 bits. Of shapes without elements nothing is asked.
+bool is_addressable(const Shape& shape, const std::int64_t* strides, std::int64_t size) {
+  std::int64_t reach = size;
+  for (std::size_t i = 0; i < shape.rank(); ++i) {
+    std::int64_t way = strides[i];
+    if (way == std::numeric_limits<std::int64_t>::min() || __builtin_mul_overflow(way < 0 ? -way : way, shape[i] - 1, &way) ||
+        __builtin_mul_overflow(way, size, &way) || __builtin_add_overflow(reach, way, &reach)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// What to_dlpack hands out, with what keeps it alive.
 struct Exported {
   DLManagedTensor managed{};
@@ -89,9 +104,12 @@ Tensor from_dlpack(DLManagedTensor* managed) {
     throw Error(std::string("from_dlpack: wanted ") + name_of(dtype) + " elements aligned to " + std::to_string(aligned) +
                 " bytes, got byte_offset " + std::to_string(from.byte_offset) + " in memory that makes them misaligned");
   }
-  auto storage = std::make_shared<Storage>();
   const auto dense = dense_strides(shape);
   const std::int64_t* strides = from.strides != nullptr ? from.strides : dense.data();
+  if (shape.count() > 0 && !is_addressable(shape, strides, size)) {
+    throw Error("from_dlpack: wanted strides that 64 bits can address, got others for " + shape.str());
+  }
+  auto storage = std::make_shared<Storage>();
   Tensor tensor = Tensor::make(storage, address, dtype, shape, strides);
   if (shape.count() > 0) {
     const Reach reach = reach_of(shape, strides);

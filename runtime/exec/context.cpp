@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "exec/context_state.h"
+#include "exec/registered.h"
 
 namespace tenon {
 namespace exec {
@@ -188,6 +189,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   options.allow = config.backends.allow.empty() ? config.backends.use : config.backends.allow;
   options.deny = config.backends.deny;
   options.core_digests = exec::core_digests;
+  options.registered = exec::registered_backends();
   std::map<std::string, std::shared_ptr<exec::HostServices>> services;
   std::exception_ptr bad_option;  // the user's mistake, not the plugin's: it ends the construction
   options.make_host = [&](const tenon_backend_info& info, std::uint32_t abi_minor) -> const tenon_host* {

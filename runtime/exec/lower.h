@@ -24,6 +24,7 @@ struct WireGraph {
   std::vector<tenon_node> nodes;
   std::vector<tenon_donation> donations;
   std::list<std::vector<std::uint32_t>> operands;
+  std::list<std::vector<std::uint64_t>> attributes;  ///< of nodes that are sent in an older version
 };
 
 /// How often each value is read: by nodes, outputs and updates.

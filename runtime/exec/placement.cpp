@@ -9,6 +9,7 @@
 
 #include "core/log.h"
 #include "exec/lower.h"
+#include "exec/op_versions.h"
 #include "graph/op.h"
 
 namespace tenon::exec {
@@ -19,16 +20,24 @@ std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std
                               const tenon_plan_options& options) {
   WireGraph wire;
   lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), wire);
+  const loader::Backend& backend = *device.loaded->backend;
+  speak_versions_of(backend, graph, wire);
   std::vector<tenon_answer> answers(nodes.size());
   CallError error;
-  check(device.table.supports(device.handle, &wire.graph, &options, answers.data(), error.get()), error,
-        fmt::format("device '{}': the capability query failed", device.info.name));
+  const auto supports = [&] { return device.table.supports(device.handle, &wire.graph, &options, answers.data(), error.get()); };
+  check(fenced("supports", error, supports), error, fmt::format("device '{}': the capability query failed", device.info.name));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const NodeInfo& node = graph.nodes()[nodes[i]];
-    if (const auto* off = device.loaded->backend->find_switched_off(node.op, node.version)) {
+    answers[i].text[sizeof answers[i].text - 1] = '\0';  // whatever the backend wrote
+    const auto refuse = [&](const std::string& reason) {
       answers[i] = {};
       answers[i].reason = TENON_REASON_OP;
-      std::snprintf(answers[i].text, sizeof answers[i].text, "%s", off->reason.c_str());
+      std::snprintf(answers[i].text, sizeof answers[i].text, "%s", reason.c_str());
+    };
+    if (const auto* off = backend.find_switched_off(wire.nodes[i].op, wire.nodes[i].version)) {
+      refuse(off->reason);
+    } else if (!answers[i].supported) {
+      const std::string reason = why_not_older(backend, graph.nodes()[nodes[i]]);
+      if (!reason.empty()) refuse(reason);
     }
   }
   return answers;

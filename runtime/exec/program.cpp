@@ -13,6 +13,7 @@
 #include "exec/cost.h"
 #include "exec/lower.h"
 #include "exec/numerics.h"
+#include "exec/op_versions.h"
 #include "exec/oracle.h"
 #include "exec/placement.h"
 #include "exec/replay.h"
@@ -23,6 +24,8 @@ namespace {
 
 /// Names of the outputs that check_numerics: all adds: one per floating result.
 constexpr std::string_view watch_prefix = "check/";
+/// Of one plan: sums of a few still fit 64 bits.
+constexpr std::uint64_t most_workspace_bytes = std::uint64_t{1} << 60;
 
 using exec::DeviceState;
 using DevicePointer = std::shared_ptr<DeviceState>;
@@ -388,6 +391,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     }
     exec::WireGraph wire;
     exec::lower(graph, set.nodes, needed_outside, donations, uses, wire);
+    exec::speak_versions_of(*set.device->loaded->backend, graph, wire);
     Part part;
     part.device = set.device;
     part.nodes = wire.node_ids;
@@ -395,11 +399,16 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
     part.addresses.resize(part.slots.size());
     parts.push_back(std::move(part));  // from here on the destructor sees to the plan
     const std::string what = fmt::format("device '{}': a plan of {} nodes", set.device->info.name, set.nodes.size());
-    exec::check(set.device->table.plan_create(set.device->handle, &wire.graph, &plan_options, &parts.back().plan, error.get()), error,
-                what);
+    const tenon_backend_table& table = set.device->table;
+    const auto create = [&] { return table.plan_create(set.device->handle, &wire.graph, &plan_options, &parts.back().plan, error.get()); };
+    exec::check(exec::fenced("plan_create", error, create), error, what);
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     exec::check(set.device->table.plan_info(parts.back().plan, &info, error.get()), error, what);
+    if (info.workspace_size_bytes > most_workspace_bytes) {
+      throw Error(Status::out_of_memory,
+                  fmt::format("{} wants {} bytes of workspace, more than there can be", what, info.workspace_size_bytes));
+    }
     blocks.push_back({set.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
     set.device->books->charge_plan(info.packed_size_bytes, fmt::format("a plan of {} nodes", set.nodes.size()));
     parts.back().packed = info.packed_size_bytes;
@@ -590,7 +599,9 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced) {
     Part& part = parts[p];
     const tenon_bindings bindings = bind(part, epoch);
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
-    const tenon_status status = part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
+    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+      return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
+    });
     if (status != TENON_OK) fail(status, *part.device, &part);
     sent = p + 1;
     if (sync_debug || traced) wait_for(*part.device, &part);
@@ -628,7 +639,9 @@ void Program::State::give_parts(std::uint64_t epoch, tenon_stream* stream) {
   for (std::size_t p = 0; p < parts.size(); ++p) {
     std::for_each(before[p].begin(), before[p].end(), give);
     const tenon_bindings bindings = bind(parts[p], epoch);
-    const tenon_status status = device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
+    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+      return device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
+    });
     if (status != TENON_OK) fail(status, device, &parts[p]);
   }
   std::for_each(after.begin(), after.end(), give);
@@ -645,11 +658,12 @@ std::string Program::State::why_not_replayed(Capture wanted) const {
   if (devices.size() > 1 || any_crosses(after) || std::any_of(before.begin(), before.end(), any_crosses))
     return "it runs on several devices";
   if (report.kernels + after.size() < 2) return "it is one launch already";
-  const tenon_backend_info& info = device->loaded->backend->info();
-  const std::span list(info.capabilities, info.capability_count);
+  const loader::Backend& backend = *device->loaded->backend;
+  const std::span list(backend.info().capabilities, backend.info().capability_count);
   for (const NodeInfo& node : graph.nodes()) {
+    const std::uint32_t version = exec::spoken_version(backend, node);
     const auto safe = [&](const tenon_capability& c) {
-      return c.op == node.op && c.version == node.version && (c.features & TENON_FEATURE_CAPTURE_SAFE) != 0;
+      return c.op == node.op && c.version == version && (c.features & TENON_FEATURE_CAPTURE_SAFE) != 0;
     };
     if (std::none_of(list.begin(), list.end(), safe)) return fmt::format("{} '{}' cannot be recorded", op_name(node.op), node.name);
   }

@@ -207,6 +207,21 @@ void ZipReader::read_directory(std::uint64_t begin, std::uint64_t size_bytes, st
     entries_.push_back(entry);
     at += all;
   }
+  check_apart();
+}
+
+/// Members that share their data would let a small file hold as much as it likes.
+void ZipReader::check_apart() const {
+  std::vector<std::size_t> by_place(entries_.size());
+  for (std::size_t i = 0; i < by_place.size(); ++i) by_place[i] = i;
+  std::sort(by_place.begin(), by_place.end(), [&](std::size_t a, std::size_t b) { return entries_[a].offset < entries_[b].offset; });
+  for (std::size_t i = 1; i < by_place.size(); ++i) {
+    const Entry &before = entries_[by_place[i - 1]], &entry = entries_[by_place[i]];
+    const std::uint64_t apart = entry.offset - before.offset;
+    if (apart < local_bytes || apart - local_bytes < before.packed_bytes) {
+      fail(by_place[i], "shares bytes of the file with member '" + names_[by_place[i - 1]] + "'; the archive is damaged");
+    }
+  }
 }
 
 std::uint64_t ZipReader::data_offset(std::size_t i) const {

@@ -31,6 +31,7 @@ class ZipReader {
     std::uint64_t packed_bytes = 0, size_bytes = 0, offset = 0;
   };
   void read_directory(std::uint64_t begin, std::uint64_t size_bytes, std::uint64_t count);
+  void check_apart() const;
   void read_at(std::uint64_t offset, void* out_bytes, std::uint64_t size_bytes) const;
   std::uint64_t data_offset(std::size_t i) const;
   [[noreturn]] void fail(const std::string& reason) const;

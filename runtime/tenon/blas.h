@@ -66,6 +66,8 @@ class ArgumentError : public Error {
 };
 /// The arguments of a routine in the order of the reference's Fortran interface, one space between them: "n alpha x incx y incy".
 const char* arguments_of(Routine routine);
+/// What it computes: "y = alpha x + y".
+const char* formula_of(Routine routine);
 
 /// Where calls go: a device and a stream on it. A handle: copies are the same queue.
 class Queue {

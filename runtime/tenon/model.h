@@ -220,7 +220,7 @@ class Model {
     std::uint64_t seed = 0;
   };
   /// Weights, optimizer state, learning rate, the callbacks' states and the position as one checkpoint: <folder>/<name>.safetensors and
-  /// <name>.yaml, each written to a temporary file, synced and renamed, the YAML last: a checkpoint without it does not exist.
+  /// <name>.yaml, each written to a temporary file, synced and renamed, the YAML last: without it there is none, or still the former one.
   void save(const std::string& folder, const std::string& name) const;
   /// How much of a checkpoint is taken.
   enum class Load {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
+#include <set>
 #include <typeinfo>
 
 #include "config/suggest.h"
@@ -96,18 +98,23 @@ void Checkpoint::epoch_end(const EpochLogs& logs) {
 }
 
 void Checkpoint::prune() const {
-  std::vector<fs::path> files;  // their names sort by epoch
+  // The YAML goes first: what is left of a removal cut short is no checkpoint, and goes with the next one.
+  static constexpr const char* endings[] = {".yaml", ".safetensors", ".yaml.tmp", ".safetensors.tmp", ".old.safetensors"};
+  const std::string prefix = "epoch-";
+  std::set<std::string> stems, complete;  // they sort by epoch
   for (const fs::directory_entry& entry : fs::directory_iterator(options_.directory)) {
-    const fs::path& path = entry.path();
-    if (path.extension() == ".yaml" && path.stem().string().starts_with("epoch-")) files.push_back(path);
+    const std::string name = entry.path().filename().string();
+    const std::string stem = name.substr(0, name.find('.')), ending = name.substr(stem.size());
+    const bool numbered = stem.starts_with(prefix) && stem.find_first_not_of("0123456789", prefix.size()) == std::string::npos;
+    if (!numbered || std::find(std::begin(endings), std::end(endings), ending) == std::end(endings)) continue;
+    stems.insert(stem);
+    if (ending == endings[0]) complete.insert(stem);
   }
-  std::sort(files.begin(), files.end());
-  while (files.size() > static_cast<std::size_t>(options_.keep)) {
-    // The YAML goes first: what is left of a removal cut short is no checkpoint.
+  while (complete.size() > static_cast<std::size_t>(options_.keep)) complete.erase(complete.begin());
+  for (const std::string& stem : stems) {
+    if (complete.empty() || stem >= *complete.begin()) break;
     std::error_code code;
-    fs::remove(files.front(), code);
-    fs::remove(files.front().replace_extension(".safetensors"), code);
-    files.erase(files.begin());
+    for (const char* ending : endings) fs::remove(fs::path(options_.directory) / (stem + ending), code);
   }
 }
 

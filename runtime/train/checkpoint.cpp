@@ -119,6 +119,35 @@ std::string optional_lines(const Model::State& s, const std::map<std::string, Ca
   return text;
 }
 
+/// Where the weights of a checkpoint wait while one of the same name is written.
+fs::path spare_of(const fs::path& folder, const std::string& name) {
+  return folder / (name + ".old.safetensors");
+}
+
+/// Before weights are written over those of a checkpoint: they get a second name, and its YAML says that one. So it stays whole until the
+/// YAML of the new one takes its place. A checkpoint that is not whole has nothing to lose.
+void keep_whole(const fs::path& folder, const std::string& name, const fs::path& weights) {
+  const std::string yaml = (folder / (name + ".yaml")).string();
+  std::string text;
+  try {
+    if (fs::path(read_header(yaml).weights).filename() != weights.filename()) return;
+    const io::OpenFile file = io::open_for_reading(yaml);
+    text.resize(file.size_bytes);
+    io::read_exactly(file.descriptor, yaml, text.data(), text.size());
+  } catch (const Error&) {
+    return;
+  }
+  const fs::path spare = spare_of(folder, name);
+  std::error_code code;
+  fs::remove(spare, code);
+  fs::create_hard_link(weights, spare, code);
+  if (code) fs::copy_file(weights, spare, fs::copy_options::overwrite_existing);  // a file system without links
+  const std::string line = "\nweights: ";
+  const std::size_t begin = text.find(line) + line.size();
+  text.replace(begin, text.find('\n', begin) - begin, quoted(spare.filename().string()));
+  io::write_atomically(yaml, text);
+}
+
 }  // namespace
 
 void Model::save(const std::string& folder, const std::string& name) const {
@@ -137,12 +166,14 @@ void Model::save(const std::string& folder, const std::string& name) const {
     for (const NamedTensor& kept : state.tensors) tensors.push_back({callback_prefix(key) + kept.name, kept.tensor});
   }
   const fs::path weights = fs::path(folder) / (name + ".safetensors");
+  keep_whole(folder, name, weights);
   save_safetensors(weights.string(), tensors, {{"format", format_name}});
   const std::string text = fmt::format(
       "format: {}\nmodel: {}\nweights: {}\nweights_size_bytes: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n{}",
       format_name, quoted(s.definition.name), quoted(weights.filename().string()), fs::file_size(weights), fmt::join(*s.sample, ", "),
       name_of(s.compiled.optimizer.kind), s.epochs_done, s.step, s.need_context().config().seed, optional_lines(s, callbacks));
   io::write_atomically((fs::path(folder) / (name + ".yaml")).string(), text);
+  fs::remove(spare_of(folder, name), code);
 }
 
 Model::Position Model::load(const std::string& yaml_file, Load what) {

@@ -33,7 +33,8 @@ class FitRun {
   bool asked() const { return options_.stop != nullptr && options_.stop->load(std::memory_order_relaxed); }
   /// True if the epoch came to its end.
   bool epoch(EpochLogs& out_result);
-  const Logs& step(const Batch& batch, bool last);
+  /// On the batch of that number in its epoch.
+  const Logs& step(const Batch& batch, std::int64_t number);
   void check(const Logs& logs, std::int64_t batch) const;
   template <class Call>
   void each(const char* when, Call&& call);
@@ -149,11 +150,17 @@ void FitRun::show_means() {
   s_.finish(current_, running_);
 }
 
-const Logs& FitRun::step(const Batch& batch, bool last) {
-  if (options_.accumulate == 1) return model_.train_batch(batch.x, batch.y);
-  const Logs& logs = model_.backward(batch.x, batch.y);
-  if (s_.waiting == options_.accumulate || last) model_.apply();
-  return logs;
+const Logs& FitRun::step(const Batch& batch, std::int64_t number) {
+  const std::int64_t steps = s_.step;
+  try {
+    if (options_.accumulate == 1) return model_.train_batch(batch.x, batch.y);
+    const Logs& logs = model_.backward(batch.x, batch.y);
+    if (s_.waiting == options_.accumulate || number + 1 == count_) model_.apply();
+    return logs;
+  } catch (...) {
+    if (s_.step > steps) s_.batches_done = number + 1;  // the step is taken: what failed is to tell of it
+    throw;
+  }
 }
 
 void FitRun::check(const Logs& logs, std::int64_t batch) const {
@@ -182,7 +189,7 @@ bool FitRun::epoch(EpochLogs& out_result) {
       batch = batches_.next();
     }
     if (batch == nullptr) break;
-    const Logs& logs = step(*batch, number + 1 == count_);
+    const Logs& logs = step(*batch, number);
     const bool counts = std::isfinite(logs[0].second) || !s_.forgives();
     if (counts) means_.add(s_.batch_means, s_.batch_weight);
     if (!counts) ++forgiven;

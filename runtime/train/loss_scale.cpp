@@ -28,9 +28,9 @@ void reset_loss_scale(ParameterStore& parameters, const Device& home) {
     parameters.create(name, home, value.dtype(), {});
     parameters.set(name, value);
   };
-  put(loss_scale_name, Tensor::scalar(static_cast<float>(first_loss_scale)));
   put(good_steps_name, Tensor::scalar<std::int64_t>(0));
   put(skipped_name, Tensor::scalar<std::int64_t>(0));
+  put(loss_scale_name, Tensor::scalar(static_cast<float>(first_loss_scale)));  // last: where it is, the others are
 }
 
 bool is_loss_scale(std::string_view parameter) {

@@ -92,15 +92,19 @@ void Model::build(const Shape& sample) {
   for (std::size_t i = 0; i < forward.specs.size(); ++i) {
     const train::ParameterSpec& spec = forward.specs[i];
     const Device home = s.home_of(spec);
+    const Tensor start = train::initialize(context, home, spec, context.config().seed, static_cast<std::uint32_t>(i));
     s.parameters->create(spec.name, home, spec.dtype, spec.shape);
-    s.parameters->set(spec.name, train::initialize(context, home, spec, context.config().seed, static_cast<std::uint32_t>(i)));
+    s.parameters->set(spec.name, start);
   }
+  std::vector<train::ParameterSpec> states;
   for (const train::LayerState& state : forward.states) {
     const train::ParameterSpec& spec = state.spec;
+    const Tensor start = train::initialize(context, s.home_of(spec), spec, 0, 0);
     s.parameters->create(spec.name, s.home_of(spec), spec.dtype, spec.shape);
-    s.parameters->set(spec.name, train::initialize(context, s.home_of(spec), spec, 0, 0));
-    s.layer_states.push_back(spec);
+    s.parameters->set(spec.name, start);
+    states.push_back(spec);
   }
+  s.layer_states = std::move(states);
   s.specs = forward.specs;
   s.layers = forward.layers;
   s.sample = sample;
@@ -118,9 +122,10 @@ void Model::State::make_optimizer_state() {
     const double start = rule.start == nullptr ? 0 : compiled.optimizer.*rule.start;
     for (const std::string& suffix : rule.state(compiled.optimizer)) {
       const std::string name = train::state_name(spec, suffix);
-      if (parameters->has(name)) continue;
+      if (optimizer_state.contains(name)) continue;
       parameters->create(name, home_of(spec), spec.dtype, spec.shape);
       parameters->set(name, Tensor::full(spec.dtype, spec.shape, start));
+      optimizer_state.insert(name);
     }
   }
 }

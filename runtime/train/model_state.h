@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include <tenon/model.h>
@@ -31,6 +32,7 @@ struct Model::State {
   std::vector<train::ParameterSpec> specs;
   std::vector<train::ParameterSpec> layer_states;  ///< running statistics and the like
   std::vector<LayerSummary> layers;
+  std::set<std::string> optimizer_state;  ///< parameters of that kind that have had their first values
   bool training = false;
 
   // Programs by phase and batch shape. The usual case is the shape of the last time, found without making a key.

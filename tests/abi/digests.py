@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-from oplist import HEADERS, ListError, digest, read_ops
+from oplist import HEADERS, ListError, digest, read_older, read_ops
 
 TOP = """\
 /* tenon/op_digests.h - what each (op, version) means, as a number: FNV-1a 64 of "Name-version: schema" of tenon/ops.def.
@@ -78,6 +78,10 @@ def main():
                 f"{name}-{version} has the published digest 0x{value:016x}, its line in ops.def now gives "
                 f"0x{wanted[name, version]:016x}: a changed schema needs a new version"
             )
+    for older in read_older(arguments.headers):
+        value = digest(older)
+        if listed.get((older.name, older.version)) != value:
+            problems.append(f"{older.name}-{older.version} of older_ops.def gives 0x{value:016x}, which is not its published digest")
     missing = [key for key in wanted if key not in listed]
     if problems:
         print(*problems, sep="\n", file=sys.stderr)

@@ -13,7 +13,9 @@ HEADERS = HERE.parents[1] / "plugins" / "abi"
 COMPILER = os.environ.get("TENON_TEST_CC", "cc")
 
 
-class Guards(unittest.TestCase):
+class Headers(unittest.TestCase):
+    """A copy of the headers and of their layout, to be changed."""
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -44,6 +46,8 @@ class Guards(unittest.TestCase):
     def layout_refused(self, *sentences):
         self.refused("layout.py", *sentences, command=("check",))
 
+
+class Guards(Headers):
     def test_the_headers_as_they_are_pass(self):
         self.assertEqual(self.guard("layout.py", "check")[0], 0)
         self.assertEqual(self.guard("digests.py")[0], 0)
@@ -155,6 +159,78 @@ class Guards(unittest.TestCase):
     def test_a_line_of_the_list_that_is_not_understood_is_an_error(self):
         self.change("ops.def", "TENON_OP(2, Sub, 14,", "TENON_OPS(2, Sub, 14,")
         self.refused("digests.py", "wanted TENON_OP(...)")
+
+
+class Released(Headers):
+    """The same of a released ABI: frozen.py makes today's header 1.0, and 1.1 of that."""
+
+    def setUp(self):
+        super().setUp()
+        self.frozen("1.0")
+        self.layout.unlink()
+        self.assertEqual(self.guard("layout.py", "write")[0], 0)
+
+    def frozen(self, version):
+        folder = self.layout.parent / version
+        subprocess.run([sys.executable, HERE / "frozen.py", version, folder, "--headers-only"], check=True)
+        self.headers = folder / "include"
+
+    def test_a_minor_release_is_an_append(self):
+        self.frozen("1.1")
+        code, text = self.guard("layout.py", "append")
+        self.assertEqual(code, 0, text)
+        for sentence in (
+            "field tenon_backend_table.device_echo at 272 is new",
+            "field tenon_plan_options.mark at 16 is new",
+            "field tenon_plan_info.mark at 32 is new",
+            "field tenon_node.weight at 56 is new",
+            "op 71 was Elu-6 alpha 0, is Elu-22 elu 0",
+            "older Elu-6 is new",
+            "constant TENON_ABI_MINOR was 0, is 1",
+        ):
+            self.assertIn(sentence, text)
+        self.assertEqual(self.guard("layout.py", "compile", "--released")[0], 0)
+        self.assertEqual(self.guard("layout.py", "compile")[0], 1)
+        self.assertEqual(self.guard("digests.py")[0], 0)
+
+    def released_refused(self, *sentences):
+        self.refused("layout.py", "breaks the promise of layout.txt", *sentences, command=("append",))
+        # Not even a decision allows it.
+        decision = self.layout.with_name("0042-why.md")
+        decision.write_text("# why")
+        self.refused("layout.py", "ABI 1 is released and only grows", *sentences, command=("write", "--adr", str(decision)))
+
+    def test_slots_that_change_places_are_refused(self):
+        self.frozen("1.1")
+        self.change("backend.h", "  const tenon_pack_table* pack;\n  const tenon_profile_table* profile;\n",
+                    "  const tenon_profile_table* profile;\n  const tenon_pack_table* pack;\n")
+        self.released_refused("field tenon_backend_table.pack was")
+
+    def test_a_field_that_goes_is_refused(self):
+        self.frozen("1.1")
+        self.change("backend.h", "  uint32_t fusion;        /* TENON_FUSION_* */\n", "  uint32_t other;\n")
+        self.released_refused("field tenon_plan_options.fusion (offset 12) is gone")
+
+    def test_a_field_of_another_type_is_refused(self):
+        self.frozen("1.1")
+        self.change("backend.h", "  uint64_t parameters_epoch;", "  double parameters_epoch;")
+        self.released_refused("field tenon_bindings.parameters_epoch was uint64_t at 16 (8 bytes), is double at 16 (8 bytes)")
+
+    def test_a_newer_op_version_without_the_older_one_is_refused(self):
+        self.frozen("1.1")
+        path = self.headers / "tenon" / "older_ops.def"
+        path.write_text(path.read_text().split("TENON_OLDER_OP(Elu")[0])
+        self.released_refused("op 71 was Elu-6 alpha 0, is Elu-22 elu 0")
+
+    def test_attributes_that_do_not_begin_with_the_older_ones_are_refused(self):
+        self.frozen("1.1")
+        self.change("backend.h", "  double alpha;\n  double gamma;", "  double gamma;\n  double alpha;")
+        self.refused("layout.py", "tenon_attributes_elu does not begin with tenon_attributes_alpha.alpha, as Elu-6 has it", command=("append",))
+
+    def test_an_older_version_keeps_its_digest(self):
+        self.frozen("1.1")
+        self.change("older_ops.def", '"x:T -> y:T; alpha"', '"x:T -> y:T; beta"')
+        self.refused("digests.py", "Elu-6 of older_ops.def gives", "which is not its published digest")
 
 
 if __name__ == "__main__":

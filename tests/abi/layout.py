@@ -2,8 +2,11 @@
 """The layout of the ABI against tests/abi/layout.txt: offsets, sizes, types, constants, ids.
 
   layout.py check                 compares; says what moved and what to do about it
-  layout.py write [--adr FILE]    regenerates layout.txt; a change that is not an append needs the ADR that decides it (the ABI is 0.x)
-  layout.py compile               turns layout.txt into static assertions and compiles them with --cc, also a cross compiler
+  layout.py append                compares with a released layout (--layout layout-1.0.txt): what was released is there, whatever came later
+  layout.py write [--adr FILE]    regenerates layout.txt; a change that is not an append needs the ADR that decides it while the ABI is 0.x,
+                                  and from 1.0 on another major version
+  layout.py compile [--released]  turns layout.txt into static assertions and compiles them with --cc, also a cross compiler; --released:
+                                  structs may have grown since
 """
 import argparse
 import re
@@ -14,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 from header import HeaderError, read_header
-from oplist import HEADERS, SOURCE, ListError, read_ops, read_routines
+from oplist import HEADERS, SOURCE, ListError, read_older, read_ops, read_routines
 
 LAYOUT = SOURCE / "tests" / "abi" / "layout.txt"
 SKIPPED = 77  # ctest's SKIP_RETURN_CODE
@@ -22,7 +25,7 @@ MAY_RISE = {"TENON_ABI_MINOR", "TENON_DTYPE_COUNT"}  # they count what has been 
 TOP = """\
 # The layout of tenon/backend.h, of 64-bit targets. Written by `python3 tests/abi/layout.py write`, never by hand.
 #   constant NAME VALUE | alias NAME TYPE | signature NAME TYPE | struct NAME GROWTH SIZE | field STRUCT.NAME OFFSET SIZE TYPE
-#   op ID NAME-VERSION ATTRIBUTES TYPE_OPERAND | blas ID ROUTINE SIGNATURE
+#   op ID NAME-VERSION ATTRIBUTES TYPE_OPERAND | older NAME-VERSION ATTRIBUTES | blas ID ROUTINE SIGNATURE
 """
 
 
@@ -45,6 +48,8 @@ def native_layout(headers, compiler):
             program.append(f'  printf("field {struct.name}.{field.name} %zu %zu {field.type}\\n", {at});')
     for op in read_ops(headers):
         program.append(f'  printf("op %d {op.name}-{op.version} {op.attributes} {op.type_operand}\\n", (int)TENON_OP_{op.name});')
+    for older in read_older(headers):
+        program.append(f'  puts("older {older.name}-{older.version} {older.attributes}");')
     for routine in read_routines(headers):
         program.append(f'  puts("blas {routine.id} {routine.routine} {routine.signature}");')
     program.append("  return 0;\n}\n")
@@ -54,6 +59,7 @@ def native_layout(headers, compiler):
         subprocess.run([*compiler, "-std=c11", f"-I{headers}", source, "-o", binary], check=True)
         lines = subprocess.run([binary], check=True, capture_output=True, text=True).stdout.splitlines()
     no_gaps(lines)
+    attributes_grow(lines, read_older(headers))
     return lines
 
 
@@ -71,9 +77,20 @@ def no_gaps(lines):
             raise HeaderError(f"{name} has {size} bytes, its fields end at {end}: fill the gap with a 'reserved' field")
 
 
+def attributes_grow(lines, older):
+    """The attributes of an op's newest version begin with those of each older one: what came later is cut off, or filled in."""
+    fields = parse(lines)["field"]
+    for line in older:
+        before, now = f"tenon_attributes_{line.attributes}", f"tenon_attributes_{line.newest_attributes}"
+        for name, place in fields.items():
+            struct, field = name.split(".")
+            if struct == before and field != "reserved" and fields.get(f"{now}.{field}") != place:
+                raise HeaderError(f"{now} does not begin with {name}, as {line.name}-{line.version} has it: attributes grow at their end")
+
+
 def parse(lines):
     """kind -> name -> the rest of the line."""
-    table = {kind: {} for kind in ("constant", "alias", "signature", "struct", "field", "op", "blas")}
+    table = {kind: {} for kind in ("constant", "alias", "signature", "struct", "field", "op", "older", "blas")}
     for line in lines:
         if not line or line.startswith("#"):
             continue
@@ -83,15 +100,25 @@ def parse(lines):
     return table
 
 
+def follows(old, new, older):
+    """Whether one op line is that of a later version, whose predecessor is listed among the older ones."""
+    (old_op, old_attributes, old_operand), (new_op, _, new_operand) = old.split(" "), new.split(" ")
+    (name, version), (new_name, new_version) = old_op.rsplit("-", 1), new_op.rsplit("-", 1)
+    if name != new_name or old_operand != new_operand or int(new_version) <= int(version):
+        return False
+    return older.get(old_op) == (old_attributes,)
+
+
 def compare(old, new):
     """(what was appended, what moved), as sentences."""
     appended, moved = [], []
-    for kind in ("constant", "alias", "signature", "op", "blas"):
+    for kind in ("constant", "alias", "signature", "op", "older", "blas"):
         for name, value in old[kind].items():
             if name not in new[kind]:
                 moved.append(f"{kind} {name} ({value[0]}) is gone")
             elif new[kind][name] != value:
                 rises = name in MAY_RISE and int(new[kind][name][0]) > int(value[0])
+                rises = rises or (kind == "op" and follows(value[0], new[kind][name][0], new["older"]))
                 (appended if rises else moved).append(f"{kind} {name} was {value[0]}, is {new[kind][name][0]}")
         appended += [f"{kind} {name} is new" for name in new[kind] if name not in old[kind]]
 
@@ -125,18 +152,20 @@ def compare(old, new):
     return appended, moved
 
 
-def assertions(table):
-    """layout.txt as a C file that compiles where the layout is the same."""
+def assertions(table, released=False):
+    """layout.txt as a C file that compiles where the layout is the same; of a released one, where it is the same as far as it goes."""
     out = ["/* Written by tests/abi/layout.py from layout.txt. */", "#include <assert.h>", "#include <stddef.h>", "#include <tenon/backend.h>"]
     for name, (value,) in table["constant"].items():
         if value.startswith('"'):
             out.append(f'static_assert(sizeof({name}) == sizeof({value}), "{name}");')
         else:
-            out.append(f'static_assert((long long){name} == {value}, "{name}");')
+            relation = ">=" if released and name in MAY_RISE else "=="
+            out.append(f'static_assert((long long){name} {relation} {value}, "{name}");')
     for name, (kind,) in table["alias"].items():
         out.append(f'static_assert(sizeof({name}) == sizeof({kind}), "{name}");')
-    for name, (_, size) in table["struct"].items():
-        out.append(f'static_assert(sizeof({name}) == {size}, "{name}");')
+    for name, (growth, size) in table["struct"].items():
+        relation = ">=" if released and growth != "frozen" else "=="
+        out.append(f'static_assert(sizeof({name}) {relation} {size}, "{name}");')
     for name, (offset, size, _) in table["field"].items():
         struct, field = name.split(".")
         out.append(f'static_assert(offsetof({struct}, {field}) == {offset}, "{name}");')
@@ -163,10 +192,25 @@ def check(arguments, compiler):
     return 1 if moved or appended else 0
 
 
+def append(arguments, compiler):
+    appended, moved = compare(parse(published(arguments)), parse(native_layout(arguments.headers, compiler)))
+    if moved:
+        print(f"The header breaks the promise of {arguments.layout.name}:", *moved, sep="\n  ", file=sys.stderr)
+        return 1
+    print(f"{len(published(arguments))} lines of {arguments.layout.name} are as they were; appended since:", *appended, sep="\n  ")
+    return 0
+
+
 def write(arguments, compiler):
     lines = native_layout(arguments.headers, compiler)
     if arguments.layout.exists():
-        appended, moved = compare(parse(published(arguments)), parse(lines))
+        old, new = parse(published(arguments)), parse(lines)
+        appended, moved = compare(old, new)
+        major = int(old["constant"]["TENON_ABI_MAJOR"][0])
+        if moved and major >= 1 and int(new["constant"]["TENON_ABI_MAJOR"][0]) <= major:
+            print(f"ABI {major} is released and only grows:", *moved, sep="\n  ", file=sys.stderr)
+            print("Append instead: a new slot, a new field, a new op version. No decision allows more within a major version.", file=sys.stderr)
+            return 1
         if moved and not (arguments.adr and arguments.adr.is_file()):
             print("This is more than an append:", *moved, sep="\n  ", file=sys.stderr)
             print("Name the ADR that decides it: layout.py write --adr runtime/docs/adr/NNNN-....md", file=sys.stderr)
@@ -183,7 +227,7 @@ def compile_assertions(arguments, compiler):
         return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "layout.c"
-        source.write_text(assertions(parse(published(arguments))))
+        source.write_text(assertions(parse(published(arguments)), arguments.released))
         strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
         command = [*compiler, *strict, f"-I{arguments.headers}", "-c", str(source), "-o", str(Path(folder) / "layout.o")]
         if subprocess.run(command).returncode:
@@ -200,13 +244,14 @@ def published(arguments):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("check", "write", "compile"))
+    parser.add_argument("command", choices=("check", "append", "write", "compile"))
     parser.add_argument("--cc", default="cc", help="compiler and its options, as one word (default: cc)")
     parser.add_argument("--adr", type=Path, help="the decision behind a change that is not an append")
+    parser.add_argument("--released", action="store_true", help="compile: the layout is that of an earlier release")
     parser.add_argument("--headers", type=Path, default=HEADERS, help="folder that holds tenon/backend.h")
     parser.add_argument("--layout", type=Path, default=LAYOUT)
     arguments = parser.parse_args()
-    command = {"check": check, "write": write, "compile": compile_assertions}[arguments.command]
+    command = {"check": check, "append": append, "write": write, "compile": compile_assertions}[arguments.command]
     return command(arguments, arguments.cc.split())
 
 

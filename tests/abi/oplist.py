@@ -1,4 +1,4 @@
-"""Reads plugins/abi/tenon/ops.def and blas.def, strictly: a line that is not understood is an error, never skipped."""
+"""Reads plugins/abi/tenon/ops.def, older_ops.def and blas.def, strictly: a line that is not understood is an error, never skipped."""
 import re
 from collections import namedtuple
 from pathlib import Path
@@ -7,6 +7,7 @@ SOURCE = Path(__file__).resolve().parents[2]
 HEADERS = SOURCE / "plugins" / "abi"
 
 Op = namedtuple("Op", "id name version stem room type_operand dtypes attributes schema")
+Older = namedtuple("Older", "name version attributes newest_attributes defaults schema")
 Routine = namedtuple("Routine", "id routine level signature dtypes")
 
 
@@ -51,6 +52,25 @@ def read_ops(directory=HEADERS):
         if not op.schema:
             raise ListError(f"{path}: {op.name} has no schema")
     return ops
+
+
+def read_older(directory=HEADERS):
+    """The op versions that a newer one in ops.def has followed."""
+    path = Path(directory) / "tenon" / "older_ops.def"
+    older = [Older(v[0], int(v[1]), v[2], v[3], v[4], v[5].strip('"')) for v in _entries(path, "TENON_OLDER_OP", 6)]
+    newest = {op.name: op for op in read_ops(directory)}
+    seen = set()
+    for line in older:
+        if line.name not in newest:
+            raise ListError(f"{path}: {line.name} is not in ops.def")
+        if newest[line.name].version <= line.version:
+            raise ListError(f"{path}: {line.name}-{line.version} is not older than {line.name}-{newest[line.name].version} of ops.def")
+        if newest[line.name].attributes != line.newest_attributes:
+            raise ListError(f"{path}: {line.name}-{newest[line.name].version} has the attributes {newest[line.name].attributes}")
+        if (line.name, line.version) in seen:
+            raise ListError(f"{path}: {line.name}-{line.version} is listed twice")
+        seen.add((line.name, line.version))
+    return older
 
 
 def read_routines(directory=HEADERS):

@@ -29,12 +29,27 @@ constexpr Format format_of(tenon_dtype dtype) {
   }
 }
 
+/// 2^exponent, and the exponent of a number that is not 0 (of a denormal: one that is too low), from their bits: std::ldexp and std::ilogb
+/// took a fifth of a run.
+double power_of_two(int exponent) {
+  const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 1023) << 52;
+  double value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+int exponent_of(double value) {
+  std::uint64_t bits;
+  std::memcpy(&bits, &value, sizeof bits);
+  return static_cast<int>((bits >> 52) & 0x7ff) - 1023;
+}
+
 /// To the nearest number of the type, ties to even; what is too large becomes an infinity.
 double rounded(double value, tenon_dtype dtype) {
   if (value == 0 || !std::isfinite(value)) return value;
+  if (dtype != TENON_DTYPE_F16 && dtype != TENON_DTYPE_BF16) return dtype == TENON_DTYPE_F32 ? static_cast<float>(value) : value;
   const Format format = format_of(dtype);
-  const int last_digit = std::max(std::ilogb(value), format.lowest_exponent) - format.digits + 1;
-  const double result = std::ldexp(std::nearbyint(std::ldexp(value, -last_digit)), last_digit);
+  const int last_digit = std::max(exponent_of(value), format.lowest_exponent) - format.digits + 1;
+  const double result = std::nearbyint(value * power_of_two(-last_digit)) * power_of_two(last_digit);
   return std::fabs(result) > largest(dtype) ? std::copysign(std::numeric_limits<double>::infinity(), value) : result;
 }
 
@@ -55,16 +70,17 @@ struct Narrow {
       bits = infinity;
     } else if (magnitude != 0) {
       // A subnormal has the exponent field 0 and lacks the leading digit; one more in the field supplies it.
-      const int exponent = std::max(std::ilogb(magnitude), format_of(dtype).lowest_exponent);
-      const auto digits = static_cast<int>(std::ldexp(magnitude, fraction_bits - exponent));
+      const int exponent = std::max(exponent_of(magnitude), format_of(dtype).lowest_exponent);
+      const auto digits = static_cast<int>(magnitude * power_of_two(fraction_bits - exponent));
       bits = static_cast<std::uint16_t>(((exponent - format_of(dtype).lowest_exponent) << fraction_bits) + digits);
     }
     if (std::signbit(value)) bits = static_cast<std::uint16_t>(bits | 0x8000);
   }
   explicit operator double() const {
     const int field = (bits & 0x7fff) >> fraction_bits, fraction = bits & ((1 << fraction_bits) - 1);
-    double magnitude = std::ldexp(fraction, format_of(dtype).lowest_exponent - fraction_bits);
-    if (field > 0) magnitude = std::ldexp(fraction + (1 << fraction_bits), field - 1 + format_of(dtype).lowest_exponent - fraction_bits);
+    double magnitude = fraction * power_of_two(format_of(dtype).lowest_exponent - fraction_bits);
+    if (field > 0)
+      magnitude = (fraction + (1 << fraction_bits)) * power_of_two(field - 1 + format_of(dtype).lowest_exponent - fraction_bits);
     if ((bits & 0x7fff) >= infinity) {
       magnitude = fraction == 0 ? std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
     }

@@ -341,6 +341,8 @@ std::vector<std::string> gaps() {
   for (const Line& line : lines()) {
     if (signature_of(line) == nullptr) {
       result.push_back(fmt::format("{}: no case in tests/conformance/blas/{}.cpp", line.routine, line.signature));
+    } else if (signature_of(line)->why == nullptr) {
+      result.push_back(fmt::format("{}: a bound without its reason in tests/conformance/blas/{}.cpp", line.routine, line.signature));
     }
   }
   return result;

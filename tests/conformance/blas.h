@@ -289,6 +289,17 @@ struct Flag {
   std::vector<std::uint32_t> values;
 };
 
+/// Where bounds come from, for people: the reference pages print it. blas_verdict.cpp has the algebra and its sources.
+inline constexpr const char* why_products =
+    "A sum of products: |error| <= c (terms + 4) epsilon (sum of |alpha| |A| |B| + |beta| |C|) for each element, which any order of "
+    "summation "
+    "keeps. c is 2, for another rounding of alpha and beta, and 8 for complex numbers, whose products may be formed of three real ones. "
+    "Large "
+    "results are held to it by products with vectors of random signs, and some of their rows and columns element by element.";
+inline constexpr const char* why_products_and_solves =
+    "Products: |error| <= c (terms + 4) epsilon (sum of |alpha| |A| |B|) for each element, c = 2, 8 for complex numbers. Solves by their "
+    "residual: |op(A) X - alpha B| <= c (n + 4) epsilon |op(A)| |X|, which any stable substitution keeps whatever the condition.";
+
 /// Everything the kit knows about a signature class.
 struct Signature {
   std::vector<const char*> routines;  ///< of blas.def: a line whose routine is missing here has no case
@@ -296,6 +307,7 @@ struct Signature {
   std::vector<const char*> sizes;
   std::vector<Flag> (*flags)(const Line&, tenon_dtype) = nullptr;
   void (*build)(Trial&);
+  const char* why = nullptr;  ///< where the bound of its results comes from
 };
 
 /// Empty if `got` is `want` within the bound; NaN wants NaN, an infinity the same infinity.

@@ -94,6 +94,14 @@ enum class Oracle {
   same_dtype,  ///< the oracle on the very same operands: results that depend on the dtype by definition
 };
 
+/// The largest error that an answer may have, and why: nobody is held to less than the arithmetic allows, nor to more.
+struct Tolerance {
+  const char* why = nullptr;                           ///< where the bound comes from, for people: the reference pages print it
+  Bound (*of)(const Variant&, tenon_dtype) = nullptr;  ///< NULL: the same bits
+  Bound operator()(const Variant& variant, tenon_dtype dtype) const { return of == nullptr ? Bound{} : of(variant, dtype); }
+  bool operator==(std::nullptr_t) const { return of == nullptr; }
+};
+
 /// Something that is true of every result; empty: it holds.
 struct Property {
   std::string name;
@@ -131,8 +139,7 @@ struct OpCase {
   tenon_op op;
   std::vector<tenon_dtype> dtypes = {};  ///< none: the mandatory ones of ops.def
   std::vector<Variant> variants;
-  /// The largest error. The room says where it comes from.
-  Bound (*bound)(const Variant&, tenon_dtype) = nullptr;
+  Tolerance bound = {};
   Oracle oracle = Oracle::widened;
   /// Inputs whose gradients are held against finite differences.
   std::vector<std::size_t> gradient = {};

@@ -205,7 +205,9 @@ void Child::advance() {
   if (over_) return;
   // First whether it lives: what it wrote before its death can be read then.
   siginfo_t died{};
-  const bool dead = waitid(P_PID, static_cast<id_t>(process_), &died, WEXITED | WNOHANG | WNOWAIT) == 0 && died.si_pid == process_;
+  const int asked = waitid(P_PID, static_cast<id_t>(process_), &died, WEXITED | WNOHANG | WNOWAIT);
+  // Where SIGCHLD is ignored the system has buried it already.
+  const bool dead = asked == 0 ? died.si_pid == process_ : errno == ECHILD;
   const auto now = std::chrono::steady_clock::now();
   const std::string said = take(messages_);
   if (!said.empty()) heard_ = now;

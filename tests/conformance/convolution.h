@@ -29,9 +29,13 @@ struct Convolution {
 Bound convolution_bound(const Convolution& shape, tenon_op op, tenon_dtype dtype);
 
 template <tenon_op op>
-Bound bound_of_convolution(const Variant& variant, tenon_dtype dtype) {
-  return convolution_bound(Convolution::of(op, variant), op, dtype);
-}
+inline constexpr Tolerance bound_of_convolution{
+    "A sum of products of numbers up to 2, as a matrix product is: off by the root of the number of terms times epsilon times the sum of "
+    "their "
+    "magnitudes; a bias rounds once more. In f32 (and where f16 and bf16 are computed in it) Winograd's algorithm is allowed for 3x3 "
+    "kernels "
+    "of stride 1: its errors are those of the larger numbers it works with.",
+    [](const Variant& variant, tenon_dtype dtype) -> Bound { return convolution_bound(Convolution::of(op, variant), op, dtype); }};
 
 /// Of operands x, w and y filled with numbers up to 2; those that are results are what `op` makes of the others.
 Variant variant_of(const Convolution& shape, tenon_op op, bool bias = false, Special special = Special::none);

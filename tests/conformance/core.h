@@ -26,6 +26,7 @@ struct CoreCase {
 std::vector<Case> core_cases(std::initializer_list<CoreCase> list);
 
 std::vector<Case> core_lifecycle_cases();
+std::vector<Case> core_library_cases();
 std::vector<Case> core_process_cases();
 std::vector<Case> core_memory_cases();
 std::vector<Case> core_exhaustion_cases();

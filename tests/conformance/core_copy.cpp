@@ -123,13 +123,15 @@ void copy_of_nothing(Kit& kit) {
 
 void fill_bytes(Kit& kit) {
   const Memory memory(kit, 4099);
-  upload(kit, memory.address, pattern(4099, 4));
-  ErrorText error;
-  expect_ok(kit.device.table().fill(kit.device.handle(), memory.address + 3, 4001, 0x5C, kit.device.stream(), error), error, "fill");
-  expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
-  std::vector<unsigned char> want = pattern(4099, 4);
-  std::fill_n(want.begin() + 3, 4001, static_cast<unsigned char>(0x5C));
-  expect_bytes(want, download(kit, memory.address, 4099), "fill");
+  for (const std::uint8_t value : std::initializer_list<std::uint8_t>{0x5C, 0x00, 0xFF, 0x80}) {
+    upload(kit, memory.address, pattern(4099, 4));
+    ErrorText error;
+    expect_ok(kit.device.table().fill(kit.device.handle(), memory.address + 3, 4001, value, kit.device.stream(), error), error, "fill");
+    expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
+    std::vector<unsigned char> want = pattern(4099, 4);
+    std::fill_n(want.begin() + 3, 4001, static_cast<unsigned char>(value));
+    expect_bytes(want, download(kit, memory.address, 4099), "fill");
+  }
 }
 
 }  // namespace

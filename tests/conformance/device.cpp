@@ -30,6 +30,10 @@ Span span_of(const Dims& shape, const Dims& strides) {
 /// Writes dense elements to where strides put them; `origin` is the byte of element (0, ..., 0).
 void scatter(const Array& array, const Dims& strides, unsigned char* origin) {
   const Dims& shape = array.shape();
+  if (strides == dense_strides(shape)) {
+    if (array.size_bytes() > 0) std::memcpy(origin, array.bytes(), array.size_bytes());
+    return;
+  }
   Dims index(shape.size(), 0);
   const std::int64_t size = array.element_size();
   for (std::int64_t i = 0; i < array.count(); ++i) {
@@ -48,7 +52,7 @@ void scatter(const Array& array, const Dims& strides, unsigned char* origin) {
 ErrorText::ErrorText() {
   error_.struct_size = sizeof error_;
   error_.node = TENON_NO_INDEX;
-  error_.text_capacity = sizeof text_;
+  error_.text_capacity = sizeof text_ - 1;  // the last byte stays NUL, whatever a backend writes
   error_.text = text_;
 }
 
@@ -438,6 +442,10 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   };
   // What lies outside [from, to) has to be as it was. `what` names the buffer.
   const auto guard = [&](const Buffer& buffer, std::uint64_t from, std::uint64_t to, const std::string& what) {
+    const auto same = [&](std::uint64_t begin, std::uint64_t end) {
+      return begin >= end || std::memcmp(after.data() + begin, buffer.content.data() + begin, end - begin) == 0;
+    };
+    if (same(0, from) && same(to, after.size())) return;
     for (std::uint64_t i = 0; i < after.size() && outcome.damage.empty(); ++i) {
       if ((i >= from && i < to) || after[i] == buffer.content[i]) continue;
       const auto end = buffer.begin + buffer.extent;

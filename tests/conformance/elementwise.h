@@ -65,7 +65,7 @@ Array all_magnitudes(tenon_dtype dtype, std::uint64_t seed);
 void check_magnitudes(Kit& kit, tenon_op op, tenon_dtype dtype, const AttributeBytes& attributes, const Bound& bound);
 
 /// The case "all_magnitudes" of an op: its bound as the room has it, its attributes as `attributes()` gives them.
-template <tenon_op op, Bound (*bound)(const Variant&, tenon_dtype), AttributeBytes (*attributes)() = nullptr>
+template <tenon_op op, const Tolerance& bound, AttributeBytes (*attributes)() = nullptr>
 Extra at_all_magnitudes(const char* name = "all_magnitudes") {
   return {name, [](Kit& kit, tenon_dtype dtype) {
             if (!is_float(dtype)) return;

@@ -1,9 +1,280 @@
-#include "case.h"
+// Capability honesty: the table and `supports` on random instances of every op. A yes is executed, a no has to be one.
+//
+// The contract lets a backend rely on shapes that the core's rule has checked. Instances that are executed keep that rule; those that break
+// it are only asked about: whatever the answer, it has to be one.
+#include "honesty.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include <tenon/sdk/kernel.h>
 
 namespace tenon::conformance {
+namespace {
+
+/// Cases of an op, and instances of a case.
+constexpr int full_count = 8, small_count = 2;
+constexpr int full_rounds = 32, small_rounds = 4;
+
+const char* name_of_reason(std::uint32_t reason) {
+  static constexpr const char* names[] = {"NONE", "OP", "DTYPE", "SHAPE", "STRIDES", "ATTRIBUTES", "OPTIONS", "GRAPH"};
+  return reason < std::size(names) ? names[reason] : "unknown";
+}
+
+// ---------------------------------------------------------------- asking
+
+/// What `supports` said to every node of a graph: well-formed answers, or a refusal of the graph as a whole.
+struct Reply {
+  tenon_status status = TENON_OK;
+  std::vector<tenon_answer> answers;
+  std::string text;  ///< of a failure
+
+  bool says_yes(std::size_t node = 0) const { return status == TENON_OK && answers[node].supported == 1; }
+  std::string str(std::size_t node = 0) const {
+    if (status != TENON_OK) return fmt::format("{} ({})", status_name(status), text);
+    if (says_yes(node)) return "yes";
+    return fmt::format("no, {} ({})", name_of_reason(answers[node].reason), answers[node].text);
+  }
+};
+
+Reply ask_once(const Device& device, const Wire& wire, const tenon_plan_options& options, const std::string& where) {
+  Reply reply;
+  reply.answers.resize(wire.nodes.size());
+  std::memset(static_cast<void*>(reply.answers.data()), 0x7F, reply.answers.size() * sizeof(tenon_answer));
+  ErrorText error;
+  reply.status = device.table().supports(device.handle(), &wire.graph, &options, reply.answers.data(), error);
+  reply.text = error.text();
+  if (reply.status != TENON_OK) return reply;
+  for (const tenon_answer& answer : reply.answers) {
+    if (answer.supported == 1) continue;
+    if (answer.supported != 0) throw Failure(fmt::format("`supports` gave no answer: `supported` is {} ({})", answer.supported, where));
+    if (answer.reason == TENON_REASON_NONE || answer.reason > TENON_REASON_GRAPH) {
+      throw Failure(fmt::format("`supports` said no with the reason {}, which is none of the header's ({})", answer.reason, where));
+    }
+    if (answer.text[0] == 0 || std::memchr(answer.text, 0, sizeof answer.text) == nullptr) {
+      throw Failure(fmt::format("`supports` said no without a sentence that ends ({})", where));
+    }
+  }
+  return reply;
+}
+
+/// The same question twice has the same answer.
+Reply ask(const Device& device, const Net& net, const tenon_plan_options& options, const std::string& where) {
+  const Wire wire(net);
+  const Reply first = ask_once(device, wire, options, where), second = ask_once(device, wire, options, where);
+  for (std::size_t n = 0; n < wire.nodes.size(); ++n) {
+    if (first.str(n) != second.str(n)) {
+      throw Failure(fmt::format("`supports` said {}, and asked again {} ({})", first.str(n), second.str(n), where));
+    }
+    if (first.status != TENON_OK) break;
+  }
+  return first;
+}
+
+/// A plan made and destroyed. `plan_create` must not go back on what `supports` said, but for lack of memory.
+void plan_only(const Device& device, const Net& net, const tenon_plan_options& options, const Reply& reply, bool yes_binds,
+               const std::string& where) {
+  const Wire wire(net);
+  const bool all_yes = reply.status == TENON_OK && std::all_of(reply.answers.begin(), reply.answers.end(),
+                                                               [](const tenon_answer& answer) { return answer.supported == 1; });
+  ErrorText error;
+  tenon_plan* plan = nullptr;
+  const tenon_status status = device.table().plan_create(device.handle(), &wire.graph, &options, &plan, error);
+  if (status == TENON_OK) {
+    if (plan == nullptr) throw Failure(fmt::format("plan_create said OK and made no plan ({})", where));
+    device.table().plan_destroy(plan);
+    if (!all_yes) throw Failure(fmt::format("`supports` said {}, yet plan_create made a plan ({})", reply.str(), where));
+    return;
+  }
+  if (plan != nullptr) throw Failure(fmt::format("plan_create failed and wrote its out-parameter all the same ({})", where));
+  if (error.text().empty()) throw Failure(fmt::format("plan_create failed with {} and said nothing ({})", status_name(status), where));
+  if (all_yes && yes_binds && status != TENON_OUT_OF_MEMORY) {
+    throw Failure(fmt::format("`supports` said yes, yet plan_create failed with {}: {} ({})", status_name(status), error.text(), where));
+  }
+}
+
+// ---------------------------------------------------------------- the claims
+
+/// The elements that a layout with repeated elements shows.
+Array seen_through(const Array& array, const Dims& strides) {
+  Array result = array;
+  const Dims dense = dense_strides(array.shape());
+  const auto size = static_cast<std::size_t>(array.element_size());
+  for (std::int64_t i = 0; i < array.count(); ++i) {
+    std::int64_t source = 0, rest = i;
+    for (std::size_t d = 0; d < dense.size(); ++d) {
+      if (strides[d] != 0) source += rest / dense[d] * dense[d];
+      rest %= dense[d];
+    }
+    std::memcpy(result.bytes() + i * array.element_size(), array.bytes() + source * array.element_size(), size);
+  }
+  return result;
+}
+
+bool is_known(const OpCase& op_case, tenon_dtype dtype) {
+  const std::vector<tenon_dtype> known = dtypes_of(op_case);
+  return std::find(known.begin(), known.end(), dtype) != known.end();
+}
+
+/// Zeros for dtypes that the op's room does not speak of: its values need not be any of theirs.
+std::vector<Array> operands_of(const Draw& drawn, const Instance& at, std::uint64_t seed) {
+  std::vector<Array> inputs;
+  if (is_known(*at.op_case, at.dtype)) {
+    inputs = at.inputs(seed);
+  } else {
+    for (const OperandSpec& spec : at.variant->inputs) {
+      inputs.push_back(spec.present ? Array(resolved(spec.dtype, at.dtype), spec.shape) : Array());
+    }
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Layout& layout = drawn.setting.layouts[i];
+    if (!layout.strides.empty()) inputs[i] = seen_through(inputs[i], layout.strides);
+  }
+  return inputs;
+}
+
+Net arranged(const Draw& drawn, const Instance& at, const std::vector<Array>& inputs) {
+  Net net = at.net(inputs, drawn.setting);
+  std::size_t v = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (at.variant->inputs[i].present) net.values[v++].kind = drawn.kinds[i];
+  }
+  return net;
+}
+
+std::string describe(const Draw& drawn, const std::vector<Array>& inputs) {
+  static constexpr const char* kinds[] = {"internal", "input", "output", "parameter", "constant"};
+  static constexpr const char* maths[] = {"strict", "tf32", "bf16"};
+  std::string text = drawn.variant.label.empty() ? "" : drawn.variant.label + ", ";
+  text += conformance::describe(inputs, drawn.setting.layouts) + ", bound as";
+  for (const std::uint32_t kind : drawn.kinds) text += fmt::format(" {}", kinds[kind]);
+  for (const tenon_donation& d : drawn.setting.donations) text += fmt::format(", input {} given to output {}", d.input, d.output);
+  return text + fmt::format(", math {}, fusion {}{}", maths[drawn.math], drawn.options.fusion,
+                            drawn.options.deterministic ? ", deterministic" : "");
+}
+
+/// The table says yes exactly where `supports` does; a shape or attribute may be out of reach all the same.
+void check_table(const Device& device, const Instance& at, const Reply& plain, const std::string& where) {
+  const bool stated = (device.capability(at.line->op, at.line->version) & TENON_DTYPE_BIT(at.dtype)) != 0;
+  const bool about_this_shape = !plain.says_yes() && plain.status == TENON_OK &&
+                                (plain.answers[0].reason == TENON_REASON_SHAPE || plain.answers[0].reason == TENON_REASON_ATTRIBUTES);
+  if (stated == plain.says_yes() || about_this_shape) return;
+  throw Failure(fmt::format("{}: the capability table says {}, `supports` says {} ({})", sdk::name_of(at.dtype), stated ? "yes" : "no",
+                            plain.str(), where));
+}
+
+/// What is served plain and dense is refused for its strides or its options alone, and then with that reason.
+void check_reason(const Draw& drawn, const Reply& plain, const Reply& reply, const std::string& where) {
+  if (reply.says_yes() || !plain.says_yes()) return;
+  const std::uint32_t reason = reply.status == TENON_OK ? reply.answers[0].reason : std::uint32_t{TENON_REASON_NONE};
+  if (reason == TENON_REASON_STRIDES && drawn.is_strided()) return;
+  if (reason == TENON_REASON_OPTIONS && (drawn.math != TENON_MATH_STRICT || drawn.options.deterministic)) return;
+  throw Failure(
+      fmt::format("`supports` says yes to dense inputs and plain options, but here {}: wanted yes, or the reason STRIDES or "
+                  "OPTIONS where they differ ({})",
+                  reply.str(), where));
+}
+
+/// Another node beside it changes nothing, unless plans have one node only.
+void check_company(const Device& device, const Draw& drawn, const Net& alone, const Reply& reply, const std::string& where) {
+  if (reply.status != TENON_OK || (device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0) return;
+  Net both = alone;
+  const tenon_plan_options options = wire_options(drawn.options, drawn.math);
+  const OpLine& relu = line_of(TENON_OP_Relu);
+  const tenon_attributes_none none{sizeof none, 0};
+  const std::uint32_t x = both.input(Array(TENON_DTYPE_F32, {3, 4})), y = both.output(TENON_DTYPE_F32, {3, 4});
+  both.node(relu.op, relu.version, &none, {x}, {y});
+  const Reply together = ask(device, both, options, where + ", beside a Relu");
+  if (together.status != TENON_OK) {
+    throw Failure(fmt::format("`supports` said {}, and beside a Relu of other values {} ({})", reply.str(), together.str(), where));
+  }
+  if (together.says_yes(0) != reply.says_yes(0) || (!reply.says_yes() && together.answers[0].reason != reply.answers[0].reason)) {
+    throw Failure(fmt::format("`supports` said {}, and beside a Relu of other values {} ({})", reply.str(), together.str(), where));
+  }
+  plan_only(device, both, options, together, true, where + ", beside a Relu");
+}
+
+/// A yes is executed and agrees with the oracle; on the oracle, with its own answer to plain operands.
+void check_yes(const Kit& kit, const Draw& drawn, const Instance& at, const Net& net, const std::vector<Array>& inputs,
+               const std::string& where) {
+  std::vector<Array> got;
+  try {
+    got = kit.run(net, drawn.options);
+  } catch (const Failure& failure) {
+    throw Failure(fmt::format("{} ({})", failure.what(), where));
+  }
+  if (!is_known(*at.op_case, at.dtype) || at.all_results_empty()) return;
+  const bool judged = kit.oracle != nullptr;
+  const auto want = judged ? oracle_answer(kit, at, inputs) : kit.run(at.net(inputs));
+  expect_close(want, got, judged ? at.bound() : at.bound().times(2), where + (judged ? "" : ", wanted what plain dense inputs give"));
+}
+
+/// Throws a Failure, or Unsupported where a dtype that every backend serves is not.
+void check(const Kit& kit, const OpCase& op_case, const std::string& name, Random& random) {
+  const Draw drawn = draw(op_case, random);
+  const Instance at{&op_case, &line_of(op_case.op), &drawn.variant, drawn.dtype, name};
+  const std::vector<Array> inputs = operands_of(drawn, at, random.bits());
+  const std::string where = describe(drawn, inputs);
+  const Device& device = kit.device;
+
+  const Net dense = at.net(inputs), net = arranged(drawn, at, inputs);
+  const tenon_plan_options none = wire_options({}), options = wire_options(drawn.options, drawn.math);
+  const Reply plain = ask(device, dense, none, where + ", all dense and plain");
+  check_table(device, at, plain, where);
+  plan_only(device, dense, none, plain, true, where + ", all dense and plain");
+
+  const Reply reply = ask(device, net, options, where);
+  check_reason(drawn, plain, reply, where);
+  plan_only(device, net, options, reply, true, where);
+  check_company(device, drawn, net, reply, where);
+
+  const auto only_ask = [&](const std::optional<Net>& other, bool is_valid, const char* what) {
+    if (!other) return;
+    std::string shapes;
+    for (const Net::Value& value : other->values) shapes += " " + str(value.shape);
+    const std::string here = fmt::format("{}, {}:{}", where, what, shapes);
+    const Reply answer = ask(device, *other, options, here);
+    plan_only(device, *other, options, answer, is_valid, here);
+  };
+  only_ask(grown(*at.line, net, random), true, "as large as");
+  only_ask(broken(*at.line, net, random), false, "with shapes that do not fit");
+
+  // Other math has other errors, which no bound of an op speaks of.
+  if (reply.says_yes() && drawn.math == TENON_MATH_STRICT) check_yes(kit, drawn, at, net, inputs, where);
+  const bool mandatory = (at.line->dtypes & TENON_DTYPE_BIT(at.dtype)) != 0;
+  if (mandatory && !plain.says_yes()) throw Unsupported(fmt::format("{} ({})", plain.str(), where));
+}
+
+void check_all(const Kit& kit, const OpCase& op_case, const std::string& name) {
+  Random random(seed_for(kit.seed, name));
+  std::string unsupported;
+  for (int round = 0; round < (small_sizes() ? small_rounds : full_rounds); ++round) {
+    try {
+      check(kit, op_case, name, random);
+    } catch (const Unsupported& no) {
+      if (unsupported.empty()) unsupported = no.what();
+    }
+  }
+  if (!unsupported.empty()) throw Unsupported(unsupported);
+}
+
+}  // namespace
 
 std::vector<Case> honesty_case_list() {
-  return {};
+  // Cases point into it. Sizes are settled before the first call.
+  static const std::vector<OpCase> ops = all_op_cases();
+  std::vector<Case> cases;
+  for (const OpCase& op_case : ops) {
+    const OpLine& line = line_of(op_case.op);
+    for (int n = 0; n < (small_sizes() ? small_count : full_count); ++n) {
+      std::string name = fmt::format("honesty/{}/{}", line.stem, n);
+      const auto run = [&op_case, name](Kit& kit) { check_all(kit, op_case, name); };
+      cases.push_back({name, line.stem, "honesty", TENON_DTYPE_NONE, true, run});
+    }
+  }
+  return cases;
 }
 
 }  // namespace tenon::conformance

@@ -83,17 +83,13 @@ std::vector<RecurrentForm> recurrent_forms(unsigned all_results) {
   return forms;
 }
 
-Bound recurrent_bound(const Variant& variant, tenon_dtype t) {
-  // A step's sums round by root(I + H) epsilon of numbers of about 1; no slope of what follows is above 1. What a state is off by comes
-  // back at the next step through weights whose norm is about 1, and a cell adds up its own: no more than T steps' worth in all.
+Bound recurrent_error(const Variant& variant, tenon_dtype t) {
   const Dims& x = variant.inputs[0].shape;
   const auto steps = static_cast<double>(x[0]), terms = static_cast<double>(x[2] + variant.inputs[2].shape[2]);
   return {4 * epsilon(t), 2 * steps * (4 + std::sqrt(terms)) * epsilon(t)};
 }
 
 Bound recurrent_gradient_bound(const Variant& variant, std::size_t x, tenon_dtype t) {
-  // The gradients of the gates are a few units large and off by what their products round, root(G H) epsilon; dw, dr and db add up T B of
-  // them, which rounds by epsilon times the partial sums.
   const Dims& sequence = variant.inputs[x].shape;
   const auto rows = static_cast<double>(sequence[0] * sequence[1]), columns = static_cast<double>(variant.inputs[x + 2].shape[1]);
   return {4 * epsilon(t), 4 * (8 + std::sqrt(columns) + rows) * epsilon(t)};

@@ -35,7 +35,15 @@ std::string recurrent_label(const RecurrentForm& form, const std::string& varian
 /// absent, all of the results in `all_results` and each alone.
 std::vector<RecurrentForm> recurrent_forms(unsigned all_results);
 
-Bound recurrent_bound(const Variant& variant, tenon_dtype dtype);
+Bound recurrent_error(const Variant& variant, tenon_dtype dtype);
+inline constexpr Tolerance recurrent_bound{
+    "A step's sums round by root(I + H) epsilon of numbers of about 1; no slope of what follows is above 1. What a state is off by comes "
+    "back "
+    "at the next step through weights whose norm is about 1, and a cell adds up its own: no more than T steps' worth in all.",
+    recurrent_error};
+inline constexpr const char* recurrent_gradient_reason =
+    "The gradients of the gates are a few units large and off by what their products round, root(G H) epsilon; dw, dr and db add up T B of "
+    "them, which rounds by epsilon times the partial sums.";
 /// x is operand `x` of the variant.
 Bound recurrent_gradient_bound(const Variant& variant, std::size_t x, tenon_dtype dtype);
 

@@ -7,6 +7,7 @@
 #include <tenon/error.h>
 
 #include "loader/find.h"
+#include "shared_answers.h"
 
 namespace tenon::conformance {
 namespace {
@@ -43,6 +44,7 @@ Source under_test(const Options& options) {
 }
 
 Rig::Rig(const Options& options) : device_(std::make_unique<Device>(under_test(options))) {
+  forget_shared_answers();
   if (device_->is_oracle()) return;
   try {
     oracle_ = std::make_unique<Device>(find_backend(options, options.oracle));
@@ -74,7 +76,8 @@ Verdict Rig::run(const Case& test, std::uint64_t seed) const {
 }
 
 std::string Rig::device() const {
-  return fmt::format("{}:0 ({})", device_->backend().name(), device_->device_info().name);
+  const char* product = device_->device_info().name;
+  return fmt::format("{}:0 ({})", device_->backend().name(), product != nullptr ? product : "without a name");
 }
 
 }  // namespace tenon::conformance

@@ -23,6 +23,12 @@ inline constexpr tenon_dtype boolean = TENON_DTYPE_BOOL;
 inline constexpr double inf = std::numeric_limits<double>::infinity();
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
+/// Reasons for no error at all.
+inline constexpr Tolerance moved{"Elements are moved as they are: the same bits."};
+inline constexpr Tolerance decided{"The answer is one of two, or a position: it is right or wrong."};
+inline constexpr Tolerance specified{
+    "Every bit is specified: plugins/abi/README.md says how it is made of key, stream and the element's place."};
+
 /// Whole sizes, or a part of them where sizes are reduced.
 inline std::int64_t sized(std::int64_t full, std::int64_t reduced) {
   return small_sizes() ? reduced : full;

@@ -129,6 +129,7 @@ std::vector<std::string> gaps() {
     const OpLine& line = line_of(op_case.op);
     if (!with_case.insert(op_case.op).second) result.push_back(fmt::format("{}: two cases", line.stem));
     if (op_case.variants.empty()) result.push_back(fmt::format("{}: a case without variants", line.stem));
+    if (op_case.bound.why == nullptr) result.push_back(fmt::format("{}: a bound without its reason", line.stem));
     for (const tenon_dtype dtype : dtypes_of(op_case)) {
       const bool any = std::any_of(op_case.golden.begin(), op_case.golden.end(), [&](const Golden& g) {
         return g.dtypes.empty() || std::find(g.dtypes.begin(), g.dtypes.end(), dtype) != g.dtypes.end();

@@ -120,10 +120,13 @@ doctor_survives_a_broken_file() {
   mkdir "$scratch/plugins"
   echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
   exits 0 doctor --plugin "$scratch/plugins"
-  out_has "broken ($scratch/plugins/libtenon_backend_broken.so, command line): not usable"
-  out_has 'openblas ('
-  out_has 'healthy, version'
-  out_has 'sha256: '
+  out_has '  broken: not usable'
+  out_has "    file       $scratch/plugins/libtenon_backend_broken.so (command line)"
+  out_has '    stage      found reached'
+  out_has '    cause      INVALID_ARGUMENT: the file is not a library'
+  out_has '    remedy     put a backend built for linux-'
+  out_has '  openblas: healthy'
+  out_has '    sha256     '
   out_has 'thread budget'
 }
 
@@ -138,7 +141,7 @@ doctor_survives() { # plugin, what it must say
   exits 0 doctor --timeout 2 --plugin "$PLUGINS/$1"
   out_has "$2"
   out_has 'deny: [misbehaving]'
-  out_has 'openblas ('
+  out_has '  openblas: healthy'
 }
 doctor_survives_a_crash_when_asked() {
   exits 0 doctor --plugin "$PLUGINS/asked_crash"
@@ -147,11 +150,34 @@ doctor_survives_a_crash_when_asked() {
 doctor_survives_a_crash_in_create() { doctor_survives created_crash 'the plugin crashed (signal 11, Segmentation fault) in its `create`'; }
 doctor_survives_a_crash_at_the_end() { doctor_survives closed_crash 'the plugin crashed (signal 11, Segmentation fault) while it was shut down'; }
 doctor_survives_an_exit() { doctor_survives created_exit 'the plugin ended the process (exit code 7) in its `create`'; }
+doctor_survives_an_abort() { doctor_survives created_abort 'the plugin crashed (signal 6, Aborted) in its `create`'; }
 doctor_survives_a_hang() { doctor_survives created_hang 'the plugin did not return within 2 s in its `create`'; }
+
+# What a plugin prints is told with it, to neither stream, and never between the lines of the report.
+doctor_keeps_chatter_apart() {
+  exits 0 doctor --plugin "$PLUGINS/created_abort"
+  out_has '    it wrote   vendor: giving up'
+  ! grep -q '^vendor' "$scratch/out" || fail 'the plugin wrote between the lines'
+  [ ! -s "$scratch/err" ] || fail 'the plugin wrote to standard error'
+  exits 0 doctor --plugin "$PLUGINS/created_abort" --format json
+  out_has '"output": "vendor: giving up'
+}
+
+doctor_json_keeps_its_schema() {
+  mkdir "$scratch/plugins"
+  echo 'not a library' >"$scratch/plugins/libtenon_backend_broken.so"
+  ln -s nowhere "$scratch/plugins/libtenon_backend_dangling.so"
+  exits 0 doctor --format json --plugin "$scratch/plugins" --plugin "$PLUGINS/fake_gpu" --plugin "$PLUGINS/created_crash" \
+    --plugin "$FAULTS/missing_library"
+  python3 "$here/scripts/check_schema.py" "$here/doctor.schema.json" "$scratch/out" || exit 1
+  out_has '"library": "libtenon_absent.so.1"'
+  out_has '"code": "INCOMPATIBLE"'
+  out_has 'the file is a symbolic link to nothing'
+}
 
 doctor_tells_of_a_device_that_does_not_open() {
   exits 0 doctor --plugin "$PLUGINS/fake_gpu"
-  out_has 'warning: device fake_gpu:1 cannot be opened: fake_gpu:1 has fallen off the bus (DEVICE_LOST)'
+  out_has '    warning    device fake_gpu:1 cannot be opened: fake_gpu:1 has fallen off the bus (DEVICE_LOST)'
   exits 0 doctor --plugin "$PLUGINS/fake_gpu" --format json
   out_has '"identity": "0000:01:00.0"'
 }

@@ -17,7 +17,8 @@ tree=$work/elsewhere/tenon
 # The tree: all that is promised, no internal header, no path of this machine.
 for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libblas.so.3 lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/cmake/tenon/tenonConfig.cmake \
   lib/pkgconfig/tenon.pc include/tenon/tenon.h include/tenon/backend.h include/tenon/ops.def include/tenon/sdk/kernel.h \
-  share/tenon/models/mnist_mlp/train.yaml share/tenon/template/template.c share/doc/tenon/README.md; do
+  share/tenon/models/mnist_mlp/train.yaml share/tenon/template/template.c share/tenon/new_backend/cpp/backend.cpp share/doc/tenon/README.md share/doc/tenon/plugins.md \
+  share/doc/tenon/ops.md share/doc/tenon/blas.md; do
   expect 0 '' test -e "$tree/$file"
 done
 expect 1 '' grep -rqE '#include "|<fmt/|<yaml-cpp|<nlohmann' "$tree/include" --include='*.h' --exclude=backend.h
@@ -88,6 +89,9 @@ expect 0 '' "$cmake" --build "$work/author/build"
 expect 0 '7.8.9' "$tree/bin/tenon" backends --plugin "$work/author/build/libtenon_backend_reference.so"
 expect 0 'tenon_backend_query' nm -D --defined-only "$work/author/build/libtenon_backend_reference.so"
 expect 0 '1' bash -c "nm -D --defined-only '$work/author/build/libtenon_backend_reference.so' | wc -l"
+
+# A project of their own, as the commands are printed.
+expect 0 '' bash "$(dirname "$0")/new_backend.sh" "$tree" "$cc" "$cxx"
 
 # What is not there is said.
 sed -i 's/COMPONENTS sdk/COMPONENTS kitchen/' "$work/author/CMakeLists.txt"

@@ -1,5 +1,6 @@
 /* misbehaving.c - the template backend with one bad habit, MISBEHAVES_WHEN: loading crashes or hangs there. A report survives it. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 #include "../../plugins/template/template.c"
 #undef tenon_backend_query
 
-enum { ASKED_CRASH = 1, CREATED_CRASH, CREATED_HANG, CREATED_EXIT, CLOSED_CRASH };
+enum { ASKED_CRASH = 1, CREATED_CRASH, CREATED_HANG, CREATED_EXIT, CREATED_ABORT, CLOSED_CRASH };
 
 /* Back to the default first: a sanitizer's handler would make an exit of it. */
 static void crash(void) {
@@ -29,6 +30,12 @@ static tenon_status bad_create(const tenon_host* host, tenon_backend** out_backe
                                tenon_error* error) {
   if (MISBEHAVES_WHEN == CREATED_CRASH) crash();
   if (MISBEHAVES_WHEN == CREATED_EXIT) _exit(7);
+  if (MISBEHAVES_WHEN == CREATED_ABORT) {
+    fputs("vendor: giving up\n", stdout);
+    fflush(stdout);
+    signal(SIGABRT, SIG_DFL);
+    abort();
+  }
   while (MISBEHAVES_WHEN == CREATED_HANG) sleep(1);
   const tenon_status status = create(host, out_backend, out_table, error);
   if (status != TENON_OK) return status;

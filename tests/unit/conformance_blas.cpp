@@ -113,7 +113,8 @@ TEST_CASE("conformance blas: a gemv that reads y under beta = 0 is seen, and onl
   CHECK(passes(report, "gemv/f32/row/values"));
   CHECK(passes(report, "gemv/f32/row/nothing"));
   CHECK(fails(report, "gemv/f32/row/beta_zero"));
-  const std::string text = result_named(report, "gemv/f32/row/beta_zero").text;
+  const auto& result = result_named(report, "gemv/f32/row/beta_zero");
+  const std::string text = result.text + "; again: " + result.again;
   for (const char* part : {"element (", "of y", "wanted", "got (nan", "gemv row trans=", "m=", "lda=", "incx=", "alpha=", "beta=0", "seed",
                            "tenon conformance --backend wrong --profile blas --filter 'gemv/f32/row/beta_zero' --seed 1"}) {
     CHECK_MESSAGE(text.find(part) != std::string::npos, part, " is not in: ", text);

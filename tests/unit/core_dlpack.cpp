@@ -4,6 +4,7 @@
 #include <dlpack/dlpack.h>
 
 #include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -126,6 +127,15 @@ TEST_CASE("dlpack: what cannot be taken is named and stays the caller's") {
   t.data = nullptr;
   CHECK(refusal(foreign) == "from_dlpack: wanted memory for (2,3), got a null pointer");
   CHECK_THROWS_WITH_AS(from_dlpack(nullptr), "from_dlpack: wanted a DLManagedTensor, got null", Error);
+}
+
+TEST_CASE("dlpack: strides beyond what can be addressed are refused") {
+  Foreign foreign;
+  foreign.strides = {std::int64_t{1} << 62, 1};
+  CHECK(refusal(foreign) == "from_dlpack: wanted strides that 64 bits can address, got others for (2,3)");
+  foreign.strides = {std::numeric_limits<std::int64_t>::min(), 1};
+  CHECK(refusal(foreign) == "from_dlpack: wanted strides that 64 bits can address, got others for (2,3)");
+  CHECK(foreign.deleted == 0);
 }
 
 TEST_CASE("dlpack: an export is this library's memory until the receiver lets go") {

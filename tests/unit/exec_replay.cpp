@@ -20,13 +20,13 @@ using test::recording::tape;
 using Floats = std::vector<float>;
 
 /// A context with the device tape:0 beside those of this build.
-Context with_tape(const Config& config = test_config()) {
+Context with_tape(const Config& config = test_config(), tenon_backend_query_fn query = test::recording::query) {
   tape = {};
   Context context(config);
   exec::ContextState& state = *context.state();
   exec::DeviceEntry entry = state.entries.back();
   loader::Options options;
-  options.registered = {{"tape", test::recording::query}};
+  options.registered = {{"tape", query}};
   options.make_host = [&](const tenon_backend_info&, std::uint32_t) { return entry.loaded->services->table(); };
   const loader::Result result = loader::load(options);
   REQUIRE(result.backends.size() == 1);
@@ -43,6 +43,51 @@ Context with_tape(const Config& config = test_config()) {
 }
 
 const ProgramOptions on_tape{.device = "tape:0"};
+
+/// The same backend with slots that say what no backend should.
+tenon_backend_table bent;
+template <tenon_status (*create_bent)(const tenon_backend_table&)>
+tenon_status query_bent(const tenon_host_info* host, tenon_backend_info* out_info) {
+  static tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+  const tenon_status status = test::recording::query(host, out_info);
+  create = out_info->create;
+  out_info->create = [](const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table,
+                        tenon_error* error) {
+    const tenon_status created = create(services, out_backend, out_table, error);
+    if (created != TENON_OK) return created;
+    const tenon_status bending = create_bent(**out_table);
+    *out_table = &bent;
+    return bending;
+  };
+  return status;
+}
+tenon_status refuse_without_end(const tenon_backend_table& table) {
+  bent = table;
+  bent.supports = [](tenon_device*, const tenon_graph* graph, const tenon_plan_options*, tenon_answer* out_answers, tenon_error*) {
+    for (std::uint32_t i = 0; i < graph->node_count; ++i) {
+      out_answers[i] = {0, 99, {}};
+      std::memset(out_answers[i].text, 'n', sizeof out_answers[i].text);
+    }
+    return tenon_status{TENON_OK};
+  };
+  return TENON_OK;
+}
+tenon_status fail_without_end(const tenon_backend_table& table) {
+  bent = table;
+  bent.plan_create = [](tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan**, tenon_error* error) {
+    std::memset(error->text, 'f', error->text_capacity);
+    return tenon_status{4711};
+  };
+  return TENON_OK;
+}
+tenon_status want_everything(const tenon_backend_table& table) {
+  bent = table;
+  bent.plan_info = [](tenon_plan*, tenon_plan_info* out_info, tenon_error*) {
+    out_info->workspace_size_bytes = ~std::uint64_t{0};
+    return tenon_status{TENON_OK};
+  };
+  return TENON_OK;
+}
 
 Tensor pair(float a, float b) {
   return Tensor::of<float>({a, b}, {2});
@@ -66,6 +111,23 @@ Graph projected() {
 const Tensor ones = Tensor::full(DType::f32, {1, 2}, 1);
 void set_weights(Program& program, float value) {
   program.parameters()->set("w", Tensor::full(DType::f32, {2, 2}, value));
+}
+
+TEST_CASE("replay: words of a backend that have no end are cut where their room ends") {
+  const Context refusing = with_tape(test_config(), query_bent<refuse_without_end>);
+  const std::string refusal = message_of([&] { Program(refusing, doubled(), on_tape); });
+  CHECK_MESSAGE(contains(refusal, std::string(247, 'n')), refusal);
+  CHECK_FALSE(contains(refusal, std::string(248, 'n')));
+  const Context failing = with_tape(test_config(), query_bent<fail_without_end>);
+  const std::string failure = message_of([&] { Program(failing, doubled(), on_tape); });
+  CHECK_MESSAGE(contains(failure, std::string(1023, 'f')), failure);
+  CHECK_FALSE(contains(failure, std::string(1024, 'f')));
+}
+
+TEST_CASE("replay: a workspace that no memory can hold is refused") {
+  const Context context = with_tape(test_config(), query_bent<want_everything>);
+  const std::string refusal = message_of([&] { Program(context, doubled(), on_tape); });
+  CHECK_MESSAGE(contains(refusal, "18446744073709551615 bytes of workspace"), refusal);
 }
 
 TEST_CASE("replay: the third run is recorded, and every later one is that recording with the inputs of its own") {

@@ -269,6 +269,19 @@ TEST_CASE("npz: damage is named with file and member") {
   CHECK(starts_with(npz_refusal_of(shorter), "member 'first.npy': its deflated data is truncated after "));
 }
 
+TEST_CASE("npz: members that share their bytes are refused") {
+  const TemporaryFolder folder;
+  save_npz(folder.file("a.npz"), {{"first", Tensor::zeros(DType::f64, {1000})}, {"second", Tensor::zeros(DType::f64, {1000})}},
+           NpzCompression::deflate);
+  const std::string good = folder.read("a.npz");
+  const std::size_t first = good.find(directory_magic), second = good.rfind(directory_magic);
+  REQUIRE(second > first);
+  std::string bomb = good;
+  bomb.replace(second + 42, 4, good, first + 42, 4);  // where the second begins
+  const std::string refusal = npz_refusal_of(bomb);
+  CHECK_MESSAGE(refusal.find("shares bytes of the file with member") != std::string::npos, refusal);
+}
+
 TEST_CASE("npz: any single byte may be wrong without a crash") {
   const TemporaryFolder folder;
   for (const NpzCompression compression : {NpzCompression::none, NpzCompression::deflate}) {

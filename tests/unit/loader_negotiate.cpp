@@ -125,6 +125,10 @@ TEST_CASE("negotiate: an answer without create or with a nameless knob is refuse
   info.knobs = &knob;
   info.knob_count = 1;
   CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "knob 0 of 1 has no name"));
+  const tenon_knob choice{"kernels", TENON_KNOB_CHOICE, 0, "tuned", nullptr, 0, 0, nullptr};
+  info.knobs = &choice;
+  CHECK(
+      contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "knob 'kernels' is a choice and has no choices"));
   info = info_of(0, 1, 1);
   info.name = nullptr;
   CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "it has no name"));
@@ -213,6 +217,8 @@ TEST_CASE("complete: arrays that contradict their counts are refused") {
   info.knobs = &knob;
   info.knob_count = 1;
   CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "its knobs are 0 bytes apart"));
+  info.knob_stride = sizeof knob + 4;  // its second knob could not be read where it lies
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "bytes apart, which is no multiple of 8"));
   info.knobs = nullptr;
   CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "it has 1 knobs and hands over none"));
   info.knobs = &knob;
@@ -247,5 +253,7 @@ TEST_CASE("self-check: threads are counted") {
 }
 
 TEST_CASE("dependencies: a program that runs lacks nothing") {
-  CHECK(missing_libraries("/proc/self/exe").empty());
+  const Missing missing = find_missing("/proc/self/exe");
+  CHECK(missing.libraries.empty());
+  CHECK(missing.versions.empty());
 }

@@ -125,6 +125,30 @@ TEST_CASE("registered: an optional block without a size is refused and the backe
   CHECK(live == 0);
 }
 
+TEST_CASE("registered: a number of devices that no machine has is not believed") {
+  live = 0;
+  const auto broken = [](const tenon_host_info* info, tenon_backend_info* out_info) {
+    const tenon_status status = query(info, out_info);
+    out_info->create = [](const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table,
+                          tenon_error* error) {
+      const tenon_status created = create(services, out_backend, out_table, error);
+      table.device_count = [](tenon_backend*, std::uint32_t* out_count, tenon_error*) {
+        *out_count = 0xa5a5a5a5;
+        return tenon_status{TENON_OK};
+      };
+      return created;
+    };
+    return status;
+  };
+  {
+    const Result result = load(options_for(broken));
+    REQUIRE(result.records.size() == 1);
+    CHECK_FALSE(result.records[0].healthy);
+    CHECK(result.records[0].text == "it says it has 2779096485 devices, wanted at most 4096: the count was never set");
+  }
+  CHECK(live == 0);
+}
+
 TEST_CASE("registered: it comes before every file, and a second one of the name is shadowed") {
   Options options = options_for(query);
   options.registered.emplace_back("inside", query);

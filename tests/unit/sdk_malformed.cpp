@@ -146,6 +146,9 @@ TEST_CASE("sdk: arrays that are missing or too narrow are refused") {
   });
   refused("value_stride", {}, [](Net&, tenon_graph& graph) { graph.value_stride = 8; });
   refused("node_stride", {}, [](Net&, tenon_graph& graph) { graph.node_stride = 0; });
+  refused("multiples of 8", {}, [](Net&, tenon_graph& graph) { graph.value_stride += 4; });
+  refused("binding_count is 4294967295", {}, [](Net&, tenon_graph& graph) { graph.binding_count = 0xffffffff; });
+  refused("multiples of 8", {}, [](Net&, tenon_graph& graph) { graph.node_stride += 2; });
   refused("struct_size", {}, [](Net&, tenon_graph& graph) { graph.struct_size = 8; });
 }
 

@@ -137,6 +137,41 @@ TEST_CASE("checkpoint: the newest complete one is found, half of one is not") {
   CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000003.yaml");
 }
 
+TEST_CASE("checkpoint: what a removal that was cut short has left goes with the next one, and nothing else") {
+  const test::TemporaryFolder folder;
+  const Context context(deterministic());
+  Model model = make_model(context);
+  for (const char* name : {"epoch-000001.safetensors.tmp", "epoch-000002.safetensors", "epoch-000001-notes.txt", "epoch-notes.yaml"})
+    folder.write(name, "left");
+  Checkpoint keep_one({.directory = folder.path(), .keep = 1});
+  model.fit(digits(), {.epochs = 3, .callbacks = {&keep_one}});
+  CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000003.yaml");
+  CHECK(folder.read("epoch-000001-notes.txt") == "left");
+  CHECK(folder.read("epoch-notes.yaml") == "left");
+  CHECK(folder.count_files() == 4);
+}
+
+TEST_CASE("checkpoint: until one that takes another's place is complete, the other is") {
+  const test::TemporaryFolder folder;
+  const Context context(deterministic());
+  Model model = make_model(context);
+  model.fit(digits());
+  model.save(folder.path(), "c");
+  const auto saved = weights(model);
+  model.fit(digits(), {.epochs = 2});
+  fs::create_directory(folder.file("c.yaml.tmp"));  // the YAML comes last, and cannot be written
+  CHECK(contains(message_of([&] { model.save(folder.path(), "c"); }), "c.yaml: cannot be written"));
+  Model again = make_model(context);
+  CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);
+  CHECK(weights(again) == saved);
+
+  fs::remove(folder.file("c.yaml.tmp"));
+  model.save(folder.path(), "c");
+  CHECK(again.load(folder.path() + "/c.yaml").epoch == 2);
+  CHECK(weights(again) == weights(model));
+  CHECK(folder.count_files() == 2);
+}
+
 TEST_CASE("checkpoint: a full disk leaves the old one valid") {
   const test::TemporaryFolder folder;
   const Context context(deterministic());

@@ -1,14 +1,14 @@
 # tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>]
-#                   [FOLDER <dir>] [TARGET <target>] [OUTPUT <dir>])
+#                   [FOLDER <dir>] [TARGET <target>] [OUTPUT <dir>] [SDK <target>])
 #
 # One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports tenon_backend_query alone. Its kernel table is
 # written from ops.def and the rooms in ops/ (.cpp or .cu): a room that is there is supported. So is its BLAS table, from blas.def, if there
 # is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
 # FOLDER has ops/ and blas/ and is this one if not given. TARGET and OUTPUT make another build of a backend that there is: it is not
-# installed, and its file goes to OUTPUT.
+# installed, and its file goes to OUTPUT. With SDK it is built on another build of the kit, with the flags of that alone.
 # Part of the installed package too: find_package(tenon) offers it to backends outside this tree.
 function(tenon_add_backend name)
-  cmake_parse_arguments(ARG "" "FOLDER;TARGET;OUTPUT" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
+  cmake_parse_arguments(ARG "" "FOLDER;TARGET;OUTPUT;SDK" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
@@ -60,6 +60,9 @@ const tenon_blas_table* blas_table() {
 }  // namespace]=] blas @ONLY)
   endif()
   set(generated ${CMAKE_CURRENT_BINARY_DIR}/${name}_query.cpp)
+  if(ARG_TARGET)
+    set(generated ${CMAKE_CURRENT_BINARY_DIR}/${ARG_TARGET}_query.cpp)
+  endif()
   file(CONFIGURE OUTPUT ${generated} @ONLY CONTENT [=[
 // Written by tools/cmake/backend.cmake from ops.def and the files in ops/, from blas.def if there is blas/.
 #include <tenon/sdk/backend.h>
@@ -91,7 +94,10 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
     set_property(GLOBAL APPEND PROPERTY TENON_BACKENDS ${name})
   endif()
   add_library(${target} MODULE ${ARG_SOURCES} ${room_files} ${blas_files} ${generated})
-  target_link_libraries(${target} PRIVATE tenon::sdk $<TARGET_NAME_IF_EXISTS:tenon::flags> ${ARG_LINK})
+  if(NOT ARG_SDK)
+    set(ARG_SDK tenon::sdk $<TARGET_NAME_IF_EXISTS:tenon::flags>)
+  endif()
+  target_link_libraries(${target} PRIVATE ${ARG_SDK} ${ARG_LINK})
   target_include_directories(${target} PRIVATE ${ARG_FOLDER})
   target_compile_definitions(${target} PRIVATE TENON_VERSION="${PROJECT_VERSION}")
   set_target_properties(${target} PROPERTIES

@@ -2,7 +2,7 @@
 #
 #   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/backends/   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
 #   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
-#   include/tenon/ (the C++ API, the socket, the SDK)   share/tenon/{models,examples,template,peers}/   share/doc/tenon/
+#   include/tenon/ (the C++ API, the socket, the SDK)   share/tenon/{models,examples,template,new_backend,peers}/   share/doc/tenon/
 get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
 install(TARGETS tenon_command RUNTIME DESTINATION bin)
 install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
@@ -39,9 +39,13 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/tenonConfig.cmake ${package}/tenonConfig
 install(FILES ${package}/tenon.pc DESTINATION lib/pkgconfig)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/models ${PROJECT_SOURCE_DIR}/tools/examples ${PROJECT_SOURCE_DIR}/plugins/template
+  ${PROJECT_SOURCE_DIR}/plugins/new_backend
   DESTINATION share/tenon)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/bench/peers DESTINATION share/tenon PATTERN __pycache__ EXCLUDE)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION share/doc/tenon)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE OPTIONAL DESTINATION share/doc/tenon)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/README.md DESTINATION share/doc/tenon RENAME abi.md)
+install(FILES ${PROJECT_SOURCE_DIR}/plugins/abi/CHANGELOG.md DESTINATION share/doc/tenon RENAME abi-changelog.md)
 install(FILES ${PROJECT_SOURCE_DIR}/plugins/sdk/README.md DESTINATION share/doc/tenon RENAME sdk.md)
+install(FILES ${PROJECT_SOURCE_DIR}/plugins/README.md DESTINATION share/doc/tenon RENAME plugins.md)
+install(FILES ${PROJECT_SOURCE_DIR}/plugins/ops.md ${PROJECT_SOURCE_DIR}/plugins/blas.md DESTINATION share/doc/tenon)

@@ -71,15 +71,23 @@ nlohmann::ordered_json to_json(const loader::Record& record) {
                        {"identity", device.identity},
                        {"memory_size_bytes", device.memory_size_bytes}});
   }
+  nlohmann::ordered_json missing = nlohmann::ordered_json::array();
+  for (const loader::MissingLibrary& library : record.missing) {
+    missing.push_back({{"library", library.name}, {"needed_by", library.needed_by.string()}, {"folders", library.folders}});
+  }
   return {{"name", record.name},
           {"path", record.path.string()},
           {"origin", record.origin},
           {"state", state_of(record)},
           {"stage", loader::name_of(record.reached)},
           {"status", record.status},
+          {"code", record.healthy ? "OK" : loader::status_name(record.status)},
           {"reason", record.text},
           {"remedy", record.remedy},
+          {"missing", std::move(missing)},
           {"warnings", record.warnings},
+          {"exposures", record.exposures},
+          {"output", record.output},
           {"version", record.version},
           {"build_id", record.build_id},
           {"vendor", record.vendor},
@@ -117,7 +125,12 @@ loader::Record record_from_json(const nlohmann::ordered_json& json) {
   take("status", record.status);
   take("reason", record.text);
   take("remedy", record.remedy);
+  for (const auto& entry : json.at("missing")) {
+    record.missing.push_back({entry.at("library"), entry.at("needed_by").get<std::string>(), entry.at("folders")});
+  }
   take("warnings", record.warnings);
+  take("exposures", record.exposures);
+  take("output", record.output);
   take("version", record.version);
   take("build_id", record.build_id);
   take("vendor", record.vendor);

@@ -24,7 +24,9 @@ std::string as_text(const loader::Result& result) {
   std::string text = table.str();
   for (const loader::Record& record : result.records) {
     if (!record.healthy) text += fmt::format("\n{}: {}\n  remedy: {}\n", record.name, record.text, record.remedy);
-    for (const std::string& warning : record.warnings) text += fmt::format("\n{}: warning: {}\n", record.name, warning);
+    for (const auto* warnings : {&record.warnings, &record.exposures}) {
+      for (const std::string& warning : *warnings) text += fmt::format("\n{}: warning: {}\n", record.name, warning);
+    }
   }
   text += "\nlooked in\n";
   for (const loader::PlaceRecord& place : result.places)

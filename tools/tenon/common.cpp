@@ -25,4 +25,10 @@ Config Common::resolve(const std::vector<Config>& layers) const {
   return resolve_config(sources);
 }
 
+std::filesystem::path installation_prefix() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path() : self.parent_path().parent_path();
+}
+
 }  // namespace tenon::cli

@@ -16,11 +16,11 @@
 namespace tenon::cli {
 namespace {
 
-/// Where the backends of this installation are: beside the command, as it was installed or built.
-std::filesystem::path own_backends() {
+/// A folder of this installation, where the command was installed or built.
+std::filesystem::path own(const std::filesystem::path& folder) {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return error ? std::filesystem::path() : self.parent_path().parent_path() / "lib" / "tenon" / "backends";
+  return error ? std::filesystem::path() : self.parent_path().parent_path() / folder;
 }
 
 /// "threads=2".
@@ -46,7 +46,8 @@ void add_conformance_verb(CLI::App& app) {
   auto knobs = std::make_shared<std::vector<std::string>>();
   auto list = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("conformance", "prove that a backend file keeps the contract, case by case");
-  options->backend_directory = own_backends();
+  options->backend_directory = own("lib/tenon/backends");
+  options->models = own("share/tenon/models");
   options->jobs = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
   auto* backend =
       command->add_option("--backend", options->backend, "name of a backend that is beside this program")->capture_default_str();
@@ -55,6 +56,7 @@ void add_conformance_verb(CLI::App& app) {
   command->add_option("--profile", options->profile, "core, ops, training, blas, onnx or full")
       ->check(CLI::IsMember({"core", "ops", "training", "blas", "onnx", "full"}))
       ->capture_default_str();
+  command->add_option("--models", options->models, "profile training: folder of model definitions; default: those beside this program");
   command->add_option("--vectors", options->vectors, "profile onnx: file of node vectors that tests/conformance/onnx/convert.py wrote");
   command->add_option("--filter", options->filter, "only cases whose name matches this glob (* and ?)")->capture_default_str();
   command->add_option("--room", options->room, "only cases of this room of ops.def or signature of blas.def");

@@ -1,4 +1,5 @@
 // tenon doctor: everything a report of trouble should hold. No backend is opened in this process: each is tried in a child of its own.
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -67,24 +68,44 @@ int thread_budget(const Config& config) {
   return config.threads > 0 ? config.threads : static_cast<int>(exec::available_threads());
 }
 
-std::string paragraph(const loader::Record& record) {
-  std::string text = describe(record) + "\n";
-  const auto add = [&text](const char* what, const std::string& value) {
-    if (!value.empty()) text += fmt::format("  {}: {}\n", what, value);
-  };
-  if (record.healthy || !record.version.empty()) add("what", record.description);
-  add("vendor", record.vendor);
-  add("needs", record.requirements);
-  add("built with", record.build_id);
-  if (!record.version.empty()) {
-    add("ABI", fmt::format("{}.{}, spoken as {}.{}", record.abi_major, record.abi_minor_highest, record.abi_major, record.abi_minor));
+/// One thing known of a backend: what it is in a column of its own, and behind it a line for each line of text.
+std::string entry(const std::string& what, const std::string& text) {
+  std::string lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines += fmt::format("    {:<10} {}\n", begin == 0 ? what : "", text.substr(begin, end - begin));
+    begin = end + 1;
   }
-  add("sha256", loader::checksum(record.path));
+  return lines;
+}
+
+std::string block(const loader::Record& record) {
+  std::string text = fmt::format("  {}: {}\n", record.name, state_of(record));
+  text += entry("file", fmt::format("{} ({})", record.path.string(), record.origin));
+  text += entry("stage", fmt::format("{} reached", loader::name_of(record.reached)));
+  if (!record.healthy) {
+    text += entry("cause", fmt::format("{}: {}", loader::status_name(record.status), record.text));
+    text += entry("remedy", record.remedy);
+  }
+  for (const auto* warnings : {&record.warnings, &record.exposures}) {
+    for (const std::string& warning : *warnings) text += entry("warning", warning);
+  }
+  text += entry("it wrote", record.output);
+  if (!record.version.empty()) {
+    text += entry("version", record.version);
+    text += entry("what", record.description);
+    text += entry("vendor", record.vendor);
+    text += entry("needs", record.requirements);
+    text +=
+        entry("ABI", fmt::format("{}.{}, spoken as {}.{}", record.abi_major, record.abi_minor_highest, record.abi_major, record.abi_minor));
+  }
+  text += entry("built with", record.build_id);
+  text += entry("sha256", loader::checksum(record.path));
   for (const loader::DeviceSummary& device : record.devices) {
     std::string line = fmt::format("{}, {}", device_kind_name(device.kind), device.description);
     if (!device.identity.empty()) line += ", " + device.identity;
     if (device.memory_size_bytes != 0) line += fmt::format(", {} bytes", device.memory_size_bytes);
-    add(device.name.c_str(), line);
+    text += entry(device.name, line);
   }
   return text;
 }
@@ -97,7 +118,7 @@ std::string as_text(const Findings& findings) {
   for (const loader::PlaceRecord& place : findings.result.places)
     text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
   text += "\nbackends\n";
-  for (const loader::Record& record : findings.result.records) text += "\n" + paragraph(record);
+  for (const loader::Record& record : findings.result.records) text += "\n" + block(record);
   text += "\nconfiguration in force\n\n" + to_yaml(findings.config);
   text += fmt::format("\n{} of {} backends healthy\n", findings.healthy, findings.result.records.size());
   return text;

@@ -31,6 +31,8 @@ int main(int argc, char** argv) {
   add_conformance_verb(app);
   add_bench_verb(app);
   add_demo_verb(app);
+  add_new_backend_verb(app);
+  add_reference_verb(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -70,7 +70,7 @@ void try_devices(const loader::Backend& backend, loader::Record& record) {
   for (std::uint32_t i = 0; i < backend.devices().size(); ++i) {
     if (i < record.devices.size()) record.devices[i].description = describe_device(backend.devices()[i]);
     char text[1024] = "";
-    tenon_error error{sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text, text};
+    tenon_error error{sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text - 1, text};  // it ends, whatever is written
     tenon_device* device = nullptr;
     const tenon_status status = backend.table().device_open(backend.handle(), i, &device, &error);
     if (status == TENON_OK) {
@@ -82,8 +82,9 @@ void try_devices(const loader::Backend& backend, loader::Record& record) {
   }
 }
 
-[[noreturn]] void run_child(int pipe, const loader::Record& candidate, const Config& config) {
-  dup2(STDERR_FILENO, STDOUT_FILENO);
+[[noreturn]] void run_child(int pipe, int output, const loader::Record& candidate, const Config& config) {
+  dup2(output, STDOUT_FILENO);
+  dup2(output, STDERR_FILENO);
   loader::Record record = candidate;
   try {
     tell(pipe, Phase::asking);
@@ -105,23 +106,52 @@ void try_devices(const loader::Backend& backend, loader::Record& record) {
   _exit(0);
 }
 
-/// Reads until the child closes its end. False: time is up.
-bool read_all(int pipe, double timeout_seconds, std::string& out_text) {
+/// What came through the pipes of a child.
+struct Heard {
+  std::string told;    ///< its own lines
+  std::string output;  ///< what the plugin printed: the end of it
+};
+
+/// Takes what is there. False: the other end is closed.
+bool take(int pipe, std::string& text) {
+  char buffer[4096];
+  const ssize_t n = read(pipe, buffer, sizeof buffer);
+  if (n < 0 && errno == EINTR) return true;
+  if (n <= 0) return false;
+  text.append(buffer, static_cast<std::size_t>(n));
+  return true;
+}
+
+/// Reads until the child closes its end of `told`. False: time is up.
+bool listen(int told, int output, double timeout_seconds, Heard& out_heard) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
+  constexpr std::size_t most_output = 16384;
+  pollfd waiting[] = {{told, POLLIN, 0}, {output, POLLIN, 0}};
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     if (left <= 0) return false;
-    pollfd waiting{pipe, POLLIN, 0};
-    const int ready = poll(&waiting, 1, static_cast<int>(left));
+    const int ready = poll(waiting, 2, static_cast<int>(left));
     if (ready < 0 && errno != EINTR) return false;
     if (ready <= 0) continue;
-    char buffer[4096];
-    const ssize_t n = read(pipe, buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return true;
-    out_text.append(buffer, static_cast<std::size_t>(n));
+    if (waiting[1].revents != 0 && !take(output, out_heard.output)) waiting[1].fd = -1;
+    if (out_heard.output.size() > 2 * most_output) out_heard.output.erase(0, out_heard.output.size() - most_output);
+    if (waiting[0].revents != 0 && !take(told, out_heard.told)) break;
   }
+  // What was printed before the end is in the pipe; a grandchild that holds it open is not waited for.
+  while (poll(&waiting[1], 1, 0) > 0 && take(output, out_heard.output)) continue;
+  return true;
+}
+
+/// The last lines of what was printed.
+std::string last_lines(const std::string& text, int count) {
+  std::size_t begin = text.find_last_not_of('\n');
+  if (begin == std::string::npos) return {};
+  const std::size_t end = begin + 1;
+  for (; begin > 0; --begin) {
+    if (text[begin - 1] == '\n' && --count == 0) break;
+  }
+  return text.substr(begin, end - begin);
 }
 
 struct Told {
@@ -139,7 +169,8 @@ Told understand(const std::string& text, const loader::Record& candidate) {
     if (line.size() == 1) {
       told.phase = static_cast<Phase>(line[0]);
     } else {
-      told.record = record_from_json(nlohmann::ordered_json::parse(line));
+      const auto json = nlohmann::ordered_json::parse(line, nullptr, false);
+      if (json.is_object() && json.contains("stage")) told.record = record_from_json(json);  // else the plugin has written into the pipe
     }
     begin = end + 1;
   }
@@ -160,27 +191,35 @@ loader::Record failed(const Told& told, const std::string& what, const std::stri
 }  // namespace
 
 loader::Record probe(const loader::Record& candidate, const Config& config, double timeout_seconds) {
-  int ends[2];
+  int ends[2], output[2];
   if (pipe(ends) != 0) throw Error(Status::internal, fmt::format("doctor: no pipe for a child process: {}", std::strerror(errno)));
-  const pid_t child = fork();
-  if (child < 0) {
+  if (pipe(output) != 0) {
     close(ends[0]);
     close(ends[1]);
+    throw Error(Status::internal, fmt::format("doctor: no pipe for a child process: {}", std::strerror(errno)));
+  }
+  const pid_t child = fork();
+  if (child < 0) {
+    for (const int end : {ends[0], ends[1], output[0], output[1]}) close(end);
     throw Error(Status::internal, fmt::format("doctor: no child process: {}", std::strerror(errno)));
   }
   if (child == 0) {
     close(ends[0]);
-    run_child(ends[1], candidate, config);
+    close(output[0]);
+    run_child(ends[1], output[1], candidate, config);
   }
   close(ends[1]);
-  std::string text;
-  const bool ended = read_all(ends[0], timeout_seconds, text);
+  close(output[1]);
+  Heard heard;
+  const bool ended = listen(ends[0], output[0], timeout_seconds, heard);
   close(ends[0]);
   if (!ended) kill(child, SIGKILL);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  close(output[0]);
 
-  const Told told = understand(text, candidate);
+  Told told = understand(heard.told, candidate);
+  told.record.output = last_lines(heard.output, 20);
   const std::string avoid = fmt::format("keep it out with `backends: {{deny: [{}]}}`, and report this to its vendor", told.record.name);
   if (!ended) {
     return failed(told, fmt::format("did not return within {:g} s", timeout_seconds),

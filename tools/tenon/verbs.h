@@ -26,6 +26,10 @@ struct Common {
   Config resolve(const std::vector<Config>& layers = {}) const;
 };
 
+/// The folder that has bin/ with this program, share/ and lib/: where it was installed, or the build tree. Empty where the system does not
+/// tell.
+std::filesystem::path installation_prefix();
+
 // Each verb's callback returns normally for success and throws for failure, or sets the exit code.
 void set_exit_code(int code);
 
@@ -40,5 +44,7 @@ void add_config_verb(CLI::App& app);
 void add_conformance_verb(CLI::App& app);
 void add_bench_verb(CLI::App& app);
 void add_demo_verb(CLI::App& app);
+void add_new_backend_verb(CLI::App& app);
+void add_reference_verb(CLI::App& app);
 
 }  // namespace tenon::cli

@@ -1,9 +1,8 @@
 /* tenon/backend.h - the socket: everything that passes between the Tenon core and a backend.
  *
- * A backend is one shared library that exports one function, tenon_backend_query. Everything else is reached through
- * tables of function pointers: the core's (tenon_host) handed to the backend, the backend's (tenon_backend_table)
- * handed to the core. This header is plain C11 (and valid C++20), depends on nothing but <stddef.h> and <stdint.h>, and is the whole
- * contract; plugins/abi/README.md tells it in the order in which an author meets it.
+ * A backend is one shared library that exports one function, tenon_backend_query. Everything else is reached through tables of function
+ * pointers: the core's (tenon_host) handed to the backend, the backend's (tenon_backend_table) handed to the core. This header is plain
+ * C11 (and valid C++20), depends on <stddef.h> and <stdint.h> alone, and is the whole contract; plugins/abi/README.md tells it in order.
  *
  * Conventions, true for every function unless its comment says otherwise:
  *   Sizes       are in bytes and named so, or count elements. Strides are in elements.
@@ -33,6 +32,7 @@ extern "C" {
 /* The ABI is 0.x: a layout change needs an ADR and a regenerated layout file. From 1.0 on it only grows. */
 #define TENON_ABI_MAJOR 0u
 #define TENON_ABI_MINOR 1u
+#define TENON_ABI_MINOR_LOWEST 1u /* that code for this header gets along with, if it reads newer fields by TENON_HAS; from 1.0 on: 0 */
 
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))

@@ -18,7 +18,7 @@ void build(Trial& t) {
 }  // namespace
 
 Signature signature_axpy() {
-  return {.routines = {"axpy"}, .layouts = false, .sizes = {"n"}, .build = build};
+  return {.routines = {"axpy"}, .layouts = false, .sizes = {"n"}, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

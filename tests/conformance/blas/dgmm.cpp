@@ -23,7 +23,7 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_dgmm() {
-  return {.routines = {"dgmm"}, .sizes = {"m", "n"}, .flags = flags, .build = build};
+  return {.routines = {"dgmm"}, .sizes = {"m", "n"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -37,7 +37,12 @@ std::vector<Flag> flags(const Line& line, tenon_dtype) {
 }  // namespace
 
 Signature signature_dot() {
-  return {.routines = {"dot", "dotu", "dotc", "sdsdot", "dsdot"}, .layouts = false, .sizes = {"n"}, .flags = flags, .build = build};
+  return {.routines = {"dot", "dotu", "dotc", "sdsdot", "dsdot"},
+          .layouts = false,
+          .sizes = {"n"},
+          .flags = flags,
+          .build = build,
+          .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -31,7 +31,7 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_geam() {
-  return {.routines = {"geam"}, .sizes = {"m", "n"}, .flags = flags, .build = build};
+  return {.routines = {"geam"}, .sizes = {"m", "n"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -29,7 +29,7 @@ std::vector<Flag> flags(const Line& line, tenon_dtype) {
 }  // namespace
 
 Signature signature_gemm() {
-  return {.routines = {"gemm", "gemmt"}, .sizes = {"m", "n", "k"}, .flags = flags, .build = build};
+  return {.routines = {"gemm", "gemmt"}, .sizes = {"m", "n", "k"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

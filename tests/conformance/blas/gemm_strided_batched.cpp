@@ -43,7 +43,7 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_gemm_strided_batched() {
-  return {.routines = {"gemm_strided_batched"}, .sizes = {"m", "n", "k"}, .flags = flags, .build = build};
+  return {.routines = {"gemm_strided_batched"}, .sizes = {"m", "n", "k"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -27,7 +27,7 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_gemv() {
-  return {.routines = {"gemv", "gbmv"}, .sizes = {"m", "n"}, .flags = flags, .build = build};
+  return {.routines = {"gemv", "gbmv"}, .sizes = {"m", "n"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -17,7 +17,7 @@ void build(Trial& t) {
 }  // namespace
 
 Signature signature_ger() {
-  return {.routines = {"ger", "geru", "gerc"}, .sizes = {"m", "n"}, .build = build};
+  return {.routines = {"ger", "geru", "gerc"}, .sizes = {"m", "n"}, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -84,7 +84,14 @@ std::vector<Flag> flags(const Line& line, tenon_dtype) {
 }  // namespace
 
 Signature signature_reduce() {
-  return {.routines = {"nrm2", "asum", "iamax", "iamin"}, .layouts = false, .sizes = {"n"}, .flags = flags, .build = build};
+  return {.routines = {"nrm2", "asum", "iamax", "iamin"},
+          .layouts = false,
+          .sizes = {"n"},
+          .flags = flags,
+          .build = build,
+          .why =
+              "Terms without a sign do not cancel: nrm2 and asum are off by 2 (2 n + 4) epsilon of themselves, which allows a scaling that "
+              "is no power of two. iamax and iamin are right or wrong: |re| + |im| as the dtype rounds it says which of two is larger."};
 }
 
 }  // namespace tenon::conformance::blas

@@ -23,7 +23,7 @@ void build(Trial& t) {
 }  // namespace
 
 Signature signature_rot() {
-  return {.routines = {"rot"}, .layouts = false, .sizes = {"n"}, .build = build};
+  return {.routines = {"rot"}, .layouts = false, .sizes = {"n"}, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -38,7 +38,7 @@ void build(Trial& t) {
 }  // namespace
 
 Signature signature_rotm() {
-  return {.routines = {"rotm"}, .layouts = false, .sizes = {"n"}, .build = build};
+  return {.routines = {"rotm"}, .layouts = false, .sizes = {"n"}, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -81,7 +81,13 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_rotmg() {
-  return {.routines = {"rotmg"}, .layouts = false, .sizes = {}, .flags = flags, .build = build};
+  return {
+      .routines = {"rotmg"},
+      .layouts = false,
+      .sizes = {},
+      .flags = flags,
+      .build = build,
+      .why = "Each number is a few roundings: H [x1; y1] = [x1'; 0] and H' diag(d') H = diag(d) hold within 32 epsilon of their terms."};
 }
 
 }  // namespace tenon::conformance::blas

@@ -38,7 +38,7 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_scal() {
-  return {.routines = {"scal", "rscal"}, .layouts = false, .sizes = {"n"}, .flags = flags, .build = build};
+  return {.routines = {"scal", "rscal"}, .layouts = false, .sizes = {"n"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

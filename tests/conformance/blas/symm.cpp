@@ -25,7 +25,7 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_symm() {
-  return {.routines = {"symm", "hemm"}, .sizes = {"m", "n"}, .flags = flags, .build = build};
+  return {.routines = {"symm", "hemm"}, .sizes = {"m", "n"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -31,7 +31,8 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_symv() {
-  return {.routines = {"symv", "hemv", "sbmv", "hbmv", "spmv", "hpmv"}, .sizes = {"n"}, .flags = flags, .build = build};
+  return {
+      .routines = {"symv", "hemv", "sbmv", "hbmv", "spmv", "hpmv"}, .sizes = {"n"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -35,7 +35,11 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_syr() {
-  return {.routines = {"syr", "her", "spr", "hpr", "syr2", "her2", "spr2", "hpr2"}, .sizes = {"n"}, .flags = flags, .build = build};
+  return {.routines = {"syr", "her", "spr", "hpr", "syr2", "her2", "spr2", "hpr2"},
+          .sizes = {"n"},
+          .flags = flags,
+          .build = build,
+          .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

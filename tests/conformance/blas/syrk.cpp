@@ -38,7 +38,7 @@ std::vector<Flag> flags(const Line& line, tenon_dtype dtype) {
 }  // namespace
 
 Signature signature_syrk() {
-  return {.routines = {"syrk", "herk", "syr2k", "her2k"}, .sizes = {"n", "k"}, .flags = flags, .build = build};
+  return {.routines = {"syrk", "herk", "syr2k", "her2k"}, .sizes = {"n", "k"}, .flags = flags, .build = build, .why = why_products};
 }
 
 }  // namespace tenon::conformance::blas

@@ -30,7 +30,7 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_trmm() {
-  return {.routines = {"trmm", "trsm"}, .sizes = {"m", "n"}, .flags = flags, .build = build};
+  return {.routines = {"trmm", "trsm"}, .sizes = {"m", "n"}, .flags = flags, .build = build, .why = why_products_and_solves};
 }
 
 }  // namespace tenon::conformance::blas

@@ -33,7 +33,11 @@ std::vector<Flag> flags(const Line&, tenon_dtype) {
 }  // namespace
 
 Signature signature_trmv() {
-  return {.routines = {"trmv", "tbmv", "tpmv", "trsv", "tbsv", "tpsv"}, .sizes = {"n"}, .flags = flags, .build = build};
+  return {.routines = {"trmv", "tbmv", "tpmv", "trsv", "tbsv", "tpsv"},
+          .sizes = {"n"},
+          .flags = flags,
+          .build = build,
+          .why = why_products_and_solves};
 }
 
 }  // namespace tenon::conformance::blas

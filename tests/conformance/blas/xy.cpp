@@ -18,7 +18,11 @@ void build(Trial& t) {
 }  // namespace
 
 Signature signature_xy() {
-  return {.routines = {"swap", "copy"}, .layouts = false, .sizes = {"n"}, .build = build};
+  return {.routines = {"swap", "copy"},
+          .layouts = false,
+          .sizes = {"n"},
+          .build = build,
+          .why = "Elements are moved as they are: the same bits."};
 }
 
 }  // namespace tenon::conformance::blas

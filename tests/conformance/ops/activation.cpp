@@ -4,26 +4,29 @@
 namespace tenon::conformance {
 namespace {
 
-/// A product.
-Bound one_rounding(const Variant&, tenon_dtype t) {
-  return {epsilon(t), 0};
-}
-/// 4 ulp at most: an ulp is half an epsilon of the largest numbers that have it.
-Bound four_ulp(const Variant&, tenon_dtype t) {
-  return {2 * epsilon(t), 0};
-}
-/// The same; but where x is large and negative, the exponential is below the smallest normal number before x multiplies it, and may have
-/// lost digits or be 0: |x| is below 128 there in f32, below 768 in f64.
-Bound four_ulp_but_tiny(const Variant&, tenon_dtype t) {
-  return {2 * epsilon(t), t == f64 ? 768 * 2.3e-308 : 128 * 1.2e-38};
-}
-/// Erf: in f32 an exponential, a quotient, a polynomial that enlarges the quotient's error up to 2.3 times near 0, and three products, 3.3
-/// epsilon when all of them meet; in f64 the C library's erfc is within 5 ulp, and is multiplied twice. Tanh: 1 + tanh v is computed as a
-/// sigmoid of 2 v, whose relative error is that of its argument, |2 v| epsilon, where the result is e^(-|2 v|) at most: absolute.
-Bound gelu_bound(const Variant& variant, tenon_dtype t) {
-  if (variant.attributes.as<tenon_attributes_gelu>().tanh_form == 1) return {3 * epsilon(t), epsilon(t)};
-  return {(t == f64 ? 8 : 4) * epsilon(t), t == f64 ? 768 * 2.3e-308 : 128 * 1.2e-38};
-}
+constexpr Tolerance one_rounding{"A product, rounded once: half an epsilon.", [](const Variant&, tenon_dtype t) -> Bound {
+                                   return {epsilon(t), 0};
+                                 }};
+constexpr Tolerance four_ulp{"4 ulp at most: an ulp is half an epsilon of the largest numbers that have it.",
+                             [](const Variant&, tenon_dtype t) -> Bound {
+                               return {2 * epsilon(t), 0};
+                             }};
+constexpr Tolerance four_ulp_but_tiny{
+    "4 ulp at most: an ulp is half an epsilon of the largest numbers that have it. But where x is large and negative, "
+    "the exponential is below the smallest normal number before x multiplies it, and may have lost digits or be 0: "
+    "|x| is below 128 there in f32, below 768 in f64.",
+    [](const Variant&, tenon_dtype t) -> Bound {
+      return {2 * epsilon(t), t == f64 ? 768 * 2.3e-308 : 128 * 1.2e-38};
+    }};
+constexpr Tolerance gelu_bound{
+    "Erf: in f32 an exponential, a quotient, a polynomial that enlarges the quotient's error up to 2.3 times near 0, "
+    "and three products, 3.3 epsilon when all of them meet; in f64 the C library's erfc is within 5 ulp, and is "
+    "multiplied twice. Tanh: 1 + tanh v is computed as a sigmoid of 2 v, whose relative error is that of its "
+    "argument, |2 v| epsilon, where the result is e^(-|2 v|) at most: absolute.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      if (variant.attributes.as<tenon_attributes_gelu>().tanh_form == 1) return {3 * epsilon(t), epsilon(t)};
+      return {(t == f64 ? 8 : 4) * epsilon(t), t == f64 ? 768 * 2.3e-308 : 128 * 1.2e-38};
+    }};
 
 AttributeBytes alpha(double value) {
   tenon_attributes_alpha attributes{};

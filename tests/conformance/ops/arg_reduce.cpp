@@ -36,11 +36,13 @@ std::vector<OpCase> cases_arg_reduce() {
   return {
       {.op = TENON_OP_ArgMax,
        .variants = variants,
+       .bound = decided,
        .golden = {{"ties_first", along({2, 4}, 1, false, few), {{1, 3, 3, 2, 5, 5, 5, 5}}, {{1, 0}}},
                   {"columns", along({3, 2}, 0, true, few), {{1, 9, 4, 9, 4, -1}}, {{1, 0}}},
                   {"ieee", along({3, 3}, 1, false, few), {{1, nan, nan, -inf, -inf, -inf, 0, inf, nan}}, {{1, 0, 2}}, floats}}},
       {.op = TENON_OP_ArgMin,
        .variants = variants,
+       .bound = decided,
        .golden = {{"ties_first", along({2, 4}, 1, false, few), {{3, 1, 1, 2, 5, 5, 5, 5}}, {{1, 0}}},
                   {"columns", along({3, 2}, 0, true, few), {{4, -1, 1, 9, 1, -1}}, {{1, 0}}},
                   {"ieee", along({3, 3}, 1, false, few), {{1, nan, nan, inf, inf, inf, 0, -inf, nan}}, {{1, 0, 2}}, floats}}},

@@ -4,18 +4,17 @@
 namespace tenon::conformance {
 namespace {
 
-/// Bits are cleared or numbers compared; nothing is rounded.
-Bound exact(const Variant&, tenon_dtype) {
-  return {};
-}
-/// IEEE rounds square root and quotient once.
-Bound one_rounding(const Variant&, tenon_dtype t) {
-  return {epsilon(t), 0};
-}
-/// A square root and a quotient: half an epsilon, half of that again, and half an epsilon.
-Bound two_roundings(const Variant&, tenon_dtype t) {
-  return {1.5 * epsilon(t), 0};
-}
+constexpr Tolerance exact{"Bits are cleared or numbers compared; nothing is rounded.",
+                          [](const Variant&, tenon_dtype) -> Bound { return {}; }};
+constexpr Tolerance one_rounding{
+    "A square root, a quotient, a bound that is no number of the dtype: each is rounded once, by half an epsilon.",
+    [](const Variant&, tenon_dtype t) -> Bound {
+      return {epsilon(t), 0};
+    }};
+constexpr Tolerance two_roundings{"A square root and a quotient: half an epsilon, half of that again, and half an epsilon.",
+                                  [](const Variant&, tenon_dtype t) -> Bound {
+                                    return {1.5 * epsilon(t), 0};
+                                  }};
 
 const std::vector<tenon_dtype> floats{f16, bf16, f32, f64};
 constexpr Values no_kink{.low = -3, .high = 3, .gap = 0.05, .special = Special::all};

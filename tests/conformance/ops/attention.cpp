@@ -90,26 +90,29 @@ double score_error(const Variant& variant, std::size_t q, tenon_dtype t) {
   return epsilon(t) * (scale * size * std::sqrt(size) + scale * size + 1);
 }
 
-/// The exponential makes the score's error a relative one of each weight, and of their sum; adding the weighted values, which are at most
-/// 1, adds about the root of their number. log_sum has the score's error itself.
-Bound attention_bound(const Variant& variant, tenon_dtype t) {
-  const auto keys = static_cast<double>(variant.inputs[1].shape[2]);
-  return {2 * epsilon(t), 2 * score_error(variant, 0, t) + (8 + std::sqrt(keys)) * epsilon(t)};
-}
+constexpr Tolerance attention_bound{
+    "The exponential makes the score's error a relative one of each weight, and of their sum; adding the weighted "
+    "values, which are at most 1, adds about the root of their number. log_sum has the score's error itself.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const auto keys = static_cast<double>(variant.inputs[1].shape[2]);
+      return {2 * epsilon(t), 2 * score_error(variant, 0, t) + (8 + std::sqrt(keys)) * epsilon(t)};
+    }};
 
-/// With scores of at most M a weight is p <= P = e^(M - 3); slopes p (dp - w) have |dp| and |w| up to E. Their error is that of the weight,
-/// p (score error + 4 epsilon) 2 E, and of the two sums, P 2 E sqrt(E) epsilon. A result adds N of them times at most 1, where N is the
-/// number of keys, or that of all queries which share them, and rounds by its root.
-Bound gradient_bound(const Variant& variant, tenon_dtype t) {
-  const Dims &q = variant.inputs[1].shape, &k = variant.inputs[2].shape, &v = variant.inputs[3].shape;
-  const auto size = static_cast<double>(q[3]), result = static_cast<double>(v[3]);
-  const double scale = std::fabs(variant.attributes.as<tenon_attributes_attention>().scale);
-  const double weight = std::exp(scale * size + (variant.inputs[4].present ? 1 : 0) - 3);
-  const double slope = weight * 2 * result;
-  const auto terms = static_cast<double>(std::max(k[2], q[2] * q[1] / k[1]));
-  const double each = slope * (score_error(variant, 1, t) + 4 * epsilon(t)) + slope * std::sqrt(result) * epsilon(t);
-  return {2 * epsilon(t), std::max(scale, 1.0) * terms * (each + std::sqrt(terms) * epsilon(t) * slope)};
-}
+constexpr Tolerance gradient_bound{
+    "With scores of at most M a weight is p <= P = e^(M - 3); slopes p (dp - w) have |dp| and |w| up to E. Their "
+    "error is that of the weight, p (score error + 4 epsilon) 2 E, and of the two sums, P 2 E sqrt(E) epsilon. A "
+    "result adds N of them times at most 1, where N is the number of keys, or that of all queries which share them, "
+    "and rounds by its root.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const Dims &q = variant.inputs[1].shape, &k = variant.inputs[2].shape, &v = variant.inputs[3].shape;
+      const auto size = static_cast<double>(q[3]), result = static_cast<double>(v[3]);
+      const double scale = std::fabs(variant.attributes.as<tenon_attributes_attention>().scale);
+      const double weight = std::exp(scale * size + (variant.inputs[4].present ? 1 : 0) - 3);
+      const double slope = weight * 2 * result;
+      const auto terms = static_cast<double>(std::max(k[2], q[2] * q[1] / k[1]));
+      const double each = slope * (score_error(variant, 1, t) + 4 * epsilon(t)) + slope * std::sqrt(result) * epsilon(t);
+      return {2 * epsilon(t), std::max(scale, 1.0) * terms * (each + std::sqrt(terms) * epsilon(t) * slope)};
+    }};
 
 Array filled(tenon_dtype dtype, const Dims& shape, double value) {
   return Array(dtype, shape, std::vector<double>(static_cast<std::size_t>(count_of(shape)), value));

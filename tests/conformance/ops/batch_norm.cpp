@@ -90,22 +90,25 @@ Variant train_grad(const Dims& shape, std::int64_t axis) {
           attributes_of(axis)};
 }
 
-/// x - mean, up to 4, rounds by epsilon / 2, and so does the factor scale / sqrt(var + epsilon), up to 7.
-Bound given_bound(const Variant&, tenon_dtype t) {
-  return {2 * epsilon(t), 48 * epsilon(t)};
-}
-/// Distances from the mean are exact but for a rounding, so y and inverse_std are off by the error of the variance, a sum of squares in any
-/// sensible order: relative, as long as partial sums are no worse than sqrt(n) terms in a row. |y| is 8 or so at most.
-Bound train_bound(const Variant& variant, tenon_dtype t) {
-  const double root = std::sqrt(elements_of_channel(variant, 0));
-  return {(8 + root) * epsilon(t), (32 + 4 * root) * epsilon(t)};
-}
-/// dx is put together from terms up to 100, each off by some epsilon; the sums behind it as those of the statistics, with terms that
-/// cancel.
-Bound train_grad_bound(const Variant& variant, tenon_dtype t) {
-  const double root = std::sqrt(elements_of_channel(variant, 1));
-  return {(4 + root) * epsilon(t), (128 + 16 * root) * epsilon(t)};
-}
+constexpr Tolerance given_bound{"x - mean, up to 4, rounds by epsilon / 2, and so does the factor scale / sqrt(var + epsilon), up to 7.",
+                                [](const Variant&, tenon_dtype t) -> Bound {
+                                  return {2 * epsilon(t), 48 * epsilon(t)};
+                                }};
+constexpr Tolerance train_bound{
+    "Distances from the mean are exact but for a rounding, so y and inverse_std are off by the error of the variance, "
+    "a sum of squares in any sensible order: relative, as long as partial sums are no worse than sqrt(n) terms in a "
+    "row. |y| is 8 or so at most.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const double root = std::sqrt(elements_of_channel(variant, 0));
+      return {(8 + root) * epsilon(t), (32 + 4 * root) * epsilon(t)};
+    }};
+constexpr Tolerance train_grad_bound{
+    "dx is put together from terms up to 100, each off by some epsilon; the sums behind it as those of the "
+    "statistics, with terms that cancel.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const double root = std::sqrt(elements_of_channel(variant, 1));
+      return {(4 + root) * epsilon(t), (128 + 16 * root) * epsilon(t)};
+    }};
 
 std::vector<Variant> all_given() {
   std::vector<Variant> variants;

@@ -4,18 +4,17 @@
 namespace tenon::conformance {
 namespace {
 
-/// IEEE arithmetic rounds these once: half an epsilon. A second half allows a quotient made of a reciprocal and a correction.
-Bound one_rounding(const Variant&, tenon_dtype t) {
-  return {epsilon(t), 0};
-}
-/// One of the operands comes out as it is.
-Bound exact(const Variant&, tenon_dtype) {
-  return {};
-}
-/// 4 ulp at most: an ulp is half an epsilon of the largest numbers that have it.
-Bound four_ulp(const Variant&, tenon_dtype t) {
-  return {2 * epsilon(t), 0};
-}
+constexpr Tolerance one_rounding{
+    "IEEE arithmetic rounds these once: half an epsilon. A second half allows a quotient made of a reciprocal and a "
+    "correction.",
+    [](const Variant&, tenon_dtype t) -> Bound {
+      return {epsilon(t), 0};
+    }};
+constexpr Tolerance exact{"One of the operands comes out as it is.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
+constexpr Tolerance four_ulp{"4 ulp at most: an ulp is half an epsilon of the largest numbers that have it.",
+                             [](const Variant&, tenon_dtype t) -> Bound {
+                               return {2 * epsilon(t), 0};
+                             }};
 
 constexpr Values plain{.special = Special::all};
 /// Away from zero: the derivative of a quotient is as steep as its denominator is small.

@@ -6,6 +6,9 @@
 namespace tenon::conformance {
 namespace {
 
+constexpr Tolerance nearest{
+    "There is one right answer: the nearest number of the target, ties to even; towards 0 and saturating for integers."};
+
 AttributeBytes to_type(tenon_dtype type) {
   tenon_attributes_cast attributes{};
   attributes.to = type;
@@ -76,6 +79,7 @@ std::vector<OpCase> cases_cast() {
   return {{
       .op = TENON_OP_Cast,
       .variants = variants(),
+      .bound = nearest,
       .oracle = Oracle::same_dtype,
       .golden = {conversion("saturates_i32", i32, {1.75, -1.75, 3e9, -3e9, inf, -inf, nan, 0.25},
                             {1, -1, 2147483647, -2147483648.0, 2147483647, -2147483648.0, 0, 0}, {bf16, f32, f64}),

@@ -27,6 +27,7 @@ OpCase comparison(tenon_op op, std::vector<double> ones_and_zeros, std::vector<d
   using std::move;
   return {.op = op,
           .variants = variants(),
+          .bound = decided,
           .golden = {of_two("ones_and_zeros", {0, 0, 1, 1}, {0, 1, 0, 1}, move(ones_and_zeros)),
                      of_two("ieee", {nan, inf, -inf, 0.0, 1.5, nan, 1, -1.5, -inf, 2}, {nan, inf, inf, -0.0, 1.5, 1, nan, -0.5, -2, 1},
                             ieee, {f16, bf16, f32, f64}),

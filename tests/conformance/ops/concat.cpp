@@ -44,11 +44,13 @@ std::vector<OpCase> cases_concat() {
   return {
       {.op = TENON_OP_Concat,
        .variants = variants(false),
+       .bound = moved,
        .gradient = {0, 1, 2},
        .golden = {{"rows", joined({0, 2}, 0, {1, 2}, false), {{1, 0}, {0, 1, 1, 1}}, {{1, 0, 0, 1, 1, 1}}},
                   {"columns", joined({2, 0}, 1, {1, 2}, false), {{1, 0}, {0, 1, 1, 1}}, {{1, 0, 1, 0, 1, 1}}}}},
       {.op = TENON_OP_Split,
        .variants = variants(true),
+       .bound = moved,
        .gradient = {0},
        .golden = {{"rows", joined({0, 2}, 0, {1, 2}, true), {{1, 0, 0, 1, 1, 1}}, {{1, 0}, {0, 1, 1, 1}}},
                   {"columns", joined({2, 0}, 1, {1, 2}, true), {{1, 0, 1, 0, 1, 1}}, {{1, 0}, {0, 1, 1, 1}}}}},

@@ -15,13 +15,13 @@ Variant sums(const Dims& shape, std::int64_t axis, bool exclusive = false, bool 
           a};
 }
 
-/// Sums of n numbers up to 2, one after the other or by parts: off by about root(n) roundings of at most 2 n.
-Bound bound(const Variant& variant, tenon_dtype t) {
-  if (!is_float(t)) return {};
-  const auto n =
-      static_cast<double>(variant.inputs[0].shape[static_cast<std::size_t>(variant.attributes.as<tenon_attributes_cum_sum>().axis)]);
-  return {epsilon(t), epsilon(t) * n * std::sqrt(n)};
-}
+constexpr Tolerance bound{"Sums of n numbers up to 2, one after the other or by parts: off by about root(n) roundings of at most 2 n.",
+                          [](const Variant& variant, tenon_dtype t) -> Bound {
+                            if (!is_float(t)) return {};
+                            const auto n = static_cast<double>(
+                                variant.inputs[0].shape[static_cast<std::size_t>(variant.attributes.as<tenon_attributes_cum_sum>().axis)]);
+                            return {epsilon(t), epsilon(t) * n * std::sqrt(n)};
+                          }};
 
 }  // namespace
 

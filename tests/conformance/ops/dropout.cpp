@@ -44,6 +44,7 @@ std::vector<OpCase> cases_dropout() {
   return {{
       .op = TENON_OP_Dropout,
       .variants = variants,
+      .bound = specified,
       .oracle = Oracle::same_dtype,
       .gradient = {0},
       .golden = {{"quarter",

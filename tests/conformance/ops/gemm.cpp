@@ -31,13 +31,17 @@ Variant product(Sizes s, bool trans_a, bool trans_b, double alpha = 1, double be
           attributes_of(trans_a, trans_b, alpha, beta)};
 }
 
-Bound bound(const Variant& variant, tenon_dtype t) {
-  const auto& attributes = variant.attributes.as<tenon_attributes_gemm>();
-  const Bound sum = product_bound(variant.inputs[0].shape[attributes.trans_a == 1 ? 0 : 1], t);
-  // alpha scales the product's error, or is taken into an operand: one rounding more. beta c is at most 2 |beta| and rounds twice.
-  return {sum.relative + 2 * epsilon(t), std::fabs(attributes.alpha) * (sum.absolute + 8 * epsilon(t)) +
-                                             (variant.inputs[2].present ? 4 * std::fabs(attributes.beta) * epsilon(t) : 0)};
-}
+constexpr Tolerance bound{
+    "A sum of k products of numbers up to 2. In any order it is off by k epsilon / 2 times the sum of magnitudes, 4 "
+    "k; kernels sum by blocks, which brings the first k down to about its root. alpha scales that error, or is taken "
+    "into an operand, which rounds once more; beta c is at most 2 |beta| and rounds twice.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const auto& attributes = variant.attributes.as<tenon_attributes_gemm>();
+      const Bound sum = product_bound(variant.inputs[0].shape[attributes.trans_a == 1 ? 0 : 1], t);
+      // alpha scales the product's error, or is taken into an operand: one rounding more. beta c is at most 2 |beta| and rounds twice.
+      return {sum.relative + 2 * epsilon(t), std::fabs(attributes.alpha) * (sum.absolute + 8 * epsilon(t)) +
+                                                 (variant.inputs[2].present ? 4 * std::fabs(attributes.beta) * epsilon(t) : 0)};
+    }};
 
 void fused(Kit& kit, tenon_dtype dtype) {
   check_fused_epilogue(kit, dtype, {TENON_OP_Gemm, attributes_of(false, true, 1, 1), {13, 31}, {17, 31}, {13, 17}, 31});

@@ -37,9 +37,8 @@ Variant layer_gradient(const RecurrentForm& form) {
   return variant;
 }
 
-Bound gradient_bound(const Variant& variant, tenon_dtype t) {
-  return recurrent_gradient_bound(variant, 2, t);
-}
+constexpr Tolerance gradient_bound{recurrent_gradient_reason,
+                                   [](const Variant& variant, tenon_dtype t) -> Bound { return recurrent_gradient_bound(variant, 2, t); }};
 
 }  // namespace
 

@@ -54,14 +54,15 @@ std::vector<Variant> variants(Variant (*make)(const Convolution&)) {
   return list;
 }
 
-/// Sums of as many numbers of up to 100 as windows lie over one another.
-Bound sum_bound(const Variant& variant, tenon_dtype t) {
-  if (!is_float(t)) return {};
-  const auto& a = variant.attributes.as<tenon_attributes_window>();
-  double taps = 1;
-  for (std::size_t i = 0; i + 2 < variant.outputs[0].shape.size(); ++i) taps *= static_cast<double>(a.kernel[i]);
-  return {epsilon(t), 100 * taps * std::sqrt(taps) * epsilon(t)};
-}
+constexpr Tolerance sum_bound{"What meets in an element is added: sums of as many numbers of up to 100 as windows lie over one another.",
+                              [](const Variant& variant, tenon_dtype t) -> Bound {
+                                if (!is_float(t)) return {};
+                                const auto& a = variant.attributes.as<tenon_attributes_window>();
+                                double taps = 1;
+                                for (std::size_t i = 0; i + 2 < variant.outputs[0].shape.size(); ++i)
+                                  taps *= static_cast<double>(a.kernel[i]);
+                                return {epsilon(t), 100 * taps * std::sqrt(taps) * epsilon(t)};
+                              }};
 
 }  // namespace
 
@@ -71,6 +72,7 @@ std::vector<OpCase> cases_im2col() {
   return {
       {.op = TENON_OP_Im2Col,
        .variants = variants(unfolded),
+       .bound = moved,
        .gradient = {0},
        .gradient_ops = {TENON_OP_Col2Im},
        .golden = {{"padded",

@@ -68,18 +68,19 @@ double length_of(const Variant& variant, std::size_t x) {
   const Dims line = line_of_shape(variant.inputs[x].shape, variant.attributes.as<tenon_attributes_layer_norm>().axis);
   return static_cast<double>(count_of(line));
 }
-/// As batch norm: off by the relative error of the variance, a sum of n squares; |y| is 8 or so at most.
-Bound forward_bound(const Variant& variant, tenon_dtype t) {
-  const double root = std::sqrt(length_of(variant, 0));
-  return {(8 + root) * epsilon(t), (32 + 4 * root) * epsilon(t)};
-}
-/// dx is made of terms up to 100; sums over the line behind it, and sums over the lines beside it.
-Bound backward_bound(const Variant& variant, tenon_dtype t) {
-  const double n = length_of(variant, 1);
-  const double lines = static_cast<double>(count_of(variant.inputs[1].shape)) / n;
-  const double roots = std::sqrt(n) + std::sqrt(lines);
-  return {(4 + roots) * epsilon(t), (128 + 16 * roots) * epsilon(t)};
-}
+constexpr Tolerance forward_bound{
+    "Off by the relative error of the variance, a sum of n squares in any sensible order; |y| is 8 or so at most.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const double root = std::sqrt(length_of(variant, 0));
+      return {(8 + root) * epsilon(t), (32 + 4 * root) * epsilon(t)};
+    }};
+constexpr Tolerance backward_bound{"dx is made of terms up to 100; sums over the line behind it, and sums over the lines beside it.",
+                                   [](const Variant& variant, tenon_dtype t) -> Bound {
+                                     const double n = length_of(variant, 1);
+                                     const double lines = static_cast<double>(count_of(variant.inputs[1].shape)) / n;
+                                     const double roots = std::sqrt(n) + std::sqrt(lines);
+                                     return {(4 + roots) * epsilon(t), (128 + 16 * roots) * epsilon(t)};
+                                   }};
 
 /// A line of one element is its own mean: y is the bias. A line that does not vary is too.
 void lines_without_variance(Kit& kit, tenon_dtype dtype) {

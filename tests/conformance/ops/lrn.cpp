@@ -47,14 +47,16 @@ double channels_in_window(const Variant& variant) {
   const auto& by = variant.attributes.as<tenon_attributes_lrn>();
   return static_cast<double>(std::min(by.size, variant.inputs[0].shape[1]));
 }
-/// Squares add up without cancelling, each rounds; a power takes 8 epsilon or so.
-Bound forward_bound(const Variant& variant, tenon_dtype t) {
-  return {(12 + channels_in_window(variant)) * epsilon(t), smallest_normal(t)};
-}
-/// Two such terms, the second a sum over the window of terms up to 8 (|dy|, |x| <= 2, base >= 1/2), times up to 10.
-Bound backward_bound(const Variant& variant, tenon_dtype t) {
-  return {(12 + channels_in_window(variant)) * epsilon(t), 128 * channels_in_window(variant) * epsilon(t)};
-}
+constexpr Tolerance forward_bound{"Squares add up without cancelling, each rounds; a power takes 8 epsilon or so.",
+                                  [](const Variant& variant, tenon_dtype t) -> Bound {
+                                    return {(12 + channels_in_window(variant)) * epsilon(t), smallest_normal(t)};
+                                  }};
+constexpr Tolerance backward_bound{
+    "Two terms as of the forward pass, the second a sum over the window of terms up to 8 (|dy|, |x| <= 2, base >= "
+    "1/2), times up to 10.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      return {(12 + channels_in_window(variant)) * epsilon(t), 128 * channels_in_window(variant) * epsilon(t)};
+    }};
 
 }  // namespace
 

@@ -34,9 +34,8 @@ Variant layer_gradient(const RecurrentForm& form) {
   return variant;
 }
 
-Bound gradient_bound(const Variant& variant, tenon_dtype t) {
-  return recurrent_gradient_bound(variant, 3, t);
-}
+constexpr Tolerance gradient_bound{recurrent_gradient_reason,
+                                   [](const Variant& variant, tenon_dtype t) -> Bound { return recurrent_gradient_bound(variant, 3, t); }};
 
 /// LSTM knows one way: no form twice.
 std::vector<RecurrentForm> forms(unsigned all_results) {

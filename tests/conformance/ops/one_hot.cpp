@@ -27,6 +27,7 @@ std::vector<OpCase> cases_one_hot() {
       .variants = {marked({}, 3, 0), marked({5}, 4, 1), marked({5}, 4, 0, i32), marked({2, 3}, 5, 2, i32), marked({2, 3}, 5, 1, i64, 1, 0),
                    marked({2, 3}, 1, 0), marked({0}, 4, 1), marked({4}, 0, 0), marked({sized(3001, 301)}, 10, 1),
                    marked({3, 67}, 31, 1, i32)},
+      .bound = moved,
       .golden =
           {{"rows", marked({3}, 3, 1), {{1, 0, -1}}, {{0, 1, 0, 1, 0, 0, 0, 0, 1}}},
            {"columns", marked({3}, 2, 0, i32), {{1, 0, -2}}, {{0, 1, 1, 1, 0, 0}}},

@@ -83,15 +83,16 @@ Variant adadelta(const std::vector<Dims>& shapes, double weight_decay) {
   return groups(fmt::format("decay={}", weight_decay), shapes, {operand({}, learning_rate, f64)}, {square, square}, attributes);
 }
 
-/// A few products and sums of numbers of at most 4 (w, h, v), each rounded by half an epsilon.
-Bound sgd_bound(const Variant&, tenon_dtype t) {
-  return {2 * epsilon(t), 16 * epsilon(t)};
-}
-/// The direction is at most 2 / (1 - beta1) over sqrt(0.1); times lr 0.1 that is 7, off by the 8 roundings of moments, corrections and
-/// root.
-Bound adaptive_bound(const Variant&, tenon_dtype t) {
-  return {4 * epsilon(t), 32 * epsilon(t)};
-}
+constexpr Tolerance sgd_bound{"A few products and sums of numbers of at most 4 (w, h, v), each rounded by half an epsilon.",
+                              [](const Variant&, tenon_dtype t) -> Bound {
+                                return {2 * epsilon(t), 16 * epsilon(t)};
+                              }};
+constexpr Tolerance adaptive_bound{
+    "The direction is at most 2 / (1 - beta1) over sqrt(0.1); times lr 0.1 that is 7, off by the 8 roundings of "
+    "moments, corrections and root.",
+    [](const Variant&, tenon_dtype t) -> Bound {
+      return {4 * epsilon(t), 32 * epsilon(t)};
+    }};
 
 std::vector<std::vector<Dims>> shape_lists() {
   return {{{7}}, {{3, 5}, {5}, {}}, {{0}, {4}}, {{sized(20011, 211), 3}, {17}, {1}}};

@@ -44,6 +44,7 @@ std::vector<OpCase> cases_permutation() {
   return {{
       .op = TENON_OP_RandomPermutation,
       .variants = {drawn(7), drawn(1), drawn(0), drawn(64), drawn(1000, 0xFFFFFFFFu), drawn(sized(200003, 2003))},
+      .bound = specified,
       .oracle = Oracle::same_dtype,
       .also = {{"each_once", each_once}},
       .golden = {{"zero_key", drawn(8, 0), {{0, 0}}, {{3, 5, 4, 2, 6, 7, 1, 0}}},

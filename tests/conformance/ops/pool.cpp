@@ -117,23 +117,22 @@ double terms(const Variant& variant) {
   for (const std::int64_t k : a.kernel) n *= static_cast<double>(k);
   return n;
 }
-/// The largest element is one of them.
-Bound exact(const Variant&, tenon_dtype) {
-  return {};
-}
-/// Up to as many gradients of at most 2 as there are windows meet in an element.
-Bound scatter_bound(const Variant& variant, tenon_dtype t) {
-  const auto n = static_cast<double>(count_of(variant.inputs[0].shape));
-  return {2 * epsilon(t), epsilon(t) * std::sqrt(n) * 2 * n};
-}
-/// A sum of n terms of at most 2, in any order but the worst, divided by their number and rounded once more.
-Bound mean_bound(const Variant& variant, tenon_dtype t) {
-  return {3 * epsilon(t), epsilon(t) * std::sqrt(terms(variant)) * 2};
-}
-/// A product with a rounded quotient per term. A window's share is at least 1 over its elements, but one that is cut short gives more.
-Bound shares_bound(const Variant& variant, tenon_dtype t) {
-  return {3 * epsilon(t), epsilon(t) * std::sqrt(terms(variant)) * 8};
-}
+constexpr Tolerance exact{"The largest element is one of them.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
+constexpr Tolerance scatter_bound{"Up to as many gradients of at most 2 as there are windows meet in an element.",
+                                  [](const Variant& variant, tenon_dtype t) -> Bound {
+                                    const auto n = static_cast<double>(count_of(variant.inputs[0].shape));
+                                    return {2 * epsilon(t), epsilon(t) * std::sqrt(n) * 2 * n};
+                                  }};
+constexpr Tolerance mean_bound{"A sum of n terms of at most 2, in any order but the worst, divided by their number and rounded once more.",
+                               [](const Variant& variant, tenon_dtype t) -> Bound {
+                                 return {3 * epsilon(t), epsilon(t) * std::sqrt(terms(variant)) * 2};
+                               }};
+constexpr Tolerance shares_bound{
+    "A product with a rounded quotient per term. A window's share is at least 1 over its elements, but one that is "
+    "cut short gives more.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      return {3 * epsilon(t), epsilon(t) * std::sqrt(terms(variant)) * 8};
+    }};
 
 /// Each index names an element of x that is the result: numbers count (N, C, d...).
 std::string indices_name_results(const Variant& variant, tenon_dtype, const std::vector<Array>& inputs, const std::vector<Array>& outputs) {

@@ -102,6 +102,7 @@ std::vector<OpCase> cases_random() {
   return {
       {.op = TENON_OP_RandomUniform,
        .variants = variants(-0.5, 1.5),
+       .bound = specified,
        .oracle = Oracle::same_dtype,
        .golden = {{"random123",
                    drawn({4}, 0, 1, 0),
@@ -120,6 +121,7 @@ std::vector<OpCase> cases_random() {
        .extras = {{"seeds_reproduce", seeds_reproduce<TENON_OP_RandomUniform>}, {"glorot_uniform_is_uniform", glorot_uniform_is_uniform}}},
       {.op = TENON_OP_RandomNormal,
        .variants = variants(1, 0.5),
+       .bound = specified,
        .oracle = Oracle::same_dtype,
        .golden = {{"two_blocks",
                    drawn({6}, 0, 1),
@@ -137,6 +139,7 @@ std::vector<OpCase> cases_random() {
        .extras = {{"seeds_reproduce", seeds_reproduce<TENON_OP_RandomNormal>}, {"moments", normal_moments}}},
       {.op = TENON_OP_RandomBernoulli,
        .variants = variants(0.3, 0),
+       .bound = specified,
        .oracle = Oracle::same_dtype,
        .golden = {{"three_blocks", drawn({12}, 0.3, 0), {{seed, step}}, {{0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0}}},
                   {"never", drawn({5}, 0, 0), {{seed, step}}, {{0, 0, 0, 0, 0}}},

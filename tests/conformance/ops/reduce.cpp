@@ -47,33 +47,37 @@ std::int64_t terms(const Variant& variant) {
   const std::int64_t results = count_of(variant.outputs[0].shape);
   return results == 0 ? 0 : count_of(variant.inputs[0].shape) / results;
 }
-/// |x| <= 2: n terms summed in any order are off by n epsilon / 2 times the sum of their magnitudes, which is 2 n at most. No sensible
-/// order is that bad: sums by blocks or lanes are off by their depth. sqrt(n) partial sums of sqrt(n) terms are still allowed.
-Bound sum_bound(const Variant& variant, tenon_dtype t) {
-  const auto n = static_cast<double>(terms(variant));
-  return {2 * epsilon(t), epsilon(t) * std::sqrt(n) * 2 * n};
-}
-/// A sum, divided by n and rounded once more.
-Bound mean_bound(const Variant& variant, tenon_dtype t) {
-  const auto n = static_cast<double>(terms(variant));
-  return {3 * epsilon(t), epsilon(t) * std::sqrt(n) * 2};
-}
-/// Terms without a sign do not cancel, so the error is relative: of the term, of partial sums as above, of a root.
-Bound positive_bound(const Variant& variant, tenon_dtype t) {
-  return {epsilon(t) * (2 + std::sqrt(static_cast<double>(terms(variant)))), 0};
-}
-/// Every product rounds by epsilon / 2.
-Bound product_bound(const Variant& variant, tenon_dtype t) {
-  return {epsilon(t) * (1 + 0.5 * static_cast<double>(terms(variant))), 0};
-}
-/// x - m is exact or rounds by epsilon / 2 of at most 4, which exp makes relative; so is the sum's error, which log makes absolute. Then m
-/// is added.
-Bound log_bound(const Variant& variant, tenon_dtype t) {
-  return {2 * epsilon(t), epsilon(t) * (6 + std::sqrt(static_cast<double>(terms(variant))))};
-}
-Bound exact(const Variant&, tenon_dtype) {
-  return {};
-}
+constexpr Tolerance sum_bound{
+    "|x| <= 2: n terms summed in any order are off by n epsilon / 2 times the sum of their magnitudes, which is 2 n "
+    "at most. No sensible order is that bad: sums by blocks or lanes are off by their depth. sqrt(n) partial sums of "
+    "sqrt(n) terms are still allowed.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const auto n = static_cast<double>(terms(variant));
+      return {2 * epsilon(t), epsilon(t) * std::sqrt(n) * 2 * n};
+    }};
+constexpr Tolerance mean_bound{
+    "A sum of n terms of at most 2, off by about root(n) roundings of what may be 2 n, divided by n and rounded once "
+    "more.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const auto n = static_cast<double>(terms(variant));
+      return {3 * epsilon(t), epsilon(t) * std::sqrt(n) * 2};
+    }};
+constexpr Tolerance positive_bound{
+    "Terms without a sign do not cancel, so the error is relative: of the term, of a root, and of partial sums, of "
+    "which sqrt(n) of sqrt(n) terms are allowed.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      return {epsilon(t) * (2 + std::sqrt(static_cast<double>(terms(variant)))), 0};
+    }};
+constexpr Tolerance product_bound{"Every product rounds by epsilon / 2.", [](const Variant& variant, tenon_dtype t) -> Bound {
+                                    return {epsilon(t) * (1 + 0.5 * static_cast<double>(terms(variant))), 0};
+                                  }};
+constexpr Tolerance log_bound{
+    "x - m is exact or rounds by epsilon / 2 of at most 4, which exp makes relative; so is the sum's error, which log "
+    "makes absolute. Then m is added.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      return {2 * epsilon(t), epsilon(t) * (6 + std::sqrt(static_cast<double>(terms(variant))))};
+    }};
+constexpr Tolerance exact{"The result is one of the elements.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
 
 /// The sum is the same for elements in another order: here n ones.
 void check_many_ones(Kit& kit, tenon_dtype dtype) {

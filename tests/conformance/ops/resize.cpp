@@ -65,20 +65,22 @@ std::vector<Form> forms() {
   return all;
 }
 
-/// Elements move; between two, four products of rounded weights, which add up to 1, and at most 2.
-Bound bound(const Variant& variant, tenon_dtype t) {
-  if (variant.attributes.as<tenon_attributes_resize>().mode == TENON_RESIZE_NEAREST) return {};
-  return {2 * epsilon(t), 8 * epsilon(t)};
-}
-/// An element of x is a part of as many as lie within its neighbours' distance: (2 scale + 1) in a dimension, and at an end as many more.
-Bound gradient_bound(const Variant& variant, tenon_dtype t) {
-  double parts = 1;
-  for (std::size_t i = 2; i < variant.inputs[0].shape.size(); ++i) {
-    const auto from = static_cast<double>(variant.outputs[0].shape[i]), to = static_cast<double>(variant.inputs[0].shape[i]);
-    parts *= 3 * to / from + 1;
-  }
-  return {2 * epsilon(t), 2 * epsilon(t) * parts * std::sqrt(parts)};
-}
+constexpr Tolerance bound{"Elements move; between two, four products of rounded weights, which add up to 1, and at most 2.",
+                          [](const Variant& variant, tenon_dtype t) -> Bound {
+                            if (variant.attributes.as<tenon_attributes_resize>().mode == TENON_RESIZE_NEAREST) return {};
+                            return {2 * epsilon(t), 8 * epsilon(t)};
+                          }};
+constexpr Tolerance gradient_bound{
+    "An element of x is a part of as many as lie within its neighbours' distance: (2 scale + 1) in a dimension, and "
+    "at an end as many more.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      double parts = 1;
+      for (std::size_t i = 2; i < variant.inputs[0].shape.size(); ++i) {
+        const auto from = static_cast<double>(variant.outputs[0].shape[i]), to = static_cast<double>(variant.inputs[0].shape[i]);
+        parts *= 3 * to / from + 1;
+      }
+      return {2 * epsilon(t), 2 * epsilon(t) * parts * std::sqrt(parts)};
+    }};
 
 /// Each pixel becomes a block.
 void check_blocks(Kit& kit, tenon_dtype dtype) {

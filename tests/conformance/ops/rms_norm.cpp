@@ -53,16 +53,17 @@ double length_of(const Variant& variant, std::size_t x) {
   const auto axis = variant.attributes.as<tenon_attributes_layer_norm>().axis;
   return static_cast<double>(count_of({variant.inputs[x].shape.begin() + axis, variant.inputs[x].shape.end()}));
 }
-/// A sum of n squares has a relative error, of which the root has half; three more roundings.
-Bound forward_bound(const Variant& variant, tenon_dtype t) {
-  return {(4 + std::sqrt(length_of(variant, 0))) * epsilon(t), smallest_normal(t)};
-}
-/// As layer norm's.
-Bound backward_bound(const Variant& variant, tenon_dtype t) {
-  const double n = length_of(variant, 1);
-  const double roots = std::sqrt(n) + std::sqrt(static_cast<double>(count_of(variant.inputs[1].shape)) / n);
-  return {(4 + roots) * epsilon(t), (128 + 16 * roots) * epsilon(t)};
-}
+constexpr Tolerance forward_bound{"A sum of n squares has a relative error, of which the root has half; three more roundings.",
+                                  [](const Variant& variant, tenon_dtype t) -> Bound {
+                                    return {(4 + std::sqrt(length_of(variant, 0))) * epsilon(t), smallest_normal(t)};
+                                  }};
+constexpr Tolerance backward_bound{"dx is made of terms up to 100; sums over the line behind it, and sums over the lines beside it.",
+                                   [](const Variant& variant, tenon_dtype t) -> Bound {
+                                     const double n = length_of(variant, 1);
+                                     const double roots =
+                                         std::sqrt(n) + std::sqrt(static_cast<double>(count_of(variant.inputs[1].shape)) / n);
+                                     return {(4 + roots) * epsilon(t), (128 + 16 * roots) * epsilon(t)};
+                                   }};
 
 }  // namespace
 

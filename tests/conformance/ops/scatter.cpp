@@ -39,21 +39,23 @@ Variant added(const Dims& x, const Dims& indices, std::int64_t axis, tenon_dtype
 double meeting(const Variant& variant) {
   return static_cast<double>(count_of(variant.inputs[1].shape));
 }
-/// Sums of at most m updates and x, each of magnitude 2, in order: m roundings of what may be 2 m. Products of few factors round by
-/// epsilon / 2 each.
-Bound scatter_bound(const Variant& variant, tenon_dtype t) {
-  switch (variant.attributes.as<tenon_attributes_scatter>().reduction) {
-    case TENON_SCATTER_ADD:
-      return {epsilon(t), epsilon(t) * meeting(variant) * std::sqrt(meeting(variant))};
-    case TENON_SCATTER_MUL:
-      return {epsilon(t) * (1 + meeting(variant) / 2), 0};
-    default:
-      return {};
-  }
-}
-Bound add_bound(const Variant& variant, tenon_dtype t) {
-  return {epsilon(t), epsilon(t) * meeting(variant) * std::sqrt(meeting(variant))};
-}
+constexpr Tolerance scatter_bound{
+    "Sums of at most m updates and x, each of magnitude 2, in order: m roundings of what may be 2 m. Products of few "
+    "factors round by epsilon / 2 each.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      switch (variant.attributes.as<tenon_attributes_scatter>().reduction) {
+        case TENON_SCATTER_ADD:
+          return {epsilon(t), epsilon(t) * meeting(variant) * std::sqrt(meeting(variant))};
+        case TENON_SCATTER_MUL:
+          return {epsilon(t) * (1 + meeting(variant) / 2), 0};
+        default:
+          return {};
+      }
+    }};
+constexpr Tolerance add_bound{"Sums of at most m updates and x, each of magnitude 2, in order: m roundings of what may be 2 m.",
+                              [](const Variant& variant, tenon_dtype t) -> Bound {
+                                return {epsilon(t), epsilon(t) * meeting(variant) * std::sqrt(meeting(variant))};
+                              }};
 
 template <int index>
 void spoil(std::vector<Array>& inputs) {

@@ -12,24 +12,30 @@ double root(const Variant& variant) {
   return std::sqrt(static_cast<double>(length(variant)));
 }
 
-/// x - max, up to 60, rounds by 60 * epsilon / 2, and exp makes that a relative error; the sum adds about the root of its length.
-Bound softmax_bound(const Variant& variant, tenon_dtype t) {
-  return {(32 + root(variant)) * epsilon(t), 0};
-}
-/// The same rounding of x - max, and that of the logarithm of the sum, absolute.
-Bound log_softmax_bound(const Variant& variant, tenon_dtype t) {
-  return {2 * epsilon(t), (32 + root(variant)) * epsilon(t)};
-}
-/// y (dy - sum dy y), |dy| <= 2 and y < 1: the sum of n terms rounds by root(n) epsilon times 2 n.
-Bound softmax_grad_bound(const Variant& variant, tenon_dtype t) {
-  const auto n = static_cast<double>(length(variant));
-  return {3 * epsilon(t), epsilon(t) * (4 + 2 * n * std::sqrt(n))};
-}
-/// dy - exp(y) sum dy: the same sum, and exp off by 4 epsilon of at most 1.
-Bound log_softmax_grad_bound(const Variant& variant, tenon_dtype t) {
-  const auto n = static_cast<double>(length(variant));
-  return {3 * epsilon(t), epsilon(t) * (4 + 2 * n * (std::sqrt(n) + 4))};
-}
+constexpr Tolerance softmax_bound{
+    "x - max, up to 60, rounds by 60 * epsilon / 2, and exp makes that a relative error; the sum adds about the root "
+    "of its length.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      return {(32 + root(variant)) * epsilon(t), 0};
+    }};
+constexpr Tolerance log_softmax_bound{
+    "x - max, up to 60, rounds by 60 * epsilon / 2; the logarithm of a sum of n terms is off by about root(n) "
+    "epsilon. Both are absolute.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      return {2 * epsilon(t), (32 + root(variant)) * epsilon(t)};
+    }};
+constexpr Tolerance softmax_grad_bound{"y (dy - sum dy y), |dy| <= 2 and y < 1: the sum of n terms rounds by root(n) epsilon times 2 n.",
+                                       [](const Variant& variant, tenon_dtype t) -> Bound {
+                                         const auto n = static_cast<double>(length(variant));
+                                         return {3 * epsilon(t), epsilon(t) * (4 + 2 * n * std::sqrt(n))};
+                                       }};
+constexpr Tolerance log_softmax_grad_bound{
+    "dy - exp(y) sum dy, |dy| <= 2: the sum of n terms rounds by root(n) epsilon times 2 n, and exp is off by 4 "
+    "epsilon of at most 1.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const auto n = static_cast<double>(length(variant));
+      return {3 * epsilon(t), epsilon(t) * (4 + 2 * n * (std::sqrt(n) + 4))};
+    }};
 
 struct Place {
   Dims shape;

@@ -83,20 +83,24 @@ std::vector<Form> forms() {
           {.scores = {sized(301, 31), sized(1000, 100)}}};
 }
 
-/// The log probability is off as a log_softmax is, (32 + root C) epsilon, for each position; weights are at most 1. Reducing N positions of
-/// at most 67 each rounds by about root(N) epsilon of their sum; the mean divides that by the weights' sum, at least N / 10.
-Bound loss_bound(const Variant& variant, tenon_dtype t) {
-  const auto& attributes = variant.attributes.as<tenon_attributes_cross_entropy>();
-  const auto n = static_cast<double>(count_of(variant.inputs[1].shape)), c = static_cast<double>(variant.inputs[0].shape[1]);
-  const double one = (32 + std::sqrt(c)) * epsilon(t);
-  if (attributes.reduction == TENON_REDUCTION_NONE) return {3 * epsilon(t), one};
-  const double all = one + 67 * std::sqrt(n) * epsilon(t);
-  return {3 * epsilon(t), attributes.reduction == TENON_REDUCTION_SUM ? n * all : (variant.inputs[2].present ? 10 * all : all)};
-}
-/// scale (exp(log_prob) - 1): exp of up to -5 is off by 4 epsilon of at most 1; the scale is 2 at most, or 2 over a weight of at least 0.1.
-Bound gradient_bound(const Variant& variant, tenon_dtype t) {
-  return {4 * epsilon(t), (variant.inputs[3].present ? 80 : 8) * epsilon(t)};
-}
+constexpr Tolerance loss_bound{
+    "The log probability is off as a log_softmax is, (32 + root C) epsilon, for each position; weights are at most 1. "
+    "Reducing N positions of at most 67 each rounds by about root(N) epsilon of their sum; the mean divides that by "
+    "the weights' sum, at least N / 10.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const auto& attributes = variant.attributes.as<tenon_attributes_cross_entropy>();
+      const auto n = static_cast<double>(count_of(variant.inputs[1].shape)), c = static_cast<double>(variant.inputs[0].shape[1]);
+      const double one = (32 + std::sqrt(c)) * epsilon(t);
+      if (attributes.reduction == TENON_REDUCTION_NONE) return {3 * epsilon(t), one};
+      const double all = one + 67 * std::sqrt(n) * epsilon(t);
+      return {3 * epsilon(t), attributes.reduction == TENON_REDUCTION_SUM ? n * all : (variant.inputs[2].present ? 10 * all : all)};
+    }};
+constexpr Tolerance gradient_bound{
+    "scale (exp(log_prob) - 1): exp of up to -5 is off by 4 epsilon of at most 1; the scale is 2 at most, or 2 over a "
+    "weight of at least 0.1.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      return {4 * epsilon(t), (variant.inputs[3].present ? 80 : 8) * epsilon(t)};
+    }};
 
 /// The loss is the mean of logarithms, not the logarithm of a mean: it can be added up from the log probabilities.
 void loss_is_cross_entropy(Kit& kit, tenon_dtype dtype) {

@@ -61,6 +61,7 @@ std::vector<OpCase> cases_top_k() {
                    best({4, 40}, 1, 11), best({4, 40}, 1, 9, false), best({2, 33, 7}, 1, 5), best({3, 4}, 1, 0), best({0, 4}, 1, 2),
                    best({4, 0}, 1, 0), best({n}, 0, 5), best({n}, 0, 5, false, few), best({3, n}, 1, 300, true, few),
                    best({2, 3000}, 1, 2000, false, few), best({700, 9}, 0, 20, true, few)},
+      .bound = moved,
       .gradient = {0},
       .gradient_ops = {TENON_OP_ScatterElements},
       .golden = {{"ties_take_the_first", row, {{1, 3, 3, 2, 3, 1}}, {{3, 3, 3, 2}, {1, 2, 4, 3}}},

@@ -4,10 +4,10 @@
 namespace tenon::conformance {
 namespace {
 
-/// 4 ulp at most, near the zeros too: an ulp is half an epsilon of the largest numbers that have it.
-Bound four_ulp(const Variant&, tenon_dtype t) {
-  return {2 * epsilon(t), 0};
-}
+constexpr Tolerance four_ulp{"4 ulp at most, near the zeros too: an ulp is half an epsilon of the largest numbers that have it.",
+                             [](const Variant&, tenon_dtype t) -> Bound {
+                               return {2 * epsilon(t), 0};
+                             }};
 
 /// As many as fill registers without a large one among them, then one that is large: both reductions have to agree.
 std::vector<Variant> variants() {

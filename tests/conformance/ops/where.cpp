@@ -37,6 +37,7 @@ std::vector<OpCase> cases_where() {
   return {{
       .op = TENON_OP_Where,
       .variants = variants(),
+      .bound = moved,
       .gradient = {1, 2},
       .golden =
           {{"rows", rows, {{1, 0, 1, 0, 0, 1}, {1, 0, 1}, {0, 1}}, {{1, 0, 1, 1, 1, 1}}},

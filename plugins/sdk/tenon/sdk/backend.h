@@ -14,6 +14,7 @@
 #include <tenon/backend.h>
 #include <tenon/sdk/device.h>
 #include <tenon/sdk/kernel.h>
+#include <tenon/sdk/op_versions.h>
 
 namespace tenon::sdk {
 
@@ -60,7 +61,8 @@ struct Registration {
   tenon_backend_table table;
   tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
 };
-tenon_capability capability_of(const KernelRow& row, const KernelRow* rows, bool captures);
+/// One capability for each row, and for each older version of its op, which the newest one's kernel serves. Returns how many there are.
+std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capability* out_list);
 tenon_backend_table make_table(const tenon_blas_table* blas, bool captures);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
 tenon_status create(const Registration& registration, const tenon_host* host, tenon_backend** out_backend,
@@ -71,13 +73,10 @@ struct Plugin {
   static constexpr std::size_t row_count = std::size(Rows) - 1;  // without the NULL kernel at the end
 
   static const Registration& registration() {
-    static const auto capabilities = [] {
-      std::array<tenon_capability, row_count> list{};
-      for (std::size_t i = 0; i < row_count; ++i) list[i] = capability_of(Rows[i], Rows, Spec().captures);
-      return list;
-    }();
-    static const Registration registration{Spec(), Rows, capabilities, make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures),
-                                           create};
+    static std::array<tenon_capability, row_count + older_version_count> capabilities{};
+    static const std::size_t count = list_capabilities(Rows, Spec().captures, capabilities.data());
+    static const Registration registration{Spec(), Rows, std::span(capabilities).first(count),
+                                           make_table(Blas == nullptr ? nullptr : Blas(), Spec().captures), create};
     return registration;
   }
   static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,

@@ -1,0 +1,41 @@
+// tenon/sdk/op_versions.h - one op in several versions: attributes of an older one made those of the newest, and the reverse.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <tenon/backend.h>
+
+namespace tenon::sdk {
+
+/// An op version that a newer one has followed: a line of tenon/older_ops.def.
+struct OlderVersion {
+  tenon_op op;
+  std::uint32_t version;
+  std::uint32_t newest;           ///< the version in ops.def
+  std::uint32_t attributes_size;  ///< of this version
+  std::uint32_t newest_size;      ///< of the version in ops.def, whose attributes begin with these
+  void (*set_defaults)(void* newest_attributes);
+};
+
+inline constexpr std::size_t older_version_count = 0
+#define TENON_OLDER_OP(name, version, attributes, newest_attributes, defaults, schema) +1
+#include <tenon/older_ops.def>
+#undef TENON_OLDER_OP
+    ;
+/// The lines of tenon/older_ops.def.
+std::span<const OlderVersion> older_versions();
+/// The line of one version; NULL for the newest, and for one that nobody knows.
+const OlderVersion* find_older(tenon_op op, std::uint32_t version, std::span<const OlderVersion> lines = older_versions());
+
+/// A copy of an attribute struct, aligned.
+using AttributeBytes = std::vector<std::uint64_t>;
+/// Attributes of the older version as those of the newest: what came later is at its defaults.
+AttributeBytes raised(const OlderVersion& older, const void* attributes);
+/// Attributes of the newest version as those of the older; nothing if one that came later is not at its default.
+std::optional<AttributeBytes> lowered(const OlderVersion& older, const void* newest_attributes);
+
+}  // namespace tenon::sdk

@@ -1,0 +1,21 @@
+#include "exec/registered.h"
+
+namespace tenon::exec {
+namespace {
+
+thread_local RegisteredBackends scopes;
+
+}  // namespace
+
+BackendScope::BackendScope(std::string name, tenon_backend_query_fn query) {
+  scopes.emplace_back(std::move(name), query);
+}
+BackendScope::~BackendScope() {
+  scopes.pop_back();
+}
+
+RegisteredBackends registered_backends() {
+  return {scopes.rbegin(), scopes.rend()};
+}
+
+}  // namespace tenon::exec

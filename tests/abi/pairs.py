@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Old and new together: drives one plugin by one core and holds what comes back against what the pair must give.
+
+  pairs.py --core FOLDER --plugins FOLDER --name template|reference --speaks 1.0|1.1 --like FOLDER [--feature "NAME VALUE"]...
+
+--core holds abi_driver and libtenon.so. The results must be those of --like, a folder whose core drives its own plugin of that name: the
+same bits. Each --feature is a line that must be there, and no other feature may. A folder of the archive is unpacked first.
+"""
+import argparse
+import hashlib
+import lzma
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SKIPPED = 77
+
+
+def unpacked(folder, room):
+    """The folder itself, or its archived files, unpacked and held against their sums."""
+    if not (folder / "MADE").exists():
+        return folder
+    if platform.machine() != "x86_64":
+        print(f"skipped: the archive is for x86_64, this is {platform.machine()}")
+        sys.exit(SKIPPED)
+    out = Path(room) / "archive"
+    if out.exists():
+        return out
+    out.mkdir()
+    for line in (folder / "SHA256SUMS").read_text().splitlines():
+        wanted, name = line.split()
+        data = lzma.decompress((folder / f"{name}.xz").read_bytes())
+        if hashlib.sha256(data).hexdigest() != wanted:
+            sys.exit(f"{folder / name}.xz is not what was archived: wanted SHA-256 {wanted}")
+        (out / name).write_bytes(data)
+        (out / name).chmod(0o755)
+    return out
+
+
+def drive(core, plugin, name):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TENON_")}
+    environment["LD_LIBRARY_PATH"] = str(core)  # libtenon.so of this core, whatever the program remembers
+    done = subprocess.run([core / "abi_driver", plugin, name], capture_output=True, text=True, env=environment)
+    if "error while loading shared libraries" in done.stderr or ("version `" in done.stderr and "not found" in done.stderr):
+        print(f"skipped: the archived core cannot run on this system: {done.stderr.strip()}")
+        sys.exit(SKIPPED)
+    if done.returncode != 0:
+        sys.exit(f"{core / 'abi_driver'} {plugin} {name}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    kinds = {"result": [], "feature": [], "speaks": [], "warning": []}
+    for line in done.stdout.splitlines():
+        kind, rest = line.split(" ", 1)
+        kinds[kind].append(rest)
+    return kinds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--core", type=Path, required=True)
+    parser.add_argument("--plugins", type=Path, required=True)
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--speaks", required=True)
+    parser.add_argument("--like", type=Path, required=True)
+    parser.add_argument("--feature", action="append", default=[])
+    arguments = parser.parse_args()
+    file = f"libtenon_backend_{arguments.name}.so"
+    problems = []
+    with tempfile.TemporaryDirectory() as room:
+        core, plugins, like = (unpacked(folder.resolve(), room) for folder in (arguments.core, arguments.plugins, arguments.like))
+        got = drive(core, plugins / file, arguments.name)
+        wanted = drive(like, like / file, arguments.name)
+    if got["speaks"] != [arguments.speaks]:
+        problems.append(f"wanted ABI {arguments.speaks} to be spoken, got {got['speaks']}")
+    problems += [f"a warning: {warning}" for warning in got["warning"]]
+    if not wanted["result"]:
+        problems.append("there is no result to compare with")
+    for mine, theirs in zip(got["result"], wanted["result"]):
+        if mine != theirs:
+            problems.append(f"results differ:\n  {mine}\n  {theirs}")
+    if len(got["result"]) != len(wanted["result"]):
+        problems.append(f"{len(got['result'])} results, {len(wanted['result'])} wanted")
+    for feature in arguments.feature:
+        if not any(line.startswith(feature) for line in got["feature"]):
+            problems.append(f"no feature '{feature}'")
+    for line in got["feature"]:
+        if not any(line.startswith(feature) for feature in arguments.feature):
+            problems.append(f"an unexpected feature '{line}'")
+    print(*problems, sep="\n")
+    if not problems:
+        print(f"ABI {arguments.speaks}: {len(got['result'])} results equal, {len(got['feature'])} features as wanted")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

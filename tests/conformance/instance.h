@@ -1,0 +1,37 @@
+// instance.h - an op in one dtype with one variant, what the oracle says to it, and how that is compared: shared by the files that make
+// cases.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "case.h"
+
+namespace tenon::conformance {
+
+/// What most cases are about.
+struct Instance {
+  const OpCase* op_case;
+  const OpLine* line;
+  const Variant* variant;
+  tenon_dtype dtype;
+  std::string name;  ///< "softmax/f32(8,10)/axis=1"
+
+  /// Its operands, filled; the last that was asked is kept.
+  std::vector<Array> inputs(std::uint64_t seed) const;
+  Net net(const std::vector<Array>& operands, const Setting& setting = {}) const {
+    return net_of(*line, *variant, dtype, operands, setting);
+  }
+  Bound bound() const { return op_case->bound != nullptr ? op_case->bound(*variant, dtype) : Bound{}; }
+  bool any_empty() const;
+  bool all_results_empty() const;
+};
+
+/// "inputs f32(8,10) strides (20,2); f32(10)".
+std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>& layouts = {});
+/// Throws a Failure that names the output, its first wrong element and `where`.
+void expect_close(const std::vector<Array>& want, const std::vector<Array>& got, const Bound& bound, const std::string& where);
+/// What the oracle says to these operands.
+std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::vector<Array>& inputs);
+
+}  // namespace tenon::conformance

@@ -1,0 +1,177 @@
+// Memory that runs out in a small training run, at each request in turn: a clean error, nothing lost, nothing half done.
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/tenon.h>
+
+#include "exec/registered.h"
+#include "shortage.h"
+
+namespace tenon {
+namespace {
+
+using test::shortage::device_memory;
+using test::shortage::host_memory;
+using test::shortage::Supply;
+
+struct Setting {
+  std::string backend;
+  bool pool;
+};
+
+Context context_for(const Setting& setting) {
+  const exec::BackendScope scope(setting.backend, test::shortage::query);
+  Config config;
+  config.backends.allow = {setting.backend};
+  config.device = setting.backend + ":0";
+  config.threads = 1;
+  config.seed = 3;
+  config.deterministic = true;
+  config.memory.pool = setting.pool;
+  config.logging.level = LogLevel::off;
+  return Context(config);
+}
+
+std::shared_ptr<const Dataset> digits() {
+  static const std::shared_ptr<const Dataset> data = generate_digits({.count = 40});
+  return data;
+}
+
+/// A bit of everything: a convolution, running statistics, dropout, products that are packed, batches of two sizes, optimizer state.
+Model new_model(const Context& context) {
+  Model model({layers::reshape({1, 28, 28}), layers::conv2d(4, 5, 3), layers::batch_norm(), layers::max_pool2d(2), layers::flatten(),
+               layers::dense(24, Activation::relu), layers::dropout(0.2), layers::dense(10, Activation::softmax)});
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  options.metrics = {Metric::accuracy};
+  model.compile(context, options);
+  return model;
+}
+
+using Weights = std::map<std::string, std::vector<float>>;
+
+Weights weights_of(Model& model) {
+  Weights all;
+  for (const auto& [name, tensor] : model.parameters().all()) {
+    if (tensor.dtype() == DType::f32) all[name] = tensor.to_host().to_vector<float>();
+  }
+  return all;
+}
+
+void fit(Model& model) {
+  model.fit(digits(), {.batch_size = 16, .epochs = 2, .workers = 0});
+}
+
+/// What the run comes to.
+struct Outcome {
+  Weights weights;
+  std::vector<float> prediction, frozen;
+  bool operator==(const Outcome&) const = default;
+};
+Outcome finish(Model& model) {
+  fit(model);
+  Tensor x = Tensor::full(DType::f32, {3, 28, 28}, 0.5);
+  Outcome outcome{weights_of(model), model.predict(x).to_vector<float>(), {}};
+  outcome.frozen = model.freeze(3).run({x})[0].to_host().to_vector<float>();
+  return outcome;
+}
+
+bool finite(const Weights& weights) {
+  for (const auto& [name, values] : weights) {
+    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) return false;
+  }
+  return true;
+}
+
+/// All of the first 200 requests, some beyond, and the last 50.
+std::vector<std::int64_t> requests_of(std::int64_t total) {
+  std::vector<std::int64_t> chosen;
+  const std::int64_t stride = std::max<std::int64_t>(1, (total - 250) / 50);
+  for (std::int64_t n = 0; n < total; n += n < 200 || n >= total - 50 ? 1 : std::min(stride, std::max<std::int64_t>(1, total - 50 - n)))
+    chosen.push_back(n);
+  return chosen;
+}
+
+/// The run with the n-th request of the supply refused, and in the end all others or none.
+void check_shortage(Supply& supply, const Setting& setting) {
+  test::shortage::take(setting.backend);
+  CAPTURE(setting.backend);
+  CAPTURE(setting.pool);
+  Outcome undisturbed;
+  std::int64_t total = 0;
+  std::uint64_t kept = 0;  // by the context's one-op programs, for the next model
+  {
+    supply.plenty();
+    supply.asked = 0;
+    const Context context = context_for(setting);
+    {
+      Model model = new_model(context);
+      undisturbed = finish(model);
+      total = supply.asked;
+    }
+    kept = context.default_device().live_size_bytes();
+  }
+  REQUIRE(total > 10);
+  std::int64_t refused = 0, survived = 0;
+  for (const bool for_good : {false, true}) {
+    for (const std::int64_t n : requests_of(total)) {
+      CAPTURE(for_good);
+      CAPTURE(n);
+      {
+        supply.plenty();
+        const Context context = context_for(setting);
+        supply.run_out_at(n, for_good);
+        {
+          Model model = new_model(context);
+          bool failed = false;
+          try {
+            const Outcome outcome = finish(model);
+            CHECK(outcome == undisturbed);  // what is refused once may be asked for in another way
+            ++survived;
+          } catch (const Error& error) {
+            failed = true;
+            ++refused;
+            CHECK_MESSAGE(error.status() == Status::out_of_memory, error.what());
+            CHECK_MESSAGE(std::string(error.what()).find("memory") != std::string::npos, error.what());
+          }
+          supply.plenty();
+          CHECK(finite(weights_of(model)));
+          if (failed) CHECK(finish(model) == undisturbed);  // the same model goes on where it stands
+        }
+        CHECK(context.default_device().live_size_bytes() <= kept);
+        {
+          Model another = new_model(context);  // and the context is as good as new
+          CHECK(finish(another) == undisturbed);
+        }
+        CHECK(context.default_device().live_size_bytes() == kept);
+      }
+      CHECK(host_memory.held == 0);
+      CHECK(device_memory.held == 0);
+    }
+  }
+  CHECK(refused > 10);
+  MESSAGE(setting.backend, std::string(setting.pool ? "" : ", without a pool"), ": ", total, " requests in a run; ", refused,
+          " runs ended with an error, ", survived, " did without");
+}
+
+TEST_CASE("allocation: host memory that a plugin is refused is an error, and nothing else") {
+  for (const std::string backend : {"reference", "openblas"}) check_shortage(host_memory, {backend, true});
+}
+
+TEST_CASE("allocation: so is host memory where nothing is pooled") {
+  for (const std::string backend : {"reference", "openblas"}) check_shortage(host_memory, {backend, false});
+}
+
+TEST_CASE("allocation: device memory that runs out while a model is compiled or fitted is an error, and nothing else") {
+  for (const std::string backend : {"reference", "openblas"}) check_shortage(device_memory, {backend, false});
+}
+
+TEST_CASE("allocation: and a copy for which a device finds no room") {
+  for (const std::string backend : {"reference", "openblas"}) check_shortage(test::shortage::copies, {backend, true});
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,215 @@
+// Processes that are killed while they write checkpoints, at random points: whatever is cut short, there is a checkpoint that loads, and
+// its weights are those of the step it states.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <tenon/callbacks.h>
+#include <tenon/tenon.h>
+
+#include "unit/temporary_folder.h"
+
+#include <doctest/doctest.h>
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kills = 100;  ///< of each kind of run
+constexpr std::uint64_t seed = 1;
+
+Context new_context() {
+  Config config;
+  config.backends.search = {TENON_BACKEND_DIRECTORY};
+  config.device = "openblas:0";
+  config.deterministic = true;
+  config.seed = 5;
+  config.threads = 1;
+  config.logging.level = LogLevel::off;
+  return Context(config);
+}
+
+Model new_model(const Context& context) {
+  Model model({layers::flatten(), layers::dense(16, Activation::relu), layers::dense(10, Activation::softmax)});
+  CompileOptions options;
+  options.loss.loss = Loss::sparse_categorical_crossentropy;
+  model.compile(context, options);
+  model.build({28, 28});
+  return model;
+}
+
+std::shared_ptr<const Dataset> digits() {
+  static const std::shared_ptr<const Dataset> data = generate_digits({.count = 32});
+  return data;
+}
+
+using Weights = std::map<std::string, std::vector<float>>;
+
+Weights weights_of(Model& model) {
+  Weights all;
+  for (const auto& [name, tensor] : model.parameters().all()) all[name] = tensor.to_host().to_vector<float>();
+  return all;
+}
+
+/// A way to train and save.
+struct Kind {
+  std::string name;
+  /// What saves after each epoch.
+  std::unique_ptr<Callback> (*saver)(const std::string& folder);
+  /// Files that are left by a run that nobody kills.
+  std::set<std::string> (*files)(std::int64_t step);
+};
+
+/// Says on a pipe that a step is taken and a checkpoint about to be written.
+struct Tell final : Callback {
+  explicit Tell(int to) : pipe(to) {}
+  void epoch_end(const EpochLogs&) override {
+    if (write(pipe, "x", 1) != 1) _exit(2);
+  }
+  int pipe;
+};
+
+/// An epoch is one step.
+void train(Model& model, std::int64_t epochs, std::vector<Callback*> callbacks) {
+  model.fit(digits(), {.batch_size = 32, .epochs = epochs, .workers = 0, .callbacks = std::move(callbacks)});
+}
+
+/// Trains until somebody ends it.
+[[noreturn]] void train_for_ever(const Kind& kind, const std::string& folder, int pipe) {
+  try {
+    const Context context = new_context();
+    Model model = new_model(context);
+    if (const std::string newest = newest_checkpoint(folder); !newest.empty()) model.load(newest);
+    const std::unique_ptr<Callback> saver = kind.saver(folder);
+    Tell tell(pipe);
+    train(model, std::numeric_limits<std::int32_t>::max(), {&tell, saver.get()});
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "the child that trains: %s\n", e.what());
+  }
+  _exit(3);
+}
+
+using Clock = std::chrono::steady_clock;
+
+/// A child that is killed at some point of its `checkpoints`th checkpoint, or soon after. `part`: of the time that one takes, in [0, 1).
+void run_and_kill(const Kind& kind, const std::string& folder, int checkpoints, double part, Clock::duration& time_of_one) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    close(ends[0]);
+    train_for_ever(kind, folder, ends[1]);
+  }
+  close(ends[1]);
+  char byte = 0;
+  bool alive = true;
+  for (int i = 0; i < checkpoints && alive; ++i) {
+    const Clock::time_point begin = Clock::now();
+    alive = read(ends[0], &byte, 1) == 1;
+    if (i > 0) time_of_one = Clock::now() - begin;
+  }
+  std::this_thread::sleep_for(std::chrono::duration_cast<Clock::duration>(part * time_of_one));
+  kill(child, SIGKILL);
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE_MESSAGE((alive && WIFSIGNALED(status)), "the child ended by itself");
+}
+
+std::set<std::string> files_in(const std::string& folder) {
+  std::set<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename().string());
+  return names;
+}
+
+void check_kills(const Kind& kind) {
+  const test::TemporaryFolder folder;
+  std::mt19937_64 random(seed);
+  const auto below = [&](double end) { return static_cast<double>(random() >> 11) * 0x1p-53 * end; };
+  const Context context = new_context();
+  Model undisturbed = new_model(context);  // follows the others, step by step
+  int in_the_middle = 0, between_files = 0;
+  std::size_t most_files = 0;
+  Clock::duration time_of_one = std::chrono::milliseconds(1);
+  for (int round = 0; round < kills; ++round) {
+    CAPTURE(round);
+    // The second to the fifth one, so that there is one always.
+    run_and_kill(kind, folder.path(), 2 + static_cast<int>(below(4)), below(1), time_of_one);
+    const std::set<std::string> files = files_in(folder.path());
+    most_files = std::max(most_files, files.size());
+    bool temporary = false;
+    for (const std::string& file : files) temporary = temporary || file.ends_with(".tmp");
+    in_the_middle += temporary;
+
+    const std::string newest = newest_checkpoint(folder.path());
+    REQUIRE(!newest.empty());
+    Model model = new_model(context);
+    const Model::Position position = model.load(newest);
+    REQUIRE(model.step() > undisturbed.step());
+    CHECK(position.epoch == model.step());
+    train(undisturbed, model.step(), {});
+    REQUIRE(undisturbed.step() == model.step());
+    REQUIRE(weights_of(model) == weights_of(undisturbed));
+    between_files += !temporary && files != kind.files(model.step());
+  }
+  MESSAGE(kind.name, ", seed ", seed, ": ", kills, " runs killed, ", in_the_middle, " while a file was written, ", between_files,
+          " between two files; ", undisturbed.step(), " steps, at most ", most_files, " files");
+  CHECK(in_the_middle > 0);
+
+  // What is left of all that goes when a run comes to its end.
+  Model last = new_model(context);
+  last.load(newest_checkpoint(folder.path()));
+  const std::unique_ptr<Callback> saver = kind.saver(folder.path());
+  train(last, last.step() + 2, {saver.get()});
+  CHECK(files_in(folder.path()) == kind.files(last.step()));
+}
+
+/// Saves always under one name, as a `best` checkpoint does in a run that goes well.
+struct SaveOne final : Callback {
+  explicit SaveOne(std::string to) : folder(std::move(to)) {}
+  std::string name() const override { return "save_one"; }
+  void epoch_end(const EpochLogs&) override { model().save(folder, "best"); }
+  bool goes_last() const override { return true; }
+  std::string folder;
+};
+
+TEST_CASE("checkpoint: a run that is killed leaves one that loads, where each epoch has a name of its own") {
+  check_kills({"epochs",
+               [](const std::string& folder) -> std::unique_ptr<Callback> {
+                 return std::make_unique<Checkpoint>(Checkpoint::Options{.directory = folder, .keep = 2});
+               },
+               [](std::int64_t step) {
+                 std::set<std::string> names;
+                 for (const std::int64_t epoch : {step - 1, step}) {
+                   char name[32];
+                   std::snprintf(name, sizeof name, "epoch-%06d", static_cast<int>(epoch));
+                   for (const char* extension : {".yaml", ".safetensors"}) names.insert(name + std::string(extension));
+                 }
+                 return names;
+               }});
+}
+
+TEST_CASE("checkpoint: a run that is killed leaves one that loads, where each takes the place of the last") {
+  check_kills({"one name", [](const std::string& folder) -> std::unique_ptr<Callback> { return std::make_unique<SaveOne>(folder); },
+               [](std::int64_t) {
+                 return std::set<std::string>{"best.yaml", "best.safetensors"};
+               }});
+}
+
+}  // namespace
+}  // namespace tenon

@@ -1,0 +1,182 @@
+// Files that cannot be backends here, and files that others may change: made for another system, out of reach, open to strangers.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "loading.h"
+
+namespace {
+
+/// A folder under /tmp that any user may enter, gone with its owner.
+class OpenFolder {
+ public:
+  OpenFolder() : path_("/tmp/tenon_fault_XXXXXX") {
+    REQUIRE(mkdtemp(path_.data()) != nullptr);
+    fs::permissions(path_, fs::perms(0755));
+  }
+  ~OpenFolder() { fs::remove_all(path_); }
+  OpenFolder(const OpenFolder&) = delete;
+  OpenFolder& operator=(const OpenFolder&) = delete;
+
+  fs::path path() const { return path_; }
+  /// The healthy plugin, in this folder.
+  fs::path plugin() const {
+    const fs::path file = path() / "libtenon_backend_healthy.so";
+    fs::copy_file(file_of("healthy"), file, fs::copy_options::overwrite_existing);
+    fs::permissions(file, fs::perms(0644));
+    return file;
+  }
+
+ private:
+  std::string path_;
+};
+
+/// body() in a process that is not root's: permissions mean nothing to root. True if it returns true there.
+template <class Body>
+bool holds_for_nobody(const Body& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const uid_t nobody = 65534;
+    const bool is_root = geteuid() == 0;
+    if (is_root && (setegid(nobody) != 0 || seteuid(nobody) != 0)) _exit(2);
+    _exit(body() ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  return WEXITSTATUS(status) == 0;
+}
+
+}  // namespace
+
+TEST_CASE("files: a plugin that wants a newer C library says which version it wants and which there is") {
+  check_failure("newer_libc", Stage::found, TENON_INCOMPATIBLE, "libtenon_backend_newer_libc.so needs GLIBC_2.99 of libc.so.6, and ",
+                "install a build of the plugin made on a system no newer than this one, or a newer libc.so.6");
+  const Loaded loaded({file_of("newer_libc")});
+  CHECK(contains(loaded.only().text, "libc.so.6 has GLIBC_2."));
+  CHECK(contains(loaded.only().text, " at most"));
+  CHECK_FALSE(contains(loaded.only().text, "GLIBC_PRIVATE"));
+}
+
+TEST_CASE("files: a plugin that wants a newer C++ library says which") {
+  check_failure("newer_libstdcxx", Stage::found, TENON_INCOMPATIBLE, "needs GLIBCXX_3.4.99 of libstdc++.so.6, and ",
+                "or a newer libstdc++.so.6");
+  const Loaded loaded({file_of("newer_libstdcxx")});
+  CHECK(contains(loaded.only().text, "has GLIBCXX_3.4."));
+}
+
+TEST_CASE("files: a plugin for another C library is told apart from one that lacks a library") {
+  check_failure("musl", Stage::found, TENON_INCOMPATIBLE,
+                "libtenon_backend_musl.so was built for the musl C library (it needs libc.musl-x86_64.so.1)", "with glibc");
+}
+
+TEST_CASE("files: a missing library is there for programs too") {
+  const Loaded loaded({file_of("missing_library")});
+  REQUIRE(loaded.only().missing.size() == 1);
+  const MissingLibrary& missing = loaded.only().missing[0];
+  CHECK(missing.name == "libtenon_absent.so.1");
+  CHECK(missing.needed_by == file_of("missing_library"));
+  CHECK(std::find(missing.folders.begin(), missing.folders.end(), "/usr/lib") != missing.folders.end());
+}
+
+TEST_CASE("files: a library of a cross compiler says for which machine it is") {
+  if (!fs::exists(file_of("aarch64"))) {
+    MESSAGE("skipped: no aarch64-linux-gnu-gcc was here when this was built");
+    return;
+  }
+#if defined(__x86_64__)
+  check_failure("aarch64", Stage::found, TENON_INCOMPATIBLE, "wanted 64-bit little-endian x86_64, got 64-bit little-endian aarch64",
+                "put a backend built for linux-x86_64 there");
+#endif
+}
+
+TEST_CASE("files: a 32-bit library is told so") {
+  std::string bytes = bytes_of(file_of("healthy"));
+  bytes[4] = 1;   // ELFCLASS32
+  bytes[18] = 3;  // EM_386
+  bytes[19] = 0;
+  write_plugin("thirty_two", bytes);
+  check_failure("thirty_two", Stage::found, TENON_INCOMPATIBLE, "got 32-bit little-endian x86", "put a backend built for linux-");
+}
+
+TEST_CASE("files: a symbolic link to nothing is told so, found in a folder or named") {
+  const OpenFolder folder;
+  const fs::path link = folder.path() / "libtenon_backend_dangling.so";
+  fs::create_symlink("nowhere.so", link);
+  for (const fs::path& place : {folder.path(), link}) {
+    CAPTURE(place);
+    const Loaded loaded({place});
+    CHECK(loaded.only().reached == Stage::named);
+    CHECK(contains(loaded.only().text, "the file is a symbolic link to nothing"));
+    CHECK_FALSE(loaded.only().remedy.empty());
+  }
+}
+
+TEST_CASE("files: a file that this user may not read is told so") {
+  const OpenFolder folder;
+  const fs::path file = folder.plugin();
+  fs::permissions(file, fs::perms::none);
+  CHECK(holds_for_nobody([&] {
+    const Loaded loaded({file});
+    const Record& record = loaded.result.records.at(0);
+    return record.reached == Stage::named && record.text == "the file cannot be read: Permission denied" &&
+           record.remedy == "give this user permission to read it";
+  }));
+}
+
+TEST_CASE("files: a folder that this user may not read is told as a place") {
+  const OpenFolder folder;
+  folder.plugin();
+  fs::permissions(folder.path(), fs::perms::none);
+  CHECK(holds_for_nobody([&] {
+    const Loaded loaded({folder.path()});
+    return loaded.result.records.empty() && loaded.result.places.at(0).text == "the folder cannot be read: Permission denied";
+  }));
+  fs::permissions(folder.path(), fs::perms(0755));
+}
+
+TEST_CASE("files: a file that anyone may write to is warned of and used") {
+  const OpenFolder folder;
+  const fs::path file = folder.plugin();
+  fs::permissions(file, fs::perms(0646));
+  const Loaded loaded({file});
+  CHECK(loaded.only().healthy);
+  CHECK(is_exposed(loaded.only(), "every user may write to the file " + file.string()));
+  CHECK(is_exposed(loaded.only(), "(chmod o-w " + file.string() + ")"));
+}
+
+TEST_CASE("files: what the owner's group may write to is no matter") {
+  const OpenFolder folder;
+  const fs::path file = folder.plugin();
+  fs::permissions(file, fs::perms(0664));
+  fs::permissions(folder.path(), fs::perms(0775));
+  const Loaded loaded({folder.path()});
+  CHECK(loaded.only().healthy);
+  CHECK(loaded.only().exposures.empty());
+}
+
+TEST_CASE("files: a sticky folder that anyone may write to matters where its files are searched, not for a file that is named") {
+  const OpenFolder folder;
+  const fs::path file = folder.plugin();
+  fs::permissions(folder.path(), fs::perms(01777));
+  const Loaded searched({folder.path()});
+  CHECK(searched.only().healthy);
+  CHECK(is_exposed(searched.only(), "every user may write to the folder " + folder.path().string()));
+  const Loaded named({file});
+  CHECK(named.only().healthy);
+  CHECK(named.only().exposures.empty());
+}
+
+TEST_CASE("files: what belongs to somebody who is neither this user nor root is warned of") {
+  if (geteuid() != 0) {
+    MESSAGE("skipped: only root can give a file away");
+    return;
+  }
+  const OpenFolder folder;
+  const fs::path file = folder.plugin();
+  REQUIRE(chown(file.c_str(), 54321, 0) == 0);
+  const Loaded loaded({file});
+  CHECK(loaded.only().healthy);
+  CHECK(is_exposed(loaded.only(), "the file " + file.string() + " belongs to user 54321"));
+  CHECK(is_exposed(loaded.only(), "(chown root " + file.string() + ")"));
+}

@@ -1,0 +1,9 @@
+/* A library that cannot be opened: whom it calls, the build says. */
+#include <tenon/backend.h>
+
+int tenon_absent_function(void);
+
+TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  (void)host, (void)out_info;
+  return tenon_absent_function() == 0 ? TENON_OK : TENON_INTERNAL;
+}

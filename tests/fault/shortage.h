@@ -1,0 +1,127 @@
+// shortage.h - a backend of this build whose host memory, device memory or room for copies runs out when a test says so. One file of a
+// program includes it.
+//
+// It stands between core and plugin: the host table that the plugin gets is the core's but for `allocate` and `release`, the backend's
+// table is the plugin's but for memory_allocate, memory_free and copy. Its devices say that the host cannot read their memory, so that the
+// core takes the road of GPUs.
+#pragma once
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <list>
+#include <string>
+
+#include <tenon/backend.h>
+
+namespace tenon::test::shortage {
+
+/// Requests of one kind: how many there were, which fail, and what is held.
+struct Supply {
+  std::atomic<std::int64_t> asked{0};
+  std::atomic<std::int64_t> first = std::numeric_limits<std::int64_t>::max();  ///< the first request that fails, from 0
+  std::atomic<bool> lasting{false};                                            ///< so do all later ones
+  std::atomic<std::int64_t> held{0};                                           ///< given and not given back
+
+  bool refuses() {
+    const std::int64_t request = asked.fetch_add(1);
+    return lasting ? request >= first : request == first;
+  }
+  void plenty() { first = std::numeric_limits<std::int64_t>::max(); }
+  void run_out_at(std::int64_t request, bool for_good) {
+    asked = 0;
+    lasting = for_good;
+    first = request;
+  }
+};
+inline Supply host_memory, device_memory, copies;
+
+struct Plugin {
+  tenon_backend_query_fn query = nullptr;
+  decltype(tenon_backend_info::create) create = nullptr;
+  const tenon_backend_table* table = nullptr;
+  tenon_backend_table altered{};
+};
+inline Plugin plugin;
+
+/// The core's table as it was, and one per backend that is almost the same; these outlive every backend of the program.
+inline tenon_host core{};
+inline std::list<tenon_host> tables;
+
+inline void* allocate(tenon_host_context* context, std::uint64_t size, std::uint64_t alignment) {
+  if (host_memory.refuses()) return nullptr;
+  void* const memory = core.allocate(context, size, alignment);
+  if (memory != nullptr) ++host_memory.held;
+  return memory;
+}
+inline void release(tenon_host_context* context, void* memory, std::uint64_t size) {
+  if (memory != nullptr) --host_memory.held;
+  core.release(context, memory, size);
+}
+
+inline tenon_status memory_allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
+                                    std::uint64_t* out_address, tenon_error* error) {
+  if (device_memory.refuses()) {
+    if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "the shelves are empty");
+    return TENON_OUT_OF_MEMORY;
+  }
+  const tenon_status status = plugin.table->memory_allocate(device, kind, size, out_memory, out_address, error);
+  if (status == TENON_OK) ++device_memory.held;
+  return status;
+}
+inline void memory_free(tenon_memory* memory) {
+  if (memory != nullptr) --device_memory.held;
+  plugin.table->memory_free(memory);
+}
+
+inline tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
+  if (copies.refuses()) {
+    if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "no memory to stage a copy in");
+    return TENON_OUT_OF_MEMORY;
+  }
+  return plugin.table->copy(device, what, stream, error);
+}
+inline tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
+  const tenon_status status = plugin.table->device_info(backend, index, out_info, error);
+  if (status == TENON_OK) out_info->flags &= ~static_cast<std::uint32_t>(TENON_DEVICE_HOST_ADDRESSABLE);
+  return status;
+}
+
+inline tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+  core = *host;
+  tenon_host& own = tables.emplace_back(core);
+  own.allocate = allocate;
+  own.release = release;
+  const tenon_status status = plugin.create(&own, out_backend, &plugin.table, error);
+  if (status != TENON_OK) return status;
+  plugin.altered = *plugin.table;
+  plugin.altered.memory_allocate = memory_allocate;
+  plugin.altered.memory_free = memory_free;
+  plugin.altered.copy = copy;
+  plugin.altered.device_info = device_info;
+  *out_table = &plugin.altered;
+  return TENON_OK;
+}
+
+inline tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  const tenon_status status = plugin.query(host, out_info);
+  if (status != TENON_OK) return status;
+  plugin.create = out_info->create;
+  out_info->create = create;
+  return status;
+}
+
+/// From here on `query` is that of this backend.
+inline void take(const std::string& backend) {
+  const std::string file = TENON_BACKEND_DIRECTORY "/libtenon_backend_" + backend + ".so";
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  plugin = {};
+  plugin.query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+}
+
+}  // namespace tenon::test::shortage

@@ -1,0 +1,20 @@
+// YAML: tenon.yaml, model.yaml and train.yaml, each reader on every input. What a tenon.yaml says survives being written and read again.
+#include <tenon/config.h>
+
+#include "config/model_yaml.h"
+#include "fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tenon;
+  using namespace tenon::fuzz;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  Config config;
+  if (accepts([&] { config = config_from_text(text); })) {
+    const std::string written = to_yaml(config, false);
+    demand(to_yaml(config_from_text(written), false) == written, "a configuration that was written reads as it was");
+  }
+  accepts([&] { config::model_from_text(text); });
+  // Paths in it start from an empty folder.
+  accepts([&] { config::train_from_text(text, "<text>", scratch_folder()); });
+  return 0;
+}

@@ -1,0 +1,183 @@
+// The mutant's query and lifecycle: the honest backend's, found in a file beside the plugin, under another name.
+#include <dlfcn.h>
+
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "mutant.h"
+
+namespace tenon::mutants {
+namespace {
+
+/// A file of its own, hence another library than the oracle in the same process.
+tenon_backend_query_fn honest_query() {
+  static void* const library = dlopen("$ORIGIN/libtenon_honest.so", RTLD_NOW | RTLD_LOCAL);
+  static void* const symbol = library == nullptr ? nullptr : dlsym(library, TENON_BACKEND_QUERY_SYMBOL);
+  return reinterpret_cast<tenon_backend_query_fn>(symbol);
+}
+
+const tenon_backend_table* honest_table = nullptr;
+tenon_status (*honest_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+
+std::mutex hosts_mutex;
+std::map<tenon_backend*, const tenon_host*> hosts;
+std::map<tenon_device*, const tenon_host*> device_hosts;
+
+const tenon_host* host_of_backend(tenon_backend* backend) {
+  const std::lock_guard lock(hosts_mutex);
+  return hosts[backend];
+}
+
+}  // namespace
+
+const tenon_backend_table& real() {
+  return *honest_table;
+}
+
+const tenon_host* host_of(tenon_device* device) {
+  const std::lock_guard lock(hosts_mutex);
+  return device_hosts[device];
+}
+
+tenon_status say(tenon_error* error, tenon_status status, const char* text) {
+  if (error != nullptr && error->text != nullptr && error->text_capacity > 0) std::snprintf(error->text, error->text_capacity, "%s", text);
+  return status;
+}
+
+namespace {
+
+// ---------------------------------------------------------------- lifecycle and devices
+
+void shutdown(tenon_backend* backend) {
+  misbehave(Moment::shutdown);
+  if (is(Mutation::shutdown_only_once)) {
+    const std::lock_guard lock(hosts_mutex);
+    if (hosts.erase(backend) == 0) std::raise(SIGSEGV);
+  }
+  real().shutdown(backend);
+}
+
+tenon_status device_open(tenon_backend* backend, std::uint32_t index, tenon_device** out_device, tenon_error* error) {
+  // Nobody has to hand over room for an error.
+  if (is(Mutation::wants_an_error)) error->node = TENON_NO_INDEX;
+  const tenon_status status = real().device_open(backend, index, out_device, error);
+  if (status != TENON_OK) {
+    if (is(Mutation::wrong_error_code)) return TENON_CANCELLED;
+    if (error != nullptr && error->text_capacity > 0) {
+      if (is(Mutation::error_without_text)) error->text[0] = '\0';
+      if (is(Mutation::error_text_without_end)) std::memset(error->text, 'x', error->text_capacity);
+      if (is(Mutation::error_text_overruns)) std::strcpy(error->text, "no such device");
+    }
+    return status;
+  }
+  const tenon_host* const host = host_of_backend(backend);
+  const std::lock_guard lock(hosts_mutex);
+  device_hosts[*out_device] = host;
+  return status;
+}
+
+tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_device_info* out_info, tenon_error* error) {
+  tenon_device_info whole{};
+  whole.struct_size = sizeof whole;
+  const tenon_status status = real().device_info(backend, index, is(Mutation::writes_beyond_struct_size) ? &whole : out_info, error);
+  if (status != TENON_OK) return status;
+  if (is(Mutation::writes_beyond_struct_size)) {
+    whole.struct_size = out_info->struct_size;
+    *out_info = whole;
+  }
+  if (is_asynchronous()) out_info->flags &= ~static_cast<std::uint32_t>(TENON_DEVICE_INLINE_STREAMS);
+  if (is(Mutation::device_without_a_name) && TENON_HAS(out_info, tenon_device_info, name)) out_info->name = nullptr;
+  return status;
+}
+
+tenon_backend_table spoiled(tenon_backend_table table) {
+  table.shutdown = shutdown;
+  table.device_open = device_open;
+  table.device_info = device_info;
+  // Their plans and streams are not ours.
+  table.capture = nullptr;
+  table.pack = nullptr;
+  table.profile = nullptr;
+  spoil_memory(table);
+  spoil_streams(table);
+  spoil_plans(table);
+  spoil_blas(table);
+  if (is(Mutation::lies_in_struct_size)) table.struct_size = 64;
+  if (is(Mutation::leaves_a_slot_empty)) table.event_query = nullptr;
+  return table;
+}
+
+tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+  misbehave(Moment::create);
+  if (is(Mutation::only_one_backend)) {
+    const std::lock_guard lock(hosts_mutex);
+    if (!hosts.empty()) return say(error, TENON_UNSUPPORTED, "there is one already");
+  }
+  const tenon_status status = honest_create(host, out_backend, &honest_table, error);
+  if (status != TENON_OK) return status;
+  if (is(Mutation::leaks_host_memory)) host->allocate(host->context, 64, 64);
+  static const tenon_backend_table table = spoiled(*honest_table);
+  *out_table = &table;
+  const std::lock_guard lock(hosts_mutex);
+  hosts[*out_backend] = host;
+  return status;
+}
+
+/// The capability table with a lie about Relu.
+tenon_status answer(const tenon_host_info* host, tenon_backend_info* out_info) {
+  const tenon_backend_query_fn ask = honest_query();
+  if (ask == nullptr) return TENON_INTERNAL;
+  tenon_host_info itself = *host;
+  if (is(Mutation::speaks_to_any_host)) {
+    itself.abi_major = TENON_ABI_MAJOR;
+    itself.abi_minor_lowest = itself.abi_minor_highest = TENON_ABI_MINOR;
+  }
+  const tenon_status status = ask(&itself, out_info);
+  if (status != TENON_OK) return status;
+  honest_create = out_info->create;
+  out_info->create = create;
+  out_info->name = mutation_name;
+  out_info->description = "the reference backend with one thing wrong";
+  out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
+  out_info->priority = 1000;
+  if (is(Mutation::wrong_op_digest)) {
+    static const std::vector<tenon_op_digest> digests = [&] {
+      std::vector<tenon_op_digest> list(out_info->digests, out_info->digests + out_info->op_count);
+      for (tenon_op_digest& digest : list) {
+        if (digest.op == TENON_OP_Relu) digest.digest ^= 1;
+      }
+      return list;
+    }();
+    out_info->digests = digests.data();
+  }
+  if (is(Mutation::caps_and_supports_differ) || is(Mutation::no_to_mandatory_op)) {
+    static const std::vector<tenon_capability> capabilities = [&] {
+      std::vector<tenon_capability> list;
+      for (std::uint32_t i = 0; i < out_info->capability_count; ++i) {
+        const auto* bytes = reinterpret_cast<const unsigned char*>(out_info->capabilities) + std::size_t{i} * out_info->capability_stride;
+        list.push_back(*reinterpret_cast<const tenon_capability*>(bytes));
+        if (list.back().op == TENON_OP_Relu) list.back().dtypes &= ~TENON_DTYPE_BIT(TENON_DTYPE_F32);
+      }
+      return list;
+    }();
+    out_info->capabilities = capabilities.data();
+    out_info->capability_stride = sizeof(tenon_capability);
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace tenon::mutants
+
+extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  using namespace tenon::mutants;
+  misbehave(Moment::query);
+  const tenon_status status = answer(host, out_info);
+  if (is(Mutation::other_answer_the_second_time)) {
+    static std::int32_t calls = 0;
+    out_info->priority = ++calls;
+  }
+  return status;
+}

@@ -1,0 +1,164 @@
+// Graphs that are not quite those the caller gave: another attribute, operands exchanged, strides forgotten.
+#include "mutant.h"
+
+namespace tenon::mutants {
+namespace {
+
+template <class Element>
+const Element& element(const Element* array, std::uint32_t stride, std::uint32_t index) {
+  return *reinterpret_cast<const Element*>(reinterpret_cast<const unsigned char*>(array) + std::size_t{index} * stride);
+}
+
+template <class Struct>
+void flip(Graph::Node& node, std::uint32_t Struct::*flag) {
+  node.as<Struct>().*flag ^= 1u;
+}
+template <class T>
+void exchange(T* a, T* b, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) std::swap(a[i], b[i]);
+}
+
+/// What a mutation does to each node of an op.
+struct Edit {
+  Mutation mutation;
+  tenon_op op;
+  void (*edit)(Graph::Node&);
+};
+const Edit edits[] = {
+    {Mutation::wrong_axis, TENON_OP_Softmax, [](Graph::Node& n) { n.as<tenon_attributes_axis>().axis = 0; }},
+    {Mutation::swapped_gradient_inputs, TENON_OP_SigmoidGrad, [](Graph::Node& n) { std::swap(n.inputs[0], n.inputs[1]); }},
+    {Mutation::batch_norm_biased, TENON_OP_BatchNormTrain, [](Graph::Node& n) { flip(n, &tenon_attributes_batch_norm::biased); }},
+    {Mutation::average_counts_padding, TENON_OP_AveragePool, [](Graph::Node& n) { flip(n, &tenon_attributes_window::count_include_pad); }},
+    {Mutation::dropout_bits_differ, TENON_OP_Dropout, [](Graph::Node& n) { n.as<tenon_attributes_random>().stream ^= 1u; }},
+    {Mutation::conv_pads_swapped, TENON_OP_Conv,
+     [](Graph::Node& n) {
+       auto& a = n.as<tenon_attributes_conv>();
+       exchange(a.pads_before, a.pads_after, TENON_MAX_SPATIAL);
+     }},
+    {Mutation::gru_resets_too_early, TENON_OP_GRU, [](Graph::Node& n) { flip(n, &tenon_attributes_recurrent::linear_before_reset); }},
+    {Mutation::attention_forgets_the_mask, TENON_OP_Attention, [](Graph::Node& n) { n.as<tenon_attributes_attention>().causal = 0; }},
+    {Mutation::adam_decays_twice, TENON_OP_AdamStep, [](Graph::Node& n) { n.as<tenon_attributes_adam>().weight_decay *= 2; }},
+    {Mutation::loss_not_averaged, TENON_OP_SoftmaxCrossEntropyLoss,
+     [](Graph::Node& n) {
+       auto& a = n.as<tenon_attributes_cross_entropy>();
+       if (a.reduction == TENON_REDUCTION_MEAN) a.reduction = TENON_REDUCTION_SUM;
+     }},
+    {Mutation::cumulative_sum_one_late, TENON_OP_CumSum, [](Graph::Node& n) { flip(n, &tenon_attributes_cum_sum::exclusive); }},
+    {Mutation::layer_norm_wrong_epsilon, TENON_OP_LayerNormalization,
+     [](Graph::Node& n) { n.as<tenon_attributes_layer_norm>().epsilon = 1e-3; }},
+};
+
+}  // namespace
+
+std::uint64_t size_of(tenon_dtype dtype) {
+  switch (dtype) {
+    case TENON_DTYPE_C128:
+      return 16;
+    case TENON_DTYPE_F64:
+    case TENON_DTYPE_C64:
+    case TENON_DTYPE_I64:
+    case TENON_DTYPE_U64:
+      return 8;
+    case TENON_DTYPE_F32:
+    case TENON_DTYPE_I32:
+    case TENON_DTYPE_U32:
+      return 4;
+    case TENON_DTYPE_F16:
+    case TENON_DTYPE_BF16:
+    case TENON_DTYPE_I16:
+    case TENON_DTYPE_U16:
+      return 2;
+    default:
+      return 1;
+  }
+}
+
+std::uint64_t Graph::Value::count() const {
+  std::uint64_t count = 1;
+  for (const std::int64_t d : shape) count *= static_cast<std::uint64_t>(d);
+  return count;
+}
+
+bool Graph::can_copy(const tenon_graph& graph) {
+  for (std::uint32_t v = 0; v < graph.value_count; ++v) {
+    if (element(graph.values, graph.value_stride, v).desc.rank > TENON_MAX_RANK) return false;
+  }
+  for (std::uint32_t n = 0; n < graph.node_count; ++n) {
+    const tenon_node& node = element(graph.nodes, graph.node_stride, n);
+    for (std::uint32_t i = 0; i < node.input_count; ++i) {
+      if (node.inputs[i] >= graph.value_count && node.inputs[i] != TENON_NO_INDEX) return false;
+    }
+    for (std::uint32_t o = 0; o < node.output_count; ++o) {
+      if (node.outputs[o] >= graph.value_count && node.outputs[o] != TENON_NO_INDEX) return false;
+    }
+  }
+  return true;
+}
+
+Graph::Graph(const tenon_graph& graph)
+    : binding_count(graph.binding_count), donations_(graph.donations, graph.donations + graph.donation_count), wire_(graph) {
+  for (std::uint32_t v = 0; v < graph.value_count; ++v) {
+    const tenon_value& from = element(graph.values, graph.value_stride, v);
+    Value value{{from.desc.shape, from.desc.shape + from.desc.rank}, std::nullopt, from};
+    if (from.desc.strides != nullptr) value.strides.emplace(from.desc.strides, from.desc.strides + from.desc.rank);
+    values.push_back(std::move(value));
+  }
+  for (std::uint32_t n = 0; n < graph.node_count; ++n) {
+    const tenon_node& from = element(graph.nodes, graph.node_stride, n);
+    Node node{{},
+              {from.inputs, from.inputs + from.input_count},
+              {from.outputs, from.outputs + from.output_count},
+              from.name == nullptr ? "" : from.name,
+              from};
+    std::uint32_t size = 0;
+    std::memcpy(&size, from.attributes, sizeof size);
+    node.attributes.resize((size + 7) / 8);
+    std::memcpy(node.attributes.data(), from.attributes, size);
+    nodes.push_back(std::move(node));
+  }
+}
+
+const tenon_graph& Graph::wire() {
+  value_array_.clear();
+  node_array_.clear();
+  for (Value& value : values) {
+    value.wire.desc.shape = value.shape.data();
+    value.wire.desc.strides = value.strides ? value.strides->data() : nullptr;
+    value_array_.push_back(value.wire);
+  }
+  for (Node& node : nodes) {
+    node.wire.inputs = node.inputs.data();
+    node.wire.outputs = node.outputs.data();
+    node.wire.attributes = node.attributes.data();
+    node.wire.name = node.name.c_str();
+    node_array_.push_back(node.wire);
+  }
+  wire_.values = value_array_.data();
+  wire_.value_stride = sizeof(tenon_value);
+  wire_.nodes = node_array_.data();
+  wire_.node_stride = sizeof(tenon_node);
+  wire_.donations = donations_.data();
+  return wire_;
+}
+
+bool changes_graphs() {
+  if (is(Mutation::ignores_strides) || is(Mutation::any_version_will_do)) return true;
+  for (const Edit& edit : edits) {
+    if (edit.mutation == mutation) return true;
+  }
+  return false;
+}
+
+void change(Graph& graph) {
+  if (is(Mutation::ignores_strides)) {
+    for (Graph::Value& value : graph.values) value.strides.reset();
+  }
+  for (Graph::Node& node : graph.nodes) {
+    if (is(Mutation::any_version_will_do) && node.wire.op == TENON_OP_Relu) node.wire.version = 14;
+    for (const Edit& edit : edits) {
+      if (edit.mutation == mutation && edit.op == node.wire.op) edit.edit(node);
+    }
+  }
+}
+
+}  // namespace tenon::mutants

@@ -1,0 +1,72 @@
+// A normal program that meets a wrong backend: hostile PLUGIN use|avoid. The plugin comes before every other backend; the program works on
+// the reference backend all the same, tries the plugin's device unless it is to avoid it, and works again. It ends well, whatever the
+// plugin does that a process can survive.
+#include <fmt/format.h>
+
+#include <cfenv>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <tenon/tenon.h>
+
+#include "loader/loader.h"
+
+using namespace tenon;
+
+namespace {
+
+/// A small network's arithmetic, exact in f32.
+void compute(const Context& context, const std::string& device) {
+  Graph graph;
+  const Value a = graph.input("a", DType::f32, {2, 3});
+  const Value b = graph.input("b", DType::f32, {3, 2});
+  graph.output("product", ops::relu(ops::matmul(a, b)));
+  ProgramOptions options;
+  options.device = device;
+  Program program(context, graph, options);
+  const Tensor y =
+      program.run({Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3}), Tensor::of<float>({1, -1, 2, -2, 3, -3}, {3, 2})})[0].to_host();
+  const std::vector<float> want{14, 0, 32, 0};
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (y.data<float>()[i] != want[i]) throw std::runtime_error(fmt::format("element {} is {}, wanted {}", i, y.data<float>()[i], want[i]));
+  }
+}
+
+void run(const std::filesystem::path& plugin, bool use) {
+  const Context context(resolve_config(), {}, {plugin});
+  if (std::fegetround() != FE_TONEAREST) throw std::runtime_error("the process rounds otherwise since the plugin was loaded");
+  const loader::Record& record = context.load_report().records.front();
+  std::printf("%s\n", loader::describe(record).c_str());
+  if (record.path != std::filesystem::canonical(plugin)) throw std::runtime_error("the plugin was not looked at first");
+  if (!record.healthy && (record.text.empty() || record.remedy.empty())) throw std::runtime_error("a refusal without a reason or a remedy");
+  compute(context, "reference:0");
+  std::printf("reference:0: works\n");
+  if (!record.healthy || !use) return;
+  // What is wrong about it is the kit's business: here it is enough that the program hears of failures as exceptions.
+  try {
+    compute(context, record.name + ":0");
+    std::printf("%s:0: works, it seems\n", record.name.c_str());
+  } catch (const std::exception& e) {
+    if (*e.what() == '\0') throw std::runtime_error("a failure without words");
+    std::printf("%s:0: %s\n", record.name.c_str(), e.what());
+  }
+  compute(context, "reference:0");
+  std::printf("reference:0: still works\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) return 2;
+  try {
+    run(argv[1], std::string(argv[2]) == "use");
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "hostile: %s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

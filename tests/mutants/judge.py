@@ -1,0 +1,83 @@
+"""Holds the conformance kit to its word about one plugin of mutants.def: the named case fails and says why; nobody honest is accused."""
+import argparse
+import fnmatch
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import mutants
+
+# A mutant that hangs is given up after so many seconds; all others are done in a fraction of the second number.
+HANG_SECONDS, PATIENCE_SECONDS = 2, 100
+
+
+def glob(pattern):
+    """Only * and ? are special, as in the kit's own filters."""
+    return re.sub(r"\[", "[[]", pattern)
+
+
+def run(arguments, entry, cases):
+    """The kit's exit code and its report."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "report.json"
+        plugin = arguments.plugins / f"libtenon_backend_{entry.name}.so"
+        timeout = HANG_SECONDS if entry.name.startswith("hangs") else PATIENCE_SECONDS
+        command = [arguments.tenon, "conformance", "--plugin", plugin, "--profile", entry.profile, "--filter", cases, "--format", "json",
+                   "--timeout", str(timeout), "--out", out]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=600)
+        if not out.exists():
+            sys.exit(f"{entry.name}: no report, exit code {done.returncode}: {done.stdout}")
+        return done.returncode, json.loads(out.read_text())
+
+
+def accused(case):
+    return case["class"] == "fail" or (case["class"] == "unsupported" and case["mandatory"])
+
+
+def judge_honest(arguments, entry):
+    passed = 0
+    for cases in entry.filter.split():
+        code, report = run(arguments, entry, cases)
+        for case in report["cases"]:
+            if accused(case):
+                sys.exit(f"{entry.name}: {case['name']} accuses an honest backend: {case['text']}")
+        if code != 0:
+            sys.exit(f"{entry.name}: exit code {code} for {cases}, wanted 0")
+        if report["summary"]["pass"] == 0:
+            sys.exit(f"{entry.name}: nothing of {cases} passed")
+        passed += report["summary"]["pass"]
+    print(f"{entry.name}: {passed} cases pass")
+
+
+def judge_mutant(arguments, entry):
+    code, report = run(arguments, entry, entry.filter)
+    failures = [case for case in report["cases"] if accused(case)]
+    for case in failures:
+        print(f"{case['name']}: {case['text']}")
+    if code != 1:
+        sys.exit(f"{entry.name}: exit code {code}, wanted 1")
+    for case in failures:
+        if not case["text"]:
+            sys.exit(f"{entry.name}: {case['name']} fails and does not say why")
+    named = [case for case in failures if fnmatch.fnmatchcase(case["name"], glob(entry.case))]
+    if not named:
+        sys.exit(f"{entry.name}: {entry.case} does not fail ({entry.what})")
+    if not any(entry.words in case["text"] for case in named):
+        sys.exit(f"{entry.name}: {entry.case} fails, but does not say '{entry.words}'")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--list", required=True)
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--plugins", required=True, type=pathlib.Path)
+    parser.add_argument("--tenon", required=True)
+    arguments = parser.parse_args()
+    entry = mutants.read(arguments.list)[arguments.name]
+    (judge_honest if entry.honest else judge_mutant)(arguments, entry)
+
+
+main()

@@ -1,0 +1,59 @@
+// Memory, copies and what is said about them.
+#include "mutant.h"
+
+namespace tenon::mutants {
+namespace {
+
+tenon_status memory_allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
+                             std::uint64_t* out_address, tenon_error* error) {
+  const bool is_small = size < std::uint64_t{1} << 30;
+  if (is(Mutation::refuses_zero_bytes) && size == 0) return say(error, TENON_INVALID_ARGUMENT, "nothing to allocate");
+  const bool shifted = is(Mutation::misaligned_memory) && is_small;
+  const std::uint64_t asked = shifted ? size + 8 : is(Mutation::less_memory_than_asked) && is_small ? size - size / 4 : size;
+  tenon_status status = real().memory_allocate(device, kind, asked, out_memory, out_address, error);
+  if (status == TENON_OK && shifted) *out_address += 8;
+  if (status == TENON_OUT_OF_MEMORY && is(Mutation::out_of_memory_is_internal)) status = TENON_INTERNAL;
+  return status;
+}
+
+tenon_status memory_import(tenon_device* device, void* host, std::uint64_t size, std::uint32_t terms, tenon_memory** out_memory,
+                           std::uint64_t* out_address, tenon_error* error) {
+  if (is(Mutation::import_not_copied) && terms == TENON_IMPORT_COPY) terms = TENON_IMPORT_BORROW_READ_ONLY;
+  if (is(Mutation::import_on_any_terms) && terms > TENON_IMPORT_BORROW_READ_WRITE) terms = TENON_IMPORT_COPY;
+  return real().memory_import(device, host, size, terms, out_memory, out_address, error);
+}
+
+void memory_free(tenon_memory* memory) {
+  if (!is(Mutation::frees_no_device_memory)) real().memory_free(memory);
+}
+
+tenon_status memory_stats(tenon_device* device, tenon_memory_stats* out_stats, tenon_error* error) {
+  const tenon_status status = real().memory_stats(device, out_stats, error);
+  if (status == TENON_OK && is(Mutation::counts_no_allocations)) out_stats->allocation_count = 1;
+  return status;
+}
+
+tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
+  tenon_copy altered = *what;
+  if (is(Mutation::copy_off_by_one) && altered.size_bytes > 0) --altered.size_bytes;
+  return real().copy(device, &altered, stream, error);
+}
+
+tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream,
+                  tenon_error* error) {
+  if (is(Mutation::fill_wrong_byte)) value = static_cast<std::uint8_t>(value & 0x7F);
+  return real().fill(device, address, size, value, stream, error);
+}
+
+}  // namespace
+
+void spoil_memory(tenon_backend_table& table) {
+  table.memory_allocate = memory_allocate;
+  table.memory_import = memory_import;
+  table.memory_free = memory_free;
+  table.memory_stats = memory_stats;
+  table.copy = copy;
+  table.fill = fill;
+}
+
+}  // namespace tenon::mutants

@@ -1,0 +1,196 @@
+// Plans: what is said about graphs, and how they are executed.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "mutant.h"
+
+namespace tenon::mutants {
+namespace {
+
+bool is_relu(const tenon_graph& graph) {
+  return graph.node_count > 0 && graph.nodes[0].op == TENON_OP_Relu;
+}
+bool is_f32(const tenon_graph& graph) {
+  return graph.value_count > 0 && graph.values[0].desc.dtype == TENON_DTYPE_F32;
+}
+
+/// The graph and options that the honest backend is asked about in place of the caller's.
+struct Question {
+  Question(const tenon_graph& asked, const tenon_plan_options& asked_options) : head(asked), graph(&head), options(asked_options) {
+    if (is(Mutation::any_math_will_do)) options.math = TENON_MATH_STRICT;
+    if (is(Mutation::ignores_value_stride)) head.value_stride = sizeof(tenon_value);
+    if (!changes_graphs() || !Graph::can_copy(asked)) return;
+    copy = Graph(asked);
+    change(copy);
+    graph = &copy.wire();
+  }
+  Graph copy;
+  tenon_graph head;
+  const tenon_graph* graph;
+  tenon_plan_options options;
+};
+
+void refuse(tenon_answer& answer) {
+  answer.supported = 0;
+  answer.reason = TENON_REASON_DTYPE;
+  std::strcpy(answer.text, "no rectifier in f32");
+}
+
+tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
+                      tenon_error* error) {
+  const Question question(*graph, *options);
+  const tenon_status status = real().supports(device, question.graph, &question.options, out_answers, error);
+  if (is(Mutation::accepts_malformed_graph)) {
+    for (std::uint32_t n = 0; n < graph->node_count; ++n) out_answers[n].supported = 1;
+    return TENON_OK;
+  }
+  if (status != TENON_OK || graph->node_count == 0) return status;
+  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) refuse(out_answers[0]);
+  if (is(Mutation::answers_one_too_many)) out_answers[graph->node_count].supported = 1;
+  if (is(Mutation::leaves_an_answer_out)) std::memset(static_cast<void*>(&out_answers[graph->node_count - 1]), 0x7F, sizeof(tenon_answer));
+  for (std::uint32_t n = 0; n < graph->node_count; ++n) {
+    if (out_answers[n].supported != 0) continue;
+    if (is(Mutation::no_without_text)) out_answers[n].text[0] = '\0';
+    if (is(Mutation::no_without_reason)) out_answers[n].reason = TENON_REASON_NONE;
+    if (is(Mutation::no_with_text_without_end)) std::memset(out_answers[n].text, 'x', sizeof out_answers[n].text);
+    if (is(Mutation::says_yes_to_everything)) out_answers[n] = {1, TENON_REASON_NONE, ""};
+  }
+  return status;
+}
+
+tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
+                         tenon_error* error) {
+  if (is(Mutation::yes_then_fails)) return say(error, TENON_UNSUPPORTED, "on second thoughts, no");
+  if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) return say(error, TENON_UNSUPPORTED, "no rectifier in f32");
+  if (is(Mutation::writes_where_no_memory_is)) {
+    const tenon_host* const host = host_of(device);
+    void* const notes = host->allocate(host->context, 64, 64);
+    std::memset(notes, 0, 64);
+    host->release(host->context, notes, 64);
+  }
+  const Question question(*graph, *options);
+  auto plan = std::make_unique<Plan>();
+  const tenon_status status = real().plan_create(device, question.graph, &question.options, &plan->honest, error);
+  if (status != TENON_OK) {
+    if (is(Mutation::accepts_malformed_graph)) {
+      tenon_graph nothing{};
+      nothing.struct_size = sizeof nothing;
+      nothing.value_stride = sizeof(tenon_value);
+      nothing.node_stride = sizeof(tenon_node);
+      if (real().plan_create(device, &nothing, options, &plan->honest, error) == TENON_OK) {
+        plan->device = device;
+        *out_plan = reinterpret_cast<tenon_plan*>(plan.release());
+        return TENON_OK;
+      }
+    }
+    if (is(Mutation::failure_writes_its_result)) *out_plan = reinterpret_cast<tenon_plan*>(1);
+    if (is(Mutation::error_without_text) && error != nullptr && error->text_capacity > 0) error->text[0] = '\0';
+    return status;
+  }
+  plan->device = device;
+  plan->graph = Graph(*graph);
+  plan->donates = graph->donation_count > 0;
+  plan->options = question.options;
+  plan->borrowed = graph->values;
+  plan->parameters.resize(graph->binding_count);
+  if (is(Mutation::leaks_device_memory)) {
+    tenon_memory* memory = nullptr;
+    std::uint64_t address = 0;
+    real().memory_allocate(device, TENON_MEMORY_DEVICE, 64, &memory, &address, error);
+  }
+  // Constants are read where the caller left them: the honest plan is made again at each execution.
+  if (is(Mutation::constants_borrowed)) {
+    real().plan_destroy(plan->honest);
+    plan->honest = nullptr;
+  }
+  if (is(Mutation::stale_workspace)) plan->own_workspace = 64;
+  *out_plan = reinterpret_cast<tenon_plan*>(plan.release());
+  return TENON_OK;
+}
+
+void plan_destroy(tenon_plan* plan) {
+  if (plan == nullptr) return;
+  if (Plan::of(plan).honest != nullptr) real().plan_destroy(Plan::of(plan).honest);
+  delete &Plan::of(plan);
+}
+
+/// What the honest plan says, whether it is there or not.
+tenon_status honest_info(Plan& plan, tenon_plan_info* out_info, tenon_error* error) {
+  if (plan.honest != nullptr) return real().plan_info(plan.honest, out_info, error);
+  tenon_plan* honest = nullptr;
+  tenon_status status = real().plan_create(plan.device, &plan.graph.wire(), &plan.options, &honest, error);
+  if (status != TENON_OK) return status;
+  status = real().plan_info(honest, out_info, error);
+  real().plan_destroy(honest);
+  return status;
+}
+
+tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {
+  const tenon_status status = honest_info(Plan::of(plan), out_info, error);
+  if (status != TENON_OK) return status;
+  out_info->workspace_size_bytes += Plan::of(plan).own_workspace;
+  if (is(Mutation::wants_no_kernels)) out_info->kernel_count = 0;
+  if (is(Mutation::workspace_without_bound)) out_info->workspace_size_bytes += std::uint64_t{1} << 27;
+  return status;
+}
+
+void disturb(Plan& plan) {
+  misbehave(Moment::execute);
+  const tenon_host* const host = host_of(plan.device);
+  if (is(Mutation::allocates_in_execute)) host->release(host->context, host->allocate(host->context, 64, 64), 64);
+  if (is(Mutation::logs_in_execute)) host->log(host->context, TENON_LOG_INFO, "one more execution");
+}
+
+tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                          tenon_error* error) {
+  Plan& plan = Plan::of(handle);
+  tenon_stream* const honest_stream = drained(stream);
+  if (bindings->address_count < plan.graph.binding_count) {
+    if (is(Mutation::too_few_addresses_will_do)) return TENON_OK;
+    const tenon_status refused = real().plan_execute(plan.honest, bindings, workspace, honest_stream, error);
+    if (is(Mutation::error_without_text) && error != nullptr && error->text_capacity > 0) error->text[0] = '\0';
+    return refused;
+  }
+  disturb(plan);
+  if (is(Mutation::keeps_graph_pointers) && !plan.graph.values.empty() && plan.borrowed[0].desc.rank != plan.graph.values[0].wire.desc.rank)
+    return say(error, TENON_INTERNAL, "the graph has changed since the plan was made");
+  tenon_plan* honest = plan.honest;
+  if (honest == nullptr) {
+    const tenon_status status = real().plan_create(plan.device, &plan.graph.wire(), &plan.options, &honest, error);
+    if (status != TENON_OK) return status;
+  }
+  tenon_plan_info info{};
+  info.struct_size = sizeof info;
+  real().plan_info(honest, &info, nullptr);
+
+  Execution run{plan, {bindings->addresses, bindings->addresses + bindings->address_count}, workspace, info.workspace_size_bytes, {}, {}};
+  before_execution(run);
+  tenon_bindings altered = *bindings;
+  altered.addresses = run.addresses.data();
+  const tenon_status status = real().plan_execute(honest, &altered, workspace, honest_stream, error);
+  if (plan.honest == nullptr) real().plan_destroy(honest);
+  if (status != TENON_OK) {
+    if (is(Mutation::hides_failures)) return TENON_OK;
+    if (is(Mutation::mistakes_are_internal) && status == TENON_INVALID_ARGUMENT) return TENON_INTERNAL;
+    return status;
+  }
+  after_execution(run);
+  return TENON_OK;
+}
+
+}  // namespace
+
+void spoil_plans(tenon_backend_table& table) {
+  table.supports = supports;
+  table.plan_create = plan_create;
+  table.plan_destroy = plan_destroy;
+  table.plan_info = plan_info;
+  table.plan_execute = plan_execute;
+}
+
+}  // namespace tenon::mutants

@@ -1,0 +1,111 @@
+// What no backend may do to the process it lives in.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cfenv>
+#include <chrono>
+#include <clocale>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <thread>
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+#include "mutant.h"
+
+namespace tenon::mutants {
+namespace {
+
+void crash() {
+  std::raise(SIGSEGV);
+}
+void hang() {
+  for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+void ignore_signal(int) {}
+
+void set_flush_to_zero() {
+#if defined(__SSE2__)
+  _mm_setcsr(_mm_getcsr() | 0x8040);
+#elif defined(__aarch64__)
+  std::uint64_t control;
+  __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+  __asm__ volatile("msr fpcr, %0" : : "r"(control | (std::uint64_t{1} << 24)));
+#endif
+}
+
+/// The process is kept on the last of the processors it may use.
+void stay_on_one_processor() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+  int last = -1;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &set)) last = i;
+  }
+  CPU_ZERO(&set);
+  CPU_SET(last, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+void open_one_file_less() {
+  struct rlimit limit {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  --limit.rlim_cur;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+struct Deed {
+  Mutation mutation;
+  Moment moment;
+  void (*deed)();
+};
+const Deed deeds[] = {
+    {Mutation::segfault_at_query, Moment::query, crash},
+    {Mutation::segfault_at_create, Moment::create, crash},
+    {Mutation::segfault_at_execute, Moment::execute, crash},
+    {Mutation::segfault_at_shutdown, Moment::shutdown, crash},
+    {Mutation::segfault_at_exit, Moment::create, [] { std::atexit(crash); }},
+    {Mutation::hangs_at_create, Moment::create, hang},
+    {Mutation::hangs_at_execute, Moment::execute, hang},
+    {Mutation::exits_at_create, Moment::create, [] { std::exit(0); }},
+    {Mutation::exits_at_execute, Moment::execute, [] { std::exit(0); }},
+    {Mutation::aborts_at_query, Moment::query, [] { std::abort(); }},
+    {Mutation::aborts_at_execute, Moment::execute, [] { std::abort(); }},
+    {Mutation::throws_from_query, Moment::query, [] { throw std::logic_error("nobody expects this"); }},
+    {Mutation::throws_from_create, Moment::create, [] { throw std::runtime_error("the vendor's library was not expected to fail"); }},
+    {Mutation::throws_from_execute, Moment::execute, [] { throw std::runtime_error("the vendor's kernel was not expected to fail"); }},
+    {Mutation::throws_an_integer, Moment::execute, [] { throw 42; }},
+    {Mutation::changes_rounding, Moment::execute, [] { std::fesetround(FE_UPWARD); }},
+    {Mutation::changes_rounding_at_create, Moment::create, [] { std::fesetround(FE_UPWARD); }},
+    {Mutation::flush_to_zero, Moment::execute, set_flush_to_zero},
+    {Mutation::changes_locale, Moment::create, [] { std::setlocale(LC_ALL, "C.UTF-8"); }},
+    {Mutation::changes_environment, Moment::create, [] { setenv("TENON_MUTANT_WAS_HERE", "1", 1); }},
+    {Mutation::installs_signal_handler, Moment::create, [] { std::signal(SIGINT, ignore_signal); }},
+    {Mutation::changes_umask, Moment::create, [] { umask(0); }},
+    {Mutation::lowers_limits, Moment::create, open_one_file_less},
+    {Mutation::leaves_file_open, Moment::create, [] { static_cast<void>(open("/dev/null", O_RDONLY)); }},
+    {Mutation::changes_affinity, Moment::create, stay_on_one_processor},
+    {Mutation::leaves_thread_behind, Moment::create, [] { std::thread(hang).detach(); }},
+    {Mutation::prints_to_stdout, Moment::execute,
+     [] {
+       std::puts("kernel launched");
+       std::fflush(stdout);
+     }},
+};
+
+}  // namespace
+
+void misbehave(Moment moment) {
+  for (const Deed& deed : deeds) {
+    if (deed.mutation == mutation && deed.moment == moment) deed.deed();
+  }
+}
+
+}  // namespace tenon::mutants

@@ -1,0 +1,326 @@
+// What an execution reads and writes, changed before and after the honest backend has done its part.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+
+#include "mutant.h"
+
+namespace tenon::mutants {
+namespace {
+
+using Value = Graph::Value;
+
+// ---------------------------------------------------------------- before
+
+/// A donated result is written before its input is read.
+void ignore_donation(Execution& run) {
+  if (!run.plan.donates) return;
+  run.each_output([&](const Value& value) { std::memset(run.bytes_of(value), 0, value.size_bytes()); });
+}
+
+/// Parameters are those of the first execution for ever.
+void keep_parameters(Execution& run) {
+  for (const Value& value : run.plan.graph.values) {
+    if (value.wire.kind != TENON_VALUE_PARAMETER || !value.is_dense() || value.size_bytes() == 0) continue;
+    auto& kept = run.plan.parameters[value.wire.binding];
+    const unsigned char* bytes = run.bytes_of(value);
+    if (kept.empty()) kept.assign(bytes, bytes + value.size_bytes());
+    run.addresses[value.wire.binding] = reinterpret_cast<std::uintptr_t>(kept.data());
+  }
+}
+
+/// Products of f32 read their operands with 10 bits of mantissa.
+void round_to_tf32(Execution& run) {
+  if (run.op() != TENON_OP_MatMul) return;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Value* value = run.input(i);
+    if (value == nullptr || value->wire.desc.dtype != TENON_DTYPE_F32) continue;
+    change_elements<std::uint32_t>(run.replace(*value), value->count(),
+                                   [](std::uint32_t bits, std::uint64_t) { return (bits + 0x1000u) & ~std::uint32_t{0x1FFF}; });
+  }
+}
+
+/// w (O, C / groups, k...) is read as it is where the gradient wants each window turned round.
+void turn_filter(Execution& run) {
+  const Value* w = run.op() == TENON_OP_ConvInputGrad ? run.input(1) : nullptr;
+  if (w == nullptr) return;
+  const auto windows = static_cast<std::uint64_t>(w->shape[0] * w->shape[1]);
+  const std::uint64_t size = size_of(w->wire.desc.dtype), count = w->count() / windows;
+  unsigned char* bytes = run.replace(*w);
+  for (std::uint64_t window = 0; window < windows; ++window, bytes += count * size) {
+    for (std::uint64_t i = 0; i < count / 2; ++i)
+      std::swap_ranges(bytes + i * size, bytes + (i + 1) * size, bytes + (count - 1 - i) * size);
+  }
+}
+
+/// An index outside is drawn to the edge in silence.
+void clamp_indices(Execution& run) {
+  if (run.op() != TENON_OP_Gather || run.node().inputs[0] == TENON_NO_INDEX) return;
+  const Value* indices = run.input(1);
+  if (indices == nullptr) return;
+  const auto axis = static_cast<std::size_t>(run.node().as<tenon_attributes_axis>().axis);
+  const std::int64_t size = run.plan.graph.values[run.node().inputs[0]].shape[axis];
+  unsigned char* bytes = run.replace(*indices);
+  const auto clamp = [size](auto index, std::uint64_t) {
+    return static_cast<decltype(index)>(std::clamp<std::int64_t>(index, -size, size - 1));
+  };
+  if (indices->wire.desc.dtype == TENON_DTYPE_I32) change_elements<std::int32_t>(bytes, indices->count(), clamp);
+  if (indices->wire.desc.dtype == TENON_DTYPE_I64) change_elements<std::int64_t>(bytes, indices->count(), clamp);
+}
+
+// ---------------------------------------------------------------- after
+
+void wrong_first_element(Execution& run) {
+  run.each_output(
+      [&](const Value& value) { change_floats(run.bytes_of(value), value, [](auto y, std::uint64_t i) { return i == 0 ? y + 1 : y; }); });
+}
+
+/// The loop ends one early.
+void leave_last_element_out(Execution& run) {
+  run.each_output([&](const Value& value) {
+    const std::uint64_t size = size_of(value.wire.desc.dtype), last = value.size_bytes() - size;
+    std::memcpy(run.bytes_of(value) + last, run.before[value.wire.binding].data() + last, size);
+  });
+}
+
+void write_past_the_end(Execution& run) {
+  run.each_output([&](const Value& value) { run.bytes_of(value)[value.size_bytes()] ^= 0x11; });
+}
+void write_before_the_start(Execution& run) {
+  run.each_output([&](const Value& value) { *(run.bytes_of(value) - 1) ^= 0x11; });
+}
+void write_past_the_workspace(Execution& run) {
+  bytes_at(run.workspace)[run.honest_workspace_size] ^= 0x11;
+}
+
+void write_input(Execution& run) {
+  const Value* x = run.plan.donates ? nullptr : run.input(0);
+  if (x != nullptr) run.bytes_of(*x)[0] ^= 1;
+}
+
+/// The result is added to what was there: beta = 1 where 0 is meant.
+void accumulate(Execution& run) {
+  run.each_output([&](const Value& value) {
+    const std::vector<unsigned char>& before = run.before[value.wire.binding];
+    change_floats(run.bytes_of(value), value, [&](auto y, std::uint64_t i) {
+      decltype(y) previous;
+      std::memcpy(&previous, before.data() + i * sizeof previous, sizeof previous);
+      return y + previous;
+    });
+  });
+}
+
+/// A sum begins with what the workspace happens to hold.
+void start_from_workspace(Execution& run) {
+  const unsigned char rest = bytes_at(run.workspace)[run.honest_workspace_size];
+  run.each_output([&](const Value& value) {
+    change_floats(run.bytes_of(value), value, [&](auto y, std::uint64_t i) { return i == 0 ? y + static_cast<decltype(y)>(rest) : y; });
+  });
+}
+
+void swallow_nan(Execution& run) {
+  run.each_output([&](const Value& value) {
+    change_floats(run.bytes_of(value), value, [](auto y, std::uint64_t) { return std::isnan(y) ? decltype(y){0} : y; });
+  });
+}
+
+void flush_denormals(Execution& run) {
+  run.each_output([&](const Value& value) {
+    change_floats(run.bytes_of(value), value,
+                  [](auto y, std::uint64_t) { return std::fpclassify(y) == FP_SUBNORMAL ? std::copysign(decltype(y){0}, y) : y; });
+  });
+}
+
+/// As a reduction whose parts are added in the order in which they are finished.
+void other_last_bit_now_and_then(Execution& run) {
+  static std::atomic<int> executions{0};
+  if (++executions % 3 != 0) return;
+  run.each_output([&](const Value& value) {
+    change_floats(run.bytes_of(value), value,
+                  [](auto y, std::uint64_t i) { return i == 0 ? std::nextafter(y, std::numeric_limits<decltype(y)>::infinity()) : y; });
+  });
+}
+
+void double_gradient(Execution& run) {
+  if (run.op() != TENON_OP_ReluGrad) return;
+  run.each_output([&](const Value& value) { change_floats(run.bytes_of(value), value, [](auto y, std::uint64_t) { return y * 2; }); });
+}
+
+/// C takes part with a factor of 0, so that its NaN does too.
+void read_c_under_beta_zero(Execution& run) {
+  if (run.op() != TENON_OP_Gemm || run.node().as<tenon_attributes_gemm>().beta != 0) return;
+  const Value *c = run.input(2), *y = run.output(0);
+  if (c == nullptr || y == nullptr || c->count() != y->count()) return;
+  const unsigned char* from = run.bytes_of(*c);
+  change_floats(run.bytes_of(*y), *y, [&](auto value, std::uint64_t i) {
+    decltype(value) more;
+    std::memcpy(&more, from + i * sizeof more, sizeof more);
+    return value + 0 * more;
+  });
+}
+
+template <class T>
+void last_of_ties(const Value& x, const unsigned char* from, const Value& y, unsigned char* to, std::size_t axis) {
+  std::uint64_t inner = 1;
+  for (std::size_t d = axis + 1; d < x.shape.size(); ++d) inner *= static_cast<std::uint64_t>(x.shape[d]);
+  const auto size = static_cast<std::uint64_t>(x.shape[axis]);
+  const auto at = [&](std::uint64_t outer, std::uint64_t i, std::uint64_t in) {
+    T value;
+    std::memcpy(&value, from + ((outer * size + i) * inner + in) * sizeof(T), sizeof value);
+    return value;
+  };
+  change_elements<std::int64_t>(to, y.count(), [&](std::int64_t first, std::uint64_t e) {
+    const std::uint64_t outer = e / inner, in = e % inner;
+    std::int64_t last = first;
+    for (std::uint64_t i = 0; i < size; ++i) {
+      if (at(outer, i, in) == at(outer, static_cast<std::uint64_t>(first), in)) last = static_cast<std::int64_t>(i);
+    }
+    return last;
+  });
+}
+void take_last_of_ties(Execution& run) {
+  if (run.op() != TENON_OP_ArgMax) return;
+  const Value *x = run.input(0), *y = run.output(0);
+  if (x == nullptr || y == nullptr) return;
+  const auto axis = static_cast<std::size_t>(run.node().as<tenon_attributes_axis>().axis);
+  if (x->wire.desc.dtype == TENON_DTYPE_F32) last_of_ties<float>(*x, run.bytes_of(*x), *y, run.bytes_of(*y), axis);
+  if (x->wire.desc.dtype == TENON_DTYPE_F64) last_of_ties<double>(*x, run.bytes_of(*x), *y, run.bytes_of(*y), axis);
+}
+
+/// The padding in front of an image counts as 0, not as nothing.
+void let_padding_win(Execution& run) {
+  const Value* y = run.op() == TENON_OP_MaxPool ? run.output(0) : nullptr;
+  if (y == nullptr) return;
+  const auto& window = run.node().as<tenon_attributes_window>();
+  change_floats(run.bytes_of(*y), *y, [&](auto value, std::uint64_t e) {
+    bool touches = false;
+    for (std::size_t d = y->shape.size(); d-- > 2;) {
+      const auto size = static_cast<std::uint64_t>(y->shape[d]);
+      touches = touches || (e % size == 0 && window.pads_before[d - 2] > 0);
+      e /= size;
+    }
+    return touches ? std::max(value, decltype(value){0}) : value;
+  });
+}
+
+template <class T>
+void saturate(const Value& y, const unsigned char* a, const unsigned char* b, unsigned char* to) {
+  change_elements<T>(to, y.count(), [&](T, std::uint64_t i) {
+    T x, z;
+    std::memcpy(&x, a + i * sizeof(T), sizeof x);
+    std::memcpy(&z, b + i * sizeof(T), sizeof z);
+    const std::int64_t sum = std::int64_t{x} + std::int64_t{z};
+    return static_cast<T>(std::clamp<std::int64_t>(sum, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+  });
+}
+void saturate_sums(Execution& run) {
+  if (run.op() != TENON_OP_Add || run.plan.donates) return;
+  const Value *a = run.input(0), *b = run.input(1), *y = run.output(0);
+  if (a == nullptr || b == nullptr || y == nullptr || a->shape != y->shape || b->shape != y->shape) return;
+  const auto apply = [&](auto zero) { saturate<decltype(zero)>(*y, run.bytes_of(*a), run.bytes_of(*b), run.bytes_of(*y)); };
+  if (y->wire.desc.dtype == TENON_DTYPE_I8) apply(std::int8_t{});
+  if (y->wire.desc.dtype == TENON_DTYPE_U8) apply(std::uint8_t{});
+  if (y->wire.desc.dtype == TENON_DTYPE_I16) apply(std::int16_t{});
+  if (y->wire.desc.dtype == TENON_DTYPE_I32) apply(std::int32_t{});
+}
+
+/// Results are summed up in memory that the plan has once, and executions share.
+void go_through_shared_scratch(Execution& run) {
+  static std::mutex mutex;
+  const Value* y = run.output(0);
+  if (y == nullptr || y->wire.desc.dtype != TENON_DTYPE_F32) return;
+  std::vector<double>& scratch = run.plan.scratch;
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
+  {
+    const std::lock_guard lock(mutex);  // each access is sound; what is between them is not
+    scratch.assign(y->count(), 0);
+  }
+  pause();
+  {
+    const std::lock_guard lock(mutex);
+    change_elements<float>(run.bytes_of(*y), y->count(), [&](float value, std::uint64_t i) {
+      scratch[i] += static_cast<double>(value);
+      return value;
+    });
+  }
+  pause();
+  const std::lock_guard lock(mutex);
+  change_elements<float>(run.bytes_of(*y), y->count(), [&](float, std::uint64_t i) { return static_cast<float>(scratch[i]); });
+}
+
+struct Hook {
+  Mutation mutation;
+  void (*apply)(Execution&);
+};
+const Hook before[] = {
+    {Mutation::ignores_donation, ignore_donation},    {Mutation::stale_packed_weights, keep_parameters},
+    {Mutation::tf32_under_strict, round_to_tf32},     {Mutation::conv_gradient_not_turned, turn_filter},
+    {Mutation::gather_clamps_indices, clamp_indices},
+};
+const Hook after[] = {
+    {Mutation::wrong_element, wrong_first_element},
+    {Mutation::off_by_one, leave_last_element_out},
+    {Mutation::writes_past_the_end, write_past_the_end},
+    {Mutation::writes_before_the_start, write_before_the_start},
+    {Mutation::writes_past_the_workspace, write_past_the_workspace},
+    {Mutation::writes_input, write_input},
+    {Mutation::adds_to_the_result, accumulate},
+    {Mutation::stale_workspace, start_from_workspace},
+    {Mutation::swallows_nan, swallow_nan},
+    {Mutation::flushes_denormals, flush_denormals},
+    {Mutation::ignores_deterministic, other_last_bit_now_and_then},
+    {Mutation::gradient_doubled, double_gradient},
+    {Mutation::gemm_reads_c_under_beta_zero, read_c_under_beta_zero},
+    {Mutation::arg_max_last_of_ties, take_last_of_ties},
+    {Mutation::pool_padding_wins, let_padding_win},
+    {Mutation::integer_overflow_saturates, saturate_sums},
+    {Mutation::executions_share_scratch, go_through_shared_scratch},
+};
+
+template <std::size_t count>
+void apply(const Hook (&hooks)[count], Execution& run) {
+  for (const Hook& hook : hooks) {
+    if (hook.mutation == mutation) hook.apply(run);
+  }
+}
+
+}  // namespace
+
+const Value* Execution::operand(const std::vector<std::uint32_t>& list, std::size_t index) const {
+  if (index >= list.size() || list[index] == TENON_NO_INDEX) return nullptr;
+  const Value& value = plan.graph.values[list[index]];
+  return value.wire.binding != TENON_NO_INDEX && value.is_dense() && value.size_bytes() > 0 ? &value : nullptr;
+}
+const Value* Execution::input(std::size_t index) const {
+  return plan.graph.nodes.empty() ? nullptr : operand(node().inputs, index);
+}
+const Value* Execution::output(std::size_t index) const {
+  return plan.graph.nodes.empty() ? nullptr : operand(node().outputs, index);
+}
+
+unsigned char* Execution::replace(const Value& value) {
+  const unsigned char* bytes = bytes_of(value);
+  copies.emplace_back(bytes, bytes + value.size_bytes());
+  addresses[value.wire.binding] = reinterpret_cast<std::uintptr_t>(copies.back().data());
+  return copies.back().data();
+}
+
+void before_execution(Execution& run) {
+  run.before.resize(run.addresses.size());
+  run.each_output([&](const Value& value) {
+    const unsigned char* bytes = run.bytes_of(value);
+    run.before[value.wire.binding].assign(bytes, bytes + value.size_bytes());
+  });
+  apply(before, run);
+}
+
+void after_execution(Execution& run) {
+  apply(after, run);
+}
+
+}  // namespace tenon::mutants

@@ -1,0 +1,213 @@
+// Streams and events. Most mutants hand the honest ones on; some do fills and copies on a thread of each stream, as a GPU would, and get
+// the order wrong.
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "mutant.h"
+
+namespace tenon::mutants {
+namespace {
+
+/// What a stream has been given and what of it is done. Events share it: they may outlive the stream.
+class Queue {
+ public:
+  Queue() : worker_([this] { work(); }) {}
+  ~Queue() {
+    {
+      const std::lock_guard lock(mutex_);
+      ending_ = true;
+    }
+    changed_.notify_all();
+    worker_.join();
+  }
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
+
+  void give(std::function<void()> job) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (is(Mutation::runs_newest_first)) {
+        jobs_.push_front(std::move(job));
+      } else {
+        jobs_.push_back(std::move(job));
+      }
+      ++given_;
+    }
+    changed_.notify_all();
+  }
+  std::uint64_t given() {
+    const std::lock_guard lock(mutex_);
+    return given_;
+  }
+  bool is_done(std::uint64_t count) {
+    const std::lock_guard lock(mutex_);
+    return done_ >= count;
+  }
+  void wait_for(std::uint64_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return done_ >= count; });
+  }
+  void drain() { wait_for(given()); }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
+      if (jobs_.empty()) return;
+      const std::function<void()> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job();
+      lock.lock();
+      ++done_;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> jobs_;
+  std::uint64_t given_ = 0, done_ = 0;
+  bool ending_ = false;
+  std::thread worker_;
+};
+
+struct Stream {
+  tenon_stream* honest;
+  std::shared_ptr<Queue> queue;
+  static Stream& of(tenon_stream* stream) { return *reinterpret_cast<Stream*>(stream); }
+};
+
+struct Event {
+  tenon_event* honest;
+  std::shared_ptr<Queue> queue;  ///< of the stream it was last recorded on
+  std::uint64_t point = 0;
+  static Event& of(tenon_event* event) { return *reinterpret_cast<Event*>(event); }
+  bool is_done() const { return queue == nullptr || queue->is_done(point); }
+  void wait() const {
+    if (queue != nullptr) queue->wait_for(point);
+  }
+};
+
+tenon_status stream_create(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
+  tenon_stream* honest = nullptr;
+  const tenon_status status = real().stream_create(device, &honest, error);
+  if (status == TENON_OK) *out_stream = reinterpret_cast<tenon_stream*>(new Stream{honest, std::make_shared<Queue>()});
+  return status;
+}
+void stream_destroy(tenon_stream* stream) {
+  if (stream == nullptr) return;
+  Stream::of(stream).queue->drain();
+  real().stream_destroy(Stream::of(stream).honest);
+  delete &Stream::of(stream);
+}
+tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
+  return real().stream_synchronize(drained(stream), error);
+}
+
+tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
+  // Host memory is not pinned.
+  if (what->direction != TENON_COPY_DEVICE_TO_DEVICE) return real().copy(device, what, drained(stream), error);
+  Stream& ours = Stream::of(stream);
+  ours.queue->give([device, copied = *what, honest = ours.honest] { real().copy(device, &copied, honest, nullptr); });
+  return TENON_OK;
+}
+tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream, tenon_error*) {
+  Stream& ours = Stream::of(stream);
+  ours.queue->give([=, honest = ours.honest] {
+    // Long enough for whoever does not wait to be early.
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    real().fill(device, address, size, value, honest, nullptr);
+  });
+  return TENON_OK;
+}
+
+tenon_status event_create(tenon_device* device, tenon_event** out_event, tenon_error* error) {
+  tenon_event* honest = nullptr;
+  const tenon_status status = real().event_create(device, &honest, error);
+  if (status == TENON_OK) *out_event = reinterpret_cast<tenon_event*>(new Event{honest, nullptr});
+  return status;
+}
+void event_destroy(tenon_event* event) {
+  if (event == nullptr) return;
+  Event::of(event).wait();
+  real().event_destroy(Event::of(event).honest);
+  delete &Event::of(event);
+}
+tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error*) {
+  Stream& ours = Stream::of(stream);
+  Event& marked = Event::of(event);
+  marked.wait();
+  ours.queue->give([to = marked.honest, honest = ours.honest] { real().event_record(to, honest, nullptr); });
+  marked.queue = ours.queue;
+  marked.point = ours.queue->given();
+  return TENON_OK;
+}
+tenon_status event_wait(tenon_event* event, tenon_stream* stream, tenon_error*) {
+  if (is(Mutation::race_between_streams)) return TENON_OK;
+  const Event& marked = Event::of(event);
+  if (marked.queue == nullptr || marked.queue == Stream::of(stream).queue) return TENON_OK;
+  Stream::of(stream).queue->give([queue = marked.queue, point = marked.point] { queue->wait_for(point); });
+  return TENON_OK;
+}
+tenon_status event_query(tenon_event* event, tenon_error* error) {
+  return Event::of(event).is_done() ? real().event_query(Event::of(event).honest, error) : tenon_status{TENON_NOT_READY};
+}
+tenon_status event_synchronize(tenon_event* event, tenon_error* error) {
+  Event::of(event).wait();
+  return real().event_synchronize(Event::of(event).honest, error);
+}
+tenon_status event_elapsed(tenon_event* begin, tenon_event* end, std::uint64_t* out_ns, tenon_error* error) {
+  Event::of(begin).wait();
+  Event::of(end).wait();
+  return real().event_elapsed(Event::of(begin).honest, Event::of(end).honest, out_ns, error);
+}
+
+// ---------------------------------------------------------------- the honest ones with a lie
+
+tenon_status never_done(tenon_event*, tenon_error*) {
+  return TENON_NOT_READY;
+}
+tenon_status elapsed_in_seconds(tenon_event* begin, tenon_event* end, std::uint64_t* out_ns, tenon_error* error) {
+  const tenon_status status = real().event_elapsed(begin, end, out_ns, error);
+  if (status == TENON_OK) *out_ns /= 1'000'000'000u;
+  return status;
+}
+
+}  // namespace
+
+bool is_asynchronous() {
+  return is(Mutation::honest_asynchronous) || is(Mutation::race_between_streams) || is(Mutation::runs_newest_first);
+}
+
+tenon_stream* drained(tenon_stream* stream) {
+  if (!is_asynchronous() || stream == nullptr) return stream;
+  Stream::of(stream).queue->drain();
+  return Stream::of(stream).honest;
+}
+
+void spoil_streams(tenon_backend_table& table) {
+  if (is(Mutation::event_never_done)) table.event_query = never_done;
+  if (is(Mutation::event_times_in_seconds)) table.event_elapsed = elapsed_in_seconds;
+  if (!is_asynchronous()) return;
+  table.copy = copy;
+  table.fill = fill;
+  table.stream_create = stream_create;
+  table.stream_destroy = stream_destroy;
+  table.stream_synchronize = stream_synchronize;
+  table.event_create = event_create;
+  table.event_destroy = event_destroy;
+  table.event_record = event_record;
+  table.event_wait = event_wait;
+  table.event_query = event_query;
+  table.event_synchronize = event_synchronize;
+  table.event_elapsed = event_elapsed;
+}
+
+}  // namespace tenon::mutants

@@ -1,0 +1,186 @@
+// Profile training under test: backends that train wrongly in one way each, made of the openblas backend and a slot that lies.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <tenon/error.h>
+
+#include "conformance/conformance.h"
+#include "temporary_folder.h"
+
+using namespace tenon;
+using conformance::Class;
+
+namespace {
+
+enum class Wrong {
+  nothing,
+  weights_of_the_first_epoch,  // what was packed once stays packed
+  half_the_momentum,
+  no_products,  // says no to MatMul
+};
+Wrong wrong = Wrong::nothing;
+
+tenon_backend_query_fn real_query() {
+  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_openblas.so", RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+}
+const tenon_backend_table* real = nullptr;
+decltype(tenon_backend_info::create) real_create = nullptr;
+
+tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
+                      tenon_error* error) {
+  const tenon_status status = real->supports(device, graph, options, out_answers, error);
+  for (std::uint32_t n = 0; wrong == Wrong::no_products && n < graph->node_count; ++n) {
+    if (graph->nodes[n].op != TENON_OP_MatMul && graph->nodes[n].op != TENON_OP_Gemm) continue;
+    out_answers[n].supported = 0;
+    out_answers[n].reason = TENON_REASON_OP;
+    std::snprintf(out_answers[n].text, sizeof out_answers[n].text, "products are not for this device");
+  }
+  return status;
+}
+
+tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
+                         tenon_error* error) {
+  std::vector<tenon_node> nodes(graph->nodes, graph->nodes + graph->node_count);
+  std::vector<tenon_attributes_sgd> steps;
+  steps.reserve(nodes.size());
+  for (tenon_node& node : nodes) {
+    if (wrong != Wrong::half_the_momentum || node.op != TENON_OP_SgdStep) continue;
+    tenon_attributes_sgd& own = steps.emplace_back();
+    std::memcpy(&own, node.attributes, sizeof own);
+    own.momentum /= 2;
+    node.attributes = &own;
+  }
+  tenon_graph altered = *graph;
+  altered.nodes = nodes.data();
+  return real->plan_create(device, &altered, options, out_plan, error);
+}
+
+tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
+                          tenon_error* error) {
+  tenon_bindings altered = *bindings;
+  if (wrong == Wrong::weights_of_the_first_epoch) altered.parameters_epoch = 1;
+  return real->plan_execute(plan, &altered, workspace, stream, error);
+}
+
+tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+  static tenon_backend_table table;
+  const tenon_status status = real_create(host, out_backend, &real, error);
+  if (status != TENON_OK) return status;
+  table = *real;
+  table.supports = supports;
+  table.plan_create = plan_create;
+  table.plan_execute = plan_execute;
+  *out_table = &table;
+  return TENON_OK;
+}
+
+tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+  const tenon_status status = real_query()(host, out_info);
+  if (status != TENON_OK) return status;
+  real_create = out_info->create;
+  out_info->create = create;
+  out_info->name = "wrong";
+  return status;
+}
+
+conformance::Options options_for(const std::string& filter) {
+  conformance::Options options;
+  options.backend = "wrong";
+  options.registered = {{"wrong", query}};
+  options.backend_directory = TENON_BACKEND_DIRECTORY;
+  options.models = TENON_SOURCE_DIRECTORY "/models";
+  options.profile = "training";
+  options.filter = filter;
+  return options;
+}
+
+conformance::Report judged(Wrong how, const std::string& filter) {
+  wrong = how;
+  conformance::Report report = conformance::judge(options_for(filter));
+  wrong = Wrong::nothing;
+  return report;
+}
+
+/// The one case that the filter leaves.
+conformance::Result only(const conformance::Report& report) {
+  REQUIRE(report.results.size() == 1);
+  return report.results[0];
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("conformance training: the wrapped backend without a lie passes, and one model can be asked for alone") {
+  const conformance::Report report = judged(Wrong::nothing, "training/mnist_mlp/*");
+  CHECK(report.results.size() == 5);
+  CHECK(report.count(Class::pass) == 5);
+  CHECK(report.exit_code() == 0);
+}
+
+TEST_CASE("conformance training: weights that stay packed as they were are caught, step and model are named") {
+  const conformance::Result result = only(judged(Wrong::weights_of_the_first_epoch, "training/lstm_lm/prediction"));
+  CHECK(result.outcome == Class::fail);
+  CAPTURE(result.text);
+  CHECK(contains(result.text, "lstm_lm, step 3: loss: wanted "));
+  CHECK(contains(result.text, " allowed"));
+  CHECK(contains(result.text, "--filter 'training/lstm_lm/prediction' --seed 1"));
+}
+
+TEST_CASE("conformance training: half the momentum is caught, and the step that shows it named") {
+  const conformance::Result result = only(judged(Wrong::half_the_momentum, "training/mnist_mlp/50_steps"));
+  CHECK(result.outcome == Class::fail);
+  CAPTURE(result.text);
+  CHECK(contains(result.text, "mnist_mlp, step 3: loss: wanted "));
+  CHECK(only(judged(Wrong::half_the_momentum, "training/mnist_mlp/one_step")).outcome == Class::pass);  // it has none
+}
+
+TEST_CASE("conformance training: what a backend does not do is unsupported in the runtime's words, and no pass") {
+  const conformance::Report report = judged(Wrong::no_products, "training/mnist_mlp/one_step");
+  const conformance::Result result = only(report);
+  CHECK(result.outcome == Class::unsupported);
+  CAPTURE(result.text);
+  CHECK(contains(result.text, "products are not for this device"));
+  CHECK(report.exit_code() != 0);
+}
+
+TEST_CASE("conformance training: the oracle is not compared with itself") {
+  conformance::Options options = options_for("training/*/one_step");
+  options.backend = "reference";
+  options.registered = {};
+  const conformance::Report report = conformance::judge(options);
+  CHECK(report.results.size() > 30);
+  CHECK(report.count(Class::not_run) == static_cast<std::int64_t>(report.results.size()));
+}
+
+TEST_CASE("conformance training: without models there is an error that says which option names them") {
+  conformance::Options options = options_for("*");
+  options.models = "/nonexistent/models";
+  CHECK_THROWS_WITH_AS(conformance::judge(options),
+                       "conformance: profile training: there is no folder '/nonexistent/models'; name the folder of model definitions with "
+                       "--models",
+                       Error);
+  const test::TemporaryFolder folder;
+  options.models = folder.path();
+  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("no model is in"), Error);
+}
+
+TEST_CASE("conformance training: a model that cannot be made small is said to be, and is no pass") {
+  const test::TemporaryFolder folder;
+  folder.write("large.yaml", "layers:\n  - dense: {units: 100000}\n");
+  conformance::Options options = options_for("*");
+  options.models = folder.path();
+  const conformance::Result result = only(conformance::judge(options));
+  CHECK(result.name == "training/large/one_step");
+  CHECK(result.outcome == Class::not_run);
+  CHECK(contains(result.text, "large.yaml has no `conformance` block"));
+}

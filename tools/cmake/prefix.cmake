@@ -1,0 +1,23 @@
+# The build tree is laid out as the installed one: headers, package files and what `tenon new-backend` starts from lie where they do there. So
+# find_package(tenon) with CMAKE_PREFIX_PATH=<build tree> is enough to build a backend or a program against it. Links, where that is possible.
+if(WIN32)
+  return()
+endif()
+foreach(folder runtime plugins/abi plugins/sdk)
+  file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/${folder}
+    ${PROJECT_SOURCE_DIR}/${folder}/tenon/*.h ${PROJECT_SOURCE_DIR}/${folder}/tenon/*.def ${PROJECT_SOURCE_DIR}/${folder}/tenon/sdk/*.h)
+  foreach(header IN LISTS headers)
+    get_filename_component(directory ${PROJECT_BINARY_DIR}/include/${header} DIRECTORY)
+    file(MAKE_DIRECTORY ${directory})
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder}/${header} ${PROJECT_BINARY_DIR}/include/${header} SYMBOLIC)
+  endforeach()
+endforeach()
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/tenon)
+foreach(folder template new_backend)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/${folder} ${PROJECT_BINARY_DIR}/share/tenon/${folder} SYMBOLIC)
+endforeach()
+foreach(file tenonConfig.cmake backend.cmake backend.map oplist.cmake) # copies: they find the tree from where they lie
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${file} ${PROJECT_BINARY_DIR}/lib/cmake/tenon/${file} COPYONLY)
+endforeach()
+configure_file(${PROJECT_BINARY_DIR}/package/tenonConfigVersion.cmake ${PROJECT_BINARY_DIR}/lib/cmake/tenon/tenonConfigVersion.cmake COPYONLY)
+set_target_properties(tenon_sdk PROPERTIES ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
