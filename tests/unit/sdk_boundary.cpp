@@ -1,8 +1,11 @@
 // The C side of a C++ backend: query, devices, memory, events, answers.
 #include "sdk_testing.h"
 
+#include <tenon/sdk/backend.h>
+
 #include <cstddef>
 #include <limits>
+#include <memory>
 
 namespace tenon::sdk_test {
 namespace {
