@@ -1,0 +1,46 @@
+// Backends that are part of the process: contexts made while their scope lives know them, before any file.
+#include <dlfcn.h>
+
+#include <thread>
+
+#include "exec/registered.h"
+#include "exec_testing.h"
+#include "loader/loader.h"
+
+namespace tenon {
+namespace {
+
+using test::test_config;
+
+tenon_backend_query_fn reference_query() {
+  void* const library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
+  REQUIRE_MESSAGE(library != nullptr, dlerror());
+  return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
+}
+
+/// Where a context's reference backend comes from; empty: from the process.
+std::string file_of_reference(const Context& context) {
+  for (const loader::Record& record : context.load_report().records) {
+    if (record.name == "reference" && record.healthy) return record.path.string();
+  }
+  FAIL("there is no reference backend");
+  return {};
+}
+
+TEST_CASE("registered: a backend of the process comes before files, in contexts of its scope and thread alone") {
+  const Context before(test_config());
+  CHECK_FALSE(file_of_reference(before).empty());
+  {
+    const exec::BackendScope scope("reference", reference_query());
+    const Context inside(test_config());
+    CHECK(file_of_reference(inside).empty());
+    CHECK(inside.apply(TENON_OP_Neg, {Tensor::scalar(2.0f)})[0].to_host().item() == -2);
+    bool is_file = false;
+    std::thread([&] { is_file = !file_of_reference(Context(test_config())).empty(); }).join();
+    CHECK(is_file);
+  }
+  CHECK_FALSE(file_of_reference(Context(test_config())).empty());
+}
+
+}  // namespace
+}  // namespace tenon
