@@ -1,6 +1,7 @@
 // The mutant's query and lifecycle: the honest backend's, found in a file beside the plugin, under another name.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <map>
@@ -126,7 +127,7 @@ tenon_status create(const tenon_host* host, tenon_backend** out_backend, const t
 }
 
 /// The capability table with a lie about Relu.
-tenon_status answer(const tenon_host_info* host, tenon_backend_info* out_info) {
+tenon_status answer_whole(const tenon_host_info* host, tenon_backend_info* out_info) {
   const tenon_backend_query_fn ask = honest_query();
   if (ask == nullptr) return TENON_INTERNAL;
   tenon_host_info itself = *host;
@@ -165,6 +166,21 @@ tenon_status answer(const tenon_host_info* host, tenon_backend_info* out_info) {
     out_info->capabilities = capabilities.data();
     out_info->capability_stride = sizeof(tenon_capability);
   }
+  return status;
+}
+
+/// As much of it as the caller has room for; less than the version, and the honest backend has its say.
+tenon_status answer(const tenon_host_info* host, tenon_backend_info* out_info) {
+  const std::uint32_t room = out_info->struct_size;
+  tenon_backend_info whole{};
+  whole.struct_size = sizeof whole;
+  const tenon_status status = answer_whole(host, &whole);
+  if (status != TENON_OK || room < sizeof whole.struct_size) {
+    const tenon_backend_query_fn ask = honest_query();
+    return ask == nullptr ? tenon_status{TENON_INTERNAL} : ask(host, out_info);
+  }
+  whole.struct_size = std::min<std::uint32_t>(room, sizeof whole);
+  std::memcpy(static_cast<void*>(out_info), &whole, whole.struct_size);
   return status;
 }
 

@@ -112,13 +112,17 @@ tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
 }
 
 tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
-  // Host memory is not pinned.
-  if (what->direction != TENON_COPY_DEVICE_TO_DEVICE) return real().copy(device, what, drained(stream), error);
+  const std::uint64_t last = ~std::uint64_t{0} - what->size_bytes;
+  // Host memory is not pinned; and what cannot be is refused at once.
+  if (what->direction != TENON_COPY_DEVICE_TO_DEVICE || what->source > last || what->destination > last)
+    return real().copy(device, what, drained(stream), error);
   Stream& ours = Stream::of(stream);
   ours.queue->give([device, copied = *what, honest = ours.honest] { real().copy(device, &copied, honest, nullptr); });
   return TENON_OK;
 }
-tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream, tenon_error*) {
+tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream,
+                  tenon_error* error) {
+  if (address > ~std::uint64_t{0} - size) return real().fill(device, address, size, value, drained(stream), error);
   Stream& ours = Stream::of(stream);
   ours.queue->give([=, honest = ours.honest] {
     // Long enough for whoever does not wait to be early.
