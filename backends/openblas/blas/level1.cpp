@@ -337,8 +337,8 @@ void asum(const sdk::arguments::reduce<T>& p) {
   check_sizes("asum", {{"n", p.n}, {"incx", p.incx}});
   const auto body = [&](int n, const T* x) {
     if constexpr (sizeof(T) > sizeof(R)) {
-      // The parts of complex numbers that lie side by side are real numbers: scasum of OpenBLAS 0.3.21 is wrong for 9 or 17 of them with
-      // AVX-512.
+      // The parts of complex numbers that lie side by side are real numbers. And scasum of OpenBLAS 0.3.21 is wrong with AVX-512 for most n
+      // that are no multiple of 8.
       if (p.incx == 1 && n <= std::numeric_limits<int>::max() / 2) return cblas::asum(2 * n, reinterpret_cast<const R*>(x), 1);
     }
     return cblas::asum(n, x, to_int(p.incx));
