@@ -115,6 +115,7 @@ constexpr LayerReader readers[] = {
 };
 
 constexpr const char* repeat_word = "repeat";
+constexpr std::int64_t most_repeated_layers = 50'000;
 
 std::vector<std::string> layer_words() {
   std::vector<std::string> words;
@@ -215,6 +216,11 @@ void append_repeated(const Value& item, const Item& parts, Preset preset, const 
   const std::vector<LayerDefinition> once = read_layers(list, preset, label);
   if (once.empty()) list.fail("is empty; wanted at least one layer");
   section.finish();
+  // Repeats of repeats multiply: a few lines could ask for more layers than memory holds.
+  const auto count = static_cast<std::int64_t>(once.size()) * times;
+  if (count > most_repeated_layers) {
+    list.fail(fmt::format("makes {} layers {} times, {} in all; wanted at most {}", once.size(), times, count, most_repeated_layers));
+  }
   for (std::int64_t copy = 0; copy < times; ++copy) {
     std::vector<LayerDefinition> layers = once;
     number_names(layers, copy);

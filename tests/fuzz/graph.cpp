@@ -84,6 +84,21 @@ void read_nodes(Bytes& bytes, Wire& wire) {
   }
 }
 
+/// The elements as far apart as the stride says, so that each is what it was made as. A stride that is too short is to be refused unread;
+/// with one that is very long there is one element at most.
+template <class Element>
+const Element* spread(const std::vector<Element>& elements, std::uint32_t stride, std::vector<std::uint64_t>& room,
+                      std::uint32_t& out_count) {
+  constexpr std::uint32_t longest = 4096;
+  out_count = static_cast<std::uint32_t>(stride > longest ? std::min<std::size_t>(elements.size(), 1) : elements.size());
+  if (stride < sizeof(Element)) return elements.data();
+  room.resize((std::size_t{std::min(stride, longest)} * out_count + sizeof(Element)) / 8 + 1);
+  for (std::uint32_t i = 0; i < out_count; ++i) {
+    std::memcpy(reinterpret_cast<char*>(room.data()) + std::size_t{i} * stride, &elements[i], sizeof(Element));
+  }
+  return reinterpret_cast<const Element*>(room.data());
+}
+
 /// What the builder of plans goes by.
 void look_at(const sdk::GraphModel& model) {
   for (const sdk::Value& value : model.values) {
@@ -121,7 +136,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   graph.struct_size = (flags & 1) != 0 ? static_cast<std::uint32_t>(odd_number(bytes)) : sizeof graph;
   graph.value_stride = sizeof(tenon_value);
   graph.node_stride = sizeof(tenon_node);
-  // A stride that is too short is read nowhere; one that is longer or off alignment needs fewer elements to stay inside.
   if ((flags & 2) != 0) graph.value_stride = static_cast<std::uint32_t>(odd_number(bytes));
   if ((flags & 4) != 0) graph.node_stride = static_cast<std::uint32_t>(odd_number(bytes));
   read_values(bytes, wire);
@@ -131,13 +145,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::uint32_t from = index_of(bytes, value_count);
     wire.donations.push_back({from, index_of(bytes, value_count)});
   }
-  const auto inside = [](std::size_t count, std::size_t element, std::uint32_t stride) {
-    return static_cast<std::uint32_t>(stride <= element ? count : count * element / stride);
-  };
-  graph.values = wire.values.data();
-  graph.value_count = inside(wire.values.size(), sizeof(tenon_value), graph.value_stride);
-  graph.nodes = wire.nodes.data();
-  graph.node_count = inside(wire.nodes.size(), sizeof(tenon_node), graph.node_stride);
+  std::vector<std::uint64_t> value_room, node_room;
+  graph.values = spread(wire.values, graph.value_stride, value_room, graph.value_count);
+  graph.nodes = spread(wire.nodes, graph.node_stride, node_room, graph.node_count);
   graph.donations = wire.donations.data();
   graph.donation_count = static_cast<std::uint32_t>(wire.donations.size());
   graph.binding_count = (flags & 8) != 0 ? static_cast<std::uint32_t>(odd_number(bytes)) : value_count;

@@ -189,6 +189,8 @@ TEST_CASE("layers: what is wrong with a layer of images or sequences is named wi
       {"branches: []", "model.yaml:2:15: layers[0] branches: key 'parts': is empty; wanted at least one list of layers"},
       {"repeat: {times: 0, layers: [relu]}", "model.yaml:2:21: layers[0] repeat: key 'times': wanted an integer in [1, 10000], got '0'"},
       {"repeat: {times: 2}", "model.yaml:2:13: layers[0] repeat: key 'layers' is missing; wanted a list of layers"},
+      {"repeat: {times: 1000, layers: [{repeat: {times: 1000, layers: [relu]}}]}",
+       "model.yaml:2:35: layers[0] repeat: key 'layers': makes 1000 layers 1000 times, 1000000 in all; wanted at most 50000"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
