@@ -60,6 +60,7 @@ struct Options {
   std::string oracle = "reference";         ///< name of the backend that is right
   std::string profile = "full";             ///< core, ops, training, blas, onnx or full (all, onnx where vectors are given)
   std::filesystem::path models;             ///< profile training: the folder of model definitions
+  bool models_named = false;                ///< by the user: commands that run a case again name it too
   std::filesystem::path vectors;            ///< profile onnx: the file that onnx/convert.py wrote
   std::string filter = "*";                 ///< glob (* and ?) over case names
   std::string room;                         ///< only cases of this room of ops.def or signature of blas.def; empty: all

@@ -377,6 +377,11 @@ TEST_CASE("conformance: a command is quoted as a shell takes it") {
   report.seed = 7;
   CHECK(conformance::command_for(options, report, "ops", "add/it's \"so\"") ==
         "tenon conformance --backend openblas --knob 'library=/a b/lib.so' --profile ops --filter 'add/it'\\''s \"so\"' --seed 7");
+  options.knobs.clear();
+  options.models = "elsewhere";
+  options.models_named = true;
+  CHECK(contains(conformance::command_for(options, report, "training", "training/mnist_mlp/one_step"),
+                 "--profile training --models elsewhere"));
 }
 
 TEST_CASE("conformance: JUnit's XML holds whatever a backend said") {

@@ -56,7 +56,8 @@ void add_conformance_verb(CLI::App& app) {
   command->add_option("--profile", options->profile, "core, ops, training, blas, onnx or full")
       ->check(CLI::IsMember({"core", "ops", "training", "blas", "onnx", "full"}))
       ->capture_default_str();
-  command->add_option("--models", options->models, "profile training: folder of model definitions; default: those beside this program");
+  CLI::Option* models =
+      command->add_option("--models", options->models, "profile training: folder of model definitions; default: those beside this program");
   command->add_option("--vectors", options->vectors, "profile onnx: file of node vectors that tests/conformance/onnx/convert.py wrote");
   command->add_option("--filter", options->filter, "only cases whose name matches this glob (* and ?)")->capture_default_str();
   command->add_option("--room", options->room, "only cases of this room of ops.def or signature of blas.def");
@@ -73,8 +74,9 @@ void add_conformance_verb(CLI::App& app) {
   command->add_option("--out", options->out, "file for the report; default: standard output");
   command->add_flag("--list", *list, "print the names of the cases and run none");
   command->add_flag("--in-process", options->in_process, "no child processes: for debuggers, and to see what the backend prints");
-  command->callback([options, knobs, list] {
+  command->callback([options, models, knobs, list] {
     const char* size = std::getenv("TENON_TEST_SIZE");
+    options->models_named = models->count() > 0;
     options->small = size != nullptr && std::string(size) == "small";
     for (const std::string& word : *knobs) options->knobs.push_back(knob_of(word));
     if (*list) {
