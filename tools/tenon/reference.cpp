@@ -14,8 +14,8 @@
 #include <vector>
 
 #include <tenon/blas.h>
+#include <tenon/dtype.h>
 #include <tenon/error.h>
-#include <tenon/sdk/kernel.h>
 
 #include "conformance/blas.h"
 #include "conformance/case.h"
@@ -87,7 +87,7 @@ struct Page {
 std::string dtype_names(std::uint64_t set) {
   std::vector<std::string> names;
   for (tenon_dtype t = TENON_DTYPE_F16; t < TENON_DTYPE_COUNT; ++t) {
-    if (set & TENON_DTYPE_BIT(t)) names.emplace_back(sdk::name_of(t));
+    if (set & TENON_DTYPE_BIT(t)) names.emplace_back(name_of(static_cast<DType>(t)));
   }
   return joined(names);
 }
@@ -155,7 +155,7 @@ std::string tolerance_text(const Page& page) {
     std::vector<std::string> parts;
     if (bound.relative != 0) parts.push_back(fmt::format("{:.2g} \\|wanted\\|", bound.relative));
     if (bound.absolute != 0) parts.push_back(fmt::format("{:.2g}", bound.absolute));
-    figures.push_back(fmt::format("{} {}", sdk::name_of(t), joined(parts, " + ")));
+    figures.push_back(fmt::format("{} {}", name_of(static_cast<DType>(t)), joined(parts, " + ")));
   }
   if (!figures.empty()) {
     text += fmt::format(" For operands {}{}{}: {}.", shapes_of(example), example.label.empty() ? "" : " with ", escaped(example.label),
