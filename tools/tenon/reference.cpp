@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@
 #include <tenon/blas.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
+#include <tenon/functions.h>
 
 #include "conformance/blas.h"
 #include "conformance/case.h"
@@ -92,14 +95,24 @@ std::string dtype_names(std::uint64_t set) {
   return joined(names);
 }
 
-/// "x, w": operands by their numbers.
+/// A link to an op's section.
+std::string link_to(std::string name) {
+  std::string anchor = name;
+  for (char& c : anchor) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return fmt::format("[{}](#{})", name, anchor);
+}
+
+/// "x, w": operands by their numbers; those of a repeated group have its name.
 std::string operands_at(const std::string& schema, const std::vector<std::size_t>& at) {
   std::vector<std::string> names, chosen;
   for (std::string word : words_of(schema.substr(0, schema.find("->")))) {
     word.erase(std::remove_if(word.begin(), word.end(), [](char c) { return c == '(' || c == ')' || c == '*'; }), word.end());
     names.push_back("`" + word.substr(0, word.find(':')) + "`");
   }
-  for (const std::size_t i : at) chosen.push_back(i < names.size() ? names[i] : fmt::format("operand {}", i));
+  for (const std::size_t i : at) {
+    const std::string& name = i < names.size() ? names[i] : names.back();
+    if (std::find(chosen.begin(), chosen.end(), name) == chosen.end()) chosen.push_back(name);
+  }
   return joined(chosen);
 }
 
@@ -164,6 +177,47 @@ std::string tolerance_text(const Page& page) {
   return text + "\n";
 }
 
+Attributes attributes_of(tenon_op op, const kit::AttributeBytes& bytes) {
+  switch (op) {
+#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
+  case id:                                                                                \
+    return Attributes::of(bytes.as<tenon_attributes_##attributes>());
+#include <tenon/ops.def>
+#undef TENON_OP
+    default:
+      return {};
+  }
+}
+
+/// The ops that the gradient of an example is made of.
+std::vector<std::string> ops_of_gradient(const Page& page) {
+  const kit::Variant& example = example_of(*page.op_case);
+  const std::vector<tenon_dtype> dtypes = kit::dtypes_of(*page.op_case);
+  const bool is_float = std::find(dtypes.begin(), dtypes.end(), TENON_DTYPE_F64) != dtypes.end();
+  const tenon_dtype dtype = is_float ? tenon_dtype{TENON_DTYPE_F64} : dtypes.front();
+  Graph graph;
+  std::vector<Value> operands, floats;
+  for (const kit::OperandSpec& spec : example.inputs) {
+    const auto type = static_cast<DType>(kit::resolved(spec.dtype, dtype));
+    operands.push_back(spec.present ? graph.input(fmt::format("x{}", operands.size()), type, Shape(std::span(spec.shape))) : Value());
+    if (spec.present && (type == DType::f64 || type == DType::f32)) floats.push_back(operands.back());
+  }
+  NodeOptions options{"judged", Shape(std::span(example.outputs.at(0).shape))};
+  if (page.line->op == TENON_OP_Split) {
+    const auto axis = static_cast<std::size_t>(example.attributes.as<tenon_attributes_axis>().axis);
+    for (const kit::ResultSpec& result : example.outputs) options.sizes.push_back(result.shape[axis]);
+  }
+  const Value y = graph.apply(page.line->op, operands, attributes_of(page.line->op, example.attributes), options)[0];
+  std::vector<std::string> names;
+  if (y.dtype() != DType::f64 && y.dtype() != DType::f32) return names;
+  gradients(ops::reduce_sum(ops::mul(y, graph.input("dy", y.dtype(), y.shape()))), floats);
+  for (const NodeInfo& node : graph.nodes()) {
+    const std::string name = op_name(node.op);
+    if (node.name.rfind("gradient/judged/", 0) == 0 && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
 std::string gradient_text(const Page& page, const std::map<tenon_op, std::string>& gradient_of) {
   const graph::OpRules& rules = graph::rules_of(page.line->op);
   std::string text = "- **Gradient**: ";
@@ -172,8 +226,8 @@ std::string gradient_text(const Page& page, const std::map<tenon_op, std::string
     text += forward != gradient_of.end() ? fmt::format("this is that of {}", forward->second) : "none flows through";
   } else {
     std::vector<std::string> names;
-    for (const tenon_op op : page.op_case->gradient_ops) names.push_back(fmt::format("[{0}](#{0})", kit::line_of(op).name));
-    text += names.empty() ? "made of other listed ops" : "by " + joined(names);
+    for (const std::string& op : ops_of_gradient(page)) names.push_back(link_to(op));
+    text += names.empty() ? "made of no op: what arrives is passed on, or nothing is" : "by " + joined(names);
   }
   if (!page.op_case->gradient.empty())
     text += fmt::format("; finite differences in f64 judge that of {}", operands_at(page.schema, page.op_case->gradient));
@@ -229,7 +283,7 @@ std::string ops_page(const fs::path& include) {
   for (const kit::OpCase& op_case : cases) {
     for (const tenon_op op : op_case.gradient_ops) {
       const kit::OpLine& line = kit::line_of(op_case.op);
-      if (!ends_with(line.name, "Grad")) gradient_of.emplace(op, fmt::format("[{0}](#{0})", line.name));
+      if (!ends_with(line.name, "Grad")) gradient_of.emplace(op, link_to(line.name));
     }
   }
   static const std::map<tenon_op, std::string> attributes{
@@ -240,20 +294,22 @@ std::string ops_page(const fs::path& include) {
 
   std::string text = written_by + std::string(ops_head);
   text +=
-      "## Front-end names and wire ops\n\nThe functions of `tenon/functions.h`, namespace `tenon::ops`, and what they put on the wire. ";
-  text += "Those that are no op themselves list what an example of them is made of.\n\n| function | ops |\n|---|---|\n";
+      "## Front-end names and wire ops\n\nThe functions of `tenon/functions.h`, namespace `tenon::ops`, and what they put on the wire. "
+      "Those that are no op\n";
+  text += "themselves list what an example of them is made of.\n\n| function | ops |\n|---|---|\n";
   for (const std::string& function : front_end_functions(text_of(include / "functions.h"))) {
     const auto line = std::find_if(kit::op_lines().begin(), kit::op_lines().end(), [&](const auto& l) { return l.stem == function; });
     const std::vector<std::string> ops = line != kit::op_lines().end() ? std::vector<std::string>{line->name} : ops_made_by(function);
     std::vector<std::string> links;
-    for (const std::string& op : ops) links.push_back(fmt::format("[{0}](#{0})", op));
+    for (const std::string& op : ops) links.push_back(link_to(op));
     text += fmt::format("| `{}` | {} |\n", function, joined(links));
   }
 
+  text += "\n";
   std::string room;
   for (const kit::OpLine& line : kit::op_lines()) {
     if (case_of.count(line.op) == 0) missing("case", line.stem, fmt::format("tests/conformance/ops/{}.cpp", line.room));
-    if (room != line.room) text += fmt::format("\n## Room {}\n\n", room = line.room);
+    if (room != line.room) text += fmt::format("## Room {}\n\n", room = line.room);
     text += op_section({&line, case_of[line.op], graph::schema_of(line.op), attributes.at(line.op)}, structs, gradient_of);
   }
   while (ends_with(text, "\n\n")) text.pop_back();
