@@ -1,6 +1,8 @@
 // plugins/template, through its table: what authors copy works, and refuses what it should. TENON_TEMPLATE_PLUGIN names the file.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -86,7 +88,8 @@ struct OneNode {
     g.node_count = node_count;
     g.nodes = &node;
     g.node_stride = 0;  // the same node again: enough to count them
-    g.binding_count = g.value_count;
+    const auto is_bound = [](const tenon_value& value) { return value.binding != TENON_NO_INDEX; };
+    g.binding_count = static_cast<std::uint32_t>(std::count_if(values.begin(), values.end(), is_bound));
     return g;
   }
 

@@ -133,7 +133,7 @@ TEST_CASE("conformance training: weights that stay packed as they were are caugh
   CAPTURE(result.text);
   CHECK(contains(result.text, "lstm_lm, step 3: loss: wanted "));
   CHECK(contains(result.text, " allowed"));
-  CHECK(contains(result.text, "--filter 'training/lstm_lm/prediction' --seed 1"));
+  CHECK(contains(result.again, "--filter 'training/lstm_lm/prediction' --seed 1"));
 }
 
 TEST_CASE("conformance training: half the momentum is caught, and the step that shows it named") {

@@ -120,8 +120,8 @@ TEST_CASE("replay: words of a backend that have no end are cut where their room 
   CHECK_FALSE(contains(refusal, std::string(248, 'n')));
   const Context failing = with_tape(test_config(), query_bent<fail_without_end>);
   const std::string failure = message_of([&] { Program(failing, doubled(), on_tape); });
-  CHECK_MESSAGE(contains(failure, std::string(1023, 'f')), failure);
-  CHECK_FALSE(contains(failure, std::string(1024, 'f')));
+  CHECK_MESSAGE(contains(failure, std::string(1024, 'f')), failure);
+  CHECK_FALSE(contains(failure, std::string(1025, 'f')));
 }
 
 TEST_CASE("replay: a workspace that no memory can hold is refused") {
