@@ -59,8 +59,8 @@ Reading read_signals() {
     const auto handler =
         with_details ? reinterpret_cast<std::uintptr_t>(action.sa_sigaction) : reinterpret_cast<std::uintptr_t>(action.sa_handler);
     reading["the handler of " + name] = action.sa_handler == SIG_DFL && !with_details   ? "the default"
-                                      : action.sa_handler == SIG_IGN && !with_details ? "to ignore it"
-                                                                                    : fmt::format("a function at {:#x}", handler);
+                                        : action.sa_handler == SIG_IGN && !with_details ? "to ignore it"
+                                                                                        : fmt::format("a function at {:#x}", handler);
     reading["the thread's mask for " + name] = sigismember(&blocked, signal) == 1 ? "blocked" : "open";
   }
   return reading;
