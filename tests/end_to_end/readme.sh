@@ -14,5 +14,5 @@ grep -E '^build/release/bin/tenon ' README.md >"$work/lines"
 while IFS= read -r line; do
   expect 0 '' bash -c "${line/#build\/release/$build}"
 done <"$work/lines"
-expect 0 '8' wc -l "$work/lines"
+expect 0 '9' wc -l "$work/lines"
 finish
