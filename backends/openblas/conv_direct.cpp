@@ -180,7 +180,7 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   }
   const std::int64_t row_bytes = std::max<std::int64_t>(1, layout.a_step * size);
   const std::int64_t weight_bytes = k * conv.group_columns() * size;
-  layout.shared = rows * row_bytes <= shared_bytes && weight_bytes > std::max(near_weight_bytes, rows * row_bytes);
+  layout.shared = rows <= shared_bytes / row_bytes && weight_bytes > std::max(near_weight_bytes, rows * row_bytes);
   if (layout.shared) {
     layout.block = rows;
   } else {

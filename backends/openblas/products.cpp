@@ -82,8 +82,9 @@ void multiply_block(const Product<T>& p, const Layout& a_layout, const Layout& b
   const std::int64_t rows = std::min(cut.rows, m - row);
   const std::int64_t columns = std::min(cut.columns, n - column);
   const std::array<std::int64_t, 2> at = batch.offsets(entry);
-  const T* const a = p.a + at[0] + row * (a_layout.transposed ? 1 : a_layout.ld);
-  const T* const b = p.b + at[1] + column * (b_layout.transposed ? b_layout.ld : 1);
+  // Factors without elements may have no address.
+  const T* const a = k == 0 ? p.a : p.a + at[0] + row * (a_layout.transposed ? 1 : a_layout.ld);
+  const T* const b = k == 0 ? p.b : p.b + at[1] + column * (b_layout.transposed ? b_layout.ld : 1);
   T* const y = p.y + entry * m * n;
   T* const corner = y + row * n + column;
   const int lda = static_cast<int>(a_layout.ld);

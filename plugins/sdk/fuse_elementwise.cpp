@@ -1,5 +1,6 @@
 // fuse_elementwise.cpp - finds elementwise nodes over one shape that can run together, and makes a group of each such set.
 #include <algorithm>
+#include <limits>
 
 #include "elementwise_group.h"
 #include "plan.h"
@@ -295,7 +296,9 @@ class Grouping {
     }
 
     group->space = space;
-    const std::int64_t work = space.count * static_cast<std::int64_t>(members.size());
+    std::int64_t work = 0;
+    if (__builtin_mul_overflow(space.count, static_cast<std::int64_t>(members.size()), &work))
+      work = std::numeric_limits<std::int64_t>::max();
     group->slots = std::clamp<std::int64_t>(work / ElementwiseGroup::worth_a_thread, 1,
                                             std::int64_t{2} * std::max<std::uint32_t>(1, graph_.host.thread_count()));
 

@@ -36,10 +36,10 @@ Struct element(const Struct* array, std::uint32_t i, std::uint32_t stride) {
 constexpr std::size_t value_size_v1 = offsetof(tenon_value, data) + sizeof(tenon_value::data);
 constexpr std::size_t node_size_v1 = offsetof(tenon_node, id) + sizeof(tenon_node::id);
 
-/// Elements times bytes, and the way from the first to the last element, fit 63 bits. Zero sizes count as 1, so that the strides of an
-/// empty value do not overflow either.
+/// Elements times bytes, and the way from the first to the last element, fit 63 bits; of 16-bit floats also as the f32 that kernels may
+/// want them in. Zero sizes count as 1, so that the strides of an empty value do not overflow either.
 bool addressable(const Value& value, const std::int64_t* strides) {
-  std::int64_t bytes = size_of(value.dtype), reach = bytes;
+  std::int64_t bytes = std::max(size_of(value.dtype), size_of(TENON_DTYPE_F32)), reach = size_of(value.dtype);
   for (std::uint32_t d = 0; d < value.rank; ++d) {
     const std::int64_t size = std::max<std::int64_t>(value.shape[d], 1);
     if (__builtin_mul_overflow(bytes, size, &bytes)) return false;
