@@ -76,6 +76,12 @@ bool has_indices(const Variant& variant) {
   });
 }
 
+/// Whether errors grow from step to step: bounds hold for the numbers of steps and of units that the room gave.
+bool is_recurrent(const OpLine& line) {
+  const std::string room = line.room;
+  return room == "rnn" || room == "gru" || room == "lstm";
+}
+
 /// All dimensions of one size get another one.
 Variant resized(Variant variant, Random& random) {
   std::set<std::int64_t> sizes;
@@ -193,7 +199,7 @@ Draw draw(const OpCase& op_case, Random& random) {
   const auto adopt = [&](const Variant& changed) {
     if (fits_the_budget(changed, drawn.dtype) && is_valid(line, changed, dtypes_of(op_case).front())) drawn.variant = changed;
   };
-  const int steps = has_indices(drawn.variant) ? 0 : 3;
+  const int steps = has_indices(drawn.variant) || is_recurrent(line) ? 0 : 3;
   for (int step = 0; step < steps; ++step) adopt(one_in(3, random) ? deepened(drawn.variant, random) : resized(drawn.variant, random));
 
   drawn.setting.donations = one_in(3, random) ? some_donations(drawn.variant, drawn.dtype, random) : std::vector<tenon_donation>{};
