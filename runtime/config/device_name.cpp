@@ -54,6 +54,7 @@ int parse_index(std::string_view text, const std::string& digits) {
 /// `type` is lower case; `index` as parsed or -1.
 void assign(std::string_view text, const std::string& type, int index, DeviceName& out_name) {
   if (type == "xla_cpu" || type == "xla_gpu") reject(text, "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')");
+  if (type == "device") reject(text, "'device' begins TensorFlow's names, and no backend is called so");
   if (!is_backend_name(type)) {
     reject(text, type.empty() ? "the name is empty" : "'" + type + "' is no backend name (a letter, then letters, digits and '_')");
   }

@@ -94,6 +94,7 @@ TEST_CASE("device name: every rejected form says why") {
       {"/device:auto", "'auto' stands alone"},
       {"/device:XLA_GPU:0", "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')"},
       {"XLA_CPU:0", "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')"},
+      {"device", "'device' begins TensorFlow's names, and no backend is called so"},
       {"/job:worker/replica:0/task:0/device:GPU:0", "job 'worker' is not this process, whose job is localhost"},
       {"/job:localhost/replica:1/task:0/device:GPU:0", "replica '1' is not this process, whose replica is 0"},
       {"/job:localhost/replica:0/task:2/device:GPU:0", "task '2' is not this process, whose task is 0"},
