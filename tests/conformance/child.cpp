@@ -24,6 +24,8 @@ namespace {
 
 using nlohmann::json;
 
+bool is_a_child = false;  ///< this process is one of the kit's children
+
 constexpr std::size_t most_printed = 4096;    ///< bytes of what it printed that are kept
 constexpr std::size_t most_lines = 12;        ///< of them that a report quotes
 constexpr std::chrono::seconds patience{10};  ///< with a process that has been killed, before it is left to the system
@@ -51,6 +53,7 @@ json to_message(std::size_t index, const Verdict& verdict) {
 
 /// Loads the backend itself, since devices do not survive a fork.
 [[noreturn]] void work(const Options& options, const std::vector<Case>& cases, Chunk chunk, bool shuts_down, int pipe) {
+  is_a_child = true;
   // A crash is to be the child's end, whatever handlers the parent has.
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM}) std::signal(signal, SIG_DFL);
   try {
@@ -60,8 +63,7 @@ json to_message(std::size_t index, const Verdict& verdict) {
       const Verdict verdict = rig->run(cases[i], options.seed);
       send(pipe, to_message(i, verdict));
       if (cases[i].ending == Ending::exits && verdict.outcome == Class::pass) {
-        static auto* const kept = new std::vector<std::unique_ptr<Rig>>;
-        kept->push_back(std::move(rig));  // everything stays open, and within reach: a leak checker has nothing to say
+        static_cast<void>(rig.release());  // everything stays open
         std::exit(0);
       }
     }
@@ -250,3 +252,13 @@ std::string Child::fate() const {
 }
 
 }  // namespace tenon::conformance
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+// LeakSanitizer asks at exit. A child may end with everything open; what a backend leaks is counted by the host table, case by case.
+extern "C" int __lsan_is_turned_off();
+extern "C" int __lsan_is_turned_off() {
+  return tenon::conformance::is_a_child ? 1 : 0;
+}
+#endif
+#endif

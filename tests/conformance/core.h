@@ -77,6 +77,7 @@ class Another {
 class Stream {
  public:
   explicit Stream(const Kit& kit);
+  Stream(const Kit& kit, tenon_stream* own) : handle(own), table_(kit.device.table()) {}
   ~Stream() { table_.stream_destroy(handle); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;

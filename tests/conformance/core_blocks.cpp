@@ -204,20 +204,22 @@ void foreign_stream(Kit& kit) {
   const tenon_status status = block.native(own.handle, &native, error);
   if (status == TENON_UNSUPPORTED) throw NotRun("this device's streams have no vendor's handle: " + error.text());
   expect_ok(status, error, "foreign_stream native");
-  tenon_stream* imported = nullptr;
-  expect_ok(block.import(kit.device.handle(), native, &imported, error), error, "foreign_stream import");
-  if (imported == nullptr) fail("foreign_stream import returned OK and left its out-parameter NULL");
   const Memory memory(kit, 4096);
   const auto fill = [&](tenon_stream* stream, std::uint8_t value) {
     expect_ok(table.fill(kit.device.handle(), memory.address, 4096, value, stream, error), error, "fill");
     expect_ok(table.stream_synchronize(stream, error), error, "stream_synchronize");
     expect_bytes(std::vector<unsigned char>(4096, value), download(kit, memory.address, 4096), "filled on a stream and its import");
   };
-  fill(imported, 1);
-  void* same = nullptr;
-  expect_ok(block.native(imported, &same, error), error, "foreign_stream native of an imported stream");
-  if (same != native) fail("an imported stream says that it is another one of the vendor's");
-  table.stream_destroy(imported);
+  {
+    tenon_stream* handle = nullptr;
+    expect_ok(block.import(kit.device.handle(), native, &handle, error), error, "foreign_stream import");
+    if (handle == nullptr) fail("foreign_stream import returned OK and left its out-parameter NULL");
+    const Stream imported(kit, handle);
+    fill(imported.handle, 1);
+    void* same = nullptr;
+    expect_ok(block.native(imported.handle, &same, error), error, "foreign_stream native of an imported stream");
+    if (same != native) fail("an imported stream says that it is another one of the vendor's");
+  }
   fill(own.handle, 2);  // destroying the import leaves the vendor's stream alive
 }
 
