@@ -1,5 +1,4 @@
 // The BLAS cases under test: tables that are wrong in one routine each, made of the reference backend's.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "conformance/conformance.h"
+#include "disguised_backend.h"
 
 using namespace tenon;
 using conformance::Class;
@@ -21,47 +21,20 @@ namespace {
 void (*spoil)(tenon_blas_table&) = nullptr;
 bool without_table = false;
 
-tenon_backend_query_fn real_query() {
-  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library != nullptr, dlerror());
-  return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
-}
-const tenon_backend_table* real = nullptr;
-tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
-
-tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
-  static tenon_backend_table table;
-  static tenon_blas_table blas;
-  const tenon_status status = real_create(host, out_backend, &real, error);
-  if (status != TENON_OK) return status;
-  table = *real;
-  blas = *real->blas;
-  if (spoil != nullptr) spoil(blas);
-  table.blas = without_table ? nullptr : &blas;
-  *out_table = &table;
-  return TENON_OK;
-}
-tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  const tenon_status status = real_query()(host, out_info);
-  if (status != TENON_OK) return status;
-  real_create = out_info->create;
-  out_info->create = create;
-  out_info->name = "wrong";
-  out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
-  return status;
-}
+struct Backend : test::Disguise<Backend> {
+  static constexpr const char *file = "reference", *name = "wrong";
+  static void alter(tenon_backend_table& table) {
+    static tenon_blas_table blas;
+    blas = *real->blas;
+    if (spoil != nullptr) spoil(blas);
+    table.blas = without_table ? nullptr : &blas;
+  }
+};
 
 /// What the kit says about the routines that match when `how` has changed the table.
 conformance::Report judged(void (*how)(tenon_blas_table&), const std::string& filter) {
-  conformance::Options options;
-  options.backend = "wrong";
-  options.registered = {{"wrong", query}};
-  options.backend_directory = TENON_BACKEND_DIRECTORY;
-  options.profile = "blas";
-  options.filter = filter;
-  options.small = true;
   spoil = how;
-  conformance::Report report = conformance::judge(options);
+  conformance::Report report = conformance::judge(Backend::options("blas", filter));
   spoil = nullptr;
   return report;
 }
@@ -104,7 +77,7 @@ TEST_CASE("conformance blas: a gemv that reads y under beta = 0 is seen, and onl
           float first = 0;
           if (m > 0 && n > 0 && number(beta) == 0) first = floats(y)[0] * number(beta);
           const tenon_status status =
-              real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
+              Backend::real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
           if (m > 0 && n > 0) floats(y)[0] += first;
           return status;
         };
@@ -131,8 +104,8 @@ TEST_CASE("conformance blas: a gemm that ignores lda is seen") {
                         tenon_error* error) -> tenon_status {
           const bool turned = trans_a == TENON_TRANS || trans_a == TENON_CONJ_TRANS;
           const std::int64_t least = turned == (layout == TENON_LAYOUT_ROW_MAJOR) ? m : k;
-          return real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
-                                  std::max<std::int64_t>(least, 1), b, ldb, beta, c, ldc, error);
+          return Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
+                                           std::max<std::int64_t>(least, 1), b, ldb, beta, c, ldc, error);
         };
       },
       "gemm/f32/row/*");
@@ -146,8 +119,8 @@ TEST_CASE("conformance blas: an element of a large product that is wrong is seen
                         std::int64_t m, std::int64_t n, std::int64_t k, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda,
                         std::uint64_t b, std::int64_t ldb, const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc,
                         tenon_error* error) -> tenon_status {
-          const tenon_status status =
-              real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
+          const tenon_status status = Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
+                                                                lda, b, ldb, beta, c, ldc, error);
           if (m > 200 && n > 200) floats(c)[100 * ldc + 100] += 10;
           return status;
         };
@@ -166,8 +139,8 @@ TEST_CASE("conformance blas: a large product that leaves out the last term in it
                         std::int64_t m, std::int64_t n, std::int64_t k, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda,
                         std::uint64_t b, std::int64_t ldb, const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc,
                         tenon_error* error) -> tenon_status {
-          const tenon_status status =
-              real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
+          const tenon_status status = Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
+                                                                lda, b, ldb, beta, c, ldc, error);
           // About the size of one product of k.
           if (m > 200 && n > 200) floats(c)[100 * ldc + n - 1] += 0.25F;
           return status;
@@ -184,7 +157,7 @@ TEST_CASE("conformance blas: a trsv that reads a unit diagonal is seen") {
         table.trsv = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::uint32_t, std::int64_t n,
                         std::int64_t k, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx,
                         tenon_error* error) -> tenon_status {
-          return real->blas->trsv(device, stream, dtype, layout, uplo, trans, TENON_NON_UNIT, n, k, a, lda, x, incx, error);
+          return Backend::real->blas->trsv(device, stream, dtype, layout, uplo, trans, TENON_NON_UNIT, n, k, a, lda, x, incx, error);
         };
       },
       "trsv/f32/column/*");
@@ -199,7 +172,7 @@ TEST_CASE("conformance blas: a syrk that writes the other triangle is seen") {
                         const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t b, std::int64_t ldb,
                         const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc, tenon_error* error) -> tenon_status {
           const tenon_status status =
-              real->blas->syrk(device, stream, dtype, layout, uplo, trans, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
+              Backend::real->blas->syrk(device, stream, dtype, layout, uplo, trans, n, k, alpha, a, lda, b, ldb, beta, c, ldc, error);
           const bool below = (uplo == TENON_UPPER) == (layout == TENON_LAYOUT_ROW_MAJOR);
           if (n > 1) floats(c)[below ? ldc : 1] = floats(c)[below ? 1 : ldc];
           return status;
@@ -215,7 +188,7 @@ TEST_CASE("conformance blas: an axpy that runs the wrong way for a negative incr
       [](tenon_blas_table& table) {
         table.axpy = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx, std::uint64_t y,
                         std::int64_t incy, tenon_error* error) -> tenon_status {
-          return real->blas->axpy(device, stream, dtype, n, alpha, x, std::abs(incx), y, incy, error);
+          return Backend::real->blas->axpy(device, stream, dtype, n, alpha, x, std::abs(incx), y, incy, error);
         };
       },
       "axpy/f32/*");
@@ -230,7 +203,7 @@ TEST_CASE("conformance blas: sums in too narrow a type and squares that overflow
                          std::int64_t incy, const tenon_scalar* out_result, tenon_error* error) -> tenon_status {
           float narrow = 0;
           const tenon_scalar result{reinterpret_cast<std::uintptr_t>(&narrow), 0, 0};
-          const tenon_status status = real->blas->dot(device, stream, dtype, n, nullptr, x, incx, y, incy, &result, error);
+          const tenon_status status = Backend::real->blas->dot(device, stream, dtype, n, nullptr, x, incx, y, incy, &result, error);
           *reinterpret_cast<double*>(static_cast<std::uintptr_t>(out_result->address)) = narrow;
           return status;
         };
@@ -257,7 +230,7 @@ TEST_CASE("conformance blas: a scal that takes 0 NaN for 0 is seen") {
       [](tenon_blas_table& table) {
         table.scal = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx,
                         tenon_error* error) -> tenon_status {
-          if (number(alpha) != 0) return real->blas->scal(device, stream, dtype, n, alpha, x, incx, error);
+          if (number(alpha) != 0) return Backend::real->blas->scal(device, stream, dtype, n, alpha, x, incx, error);
           for (std::int64_t i = 0; i < n; ++i) floats(x)[i * incx] = 0;
           return TENON_OK;
         };
@@ -273,7 +246,8 @@ TEST_CASE("conformance blas: work that is done though there is nothing to do is 
                         std::int64_t ku, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx,
                         const tenon_scalar* beta, std::uint64_t y, std::int64_t incy, tenon_error* error) -> tenon_status {
           if (trans == TENON_NO_TRANS && n == 0 && m > 0 && y != 0) floats(y)[0] *= number(beta);
-          return real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
+          return Backend::real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy,
+                                           error);
         };
       },
       "gemv/f32/row/values");
@@ -286,7 +260,7 @@ TEST_CASE("conformance blas: other bits the second time are seen") {
         table.asum = [](TENON_BLAS_HEAD, std::int64_t n, std::uint64_t x, std::int64_t incx, const tenon_scalar* out_result,
                         tenon_error* error) -> tenon_status {
           static int calls = 0;
-          const tenon_status status = real->blas->asum(device, stream, dtype, n, x, incx, out_result, error);
+          const tenon_status status = Backend::real->blas->asum(device, stream, dtype, n, x, incx, out_result, error);
           float& result = *floats(out_result->address);
           if (++calls % 2 == 0) result = std::nextafter(result, 2 * result);
           return status;

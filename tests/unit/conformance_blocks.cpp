@@ -1,6 +1,5 @@
 // The kit's cases about optional blocks: a backend that has them all passes, one that lies about one does not. The blocks are put in front
 // of the reference backend, which has but the profile.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "conformance/conformance.h"
+#include "disguised_backend.h"
 
 struct tenon_packed {
   int references;
@@ -36,19 +36,16 @@ enum class Lie {
 };
 Lie lie = Lie::none;
 
-const tenon_backend_table* real = nullptr;
-tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
-
-tenon_status refuse(tenon_error* error, tenon_status status, const char* text) {
-  if (error != nullptr) std::snprintf(error->text, error->text_capacity, "%s", text);
-  return status;
-}
+struct Backend : test::Disguise<Backend> {
+  static constexpr const char *file = "reference", *name = "blocks";
+  static void alter(tenon_backend_table& table);
+};
 
 // ---------------------------------------------------------------- packed operands: nothing is packed, and it looks as if it were
 
 int packed_alive = 0;
 tenon_status pack_create(tenon_device*, const tenon_graph* graph, std::uint32_t value, tenon_packed** out_packed, tenon_error* error) {
-  if (value >= graph->value_count && lie != Lie::packs_what_is_not_there) return refuse(error, TENON_INVALID_ARGUMENT, "no such value");
+  if (value >= graph->value_count && lie != Lie::packs_what_is_not_there) return test::say(error, TENON_INVALID_ARGUMENT, "no such value");
   *out_packed = new tenon_packed{1};
   ++packed_alive;
   return TENON_OK;
@@ -72,7 +69,7 @@ void pack_destroy(tenon_packed* packed) {
 
 tenon_status collective_create(tenon_device* device, const std::uint8_t*, std::uint32_t, std::uint32_t, std::uint32_t size,
                                tenon_communicator** out_communicator, tenon_error* error) {
-  if (size != 1) return refuse(error, TENON_UNSUPPORTED, "one rank only");
+  if (size != 1) return test::say(error, TENON_UNSUPPORTED, "one rank only");
   *out_communicator = new tenon_communicator{device};
   return TENON_OK;
 }
@@ -82,7 +79,7 @@ void collective_destroy(tenon_communicator* communicator) {
 tenon_status give(tenon_communicator* communicator, tenon_stream* stream, std::uint64_t from, std::uint64_t to, std::uint64_t count,
                   tenon_error* error) {
   const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, to, from, count * sizeof(float), nullptr};
-  return real->copy(communicator->device, &copy, stream, error);
+  return Backend::real->copy(communicator->device, &copy, stream, error);
 }
 tenon_status all_reduce(tenon_communicator* communicator, tenon_stream* stream, tenon_dtype, std::uint32_t operation, std::uint64_t from,
                         std::uint64_t to, std::uint64_t count, tenon_error* error) {
@@ -108,7 +105,7 @@ tenon_status reduce_scatter(tenon_communicator* communicator, tenon_stream* stre
 std::mutex lent_mutex;
 std::map<tenon_stream*, int> lent;
 tenon_status import_stream(tenon_device* device, void* vendor, tenon_stream** out_stream, tenon_error* error) {
-  if (lie == Lie::import_is_another) return real->stream_create(device, out_stream, error);
+  if (lie == Lie::import_is_another) return Backend::real->stream_create(device, out_stream, error);
   const std::lock_guard lock(lent_mutex);
   *out_stream = static_cast<tenon_stream*>(vendor);
   ++lent[*out_stream];
@@ -126,63 +123,39 @@ void stream_destroy(tenon_stream* stream) {
       return;
     }
   }
-  real->stream_destroy(stream);
+  Backend::real->stream_destroy(stream);
 }
 
 tenon_status profile_read(tenon_plan* plan, tenon_profile_record* out_records, std::uint32_t capacity, std::uint32_t* out_count,
                           tenon_error* error) {
-  const tenon_status status = real->profile->read(plan, out_records, capacity, out_count, error);
+  const tenon_status status = Backend::real->profile->read(plan, out_records, capacity, out_count, error);
   if (lie == Lie::profile_counts_wrong) ++*out_count;
   if (lie == Lie::kernel_without_a_name && capacity > 0) out_records[0].algorithm[0] = 0;
   return status;
 }
 tenon_status profile_enable(tenon_plan* plan, std::uint32_t enabled, tenon_error* error) {
-  return real->profile->enable(plan, enabled, error);
+  return Backend::real->profile->enable(plan, enabled, error);
 }
 
 // ---------------------------------------------------------------- the backend
 
-tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
+void Backend::alter(tenon_backend_table& table) {
   static tenon_pack_table pack;
   static const tenon_collective_table collectives{sizeof collectives, 0,         collective_create, collective_destroy,
                                                   all_reduce,         broadcast, all_gather,        reduce_scatter};
   static const tenon_foreign_stream_table foreign{sizeof foreign, 0, import_stream, native_stream};
   static const tenon_profile_table profile{sizeof profile, 0, profile_enable, profile_read};
-  static tenon_backend_table table;
-  const tenon_status status = real_create(host, out_backend, &real, error);
-  if (status != TENON_OK) return status;
   pack = {sizeof pack, 0, pack_create, pack_info, pack_attach, lie == Lie::slot_empty ? nullptr : pack_destroy};
-  table = *real;
   table.stream_destroy = stream_destroy;
   table.pack = &pack;
   table.collectives = &collectives;
   table.foreign_stream = &foreign;
   table.profile = &profile;
-  *out_table = &table;
-  return TENON_OK;
-}
-
-tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library != nullptr, dlerror());
-  const auto real_query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
-  const tenon_status status = real_query(host, out_info);
-  if (status != TENON_OK) return status;
-  real_create = out_info->create;
-  out_info->create = create;
-  out_info->name = "blocks";
-  return status;
 }
 
 conformance::Report judged(Lie how, const std::string& filter) {
   lie = how;
-  conformance::Options options;
-  options.backend = "blocks";
-  options.registered = {{"blocks", query}};
-  options.backend_directory = TENON_BACKEND_DIRECTORY;
-  options.profile = "core";
-  options.filter = filter;
-  options.small = true;
+  conformance::Options options = Backend::options("core", filter);
   options.in_process = true;
   conformance::Report report = conformance::judge(options);
   lie = Lie::none;

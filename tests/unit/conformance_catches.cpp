@@ -1,5 +1,4 @@
 // The kit under test: what it says, whom it accuses, and that it goes on. What it catches is the business of tests/mutants.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -20,6 +19,7 @@
 
 #include "conformance/conformance.h"
 #include "conformance/waivers.h"
+#include "disguised_backend.h"
 
 using namespace tenon;
 using conformance::Class;
@@ -36,14 +36,13 @@ enum class Wrong {
 Wrong wrong = Wrong::nothing;
 bool is_oracle = false;
 
-tenon_backend_query_fn real_query() {
-  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library != nullptr, dlerror());
-  return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
-}
-
-const tenon_backend_table* real = nullptr;
-tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+struct Backend : test::Disguise<Backend> {
+  static constexpr const char *file = "reference", *name = "wrong";
+  static void alter(tenon_backend_table& table);
+  static void describe(tenon_backend_info& info) {
+    if (is_oracle) info.flags |= TENON_BACKEND_ORACLE;
+  }
+};
 
 /// What a lying plan_execute has to know about a plan.
 struct Output {
@@ -60,7 +59,7 @@ std::map<tenon_plan*, PlanNotes> notes;
 
 tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
                          tenon_error* error) {
-  const tenon_status status = real->plan_create(device, graph, options, out_plan, error);
+  const tenon_status status = Backend::real->plan_create(device, graph, options, out_plan, error);
   if (status != TENON_OK) return status;
   PlanNotes note;
   if (graph->node_count > 0) note.op = graph->nodes[0].op;
@@ -96,7 +95,7 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
   }
   if (wrong == Wrong::crashes && note.op == TENON_OP_Relu) std::raise(SIGSEGV);
   if (wrong == Wrong::hangs && note.op == TENON_OP_Relu) std::this_thread::sleep_for(std::chrono::seconds(60));
-  const tenon_status status = real->plan_execute(plan, bindings, workspace, stream, error);
+  const tenon_status status = Backend::real->plan_execute(plan, bindings, workspace, stream, error);
   if (status != TENON_OK) return status;
   for (const Output& output : note.outputs) {
     if (output.dtype == TENON_DTYPE_F32) spoil<float>(note, bindings->addresses[output.binding], output.count);
@@ -105,36 +104,13 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
   return TENON_OK;
 }
 
-tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
-  static tenon_backend_table table;
-  const tenon_status status = real_create(host, out_backend, &real, error);
-  if (status != TENON_OK) return status;
-  table = *real;
+void Backend::alter(tenon_backend_table& table) {
   table.plan_create = plan_create;
   table.plan_execute = plan_execute;
-  *out_table = &table;
-  return TENON_OK;
-}
-
-tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  const tenon_status status = real_query()(host, out_info);
-  if (status != TENON_OK) return status;
-  real_create = out_info->create;
-  out_info->create = create;
-  out_info->name = "wrong";
-  if (!is_oracle) out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
-  return status;
 }
 
 conformance::Options options_for(const std::string& filter, const std::string& profile = "ops") {
-  conformance::Options options;
-  options.backend = "wrong";
-  options.registered = {{"wrong", query}};
-  options.backend_directory = TENON_BACKEND_DIRECTORY;
-  options.profile = profile;
-  options.filter = filter;
-  options.small = true;
-  return options;
+  return Backend::options(profile, filter);
 }
 
 /// What the kit says about the backend that is wrong in this way.

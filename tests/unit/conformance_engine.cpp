@@ -1,6 +1,5 @@
 // The kit's engine: which process runs what, what a backend may do to it, and what reports say. Backends are the reference backend with a
 // manner of its own.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -22,6 +21,7 @@
 #include "conformance/rerun.h"
 #include "conformance/schedule.h"
 #include "conformance/waivers.h"
+#include "disguised_backend.h"
 
 using namespace tenon;
 using conformance::Class;
@@ -45,8 +45,23 @@ enum class Manner {
 };
 Manner manner = Manner::honest;
 
-const tenon_backend_table* real = nullptr;
-tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+struct Backend : test::Disguise<Backend> {
+  static constexpr const char *file = "reference", *name = "mannered";
+  static void alter(tenon_backend_table& table);
+  static tenon_status refuse(tenon_error* error) {
+    if (manner == Manner::crashes_at_create) std::raise(SIGSEGV);
+    if (manner == Manner::exits_at_create) std::exit(0);
+    if (manner != Manner::refuses_to_create) return TENON_OK;
+    return test::say(error, TENON_INTERNAL, "the license has expired");
+  }
+  static void describe(tenon_backend_info& info) {
+    static const tenon_knob knob{"pace", TENON_KNOB_CHOICE, 0, "slow", "slow|fast", 0, 0, "how it walks"};
+    info.knobs = &knob;
+    info.knob_count = 1;
+    info.knob_stride = sizeof knob;
+  }
+};
+
 std::map<tenon_plan*, std::uint32_t> f32_results;  ///< the binding of each plan's first result, if it is f32
 
 tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
@@ -57,7 +72,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
   if (manner == Manner::ignores_strides) {
     for (tenon_value& value : values) value.desc.strides = nullptr;
   }
-  const tenon_status status = real->plan_create(device, &altered, options, out_plan, error);
+  const tenon_status status = Backend::real->plan_create(device, &altered, options, out_plan, error);
   if (status != TENON_OK) return status;
   f32_results.erase(*out_plan);
   for (std::uint32_t v = graph->value_count; v-- > 0;) {
@@ -87,7 +102,7 @@ tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std:
     std::raise(SIGKILL);
   }
   if (manner == Manner::throws_an_integer) throw 7;
-  const tenon_status status = real->plan_execute(plan, bindings, workspace, stream, error);
+  const tenon_status status = Backend::real->plan_execute(plan, bindings, workspace, stream, error);
   if (manner == Manner::wrong_element && status == TENON_OK && f32_results.count(plan) != 0) {
     auto* y = reinterpret_cast<float*>(static_cast<std::uintptr_t>(bindings->addresses[f32_results[plan]]));
     *y += 1;
@@ -102,56 +117,21 @@ tenon_status axpy(tenon_device*, tenon_stream*, tenon_dtype, std::int64_t, const
 
 void shutdown(tenon_backend* backend) {
   if (manner == Manner::crashes_at_shutdown) std::raise(SIGSEGV);
-  real->shutdown(backend);
+  Backend::real->shutdown(backend);
 }
 
-tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
-  if (manner == Manner::crashes_at_create) std::raise(SIGSEGV);
-  if (manner == Manner::exits_at_create) std::exit(0);
-  if (manner == Manner::refuses_to_create) {
-    std::snprintf(error->text, error->text_capacity, "the license has expired");
-    return TENON_INTERNAL;
-  }
-  static tenon_backend_table table;
-  const tenon_status status = real_create(host, out_backend, &real, error);
-  if (status != TENON_OK) return status;
-  table = *real;
-  table.plan_create = plan_create;
-  table.plan_execute = plan_execute;
-  table.shutdown = shutdown;
+void Backend::alter(tenon_backend_table& table) {
   static tenon_blas_table blas;
   blas = *real->blas;
   if (manner == Manner::idle_axpy) blas.axpy = axpy;
   table.blas = &blas;
-  *out_table = &table;
-  return TENON_OK;
-}
-
-tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
-  static const auto real_query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
-  const tenon_status status = real_query(host, out_info);
-  if (status != TENON_OK) return status;
-  static const tenon_knob knob{"pace", TENON_KNOB_CHOICE, 0, "slow", "slow|fast", 0, 0, "how it walks"};
-  out_info->knobs = &knob;
-  out_info->knob_count = 1;
-  out_info->knob_stride = sizeof knob;
-  real_create = out_info->create;
-  out_info->create = create;
-  out_info->name = "mannered";
-  out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
-  return status;
+  table.plan_create = plan_create;
+  table.plan_execute = plan_execute;
+  table.shutdown = shutdown;
 }
 
 conformance::Options options_for(const std::string& filter, const std::string& profile = "ops") {
-  conformance::Options options;
-  options.backend = "mannered";
-  options.registered = {{"mannered", query}};
-  options.backend_directory = TENON_BACKEND_DIRECTORY;
-  options.profile = profile;
-  options.filter = filter;
-  options.small = true;
-  return options;
+  return Backend::options(profile, filter);
 }
 
 conformance::Report judged(Manner how, const conformance::Options& options) {

@@ -1,5 +1,4 @@
 // The kit's group "honesty" catches backends whose capability answers lie, and accuses none that are honest.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -8,6 +7,7 @@
 #include <vector>
 
 #include "conformance/conformance.h"
+#include "disguised_backend.h"
 
 using namespace tenon;
 using conformance::Class;
@@ -33,12 +33,11 @@ enum class Lie {
 Lie lie = Lie::none;
 int asked = 0;
 
-const tenon_backend_table* real = nullptr;
-tenon_status (*real_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
-
-void say(tenon_error* error, const char* text) {
-  if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "%s", text);
-}
+struct Backend : test::Disguise<Backend> {
+  static constexpr const char *file = "reference", *name = "lying";
+  static void alter(tenon_backend_table& table);
+  static void describe(tenon_backend_info& info);
+};
 
 const tenon_value& value_of(const tenon_graph& graph, std::uint32_t v) {
   return *reinterpret_cast<const tenon_value*>(reinterpret_cast<const char*>(graph.values) + std::size_t{v} * graph.value_stride);
@@ -65,7 +64,7 @@ tenon_answer no(std::uint32_t reason, const char* text) {
 
 tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
                       tenon_error* error) {
-  const tenon_status status = real->supports(device, graph, options, out_answers, error);
+  const tenon_status status = Backend::real->supports(device, graph, options, out_answers, error);
   if (status != TENON_OK) return status;
   const tenon_dtype dtype = value_of(*graph, 0).desc.dtype;
   tenon_answer& first = out_answers[0];
@@ -82,14 +81,12 @@ tenon_status supports(tenon_device* device, const tenon_graph* graph, const teno
 tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
                          tenon_error* error) {
   if (lie == Lie::yes_then_refuses && value_of(*graph, 0).desc.rank == 2) {
-    say(error, "no matrices after all");
-    return TENON_UNSUPPORTED;
+    return test::say(error, TENON_UNSUPPORTED, "no matrices after all");
   }
   if (lie == Lie::large_overflows && is_large(*graph)) {
-    say(error, "-5 elements");
-    return TENON_INTERNAL;
+    return test::say(error, TENON_INTERNAL, "-5 elements");
   }
-  if (lie != Lie::ignores_strides) return real->plan_create(device, graph, options, out_plan, error);
+  if (lie != Lie::ignores_strides) return Backend::real->plan_create(device, graph, options, out_plan, error);
   std::vector<tenon_value> values;
   for (std::uint32_t v = 0; v < graph->value_count; ++v) {
     values.push_back(value_of(*graph, v));
@@ -98,56 +95,36 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
   tenon_graph dense = *graph;
   dense.values = values.data();
   dense.value_stride = sizeof(tenon_value);
-  return real->plan_create(device, &dense, options, out_plan, error);
+  return Backend::real->plan_create(device, &dense, options, out_plan, error);
 }
 
 tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
-  if (lie != Lie::fails_in_execution) return real->plan_execute(plan, bindings, workspace, stream, error);
-  say(error, "not today");
-  return TENON_UNSUPPORTED;
+  if (lie != Lie::fails_in_execution) return Backend::real->plan_execute(plan, bindings, workspace, stream, error);
+  return test::say(error, TENON_UNSUPPORTED, "not today");
 }
 
-tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
-  static tenon_backend_table table;
-  const tenon_status status = real_create(host, out_backend, &real, error);
-  if (status != TENON_OK) return status;
-  table = *real;
+void Backend::alter(tenon_backend_table& table) {
   table.supports = supports;
   table.plan_create = plan_create;
   table.plan_execute = plan_execute;
-  *out_table = &table;
-  return TENON_OK;
 }
 
-tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  static void* const library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_reference.so", RTLD_NOW | RTLD_LOCAL);
-  REQUIRE(library != nullptr);
-  const tenon_status status = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
-  if (status != TENON_OK) return status;
+void Backend::describe(tenon_backend_info& info) {
   static std::vector<tenon_capability> capabilities;
-  capabilities.assign(out_info->capabilities, out_info->capabilities + out_info->capability_count);
+  capabilities.assign(info.capabilities, info.capabilities + info.capability_count);
   for (tenon_capability& row : capabilities) {
     if (row.op != TENON_OP_Relu) continue;
     if (lie == Lie::table_says_more) row.dtypes |= TENON_DTYPE_BIT(TENON_DTYPE_I8);
     if (lie == Lie::table_says_less) row.dtypes &= ~TENON_DTYPE_BIT(TENON_DTYPE_F64);
   }
-  real_create = out_info->create;
-  out_info->create = create;
-  out_info->name = "lying";
-  out_info->capabilities = capabilities.data();
-  out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
-  return status;
+  info.capabilities = capabilities.data();
 }
 
 conformance::Report judged(Lie how) {
   lie = how;
-  conformance::Options options;
-  options.backend = "lying";
-  options.registered = {{"lying", query}};
-  options.backend_directory = TENON_BACKEND_DIRECTORY;
-  options.profile = "ops";
-  options.filter = "honesty/relu/*";
+  conformance::Options options = Backend::options("ops", "honesty/relu/*");
+  options.small = false;
   conformance::Report report = conformance::judge(options);
   lie = Lie::none;
   return report;

@@ -1,5 +1,4 @@
 // Profile training under test: backends that train wrongly in one way each, made of the openblas backend and a slot that lies.
-#include <dlfcn.h>
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include <tenon/error.h>
 
 #include "conformance/conformance.h"
+#include "disguised_backend.h"
 #include "temporary_folder.h"
 
 using namespace tenon;
@@ -25,17 +25,14 @@ enum class Wrong {
 };
 Wrong wrong = Wrong::nothing;
 
-tenon_backend_query_fn real_query() {
-  static void* library = dlopen(TENON_BACKEND_DIRECTORY "/libtenon_backend_openblas.so", RTLD_NOW | RTLD_LOCAL);
-  REQUIRE_MESSAGE(library != nullptr, dlerror());
-  return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
-}
-const tenon_backend_table* real = nullptr;
-decltype(tenon_backend_info::create) real_create = nullptr;
+struct Backend : test::Disguise<Backend> {
+  static constexpr const char *file = "openblas", *name = "wrong";
+  static void alter(tenon_backend_table& table);
+};
 
 tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
                       tenon_error* error) {
-  const tenon_status status = real->supports(device, graph, options, out_answers, error);
+  const tenon_status status = Backend::real->supports(device, graph, options, out_answers, error);
   for (std::uint32_t n = 0; wrong == Wrong::no_products && n < graph->node_count; ++n) {
     if (graph->nodes[n].op != TENON_OP_MatMul && graph->nodes[n].op != TENON_OP_Gemm) continue;
     out_answers[n].supported = 0;
@@ -59,45 +56,26 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
   }
   tenon_graph altered = *graph;
   altered.nodes = nodes.data();
-  return real->plan_create(device, &altered, options, out_plan, error);
+  return Backend::real->plan_create(device, &altered, options, out_plan, error);
 }
 
 tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
   tenon_bindings altered = *bindings;
   if (wrong == Wrong::weights_of_the_first_epoch) altered.parameters_epoch = 1;
-  return real->plan_execute(plan, &altered, workspace, stream, error);
+  return Backend::real->plan_execute(plan, &altered, workspace, stream, error);
 }
 
-tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
-  static tenon_backend_table table;
-  const tenon_status status = real_create(host, out_backend, &real, error);
-  if (status != TENON_OK) return status;
-  table = *real;
+void Backend::alter(tenon_backend_table& table) {
   table.supports = supports;
   table.plan_create = plan_create;
   table.plan_execute = plan_execute;
-  *out_table = &table;
-  return TENON_OK;
-}
-
-tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
-  const tenon_status status = real_query()(host, out_info);
-  if (status != TENON_OK) return status;
-  real_create = out_info->create;
-  out_info->create = create;
-  out_info->name = "wrong";
-  return status;
 }
 
 conformance::Options options_for(const std::string& filter) {
-  conformance::Options options;
-  options.backend = "wrong";
-  options.registered = {{"wrong", query}};
-  options.backend_directory = TENON_BACKEND_DIRECTORY;
+  conformance::Options options = Backend::options("training", filter);
   options.models = TENON_SOURCE_DIRECTORY "/models";
-  options.profile = "training";
-  options.filter = filter;
+  options.small = false;
   return options;
 }
 

@@ -1,0 +1,76 @@
+// disguised_backend.h - a backend of the build in front of which a test puts slots of its own. The kit is given its query and judges it.
+#pragma once
+
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <tenon/backend.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "conformance/conformance.h"
+
+namespace tenon::test {
+
+/// Self says what is behind, `static constexpr const char *file, *name;`, and may hide alter, refuse and describe. The slots it puts into
+/// the table call those of `real`. One instance at a time.
+template <class Self>
+struct Disguise {
+  static inline const tenon_backend_table* real = nullptr;  ///< of the backend behind, once it is created
+
+  /// Puts Self's slots into a copy of the table.
+  static void alter(tenon_backend_table&) {}
+  /// What `create` answers before anything exists: TENON_OK to go on.
+  static tenon_status refuse(tenon_error*) { return TENON_OK; }
+  /// Alters what the query answers.
+  static void describe(tenon_backend_info&) {}
+
+  static tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
+    static const std::string path = std::string(TENON_BACKEND_DIRECTORY "/libtenon_backend_") + Self::file + ".so";
+    static void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    REQUIRE_MESSAGE(library != nullptr, path);
+    const tenon_status status = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
+    if (status != TENON_OK) return status;
+    real_create = out_info->create;
+    out_info->create = create;
+    out_info->name = Self::name;
+    out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
+    Self::describe(*out_info);
+    return status;
+  }
+
+  /// For the kit, which judges it by these cases at reduced sizes.
+  static conformance::Options options(const std::string& profile, const std::string& filter) {
+    conformance::Options options;
+    options.backend = Self::name;
+    options.registered = {{Self::name, query}};
+    options.backend_directory = TENON_BACKEND_DIRECTORY;
+    options.profile = profile;
+    options.filter = filter;
+    options.small = true;
+    return options;
+  }
+
+ private:
+  static inline decltype(tenon_backend_info::create) real_create = nullptr;
+
+  static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table,
+                             tenon_error* error) {
+    static tenon_backend_table table;
+    if (const tenon_status status = Self::refuse(error); status != TENON_OK) return status;
+    if (const tenon_status status = real_create(host, out_backend, &real, error); status != TENON_OK) return status;
+    table = *real;
+    Self::alter(table);
+    *out_table = &table;
+    return TENON_OK;
+  }
+};
+
+/// A slot's refusal with its sentence.
+inline tenon_status say(tenon_error* error, tenon_status status, const char* text) {
+  if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "%s", text);
+  return status;
+}
+
+}  // namespace tenon::test
