@@ -1,0 +1,36 @@
+#include <fmt/core.h>
+#include <tenon/program.h>
+
+#include "exec/device_state.h"
+
+namespace tenon {
+
+Tensor& ParameterStore::create(const std::string& name, const Device& device, DType dtype, const Shape& shape) {
+  if (const auto found = tensors_.find(name); found != tensors_.end()) {
+    if (found->second.dtype() != dtype || !(found->second.shape() == shape)) {
+      throw Error(fmt::format("parameter '{}' is {}, but {}{} was asked for", name, found->second.str(), name_of(dtype), shape.str()));
+    }
+    return found->second;
+  }
+  touch();
+  return tensors_[name] = device.empty(dtype, shape);
+}
+
+void ParameterStore::set(const std::string& name, const Tensor& value) {
+  const Tensor& parameter = get(name);
+  if (parameter.dtype() != value.dtype() || !(parameter.shape() == value.shape())) {
+    throw Error(fmt::format("parameter '{}' is {}, but got {}", name, parameter.str(), value.str()));
+  }
+  const Tensor host = value.on_host() && value.is_dense() ? value : value.to_host();
+  static_cast<exec::DeviceState&>(*parameter.storage()->device)
+      .upload(parameter.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
+  touch();
+}
+
+const Tensor& ParameterStore::get(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  if (found == tensors_.end()) throw Error(fmt::format("there is no parameter '{}'", name));
+  return found->second;
+}
+
+}  // namespace tenon

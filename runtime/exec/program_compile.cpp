@@ -1,0 +1,421 @@
+// From a graph to a program: passes, places, plans, copies, memory.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <tenon/sdk/memory_plan.h>
+
+#include "core/log.h"
+#include "exec/lower.h"
+#include "exec/op_versions.h"
+#include "exec/oracle.h"
+#include "exec/placement.h"
+#include "exec/program_state.h"
+#include "graph/passes.h"
+
+namespace tenon {
+namespace {
+
+/// Of one plan: sums of a few still fit 64 bits.
+constexpr std::uint64_t most_workspace_bytes = std::uint64_t{1} << 60;
+
+using DevicePointer = std::shared_ptr<exec::DeviceState>;
+
+std::uint64_t bytes_of(const ValueInfo& info) {
+  return static_cast<std::uint64_t>(info.shape.count() * size_of(info.dtype));
+}
+
+/// What compile() works out before memory is laid out.
+struct Layout {
+  const Graph& graph;
+  std::vector<exec::Partition> partitions;
+  std::vector<std::uint32_t> part_of;               ///< per node
+  std::vector<std::vector<std::uint32_t>> readers;  ///< per value: parts, ascending, unique
+
+  explicit Layout(const Graph& g, std::vector<exec::Partition> sets) : graph(g), partitions(std::move(sets)) {
+    part_of.resize(g.nodes().size());
+    readers.resize(g.values().size());
+    for (std::uint32_t p = 0; p < partitions.size(); ++p) {
+      for (const NodeId n : partitions[p].nodes) {
+        part_of[n] = p;
+        for (const ValueId v : g.nodes()[n].inputs) {
+          if (v != no_id && (readers[v].empty() || readers[v].back() != p)) readers[v].push_back(p);
+        }
+      }
+    }
+  }
+  bool computed(ValueId v) const { return graph.info(v).kind == ValueKind::computed; }
+  std::uint32_t producer(ValueId v) const { return part_of[graph.info(v).producer]; }
+
+  /// Updates whose new value may be written over the parameter: one per value, made on the parameter's device, after every other read.
+  std::vector<bool> donatable(const std::map<ValueId, DevicePointer>& home) const {
+    std::set<ValueId> kept_old, taken;
+    for (const GraphOutput& output : graph.outputs()) kept_old.insert(output.value);
+    for (const GraphUpdate& update : graph.updates()) kept_old.insert(update.value);
+    std::vector<bool> result;
+    for (const GraphUpdate& update : graph.updates()) {
+      const bool yes = computed(update.value) && !kept_old.contains(update.parameter) && !taken.contains(update.value) &&
+                       home.at(update.parameter) == partitions[producer(update.value)].device &&
+                       (readers[update.parameter].empty() || readers[update.parameter].back() <= producer(update.value));
+      if (yes) taken.insert(update.value);
+      result.push_back(yes);
+    }
+    return result;
+  }
+};
+
+}  // namespace
+
+/// The steps of compile() over a graph that is what it will be, in their order. Each value gets an address per device that holds it, a
+/// slot; memory that plans share is laid out last, when all is known that wants some.
+struct Program::State::Compiler {
+  /// Where a value is made or kept.
+  struct Origin {
+    DevicePointer device;
+    std::uint32_t slot;
+  };
+  /// A piece of a device's arena, as long as the parts of its interval run.
+  struct Block {
+    DevicePointer device;
+    std::uint32_t slot;  ///< TENON_NO_INDEX: the workspace of part interval.first
+    sdk::Interval interval;
+  };
+
+  State& s;
+  const DevicePointer main_device;
+  const Layout layout;
+  const std::uint32_t last_part;
+  std::map<ValueId, Origin> origin;
+  std::vector<bool> donatable;       ///< per update
+  std::vector<bool> needed_outside;  ///< per value: of the part that makes it
+  std::vector<bool> wanted_after;    ///< per value: when every part has run
+  std::map<std::pair<ValueId, DeviceState*>, std::uint32_t> slot_of;
+  std::vector<Block> blocks;
+
+  Compiler(State& state, DevicePointer main, std::vector<exec::Partition> partitions)
+      : s(state),
+        main_device(std::move(main)),
+        layout(state.graph, std::move(partitions)),
+        last_part(static_cast<std::uint32_t>(layout.partitions.empty() ? 0 : layout.partitions.size() - 1)),
+        needed_outside(state.graph.values().size(), false),
+        wanted_after(state.graph.values().size(), false) {}
+
+  std::uint32_t new_slot(std::uint64_t address) {
+    s.slots.push_back(address);
+    return static_cast<std::uint32_t>(s.slots.size() - 1);
+  }
+  std::uint32_t arena_slot(const DevicePointer& device, std::uint64_t size, std::uint32_t first, std::uint32_t last) {
+    const std::uint32_t slot = new_slot(0);
+    blocks.push_back({device, slot, {first, last, sdk::aligned_size(std::max<std::uint64_t>(size, 1))}});
+    return slot;
+  }
+  void keep_at(ValueId v, const Origin& place) {
+    origin[v] = place;
+    slot_of[{v, place.device.get()}] = place.slot;
+  }
+  /// Memory as long as the program.
+  std::uint64_t keep(const DevicePointer& device, std::uint64_t size) {
+    s.kept.push_back(Device(device).empty(DType::u8, {static_cast<std::int64_t>(size)}));
+    return s.kept.back().address();
+  }
+
+  /// A parameter lives where it was put, else where it is first read or made; one that the prelude makes, where it is made.
+  void place_parameters() {
+    std::map<ValueId, DevicePointer> home;
+    for (ValueId v = 0; v < s.graph.values().size(); ++v) {
+      const ValueInfo& info = s.graph.info(v);
+      if (info.kind != ValueKind::parameter) continue;
+      DevicePointer device = main_device;
+      std::uint64_t address = 0;
+      if (const Tensor* made = s.made_by_prelude(info.name); made != nullptr) {
+        device = std::static_pointer_cast<DeviceState>(made->storage()->device);
+        address = made->address();
+      } else {
+        if (!layout.readers[v].empty()) device = layout.partitions[layout.readers[v].front()].device;
+        if (s.parameters->has(info.name)) device = std::static_pointer_cast<DeviceState>(s.parameters->get(info.name).storage()->device);
+        address = s.parameters->create(info.name, Device(device), info.dtype, info.shape).address();
+      }
+      home[v] = device;
+      keep_at(v, {device, new_slot(address)});
+    }
+    donatable = layout.donatable(home);
+    for (std::size_t u = 0; u < s.graph.updates().size(); ++u) {
+      if (donatable[u]) keep_at(s.graph.updates()[u].value, origin.at(s.graph.updates()[u].parameter));
+    }
+  }
+
+  void see_needs() {
+    for (const GraphOutput& output : s.graph.outputs()) wanted_after[output.value] = needed_outside[output.value] = true;
+    for (const GraphUpdate& update : s.graph.updates()) wanted_after[update.value] = needed_outside[update.value] = true;
+    for (ValueId v = 0; v < s.graph.values().size(); ++v) {
+      if (!layout.computed(v)) continue;
+      for (const std::uint32_t p : layout.readers[v]) needed_outside[v] = needed_outside[v] || p != layout.producer(v);
+    }
+  }
+
+  /// Outputs, which their producer writes where it can, and what one part makes for others.
+  void place_results() {
+    for (const GraphOutput& output : s.graph.outputs()) {
+      const ValueId v = output.value;
+      const ValueInfo& info = s.graph.info(v);
+      const bool is_kept = origin.contains(v);
+      const bool is_direct = layout.computed(v) && !is_kept;
+      const DevicePointer device = is_direct ? layout.partitions[layout.producer(v)].device : is_kept ? origin[v].device : main_device;
+      const std::uint32_t slot = new_slot(0);
+      s.outputs.push_back({device, slot, info.dtype, info.shape});
+      if (is_direct) keep_at(v, {device, slot});
+    }
+    for (ValueId v = 0; v < s.graph.values().size(); ++v) {
+      if (!layout.computed(v) || !needed_outside[v] || origin.contains(v)) continue;
+      const std::uint32_t p = layout.producer(v);
+      const std::uint32_t last = wanted_after[v] ? last_part : std::max(p, layout.readers[v].empty() ? p : layout.readers[v].back());
+      const DevicePointer& device = layout.partitions[p].device;
+      keep_at(v, {device, arena_slot(device, bytes_of(s.graph.info(v)), p, last)});
+    }
+  }
+
+  std::uint32_t input_slot(ValueId v, const DevicePointer& device) {
+    const auto [found, inserted] = slot_of.try_emplace({v, device.get()}, 0);
+    if (inserted) {
+      found->second = new_slot(0);
+      const auto position = static_cast<std::size_t>(std::find(s.inputs.begin(), s.inputs.end(), v) - s.inputs.begin());
+      s.input_uses.push_back({position, device, found->second, {}});
+    }
+    return found->second;
+  }
+
+  /// Where a part finds a value: with a copy before it if the value is made elsewhere.
+  std::uint32_t slot_for(ValueId v, std::uint32_t part) {
+    const DevicePointer& device = layout.partitions[part].device;
+    const ValueInfo& info = s.graph.info(v);
+    if (info.kind == ValueKind::input) return input_slot(v, device);
+    const auto [found, inserted] = slot_of.try_emplace({v, device.get()}, 0);
+    if (inserted) {
+      // Devices are separate memories even where they could reach each other: what crosses is copied once a run, and counted.
+      std::uint32_t last = part;
+      for (const std::uint32_t p : layout.readers[v]) {
+        if (layout.partitions[p].device == device) last = std::max(last, p);
+      }
+      found->second = arena_slot(device, bytes_of(info), part, last);
+      s.before[part].push_back({origin[v].device, device, origin[v].slot, found->second, bytes_of(info)});
+      s.report.copies.push_back({info.name, origin[v].device->info.name, device->info.name, bytes_of(info)});
+    }
+    return found->second;
+  }
+
+  void make_plans(const tenon_plan_options& options) {
+    s.before.resize(layout.partitions.size());
+    const auto uses = exec::count_uses(s.graph);
+    for (std::uint32_t p = 0; p < layout.partitions.size(); ++p) {
+      const exec::Partition& set = layout.partitions[p];
+      std::vector<GraphUpdate> donations;
+      for (std::size_t u = 0; u < s.graph.updates().size(); ++u) {
+        if (donatable[u] && layout.producer(s.graph.updates()[u].value) == p) donations.push_back(s.graph.updates()[u]);
+      }
+      exec::WireGraph wire;
+      exec::lower(s.graph, set.nodes, needed_outside, donations, uses, wire);
+      exec::speak_versions_of(*set.device->loaded->backend, s.graph, wire);
+      Part part;
+      part.device = set.device;
+      part.nodes = wire.node_ids;
+      for (const ValueId v : wire.bound) part.slots.push_back(slot_for(v, p));
+      part.addresses.resize(part.slots.size());
+      s.parts.push_back(std::move(part));  // from here on the destructor sees to the plan
+      make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), wire.graph, options, p);
+      if (std::find(s.devices.begin(), s.devices.end(), set.device) == s.devices.end()) s.devices.push_back(set.device);
+    }
+  }
+
+  void make_plan(Part& part, const std::string& name, const tenon_graph& wire, const tenon_plan_options& options, std::uint32_t p) {
+    DeviceState& device = *part.device;
+    const std::string what = fmt::format("device '{}': {}", device.info.name, name);
+    const auto create = [&] { return device.table.plan_create(device.handle, &wire, &options, &part.plan, s.error.get()); };
+    exec::check(exec::fenced("plan_create", s.error, create), s.error, what);
+    tenon_plan_info info{};
+    info.struct_size = sizeof info;
+    exec::check(device.table.plan_info(part.plan, &info, s.error.get()), s.error, what);
+    if (info.workspace_size_bytes > most_workspace_bytes) {
+      throw Error(Status::out_of_memory,
+                  fmt::format("{} wants {} bytes of workspace, more than there can be", what, info.workspace_size_bytes));
+    }
+    blocks.push_back({part.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
+    device.books->charge_plan(info.packed_size_bytes, name);
+    part.packed = info.packed_size_bytes;
+    s.report.kernels += info.kernel_count;
+    s.report.packed_size_bytes += info.packed_size_bytes;
+  }
+
+  /// Where a copy after the last part finds a value that no part need have made.
+  Origin source_of(ValueId v) {
+    const ValueInfo& info = s.graph.info(v);
+    if (info.kind == ValueKind::input) return {main_device, input_slot(v, main_device)};
+    if (info.kind != ValueKind::constant) return origin.at(v);
+    const std::uint64_t address = keep(main_device, bytes_of(info));
+    main_device->upload(address, info.constant.raw(), bytes_of(info));
+    return {main_device, new_slot(address)};
+  }
+
+  /// What is left to copy when every part has run: outputs first, then parameters, those that read other parameters by way of a temporary.
+  void plan_last_copies() {
+    const auto crosses = [&](ValueId v, const Copy& copy) {
+      if (copy.from != copy.to) s.report.copies.push_back({s.graph.info(v).name, copy.from->info.name, copy.to->info.name, copy.size});
+    };
+    for (std::size_t i = 0; i < s.outputs.size(); ++i) {
+      const ValueId v = s.graph.outputs()[i].value;
+      if (const auto found = origin.find(v); found != origin.end() && found->second.slot == s.outputs[i].slot) continue;
+      const Origin source = source_of(v);
+      s.after.push_back({source.device, s.outputs[i].device, source.slot, s.outputs[i].slot, bytes_of(s.graph.info(v))});
+      crosses(v, s.after.back());
+    }
+    std::vector<Copy> last;
+    for (std::size_t u = 0; u < s.graph.updates().size(); ++u) {
+      if (donatable[u]) continue;
+      const GraphUpdate& update = s.graph.updates()[u];
+      const std::uint64_t size = bytes_of(s.graph.info(update.value));
+      Origin source = source_of(update.value);
+      if (s.graph.info(update.value).kind == ValueKind::parameter) {
+        const std::uint32_t temporary = new_slot(keep(source.device, size));
+        s.after.push_back({source.device, source.device, source.slot, temporary, size});
+        source.slot = temporary;
+      }
+      const Origin& home = origin.at(update.parameter);
+      last.push_back({source.device, home.device, source.slot, home.slot, size});
+      crosses(update.value, last.back());
+    }
+    s.after.insert(s.after.end(), last.begin(), last.end());
+    s.report.copies_inserted = static_cast<std::uint32_t>(s.report.copies.size());
+    for (const PlannedCopy& copy : s.report.copies) s.report.bytes_copied_per_run += copy.size_bytes;
+  }
+
+  /// One arena per device for workspaces and for what lies between parts.
+  void lay_out_arenas() {
+    std::map<DeviceState*, std::vector<std::size_t>> by_device;
+    for (std::size_t b = 0; b < blocks.size(); ++b) by_device[blocks[b].device.get()].push_back(b);
+    for (const auto& [device, members] : by_device) {
+      std::vector<sdk::Interval> intervals;
+      for (const std::size_t b : members) intervals.push_back(blocks[b].interval);
+      const std::uint64_t size = sdk::assign_offsets(intervals);
+      s.report.workspace_size_bytes += size;
+      const std::uint64_t base = keep(blocks[members.front()].device, size);
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        const Block& block = blocks[members[i]];
+        const std::uint64_t address = base + intervals[i].offset;
+        if (block.slot == TENON_NO_INDEX) {
+          s.parts[block.interval.first].workspace = address;
+        } else {
+          s.slots[block.slot] = address;
+        }
+      }
+    }
+  }
+};
+
+void Program::State::compile(const Context& context, const ProgramOptions& options) {
+  exec::ContextState& state = *context.state();
+  check = state.config.check_numerics;
+  sync_debug = state.config.sync_debug;
+  trace = state.trace;
+  visible = graph.outputs().size();
+  const Precision precision = options.precision.value_or(state.config.precision);
+  rewrite(context, options, precision);
+  for (ValueId v = 0; v < graph.values().size(); ++v) {
+    if (graph.info(v).kind == ValueKind::input) inputs.push_back(v);
+  }
+
+  const std::string fallback = options.device.empty() ? context.default_device().name() : options.device;
+  const DevicePointer main_device = state.open_found(fallback);
+  const tenon_plan_options plan_options = exec::plan_options(state.config, precision);
+  const auto device_of = exec::place(state, graph, fallback, plan_options, report);
+  Compiler compiler(*this, main_device, exec::partition(graph, device_of, sync_debug));
+  report.partitions = static_cast<std::uint32_t>(compiler.layout.partitions.size());
+  compiler.place_parameters();
+  compiler.see_needs();
+  compiler.place_results();
+  compiler.make_plans(plan_options);
+  compiler.plan_last_copies();
+  compiler.lay_out_arenas();
+  own_outputs.resize(outputs.size());
+  make_outputs(visible);
+
+  const auto records = [](const DevicePointer& device) {
+    const tenon_capture_table* block = device->table.capture;
+    return block != nullptr && block->begin != nullptr && block->end != nullptr && block->replay != nullptr && block->destroy != nullptr;
+  };
+  if (std::any_of(devices.begin(), devices.end(), records)) {
+    const std::string reason = why_not_replayed(state.config.capture);
+    report.replay = reason.empty() ? "from the third run at the same addresses on" : "never: " + reason;
+    if (reason.empty()) replay = std::make_unique<exec::Replay>(devices.front());
+  }
+  if (state.config.log_device_placement) {
+    name_kernels();
+    log::print(report.mapping());  // the prelude has printed its own
+  }
+  if (options.freeze) graph = graph::drop_constants(std::move(graph));
+  if (prelude == nullptr) return;
+  if (options.freeze) complete = graph::drop_constants(std::move(complete));
+  for (Placement node : prelude->placement().nodes) {
+    node.once = true;
+    report.nodes.push_back(std::move(node));
+  }
+}
+
+/// The graph as it was written becomes the one that runs.
+void Program::State::rewrite(const Context& context, const ProgramOptions& options, Precision precision) {
+  if (check == CheckNumerics::all) {
+    for (const NodeInfo& node : std::vector<NodeInfo>(graph.nodes())) {
+      for (const ValueId v : node.outputs) {
+        if (v != no_id && is_floating(graph.info(v).dtype)) graph.output(std::string(watch_prefix) + graph.info(v).name, Value(&graph, v));
+      }
+    }
+  }
+  if (options.freeze) {
+    if (options.parameters == nullptr) throw Error("a frozen program: wanted the store that has the parameters' values, got none");
+    graph = graph::freeze(std::move(graph), [&](const std::string& name) { return options.parameters->get(name).to_host(); });
+  }
+  // After what looks for ops side by side, which casts would part; before what makes constants and prepares weights, so that these are
+  // cast.
+  if (options.optimize) graph = graph::optimize(std::move(graph));
+  if (precision == Precision::mixed_bfloat16) graph = graph::mix_precision(std::move(graph), DType::bf16);
+  if (precision == Precision::mixed_float16) graph = graph::mix_precision(std::move(graph), DType::f16);
+  if (!options.optimize) return;
+  graph = exec::fold_on_oracle(context, std::move(graph));
+  hoist(context, options, precision);
+}
+
+/// Memory for those outputs from number `first` on that have none.
+void Program::State::make_outputs(std::size_t first) {
+  for (std::size_t i = first; i < outputs.size(); ++i) {
+    if (own_outputs[i].defined()) continue;
+    own_outputs[i] = Device(outputs[i].device).empty(outputs[i].dtype, outputs[i].shape);
+    slots[outputs[i].slot] = own_outputs[i].address();
+  }
+  if (first == 0) results.assign(own_outputs.begin(), own_outputs.begin() + static_cast<std::ptrdiff_t>(visible));
+}
+
+/// Puts what depends on parameters alone into a program of its own.
+void Program::State::hoist(const Context& context, const ProgramOptions& options, Precision precision) {
+  graph::Hoisted halves = graph::hoist(graph);
+  if (halves.prelude.outputs().empty()) return;
+  complete = std::move(graph);
+  graph = std::move(halves.main);
+  // what was to be mixed is
+  const Precision own = precision == Precision::float32 ? precision : Precision::tf32;
+  prelude = std::make_unique<Program>(
+      context, halves.prelude, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
+  prelude->state_->make_outputs(0);
+}
+
+/// The result of the prelude by that name, or null.
+const Tensor* Program::State::made_by_prelude(const std::string& name) const {
+  if (prelude == nullptr) return nullptr;
+  const State& made = *prelude->state_;
+  for (std::size_t i = 0; i < made.visible; ++i) {
+    if (made.graph.outputs()[i].name == name) return &made.results[i];
+  }
+  return nullptr;
+}
+
+}  // namespace tenon

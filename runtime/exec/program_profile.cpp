@@ -1,0 +1,127 @@
+// A program's kernels: which there are, how long each took, and their events in a trace.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "exec/cost.h"
+#include "exec/program_state.h"
+
+namespace tenon {
+
+void Program::State::set_profile(bool enabled) {
+  for (Part& part : parts) {
+    const tenon_profile_table* table = part.device->table.profile;
+    if (table == nullptr) continue;
+    exec::check(table->enable(part.plan, enabled ? 1 : 0, error.get()), error, fmt::format("device '{}': profile", part.device->info.name));
+  }
+  profile_on = enabled;
+}
+
+std::vector<tenon_profile_record> Program::State::read_profile(const Part& part) {
+  const tenon_profile_table* table = part.device->table.profile;
+  if (table == nullptr) return {};
+  const auto read = [&](std::vector<tenon_profile_record>& records) {
+    std::uint32_t count = 0;
+    exec::check(table->read(part.plan, records.data(), static_cast<std::uint32_t>(records.size()), &count, error.get()), error,
+                fmt::format("device '{}': profile", part.device->info.name));
+    return count;
+  };
+  std::vector<tenon_profile_record> records;
+  records.resize(read(records));
+  records.resize(std::min<std::size_t>(records.size(), read(records)));
+  return records;
+}
+
+std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, std::span<const tenon_profile_record> records) const {
+  const std::vector<std::vector<NodeId>> nodes = exec::kernel_nodes(graph, part.nodes, records);
+  std::vector<KernelTime> kernels(records.size());
+  for (std::size_t r = 0; r < records.size(); ++r) {
+    KernelTime& kernel = kernels[r];
+    kernel.device = part.device->info.name;
+    kernel.algorithm = records[r].algorithm;
+    kernel.duration_ns = records[r].duration_ns;
+    kernel.begin_ns = records[r].begin_ns;
+    if (records[r].node < part.nodes.size()) {
+      const NodeInfo& node = graph.nodes()[part.nodes[records[r].node]];
+      kernel.node = node.name;
+      kernel.op = op_name(node.op);
+    }
+    for (const NodeId n : nodes[r]) kernel.nodes.push_back(graph.nodes()[n].name);
+    const exec::Cost cost = exec::cost_of(graph, nodes[r]);
+    kernel.flops = cost.flops;
+    kernel.size_bytes = cost.size_bytes;
+  }
+  return kernels;
+}
+
+/// Tells the report which kernels there are. A backend that does not know before the first run is asked again the next time.
+void Program::State::name_kernels() {
+  if (kernels_named) return;
+  kernels_named = true;
+  const bool before_it_was_on = profile_on;
+  if (!profile_on) set_profile(true);
+  for (const Part& part : parts) {
+    const std::vector<tenon_profile_record> records = read_profile(part);
+    if (records.empty() && part.device->table.profile != nullptr) kernels_named = false;
+    for (const tenon_profile_record& record : records) {
+      if (record.node >= part.nodes.size()) continue;
+      std::string& algorithm = report.nodes[part.nodes[record.node]].algorithm;
+      if (algorithm.empty()) algorithm = record.algorithm;
+    }
+  }
+  if (!before_it_was_on) set_profile(false);
+}
+
+/// The plan that has just run, and its kernels, as events.
+void Program::State::record(Part& part, std::uint64_t begin_ns) {
+  const std::uint64_t duration_ns = exec::TraceRecorder::now_ns() - begin_ns;
+  std::vector<tenon_profile_record> records = read_profile(part);
+  if (records.empty() && part.nodes.size() == 1) {  // a backend without times per kernel: the plan's are its only node's
+    tenon_profile_record whole{};
+    whole.fused_count = 1;
+    whole.duration_ns = duration_ns;
+    records.push_back(whole);
+  }
+  if (part.trace_generation != trace->generation() || part.traced_kernels.size() != records.size()) {
+    part.trace_generation = trace->generation();
+    part.traced_kernels.clear();
+    const std::vector<KernelTime> kernels = kernels_of(part, records);
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const KernelTime& kernel = kernels[k];
+      const std::uint64_t id = records[k].node < part.nodes.size() ? graph.nodes()[part.nodes[records[k].node]].id : 0;
+      part.traced_kernels.push_back(trace->kernel({kernel.node, kernel.op, kernel.device, kernel.algorithm, id, kernel.flops,
+                                                   kernel.size_bytes, static_cast<std::uint32_t>(kernel.nodes.size())}));
+    }
+  }
+  exec::TraceEvent event;
+  event.kind = exec::TraceEvent::Kind::plan;
+  event.name = trace->label("plan on " + part.device->info.name);
+  event.device = trace->label(part.device->info.name);
+  event.begin_ns = begin_ns;
+  event.duration_ns = duration_ns;
+  event.correlation = trace->next_correlation();
+  event.value = records.size();
+  trace->add(event);
+  event.kind = exec::TraceEvent::Kind::kernel;
+  for (std::size_t k = 0; k < records.size(); ++k) {
+    event.name = part.traced_kernels[k];
+    event.begin_ns = begin_ns + records[k].begin_ns;
+    event.duration_ns = records[k].duration_ns;
+    trace->add(event);
+  }
+}
+
+void Program::enable_profile(bool enabled) {
+  state_->profile_wanted = enabled;
+  if (state_->profile_on != enabled) state_->set_profile(enabled);
+}
+
+std::vector<Program::KernelTime> Program::profile() const {
+  std::vector<KernelTime> times;
+  for (const State::Part& part : state_->parts) {
+    for (KernelTime& time : state_->kernels_of(part, state_->read_profile(part))) times.push_back(std::move(time));
+  }
+  return times;
+}
+
+}  // namespace tenon

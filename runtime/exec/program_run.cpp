@@ -1,0 +1,230 @@
+// A program's runs: operands, plans and copies in turn or a recording of all of them, and what is said when one fails.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "exec/cost.h"
+#include "exec/numerics.h"
+#include "exec/op_versions.h"
+#include "exec/program_state.h"
+
+namespace tenon {
+namespace {
+
+using exec::DeviceState;
+
+std::string type_of(const ValueInfo& info) {
+  return std::string(name_of(info.dtype)) + info.shape.str();
+}
+
+/// Bytes from one device to another, by the shortest road there is. `staging` is host memory for the longest.
+void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std::uint64_t destination, std::uint64_t size,
+                  std::vector<char>& staging) {
+  if (size == 0) return;
+  if (&from == &to) {
+    to.copy(TENON_COPY_DEVICE_TO_DEVICE, destination, source, size);
+  } else if (from.loaded == to.loaded) {
+    from.synchronize();
+    to.copy(TENON_COPY_DEVICE_TO_DEVICE, destination, source, size, from.handle);
+  } else if (from.host_addressable()) {
+    from.synchronize();
+    to.copy(TENON_COPY_HOST_TO_DEVICE, destination, source, size);
+  } else if (to.host_addressable()) {
+    from.copy(TENON_COPY_DEVICE_TO_HOST, destination, source, size);
+    from.synchronize();
+  } else {
+    if (staging.size() < size) staging.resize(size);
+    const auto host = reinterpret_cast<std::uintptr_t>(staging.data());
+    from.copy(TENON_COPY_DEVICE_TO_HOST, host, source, size);
+    from.synchronize();
+    to.copy(TENON_COPY_HOST_TO_DEVICE, destination, host, size);
+    to.synchronize();
+  }
+}
+
+}  // namespace
+
+void Program::State::bind_inputs(std::span<const Tensor> given) {
+  if (given.size() != inputs.size()) throw Error(fmt::format("program: {} inputs wanted, got {}", inputs.size(), given.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const ValueInfo& info = graph.info(inputs[i]);
+    if (given[i].dtype() != info.dtype || !(given[i].shape() == info.shape)) {
+      throw Error(fmt::format("input '{}': wanted {}, got {}", info.name, type_of(info), given[i].str()));
+    }
+  }
+  for (InputUse& use : input_uses) {
+    const Tensor& tensor = given[use.input];
+    const bool there = tensor.storage()->device.get() == use.device.get();
+    const bool in_reach = there || (use.device->host_addressable() && tensor.on_host());
+    if (in_reach && tensor.is_dense()) {
+      slots[use.slot] = tensor.address();
+      continue;
+    }
+    if (!use.staging.defined()) use.staging = Device(use.device).empty(tensor.dtype(), tensor.shape());
+    const auto size = static_cast<std::uint64_t>(tensor.size_bytes());
+    if (tensor.is_dense() && tensor.on_host()) {
+      use.device->copy(TENON_COPY_HOST_TO_DEVICE, use.staging.address(), tensor.address(), size);
+    } else {
+      use.device->upload(use.staging.address(), tensor.to_host().raw(), size);
+    }
+    slots[use.slot] = use.staging.address();
+  }
+}
+
+void Program::State::execute() {
+  const bool traced = trace->on();
+  const exec::TraceScope scope(*trace, "run");
+  if (profile_on != (profile_wanted || traced)) set_profile(!profile_on);
+  if (traced) {
+    for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->books->use().live_size_bytes);
+  }
+  if (prelude != nullptr && prelude_epoch != parameters->epoch()) {
+    prelude->run(std::span<const Tensor>());
+    prelude_epoch = parameters->epoch();
+  }
+  sent = 0;
+  const std::uint64_t epoch = parameters->epoch();
+  if (profile_on || replay == nullptr || !run_recorded(epoch)) run_parts(epoch, traced);
+  for (const DevicePointer& device : devices) wait_for(*device, nullptr);
+  if (!graph.updates().empty()) parameters->touch();
+}
+
+tenon_bindings Program::State::bind(Part& part, std::uint64_t epoch) {
+  for (std::size_t i = 0; i < part.slots.size(); ++i) part.addresses[i] = slots[part.slots[i]];
+  tenon_bindings bindings{};
+  bindings.struct_size = sizeof bindings;
+  bindings.address_count = static_cast<std::uint32_t>(part.addresses.size());
+  bindings.addresses = part.addresses.data();
+  bindings.parameters_epoch = epoch;
+  return bindings;
+}
+
+void Program::State::run_parts(std::uint64_t epoch, bool traced) {
+  const auto run_copy = [&](const Copy& copy) {
+    if (copy.from != copy.to) wait_for(*copy.from, nullptr);
+    copy_between(*copy.from, slots[copy.source], *copy.to, slots[copy.destination], copy.size, staging);
+  };
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    for (const Copy& copy : before[p]) run_copy(copy);
+    Part& part = parts[p];
+    const tenon_bindings bindings = bind(part, epoch);
+    const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
+    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+      return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
+    });
+    if (status != TENON_OK) fail(status, *part.device, &part);
+    sent = p + 1;
+    if (sync_debug || traced) wait_for(*part.device, &part);
+    if (traced) record(part, begin_ns);
+  }
+  for (const Copy& copy : after) run_copy(copy);
+  if (replay != nullptr) replay->executed(epoch);
+}
+
+/// Replays the run, recording it first if its time has come. False: it is to be executed.
+bool Program::State::run_recorded(std::uint64_t epoch) {
+  const exec::Replay::Turn turn = replay->next(slots, epoch);
+  if (turn == exec::Replay::Turn::execute) return false;
+  if (turn == exec::Replay::Turn::record && !replay->record(epoch, [&](tenon_stream* stream) { give_parts(epoch, stream); })) return false;
+  sent = parts.size();
+  const DeviceState& device = *devices.front();
+  const tenon_status status = replay->replay(error.get());
+  if (status != TENON_OK) fail(status, device, nullptr);
+  if (turn == exec::Replay::Turn::replay) {  // a recording has counted its copies
+    const auto count = [&](const Copy& copy) {
+      if (copy.size > 0) device.tally->add_copy(TENON_COPY_DEVICE_TO_DEVICE, copy.size);
+    };
+    for (const std::vector<Copy>& copies : before) std::for_each(copies.begin(), copies.end(), count);
+    std::for_each(after.begin(), after.end(), count);
+  }
+  return true;
+}
+
+/// All of a run on one device, given to a stream that records it.
+void Program::State::give_parts(std::uint64_t epoch, tenon_stream* stream) {
+  DeviceState& device = *devices.front();
+  const auto give = [&](const Copy& copy) {
+    device.copy(TENON_COPY_DEVICE_TO_DEVICE, slots[copy.destination], slots[copy.source], copy.size, nullptr, stream);
+  };
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    std::for_each(before[p].begin(), before[p].end(), give);
+    const tenon_bindings bindings = bind(parts[p], epoch);
+    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+      return device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
+    });
+    if (status != TENON_OK) fail(status, device, &parts[p]);
+  }
+  std::for_each(after.begin(), after.end(), give);
+}
+
+/// What keeps runs from being recorded on devices that could; empty: nothing.
+std::string Program::State::why_not_replayed(Capture wanted) const {
+  if (wanted == Capture::off) return "capture is off";
+  if (sync_debug) return "sync_debug waits for each node";
+  if (check != CheckNumerics::off) return "check_numerics looks at results";
+  const DevicePointer& device = devices.front();
+  const auto crosses = [&](const Copy& copy) { return copy.from != device || copy.to != device; };
+  const auto any_crosses = [&](const std::vector<Copy>& copies) { return std::any_of(copies.begin(), copies.end(), crosses); };
+  if (devices.size() > 1 || any_crosses(after) || std::any_of(before.begin(), before.end(), any_crosses))
+    return "it runs on several devices";
+  if (report.kernels + after.size() < 2) return "it is one launch already";
+  const loader::Backend& backend = *device->loaded->backend;
+  const std::span list(backend.info().capabilities, backend.info().capability_count);
+  for (const NodeInfo& node : graph.nodes()) {
+    const std::uint32_t version = exec::spoken_version(backend, node);
+    const auto safe = [&](const tenon_capability& c) {
+      return c.op == node.op && c.version == version && (c.features & TENON_FEATURE_CAPTURE_SAFE) != 0;
+    };
+    if (std::none_of(list.begin(), list.end(), safe)) return fmt::format("{} '{}' cannot be recorded", op_name(node.op), node.name);
+  }
+  return {};
+}
+
+void Program::State::fail(tenon_status status, const DeviceState& device, const Part* part) const {
+  std::string where = fmt::format("device '{}'", device.info.name);
+  std::string advice;
+  if (part == nullptr) {  // found out when waited for: of one of the plans that ran there
+    std::size_t count = 0;
+    for (std::size_t p = 0; p < sent; ++p) {
+      if (parts[p].device.get() != &device) continue;
+      part = &parts[p];
+      ++count;
+    }
+    if (count != 1) part = nullptr;
+    if (count > 1) where += fmt::format(", one of {} plans", count);
+    advice = "; with sync_debug: true each node is waited for, and the one that fails is named";
+  }
+  if (part != nullptr && part->nodes.size() == 1) {
+    const NodeInfo& node = graph.nodes()[part->nodes[0]];
+    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
+    advice.clear();
+  } else if (part != nullptr && error.node() < part->nodes.size()) {
+    const NodeInfo& node = graph.nodes()[part->nodes[error.node()]];
+    where += fmt::format(", node '{}' ({})", node.name, op_name(node.op));
+    advice.clear();
+  }
+  const std::string text = error.text()[0] != '\0' ? error.text() : name_of(static_cast<Status>(status));
+  throw Error(static_cast<Status>(status), fmt::format("{}: {}{}", where, text, advice));
+}
+
+void Program::State::wait_for(const DeviceState& device, const Part* part) {
+  if (device.inline_streams()) return;
+  const exec::TraceScope scope(*trace, "wait");
+  const tenon_status status = device.table.stream_synchronize(device.stream, error.get());
+  if (status != TENON_OK) fail(status, device, part);
+}
+
+void Program::State::check_results() {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    // Watched values come after the visible ones, in the order of their nodes: the first bad one is the culprit.
+    const std::size_t at = outputs.size() == visible ? i : (i + visible) % outputs.size();
+    const auto bad = exec::find_non_finite(own_outputs[at]);
+    if (!bad) continue;
+    std::string name = graph.outputs()[at].name;
+    if (name.starts_with(watch_prefix)) name.erase(0, watch_prefix.size());
+    throw Error(Status::internal,
+                fmt::format("check_numerics: '{}' has {} at index {} of {}", name, bad->value, bad->index, own_outputs[at].str()));
+  }
+}
+
+}  // namespace tenon
