@@ -7,9 +7,11 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/backend.h>
@@ -187,14 +189,24 @@ struct NotRun : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
+/// What the checks of one instance of an op have in common: they follow one another, and are about the same operands.
+struct Shared {
+  std::string name;
+  std::uint64_t seed = 0;
+  std::vector<Array> inputs;
+  std::optional<std::vector<Array>> dense = {};  ///< what the device under test makes of them, dense and apart
+};
+
 /// The device under test, the oracle, and helpers that throw what a case is to report.
 class Kit {
  public:
-  /// `oracle` NULL: the device is the oracle.
-  Kit(const Device& under_test, const Device* judge, std::uint64_t given_seed) : device(under_test), oracle(judge), seed(given_seed) {}
+  /// `judge` NULL: the device is the oracle. `with`: what the cases before have left that this one may use.
+  Kit(const Device& under_test, const Device* judge, std::uint64_t given_seed, std::shared_ptr<Shared> with = std::make_shared<Shared>())
+      : device(under_test), oracle(judge), seed(given_seed), shared(std::move(with)) {}
   const Device& device;
   const Device* const oracle;
   const std::uint64_t seed;
+  const std::shared_ptr<Shared> shared;
 
   /// Runs a Net on the device under test. Throws Unsupported for a no, Failure for anything else that is not a clean result.
   std::vector<Array> run(const Net& net, PlanOptions options = {}, unsigned char poison = 0xFF) const;

@@ -97,22 +97,6 @@ void plan_only(const Device& device, const Net& net, const tenon_plan_options& o
 
 // ---------------------------------------------------------------- the claims
 
-/// The elements that a layout with repeated elements shows.
-Array seen_through(const Array& array, const Dims& strides) {
-  Array result = array;
-  const Dims dense = dense_strides(array.shape());
-  const auto size = static_cast<std::size_t>(array.element_size());
-  for (std::int64_t i = 0; i < array.count(); ++i) {
-    std::int64_t source = 0, rest = i;
-    for (std::size_t d = 0; d < dense.size(); ++d) {
-      if (strides[d] != 0) source += rest / dense[d] * dense[d];
-      rest %= dense[d];
-    }
-    std::memcpy(result.bytes() + i * array.element_size(), array.bytes() + source * array.element_size(), size);
-  }
-  return result;
-}
-
 bool is_known(const OpCase& op_case, tenon_dtype dtype) {
   const std::vector<tenon_dtype> known = dtypes_of(op_case);
   return std::find(known.begin(), known.end(), dtype) != known.end();
@@ -122,7 +106,7 @@ bool is_known(const OpCase& op_case, tenon_dtype dtype) {
 std::vector<Array> operands_of(const Draw& drawn, const Instance& at, std::uint64_t seed) {
   std::vector<Array> inputs;
   if (is_known(*at.op_case, at.dtype)) {
-    inputs = at.inputs(seed);
+    inputs = fill(*at.variant, at.dtype, seed_for(seed, at.name));
   } else {
     for (const OperandSpec& spec : at.variant->inputs) {
       inputs.push_back(spec.present ? Array(resolved(spec.dtype, at.dtype), spec.shape) : Array());

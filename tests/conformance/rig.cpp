@@ -7,7 +7,6 @@
 #include <tenon/error.h>
 
 #include "loader/find.h"
-#include "shared_answers.h"
 
 namespace tenon::conformance {
 namespace {
@@ -44,7 +43,6 @@ Source under_test(const Options& options) {
 }
 
 Rig::Rig(const Options& options) : device_(std::make_unique<Device>(under_test(options))) {
-  forget_shared_answers();
   if (device_->is_oracle()) return;
   try {
     oracle_ = std::make_unique<Device>(find_backend(options, options.oracle));
@@ -54,7 +52,7 @@ Rig::Rig(const Options& options) : device_(std::make_unique<Device>(under_test(o
 }
 
 Verdict Rig::run(const Case& test, std::uint64_t seed) const {
-  Kit kit(*device_, oracle_.get(), seed);
+  Kit kit(*device_, oracle_.get(), seed, shared_);
   const auto begin = std::chrono::steady_clock::now();
   Verdict verdict;
   try {

@@ -31,6 +31,7 @@ class Rig {
 
  private:
   std::unique_ptr<Device> device_, oracle_;
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
 }  // namespace tenon::conformance

@@ -1,0 +1,99 @@
+#include "instance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace tenon::conformance {
+
+bool any_empty(const Variant& variant) {
+  return std::any_of(variant.inputs.begin(), variant.inputs.end(),
+                     [](const OperandSpec& i) { return i.present && count_of(i.shape) == 0; }) ||
+         std::any_of(variant.outputs.begin(), variant.outputs.end(),
+                     [](const ResultSpec& o) { return o.present && count_of(o.shape) == 0; });
+}
+
+bool Instance::any_empty() const {
+  return conformance::any_empty(*variant);
+}
+bool Instance::all_results_empty() const {
+  return std::all_of(variant->outputs.begin(), variant->outputs.end(),
+                     [](const ResultSpec& o) { return !o.present || count_of(o.shape) == 0; });
+}
+
+Shared& Instance::shared_by(const Kit& kit) const {
+  Shared& shared = *kit.shared;
+  if (shared.name != name || shared.seed != kit.seed) shared = {name, kit.seed, fill(*variant, dtype, seed_for(kit.seed, name)), {}};
+  return shared;
+}
+
+const std::vector<Array>& Instance::dense_answer(const Kit& kit) const {
+  Shared& shared = shared_by(kit);
+  if (!shared.dense) shared.dense = kit.run(net(shared.inputs));
+  return *shared.dense;
+}
+
+Array seen_through(const Array& array, const Dims& strides) {
+  Array result = array;
+  const Dims dense = dense_strides(array.shape());
+  for (std::int64_t i = 0; i < array.count(); ++i) {
+    std::int64_t source = 0, rest = i;
+    for (std::size_t d = 0; d < dense.size(); ++d) {
+      source += strides[d] == 0 ? 0 : rest / dense[d] * dense[d];
+      rest %= dense[d];
+    }
+    std::memcpy(result.bytes() + i * array.element_size(), array.bytes() + source * array.element_size(),
+                static_cast<std::size_t>(array.element_size()));
+  }
+  return result;
+}
+
+std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>& layouts) {
+  std::string text;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!text.empty()) text += "; ";
+    text += inputs[i].dtype() == TENON_DTYPE_NONE ? "absent" : inputs[i].str();
+    if (i < layouts.size() && !layouts[i].strides.empty()) text += " strides " + str(layouts[i].strides);
+    if (i < layouts.size() && layouts[i].offset != 0) text += fmt::format(" {} element off alignment", layouts[i].offset);
+  }
+  return "inputs " + text;
+}
+
+void expect_close(const std::vector<Array>& want, const std::vector<Array>& got, const Bound& bound, const std::string& where) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const Wrong wrong = difference(want[i], got[i], bound);
+    if (!wrong.empty()) throw Failure(fmt::format("output {}: {} ({})", i, wrong.text, where), wrong.facts);
+  }
+}
+
+void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& got, const std::string& what, const std::string& where) {
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    if (want[i].same_bits(got[i])) continue;
+    std::string first = "NaN patterns differ";
+    Facts facts;
+    for (std::int64_t e = 0; e < got[i].count(); ++e) {
+      const auto size = static_cast<std::size_t>(got[i].element_size());
+      if (std::memcmp(want[i].bytes() + e * got[i].element_size(), got[i].bytes() + e * got[i].element_size(), size) == 0) continue;
+      facts.element = index_of(e, got[i].shape());
+      facts.wanted = want[i].str(e);
+      facts.got = got[i].str(e);
+      first = fmt::format("element {} was {}, then {}", facts.element, facts.wanted, facts.got);
+      break;
+    }
+    throw Failure(fmt::format("output {}: {}: {} ({})", i, what, first, where), facts);
+  }
+}
+std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::vector<Array>& inputs) {
+  const bool widen = at.op_case->oracle == Oracle::widened && is_float(at.dtype);
+  if (!widen) return kit.judge(at.net(inputs));
+  std::vector<Array> wide;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const OperandSpec& spec = at.variant->inputs[i];
+    const bool selected = spec.present && (spec.dtype == TENON_DTYPE_NONE || spec.dtype == dtype_of_sums);
+    wide.push_back(selected ? inputs[i].as(TENON_DTYPE_F64) : inputs[i]);
+  }
+  return kit.judge(net_of(*at.line, *at.variant, TENON_DTYPE_F64, wide));
+}
+
+}  // namespace tenon::conformance

@@ -1,0 +1,282 @@
+// An instance's checks: its answer against the oracle's, its behaviour against itself.
+#include "op_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <thread>
+
+namespace tenon::conformance {
+namespace {
+
+/// "(20,2); dense".
+std::string strides_of(const std::vector<Layout>& layouts) {
+  std::string text;
+  for (const Layout& layout : layouts) {
+    text += (text.empty() ? "" : "; ") + (layout.strides.empty() ? "dense" : str(layout.strides));
+    if (layout.offset != 0) text += fmt::format(" {} element off alignment", layout.offset);
+  }
+  return text;
+}
+void put_specials(Array& array, Special special, Random& random) {
+  if (special == Special::none || !is_float(array.dtype()) || array.count() == 0) return;
+  const double inf = std::numeric_limits<double>::infinity();
+  std::vector<double> values{inf, -inf, smallest(array.dtype()), -3 * smallest(array.dtype()), -0.0};
+  if (special != Special::infinite) values.push_back(std::numeric_limits<double>::quiet_NaN());
+  if (special == Special::all) {
+    values.push_back(largest(array.dtype()));
+    values.push_back(-largest(array.dtype()));
+    values.push_back(smallest_normal(array.dtype()));
+    values.push_back(0.0);
+  }
+  // One in three, so that specials also meet ordinary numbers.
+  for (std::int64_t i = 0; i < array.count(); ++i) {
+    if (random.integer(0, 3) == 0)
+      array.set(i, values[static_cast<std::size_t>(random.integer(0, static_cast<std::int64_t>(values.size())))]);
+  }
+}
+
+Layout arrange(Arrangement arrangement, const Dims& shape) {
+  Layout layout;
+  switch (arrangement) {
+    case Arrangement::strided: {  // a gap after each element and each row
+      std::int64_t stride = 2;
+      layout.strides.resize(shape.size());
+      for (std::size_t d = shape.size(); d-- > 0;) {
+        layout.strides[d] = stride;
+        stride = stride * std::max<std::int64_t>(shape[d], 1) + 3;
+      }
+      break;
+    }
+    case Arrangement::negative_stride:
+      layout.strides = dense_strides(shape);
+      for (std::int64_t& stride : layout.strides) stride = -stride;
+      break;
+    case Arrangement::transposed: {  // the first dimension is the innermost in memory
+      layout.strides.resize(shape.size());
+      std::int64_t stride = 1;
+      for (std::size_t d = 0; d < shape.size(); ++d) {
+        layout.strides[d] = stride;
+        stride *= std::max<std::int64_t>(shape[d], 1);
+      }
+      break;
+    }
+    case Arrangement::broadcast_stride: {
+      layout.strides = dense_strides(shape);
+      std::size_t repeated = 0;
+      while (repeated < shape.size() && shape[repeated] == 1) ++repeated;
+      for (std::size_t d = 0; d < repeated; ++d) layout.strides[d] = 0;
+      if (repeated < shape.size()) layout.strides[repeated] = 0;
+      break;
+    }
+    case Arrangement::misaligned:
+      layout.offset = 1;
+      break;
+  }
+  return layout;
+}
+
+}  // namespace
+
+// ---------------------------------------------------------------- the answer
+
+void check_forward(Kit& kit, const Instance& at) {
+  const auto inputs = at.inputs(kit);
+  const auto got = kit.run(at.net(inputs));
+  if (at.all_results_empty()) return;
+  expect_close(oracle_answer(kit, at, inputs), got, at.bound(), describe(inputs));
+}
+
+void check_special(Kit& kit, const Instance& at) {
+  auto inputs = at.inputs(kit);
+  Random random(seed_for(kit.seed, at.name + "/special"));
+  for (std::size_t i = 0; i < inputs.size(); ++i) put_specials(inputs[i], at.variant->inputs[i].values.special, random);
+  const auto got = kit.run(at.net(inputs));
+  expect_close(oracle_answer(kit, at, inputs), got, at.bound(), describe(inputs) + " with NaN, Inf and denormals");
+}
+
+// ---------------------------------------------------------------- behaviour: the backend against itself
+
+void check_guards(Kit& kit, const Instance& at) {
+  const auto inputs = at.inputs(kit);
+  const Net net = at.net(inputs);
+  // What an output held before, and what the workspace held, must not matter.
+  const auto first = kit.run(net, {.deterministic = true}, 0xFF);
+  const auto second = kit.run(net, {.deterministic = true}, 0x40);
+  expect_same_bits(first, second, "the result depends on what output or workspace held before", describe(inputs));
+}
+
+void check_deterministic(Kit& kit, const Instance& at) {
+  const auto inputs = at.inputs(kit);
+  const Net net = at.net(inputs);
+  const Plan plan(kit.device, net, {.deterministic = true});
+  if (!plan.failure().empty()) throw Failure(plan.failure());
+  if (plan.refused()) throw Unsupported(plan.why());
+  Plan::Bindings bindings(plan, 0xFF);
+  const Outcome first = bindings.execute(1);
+  const Outcome second = bindings.execute(1);
+  const Outcome elsewhere = plan.run(0x55);
+  for (const Outcome* outcome : {&first, &second, &elsewhere}) {
+    if (!outcome->ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome->status), outcome->text));
+    if (!outcome->damage.empty()) throw Failure("the execution " + outcome->damage);
+  }
+  expect_same_bits(first.outputs, second.outputs, "other bits the second time", describe(inputs));
+  expect_same_bits(first.outputs, elsewhere.outputs, "other bits at other addresses", describe(inputs));
+}
+
+bool may_be_arranged(const OperandSpec& spec) {
+  return spec.present && spec.dtype != TENON_DTYPE_U64 && !spec.shape.empty();
+}
+
+void check_arrangement(Kit& kit, const Instance& at, Arrangement arrangement) {
+  auto inputs = at.inputs(kit);
+  Setting setting;
+  setting.layouts.resize(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const OperandSpec& spec = at.variant->inputs[i];
+    if (!may_be_arranged(spec) && arrangement != Arrangement::misaligned) continue;  // keys and scalars have one arrangement
+    setting.layouts[i] = arrange(arrangement, spec.shape);
+    if (arrangement == Arrangement::broadcast_stride) inputs[i] = seen_through(inputs[i], setting.layouts[i].strides);
+  }
+  const auto dense = arrangement == Arrangement::broadcast_stride ? kit.run(at.net(inputs)) : at.dense_answer(kit);
+  const std::string where = describe(inputs, setting.layouts);
+  const Net net = at.net(inputs, setting);
+  const Plan plan(kit.device, net);
+  if (plan.refused() && plan.reason() == TENON_REASON_STRIDES && plan.failure().empty()) {
+    throw NotRun("the backend takes dense operands only and says so: the core copies (" + plan.why() + ")");
+  }
+  const auto strided = [&](Failure failure) {
+    failure.facts.strides = strides_of(setting.layouts);
+    return failure;
+  };
+  std::vector<Array> got;
+  try {
+    got = kit.run(net);
+  } catch (const Failure& failure) {
+    throw strided(Failure(fmt::format("{} ({})", failure.what(), where), failure.facts));
+  }
+  try {
+    // Both may be off by the bound, in different directions: blocking of loops follows strides and alignment.
+    expect_close(dense, got, at.bound().times(2), where + ", wanted what dense operands give");
+  } catch (const Failure& failure) {
+    throw strided(failure);
+  }
+}
+
+void check_in_place(Kit& kit, const Instance& at, const std::vector<tenon_donation>& donations) {
+  const auto inputs = at.inputs(kit);
+  const auto apart = at.dense_answer(kit);
+  Setting setting;
+  setting.donations = donations;
+  const auto got = kit.run(at.net(inputs, setting));
+  expect_close(apart, got, at.bound().times(2), describe(inputs) + ", wanted what separate memory gives");
+}
+
+void check_concurrent(Kit& kit, const Instance& at) {
+  const auto inputs = at.inputs(kit);
+  const Net net = at.net(inputs);
+  const Plan plan(kit.device, net, {.deterministic = true});
+  if (!plan.failure().empty()) throw Failure(plan.failure());
+  if (plan.refused()) throw Unsupported(plan.why());
+  const Outcome alone = plan.run();
+  if (!alone.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(alone.status), alone.text));
+  constexpr int rounds = 4;
+  std::vector<Outcome> outcomes[2];
+  std::string broken[2];
+  const auto worker = [&](int w) {
+    const tenon_backend_table& table = kit.device.table();
+    ErrorText error;
+    tenon_stream* stream = nullptr;
+    if (table.stream_create(kit.device.handle(), &stream, error) != TENON_OK) {
+      broken[w] = "a second stream: " + error.text();
+      return;
+    }
+    try {
+      Plan::Bindings bindings(plan, w == 0 ? 0xFF : 0x33);
+      for (int round = 0; round < rounds; ++round) outcomes[w].push_back(bindings.execute(1, stream));
+    } catch (const std::exception& e) {
+      broken[w] = e.what();
+    }
+    table.stream_destroy(stream);
+  };
+  std::thread other(worker, 1);
+  worker(0);
+  other.join();
+  for (int w = 0; w < 2; ++w) {
+    if (!broken[w].empty()) throw Failure(fmt::format("thread {}: {}", w, broken[w]));
+    for (const Outcome& outcome : outcomes[w]) {
+      if (!outcome.ok())
+        throw Failure(fmt::format("thread {}: execution failed with {}: {}", w, status_name(outcome.status), outcome.text));
+      if (!outcome.damage.empty()) throw Failure(fmt::format("thread {}: the execution {}", w, outcome.damage));
+      expect_same_bits(alone.outputs, outcome.outputs, fmt::format("other bits when thread {} runs beside another", w), describe(inputs));
+    }
+  }
+}
+
+void check_constants(Kit& kit, const Instance& at) {
+  const auto inputs = at.inputs(kit);
+  const auto want = at.dense_answer(kit);
+  Setting setting;
+  setting.kind = TENON_VALUE_CONSTANT;
+  // The bytes are the plan's from plan_create on: those they were copied from are gone when it runs.
+  std::unique_ptr<Plan> plan;
+  Net net = at.net(inputs, setting);
+  plan = std::make_unique<Plan>(kit.device, net);
+  if (!plan->failure().empty()) throw Failure(plan->failure());
+  if (plan->refused()) throw Unsupported(plan->why());
+  for (Net::Value& value : net.values) {
+    if (value.kind == TENON_VALUE_CONSTANT && value.array.size_bytes() > 0)
+      std::memset(value.array.bytes(), 0xFF, value.array.size_bytes());
+  }
+  for (int round = 0; round < 2; ++round) {
+    const Outcome outcome = plan->run();
+    if (!outcome.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome.status), outcome.text));
+    if (!outcome.damage.empty()) throw Failure("the execution " + outcome.damage);
+    expect_close(want, outcome.outputs, at.bound().times(2), describe(inputs) + ", all of them constants; wanted what inputs give");
+  }
+}
+
+void check_parameters(Kit& kit, const Instance& at) {
+  const auto first = at.inputs(kit);
+  const auto second = fill(*at.variant, at.dtype, seed_for(kit.seed, at.name + "/epoch 2"));
+  const auto want_first = at.dense_answer(kit);
+  const auto want_second = kit.run(at.net(second));
+  Setting setting;
+  setting.kind = TENON_VALUE_PARAMETER;
+  const Net net = at.net(first, setting);
+  const Plan plan(kit.device, net);
+  if (!plan.failure().empty()) throw Failure(plan.failure());
+  if (plan.refused()) throw Unsupported(plan.why());
+  Plan::Bindings bindings(plan, 0xFF);
+  const auto expect = [&](std::uint64_t epoch, const std::vector<Array>& want) {
+    const Outcome outcome = bindings.execute(epoch);
+    if (!outcome.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome.status), outcome.text));
+    if (!outcome.damage.empty()) throw Failure("the execution " + outcome.damage);
+    expect_close(want, outcome.outputs, at.bound().times(2),
+                 fmt::format("{}, all of them parameters, in epoch {}", describe(first), epoch));
+  };
+  const auto bind = [&](const std::vector<Array>& arrays) {
+    std::uint32_t value = 0;
+    for (const Array& array : arrays) {
+      if (array.dtype() != TENON_DTYPE_NONE) bindings.set(value++, array);
+    }
+  };
+  expect(1, want_first);
+  expect(1, want_first);
+  bind(second);
+  expect(2, want_second);
+  bind(first);
+  expect(7, want_first);
+}
+
+void check_property(Kit& kit, const Instance& at, const Property& property) {
+  const auto inputs = at.inputs(kit);
+  const auto outputs = at.dense_answer(kit);
+  const std::string broken = property.broken(*at.variant, at.dtype, inputs, outputs);
+  if (!broken.empty()) throw Failure(fmt::format("\"{}\" does not hold: {} ({})", property.name, broken, describe(inputs)));
+}
+
+}  // namespace tenon::conformance
