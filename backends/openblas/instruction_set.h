@@ -4,7 +4,10 @@
 #include <type_traits>
 
 // Highway compiles a room once for each target left here. SSSE3 alone gains nothing over the portable code worth its compile time.
+// A build with a sanitizer leaves more of them out (CMakeLists.txt).
+#ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
+#endif
 
 namespace tenon::openblas {
 
