@@ -62,6 +62,7 @@ function(tenon_frozen version)
     target_compile_definitions(abi_${part}_${tag} PRIVATE TENON_VERSION="${PROJECT_VERSION}")
     target_compile_options(abi_${part}_${tag} PRIVATE -ffp-contract=off -w ${ARGN})
     set_target_properties(abi_${part}_${tag} PROPERTIES
+      EXPORT_COMPILE_COMMANDS OFF # clang-tidy would look at each file of the core once for every build of it
       LIBRARY_OUTPUT_DIRECTORY ${folder} RUNTIME_OUTPUT_DIRECTORY ${folder} ARCHIVE_OUTPUT_DIRECTORY ${folder})
   endforeach()
   add_custom_target(abi_frozen_${tag} DEPENDS abi_driver_${tag} abi_template_${tag} abi_reference_${tag})
