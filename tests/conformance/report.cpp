@@ -39,9 +39,11 @@ std::string indented(const std::string& text) {
 }  // namespace
 
 std::string summary(const Report& report) {
-  return fmt::format("{} {} on {}, profile {}, seed {}: {} pass, {} fail, {} unsupported, {} excluded, {} not run", report.backend,
-                     report.version, report.device, report.profile, report.seed, report.count(Class::pass), report.count(Class::fail),
-                     report.count(Class::unsupported), report.count(Class::excluded), report.count(Class::not_run));
+  const std::string subject =
+      report.device.empty() ? report.backend + ", not loaded" : fmt::format("{} {} on {}", report.backend, report.version, report.device);
+  return fmt::format("{}, profile {}, seed {}: {} pass, {} fail, {} unsupported, {} excluded, {} not run", subject, report.profile,
+                     report.seed, report.count(Class::pass), report.count(Class::fail), report.count(Class::unsupported),
+                     report.count(Class::excluded), report.count(Class::not_run));
 }
 
 std::string to_text(const Report& report) {

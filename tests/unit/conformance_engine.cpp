@@ -219,6 +219,7 @@ TEST_CASE("conformance: a crash while the backend is loaded is a failed result")
     CHECK(contains(result.text, "while the backend was loaded, the process died of signal 11"));
     CHECK(contains(result.again, "--profile core --filter 'core/lifecycle/load'"));
     CHECK(report.backend == "mannered");
+    CHECK(contains(conformance::to_text(report), "mannered, not loaded, profile "));
     CHECK(report.exit_code() == 1);
   }
   CHECK(contains(judged(Manner::exits_at_create, options_for("relu/*")).results.at(0).text, "the process ended with exit code 0"));
