@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "exec/cost.h"
 #include "exec/numerics.h"
 #include "exec/op_versions.h"
 #include "exec/program_state.h"

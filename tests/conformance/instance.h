@@ -17,9 +17,9 @@ struct Instance {
   tenon_dtype dtype;
   std::string name;  ///< "softmax/f32(8,10)/axis=1"
 
-  /// Its operands, filled.
+  /// Its operands, filled; kept until another instance is asked about.
   const std::vector<Array>& inputs(const Kit& kit) const { return shared_by(kit).inputs; }
-  /// The plainest run, which others are held against; made once. That it gives the same bits every time is a case of its own.
+  /// The plainest run, which others are held against; made once, kept as long. That it gives the same bits every time is a case of its own.
   const std::vector<Array>& dense_answer(const Kit& kit) const;
   Net net(const std::vector<Array>& operands, const Setting& setting = {}) const {
     return net_of(*line, *variant, dtype, operands, setting);
@@ -39,7 +39,7 @@ std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>
 Array seen_through(const Array& array, const Dims& strides);
 /// Throws a Failure that names the output, its first wrong element and `where`.
 void expect_close(const std::vector<Array>& want, const std::vector<Array>& got, const Bound& bound, const std::string& where);
-/// The same, of elements that are not `what`.
+/// Throws a Failure that says `what`, the first element with other bits, and `where`.
 void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& got, const std::string& what, const std::string& where);
 /// What the oracle says to these operands.
 std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::vector<Array>& inputs);

@@ -29,7 +29,7 @@ struct Disguise {
   static tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
     static const std::string path = std::string(TENON_BACKEND_DIRECTORY "/libtenon_backend_") + Self::file + ".so";
     static void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    REQUIRE_MESSAGE(library != nullptr, path);
+    REQUIRE_MESSAGE(library != nullptr, dlerror());
     const tenon_status status = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL))(host, out_info);
     if (status != TENON_OK) return status;
     real_create = out_info->create;
