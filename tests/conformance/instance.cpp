@@ -84,6 +84,16 @@ void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& 
     throw Failure(fmt::format("output {}: {}: {} ({})", i, what, first, where), facts);
   }
 }
+void expect_made(const Plan& plan) {
+  if (!plan.failure().empty()) throw Failure(plan.failure());
+  if (plan.refused()) throw Unsupported(plan.why());
+}
+
+void expect_clean(const Outcome& outcome) {
+  if (!outcome.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome.status), outcome.text));
+  if (!outcome.damage.empty()) throw Failure("the execution " + outcome.damage);
+}
+
 std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::vector<Array>& inputs) {
   const bool widen = at.op_case->oracle == Oracle::widened && is_float(at.dtype);
   if (!widen) return kit.judge(at.net(inputs));

@@ -41,6 +41,10 @@ Array seen_through(const Array& array, const Dims& strides);
 void expect_close(const std::vector<Array>& want, const std::vector<Array>& got, const Bound& bound, const std::string& where);
 /// Throws a Failure that says `what`, the first element with other bits, and `where`.
 void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& got, const std::string& what, const std::string& where);
+/// Throws a Failure for a plan that could not be made, Unsupported for one that was refused.
+void expect_made(const Plan& plan);
+/// Throws a Failure for an execution that failed or wrote where it may not.
+void expect_clean(const Outcome& outcome);
 /// What the oracle says to these operands.
 std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::vector<Array>& inputs);
 

@@ -111,15 +111,13 @@ void check_deterministic(Kit& kit, const Instance& at) {
   const auto inputs = at.inputs(kit);
   const Net net = at.net(inputs);
   const Plan plan(kit.device, net, {.deterministic = true});
-  if (!plan.failure().empty()) throw Failure(plan.failure());
-  if (plan.refused()) throw Unsupported(plan.why());
+  expect_made(plan);
   Plan::Bindings bindings(plan, 0xFF);
   const Outcome first = bindings.execute(1);
   const Outcome second = bindings.execute(1);
   const Outcome elsewhere = plan.run(0x55);
   for (const Outcome* outcome : {&first, &second, &elsewhere}) {
-    if (!outcome->ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome->status), outcome->text));
-    if (!outcome->damage.empty()) throw Failure("the execution " + outcome->damage);
+    expect_clean(*outcome);
   }
   expect_same_bits(first.outputs, second.outputs, "other bits the second time", describe(inputs));
   expect_same_bits(first.outputs, elsewhere.outputs, "other bits at other addresses", describe(inputs));
@@ -177,8 +175,7 @@ void check_concurrent(Kit& kit, const Instance& at) {
   const auto inputs = at.inputs(kit);
   const Net net = at.net(inputs);
   const Plan plan(kit.device, net, {.deterministic = true});
-  if (!plan.failure().empty()) throw Failure(plan.failure());
-  if (plan.refused()) throw Unsupported(plan.why());
+  expect_made(plan);
   const Outcome alone = plan.run();
   if (!alone.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(alone.status), alone.text));
   constexpr int rounds = 4;
@@ -223,16 +220,14 @@ void check_constants(Kit& kit, const Instance& at) {
   std::unique_ptr<Plan> plan;
   Net net = at.net(inputs, setting);
   plan = std::make_unique<Plan>(kit.device, net);
-  if (!plan->failure().empty()) throw Failure(plan->failure());
-  if (plan->refused()) throw Unsupported(plan->why());
+  expect_made(*plan);
   for (Net::Value& value : net.values) {
     if (value.kind == TENON_VALUE_CONSTANT && value.array.size_bytes() > 0)
       std::memset(value.array.bytes(), 0xFF, value.array.size_bytes());
   }
   for (int round = 0; round < 2; ++round) {
     const Outcome outcome = plan->run();
-    if (!outcome.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome.status), outcome.text));
-    if (!outcome.damage.empty()) throw Failure("the execution " + outcome.damage);
+    expect_clean(outcome);
     expect_close(want, outcome.outputs, at.bound().times(2), describe(inputs) + ", all of them constants; wanted what inputs give");
   }
 }
@@ -246,13 +241,11 @@ void check_parameters(Kit& kit, const Instance& at) {
   setting.kind = TENON_VALUE_PARAMETER;
   const Net net = at.net(first, setting);
   const Plan plan(kit.device, net);
-  if (!plan.failure().empty()) throw Failure(plan.failure());
-  if (plan.refused()) throw Unsupported(plan.why());
+  expect_made(plan);
   Plan::Bindings bindings(plan, 0xFF);
   const auto expect = [&](std::uint64_t epoch, const std::vector<Array>& want) {
     const Outcome outcome = bindings.execute(epoch);
-    if (!outcome.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(outcome.status), outcome.text));
-    if (!outcome.damage.empty()) throw Failure("the execution " + outcome.damage);
+    expect_clean(outcome);
     expect_close(want, outcome.outputs, at.bound().times(2),
                  fmt::format("{}, all of them parameters, in epoch {}", describe(first), epoch));
   };

@@ -37,8 +37,7 @@ void check_bad_argument(Kit& kit, const OpCase& op_case, const BadArgument& bad,
   bad.spoil(inputs);
   const Net net = net_of(line, bad.variant, dtype, inputs);
   const Plan plan(kit.device, net);
-  if (!plan.failure().empty()) throw Failure(plan.failure());
-  if (plan.refused()) throw Unsupported(plan.why());
+  expect_made(plan);
   const Outcome outcome = plan.run();
   if (outcome.ok()) throw Failure(fmt::format("wanted INVALID_ARGUMENT, got OK ({})", describe(inputs)));
   if (outcome.status != TENON_INVALID_ARGUMENT) {
