@@ -65,5 +65,7 @@ function(tenon_frozen version)
       EXPORT_COMPILE_COMMANDS OFF # clang-tidy would look at each file of the core once for every build of it
       LIBRARY_OUTPUT_DIRECTORY ${folder} RUNTIME_OUTPUT_DIRECTORY ${folder} ARCHIVE_OUTPUT_DIRECTORY ${folder})
   endforeach()
+  tenon_precompile(abi_core_${tag} fmt/format.h)
+  tenon_precompile(abi_sdk_${tag})
   add_custom_target(abi_frozen_${tag} DEPENDS abi_driver_${tag} abi_template_${tag} abi_reference_${tag})
 endfunction()

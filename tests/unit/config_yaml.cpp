@@ -37,7 +37,7 @@ TEST_CASE("yaml: values come with their types and places") {
   Section top(tree);
   CHECK(top.get<int>("a", 0) == 7);
   Section b = *top.child("b");
-  const Value list = *b.find("c");
+  const config::Value list = *b.find("c");
   CHECK(list.mark().str() == "t.yaml:3:6");
   CHECK(list.items()[1].as_number() == 2.5);
   CHECK(list.items()[1].mark().str() == "t.yaml:3:10");

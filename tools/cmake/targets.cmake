@@ -20,3 +20,22 @@ elseif(TENON_SANITIZE STREQUAL "thread")
 elseif(TENON_SANITIZE)
   message(FATAL_ERROR "TENON_SANITIZE is '${TENON_SANITIZE}': wanted address, thread or nothing")
 endif()
+
+# Precompiled headers: what nearly every file of a target includes, parsed once. A source still includes what it uses: the tidy lane and
+# clang-tidy read it without them (CMAKE_DISABLE_PRECOMPILE_HEADERS).
+# ccache keeps such objects only if the preprocessor's output names the header, and the header is no matter of its date (see tools/build).
+# GCC 12 forgets which of its functions are of system headers, and warns of what it inlines from them.
+set(TENON_PRECOMPILED_OPTIONS "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:-fpch-preprocess -Wno-stringop-overflow -Wno-array-bounds -Wno-mismatched-new-delete>"
+  "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+function(tenon_precompile target)
+  set(headers algorithm array chrono cmath cstdint cstring filesystem functional limits map memory mutex numeric optional set span string
+    string_view unordered_map utility vector ${ARGN})
+  list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>") # C has none
+  target_precompile_headers(${target} PRIVATE ${headers})
+  target_compile_options(${target} PRIVATE ${TENON_PRECOMPILED_OPTIONS})
+endfunction()
+
+# For code that is compiled more often than it computes: tests, the command line, what happens once for each model. Debug builds keep -O0.
+add_library(tenon_quick_to_compile INTERFACE)
+add_library(tenon::quick_to_compile ALIAS tenon_quick_to_compile)
+target_compile_options(tenon_quick_to_compile INTERFACE $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<CONFIG:Release>>:-O1>)
