@@ -1,7 +1,8 @@
-// blas/check.h - arguments against the rules of the reference BLAS, once, before any backend sees them.
+// blas/check.h - validates arguments by the rules of the reference BLAS, once for all backends.
 //
-// admit(routine, arguments) throws ArgumentError for the first wrong argument in the order of the reference's Fortran interface; then those
-// of our own: addresses that are NULL though something lies there. False: there is nothing to do, as the reference returns early.
+// validate(routine, arguments) throws ArgumentError for the first wrong argument in the order of the reference's Fortran interface, then
+// for rules of our own: NULL addresses of memory that is accessed. Returns false if there is nothing to do, where the reference returns
+// early.
 //
 // Source  Dongarra, Du Croz, Hammarling, Hanson: An Extended Set of Fortran BLAS (1988), and A Set of Level 3 BLAS (1990).
 #pragma once
@@ -14,11 +15,11 @@
 
 namespace tenon::blas {
 
-/// Throws. `wanted` as in "at least 3".
-[[noreturn]] void refuse(Routine routine, const char* argument, std::int64_t got, const std::string& wanted);
+/// Throws. `expected` as in "at least 3".
+[[noreturn]] void refuse(Routine routine, const char* argument, std::int64_t got, const std::string& expected);
 [[noreturn]] void refuse_null(Routine routine, const char* argument);
 
-/// The checks of one call.
+/// Checks of one call.
 struct Check {
   Routine routine;
 
@@ -51,7 +52,7 @@ struct Check {
   void at_least(const char* argument, std::int64_t given, std::int64_t lowest) const {
     if (given < lowest) refuse(routine, argument, given, "at least " + std::to_string(lowest));
   }
-  /// The leading dimension of a matrix of `rows` rows and `columns` columns as it lies.
+  /// The leading dimension of a stored matrix of `rows` rows and `columns` columns.
   void lead(const char* argument, std::int64_t given, Layout order, std::int64_t rows, std::int64_t columns) const {
     const std::int64_t line = std::max<std::int64_t>(1, order == Layout::row_major ? columns : rows);
     if (given < line) {
@@ -61,14 +62,14 @@ struct Check {
                  ", " + std::to_string(columns) + ")");
     }
   }
-  /// The leading dimension of band storage with so many diagonals.
+  /// The leading dimension of band storage with that many diagonals.
   void band(const char* argument, std::int64_t given, std::int64_t diagonals) const {
     if (given < diagonals) refuse(routine, argument, given, "at least " + std::to_string(diagonals) + ", the diagonals of the band");
   }
   void increment(const char* argument, std::int64_t given) const {
     if (given == 0) refuse(routine, argument, given, "an increment other than 0");
   }
-  /// Of a routine with one vector, where the reference returns in silence.
+  /// For routines with one vector, where the reference returns silently.
   void positive_increment(const char* argument, std::int64_t given) const { at_least(argument, given, 1); }
   void address(const char* argument, const void* given, bool used = true) const {
     if (given == nullptr && used) refuse_null(routine, argument);
@@ -79,7 +80,7 @@ struct Check {
   }
 };
 
-/// True unless the number is known here and is that value.
+/// True unless the scalar is a host value equal to `value`.
 template <class T>
 bool may_differ(const Scalar<T>& scalar, T value) {
   return scalar.value() == nullptr || *scalar.value() != value;
@@ -94,7 +95,7 @@ bool may_differ_real(const Scalar<T>& scalar, Real<T> value) {
 }
 
 template <class T>
-bool admit(Routine routine, const arguments::rotg<T>& p) {
+bool validate(Routine routine, const arguments::rotg<T>& p) {
   const Check check{routine};
   check.address("a", p.a);
   check.address("b", p.b);
@@ -103,7 +104,7 @@ bool admit(Routine routine, const arguments::rotg<T>& p) {
   return true;
 }
 template <class T>
-bool admit(Routine routine, const arguments::rotmg<T>& p) {
+bool validate(Routine routine, const arguments::rotmg<T>& p) {
   const Check check{routine};
   check.address("d1", p.d1);
   check.address("d2", p.d2);
@@ -112,9 +113,9 @@ bool admit(Routine routine, const arguments::rotmg<T>& p) {
   check.address("param", p.param);
   return true;
 }
-/// n, x, incx, y, incy, all of them used; y is written.
+/// Checks n, x, incx, y and incy, all of which are used; y is written.
 template <class Arguments>
-bool admit_two_vectors(const Check& check, const Arguments& p, bool x_is_written) {
+bool validate_two_vectors(const Check& check, const Arguments& p, bool x_is_written) {
   check.size("n", p.n);
   if (x_is_written) check.increment("incx", p.incx);
   check.increment("incy", p.incy);
@@ -123,22 +124,22 @@ bool admit_two_vectors(const Check& check, const Arguments& p, bool x_is_written
   return p.n > 0;
 }
 template <class T>
-bool admit(Routine routine, const arguments::rot<T>& p) {
-  return admit_two_vectors({routine}, p, true);
+bool validate(Routine routine, const arguments::rot<T>& p) {
+  return validate_two_vectors({routine}, p, true);
 }
 template <class T>
-bool admit(Routine routine, const arguments::rotm<T>& p) {
+bool validate(Routine routine, const arguments::rotm<T>& p) {
   const Check check{routine};
-  const bool work = admit_two_vectors(check, p, true);
+  const bool work = validate_two_vectors(check, p, true);
   check.address("param", p.param);
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::xy<T>& p) {
-  return admit_two_vectors({routine}, p, routine == Routine::swap);
+bool validate(Routine routine, const arguments::xy<T>& p) {
+  return validate_two_vectors({routine}, p, routine == Routine::swap);
 }
 template <class T>
-bool admit(Routine routine, const arguments::scal<T>& p) {
+bool validate(Routine routine, const arguments::scal<T>& p) {
   const Check check{routine};
   check.size("n", p.n);
   check.positive_increment("incx", p.incx);
@@ -146,15 +147,15 @@ bool admit(Routine routine, const arguments::scal<T>& p) {
   return p.n > 0;
 }
 template <class T>
-bool admit(Routine routine, const arguments::axpy<T>& p) {
-  return admit_two_vectors({routine}, p, false) && may_differ(p.alpha, T(0));
+bool validate(Routine routine, const arguments::axpy<T>& p) {
+  return validate_two_vectors({routine}, p, false) && may_differ(p.alpha, T(0));
 }
 template <class T>
-bool admit(Routine routine, const arguments::axpby<T>& p) {
-  return admit_two_vectors({routine}, p, false);
+bool validate(Routine routine, const arguments::axpby<T>& p) {
+  return validate_two_vectors({routine}, p, false);
 }
 template <class T>
-bool admit(Routine routine, const arguments::dot<T>& p) {
+bool validate(Routine routine, const arguments::dot<T>& p) {
   const Check check{routine};
   check.size("n", p.n);
   check.address("x", p.x, p.n > 0);
@@ -166,7 +167,7 @@ bool admit(Routine routine, const arguments::dot<T>& p) {
   return true;
 }
 template <class T>
-bool admit(Routine routine, const arguments::reduce<T>& p) {
+bool validate(Routine routine, const arguments::reduce<T>& p) {
   const Check check{routine};
   check.size("n", p.n);
   check.positive_increment("incx", p.incx);
@@ -178,7 +179,7 @@ bool admit(Routine routine, const arguments::reduce<T>& p) {
   return true;
 }
 template <class T>
-bool admit(Routine routine, const arguments::gemv<T>& p) {
+bool validate(Routine routine, const arguments::gemv<T>& p) {
   const Check check{routine};
   const bool banded = routine == Routine::gbmv;
   check.layout(p.layout);
@@ -201,14 +202,14 @@ bool admit(Routine routine, const arguments::gemv<T>& p) {
   check.address("y", p.y, work);
   return work;
 }
-/// lda of a triangle: of a whole matrix, of a band of k diagonals beside the main one, or none where it is packed.
+/// lda of a triangular matrix: full, banded with k off-diagonals, or none if packed.
 enum class Storage { whole, banded, packed };
 inline void check_triangle(const Check& check, Storage storage, Layout layout, std::int64_t n, std::int64_t k, std::int64_t lda) {
   if (storage == Storage::whole) check.lead("lda", lda, layout, n, n);
   if (storage == Storage::banded) check.band("lda", lda, k + 1);
 }
 template <class T>
-bool admit(Routine routine, const arguments::symv<T>& p) {
+bool validate(Routine routine, const arguments::symv<T>& p) {
   const Check check{routine};
   const bool banded = routine == Routine::sbmv || routine == Routine::hbmv;
   const bool packed = routine == Routine::spmv || routine == Routine::hpmv;
@@ -227,7 +228,7 @@ bool admit(Routine routine, const arguments::symv<T>& p) {
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::trmv<T>& p) {
+bool validate(Routine routine, const arguments::trmv<T>& p) {
   const Check check{routine};
   const bool banded = routine == Routine::tbmv || routine == Routine::tbsv;
   const bool packed = routine == Routine::tpmv || routine == Routine::tpsv;
@@ -244,7 +245,7 @@ bool admit(Routine routine, const arguments::trmv<T>& p) {
   return p.n > 0;
 }
 template <class T>
-bool admit(Routine routine, const arguments::ger<T>& p) {
+bool validate(Routine routine, const arguments::ger<T>& p) {
   const Check check{routine};
   check.layout(p.layout);
   check.size("m", p.m);
@@ -259,7 +260,7 @@ bool admit(Routine routine, const arguments::ger<T>& p) {
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::syr<T>& p) {
+bool validate(Routine routine, const arguments::syr<T>& p) {
   const Check check{routine};
   const bool packed = routine == Routine::spr || routine == Routine::hpr || routine == Routine::spr2 || routine == Routine::hpr2;
   const bool two = routine == Routine::syr2 || routine == Routine::her2 || routine == Routine::spr2 || routine == Routine::hpr2;
@@ -276,9 +277,9 @@ bool admit(Routine routine, const arguments::syr<T>& p) {
   check.address("a", p.a, work);
   return work;
 }
-/// What the products of gemm's kind share: op(A) is (m, k), op(B) (k, n). False: nothing to do.
+/// The common checks of gemm-like products: op(A) is (m, k), op(B) (k, n). False: nothing to do.
 template <class T, class Arguments>
-bool admit_product(const Check& check, const Arguments& p, std::int64_t m) {
+bool validate_product(const Check& check, const Arguments& p, std::int64_t m) {
   const auto plain = [](Op op) { return op == Op::none || op == Op::conj; };
   check.lead("lda", p.lda, p.layout, plain(p.trans_a) ? m : p.k, plain(p.trans_a) ? p.k : m);
   check.lead("ldb", p.ldb, p.layout, plain(p.trans_b) ? p.k : p.n, plain(p.trans_b) ? p.n : p.k);
@@ -291,7 +292,7 @@ bool admit_product(const Check& check, const Arguments& p, std::int64_t m) {
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::gemm<T>& p) {
+bool validate(Routine routine, const arguments::gemm<T>& p) {
   const Check check{routine};
   const bool triangle = routine == Routine::gemmt;
   check.layout(p.layout);
@@ -301,10 +302,10 @@ bool admit(Routine routine, const arguments::gemm<T>& p) {
   if (!triangle) check.size("m", p.m);
   check.size("n", p.n);
   check.size("k", p.k);
-  return admit_product<T>(check, p, triangle ? p.n : p.m);
+  return validate_product<T>(check, p, triangle ? p.n : p.m);
 }
 template <class T>
-bool admit(Routine routine, const arguments::symm<T>& p) {
+bool validate(Routine routine, const arguments::symm<T>& p) {
   const Check check{routine};
   check.layout(p.layout);
   check.side(p.side);
@@ -323,13 +324,13 @@ bool admit(Routine routine, const arguments::symm<T>& p) {
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::syrk<T>& p) {
+bool validate(Routine routine, const arguments::syrk<T>& p) {
   const Check check{routine};
   const bool two = routine == Routine::syr2k || routine == Routine::her2k;
   const bool hermitian = routine == Routine::herk || routine == Routine::her2k;
   check.layout(p.layout);
   check.uplo(p.uplo);
-  // In real arithmetic the reference takes N, T and C; in complex the symmetric ones do not conjugate and the Hermitian ones must.
+  // For real dtypes the reference accepts N, T and C; for complex ones, symmetric routines never conjugate and Hermitian ones always do.
   const bool real = std::is_same_v<T, Real<T>>;
   if (p.trans != Op::none && p.trans != (hermitian ? Op::conj_trans : Op::trans) && !(real && p.trans == Op::conj_trans)) {
     refuse(routine, "trans", static_cast<std::int64_t>(p.trans), hermitian ? "none or conj_trans (N or C)" : "none or trans (N or T)");
@@ -348,7 +349,7 @@ bool admit(Routine routine, const arguments::syrk<T>& p) {
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::trmm<T>& p) {
+bool validate(Routine routine, const arguments::trmm<T>& p) {
   const Check check{routine};
   check.layout(p.layout);
   check.side(p.side);
@@ -366,7 +367,7 @@ bool admit(Routine routine, const arguments::trmm<T>& p) {
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::geam<T>& p) {
+bool validate(Routine routine, const arguments::geam<T>& p) {
   const Check check{routine};
   const auto lead = [&](const char* argument, std::int64_t given, Op op) {
     const bool plain = op == Op::none || op == Op::conj;
@@ -388,7 +389,7 @@ bool admit(Routine routine, const arguments::geam<T>& p) {
   return work;
 }
 template <class T>
-bool admit(Routine routine, const arguments::dgmm<T>& p) {
+bool validate(Routine routine, const arguments::dgmm<T>& p) {
   const Check check{routine};
   check.layout(p.layout);
   check.side(p.side);
@@ -402,7 +403,7 @@ bool admit(Routine routine, const arguments::dgmm<T>& p) {
   check.address("c", p.c, work);
   return work;
 }
-/// trans_a to k of the batched products.
+/// Checks trans_a to k of the batched products.
 template <class Arguments>
 void check_batched(const Check& check, const Arguments& p) {
   check.layout(p.layout);
@@ -414,10 +415,10 @@ void check_batched(const Check& check, const Arguments& p) {
   check.size("batch", p.batch);
 }
 template <class T>
-bool admit(Routine routine, const arguments::gemm_batched<T>& p) {
+bool validate(Routine routine, const arguments::gemm_batched<T>& p) {
   const Check check{routine};
   check_batched(check, p);
-  if (p.batch == 0 || !admit_product<T>(check, p, p.m)) return false;
+  if (p.batch == 0 || !validate_product<T>(check, p, p.m)) return false;
   const bool product = p.k > 0 && may_differ(p.alpha, T(0));
   for (std::int64_t i = 0; i < p.batch; ++i) {
     if (product && p.a[i] == 0) refuse_null(routine, "a");
@@ -427,11 +428,11 @@ bool admit(Routine routine, const arguments::gemm_batched<T>& p) {
   return true;
 }
 template <class T>
-bool admit(Routine routine, const arguments::gemm_strided_batched<T>& p) {
+bool validate(Routine routine, const arguments::gemm_strided_batched<T>& p) {
   const Check check{routine};
   check_batched(check, p);
-  if (p.batch > 1 && p.m > 0 && p.n > 0 && p.stride_c == 0) refuse(routine, "stride_c", 0, "results that lie apart");
-  return p.batch > 0 && admit_product<T>(check, p, p.m);
+  if (p.batch > 1 && p.m > 0 && p.n > 0 && p.stride_c == 0) refuse(routine, "stride_c", 0, "a stride that separates the results");
+  return p.batch > 0 && validate_product<T>(check, p, p.m);
 }
 
 }  // namespace tenon::blas

@@ -1,4 +1,4 @@
-// The names of routines and of their arguments, and the error that names one of them.
+// Names and formulas of routines, names of their arguments, and ArgumentError.
 #include <tenon/blas.h>
 
 #include <string_view>
@@ -7,8 +7,8 @@
 namespace tenon::blas {
 namespace {
 
-/// Arguments in the order of the reference's Fortran interface, where it has one; extensions in the order of cuBLAS or BLIS. In formulas x'
-/// is the transpose of x, or what has become of it.
+/// Arguments in the order of the reference's Fortran interface if it has the routine, else in the order of cuBLAS or BLIS. In formulas x'
+/// is the transpose of x, or its new value.
 struct Line {
   Routine routine;
   const char* arguments;
@@ -16,7 +16,7 @@ struct Line {
 };
 constexpr Line lines[] = {
     {Routine::rotg, "a b c s",
-     "[c s; -conj(s) c] [a; b] = [r; 0], c real, c^2 + |s|^2 = 1; a becomes r, and b, for real numbers, a z that tells c and s"},
+     "[c s; -conj(s) c] [a; b] = [r; 0], c real, c^2 + |s|^2 = 1; a becomes r, and b, for real numbers, a z that encodes c and s"},
     {Routine::rotmg, "d1 d2 x1 y1 param",
      "H [x1; y1] = [x1'; 0] and H' diag(d1', d2') H = diag(d1, d2); param is the flag, h11, h21, h12, h22; d1 < 0 makes all of them 0"},
     {Routine::rot, "n x incx y incy c s", "x, y = c x + s y, c y - conj(s) x; c is real"},
@@ -30,27 +30,29 @@ constexpr Line lines[] = {
     {Routine::dot, "n x incx y incy", "result = x' y"},
     {Routine::dotu, "n x incx y incy", "result = x' y"},
     {Routine::dotc, "n x incx y incy", "result = conj(x)' y"},
-    {Routine::sdsdot, "n alpha x incx y incy", "result = alpha + x' y, summed in f64, given in f32"},
-    {Routine::dsdot, "n x incx y incy", "result = x' y of f32, summed and given in f64"},
-    {Routine::nrm2, "n x incx", "result = sqrt(sum |x|^2), without overflow or underflow on the way"},
+    {Routine::sdsdot, "n alpha x incx y incy", "result = alpha + x' y, summed in f64, returned in f32"},
+    {Routine::dsdot, "n x incx y incy", "result = x' y of f32, summed and returned in f64"},
+    {Routine::nrm2, "n x incx", "result = sqrt(sum |x|^2), without intermediate overflow or underflow"},
     {Routine::asum, "n x incx", "result = sum of |re x| + |im x|"},
     {Routine::iamax, "n x incx", "result = the first i of the largest |re x[i]| + |im x[i]|, from 0; -1 for n = 0"},
     {Routine::iamin, "n x incx", "result = the first i of the smallest |re x[i]| + |im x[i]|, from 0; -1 for n = 0"},
     {Routine::gemv, "trans m n alpha a lda x incx beta y incy", "y = alpha op(A) x + beta y"},
     {Routine::gbmv, "trans m n kl ku alpha a lda x incx beta y incy",
-     "y = alpha op(A) x + beta y, A with kl diagonals below the main one and ku above"},
+     "y = alpha op(A) x + beta y, A with kl diagonals below and ku above the main one"},
     {Routine::symv, "uplo n alpha a lda x incx beta y incy", "y = alpha A x + beta y, A symmetric"},
     {Routine::hemv, "uplo n alpha a lda x incx beta y incy", "y = alpha A x + beta y, A Hermitian"},
-    {Routine::sbmv, "uplo n k alpha a lda x incx beta y incy", "y = alpha A x + beta y, A symmetric with k diagonals beside the main one"},
-    {Routine::hbmv, "uplo n k alpha a lda x incx beta y incy", "y = alpha A x + beta y, A Hermitian with k diagonals beside the main one"},
+    {Routine::sbmv, "uplo n k alpha a lda x incx beta y incy",
+     "y = alpha A x + beta y, A symmetric with k diagonals on each side of the main one"},
+    {Routine::hbmv, "uplo n k alpha a lda x incx beta y incy",
+     "y = alpha A x + beta y, A Hermitian with k diagonals on each side of the main one"},
     {Routine::spmv, "uplo n alpha a x incx beta y incy", "y = alpha A x + beta y, A symmetric, packed"},
     {Routine::hpmv, "uplo n alpha a x incx beta y incy", "y = alpha A x + beta y, A Hermitian, packed"},
     {Routine::trmv, "uplo trans diag n a lda x incx", "x = op(A) x, A triangular"},
-    {Routine::tbmv, "uplo trans diag n k a lda x incx", "x = op(A) x, A triangular with k diagonals beside the main one"},
+    {Routine::tbmv, "uplo trans diag n k a lda x incx", "x = op(A) x, A triangular with k off-diagonals"},
     {Routine::tpmv, "uplo trans diag n a x incx", "x = op(A) x, A triangular, packed"},
-    {Routine::trsv, "uplo trans diag n a lda x incx", "op(A) x' = x, x' over x, A triangular"},
-    {Routine::tbsv, "uplo trans diag n k a lda x incx", "op(A) x' = x, x' over x, A triangular with k diagonals beside the main one"},
-    {Routine::tpsv, "uplo trans diag n a x incx", "op(A) x' = x, x' over x, A triangular, packed"},
+    {Routine::trsv, "uplo trans diag n a lda x incx", "op(A) x' = x, x' replaces x, A triangular"},
+    {Routine::tbsv, "uplo trans diag n k a lda x incx", "op(A) x' = x, x' replaces x, A triangular with k off-diagonals"},
+    {Routine::tpsv, "uplo trans diag n a x incx", "op(A) x' = x, x' replaces x, A triangular, packed"},
     {Routine::ger, "m n alpha x incx y incy a lda", "A = alpha x y' + A"},
     {Routine::geru, "m n alpha x incx y incy a lda", "A = alpha x y' + A"},
     {Routine::gerc, "m n alpha x incx y incy a lda", "A = alpha x conj(y)' + A"},
@@ -78,7 +80,7 @@ constexpr Line lines[] = {
      "triangle, beta real"},
     {Routine::trmm, "side uplo trans diag m n alpha a lda b ldb", "B = alpha op(A) B (left) or alpha B op(A) (right), A triangular"},
     {Routine::trsm, "side uplo trans diag m n alpha a lda b ldb",
-     "op(A) X = alpha B (left) or X op(A) = alpha B (right), X over B, A triangular"},
+     "op(A) X = alpha B (left) or X op(A) = alpha B (right), X replaces B, A triangular"},
     {Routine::geam, "trans_a trans_b m n alpha a lda beta b ldb c ldc", "C = alpha op(A) + beta op(B)"},
     {Routine::dgmm, "side m n a lda x incx c ldc", "C = diag(x) A (left) or A diag(x) (right)"},
     {Routine::gemm_batched, "trans_a trans_b m n k alpha a lda b ldb beta c ldc batch",
@@ -93,7 +95,7 @@ constexpr bool has_line(Routine routine) {
   }
   return false;
 }
-#define TENON_BLAS(id, routine, level, signature, dtypes) static_assert(has_line(Routine::routine), #routine " has no line above");
+#define TENON_BLAS(id, routine, level, signature, dtypes) static_assert(has_line(Routine::routine), #routine " is missing above");
 #include <tenon/blas.def>
 #undef TENON_BLAS
 

@@ -1,4 +1,4 @@
-// Every routine of blas.def: check, then the slot of the queue's backend.
+// Every routine of blas.def: validates the arguments, then calls the queue's backend.
 #include <fmt/core.h>
 
 #include <string_view>
@@ -39,13 +39,13 @@ bool offers(const Queue& queue, Routine routine) {
 namespace {
 
 template <class T>
-constexpr tenon_dtype wire_dtype = std::is_same_v<T, float>                 ? TENON_DTYPE_F32
-                                   : std::is_same_v<T, double>              ? TENON_DTYPE_F64
-                                   : std::is_same_v<T, std::complex<float>> ? TENON_DTYPE_C64
-                                                                            : TENON_DTYPE_C128;
+constexpr tenon_dtype abi_dtype = std::is_same_v<T, float>                 ? TENON_DTYPE_F32
+                                  : std::is_same_v<T, double>              ? TENON_DTYPE_F64
+                                  : std::is_same_v<T, std::complex<float>> ? TENON_DTYPE_C64
+                                                                           : TENON_DTYPE_C128;
 
 template <class E>
-std::uint32_t wire(E value) {
+std::uint32_t abi_enum(E value) {
   return static_cast<std::uint32_t>(value);
 }
 std::uint64_t address(const void* pointer) {
@@ -56,11 +56,11 @@ tenon_scalar place(const void* pointer, bool on_device) {
 }
 
 [[noreturn]] void not_offered(const Queue& queue, Routine routine) {
-  throw Error(Status::unsupported, fmt::format("{}: the backend of '{}' {}; `tenon caps` says who does", name_of(routine),
+  throw Error(Status::unsupported, fmt::format("{}: the backend of '{}' {}; run `tenon caps` to see which backends do", name_of(routine),
                                                queue.device().name(), queue.table() == nullptr ? "has no BLAS" : "does not offer it"));
 }
 
-/// The slot with what every slot is told first.
+/// A backend's slot with the arguments that all slots share.
 template <class T, class Slot>
 struct Call {
   const Queue& queue;
@@ -70,131 +70,137 @@ struct Call {
   template <class... Arguments>
   void operator()(Arguments... arguments) const {
     exec::CallError error;
-    const tenon_status status = slot(queue.device().state()->handle, queue.handle(), wire_dtype<T>, arguments..., error.get());
+    const tenon_status status = slot(queue.device().state()->handle, queue.handle(), abi_dtype<T>, arguments..., error.get());
     if (status != TENON_OK) exec::check(status, error, fmt::format("{} on '{}'", name_of(routine), queue.device().name()));
   }
 };
 
 template <class T, class Call>
-void give(const Call& call, const arguments::rotg<T>& p) {
+void invoke(const Call& call, const arguments::rotg<T>& p) {
   call(address(p.a), address(p.b), address(p.c), address(p.s), p.on_device ? 1U : 0U);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::rotmg<T>& p) {
+void invoke(const Call& call, const arguments::rotmg<T>& p) {
   call(address(p.d1), address(p.d2), address(p.x1), address(p.y1), address(p.param), p.on_device ? 1U : 0U);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::rot<T>& p) {
-  const tenon_scalar c = p.c.wire(), s = p.s.wire();
+void invoke(const Call& call, const arguments::rot<T>& p) {
+  const tenon_scalar c = p.c.abi_scalar(), s = p.s.abi_scalar();
   call(p.n, address(p.x), p.incx, address(p.y), p.incy, &c, &s);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::rotm<T>& p) {
+void invoke(const Call& call, const arguments::rotm<T>& p) {
   const tenon_scalar param = place(p.param, p.param_on_device);
   call(p.n, address(p.x), p.incx, address(p.y), p.incy, &param);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::xy<T>& p) {
+void invoke(const Call& call, const arguments::xy<T>& p) {
   call(p.n, address(p.x), p.incx, address(p.y), p.incy);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::scal<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire();
+void invoke(const Call& call, const arguments::scal<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar();
   call(p.n, &alpha, address(p.x), p.incx);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::axpy<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire();
+void invoke(const Call& call, const arguments::axpy<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar();
   call(p.n, &alpha, address(p.x), p.incx, address(p.y), p.incy);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::axpby<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
+void invoke(const Call& call, const arguments::axpby<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
   call(p.n, &alpha, address(p.x), p.incx, &beta, address(p.y), p.incy);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::dot<T>& p) {
-  const tenon_scalar alpha = place(&p.alpha, false), result = call.routine == Routine::dsdot ? p.result_f64.wire() : p.result.wire();
+void invoke(const Call& call, const arguments::dot<T>& p) {
+  const tenon_scalar alpha = place(&p.alpha, false),
+                     result = call.routine == Routine::dsdot ? p.result_f64.abi_scalar() : p.result.abi_scalar();
   call(p.n, call.routine == Routine::sdsdot ? &alpha : nullptr, address(p.x), p.incx, address(p.y), p.incy, &result);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::reduce<T>& p) {
-  const bool place_wanted = call.routine == Routine::iamax || call.routine == Routine::iamin;
-  const tenon_scalar result = place_wanted ? p.index.wire() : p.result.wire();
+void invoke(const Call& call, const arguments::reduce<T>& p) {
+  const bool returns_index = call.routine == Routine::iamax || call.routine == Routine::iamin;
+  const tenon_scalar result = returns_index ? p.index.abi_scalar() : p.result.abi_scalar();
   call(p.n, address(p.x), p.incx, &result);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::gemv<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
-  call(wire(p.layout), wire(p.trans), p.m, p.n, p.kl, p.ku, &alpha, address(p.a), p.lda, address(p.x), p.incx, &beta, address(p.y), p.incy);
+void invoke(const Call& call, const arguments::gemv<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.trans), p.m, p.n, p.kl, p.ku, &alpha, address(p.a), p.lda, address(p.x), p.incx, &beta, address(p.y),
+       p.incy);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::symv<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
-  call(wire(p.layout), wire(p.uplo), p.n, p.k, &alpha, address(p.a), p.lda, address(p.x), p.incx, &beta, address(p.y), p.incy);
+void invoke(const Call& call, const arguments::symv<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.uplo), p.n, p.k, &alpha, address(p.a), p.lda, address(p.x), p.incx, &beta, address(p.y), p.incy);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::trmv<T>& p) {
-  call(wire(p.layout), wire(p.uplo), wire(p.trans), wire(p.diag), p.n, p.k, address(p.a), p.lda, address(p.x), p.incx);
+void invoke(const Call& call, const arguments::trmv<T>& p) {
+  call(abi_enum(p.layout), abi_enum(p.uplo), abi_enum(p.trans), abi_enum(p.diag), p.n, p.k, address(p.a), p.lda, address(p.x), p.incx);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::ger<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire();
-  call(wire(p.layout), p.m, p.n, &alpha, address(p.x), p.incx, address(p.y), p.incy, address(p.a), p.lda);
+void invoke(const Call& call, const arguments::ger<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar();
+  call(abi_enum(p.layout), p.m, p.n, &alpha, address(p.x), p.incx, address(p.y), p.incy, address(p.a), p.lda);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::syr<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire();
-  call(wire(p.layout), wire(p.uplo), p.n, &alpha, address(p.x), p.incx, address(p.y), p.incy, address(p.a), p.lda);
+void invoke(const Call& call, const arguments::syr<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.uplo), p.n, &alpha, address(p.x), p.incx, address(p.y), p.incy, address(p.a), p.lda);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::gemm<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
+void invoke(const Call& call, const arguments::gemm<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
   const bool triangle = call.routine == Routine::gemmt;
-  call(wire(p.layout), triangle ? wire(p.uplo) : 0U, wire(p.trans_a), wire(p.trans_b), triangle ? p.n : p.m, p.n, p.k, &alpha, address(p.a),
-       p.lda, address(p.b), p.ldb, &beta, address(p.c), p.ldc);
+  call(abi_enum(p.layout), triangle ? abi_enum(p.uplo) : 0U, abi_enum(p.trans_a), abi_enum(p.trans_b), triangle ? p.n : p.m, p.n, p.k,
+       &alpha, address(p.a), p.lda, address(p.b), p.ldb, &beta, address(p.c), p.ldc);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::symm<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
-  call(wire(p.layout), wire(p.side), wire(p.uplo), p.m, p.n, &alpha, address(p.a), p.lda, address(p.b), p.ldb, &beta, address(p.c), p.ldc);
+void invoke(const Call& call, const arguments::symm<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.side), abi_enum(p.uplo), p.m, p.n, &alpha, address(p.a), p.lda, address(p.b), p.ldb, &beta,
+       address(p.c), p.ldc);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::syrk<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
-  call(wire(p.layout), wire(p.uplo), wire(p.trans), p.n, p.k, &alpha, address(p.a), p.lda, address(p.b), p.ldb, &beta, address(p.c), p.ldc);
+void invoke(const Call& call, const arguments::syrk<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.uplo), abi_enum(p.trans), p.n, p.k, &alpha, address(p.a), p.lda, address(p.b), p.ldb, &beta,
+       address(p.c), p.ldc);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::trmm<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire();
-  call(wire(p.layout), wire(p.side), wire(p.uplo), wire(p.trans), wire(p.diag), p.m, p.n, &alpha, address(p.a), p.lda, address(p.b), p.ldb);
+void invoke(const Call& call, const arguments::trmm<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.side), abi_enum(p.uplo), abi_enum(p.trans), abi_enum(p.diag), p.m, p.n, &alpha, address(p.a), p.lda,
+       address(p.b), p.ldb);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::geam<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
-  call(wire(p.layout), wire(p.trans_a), wire(p.trans_b), p.m, p.n, &alpha, address(p.a), p.lda, &beta, address(p.b), p.ldb, address(p.c),
-       p.ldc);
+void invoke(const Call& call, const arguments::geam<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.trans_a), abi_enum(p.trans_b), p.m, p.n, &alpha, address(p.a), p.lda, &beta, address(p.b), p.ldb,
+       address(p.c), p.ldc);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::dgmm<T>& p) {
-  call(wire(p.layout), wire(p.side), p.m, p.n, address(p.a), p.lda, address(p.x), p.incx, address(p.c), p.ldc);
+void invoke(const Call& call, const arguments::dgmm<T>& p) {
+  call(abi_enum(p.layout), abi_enum(p.side), p.m, p.n, address(p.a), p.lda, address(p.x), p.incx, address(p.c), p.ldc);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::gemm_batched<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
-  call(wire(p.layout), wire(p.trans_a), wire(p.trans_b), p.m, p.n, p.k, &alpha, p.a, p.lda, p.b, p.ldb, &beta, p.c, p.ldc, p.batch);
+void invoke(const Call& call, const arguments::gemm_batched<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.trans_a), abi_enum(p.trans_b), p.m, p.n, p.k, &alpha, p.a, p.lda, p.b, p.ldb, &beta, p.c, p.ldc,
+       p.batch);
 }
 template <class T, class Call>
-void give(const Call& call, const arguments::gemm_strided_batched<T>& p) {
-  const tenon_scalar alpha = p.alpha.wire(), beta = p.beta.wire();
-  call(wire(p.layout), wire(p.trans_a), wire(p.trans_b), p.m, p.n, p.k, &alpha, address(p.a), p.lda, p.stride_a, address(p.b), p.ldb,
-       p.stride_b, &beta, address(p.c), p.ldc, p.stride_c, p.batch);
+void invoke(const Call& call, const arguments::gemm_strided_batched<T>& p) {
+  const tenon_scalar alpha = p.alpha.abi_scalar(), beta = p.beta.abi_scalar();
+  call(abi_enum(p.layout), abi_enum(p.trans_a), abi_enum(p.trans_b), p.m, p.n, p.k, &alpha, address(p.a), p.lda, p.stride_a, address(p.b),
+       p.ldb, p.stride_b, &beta, address(p.c), p.ldc, p.stride_c, p.batch);
 }
 
 template <class T, class Slot, class Arguments>
 void run(const Queue& queue, Routine routine, Slot slot, const Arguments& arguments) {
   if (slot == nullptr) not_offered(queue, routine);
-  if (admit(routine, arguments)) give<T>(Call<T, Slot>{queue, routine, slot}, arguments);
+  if (validate(routine, arguments)) invoke<T>(Call<T, Slot>{queue, routine, slot}, arguments);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// BLAS on tensors: what a view says in the words of BLAS.
+// BLAS on tensors: converts views to BLAS arguments.
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -12,13 +12,13 @@
 namespace tenon::blas {
 namespace {
 
-/// A vector operand: `base` is the array's start whatever the sign of `inc`.
+/// A vector operand: `base` is the start of the array for either sign of `inc`.
 struct Vector {
   std::int64_t n;
   std::uint64_t base;
   std::int64_t inc;
 };
-/// A matrix operand, read as `rows` lines of `columns` in the layout of the call: `trans` if the view lies in the other one.
+/// A matrix operand, read as `rows` lines of `columns` in the layout of the call: `trans` if the view has the other layout.
 struct Matrix {
   std::int64_t rows, columns;  ///< of the view
   std::uint64_t base;
@@ -26,7 +26,7 @@ struct Matrix {
   std::int64_t ld;
 };
 
-/// The checks of one call, and its words for operands.
+/// Checks the operands of one call and converts them.
 class Operands {
  public:
   Operands(const Queue& queue, Routine routine, std::initializer_list<const Tensor*> all) : queue_(queue), routine_(routine) {
@@ -34,10 +34,10 @@ class Operands {
     dtype_ = (*all.begin())->dtype();
     for (const Tensor* t : all) {
       if (!t->defined()) fail("an operand is not defined");
-      if (t->dtype() != dtype_) fail(fmt::format("operands {} and {} want one dtype", (*all.begin())->str(), t->str()));
+      if (t->dtype() != dtype_) fail(fmt::format("expected operands of one dtype, got {} and {}", (*all.begin())->str(), t->str()));
       const bool there = t->storage()->device.get() == &device;
       if (!there && !(t->on_host() && device.host_addressable())) {
-        fail(fmt::format("{} is not in the memory of '{}'; to(device) brings it there", t->str(), queue.device().name()));
+        fail(fmt::format("{} is not in the memory of '{}'; copy it with to(device)", t->str(), queue.device().name()));
       }
     }
   }
@@ -52,30 +52,30 @@ class Operands {
   }
 
   Vector vector(const char* name, const Tensor& t) const {
-    if (t.shape().rank() != 1) fail(fmt::format("{} is {}: a vector of rank 1 is wanted", name, t.str()));
+    if (t.shape().rank() != 1) fail(fmt::format("{}: expected a vector of rank 1, got {}", name, t.str()));
     const std::int64_t n = t.shape()[0], stride = n <= 1 ? 1 : t.strides()[0];
     const std::int64_t back = stride < 0 ? (n - 1) * stride : 0;
     return {n, t.address() + static_cast<std::uint64_t>(back * size_of(t.dtype())), stride};
   }
-  /// Of routines with one vector: its direction does not matter.
+  /// For routines with one vector, whose direction does not matter.
   Vector forward(const char* name, const Tensor& t) const {
     Vector v = vector(name, t);
     v.inc = std::abs(v.inc);
     return v;
   }
-  /// The layout in which the view is not transposed; row-major if it is so in both.
+  /// The layout in which the view is not transposed; row-major if that is true of both.
   Layout layout(const char* name, const Tensor& t) const {
     std::int64_t ld = 0;
-    if (lies(name, t, Layout::row_major, ld)) return Layout::row_major;
-    if (lies(name, t, Layout::column_major, ld)) return Layout::column_major;
-    fail(fmt::format("{} {} has strides ({}, {}), which BLAS has no words for; contiguous() makes it dense", name, t.str(), t.strides()[0],
-                     t.strides()[1]));
+    if (has_layout(name, t, Layout::row_major, ld)) return Layout::row_major;
+    if (has_layout(name, t, Layout::column_major, ld)) return Layout::column_major;
+    fail(fmt::format("{} {} has strides ({}, {}), which BLAS cannot express; call contiguous() for a dense copy", name, t.str(),
+                     t.strides()[0], t.strides()[1]));
   }
   Matrix matrix(const char* name, const Tensor& t, Layout order) const {
     Matrix m{0, 0, t.address(), false, 0};
-    if (!lies(name, t, order, m.ld)) {
+    if (!has_layout(name, t, order, m.ld)) {
       const Layout other = order == Layout::row_major ? Layout::column_major : Layout::row_major;
-      if (!lies(name, t, other, m.ld)) layout(name, t);  // throws
+      if (!has_layout(name, t, other, m.ld)) layout(name, t);  // throws
       m.trans = true;
     }
     m.rows = t.shape()[0];
@@ -85,19 +85,20 @@ class Operands {
   /// A matrix that the routine does not transpose.
   Matrix plain(const char* name, const Tensor& t, Layout order) const {
     const Matrix m = matrix(name, t, order);
-    if (m.trans) fail(fmt::format("{} {} has to lie as the result does; contiguous() makes it row-major", name, t.str()));
+    if (m.trans) fail(fmt::format("{} {} must have the layout of the result; call contiguous() for a row-major copy", name, t.str()));
     return m;
   }
   Matrix square(const char* name, const Tensor& t, Layout order, bool transposable = true) const {
     const Matrix m = transposable ? matrix(name, t, order) : plain(name, t, order);
-    if (m.rows != m.columns) fail(fmt::format("{} is {}: a square matrix is wanted", name, t.str()));
+    if (m.rows != m.columns) fail(fmt::format("{}: expected a square matrix, got {}", name, t.str()));
     return m;
   }
-  /// The number in the dtype of T.
+  /// The scalar converted to T.
   template <class T>
   T number(const char* name, Number value) const {
     if constexpr (std::is_same_v<T, Real<T>>) {
-      if (value.imag() != 0) fail(fmt::format("{} has an imaginary part, {}: the operands are real", name, value.imag()));
+      if (value.imag() != 0)
+        fail(fmt::format("{}: expected a real number for real operands, got the imaginary part {}", name, value.imag()));
       return static_cast<T>(value.real());
     } else {
       return T(static_cast<Real<T>>(value.real()), static_cast<Real<T>>(value.imag()));
@@ -105,8 +106,8 @@ class Operands {
   }
 
  private:
-  bool lies(const char* name, const Tensor& t, Layout order, std::int64_t& out_ld) const {
-    if (t.shape().rank() != 2) fail(fmt::format("{} is {}: a matrix of rank 2 is wanted", name, t.str()));
+  bool has_layout(const char* name, const Tensor& t, Layout order, std::int64_t& out_ld) const {
+    if (t.shape().rank() != 2) fail(fmt::format("{}: expected a matrix of rank 2, got {}", name, t.str()));
     const bool rows_first = order == Layout::row_major;
     const std::int64_t line = t.shape()[rows_first ? 1 : 0], lines = t.shape()[rows_first ? 0 : 1];
     const std::int64_t inner = t.strides()[rows_first ? 1 : 0], outer = t.strides()[rows_first ? 0 : 1];
@@ -125,7 +126,7 @@ T* at(std::uint64_t address) {
   return reinterpret_cast<T*>(static_cast<std::uintptr_t>(address));
 }
 
-/// op applied to a view that lies transposed.
+/// op applied to a view that is stored transposed.
 Op through(bool trans, Op op) {
   if (!trans) return op;
   switch (op) {
@@ -147,7 +148,7 @@ Uplo through(bool trans, Uplo uplo) {
 bool keeps_shape(Op op) {
   return op == Op::none || op == Op::conj;
 }
-/// Rows and columns after op.
+/// Rows and columns after applying op.
 std::pair<std::int64_t, std::int64_t> shape_of(const Matrix& m, Op op) {
   return keeps_shape(op) ? std::pair(m.rows, m.columns) : std::pair(m.columns, m.rows);
 }
@@ -165,20 +166,20 @@ bool complex_types(DType dtype, const Body& body) {
   if (dtype == DType::c128) return body.template operator()<std::complex<double>>(), true;
   return false;
 }
-[[noreturn]] void wrong_dtype(const Operands& in, const char* wanted) {
-  in.fail(fmt::format("dtype {}: {} wanted", name_of(in.dtype()), wanted));
+[[noreturn]] void wrong_dtype(const Operands& in, const char* expected) {
+  in.fail(fmt::format("expected dtype {1}, got {0}", name_of(in.dtype()), expected));
 }
 template <class Body>
 void for_real(const Operands& in, const Body& body) {
-  if (!real_types(in.dtype(), body)) wrong_dtype(in, "f32 or f64 is");
+  if (!real_types(in.dtype(), body)) wrong_dtype(in, "f32 or f64");
 }
 template <class Body>
 void for_complex(const Operands& in, const Body& body) {
-  if (!complex_types(in.dtype(), body)) wrong_dtype(in, "c64 or c128 is");
+  if (!complex_types(in.dtype(), body)) wrong_dtype(in, "c64 or c128");
 }
 template <class Body>
 void for_all(const Operands& in, const Body& body) {
-  if (!real_types(in.dtype(), body) && !complex_types(in.dtype(), body)) wrong_dtype(in, "f32, f64, c64 or c128 is");
+  if (!real_types(in.dtype(), body) && !complex_types(in.dtype(), body)) wrong_dtype(in, "f32, f64, c64 or c128");
 }
 bool is_complex(const Tensor& t) {
   return t.dtype() == DType::c64 || t.dtype() == DType::c128;
@@ -274,7 +275,7 @@ Tensor dot_of(const Queue& queue, Routine routine, const Tensor& x, const Tensor
     return arguments::dot<T>{.n = u.n, .x = at<const T>(u.base), .incx = u.inc, .y = at<const T>(v.base), .incy = v.inc};
   };
   if (routine == Routine::dsdot) {
-    in.require(x.dtype() == DType::f32, "dtype f32 is wanted");
+    in.require(x.dtype() == DType::f32, "expected dtype f32");
     arguments::dot<float> p = arguments.operator()<float>();
     p.result_f64 = result_in<double>(out);
     dsdot<float>(queue, p);
@@ -319,7 +320,7 @@ Tensor reduced(const Queue& queue, Routine routine, const Tensor& x, const Body&
   const Operands in(queue, routine, {&x});
   const bool index = routine == Routine::iamax || routine == Routine::iamin;
   const Vector u = index ? in.vector("x", x) : in.forward("x", x);
-  if (index && u.inc < 0) in.fail("x runs backwards, and its first place would be its last; contiguous() turns it");
+  if (index && u.inc < 0) in.fail("expected a vector with a positive stride, got a reversed one; call contiguous() first");
   const Tensor out = scalar_on(queue, index ? DType::i64 : real_of(x.dtype()));
   for_all(in, [&]<class T>() {
     arguments::reduce<T> p{.n = u.n, .x = at<const T>(u.base), .incx = u.inc};
@@ -355,7 +356,7 @@ void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Nu
   const Vector u = in.vector("x", x), v = in.vector("y", y);
   const auto [rows, columns] = shape_of(m, trans);
   if (u.n != columns || v.n != rows) {
-    in.fail(fmt::format("op(A) is ({}, {}): x of {} and y of {} wanted, got {} and {}", rows, columns, columns, rows, u.n, v.n));
+    in.fail(fmt::format("op(A) is ({}, {}): expected x of {} and y of {} elements, got {} and {}", rows, columns, columns, rows, u.n, v.n));
   }
   for_all(in, [&]<class T>() {
     gemv<T>(queue, {.layout = layout,
@@ -380,7 +381,7 @@ void ger_of(const Queue& queue, Routine routine, Number alpha, const Tensor& x, 
   const Matrix m = in.matrix("A", a, layout);
   const Vector u = in.vector("x", x), v = in.vector("y", y);
   if (u.n != m.rows || v.n != m.columns) {
-    in.fail(fmt::format("A is ({}, {}): x and y of that many elements wanted, got {} and {}", m.rows, m.columns, u.n, v.n));
+    in.fail(fmt::format("A is ({}, {}): expected x and y of that many elements, got {} and {}", m.rows, m.columns, u.n, v.n));
   }
   const auto arguments = [&]<class T>() {
     return arguments::ger<T>{.layout = layout,
@@ -532,7 +533,7 @@ template <class T>
 arguments::symm<T> symm_arguments(const Operands& in, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta,
                                   const Tensor& c) {
   const Layout layout = in.layout("C", c);
-  // The other layout's symmetric matrix is itself, with the other triangle; the Hermitian one is its conjugate.
+  // In the other layout a symmetric matrix is itself with the other triangle; a Hermitian one is its conjugate.
   const Matrix ma = in.square("A", a, layout, in.routine() == Routine::symm), mb = in.plain("B", b, layout), mc = in.plain("C", c, layout);
   const std::int64_t order = side == Side::left ? mc.rows : mc.columns;
   if (ma.rows != order || mb.rows != mc.rows || mb.columns != mc.columns) {
@@ -560,7 +561,8 @@ arguments::syrk<T> syrk_arguments(const Operands& in, Uplo uplo, Number alpha, c
   const Matrix mc = in.square("C", c, layout, false);
   const Matrix ma = hermitian ? in.plain("A", a, layout) : in.matrix("A", a, layout);
   const Matrix mb = b == nullptr ? ma : hermitian ? in.plain("B", *b, layout) : in.matrix("B", *b, layout);
-  if (ma.trans != mb.trans) in.fail(fmt::format("A {} and B {} have to lie alike; contiguous() makes both row-major", a.str(), b->str()));
+  if (ma.trans != mb.trans)
+    in.fail(fmt::format("A {} and B {} must have the same layout; call contiguous() for row-major copies", a.str(), b->str()));
   const auto [n, k] = shape_of(ma, trans);
   if (shape_of(mb, trans) != shape_of(ma, trans) || n != mc.rows) {
     in.fail(fmt::format("{} of A {} does not give C {}", name_of(in.routine()), a.str(), c.str()));
@@ -584,7 +586,7 @@ arguments::trmm<T> trmm_arguments(const Operands& in, Side side, Uplo uplo, Numb
                                   Diag diag) {
   const Layout layout = in.layout("B", b);
   const Matrix ma = in.square("A", a, layout), mb = in.matrix("B", b, layout);
-  if (ma.rows != (side == Side::left ? mb.rows : mb.columns)) in.fail(fmt::format("A {} does not fit B {}", a.str(), b.str()));
+  if (ma.rows != (side == Side::left ? mb.rows : mb.columns)) in.fail(fmt::format("A {} does not match B {}", a.str(), b.str()));
   return {.layout = layout,
           .side = side,
           .uplo = through(ma.trans, uplo),
@@ -607,7 +609,7 @@ void gemm(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Nu
 void gemmt(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c, Op trans_a,
            Op trans_b) {
   const Operands in(queue, Routine::gemmt, {&a, &b, &c});
-  if (c.shape().rank() == 2 && c.shape()[0] != c.shape()[1]) in.fail(fmt::format("C is {}: a square matrix is wanted", c.str()));
+  if (c.shape().rank() == 2 && c.shape()[0] != c.shape()[1]) in.fail(fmt::format("C: expected a square matrix, got {}", c.str()));
   for_all(in, [&]<class T>() { gemmt<T>(queue, gemm_arguments<T>(in, uplo, alpha, a, b, beta, c, trans_a, trans_b)); });
 }
 void symm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c) {
@@ -647,8 +649,8 @@ void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const 
   const Operands in(queue, Routine::geam, {&a, &b, &c});
   const Layout layout = in.layout("C", c);
   const Matrix ma = in.matrix("A", a, layout), mb = in.matrix("B", b, layout), mc = in.matrix("C", c, layout);
-  const std::pair wanted(mc.rows, mc.columns);
-  if (shape_of(ma, trans_a) != wanted || shape_of(mb, trans_b) != wanted) {
+  const std::pair expected(mc.rows, mc.columns);
+  if (shape_of(ma, trans_a) != expected || shape_of(mb, trans_b) != expected) {
     in.fail(fmt::format("op(A) of {} and op(B) of {} do not give C {}", a.str(), b.str(), c.str()));
   }
   for_all(in, [&]<class T>() {
@@ -694,7 +696,7 @@ void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a, con
                           Op trans_b) {
   const Operands in(queue, Routine::gemm_strided_batched, {&a, &b, &c});
   for (const Tensor* t : {&a, &b, &c}) {
-    if (t->shape().rank() != 3) in.fail(fmt::format("{} has to be of rank 3: (batch, rows, columns)", t->str()));
+    if (t->shape().rank() != 3) in.fail(fmt::format("expected a tensor of rank 3 (batch, rows, columns), got {}", t->str()));
   }
   const std::int64_t batch = c.shape()[0];
   if (a.shape()[0] != batch || b.shape()[0] != batch) {

@@ -28,8 +28,8 @@ CallbackDefinition read_checkpoint(Section& section) {
   if (options.best) {
     options.monitor = read_monitor(section);
   } else {
-    options.every_epochs = section.get<std::int64_t>("every_epochs", options.every_epochs, {1, most});
-    options.keep = section.get<std::int64_t>("keep", options.keep, {0, most});
+    options.every_epochs = section.get<std::int64_t>("every_epochs", options.every_epochs, {1, max_count});
+    options.keep = section.get<std::int64_t>("keep", options.keep, {0, max_count});
   }
   return options;
 }
@@ -37,7 +37,7 @@ CallbackDefinition read_checkpoint(Section& section) {
 CallbackDefinition read_early_stopping(Section& section) {
   EarlyStopping::Options options;
   options.monitor = read_monitor(section);
-  options.patience = section.get<std::int64_t>("patience", options.patience, {0, most});
+  options.patience = section.get<std::int64_t>("patience", options.patience, {0, max_count});
   options.restore_best = section.get<bool>("restore_best", options.restore_best);
   return options;
 }
@@ -99,7 +99,7 @@ CallbackDefinition read_callback(const Value& item) {
   } else if (item.is_scalar()) {
     word = item.node();
   } else {
-    item.fail_wanted("a callback: a word, or a map of one key such as `early_stopping: {patience: 3}`");
+    item.fail_expected("a callback: a name, or a map of one key such as `early_stopping: {patience: 3}`");
   }
   const Reader reader = Value(word, word.mark, "", item.key()).as_choice(readers);
   Section section(keys, item.key() + " " + word.text);
@@ -114,8 +114,8 @@ ReduceOnPlateau::Options read_plateau_keys(Section& section) {
   ReduceOnPlateau::Options options;
   options.monitor = read_monitor(section, 1e-4);
   options.factor = section.get<double>("factor", options.factor, {.lowest = 0, .highest = 1, .above_lowest = true, .below_highest = true});
-  options.patience = section.get<std::int64_t>("patience", options.patience, {1, most});
-  options.cooldown = section.get<std::int64_t>("cooldown", options.cooldown, {0, most});
+  options.patience = section.get<std::int64_t>("patience", options.patience, {1, max_count});
+  options.cooldown = section.get<std::int64_t>("cooldown", options.cooldown, {0, max_count});
   options.minimum = section.get<double>("minimum", options.minimum, from_zero);
   return options;
 }

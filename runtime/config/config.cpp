@@ -22,17 +22,17 @@ Config from_tree(const config::Node& tree) {
   return result;
 }
 
-std::string one_line(std::string text) {  // an origin goes into a comment
+std::string one_line(std::string text) {  // an origin is printed in a YAML comment
   for (char& c : text) {
     if (static_cast<unsigned char>(c) < ' ') c = ' ';
   }
   return text;
 }
 
-/// Writes lines of YAML: opens the maps that a path needs and closes those it leaves.
+/// Writes YAML line by line, opening the nested maps of each path as needed.
 class Writer {
  public:
-  /// A comment line at the depth of `words`.
+  /// Writes a comment line at the depth of `words`.
   void note(const std::vector<std::string>& words, const std::string& comment) {
     open(words);
     text_ += std::string(2 * (words.size() - 1), ' ') + "# " + comment + "\n";
@@ -127,7 +127,7 @@ void merge_config(Config& base, const Config& layer) {
   for (const auto& entry : layer.origins) {
     SubKeys names;
     const Row* row = row_of(entry.first, names);
-    if (row == nullptr) throw Error(Status::internal, "configuration: the origin of '" + entry.first + "' belongs to no key");
+    if (row == nullptr) throw Error(Status::internal, "configuration: origin '" + entry.first + "' does not match any key");
     Origin& origin = base.origins[entry.first];
     if (origin.kind > entry.second.kind) continue;
     row->copy(base, layer, names);

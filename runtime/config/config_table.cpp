@@ -90,7 +90,7 @@ bool is_word(const std::string& text, const char* letters) {
 
 void check_backend_name(const Value& value, const std::string& name) {
   const bool good = is_word(name, "abcdefghijklmnopqrstuvwxyz0123456789_") && name[0] >= 'a';
-  if (!good) value.fail("'" + name + "' is no backend name; wanted a small letter, then small letters, digits and '_'");
+  if (!good) value.fail("'" + name + "' is not a backend name; expected a lower-case letter, then lower-case letters, digits and '_'");
 }
 
 std::vector<std::string> backend_names(const Value& value) {
@@ -98,7 +98,7 @@ std::vector<std::string> backend_names(const Value& value) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     check_backend_name(value, names[i]);
     for (std::size_t j = 0; j < i; ++j) {
-      if (names[i] == names[j]) value.fail("names '" + names[i] + "' twice");
+      if (names[i] == names[j]) value.fail("'" + names[i] + "' is given twice");
     }
   }
   return names;
@@ -143,7 +143,7 @@ std::vector<VirtualDevice> virtual_device_list(const Value& value) {
     VirtualDevice device;
     const Value of = section.require_value("of", "a device name");
     device.of = device_name(of);
-    if (parse_device_name(device.of).kind == DeviceName::Kind::automatic) of.fail("'auto' names no particular device to divide");
+    if (parse_device_name(device.of).kind == DeviceName::Kind::automatic) of.fail("'auto' does not name one device to divide");
     device.count = section.require<int>("count", "an integer in [1, 64]", {1, 64});
     device.limit_mb = section.get<std::int64_t>("limit_mb", 0, {0});
     section.finish();
@@ -154,7 +154,7 @@ std::vector<VirtualDevice> virtual_device_list(const Value& value) {
 
 const std::vector<std::string>& op_names() {
   static const std::vector<std::string> names = {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) #name,
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) #name,
 #include <tenon/ops.def>
 #undef TENON_OP
   };
@@ -171,13 +171,13 @@ void set_fallback_op(Config& config, const SubKeys& names, const Value& value) {
 void set_option(Config& config, const SubKeys& names, const Value& value) {
   check_backend_name(value, names[0]);
   constexpr const char* letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-  if (!is_word(names[1], letters)) value.fail("'" + names[1] + "' is no knob name; wanted letters, digits, '_' and '-'");
-  config.backends.options[names[0]][names[1]] = value.as_text("the value of a knob");
+  if (!is_word(names[1], letters)) value.fail("'" + names[1] + "' is not an option name; expected letters, digits, '_' and '-'");
+  config.backends.options[names[0]][names[1]] = value.as_text("the value of an option");
 }
 
 // ------------------------------------------------------------------------------------------------------------- the table
 
-/// A row of one field. `field` gives a reference to it in a Config, const or not; `read` makes its value.
+/// Makes the row of one field. `field` returns a reference to it in a Config, const or not; `read` parses its value.
 template <class Field, class Read>
 Row row(ConfigKey key, Field field, Read read) {
   Row result;
@@ -217,14 +217,14 @@ Row options_row(ConfigKey key) {
   result.show = [](const Config& config) {
     std::vector<std::pair<SubKeys, std::string>> values;
     for (const auto& backend : config.backends.options) {
-      for (const auto& knob : backend.second) values.emplace_back(SubKeys{backend.first, knob.first}, show(knob.second));
+      for (const auto& option : backend.second) values.emplace_back(SubKeys{backend.first, option.first}, show(option.second));
     }
     return values;
   };
   return result;
 }
 
-bool truth(const Value& value) {
+bool boolean(const Value& value) {
   return value.as_bool();
 }
 std::uint64_t seed(const Value& value) {
@@ -276,51 +276,54 @@ std::vector<Row> make_table() {
       row({"backends.deny", "list of names", "[]", "", "these are never opened"},
           TENON_FIELD(backends.deny), backend_names),
       options_row({"backends.options", "map of maps", "{}", "",
-                   "backend -> knob -> value, as in {openblas: {threads: 2}}; knobs are the backend's own"}),
+                   "backend -> option -> value, as in {openblas: {threads: 2}}; options are the backend's own"}),
       row({"device", "device name", "auto", "auto, cpu, gpu, cpu:N, gpu:N, <backend>:N, /device:GPU:N",
            "where models run; auto: the first device in the order of backends.use"},
           TENON_FIELD(device), device_name),
       row({"precision", "name", "float32", "float32, tf32, mixed_bfloat16, mixed_float16",
-           "arithmetic of products; mixed: in 16 bits, beside weights, sums and losses in f32, and with f16 the loss is scaled"},
+           "arithmetic of matrix products and convolutions; mixed: 16 bits with f32 weights, sums and losses; f16 uses loss scaling"},
           TENON_FIELD(precision), precision),
-      row({"fallback", "name", "error", "error, warn, allow", "what happens to an op that the device lacks"},
+      row({"fallback", "name", "error", "error, warn, allow", "what to do with an op that the device does not support"},
           TENON_FIELD(fallback), fallback),
-      fallback_ops_row({"fallback_ops", "map of names", "{}", "op: error, warn or allow", "the same for single ops, as in {Relu: warn}"}),
-      row({"soft_placement", "true or false", "false", "", "a missing device is replaced by the next best with a warning"},
-          TENON_FIELD(soft_placement), truth),
-      row({"deterministic", "true or false", "false", "", "the same bits in every run on one device"},
-          TENON_FIELD(deterministic), truth),
-      row({"seed", "integer", "0", "0 on", "start of every random sequence: initial weights, masks, shuffling"},
+      fallback_ops_row({"fallback_ops", "map of names", "{}", "op: error, warn or allow",
+                        "fallback of individual ops, as in {Relu: warn}"}),
+      row({"soft_placement", "true or false", "false", "", "replace a missing device by the next best one, with a warning"},
+          TENON_FIELD(soft_placement), boolean),
+      row({"deterministic", "true or false", "false", "", "bit-identical results in every run on one device"},
+          TENON_FIELD(deterministic), boolean),
+      row({"seed", "integer", "0", ">= 0", "seed of every random sequence: initial weights, dropout masks, shuffling"},
           TENON_FIELD(seed), seed),
-      row({"threads", "integer", "0", "0 to 4096", "threads of CPU work; 0: the cores this process may use"},
+      row({"threads", "integer", "0", "0 to 4096", "CPU threads; 0: as many as this process has cores"},
           TENON_FIELD(threads), thread_count),
-      row({"logging.level", "name", "warning", "off, error, warning, info, debug", "the least urgent message that is shown"},
+      row({"logging.level", "name", "warning", "off, error, warning, info, debug", "the lowest severity that is shown"},
           TENON_FIELD(logging.level), log_level),
       row({"logging.file", "path", "\"\"", "", "where messages go; empty: standard error"},
           TENON_FIELD(logging.file), optional_path),
-      row({"log_device_placement", "true or false", "false", "", "log the devices, then the device and the kernel of every op"},
-          TENON_FIELD(log_device_placement), truth),
+      row({"log_device_placement", "true or false", "false", "", "log the available devices and the device and kernel of every op"},
+          TENON_FIELD(log_device_placement), boolean),
       row({"sync_debug", "true or false", "false", "",
-           "run one node at a time and wait for it: an error names its op and node; slow, without fusion"},
-          TENON_FIELD(sync_debug), truth),
-      row({"check_numerics", "name", "off", "off, outputs, all", "stop at the first NaN or infinity: in results, or after every op"},
+           "run one node at a time and wait for it, so that an error names its op and node; slow, disables fusion"},
+          TENON_FIELD(sync_debug), boolean),
+      row({"check_numerics", "name", "off", "off, outputs, all",
+           "stop at the first NaN or infinity; outputs: check the results only, all: check after every op"},
           TENON_FIELD(check_numerics), numeric_check),
-      row({"fusion", "name", "full", "off, elementwise, full", "which ops may become one"},
+      row({"fusion", "name", "full", "off, elementwise, full", "which ops may be fused"},
           TENON_FIELD(fusion), fusion),
       row({"capture", "name", "auto", "auto, off",
-           "auto: a run that comes a third time at the same addresses is recorded, and replayed as one launch from then on, where the device can"},
+           "auto: the third run at the same addresses is recorded and later runs replay it as one launch, if the device supports it"},
           TENON_FIELD(capture), capture),
-      row({"memory.limit_mb", "integer", "0", "0 on (MiB)", "device memory this process takes from each device at most; 0: no limit"},
+      row({"memory.limit_mb", "integer", "0", ">= 0 (MiB)", "maximum memory that this process allocates on each device; 0: no limit"},
           TENON_FIELD(memory.limit_mb), megabytes),
-      row({"memory.growth", "true or false", "true", "", "memory is taken as it is needed; false: most of memory.limit_mb at the start, the rest is for what plans pack"},
-          TENON_FIELD(memory.growth), truth),
-      row({"memory.pool", "true or false", "true", "", "freed memory is kept for reuse"},
-          TENON_FIELD(memory.pool), truth),
+      row({"memory.growth", "true or false", "true", "",
+           "allocate memory as needed; false: allocate most of memory.limit_mb at the start and leave the rest to memory of plans"},
+          TENON_FIELD(memory.growth), boolean),
+      row({"memory.pool", "true or false", "true", "", "keep freed memory for reuse"},
+          TENON_FIELD(memory.pool), boolean),
       row({"placement", "list of {match, device}", "[]", "",
-           "ops and layers by name (* and ? match) to devices; the first match counts"},
+           "device of ops and layers by name, with wildcards * and ?; the first match wins"},
           TENON_FIELD(placement), placement_rules),
-      row({"virtual", "list of {of, count, limit_mb}", "[]", "count 1 to 64, limit_mb 0 on",
-           "several devices in the place of one, each with its memory limit in MiB"},
+      row({"virtual", "list of {of, count, limit_mb}", "[]", "count 1 to 64, limit_mb >= 0",
+           "divide one device into several, each with a memory limit in MiB"},
           TENON_FIELD(virtual_devices), virtual_device_list),
   };
 }
@@ -335,16 +338,16 @@ std::string full_path(const Row& row, const SubKeys& names) {
   return path;
 }
 
-void take(const Row& row, const SubKeys& names, const Value& value, Config& config) {
+void set_values(const Row& row, const SubKeys& names, const Value& value, Config& config) {
   if (names.size() < row.depth) {
     for (const auto& entry : value.entries()) {
       SubKeys deeper = names;
       deeper.push_back(entry.first);
-      take(row, deeper, entry.second, config);
+      set_values(row, deeper, entry.second, config);
     }
     return;
   }
-  Config changed = config;  // a value that loses to a stronger one must be right all the same
+  Config changed = config;  // also validates a value that a stronger origin overrides
   row.set(changed, names, value);
   const Mark& mark = value.mark();
   Origin& origin = changed.origins[full_path(row, names)];
@@ -367,19 +370,20 @@ void read_config(Section& top, Config& config) {
     std::optional<Section> section = top;
     for (std::size_t i = 0; section && i + 1 < words.size(); ++i) section = section->child(words[i]);
     const std::optional<Value> value = section ? section->find(words.back()) : std::nullopt;
-    if (value) take(row, {}, *value, config);
+    if (value) set_values(row, {}, *value, config);
   }
 }
 
 void check_config(const Config& config) {
   if (!config.memory.growth && config.memory.limit_mb == 0) {
     throw Error(config.origin_of("memory.growth") +
-                ": key 'memory.growth': false takes memory.limit_mb at the start, which is not set; set it, or leave growth true");
+                ": key 'memory.growth': false allocates memory.limit_mb at the start, but memory.limit_mb is not set; set it, or leave "
+                "memory.growth true");
   }
   if (!config.memory.growth && !config.memory.pool) {
     throw Error(config.origin_of("memory.pool") +
-                ": key 'memory.pool': false returns each piece of memory to the device, but memory.growth: false (" +
-                config.origin_of("memory.growth") + ") keeps all of it from the start; leave one of them true");
+                ": key 'memory.pool': false returns each freed block to the device, but memory.growth: false (" +
+                config.origin_of("memory.growth") + ") keeps all memory from the start; leave one of them true");
   }
 }
 

@@ -1,4 +1,4 @@
-// config/config_table.h - the table of configuration keys with what reads, writes and copies each.
+// config/config_table.h - the table of configuration keys with the functions that read, print and copy each of them.
 #pragma once
 
 #include <cstddef>
@@ -13,29 +13,29 @@
 
 namespace tenon::config {
 
-/// Names below a row of map type: {"openblas", "threads"} under backends.options. Empty for all others.
+/// The names below a key of map type: {"openblas", "threads"} under backends.options. Empty for other keys.
 using SubKeys = std::vector<std::string>;
 
 struct Row {
   ConfigKey key;
-  std::size_t depth = 0;  ///< levels of free names below the key: 0 for a value, 1 or 2 for maps
+  std::size_t depth = 0;  ///< levels of user-chosen names below the key: 0 for a value, 1 or 2 for maps
   std::function<void(Config&, const SubKeys&, const Value&)> set;
   std::function<void(Config& to, const Config& from, const SubKeys&)> copy;
-  /// Values as YAML in flow style; one entry, without names, for depth 0.
+  /// Returns the values as YAML in flow style; for depth 0 one entry without names.
   std::function<std::vector<std::pair<SubKeys, std::string>>(const Config&)> show;
 };
 
-/// In the order of to_yaml: keys of one map stand together.
+/// The rows are in the order of to_yaml: keys of one map are adjacent.
 const std::vector<Row>& config_table();
 
-/// Takes every key of the table that is in `top` into the config, unless a stronger origin set it before. The caller finishes `top`, which
-/// may hold keys of other readers too.
+/// Reads every key of the table that is in `top` into the config, unless a stronger origin has already set it. The caller calls
+/// top.finish(), since `top` may hold keys of other readers too.
 void read_config(Section& top, Config& config);
 
-/// Checks that need several keys at once. Errors name both keys and where the first came from.
+/// Checks constraints between keys. Errors name both keys and the origin of the first.
 void check_config(const Config& config);
 
-/// A YAML scalar: plain where that is safe, else in double quotes.
+/// Formats a YAML scalar: plain where that is safe, otherwise in double quotes.
 std::string yaml_text(const std::string& text);
 
 }  // namespace tenon::config

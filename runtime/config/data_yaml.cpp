@@ -33,7 +33,7 @@ const std::vector<Choice<Cache>> caches = {{"none", Cache::none}, {"ram", Cache:
 const std::vector<Choice<CsvOptions::Target>> targets = {
     {"detect", CsvOptions::Target::detect}, {"classes", CsvOptions::Target::classes}, {"values", CsvOptions::Target::values}};
 
-constexpr std::int64_t most = std::int64_t{1} << 40;  // of counts: far beyond any use, far below overflow
+constexpr std::int64_t max_count = std::int64_t{1} << 40;  // far beyond any use, far below overflow
 constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
 
 bool is_text(DataSource source) {
@@ -42,7 +42,7 @@ bool is_text(DataSource source) {
 bool has_images(DataSource source) {
   return !is_text(source) && source != DataSource::csv && source != DataSource::linear_regression;
 }
-bool may_lack_a_test_part(DataSource source) {
+bool may_lack_test_part(DataSource source) {
   return source == DataSource::npz || source == DataSource::images || source == DataSource::csv || source == DataSource::tokens;
 }
 
@@ -50,12 +50,12 @@ std::vector<double> read_numbers(const Value& value, Range<double> range) {
   if (value.is_scalar()) return {value.as_number(range)};
   std::vector<double> numbers;
   for (const Value& item : value.items("a number or a list of numbers")) numbers.push_back(item.as_number(range));
-  if (numbers.empty()) value.fail_wanted("a number or a list of numbers");
+  if (numbers.empty()) value.fail_expected("a number or a list of numbers");
   return numbers;
 }
 
 void read_normalize(Section& section, DataDefinition& data) {
-  // Pixels are bytes and want scaling; what the regression generates is what it means; of arrays and tables the dtype decides.
+  // Images are bytes and need scaling; generated regression data needs none; for arrays and tables it depends on the dtype.
   if (data.source == DataSource::linear_regression) data.normalize = Normalize::none;
   if (data.source == DataSource::npz || data.source == DataSource::csv) data.normalize.reset();
   if (is_text(data.source)) {
@@ -73,20 +73,20 @@ void read_normalize(Section& section, DataDefinition& data) {
   data.mean = read_numbers(given.require_value("mean", "a number, or one per channel"), {});
   data.deviation = read_numbers(given.require_value("std", "a number above 0, or one per channel"), {.lowest = 0, .above_lowest = true});
   if (data.mean.size() != data.deviation.size()) {
-    given.find("std")->fail(fmt::format("wanted as many values as 'mean' has, {}, got {}", data.mean.size(), data.deviation.size()));
+    given.find("std")->fail(fmt::format("expected as many values as 'mean' has ({}), got {}", data.mean.size(), data.deviation.size()));
   }
 }
 
 void read_csv(Section& section, CsvOptions& csv) {
   if (const auto delimiter = section.find("delimiter")) {
     const std::string text = delimiter->as_text("one character, or tab");
-    if (text != "tab" && (text.size() != 1 || text == "\"" || text == "\n")) delimiter->fail_wanted("one character, or tab");
+    if (text != "tab" && (text.size() != 1 || text == "\"" || text == "\n")) delimiter->fail_expected("one character, or tab");
     csv.delimiter = text == "tab" ? '\t' : text[0];
   }
   if (const auto header = section.find("header"); header && !header->is_null()) {
     csv.header = header->as_bool() ? CsvOptions::Header::present : CsvOptions::Header::absent;
   }
-  if (const auto label = section.find("label"); label && !label->is_null()) csv.label = label->as_text("the name or number of a column");
+  if (const auto label = section.find("label"); label && !label->is_null()) csv.label = label->as_text("the name or index of a column");
   csv.target = section.choice("target", csv.target, targets);
 }
 
@@ -98,7 +98,7 @@ void read_augment(Section& section, AugmentOptions& augment) {
   }
   if (const auto flip = changes->find("flip"); flip && !flip->is_null()) {
     for (const std::string& direction : flip->as_names()) {
-      if (direction != "horizontal" && direction != "vertical") flip->fail_wanted("horizontal, vertical or [horizontal, vertical]");
+      if (direction != "horizontal" && direction != "vertical") flip->fail_expected("horizontal, vertical or [horizontal, vertical]");
       (direction == "horizontal" ? augment.flip_horizontal : augment.flip_vertical) = true;
     }
   }
@@ -109,14 +109,14 @@ void read_loading(Section& section, DataDefinition& data) {
   const std::optional<Value> prefetch = section.find("prefetch");
   if (prefetch) {
     data.prefetch = prefetch->as<int>({1, 1024});
-    if (data.workers == 0) prefetch->fail("nothing is gathered ahead with workers: 0; leave it out, or give workers");
+    if (data.workers == 0) prefetch->fail("has no effect with workers: 0; remove it, or set workers to at least 1");
   }
   data.pinned = section.get<bool>("pinned", data.pinned);
-  data.shuffle_buffer = section.get_optional<std::int64_t>("shuffle_buffer", {1, most}).value_or(0);
+  data.shuffle_buffer = section.get_optional<std::int64_t>("shuffle_buffer", {1, max_count}).value_or(0);
   data.cache = section.choice("cache", data.cache, caches);
   if (const auto folder = section.find("cache_directory"); folder && !folder->is_null()) {
     data.cache_directory = folder->as_path();
-    if (data.cache != Cache::disk) folder->fail("means nothing without cache: disk");
+    if (data.cache != Cache::disk) folder->fail("has no effect without cache: disk");
   }
 }
 
@@ -124,18 +124,18 @@ void read_loading(Section& section, DataDefinition& data) {
 
 DataDefinition read_data(Section& top) {
   const Value value = top.require_value("data", "a map with the key 'source'");
-  if (!value.is_map()) value.fail_wanted("a map with the key 'source'");
+  if (!value.is_map()) value.fail_expected("a map with the key 'source'");
   Section section = *top.child("data");
   DataDefinition data;
   data.where = value.mark().str();
   data.source = section.require_value("source", "the name of a data set").as_choice(sources);
   if (const auto directory = section.find("directory"); directory && !directory->is_null()) data.directory = directory->as_path();
   read_normalize(section, data);
-  data.train_count = section.get_optional<std::int64_t>("train_count", {1, most}).value_or(0);
-  data.test_count = section.get_optional<std::int64_t>("test_count", {1, most}).value_or(0);
+  data.train_count = section.get_optional<std::int64_t>("train_count", {1, max_count}).value_or(0);
+  data.test_count = section.get_optional<std::int64_t>("test_count", {1, max_count}).value_or(0);
   data.seed = section.get_optional<std::uint64_t>("seed");
   data.validation_split = section.get<double>("validation_split", 0, below_one);
-  if (may_lack_a_test_part(data.source)) data.test_split = section.get<double>("test_split", 0, below_one);
+  if (may_lack_test_part(data.source)) data.test_split = section.get<double>("test_split", 0, below_one);
   if (data.source == DataSource::linear_regression) {
     data.features = section.get<std::int64_t>("features", data.features, {1, 1 << 20});
     data.noise = section.get<double>("noise", data.noise, {.lowest = 0});
@@ -153,7 +153,7 @@ DataDefinition read_data(Section& top) {
     if (const auto shape = section.find("shape")) {
       data.shape.clear();
       for (const Value& size : shape->items("a list of 1 to 7 sizes")) data.shape.push_back(size.as_integer({1, 1 << 20}));
-      if (data.shape.empty() || data.shape.size() > 7) shape->fail_wanted("a list of 1 to 7 sizes");
+      if (data.shape.empty() || data.shape.size() > 7) shape->fail_expected("a list of 1 to 7 sizes");
     }
     data.classes = section.get<std::int64_t>("classes", data.classes, {1, 1 << 30});
   }

@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-constexpr int highest_index = 65535;
+constexpr int max_index = 65535;
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -32,10 +32,10 @@ std::vector<std::string> split(std::string_view text, char separator) {
 
 [[noreturn]] void reject(std::string_view text, const std::string& reason) {
   throw Error("device '" + std::string(text) + "': " + reason +
-              "; wanted auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0");
+              "; expected auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0");
 }
 
-bool is_backend_name(std::string_view name) {  // the rule of tenon_backend_info.name
+bool is_backend_name(std::string_view name) {  // the rule of tenon_backend_info::name
   if (name.empty() || name[0] < 'a' || name[0] > 'z') return false;
   return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
 }
@@ -45,28 +45,28 @@ int parse_index(std::string_view text, const std::string& digits) {
   int index = 0;
   const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   const bool is_number = digits.find_first_not_of("0123456789") == std::string::npos;
-  if (!is_number) reject(text, "index '" + digits + "' is not a whole number from 0 on");
-  if (problem != std::errc() || index > highest_index) reject(text, "index " + digits + " is above " + std::to_string(highest_index));
+  if (!is_number) reject(text, "index '" + digits + "' is not a non-negative integer");
+  if (problem != std::errc() || index > max_index) reject(text, "index " + digits + " is above " + std::to_string(max_index));
   if (digits.size() > 1 && digits[0] == '0') reject(text, "index '" + digits + "' has a leading zero");
   return index;
 }
 
-/// `type` is lower case; `index` as parsed or -1.
+/// `type` is lower case; `index` is -1 if none was given.
 void assign(std::string_view text, const std::string& type, int index, DeviceName& out_name) {
   if (type == "xla_cpu" || type == "xla_gpu") reject(text, "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')");
-  if (type == "device") reject(text, "'device' begins TensorFlow's names, and no backend is called so");
+  if (type == "device") reject(text, "'device' is the prefix of TensorFlow names and not a backend name");
   if (!is_backend_name(type)) {
-    reject(text, type.empty() ? "the name is empty" : "'" + type + "' is no backend name (a letter, then letters, digits and '_')");
+    reject(text, type.empty() ? "the name is empty" : "'" + type + "' is not a backend name (a letter, then letters, digits and '_')");
   }
   out_name.kind = type == "cpu" ? DeviceName::Kind::alias_cpu : type == "gpu" ? DeviceName::Kind::alias_gpu : DeviceName::Kind::backend;
   if (out_name.kind == DeviceName::Kind::backend) out_name.backend = type;
   out_name.index = index;
 }
 
-/// job, replica and task exist for TensorFlow's sake: this process is the only one there is.
+/// job, replica and task are accepted for compatibility with TensorFlow: there is only one process.
 void check_process_part(std::string_view text, const std::string& part, const std::string& value) {
-  const std::string wanted = part == "job" ? "localhost" : "0";
-  if (value != wanted) reject(text, part + " '" + value + "' is not this process, whose " + part + " is " + wanted);
+  const std::string expected = part == "job" ? "localhost" : "0";
+  if (value != expected) reject(text, part + " '" + value + "' is not this process; expected " + part + " '" + expected + "'");
 }
 
 void parse_tensorflow(std::string_view text, const std::string& lowered, DeviceName& out_name) {
@@ -87,14 +87,14 @@ void parse_tensorflow(std::string_view text, const std::string& lowered, DeviceN
     }
     has_device = true;
     if (words[0] == "device") words.erase(words.begin());
-    if (words.empty() || words[0].empty()) reject(text, "'" + part + "' names no device type");
+    if (words.empty() || words[0].empty()) reject(text, "'" + part + "' has no device type");
     if (words.size() > 2) reject(text, "'" + part + "' has too many parts");
-    if (words[0] == "auto") reject(text, "'auto' stands alone");
-    // TensorFlow's "any index" asks for what leaving the index out asks for.
+    if (words[0] == "auto") reject(text, "'auto' cannot be combined with other parts");
+    // TensorFlow's "any index" is the same as no index.
     const bool any = words.size() == 1 || words[1] == "*";
     assign(text, words[0], any ? -1 : parse_index(text, words[1]), out_name);
   }
-  if (!has_device) reject(text, "it names a process but no device");
+  if (!has_device) reject(text, "it names a process but not a device");
 }
 
 }  // namespace
@@ -141,17 +141,17 @@ std::string describe(std::span<const AvailableDevice> devices) {
 }
 
 std::size_t find_device(const DeviceName& name, std::span<const AvailableDevice> devices) {
-  const std::string wanted = name.str();
+  const std::string requested = name.str();
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    const bool found = name.kind == DeviceName::Kind::automatic || wanted == devices[i].name() ||
-                       (name.kind != DeviceName::Kind::backend && wanted == alias_of(devices, i));
+    const bool found = name.kind == DeviceName::Kind::automatic || requested == devices[i].name() ||
+                       (name.kind != DeviceName::Kind::backend && requested == alias_of(devices, i));
     if (found) return i;
   }
   std::vector<std::string> backends;
   for (const AvailableDevice& device : devices) backends.push_back(device.backend);
   bool known = name.kind != DeviceName::Kind::backend;
   for (const std::string& backend : backends) known = known || backend == name.backend;
-  throw Error(Status::device_not_found, "device '" + (name.typed.empty() ? wanted : name.typed) + "' not found; available: " +
+  throw Error(Status::device_not_found, "device '" + (name.typed.empty() ? requested : name.typed) + "' not found; available: " +
                                             describe(devices) + (known ? "" : config::did_you_mean(name.backend, backends)));
 }
 

@@ -1,4 +1,4 @@
-// model.yaml: recurrence and attention.
+// model.yaml: recurrent and attention layers.
 #include "config/layers_yaml.h"
 
 namespace tenon::config {
@@ -10,7 +10,7 @@ constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = tr
 
 void read_recurrent(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
   SequenceDefinition& sequence = out_layer.sequence;
-  out_layer.units = section.require<std::int64_t>("units", "an integer from 1 on", from_one);
+  out_layer.units = section.require<std::int64_t>("units", "an integer of at least 1", from_one);
   sequence.num_layers = section.get<std::int64_t>("num_layers", 1, {1, 1000});
   sequence.bidirectional = section.get<bool>("bidirectional", false);
   sequence.dropout = section.get<double>("dropout", 0, below_one);
@@ -25,7 +25,8 @@ void read_recurrent(Section& section, const LayerContext& context, LayerDefiniti
   }
   read_weights(section, context.preset, out_layer);
   if (context.preset == Preset::torch) sequence.recurrent_initializer.kind = Initializer::Kind::fan_in_uniform;
-  if (const auto start = section.find("recurrent_initializer")) sequence.recurrent_initializer = read_initializer(*start, context.preset);
+  if (const auto initializer = section.find("recurrent_initializer"))
+    sequence.recurrent_initializer = read_initializer(*initializer, context.preset);
 }
 
 void read_attention(Section& section, const LayerContext& context, LayerDefinition& out_layer) {

@@ -36,7 +36,7 @@ const std::vector<Choice<Initializer::Kind>> initializers = {{"zeros", Initializ
                                                              {"orthogonal", Initializer::Kind::orthogonal},
                                                              {"identity", Initializer::Kind::identity}};
 
-/// A dense layer's start: (kernel, bias).
+/// The default initializers of a dense layer's kernel and bias.
 std::pair<Initializer, Initializer> default_initializers(Preset preset) {
   std::pair<Initializer, Initializer> both;
   both.first.kind = preset == Preset::torch      ? Initializer::Kind::fan_in_uniform
@@ -46,7 +46,7 @@ std::pair<Initializer, Initializer> default_initializers(Preset preset) {
   return both;
 }
 
-/// Those whose normal distribution may be cut, as Keras cuts it.
+/// True for the initializers whose normal distribution may be truncated, as in Keras.
 bool may_be_truncated(Initializer::Kind kind) {
   return kind == Initializer::Kind::glorot_normal || kind == Initializer::Kind::he_normal || kind == Initializer::Kind::lecun_normal;
 }
@@ -54,17 +54,17 @@ bool may_be_truncated(Initializer::Kind kind) {
 void read_nothing(Section&, const LayerContext&, LayerDefinition&) {}
 
 void read_dense(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
-  out_layer.units = section.require<std::int64_t>("units", "an integer from 1 on", from_one);
+  out_layer.units = section.require<std::int64_t>("units", "an integer of at least 1", from_one);
   if (const auto activation = section.find("activation")) read_activation(*activation, out_layer);
   read_weights(section, context.preset, out_layer);
 }
 
 void read_reshape(Section& section, const LayerContext&, LayerDefinition& out_layer) {
-  const Value shape = section.require_value("shape", "a list of sizes, the batch axis left out; one may be -1");
+  const Value shape = section.require_value("shape", "a list of sizes without the batch axis; one may be -1");
   for (const Value& size : shape.items("a list of sizes")) out_layer.shape.push_back(size.as_integer({-1, 1 << 30}));
-  constexpr std::size_t most_dims = 7;  // the batch axis is the eighth
-  if (out_layer.shape.size() > most_dims) {
-    shape.fail(fmt::format("has {} dimensions; wanted at most {}", out_layer.shape.size(), most_dims));
+  constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
+  if (out_layer.shape.size() > max_dims) {
+    shape.fail(fmt::format("has {} dimensions; expected at most {}", out_layer.shape.size(), max_dims));
   }
 }
 
@@ -72,21 +72,22 @@ void read_dropout(Section& section, const LayerContext&, LayerDefinition& out_la
   out_layer.dropout_p = section.require<double>("p", "a number in [0, 1)", {.lowest = 0, .highest = 1, .below_highest = true});
 }
 
-/// `name` says which activation here; the layer is named after it, as the builder numbers all others.
+/// Here `name` is the activation; the builder names the layer.
 void read_named_activation(Section& section, const LayerContext&, LayerDefinition& out_layer) {
   out_layer.activation = section.require_value("name", "the name of an activation").as_choice(all_activations);
   read_alpha(section, out_layer);
 }
 
 void read_embedding(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
-  out_layer.rows = section.require<std::int64_t>("rows", "an integer from 1 on", {1, std::int64_t{1} << 40});
-  out_layer.dim = section.require<std::int64_t>("dim", "an integer from 1 on", {1, 1 << 30});
-  // PyTorch starts from the normal distribution, Keras within 0.05.
+  out_layer.rows = section.require<std::int64_t>("rows", "an integer of at least 1", {1, std::int64_t{1} << 40});
+  out_layer.dim = section.require<std::int64_t>("dim", "an integer of at least 1", {1, 1 << 30});
+  // PyTorch's default is the normal distribution, Keras's is uniform within 0.05.
   if (context.preset == Preset::torch) {
     out_layer.embedding_initializer.kind = Initializer::Kind::normal;
     out_layer.embedding_initializer.stddev = 1;
   }
-  if (const auto start = section.find("initializer")) out_layer.embedding_initializer = read_initializer(*start, context.preset);
+  if (const auto initializer = section.find("initializer"))
+    out_layer.embedding_initializer = read_initializer(*initializer, context.preset);
 }
 
 void read_residual(Section& section, const LayerContext& context, LayerDefinition& out_layer) {
@@ -104,7 +105,7 @@ void read_branches(Section& section, const LayerContext& context, LayerDefinitio
   for (const Value& part : parts.items("a list of lists of layers")) {
     out_layer.parts.push_back(read_layers(part, context.preset, context.label));
   }
-  if (out_layer.parts.empty()) parts.fail("is empty; wanted at least one list of layers");
+  if (out_layer.parts.empty()) parts.fail("is empty; expected at least one list of layers");
 }
 
 constexpr LayerReader readers[] = {
@@ -114,8 +115,8 @@ constexpr LayerReader readers[] = {
     {"residual", Kind::residual, read_residual},    {"branches", Kind::branches, read_branches},
 };
 
-constexpr const char* repeat_word = "repeat";
-constexpr std::int64_t most_repeated_layers = 50'000;
+constexpr const char* repeat_key = "repeat";
+constexpr std::int64_t max_repeated_layers = 50'000;
 
 std::vector<std::string> layer_words() {
   std::vector<std::string> words;
@@ -123,11 +124,11 @@ std::vector<std::string> layer_words() {
   for (const Choice<Activation>& choice : all_activations) {
     if (choice.value != Activation::linear) words.emplace_back(choice.word);
   }
-  words.emplace_back(repeat_word);
+  words.emplace_back(repeat_key);
   return words;
 }
 
-/// One item of a list of layers: its word, and its keys as a map.
+/// One item of a list of layers: its type, and its keys as a map.
 struct Item {
   Node word, keys;
 };
@@ -135,8 +136,8 @@ struct Item {
 Item item_of(const Value& item) {
   if (item.is_map() && item.node().entries.size() != 1) {
     item.fail(
-        fmt::format("wanted a map of one key, the layer's type, as in `dense: {{units: 10}}`, got one of {} keys; "
-                    "the keys of a layer stand in a map of their own",
+        fmt::format("expected a map of one key, the layer's type, as in `dense: {{units: 10}}`, got one of {} keys; "
+                    "put the keys of a layer into a map of their own",
                     item.node().entries.size()));
   }
   Item parts;
@@ -155,7 +156,7 @@ Item item_of(const Value& item) {
   } else if (item.is_scalar()) {
     parts.word = item.node();
   } else {
-    item.fail_wanted("a layer: a word, or a map such as `dense: {units: 10}`");
+    item.fail_expected("a layer: a name, or a map such as `dense: {units: 10}`");
   }
   return parts;
 }
@@ -184,7 +185,7 @@ LayerDefinition read_layer(const Value& item, const Item& parts, const std::stri
   if (layer.kind != Kind::activation || reader == nullptr) {
     if (const auto name = section.find("name")) {
       layer.name = name->as_text("a name");
-      if (layer.name.empty() || layer.name.find('/') != std::string::npos) name->fail_wanted("a name without '/'");
+      if (layer.name.empty() || layer.name.find('/') != std::string::npos) name->fail_expected("a name without '/'");
     }
   }
   if (const auto device = section.find("device")) {
@@ -199,27 +200,27 @@ LayerDefinition read_layer(const Value& item, const Item& parts, const std::stri
   return layer;
 }
 
-/// The second and later copies of a repeated layer that has a name.
+/// Adds the suffix _<copy> to the names of the second and later copies of a repeated layer.
 void number_names(std::vector<LayerDefinition>& layers, std::int64_t copy) {
   for (LayerDefinition& layer : layers) {
     if (!layer.name.empty() && copy > 0) layer.name += fmt::format("_{}", copy);
   }
 }
 
-/// `repeat: {times: 3, layers: [...]}`: its layers, one copy after the other.
+/// Expands `repeat: {times: 3, layers: [...]}`.
 void append_repeated(const Value& item, const Item& parts, Preset preset, const std::string& outer,
                      std::vector<LayerDefinition>& out_layers) {
-  const std::string label = joined_label(outer, item.key() + " " + repeat_word);
+  const std::string label = joined_label(outer, item.key() + " " + repeat_key);
   Section section(parts.keys, label);
-  const std::int64_t times = section.require<std::int64_t>("times", "an integer from 1 on", {1, 10000});
+  const std::int64_t times = section.require<std::int64_t>("times", "an integer of at least 1", {1, 10000});
   const Value list = section.require_value("layers", "a list of layers");
   const std::vector<LayerDefinition> once = read_layers(list, preset, label);
-  if (once.empty()) list.fail("is empty; wanted at least one layer");
+  if (once.empty()) list.fail("is empty; expected at least one layer");
   section.finish();
-  // Repeats of repeats multiply: a few lines could ask for more layers than memory holds.
+  // Nested repeats multiply: a few lines could request more layers than memory holds.
   const auto count = static_cast<std::int64_t>(once.size()) * times;
-  if (count > most_repeated_layers) {
-    list.fail(fmt::format("makes {} layers {} times, {} in all; wanted at most {}", once.size(), times, count, most_repeated_layers));
+  if (count > max_repeated_layers) {
+    list.fail(fmt::format("repeats {} layers {} times, {} in total; expected at most {}", once.size(), times, count, max_repeated_layers));
   }
   for (std::int64_t copy = 0; copy < times; ++copy) {
     std::vector<LayerDefinition> layers = once;
@@ -258,7 +259,7 @@ std::vector<LayerDefinition> read_layers(const Value& list, Preset preset, const
   for (const Value& item : list.items("a list of layers")) {
     const Item parts = item_of(item);
     const std::string word = words[Value(parts.word, parts.word.mark, label, item.key()).as_word(words)];
-    if (word == repeat_word) {
+    if (word == repeat_key) {
       append_repeated(item, parts, preset, label, layers);
     } else {
       layers.push_back(read_layer(item, parts, word, preset, label));
@@ -308,7 +309,6 @@ void read_alpha(Section& section, LayerDefinition& out_layer) {
   if (takes_alpha(out_layer.activation)) out_layer.alpha = section.get_optional<double>("alpha", {.lowest = 0});
 }
 
-/// A word, or {name: leaky_relu, alpha: 0.2}.
 void read_activation(const Value& value, LayerDefinition& out_layer) {
   if (!value.is_map()) {
     out_layer.activation = value.as_choice(all_activations);
@@ -321,17 +321,17 @@ void read_activation(const Value& value, LayerDefinition& out_layer) {
 }
 
 void read_weights(Section& section, Preset preset, LayerDefinition& out_layer) {
-  const auto start = default_initializers(preset);
+  const auto defaults = default_initializers(preset);
   out_layer.bias = section.get<bool>("bias", true);
   const auto kernel = section.find("kernel_initializer");
   const auto bias = section.find("bias_initializer");
-  out_layer.kernel_initializer = kernel ? read_initializer(*kernel, preset) : start.first;
-  out_layer.bias_initializer = bias ? read_initializer(*bias, preset) : start.second;
+  out_layer.kernel_initializer = kernel ? read_initializer(*kernel, preset) : defaults.first;
+  out_layer.bias_initializer = bias ? read_initializer(*bias, preset) : defaults.second;
   if (std::optional<Section> regularizer = section.child("kernel_regularizer")) {
     out_layer.kernel_l1 = regularizer->get<double>("l1", 0, {.lowest = 0});
     out_layer.kernel_l2 = regularizer->get<double>("l2", 0, {.lowest = 0});
   }
-  if (bias && !out_layer.bias) bias->fail("starts a bias, but the layer has 'bias: false'");
+  if (bias && !out_layer.bias) bias->fail("initialises the bias, but the layer has 'bias: false'");
 }
 
 }  // namespace tenon::config

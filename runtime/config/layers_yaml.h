@@ -1,4 +1,4 @@
-// config/layers_yaml.h - the layers of model.yaml: a row for each word, and what its keys are.
+// config/layers_yaml.h - readers of the layers of model.yaml: a row for each layer type.
 #pragma once
 
 #include <span>
@@ -12,38 +12,36 @@
 
 namespace tenon::config {
 
-/// What a layer's keys are read under.
 struct LayerContext {
   Preset preset = Preset::none;
-  std::string label;  ///< "layers[2] dense": what messages call the layer
+  std::string label;  ///< "layers[2] dense": the layer in messages
 };
 
 struct LayerReader {
   const char* word;
   LayerDefinition::Kind kind;
-  /// The keys of the layer, except `name` and `device`.
+  /// Reads the keys of the layer, except `name` and `device`.
   void (*read)(Section& section, const LayerContext& context, LayerDefinition& out_layer);
 };
 
-/// By family, in the order in which messages list them.
+// The readers of each family, in the order in which messages list them.
 std::span<const LayerReader> basic_layer_readers();
 std::span<const LayerReader> image_layer_readers();
 std::span<const LayerReader> norm_layer_readers();
 std::span<const LayerReader> sequence_layer_readers();
-/// All of them.
 const std::vector<LayerReader>& layer_readers();
 
-/// A list of layers; `repeat` is written out. `label` of the layer around them, "" for those of the model.
+/// Reads a list of layers and expands `repeat`. `label` is that of the enclosing layer, "" for the model's own list.
 std::vector<LayerDefinition> read_layers(const Value& list, Preset preset, const std::string& label = "");
 
-// What families share.
+// Shared by the families.
 const std::vector<Choice<Preset>>& presets();
 const std::vector<Choice<Activation>>& activations();
 Initializer read_initializer(const Value& value, Preset preset);
-/// A word, or {name: leaky_relu, alpha: 0.2}.
+/// Reads a name, or {name: leaky_relu, alpha: 0.2}.
 void read_activation(const Value& value, LayerDefinition& out_layer);
 void read_alpha(Section& section, LayerDefinition& out_layer);
-/// `bias` and the keys that start kernel and bias, with the preset's defaults.
+/// Reads `bias` and the initializers and regularizer of kernel and bias, with the preset's defaults.
 void read_weights(Section& section, Preset preset, LayerDefinition& out_layer);
 
 inline constexpr Range<std::int64_t> from_one{1, 1 << 30};

@@ -23,11 +23,11 @@ void read_input(Section& top, ModelDefinition& out_model) {
       {"f32", DType::f32},     {"f64", DType::f64},     {"u8", DType::u8},    {"i32", DType::i32},   {"i64", DType::i64}};
   std::optional<Section> input = top.child("input");
   if (!input) return;
-  const Value shape = input->require_value("shape", "a list of integers, the batch axis left out");
+  const Value shape = input->require_value("shape", "a list of integers, without the batch axis");
   std::vector<std::int64_t> dims;
-  for (const Value& dim : shape.items("a list of integers, the batch axis left out")) dims.push_back(dim.as_integer({1, 1 << 30}));
-  constexpr std::size_t most_dims = 7;  // the batch axis is the eighth
-  if (dims.size() > most_dims) shape.fail(fmt::format("has {} dimensions; wanted at most {}", dims.size(), most_dims));
+  for (const Value& dim : shape.items("a list of integers, without the batch axis")) dims.push_back(dim.as_integer({1, 1 << 30}));
+  constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
+  if (dims.size() > max_dims) shape.fail(fmt::format("has {} dimensions; expected at most {}", dims.size(), max_dims));
   out_model.input_shape = dims;
   if (const auto dtype = input->find("dtype")) out_model.input_dtype = read_dtype(*dtype, dtypes);
 }
@@ -58,7 +58,7 @@ void check_names(const ModelDefinition& model) {
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const bool same = !model.layers[i].name.empty() && model.layers[i].name == model.layers[j].name;
-      if (same) model.layers[i].fail("the name '" + model.layers[i].name + "' is taken by layers[" + std::to_string(j) + "]");
+      if (same) model.layers[i].fail("the name '" + model.layers[i].name + "' is already used by layers[" + std::to_string(j) + "]");
     }
   }
 }
@@ -80,7 +80,7 @@ ModelDefinition read_model(const Node& tree, const std::string& context) {
   model.preset = read_preset(top);
   const Value layers = top.require_value("layers", "a list of layers");
   model.layers = read_layers(layers, model.preset);
-  if (model.layers.empty()) layers.fail("is empty; wanted at least one layer");
+  if (model.layers.empty()) layers.fail("is empty; expected at least one layer");
   model.conformance = read_conformance(top);
   top.finish();
   check_names(model);
@@ -96,16 +96,16 @@ void apply_overrides(Node& tree, const std::vector<ConfigOverride>& overrides) {
 
 namespace {
 
-std::int64_t part_of(std::int64_t count, double width) {
+std::int64_t scaled(std::int64_t count, double width) {
   return std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * width));
 }
 
-void narrow(std::vector<LayerDefinition>& layers, double width, const LayerDefinition* keep) {
+void reduce_width(std::vector<LayerDefinition>& layers, double width, const LayerDefinition* keep) {
   for (LayerDefinition& layer : layers) {
-    for (std::vector<LayerDefinition>& part : layer.parts) narrow(part, width, keep);
+    for (std::vector<LayerDefinition>& part : layer.parts) reduce_width(part, width, keep);
     if (&layer == keep || layer.kind == LayerDefinition::Kind::depthwise_conv2d) continue;
-    if (layer.units > 0) layer.units = part_of(layer.units, width);
-    if (layer.dim > 0) layer.dim = part_of(layer.dim, width);
+    if (layer.units > 0) layer.units = scaled(layer.units, width);
+    if (layer.dim > 0) layer.dim = scaled(layer.dim, width);
   }
 }
 
@@ -122,7 +122,7 @@ TrainDefinition load_cut(const std::string& path) {
     return train;
   };
   const TrainDefinition whole = load({});
-  if (!whole.model.conformance) throw Error(fmt::format("{}: its model has no `conformance` block, which says how to make it small", path));
+  if (!whole.model.conformance) throw Error(fmt::format("{}: its model has no `conformance` block, which says how to reduce it", path));
   const ConformanceCut& cut = *whole.model.conformance;
   std::vector<ConfigOverride> overrides;
   for (const auto& [key, value] : cut.set) {
@@ -130,12 +130,12 @@ TrainDefinition load_cut(const std::string& path) {
     const std::string of_training = "train.";
     if (!key.starts_with(of_training)) {
       overrides.push_back({"model." + key, value, text});
-    } else if (!whole.data.where.empty()) {  // a model alone trains in no way of its own
+    } else if (!whole.data.where.empty()) {  // a model.yaml has no training keys to override
       overrides.push_back({key.substr(of_training.size()), value, text});
     }
   }
   TrainDefinition train = load(overrides);
-  narrow(train.model.layers, cut.width, train.model.layers.size() > 1 ? &train.model.layers.back() : nullptr);
+  reduce_width(train.model.layers, cut.width, train.model.layers.size() > 1 ? &train.model.layers.back() : nullptr);
   train.batch_size = cut.batch_size;
   return train;
 }

@@ -6,7 +6,7 @@
 namespace tenon::config {
 namespace {
 
-/// The words of a table of rules, synonyms after the names.
+/// The names and synonyms of a table of rules.
 template <class E, class Rule>
 std::vector<Choice<E>> words_from(std::span<const Rule> rules, E Rule::*value) {
   std::vector<Choice<E>> words;
@@ -22,7 +22,7 @@ MetricDefinition read_metric(const Value& item) {
   if (!item.is_map()) return MetricDefinition(item.as_choice(words));
   Section section = item.section();
   MetricDefinition metric(section.require_value("name", "the name of a metric").as_choice(words));
-  if (metric.metric == Metric::top_k) metric.k = section.get<std::int64_t>("k", metric.k, {1, most});
+  if (metric.metric == Metric::top_k) metric.k = section.get<std::int64_t>("k", metric.k, {1, max_count});
   section.finish();
   return metric;
 }
@@ -56,7 +56,7 @@ std::vector<MetricDefinition> read_metrics(const Value& value, const LossDefinit
       if (earlier == metric) item.fail(fmt::format("'{}' is given twice", name_of(metric.metric)));
     }
     if (!train::rule_of(metric.metric).suits(train::rule_of(loss.loss))) {
-      item.fail(fmt::format("'{}' does not go with the loss {}", name_of(metric.metric), name_of(loss.loss)));
+      item.fail(fmt::format("'{}' cannot be used with the loss {}", name_of(metric.metric), name_of(loss.loss)));
     }
     result.push_back(metric);
   }

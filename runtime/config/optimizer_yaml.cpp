@@ -30,7 +30,7 @@ Range<double> range_of(Allowed allowed) {
   return from_zero;
 }
 
-/// A number, or {schedule: ..., initial: ...}.
+/// Reads a number, or {schedule: ..., initial: ...}.
 void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<CallbackDefinition>& out_callbacks) {
   if (!value.is_map()) {
     optimizer.learning_rate = value.as_number(from_zero);
@@ -49,7 +49,7 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
   section.finish();
 }
 
-/// Only the keys that mean something to this optimizer are known: `beta1` under sgd is an error, not a wish that nobody hears.
+/// Reads the keys of this optimizer only: `beta1` under sgd is an error instead of being ignored.
 void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefinition>& out_callbacks) {
   if (const auto rate = section.find("learning_rate")) read_learning_rate(*rate, optimizer, out_callbacks);
   for (const train::OptimizerKey& key : train::rule_of(optimizer.kind).keys) {
@@ -59,7 +59,7 @@ void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefin
       optimizer.*key.number = section.get<double>(key.name, optimizer.*key.number, range_of(key.allowed));
     }
   }
-  if (optimizer.nesterov && optimizer.momentum == 0) section.find("nesterov")->fail("Nesterov's step wants a momentum above 0");
+  if (optimizer.nesterov && optimizer.momentum == 0) section.find("nesterov")->fail("requires a momentum above 0");
   optimizer.clip.value = section.get_optional<double>("clip_value", above_zero);
   optimizer.clip.norm = section.get_optional<double>("clip_norm", above_zero);
   optimizer.clip.global_norm = section.get_optional<double>("clip_global_norm", above_zero);
@@ -86,10 +86,10 @@ Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
     case Schedule::Kind::step:
     case Schedule::Kind::exponential:
       schedule.factor = section.get<double>("factor", schedule.factor, above_zero);
-      schedule.every = section.get<std::int64_t>("every", schedule.every, {1, most});
+      schedule.every = section.get<std::int64_t>("every", schedule.every, {1, max_count});
       break;
     case Schedule::Kind::cosine:
-      schedule.length = section.get<std::int64_t>("length", schedule.length, {0, most});
+      schedule.length = section.get<std::int64_t>("length", schedule.length, {0, max_count});
       schedule.minimum = section.get<double>("minimum", schedule.minimum, from_zero);
       break;
     case Schedule::Kind::inv:
@@ -97,7 +97,7 @@ Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
       schedule.power = section.get<double>("power", schedule.power, from_zero);
       break;
   }
-  schedule.warmup = section.get<std::int64_t>("warmup", schedule.warmup, {0, most});
+  schedule.warmup = section.get<std::int64_t>("warmup", schedule.warmup, {0, max_count});
   schedule.warmup_from = section.get<double>("warmup_from", schedule.warmup_from, {0, 1});
   return schedule;
 }

@@ -11,30 +11,30 @@ char lower(char c) {
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  // Three rows of the table are enough: a swap of neighbours looks two rows back.
-  std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), now(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) last[j] = j;
+  // Three rows of the table are enough: a transposition looks two rows back.
+  std::vector<std::size_t> two_back(b.size() + 1), previous(b.size() + 1), current(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) previous[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    now[0] = i;
+    current[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const bool same = lower(a[i - 1]) == lower(b[j - 1]);
-      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (same ? 0 : 1)});
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (same ? 0 : 1)});
       const bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]);
-      if (swapped) now[j] = std::min(now[j], before[j - 2] + 1);
+      if (swapped) current[j] = std::min(current[j], two_back[j - 2] + 1);
     }
-    before.swap(last);
-    last.swap(now);
+    two_back.swap(previous);
+    previous.swap(current);
   }
-  return last[b.size()];
+  return previous[b.size()];
 }
 
 std::string suggest(std::string_view word, std::span<const std::string> candidates) {
-  if (word.empty() || word.size() > 100) return {};  // nobody meant that; and the table stays small
+  if (word.empty() || word.size() > 100) return {};  // not a typo; also bounds the cost
   std::size_t nearest = std::max<std::size_t>(1, word.size() / 3) + 1;
   std::string best;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(word, candidate);
-    // A short candidate replaced letter by letter is another word, not a slip: at least half of it must be there.
+    // Require at least half of a short candidate to match: otherwise it is another word, not a typo.
     if (distance < nearest && 2 * distance <= candidate.size()) {
       nearest = distance;
       best = candidate;

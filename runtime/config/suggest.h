@@ -1,4 +1,4 @@
-// config/suggest.h - the "did you mean" of messages.
+// config/suggest.h - "did you mean" suggestions for error messages.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 
 namespace tenon::config {
 
-/// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions and swaps of neighbours, letter case
-/// ignored.
+/// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions and transpositions, ignoring
+/// letter case.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate nearest to `word`, or "" if none is near enough to be a slip of the keyboard: one edit per three letters, at least one;
-/// else a candidate that begins with it. Of equally near candidates the first wins.
+/// The candidate nearest to `word` within one edit per three letters (at least one), or else one that begins with `word`, or "". Ties go to
+/// the first candidate.
 std::string suggest(std::string_view word, std::span<const std::string> candidates);
 
-/// "; did you mean 'precision'?", or "" without a near candidate: the tail of a message.
+/// "; did you mean 'precision'?", or "" without a near candidate; appended to messages.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace tenon::config

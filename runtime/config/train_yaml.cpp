@@ -18,8 +18,8 @@ std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   if (!section) return std::nullopt;
   CheckpointDefinition checkpoint;
   checkpoint.directory = section->require_value("directory", "a folder").as_path();
-  checkpoint.every_epochs = section->get<std::int64_t>("every_epochs", 1, {1, most});
-  checkpoint.keep = section->get<std::int64_t>("keep", 1, {0, most});
+  checkpoint.every_epochs = section->get<std::int64_t>("every_epochs", 1, {1, max_count});
+  checkpoint.keep = section->get<std::int64_t>("keep", 1, {0, max_count});
   return checkpoint;
 }
 
@@ -31,7 +31,7 @@ std::vector<std::string> read_parallel(Section& top) {
   static_cast<void>(mode.as_word({"data"}));
   const Value devices = section->require_value("devices", "a list of devices");
   std::vector<std::string> names = devices.as_names();
-  if (names.empty()) devices.fail("wanted at least one device");
+  if (names.empty()) devices.fail("expected at least one device");
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(i), names[i]) !=
         names.begin() + static_cast<std::ptrdiff_t>(i)) {
@@ -49,31 +49,31 @@ ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
   if (resume.kind == ResumeDefinition::Kind::path)
     resume.path = value.as_path();
   else if (!has_checkpoint)
-    value.fail("'auto' takes the newest checkpoint in checkpoint.directory, which is not set");
+    value.fail("'auto' resumes from the newest checkpoint in checkpoint.directory, which is not set");
   return resume;
 }
 
-/// The model's tree: the file that `model` names, with the overrides that reach into it, or the map itself.
+/// Reads the model: the file that `model` names, with the overrides of its keys, or an inline map.
 ModelDefinition read_model_of(Section& top, const std::vector<ConfigOverride>& model_overrides) {
-  const Value value = top.require_value("model", "the path of a model.yaml, or the model itself");
+  const Value value = top.require_value("model", "the path of a model.yaml, or an inline model");
   if (value.is_scalar()) {
     const std::string path = value.as_shown_path();
     try {
       return load_model(path, model_overrides);
     } catch (const Error& problem) {
       const std::string text = problem.what();
-      if (text.rfind(path + ": no such file", 0) == 0) value.fail(text);  // say also who named it
+      if (text.rfind(path + ": no such file", 0) == 0) value.fail(text);  // also name the key that refers to the file
       throw;
     }
   }
-  if (!value.is_map()) value.fail_wanted("the path of a model.yaml, or the model itself");
+  if (!value.is_map()) value.fail_expected("the path of a model.yaml, or an inline model");
   return read_model(value.node(), "model");
 }
 
 TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrides) {
   std::vector<ConfigOverride> own;
   std::vector<ConfigOverride> of_model;
-  // "model.dtype" means the model's file where `model` is a path, also one that an earlier override set.
+  // "model.dtype" applies to the model's file if `model` is a path, possibly set by an earlier override.
   for (const ConfigOverride& change : overrides) {
     const bool inside = change.key.rfind("model.", 0) == 0;
     const Node::Entry* model = tree.find("model");
@@ -97,21 +97,21 @@ TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrid
   if (const auto metrics = top.find("metrics"); metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
   if (const auto callbacks = top.find("callbacks"); callbacks && !callbacks->is_null()) train.callbacks = read_callbacks(*callbacks);
   train.callbacks.insert(train.callbacks.end(), of_optimizer.begin(), of_optimizer.end());
-  train.batch_size = top.get<std::int64_t>("batch_size", train.batch_size, {1, most});
-  train.epochs = top.get<std::int64_t>("epochs", train.epochs, {1, most});
-  train.accumulate = top.get<std::int64_t>("accumulate", train.accumulate, {1, most});
+  train.batch_size = top.get<std::int64_t>("batch_size", train.batch_size, {1, max_count});
+  train.epochs = top.get<std::int64_t>("epochs", train.epochs, {1, max_count});
+  train.accumulate = top.get<std::int64_t>("accumulate", train.accumulate, {1, max_count});
   train.parallel_devices = read_parallel(top);
   train.shuffle = top.get<bool>("shuffle", train.shuffle);
-  if (!train.shuffle && train.data.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer means nothing without shuffling");
+  if (!train.shuffle && train.data.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling");
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});
   train.log_style = top.choice("log_style", train.log_style, log_styles);
-  train.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, most});
+  train.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, max_count});
   train.checkpoint = read_checkpoint(top);
   if (const auto resume = top.find("resume")) train.resume = read_resume(*resume, train.checkpoint.has_value());
   if (const auto output = top.find("output"); output && !output->is_null()) train.output = output->as_path();
   const bool has_model = top.has("model");
-  if (!has_model) top.require_value("model", "the path of a model.yaml, or the model itself");
-  top.finish();  // before the model's file is opened: a slip here is the nearer mistake
+  if (!has_model) top.require_value("model", "the path of a model.yaml, or an inline model");
+  top.finish();  // before the model's file is opened: report mistakes in this file first
   train.model = read_model_of(top, of_model);
   return train;
 }

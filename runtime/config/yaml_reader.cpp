@@ -13,8 +13,8 @@
 namespace tenon::config {
 namespace {
 
-std::string what_is(const Node& node) {
-  constexpr std::size_t most_shown = 40;
+std::string shown(const Node& node) {
+  constexpr std::size_t max_shown = 40;
   switch (node.kind) {
     case Node::Kind::null:
       return "nothing";
@@ -25,12 +25,12 @@ std::string what_is(const Node& node) {
     case Node::Kind::scalar:
       break;
   }
-  std::string shown = node.text.substr(0, most_shown);
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < ' ') c = ' ';  // a message is one line
+  std::string text = node.text.substr(0, max_shown);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ') c = ' ';  // keep the message on one line
   }
-  if (node.text.size() > most_shown) shown += "...";
-  return (node.quoted ? "the text '" : "'") + shown + "'";
+  if (node.text.size() > max_shown) text += "...";
+  return (node.quoted ? "the text '" : "'") + text + "'";
 }
 
 template <class T>
@@ -41,8 +41,10 @@ std::string describe_range(const char* kind, const Range<T>& range) {
     return fmt::format("{} in {}{}, {}{}", kind, range.above_lowest ? '(' : '[', range.lowest, range.highest,
                        range.below_highest ? ')' : ']');
   }
-  if (from) return range.above_lowest ? fmt::format("{} above {}", kind, range.lowest) : fmt::format("{} from {} on", kind, range.lowest);
-  if (to) return range.below_highest ? fmt::format("{} below {}", kind, range.highest) : fmt::format("{} up to {}", kind, range.highest);
+  if (from)
+    return range.above_lowest ? fmt::format("{} above {}", kind, range.lowest) : fmt::format("{} of at least {}", kind, range.lowest);
+  if (to)
+    return range.below_highest ? fmt::format("{} below {}", kind, range.highest) : fmt::format("{} of at most {}", kind, range.highest);
   return kind;
 }
 
@@ -53,7 +55,7 @@ bool is_inside(T value, const Range<T>& range) {
   return low && high;  // false for a NaN
 }
 
-/// [+-]digits or 0x...; all of the text.
+/// Parses [+-]digits or 0x...; all of the text must match.
 template <class T>
 bool parse_integer(std::string_view text, T& out_value) {
   const bool negative = !text.empty() && text[0] == '-';
@@ -67,13 +69,13 @@ bool parse_integer(std::string_view text, T& out_value) {
   std::uint64_t magnitude = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), magnitude, base);
   if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return false;
-  const std::uint64_t most = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
+  const std::uint64_t max = static_cast<std::uint64_t>(std::numeric_limits<T>::max());
   if (!negative) {
-    if (magnitude > most) return false;
+    if (magnitude > max) return false;
     out_value = static_cast<T>(magnitude);
     return true;
   }
-  if (std::is_unsigned_v<T> ? magnitude > 0 : magnitude > most + 1) return false;
+  if (std::is_unsigned_v<T> ? magnitude > 0 : magnitude > max + 1) return false;
   out_value = static_cast<T>(0 - magnitude);
   return true;
 }
@@ -81,7 +83,7 @@ bool parse_integer(std::string_view text, T& out_value) {
 bool parse_number(std::string_view text, double& out_value) {
   if (!text.empty() && text[0] == '+') text.remove_prefix(1);
   const std::size_t start = !text.empty() && text[0] == '-' ? 1 : 0;
-  // from_chars also takes "inf" and "nan", which YAML writes ".inf" and no key wants.
+  // from_chars also accepts "inf" and "nan", which no key allows (YAML writes ".inf").
   if (text.size() <= start || (text[start] != '.' && (text[start] < '0' || text[start] > '9'))) return false;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), out_value);
   return result.ec == std::errc() && result.ptr == text.data() + text.size() && std::isfinite(out_value);
@@ -111,8 +113,8 @@ void Value::fail(const std::string& reason) const {
   throw Error(mark().str() + ": " + (context_.empty() ? "" : context_ + ": ") + (key_.empty() ? "" : "key '" + key_ + "': ") + reason);
 }
 
-void Value::fail_wanted(const std::string& wanted) const {
-  fail("wanted " + wanted + ", got " + what_is(*node_));
+void Value::fail_expected(const std::string& expected) const {
+  fail("expected " + expected + ", got " + shown(*node_));
 }
 
 bool Value::as_bool() const {
@@ -123,14 +125,14 @@ bool Value::as_bool() const {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   const auto found = words.find(word);
-  if (!is_scalar() || node_->quoted || found == words.end()) fail_wanted("true or false");
+  if (!is_scalar() || node_->quoted || found == words.end()) fail_expected("true or false");
   return found->second;
 }
 
 std::int64_t Value::as_integer(Range<std::int64_t> range) const {
   std::int64_t value = 0;
   const bool good = is_scalar() && !node_->quoted && parse_integer(node_->text, value) && is_inside(value, range);
-  if (!good) fail_wanted(describe("an integer", range));
+  if (!good) fail_expected(describe("an integer", range));
   return value;
 }
 
@@ -138,9 +140,9 @@ std::uint64_t Value::as_unsigned(Range<std::uint64_t> range) const {
   std::uint64_t value = 0;
   const bool good = is_scalar() && !node_->quoted && parse_integer(node_->text, value) && is_inside(value, range);
   if (!good) {
-    // Zero is the lowest of the type, yet worth saying.
-    fail_wanted(range.lowest == 0 && range.highest == std::numeric_limits<std::uint64_t>::max() ? "an integer from 0 on"
-                                                                                                : describe("an integer", range));
+    // Zero is the minimum of the type, but worth stating.
+    fail_expected(range.lowest == 0 && range.highest == std::numeric_limits<std::uint64_t>::max() ? "an integer of at least 0"
+                                                                                                  : describe("an integer", range));
   }
   return value;
 }
@@ -148,12 +150,12 @@ std::uint64_t Value::as_unsigned(Range<std::uint64_t> range) const {
 double Value::as_number(Range<double> range) const {
   double value = 0;
   const bool good = is_scalar() && !node_->quoted && parse_number(node_->text, value) && is_inside(value, range);
-  if (!good) fail_wanted(describe("a number", range));
+  if (!good) fail_expected(describe("a number", range));
   return value;
 }
 
-std::string Value::as_text(const char* wanted) const {
-  if (!is_scalar()) fail_wanted(wanted);
+std::string Value::as_text(const char* expected) const {
+  if (!is_scalar()) fail_expected(expected);
   return node_->text;
 }
 
@@ -164,13 +166,13 @@ std::string Value::as_path() const {
 std::string Value::as_shown_path() const {
   namespace fs = std::filesystem;
   const std::string text = as_text("a path");
-  if (text.empty()) fail_wanted("a path");
+  if (text.empty()) fail_expected("a path");
   if (text == "~" || text.rfind("~/", 0) == 0) {
     const std::string home = process_environment("HOME").value_or("");
-    if (home.empty()) fail("'~' stands for the home folder, but the environment has no HOME");
+    if (home.empty()) fail("'~' is the home folder, but HOME is not set");
     return (fs::path(home) / (text.size() > 2 ? text.substr(2) : "")).lexically_normal().string();
   }
-  if (text[0] == '~') fail("only '~/' is understood, not the home folder of another user: " + what_is(*node_));
+  if (text[0] == '~') fail("only '~/' is supported, not the home folder of another user: " + shown(*node_));
   const std::string folder = node_->mark.source ? node_->mark.source->folder : "";
   return (fs::path(folder) / text).lexically_normal().string();
 }
@@ -188,11 +190,11 @@ std::size_t Value::as_word(const std::vector<std::string>& words) const {
       if (node_->text == words[i]) return i;
     }
   }
-  fail("wanted one of " + joined(words) + ", got " + what_is(*node_) + (is_scalar() ? did_you_mean(node_->text, words) : ""));
+  fail("expected one of " + joined(words) + ", got " + shown(*node_) + (is_scalar() ? did_you_mean(node_->text, words) : ""));
 }
 
-std::vector<Value> Value::items(const char* wanted) const {
-  if (!is_list()) fail_wanted(wanted);
+std::vector<Value> Value::items(const char* expected) const {
+  if (!is_list()) fail_expected(expected);
   std::vector<Value> values;
   for (std::size_t i = 0; i < node_->items.size(); ++i) {
     values.emplace_back(node_->items[i], node_->items[i].mark, context_, fmt::format("{}[{}]", key_, i));
@@ -200,8 +202,8 @@ std::vector<Value> Value::items(const char* wanted) const {
   return values;
 }
 
-std::vector<std::pair<std::string, Value>> Value::entries(const char* wanted) const {
-  if (!is_map()) fail_wanted(wanted);
+std::vector<std::pair<std::string, Value>> Value::entries(const char* expected) const {
+  if (!is_map()) fail_expected(expected);
   std::vector<std::pair<std::string, Value>> values;
   for (const Node::Entry& entry : node_->entries) {
     values.emplace_back(entry.key, Value(entry.value, entry.mark, context_, key_.empty() ? entry.key : key_ + "." + entry.key));
@@ -210,7 +212,7 @@ std::vector<std::pair<std::string, Value>> Value::entries(const char* wanted) co
 }
 
 Section Value::section(std::string context) const {
-  if (!is_map()) fail_wanted("a map");
+  if (!is_map()) fail_expected("a map");
   if (context.empty()) context = (context_.empty() ? "" : context_ + ": ") + key_;
   return Section(*node_, std::move(context));
 }
@@ -238,7 +240,7 @@ Section::Section(const Node& map, std::string context, std::string path) : state
   state_->node = &map;
   state_->context = std::move(context);
   state_->path = std::move(path);
-  if (map.kind != Node::Kind::map) fail("wanted keys and values (a map), got " + what_is(map));
+  if (map.kind != Node::Kind::map) fail("expected keys and values (a map), got " + shown(map));
 }
 
 const Node& Section::node() const {
@@ -252,18 +254,18 @@ std::optional<Value> Section::find(const std::string& key) {
   return Value(entry->value, entry->mark, state_->context, state_->full(key));
 }
 
-Value Section::require_value(const std::string& key, const char* wanted) {
+Value Section::require_value(const std::string& key, const char* expected) {
   if (std::optional<Value> value = find(key)) return *value;
   for (const Node::Entry& entry : state_->node->entries) {
     if (!state_->knows(entry.key) && !suggest(entry.key, std::vector<std::string>{key}).empty()) fail_unknown(entry);
   }
-  fail("key '" + state_->full(key) + "' is missing; wanted " + wanted);
+  fail("key '" + state_->full(key) + "' is missing; expected " + expected);
 }
 
 std::optional<Section> Section::child(const std::string& key) {
   const std::optional<Value> value = find(key);
   if (!value || value->is_null()) return std::nullopt;
-  if (!value->is_map()) value->fail_wanted("a map");
+  if (!value->is_map()) value->fail_expected("a map");
   const auto found = state_->children.find(key);
   if (found != state_->children.end()) return found->second;
   Section section(value->node(), state_->context, state_->full(key));
@@ -285,7 +287,7 @@ void Section::fail(const std::string& reason) const {
 
 void Section::fail_unknown(const Node::Entry& entry) const {
   const std::string near = suggest(entry.key, state_->known);
-  const std::string tail = near.empty() ? "; known here: " + joined(state_->known) : "; did you mean '" + state_->full(near) + "'?";
+  const std::string tail = near.empty() ? "; known keys: " + joined(state_->known) : "; did you mean '" + state_->full(near) + "'?";
   throw Error(state_->prefix(entry.mark) + "unknown key '" + state_->full(entry.key) + "'" + tail);
 }
 

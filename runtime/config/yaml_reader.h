@@ -1,4 +1,4 @@
-// config/yaml_reader.h - typed access to a YAML tree, with messages that name file, line, column and key.
+// config/yaml_reader.h - typed access to a YAML tree, with errors that name file, line, column and key.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +15,23 @@
 
 namespace tenon::config {
 
-/// What numbers are wanted. The defaults take every finite number of the type.
+/// The range of an expected number. The default is every finite number of the type.
 template <class T>
 struct Range {
   T lowest = std::numeric_limits<T>::lowest();
   T highest = std::numeric_limits<T>::max();
-  bool above_lowest = false;   ///< lowest itself is out
-  bool below_highest = false;  ///< highest itself is out
+  bool above_lowest = false;   ///< excludes lowest
+  bool below_highest = false;  ///< excludes highest
 };
 
-/// A word and what it stands for.
+/// A name in YAML and its value.
 template <class E>
 struct Choice {
   const char* word;
   E value;
 };
 
-/// The first word of a value.
+/// The first name of a value.
 template <class E>
 const char* word_of(const std::vector<Choice<E>>& choices, E value) {
   for (const Choice<E>& choice : choices) {
@@ -49,13 +49,12 @@ std::vector<std::string> words_of(const std::vector<Choice<E>>& choices) {
 
 class Section;
 
-/// One value of a tree under its key. Views the tree: it must not outlive it.
+/// One value of a tree under its key. It refers to the tree and must not outlive it.
 ///
-/// Errors  of the as_... functions: "train.yaml:7:9: key 'epochs': wanted an integer from 1 on, got 'abc'".
+/// Errors  the as_... functions: "train.yaml:7:9: key 'epochs': expected an integer of at least 1, got 'abc'".
 class Value {
  public:
-  /// `context` stands before the key in messages ("layers[2] dense"), "" for none; `place` is used where the value is missing after its
-  /// key.
+  /// `context` precedes the key in messages ("layers[2] dense"; "" for none). `place` is used if the key has no value.
   Value(const Node& node, Mark place, std::string context, std::string key)
       : node_(&node), place_(std::move(place)), context_(std::move(context)), key_(std::move(key)) {}
 
@@ -65,32 +64,32 @@ class Value {
   bool is_scalar() const { return node_->kind == Node::Kind::scalar; }
   bool is_list() const { return node_->kind == Node::Kind::list; }
   bool is_map() const { return node_->kind == Node::Kind::map; }
-  /// Where it is written; of a null in a file, its key: the parser puts the null itself wherever the next word is.
+  /// The position of the value. For a null in a file, that of its key: the parser reports the position of the next word.
   const Mark& mark() const { return is_null() && node_->mark.line > 0 ? place_ : node_->mark; }
 
   bool as_bool() const;  ///< true, false, yes, no, on, off
   std::int64_t as_integer(Range<std::int64_t> range = {}) const;
   std::uint64_t as_unsigned(Range<std::uint64_t> range = {}) const;
   double as_number(Range<double> range = {}) const;
-  std::string as_text(const char* wanted = "a text") const;  ///< any scalar
-  /// A file or folder, made absolute: "~/" is the home folder, a relative one starts from the folder of the file it is written in.
+  std::string as_text(const char* expected = "a text") const;  ///< any scalar
+  /// An absolute path: "~/" is the home folder, a relative path starts from the folder of the file that contains it.
   std::string as_path() const;
-  /// The same, left relative where the file's own path is: for messages.
+  /// The same, but relative if the file's own path is; used in messages.
   std::string as_shown_path() const;
-  /// A list of names; one name stands for a list of one.
+  /// A list of names, or a single name.
   std::vector<std::string> as_names() const;
   template <class E>
   E as_choice(const std::vector<Choice<E>>& choices) const {
     return choices[as_word(words_of(choices))].value;
   }
-  /// Position in `words`.
+  /// The index in `words`.
   std::size_t as_word(const std::vector<std::string>& words) const;
 
   /// The items of a list, as "key[0]", "key[1]".
-  std::vector<Value> items(const char* wanted = "a list") const;
+  std::vector<Value> items(const char* expected = "a list") const;
   /// The entries of a map, as "key.name".
-  std::vector<std::pair<std::string, Value>> entries(const char* wanted = "a map") const;
-  /// A map whose keys are named from here: messages start with `context`, which defaults to this key.
+  std::vector<std::pair<std::string, Value>> entries(const char* expected = "a map") const;
+  /// The value as a map; messages start with `context`, by default this key.
   Section section(std::string context = "") const;
 
   template <class T>
@@ -108,11 +107,11 @@ class Value {
 
   /// Throws "<place>: <context>: key '<key>': <reason>".
   [[noreturn]] void fail(const std::string& reason) const;
-  /// Throws "... wanted <wanted>, got <what is there>".
-  [[noreturn]] void fail_wanted(const std::string& wanted) const;
+  /// Throws "... expected <expected>, got <the value>".
+  [[noreturn]] void fail_expected(const std::string& expected) const;
 
  private:
-  /// A bound that is only the type's own is not worth a word in messages.
+  /// Widens the range; bounds that are the type's own limits stay unstated in messages.
   template <class Wide, class T>
   static Range<Wide> widen(const Range<T>& range) {
     using Own = std::numeric_limits<T>;
@@ -123,7 +122,7 @@ class Value {
   template <class T, class Wide>
   T narrow(Wide value) const {
     if (value < static_cast<Wide>(std::numeric_limits<T>::lowest()) || value > static_cast<Wide>(std::numeric_limits<T>::max())) {
-      fail_wanted("an integer of " + std::to_string(8 * sizeof(T)) + " bits");
+      fail_expected("an integer of " + std::to_string(8 * sizeof(T)) + " bits");
     }
     return static_cast<T>(value);
   }
@@ -134,32 +133,32 @@ class Value {
   std::string key_;
 };
 
-/// The keys of one map. Each key asked for becomes known; finish() reports the others. Copies share what is known, so several readers can
-/// take their keys from one map and its owner finishes it. Views the tree: it must not outlive it.
+/// The keys of one map. finish() reports the keys that were never requested. Copies share their state, so several readers can read their
+/// keys from one map. It refers to the tree and must not outlive it.
 ///
 /// Threads  one at a time.
 class Section {
  public:
-  /// Errors  a node that is no map.
+  /// Errors  the node is not a map.
   explicit Section(const Node& map, std::string context = "", std::string path = "");
 
   const Node& node() const;
-  /// The value of a key, null values included; nothing if the key is absent.
+  /// The value of a key, including null; empty if the key is absent.
   std::optional<Value> find(const std::string& key);
   bool has(const std::string& key) { return find(key).has_value(); }
-  /// Errors  an absent key: "... key 'units' is missing; wanted <wanted>", or "did you mean" where a slip of it is there.
-  Value require_value(const std::string& key, const char* wanted);
+  /// Errors  an absent key: "... key 'units' is missing; expected <expected>", or "did you mean" if a similar key is present.
+  Value require_value(const std::string& key, const char* expected);
 
   template <class T>
-  T get(const std::string& key, T fallback, Range<T> range = {}) {
+  T get(const std::string& key, T default_value, Range<T> range = {}) {
     const std::optional<Value> value = find(key);
-    return value ? value->as<T>(range) : fallback;
+    return value ? value->as<T>(range) : default_value;
   }
-  std::string get(const std::string& key, const char* fallback) {
+  std::string get(const std::string& key, const char* default_value) {
     const std::optional<Value> value = find(key);
-    return value ? value->as_text() : std::string(fallback);
+    return value ? value->as_text() : std::string(default_value);
   }
-  /// Also nothing for `key: null`.
+  /// Empty if the key is absent or null.
   template <class T>
   std::optional<T> get_optional(const std::string& key, Range<T> range = {}) {
     const std::optional<Value> value = find(key);
@@ -167,19 +166,19 @@ class Section {
     return value->as<T>(range);
   }
   template <class T>
-  T require(const std::string& key, const char* wanted, Range<T> range = {}) {
-    return require_value(key, wanted).template as<T>(range);
+  T require(const std::string& key, const char* expected, Range<T> range = {}) {
+    return require_value(key, expected).template as<T>(range);
   }
   template <class E>
-  E choice(const std::string& key, E fallback, const std::vector<Choice<E>>& choices) {
+  E choice(const std::string& key, E default_value, const std::vector<Choice<E>>& choices) {
     const std::optional<Value> value = find(key);
-    return value ? value->as_choice(choices) : fallback;
+    return value ? value->as_choice(choices) : default_value;
   }
-  /// The map under a key, its keys named "key.inner" in messages; nothing if absent or null. finish() covers it.
+  /// The map under a key, its keys named "key.inner" in messages; empty if absent or null. finish() includes it.
   std::optional<Section> child(const std::string& key);
 
-  /// Errors  the first key, in the order of the file, that nobody asked for: "train.yaml:7:3: unknown key 'precison'; did you mean
-  ///         'precision'?", or the keys there are.
+  /// Errors  the first key of the file that was not requested: "train.yaml:7:3: unknown key 'precison'; did you mean 'precision'?", or the
+  ///         list of known keys.
   void finish() const;
   [[noreturn]] void fail(const std::string& reason) const;
 
@@ -190,7 +189,7 @@ class Section {
   std::shared_ptr<State> state_;
 };
 
-/// "an integer from 1 on", "a number in [0, 1)": the words of messages.
+/// "an integer of at least 1", "a number in [0, 1)"; used in messages.
 std::string describe(const char* kind, const Range<std::int64_t>& range);
 std::string describe(const char* kind, const Range<std::uint64_t>& range);
 std::string describe(const char* kind, const Range<double>& range);

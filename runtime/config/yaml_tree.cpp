@@ -17,31 +17,31 @@
 namespace tenon::config {
 namespace {
 
-// Aliases are expanded by copying; a few lines of nested ones ("billion laughs") would otherwise fill the memory.
-constexpr std::size_t most_values = 100000;
-constexpr std::uintmax_t most_bytes = 16u << 20;  // nobody writes that by hand: it is another kind of file
+// Aliases are expanded by copying: without a limit, a few nested ones ("billion laughs") would exhaust memory.
+constexpr std::size_t max_values = 100000;
+constexpr std::uintmax_t max_bytes = 16u << 20;  // larger files are not configuration
 
-constexpr const char* tab_message = "tab character used for indentation; YAML wants spaces";
+constexpr const char* tab_message = "tab character used for indentation; YAML expects spaces";
 
 [[noreturn]] void fail(const Mark& mark, const std::string& text) {
   throw Error(mark.str() + ": " + text);
 }
 
-/// yaml-cpp speaks of its tokens; this says what the writer of the file did.
+/// Translates yaml-cpp's messages, which name its tokens, into terms of the file.
 std::string plain_words(const std::string& message) {
   static const std::map<std::string, std::string> table = {
       {"illegal tab when looking for indentation", tab_message},
-      {"illegal map value", "a ':' stands where no key can be; check the indentation, or quote the text that contains it"},
-      {"illegal map key", "a '?' stands where no key can be"},
-      {"illegal block entry", "a '-' stands where no list item can be; check the indentation"},
-      {"end of map not found", "a line does not belong to the map it stands in; check the indentation"},
-      {"end of sequence not found", "a line does not belong to the list it stands in; check the indentation"},
+      {"illegal map value", "a ':' where no key is allowed; check the indentation, or quote the text that contains it"},
+      {"illegal map key", "a '?' where no key is allowed"},
+      {"illegal block entry", "a '-' where no list item is allowed; check the indentation"},
+      {"end of map not found", "a line does not belong to the enclosing map; check the indentation"},
+      {"end of sequence not found", "a line does not belong to the enclosing list; check the indentation"},
       {"end of map flow not found", "the map opened with '{' is not closed with '}'"},
       {"end of sequence flow not found", "the list opened with '[' is not closed with ']'"},
       {"illegal flow end", "a ']' or '}' closes nothing"},
       {"illegal EOF in scalar", "the text ends inside quotes"},
-      {"the referenced anchor is not defined", "the alias names no anchor defined above it"},
-      {"unknown token", "a character that YAML reserves; quote the text"},
+      {"the referenced anchor is not defined", "the alias refers to an anchor that is not defined before it"},
+      {"unknown token", "a character reserved by YAML; quote the text"},
       {"bad file", "lists and maps are nested too deeply"},
   };
   const auto found = table.find(message);
@@ -58,7 +58,7 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-/// Makes the tree out of yaml-cpp's events: unlike YAML::Node they tell a key's place and a key given twice.
+/// Builds the tree from yaml-cpp's events, which, unlike YAML::Node, report the position of keys and duplicate keys.
 class TreeBuilder : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, std::shared_ptr<const Source> source) : lines_(lines_of(text)), source_(std::move(source)) {}
@@ -66,7 +66,7 @@ class TreeBuilder : public YAML::EventHandler {
   Node root;
   bool has_root = false;
 
-  /// 1-based column of a tab in the indentation of a line, up to `length` characters of it; 0: none.
+  /// The 1-based column of a tab in the indentation within the first `length` characters of a line; 0: none.
   int tab_in_indentation(int line, std::size_t length = std::string_view::npos) const {
     if (line < 0 || static_cast<std::size_t>(line) >= lines_.size()) return 0;
     const std::string_view start = lines_[static_cast<std::size_t>(line)].substr(0, length);
@@ -77,7 +77,7 @@ class TreeBuilder : public YAML::EventHandler {
   Mark at(int line, int column) const { return {source_, line + 1, column + 1}; }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (has_root) fail(at(mark.line, mark.column), "a second document starts here; wanted one document, without '---' after the first");
+    if (has_root) fail(at(mark.line, mark.column), "a second document starts here; expected one document, without '---' after the first");
     has_root = true;
   }
   void OnDocumentEnd() override {}
@@ -88,7 +88,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) fail(at(mark.line, mark.column), "the alias stands inside the anchor it names");
+    if (found == anchors_.end()) fail(at(mark.line, mark.column), "the alias is inside the anchor that it refers to");
     count_ += found->second.size;
     check_count(at(mark.line, mark.column));
     deliver(found->second.node);
@@ -121,7 +121,7 @@ class TreeBuilder : public YAML::EventHandler {
     bool has_key = false;
     std::string key;
     Mark key_mark;
-    std::vector<Node> merges;  // values of `<<`, which give what the map itself does not
+    std::vector<Node> merges;  // values of `<<`: defaults for keys that the map itself does not have
   };
   struct Anchor {
     Node node;
@@ -129,23 +129,23 @@ class TreeBuilder : public YAML::EventHandler {
   };
 
   void check_count(const Mark& mark) const {
-    if (count_ > most_values) fail(mark, fmt::format("more than {} values, aliases counted each time", most_values));
+    if (count_ > max_values) fail(mark, fmt::format("more than {} values, aliases counted each time", max_values));
   }
 
-  void check_tabs(const YAML::Mark& mark) const {  // inside [] and {} indentation means nothing
+  void check_tabs(const YAML::Mark& mark) const {  // indentation is ignored inside [] and {}
     if (!levels_.empty() && levels_.back().flow) return;
     const int column = tab_in_indentation(mark.line, static_cast<std::size_t>(mark.column));
     if (column > 0) fail(at(mark.line, column - 1), tab_message);
   }
 
-  /// yaml-cpp takes a text whose quote is never closed, with the rest of the file in it.
+  /// yaml-cpp accepts a text whose quote is never closed and reads to the end of the file.
   void check_closed(const YAML::Mark& mark) const {
     std::size_t line = static_cast<std::size_t>(mark.line);
     if (line >= lines_.size()) return;
     std::string_view rest = lines_[line];
     if (static_cast<std::size_t>(mark.column) >= rest.size()) return;
     const char quote = rest[static_cast<std::size_t>(mark.column)];
-    if (quote != '"' && quote != '\'') return;  // a block text, or a tag or anchor stands before the quote
+    if (quote != '"' && quote != '\'') return;  // a block text, or a tag or anchor precedes the quote
     rest.remove_prefix(static_cast<std::size_t>(mark.column) + 1);
     for (;;) {
       for (std::size_t i = 0; i < rest.size(); ++i) {
@@ -222,7 +222,7 @@ class TreeBuilder : public YAML::EventHandler {
     const bool is_list = node.kind == Node::Kind::list;
     std::vector<Node> maps = is_list ? std::move(node.items) : std::vector<Node>{std::move(node)};
     for (Node& map : maps) {
-      if (map.kind != Node::Kind::map) fail(level.key_mark, "the merge key '<<' wants a map or a list of maps");
+      if (map.kind != Node::Kind::map) fail(level.key_mark, "the merge key '<<' expects a map or a list of maps");
       level.merges.push_back(std::move(map));
     }
   }
@@ -260,14 +260,14 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Source> source) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::ParserException& problem) {
-    // A tab mostly shows as some other mistake, on its line.
+    // A tab is usually reported as a different error on its line.
     const int tab = builder.tab_in_indentation(problem.mark.line);
     if (tab > 0) fail(builder.at(problem.mark.line, tab - 1), tab_message);
     fail(builder.at(problem.mark.line, problem.mark.column), plain_words(problem.msg));
   } catch (const YAML::Exception& problem) {
     fail({source, 1, 1}, plain_words(problem.msg));
   }
-  if (!builder.has_root) fail({source, 1, 1}, "the file is empty; wanted keys and values");
+  if (!builder.has_root) fail({source, 1, 1}, "the file is empty; expected keys and values");
   return std::move(builder.root);
 }
 
@@ -278,15 +278,15 @@ Node load_yaml(const std::string& path) {
   source->folder = fs::path(path).parent_path().string();
   std::error_code problem;
   const fs::file_status status = fs::status(path, problem);
-  if (!fs::exists(status)) throw Error(path + ": no such file; wanted a YAML file");
-  if (fs::is_directory(status)) throw Error(path + ": is a folder; wanted a YAML file");
+  if (!fs::exists(status)) throw Error(path + ": no such file; expected a YAML file");
+  if (fs::is_directory(status)) throw Error(path + ": is a folder; expected a YAML file");
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw Error(path + ": cannot be read: " + std::strerror(errno));
   std::string text;
   char block[65536];
   while (stream.read(block, sizeof block), stream.gcount() > 0) {
     text.append(block, static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > most_bytes) throw Error(path + ": is larger than 16 MiB; wanted a YAML file written by hand");
+    if (text.size() > max_bytes) throw Error(path + ": is larger than 16 MiB; expected a YAML file written by hand");
   }
   if (stream.bad()) throw Error(path + ": cannot be read: " + std::strerror(errno));
   return parse_yaml(text, source);
@@ -294,7 +294,7 @@ Node load_yaml(const std::string& path) {
 
 Assignment parse_assignment(const std::string& text) {
   const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) throw Error("--set " + text + ": wanted key=value, as in epochs=3");
+  if (equals == std::string::npos || equals == 0) throw Error("--set " + text + ": expected key=value, as in epochs=3");
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
@@ -310,7 +310,7 @@ std::vector<std::string> split_path(std::string_view path) {
 
 namespace {
 
-void set_marks(Node& node, const Mark& mark) {  // a line number inside an override tells nobody anything
+void set_marks(Node& node, const Mark& mark) {  // a line number inside an override is useless
   node.mark = mark;
   for (Node& item : node.items) set_marks(item, mark);
   for (Node::Entry& entry : node.entries) {
@@ -329,7 +329,7 @@ Node parse_value(const std::string& value, const Mark& mark, bool literal) {
     try {
       node = parse_yaml(value, inner);
     } catch (const Error& problem) {
-      // Drop the position: the value has one line, and it is in the message.
+      // Drop the position: the value has one line, which the message contains.
       std::string text = problem.what();
       const std::size_t start = text.find(": ", mark.source->name.size());
       fail(mark, "the value is not YAML: " + text.substr(start == std::string::npos ? 0 : start + 2));
@@ -344,7 +344,7 @@ Node& step_into(Node& node, const std::string& word, const std::string& key_path
     const bool is_number = !word.empty() && word.size() < 9 && word.find_first_not_of("0123456789") == std::string::npos;
     const std::size_t index = is_number ? std::stoul(word) : node.items.size();
     if (index >= node.items.size()) {
-      fail(mark, fmt::format("key '{}': '{}' is no item of a list of {}", key_path, word, node.items.size()));
+      fail(mark, fmt::format("key '{}': index '{}' is out of range for a list of {}", key_path, word, node.items.size()));
     }
     return node.items[index];
   }

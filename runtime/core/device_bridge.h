@@ -1,4 +1,5 @@
-// core/device_bridge.h - what a tensor asks of the device its memory is on. exec/ implements it; plain host memory has none.
+// core/device_bridge.h - the operations that a tensor needs from the device of its memory. Implemented in exec/; plain host memory has
+// none.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +9,17 @@ namespace tenon {
 
 struct Storage;
 
-/// Access to the bytes behind device addresses.
-/// Threads  every member may be called from any thread; each returns when its bytes have arrived.
+/// Access to device memory.
+/// Threads  any member may be called from any thread; each returns when its bytes have arrived.
 struct DeviceMemory {
   virtual ~DeviceMemory() = default;
   /// True if device addresses are host pointers.
   virtual bool host_addressable() const = 0;
-  /// Device memory that is freed with the last tensor on it.
+  /// Allocates device memory that is freed with the last tensor on it.
   virtual std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) = 0;
   virtual void download(std::uint64_t address, void* host, std::uint64_t size_bytes) = 0;
   virtual void upload(std::uint64_t address, const void* host, std::uint64_t size_bytes) = 0;
-  /// Within the device; the ranges do not overlap.
+  /// Copies within the device; the ranges must not overlap.
   virtual void move(std::uint64_t to, std::uint64_t from, std::uint64_t size_bytes) = 0;
 };
 

@@ -1,4 +1,4 @@
-// core/dlpack.cpp - tensors in and out as DLManagedTensor.
+// core/dlpack.cpp - import and export of tensors as DLManagedTensor.
 #include <tenon/dlpack.h>
 
 #include <dlpack/dlpack.h>
@@ -35,7 +35,7 @@ DType dtype_of_type(const DLDataType& type) {
     if (row.code == type.code && row.bits == type.bits && type.lanes == 1) return row.dtype;
   }
   throw Error(Status::unsupported,
-              "from_dlpack: wanted float 16 to 64, bfloat 16, int and uint 8 to 64, complex 64 or 128, or bool 8 bits, "
+              "from_dlpack: expected float 16 to 64, bfloat 16, int and uint 8 to 64, complex 64 or 128, or bool 8 bits, "
               "of one lane; got " +
                   name_of_type(type));
 }
@@ -60,7 +60,7 @@ void release(DLManagedTensor* managed) {
   if (managed->deleter != nullptr) managed->deleter(managed);
 }
 
-/// The way from the lowest to the highest element, in bytes, fits 63 bits. Of shapes without elements nothing is asked.
+/// True if the distance from the lowest to the highest element in bytes fits 63 bits. Always true for a shape without elements.
 bool is_addressable(const Shape& shape, const std::int64_t* strides, std::int64_t size) {
   std::int64_t reach = size;
   for (std::size_t i = 0; i < shape.rank(); ++i) {
@@ -73,7 +73,7 @@ bool is_addressable(const Shape& shape, const std::int64_t* strides, std::int64_
   return true;
 }
 
-/// What to_dlpack hands out, with what keeps it alive.
+/// The exported struct and the tensor that it keeps alive.
 struct Exported {
   DLManagedTensor managed{};
   Tensor tensor;
@@ -82,32 +82,32 @@ struct Exported {
 }  // namespace
 
 Tensor from_dlpack(DLManagedTensor* managed) {
-  if (managed == nullptr) throw Error("from_dlpack: wanted a DLManagedTensor, got null");
+  if (managed == nullptr) throw Error("from_dlpack: expected a DLManagedTensor, got null");
   const DLTensor& from = managed->dl_tensor;
   if (!readable_by_host(from.device)) {
-    throw Error(Status::unsupported, "from_dlpack: wanted memory that the host can read, got that of " + name_of_device(from.device) +
+    throw Error(Status::unsupported, "from_dlpack: expected memory that the host can read, got that of " + name_of_device(from.device) +
                                          "; copy it to the host first");
   }
   const DType dtype = dtype_of_type(from.dtype);
   if (from.ndim < 0 || from.ndim > static_cast<std::int32_t>(Shape::max_rank) || (from.ndim > 0 && from.shape == nullptr)) {
-    throw Error("from_dlpack: wanted a shape of up to 8 dimensions, got " + std::to_string(from.ndim) +
+    throw Error("from_dlpack: expected a shape of up to 8 dimensions, got " + std::to_string(from.ndim) +
                 (from.ndim > 0 && from.shape == nullptr ? " and no sizes" : ""));
   }
   const Shape shape(std::span<const std::int64_t>(from.shape, static_cast<std::size_t>(from.ndim)));
   const auto data = reinterpret_cast<std::uintptr_t>(from.data);
-  if (from.data == nullptr && shape.count() > 0) throw Error("from_dlpack: wanted memory for " + shape.str() + ", got a null pointer");
+  if (from.data == nullptr && shape.count() > 0) throw Error("from_dlpack: expected memory for " + shape.str() + ", got a null pointer");
   const std::uint64_t address = data + from.byte_offset;
   const std::int64_t size = size_of(dtype);
-  // Complex numbers are as aligned as their parts.
+  // Complex numbers have the alignment of their parts.
   const std::int64_t aligned = dtype == DType::c64 || dtype == DType::c128 ? size / 2 : size;
   if (shape.count() > 0 && address % static_cast<std::uint64_t>(aligned) != 0) {
-    throw Error(std::string("from_dlpack: wanted ") + name_of(dtype) + " elements aligned to " + std::to_string(aligned) +
+    throw Error(std::string("from_dlpack: expected ") + name_of(dtype) + " elements aligned to " + std::to_string(aligned) +
                 " bytes, got byte_offset " + std::to_string(from.byte_offset) + " in memory that makes them misaligned");
   }
   const auto dense = dense_strides(shape);
   const std::int64_t* strides = from.strides != nullptr ? from.strides : dense.data();
   if (shape.count() > 0 && !is_addressable(shape, strides, size)) {
-    throw Error("from_dlpack: wanted strides that 64 bits can address, got others for " + shape.str());
+    throw Error("from_dlpack: expected strides that 64 bits can address, got others for " + shape.str());
   }
   auto storage = std::make_shared<Storage>();
   Tensor tensor = Tensor::make(storage, address, dtype, shape, strides);
@@ -124,7 +124,7 @@ DLManagedTensor* to_dlpack(const Tensor& tensor) {
   if (!tensor.defined()) throw Error("to_dlpack: got an undefined tensor");
   if (!tensor.on_host()) {
     throw Error(Status::unsupported,
-                "to_dlpack: wanted memory that the host can read, got device memory " + tensor.str() + "; to_host() copies it");
+                "to_dlpack: expected memory that the host can read, got device memory " + tensor.str() + "; to_host() copies it");
   }
   const Row* type = nullptr;
   for (const Row& row : rows) {
@@ -138,7 +138,7 @@ DLManagedTensor* to_dlpack(const Tensor& tensor) {
   out.device = {kDLCPU, 0};
   out.ndim = static_cast<std::int32_t>(view.shape().rank());
   out.dtype = {type->code, type->bits, 1};
-  // The form has no const; receivers only read these.
+  // DLPack lacks const; receivers only read these.
   out.shape = const_cast<std::int64_t*>(view.shape().data());
   out.strides = const_cast<std::int64_t*>(view.strides());
   exported->managed.manager_ctx = exported.get();

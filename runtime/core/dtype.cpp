@@ -66,7 +66,7 @@ double epsilon_of(DType dtype) {
     case DType::f64:
       return std::numeric_limits<double>::epsilon();
     default:
-      throw Error(std::string("epsilon_of: wanted f16, bf16, f32 or f64, got ") + name_of(dtype));
+      throw Error(std::string("epsilon_of: expected f16, bf16, f32 or f64, got ") + name_of(dtype));
   }
 }
 

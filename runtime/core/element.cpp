@@ -33,12 +33,12 @@ float f32_of_f16(std::uint16_t bits) {
   return sign * std::ldexp(1.0f + mantissa * 0x1p-10f, exponent - 15);
 }
 
-/// The half float next to the value: its distance from zero in units of the last place, rounded, is the bit pattern itself.
+/// The nearest half float: its distance from zero in units of the last place, rounded, is the bit pattern itself.
 std::uint16_t f16_of(double value) {
   const std::uint16_t sign = std::signbit(value) ? 0x8000u : 0;
   const double magnitude = std::abs(value);
   if (std::isnan(value)) return 0x7e00u;
-  if (magnitude >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 2^16, which is not there
+  if (magnitude >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00u);  // rounds to 2^16, which overflows
   if (magnitude < 0x1p-14) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(magnitude * 0x1p24)));
   const int exponent = std::ilogb(magnitude);
   const auto mantissa = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));  // 1024 .. 2048
@@ -47,7 +47,7 @@ std::uint16_t f16_of(double value) {
 
 std::uint16_t bf16_of(double value) {
   if (std::isnan(value)) return 0x7fc0u;
-  // Rounding to odd first keeps the second rounding honest: an f32 that is not exact has its last bit set.
+  // Rounding to odd first prevents double rounding: an inexact f32 has its last bit set.
   auto narrow = static_cast<float>(value);
   auto bits = read<std::uint32_t>(&narrow);
   if (std::isfinite(narrow) && static_cast<double>(narrow) != value) {
@@ -60,13 +60,13 @@ std::uint16_t bf16_of(double value) {
 
 template <class T>
 void write_integer(void* at, DType dtype, double value, const char* what) {
-  // 2^digits is exact as a double where max() is not.
+  // 2^digits is exact as a double ; max() is not.
   const double beyond = std::ldexp(1.0, std::numeric_limits<T>::digits);
   const double lowest = std::numeric_limits<T>::is_signed ? -beyond : 0.0;
   if (!(value >= lowest && value < beyond) || value != std::trunc(value)) {
     char text[64];
     std::snprintf(text, sizeof text, "%.17g", value);
-    throw Error(std::string(what) + ": wanted a value of " + name_of(dtype) + ", got " + text);
+    throw Error(std::string(what) + ": expected a value that fits " + name_of(dtype) + ", got " + text);
   }
   write(at, static_cast<T>(value));
 }
@@ -151,12 +151,12 @@ void write_element(void* at, DType dtype, double value, const char* what) {
     case DType::u64:
       return write_integer<std::uint64_t>(at, dtype, value, what);
     case DType::boolean:
-      if (value != 0 && value != 1) throw Error(std::string(what) + ": wanted 0 or 1 for bool, got " + text_of(value, 17));
+      if (value != 0 && value != 1) throw Error(std::string(what) + ": expected 0 or 1 for bool, got " + text_of(value, 17));
       return write(at, static_cast<std::uint8_t>(value));
     case DType::none:
       break;
   }
-  throw Error(std::string(what) + ": wanted a dtype, got none");
+  throw Error(std::string(what) + ": expected a dtype, got none");
 }
 
 std::string element_text(const void* at, DType dtype) {

@@ -1,4 +1,4 @@
-// core/element.h - single elements of a run-time dtype, in host memory.
+// core/element.h - single elements of a dtype known at run time, in host memory.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace tenon {
 
-/// Errors: a dtype that is no real number; the text starts with `what`.
+/// Errors: a complex dtype; the text starts with `what`.
 double element_as_double(const void* at, DType dtype, const char* what);
 
 /// Rounds to nearest, ties to even; f16 and bf16 overflow to infinity. Complex elements get an imaginary part of 0.
-/// Errors: an integer dtype that does not hold the value exactly; the text starts with `what`.
+/// Errors: an integer dtype that cannot represent the value exactly; the text starts with `what`.
 void write_element(void* at, DType dtype, double value, const char* what);
 
 /// "1.5", "-7", "true", "1+2i".

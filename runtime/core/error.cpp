@@ -30,7 +30,7 @@ const char* name_of(Status status) {
     case Status::forked:
       return "FORKED";
   }
-  return "UNKNOWN_STATUS";  // a backend may return a number of its own
+  return "UNKNOWN_STATUS";  // a backend may return an undefined status
 }
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// core/log.h - one line at a time to stderr or a file.
+// core/log.h - a line-oriented log to stderr or a file.
 #pragma once
 
 #include <fmt/core.h>
@@ -18,7 +18,7 @@ void set_file(const std::string& path);
 /// Writes "tenon: warning: text". Threads: any.
 void write(std::uint32_t level, std::string_view text);
 
-/// Writes text that the user asked for by a key of its own, as it is and whatever the level. Threads: any.
+/// Writes text that the user requested with its own configuration key, unchanged and regardless of the level. Threads: any.
 void print(std::string_view text);
 
 template <class... Args>

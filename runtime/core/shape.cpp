@@ -19,13 +19,13 @@ std::string text_of(std::span<const std::int64_t> dims) {
   return text + ')';
 }
 
-/// The product with zeros taken as ones, so that an empty shape has strides that fit as well.
+/// The product with zeros counted as ones, so that the strides of an empty shape are in range too.
 void check_extent(std::span<const std::int64_t> dims) {
   std::int64_t extent = 1;
   for (const std::int64_t size : dims) {
-    if (size < 0) throw Error("shape " + text_of(dims) + ": wanted sizes of 0 or more, got " + std::to_string(size));
+    if (size < 0) throw Error("shape " + text_of(dims) + ": expected sizes of 0 or more, got " + std::to_string(size));
     if (size > 0 && extent > max_count / size) {
-      throw Error("shape " + text_of(dims) + ": wanted at most 2^62 elements, got more");
+      throw Error("shape " + text_of(dims) + ": expected at most 2^62 elements, got more");
     }
     extent *= std::max<std::int64_t>(size, 1);
   }
@@ -35,7 +35,7 @@ void check_extent(std::span<const std::int64_t> dims) {
 
 Shape::Shape(std::span<const std::int64_t> dims) : rank_(dims.size()) {
   if (dims.size() > max_rank) {
-    throw Error("shape " + text_of(dims) + ": wanted at most 8 dimensions, got " + std::to_string(dims.size()));
+    throw Error("shape " + text_of(dims) + ": expected at most 8 dimensions, got " + std::to_string(dims.size()));
   }
   check_extent(dims);
   std::copy(dims.begin(), dims.end(), dims_.begin());
@@ -51,7 +51,7 @@ void Shape::set(std::size_t i, std::int64_t size) {
 
 void Shape::push_back(std::int64_t size) {
   if (rank_ == max_rank)
-    throw Error("shape " + str() + ": has 8 dimensions already, another one of " + std::to_string(size) + " does not fit");
+    throw Error("shape " + str() + ": already has 8 dimensions, another one of size " + std::to_string(size) + " does not fit");
   Shape longer = *this;
   longer.dims_[longer.rank_++] = size;
   check_extent(longer.dims());
@@ -90,7 +90,7 @@ Shape broadcast(const Shape& a, const Shape& b) {
     const std::int64_t size_b = i < b.rank() ? b[b.rank() - 1 - i] : 1;
     if (size_a != size_b && size_a != 1 && size_b != 1) {
       throw Error("shapes " + a.str() + " and " + b.str() + " do not broadcast: sizes " + std::to_string(size_a) + " and " +
-                  std::to_string(size_b) + " meet, wanted equal sizes or a 1");
+                  std::to_string(size_b) + " meet, expected equal sizes or a 1");
     }
     dims[rank - 1 - i] = size_a == 1 ? size_b : size_a;
   }
@@ -100,8 +100,9 @@ Shape broadcast(const Shape& a, const Shape& b) {
 std::int64_t resolve_axis(std::int64_t axis, std::size_t rank, const std::string& what) {
   const auto size = static_cast<std::int64_t>(rank);
   if (axis < -size || axis >= size) {
-    const std::string wanted = rank == 0 ? "a scalar has no axes" : "wanted -" + std::to_string(size) + " to " + std::to_string(size - 1);
-    throw Error(what + ": axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(size) + ", " + wanted);
+    const std::string expected =
+        rank == 0 ? "a scalar has no axes" : "expected -" + std::to_string(size) + " to " + std::to_string(size - 1);
+    throw Error(what + ": axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(size) + ", " + expected);
   }
   return axis < 0 ? axis + size : axis;
 }

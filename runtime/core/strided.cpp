@@ -7,7 +7,7 @@
 namespace tenon {
 namespace {
 
-/// One innermost run; a size known to the compiler makes each element one move.
+/// Copies one innermost row; with the element size known at compile time each copy is one move.
 template <std::size_t Size>
 void copy_run(std::byte* to, std::int64_t to_step, const std::byte* from, std::int64_t from_step, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * to_step, from + i * from_step, Size);
@@ -30,13 +30,13 @@ CopyRun copy_run_of(std::int64_t size) {
   }
 }
 
-/// Nested loops, the innermost last; at least one.
+/// Nested loops, innermost last; at least one.
 struct Loops {
   std::array<std::int64_t, Shape::max_rank> size{}, to{}, from{};
   std::size_t rank = 0;
 };
 
-/// Dimensions that follow on each other in both layouts become one, so that dense rows, and dense blocks, are one run.
+/// Merges dimensions that are contiguous in both layouts, so that a dense block is one loop.
 Loops merged(const Shape& shape, const std::int64_t* to, const std::int64_t* from) {
   Loops loops;
   for (std::size_t i = 0; i < shape.rank(); ++i) {
@@ -72,7 +72,7 @@ void copy_elements(std::byte* to, const std::int64_t* to_strides, const std::byt
   const std::int64_t to_step = loops.to[outer] * size, from_step = loops.from[outer] * size;
   const CopyRun copy = copy_run_of(size);
   std::array<std::int64_t, Shape::max_rank> index{};
-  std::int64_t to_row = 0, from_row = 0;  // offsets, since the odometer passes through positions outside the views
+  std::int64_t to_row = 0, from_row = 0;  // offsets, since the index passes through positions outside the views
   for (std::int64_t left = shape.count() / run; left > 0; --left) {
     if (to_step == size && from_step == size)
       std::memcpy(to + to_row, from + from_row, static_cast<std::size_t>(run * size));

@@ -1,4 +1,4 @@
-// core/strided.h - elements of any strides, in host memory.
+// core/strided.h - copies of strided views in host memory.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// core/tensor.cpp - memory of tensors, and elements moved between it and others. Tensor::to(Device) is exec's.
+// core/tensor.cpp - storage of tensors and copies of elements. Tensor::to(Device) is in exec/.
 #include <tenon/tensor.h>
 
 #include <cstring>
@@ -17,7 +17,7 @@ constexpr std::align_val_t alignment{64};
 
 std::int64_t bytes_of(DType dtype, const Shape& shape, const char* where) {
   const std::int64_t size = size_of(dtype);
-  if (size == 0) throw Error(std::string(where) + ": wanted a dtype, got none");
+  if (size == 0) throw Error(std::string(where) + ": expected a dtype, got none");
   if (shape.count() > std::numeric_limits<std::int64_t>::max() / size) {
     throw Error(Status::out_of_memory, std::string(where) + ": " + name_of(dtype) + shape.str() + " needs more bytes than any memory has");
   }
@@ -28,7 +28,7 @@ std::byte* host_pointer(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
 }
 
-/// The elements of a device's view as a dense block in host memory.
+/// The elements of a view on a device as a dense block in host memory.
 Tensor downloaded(const Tensor& view) {
   Tensor copy = Tensor::empty(view.dtype(), view.shape());
   if (view.count() == 0) return copy;
@@ -37,7 +37,7 @@ Tensor downloaded(const Tensor& view) {
     device.download(view.address(), copy.raw(), static_cast<std::uint64_t>(view.size_bytes()));
     return copy;
   }
-  // Fetch the span of addresses that the view covers, then pick from it.
+  // Download the address range that the view covers, then select its elements.
   const std::int64_t size = size_of(view.dtype());
   const Reach reach = reach_of(view.shape(), view.strides());
   const Tensor span = Tensor::empty(view.dtype(), {reach.count()});
@@ -60,12 +60,12 @@ bool overlap(const Tensor& a, const Tensor& b) {
   return x.first < y.second && y.first < x.second;
 }
 
-/// Errors: a view that shows one element in several places, which cannot be written.
+/// Errors: a view that repeats an element, which cannot be written.
 void need_writable(const Tensor& view, const char* what) {
   if (!view.defined()) throw Error(std::string(what) + ": got an undefined tensor");
   for (std::size_t i = 0; i < view.shape().rank(); ++i) {
     if (view.strides()[i] == 0 && view.shape()[i] > 1) {
-      throw Error(std::string(what) + ": wanted a tensor whose elements are its own, got " + view.str() +
+      throw Error(std::string(what) + ": expected a tensor without repeated elements, got " + view.str() +
                   " which repeats them along axis " + std::to_string(i) + "; contiguous() makes a copy");
     }
   }
@@ -75,7 +75,7 @@ void need_writable(const Tensor& view, const char* what) {
 
 Tensor Tensor::empty(DType dtype, const Shape& shape) {
   const std::int64_t bytes = bytes_of(dtype, shape, "Tensor::empty");
-  // An empty tensor has an address too, so that no kernel ever meets a null pointer.
+  // An empty tensor has an address too, so that kernels never see a null pointer.
   void* memory = ::operator new(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 1)), alignment, std::nothrow);
   if (!memory) {
     throw Error(Status::out_of_memory, std::string("Tensor::empty: no host memory for ") + name_of(dtype) + shape.str() + ", " +
@@ -105,7 +105,7 @@ Tensor Tensor::full(DType dtype, const Shape& shape, double value) {
 Tensor Tensor::borrow(void* host, DType dtype, const Shape& shape, std::shared_ptr<void> owner) {
   const std::int64_t bytes = bytes_of(dtype, shape, "Tensor::borrow");
   if (!host && bytes > 0)
-    throw Error(std::string("Tensor::borrow: wanted memory for ") + name_of(dtype) + shape.str() + ", got a null pointer");
+    throw Error(std::string("Tensor::borrow: expected memory for ") + name_of(dtype) + shape.str() + ", got a null pointer");
   auto storage = std::make_shared<Storage>();
   storage->address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(host));
   storage->size_bytes = static_cast<std::uint64_t>(bytes);
@@ -135,7 +135,7 @@ bool Tensor::is_dense() const {
   if (count() == 0) return true;
   const auto dense = dense_strides(shape_);
   for (std::size_t i = 0; i < shape_.rank(); ++i) {
-    if (shape_[i] != 1 && strides_[i] != dense[i]) return false;  // the stride of a size of 1 is never taken
+    if (shape_[i] != 1 && strides_[i] != dense[i]) return false;  // the stride of an axis of size 1 is never used
   }
   return true;
 }
@@ -144,20 +144,20 @@ bool Tensor::on_host() const {
   return defined() && (!storage_->device || storage_->device->host_addressable());
 }
 
-void Tensor::require(DType wanted, const char* what) const {
-  if (!defined()) throw Error(std::string("Tensor::") + what + ": wanted " + name_of(wanted) + ", got an undefined tensor");
-  if (dtype_ != wanted) throw Error(std::string("Tensor::") + what + ": wanted " + name_of(wanted) + ", got " + str());
+void Tensor::require(DType expected, const char* what) const {
+  if (!defined()) throw Error(std::string("Tensor::") + what + ": expected " + name_of(expected) + ", got an undefined tensor");
+  if (dtype_ != expected) throw Error(std::string("Tensor::") + what + ": expected " + name_of(expected) + ", got " + str());
 }
 
-std::uintptr_t Tensor::checked(DType wanted) const {
-  require(wanted, "data");
+std::uintptr_t Tensor::checked(DType expected) const {
+  require(expected, "data");
   if (!on_host()) throw Error("Tensor::data: " + str() + " is in device memory; call to_host() first");
   return static_cast<std::uintptr_t>(address_);
 }
 
 double Tensor::item() const {
-  if (!defined()) throw Error("Tensor::item: wanted one element, got an undefined tensor");
-  if (count() != 1) throw Error("Tensor::item: wanted one element, got " + str());
+  if (!defined()) throw Error("Tensor::item: expected one element, got an undefined tensor");
+  if (count() != 1) throw Error("Tensor::item: expected one element, got " + str());
   if (on_host()) return element_as_double(raw(), dtype_, "Tensor::item");
   std::array<std::byte, 16> element;
   storage_->device->download(address_, element.data(), static_cast<std::uint64_t>(size_of(dtype_)));
@@ -177,7 +177,7 @@ Tensor Tensor::contiguous() const {
 void Tensor::copy_from(const Tensor& source) {
   need_writable(*this, "Tensor::copy_from");
   if (!source.defined() || source.dtype_ != dtype_ || !(source.shape_ == shape_)) {
-    throw Error("Tensor::copy_from: wanted " + str() + ", got " + (source.defined() ? source.str() : "an undefined tensor"));
+    throw Error("Tensor::copy_from: expected " + str() + ", got " + (source.defined() ? source.str() : "an undefined tensor"));
   }
   if (count() == 0) return;
   const std::int64_t size = size_of(dtype_);
@@ -189,12 +189,12 @@ void Tensor::copy_from(const Tensor& source) {
   }
   DeviceMemory& device = *storage_->device;
   if (is_dense()) {
-    const bool beside = source.storage_->device == storage_->device && source.is_dense() && !overlap(*this, source);
-    if (beside) return device.move(address_, source.address_, bytes);
+    const bool disjoint = source.storage_->device == storage_->device && source.is_dense() && !overlap(*this, source);
+    if (disjoint) return device.move(address_, source.address_, bytes);
     const Tensor from = source.on_host() && source.is_dense() ? source : source.to_host();
     return device.upload(address_, from.raw(), bytes);
   }
-  // The span that the view covers is fetched, changed and put back: what lies between its elements stays.
+  // Download the address range that the view covers, change it and upload it, which keeps the elements between.
   const Tensor from = source.on_host() ? source : source.to_host();
   const Reach reach = reach_of(shape_, strides());
   const Tensor span = empty(dtype_, {reach.count()});
@@ -213,7 +213,7 @@ void Tensor::fill(double value) {
 
 Tensor Tensor::to_host() const {
   if (!defined()) throw Error("Tensor::to_host: got an undefined tensor");
-  // Device memory in reach of the host goes through the device too if it can: that counts the copy.
+  // Host-accessible device memory goes through the device too if possible, so that the copy is counted.
   if (storage_->device && (is_dense() || !on_host())) return downloaded(*this);
   Tensor copy = empty(dtype_, shape_);
   copy_elements(host_pointer(copy.address_), copy.strides(), host_pointer(address_), strides(), shape_, size_of(dtype_));

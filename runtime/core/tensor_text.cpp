@@ -1,4 +1,4 @@
-// core/tensor_text.cpp - tensors for people: printing and comparing.
+// core/tensor_text.cpp - printing and comparing tensors.
 #include <cmath>
 #include <cstring>
 #include <ostream>
@@ -10,7 +10,7 @@
 namespace tenon {
 namespace {
 
-/// The part from `axis` on, whose brackets start in column `axis`.
+/// Prints the axes from `axis` on; their brackets start in column `axis`.
 void append(std::string& text, const Tensor& part, std::size_t depth, std::int64_t edge) {
   if (part.shape().rank() == 0) {
     text += element_text(part.raw(), part.dtype());
@@ -18,7 +18,7 @@ void append(std::string& text, const Tensor& part, std::size_t depth, std::int64
   }
   const std::int64_t size = part.shape()[0];
   const bool abridged = size > 2 * edge + 1;
-  // Rows stand below each other, with an empty line for each further dimension between them.
+  // One row a line, with an empty line between them for each further dimension.
   const std::size_t inner = part.shape().rank() - 1;
   const std::string separator = inner == 0 ? ", " : "," + std::string(inner, '\n') + std::string(depth + 1, ' ');
   text += '[';
@@ -71,7 +71,7 @@ bool all_close(const Tensor& a, const Tensor& b, double relative, double absolut
   for (std::int64_t i = 0; i < x.count(); ++i) {
     const double left = element_as_double(at_x + i * size_of(x.dtype()), x.dtype(), "all_close");
     const double right = element_as_double(at_y + i * size_of(y.dtype()), y.dtype(), "all_close");
-    if (left == right) continue;  // infinities too
+    if (left == right) continue;  // also equal infinities
     if (!std::isfinite(left) || !std::isfinite(right) || std::abs(left - right) > absolute + relative * std::abs(right)) return false;
   }
   return true;

@@ -1,4 +1,4 @@
-// core/tensor_views.cpp - views: the same memory under another shape and other strides.
+// core/tensor_views.cpp - views: the same memory with other shapes and strides.
 #include <limits>
 
 #include <tenon/tensor.h>
@@ -10,7 +10,7 @@ std::string text_of(std::int64_t value) {
   return std::to_string(value);
 }
 
-/// Positive and negative strides alike: unsigned arithmetic wraps, so a negative offset steps back.
+/// Works for strides of either sign: unsigned arithmetic wraps, so a negative offset steps back.
 std::uint64_t moved(std::uint64_t address, std::int64_t offset, DType dtype) {
   return address + static_cast<std::uint64_t>(offset * size_of(dtype));
 }
@@ -25,11 +25,11 @@ std::size_t Tensor::axis_of(std::int64_t axis, const char* view) const {
 Tensor Tensor::reshape(const Shape& shape) const {
   if (!defined()) throw Error("Tensor::reshape: got an undefined tensor");
   if (shape.count() != count()) {
-    throw Error("Tensor::reshape: " + str() + " has " + text_of(count()) + " elements, " + shape.str() + " wants " +
+    throw Error("Tensor::reshape: " + str() + " has " + text_of(count()) + " elements, " + shape.str() + " expects " +
                 text_of(shape.count()));
   }
   if (!is_dense()) {
-    throw Error("Tensor::reshape: wanted a dense tensor, got a strided view " + str() + "; call contiguous() for a dense copy");
+    throw Error("Tensor::reshape: expected a dense tensor, got a strided view " + str() + "; call contiguous() for a dense copy");
   }
   return make(storage_, address_, dtype_, shape);
 }
@@ -37,13 +37,13 @@ Tensor Tensor::reshape(const Shape& shape) const {
 Tensor Tensor::slice(std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step) const {
   const std::size_t a = axis_of(axis, "slice");
   const std::int64_t size = shape_[a];
-  const auto refuse = [&](const std::string& wanted) {
-    throw Error("Tensor::slice of " + str() + ": wanted " + wanted + " on axis " + std::to_string(a) + ", got [" + text_of(begin) + ", " +
-                text_of(end) + ")" + (step == 1 ? "" : " step " + text_of(step)));
+  const auto fail = [&](const std::string& expected) {
+    throw Error("Tensor::slice of " + str() + ": expected " + expected + " on axis " + std::to_string(a) + ", got [" + text_of(begin) +
+                ", " + text_of(end) + ")" + (step == 1 ? "" : " step " + text_of(step)));
   };
-  if (step == 0) refuse("a step other than 0");
-  if (step > 0 && (begin < 0 || begin > end || end > size)) refuse("0 <= begin <= end <= " + text_of(size));
-  if (step < 0 && (end < -1 || end > begin || begin >= size)) refuse(text_of(size) + " > begin >= end >= -1");
+  if (step == 0) fail("a step other than 0");
+  if (step > 0 && (begin < 0 || begin > end || end > size)) fail("0 <= begin <= end <= " + text_of(size));
+  if (step < 0 && (end < -1 || end > begin || begin >= size)) fail(text_of(size) + " > begin >= end >= -1");
   // The number of steps, rounded up; counted so that a step of any size fits.
   const std::int64_t distance = step > 0 ? end - begin : begin - end;
   const std::uint64_t stride = step > 0 ? static_cast<std::uint64_t>(step) : std::uint64_t{0} - static_cast<std::uint64_t>(step);
@@ -58,7 +58,7 @@ Tensor Tensor::slice(std::int64_t axis, std::int64_t begin, std::int64_t end, st
 Tensor Tensor::narrow(std::int64_t axis, std::int64_t begin, std::int64_t length) const {
   const std::size_t a = axis_of(axis, "narrow");
   if (begin < 0 || length < 0 || begin > shape_[a] || length > shape_[a] - begin) {
-    throw Error("Tensor::narrow of " + str() + ": wanted a part of [0, " + text_of(shape_[a]) + ") on axis " + std::to_string(a) +
+    throw Error("Tensor::narrow of " + str() + ": expected a part of [0, " + text_of(shape_[a]) + ") on axis " + std::to_string(a) +
                 ", got " + text_of(length) + " from " + text_of(begin) + " on");
   }
   return slice(axis, begin, begin + length);
@@ -86,7 +86,8 @@ Tensor Tensor::transpose(const std::vector<std::int64_t>& permutation) const {
   if (!defined()) throw Error("Tensor::transpose: got an undefined tensor");
   const std::size_t rank = shape_.rank();
   if (permutation.size() != rank) {
-    throw Error("Tensor::transpose of " + str() + ": wanted " + std::to_string(rank) + " axes, got " + std::to_string(permutation.size()));
+    throw Error("Tensor::transpose of " + str() + ": expected " + std::to_string(rank) + " axes, got " +
+                std::to_string(permutation.size()));
   }
   Tensor view = *this;
   view.shape_ = {};
@@ -124,7 +125,8 @@ Tensor Tensor::expand(const Shape& shape) const {
     fits = size == shape[i] || size == 1;
     view.strides_[i] = size == shape[i] && i >= added ? strides_[i - added] : 0;
   }
-  if (!fits) throw Error("Tensor::expand of " + str() + ": wanted sizes equal to those of " + shape.str() + " or 1, counted from the last");
+  if (!fits)
+    throw Error("Tensor::expand of " + str() + ": expected sizes equal to those of " + shape.str() + " or 1, counted from the last");
   if (shape.count() > std::numeric_limits<std::int64_t>::max() / size_of(dtype_)) {
     throw Error("Tensor::expand of " + str() + ": a dense " + name_of(dtype_) + shape.str() + " needs more bytes than any memory has");
   }
@@ -143,7 +145,7 @@ Tensor Tensor::squeeze() const {
 Tensor Tensor::squeeze(std::int64_t axis) const {
   const std::size_t a = axis_of(axis, "squeeze");
   if (shape_[a] != 1) {
-    throw Error("Tensor::squeeze of " + str() + ": wanted an axis of size 1, got axis " + std::to_string(a) + " of size " +
+    throw Error("Tensor::squeeze of " + str() + ": expected an axis of size 1, got axis " + std::to_string(a) + " of size " +
                 text_of(shape_[a]));
   }
   return select(axis, 0);
@@ -158,7 +160,7 @@ Tensor Tensor::unsqueeze(std::int64_t axis) const {
   for (std::size_t i = 0; i <= rank; ++i) {
     const bool is_new = i == a;
     const std::size_t from = i < a ? i : i - 1;
-    // The stride of a size of 1 is never taken; this one keeps a dense tensor's strides those of its new shape.
+    // The stride of an axis of size 1 is never used; this one keeps a dense tensor dense in its new shape.
     const std::int64_t stride = !is_new ? strides_[from] : a < rank ? strides_[a] * shape_[a] : 1;
     view.shape_.push_back(is_new ? 1 : shape_[from]);
     view.strides_[i] = stride;
@@ -173,7 +175,7 @@ Tensor Tensor::flip(std::int64_t axis) const {
 
 Tensor Tensor::diagonal(std::int64_t offset, std::int64_t axis_a, std::int64_t axis_b) const {
   const std::size_t a = axis_of(axis_a, "diagonal"), b = axis_of(axis_b, "diagonal");
-  if (a == b) throw Error("Tensor::diagonal of " + str() + ": wanted two axes, got axis " + std::to_string(a) + " twice");
+  if (a == b) throw Error("Tensor::diagonal of " + str() + ": expected two axes, got axis " + std::to_string(a) + " twice");
   const std::int64_t rows = shape_[a], columns = shape_[b];
   const bool outside = offset >= columns || offset <= -rows;  // also keeps the sums below in range
   const std::int64_t first_row = offset < 0 && !outside ? -offset : 0, first_column = offset > 0 && !outside ? offset : 0;

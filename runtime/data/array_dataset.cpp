@@ -25,7 +25,7 @@ void scale_row(const From* __restrict from, To* __restrict to, std::int64_t coun
   for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]) * scale + offset;
 }
 
-/// Each channel of `row / channels` elements under a scaling of its own.
+/// Scales each channel, `row / channels` elements, with its own scaling.
 template <class From, class To>
 void scale_rows(const Tensor& from, std::span<const std::int64_t> indices, Tensor& to, std::int64_t row,
                 std::span<const Scaling> channels) {
@@ -69,19 +69,19 @@ Tensor dense_on_host(const Tensor& t) {
 
 ArrayDataset::ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions& options) : options_(options) {
   const std::string& what = options_.name;
-  if (!x.defined() || !y.defined()) throw Error(what + ": wanted x and y, got an undefined tensor");
+  if (!x.defined() || !y.defined()) throw Error(what + ": expected x and y, got an undefined tensor");
   if (x.shape().rank() == 0 || y.shape().rank() == 0 || x.shape()[0] != y.shape()[0]) {
-    throw Error(what + ": wanted as many targets as samples, got x " + x.str() + " and y " + y.str());
+    throw Error(what + ": expected as many targets as samples, got x " + x.str() + " and y " + y.str());
   }
   if (!(x.dtype() == options_.x_dtype && has_identity_scaling()) && !scales(x.dtype(), options_.x_dtype)) {
     throw Error(what + ": x " + x.str() + " does not scale to " + name_of(options_.x_dtype) +
-                "; wanted u8, f32 or f64 to f32 or f64, or x_dtype " + name_of(x.dtype()) + " unscaled");
+                "; expected u8, f32 or f64 scaled to f32 or f64, or unscaled x_dtype " + name_of(x.dtype()));
   }
   if (!options_.channels.empty() && (x.shape().rank() < 2 || x.shape()[1] != static_cast<std::int64_t>(options_.channels.size()))) {
-    throw Error(what + ": wanted a scaling for each index of a sample's first axis, got " + std::to_string(options_.channels.size()) +
+    throw Error(what + ": expected a scaling for each index of a sample's first axis, got " + std::to_string(options_.channels.size()) +
                 " for x " + x.str());
   }
-  if (options_.targets != Targets::as_given && !options_.num_classes) throw Error(what + ": one-hot targets want num_classes, got none");
+  if (options_.targets != Targets::as_given && !options_.num_classes) throw Error(what + ": one-hot targets require num_classes; set it");
   x_ = dense_on_host(x);
   y_ = options_.num_classes ? data::as_labels(what, y, *options_.num_classes) : dense_on_host(y);
   x_type_ = {options_.x_dtype, without_first(x_.shape())};
@@ -136,7 +136,7 @@ ArrayDataset ArrayDataset::rescaled(const Scaling& scaling, const std::vector<Sc
 
 ArrayDataset ArrayDataset::slice(std::int64_t begin, std::int64_t end, const std::string& name) const {
   if (begin < 0 || begin > end || end > size()) {
-    throw Error(options_.name + ": slice: wanted 0 <= begin <= end <= " + std::to_string(size()) + ", got [" + std::to_string(begin) +
+    throw Error(options_.name + ": slice: expected 0 <= begin <= end <= " + std::to_string(size()) + ", got [" + std::to_string(begin) +
                 ", " + std::to_string(end) + ")");
   }
   ArrayDataset part = *this;

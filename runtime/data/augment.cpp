@@ -12,17 +12,17 @@
 namespace tenon {
 namespace {
 
-/// What one sample gets: the window starts `down` and `right` of the image's own corner (negative: above, left).
+/// The changes of one sample: the crop starts `down` and `right` of the image's corner (negative: above, left).
 struct Change {
   std::int64_t down = 0, right = 0;
-  bool across = false, over = false;
+  bool flip_horizontal = false, flip_vertical = false;
 };
 
 struct Image {
   std::int64_t channels, height, width;
 };
 
-/// out[y][x] = in[y + down][x + right], or the fill where that is outside. In an order of rows that reads each before it is written.
+/// out[y][x] = in[y + down][x + right], or the fill outside the image. Rows are processed so that each is read before it is overwritten.
 template <class T>
 void shift(T* plane, const Image& image, const Change& change, T fill) {
   const std::int64_t height = image.height, width = image.width;
@@ -43,10 +43,10 @@ void shift(T* plane, const Image& image, const Change& change, T fill) {
 
 template <class T>
 void flip(T* plane, const Image& image, const Change& change) {
-  if (change.across) {
+  if (change.flip_horizontal) {
     for (std::int64_t y = 0; y < image.height; ++y) std::reverse(plane + y * image.width, plane + (y + 1) * image.width);
   }
-  if (change.over) {
+  if (change.flip_vertical) {
     for (std::int64_t y = 0; y < image.height / 2; ++y) {
       T* other = plane + (image.height - 1 - y) * image.width;
       std::swap_ranges(plane + y * image.width, plane + (y + 1) * image.width, other);
@@ -58,23 +58,23 @@ class AugmentedDataset final : public Dataset {
  public:
   AugmentedDataset(std::shared_ptr<const Dataset> data, const AugmentOptions& options) : data_(std::move(data)), options_(options) {
     const SampleType x = data_->x_type();
-    const auto refuse = [&](const std::string& what) { throw Error(data_->name() + ": augment: " + what); };
+    const auto reject = [&](const std::string& what) { throw Error(data_->name() + ": augment: " + what); };
     if (x.shape.rank() != 2 && x.shape.rank() != 3) {
-      refuse("wanted images (C,H,W) or (H,W), got samples " + std::string(name_of(x.dtype)) + x.shape.str());
+      reject("expected images (C,H,W) or (H,W), got samples " + std::string(name_of(x.dtype)) + x.shape.str());
     }
     if (x.dtype != DType::f32 && x.dtype != DType::f64 && x.dtype != DType::u8) {
-      refuse("wanted images of f32, f64 or u8, got " + std::string(name_of(x.dtype)));
+      reject("expected images of f32, f64 or u8, got " + std::string(name_of(x.dtype)));
     }
     const std::size_t first = x.shape.rank() - 2;
     image_ = {first == 1 ? x.shape[0] : 1, x.shape[first], x.shape[first + 1]};
     const std::int64_t side = std::min(image_.height, image_.width);
     if (options_.crop_padding < 0 || (options_.crop_padding > 0 && options_.crop_padding >= side)) {
-      refuse("wanted a padding of 0 to " + std::to_string(side - 1) + ", less than the sides of " + x.shape.str() + ", got " +
+      reject("expected a padding of 0 to " + std::to_string(side - 1) + ", less than the sides of " + x.shape.str() + ", got " +
              std::to_string(options_.crop_padding));
     }
     if (options_.fill.size() == 1) options_.fill.resize(static_cast<std::size_t>(image_.channels), options_.fill[0]);
     if (static_cast<std::int64_t>(options_.fill.size()) != image_.channels) {
-      refuse("wanted one fill, or " + std::to_string(image_.channels) + " for " + x.shape.str() + ", got " +
+      reject("expected one fill, or " + std::to_string(image_.channels) + " for " + x.shape.str() + ", got " +
              std::to_string(options_.fill.size()));
     }
   }
@@ -99,11 +99,11 @@ class AugmentedDataset final : public Dataset {
  private:
   Change draw(std::int64_t index, std::uint64_t epoch) const {
     const sdk::random::Lanes lanes = sdk::random::lanes_of({options_.seed, epoch, data::stream_of_augmentation}, index);
-    const auto places = static_cast<std::uint64_t>(2 * options_.crop_padding + 1);
-    const auto place = [&](std::uint32_t lane) {
-      return static_cast<std::int64_t>(std::uint64_t{lane} * places >> 32) - options_.crop_padding;
+    const auto positions = static_cast<std::uint64_t>(2 * options_.crop_padding + 1);
+    const auto offset = [&](std::uint32_t lane) {
+      return static_cast<std::int64_t>(std::uint64_t{lane} * positions >> 32) - options_.crop_padding;
     };
-    return {place(lanes.x[0]), place(lanes.x[1]), options_.flip_horizontal && lanes.x[2] >> 31 != 0,
+    return {offset(lanes.x[0]), offset(lanes.x[1]), options_.flip_horizontal && lanes.x[2] >> 31 != 0,
             options_.flip_vertical && lanes.x[3] >> 31 != 0};
   }
 
@@ -126,7 +126,7 @@ class AugmentedDataset final : public Dataset {
 }  // namespace
 
 std::shared_ptr<const Dataset> augment(std::shared_ptr<const Dataset> data, const AugmentOptions& options) {
-  if (!data) throw Error("augment: wanted a data set, got none");
+  if (!data) throw Error("augment: expected a data set, got none");
   if (options.is_identity()) return data;
   return std::make_shared<const AugmentedDataset>(std::move(data), options);
 }

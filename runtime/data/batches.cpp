@@ -1,4 +1,4 @@
-// data/batches.cpp - the batches of an epoch, gathered ahead by worker threads into a ring of slots.
+// data/batches.cpp - the batches of an epoch, loaded ahead by worker threads into a ring of slots.
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -15,11 +15,11 @@
 namespace tenon {
 namespace {
 
-/// Memory of one batch in flight. Batch b always goes to slot b mod slots, so the order needs no queue.
+/// Memory of one batch in flight. Batch b always goes to slot b mod slots, so no queue is needed.
 struct Slot {
   Batch batch;
-  Tensor x, y;            ///< of a full batch
-  Tensor x_last, y_last;  ///< the rows of them that the last batch fills
+  Tensor x, y;            ///< a full batch
+  Tensor x_last, y_last;  ///< their first rows, for the last batch
   std::exception_ptr failure;
   bool filled = false;
 };
@@ -31,17 +31,16 @@ Shape batch_shape(std::int64_t rows, const Shape& sample) {
 }
 
 void check(const Dataset& data, const BatchOptions& options) {
-  const auto refuse = [&](const std::string& wanted, std::int64_t got) {
-    throw Error(data.name() + ": wanted " + wanted + ", got " + std::to_string(got));
+  const auto reject = [&](const std::string& expected, std::int64_t got) {
+    throw Error(data.name() + ": expected " + expected + ", got " + std::to_string(got));
   };
-  if (data.size() < 1) refuse("1 sample or more to make batches of", data.size());
-  if (options.batch_size < 1) refuse("a batch size of 1 or more", options.batch_size);
-  if (options.workers < 0 || options.workers > 256) refuse("0 to 256 data workers", options.workers);
-  if (options.workers > 0 && (options.prefetch < 1 || options.prefetch > 4096)) refuse("1 to 4096 batches of prefetch", options.prefetch);
-  if (options.shuffle_buffer < 0) refuse("a shuffle buffer of 1 or more samples, or 0 for all", options.shuffle_buffer);
+  if (data.size() < 1) reject("at least 1 sample", data.size());
+  if (options.batch_size < 1) reject("a batch size of at least 1", options.batch_size);
+  if (options.workers < 0 || options.workers > 256) reject("0 to 256 data workers", options.workers);
+  if (options.workers > 0 && (options.prefetch < 1 || options.prefetch > 4096)) reject("1 to 4096 batches of prefetch", options.prefetch);
+  if (options.shuffle_buffer < 0) reject("a shuffle buffer of at least 1 sample, or 0 for all", options.shuffle_buffer);
   if (options.drop_last && data.size() < options.batch_size) {
-    refuse("at least one batch of " + std::to_string(options.batch_size) + " samples, since drop_last leaves a smaller one out",
-           data.size());
+    reject("at least one batch of " + std::to_string(options.batch_size) + " samples, since drop_last drops a smaller one", data.size());
   }
 }
 
@@ -80,18 +79,18 @@ struct Batches::State {
     if (!options.allocate) return Tensor::empty(sample.dtype, shape);
     Tensor made = options.allocate(sample.dtype, shape);
     if (made.defined() && made.on_host() && made.is_dense() && made.dtype() == sample.dtype && made.shape() == shape) return made;
-    throw Error(data->name() + ": wanted dense " + name_of(sample.dtype) + shape.str() + " in host memory for " + which +
+    throw Error(data->name() + ": expected dense " + name_of(sample.dtype) + shape.str() + " in host memory for " + which +
                 " from the batches' allocate, got " + (made.defined() ? made.str() : std::string("an undefined tensor")));
   }
 
-  Slot& slot_of(std::int64_t number) { return slots[static_cast<std::size_t>(number) % slots.size()]; }
+  Slot& slot_of(std::int64_t index) { return slots[static_cast<std::size_t>(index) % slots.size()]; }
 
-  void fill(std::int64_t number) {
-    Slot& slot = slot_of(number);
-    const std::int64_t begin = number * options.batch_size;
+  void fill(std::int64_t index) {
+    Slot& slot = slot_of(index);
+    const std::int64_t begin = index * options.batch_size;
     const std::int64_t end = std::min(begin + options.batch_size, data->size());
-    const bool last = number == count - 1;
-    slot.batch.number = number;
+    const bool last = index == count - 1;
+    slot.batch.index = index;
     slot.batch.x = last ? slot.x_last : slot.x;
     slot.batch.y = last ? slot.y_last : slot.y;
     slot.batch.indices =
@@ -110,7 +109,7 @@ struct Batches::State {
       data->gather(indices, x, y);
   }
 
-  /// The failure in hand with its place: samples are asked for one by one until one fails alone.
+  /// Rethrows the current exception with its position: samples are loaded one by one to find the first that fails.
   [[noreturn]] void rethrow_named(Batch& batch) const {
     std::string sample;
     for (std::size_t i = 0; i < batch.indices.size() && sample.empty(); ++i) {
@@ -122,14 +121,14 @@ struct Batches::State {
         sample = "sample " + std::to_string(batch.indices[i]) + ", ";
       }
     }
-    const std::string place = " (" + sample + "batch " + std::to_string(batch.number + 1) + " of " + std::to_string(count) + ", epoch " +
+    const std::string place = " (" + sample + "batch " + std::to_string(batch.index + 1) + " of " + std::to_string(count) + ", epoch " +
                               std::to_string(epoch + 1) + ")";
     try {
       throw;
     } catch (const Error& error) {
       throw Error(error.status(), error.what() + place);
     } catch (const std::bad_alloc&) {
-      throw Error(Status::out_of_memory, data->name() + ": no memory" + place);
+      throw Error(Status::out_of_memory, data->name() + ": out of memory" + place);
     } catch (const std::exception& error) {
       throw Error(Status::internal, error.what() + place);
     }
@@ -137,25 +136,25 @@ struct Batches::State {
 
   bool claimable() const { return running && next_claim < count && next_claim < released + static_cast<std::int64_t>(slots.size()); }
 
-  /// A worker: claims the next batch number, fills its slot, says so.
-  void serve() {
+  /// The loop of a worker: claims the next batch, fills its slot and notifies the consumer.
+  void worker_loop() {
     std::unique_lock lock(mutex);
     for (;;) {
       work.wait(lock, [&] { return quit || claimable(); });
       if (quit) return;
-      const std::int64_t number = next_claim++;
+      const std::int64_t index = next_claim++;
       ++busy;
       lock.unlock();
       std::exception_ptr failure;
       try {
-        fill(number);
+        fill(index);
       } catch (...) {
         failure = std::current_exception();
       }
       lock.lock();
       --busy;
-      slot_of(number).failure = std::move(failure);
-      slot_of(number).filled = true;
+      slot_of(index).failure = std::move(failure);
+      slot_of(index).filled = true;
       done.notify_all();
     }
   }
@@ -163,7 +162,7 @@ struct Batches::State {
   void start(std::uint64_t new_epoch, std::int64_t first_batch) {
     std::unique_lock lock(mutex);
     running = false;
-    done.wait(lock, [&] { return busy == 0; });  // what is being gathered belongs to the epoch before
+    done.wait(lock, [&] { return busy == 0; });  // wait for batches of the previous epoch
     epoch = new_epoch;
     if (options.shuffle && options.shuffle_buffer > 0)
       data::shuffle_windowed(order, options.shuffle_buffer, options.seed, epoch);
@@ -200,15 +199,15 @@ struct Batches::State {
   const std::shared_ptr<const Dataset> data;
   const BatchOptions options;
   std::int64_t count = 0;
-  std::vector<std::int64_t> order;  ///< written by start() alone, while no worker is busy
-  std::uint64_t epoch = 0;          ///< likewise
+  std::vector<std::int64_t> order;  ///< written only by start(), while no worker is busy
+  std::uint64_t epoch = 0;          ///< written only by start(), like order
   std::vector<Slot> slots;
 
-  std::mutex mutex;  ///< guards what follows; a slot's batch belongs to the worker that claimed it until `filled`, then to the consumer
+  std::mutex mutex;  ///< guards the members below; the worker that claimed a slot owns its batch until `filled`, then the consumer
   std::condition_variable work, done;
-  std::int64_t next_claim = 0;  ///< first batch that no worker has taken
+  std::int64_t next_claim = 0;  ///< first batch that no worker has claimed
   std::int64_t next_out = 0;    ///< first batch that the consumer has not seen
-  std::int64_t released = 0;    ///< first batch whose slot is not free again: next_out, or one less while the consumer holds a batch
+  std::int64_t released = 0;    ///< first batch whose slot is in use: next_out, or one less while the consumer holds a batch
   int busy = 0;
   bool running = false, started = false, quit = false;
 
@@ -216,11 +215,11 @@ struct Batches::State {
 };
 
 Batches::Batches(std::shared_ptr<const Dataset> data, const BatchOptions& options) {
-  if (!data) throw Error("Batches: wanted a data set, got none");
+  if (!data) throw Error("Batches: expected a data set, got none");
   check(*data, options);
   state_ = std::make_unique<State>(std::move(data), options);
   State* state = state_.get();
-  for (int i = 0; i < options.workers; ++i) state->threads.emplace_back([state] { state->serve(); });
+  for (int i = 0; i < options.workers; ++i) state->threads.emplace_back([state] { state->worker_loop(); });
 }
 
 Batches::~Batches() = default;
@@ -235,14 +234,14 @@ const Dataset& Batches::data() const {
 
 void Batches::start(std::uint64_t epoch, std::int64_t first_batch) {
   if (first_batch < 0 || first_batch > state_->count) {
-    throw Error(state_->data->name() + ": wanted to start at batch 0 to " + std::to_string(state_->count) + ", got " +
+    throw Error(state_->data->name() + ": expected to start at batch 0 to " + std::to_string(state_->count) + ", got " +
                 std::to_string(first_batch));
   }
   state_->start(epoch, first_batch);
 }
 
 const Batch* Batches::next() {
-  if (!state_->started) throw Error(state_->data->name() + ": start() an epoch before next()");
+  if (!state_->started) throw Error(state_->data->name() + ": next() without an epoch; call start() first");
   return state_->next();
 }
 

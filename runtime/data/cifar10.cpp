@@ -19,7 +19,7 @@ constexpr std::size_t pixels = 3 * 32 * 32, record = 1 + pixels;
 std::vector<std::string> data::cifar10_files(const std::string& directory, Split split) {
   std::string folder = directory;
   const std::string inner = (std::filesystem::path(directory) / "cifar-10-batches-bin").string();
-  if (is_folder(inner)) folder = inner;  // as the archive unpacks
+  if (is_folder(inner)) folder = inner;  // the folder in the archive
   if (split == Split::test) return {find_file(folder, {"test_batch.bin"})};
   std::vector<std::string> files;
   for (int i = 1; i <= 5; ++i) files.push_back(find_file(folder, {"data_batch_" + std::to_string(i) + ".bin"}));
@@ -34,8 +34,9 @@ std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, S
     contents.push_back(io::read_maybe_gzip(file));
     const std::size_t size = contents.back().size();
     if (size == 0 || size % record != 0) {
-      throw Error(file + ": wanted records of 3073 bytes, 10000 of them in the original, got " + std::to_string(size) + " bytes: " +
-                  std::to_string(size / record) + " records and " + std::to_string(size % record) + " bytes more; fetch the file again");
+      throw Error(file + ": expected records of 3073 bytes, 10000 of them in the original, got " + std::to_string(size) +
+                  " bytes: " + std::to_string(size / record) + " records and " + std::to_string(size % record) +
+                  " extra bytes; download the file again");
     }
     count += size / record;
   }
@@ -48,7 +49,7 @@ std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, S
       const std::uint8_t* from = contents[f].data() + at;
       if (from[0] > 9) {
         throw Error(files[f] + ": record " + std::to_string(at / record) + ": label " + std::to_string(from[0]) +
-                    " is out of range, wanted 0 to 9; CIFAR-100 has another layout");
+                    " is out of range, expected 0 to 9; CIFAR-100 has a different layout");
       }
       *label++ = from[0];
       std::memcpy(image, from + 1, pixels);

@@ -1,6 +1,6 @@
-// data/csv.cpp - tables of numbers: the text into fields, fields into numbers, labels into classes.
+// data/csv.cpp - tables of numbers: parses text into fields, fields into numbers, labels into classes.
 //
-// Source  RFC 4180 (quotes); a delimiter may be another character, lines may end in \n alone.
+// Source  RFC 4180 (quotes); the delimiter may be another character, and lines may end in \n only.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 using Header = CsvOptions::Header;
 using Target = CsvOptions::Target;
 
-constexpr double most_detected_classes = 10000;
+constexpr double max_detected_classes = 10000;
 
 struct Place {
   std::int64_t line = 0, column = 0;  ///< from 1, the column in bytes
@@ -39,7 +39,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Finite numbers alone.
+/// Parses a finite number.
 std::optional<double> number_of(std::string_view text) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   double value = 0;
@@ -53,7 +53,7 @@ std::string shown(std::string_view text) {
   return "'" + std::string(text.substr(0, 40)) + (text.size() > 40 ? "...'" : "'");
 }
 
-/// Cuts a text into records; the views it gives out last until the next record.
+/// Splits a text into records; the views of fields are valid until the next record.
 class Reader {
  public:
   Reader(const std::string& path, std::string_view text, char delimiter) : path_(path), text_(text), delimiter_(delimiter) {
@@ -64,7 +64,7 @@ class Reader {
     throw Error(path_ + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) + ": " + reason);
   }
 
-  /// False at the end. Lines with nothing in them are passed over.
+  /// Reads the next record; false at the end. Empty lines are skipped.
   bool next(std::vector<Field>& out_fields) {
     while (at_ < text_.size() && (text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n")) {
       at_ += text_[at_] == '\n' ? 1 : 2;
@@ -77,7 +77,7 @@ class Reader {
       out_fields.push_back(take_field());
       if (at_ >= text_.size()) return true;
       if (text_[at_++] == delimiter_) continue;
-      begin_line();  // else the field ended at a line feed
+      begin_line();  // the field ended at a line feed
       return true;
     }
   }
@@ -89,14 +89,14 @@ class Reader {
   }
   Place here() const { return {line_, static_cast<std::int64_t>(at_ - line_begin_) + 1}; }
 
-  /// Up to the delimiter, the line feed or the end, which stays.
+  /// Reads up to the delimiter, the line feed or the end, without consuming it.
   Field take_field() {
     Field field;
     field.place = here();
     if (at_ < text_.size() && text_[at_] == '"') {
       take_quoted(field);
       if (at_ < text_.size() && text_[at_] == '\r') ++at_;
-      if (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n') fail(here(), "text follows a closing quote");
+      if (at_ < text_.size() && text_[at_] != delimiter_ && text_[at_] != '\n') fail(here(), "unexpected text after a closing quote");
       return field;
     }
     const char ends[] = {delimiter_, '\n'};
@@ -116,7 +116,7 @@ class Reader {
     bool escapes = false;
     const std::size_t begin = ++at_;
     for (;; ++at_) {
-      if (at_ >= text_.size()) fail(field.place, "a quote that is never closed");
+      if (at_ >= text_.size()) fail(field.place, "the quote is not closed");
       if (text_[at_] == '\n') {
         ++line_;
         line_begin_ = at_ + 1;
@@ -140,7 +140,7 @@ class Reader {
   char delimiter_;
   std::size_t at_ = 0, line_begin_ = 0;
   std::int64_t line_ = 1;
-  std::vector<std::unique_ptr<std::string>> unescaped_;  ///< fields with "" in them
+  std::vector<std::unique_ptr<std::string>> unescaped_;  ///< fields that contain ""
 };
 
 struct Label {
@@ -148,7 +148,7 @@ struct Label {
   Place place;
 };
 
-/// The table as read: features as numbers, labels as texts.
+/// A table with numeric features and labels as text.
 struct Table {
   std::vector<std::string> columns;
   std::size_t label_column = 0;
@@ -166,7 +166,7 @@ std::size_t find_label(const std::string& path, const std::vector<std::string>& 
   if (error != std::errc() || end != label.data() + label.size() || index < -size || index >= size) {
     std::string known;
     for (std::size_t i = 0; i < columns.size() && i < 20; ++i) known += (i > 0 ? ", " : "") + columns[i];
-    throw Error(path + ": wanted a label column '" + label + "', got " + std::to_string(size) + " columns: " + known +
+    throw Error(path + ": expected a label column '" + label + "', got " + std::to_string(size) + " columns: " + known +
                 (columns.size() > 20 ? ", ..." : ""));
   }
   return static_cast<std::size_t>(index < 0 ? index + size : index);
@@ -175,17 +175,16 @@ std::size_t find_label(const std::string& path, const std::vector<std::string>& 
 Table read_table(const std::string& path, Reader& reader, const CsvOptions& options) {
   Table table;
   std::vector<Field> fields;
-  if (!reader.next(fields)) throw Error(path + ": is empty; wanted rows of numbers");
+  if (!reader.next(fields)) throw Error(path + ": the file is empty; expected rows of numbers");
   bool named = options.header == Header::present;
   if (options.header == Header::detect)
     named = std::none_of(fields.begin(), fields.end(), [](const Field& f) { return number_of(f.text).has_value(); });
   for (std::size_t i = 0; i < fields.size(); ++i) table.columns.push_back(named ? std::string(fields[i].text) : std::to_string(i));
-  if (fields.size() < 2)
-    reader.fail(fields[0].place, "wanted two columns or more, a feature and the label, got 1; is the delimiter right?");
+  if (fields.size() < 2) reader.fail(fields[0].place, "expected at least two columns, a feature and the label, got 1; check the delimiter");
   table.label_column = find_label(path, table.columns, named, options.label);
   for (bool more = named ? reader.next(fields) : true; more; more = reader.next(fields)) {
     if (fields.size() != table.columns.size()) {
-      reader.fail({fields[0].place.line, 1}, "wanted " + std::to_string(table.columns.size()) + " fields, as the first line has, got " +
+      reader.fail({fields[0].place.line, 1}, "expected " + std::to_string(table.columns.size()) + " fields as in the first line, got " +
                                                  std::to_string(fields.size()));
     }
     for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -194,15 +193,15 @@ Table read_table(const std::string& path, Reader& reader, const CsvOptions& opti
         continue;
       }
       const std::optional<double> value = number_of(fields[i].text);
-      if (!value) reader.fail(fields[i].place, "column '" + table.columns[i] + "': wanted a finite number, got " + shown(fields[i].text));
+      if (!value) reader.fail(fields[i].place, "column '" + table.columns[i] + "': expected a finite number, got " + shown(fields[i].text));
       table.features.push_back(static_cast<float>(*value));
     }
   }
-  if (table.labels.empty()) throw Error(path + ": holds a header and no rows");
+  if (table.labels.empty()) throw Error(path + ": expected at least one row after the header, got none");
   return table;
 }
 
-/// Labels as numbers, or nothing if one of them is none.
+/// Labels as numbers; empty if one of them is not a number.
 std::optional<std::vector<double>> label_numbers(const Table& table) {
   std::vector<double> numbers;
   for (const Label& label : table.labels) {
@@ -214,10 +213,10 @@ std::optional<std::vector<double>> label_numbers(const Table& table) {
 }
 
 bool are_classes(const std::vector<double>& numbers) {
-  return std::all_of(numbers.begin(), numbers.end(), [](double v) { return v >= 0 && v < most_detected_classes && v == std::floor(v); });
+  return std::all_of(numbers.begin(), numbers.end(), [](double v) { return v >= 0 && v < max_detected_classes && v == std::floor(v); });
 }
 
-/// What y becomes: f32 (rows, 1), or i64 (rows) with the words of classes where labels are words.
+/// Targets: f32 (rows, 1) for values, or i64 (rows) for classes, with their names if labels are words.
 struct LabelColumn {
   Tensor y;
   std::optional<std::int64_t> num_classes;
@@ -230,7 +229,7 @@ LabelColumn read_values(const Reader& reader, const Table& table) {
     const Label& label = table.labels[i];
     const std::optional<double> value = number_of(label.text);
     if (!value) {
-      reader.fail(label.place, "column '" + table.columns[table.label_column] + "': wanted a finite number, got " + shown(label.text));
+      reader.fail(label.place, "column '" + table.columns[table.label_column] + "': expected a finite number, got " + shown(label.text));
     }
     y.data<float>()[i] = static_cast<float>(*value);
   }
@@ -253,7 +252,7 @@ LabelColumn read_words(const Reader& reader, const Table& table, const std::vect
     if (found == numbers.end() || label.text.empty()) {
       std::string known;
       for (std::size_t w = 0; w < words.size() && w < 20; ++w) known += (w > 0 ? ", " : "") + words[w];
-      reader.fail(label.place, "column '" + table.columns[table.label_column] + "': wanted a class of " + known +
+      reader.fail(label.place, "column '" + table.columns[table.label_column] + "': expected a class of " + known +
                                    (words.size() > 20 ? ", ..." : "") + ", got " + shown(label.text));
     }
     y.data<std::int64_t>()[i] = found->second;

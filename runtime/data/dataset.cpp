@@ -1,4 +1,4 @@
-// data/dataset.cpp - what all data sets check, and names.
+// data/dataset.cpp - checks shared by all data sets, and names.
 #include <tenon/data.h>
 
 namespace tenon {
@@ -14,9 +14,9 @@ void check_operand(const std::string& name, const char* which, const Tensor& ten
     return tensor.is_dense() && tensor.on_host();
   };
   if (fits()) return;
-  Shape wanted{static_cast<std::int64_t>(count)};
-  for (const std::int64_t size : sample.shape) wanted.push_back(size);
-  throw Error(name + ": gather: wanted " + which + " as dense " + name_of(sample.dtype) + wanted.str() + " in host memory, got " +
+  Shape expected{static_cast<std::int64_t>(count)};
+  for (const std::int64_t size : sample.shape) expected.push_back(size);
+  throw Error(name + ": gather: expected " + which + " as dense " + name_of(sample.dtype) + expected.str() + " in host memory, got " +
               (!tensor.defined() ? std::string("an undefined tensor")
                                  : tensor.str() + (tensor.on_host() ? "" : " on a device") + (tensor.is_dense() ? "" : ", strided")));
 }
@@ -28,14 +28,14 @@ void Dataset::check_batch(std::span<const std::int64_t> indices, const Tensor& x
   check_operand(name(), "y", y, y_type(), indices.size());
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < 0 || indices[i] >= size()) {
-      throw Error(name() + ": gather: indices[" + std::to_string(i) + "] is " + std::to_string(indices[i]) + ", wanted 0 to " +
+      throw Error(name() + ": gather: indices[" + std::to_string(i) + "] is " + std::to_string(indices[i]) + ", expected 0 to " +
                   std::to_string(size() - 1));
     }
   }
 }
 
 Scaling Scaling::standard(double mean, double deviation) {
-  if (!(deviation > 0)) throw Error("Scaling::standard: wanted a deviation above 0, got " + std::to_string(deviation));
+  if (!(deviation > 0)) throw Error("Scaling::standard: expected a deviation above 0, got " + std::to_string(deviation));
   return {1.0 / (255.0 * deviation), -mean / deviation};
 }
 

@@ -1,6 +1,6 @@
-// data/digits.cpp - digits drawn with a shaky hand: strokes whose control points tremble, bent by an affine map, inked on a noisy page.
+// data/digits.cpp - generated handwritten digits: strokes with jittered control points, an affine map, and noise.
 //
-// Only IEEE + - * / sqrt on f32, with contraction off: the same bytes from every compiler and machine.
+// Uses only IEEE + - * / sqrt on f32 without contraction: the same bytes from every compiler and on every machine.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -20,7 +20,7 @@ using data::Point;
 
 constexpr int side = 28;
 
-/// From the glyph's box to pixels: p -> centre + M (p - 1/2).
+/// Maps the glyph's box to pixels: p -> centre + M (p - 1/2).
 struct Affine {
   float xx, xy, yx, yy, cx, cy;
   Point operator()(Point p) const {
@@ -29,14 +29,14 @@ struct Affine {
   }
 };
 
-/// Sizes, slant, turn and place as hands differ in them.
-Affine shaky_hand(Draw& draw) {
+/// Draws size, slant, rotation and position.
+Affine draw_affine(Draw& draw) {
   const float width = draw.uniform(11.0f, 19.0f), height = draw.uniform(16.0f, 22.0f);
   const float turn = draw.uniform(-0.22f, 0.22f), slant = draw.uniform(-0.30f, 0.30f);
   return {width, (slant - turn) * height, turn * width, height, 13.5f + draw.uniform(-2.5f, 2.5f), 13.5f + draw.uniform(-2.5f, 2.5f)};
 }
 
-/// Chaikin's corner cutting: twice gives a curve as smooth as 28 pixels can show. The ends stay.
+/// Chaikin's corner cutting, which keeps the end points. Two passes are smooth enough for 28 pixels.
 void cut_corners(std::vector<Point>& line, std::vector<Point>& spare) {
   spare.clear();
   spare.push_back(line.front());
@@ -49,7 +49,7 @@ void cut_corners(std::vector<Point>& line, std::vector<Point>& spare) {
   line.swap(spare);
 }
 
-/// Ink of a line from a to b: 1 within `radius`, falling to 0 over one pixel; overlapping lines keep the darker.
+/// Draws a line from a to b: ink is 1 within `radius` and falls to 0 over one pixel; overlapping lines keep the maximum.
 void ink_segment(std::array<float, side * side>& page, Point a, Point b, float radius) {
   const float reach = radius + 1.0f;
   const auto first = [&](float v) { return std::clamp(static_cast<int>(std::floor(v - reach)), 0, side); };
@@ -68,19 +68,19 @@ void ink_segment(std::array<float, side * side>& page, Point a, Point b, float r
   }
 }
 
-/// Draws one digit after another, keeping its memory.
-class Scribe {
+/// Draws digits, reusing its buffers.
+class DigitRenderer {
  public:
   std::int64_t draw(Draw& draw, std::uint8_t* out_pixels) {
     const std::int64_t digit = draw.below(10);
-    const Affine place = shaky_hand(draw);
+    const Affine place = draw_affine(draw);
     const float radius = draw.uniform(0.55f, 1.6f);
     page_.fill(0);
     for (const data::Stroke& stroke : data::strokes_of_digit(digit)) {
       line_.clear();
       for (const Point p : stroke.points) {
-        const float tremble_x = draw.uniform(-tremble, tremble), tremble_y = draw.uniform(-tremble, tremble);
-        line_.push_back(place({p.x + tremble_x, p.y + tremble_y}));
+        const float jitter_x = draw.uniform(-jitter, jitter), jitter_y = draw.uniform(-jitter, jitter);
+        line_.push_back(place({p.x + jitter_x, p.y + jitter_y}));
       }
       if (stroke.curved) {
         cut_corners(line_, spare_);
@@ -88,16 +88,16 @@ class Scribe {
       }
       for (std::size_t i = 0; i + 1 < line_.size(); ++i) ink_segment(page_, line_[i], line_[i + 1], radius);
     }
-    scratch(draw);
-    develop(draw, out_pixels);
+    add_stray_mark(draw);
+    write_pixels(draw, out_pixels);
     return digit;
   }
 
  private:
-  static constexpr float tremble = 0.06f;
+  static constexpr float jitter = 0.06f;
 
-  /// Half of the pages carry a stray mark, so that no single pixel gives a digit away.
-  void scratch(Draw& draw) {
+  /// Adds a stray mark to half of the images, so that no single pixel determines a digit.
+  void add_stray_mark(Draw& draw) {
     const bool there = draw.coin();
     const Point a{draw.uniform(0, side - 1), draw.uniform(0, side - 1)};
     const Point b{a.x + draw.uniform(-7, 7), a.y + draw.uniform(-7, 7)};
@@ -105,7 +105,7 @@ class Scribe {
     if (there) ink_segment(page_, a, b, radius);
   }
 
-  void develop(Draw& draw, std::uint8_t* out_pixels) {
+  void write_pixels(Draw& draw, std::uint8_t* out_pixels) {
     const float ink = draw.uniform(140, 255), grain = draw.uniform(4, 40);
     for (const float value : page_) {
       const float noise = draw.uniform(-grain, grain);
@@ -120,9 +120,9 @@ class Scribe {
 }  // namespace
 
 std::shared_ptr<const ArrayDataset> generate_digits(const GeneratedOptions& options) {
-  Scribe scribe;
+  DigitRenderer renderer;
   return data::generate_images("digits", {side, side}, data::stream_of_digits, options,
-                               [&](Draw& draw, std::uint8_t* out_pixels) { return scribe.draw(draw, out_pixels); });
+                               [&](Draw& draw, std::uint8_t* out_pixels) { return renderer.draw(draw, out_pixels); });
 }
 
 }  // namespace tenon

@@ -21,15 +21,15 @@ namespace tenon::data {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* form = "1";  ///< of the files; another one is decoded anew
+constexpr const char* format_version = "1";  ///< files of another version are created again
 constexpr std::size_t content_digits = 32, other_digits = 16;
 constexpr const char* ending = ".safetensors";
 
-/// A whole file as memory, read-only.
+/// A read-only memory mapping of a whole file.
 class Mapping {
  public:
   Mapping(const std::string& path, const io::OpenFile& file) : size_(static_cast<std::size_t>(file.size_bytes)) {
-    // Private: our tensors are writable by type, and what nobody should write must not reach the file.
+    // Private: tensors are writable by type, and accidental writes must not reach the file.
     memory_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
     if (memory_ == MAP_FAILED) throw Error(path + ": cannot be mapped: " + io::system_message(errno));
   }
@@ -48,7 +48,7 @@ const io::TensorEntry& entry_of(const std::string& path, const io::SafetensorsHe
   for (const io::TensorEntry& entry : header.tensors) {
     if (entry.name == name) return entry;
   }
-  throw Error(path + ": wanted a tensor " + name);
+  throw Error(path + ": expected a tensor '" + std::string(name) + "'");
 }
 
 CachedPart read(const std::string& path) {
@@ -71,14 +71,16 @@ CachedPart read(const std::string& path) {
     const auto found = header.metadata.find(key);
     return found == header.metadata.end() ? std::string() : found->second;
   };
-  if (value("form") != form) throw Error(path + ": is of form '" + value("form") + "', wanted " + form);
+  if (value("form") != format_version) {
+    throw Error(path + ": expected cache format " + format_version + ", got '" + value("form") + "'");
+  }
   CachedPart part;
   part.metadata = header.metadata;
   ArrayOptions array;
   array.name = value("name");
   const Tensor x = tensor("x"), y = tensor("y");
   array.x_dtype = x.dtype();
-  // Labels were checked when they were stored; a damaged one must not become an index.
+  // Setting num_classes checks the labels again: a damaged label must not be used as an index.
   if (!value("num_classes").empty() && y.dtype() == DType::i64 && y.shape().rank() == 1)
     array.num_classes = std::stoll(value("num_classes"));
   part.data = std::make_shared<const ArrayDataset>(x, y, array);
@@ -91,7 +93,7 @@ Shape with_count(std::int64_t count, const Shape& sample) {
   return shape;
 }
 
-/// "<label>-<place>-" of a file's name, which belong to one data set whatever its content was.
+/// The prefix "<label>-<place>-" of a file name, which identifies a data set independently of its content.
 std::string origin_of(const std::string& name) {
   std::size_t end = name.size();
   for (int dashes = 0; dashes < 2 && end != std::string::npos && end > 0; ++dashes) end = name.rfind('-', end - 1);
@@ -145,7 +147,8 @@ DiskCache::DiskCache(const std::string& folder) : folder_(folder) {
   std::error_code code;
   fs::create_directories(folder_, code);
   if (code)
-    throw Error(fmt::format("{}: the cache's folder cannot be made: {}; data.cache_directory names another", folder_, code.message()));
+    throw Error(
+        fmt::format("{}: the cache folder cannot be created: {}; set data.cache_directory to another folder", folder_, code.message()));
 }
 
 std::string DiskCache::folder_or_default(const std::string& folder) {
@@ -154,7 +157,7 @@ std::string DiskCache::folder_or_default(const std::string& folder) {
   const char* home = std::getenv("HOME");
   if (base != nullptr && *base != '\0') return (fs::path(base) / "tenon" / "data").string();
   if (home != nullptr && *home != '\0') return (fs::path(home) / ".cache" / "tenon" / "data").string();
-  throw Error("cache: disk: neither XDG_CACHE_HOME nor HOME is set; data.cache_directory names a folder");
+  throw Error("cache: disk: neither XDG_CACHE_HOME nor HOME is set; set data.cache_directory");
 }
 
 std::string DiskCache::path_of(const std::string& label, const std::string& place, const ContentKey& content,
@@ -172,7 +175,7 @@ CachedPart DiskCache::open(const std::string& path) const {
   try {
     return read(path);
   } catch (const std::exception& problem) {
-    log::warning("{}; it is made again", problem.what());
+    log::warning("{}; the cache file is created again", problem.what());
     return {};
   }
 }
@@ -182,11 +185,11 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
   const std::int64_t x_bytes = data.x_type().shape.count() * size_of(data.x_type().dtype);
   const std::int64_t y_bytes = data.y_type().shape.count() * size_of(data.y_type().dtype);
   const auto x_end = static_cast<std::uint64_t>(count * x_bytes), y_end = static_cast<std::uint64_t>(count * y_bytes);
-  // The wider elements come first, so that both parts are aligned to theirs.
+  // The wider elements come first, so that both tensors are aligned.
   const bool x_first = size_of(data.x_type().dtype) >= size_of(data.y_type().dtype);
   io::SafetensorsHeader header;
   header.metadata = std::move(metadata);
-  header.metadata["form"] = form;
+  header.metadata["form"] = format_version;
   header.metadata["name"] = data.name();
   if (data.num_classes()) header.metadata["num_classes"] = std::to_string(*data.num_classes());
   const std::uint64_t x_begin = x_first ? 0 : y_end, y_begin = x_first ? x_end : 0;
@@ -194,7 +197,7 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
   header.tensors.push_back({"y", data.y_type().dtype, with_count(count, data.y_type().shape), y_begin, y_begin + y_end});
   const std::string text = io::write_safetensors_header(path, header);
 
-  // Under a name of this process alone until it is whole: another may be writing the same file.
+  // Write under a name of this process first: another process may be writing the same file.
   const std::string own = fmt::format("{}.{}", path, ::getpid());
   {
     io::AtomicFile file(own);

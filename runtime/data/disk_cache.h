@@ -1,4 +1,4 @@
-// data/disk_cache.h - decoded samples in files that are mapped, named by what they were made of.
+// data/disk_cache.h - decoded samples in memory-mapped files whose names identify their source and options.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace tenon::data {
 
-/// 128 bits of a content; equal contents give equal keys, others differ for all practical purposes. Not against an adversary.
+/// A 128-bit hash of file contents. Not cryptographic.
 class ContentKey {
  public:
   void add(std::string_view bytes);
-  /// Name, size and all bytes. Errors  a file that cannot be read.
+  /// Adds the name, size and content of a file. Errors  the file cannot be read.
   void add_file(const std::string& path);
   /// 32 hexadecimal digits.
   std::string str() const;
@@ -27,27 +27,27 @@ class ContentKey {
   std::uint64_t low_ = 0xcbf29ce484222325u, high_ = 0x9ae16a3b2f90404fu;
 };
 
-/// A data set in a mapped file, and what was stored beside it.
+/// A data set in a mapped file and its metadata.
 struct CachedPart {
   std::shared_ptr<const ArrayDataset> data;
   std::map<std::string, std::string> metadata;
 };
 
-/// Files "<label>-<place>-<content>-<options>.safetensors": what was read, from where, with which bytes, and how it was decoded.
+/// Files "<label>-<place>-<content>-<options>.safetensors": the source, its path, a hash of its content, and a hash of the options.
 ///
-/// Threads  any number of processes may share a folder: files appear whole.
+/// Threads  processes may share a folder: files are created atomically.
 class DiskCache {
  public:
-  /// Makes the folder. Errors  it cannot be made.
+  /// Creates the folder. Errors  it cannot be created.
   explicit DiskCache(const std::string& folder);
 
-  /// "" for none: $XDG_CACHE_HOME/tenon/data, or ~/.cache/tenon/data. Errors  neither variable is set.
+  /// `folder`, or if empty $XDG_CACHE_HOME/tenon/data or ~/.cache/tenon/data. Errors  neither variable is set.
   static std::string folder_or_default(const std::string& folder);
 
   std::string path_of(const std::string& label, const std::string& place, const ContentKey& content, const ContentKey& options) const;
-  /// The samples of a file that store() made. Without data if there is none, or one that is damaged, which is said in the log.
+  /// Maps a file that store() wrote. Without data if there is no file or, with a warning, if it is damaged.
   CachedPart open(const std::string& path) const;
-  /// Writes what `data` gathers, and removes files of the same label and place whose content was another: nobody asks for them again.
+  /// Writes the samples of `data` and removes outdated files: the same label and place with another content.
   /// Errors  those of writing a file.
   void store(const std::string& path, const Dataset& data, std::map<std::string, std::string> metadata) const;
 

@@ -1,4 +1,4 @@
-// data/draw.h - one sample's random numbers, one after another.
+// data/draw.h - the random numbers of one sample.
 #pragma once
 
 #include <tenon/sdk/random.h>
@@ -7,12 +7,12 @@
 
 namespace tenon::data {
 
-/// Draws from Philox in order. Each sample has its own key, so samples do not depend on how many there are or who makes them.
+/// A sequence of Philox numbers. Each sample has its own key, so it does not depend on the number of samples or the thread.
 class Draw {
  public:
   Draw(std::uint64_t seed, std::int64_t sample, std::uint32_t stream) : source_{seed, static_cast<std::uint64_t>(sample), stream} {}
 
-  /// In [low, high), or high where the last addition rounds up.
+  /// In [low, high); rounding may give high.
   float uniform(float low, float high) { return low + (high - low) * (static_cast<float>(bits() >> 8) * 0x1p-24f); }
   /// In [0, count).
   std::int64_t below(std::int64_t count) {

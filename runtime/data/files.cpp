@@ -12,7 +12,7 @@ std::string listed(const std::vector<std::string>& names) {
   return text + "[.gz]";
 }
 
-/// One file of each part, of which the test part may be missing.
+/// One file per part; the test part may be missing.
 std::vector<std::string> part_files(const std::string& path, Split split, const std::vector<std::string>& train,
                                     const std::vector<std::string>& test) {
   if (split == Split::train) return {is_folder(path) ? find_file(path, train) : path};
@@ -24,7 +24,7 @@ std::vector<std::string> part_files(const std::string& path, Split split, const 
 }  // namespace
 
 std::string find_file_or_none(const std::string& directory, const std::vector<std::string>& names) {
-  if (!is_folder(directory)) throw Error(directory + ": folder not found; wanted one with " + listed(names));
+  if (!is_folder(directory)) throw Error(directory + ": folder not found; expected one with " + listed(names));
   std::error_code ignored;
   for (const std::string& name : names) {
     for (const char* ending : {"", ".gz"}) {
@@ -38,8 +38,8 @@ std::string find_file_or_none(const std::string& directory, const std::vector<st
 std::string find_file(const std::string& directory, const std::vector<std::string>& names) {
   const std::string found = find_file_or_none(directory, names);
   if (!found.empty()) return found;
-  if (names.size() == 1) throw Error(directory + ": wanted " + names[0] + " or " + names[0] + ".gz, got neither");
-  throw Error(directory + ": wanted " + listed(names) + ", got none of them");
+  if (names.size() == 1) throw Error(directory + ": expected " + names[0] + " or " + names[0] + ".gz, got neither");
+  throw Error(directory + ": expected " + listed(names) + ", got none of them");
 }
 
 std::string folder_name(const std::string& path) {

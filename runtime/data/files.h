@@ -1,4 +1,4 @@
-// data/files.h - which files of a folder hold a data set.
+// data/files.h - finds the files of a data set.
 #pragma once
 
 #include <string>
@@ -8,26 +8,26 @@
 
 namespace tenon::data {
 
-/// The first of these names, plain or with .gz, that the folder has.
-/// Errors  no such folder; none of the names.
+/// The first of these names, plain or with .gz, that exists in the folder.
+/// Errors  the folder does not exist; none of the names exists.
 std::string find_file(const std::string& directory, const std::vector<std::string>& names);
-/// The same; "" if there is none. Errors  no such folder.
+/// The same, but "" if none exists. Errors  the folder does not exist.
 std::string find_file_or_none(const std::string& directory, const std::vector<std::string>& names);
-/// "fashion-mnist" of "../data/fashion-mnist/".
+/// The last component of a path: "fashion-mnist" of "../data/fashion-mnist/".
 std::string folder_name(const std::string& path);
 bool is_folder(const std::string& path);
 
-// What the readers below open, in order. Errors: those of find_file. Where data may come without a test part its files are none then.
+// The files of each source, in order. Errors: those of find_file. Empty if a source has no test part and may lack one.
 
 std::vector<std::string> mnist_files(const std::string& directory, Split split);
 std::vector<std::string> cifar10_files(const std::string& directory, Split split);
 /// One .npz, or .npy files of x and y.
 std::vector<std::string> numpy_files(const std::string& path, Split split);
-/// Images in a folder for each class, in train and test or in `path` itself, which then is the training part.
+/// Images in one folder per class, in train and test or, as the training part only, in `path` itself.
 std::vector<std::string> image_files(const std::string& path, Split split);
-/// `path` itself, the training part, or train.csv and test.csv in it.
+/// train.csv and test.csv in `path`, or the file `path` as the training part.
 std::vector<std::string> csv_files(const std::string& path, Split split);
-/// `path` itself, the training part, or ptb.train.txt (train.txt) and ptb.test.txt (test.txt) in it.
+/// ptb.train.txt (train.txt) and ptb.test.txt (test.txt) in `path`, or the file `path` as the training part.
 std::vector<std::string> token_files(const std::string& path, Split split);
 
 }  // namespace tenon::data

@@ -1,4 +1,4 @@
-// data/generated.cpp - what the generated image sets share, and the linear problem.
+// data/generated.cpp - shared code of the generated image sets, and the linear problem.
 #include "data/generated.h"
 
 #include <vector>
@@ -9,8 +9,8 @@ namespace tenon {
 namespace data {
 
 void check_count(const std::string& name, std::int64_t count) {
-  constexpr std::int64_t most = std::int64_t{1} << 32;  // the sample's number is 32 bits of its random key
-  if (count < 1 || count > most) throw Error(name + ": wanted a count of 1 to 2^32, got " + std::to_string(count));
+  constexpr std::int64_t max_count = std::int64_t{1} << 32;  // the sample index is 32 bits of the random key
+  if (count < 1 || count > max_count) throw Error(name + ": expected a count of 1 to 2^32, got " + std::to_string(count));
 }
 
 std::shared_ptr<const ArrayDataset> generate_images(const std::string& name, const Shape& image, std::uint32_t stream,
@@ -36,8 +36,8 @@ std::shared_ptr<const ArrayDataset> generate_images(const std::string& name, con
 
 LinearProblem generate_linear(const LinearOptions& options) {
   data::check_count("linear", options.count);
-  if (options.features < 1) throw Error("linear: wanted 1 feature or more, got " + std::to_string(options.features));
-  if (!(options.noise >= 0)) throw Error("linear: wanted a noise of 0 or more, got " + std::to_string(options.noise));
+  if (options.features < 1) throw Error("linear: expected at least 1 feature, got " + std::to_string(options.features));
+  if (!(options.noise >= 0)) throw Error("linear: expected a noise of at least 0, got " + std::to_string(options.noise));
   LinearProblem problem;
   problem.w = Tensor::empty(DType::f32, {options.features, 1});
   data::Draw weights(options.seed, 0, data::stream_of_weights);

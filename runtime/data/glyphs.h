@@ -11,7 +11,7 @@ struct Point {
   float x, y;
 };
 
-/// A line through control points: straight from one to the next, or a curve that they pull.
+/// A polyline through control points, or a curve approximated by cutting its corners.
 struct Stroke {
   bool curved;
   std::span<const Point> points;

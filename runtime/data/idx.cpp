@@ -41,17 +41,17 @@ std::uint32_t big_endian(const std::uint8_t* bytes) {
 std::string shown_magic(std::uint32_t magic) {
   const DType dtype = magic >> 16 == 0 ? dtype_of_code(magic >> 8) : DType::none;
   const std::uint32_t rank = magic & 0xff;
-  if (dtype == DType::none) return std::to_string(magic) + " (no IDX file)";
+  if (dtype == DType::none) return std::to_string(magic) + " (not an IDX file)";
   return std::to_string(magic) + " (" + name_of(dtype) + " with " + std::to_string(rank) + (rank == 1 ? " dimension)" : " dimensions)");
 }
 
-std::uint32_t check_magic(const std::string& path, const std::vector<std::uint8_t>& bytes, std::optional<std::uint32_t> wanted) {
-  if (bytes.size() < 4) throw Error(path + ": wanted an IDX file of 4 bytes or more, got " + std::to_string(bytes.size()));
+std::uint32_t check_magic(const std::string& path, const std::vector<std::uint8_t>& bytes, std::optional<std::uint32_t> expected) {
+  if (bytes.size() < 4) throw Error(path + ": expected an IDX file of at least 4 bytes, got " + std::to_string(bytes.size()));
   const std::uint32_t magic = big_endian(bytes.data());
-  if (wanted && magic != *wanted) throw Error(path + ": wanted magic " + shown_magic(*wanted) + ", got " + shown_magic(magic));
+  if (expected && magic != *expected) throw Error(path + ": expected magic " + shown_magic(*expected) + ", got " + shown_magic(magic));
   const std::uint32_t rank = magic & 0xff;
   if (magic >> 16 != 0 || dtype_of_code(magic >> 8) == DType::none || rank < 1 || rank > Shape::max_rank) {
-    throw Error(path + ": wanted an IDX magic (two zero bytes, a dtype of 8, 9, 11, 12, 13 or 14, 1 to 8 dimensions), got " +
+    throw Error(path + ": expected an IDX magic (two zero bytes, a dtype of 8, 9, 11, 12, 13 or 14, 1 to 8 dimensions), got " +
                 std::to_string(magic));
   }
   return magic;
@@ -59,7 +59,7 @@ std::uint32_t check_magic(const std::string& path, const std::vector<std::uint8_
 
 Shape read_shape(const std::string& path, const std::vector<std::uint8_t>& bytes, std::size_t rank) {
   if (bytes.size() < 4 + 4 * rank) {
-    throw Error(path + ": truncated: wanted a header of " + std::to_string(4 + 4 * rank) + " bytes, got " + std::to_string(bytes.size()));
+    throw Error(path + ": truncated: expected a header of " + std::to_string(4 + 4 * rank) + " bytes, got " + std::to_string(bytes.size()));
   }
   Shape shape;
   try {
@@ -73,11 +73,11 @@ Shape read_shape(const std::string& path, const std::vector<std::uint8_t>& bytes
 void check_size(const std::string& path, DType dtype, const Shape& shape, std::uint64_t got) {
   const auto count = static_cast<std::uint64_t>(shape.count());
   const auto size = static_cast<std::uint64_t>(size_of(dtype));
-  // A count that overflows the product is beyond any file as well.
+  // An overflowing product is larger than any file.
   const bool too_many = count > std::numeric_limits<std::uint64_t>::max() / size;
   if (!too_many && count * size == got) return;
   const bool short_of = too_many || got < count * size;
-  throw Error(path + ": " + (short_of ? "truncated" : "bytes follow its end") + ": " + name_of(dtype) + shape.str() + " wants " +
+  throw Error(path + ": " + (short_of ? "truncated" : "trailing bytes") + ": " + name_of(dtype) + shape.str() + " expects " +
               (too_many ? "more than 2^64" : std::to_string(count * size)) + " bytes after the header, got " + std::to_string(got));
 }
 
@@ -92,15 +92,15 @@ Tensor native_order(const std::vector<std::uint8_t>& bytes, std::size_t header, 
 
 }  // namespace
 
-Tensor read_idx(const std::string& path, std::optional<std::uint32_t> wanted_magic) {
+Tensor read_idx(const std::string& path, std::optional<std::uint32_t> expected_magic) {
   auto bytes = std::make_shared<std::vector<std::uint8_t>>(io::read_maybe_gzip(path));
-  const std::uint32_t magic = check_magic(path, *bytes, wanted_magic);
+  const std::uint32_t magic = check_magic(path, *bytes, expected_magic);
   const DType dtype = dtype_of_code(magic >> 8);
   const Shape shape = read_shape(path, *bytes, magic & 0xff);
   const std::size_t header = 4 + 4 * shape.rank();
   check_size(path, dtype, shape, bytes->size() - header);
   if (size_of(dtype) > 1) return native_order(*bytes, header, dtype, shape);
-  return Tensor::borrow(bytes->data() + header, dtype, shape, bytes);  // single bytes have no order: the file's memory is the tensor's
+  return Tensor::borrow(bytes->data() + header, dtype, shape, bytes);  // single bytes need no swapping: the tensor uses the file's memory
 }
 
 }  // namespace tenon::data

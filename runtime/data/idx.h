@@ -12,7 +12,7 @@ namespace tenon::data {
 inline constexpr std::uint32_t magic_of_images = 2051;  ///< u8, 3 dimensions
 inline constexpr std::uint32_t magic_of_labels = 2049;  ///< u8, 1 dimension
 
-/// load_idx; with `wanted_magic` any other kind of IDX file is refused too.
-Tensor read_idx(const std::string& path, std::optional<std::uint32_t> wanted_magic);
+/// load_idx; with `expected_magic`, any other kind of IDX file is an error.
+Tensor read_idx(const std::string& path, std::optional<std::uint32_t> expected_magic);
 
 }  // namespace tenon::data

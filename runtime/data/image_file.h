@@ -1,4 +1,4 @@
-// data/image_file.h - one picture of a file.
+// data/image_file.h - reads an image file.
 #pragma once
 
 #include <string>
@@ -7,11 +7,10 @@
 
 namespace tenon::data {
 
-/// True for the endings that read_image knows: .pgm, .ppm, .png, .npy, in any case.
+/// True for the endings that read_image knows: .pgm, .ppm, .png, .npy, ignoring case.
 bool is_image_file(const std::string& path);
-/// u8(channels, height, width) of a grey or coloured picture: binary PGM and PPM of 8 bits, PNG (16 bits are cut to 8, what is transparent
-/// counts as opaque), NumPy's u8 (H,W) or (C,H,W).
-/// Errors  name the file, what was wanted and what was got.
+/// Reads a grey or colour image as u8(channels, height, width): binary PGM and PPM of 8 bits, PNG (16 bits are truncated to 8, transparency
+/// is ignored), NumPy u8 (H,W) or (C,H,W).
 Tensor read_image(const std::string& path);
 
 }  // namespace tenon::data

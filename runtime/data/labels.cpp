@@ -1,4 +1,4 @@
-// data/labels.cpp - class labels, checked.
+// data/labels.cpp - validates class labels.
 #include "data/labels.h"
 
 namespace tenon::data {
@@ -33,7 +33,7 @@ Tensor to_i64(const std::string& what, const Tensor& y) {
       widen<std::uint32_t>(host, labels);
       break;
     default:
-      throw Error(what + ": wanted integers as labels, got " + y.str());
+      throw Error(what + ": expected integers as labels, got " + y.str());
   }
   return labels;
 }
@@ -41,13 +41,13 @@ Tensor to_i64(const std::string& what, const Tensor& y) {
 }  // namespace
 
 Tensor as_labels(const std::string& what, const Tensor& y, std::int64_t num_classes) {
-  if (num_classes < 1) throw Error(what + ": wanted num_classes of 1 or more, got " + std::to_string(num_classes));
-  if (y.shape().rank() != 1) throw Error(what + ": wanted one label per sample, got " + y.str());
+  if (num_classes < 1) throw Error(what + ": expected num_classes of at least 1, got " + std::to_string(num_classes));
+  if (y.shape().rank() != 1) throw Error(what + ": expected one label per sample, got " + y.str());
   Tensor labels = to_i64(what, y);
   const auto* values = labels.data<std::int64_t>();
   for (std::int64_t i = 0; i < labels.count(); ++i) {
     if (values[i] < 0 || values[i] >= num_classes) {
-      throw Error(what + ": label " + std::to_string(values[i]) + " of sample " + std::to_string(i) + " is out of range, wanted 0 to " +
+      throw Error(what + ": label " + std::to_string(values[i]) + " of sample " + std::to_string(i) + " is out of range, expected 0 to " +
                   std::to_string(num_classes - 1) + "; num_classes sets the range");
     }
   }

@@ -1,4 +1,4 @@
-// data/labels.h - class labels, checked.
+// data/labels.h - validates class labels.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tenon::data {
 
-/// y as dense i64 in host memory, each label in [0, num_classes).
-/// Errors  y of another rank than 1 or not of integers; a label out of range, whose index is named. The text starts with `what`.
+/// Returns y as dense i64 in host memory, each label in [0, num_classes).
+/// Errors  y is not of rank 1 or not of integers; a label is out of range (with its index). The text starts with `what`.
 Tensor as_labels(const std::string& what, const Tensor& y, std::int64_t num_classes);
 
 }  // namespace tenon::data

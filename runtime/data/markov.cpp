@@ -1,4 +1,4 @@
-// data/markov.cpp - a stream of symbols whose next one depends on the last alone: how well it can be foretold is known.
+// data/markov.cpp - a stream of symbols from a Markov chain, whose entropy rate is known.
 //
 // Source  Shannon: A Mathematical Theory of Communication (1948), section 7: the entropy of a Markov source.
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace tenon {
 namespace {
 
-/// weights[i n + j] in proportion to the probability of j after i: powers of 2, so that a few followers are likely and none impossible.
+/// weights[i n + j] is proportional to the probability of j after i: powers of 2, so that a few successors are likely and none impossible.
 std::vector<std::int64_t> make_weights(std::int64_t symbols, std::uint64_t seed) {
   constexpr std::int64_t powers = 10;
   std::vector<std::int64_t> weights(static_cast<std::size_t>(symbols * symbols));
@@ -25,8 +25,7 @@ std::vector<std::int64_t> make_weights(std::int64_t symbols, std::uint64_t seed)
   return weights;
 }
 
-/// How often each symbol comes in the long run: what the transitions leave as it is. Every step of them brings any start nearer to it, by a
-/// factor of no more than 1 - symbols * least probability.
+/// The stationary distribution, by power iteration. Each step reduces the error by a factor of at most 1 - symbols * min probability.
 std::vector<double> stationary(const std::vector<double>& transitions, std::size_t symbols) {
   std::vector<double> now(symbols, 1.0 / static_cast<double>(symbols)), next(symbols);
   double moved = 1;
@@ -47,8 +46,8 @@ std::vector<double> stationary(const std::vector<double>& transitions, std::size
 MarkovStream generate_markov(const MarkovOptions& options) {
   const std::string name = std::string("markov ") + name_of(options.split);
   if (options.symbols < 2 || options.symbols > 4096)
-    throw Error(name + ": wanted 2 to 4096 symbols, got " + std::to_string(options.symbols));
-  if (options.count < 2) throw Error(name + ": wanted a count of 2 symbols or more, got " + std::to_string(options.count));
+    throw Error(name + ": expected 2 to 4096 symbols, got " + std::to_string(options.symbols));
+  if (options.count < 2) throw Error(name + ": expected a count of at least 2 symbols, got " + std::to_string(options.count));
   const std::int64_t n = options.symbols;
   const auto size = static_cast<std::size_t>(n);
   const std::vector<std::int64_t> weights = make_weights(n, options.seed);
@@ -75,11 +74,11 @@ MarkovStream generate_markov(const MarkovOptions& options) {
     for (std::size_t j = 0; j < size; ++j)
       transitions[i * size + j] = static_cast<double>(weights[i * size + j]) / static_cast<double>(totals[i]);
   }
-  const std::vector<double> often = stationary(transitions, size);
+  const std::vector<double> frequency = stationary(transitions, size);
   for (std::size_t i = 0; i < size; ++i) {
     for (std::size_t j = 0; j < size; ++j) {
       const double p = transitions[i * size + j];
-      result.entropy_rate -= often[i] * p * std::log(p);
+      result.entropy_rate -= frequency[i] * p * std::log(p);
     }
   }
   result.transitions = Tensor::of(transitions, {n, n});

@@ -1,4 +1,4 @@
-// data/memory_cache.cpp - samples kept as they were gathered.
+// data/memory_cache.cpp - keeps gathered samples in memory.
 #include <atomic>
 #include <cstring>
 #include <vector>
@@ -30,7 +30,7 @@ class MemoryCache final : public Dataset {
 
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);
-    // Samples that lack are asked for in runs: all of a batch at once during the first epoch.
+    // Missing samples are fetched in runs: during the first epoch, a whole batch at once.
     for (std::size_t begin = 0; begin < indices.size();) {
       std::size_t end = begin;
       while (end < indices.size() && !is_kept(indices[end])) ++end;
@@ -57,7 +57,7 @@ class MemoryCache final : public Dataset {
                 static_cast<std::size_t>(bytes));
   }
 
-  /// Gathers samples into the batch and keeps those that no other thread keeps meanwhile.
+  /// Gathers samples into the batch and stores those that no other thread is storing.
   void fetch(std::span<const std::int64_t> indices, Tensor x, Tensor y) const {
     data_->gather(indices, x, y);
     for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -71,14 +71,14 @@ class MemoryCache final : public Dataset {
   }
 
   std::shared_ptr<const Dataset> data_;
-  mutable Tensor x_, y_;  ///< row i belongs to whoever set its state to being_written, then to all
+  mutable Tensor x_, y_;  ///< the thread that sets state i to being_written owns row i until it is kept
   mutable std::vector<std::atomic<std::uint8_t>> states_;
 };
 
 }  // namespace
 
 std::shared_ptr<const Dataset> cache_in_memory(std::shared_ptr<const Dataset> data) {
-  if (!data) throw Error("cache_in_memory: wanted a data set, got none");
+  if (!data) throw Error("cache_in_memory: expected a data set, got none");
   return std::make_shared<const MemoryCache>(std::move(data));
 }
 

@@ -1,4 +1,4 @@
-// data/mnist.cpp - data sets in the files of MNIST: Fashion-MNIST, EMNIST, KMNIST and their like.
+// data/mnist.cpp - data sets in the format of MNIST: Fashion-MNIST, EMNIST, KMNIST, ...
 #include <tenon/data.h>
 
 #include "data/files.h"
@@ -18,8 +18,8 @@ std::shared_ptr<const ArrayDataset> load_mnist(const std::string& directory, Spl
   const Tensor images = data::read_idx(images_path, data::magic_of_images);
   const Tensor raw_labels = data::read_idx(labels_path, data::magic_of_labels);
   if (images.shape()[0] != raw_labels.shape()[0]) {
-    throw Error(labels_path + ": wanted " + std::to_string(images.shape()[0]) + " labels, as many as " + images_path + " has images, got " +
-                std::to_string(raw_labels.shape()[0]));
+    throw Error(labels_path + ": expected " + std::to_string(images.shape()[0]) + " labels, as many as " + images_path +
+                " has images, got " + std::to_string(raw_labels.shape()[0]));
   }
   const Tensor labels = data::as_labels(labels_path, raw_labels, options.num_classes);
   ArrayOptions array;

@@ -14,9 +14,9 @@ namespace tenon {
 std::shared_ptr<const ArrayDataset> generate_random(const RandomOptions& options) {
   data::check_count("random", options.count);
   if (options.shape.rank() < 1 || options.shape.rank() > 7 || options.shape.count() < 1)
-    throw Error("random: wanted samples of 1 to 7 dimensions that hold something, got " + options.shape.str());
+    throw Error("random: expected non-empty samples of 1 to 7 dimensions, got " + options.shape.str());
   if (options.classes < 1 || options.classes > std::int64_t{1} << 31)
-    throw Error("random: wanted 1 to 2^31 classes, got " + std::to_string(options.classes));
+    throw Error("random: expected 1 to 2^31 classes, got " + std::to_string(options.classes));
   Shape shape{options.count};
   for (const std::int64_t size : options.shape) shape.push_back(size);
   Tensor x = Tensor::empty(DType::u8, shape);
@@ -26,11 +26,11 @@ std::shared_ptr<const ArrayDataset> generate_random(const RandomOptions& options
   for (std::int64_t i = 0; i < options.count; ++i) {
     const sdk::random::Source source{options.seed, static_cast<std::uint64_t>(i), stream};
     auto* image = x.data<std::uint8_t>() + i * bytes;
-    for (std::int64_t at = 0; at < bytes; at += 16) {  // a block of random bits is 16 pixels
+    for (std::int64_t at = 0; at < bytes; at += 16) {  // a block of random bits is 16 bytes
       const sdk::random::Lanes lanes = sdk::random::lanes_of(source, at / 16 + 1);
       std::memcpy(image + at, lanes.x, static_cast<std::size_t>(std::min<std::int64_t>(16, bytes - at)));
     }
-    y.data<std::int64_t>()[i] = data::Draw(options.seed, i, stream).below(options.classes);  // of block 0
+    y.data<std::int64_t>()[i] = data::Draw(options.seed, i, stream).below(options.classes);  // from block 0
   }
   ArrayOptions array;
   array.name = std::string("random ") + name_of(options.split);

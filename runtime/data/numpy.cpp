@@ -1,4 +1,4 @@
-// data/numpy.cpp - pairs of arrays in NumPy's files.
+// data/numpy.cpp - pairs of arrays in NumPy files.
 #include <algorithm>
 #include <filesystem>
 
@@ -15,8 +15,8 @@ bool is_floating_wide(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
-/// Where a split's arrays are: members of one archive, or two files of their own. Without files: nowhere.
-struct Place {
+/// The location of a split's arrays: members of one archive, or two files. Without files if the split is missing.
+struct Location {
   std::vector<std::string> files;
   std::string x, y;  ///< names in the archive
 
@@ -24,33 +24,33 @@ struct Place {
   Tensor read_y() const { return files.size() == 2 ? load_npy(files[1]) : load_npz(files[0], y); }
 };
 
-Place find_in_archive(const std::string& path, Split split) {
+Location find_in_archive(const std::string& path, Split split) {
   const std::vector<std::string> members = io::ZipReader(path).names();
   const auto has = [&](const std::string& name) { return std::find(members.begin(), members.end(), name + ".npy") != members.end(); };
   const std::string suffix = std::string("_") + name_of(split);
   if (has("x" + suffix)) return {{path}, "x" + suffix, "y" + suffix};
   if (split == Split::test) return {};
   if (has("x")) return {{path}, "x", "y"};
-  return {{path}, "x_train", "y_train"};  // reading says what is there instead
+  return {{path}, "x_train", "y_train"};  // reading reports the arrays that exist
 }
 
-Place find_place(const std::string& path, Split split) {
+Location find_arrays(const std::string& path, Split split) {
   if (!data::is_folder(path)) return find_in_archive(path, split);
   namespace fs = std::filesystem;
   const auto file = [&](const std::string& name) { return (fs::path(path) / name).string(); };
-  const auto there = [&](const std::string& name) {
+  const auto exists = [&](const std::string& name) {
     std::error_code ignored;
     return fs::exists(file(name), ignored);
   };
   const std::string word = name_of(split);
-  if (there(word + ".npz")) return {{file(word + ".npz")}, "x", "y"};
-  if (there("x_" + word + ".npy")) return {{file("x_" + word + ".npy"), file("y_" + word + ".npy")}, "", ""};
+  if (exists(word + ".npz")) return {{file(word + ".npz")}, "x", "y"};
+  if (exists("x_" + word + ".npy")) return {{file("x_" + word + ".npy"), file("y_" + word + ".npy")}, "", ""};
   if (split == Split::test) return {};
-  if (there("x.npy")) return {{file("x.npy"), file("y.npy")}, "", ""};
-  throw Error(path + ": wanted train.npz, x_train.npy or x.npy, got none of them; an archive of another name is given by its own path");
+  if (exists("x.npy")) return {{file("x.npy"), file("y.npy")}, "", ""};
+  throw Error(path + ": expected train.npz, x_train.npy or x.npy, got none of them; for an archive of another name, give its path");
 }
 
-/// Labels (n,1) as Keras stores those of CIFAR become (n); numbers (n) become (n,1), what a layer of one unit puts out.
+/// Reshapes labels (n,1), as in Keras's CIFAR files, to (n), and values (n) to (n,1), the output of a layer of one unit.
 Tensor arrange_targets(const Tensor& y) {
   if (!is_floating_wide(y.dtype())) return y.shape().rank() == 2 && y.shape()[1] == 1 ? y.reshape({y.shape()[0]}) : y;
   Tensor values = y;
@@ -63,33 +63,33 @@ Tensor arrange_targets(const Tensor& y) {
 
 std::int64_t classes_of(const Tensor& y) {
   std::int64_t largest = 0;
-  const auto look = [&](const auto* values) {
+  const auto update = [&](const auto* values) {
     for (std::int64_t i = 0; i < y.count(); ++i) largest = std::max(largest, static_cast<std::int64_t>(values[i]));
   };
   switch (y.dtype()) {
     case DType::u8:
-      look(y.data<std::uint8_t>());
+      update(y.data<std::uint8_t>());
       break;
     case DType::i8:
-      look(y.data<std::int8_t>());
+      update(y.data<std::int8_t>());
       break;
     case DType::u16:
-      look(y.data<std::uint16_t>());
+      update(y.data<std::uint16_t>());
       break;
     case DType::i16:
-      look(y.data<std::int16_t>());
+      update(y.data<std::int16_t>());
       break;
     case DType::u32:
-      look(y.data<std::uint32_t>());
+      update(y.data<std::uint32_t>());
       break;
     case DType::i32:
-      look(y.data<std::int32_t>());
+      update(y.data<std::int32_t>());
       break;
     case DType::i64:
-      look(y.data<std::int64_t>());
+      update(y.data<std::int64_t>());
       break;
     default:
-      break;  // no labels: as_labels says so
+      break;  // not labels: as_labels reports it
   }
   return largest + 1;
 }
@@ -97,16 +97,16 @@ std::int64_t classes_of(const Tensor& y) {
 }  // namespace
 
 std::vector<std::string> data::numpy_files(const std::string& path, Split split) {
-  return find_place(path, split).files;
+  return find_arrays(path, split).files;
 }
 
 std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split, const NumpyOptions& options) {
-  const Place place = find_place(path, split);
-  if (place.files.empty()) throw Error(path + ": has no test part; wanted x_test and y_test");
-  const Tensor x = place.read_x(), given_y = place.read_y();
+  const Location location = find_arrays(path, split);
+  if (location.files.empty()) throw Error(path + ": has no test part; expected x_test and y_test");
+  const Tensor x = location.read_x(), given_y = location.read_y();
   const Tensor y = arrange_targets(given_y);
   if (x.shape().rank() == 0 || y.shape().rank() == 0 || x.shape()[0] != y.shape()[0]) {
-    throw Error(place.files.back() + ": wanted as many targets as samples, got x " + x.str() + " and y " + given_y.str());
+    throw Error(location.files.back() + ": expected as many targets as samples, got x " + x.str() + " and y " + given_y.str());
   }
   ArrayOptions array;
   array.name = data::folder_name(path) + " " + name_of(split);
@@ -118,7 +118,7 @@ std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split sp
   array.num_classes = options.num_classes;
   const bool labels = !is_floating(y.dtype()) && y.shape().rank() == 1;
   if (labels && !array.num_classes) {
-    array.num_classes = classes_of(split == Split::train ? y : arrange_targets(find_place(path, Split::train).read_y()));
+    array.num_classes = classes_of(split == Split::train ? y : arrange_targets(find_arrays(path, Split::train).read_y()));
   }
   return std::make_shared<const ArrayDataset>(x, y, array);
 }

@@ -18,24 +18,24 @@ class Reconstruction final : public Dataset {
 
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);
-    data_->gather(indices, x, labels(indices.size()));
+    data_->gather(indices, x, unused_labels(indices.size()));
     std::memcpy(y.raw(), x.raw(), static_cast<std::size_t>(x.size_bytes()));
   }
   void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);
-    data_->gather(indices, y, labels(indices.size()));  // what was there before the changes
-    data_->gather_augmented(indices, epoch, x, labels(indices.size()));
+    data_->gather(indices, y, unused_labels(indices.size()));  // the target is the sample without augmentation
+    data_->gather_augmented(indices, epoch, x, unused_labels(indices.size()));
   }
 
  private:
-  /// Somewhere for the targets that nobody asks for. A thread's own: gathering takes no lock, and allocates when batches grow alone.
-  Tensor& labels(std::size_t count) const {
-    static thread_local Tensor kept;
+  /// A buffer for the unused labels, one per thread, so that gathering needs no lock and allocates only when the batch size changes.
+  Tensor& unused_labels(std::size_t count) const {
+    static thread_local Tensor buffer;
     const SampleType type = data_->y_type();
     Shape shape{static_cast<std::int64_t>(count)};
     for (const std::int64_t size : type.shape) shape.push_back(size);
-    if (kept.dtype() != type.dtype || !(kept.shape() == shape)) kept = Tensor::empty(type.dtype, shape);
-    return kept;
+    if (buffer.dtype() != type.dtype || !(buffer.shape() == shape)) buffer = Tensor::empty(type.dtype, shape);
+    return buffer;
   }
 
   std::shared_ptr<const Dataset> data_;
@@ -44,7 +44,7 @@ class Reconstruction final : public Dataset {
 }  // namespace
 
 std::shared_ptr<const Dataset> reconstruct(std::shared_ptr<const Dataset> data) {
-  if (!data) throw Error("reconstruct: wanted a data set, got none");
+  if (!data) throw Error("reconstruct: expected a data set, got none");
   return std::make_shared<const Reconstruction>(std::move(data));
 }
 

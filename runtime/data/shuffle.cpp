@@ -20,7 +20,7 @@ std::uint64_t high_product(std::uint64_t a, std::uint64_t b) {
   return a_high * b_high + (middle >> 32) + (other >> 32);
 }
 
-/// step(d, r_d) for each d but the last.
+/// Calls step(d, r_d) for each d except the last.
 template <class Step>
 void for_each_draw(std::size_t size, std::uint64_t seed, std::uint64_t epoch, Step&& step) {
   const sdk::random::Source source{seed, epoch, stream_of_shuffle};

@@ -1,4 +1,4 @@
-// data/streams.h - the random streams of this folder. High numbers: streams of dropout and initialisers count from 0.
+// data/streams.h - the random streams of this folder. They are high, since streams of dropout and initialisers count from 0.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// data/textures.cpp - coloured textures of ten kinds. The kind shows in the pattern; the colours only hint at it.
+// data/textures.cpp - coloured textures of ten kinds. The kind determines the pattern and weakly the colours.
 //
-// Only IEEE + - * / sqrt on f32, with contraction off: the same bytes from every compiler and machine.
+// Uses only IEEE + - * / sqrt on f32 without contraction: the same bytes from every compiler and on every machine.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -29,38 +29,38 @@ float step(float v) {
   return v < 0.5f ? 0.0f : 1.0f;
 }
 
-/// What varies within a kind.
+/// A kind of texture and its parameters.
 struct Pattern {
   std::int64_t kind;
   float frequency;  ///< periods per pixel
   float phase_x, phase_y;
-  float tilt;                   ///< turns stripes a little
+  float tilt;                   ///< slight rotation of the pattern
   std::array<float, 12> spots;  ///< x0 y0 x1 y1 ...
 
-  /// Between 0 and 1.
+  /// The value at a pixel, between 0 and 1.
   float at(float x, float y) const {
     const float u = (x + tilt * y) * frequency + phase_x, v = (y - tilt * x) * frequency + phase_y;
     switch (kind) {
       case 0:
-        return wave(u);  // upright stripes
+        return wave(u);  // vertical stripes
       case 1:
-        return wave(v);  // lying stripes
+        return wave(v);  // horizontal stripes
       case 2:
-        return wave(0.7f * (u + v));  // stripes down to the left
+        return wave(0.7f * (u + v));  // diagonal stripes, down to the left
       case 3:
-        return wave(0.7f * (u - v));  // stripes down to the right
+        return wave(0.7f * (u - v));  // diagonal stripes, down to the right
       case 4:
-        return std::fabs(step(fraction(u)) - step(fraction(v)));  // checks
+        return std::fabs(step(fraction(u)) - step(fraction(v)));  // checkerboard
       case 5:
         return wave(distance(x, y, 0) * frequency + phase_x);  // rings
       case 6:
-        return std::min(step(wave(u)), step(wave(v)));  // squares apart
+        return std::min(step(wave(u)), step(wave(v)));  // separate squares
       case 7:
         return std::max(wave(u), wave(v));  // a lattice
       case 8:
         return std::clamp(1.4f - 0.25f * nearest_spot(x, y), 0.0f, 1.0f);  // a few blobs
       default:
-        return std::clamp(0.5f + (x * (phase_x - 0.5f) + y * (phase_y - 0.5f)) / 16.0f, 0.0f, 1.0f);  // a slope of light
+        return std::clamp(0.5f + (x * (phase_x - 0.5f) + y * (phase_y - 0.5f)) / 16.0f, 0.0f, 1.0f);  // a linear gradient
     }
   }
 
@@ -90,10 +90,10 @@ Pattern draw_pattern(Draw& draw) {
 std::int64_t paint(Draw& draw, std::uint8_t* out_pixels) {
   const Pattern pattern = draw_pattern(draw);
   const float grain = draw.uniform(5, 30);
-  // Each kind leans towards a place on the colour circle, by less than colours vary.
-  const float lean = 0.1f * static_cast<float>(pattern.kind);
+  // Each kind prefers a hue, by less than colours vary.
+  const float hue = 0.1f * static_cast<float>(pattern.kind);
   for (int channel = 0; channel < 3; ++channel) {
-    const float hint = 50.0f * (wave(lean + static_cast<float>(channel) / 3.0f) - 0.5f);
+    const float hint = 50.0f * (wave(hue + static_cast<float>(channel) / 3.0f) - 0.5f);
     const float dark = draw.uniform(10, 110) + hint, light = draw.uniform(130, 240) + hint;
     for (int y = 0; y < side; ++y) {
       for (int x = 0; x < side; ++x) {

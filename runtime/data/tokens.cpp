@@ -1,6 +1,6 @@
-// data/tokens.cpp - text as numbers of words, one after another, each sample's target one word ahead.
+// data/tokens.cpp - text as word ids; the target of a sample is shifted by one word.
 //
-// Source  Mikolov et al.: Recurrent neural network based language model (2010), whose files of the Penn Treebank set the form.
+// Source  Mikolov et al.: Recurrent neural network based language model (2010), whose Penn Treebank files define the format.
 #include <algorithm>
 
 #include <tenon/data.h>
@@ -17,7 +17,7 @@ namespace {
 constexpr const char* unknown_word = "<unk>";
 constexpr const char* end_word = "<eos>";
 
-/// take(word) for each word, and for the end of each line.
+/// Calls take(word) for each word and for the end of each line.
 template <class Take>
 void for_each_token(std::string_view text, Take&& take) {
   std::size_t at = 0;
@@ -39,7 +39,7 @@ Vocabulary::Vocabulary(const std::vector<std::string>& words) : words_{unknown_w
 }
 
 Vocabulary Vocabulary::of_text(std::string_view text, std::int64_t size) {
-  if (size < 3) throw Error("vocabulary: wanted a size of 3 or more, <unk> and <eos> among them, got " + std::to_string(size));
+  if (size < 3) throw Error("vocabulary: expected a size of at least 3, including <unk> and <eos>, got " + std::to_string(size));
   std::map<std::string_view, std::int64_t> counts;
   for_each_token(text, [&](std::string_view word) { ++counts[word]; });
   counts.erase(unknown_word);
@@ -59,7 +59,7 @@ std::int64_t Vocabulary::id(std::string_view word) const {
 
 const std::string& Vocabulary::word(std::int64_t id) const {
   if (id < 0 || id >= size()) {
-    throw Error("vocabulary: id " + std::to_string(id) + " is out of range, wanted 0 to " + std::to_string(size() - 1));
+    throw Error("vocabulary: id " + std::to_string(id) + " is out of range, expected 0 to " + std::to_string(size() - 1));
   }
   return words_[static_cast<std::size_t>(id)];
 }
@@ -74,11 +74,11 @@ Tensor Vocabulary::encode(std::string_view text) const {
 }
 
 std::shared_ptr<const ArrayDataset> data::token_samples(const std::string& name, const Tensor& tokens, std::int64_t sequence) {
-  if (sequence < 1) throw Error(name + ": wanted a sequence of 1 token or more, got " + std::to_string(sequence));
+  if (sequence < 1) throw Error(name + ": expected a sequence of at least 1 token, got " + std::to_string(sequence));
   const std::int64_t count = (tokens.count() - 1) / sequence;
   if (tokens.count() < 2 || count < 1) {
-    throw Error(name + ": wanted at least " + std::to_string(sequence + 1) + " tokens, a sequence of " + std::to_string(sequence) +
-                " and the one after it, got " + std::to_string(tokens.count()));
+    throw Error(name + ": expected at least " + std::to_string(sequence + 1) + " tokens, a sequence of " + std::to_string(sequence) +
+                " and the next token, got " + std::to_string(tokens.count()));
   }
   ArrayOptions array;
   array.name = name;
@@ -93,7 +93,7 @@ TokenData load_tokens(const std::string& path, const TokenOptions& options) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n') + 1;
-    throw Error(path + ":" + std::to_string(line) + ": holds a byte 0; wanted text");
+    throw Error(path + ":" + std::to_string(line) + ": expected text, got a zero byte");
   }
   TokenData result;
   result.vocabulary = options.words ? options.words : std::make_shared<const Vocabulary>(Vocabulary::of_text(text, options.vocabulary));
@@ -104,9 +104,9 @@ TokenData load_tokens(const std::string& path, const TokenOptions& options) {
 std::shared_ptr<const ArrayDataset> generate_tokens(const TokenStreamOptions& options) {
   const std::string name = std::string("tokens ") + name_of(options.split);
   if (options.vocabulary < 3 || options.vocabulary > std::int64_t{1} << 31) {
-    throw Error(name + ": wanted a vocabulary of 3 to 2^31 words, got " + std::to_string(options.vocabulary));
+    throw Error(name + ": expected a vocabulary of 3 to 2^31 words, got " + std::to_string(options.vocabulary));
   }
-  if (options.count < 2) throw Error(name + ": wanted a count of 2 tokens or more, got " + std::to_string(options.count));
+  if (options.count < 2) throw Error(name + ": expected a count of at least 2 tokens, got " + std::to_string(options.count));
   constexpr std::int64_t first_word = 2;  // after <unk> and <eos>
   const std::int64_t words = options.vocabulary - first_word;
   data::Draw draw(options.seed, 0, data::stream_of_tokens + static_cast<std::uint32_t>(options.split));
@@ -117,12 +117,12 @@ std::shared_ptr<const ArrayDataset> generate_tokens(const TokenStreamOptions& op
     if (last != Vocabulary::end_of_sentence && draw.below(16) == 0) {
       last = Vocabulary::end_of_sentence;
     } else if (draw.below(4) > 0) {
-      // One of the four likely followers of the last word, which the seed alone decides; the first is twice as likely as the others.
-      data::Draw followers(options.seed, last, data::stream_of_followers);
+      // One of the four likely successors of the last word, which depend only on the seed; the first is twice as likely as the others.
+      data::Draw successors(options.seed, last, data::stream_of_followers);
       const std::int64_t which = std::max<std::int64_t>(draw.below(5) - 1, 0);
-      for (std::int64_t f = 0; f <= which; ++f) last = first_word + followers.below(words);
+      for (std::int64_t f = 0; f <= which; ++f) last = first_word + successors.below(words);
     } else {
-      // A limit drawn below a limit drawn at random makes low numbers frequent, much as in real text.
+      // Nested draws make low ids frequent, similar to real text.
       last = first_word + draw.below(draw.below(draw.below(words) + 1) + 1);
     }
     to[i] = last;

@@ -1,4 +1,4 @@
-// exec/call.h - calls through the socket: room for the backend's message, and turning a failure into an Error.
+// exec/call.h - calls through the plugin ABI: a buffer for the backend's message, and conversion of failures to Error.
 #pragma once
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 namespace tenon::exec {
 
-/// The host-owned tenon_error with room for a long sentence.
+/// The host-owned tenon_error with a buffer for a long sentence.
 class CallError {
  public:
   CallError() {
@@ -26,7 +26,7 @@ class CallError {
   tenon_error* get() { return &error_; }
   const char* text() const { return text_; }
   std::uint32_t node() const { return error_.node; }
-  /// What the slot threw takes the place of its message.
+  /// Replaces the message by a description of what `slot` threw.
   tenon_status thrown(const char* slot, const char* words) {
     std::snprintf(text_, capacity, "%s threw %s; no exception may leave a plugin: report this to its vendor", slot, words);
     return error_.status = TENON_INTERNAL;
@@ -34,19 +34,19 @@ class CallError {
 
  private:
   static constexpr std::uint32_t capacity = 1024;
-  char text_[capacity + 1];  // ends here even if the backend's text does not
+  char text_[capacity + 1];  // the last byte stays 0 even if the backend's text is not terminated
   tenon_error error_{};
 };
 
-/// The status of a call of `slot`. An exception that a plugin lets out of it is that call's failure, whatever was thrown.
+/// The status of calling `slot`. Any exception that escapes from the plugin becomes a failure of that call.
 template <class Call>
-tenon_status fenced(const char* slot, CallError& error, Call&& call) {
+tenon_status guarded_call(const char* slot, CallError& error, Call&& call) {
   try {
     return call();
   } catch (const std::exception& e) {
     return error.thrown(slot, e.what());
   } catch (...) {
-    return error.thrown(slot, "something that is no std::exception");
+    return error.thrown(slot, "an object that is not a std::exception");
   }
 }
 

@@ -54,7 +54,7 @@ DeviceInfo describe(const loader::Backend& backend, std::uint32_t index) {
   return info;
 }
 
-/// Healthy backends in the order of `use`, or by priority, then name, the oracle last.
+/// Usable backends in the order of `use`, or by priority, then name, with the oracle last.
 std::vector<std::shared_ptr<loader::Backend>> in_order(const loader::Result& report, const std::vector<std::string>& use) {
   std::vector<std::shared_ptr<loader::Backend>> healthy;
   for (const auto& backend : report.backends) {
@@ -91,16 +91,16 @@ void set_up_logging(const Config& config) {
   if (!config.logging.file.empty()) log::set_file(config.logging.file);
 }
 
-/// Says what of `memory` and `virtual` cannot come true here: nothing a user set is without effect in silence.
+/// Warns about `memory` and `virtual` settings that have no effect here.
 void check_memory_keys(const Config& config, const std::vector<DeviceEntry>& entries) {
   for (const DeviceEntry& entry : entries) {
     const std::int64_t limit_mb = entry.virtual_limit_mb > 0 ? entry.virtual_limit_mb : config.memory.limit_mb;
     const std::uint64_t there = entry.info.memory_size_bytes >> 20;
     if (limit_mb > 0 && there > 0 && static_cast<std::uint64_t>(limit_mb) > there) {
-      log::warning("device '{}': a limit of {} MiB is more than its {} MiB and will not act", entry.info.name, limit_mb, there);
+      log::warning("device '{}': a limit of {} MiB is more than its {} MiB and has no effect", entry.info.name, limit_mb, there);
     }
     if (entry.virtual_limit_mb > 0 && config.memory.limit_mb > 0 && entry.virtual_limit_mb != config.memory.limit_mb) {
-      log::info("device '{}': its own limit of {} MiB counts, not memory.limit_mb: {}", entry.info.name, entry.virtual_limit_mb,
+      log::info("device '{}': its own limit of {} MiB overrides memory.limit_mb: {}", entry.info.name, entry.virtual_limit_mb,
                 config.memory.limit_mb);
     }
   }
@@ -112,7 +112,8 @@ std::shared_ptr<DeviceState> ContextState::open(std::size_t position) {
   std::lock_guard lock(mutex);
   if (auto device = opened[position].lock()) return device;
   const DeviceEntry& entry = entries[position];
-  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info, DeviceSettings{tally, trace, memory_policy(entry)});
+  auto device =
+      std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info, DeviceSettings{copy_counters, trace, memory_policy(entry)});
   opened[position] = device;
   return device;
 }
@@ -121,7 +122,7 @@ ContextState::~ContextState() {
   for (const auto& weak : opened) {
     const auto device = weak.lock();
     if (device == nullptr) continue;
-    const std::uint64_t live = device->books->use().live_size_bytes;
+    const std::uint64_t live = device->allocator->use().live_size_bytes;
     if (live > 0) log::debug("device '{}': {} bytes outlive their context, in tensors or programs", device->info.name, live);
   }
 }
@@ -149,7 +150,7 @@ std::size_t ContextState::find(const DeviceName& name) {
         if (name.kind != DeviceName::Kind::backend || record.name != name.backend || record.healthy || record.shadowed) continue;
         throw Error(Status::device_not_found,
                     fmt::format("{}; backend '{}' is {}: {}", error.what(), record.name,
-                                record.reached == loader::Stage::created ? "there without devices" : "not usable", record.text));
+                                record.reached == loader::Stage::created ? "loaded but has no devices" : "not usable", record.text));
       }
       throw;
     }
@@ -162,7 +163,7 @@ std::size_t ContextState::find(const DeviceName& name) {
     if (name.kind == DeviceName::Kind::alias_cpu) next = first([](const AvailableDevice& d) { return d.kind == DeviceKind::cpu; });
     if (next == available.size()) next = 0;
     const std::lock_guard lock(mutex);
-    if (missed.insert(name.typed).second) log::warning("{}; soft_placement takes {} instead", error.what(), available[next].name());
+    if (missed.insert(name.typed).second) log::warning("{}; soft_placement uses {} instead", error.what(), available[next].name());
     return next;
   }
 }
@@ -191,17 +192,17 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
   options.core_digests = exec::core_digests;
   options.registered = exec::registered_backends();
   std::map<std::string, std::shared_ptr<exec::HostServices>> services;
-  std::exception_ptr bad_option;  // the user's mistake, not the plugin's: it ends the construction
+  std::exception_ptr bad_option;  // a user error, not the plugin's: rethrown by the constructor
   options.make_host = [&](const tenon_backend_info& info, std::uint32_t abi_minor) -> const tenon_host* {
-    std::map<std::string, std::string> knobs;
-    if (const auto found = config.backends.options.find(info.name); found != config.backends.options.end()) knobs = found->second;
+    std::map<std::string, std::string> values;
+    if (const auto found = config.backends.options.find(info.name); found != config.backends.options.end()) values = found->second;
     try {
-      // `threads` is a knob of many backends and means the same for all: the budget of parallel_for.
+      // `threads` is an option of many backends with the same meaning: the budget of parallel_for.
       std::uint32_t threads = budget;
-      if (const auto given = knobs.find("threads"); given != knobs.end() && std::atoi(given->second.c_str()) > 0) {
+      if (const auto given = values.find("threads"); given != values.end() && std::atoi(given->second.c_str()) > 0) {
         threads = static_cast<std::uint32_t>(std::atoi(given->second.c_str()));
       }
-      auto made = std::make_shared<exec::HostServices>(info, abi_minor, pool_of(threads), knobs, state.trace);
+      auto made = std::make_shared<exec::HostServices>(info, abi_minor, pool_of(threads), values, state.trace);
       const tenon_host* table = made->table();
       services[info.name] = made;
       state.services.push_back(std::move(made));
@@ -232,7 +233,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     }
     for (const loader::PlaceRecord& place : state.report.places)
       text += fmt::format("\n  looked in {} ({}): {}", place.path.string(), place.origin, place.text);
-    throw Error(Status::device_not_found, text + "\n`tenon doctor` tells more about each candidate");
+    throw Error(Status::device_not_found, text + "\nrun `tenon doctor` for details about each candidate");
   }
 
   for (const VirtualDevice& rule : config.virtual_devices) {
@@ -287,14 +288,14 @@ namespace {
 /// The PlacementScopes of this thread, outermost first.
 thread_local std::vector<std::pair<std::shared_ptr<exec::ContextState>, Device>> scopes;
 
-CopyCounts counts_of(const exec::CopyTally::Direction& direction) {
+CopyCounts counts_of(const exec::CopyCounters::Direction& direction) {
   return {direction.copies.load(), direction.size_bytes.load(), direction.duration_ns.load()};
 }
 
-/// Host or device memory is asked for in bytes that fit. Errors: a shape whose bytes do not.
+/// The size of a tensor in bytes. Errors: a size that does not fit 63 bits.
 std::uint64_t bytes_of(const Device& device, DType dtype, const Shape& shape) {
   const std::int64_t size = size_of(dtype);
-  if (size == 0) throw Error(fmt::format("device '{}': wanted memory of a dtype, got none", device.name()));
+  if (size == 0) throw Error(fmt::format("device '{}': expected memory of a dtype, got none", device.name()));
   if (shape.count() > std::numeric_limits<std::int64_t>::max() / size) {
     throw Error(Status::out_of_memory,
                 fmt::format("device '{}': {}{} needs more bytes than any memory has", device.name(), name_of(dtype), shape.str()));
@@ -312,7 +313,7 @@ PlacementScope::~PlacementScope() {
 }
 
 ContextProfile Context::profile() const {
-  const auto& directions = state_->tally->directions;
+  const auto& directions = state_->copy_counters->directions;
   return {counts_of(directions[TENON_COPY_HOST_TO_DEVICE]), counts_of(directions[TENON_COPY_DEVICE_TO_HOST]),
           counts_of(directions[TENON_COPY_DEVICE_TO_DEVICE])};
 }
@@ -378,7 +379,7 @@ std::vector<DeviceInfo> list_devices() {
 std::string default_gpu() noexcept {
   try {
     return Context().default_gpu().value_or("");
-  } catch (...) {  // an impossible configuration, no backend at all: no GPU either
+  } catch (...) {  // an invalid configuration or no backend: no GPU
     return {};
   }
 }
@@ -406,10 +407,10 @@ std::uint64_t Device::peak_size_bytes() const {
   return memory().peak_size_bytes;
 }
 MemoryUse Device::memory() const {
-  return state_->books->use();
+  return state_->allocator->use();
 }
 void Device::trim() const {
-  state_->books->trim();
+  state_->allocator->trim();
 }
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// exec/context_state.h - what a Context holds.
+// exec/context_state.h - the state of a Context.
 #pragma once
 
 #include <list>
@@ -18,12 +18,12 @@
 
 namespace tenon::exec {
 
-/// Recently used programs by key; the least recently used goes first.
+/// Programs by key; the least recently used is evicted first.
 /// Threads  one at a time.
 class ProgramCache {
  public:
   explicit ProgramCache(std::size_t capacity) : capacity_(capacity) {}
-  /// The program under `key`, made by `make` if it is not there.
+  /// The program for `key`, created with `make` if it is not cached.
   template <class Make>
   Program& get(const std::string& key, Make&& make) {
     if (const auto found = index_.find(key); found != index_.end()) {
@@ -47,35 +47,35 @@ class ProgramCache {
   std::unordered_map<std::string, std::list<Entry>::iterator> index_;
 };
 
-/// A device that can be opened: which backend, and its index there (a virtual device has another index than its name says).
+/// A device that can be opened: its backend and its index there (which differs from that in its name for a virtual device).
 struct DeviceEntry {
   std::shared_ptr<LoadedBackend> loaded;
   std::uint32_t index = 0;
   DeviceInfo info;
-  std::string account = {};           ///< this device among those of the process
+  std::string account = {};           ///< identifies the physical device in the process
   std::int64_t virtual_limit_mb = 0;  ///< 0: that of the configuration
 };
 
 struct ContextState : std::enable_shared_from_this<ContextState> {
   Config config;
-  std::vector<std::shared_ptr<HostServices>> services;  ///< before `report`: they outlive every backend in it
+  std::vector<std::shared_ptr<HostServices>> services;  ///< declared before `report`, whose backends they must outlive
   loader::Result report;
   std::vector<DeviceEntry> entries;
-  std::vector<DeviceInfo> infos;           ///< of entries
-  std::vector<AvailableDevice> available;  ///< of entries, for names
-  std::shared_ptr<CopyTally> tally = std::make_shared<CopyTally>();
+  std::vector<DeviceInfo> infos;           ///< parallel to entries
+  std::vector<AvailableDevice> available;  ///< parallel to entries, for name lookup
+  std::shared_ptr<CopyCounters> copy_counters = std::make_shared<CopyCounters>();
   std::shared_ptr<TraceRecorder> trace = std::make_shared<TraceRecorder>();
   std::mutex mutex;  ///< guards opened and missed
   std::vector<std::weak_ptr<DeviceState>> opened;
-  std::set<std::string> missed;  ///< names of devices that soft_placement has replaced, as typed
+  std::set<std::string> missed;  ///< device names that soft_placement has replaced, as written
   std::mutex immediate_mutex;    ///< guards immediate and its programs
   ProgramCache immediate{256};
 
   ~ContextState();
   std::shared_ptr<DeviceState> open(std::size_t position);
   std::shared_ptr<DeviceState> open(const std::string& name) { return open(find_device(name, available)); }
-  /// Position of the device that the name means. With soft_placement one that is missing is replaced by the next best (of its backend, else
-  /// of its kind, else the first), with one warning per name. Errors: DEVICE_NOT_FOUND.
+  /// Position of the device that the name means. With soft_placement, a missing device is replaced by the next best one (of its backend,
+  /// else of its kind, else the first), with one warning per name. Errors: DEVICE_NOT_FOUND.
   std::size_t find(const DeviceName& name);
   std::shared_ptr<DeviceState> open_found(const std::string& name) { return open(find(parse_device_name(name))); }
 

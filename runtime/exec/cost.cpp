@@ -17,7 +17,7 @@ std::uint64_t bytes_of(const Graph& graph, ValueId v) {
   return v == no_id ? 0 : static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));
 }
 
-/// Ops that only look at memory in another way: a kernel for one is the exception.
+/// Ops that only change the view of memory and normally have no kernel.
 bool is_view(const NodeInfo& node) {
   const std::string_view op = op_name(node.op);
   return op == "Reshape" || op == "Flatten" || op == "Identity";
@@ -27,7 +27,7 @@ bool is_one_of(std::string_view op, std::initializer_list<std::string_view> list
   return std::find(list.begin(), list.end(), op) != list.end();
 }
 
-/// Operations for each element of the largest operand or result; by name, so that the list of ops may grow without this one.
+/// Operations per element of the largest operand or result; by name, so that new ops work without an entry.
 std::uint64_t flops_per_element(std::string_view op) {
   if (is_one_of(op, {"Reshape",      "Flatten",         "Identity",          "Transpose",       "Expand", "Slice", "Pad",   "Concat",
                      "Split",        "Gather",          "GatherElements",    "ScatterElements", "OneHot", "Cast",  "Where", "RandomUniform",
@@ -39,14 +39,15 @@ std::uint64_t flops_per_element(std::string_view op) {
   if (is_one_of(op, {"RmsPropStep", "AdagradStep", "AdadeltaStep"})) return 8;
   if (op == "SgdStep") return 4;
   if (op == "Dropout" || op == "BatchNormalization") return 2;
-  if (is_one_of(op, {"BatchNormTrain", "RMSNormalization"})) return 5;  // sum, sum of squares, factor and summand
+  if (is_one_of(op, {"BatchNormTrain", "RMSNormalization"})) return 5;  // sum, sum of squares, scale and shift
   if (is_one_of(op, {"LayerNormalization", "BatchNormTrainGrad", "RMSNormalizationGrad"})) return 8;
   if (op == "LayerNormalizationGrad") return 12;
   return 1;
 }
 
-/// Of a convolution, its gradients and its transpose. Of the three values two are images (N, channels, ...) and one holds weights
-/// (M, C / groups, ...): each element of the image with M channels meets the weights of one of them. 0 if the shapes tell no such story.
+/// Flops of a convolution, its gradients or its transpose. Two of the three values are images (N, channels, ...), one holds weights
+/// (M, C / groups, ...): each element of the image with M channels is multiplied with the weights of one of them. 0 if the shapes match no
+/// convolution.
 std::uint64_t convolution_flops(const Graph& graph, const std::array<ValueId, 3>& values) {
   for (std::size_t w = 0; w < 3; ++w) {
     const ValueId first = values[(w + 1) % 3], second = values[(w + 2) % 3];
@@ -54,7 +55,7 @@ std::uint64_t convolution_flops(const Graph& graph, const std::array<ValueId, 3>
     const Shape& weights = graph.info(values[w]).shape;
     const Shape &a = graph.info(first).shape, &b = graph.info(second).shape;
     if (weights.rank() < 3 || a.rank() != weights.rank() || b.rank() != a.rank() || a[0] != b[0] || weights[0] == 0) continue;
-    std::uint64_t image = 0;  // where both have M channels the smaller one: strides make it so
+    std::uint64_t image = 0;  // the smaller one if both have M channels, as strides make it
     for (const Shape* shape : {&a, &b}) {
       const auto count = static_cast<std::uint64_t>(shape->count());
       if ((*shape)[1] == weights[0] && (image == 0 || count < image)) image = count;
@@ -64,7 +65,7 @@ std::uint64_t convolution_flops(const Graph& graph, const std::array<ValueId, 3>
   return 0;
 }
 
-/// Elements of each window of a pool.
+/// Elements in each window of a pool.
 std::uint64_t window_of(const NodeInfo& node, std::size_t dims) {
   const auto attributes = node.attributes.as<tenon_attributes_window>();
   std::uint64_t elements = 1;
@@ -72,8 +73,8 @@ std::uint64_t window_of(const NodeInfo& node, std::size_t dims) {
   return elements;
 }
 
-/// Of RNN, GRU and LSTM, whose x, w and r are operands `x`, `x` + 1 and `x` + 2: every step multiplies by all of w and r, the gradients by
-/// each of them twice more; and some ten operations for each gate.
+/// Flops of RNN, GRU and LSTM, whose x, w and r are operands `x`, `x` + 1 and `x` + 2: each step multiplies by all of w and r (gradients by
+/// each of them twice more), plus about ten operations per gate.
 std::uint64_t recurrence_flops(const Graph& graph, const NodeInfo& node, std::size_t x, std::uint64_t products) {
   const Shape& shape = graph.info(node.inputs[x]).shape;
   if (shape.rank() != 3) return 0;
@@ -84,7 +85,7 @@ std::uint64_t recurrence_flops(const Graph& graph, const NodeInfo& node, std::si
   return steps * (2 * products * (w + r) + 10 * gates);
 }
 
-/// q k' and what it weighs of v; the gradient does five products where the pass itself does two.
+/// Flops of attention: the products q k' and scores v; the gradient has five products where the forward pass has two.
 std::uint64_t attention_flops(const Graph& graph, const NodeInfo& node, std::size_t q, std::uint64_t products) {
   const Shape &queries = graph.info(node.inputs[q]).shape, &keys = graph.info(node.inputs[q + 1]).shape;
   if (queries.rank() != 4 || keys.rank() != 4) return 0;
@@ -92,7 +93,7 @@ std::uint64_t attention_flops(const Graph& graph, const NodeInfo& node, std::siz
   return scores * (2 * products * static_cast<std::uint64_t>(queries[3]) + 4);
 }
 
-/// Of what slides, normalises, or goes through sequences; 0 for anything else.
+/// Flops of windowed, normalising and sequence ops; 0 for all others.
 std::uint64_t layer_flops(const Graph& graph, const NodeInfo& node, std::string_view op) {
   if (op == "MaxPool" || op == "AveragePool") {
     const Shape& y = graph.info(node.outputs[0]).shape;
@@ -135,7 +136,7 @@ std::uint64_t flops_of(const Graph& graph, const NodeInfo& node) {
   std::uint64_t elements = 0;
   for (const ValueId v : node.inputs) elements = std::max(elements, count_of(graph, v));
   for (const ValueId v : node.outputs) elements = std::max(elements, count_of(graph, v));
-  if (op.ends_with("Step")) {  // several parameters in one node: each is written once
+  if (op.ends_with("Step")) {  // one node holds several parameters; each is written once
     elements = 0;
     for (const ValueId v : node.inputs) elements += count_of(graph, v);
     elements /= std::max<std::uint64_t>(1, op == "SgdStep"                              ? 2
@@ -161,7 +162,7 @@ Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes) {
       cost.size_bytes += picks ? std::min(bytes_of(graph, v), bytes_of(graph, node.outputs[0])) : bytes_of(graph, v);
     }
   }
-  // What somebody else reads has to be written.
+  // A value that other nodes read must be written.
   std::unordered_set<ValueId> read_outside;
   for (NodeId n = 0; n < graph.nodes().size(); ++n) {
     if (inside.contains(n)) continue;

@@ -22,33 +22,34 @@ std::shared_ptr<MemoryAccount> memory_account(const std::string& name) {
   return account;
 }
 
-DeviceBooks::DeviceBooks(std::string device, MemoryPolicy policy, Take take, Give give, std::function<std::uint64_t()> device_free)
+DeviceAllocator::DeviceAllocator(std::string device, MemoryPolicy policy, Allocate allocate, Free free,
+                                 std::function<std::uint64_t()> device_free)
     : device_(std::move(device)),
       policy_(std::move(policy)),
-      take_(std::move(take)),
-      give_(std::move(give)),
+      allocate_(std::move(allocate)),
+      free_(std::move(free)),
       device_free_(std::move(device_free)),
       account_(memory_account(policy_.account)) {
   if (policy_.pool) {
-    pool_.emplace([this](std::uint64_t size_bytes) { return take_counted(size_bytes); },
-                  [this](const MemoryPool::Block& block) { give_counted(block); });
+    pool_.emplace([this](std::uint64_t size_bytes) { return allocate_counted(size_bytes); },
+                  [this](const MemoryPool::Block& block) { free_counted(block); });
   }
 }
 
-DeviceBooks::~DeviceBooks() {
+DeviceAllocator::~DeviceAllocator() {
   pool_.reset();
-  log::debug("device '{}': {} pieces of memory in {} allocations, {} bytes at the peak; {} bytes were never freed", device_, allocations_,
+  log::debug("device '{}': {} requests in {} device allocations, peak {} bytes; {} bytes were never freed", device_, allocations_,
              device_allocations_, peak_, live_);
 }
 
 // ---------------------------------------------------------------- the limit
 
-bool DeviceBooks::claim(std::uint64_t size_bytes) {
+bool DeviceAllocator::claim(std::uint64_t size_bytes) {
   const auto fits = [&] {
     const std::lock_guard lock(account_->mutex);
     const std::uint64_t limit = policy_.limit_size_bytes;
-    if (limit != 0 && (size_bytes > limit || account_->taken_size_bytes > limit - size_bytes)) return false;
-    account_->taken_size_bytes += size_bytes;
+    if (limit != 0 && (size_bytes > limit || account_->reserved_size_bytes > limit - size_bytes)) return false;
+    account_->reserved_size_bytes += size_bytes;
     return true;
   };
   if (!fits()) {
@@ -56,42 +57,42 @@ bool DeviceBooks::claim(std::uint64_t size_bytes) {
     pool_->trim();
     if (!fits()) return false;
   }
-  taken_ += size_bytes;
+  reserved_ += size_bytes;
   return true;
 }
 
-void DeviceBooks::unclaim(std::uint64_t size_bytes) {
+void DeviceAllocator::unclaim(std::uint64_t size_bytes) {
   const std::lock_guard lock(account_->mutex);
-  account_->taken_size_bytes -= size_bytes;
-  taken_ -= size_bytes;
+  account_->reserved_size_bytes -= size_bytes;
+  reserved_ -= size_bytes;
 }
 
-std::uint64_t DeviceBooks::left_under_limit() const {
+std::uint64_t DeviceAllocator::left_under_limit() const {
   const std::lock_guard lock(account_->mutex);
-  return policy_.limit_size_bytes > account_->taken_size_bytes ? policy_.limit_size_bytes - account_->taken_size_bytes : 0;
+  return policy_.limit_size_bytes > account_->reserved_size_bytes ? policy_.limit_size_bytes - account_->reserved_size_bytes : 0;
 }
 
-void DeviceBooks::refuse(const std::string& what, std::uint64_t size_bytes, const std::string& reason) const {
+void DeviceAllocator::throw_out_of_memory(const std::string& what, std::uint64_t size_bytes, const std::string& reason) const {
   std::string free_text = fmt::format("{} are free", device_free_());
   const bool limited = policy_.limit_size_bytes != 0;
   if (limited) {
     const std::uint64_t kept = pool_ ? pool_->reserved_size_bytes() - pool_->used_size_bytes() : 0;
     const std::uint64_t largest = pool_ ? pool_->largest_free_bytes() : 0;
     free_text = fmt::format("{} of {} are free", left_under_limit() + kept, policy_.limit_size_bytes);
-    if (kept > 0) free_text += fmt::format(" ({} in one piece)", std::max(left_under_limit(), largest));
+    if (kept > 0) free_text += fmt::format(" (largest block {})", std::max(left_under_limit(), largest));
   }
   throw Error(Status::out_of_memory,
-              fmt::format("device '{}': out of memory{}: requested {} bytes, {}; {} are in use, {} were at the peak ({}). {}ake a smaller "
+              fmt::format("device '{}': out of memory{}: requested {} bytes, {}; {} are in use, peak {} ({}). {}ake a smaller "
                           "batch or model, free what is not needed, or use another device",
                           device_, what, size_bytes, free_text, live_, peak_, reason, limited ? "Raise the limit, t" : "T"));
 }
 
-// ---------------------------------------------------------------- taking and giving
+// ---------------------------------------------------------------- allocating and freeing
 
-MemoryPool::Block DeviceBooks::take_counted(std::uint64_t size_bytes) {
+MemoryPool::Block DeviceAllocator::allocate_counted(std::uint64_t size_bytes) {
   if (!claim(size_bytes)) throw Error(Status::out_of_memory, policy_.limit_text);
   try {
-    MemoryPool::Block block = take_(size_bytes);
+    MemoryPool::Block block = allocate_(size_bytes);
     ++device_allocations_;
     return block;
   } catch (...) {
@@ -100,12 +101,12 @@ MemoryPool::Block DeviceBooks::take_counted(std::uint64_t size_bytes) {
   }
 }
 
-void DeviceBooks::give_counted(const MemoryPool::Block& block) {
-  give_(block);
+void DeviceAllocator::free_counted(const MemoryPool::Block& block) {
+  free_(block);
   unclaim(block.size_bytes);
 }
 
-MemoryPool::Block DeviceBooks::allocate_from_pool(std::uint64_t size_bytes) {
+MemoryPool::Block DeviceAllocator::allocate_from_pool(std::uint64_t size_bytes) {
   MemoryPool& pool = *pool_;
   std::uint64_t address = pool.reuse(size_bytes);
   if (address == 0) {
@@ -121,7 +122,7 @@ MemoryPool::Block DeviceBooks::allocate_from_pool(std::uint64_t size_bytes) {
     };
     const bool grown = rounded <= MemoryPool::small_size_bytes && grow(MemoryPool::small_block_bytes);
     if (!grown && !grow(rounded)) {
-      if (policy_.growth) pool.trim();  // what is kept for reuse may be what the device lacks
+      if (policy_.growth) pool.trim();  // cached memory may be what the device lacks
       pool.grow(rounded);
     }
     address = pool.reuse(size_bytes);
@@ -129,51 +130,52 @@ MemoryPool::Block DeviceBooks::allocate_from_pool(std::uint64_t size_bytes) {
   return {address, size_bytes, nullptr};
 }
 
-void DeviceBooks::count(std::uint64_t size_bytes) {
+void DeviceAllocator::count(std::uint64_t size_bytes) {
   live_ += size_bytes;
   peak_ = std::max(peak_, live_);
 }
 
-MemoryPool::Block DeviceBooks::allocate(std::uint64_t size_bytes) {
+MemoryPool::Block DeviceAllocator::allocate(std::uint64_t size_bytes) {
   const std::lock_guard lock(mutex_);
   try {
-    const MemoryPool::Block piece = pool_ ? allocate_from_pool(size_bytes) : take_counted(size_bytes);
+    const MemoryPool::Block piece = pool_ ? allocate_from_pool(size_bytes) : allocate_counted(size_bytes);
     ++allocations_;
     count(size_bytes);
     return piece;
   } catch (const Error& error) {
     if (error.status() != Status::out_of_memory) throw;
-    refuse("", size_bytes, error.what());
+    throw_out_of_memory("", size_bytes, error.what());
   }
 }
 
-void DeviceBooks::release(const MemoryPool::Block& piece) {
+void DeviceAllocator::release(const MemoryPool::Block& piece) {
   const std::lock_guard lock(mutex_);
   live_ -= piece.size_bytes;
   if (pool_) {
     pool_->release(piece.address);
   } else {
-    give_counted(piece);
+    free_counted(piece);
   }
 }
 
-void DeviceBooks::charge_plan(std::uint64_t size_bytes, const std::string& what) {
+void DeviceAllocator::reserve(std::uint64_t size_bytes, const std::string& what) {
   if (size_bytes == 0) return;
   const std::lock_guard lock(mutex_);
-  if (!claim(size_bytes)) refuse(" for what is packed by " + what, size_bytes, policy_.limit_text);
+  if (!claim(size_bytes)) throw_out_of_memory(" for operands packed by " + what, size_bytes, policy_.limit_text);
   count(size_bytes);
 }
 
-void DeviceBooks::refund_plan(std::uint64_t size_bytes) {
+void DeviceAllocator::unreserve(std::uint64_t size_bytes) {
   if (size_bytes == 0) return;
   const std::lock_guard lock(mutex_);
   live_ -= size_bytes;
   unclaim(size_bytes);
 }
 
-void DeviceBooks::take_at_start() {
+void DeviceAllocator::preallocate() {
   const std::lock_guard lock(mutex_);
-  const std::uint64_t for_plans = policy_.limit_size_bytes / 8;  // they pack operands in memory of their own, which no pool can lend them
+  // Plans pack operands in their own memory, which does not come from the pool.
+  const std::uint64_t for_plans = policy_.limit_size_bytes / 8;
   const std::uint64_t left = left_under_limit();
   const std::uint64_t size_bytes = (left - std::min(left, for_plans)) / MemoryPool::alignment * MemoryPool::alignment;
   if (size_bytes == 0) return;
@@ -181,18 +183,18 @@ void DeviceBooks::take_at_start() {
     pool_->grow(size_bytes);
   } catch (const Error& error) {
     if (error.status() != Status::out_of_memory) throw;
-    refuse(" for memory.growth: false, which takes its memory at the start", size_bytes, error.what());
+    throw_out_of_memory(" for memory.growth: false, which allocates its memory at the start", size_bytes, error.what());
   }
 }
 
-void DeviceBooks::trim() {
+void DeviceAllocator::trim() {
   const std::lock_guard lock(mutex_);
   if (pool_ && policy_.growth) pool_->trim();
 }
 
-MemoryUse DeviceBooks::use() const {
+MemoryUse DeviceAllocator::use() const {
   const std::lock_guard lock(mutex_);
-  return {live_, peak_, taken_, policy_.limit_size_bytes, allocations_, device_allocations_};
+  return {live_, peak_, reserved_, policy_.limit_size_bytes, allocations_, device_allocations_};
 }
 
 }  // namespace tenon::exec

@@ -1,4 +1,4 @@
-// exec/device_memory.h - what a context takes of one device: its limit, its pool, and the books.
+// exec/device_memory.h - a context's memory on one device: limit, pool and allocator.
 #pragma once
 
 #include <cstdint>
@@ -14,65 +14,65 @@
 
 namespace tenon::exec {
 
-/// Bytes taken from one device by all contexts of the process.
+/// Bytes that all contexts of the process have allocated on one device.
 struct MemoryAccount {
   std::mutex mutex;
-  std::uint64_t taken_size_bytes = 0;
+  std::uint64_t reserved_size_bytes = 0;
 };
-/// The account of that name, which lives as long as somebody has it.
+/// The account of that name, which lives as long as it is referenced.
 std::shared_ptr<MemoryAccount> memory_account(const std::string& name);
 
-/// What the configuration says about one device.
+/// The memory configuration of one device.
 struct MemoryPolicy {
   std::uint64_t limit_size_bytes = 0;  ///< 0: none
-  std::string limit_text = {};         ///< where it comes from: "memory.limit_mb: 64 (tenon.yaml:3:5)"
+  std::string limit_text = {};         ///< its origin: "memory.limit_mb: 64 (tenon.yaml:3:5)"
   bool pool = false;
   bool growth = true;
-  std::string account = {};  ///< the device in this process; empty: an account of its own
+  std::string account = {};  ///< identifies the device in this process; empty: a private account
 };
 
 /// Threads  any.
-class DeviceBooks {
+class DeviceAllocator {
  public:
-  using Take = MemoryPool::Take;
-  using Give = MemoryPool::Give;
-  /// How memory is got from the device and given back, and how much it says it has left. `take` throws Error.
-  DeviceBooks(std::string device, MemoryPolicy policy, Take take, Give give, std::function<std::uint64_t()> device_free);
-  ~DeviceBooks();
-  DeviceBooks(const DeviceBooks&) = delete;
-  DeviceBooks& operator=(const DeviceBooks&) = delete;
+  using Allocate = MemoryPool::Allocate;
+  using Free = MemoryPool::Free;
+  /// Functions that allocate and free device memory and report how much is free. The allocating one throws Error.
+  DeviceAllocator(std::string device, MemoryPolicy policy, Allocate allocate, Free free, std::function<std::uint64_t()> device_free);
+  ~DeviceAllocator();
+  DeviceAllocator(const DeviceAllocator&) = delete;
+  DeviceAllocator& operator=(const DeviceAllocator&) = delete;
 
-  /// A piece of the pool or of the device. Errors: OUT_OF_MEMORY with requested, free and peak bytes, and what to do.
+  /// Allocates from the pool or the device. Errors: OUT_OF_MEMORY with requested, free and peak bytes, and a remedy.
   MemoryPool::Block allocate(std::uint64_t size_bytes);
   void release(const MemoryPool::Block& piece);
-  /// Memory that a plan has taken for itself: over the limit it is refused, and then not counted.
-  void charge_plan(std::uint64_t size_bytes, const std::string& what);
-  void refund_plan(std::uint64_t size_bytes);
-  /// Takes what the limit allows now, for memory.growth: false, but for an eighth that plans may come to need.
-  void take_at_start();
+  /// Accounts for memory that a plan allocates itself. Errors: the limit is exceeded; nothing is reserved then.
+  void reserve(std::uint64_t size_bytes, const std::string& what);
+  void unreserve(std::uint64_t size_bytes);
+  /// Allocates up to the limit now, for memory.growth: false, except for an eighth that plans may need.
+  void preallocate();
   void trim();
   MemoryUse use() const;
 
  private:
-  MemoryPool::Block take_counted(std::uint64_t size_bytes);
-  void give_counted(const MemoryPool::Block& block);
-  /// Room for so many bytes under the limit is taken up, after a trim if need be; false if there is none.
+  MemoryPool::Block allocate_counted(std::uint64_t size_bytes);
+  void free_counted(const MemoryPool::Block& block);
+  /// Claims bytes under the limit, trimming the pool if necessary; false if that is not possible.
   bool claim(std::uint64_t size_bytes);
   void unclaim(std::uint64_t size_bytes);
   MemoryPool::Block allocate_from_pool(std::uint64_t size_bytes);
   void count(std::uint64_t size_bytes);
   std::uint64_t left_under_limit() const;
-  [[noreturn]] void refuse(const std::string& what, std::uint64_t size_bytes, const std::string& reason) const;
+  [[noreturn]] void throw_out_of_memory(const std::string& what, std::uint64_t size_bytes, const std::string& reason) const;
 
   const std::string device_;
   const MemoryPolicy policy_;
-  const Take take_;
-  const Give give_;
+  const Allocate allocate_;
+  const Free free_;
   const std::function<std::uint64_t()> device_free_;
   const std::shared_ptr<MemoryAccount> account_;
-  mutable std::mutex mutex_;  ///< guards all below; taken before the account's
+  mutable std::mutex mutex_;  ///< guards all below; locked before the account's
   std::optional<MemoryPool> pool_;
-  std::uint64_t live_ = 0, peak_ = 0, taken_ = 0;
+  std::uint64_t live_ = 0, peak_ = 0, reserved_ = 0;
   std::uint64_t allocations_ = 0, device_allocations_ = 0;
 };
 

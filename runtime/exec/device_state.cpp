@@ -23,28 +23,28 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
       table(loaded->backend->table()),
       index(index_there),
       generation(fork_generation()),
-      tally(settings.tally != nullptr ? std::move(settings.tally) : std::make_shared<CopyTally>()),
+      copy_counters(settings.copy_counters != nullptr ? std::move(settings.copy_counters) : std::make_shared<CopyCounters>()),
       trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()) {
   CallError error;
   check(table.device_open(loaded->backend->handle(), index, &handle, error.get()), error,
         fmt::format("device '{}' cannot be opened", info.name));
   const tenon_status status = table.stream_create(handle, &stream, error.get());
   if (status != TENON_OK) table.device_close(handle);
-  check(status, error, fmt::format("device '{}' gives no stream", info.name));
+  check(status, error, fmt::format("device '{}' cannot create a stream", info.name));
   const bool growth = settings.memory.growth;
-  const auto take = [this](std::uint64_t size_bytes) {
+  const auto allocate_device = [this](std::uint64_t size_bytes) {
     MemoryPool::Block block{0, size_bytes, nullptr};
     block.owner = allocate_kind(size_bytes, TENON_MEMORY_DEVICE, &block.address);
     return block;
   };
-  const auto give = [this](const MemoryPool::Block& block) {
+  const auto free_device = [this](const MemoryPool::Block& block) {
     if (in_its_process()) table.memory_free(static_cast<tenon_memory*>(block.owner));
   };
   try {
-    books.emplace(info.name, std::move(settings.memory), take, give, [this] { return free_size_bytes(); });
-    if (!growth) books->take_at_start();
+    allocator.emplace(info.name, std::move(settings.memory), allocate_device, free_device, [this] { return free_size_bytes(); });
+    if (!growth) allocator->preallocate();
   } catch (...) {
-    books.reset();
+    allocator.reset();
     table.stream_destroy(stream);
     table.device_close(handle);
     throw;
@@ -52,13 +52,13 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
 }
 
 DeviceState::~DeviceState() {
-  books.reset();
+  allocator.reset();
   if (!in_its_process()) return;  // the parent's device
   CallError ignored;
   tenon_memory_stats left{};
   left.struct_size = sizeof left;
   if (table.memory_stats(handle, &left, ignored.get()) == TENON_OK && left.live_size_bytes != 0) {
-    log::debug("device '{}': closes with {} bytes that its backend still counts as live", info.name, left.live_size_bytes);
+    log::debug("device '{}': closes while its backend reports {} live bytes", info.name, left.live_size_bytes);
   }
   table.stream_destroy(stream);
   table.device_close(handle);
@@ -71,18 +71,18 @@ void DeviceState::check_process() const {
 
 std::shared_ptr<Storage> DeviceState::allocate(std::uint64_t size_bytes) {
   check_process();
-  const MemoryPool::Block piece = books->allocate(size_bytes);
+  const MemoryPool::Block piece = allocator->allocate(size_bytes);
   std::shared_ptr<DeviceState> self = shared_from_this();
   auto storage = std::make_shared<Storage>();
   storage->address = piece.address;
   storage->size_bytes = size_bytes;
   storage->owner = std::shared_ptr<void>(piece.owner, [self, piece](void*) {
     if (!self->in_its_process()) return;
-    self->books->release(piece);
-    if (self->trace->on()) self->trace->add_memory(self->info.name, self->books->use().live_size_bytes);
+    self->allocator->release(piece);
+    if (self->trace->on()) self->trace->add_memory(self->info.name, self->allocator->use().live_size_bytes);
   });
   storage->device = std::move(self);
-  if (trace->on()) trace->add_memory(info.name, books->use().live_size_bytes);
+  if (trace->on()) trace->add_memory(info.name, allocator->use().live_size_bytes);
   return storage;
 }
 
@@ -130,21 +130,21 @@ void DeviceState::copy(std::uint32_t direction, std::uint64_t destination, std::
   const auto begin = std::chrono::steady_clock::now();
   const tenon_status status = table.copy(handle, &transfer, other_stream != nullptr ? other_stream : stream, error.get());
   if (status != TENON_OK) check(status, error, fmt::format("device '{}': a copy of {} bytes failed", info.name, size_bytes));
-  tally->add_copy(direction, size_bytes);
-  if (inline_streams()) tally->add_time(direction, since(begin));
+  copy_counters->add_copy(direction, size_bytes);
+  if (inline_streams()) copy_counters->add_time(direction, since(begin));
   if (trace->on()) trace_copy(direction, size_bytes, begin, other_stream != nullptr);
 }
 
 void DeviceState::trace_copy(std::uint32_t direction, std::uint64_t size_bytes, std::chrono::steady_clock::time_point begin,
                              bool on_other_stream) {
-  // Of copies on a stream of the user's only the giving is timed: waiting for them would undo what they are for.
+  // For copies on a user's stream only the submission is timed, since waiting would make them synchronous.
   if (!on_other_stream) synchronize();
   static constexpr const char* names[] = {"host to device", "device to host", "device to device"};
   TraceEvent event;
   event.kind = TraceEvent::Kind::copy;
   event.device = trace->label(info.name);
   event.name =
-      trace->label(on_other_stream && !inline_streams() ? std::string(names[direction]) + ", given to a stream" : names[direction]);
+      trace->label(on_other_stream && !inline_streams() ? std::string(names[direction]) + ", submitted to a stream" : names[direction]);
   event.duration_ns = since(begin);
   event.begin_ns = TraceRecorder::now_ns() - event.duration_ns;
   event.value = size_bytes;
@@ -157,7 +157,7 @@ void DeviceState::copy_now(std::uint32_t direction, std::uint64_t destination, s
   copy(direction, destination, source, size_bytes);
   if (inline_streams()) return;
   synchronize();
-  tally->add_time(direction, since(begin));
+  copy_counters->add_time(direction, since(begin));
 }
 
 void DeviceState::synchronize() {
@@ -197,7 +197,7 @@ Tensor Tensor::to(const Device& device) const {
   if (storage_->device.get() == device.state().get() && is_dense()) return *this;
   Tensor copy = device.empty(dtype_, shape_);
   const Tensor host = on_host() && is_dense() ? *this : to_host();
-  // Through the device even where the host could write there itself: that counts the copy.
+  // Copy through the device even if the host could write there, so that the copy is counted.
   device.state()->upload(copy.address(), host.raw(), static_cast<std::uint64_t>(host.size_bytes()));
   return copy;
 }

@@ -1,4 +1,4 @@
-// exec/device_state.h - an open device: its handle, its stream, and memory on it.
+// exec/device_state.h - an open device: its handle, stream and memory.
 #pragma once
 
 #include <array>
@@ -20,15 +20,15 @@
 
 namespace tenon::exec {
 
-/// A loaded backend with the services it was given. Order of members: the services outlive the backend.
+/// A loaded backend and its host services. Member order matters: the services outlive the backend.
 struct LoadedBackend {
   std::shared_ptr<HostServices> services;
   std::shared_ptr<loader::Backend> backend;
 };
 
-/// What was copied, by TENON_COPY_*: the sums behind Context::profile.
+/// Copy counters by TENON_COPY_*, for Context::profile.
 /// Threads  any.
-struct CopyTally {
+struct CopyCounters {
   struct Direction {
     std::atomic<std::uint64_t> copies{0}, size_bytes{0}, duration_ns{0};
   };
@@ -43,9 +43,9 @@ struct CopyTally {
   }
 };
 
-/// What a device shares with its context. Null, empty: of its own.
+/// What a device shares with its context; null or empty: not shared.
 struct DeviceSettings {
-  std::shared_ptr<CopyTally> tally = {};
+  std::shared_ptr<CopyCounters> copy_counters = {};
   std::shared_ptr<TraceRecorder> trace = {};
   MemoryPolicy memory = {};
 };
@@ -54,7 +54,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t index, DeviceInfo info, DeviceSettings settings = {});
   ~DeviceState() override;
 
-  // What tensors ask of it.
+  // DeviceMemory, used by tensors.
   bool host_addressable() const override { return (info.flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0; }
   void download(std::uint64_t address, void* host, std::uint64_t size_bytes) override;
   void upload(std::uint64_t address, const void* host, std::uint64_t size_bytes) override;
@@ -63,13 +63,13 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   std::shared_ptr<Storage> allocate(std::uint64_t size_bytes) override;
 
   bool inline_streams() const { return (info.flags & TENON_DEVICE_INLINE_STREAMS) != 0; }
-  /// Host memory that the device copies without staging.
+  /// Allocates host memory that the device copies without staging.
   std::shared_ptr<Storage> allocate_pinned(std::uint64_t size_bytes);
-  /// Asynchronous on the device's stream, or on another of its streams.
+  /// Copies asynchronously on the device's stream or on `stream`.
   void copy(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes,
             tenon_device* peer = nullptr, tenon_stream* other_stream = nullptr);
   void synchronize();
-  /// As the backend keeps them.
+  /// The backend's statistics.
   tenon_memory_stats stats();
   /// False in a child of the process that opened the device, if its state does not survive a fork.
   bool in_its_process() const { return generation == fork_generation() || inline_streams(); }
@@ -81,17 +81,17 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const tenon_backend_table& table;
   tenon_device* handle = nullptr;
   tenon_stream* stream = nullptr;
-  const std::uint32_t index;       ///< in its backend
+  const std::uint32_t index;       ///< index in its backend
   const std::uint32_t generation;  ///< fork_generation() at opening
-  const std::shared_ptr<CopyTally> tally;
+  const std::shared_ptr<CopyCounters> copy_counters;
   const std::shared_ptr<TraceRecorder> trace;
-  std::optional<DeviceBooks> books;  ///< device memory; empty at the very end
+  std::optional<DeviceAllocator> allocator;  ///< device memory; empty during destruction
 
  private:
   tenon_memory* allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address);
   std::uint64_t free_size_bytes() const;
   void trace_copy(std::uint32_t direction, std::uint64_t size_bytes, std::chrono::steady_clock::time_point begin, bool on_other_stream);
-  /// A copy on the device's stream, waited for.
+  /// Copies on the device's stream and waits.
   void copy_now(std::uint32_t direction, std::uint64_t destination, std::uint64_t source, std::uint64_t size_bytes);
 };
 

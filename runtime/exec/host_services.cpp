@@ -10,7 +10,7 @@
 #include <tenon/error.h>
 
 #include "core/log.h"
-#include "exec/knobs.h"
+#include "exec/backend_options.h"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint64_t huge_page = 2 * 1024 * 1024;
 
-/// Asks for huge pages, which weights and activations that stream through read about a fifth faster. Where it is refused nothing changes.
+/// Requests huge pages, which make streaming through weights and activations about a fifth faster. A failure is ignored.
 void prefer_huge_pages(void* memory, std::uint64_t size_bytes) {
 #if defined(__linux__)
   ::madvise(memory, size_bytes, MADV_HUGEPAGE);
@@ -36,7 +36,7 @@ HostServices* self(tenon_host_context* context) {
 
 }  // namespace
 
-/// The functions behind the table.
+/// The functions of the table.
 struct Services {
   static void log(tenon_host_context* context, std::uint32_t level, const char* text) {
     log::write(level, self(context)->name_ + ": " + text);
@@ -64,9 +64,9 @@ struct Services {
     TraceRecorder& trace = *self(context)->trace_;
     if (trace.on()) trace.end_span();
   }
-  static const char* option(tenon_host_context* context, const char* knob) {
+  static const char* option(tenon_host_context* context, const char* option) {
     const auto& options = self(context)->options_;
-    const auto found = options.find(knob);
+    const auto found = options.find(option);
     return found == options.end() ? nullptr : found->second.c_str();
   }
   static const char* cache_directory(tenon_host_context* context) {
@@ -107,7 +107,7 @@ HostServices::HostServices(const tenon_backend_info& info, std::uint32_t abi_min
     : name_(info.name),
       pool_(std::move(pool)),
       trace_(trace != nullptr ? std::move(trace) : std::make_shared<TraceRecorder>()),
-      options_(knob_values(info, options, fmt::format("backends.options.{}", info.name))) {
+      options_(option_values(info, options, fmt::format("backends.options.{}", info.name))) {
   table_.struct_size = sizeof table_;
   table_.abi_minor = abi_minor;
   table_.context = reinterpret_cast<tenon_host_context*>(this);

@@ -1,4 +1,4 @@
-// exec/host_services.h - what the core offers a backend: the tenon_host table and what stands behind it.
+// exec/host_services.h - the services that the host offers a backend: the tenon_host table and its implementation.
 #pragma once
 
 #include <atomic>
@@ -20,15 +20,15 @@ namespace tenon::exec {
 /// Threads  every service may be called from any thread.
 class HostServices {
  public:
-  /// `trace`: null for spans that go nowhere. `options`: the user's values for this backend's knobs. Errors: an unknown knob, a value its
-  /// declaration does not allow.
+  /// `trace`: null drops spans. `options`: the user's values for this backend's options. Errors: an unknown option, a value
+  /// its declaration does not allow.
   HostServices(const tenon_backend_info& info, std::uint32_t abi_minor, std::shared_ptr<ThreadPool> pool,
                const std::map<std::string, std::string>& options, std::shared_ptr<TraceRecorder> trace = nullptr);
   HostServices(const HostServices&) = delete;
   HostServices& operator=(const HostServices&) = delete;
 
   const tenon_host* table() const { return &table_; }
-  /// Calls of `allocate` so far, by every backend of the process: tests hold training to zero of them.
+  /// Calls of `allocate` so far, by every backend of the process: tests check that training makes none.
   static std::uint64_t allocation_count();
 
  private:

@@ -8,7 +8,7 @@
 namespace tenon::exec {
 namespace {
 
-/// Whether the op's line in ops.def lets a result be absent that nobody reads: "indices:i64?", or one of a group that repeats.
+/// True if the op's line in ops.def allows an unused result to be absent: "indices:i64?", or one of a repeated group.
 bool may_be_absent(tenon_op op, std::size_t output) {
   std::string_view results = graph::schema_of(op);
   results = results.substr(0, results.find(';'));
@@ -36,17 +36,17 @@ std::vector<std::uint32_t> count_uses(const Graph& graph) {
 }
 
 void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<bool>& needed_outside,
-           const std::vector<GraphUpdate>& donations, const std::vector<std::uint32_t>& uses, WireGraph& out) {
-  std::unordered_map<ValueId, std::uint32_t> wire_of;
+           const std::vector<GraphUpdate>& donations, const std::vector<std::uint32_t>& uses, AbiGraph& out) {
+  std::unordered_map<ValueId, std::uint32_t> abi_value_of;
   std::vector<bool> made_here(graph.values().size(), false);
   for (const NodeId n : nodes) {
     for (const ValueId v : graph.nodes()[n].outputs) {
       if (v != no_id) made_here[v] = true;
     }
   }
-  const auto wire = [&](ValueId v) -> std::uint32_t {
+  const auto index_of = [&](ValueId v) -> std::uint32_t {
     if (v == no_id) return TENON_NO_INDEX;
-    const auto [found, inserted] = wire_of.try_emplace(v, static_cast<std::uint32_t>(out.values.size()));
+    const auto [found, inserted] = abi_value_of.try_emplace(v, static_cast<std::uint32_t>(out.values.size()));
     if (!inserted) return found->second;
     const ValueInfo& info = graph.info(v);
     tenon_value value{};
@@ -67,12 +67,12 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     out.values.push_back(value);
     return found->second;
   };
-  const auto wire_list = [&](const std::vector<ValueId>& list, tenon_op makes) -> const std::uint32_t* {
+  const auto abi_value_list = [&](const std::vector<ValueId>& list, tenon_op op) -> const std::uint32_t* {
     std::vector<std::uint32_t>& indices = out.operands.emplace_back();
     for (std::size_t i = 0; i < list.size(); ++i) {
-      const bool unread = makes != TENON_OP_NONE && i > 0 && list[i] != no_id && uses[list[i]] == 0 && !needed_outside[list[i]];
-      const bool unwanted = unread && may_be_absent(makes, i);
-      indices.push_back(unwanted ? TENON_NO_INDEX : wire(list[i]));
+      const bool unread = op != TENON_OP_NONE && i > 0 && list[i] != no_id && uses[list[i]] == 0 && !needed_outside[list[i]];
+      const bool absent = unread && may_be_absent(op, i);
+      indices.push_back(absent ? TENON_NO_INDEX : index_of(list[i]));
     }
     return indices.data();
   };
@@ -81,8 +81,8 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     tenon_node node{};
     node.op = info.op;
     node.version = info.version;
-    node.inputs = wire_list(info.inputs, TENON_OP_NONE);
-    node.outputs = wire_list(info.outputs, info.op);
+    node.inputs = abi_value_list(info.inputs, TENON_OP_NONE);
+    node.outputs = abi_value_list(info.outputs, info.op);
     node.input_count = static_cast<std::uint32_t>(info.inputs.size());
     node.output_count = static_cast<std::uint32_t>(info.outputs.size());
     node.attributes = info.attributes.data();
@@ -92,8 +92,8 @@ void lower(const Graph& graph, const std::vector<NodeId>& nodes, const std::vect
     out.node_ids.push_back(n);
   }
   for (const GraphUpdate& update : donations) {
-    // A parameter that nobody reads has no wire value yet; its address is that of the output.
-    out.donations.push_back({wire(update.parameter), wire(update.value)});
+    // A parameter that is never read has no ABI value yet; its address is that of the output.
+    out.donations.push_back({index_of(update.parameter), index_of(update.value)});
   }
   out.graph.struct_size = sizeof out.graph;
   out.graph.value_count = static_cast<std::uint32_t>(out.values.size());

@@ -7,38 +7,38 @@
 namespace tenon::exec {
 
 std::uint64_t MemoryPool::rounded(std::uint64_t size_bytes) {
-  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / alignment * alignment;
-  if (size_bytes > most) return most;
+  const std::uint64_t max_size = std::numeric_limits<std::uint64_t>::max() / alignment * alignment;
+  if (size_bytes > max_size) return max_size;
   return std::max<std::uint64_t>(alignment, (size_bytes + alignment - 1) / alignment * alignment);
 }
 
 void MemoryPool::set_free(Pieces::iterator piece) {
   piece->second.free = true;
-  free_.insert({piece->second.size_bytes, piece->first});
+  free_pieces_.insert({piece->second.size_bytes, piece->first});
 }
 
 void MemoryPool::set_used(Pieces::iterator piece) {
   piece->second.free = false;
-  free_.erase({piece->second.size_bytes, piece->first});
+  free_pieces_.erase({piece->second.size_bytes, piece->first});
 }
 
 std::uint64_t MemoryPool::reuse(std::uint64_t size_bytes) {
-  const std::uint64_t wanted = rounded(size_bytes);
-  const auto found = free_.lower_bound({wanted, 0});
-  if (found == free_.end()) return 0;
+  const std::uint64_t needed = rounded(size_bytes);
+  const auto found = free_pieces_.lower_bound({needed, 0});
+  if (found == free_pieces_.end()) return 0;
   const auto piece = pieces_.find(found->second);
   set_used(piece);
-  if (piece->second.size_bytes > wanted) {
-    const auto rest = pieces_.emplace(piece->first + wanted, Piece{piece->second.size_bytes - wanted, true, piece->second.block}).first;
-    piece->second.size_bytes = wanted;
+  if (piece->second.size_bytes > needed) {
+    const auto rest = pieces_.emplace(piece->first + needed, Piece{piece->second.size_bytes - needed, true, piece->second.block}).first;
+    piece->second.size_bytes = needed;
     set_free(rest);
   }
-  used_ += wanted;
+  used_ += needed;
   return piece->first;
 }
 
 void MemoryPool::grow(std::uint64_t block_size_bytes) {
-  const Block block = take_(block_size_bytes);
+  const Block block = allocate_block_(block_size_bytes);
   blocks_[block.address] = block;
   reserved_ += block.size_bytes;
   set_free(pieces_.emplace(block.address, Piece{block.size_bytes, true, block.address}).first);
@@ -47,7 +47,7 @@ void MemoryPool::grow(std::uint64_t block_size_bytes) {
 void MemoryPool::release(std::uint64_t address) {
   auto piece = pieces_.find(address);
   used_ -= piece->second.size_bytes;
-  // Pieces of one block only become one: two blocks may lie side by side by chance.
+  // Merge only pieces of the same block: two blocks may be adjacent by chance.
   if (const auto next = std::next(piece); next != pieces_.end() && next->second.free && next->second.block == piece->second.block) {
     set_used(next);
     piece->second.size_bytes += next->second.size_bytes;
@@ -75,7 +75,7 @@ void MemoryPool::trim() {
     set_used(piece);
     pieces_.erase(piece);
     reserved_ -= block->second.size_bytes;
-    give_(block->second);
+    free_block_(block->second);
     block = blocks_.erase(block);
   }
 }

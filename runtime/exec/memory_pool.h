@@ -1,4 +1,4 @@
-// exec/memory_pool.h - pieces of larger blocks of device memory, kept for reuse when they are freed.
+// exec/memory_pool.h - a caching suballocator for blocks of device memory.
 #pragma once
 
 #include <cstdint>
@@ -9,41 +9,41 @@
 
 namespace tenon::exec {
 
-/// Best fit; neighbours that are free become one piece again.
+/// Best fit; adjacent free pieces are merged.
 /// Threads  one at a time.
 class MemoryPool {
  public:
   static constexpr std::uint64_t alignment = 256;               ///< of addresses and sizes
-  static constexpr std::uint64_t small_size_bytes = 1 << 20;    ///< up to here pieces share blocks
-  static constexpr std::uint64_t small_block_bytes = 2u << 20;  ///< of such blocks
+  static constexpr std::uint64_t small_size_bytes = 1 << 20;    ///< pieces up to this size share blocks
+  static constexpr std::uint64_t small_block_bytes = 2u << 20;  ///< size of the shared blocks
 
   struct Block {
     std::uint64_t address = 0, size_bytes = 0;
-    void* owner = nullptr;  ///< the taker's own
+    void* owner = nullptr;  ///< the allocator's own
   };
-  /// A block of exactly that size. What it throws passes.
-  using Take = std::function<Block(std::uint64_t size_bytes)>;
-  using Give = std::function<void(const Block&)>;
+  /// Allocates a block of exactly that size. Exceptions propagate.
+  using Allocate = std::function<Block(std::uint64_t size_bytes)>;
+  using Free = std::function<void(const Block&)>;
 
-  MemoryPool(Take take, Give give) : take_(std::move(take)), give_(std::move(give)) {}
+  MemoryPool(Allocate allocate, Free free) : allocate_block_(std::move(allocate)), free_block_(std::move(free)) {}
   ~MemoryPool() { trim(); }
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
 
-  /// The bytes that a request occupies.
+  /// The bytes that a request occupies after rounding.
   static std::uint64_t rounded(std::uint64_t size_bytes);
 
-  /// An address of a free piece; 0 if there is none that large.
+  /// Allocates a free piece; 0 if none is large enough.
   std::uint64_t reuse(std::uint64_t size_bytes);
-  /// Takes a block of that many bytes.
+  /// Adds a block of that many bytes.
   void grow(std::uint64_t block_size_bytes);
   void release(std::uint64_t address);
-  /// Gives blocks back of which nothing is used.
+  /// Frees the blocks without used pieces.
   void trim();
 
   std::uint64_t reserved_size_bytes() const { return reserved_; }
   std::uint64_t used_size_bytes() const { return used_; }
-  std::uint64_t largest_free_bytes() const { return free_.empty() ? 0 : free_.rbegin()->first; }
+  std::uint64_t largest_free_bytes() const { return free_pieces_.empty() ? 0 : free_pieces_.rbegin()->first; }
 
  private:
   struct Piece {
@@ -56,11 +56,11 @@ class MemoryPool {
   void set_free(Pieces::iterator piece);
   void set_used(Pieces::iterator piece);
 
-  Take take_;
-  Give give_;
-  std::map<std::uint64_t, Block> blocks_;                   ///< by address
-  Pieces pieces_;                                           ///< by address
-  std::set<std::pair<std::uint64_t, std::uint64_t>> free_;  ///< (size, address)
+  Allocate allocate_block_;
+  Free free_block_;
+  std::map<std::uint64_t, Block> blocks_;                          ///< by address
+  Pieces pieces_;                                                  ///< by address
+  std::set<std::pair<std::uint64_t, std::uint64_t>> free_pieces_;  ///< (size, address)
   std::uint64_t reserved_ = 0, used_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// exec/numerics.h - the watch for NaN and infinity.
+// exec/numerics.h - detection of NaN and infinity.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace tenon::exec {
 
 struct NonFinite {
-  std::int64_t index;  ///< of the first one, in row-major order
+  std::int64_t index;  ///< of the first such element, in row-major order
   double value;
 };
 
-/// The first NaN or infinity of a dense f32 or f64 tensor; nothing for other dtypes. Downloads what is not in reach of the host.
+/// The first NaN or infinity of a dense f32 or f64 tensor; nothing for other dtypes. Downloads memory that the host cannot access.
 std::optional<NonFinite> find_non_finite(const Tensor& tensor);
 
 }  // namespace tenon::exec

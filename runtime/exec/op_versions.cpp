@@ -17,9 +17,9 @@ bool offers(const loader::Backend& backend, tenon_op op, std::uint32_t version) 
 }
 
 struct Choice {
-  const sdk::OlderVersion* version = nullptr;  ///< NULL: the node's own
+  const sdk::OlderVersion* version = nullptr;  ///< NULL: the node's own version
   sdk::AttributeBytes attributes;
-  const sdk::OlderVersion* short_of = nullptr;  ///< one that the backend has and that cannot say it
+  const sdk::OlderVersion* short_of = nullptr;  ///< a version that the backend has but that cannot express the node
 };
 
 Choice choose(const loader::Backend& backend, const NodeInfo& node, std::span<const sdk::OlderVersion> older) {
@@ -36,18 +36,19 @@ Choice choose(const loader::Backend& backend, const NodeInfo& node, std::span<co
 
 }  // namespace
 
-std::uint32_t spoken_version(const loader::Backend& backend, const NodeInfo& node, std::span<const sdk::OlderVersion> older) {
+std::uint32_t supported_version(const loader::Backend& backend, const NodeInfo& node, std::span<const sdk::OlderVersion> older) {
   const sdk::OlderVersion* const version = choose(backend, node, older).version;
   return version == nullptr ? node.version : version->version;
 }
 
-void speak_versions_of(const loader::Backend& backend, const Graph& graph, WireGraph& wire, std::span<const sdk::OlderVersion> older) {
+void lower_to_supported_versions(const loader::Backend& backend, const Graph& graph, AbiGraph& lowered,
+                                 std::span<const sdk::OlderVersion> older) {
   if (older.empty()) return;
-  for (std::size_t i = 0; i < wire.nodes.size(); ++i) {
-    Choice choice = choose(backend, graph.nodes()[wire.node_ids[i]], older);
+  for (std::size_t i = 0; i < lowered.nodes.size(); ++i) {
+    Choice choice = choose(backend, graph.nodes()[lowered.node_ids[i]], older);
     if (choice.version == nullptr) continue;
-    wire.nodes[i].version = choice.version->version;
-    wire.nodes[i].attributes = wire.attributes.emplace_back(std::move(choice.attributes)).data();
+    lowered.nodes[i].version = choice.version->version;
+    lowered.nodes[i].attributes = lowered.attributes.emplace_back(std::move(choice.attributes)).data();
   }
 }
 

@@ -1,4 +1,4 @@
-// exec/op_versions.h - which version of an op a backend is sent: the graph's own, or an older one that says the same.
+// exec/op_versions.h - selects the op version for a backend: the graph's own, or an equivalent older one.
 #pragma once
 
 #include <span>
@@ -11,17 +11,17 @@
 
 namespace tenon::exec {
 
-/// The version of the node's op that the backend is sent. Its own, unless the backend lacks that and has an older one, and the attributes
-/// which came later are at their defaults.
-std::uint32_t spoken_version(const loader::Backend& backend, const NodeInfo& node,
-                             std::span<const sdk::OlderVersion> older = sdk::older_versions());
+/// The version of the node's op to use with the backend: its own, unless the backend lacks it, supports an older one, and the attributes
+/// that were added later have their defaults.
+std::uint32_t supported_version(const loader::Backend& backend, const NodeInfo& node,
+                                std::span<const sdk::OlderVersion> older = sdk::older_versions());
 
-/// Brings each node to the version it is sent in. Where an older version cannot say what the node says, the node stays as it is, for the
-/// backend to refuse.
-void speak_versions_of(const loader::Backend& backend, const Graph& graph, WireGraph& wire,
-                       std::span<const sdk::OlderVersion> older = sdk::older_versions());
+/// Lowers each node to a version that the backend supports. A node that no older version can express stays unchanged, for the backend to
+/// reject.
+void lower_to_supported_versions(const loader::Backend& backend, const Graph& graph, AbiGraph& lowered,
+                                 std::span<const sdk::OlderVersion> older = sdk::older_versions());
 
-/// Why no older version would do, as a sentence; empty if there is none that the backend has.
+/// Explains why no older version can be used; empty if the backend has none.
 std::string why_not_older(const loader::Backend& backend, const NodeInfo& node,
                           std::span<const sdk::OlderVersion> older = sdk::older_versions());
 

@@ -30,7 +30,7 @@ Graph fold_on_oracle(const Context& context, Graph graph) {
   try {
     return graph::fold_constants(graph, evaluate);
   } catch (const Error& error) {
-    // An oracle that lacks an op of the constant part, or memory for it, is no reason not to run the graph as it is.
+    // If the oracle lacks an op or memory for the constant part, run the graph unchanged.
     log::info("constants are not folded: {}", error.what());
     return graph;
   }

@@ -1,4 +1,4 @@
-// exec/oracle.h - work that is given to the backend which declares itself an oracle.
+// exec/oracle.h - constant folding on the backend that declares itself an oracle.
 #pragma once
 
 #include <tenon/context.h>
@@ -6,7 +6,7 @@
 
 namespace tenon::exec {
 
-/// The graph with its constant parts worked out on the oracle's first device; as it is where no oracle is loaded.
+/// Folds the constant parts of the graph on the oracle's first device; returns it unchanged if no oracle is loaded.
 Graph fold_on_oracle(const Context& context, Graph graph);
 
 }  // namespace tenon::exec

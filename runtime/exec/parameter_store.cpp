@@ -8,7 +8,7 @@ namespace tenon {
 Tensor& ParameterStore::create(const std::string& name, const Device& device, DType dtype, const Shape& shape) {
   if (const auto found = tensors_.find(name); found != tensors_.end()) {
     if (found->second.dtype() != dtype || !(found->second.shape() == shape)) {
-      throw Error(fmt::format("parameter '{}' is {}, but {}{} was asked for", name, found->second.str(), name_of(dtype), shape.str()));
+      throw Error(fmt::format("parameter '{}' is {}, but {}{} was requested", name, found->second.str(), name_of(dtype), shape.str()));
     }
     return found->second;
   }
@@ -19,7 +19,7 @@ Tensor& ParameterStore::create(const std::string& name, const Device& device, DT
 void ParameterStore::set(const std::string& name, const Tensor& value) {
   const Tensor& parameter = get(name);
   if (parameter.dtype() != value.dtype() || !(parameter.shape() == value.shape())) {
-    throw Error(fmt::format("parameter '{}' is {}, but got {}", name, parameter.str(), value.str()));
+    throw Error(fmt::format("parameter '{}': expected {}, got {}", name, parameter.str(), value.str()));
   }
   const Tensor host = value.on_host() && value.is_dense() ? value : value.to_host();
   static_cast<exec::DeviceState&>(*parameter.storage()->device)

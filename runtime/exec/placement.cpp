@@ -15,25 +15,25 @@
 namespace tenon::exec {
 namespace {
 
-/// The answers of one device for some nodes.
+/// The answers of one device for a set of nodes.
 std::vector<tenon_answer> ask(DeviceState& device, const Graph& graph, const std::vector<NodeId>& nodes,
                               const tenon_plan_options& options) {
-  WireGraph wire;
-  lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), wire);
+  AbiGraph lowered;
+  lower(graph, nodes, std::vector<bool>(graph.values().size(), false), {}, count_uses(graph), lowered);
   const loader::Backend& backend = *device.loaded->backend;
-  speak_versions_of(backend, graph, wire);
+  lower_to_supported_versions(backend, graph, lowered);
   std::vector<tenon_answer> answers(nodes.size());
   CallError error;
-  const auto supports = [&] { return device.table.supports(device.handle, &wire.graph, &options, answers.data(), error.get()); };
-  check(fenced("supports", error, supports), error, fmt::format("device '{}': the capability query failed", device.info.name));
+  const auto supports = [&] { return device.table.supports(device.handle, &lowered.graph, &options, answers.data(), error.get()); };
+  check(guarded_call("supports", error, supports), error, fmt::format("device '{}': the capability query failed", device.info.name));
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    answers[i].text[sizeof answers[i].text - 1] = '\0';  // whatever the backend wrote
+    answers[i].text[sizeof answers[i].text - 1] = '\0';  // terminates the backend's text
     const auto refuse = [&](const std::string& reason) {
       answers[i] = {};
       answers[i].reason = TENON_REASON_OP;
       std::snprintf(answers[i].text, sizeof answers[i].text, "%s", reason.c_str());
     };
-    if (const auto* off = backend.find_switched_off(wire.nodes[i].op, wire.nodes[i].version)) {
+    if (const auto* off = backend.find_switched_off(lowered.nodes[i].op, lowered.nodes[i].version)) {
       refuse(off->reason);
     } else if (!answers[i].supported) {
       const std::string reason = why_not_older(backend, graph.nodes()[nodes[i]]);
@@ -94,7 +94,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
                                                 const tenon_plan_options& options, PlacementReport& report) {
   const Config& config = context.config;
   const std::size_t count = graph.nodes().size();
-  std::vector<std::size_t> wanted(count);  // position of the device
+  std::vector<std::size_t> requested(count);  // positions of devices
   std::vector<std::string> shown(count);
   report.nodes.resize(count);
   for (NodeId n = 0; n < count; ++n) {
@@ -106,11 +106,11 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
     if (typed.empty()) typed = fallback;
     const DeviceName name = parse_device_name(typed);
     try {
-      wanted[n] = context.find(name);
+      requested[n] = context.find(name);
     } catch (const Error& e) {
       throw Error(e.status(), fmt::format("node '{}': {}", node.name, e.what()));
     }
-    shown[n] = shown_name(name, context.available[wanted[n]]);
+    shown[n] = shown_name(name, context.available[requested[n]]);
     if (!is_present(name, context.available)) {
       shown[n] = typed;
       report.nodes[n].reason = fmt::format("soft_placement: there is no {}", typed);
@@ -119,7 +119,7 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
 
   std::vector<std::shared_ptr<DeviceState>> result(count);
   std::map<std::size_t, std::vector<NodeId>> by_device;
-  for (NodeId n = 0; n < count; ++n) by_device[wanted[n]].push_back(n);
+  for (NodeId n = 0; n < count; ++n) by_device[requested[n]].push_back(n);
   std::map<std::string, std::size_t> moved_ops;
   for (const auto& [position, nodes] : by_device) {
     const auto device = context.open(position);
@@ -164,18 +164,18 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
   if (!moved_ops.empty()) {
     std::string ops;
     std::size_t total = 0;
-    for (const auto& [op, number] : moved_ops) {
-      ops += fmt::format("{}{} x{}", ops.empty() ? "" : ", ", op, number);
-      total += number;
+    for (const auto& [op, moved] : moved_ops) {
+      ops += fmt::format("{}{} x{}", ops.empty() ? "" : ", ", op, moved);
+      total += moved;
     }
-    log::warning("{} of {} nodes are not where they were asked to be: {}; `tenon explain` shows each", total, count, ops);
+    log::warning("{} of {} nodes do not run on the requested device: {}; `tenon explain` shows each", total, count, ops);
   }
   return result;
 }
 
 std::vector<Partition> partition(const Graph& graph, const std::vector<std::shared_ptr<DeviceState>>& device_of, bool single_nodes) {
-  // A node's level counts the changes of device on the way to it. Nodes of one device and level never wait for each other through another
-  // device, so each such set is one plan, and levels are an order in which plans may run.
+  // A node's level counts the device changes on the path to it. Nodes of one device and level never wait for each other through another
+  // device, so each such set is one plan, and the levels are a valid execution order.
   std::vector<std::uint32_t> level(graph.nodes().size(), 0);
   std::map<std::pair<std::uint32_t, const DeviceState*>, Partition> sets;
   std::vector<std::pair<std::uint32_t, const DeviceState*>> keys;

@@ -1,4 +1,4 @@
-// What ran where, for people and for programs.
+// The placement report as text and as JSON.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -70,13 +70,13 @@ std::string PlacementReport::str() const {
 }
 
 std::string PlacementReport::mapping() const {
-  std::set<std::string> telling;  // devices whose backend names its kernels
+  std::set<std::string> reporting;  // devices whose backend names its kernels
   for (const Placement& p : nodes) {
-    if (!p.algorithm.empty()) telling.insert(p.device);
+    if (!p.algorithm.empty()) reporting.insert(p.device);
   }
   std::string text;
   for (const Placement& p : nodes) {
-    const char* none = telling.contains(p.device) ? "no kernel of its own" : "kernel not told";
+    const char* none = reporting.contains(p.device) ? "no kernel of its own" : "kernel not reported";
     text += fmt::format("op {} '{}' in device {} ({})\n", p.op, p.node, p.device, p.algorithm.empty() ? none : p.algorithm);
   }
   return text;

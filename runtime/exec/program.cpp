@@ -25,13 +25,13 @@ const std::vector<Tensor>& Program::run(std::span<const Tensor> inputs) {
 
 void Program::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
   State& s = *state_;
-  if (outputs.size() != s.visible) throw Error(fmt::format("program: {} outputs wanted, got {}", s.visible, outputs.size()));
+  if (outputs.size() != s.visible) throw Error(fmt::format("program: expected {} outputs, got {}", s.visible, outputs.size()));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const bool fits =
         outputs[i].dtype() == s.outputs[i].dtype && outputs[i].shape() == s.outputs[i].shape && outputs[i].is_dense() &&
         (outputs[i].storage()->device == s.outputs[i].device || (s.outputs[i].device->host_addressable() && outputs[i].on_host()));
     if (!fits) {
-      throw Error(fmt::format("output '{}': wanted a dense {}{} on {}, got {}", s.graph.outputs()[i].name, name_of(s.outputs[i].dtype),
+      throw Error(fmt::format("output '{}': expected a dense {}{} on {}, got {}", s.graph.outputs()[i].name, name_of(s.outputs[i].dtype),
                               s.outputs[i].shape.str(), s.outputs[i].device->info.name, outputs[i].str()));
     }
   }
@@ -65,7 +65,7 @@ const PlacementReport& Program::placement() const {
   return s.report;
 }
 const Graph& Program::graph() const {
-  return state_->prelude != nullptr ? state_->complete : state_->graph;
+  return state_->prologue != nullptr ? state_->complete : state_->graph;
 }
 const std::shared_ptr<ParameterStore>& Program::parameters() const {
   return state_->parameters;

@@ -1,4 +1,4 @@
-// From a graph to a program: passes, places, plans, copies, memory.
+// Compiles a graph to a program: passes, placement, plans, copies, memory.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace tenon {
 namespace {
 
-/// Of one plan: sums of a few still fit 64 bits.
-constexpr std::uint64_t most_workspace_bytes = std::uint64_t{1} << 60;
+/// Limit for one plan, so that the sum of a few fits 64 bits.
+constexpr std::uint64_t max_workspace_bytes = std::uint64_t{1} << 60;
 
 using DevicePointer = std::shared_ptr<exec::DeviceState>;
 
@@ -28,12 +28,12 @@ std::uint64_t bytes_of(const ValueInfo& info) {
   return static_cast<std::uint64_t>(info.shape.count() * size_of(info.dtype));
 }
 
-/// What compile() works out before memory is laid out.
+/// The layout that compile() determines before it assigns memory.
 struct Layout {
   const Graph& graph;
   std::vector<exec::Partition> partitions;
   std::vector<std::uint32_t> part_of;               ///< per node
-  std::vector<std::vector<std::uint32_t>> readers;  ///< per value: parts, ascending, unique
+  std::vector<std::vector<std::uint32_t>> readers;  ///< per value: the parts that read it, ascending, unique
 
   explicit Layout(const Graph& g, std::vector<exec::Partition> sets) : graph(g), partitions(std::move(sets)) {
     part_of.resize(g.nodes().size());
@@ -50,7 +50,7 @@ struct Layout {
   bool computed(ValueId v) const { return graph.info(v).kind == ValueKind::computed; }
   std::uint32_t producer(ValueId v) const { return part_of[graph.info(v).producer]; }
 
-  /// Updates whose new value may be written over the parameter: one per value, made on the parameter's device, after every other read.
+  /// Updates whose new value may overwrite the parameter: one per value, computed on the parameter's device after all other reads.
   std::vector<bool> donatable(const std::map<ValueId, DevicePointer>& home) const {
     std::set<ValueId> kept_old, taken;
     for (const GraphOutput& output : graph.outputs()) kept_old.insert(output.value);
@@ -69,15 +69,15 @@ struct Layout {
 
 }  // namespace
 
-/// The steps of compile() over a graph that is what it will be, in their order. Each value gets an address per device that holds it, a
-/// slot; memory that plans share is laid out last, when all is known that wants some.
+/// The steps of compile() on the final graph, in order. Each value gets an address per device that holds it, a slot; memory shared by plans
+/// is laid out last, when all requirements are known.
 struct Program::State::Compiler {
-  /// Where a value is made or kept.
+  /// Where a value is computed or kept.
   struct Origin {
     DevicePointer device;
     std::uint32_t slot;
   };
-  /// A piece of a device's arena, as long as the parts of its interval run.
+  /// A piece of a device's arena, used while the parts of its interval run.
   struct Block {
     DevicePointer device;
     std::uint32_t slot;  ///< TENON_NO_INDEX: the workspace of part interval.first
@@ -90,8 +90,8 @@ struct Program::State::Compiler {
   const std::uint32_t last_part;
   std::map<ValueId, Origin> origin;
   std::vector<bool> donatable;       ///< per update
-  std::vector<bool> needed_outside;  ///< per value: of the part that makes it
-  std::vector<bool> wanted_after;    ///< per value: when every part has run
+  std::vector<bool> needed_outside;  ///< per value: needed outside the part that computes it
+  std::vector<bool> live_after;      ///< per value: needed after all parts have run
   std::map<std::pair<ValueId, DeviceState*>, std::uint32_t> slot_of;
   std::vector<Block> blocks;
 
@@ -101,7 +101,7 @@ struct Program::State::Compiler {
         layout(state.graph, std::move(partitions)),
         last_part(static_cast<std::uint32_t>(layout.partitions.empty() ? 0 : layout.partitions.size() - 1)),
         needed_outside(state.graph.values().size(), false),
-        wanted_after(state.graph.values().size(), false) {}
+        live_after(state.graph.values().size(), false) {}
 
   std::uint32_t new_slot(std::uint64_t address) {
     s.slots.push_back(address);
@@ -116,13 +116,13 @@ struct Program::State::Compiler {
     origin[v] = place;
     slot_of[{v, place.device.get()}] = place.slot;
   }
-  /// Memory as long as the program.
+  /// Memory with the lifetime of the program.
   std::uint64_t keep(const DevicePointer& device, std::uint64_t size) {
     s.kept.push_back(Device(device).empty(DType::u8, {static_cast<std::int64_t>(size)}));
     return s.kept.back().address();
   }
 
-  /// A parameter lives where it was put, else where it is first read or made; one that the prelude makes, where it is made.
+  /// A parameter lives where it was created, else where it is first read or computed; a prologue output where it is computed.
   void place_parameters() {
     std::map<ValueId, DevicePointer> home;
     for (ValueId v = 0; v < s.graph.values().size(); ++v) {
@@ -130,7 +130,7 @@ struct Program::State::Compiler {
       if (info.kind != ValueKind::parameter) continue;
       DevicePointer device = main_device;
       std::uint64_t address = 0;
-      if (const Tensor* made = s.made_by_prelude(info.name); made != nullptr) {
+      if (const Tensor* made = s.made_by_prologue(info.name); made != nullptr) {
         device = std::static_pointer_cast<DeviceState>(made->storage()->device);
         address = made->address();
       } else {
@@ -147,16 +147,16 @@ struct Program::State::Compiler {
     }
   }
 
-  void see_needs() {
-    for (const GraphOutput& output : s.graph.outputs()) wanted_after[output.value] = needed_outside[output.value] = true;
-    for (const GraphUpdate& update : s.graph.updates()) wanted_after[update.value] = needed_outside[update.value] = true;
+  void compute_liveness() {
+    for (const GraphOutput& output : s.graph.outputs()) live_after[output.value] = needed_outside[output.value] = true;
+    for (const GraphUpdate& update : s.graph.updates()) live_after[update.value] = needed_outside[update.value] = true;
     for (ValueId v = 0; v < s.graph.values().size(); ++v) {
       if (!layout.computed(v)) continue;
       for (const std::uint32_t p : layout.readers[v]) needed_outside[v] = needed_outside[v] || p != layout.producer(v);
     }
   }
 
-  /// Outputs, which their producer writes where it can, and what one part makes for others.
+  /// Places outputs, which their producer writes directly if possible, and values that one part computes for others.
   void place_results() {
     for (const GraphOutput& output : s.graph.outputs()) {
       const ValueId v = output.value;
@@ -171,7 +171,7 @@ struct Program::State::Compiler {
     for (ValueId v = 0; v < s.graph.values().size(); ++v) {
       if (!layout.computed(v) || !needed_outside[v] || origin.contains(v)) continue;
       const std::uint32_t p = layout.producer(v);
-      const std::uint32_t last = wanted_after[v] ? last_part : std::max(p, layout.readers[v].empty() ? p : layout.readers[v].back());
+      const std::uint32_t last = live_after[v] ? last_part : std::max(p, layout.readers[v].empty() ? p : layout.readers[v].back());
       const DevicePointer& device = layout.partitions[p].device;
       keep_at(v, {device, arena_slot(device, bytes_of(s.graph.info(v)), p, last)});
     }
@@ -187,14 +187,14 @@ struct Program::State::Compiler {
     return found->second;
   }
 
-  /// Where a part finds a value: with a copy before it if the value is made elsewhere.
+  /// The slot where a part reads a value; adds a copy before the part if the value is computed elsewhere.
   std::uint32_t slot_for(ValueId v, std::uint32_t part) {
     const DevicePointer& device = layout.partitions[part].device;
     const ValueInfo& info = s.graph.info(v);
     if (info.kind == ValueKind::input) return input_slot(v, device);
     const auto [found, inserted] = slot_of.try_emplace({v, device.get()}, 0);
     if (inserted) {
-      // Devices are separate memories even where they could reach each other: what crosses is copied once a run, and counted.
+      // Devices count as separate memories even if they can access each other: each crossing value is copied once per run.
       std::uint32_t last = part;
       for (const std::uint32_t p : layout.readers[v]) {
         if (layout.partitions[p].device == device) last = std::max(last, p);
@@ -215,40 +215,40 @@ struct Program::State::Compiler {
       for (std::size_t u = 0; u < s.graph.updates().size(); ++u) {
         if (donatable[u] && layout.producer(s.graph.updates()[u].value) == p) donations.push_back(s.graph.updates()[u]);
       }
-      exec::WireGraph wire;
-      exec::lower(s.graph, set.nodes, needed_outside, donations, uses, wire);
-      exec::speak_versions_of(*set.device->loaded->backend, s.graph, wire);
+      exec::AbiGraph lowered;
+      exec::lower(s.graph, set.nodes, needed_outside, donations, uses, lowered);
+      exec::lower_to_supported_versions(*set.device->loaded->backend, s.graph, lowered);
       Part part;
       part.device = set.device;
-      part.nodes = wire.node_ids;
-      for (const ValueId v : wire.bound) part.slots.push_back(slot_for(v, p));
+      part.nodes = lowered.node_ids;
+      for (const ValueId v : lowered.bound) part.slots.push_back(slot_for(v, p));
       part.addresses.resize(part.slots.size());
-      s.parts.push_back(std::move(part));  // from here on the destructor sees to the plan
-      make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), wire.graph, options, p);
+      s.parts.push_back(std::move(part));  // from here on the destructor destroys the plan
+      make_plan(s.parts.back(), fmt::format("a plan of {} nodes", set.nodes.size()), lowered.graph, options, p);
       if (std::find(s.devices.begin(), s.devices.end(), set.device) == s.devices.end()) s.devices.push_back(set.device);
     }
   }
 
-  void make_plan(Part& part, const std::string& name, const tenon_graph& wire, const tenon_plan_options& options, std::uint32_t p) {
+  void make_plan(Part& part, const std::string& name, const tenon_graph& lowered, const tenon_plan_options& options, std::uint32_t p) {
     DeviceState& device = *part.device;
     const std::string what = fmt::format("device '{}': {}", device.info.name, name);
-    const auto create = [&] { return device.table.plan_create(device.handle, &wire, &options, &part.plan, s.error.get()); };
-    exec::check(exec::fenced("plan_create", s.error, create), s.error, what);
+    const auto create = [&] { return device.table.plan_create(device.handle, &lowered, &options, &part.plan, s.error.get()); };
+    exec::check(exec::guarded_call("plan_create", s.error, create), s.error, what);
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     exec::check(device.table.plan_info(part.plan, &info, s.error.get()), s.error, what);
-    if (info.workspace_size_bytes > most_workspace_bytes) {
+    if (info.workspace_size_bytes > max_workspace_bytes) {
       throw Error(Status::out_of_memory,
-                  fmt::format("{} wants {} bytes of workspace, more than there can be", what, info.workspace_size_bytes));
+                  fmt::format("{} expects {} bytes of workspace, more than supported", what, info.workspace_size_bytes));
     }
     blocks.push_back({part.device, TENON_NO_INDEX, {p, p, sdk::aligned_size(info.workspace_size_bytes)}});
-    device.books->charge_plan(info.packed_size_bytes, name);
+    device.allocator->reserve(info.packed_size_bytes, name);
     part.packed = info.packed_size_bytes;
     s.report.kernels += info.kernel_count;
     s.report.packed_size_bytes += info.packed_size_bytes;
   }
 
-  /// Where a copy after the last part finds a value that no part need have made.
+  /// The slot where a copy after the last part reads a value, which need not come from a part.
   Origin source_of(ValueId v) {
     const ValueInfo& info = s.graph.info(v);
     if (info.kind == ValueKind::input) return {main_device, input_slot(v, main_device)};
@@ -258,7 +258,7 @@ struct Program::State::Compiler {
     return {main_device, new_slot(address)};
   }
 
-  /// What is left to copy when every part has run: outputs first, then parameters, those that read other parameters by way of a temporary.
+  /// Copies after all parts have run: outputs first, then parameters; updates that read other parameters go through a temporary.
   void plan_last_copies() {
     const auto crosses = [&](ValueId v, const Copy& copy) {
       if (copy.from != copy.to) s.report.copies.push_back({s.graph.info(v).name, copy.from->info.name, copy.to->info.name, copy.size});
@@ -290,7 +290,7 @@ struct Program::State::Compiler {
     for (const PlannedCopy& copy : s.report.copies) s.report.bytes_copied_per_run += copy.size_bytes;
   }
 
-  /// One arena per device for workspaces and for what lies between parts.
+  /// One arena per device for workspaces and for values between parts.
   void lay_out_arenas() {
     std::map<DeviceState*, std::vector<std::size_t>> by_device;
     for (std::size_t b = 0; b < blocks.size(); ++b) by_device[blocks[b].device.get()].push_back(b);
@@ -332,7 +332,7 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   Compiler compiler(*this, main_device, exec::partition(graph, device_of, sync_debug));
   report.partitions = static_cast<std::uint32_t>(compiler.layout.partitions.size());
   compiler.place_parameters();
-  compiler.see_needs();
+  compiler.compute_liveness();
   compiler.place_results();
   compiler.make_plans(plan_options);
   compiler.plan_last_copies();
@@ -351,18 +351,18 @@ void Program::State::compile(const Context& context, const ProgramOptions& optio
   }
   if (state.config.log_device_placement) {
     name_kernels();
-    log::print(report.mapping());  // the prelude has printed its own
+    log::print(report.mapping());  // the prologue printed its own
   }
   if (options.freeze) graph = graph::drop_constants(std::move(graph));
-  if (prelude == nullptr) return;
+  if (prologue == nullptr) return;
   if (options.freeze) complete = graph::drop_constants(std::move(complete));
-  for (Placement node : prelude->placement().nodes) {
+  for (Placement node : prologue->placement().nodes) {
     node.once = true;
     report.nodes.push_back(std::move(node));
   }
 }
 
-/// The graph as it was written becomes the one that runs.
+/// Transforms the user's graph into the one that runs.
 void Program::State::rewrite(const Context& context, const ProgramOptions& options, Precision precision) {
   if (check == CheckNumerics::all) {
     for (const NodeInfo& node : std::vector<NodeInfo>(graph.nodes())) {
@@ -372,11 +372,11 @@ void Program::State::rewrite(const Context& context, const ProgramOptions& optio
     }
   }
   if (options.freeze) {
-    if (options.parameters == nullptr) throw Error("a frozen program: wanted the store that has the parameters' values, got none");
+    if (options.parameters == nullptr) throw Error("a frozen program: expected a store with the parameters' values, got none");
     graph = graph::freeze(std::move(graph), [&](const std::string& name) { return options.parameters->get(name).to_host(); });
   }
-  // After what looks for ops side by side, which casts would part; before what makes constants and prepares weights, so that these are
-  // cast.
+  // After passes that merge adjacent ops, which casts would separate; before passes that create constants and prepare weights, so that
+  // these are cast.
   if (options.optimize) graph = graph::optimize(std::move(graph));
   if (precision == Precision::mixed_bfloat16) graph = graph::mix_precision(std::move(graph), DType::bf16);
   if (precision == Precision::mixed_float16) graph = graph::mix_precision(std::move(graph), DType::f16);
@@ -385,7 +385,7 @@ void Program::State::rewrite(const Context& context, const ProgramOptions& optio
   hoist(context, options, precision);
 }
 
-/// Memory for those outputs from number `first` on that have none.
+/// Allocates memory for the outputs from index `first` on that have none.
 void Program::State::make_outputs(std::size_t first) {
   for (std::size_t i = first; i < outputs.size(); ++i) {
     if (own_outputs[i].defined()) continue;
@@ -395,23 +395,23 @@ void Program::State::make_outputs(std::size_t first) {
   if (first == 0) results.assign(own_outputs.begin(), own_outputs.begin() + static_cast<std::ptrdiff_t>(visible));
 }
 
-/// Puts what depends on parameters alone into a program of its own.
+/// Moves nodes that depend only on parameters into the prologue program.
 void Program::State::hoist(const Context& context, const ProgramOptions& options, Precision precision) {
   graph::Hoisted halves = graph::hoist(graph);
-  if (halves.prelude.outputs().empty()) return;
+  if (halves.prologue.outputs().empty()) return;
   complete = std::move(graph);
   graph = std::move(halves.main);
-  // what was to be mixed is
+  // precision is already applied
   const Precision own = precision == Precision::float32 ? precision : Precision::tf32;
-  prelude = std::make_unique<Program>(
-      context, halves.prelude, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
-  prelude->state_->make_outputs(0);
+  prologue = std::make_unique<Program>(
+      context, halves.prologue, ProgramOptions{.device = options.device, .parameters = parameters, .optimize = false, .precision = own});
+  prologue->state_->make_outputs(0);
 }
 
-/// The result of the prelude by that name, or null.
-const Tensor* Program::State::made_by_prelude(const std::string& name) const {
-  if (prelude == nullptr) return nullptr;
-  const State& made = *prelude->state_;
+/// The prologue's result of that name, or null.
+const Tensor* Program::State::made_by_prologue(const std::string& name) const {
+  if (prologue == nullptr) return nullptr;
+  const State& made = *prologue->state_;
   for (std::size_t i = 0; i < made.visible; ++i) {
     if (made.graph.outputs()[i].name == name) return &made.results[i];
   }

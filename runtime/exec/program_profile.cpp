@@ -1,4 +1,4 @@
-// A program's kernels: which there are, how long each took, and their events in a trace.
+// Profiling of a program: its kernels, their durations, and their trace events.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ std::vector<Program::KernelTime> Program::State::kernels_of(const Part& part, st
   return kernels;
 }
 
-/// Tells the report which kernels there are. A backend that does not know before the first run is asked again the next time.
+/// Adds the kernels to the report. A backend that does not know them before the first run is asked again next time.
 void Program::State::name_kernels() {
   if (kernels_named) return;
   kernels_named = true;
@@ -72,11 +72,11 @@ void Program::State::name_kernels() {
   if (!before_it_was_on) set_profile(false);
 }
 
-/// The plan that has just run, and its kernels, as events.
+/// Records the plan that has just run and its kernels as events.
 void Program::State::record(Part& part, std::uint64_t begin_ns) {
   const std::uint64_t duration_ns = exec::TraceRecorder::now_ns() - begin_ns;
   std::vector<tenon_profile_record> records = read_profile(part);
-  if (records.empty() && part.nodes.size() == 1) {  // a backend without times per kernel: the plan's are its only node's
+  if (records.empty() && part.nodes.size() == 1) {  // a backend without times per kernel: the plan's time is that of its only node
     tenon_profile_record whole{};
     whole.fused_count = 1;
     whole.duration_ns = duration_ns;
@@ -112,7 +112,7 @@ void Program::State::record(Part& part, std::uint64_t begin_ns) {
 }
 
 void Program::enable_profile(bool enabled) {
-  state_->profile_wanted = enabled;
+  state_->profile_requested = enabled;
   if (state_->profile_on != enabled) state_->set_profile(enabled);
 }
 

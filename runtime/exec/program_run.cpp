@@ -1,4 +1,4 @@
-// A program's runs: operands, plans and copies in turn or a recording of all of them, and what is said when one fails.
+// Execution of a program: operands, plans and copies, or a recording of them, and error reporting.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ std::string type_of(const ValueInfo& info) {
   return std::string(name_of(info.dtype)) + info.shape.str();
 }
 
-/// Bytes from one device to another, by the shortest road there is. `staging` is host memory for the longest.
+/// Copies from one device to another by the shortest available path. `staging` is host memory for the longest one.
 void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std::uint64_t destination, std::uint64_t size,
                   std::vector<char>& staging) {
   if (size == 0) return;
@@ -44,11 +44,11 @@ void copy_between(DeviceState& from, std::uint64_t source, DeviceState& to, std:
 }  // namespace
 
 void Program::State::bind_inputs(std::span<const Tensor> given) {
-  if (given.size() != inputs.size()) throw Error(fmt::format("program: {} inputs wanted, got {}", inputs.size(), given.size()));
+  if (given.size() != inputs.size()) throw Error(fmt::format("program: expected {} inputs, got {}", inputs.size(), given.size()));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const ValueInfo& info = graph.info(inputs[i]);
     if (given[i].dtype() != info.dtype || !(given[i].shape() == info.shape)) {
-      throw Error(fmt::format("input '{}': wanted {}, got {}", info.name, type_of(info), given[i].str()));
+      throw Error(fmt::format("input '{}': expected {}, got {}", info.name, type_of(info), given[i].str()));
     }
   }
   for (InputUse& use : input_uses) {
@@ -73,15 +73,15 @@ void Program::State::bind_inputs(std::span<const Tensor> given) {
 void Program::State::execute() {
   const bool traced = trace->on();
   const exec::TraceScope scope(*trace, "run");
-  if (profile_on != (profile_wanted || traced)) set_profile(!profile_on);
+  if (profile_on != (profile_requested || traced)) set_profile(!profile_on);
   if (traced) {
-    for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->books->use().live_size_bytes);
+    for (const DevicePointer& device : devices) trace->add_memory(device->info.name, device->allocator->use().live_size_bytes);
   }
-  if (prelude != nullptr && prelude_epoch != parameters->epoch()) {
-    prelude->run(std::span<const Tensor>());
-    prelude_epoch = parameters->epoch();
+  if (prologue != nullptr && prologue_epoch != parameters->epoch()) {
+    prologue->run(std::span<const Tensor>());
+    prologue_epoch = parameters->epoch();
   }
-  sent = 0;
+  submitted = 0;
   const std::uint64_t epoch = parameters->epoch();
   if (profile_on || replay == nullptr || !run_recorded(epoch)) run_parts(epoch, traced);
   for (const DevicePointer& device : devices) wait_for(*device, nullptr);
@@ -108,11 +108,11 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced) {
     Part& part = parts[p];
     const tenon_bindings bindings = bind(part, epoch);
     const std::uint64_t begin_ns = traced ? exec::TraceRecorder::now_ns() : 0;
-    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+    const tenon_status status = exec::guarded_call("plan_execute", error, [&] {
       return part.device->table.plan_execute(part.plan, &bindings, part.workspace, part.device->stream, error.get());
     });
     if (status != TENON_OK) fail(status, *part.device, &part);
-    sent = p + 1;
+    submitted = p + 1;
     if (sync_debug || traced) wait_for(*part.device, &part);
     if (traced) record(part, begin_ns);
   }
@@ -120,18 +120,19 @@ void Program::State::run_parts(std::uint64_t epoch, bool traced) {
   if (replay != nullptr) replay->executed(epoch);
 }
 
-/// Replays the run, recording it first if its time has come. False: it is to be executed.
+/// Replays the run, recording it first if it is due. False: the run must be executed.
 bool Program::State::run_recorded(std::uint64_t epoch) {
-  const exec::Replay::Turn turn = replay->next(slots, epoch);
-  if (turn == exec::Replay::Turn::execute) return false;
-  if (turn == exec::Replay::Turn::record && !replay->record(epoch, [&](tenon_stream* stream) { give_parts(epoch, stream); })) return false;
-  sent = parts.size();
+  const exec::Replay::Action action = replay->next(slots, epoch);
+  if (action == exec::Replay::Action::execute) return false;
+  if (action == exec::Replay::Action::record && !replay->record(epoch, [&](tenon_stream* stream) { enqueue_partitions(epoch, stream); }))
+    return false;
+  submitted = parts.size();
   const DeviceState& device = *devices.front();
   const tenon_status status = replay->replay(error.get());
   if (status != TENON_OK) fail(status, device, nullptr);
-  if (turn == exec::Replay::Turn::replay) {  // a recording has counted its copies
+  if (action == exec::Replay::Action::replay) {  // a recorded run has counted its copies already
     const auto count = [&](const Copy& copy) {
-      if (copy.size > 0) device.tally->add_copy(TENON_COPY_DEVICE_TO_DEVICE, copy.size);
+      if (copy.size > 0) device.copy_counters->add_copy(TENON_COPY_DEVICE_TO_DEVICE, copy.size);
     };
     for (const std::vector<Copy>& copies : before) std::for_each(copies.begin(), copies.end(), count);
     std::for_each(after.begin(), after.end(), count);
@@ -139,28 +140,28 @@ bool Program::State::run_recorded(std::uint64_t epoch) {
   return true;
 }
 
-/// All of a run on one device, given to a stream that records it.
-void Program::State::give_parts(std::uint64_t epoch, tenon_stream* stream) {
+/// Submits a whole run on one device to a recording stream.
+void Program::State::enqueue_partitions(std::uint64_t epoch, tenon_stream* stream) {
   DeviceState& device = *devices.front();
-  const auto give = [&](const Copy& copy) {
+  const auto enqueue_copy = [&](const Copy& copy) {
     device.copy(TENON_COPY_DEVICE_TO_DEVICE, slots[copy.destination], slots[copy.source], copy.size, nullptr, stream);
   };
   for (std::size_t p = 0; p < parts.size(); ++p) {
-    std::for_each(before[p].begin(), before[p].end(), give);
+    std::for_each(before[p].begin(), before[p].end(), enqueue_copy);
     const tenon_bindings bindings = bind(parts[p], epoch);
-    const tenon_status status = exec::fenced("plan_execute", error, [&] {
+    const tenon_status status = exec::guarded_call("plan_execute", error, [&] {
       return device.table.plan_execute(parts[p].plan, &bindings, parts[p].workspace, stream, error.get());
     });
     if (status != TENON_OK) fail(status, device, &parts[p]);
   }
-  std::for_each(after.begin(), after.end(), give);
+  std::for_each(after.begin(), after.end(), enqueue_copy);
 }
 
-/// What keeps runs from being recorded on devices that could; empty: nothing.
-std::string Program::State::why_not_replayed(Capture wanted) const {
-  if (wanted == Capture::off) return "capture is off";
+/// The reason why runs are not recorded although the device can; empty: they are.
+std::string Program::State::why_not_replayed(Capture capture) const {
+  if (capture == Capture::off) return "capture is off";
   if (sync_debug) return "sync_debug waits for each node";
-  if (check != CheckNumerics::off) return "check_numerics looks at results";
+  if (check != CheckNumerics::off) return "check_numerics reads results";
   const DevicePointer& device = devices.front();
   const auto crosses = [&](const Copy& copy) { return copy.from != device || copy.to != device; };
   const auto any_crosses = [&](const std::vector<Copy>& copies) { return std::any_of(copies.begin(), copies.end(), crosses); };
@@ -170,7 +171,7 @@ std::string Program::State::why_not_replayed(Capture wanted) const {
   const loader::Backend& backend = *device->loaded->backend;
   const std::span list(backend.info().capabilities, backend.info().capability_count);
   for (const NodeInfo& node : graph.nodes()) {
-    const std::uint32_t version = exec::spoken_version(backend, node);
+    const std::uint32_t version = exec::supported_version(backend, node);
     const auto safe = [&](const tenon_capability& c) {
       return c.op == node.op && c.version == version && (c.features & TENON_FEATURE_CAPTURE_SAFE) != 0;
     };
@@ -182,16 +183,16 @@ std::string Program::State::why_not_replayed(Capture wanted) const {
 void Program::State::fail(tenon_status status, const DeviceState& device, const Part* part) const {
   std::string where = fmt::format("device '{}'", device.info.name);
   std::string advice;
-  if (part == nullptr) {  // found out when waited for: of one of the plans that ran there
+  if (part == nullptr) {  // detected while waiting: the failure of one of the plans that ran there
     std::size_t count = 0;
-    for (std::size_t p = 0; p < sent; ++p) {
+    for (std::size_t p = 0; p < submitted; ++p) {
       if (parts[p].device.get() != &device) continue;
       part = &parts[p];
       ++count;
     }
     if (count != 1) part = nullptr;
     if (count > 1) where += fmt::format(", one of {} plans", count);
-    advice = "; with sync_debug: true each node is waited for, and the one that fails is named";
+    advice = "; set sync_debug: true to wait for each node and name the one that fails";
   }
   if (part != nullptr && part->nodes.size() == 1) {
     const NodeInfo& node = graph.nodes()[part->nodes[0]];
@@ -215,7 +216,7 @@ void Program::State::wait_for(const DeviceState& device, const Part* part) {
 
 void Program::State::check_results() {
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    // Watched values come after the visible ones, in the order of their nodes: the first bad one is the culprit.
+    // Watched values follow the visible ones in node order: the first bad one names the failing node.
     const std::size_t at = outputs.size() == visible ? i : (i + visible) % outputs.size();
     const auto bad = exec::find_non_finite(own_outputs[at]);
     if (!bad) continue;

@@ -1,4 +1,4 @@
-// program_state.h - what a compiled program is made of: plans, addresses, copies between devices, and where its values are kept.
+// program_state.h - a compiled program: plans, addresses, copies between devices, and storage of its values.
 #pragma once
 
 #include <tenon/program.h>
@@ -15,25 +15,26 @@
 
 namespace tenon {
 
-/// What compile() lays out once and every run uses. Its members are in program_compile.cpp, program_run.cpp and program_profile.cpp.
+/// The state that compile() creates once and every run uses. Its members are defined in program_compile.cpp, program_run.cpp and
+/// program_profile.cpp.
 struct Program::State {
   using DeviceState = exec::DeviceState;
   using DevicePointer = std::shared_ptr<DeviceState>;
   struct Compiler;
 
-  /// Names of the outputs that check_numerics: all adds: one per floating result.
+  /// Name prefix of the outputs that check_numerics: all adds, one per floating result.
   static constexpr std::string_view watch_prefix = "check/";
 
-  /// One plan and what it is called with.
+  /// One plan and its arguments.
   struct Part {
     DevicePointer device;
     tenon_plan* plan = nullptr;
     std::uint64_t workspace = 0;
     std::vector<std::uint64_t> addresses;
     std::vector<std::uint32_t> slots;           ///< per address
-    std::vector<NodeId> nodes;                  ///< per wire node
-    std::uint64_t packed = 0;                   ///< bytes that the plan has taken for itself
-    std::vector<std::uint32_t> traced_kernels;  ///< numbers of its kernels in the trace of that generation
+    std::vector<NodeId> nodes;                  ///< per ABI node
+    std::uint64_t packed = 0;                   ///< bytes that the plan allocated itself
+    std::vector<std::uint32_t> traced_kernels;  ///< ids of its kernels in the trace of that generation
     std::uint64_t trace_generation = 0;
   };
   struct Copy {
@@ -46,7 +47,7 @@ struct Program::State {
     std::size_t input;
     DevicePointer device;
     std::uint32_t slot;
-    Tensor staging;  ///< made when an operand first has to be copied
+    Tensor staging;  ///< allocated when an operand is first copied
   };
   struct Output {
     DevicePointer device;
@@ -57,10 +58,10 @@ struct Program::State {
 
   std::shared_ptr<ParameterStore> parameters;
   PlacementReport report;
-  Graph graph;                       ///< what runs each time
-  Graph complete;                    ///< with what `prelude` runs, if there is one
-  std::unique_ptr<Program> prelude;  ///< runs when parameters have changed: its outputs are the memory of parameters of `graph`
-  std::uint64_t prelude_epoch = 0;   ///< of the parameters that it has seen
+  Graph graph;                        ///< the nodes that run each time
+  Graph complete;                     ///< including the nodes of `prologue`, if there is one
+  std::unique_ptr<Program> prologue;  ///< runs when parameters have changed; its outputs are parameters of `graph`
+  std::uint64_t prologue_epoch = 0;   ///< epoch of the parameters that it has seen
   std::vector<ValueId> inputs;
   std::vector<InputUse> input_uses;
   std::vector<Part> parts;
@@ -68,17 +69,17 @@ struct Program::State {
   std::vector<Copy> after;
   std::vector<std::uint64_t> slots;
   std::vector<Output> outputs;
-  std::size_t visible = 0;             ///< outputs the caller asked for; the rest are watched by check_numerics
-  std::vector<Tensor> own_outputs;     ///< memory of all outputs; undefined as long as the caller brings his own
-  std::vector<Tensor> results;         ///< the visible ones, as handed out
+  std::size_t visible = 0;             ///< outputs that the caller requested; check_numerics watches the rest
+  std::vector<Tensor> own_outputs;     ///< memory of all outputs; undefined as long as callers pass their own
+  std::vector<Tensor> results;         ///< the visible ones, as returned
   std::vector<Tensor> kept;            ///< arenas, constants, temporaries
   std::vector<DevicePointer> devices;  ///< each once
   std::vector<char> staging;
   CheckNumerics check = CheckNumerics::off;
   bool sync_debug = false;
-  bool profile_wanted = false, profile_on = false;  ///< by the caller; in the plans
-  bool kernels_named = false;                       ///< in the report
-  std::size_t sent = 0;                             ///< parts of this run that their devices have got
+  bool profile_requested = false, profile_on = false;  ///< requested by the caller; enabled in the plans
+  bool kernels_named = false;                          ///< whether the report has them
+  std::size_t submitted = 0;                           ///< parts of this run submitted to their devices
   std::shared_ptr<exec::TraceRecorder> trace;
   std::unique_ptr<exec::Replay> replay;  ///< null: every run is executed
   exec::CallError error;
@@ -87,7 +88,7 @@ struct Program::State {
     replay.reset();  // recordings point into the plans
     for (Part& part : parts) {
       if (part.plan != nullptr) part.device->table.plan_destroy(part.plan);
-      part.device->books->refund_plan(part.packed);
+      part.device->allocator->unreserve(part.packed);
     }
   }
 
@@ -95,18 +96,18 @@ struct Program::State {
   void rewrite(const Context& context, const ProgramOptions& options, Precision precision);
   void hoist(const Context& context, const ProgramOptions& options, Precision precision);
   void make_outputs(std::size_t first);
-  const Tensor* made_by_prelude(const std::string& name) const;
+  const Tensor* made_by_prologue(const std::string& name) const;
   void bind_inputs(std::span<const Tensor> given);
   void execute();
   void run_parts(std::uint64_t epoch, bool traced);
   bool run_recorded(std::uint64_t epoch);
-  void give_parts(std::uint64_t epoch, tenon_stream* stream);
+  void enqueue_partitions(std::uint64_t epoch, tenon_stream* stream);
   tenon_bindings bind(Part& part, std::uint64_t epoch);
-  std::string why_not_replayed(Capture wanted) const;
+  std::string why_not_replayed(Capture capture) const;
   void check_results();
 
   [[noreturn]] void fail(tenon_status status, const DeviceState& device, const Part* part) const;
-  /// Waits for the device. A failure is that of `part`, or of any part that ran there.
+  /// Waits for the device. A failure is attributed to `part`, or to any part that ran there.
   void wait_for(const DeviceState& device, const Part* part);
   void set_profile(bool enabled);
   std::vector<tenon_profile_record> read_profile(const Part& part);

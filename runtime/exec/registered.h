@@ -1,4 +1,4 @@
-// exec/registered.h - backends that are part of the process: tests, static builds.
+// exec/registered.h - backends linked into the process, for tests and static builds.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace tenon::exec {
 
 using RegisteredBackends = std::vector<std::pair<std::string, tenon_backend_query_fn>>;
 
-/// While it lives, contexts made on its thread know this backend, before any file. Contexts that are there do not change. Scopes nest.
-/// Threads  ends on the thread that made it, in the reverse order of making.
+/// While it lives, contexts created on its thread use this backend before any file. Existing contexts do not change. Scopes nest.
+/// Threads  destroy it on the thread that created it, in reverse order of creation.
 class BackendScope {
  public:
   BackendScope(std::string name, tenon_backend_query_fn query);
@@ -21,7 +21,7 @@ class BackendScope {
   BackendScope& operator=(const BackendScope&) = delete;
 };
 
-/// Those of this thread's scopes, the innermost first.
+/// The backends of this thread's scopes, innermost first.
 RegisteredBackends registered_backends();
 
 }  // namespace tenon::exec

@@ -9,12 +9,12 @@
 namespace tenon::exec {
 namespace {
 
-/// A run that comes a third time at the same addresses is likely to come again; one that is alone, or one of a pair, is not.
+/// Record at the third run at the same addresses: it is likely to recur, a first or second one is not.
 constexpr std::size_t executions_before = 2;
-/// Sets of addresses that take turns: two buffers of inputs by two of outputs.
-constexpr std::size_t most_entries = 4;
-/// Recordings in a row that were of no use.
-constexpr int most_wasted = 4;
+/// Address sets to track: two alternating input buffers times two output buffers.
+constexpr std::size_t max_entries = 4;
+/// Maximum of consecutive unused recordings.
+constexpr int max_wasted = 4;
 
 }  // namespace
 
@@ -40,11 +40,11 @@ void Replay::stop(std::string reason) {
   stopped_ = std::move(reason);
 }
 
-/// The entry of these addresses, first in line. The one that has waited longest makes room for a new one.
+/// Moves the entry of these addresses to the front. A new entry replaces the least recently used one.
 Replay::Entry& Replay::entry_of(std::span<const std::uint64_t> addresses) {
   auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return std::ranges::equal(e.addresses, addresses); });
   if (found == entries_.end()) {
-    if (entries_.size() < most_entries) entries_.emplace_back();
+    if (entries_.size() < max_entries) entries_.emplace_back();
     found = entries_.end() - 1;
     drop(*found);
     found->addresses.assign(addresses.begin(), addresses.end());
@@ -54,29 +54,29 @@ Replay::Entry& Replay::entry_of(std::span<const std::uint64_t> addresses) {
   return entries_.front();
 }
 
-Replay::Turn Replay::next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch) {
-  if (!stopped_.empty()) return Turn::execute;
+Replay::Action Replay::next(std::span<const std::uint64_t> addresses, std::uint64_t parameters_epoch) {
+  if (!stopped_.empty()) return Action::execute;
   Entry& entry = entry_of(addresses);
   if (entry.capture != nullptr) {
-    if (packs_ == Packs::no || entry.epoch == parameters_epoch) return Turn::replay;
+    if (packs_ == Packs::no || entry.epoch == parameters_epoch) return Action::replay;
     drop(entry);
   }
-  if (wasted_ >= most_wasted) {
-    stop(fmt::format("{} recordings in a row were used once only; addresses or parameters change in almost every run", wasted_));
-    return Turn::execute;
+  if (wasted_ >= max_wasted) {
+    stop(fmt::format("{} consecutive recordings were used only once; addresses or parameters change in almost every run", wasted_));
+    return Action::execute;
   }
   if (entry.executions < executions_before) {
     ++entry.executions;
-    return Turn::execute;
+    return Action::execute;
   }
-  return packs_ == Packs::yes && executed_epoch_ != parameters_epoch ? Turn::execute : Turn::record;
+  return packs_ == Packs::yes && executed_epoch_ != parameters_epoch ? Action::execute : Action::record;
 }
 
 void Replay::executed(std::uint64_t parameters_epoch) {
   executed_epoch_ = parameters_epoch;
 }
 
-bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(tenon_stream*)>& give) {
+bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(tenon_stream*)>& submit) {
   const tenon_capture_table& table = *device_->table.capture;
   const bool new_epoch = executed_epoch_ != parameters_epoch;
   CallError error;
@@ -84,11 +84,11 @@ bool Replay::record(std::uint64_t parameters_epoch, const std::function<void(ten
   bool open = false;
   try {
     if (stream_ == nullptr) check(device_->table.stream_create(device_->handle, &stream_, error.get()), error, "stream_create");
-    check(table.begin(stream_, error.get()), error, "a recording cannot begin");
+    check(table.begin(stream_, error.get()), error, "cannot begin a recording");
     open = true;
-    give(stream_);
+    submit(stream_);
     open = false;
-    check(table.end(stream_, &capture, error.get()), error, "a recording cannot end");
+    check(table.end(stream_, &capture, error.get()), error, "cannot end a recording");
   } catch (const Error& refusal) {
     CallError ignored;
     if (open && table.end(stream_, &capture, ignored.get()) == TENON_OK) table.destroy(capture);

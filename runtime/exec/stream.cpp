@@ -17,7 +17,7 @@ struct Event::State {
     device->check_process();
     CallError error;
     exec::check(device->table.event_create(device->handle, &event, error.get()), error,
-                fmt::format("device '{}' gives no event", device->info.name));
+                fmt::format("device '{}' cannot create an event", device->info.name));
   }
   ~State() {
     if (device->in_its_process()) device->table.event_destroy(event);
@@ -37,7 +37,7 @@ struct Stream::State {
     if (is_lent) return;
     CallError error;
     exec::check(state.table.stream_create(state.handle, &stream, error.get()), error,
-                fmt::format("device '{}' gives no stream", state.info.name));
+                fmt::format("device '{}' cannot create a stream", state.info.name));
   }
   ~State() {
     if (!state.in_its_process()) return;
@@ -49,7 +49,7 @@ struct Stream::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// A copy under way: its memory stays, and the events around it tell how long it took.
+  /// A copy in flight: keeps its memory alive; the events around it measure its duration.
   struct Pending {
     Event begin, end;
     std::uint32_t direction;
@@ -63,14 +63,14 @@ struct Stream::State {
     return event;
   }
 
-  /// Lets go of copies that are done. Errors are left for synchronize() to report.
+  /// Releases finished copies. Errors are left for synchronize() to report.
   void retire() {
     CallError error;
     while (!pending.empty() && state.table.event_query(pending.front().end.state_->event, error.get()) != TENON_NOT_READY) {
       Pending& done = pending.front();
       std::uint64_t duration_ns = 0;
       const tenon_status measured = state.table.event_elapsed(done.begin.state_->event, done.end.state_->event, &duration_ns, error.get());
-      if (measured == TENON_OK) state.tally->add_time(done.direction, duration_ns);
+      if (measured == TENON_OK) state.copy_counters->add_time(done.direction, duration_ns);
       spare.push_back(std::move(done.begin));
       spare.push_back(std::move(done.end));
       pending.pop_front();
@@ -80,7 +80,7 @@ struct Stream::State {
   const Device device;
   DeviceState& state;
   tenon_stream* stream = nullptr;
-  const bool is_lent;  ///< the device's own, which stays
+  const bool is_lent;  ///< borrowed from the device, not destroyed
   std::deque<Pending> pending;
   std::vector<Event> spare;
 };
@@ -91,7 +91,7 @@ Event::Event(const Device& device) : state_(std::make_shared<State>(device)) {}
 
 void Event::record(const Stream& stream) {
   if (stream.state_->device.state() != state_->device) {
-    throw Error(fmt::format("{}: wanted a stream of the same device, got one of '{}'", state_->name(), stream.device().name()));
+    throw Error(fmt::format("{}: expected a stream of the same device, got one of '{}'", state_->name(), stream.device().name()));
   }
   state_->device->check_process();
   CallError error;
@@ -115,7 +115,7 @@ void Event::synchronize() const {
 
 std::uint64_t Event::elapsed_ns_since(const Event& begin) const {
   if (begin.state_->device != state_->device) {
-    throw Error(fmt::format("{}: wanted another of the same device to measure from, got {}", state_->name(), begin.state_->name()));
+    throw Error(fmt::format("{}: expected a begin event of the same device, got {}", state_->name(), begin.state_->name()));
   }
   state_->device->check_process();
   std::uint64_t duration_ns = 0;
@@ -138,7 +138,8 @@ const Device& Stream::device() const {
 
 void Stream::wait(const Event& event) {
   if (event.state_->device->loaded != state_->state.loaded) {
-    throw Error(fmt::format("a stream of device '{}': wanted an event of the same backend, got {}", device().name(), event.state_->name()));
+    throw Error(
+        fmt::format("a stream of device '{}': expected an event of the same backend, got {}", device().name(), event.state_->name()));
   }
   state_->state.check_process();
   CallError error;
@@ -161,13 +162,13 @@ void Stream::synchronize() const {
 
 namespace {
 
-/// What the stream's device makes of a copy between the two.
-struct Road {
+/// How the stream's device performs a copy between the two.
+struct Route {
   std::uint32_t direction;
   tenon_device* peer = nullptr;
 };
 
-Road road_between(const Tensor& source, const Tensor& destination, const DeviceState& device) {
+Route route_between(const Tensor& source, const Tensor& destination, const DeviceState& device) {
   const auto* from = static_cast<const DeviceState*>(source.storage()->device.get());
   const auto* to = static_cast<const DeviceState*>(destination.storage()->device.get());
   if (from == &device && to == &device) return {TENON_COPY_DEVICE_TO_DEVICE};
@@ -176,7 +177,7 @@ Road road_between(const Tensor& source, const Tensor& destination, const DeviceS
   if (to == &device && from != nullptr && from->loaded == device.loaded) return {TENON_COPY_DEVICE_TO_DEVICE, from->handle};
   const auto place = [](const DeviceState* at) { return at != nullptr ? "on '" + at->info.name + "'" : std::string("on the host"); };
   throw Error(
-      fmt::format("copy_async on a stream of device '{}': wanted a copy between that device and the host, within it, or to it from "
+      fmt::format("copy_async on a stream of device '{}': expected a copy between that device and the host, within it, or to it from "
                   "another of its backend; got a source {} and a destination {}",
                   device.info.name, place(from), place(to)));
 }
@@ -186,26 +187,26 @@ Road road_between(const Tensor& source, const Tensor& destination, const DeviceS
 void copy_async(const Tensor& source, Tensor& destination, const Stream& stream) {
   if (!source.defined() || !destination.defined()) throw Error("copy_async: got an undefined tensor");
   if (source.dtype() != destination.dtype() || !(source.shape() == destination.shape())) {
-    throw Error(fmt::format("copy_async: wanted two tensors of one dtype and shape, got {} and {}", source.str(), destination.str()));
+    throw Error(fmt::format("copy_async: expected two tensors of one dtype and shape, got {} and {}", source.str(), destination.str()));
   }
   if (!source.is_dense() || !destination.is_dense()) {
-    throw Error(fmt::format("copy_async: wanted dense tensors, got a strided {} {}; contiguous() makes a dense copy",
+    throw Error(fmt::format("copy_async: expected dense tensors, got a strided {} {}; contiguous() makes a dense copy",
                             source.is_dense() ? "destination" : "source", source.str()));
   }
   Stream::State& s = *stream.state_;
   s.state.check_process();
-  const Road road = road_between(source, destination, s.state);
+  const Route route = route_between(source, destination, s.state);
   const auto size = static_cast<std::uint64_t>(source.size_bytes());
   if (size == 0 || source.address() == destination.address()) return;
   const std::uint64_t low = std::min(source.address(), destination.address()), high = std::max(source.address(), destination.address());
   if (source.storage() == destination.storage() && high - low < size) {
-    throw Error(fmt::format("copy_async: wanted memory that does not overlap, got two views of {} that do", source.str()));
+    throw Error(fmt::format("copy_async: expected memory that does not overlap, got two views of {} that do", source.str()));
   }
-  if (s.state.inline_streams()) return s.state.copy(road.direction, destination.address(), source.address(), size, road.peer, s.stream);
+  if (s.state.inline_streams()) return s.state.copy(route.direction, destination.address(), source.address(), size, route.peer, s.stream);
   s.retire();
-  Stream::State::Pending copy{s.take_event(), s.take_event(), road.direction, source.storage(), destination.storage()};
+  Stream::State::Pending copy{s.take_event(), s.take_event(), route.direction, source.storage(), destination.storage()};
   copy.begin.record(stream);
-  s.state.copy(road.direction, destination.address(), source.address(), size, road.peer, s.stream);
+  s.state.copy(route.direction, destination.address(), source.address(), size, route.peer, s.stream);
   copy.end.record(stream);
   s.pending.push_back(std::move(copy));
 }

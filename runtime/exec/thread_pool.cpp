@@ -12,7 +12,8 @@
 namespace tenon::exec {
 namespace {
 
-/// Less than 200 microseconds. To wake a sleeping thread takes 40, so that it should outlast the others' last chunk and a serial kernel.
+/// Less than 200 microseconds. Waking a sleeping thread takes 40, so spinning should outlast the other threads' last chunk and a serial
+/// kernel.
 constexpr int spin_rounds = 4000;
 
 void relax() {
@@ -23,7 +24,7 @@ void relax() {
 #endif
 }
 
-/// Where the calling thread runs; -1 where that is not known.
+/// The processor of the calling thread; -1 if unknown.
 int current_processor() {
 #if defined(__linux__)
   return sched_getcpu();
@@ -32,8 +33,9 @@ int current_processor() {
 #endif
 }
 
-/// Moves the calling thread off that processor if it is on it and may run elsewhere. A thread that was woken is put where it slept, which
-/// may be where its waker is at work: it would wait there for milliseconds beside an idle processor until the system balances loads.
+/// Moves the calling thread off that processor if it is on it and may run elsewhere. The system may wake a thread on the processor where it
+/// slept, where its waker is running now: it would wait there for milliseconds, with other processors idle, until the system balances
+/// loads.
 void leave(int processor) {
 #if defined(__linux__)
   if (processor < 0 || sched_getcpu() != processor) return;
@@ -43,7 +45,7 @@ void leave(int processor) {
   CPU_CLR(static_cast<std::size_t>(processor), &others);
   if (CPU_COUNT(&others) == 0) return;
   sched_setaffinity(0, sizeof others, &others);    // moves it
-  sched_setaffinity(0, sizeof allowed, &allowed);  // and it stays there, free to go again
+  sched_setaffinity(0, sizeof allowed, &allowed);  // it stays there, and may move again later
 #endif
 }
 
@@ -51,7 +53,7 @@ struct Job {
   ThreadPool::Body body;
   void* argument;
   std::int64_t count, chunk, chunks;
-  int processor = -1;  ///< the caller's, if it has woken somebody
+  int processor = -1;  ///< the caller's, if it has woken a worker
 
   void run(std::int64_t i) const { body(argument, i * chunk, std::min(count, (i + 1) * chunk)); }
   void run_all() const {
@@ -59,7 +61,7 @@ struct Job {
   }
 };
 
-/// The chunks that one thread takes first. Loops over the same data that follow one another find it in the cache of the core that had it.
+/// The chunks that a thread processes first, so that consecutive loops over the same data find it in the same core's cache.
 struct alignas(64) Share {
   std::atomic<std::int64_t> next{0};
   std::int64_t end = 0;
@@ -97,7 +99,7 @@ struct ThreadPool::Workers {
     for (std::thread& thread : threads) thread.join();
   }
 
-  /// Publishes the job, works along, returns when every worker has left it.
+  /// Publishes the job, takes part in it, and returns when all workers have finished it.
   void run_job(Job& shared) {
     const auto share_count = static_cast<std::int64_t>(shares.size());
     for (std::int64_t i = 0; i < share_count; ++i) {
@@ -111,15 +113,15 @@ struct ThreadPool::Workers {
     epoch.fetch_add(1);
     if (some_sleep || sleeping.load() > 0) {
       epoch.notify_all();
-      std::this_thread::yield();  // to one that has been put on this very processor, for as long as it takes to leave
+      std::this_thread::yield();  // lets a worker that was woken on this processor move away
     }
     work(shared, 0);
     job.store(nullptr);
-    // A worker counts itself in before it looks for the job: either it found none, or it is counted here.
+    // A worker increments the count before it reads the job: either it found none, or it is counted here.
     while (inside.load() != 0) relax();
   }
 
-  /// The thread's own share, then what is left of the others.
+  /// Processes the thread's own share, then steals from the others.
   void work(const Job& shared, std::size_t thread) {
     for (std::size_t k = 0; k < shares.size(); ++k) {
       Share& share = shares[(thread + k) % shares.size()];
@@ -155,7 +157,7 @@ struct ThreadPool::Workers {
 
   const std::uint32_t generation;
   std::atomic<std::uint32_t> epoch{0};
-  std::vector<Share> shares;  ///< of the caller, then of each thread; written while nobody is inside
+  std::vector<Share> shares;  ///< the caller's, then one per worker; written while no worker is active
   std::atomic<const Job*> job{nullptr};
   std::atomic<int> inside{0};
   std::atomic<int> sleeping{0};
@@ -168,16 +170,16 @@ ThreadPool::ThreadPool(std::uint32_t budget) : budget_(std::max(1u, budget)) {
 }
 
 ThreadPool::~ThreadPool() {
-  // The threads of a parent process are not ours to join.
+  // The threads of a parent process cannot be joined.
   if (workers_ != nullptr && workers_->generation != fork_generation()) static_cast<void>(workers_.release());
 }
 
 void ThreadPool::parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument) {
   if (count <= 0) return;
   grain = std::max<std::int64_t>(grain, 1);
-  // Eight chunks a thread: what is left when the first is done is little, and a chunk costs tens of nanoseconds.
-  const std::int64_t wanted = static_cast<std::int64_t>(budget_) * 8;
-  const std::int64_t chunk = std::max(grain, (count + wanted - 1) / wanted);
+  // Eight chunks per thread limit the imbalance at the end; a chunk costs tens of nanoseconds.
+  const std::int64_t target = static_cast<std::int64_t>(budget_) * 8;
+  const std::int64_t chunk = std::max(grain, (count + target - 1) / target);
   const std::int64_t chunks = (count + chunk - 1) / chunk;
   Job job{body, argument, count, chunk, chunks};
   if (budget_ == 1 || chunks == 1 || busy_.exchange(true, std::memory_order_acquire)) {

@@ -7,12 +7,12 @@
 
 namespace tenon::exec {
 
-/// Runs loops on the caller's thread and `budget - 1` workers. One loop at a time has the workers; a loop started meanwhile (from
-/// inside a body, or by another thread) runs on its caller alone. Workers spin briefly for the next loop, then sleep.
+/// Runs loops on the calling thread and `budget - 1` workers. Only one loop at a time uses the workers; a loop started meanwhile (inside a
+/// body, or by another thread) runs only on its caller. Workers spin briefly for the next loop, then sleep.
 /// Threads  any; a child process of fork() gets new workers at its first loop.
 class ThreadPool {
  public:
-  /// budget >= 1 threads, the caller's included.
+  /// budget >= 1 threads, including the caller.
   explicit ThreadPool(std::uint32_t budget);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -20,7 +20,7 @@ class ThreadPool {
 
   std::uint32_t budget() const { return budget_; }
   using Body = void (*)(void* argument, std::int64_t begin, std::int64_t end);
-  /// As tenon_host.parallel_for.
+  /// Implements tenon_host.parallel_for.
   void parallel_for(std::int64_t count, std::int64_t grain, Body body, void* argument);
 
  private:
@@ -30,10 +30,10 @@ class ThreadPool {
   std::atomic<bool> busy_{false};
 };
 
-/// CPUs this process may run on.
+/// Number of CPUs that this process may run on.
 std::uint32_t available_threads();
 
-/// How often this process has been forked, seen from inside it: 0 in the process that loaded the library.
+/// Number of forks between the process that loaded the library and this one.
 std::uint32_t fork_generation();
 
 }  // namespace tenon::exec

@@ -18,11 +18,11 @@
 namespace tenon::exec {
 namespace {
 
-/// Small numbers for threads, in the order in which they are first seen.
+/// A small id per thread, in order of first use.
 std::uint32_t thread_number() {
   static std::atomic<std::uint32_t> next{1};
-  thread_local const std::uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
-  return number;
+  thread_local const std::uint32_t id = next.fetch_add(1, std::memory_order_relaxed);
+  return id;
 }
 
 struct OpenSpan {
@@ -52,7 +52,7 @@ class Writer {
       case TraceEvent::Kind::kernel:
         return kernel(e);
       case TraceEvent::Kind::memory:
-        // Counters belong to a process; the name tells devices apart for viewers that put them side by side.
+        // Counters belong to a process; the name distinguishes devices in viewers that show them together.
         return line(R"({{"ph":"C","name":"memory","pid":{},"ts":{},"args":{{"live_size_bytes":{}}}}})", process(e.device), time(e.begin_ns),
                     e.value);
       case TraceEvent::Kind::copy:
@@ -75,16 +75,16 @@ class Writer {
   }
 
   std::string finish(std::uint64_t dropped) {
-    for (const auto& [device, number] : processes_) {
-      line(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", number, labels_[device]);
-      line(R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})", number);
+    for (const auto& [device, id] : processes_) {
+      line(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":{}}}}})", id, labels_[device]);
+      line(R"({{"ph":"M","name":"process_sort_index","pid":{0},"args":{{"sort_index":{0}}}}})", id);
     }
     if (!threads_.empty()) line(R"({{"ph":"M","name":"process_name","pid":{},"args":{{"name":"host"}}}})", host_process);
     for (const auto& entry : threads_) {
       line(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"thread {}"}}}})", host_process, entry.first, entry.first);
     }
-    for (const auto& [key, number] : tracks_) {
-      line(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{} of thread {}"}}}})", process(std::get<0>(key)), number,
+    for (const auto& [key, id] : tracks_) {
+      line(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{} of thread {}"}}}})", process(std::get<0>(key)), id,
            std::get<1>(key), std::get<2>(key));
     }
     return "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"program\":\"tenon\",\"dropped_events\":" + std::to_string(dropped) +
@@ -137,7 +137,7 @@ class Writer {
   std::map<std::uint32_t, std::uint32_t> processes_;
   std::map<std::uint32_t, bool> threads_;
   std::map<std::tuple<std::uint32_t, std::string, std::uint32_t>, std::uint32_t> tracks_;
-  std::map<std::uint64_t, bool> awaiting_;  ///< correlation ids of plans whose first kernel is still to come
+  std::map<std::uint64_t, bool> awaiting_;  ///< correlation ids of plans whose first kernel is not yet recorded
   std::string text_;
 };
 
@@ -178,8 +178,8 @@ std::uint32_t TraceRecorder::kernel(TraceKernel kernel) {
 void TraceRecorder::add(TraceEvent event) {
   event.thread = thread_number();
   const std::lock_guard lock(mutex_);
-  if (!on() || event.begin_ns < begin_ns_) return;  // begun before the recording
-  if (events_.size() >= most_events) {
+  if (!on() || event.begin_ns < begin_ns_) return;  // it began before the recording
+  if (events_.size() >= max_events) {
     ++dropped_;
     return;
   }
@@ -264,7 +264,7 @@ class WatchedDataset final : public Dataset {
 }  // namespace
 
 Trace::Trace(const Context& context) : recorder_(context.state()->trace) {
-  if (!recorder_->start()) throw Error("trace: this context is being traced already; stop that trace first");
+  if (!recorder_->start()) throw Error("trace: this context is already being traced; stop that trace first");
 }
 Trace::~Trace() {
   stop();
@@ -288,8 +288,8 @@ std::uint64_t Trace::dropped_count() const {
 std::vector<Trace::Kernel> Trace::kernels() const {
   std::vector<Kernel> result;
   std::map<std::uint32_t, std::size_t> position;
-  recorder_->for_each_kernel_run([&](std::uint32_t number, const exec::TraceKernel& k, std::uint64_t duration_ns) {
-    const auto [found, inserted] = position.try_emplace(number, result.size());
+  recorder_->for_each_kernel_run([&](std::uint32_t id, const exec::TraceKernel& k, std::uint64_t duration_ns) {
+    const auto [found, inserted] = position.try_emplace(id, result.size());
     if (inserted) {
       result.push_back({k.node, k.op, k.device, k.algorithm, k.node_id, 0, 0, duration_ns, k.flops, k.size_bytes, k.nodes});
     }

@@ -1,4 +1,4 @@
-// exec/trace.h - events as they happen, for tenon/trace.h. Every context has one recorder; off, it costs a branch.
+// exec/trace.h - the event recorder of tenon/trace.h. Every context has one; when off, it costs a branch.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,7 @@
 
 namespace tenon::exec {
 
-/// What a kernel of a program is: told once, named by events with its number.
+/// A kernel of a program; registered once, events refer to it by id.
 struct TraceKernel {
   std::string node, op, device, algorithm;
   std::uint64_t node_id = 0;
@@ -22,14 +22,14 @@ struct TraceKernel {
 
 struct TraceEvent {
   enum class Kind : std::uint8_t {
-    kernel,  ///< name: number of the TraceKernel
-    plan,    ///< value: its kernels
+    kernel,  ///< name: id of the TraceKernel
+    plan,    ///< value: number of its kernels
     copy,    ///< value: bytes
-    span,    ///< anything else on a host thread: value is the caller's correlation id
-    memory,  ///< value: bytes that are held now
+    span,    ///< other work on a host thread; value: the caller's correlation id
+    memory,  ///< value: bytes currently in use
   };
   Kind kind = Kind::span;
-  std::uint32_t thread = 0;  ///< of the host
+  std::uint32_t thread = 0;  ///< host thread
   std::uint32_t device = 0;  ///< label; 0: the host
   std::uint32_t name = 0;    ///< label
   std::uint64_t begin_ns = 0, duration_ns = 0;
@@ -40,28 +40,28 @@ struct TraceEvent {
 /// Threads  any.
 class TraceRecorder {
  public:
-  static constexpr std::size_t most_events = 2'000'000;
+  static constexpr std::size_t max_events = 2'000'000;
 
   bool on() const { return on_.load(std::memory_order_relaxed); }
-  /// Forgets what was recorded. False if it is recording already.
+  /// Starts a new recording. False if one is running.
   bool start();
   void stop() { on_.store(false); }
-  /// Changes with every start: numbers of labels and kernels hold within one.
+  /// Changes with every start; ids of labels and kernels are valid within one.
   std::uint64_t generation() const { return generation_.load(std::memory_order_relaxed); }
 
   static std::uint64_t now_ns();
   std::uint32_t label(std::string_view text);
   std::uint32_t kernel(TraceKernel kernel);
   std::uint64_t next_correlation() { return correlation_.fetch_add(1, std::memory_order_relaxed) + 1; }
-  /// Fills in the thread.
+  /// Sets the thread and records the event.
   void add(TraceEvent event);
   void add_memory(const std::string& device, std::uint64_t live_size_bytes);
 
-  /// Spans nest per thread. An end without its beginning is none.
+  /// Spans nest per thread. An end without a beginning is ignored.
   void begin_span(std::string_view name, std::uint64_t correlation = 0);
   void end_span();
 
-  // What tenon::Trace shows.
+  // The interface of tenon::Trace.
   std::string json() const;
   std::size_t event_count() const;
   std::uint64_t dropped_count() const;
@@ -85,7 +85,7 @@ class TraceRecorder {
   std::vector<TraceKernel> kernels_;
 };
 
-/// A span while it lives, if the recorder is on at its beginning.
+/// Records a span for its lifetime if the recorder is on at the beginning.
 class TraceScope {
  public:
   TraceScope(TraceRecorder& recorder, std::string_view name, std::uint64_t correlation = 0)

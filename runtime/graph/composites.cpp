@@ -1,4 +1,4 @@
-// composites.cpp - functions made of several ops.
+// composites.cpp - functions composed of several ops.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -11,71 +11,71 @@ namespace tenon::ops {
 
 namespace {
 
-/// The smallest probability that a logarithm is taken of, as in Keras.
-constexpr double least_probability = 1e-7;
+/// Lower bound of probabilities before the logarithm, as in Keras.
+constexpr double min_probability = 1e-7;
 
-/// Broadcasting (8) against (8,1) would average 64 differences and train on nonsense.
-void want_same_shape(const char* loss, Value y, Value target) {
+/// Broadcasting (8) against (8,1) would silently average 64 differences.
+void expect_same_shape(const char* loss, Value y, Value target) {
   if (y.shape() == target.shape()) return;
-  throw Error(fmt::format("{}: wanted y and target of one shape, got '{}' {} and '{}' {}", loss, y.name(), y.shape().str(), target.name(),
+  throw Error(fmt::format("{}: expected y and target of one shape, got '{}' {} and '{}' {}", loss, y.name(), y.shape().str(), target.name(),
                           target.shape().str()));
 }
 
 }  // namespace
 
 Value mse(Value y, Value target) {
-  want_same_shape("mse", y, target);
+  expect_same_shape("mse", y, target);
   return reduce_mean(square(sub(y, target)));
 }
 
 Value half_mse(Value y, Value target) {
-  want_same_shape("half_mse", y, target);
+  expect_same_shape("half_mse", y, target);
   const double batch = y.shape().rank() == 0 ? 1 : static_cast<double>(y.shape()[0]);
   return mul(reduce_sum(square(sub(y, target))), 0.5 / std::max(batch, 1.0));
 }
 
 Value mae(Value y, Value target) {
-  want_same_shape("mae", y, target);
+  expect_same_shape("mae", y, target);
   return reduce_mean(abs(sub(y, target)));
 }
 
 Value huber(Value y, Value target, double delta) {
-  want_same_shape("huber", y, target);
-  if (!(delta > 0)) throw Error(fmt::format("huber: delta is {}, wanted delta > 0", delta));
-  // with c = min(|e|, delta): e^2/2 within delta, delta (|e| - delta/2) beyond are both c (|e| - c/2)
+  expect_same_shape("huber", y, target);
+  if (!(delta > 0)) throw Error(fmt::format("huber: delta is {}, expected delta > 0", delta));
+  // with c = min(|e|, delta): e^2/2 within delta, delta (|e| - delta/2) beyond both equal c (|e| - c/2)
   const Value error = abs(sub(y, target));
   const Value capped = minimum(error, delta);
   return reduce_mean(mul(capped, sub(error, mul(capped, 0.5))));
 }
 
 Value binary_cross_entropy(Value y, Value target, bool from_logits) {
-  want_same_shape("binary_cross_entropy", y, target);
-  // -t log s(y) - (1 - t) log(1 - s(y)) = softplus(y) - t y: no digits lost, no logarithm of 0
+  expect_same_shape("binary_cross_entropy", y, target);
+  // -t log s(y) - (1 - t) log(1 - s(y)) = softplus(y) - t y: without cancellation or a logarithm of 0
   if (from_logits) return reduce_mean(sub(softplus(y), mul(target, y)));
-  const Value p = clip(y, least_probability, 1 - least_probability);
+  const Value p = clip(y, min_probability, 1 - min_probability);
   const Value one = graph::scalar(y.graph(), y.dtype(), 1);
   return neg(reduce_mean(add(mul(target, log(p)), mul(sub(one, target), log(sub(one, p))))));
 }
 
 Value categorical_cross_entropy(Value y, Value target, bool from_logits) {
-  want_same_shape("categorical_cross_entropy", y, target);
+  expect_same_shape("categorical_cross_entropy", y, target);
   if (y.shape().rank() == 0)
-    throw Error(fmt::format("categorical_cross_entropy: wanted classes along the last axis, got '{}' {}", y.name(), y.shape().str()));
-  const Value log_p = from_logits ? log_softmax(y) : log(clip(y, least_probability, 1));
+    throw Error(fmt::format("categorical_cross_entropy: expected classes along the last axis, got '{}' {}", y.name(), y.shape().str()));
+  const Value log_p = from_logits ? log_softmax(y) : log(clip(y, min_probability, 1));
   return neg(reduce_mean(reduce_sum(mul(target, log_p), {-1})));
 }
 
 Value nll(Value log_probabilities, Value labels) {
   const Shape& scores = log_probabilities.shape();
   if (scores.rank() != 2 || labels.shape() != Shape{scores[0]}) {
-    throw Error(fmt::format("nll: wanted log probabilities (N, C) and labels (N), got '{}' {} and '{}' {}", log_probabilities.name(),
+    throw Error(fmt::format("nll: expected log probabilities (N, C) and labels (N), got '{}' {} and '{}' {}", log_probabilities.name(),
                             scores.str(), labels.name(), labels.shape().str()));
   }
   return neg(reduce_mean(gather_elements(log_probabilities, unsqueeze(labels, {1}), 1)));
 }
 
 Value neg_mean_prod(Value y, Value target) {
-  want_same_shape("neg_mean_prod", y, target);
+  expect_same_shape("neg_mean_prod", y, target);
   return neg(reduce_mean(mul(y, target)));
 }
 

@@ -1,4 +1,4 @@
-// dump.cpp - graphs for other programs: DOT for Graphviz, JSON for anything.
+// dump.cpp - exports graphs as DOT for Graphviz and as JSON.
 #include <fmt/format.h>
 
 #include <tenon/graph.h>
@@ -36,7 +36,7 @@ std::string device_of(const DeviceByNode& devices, const NodeInfo& node) {
   return found == devices.end() ? node.device : found->second;
 }
 
-/// Text inside the quotes of a DOT string.
+/// Escapes text for a DOT string.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -1,4 +1,4 @@
-// editor.cpp - redirecting values and removing what is dead.
+// editor.cpp - redirects values and removes dead nodes.
 #include <tenon/error.h>
 #include <algorithm>
 
@@ -34,10 +34,10 @@ bool GraphEditor::redirect(ValueId from, ValueId to) {
   to = resolve(to);
   if (is_update_[from] || (is_output_[from] && info(to).kind != ValueKind::computed)) return false;
   if (info(from).dtype != info(to).dtype || info(from).shape != info(to).shape) {
-    throw Error(Status::internal, "a pass put '" + info(to).name + "' in the place of '" + info(from).name + "', which looks different");
+    throw Error(Status::internal, "a pass replaced '" + info(from).name + "' by '" + info(to).name + "' of another dtype or shape");
   }
   target_[from] = to;
-  // whoever was redirected here before is now bound to the same rules through `to`
+  // values redirected to `from` earlier now follow the same rules through `to`
   if (is_output_[from]) is_output_[to] = true;
   return true;
 }
@@ -53,7 +53,7 @@ void GraphEditor::replace(NodeId id, tenon_op op, std::vector<ValueId> inputs, c
   rewrite(id, std::move(inputs), attributes);
 }
 
-/// Named and placed as the node that it is there for.
+/// Gives a new node the name and device of the node it belongs to.
 NodeInfo GraphEditor::made_for(NodeId owner, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes) {
   NodeInfo node;
   node.op = op;
@@ -87,7 +87,7 @@ ValueId GraphEditor::insert(NodeId before, tenon_op op, std::vector<ValueId> inp
   value.dtype = dtype;
   value.shape = shape;
   value.name = node.name;
-  const ValueId made = append(std::move(value));  // its producer is known when the nodes are numbered
+  const ValueId made = append(std::move(value));  // its producer is set when the nodes are renumbered
   node.outputs = {made};
   inserted_.emplace_back(before, std::move(node));
   return made;
@@ -141,7 +141,7 @@ void GraphEditor::remake(ValueId result, tenon_op op, std::vector<ValueId> input
   inserted_.emplace_back(before, std::move(node));
 }
 
-/// Takes a computed value from its producer. The node, if it lives on for its other results, still has this one.
+/// Detaches a computed value from its producer. If the node stays for its other results, it keeps a replacement for this one.
 ValueInfo& GraphEditor::detach(ValueId id) {
   std::vector<ValueId>& outputs = graph_.nodes_[info(id).producer].outputs;
   *std::find(outputs.begin(), outputs.end(), id) = append(info(id));
@@ -158,7 +158,7 @@ void GraphEditor::make_parameter(ValueId id) {
 bool GraphEditor::make_constant(ValueId id, const Tensor& value) {
   if (is_output_[id] || is_update_[id]) return false;
   if (value.dtype() != info(id).dtype || value.shape() != info(id).shape) {
-    throw Error(Status::internal, "a pass put " + value.str() + " in the place of '" + info(id).name + "', which looks different");
+    throw Error(Status::internal, "a pass replaced '" + info(id).name + "' by " + value.str() + " of another dtype or shape");
   }
   ValueInfo& constant = detach(id);
   constant.kind = ValueKind::constant;

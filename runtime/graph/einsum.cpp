@@ -1,4 +1,4 @@
-// einsum.cpp - sums of products over named axes: outer, tensordot, einsum. Each becomes one product of views.
+// einsum.cpp - sums of products over named axes: outer, tensordot, einsum. Each becomes one matrix product of views.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -12,7 +12,7 @@
 namespace tenon::ops {
 namespace {
 
-/// Names of axes: letters, or numbers beyond them.
+/// Axis labels: letters, or numbers above them.
 using Labels = std::vector<int>;
 
 bool has(const Labels& labels, int label) {
@@ -28,7 +28,7 @@ Labels operator+(Labels a, const Labels& b) {
   return a;
 }
 
-/// A value and what its axes are called.
+/// A value and the labels of its axes.
 struct Term {
   Value value;
   Labels labels;
@@ -36,7 +36,7 @@ struct Term {
   std::int64_t size(int label) const { return value.shape()[place(labels, label)]; }
 };
 
-/// Axes in another order; a view.
+/// Permutes the axes; a view.
 Term arranged(const Term& term, const Labels& order) {
   if (order == term.labels) return term;
   std::vector<std::int64_t> permutation;
@@ -44,12 +44,12 @@ Term arranged(const Term& term, const Labels& order) {
   return {transpose(term.value, permutation), order};
 }
 
-/// Sums over the axes that are not in `wanted`.
-Term without_lonely(const Term& term, const Labels& wanted) {
+/// Sums over the axes that are not in `kept`.
+Term reduced_to(const Term& term, const Labels& kept) {
   std::vector<std::int64_t> axes;
   Term rest;
   for (std::size_t i = 0; i < term.labels.size(); ++i) {
-    if (has(wanted, term.labels[i]))
+    if (has(kept, term.labels[i]))
       rest.labels.push_back(term.labels[i]);
     else
       axes.push_back(static_cast<std::int64_t>(i));
@@ -58,7 +58,7 @@ Term without_lonely(const Term& term, const Labels& wanted) {
   return rest;
 }
 
-/// The labels of `from` that `keep` likes.
+/// The labels of `from` for which `keep` is true.
 template <class Keep>
 Labels select(const Labels& from, Keep keep) {
   Labels result;
@@ -66,10 +66,10 @@ Labels select(const Labels& from, Keep keep) {
   return result;
 }
 
-/// A term with each group of labels as one dimension, in the order of the groups; groups[0] may be left out if it is empty. Neighbours in
-/// memory are joined first and what they make is transposed then, which moves nothing; only groups that are scattered cost a copy.
+/// A term with each group of labels as one dimension, in the order of the groups; groups[0] may be left out if it is empty. Groups that are
+/// contiguous in memory are merged first and then transposed, which moves nothing; only scattered groups cost a copy.
 Value grouped(const Term& term, const std::vector<Labels>& groups, bool leave_out_first) {
-  std::vector<std::size_t> in_memory;  // the groups in the order in which they begin
+  std::vector<std::size_t> in_memory;  // the groups in memory order
   for (std::size_t g = leave_out_first ? 1 : 0; g < groups.size(); ++g) in_memory.push_back(g);
   std::stable_sort(in_memory.begin(), in_memory.end(), [&](std::size_t a, std::size_t b) {
     return !groups[a].empty() && !groups[b].empty() && place(term.labels, groups[a][0]) < place(term.labels, groups[b][0]);
@@ -85,23 +85,23 @@ Value grouped(const Term& term, const std::vector<Labels>& groups, bool leave_ou
   };
   Labels joined;
   for (const std::size_t g : in_memory) joined = joined + groups[g];
-  std::vector<std::size_t> wanted = in_memory;
-  std::sort(wanted.begin(), wanted.end());
+  std::vector<std::size_t> requested = in_memory;
+  std::sort(requested.begin(), requested.end());
   if (joined != term.labels) {
     Labels order;
-    for (const std::size_t g : wanted) order = order + groups[g];
-    return reshape(arranged(term, order).value, sizes(wanted));
+    for (const std::size_t g : requested) order = order + groups[g];
+    return reshape(arranged(term, order).value, sizes(requested));
   }
   const Value together = term.value.shape() == sizes(in_memory) ? term.value : reshape(term.value, sizes(in_memory));
-  if (wanted == in_memory) return together;
+  if (requested == in_memory) return together;
   std::vector<std::int64_t> permutation;
-  for (const std::size_t g : wanted) {
+  for (const std::size_t g : requested) {
     permutation.push_back(std::find(in_memory.begin(), in_memory.end(), g) - in_memory.begin());
   }
   return transpose(together, permutation);
 }
 
-/// A term with dimensions of size 1 for the labels it lacks, in the order of `labels`.
+/// The term with its axes in the order of `labels`, with size 1 for labels it lacks.
 Value spread(const Term& term, const Labels& labels) {
   const Term ordered = arranged(term, select(labels, [&](int label) { return has(term.labels, label); }));
   Shape shape;
@@ -109,17 +109,17 @@ Value spread(const Term& term, const Labels& labels) {
   return shape == ordered.value.shape() ? ordered.value : reshape(ordered.value, shape);
 }
 
-/// Sum over the labels that are not in `result` of a * b, its axes in the order of `result`. Labels of both have one size.
+/// Sum over the labels that are not in `result` of a * b, its axes in the order of `result`. Shared labels have equal sizes.
 Value contract(Term a, Term b, const Labels& result) {
-  a = without_lonely(a, result + b.labels);
-  b = without_lonely(b, result + a.labels);
+  a = reduced_to(a, result + b.labels);
+  b = reduced_to(b, result + a.labels);
   const Labels batch = select(result, [&](int l) { return has(a.labels, l) && has(b.labels, l); });
   const Labels summed = select(a.labels, [&](int l) { return !has(result, l); });
   Labels only_a = select(result, [&](int l) { return !has(b.labels, l); });
   Labels only_b = select(result, [&](int l) { return !has(a.labels, l); });
-  // A product per element, broadcast: there is nothing that a matrix product would do better.
+  // A broadcast elementwise product; a matrix product would not help.
   if (summed.empty() && (only_a.empty() || only_b.empty())) return mul(spread(a, result), spread(b, result));
-  // (b' a')' = a b: the order in which the result need not be turned
+  // (b' a')' = a b: choose the order in which the result needs no transposition
   if (batch + only_b + only_a == result) {
     std::swap(a, b);
     std::swap(only_a, only_b);
@@ -134,16 +134,16 @@ Value contract(Term a, Term b, const Labels& result) {
   return arranged(y, result).value;
 }
 
-void want_rank(std::size_t rank, const std::string& what) {
+void expect_rank(std::size_t rank, const std::string& what) {
   if (rank > Shape::max_rank)
-    throw Error(fmt::format("{}: the result has {} dimensions, at most {} are possible", what, rank, Shape::max_rank));
+    throw Error(fmt::format("{0}: expected a result of at most {2} dimensions, got {1}", what, rank, Shape::max_rank));
 }
 
 std::string str(Value value) {
   return fmt::format("'{}' {}{}", value.name(), name_of(value.dtype()), value.shape().str());
 }
 
-/// An einsum equation at work.
+/// Evaluates an einsum equation.
 class Equation {
  public:
   Equation(const std::string& text, const std::vector<Value>& operands) : text_(text) {
@@ -156,26 +156,26 @@ class Equation {
       add_operand(rest.substr(0, comma), operands);
       rest.remove_prefix(comma == rest.npos ? rest.size() : comma + 1);
     }
-    if (terms_.size() != operands.size()) fail(fmt::format("it has {} operands, got {}", terms_.size(), operands.size()));
+    if (terms_.size() != operands.size()) fail(fmt::format("expected {} operands, got {}", terms_.size(), operands.size()));
     if (arrow == bare.npos)
       imply_result();
     else
       read_result(std::string_view(bare).substr(arrow + 2));
-    want_rank(result_.size(), fmt::format("einsum \"{}\"", text_));
+    expect_rank(result_.size(), fmt::format("einsum \"{}\"", text_));
   }
 
   Value value() {
-    if (terms_.size() == 1) return arranged(without_lonely(terms_[0], result_), result_).value;
+    if (terms_.size() == 1) return arranged(reduced_to(terms_[0], result_), result_).value;
     match_sizes();
     return contract(terms_[0], terms_[1], result_);
   }
 
  private:
-  static constexpr int ellipsis = 256;  ///< label of the last dimension that "..." stands for; those before count up
+  static constexpr int ellipsis = 256;  ///< label of the last dimension of "..."; earlier ones count up from it
 
   [[noreturn]] void fail(const std::string& why) const { throw Error(fmt::format("einsum \"{}\": {}", text_, why)); }
 
-  /// The letters of one side, and where "..." stands among them: `dots` of them are put there.
+  /// Parses the letters of one operand; "..." becomes `dots` labels.
   Labels read(std::string_view part, std::size_t dots) const {
     Labels labels;
     while (!part.empty()) {
@@ -183,12 +183,12 @@ class Equation {
       if (part.substr(0, 3) == "...") {
         for (std::size_t i = dots; i-- > 0;) labels.push_back(ellipsis + static_cast<int>(i));
         part.remove_prefix(3);
-        if (part.find("...") != part.npos) fail("\"...\" stands twice in one operand");
+        if (part.find("...") != part.npos) fail("\"...\" occurs twice in one operand");
         continue;
       }
-      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) fail(fmt::format("wanted letters, '...', ',' and '->', got '{}'", c));
+      if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))) fail(fmt::format("expected letters, '...', ',' and '->', got '{}'", c));
       if (has(labels, c)) {
-        fail(fmt::format("'{}' stands twice in \"{}\": a diagonal is taken by nothing here; multiply by an identity matrix", c, part));
+        fail(fmt::format("'{}' occurs twice in \"{}\": diagonals are not supported; multiply by an identity matrix", c, part));
       }
       labels.push_back(c);
       part.remove_prefix(1);
@@ -199,29 +199,29 @@ class Equation {
   void add_operand(std::string_view part, const std::vector<Value>& operands) {
     const std::size_t i = terms_.size();
     if (i >= operands.size() || i >= 2) {
-      fail(i >= 2 ? std::string("it has more than two operands; contract two at a time")
-                  : fmt::format("it has more operands than the {} given", operands.size()));
+      fail(i >= 2 ? std::string("expected at most two operands, got more; contract two at a time")
+                  : fmt::format("it has more operands than the {} passed", operands.size()));
     }
     if (!operands[i].present()) fail(fmt::format("operand {} is absent", i));
     const std::size_t rank = operands[i].shape().rank(), letters = read(part, 0).size();
     const bool dotted = part.find("...") != part.npos;
     if (dotted ? rank < letters : rank != letters) {
-      fail(fmt::format("operand {} is named by {} letters{}, got {}", i, letters, dotted ? " and more" : "", str(operands[i])));
+      fail(fmt::format("operand {}: expected {} dimensions{}, got {}", i, letters, dotted ? " or more" : "", str(operands[i])));
     }
     terms_.push_back({operands[i], read(part, rank - letters)});
     if (dotted) dots_ = std::max(dots_, rank - letters);
   }
 
   void read_result(std::string_view part) {
-    if (dots_ > 0 && part.find("...") == part.npos) fail("the result leaves out the dimensions that \"...\" stands for");
+    if (dots_ > 0 && part.find("...") == part.npos) fail("the result omits the dimensions of \"...\"");
     result_ = read(part, dots_);
     for (const int label : result_) {
       const bool known = std::any_of(terms_.begin(), terms_.end(), [&](const Term& t) { return has(t.labels, label); });
-      if (!known) fail(fmt::format("'{}' of the result is in no operand", static_cast<char>(label)));
+      if (!known) fail(fmt::format("'{}' of the result does not occur in any operand", static_cast<char>(label)));
     }
   }
 
-  /// As NumPy: what "..." stands for, then the letters that stand once, in the order of the alphabet.
+  /// As in NumPy: the dimensions of "...", then the letters that occur once, in alphabetical order.
   void imply_result() {
     for (std::size_t i = dots_; i-- > 0;) result_.push_back(ellipsis + static_cast<int>(i));
     Labels all;
@@ -232,14 +232,14 @@ class Equation {
     }
   }
 
-  /// A letter has one size. Dimensions of "..." broadcast: one of size 1 beside a larger one goes.
+  /// Each letter has one size. Dimensions of "..." broadcast: size 1 is dropped if the other is larger.
   void match_sizes() {
     for (const int label : Labels(terms_[0].labels)) {
       if (!has(terms_[1].labels, label)) continue;
       const std::int64_t sizes[] = {terms_[0].size(label), terms_[1].size(label)};
       if (sizes[0] == sizes[1]) continue;
       if (label < ellipsis || (sizes[0] != 1 && sizes[1] != 1)) {
-        fail(fmt::format("{} has the sizes {} and {}: {}, {}", label < ellipsis ? fmt::format("'{}'", static_cast<char>(label)) : "\"...\"",
+        fail(fmt::format("{} has sizes {} and {}: {}, {}", label < ellipsis ? fmt::format("'{}'", static_cast<char>(label)) : "\"...\"",
                          sizes[0], sizes[1], str(terms_[0].value), str(terms_[1].value)));
       }
       Term& repeated = terms_[sizes[0] == 1 ? 0 : 1];
@@ -252,20 +252,21 @@ class Equation {
   const std::string text_;
   std::vector<Term> terms_;
   Labels result_;
-  std::size_t dots_ = 0;  ///< dimensions that "..." stands for
+  std::size_t dots_ = 0;  ///< number of dimensions of "..."
 };
 
 }  // namespace
 
 Value outer(Value a, Value b) {
-  if (a.shape().rank() != 1 || b.shape().rank() != 1) throw Error(fmt::format("outer: wanted two vectors, got {} and {}", str(a), str(b)));
+  if (a.shape().rank() != 1 || b.shape().rank() != 1)
+    throw Error(fmt::format("outer: expected two vectors, got {} and {}", str(a), str(b)));
   return contract({a, {0}}, {b, {1}}, {0, 1});
 }
 
 Value tensordot(Value a, Value b, const std::vector<std::int64_t>& axes_a, const std::vector<std::int64_t>& axes_b) {
   const std::size_t rank_a = a.shape().rank(), rank_b = b.shape().rank();
   if (axes_a.size() != axes_b.size()) {
-    throw Error(fmt::format("tensordot: wanted as many axes of a as of b, got {} and {}", axes_a.size(), axes_b.size()));
+    throw Error(fmt::format("tensordot: expected as many axes of a as of b, got {} and {}", axes_a.size(), axes_b.size()));
   }
   Labels labels_a(rank_a), labels_b(rank_b);
   std::iota(labels_a.begin(), labels_a.end(), 0);
@@ -275,7 +276,7 @@ Value tensordot(Value a, Value b, const std::vector<std::int64_t>& axes_a, const
     const auto in_a = static_cast<std::size_t>(resolve_axis(axes_a[i], rank_a, "tensordot: a " + str(a)));
     const auto in_b = static_cast<std::size_t>(resolve_axis(axes_b[i], rank_b, "tensordot: b " + str(b)));
     if (has(paired, labels_a[in_a]) || labels_b[in_b] < static_cast<int>(rank_a)) {
-      throw Error(fmt::format("tensordot: axis {} of a or {} of b is given twice: {}, {}", axes_a[i], axes_b[i], str(a), str(b)));
+      throw Error(fmt::format("tensordot: axis {} of a or {} of b is repeated: {}, {}", axes_a[i], axes_b[i], str(a), str(b)));
     }
     if (a.shape()[in_a] != b.shape()[in_b]) {
       throw Error(fmt::format("tensordot: axis {} of a and axis {} of b differ in size: {}, {}", axes_a[i], axes_b[i], str(a), str(b)));
@@ -285,14 +286,14 @@ Value tensordot(Value a, Value b, const std::vector<std::int64_t>& axes_a, const
   }
   const auto unpaired = [&](int label) { return !has(paired, label); };
   const Labels result = select(labels_a, unpaired) + select(labels_b, unpaired);
-  want_rank(result.size(), "tensordot");
+  expect_rank(result.size(), "tensordot");
   return contract({a, labels_a}, {b, labels_b}, result);
 }
 
 Value tensordot(Value a, Value b, std::int64_t axes) {
-  const auto most = static_cast<std::int64_t>(std::min(a.shape().rank(), b.shape().rank()));
-  if (axes < 0 || axes > most) {
-    throw Error(fmt::format("tensordot: wanted 0 to {} axes for {} and {}, got {}", most, str(a), str(b), axes));
+  const auto max_axes = static_cast<std::int64_t>(std::min(a.shape().rank(), b.shape().rank()));
+  if (axes < 0 || axes > max_axes) {
+    throw Error(fmt::format("tensordot: expected 0 to {} axes for {} and {}, got {}", max_axes, str(a), str(b), axes));
   }
   std::vector<std::int64_t> last(static_cast<std::size_t>(axes)), first(last);
   std::iota(last.begin(), last.end(), static_cast<std::int64_t>(a.shape().rank()) - axes);
@@ -301,7 +302,7 @@ Value tensordot(Value a, Value b, std::int64_t axes) {
 }
 
 Value einsum(const std::string& equation, const std::vector<Value>& operands) {
-  if (operands.empty()) throw Error(fmt::format("einsum \"{}\": wanted one or two operands, got none", equation));
+  if (operands.empty()) throw Error(fmt::format("einsum \"{}\": expected one or two operands, got none", equation));
   return Equation(equation, operands).value();
 }
 

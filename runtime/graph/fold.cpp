@@ -1,4 +1,4 @@
-// fold.cpp - what depends on constants alone is worked out once, when the graph is compiled.
+// fold.cpp - evaluates nodes that depend only on constants at compile time.
 #include <tenon/error.h>
 #include <algorithm>
 
@@ -60,12 +60,12 @@ Graph fold_constants(Graph graph, const Evaluate& evaluate) {
   }
   if (!any) return graph;
 
-  // What leaves the foldable part: read by a node that stays, or by nobody (an output or an update, which stay computed).
-  std::vector<bool> wanted(editor.values().size());
+  // Values that leave the foldable part are read by a node that stays; outputs and updates stay computed.
+  std::vector<bool> read_by_rest(editor.values().size());
   for (NodeId n = 0; n < folds.size(); ++n) {
     if (folds[n]) continue;
     for (const ValueId input : editor.node(n).inputs) {
-      if (input != no_id) wanted[input] = true;
+      if (input != no_id) read_by_rest[input] = true;
     }
   }
   Graph constants;
@@ -84,7 +84,7 @@ Graph fold_constants(Graph graph, const Evaluate& evaluate) {
       const ValueId output = node.outputs[i];
       if (output == no_id) continue;
       copy_of[output] = made[i];
-      if (!wanted[output]) continue;
+      if (!read_by_rest[output]) continue;
       constants.output(std::to_string(output), made[i]);
       results.push_back(output);
     }

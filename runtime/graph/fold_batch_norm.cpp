@@ -1,4 +1,4 @@
-// fold_batch_norm.cpp - a convolution takes over the scale and shift of the batch norm behind it.
+// fold_batch_norm.cpp - folds the scale and shift of a batch norm into the preceding convolution.
 #include <tenon/error.h>
 
 #include "graph/op.h"
@@ -7,7 +7,7 @@
 namespace tenon::graph {
 namespace {
 
-/// How often each value is read, by nodes and as an output.
+/// Number of uses of each value by nodes and outputs.
 std::vector<std::uint32_t> readers_of(GraphEditor& editor, const Graph& graph) {
   std::vector<std::uint32_t> readers(editor.values().size());
   for (NodeId n = 0; n < editor.node_count(); ++n) {
@@ -23,17 +23,17 @@ bool is_fixed(const GraphEditor& editor, ValueId value) {
   return value == no_id || editor.info(value).kind == ValueKind::parameter || editor.info(value).kind == ValueKind::constant;
 }
 
-/// The numbers of the two nodes.
+/// The operands of the two nodes.
 struct Pair {
   ValueId w, b;  ///< b may be absent
   ValueId scale, bias, mean, variance;
   double epsilon;
 };
 
-/// A folded batch norm leaves a weight that is made of parameters: fixed in its turn.
+/// Folds batch norms. A folded weight is computed from parameters, and therefore counts as fixed as well.
 struct Fold {
   GraphEditor& editor;
-  std::vector<bool> made;  ///< values that earlier folds made
+  std::vector<bool> made;  ///< values created by earlier folds
 
   bool fixed(ValueId value) const { return is_fixed(editor, value) || (value < made.size() && made[value]); }
 
@@ -68,7 +68,7 @@ struct Fold {
     editor.rewrite(conv, {node.inputs[0], w, b}, attributes);
   }
 
-  /// True if node `norm` was a batch norm that its convolution has taken over.
+  /// True if node `norm` was a batch norm and has been folded into its convolution.
   bool fold(NodeId norm, const std::vector<std::uint32_t>& readers) {
     const NodeInfo& node = editor.node(norm);
     if (node.op != TENON_OP_BatchNormalization) return false;
@@ -84,7 +84,7 @@ struct Fold {
     for (const ValueId value : {of.w, of.b, of.scale, of.bias, of.mean, of.variance}) {
       if (!fixed(value)) return false;
     }
-    if (editor.info(of.w).dtype != editor.info(of.scale).dtype) return false;  // weights of 16 bits: the factors have more digits
+    if (editor.info(of.w).dtype != editor.info(of.scale).dtype) return false;  // 16-bit weights, where the factors have more precision
     if (!editor.redirect(node.outputs[0], x)) return false;
     absorb(editor.info(x).producer, of);
     return true;
@@ -101,7 +101,7 @@ Graph fold_batch_norm(Graph graph) {
   for (NodeId n = 0; n < editor.node_count(); ++n) {
     const ValueId y = editor.node(n).outputs[0];
     const ValueId x = editor.node(n).inputs.empty() ? no_id : editor.node(n).inputs[0];
-    // who read y reads the convolution's result now
+    // readers of y now read the convolution's result
     if (fold.fold(n, readers)) readers[x] = readers[y];
   }
   editor.finish();

@@ -1,4 +1,4 @@
-// freeze.cpp - parameters become constants.
+// freeze.cpp - replaces parameters by constants.
 #include <tenon/error.h>
 
 #include "graph/passes.h"
@@ -8,7 +8,7 @@ namespace tenon::graph {
 Graph freeze(Graph graph, const std::function<Tensor(const std::string&)>& value_of) {
   if (!graph.updates().empty()) {
     throw Error("freeze: the graph updates parameter '" + graph.info(graph.updates()[0].parameter).name +
-                "'; wanted one that only reads parameters, such as a prediction");
+                "'; expected a graph that only reads parameters, such as a prediction");
   }
   GraphEditor editor(graph);
   for (ValueId v = 0; v < editor.values().size(); ++v) {

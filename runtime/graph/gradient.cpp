@@ -18,19 +18,19 @@ std::vector<Value> handles(Graph& graph, const std::vector<ValueId>& ids) {
 }
 }  // namespace
 
-Gradient::Gradient(Graph& owner, NodeId node, std::vector<Value> output_gradients, std::vector<bool> wanted)
+Gradient::Gradient(Graph& owner, NodeId node, std::vector<Value> output_gradients, std::vector<bool> needed)
     : graph(owner),
       attributes(graph.nodes()[node].attributes),
       inputs_(handles(graph, graph.nodes()[node].inputs)),
       outputs_(handles(graph, graph.nodes()[node].outputs)),
       dy_(std::move(output_gradients)),
       result_(inputs_.size()),
-      wanted_(std::move(wanted)) {}
+      needed_(std::move(needed)) {}
 
 void Gradient::set(std::size_t i, Value gradient) {
   const Value x = input(i);
   if (gradient.dtype() != x.dtype() || gradient.shape() != x.shape()) {
-    throw Error(Status::internal, fmt::format("the gradient of '{}' is {}{}, wanted {}{}", x.name(), name_of(gradient.dtype()),
+    throw Error(Status::internal, fmt::format("the gradient of '{}' is {}{}, expected {}{}", x.name(), name_of(gradient.dtype()),
                                               gradient.shape().str(), name_of(x.dtype()), x.shape().str()));
   }
   result_[i] = gradient;
@@ -43,7 +43,7 @@ namespace {
 void check_arguments(Value loss, const std::vector<Value>& with_respect_to) {
   if (!loss.present()) throw Error("gradients: the loss is absent");
   if (!is_floating(loss.dtype()) || loss.shape().rank() != 0) {
-    throw Error(fmt::format("gradients: wanted a floating scalar as loss, got '{}' {}{}; reduce_mean or reduce_sum makes one", loss.name(),
+    throw Error(fmt::format("gradients: expected a floating scalar as loss, got '{}' {}{}; use reduce_mean or reduce_sum", loss.name(),
                             name_of(loss.dtype()), loss.shape().str()));
   }
   for (Value x : with_respect_to) {
@@ -57,7 +57,7 @@ void check_arguments(Value loss, const std::vector<Value>& with_respect_to) {
   }
 }
 
-/// For each value: whether it changes smoothly with one of `sources`.
+/// For each value: whether it depends differentiably on one of `sources`.
 std::vector<bool> dependents(const Graph& graph, const std::vector<Value>& sources) {
   std::vector<bool> depends(graph.values().size());
   for (Value x : sources) depends[x.id()] = true;
@@ -77,41 +77,41 @@ std::vector<bool> dependents(const Graph& graph, const std::vector<Value>& sourc
 std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to) {
   check_arguments(loss, with_respect_to);
   Graph& graph = loss.graph();
-  // the derivative of an expression that loses digits loses more of them: log(softmax(x)) divides by what may be 0
+  // unstable expressions have even less stable derivatives: that of log(softmax(x)) divides by a value that may be 0
   graph::stabilize_in_place(graph);
   const std::vector<bool> depends = dependents(graph, with_respect_to);
   const NameScope scope(graph, "gradient");
 
-  // A gradient exists only for values that depend on what is asked for, so that the walk visits exactly the paths to the loss.
+  // Only values that depend on a requested one have a gradient, so the loop visits exactly the paths to the loss.
   std::vector<Value> gradient(graph.values().size());
   if (depends[loss.id()]) gradient[loss.id()] = graph::scalar(graph, loss.dtype(), 1);
   for (NodeId n = static_cast<NodeId>(graph.nodes().size()); n-- > 0;) {
     const NodeInfo node = graph.nodes()[n];  // a copy: rules append nodes
     std::vector<Value> dy;
-    std::vector<bool> wanted;
-    bool reached = false, any_wanted = false;
+    std::vector<bool> needed;
+    bool reached = false, any_requested = false;
     for (ValueId output : node.outputs) {
       dy.push_back(output == no_id ? Value() : gradient[output]);
       reached = reached || dy.back().present();
     }
     for (ValueId input : node.inputs) {
-      wanted.push_back(input != no_id && depends[input]);
-      any_wanted = any_wanted || wanted.back();
+      needed.push_back(input != no_id && depends[input]);
+      any_requested = any_requested || needed.back();
     }
-    if (!reached || !any_wanted) continue;
+    if (!reached || !any_requested) continue;
 
     const graph::OpRules& rules = graph::rules_of(node.op);
     if (rules.gradient == nullptr) {
-      throw Error(Status::unsupported, fmt::format("gradients: the way from the loss '{}' goes through {} '{}', an op without a gradient",
+      throw Error(Status::unsupported, fmt::format("gradients: the path from the loss '{}' goes through {} '{}', an op without a gradient",
                                                    loss.name(), op_name(node.op), node.name));
     }
     const NameScope node_scope(graph, node.name);
     const DeviceScope device_scope(graph, node.device);
-    graph::Gradient at(graph, n, std::move(dy), std::move(wanted));
+    graph::Gradient at(graph, n, std::move(dy), std::move(needed));
     rules.gradient(at);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Value part = at.result()[i];
-      if (!part.present() || !at.wants(i)) continue;
+      if (!part.present() || !at.needs(i)) continue;
       Value& sum = gradient[node.inputs[i]];
       sum = sum.present() ? ops::add(sum, part) : part;
     }

@@ -10,7 +10,7 @@
 namespace tenon {
 
 Graph& Value::graph() const {
-  if (!present()) throw Error("an absent value (a default-constructed tenon::Value) was used where a value of a graph is wanted");
+  if (!present()) throw Error("an absent value (a default-constructed tenon::Value) was used; expected a value of a graph");
   return *graph_;
 }
 DType Value::dtype() const {
@@ -28,18 +28,18 @@ Value Graph::add_value(ValueInfo info) {
   return {this, static_cast<ValueId>(values_.size() - 1)};
 }
 
-std::string Graph::free_name(const std::string& wanted) const {
-  const auto taken = names_.find(wanted);
-  if (taken == names_.end()) return wanted;
-  for (std::uint32_t number = taken->second;; ++number) {
-    std::string name = wanted + "_" + std::to_string(number);
+std::string Graph::free_name(const std::string& requested) const {
+  const auto taken = names_.find(requested);
+  if (taken == names_.end()) return requested;
+  for (std::uint32_t suffix = taken->second;; ++suffix) {
+    std::string name = requested + "_" + std::to_string(suffix);
     if (!names_.contains(name)) return name;
   }
 }
 
 void Graph::claim(const std::string& name) {
   names_.try_emplace(name, 1u);
-  // "softmax_7" taken: the next search for "softmax" starts behind it instead of trying 1 to 7 again
+  // if "softmax_7" is used, the next search for "softmax" starts after it
   const std::size_t dash = name.rfind('_');
   if (dash == std::string::npos || dash + 1 == name.size() || name.find_first_not_of("0123456789", dash + 1) != std::string::npos) return;
   const auto base = names_.find(name.substr(0, dash));
@@ -47,18 +47,18 @@ void Graph::claim(const std::string& name) {
 }
 
 void Graph::check_own(Value value, const char* what) const {
-  if (!value.present()) throw Error(fmt::format("{}: the value is absent, wanted a value of this graph", what));
+  if (!value.present()) throw Error(fmt::format("{}: the value is absent, expected a value of this graph", what));
   if (&value.graph() != this) throw Error(fmt::format("{}: '{}' belongs to another graph", what, value.name()));
 }
 
 Value Graph::add_bound(ValueKind kind, const std::string& name, DType dtype, const Shape& shape) {
   const char* what = kind == ValueKind::input ? "input" : "parameter";
   if (name.empty()) throw Error(fmt::format("graph: the name of the {} is empty; it is bound by name", what));
-  if (dtype == DType::none) throw Error(fmt::format("{} '{}': the dtype is none, wanted an element type", what, name));
+  if (dtype == DType::none) throw Error(fmt::format("{} '{}': the dtype is none, expected an element type", what, name));
   for (const ValueInfo& other : values_) {
     if ((other.kind == ValueKind::input || other.kind == ValueKind::parameter) && other.name == name) {
-      throw Error(fmt::format("{} '{}': the name belongs to an earlier {}; wanted one of its own, values are bound by name", what, name,
-                              other.kind == ValueKind::input ? "input" : "parameter"));
+      throw Error(fmt::format("{} '{}': the name is already used by an {}; expected a unique name, since values are bound by name", what,
+                              name, other.kind == ValueKind::input ? "input" : "parameter"));
     }
   }
   claim(name);
@@ -79,7 +79,7 @@ Value Graph::parameter(const std::string& name, DType dtype, const Shape& shape)
 }
 
 Value Graph::constant(const Tensor& tensor, const std::string& name) {
-  if (!tensor.defined()) throw Error(fmt::format("constant '{}': the tensor is undefined, wanted one with elements", name));
+  if (!tensor.defined()) throw Error(fmt::format("constant '{}': the tensor is undefined, expected one with elements", name));
   ValueInfo info;
   info.kind = ValueKind::constant;
   info.dtype = tensor.dtype();
@@ -130,7 +130,8 @@ void Graph::output(const std::string& name, Value value) {
   if (name.empty()) throw Error("graph: the name of the output is empty; it is bound by name");
   check_own(value, ("output '" + name + "'").c_str());
   for (const GraphOutput& other : outputs_) {
-    if (other.name == name) throw Error(fmt::format("output '{}': the name belongs to an earlier output; wanted one of its own", name));
+    if (other.name == name)
+      throw Error(fmt::format("output '{}': the name is already used by another output; expected a unique name", name));
   }
   outputs_.push_back({name, value.id()});
 }
@@ -142,11 +143,11 @@ void Graph::update(Value parameter, Value value) {
   const ValueInfo& source = info(value.id());
   if (target.kind != ValueKind::parameter) throw Error(fmt::format("update: '{}' is not a parameter", target.name));
   if (target.dtype != source.dtype || target.shape != source.shape) {
-    throw Error(fmt::format("update of parameter '{}': wanted {}{}, got '{}' {}{}", target.name, name_of(target.dtype), target.shape.str(),
-                            source.name, name_of(source.dtype), source.shape.str()));
+    throw Error(fmt::format("update of parameter '{}': expected {}{}, got '{}' {}{}", target.name, name_of(target.dtype),
+                            target.shape.str(), source.name, name_of(source.dtype), source.shape.str()));
   }
   for (const GraphUpdate& other : updates_) {
-    if (other.parameter == parameter.id()) throw Error(fmt::format("update: parameter '{}' has an update already", target.name));
+    if (other.parameter == parameter.id()) throw Error(fmt::format("update: parameter '{}' already has an update", target.name));
   }
   updates_.push_back({parameter.id(), value.id()});
 }

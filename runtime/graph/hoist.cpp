@@ -1,4 +1,4 @@
-// hoist.cpp - what depends on parameters and constants alone leaves the graph that runs each time.
+// hoist.cpp - moves nodes that depend only on parameters and constants out of the graph that runs each time.
 #include <algorithm>
 
 #include "graph/op.h"
@@ -15,7 +15,7 @@ std::int64_t bytes_of(const ValueInfo& value) {
   return value.shape.count() * size_of(value.dtype);
 }
 
-/// Which nodes leave.
+/// Decides which nodes move to the prologue.
 class Choice {
  public:
   std::vector<bool> leaves;          ///< per node
@@ -57,7 +57,7 @@ class Choice {
     return in > 0 && worth_keeping(in, out);
   }
 
-  /// From the last node on: a look at memory that only nodes which stay read stays with them, where it is free.
+  /// From the last node back: a view that is read only by nodes that stay, stays with them, where it is free.
   void keep_what_costs_nothing(NodeId n) {
     const NodeInfo& node = graph_.nodes()[n];
     if (leaves[n] && only_looks(node.op) && !read_by_leaving_[node.outputs[0]]) leaves[n] = false;
@@ -84,8 +84,8 @@ Hoisted hoist(Graph graph) {
     if (id == no_id) return Value();
     const ValueInfo& info = graph.info(id);
     if (!copy_of[id].present()) {
-      copy_of[id] = info.kind == ValueKind::parameter ? result.prelude.parameter(info.name, info.dtype, info.shape)
-                                                      : result.prelude.constant(info.constant, info.name);
+      copy_of[id] = info.kind == ValueKind::parameter ? result.prologue.parameter(info.name, info.dtype, info.shape)
+                                                      : result.prologue.constant(info.constant, info.name);
     }
     return copy_of[id];
   };
@@ -95,19 +95,19 @@ Hoisted hoist(Graph graph) {
     const NodeInfo& node = graph.nodes()[n];
     std::vector<Value> operands;
     for (const ValueId input : node.inputs) operands.push_back(operand(input));
-    const DeviceScope device(result.prelude, node.device);
-    const std::vector<Value> made = apply_again(graph, node, operands, result.prelude);
+    const DeviceScope device(result.prologue, node.device);
+    const std::vector<Value> made = apply_again(graph, node, operands, result.prologue);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId output = node.outputs[i];
       if (output == no_id) continue;
       copy_of[output] = made[i];
       if (!choice.read_by_others[output]) continue;
-      result.prelude.output(graph.info(output).name, made[i]);
+      result.prologue.output(graph.info(output).name, made[i]);
       crossing.push_back(output);
     }
   }
   if (!crossing.empty()) {
-    result.prelude = eliminate_dead_code(std::move(result.prelude));
+    result.prologue = eliminate_dead_code(std::move(result.prologue));
     GraphEditor editor(graph);
     for (const ValueId id : crossing) editor.make_parameter(id);
     editor.finish();

@@ -1,5 +1,5 @@
-// mixed_precision.cpp - f32 graphs whose products run in 16 bits. Sources: Micikevicius et al., Mixed Precision Training (2018), for what
-// has to stay in f32; the lists of torch.autocast and of Keras's mixed policies, for the rest.
+// mixed_precision.cpp - runs the products of f32 graphs in 16 bits. Sources: Micikevicius et al., Mixed Precision Training (2018), for the
+// ops that must stay in f32; the lists of torch.autocast and of Keras's mixed policies, for the rest.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@
 
 namespace tenon::graph {
 
-Mixing mixing_of(tenon_op op) {
+PrecisionClass precision_class_of(tenon_op op) {
   switch (op) {
     case TENON_OP_MatMul:
     case TENON_OP_Gemm:
@@ -26,7 +26,7 @@ Mixing mixing_of(tenon_op op) {
     case TENON_OP_LSTMGrad:
     case TENON_OP_Attention:
     case TENON_OP_AttentionGrad:
-      return Mixing::narrow;
+      return PrecisionClass::low_precision;
     case TENON_OP_Add:
     case TENON_OP_Sub:
     case TENON_OP_Mul:
@@ -70,22 +70,22 @@ Mixing mixing_of(tenon_op op) {
     case TENON_OP_BatchNormalization:
     case TENON_OP_BatchNormTrain:
     case TENON_OP_BatchNormTrainGrad:
-      return Mixing::follows;
+      return PrecisionClass::inherits;
     case TENON_OP_LayerNormalization:
     case TENON_OP_LayerNormalizationGrad:
     case TENON_OP_RMSNormalization:
     case TENON_OP_RMSNormalizationGrad:
     case TENON_OP_LRN:
     case TENON_OP_LRNGrad:
-      return Mixing::inside;
+      return PrecisionClass::fp32_internal;
     default:
-      return Mixing::wide;
+      return PrecisionClass::fp32;
   }
 }
 
 namespace {
 
-/// The same elements at other places, or repeated: casts may pass.
+/// Ops that only move or repeat elements: casts may be moved through them.
 bool is_view(tenon_op op) {
   return op == TENON_OP_Reshape || op == TENON_OP_Flatten || op == TENON_OP_Transpose || op == TENON_OP_Expand;
 }
@@ -95,100 +95,100 @@ class Mixer {
   Mixer(GraphEditor& editor, DType narrow)
       : editor_(editor),
         dtype_(narrow),
-        twin_(editor.values().size(), no_id),
-        goes_narrow_(editor.values().size()),
-        is_able_(editor.values().size()),
-        may_follow_(editor.node_count()),
-        gives_way_(editor.values().size()),
-        wanted_(editor.values().size()) {}
+        narrow_value_(editor.values().size(), no_id),
+        lowered_(editor.values().size()),
+        can_lower_(editor.values().size()),
+        may_inherit_(editor.node_count()),
+        castable_(editor.values().size()),
+        requested_(editor.values().size()) {}
 
   void run() {
-    for (ValueId v = 0; v < gives_way_.size(); ++v) {
+    for (ValueId v = 0; v < castable_.size(); ++v) {
       const ValueInfo& info = editor_.info(v);
-      gives_way_[v] = info.kind == ValueKind::parameter || (info.kind == ValueKind::constant && is_wide(v) && survives(info.constant));
+      castable_[v] = info.kind == ValueKind::parameter || (info.kind == ValueKind::constant && is_f32(v) && survives(info.constant));
     }
-    for (NodeId n = 0; n < editor_.node_count(); ++n) find_able(n);
-    for (NodeId n = static_cast<NodeId>(editor_.node_count()); n-- > 0;) find_wanted(n);
-    for (NodeId n = 0; n < editor_.node_count(); ++n) mix(n);
+    for (NodeId n = 0; n < editor_.node_count(); ++n) find_lowerable(n);
+    for (NodeId n = static_cast<NodeId>(editor_.node_count()); n-- > 0;) find_requested(n);
+    for (NodeId n = 0; n < editor_.node_count(); ++n) convert(n);
   }
 
  private:
   GraphEditor& editor_;
   DType dtype_;
-  std::vector<ValueId> twin_;      ///< per value: the same in the narrow dtype, once there is one
-  std::vector<bool> goes_narrow_;  ///< per value: ops that follow read the twin
-  std::vector<bool> is_able_;      ///< per value: would go narrow if all that can follow did
-  std::vector<bool> may_follow_;   ///< per node: so that only what is made of it decides
-  std::vector<bool> gives_way_;    ///< per value: an operand that may be read narrow beside one that is
-  std::vector<bool> wanted_;       ///< per value: something narrow is made of it
+  std::vector<ValueId> narrow_value_;  ///< per value: its copy in the narrow dtype, once created
+  std::vector<bool> lowered_;          ///< per value: inheriting ops read the narrow copy
+  std::vector<bool> can_lower_;        ///< per value: would be narrow if all inheriting ops were lowered
+  std::vector<bool> may_inherit_;      ///< per node: the op can inherit, subject to the uses of its result
+  std::vector<bool> castable_;         ///< per value: may be cast if another operand is narrow
+  std::vector<bool> requested_;        ///< per value: a low-precision op uses it
 
-  /// True of an operand whose dtype is that of the op, which statistics keep their own beside.
-  static bool takes_part(const NodeInfo& node, std::size_t i) { return node.inputs[i] != no_id && !is_operand_of_sums(node.op, i); }
-  bool is_wide(ValueId v) const { return v != no_id && editor_.info(v).dtype == DType::f32; }
+  /// True for an operand that has the dtype of the op, unlike statistics, which stay f32.
+  static bool participates(const NodeInfo& node, std::size_t i) { return node.inputs[i] != no_id && !is_accumulation_operand(node.op, i); }
+  bool is_f32(ValueId v) const { return v != no_id && editor_.info(v).dtype == DType::f32; }
 
-  /// From the first node on.
-  void find_able(NodeId n) {
+  /// Forward over the nodes.
+  void find_lowerable(NodeId n) {
     const NodeInfo& node = editor_.node(n);
-    switch (mixing_of(node.op)) {
-      case Mixing::narrow:
-        may_follow_[n] = true;
+    switch (precision_class_of(node.op)) {
+      case PrecisionClass::low_precision:
+        may_inherit_[n] = true;
         break;
-      case Mixing::follows:
-        may_follow_[n] = can_follow(node, is_able_);
-        if (!may_follow_[n] && is_view(node.op)) gives_way_[node.outputs[0]] = gives_way_[node.inputs[0]];
+      case PrecisionClass::inherits:
+        may_inherit_[n] = can_inherit(node, can_lower_);
+        if (!may_inherit_[n] && is_view(node.op)) castable_[node.outputs[0]] = castable_[node.inputs[0]];
         break;
-      case Mixing::inside:
-        is_able_[node.outputs[0]] = is_able_[node.inputs[0]];
+      case PrecisionClass::fp32_internal:
+        can_lower_[node.outputs[0]] = can_lower_[node.inputs[0]];
         return;
-      case Mixing::wide:
-        if (is_widening(node)) is_able_[node.outputs[0]] = true;
+      case PrecisionClass::fp32:
+        if (is_widening(node)) can_lower_[node.outputs[0]] = true;
         return;
     }
-    for (std::size_t i = 0; may_follow_[n] && i < node.outputs.size(); ++i) {
-      if (is_wide(node.outputs[i]) && !is_result_of_sums(node.op, i)) is_able_[node.outputs[i]] = true;
+    for (std::size_t i = 0; may_inherit_[n] && i < node.outputs.size(); ++i) {
+      if (is_f32(node.outputs[i]) && !is_accumulation_result(node.op, i)) can_lower_[node.outputs[i]] = true;
     }
   }
 
-  /// From the last node on. What cannot follow wants nothing of its operands, whatever is made of it.
-  void find_wanted(NodeId n) {
+  /// Backward over the nodes. An op that cannot be lowered requests nothing of its operands.
+  void find_requested(NodeId n) {
     const NodeInfo& node = editor_.node(n);
-    if (mixing_of(node.op) == Mixing::inside) {
-      if (wanted_[node.outputs[0]]) wanted_[node.inputs[0]] = true;
+    if (precision_class_of(node.op) == PrecisionClass::fp32_internal) {
+      if (requested_[node.outputs[0]]) requested_[node.inputs[0]] = true;
       return;
     }
-    if (may_follow_[n] && (mixing_of(node.op) == Mixing::narrow || is_wanted(node))) {
+    if (may_inherit_[n] && (precision_class_of(node.op) == PrecisionClass::low_precision || is_requested(node))) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (takes_part(node, i)) wanted_[node.inputs[i]] = true;
+        if (participates(node, i)) requested_[node.inputs[i]] = true;
       }
     }
   }
 
   bool is_widening(const NodeInfo& node) const {
-    return node.op == TENON_OP_Cast && editor_.info(node.inputs[0]).dtype == dtype_ && is_wide(node.outputs[0]);
+    return node.op == TENON_OP_Cast && editor_.info(node.inputs[0]).dtype == dtype_ && is_f32(node.outputs[0]);
   }
-  bool is_wanted(const NodeInfo& node) const {
+  bool is_requested(const NodeInfo& node) const {
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-      if (node.outputs[i] != no_id && !is_result_of_sums(node.op, i) && wanted_[node.outputs[i]]) return true;
+      if (node.outputs[i] != no_id && !is_accumulation_result(node.op, i) && requested_[node.outputs[i]]) return true;
     }
     return false;
   }
 
-  /// True of numbers that are no less, and no more, than their own rounding errors away from themselves in the narrow dtype.
+  /// True if x rounds to a normal number of the narrow dtype, or is 0, infinite or NaN.
   bool survives(double x) const {
     const double lowest = dtype_ == DType::f16 ? 0x1p-14 : 0x1p-126, highest = dtype_ == DType::f16 ? 65504.0 : 0x1.FEp127;
     const double size = std::abs(x);
     return size == 0 || !std::isfinite(x) || (size >= lowest && size <= highest);
   }
-  /// A constant whose finite numbers stay finite when they are rounded: itself, or one of the largest numbers there are.
+  /// The constant, with finite elements that would overflow clamped to the largest finite value of the narrow dtype.
   ValueId within_range(ValueId v) {
     const Tensor constant = editor_.info(v).constant;
-    const float most = dtype_ == DType::f16 ? 65504.0f : 0x1.FEp127f;
+    const float max_finite = dtype_ == DType::f16 ? 65504.0f : 0x1.FEp127f;
     const float* const values = constant.data<float>();
-    const auto is_beyond = [most](float x) { return std::isfinite(x) && std::abs(x) > most; };
+    const auto is_beyond = [max_finite](float x) { return std::isfinite(x) && std::abs(x) > max_finite; };
     if (std::none_of(values, values + constant.count(), is_beyond)) return v;
     Tensor bounded = Tensor::empty(DType::f32, constant.shape());
     std::transform(values, values + constant.count(), bounded.data<float>(),
-                   [&](float x) { return is_beyond(x) ? std::copysign(most, x) : x; });
+                   [&](float x) { return is_beyond(x) ? std::copysign(max_finite, x) : x; });
     return editor_.add_constant(bounded);
   }
   bool survives(const Tensor& constant) const {
@@ -198,7 +198,7 @@ class Mixer {
     }
     return true;
   }
-  /// Numbers among the attributes are rounded like any other.
+  /// Numeric attributes are rounded too.
   bool attributes_survive(const NodeInfo& node) const {
     if (node.op == TENON_OP_Pad) return survives(node.attributes.as<tenon_attributes_pad>().value);
     if (node.op != TENON_OP_Clip) return true;
@@ -206,69 +206,69 @@ class Mixer {
     return survives(bounds.low) && survives(bounds.high);
   }
 
-  /// True if every operand that takes part is narrow, or gives way, and one is narrow.
-  bool can_follow(const NodeInfo& node, const std::vector<bool>& is_narrow) const {
+  /// True if every participating operand is narrow or castable, and at least one is narrow.
+  bool can_inherit(const NodeInfo& node, const std::vector<bool>& is_narrow) const {
     if (!attributes_survive(node)) return false;
     bool any = false;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      if (!takes_part(node, i) || !is_wide(v)) continue;
-      if (!is_narrow[v] && !gives_way_[v]) return false;
+      if (!participates(node, i) || !is_f32(v)) continue;
+      if (!is_narrow[v] && !castable_[v]) return false;
       any = any || is_narrow[v];
     }
     return any;
   }
 
-  void mix(NodeId n) {
+  void convert(NodeId n) {
     const NodeInfo node = editor_.node(n);  // a copy: it is rewritten
-    switch (mixing_of(node.op)) {
-      case Mixing::narrow:
-        return make_narrow(n, node);
-      case Mixing::follows:
-        if (is_wanted(node) && can_follow(node, goes_narrow_)) return make_narrow(n, node);
-        if (is_view(node.op)) gives_way_[node.outputs[0]] = gives_way_[node.inputs[0]];
+    switch (precision_class_of(node.op)) {
+      case PrecisionClass::low_precision:
+        return lower_node(n, node);
+      case PrecisionClass::inherits:
+        if (is_requested(node) && can_inherit(node, lowered_)) return lower_node(n, node);
+        if (is_view(node.op)) castable_[node.outputs[0]] = castable_[node.inputs[0]];
         return;
-      case Mixing::inside:
-        goes_narrow_[node.outputs[0]] = goes_narrow_[node.inputs[0]];
+      case PrecisionClass::fp32_internal:
+        lowered_[node.outputs[0]] = lowered_[node.inputs[0]];
         return;
-      case Mixing::wide:
+      case PrecisionClass::fp32:
         if (is_widening(node)) {
-          twin_[node.outputs[0]] = node.inputs[0];
-          goes_narrow_[node.outputs[0]] = true;
+          narrow_value_[node.outputs[0]] = node.inputs[0];
+          lowered_[node.outputs[0]] = true;
         }
         return;
     }
   }
 
-  void make_narrow(NodeId n, const NodeInfo& node) {
+  void lower_node(NodeId n, const NodeInfo& node) {
     std::vector<ValueId> inputs = node.inputs;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (takes_part(node, i) && is_wide(inputs[i])) inputs[i] = narrowed(inputs[i], n);
+      if (participates(node, i) && is_f32(inputs[i])) inputs[i] = narrow_copy_of(inputs[i], n);
     }
     editor_.rewrite(n, std::move(inputs), node.attributes);
     for (std::size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId v = node.outputs[i];
-      if (!is_wide(v) || is_result_of_sums(node.op, i)) continue;
-      twin_[v] = editor_.recast(v, dtype_);
-      goes_narrow_[v] = true;
+      if (!is_f32(v) || is_accumulation_result(node.op, i)) continue;
+      narrow_value_[v] = editor_.recast(v, dtype_);
+      lowered_[v] = true;
     }
   }
 
   /// The value in the narrow dtype, for node `before` and those after it.
-  ValueId narrowed(ValueId v, NodeId before) {
-    if (twin_[v] != no_id) return twin_[v];
+  ValueId narrow_copy_of(ValueId v, NodeId before) {
+    if (narrow_value_[v] != no_id) return narrow_value_[v];
     const NodeInfo* maker = editor_.producer(v);
     const Shape shape = editor_.info(v).shape;
     if (maker != nullptr && is_view(maker->op)) {
       const NodeInfo view = *maker;
-      const ValueId seen = narrowed(view.inputs[0], before);
-      return twin_[v] = editor_.insert(before, view.op, {seen}, dtype_, shape, view.attributes);
+      const ValueId source = narrow_copy_of(view.inputs[0], before);
+      return narrow_value_[v] = editor_.insert(before, view.op, {source}, dtype_, shape, view.attributes);
     }
     tenon_attributes_cast to{};
     to.to = static_cast<tenon_dtype>(dtype_);
-    // A mask of -1e9 is to stay a number.
+    // For example, a mask of -1e9 must stay finite.
     const ValueId from = editor_.info(v).kind == ValueKind::constant ? within_range(v) : v;
-    return twin_[v] = editor_.insert(before, TENON_OP_Cast, {from}, dtype_, shape, Attributes::of(to));
+    return narrow_value_[v] = editor_.insert(before, TENON_OP_Cast, {from}, dtype_, shape, Attributes::of(to));
   }
 };
 

@@ -1,4 +1,4 @@
-// op.cpp - the list of ops as the runtime reads it, and what shape rules share.
+// op.cpp - the table of ops in the runtime, and helpers of shape rules.
 #include "graph/op.h"
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ struct OpLine {
   const char* schema;
 };
 constexpr OpLine op_lines[] = {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
   {id, #name, version, #stem, type_operand, #attributes, sizeof(tenon_attributes_##attributes), schema},
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -50,7 +50,7 @@ const OpEntry& entry_of(tenon_op op) {
   return found->second;
 }
 
-/// "b:T" of number 1 in "a:T b:T c:T? "; empty for those of repeated groups, which have no word of their own.
+/// Word i of a schema side: "b:T" for index 1 in "a:T b:T c:T? "; empty in repeated groups, which have no word of their own.
 std::string_view word_of(std::string_view side, std::size_t i) {
   for (std::size_t k = 0; side.find(':') != std::string_view::npos; ++k) {
     const std::string_view word = side.substr(0, side.find(' '));
@@ -61,7 +61,7 @@ std::string_view word_of(std::string_view side, std::size_t i) {
   return {};
 }
 
-/// Both sides of "a:T b:T -> y:T; axis".
+/// The two sides of "a:T b:T -> y:T; axis".
 std::string_view operands_of(tenon_op op) {
   const std::string_view schema = entry_of(op).line->schema;
   return schema.substr(0, schema.find("->"));
@@ -72,7 +72,7 @@ std::string_view results_of(tenon_op op) {
   return schema.substr(0, schema.find(';'));
 }
 
-bool is_of_sums(std::string_view word) {
+bool is_accumulation_word(std::string_view word) {
   return !word.empty() && word.substr(word.find(':') + 1).front() == 'S';
 }
 
@@ -84,7 +84,7 @@ std::string operand_name(tenon_op op, std::size_t i) {
 template <class T>
 Tensor scalar_tensor(DType dtype, double value) {
   if constexpr (std::is_integral_v<T>) {
-    // the largest values of 64-bit types round up to a power of two as doubles, which the type does not hold
+    // the largest values of 64-bit types round up to a power of two as doubles, which the type cannot represent
     const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
     if (!(value >= static_cast<double>(std::numeric_limits<T>::min()) && value < limit) || std::trunc(value) != value) {
       throw Error(fmt::format("the constant {} is not a value of {}", value, name_of(dtype)));
@@ -118,11 +118,11 @@ const char* schema_of(tenon_op op) {
   return entry_of(op).line->schema;
 }
 
-bool is_operand_of_sums(tenon_op op, std::size_t i) {
-  return is_of_sums(word_of(operands_of(op), i));
+bool is_accumulation_operand(tenon_op op, std::size_t i) {
+  return is_accumulation_word(word_of(operands_of(op), i));
 }
-bool is_result_of_sums(tenon_op op, std::size_t i) {
-  return is_of_sums(word_of(results_of(op), i));
+bool is_accumulation_result(tenon_op op, std::size_t i) {
+  return is_accumulation_word(word_of(results_of(op), i));
 }
 
 DType kernel_dtype(const Graph& graph, const NodeInfo& node) {
@@ -134,7 +134,7 @@ void check_attributes(tenon_op op, const Attributes& attributes) {
   const OpLine& line = *entry_of(op).line;
   const std::uint32_t size = attributes.as<tenon_attributes_none>().struct_size;
   if (size != line.attributes_size) {
-    throw Error(fmt::format("{}: wanted attributes tenon_attributes_{} ({} bytes), got {} bytes", line.stem, line.attributes,
+    throw Error(fmt::format("{}: expected attributes tenon_attributes_{} ({} bytes), got {} bytes", line.stem, line.attributes,
                             line.attributes_size, size));
   }
 }
@@ -147,39 +147,39 @@ std::string Inference::str(std::size_t i) const {
   return fmt::format("{} {}{}", operand_name(op_, i), name_of(dtype(i)), shape(i).str());
 }
 
-void Inference::want_inputs(std::size_t lowest, std::size_t highest) const {
+void Inference::expect_inputs(std::size_t lowest, std::size_t highest) const {
   if (input_count() < lowest || input_count() > highest) {
-    const std::string wanted = lowest == highest ? std::to_string(lowest) : fmt::format("{} to {}", lowest, highest);
-    fail(fmt::format("wanted {} operands, got {}", wanted, input_count()));
+    const std::string expected = lowest == highest ? std::to_string(lowest) : fmt::format("{} to {}", lowest, highest);
+    fail(fmt::format("expected {} operands, got {}", expected, input_count()));
   }
   for (std::size_t i = 0; i < lowest; ++i) {
     if (!has(i)) fail(fmt::format("operand {} is absent", operand_name(op_, i)));
   }
 }
 
-void Inference::want_same_dtype(std::size_t a, std::size_t b) const {
-  if (dtype(a) != dtype(b)) fail(fmt::format("the dtypes differ: {}, {}", str(a), str(b)));
+void Inference::expect_same_dtype(std::size_t a, std::size_t b) const {
+  if (dtype(a) != dtype(b)) fail(fmt::format("expected equal dtypes, got {}, {}", str(a), str(b)));
 }
 
-void Inference::want_same_shape(std::size_t a, std::size_t b) const {
-  if (shape(a) != shape(b)) fail(fmt::format("the shapes differ: {}, {}", str(a), str(b)));
+void Inference::expect_same_shape(std::size_t a, std::size_t b) const {
+  if (shape(a) != shape(b)) fail(fmt::format("expected equal shapes, got {}, {}", str(a), str(b)));
 }
 
-void Inference::want_floating(std::size_t i) const {
-  if (!is_floating(dtype(i))) fail(fmt::format("wanted a floating dtype, got {}", str(i)));
+void Inference::expect_floating(std::size_t i) const {
+  if (!is_floating(dtype(i))) fail(fmt::format("expected a floating dtype, got {}", str(i)));
 }
 
-void Inference::want_number(std::size_t i) const {
-  if (dtype(i) == DType::boolean) fail(fmt::format("wanted numbers, got {}", str(i)));
+void Inference::expect_number(std::size_t i) const {
+  if (dtype(i) == DType::boolean) fail(fmt::format("expected numbers, got {}", str(i)));
 }
 
-void Inference::want_scalar(std::size_t i, DType wanted) const {
-  if (dtype(i) != wanted || shape(i).rank() != 0)
-    fail(fmt::format("wanted {} as {}(), got {}", operand_name(op_, i), name_of(wanted), str(i)));
+void Inference::expect_scalar(std::size_t i, DType expected) const {
+  if (dtype(i) != expected || shape(i).rank() != 0)
+    fail(fmt::format("expected {} as {}(), got {}", operand_name(op_, i), name_of(expected), str(i)));
 }
 
-void Inference::want_flag(std::uint32_t value, const char* attribute) const {
-  if (value > 1) fail(fmt::format("{} is {}, wanted 0 or 1", attribute, value));
+void Inference::expect_flag(std::uint32_t value, const char* attribute) const {
+  if (value > 1) fail(fmt::format("{} is {}, expected 0 or 1", attribute, value));
 }
 
 Shape Inference::broadcast(std::size_t a, std::size_t b) const {
@@ -225,7 +225,7 @@ Value scalar(Graph& graph, DType dtype, double value) {
       return graph.constant(scalar_tensor<std::uint32_t>(dtype, value));
     case DType::u64:
       return graph.constant(scalar_tensor<std::uint64_t>(dtype, value));
-    // no C++ type holds these; the backend's own rounding makes them
+    // there is no C++ type for these; write_element rounds
     case DType::f16:
     case DType::bf16:
       return ops::cast(scalar(graph, DType::f32, value), dtype);
@@ -235,8 +235,7 @@ Value scalar(Graph& graph, DType dtype, double value) {
 }
 
 Attributes axes_attributes(const char* what, const std::vector<std::int64_t>& axes, bool keepdims) {
-  if (axes.size() > TENON_MAX_RANK)
-    throw Error(fmt::format("{}: {} axes are given, tensors have at most {}", what, axes.size(), TENON_MAX_RANK));
+  if (axes.size() > TENON_MAX_RANK) throw Error(fmt::format("{0}: expected at most {2} axes, got {1}", what, axes.size(), TENON_MAX_RANK));
   tenon_attributes_axes attributes{};
   attributes.keepdims = keepdims ? 1 : 0;
   attributes.count = static_cast<std::uint32_t>(axes.size());

@@ -1,4 +1,4 @@
-// passes.cpp - dead code and common subexpressions.
+// passes.cpp - dead code and common subexpression elimination.
 #include "graph/passes.h"
 
 #include <string>
@@ -30,7 +30,7 @@ std::string key_of(const GraphEditor& editor, const NodeInfo& node) {
   append(key, static_cast<const char*>(node.attributes.data()), Attributes::capacity);
   append(key, node.inputs.size());
   append(key, node.inputs.data(), node.inputs.size());
-  // the shape of a Reshape or a random tensor is said nowhere else
+  // the shape of a Reshape or a random tensor is in the result only
   for (ValueId output : node.outputs) {
     append(key, output == no_id);
     if (output != no_id) append(key, editor.info(output).dtype, editor.info(output).shape);
@@ -72,7 +72,7 @@ Graph eliminate_common_subexpressions(Graph graph) {
 }
 
 Graph optimize(Graph graph) {
-  // rewrites make twins out of nodes that read the same by different ways
+  // rewrites can make nodes equal that read the same value through different paths
   return eliminate_common_subexpressions(fold_batch_norm(update_rows(simplify(stabilize(eliminate_dead_code(std::move(graph)))))));
 }
 

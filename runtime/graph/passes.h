@@ -1,8 +1,8 @@
-// graph/passes.h - changes to a graph that leave its results as they are. A pass takes a graph (a copy is cheap: constants share their
-// elements) and returns the changed one.
+// graph/passes.h - graph passes, which preserve results. A pass takes a graph (a copy is cheap: constants share their elements) and returns
+// the changed one.
 //
-// What every pass keeps: inputs and parameters, used or not, in their order (they are bound by name); names and order of outputs and
-// updates; NodeInfo::id of the nodes that stay. What it does not keep: ValueId and NodeId, so handles (tenon::Value) made before are void.
+// Every pass keeps: inputs and parameters, used or not, in order (they are bound by name); names and order of outputs and updates;
+// NodeInfo::id of remaining nodes. ValueId and NodeId change, so handles (tenon::Value) created earlier become invalid.
 #pragma once
 
 #include <cstdint>
@@ -14,132 +14,132 @@
 
 namespace tenon::graph {
 
-/// Drops nodes and constants that no output or update needs, and optional results that nobody reads.
+/// Removes nodes and constants that no output or update needs, and unused optional results.
 Graph eliminate_dead_code(Graph graph);
 
-/// Nodes alike in op, attributes, operands, results' dtype and shape, and device become one, and so do equal scalar constants. Random ops
-/// and Dropout take part: they are functions of key and stream. A node that makes a parameter's new content keeps its own copy of it, for
-/// it may be written in place.
+/// Merges nodes with equal op, attributes, operands, result dtype and shape, and device, and equal scalar constants. Random ops and Dropout
+/// take part: they are functions of key and stream. A node that computes a parameter's new value keeps its own copy of it, since it may be
+/// written in place.
 Graph eliminate_common_subexpressions(Graph graph);
 
-/// Local rewrites that give the same bits: x * 1, x / 1, x + (-0), x - 0, --x, casts, reshapes and expansions to what x is already, chains
-/// of transpositions and of reshapes, and Expand before an op that broadcasts anyway.
+/// Local rewrites that are exact to the bit: x * 1, x / 1, x + (-0), x - 0, --x, casts, reshapes and expansions to what x is already,
+/// chains of transpositions and of reshapes, and Expand before an op that broadcasts anyway.
 Graph simplify(Graph graph);
 
-/// Rewrites that lose no digits where the graph as written would (row H06): log(1 + a) to log1p(a), exp(x) - 1 to expm1(x), 1 - sigmoid(x)
+/// Rewrites to numerically stable forms: log(1 + a) to log1p(a), exp(x) - 1 to expm1(x), 1 - sigmoid(x)
 /// to sigmoid(-x), log(sigmoid(x)) to -softplus(-x), log1p(exp(x)) to softplus(x), log(softmax(x)) to log_softmax(x).
 Graph stabilize(Graph graph);
-/// The same in place: every ValueId keeps its meaning, nodes are numbered anew. Gradients are taken of the result.
+/// The same in place: ValueIds stay valid, nodes are renumbered. Gradients are taken of the result.
 void stabilize_in_place(Graph& graph);
 
 /// Runs a graph without inputs and parameters; returns its outputs, dense and on the host.
 using Evaluate = std::function<std::vector<Tensor>(const Graph& constants)>;
-/// Nodes that depend on constants alone become constants. Results that would be large (over 64 KiB) and larger than what they are made of
-/// are left alone: storing them would cost more than making them.
+/// Evaluates nodes that depend only on constants and replaces them by constants. Results that are large (over 64 KiB) and larger than their
+/// operands stay computed: storing them would cost more than computing them.
 Graph fold_constants(Graph graph, const Evaluate& evaluate);
 
-/// w -= lr g where g holds the rows that Gather's gradient adds up becomes ScatterAdd(w, indices, -lr dy), over w: rows that no index names
-/// are neither read nor written. Only steps without momentum and weight decay, which would move every row. -lr is rounded to w's dtype
-/// first, and equal indices are added one by one.
+/// w -= lr g, where g is the sum of rows from Gather's gradient, becomes ScatterAdd(w, indices, -lr dy) in place of w: other rows are
+/// neither read nor written. Only for steps without momentum and weight decay, which would change every row. -lr is first rounded to w's
+/// dtype, and equal indices are added one by one.
 Graph update_rows(Graph graph);
 
-/// A Conv whose only reader is a BatchNormalization, all operands of both but x parameters or constants, takes over scale and shift: with
-/// s = scale / sqrt(var + epsilon), Conv(x, w s, (b - mean) s + bias). Graphs without updates alone: where parameters change in each run,
-/// the new weights would have to be made in each run.
+/// Folds a BatchNormalization that is the only reader of a Conv into it, if all operands of both but x are parameters or constants: with
+/// s = scale / sqrt(var + epsilon), Conv(x, w s, (b - mean) s + bias). Only for graphs without updates: if parameters change in each run,
+/// the new weights would be recomputed in each run.
 Graph fold_batch_norm(Graph graph);
 
-/// A graph in two parts. `main` has a parameter of its own for each output of `prelude`, of that name.
+/// A graph split in two. `main` has a parameter for each output of `prologue`, with the same name.
 struct Hoisted {
-  Graph prelude;  ///< of parameters and constants alone, without inputs; no outputs: nothing is worth while
+  Graph prologue;  ///< only parameters and constants, no inputs; without outputs if nothing is worth moving
   Graph main;
 };
-/// What depends on parameters and constants alone is worked out once and not in each run. Not what only looks at them in another way, not
-/// outputs, and nothing that would be larger (over 64 KiB) than what it is made of. Graphs with updates, and graphs without inputs, stay as
-/// they are.
+/// Moves nodes that depend only on parameters and constants to the prologue, to run once instead of in each run. Views and outputs stay,
+/// and so do results that are large (over 64 KiB) and larger than their operands. Graphs with updates and graphs without inputs stay
+/// unchanged.
 Hoisted hoist(Graph graph);
 
-/// Every parameter becomes a constant of the elements that value_of gives for its name, on the host.
-/// Errors  a graph with updates; what value_of throws.
+/// Replaces every parameter by a constant with the elements that value_of returns for its name, on the host.
+/// Errors  a graph with updates; those of value_of.
 Graph freeze(Graph graph, const std::function<Tensor(const std::string&)>& value_of);
-/// Without the elements of its constants, scalars excepted: for a graph that has been compiled and is only looked at from now on.
+/// Drops the elements of constants except scalars, for a compiled graph that is only inspected from now on.
 Graph drop_constants(Graph graph);
 
-/// What mixed precision makes of an op on f32 values.
-enum class Mixing : std::uint8_t {
-  narrow,   ///< reads and writes 16 bits: products, where tensor cores are, and what is made of them
-  follows,  ///< 16 bits where an operand comes so and the others may: a step elementwise, a pool, a move
-  inside,   ///< computes in f32, and its first result goes on in the width that its first operand came in: norms of lines
-  wide,     ///< f32: sums, statistics, what overflows or loses digits, losses, optimizers
+/// How mixed precision treats an op on f32 values.
+enum class PrecisionClass : std::uint8_t {
+  low_precision,  ///< reads and writes 16 bits: products, which use tensor cores
+  inherits,       ///< 16 bits if one operand has 16 bits and the others can be cast: elementwise ops, pooling, data movement
+  fp32_internal,  ///< computes in f32 and returns its first result in the dtype of its first operand: layer and RMS norms
+  fp32,           ///< f32 throughout: sums, statistics, ops that overflow or lose precision, losses, optimizers
 };
-/// The policy.
-Mixing mixing_of(tenon_op op);
+/// The class of an op.
+PrecisionClass precision_class_of(tenon_op op);
 
-/// f32 arithmetic becomes mixed: f32 stays what inputs, parameters, outputs and updates are; nodes compute as mixing_of says, `narrow`
-/// being f16 or bf16. A value is cast once, whoever reads it, and never back to what it was made from; a view of a parameter is a view of
-/// its one cast. An op that follows does so only if something narrow is made of its result, so that losses and what is done to gradients
-/// before a step are f32; parameters follow it, and constants that survive the rounding. Values of other dtypes are left alone.
+/// Converts f32 arithmetic to mixed precision: inputs, parameters, outputs and updates stay f32; nodes compute as precision_class_of
+/// states, with `narrow` f16 or bf16. Each value is cast at most once and never cast back to its original; a view of a parameter is a view
+/// of its cast. An inheriting op is lowered only if a low-precision op uses its result, so that losses and the processing of gradients
+/// before a step stay f32; parameters are cast with it, and so are constants that survive the rounding. Values of other dtypes do not
+/// change.
 Graph mix_precision(Graph graph, DType narrow);
 
-/// Updates from number `first` on leave their parameters as they are in runs where `skip`, a bool scalar, is true. In place.
+/// Makes updates from index `first` on keep their parameters unchanged in runs where `skip`, a bool scalar, is true. In place.
 void skip_updates(Graph& graph, std::size_t first, Value skip);
 
-/// Stabilised, without dead code and common subexpressions, simplified, with sparse updates of rows and batch norms folded.
+/// Runs the standard passes: stabilise, dead code, common subexpressions, simplify, sparse row updates, batch norm folding.
 [[nodiscard]] Graph optimize(Graph graph);
 
-/// Whether results of so many bytes are worth keeping instead of what they are made of: if they are no larger, or so small that a kernel
-/// costs more.
+/// True if a result of that many bytes is worth storing instead of its operands: if it is no larger than they are, or so small that a
+/// kernel costs more.
 bool worth_keeping(std::int64_t made_of_bytes, std::int64_t result_bytes);
 
-/// Applies to `operands`, values of `to`, what `node` of `from` does; under its name.
+/// Adds a copy of `node` of `from` to `to`, with `operands` and the same name.
 std::vector<Value> apply_again(const Graph& from, const NodeInfo& node, const std::vector<Value>& operands, Graph& to);
 
-/// Edits a graph in place. Values are numbered as in the graph until `finish`.
+/// Edits a graph in place. ValueIds stay valid until `finish`.
 class GraphEditor {
  public:
   explicit GraphEditor(Graph& graph);
 
   std::size_t node_count() const { return graph_.nodes_.size(); }
-  /// With operands as redirected so far.
+  /// The node, with operands as redirected so far.
   const NodeInfo& node(NodeId id);
   const ValueInfo& info(ValueId id) const { return graph_.values_[id]; }
-  /// The node that makes a value; null for inputs, parameters and constants.
+  /// The producer of a value; null for inputs, parameters and constants.
   const NodeInfo* producer(ValueId id);
   const std::vector<ValueInfo>& values() const { return graph_.values_; }
 
-  /// Everybody who reads `from` reads `to` instead: the same elements, made before the first of these readers.
-  /// False, and nothing done, where that would change who owns a result: an output stays a computed value, and an update stays the value it
-  /// is.
+  /// Makes all readers of `from` read `to` instead, which must have the same elements and exist before the first reader. Returns false and
+  /// does nothing if that would change the kind of a result: an output stays a computed value, an update keeps its value.
   bool redirect(ValueId from, ValueId to);
-  /// New operands and attributes for a node; its results keep dtype and shape.
+  /// Replaces operands and attributes of a node; its results keep dtype and shape.
   void rewrite(NodeId id, std::vector<ValueId> inputs, const Attributes& attributes);
   /// The same with another op, at its newest version.
   void replace(NodeId id, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
-  /// A new node of one operand, run before node `before`; its result looks like the operand.
+  /// Inserts a node with one operand before node `before`; its result has the operand's dtype and shape.
   ValueId insert(NodeId before, tenon_op op, ValueId input);
-  /// The same with several operands, and a result that may look different.
+  /// The same with several operands and a result of any dtype and shape.
   ValueId insert(NodeId before, tenon_op op, std::vector<ValueId> inputs, DType dtype, const Shape& shape,
                  const Attributes& attributes = {});
-  /// A computed value is made in another dtype from now on; those who read it, outputs and updates included, read a Cast to the dtype that
-  /// it was, right behind its maker. Returns the value as it is made.
+  /// Changes the dtype of a computed value. Its readers, including outputs and updates, read a Cast to the former dtype, inserted right
+  /// after its producer. Returns the value in the new dtype.
   ValueId recast(ValueId result, DType dtype);
-  /// A computed value gets a maker of its own, of one result, in front of the node that makes it now and does so no longer. That one's
-  /// operands are the caller's to rewrite.
+  /// Gives a computed value a new producer with one result, inserted before the current one, which no longer computes it. The caller
+  /// rewrites the operands of the current one.
   void remake(ValueId result, tenon_op op, std::vector<ValueId> inputs, const Attributes& attributes = {});
-  /// A parameter or constant becomes a constant of these elements; an undefined tensor: of none.
+  /// Turns a parameter or constant into a constant of these elements; an undefined tensor drops them.
   void set_constant(ValueId id, const Tensor& value);
-  /// A new constant.
+  /// Adds a constant.
   ValueId add_constant(const Tensor& value);
-  /// A computed value that is neither output nor update becomes a parameter of its own name.
+  /// Turns a computed value that is neither output nor update into a parameter of the same name.
   void make_parameter(ValueId id);
-  /// Update number i gives its parameter another value, of the same dtype and shape.
+  /// Replaces the value of update i by another one of the same dtype and shape.
   void set_update(std::size_t i, ValueId value) { graph_.updates_[i].value = value; }
-  /// A computed value becomes a constant. False, and nothing done, for an output or an update.
+  /// Turns a computed value into a constant. Returns false and does nothing for an output or an update.
   bool make_constant(ValueId id, const Tensor& value);
 
-  /// Puts inserted nodes in their places, and redirections into operands, outputs and updates; values keep their numbers, nodes do not. The
-  /// editor is done.
+  /// Applies insertions, and redirections of operands, outputs and updates. ValueIds stay valid, NodeIds do not. The editor must not be
+  /// used afterwards.
   void weave();
-  /// Drops what is not needed any more and numbers the rest anew. The editor is done.
+  /// Removes unused nodes and values and renumbers the rest. The editor must not be used afterwards.
   void finish();
 
  private:
@@ -151,9 +151,9 @@ class GraphEditor {
   void renumber(const std::vector<bool>& live_values, const std::vector<bool>& live_nodes);
 
   Graph& graph_;
-  std::vector<ValueId> target_;  ///< per value: where its readers look
+  std::vector<ValueId> target_;  ///< per value: the value that its readers read
   std::vector<bool> is_output_, is_update_;
-  std::vector<std::pair<NodeId, NodeInfo>> inserted_;  ///< with the node that each comes before; node_count(): after all
+  std::vector<std::pair<NodeId, NodeInfo>> inserted_;  ///< each with the node it precedes; node_count(): at the end
 };
 
 }  // namespace tenon::graph

@@ -1,4 +1,4 @@
-// print.cpp - graphs as text for people.
+// print.cpp - prints graphs as text.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::string text(const tenon_attributes_cast& a, const Words& words) {
   return fmt::format(" {}={}", words[0], name_of(static_cast<DType>(a.to)));
 }
 
-/// "2,0,1" of the first entries, those after the last that differs from `rest` left out.
+/// "2,0,1": the entries up to the last one that differs from `rest`.
 template <class T, std::size_t size>
 std::string list(const T (&entries)[size], T rest) {
   std::size_t count = size;
@@ -72,7 +72,7 @@ std::string text(const tenon_attributes_alpha& a, const Words& words) {
 }
 
 std::string text(const tenon_attributes_gelu& a, const Words& words) {
-  return a.tanh_form ? " " + words[0] : "";
+  return a.approximate_tanh ? " " + words[0] : "";
 }
 
 std::string text(const tenon_attributes_slice& a, const Words& words) {
@@ -95,7 +95,7 @@ std::string text(const tenon_attributes_one_hot& a, const Words& words) {
          fmt::format(" {}={}", words[3], name_of(static_cast<DType>(a.dtype)));
 }
 
-/// Strides, dilations and padding, where they are not what is usual.
+/// Strides, dilations and padding that differ from their defaults.
 template <class Struct>
 std::string spatial(const Struct& a) {
   const auto differs = [](const std::int64_t(&entries)[TENON_MAX_SPATIAL], std::int64_t usual) {
@@ -210,7 +210,7 @@ struct Printer {
   std::string (*print)(const Attributes&, const Words&);
 };
 constexpr Printer printers[] = {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) {id, text_of<tenon_attributes_##attributes>},
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) {id, text_of<tenon_attributes_##attributes>},
 #include <tenon/ops.def>
 #undef TENON_OP
 };
@@ -232,7 +232,7 @@ std::string declaration(const ValueInfo& info) {
   return fmt::format("{}:{}{}", info.name, name_of(info.dtype), info.shape.str());
 }
 
-/// Scalar constants by what they are, everything else by name.
+/// Scalar constants by value, everything else by name.
 std::string reference(const ValueInfo& info) {
   if (info.kind != ValueKind::constant || info.shape.rank() != 0 || info.dtype == DType::boolean) return info.name;
   return fmt::format("{}", info.constant.item());

@@ -1,4 +1,4 @@
-// simplify.cpp - local rewrites that keep every bit of every result.
+// simplify.cpp - local rewrites that preserve all results bit for bit.
 #include <tenon/error.h>
 #include <cmath>
 #include <optional>
@@ -9,7 +9,7 @@
 namespace tenon::graph {
 namespace {
 
-/// The number a floating scalar constant (any rank, one element) holds.
+/// The value of a floating constant with one element (any rank).
 std::optional<double> constant_of(const GraphEditor& editor, ValueId id) {
   const ValueInfo& value = editor.info(id);
   if (value.kind != ValueKind::constant || value.shape.count() != 1 || !is_floating(value.dtype)) return std::nullopt;
@@ -19,7 +19,7 @@ std::optional<double> constant_of(const GraphEditor& editor, ValueId id) {
 bool is_one(std::optional<double> value) {
   return value == 1.0;
 }
-/// -0 and 0 are different addends: x + 0 turns -0 into 0, x + (-0) leaves every x alone.
+/// -0 and 0 are different addends: x + 0 turns -0 into 0, x + (-0) leaves every x unchanged.
 bool is_zero(std::optional<double> value, bool negative) {
   return value == 0.0 && std::signbit(*value) == negative;
 }
@@ -46,14 +46,14 @@ bool broadcasts_operands(tenon_op op) {
   return op == TENON_OP_Add || op == TENON_OP_Sub || op == TENON_OP_Mul || op == TENON_OP_Div || op == TENON_OP_Equal;
 }
 
-/// Lets a broadcasting op read what its operands were expanded from.
+/// Makes a broadcasting op read the operands of Expand instead of its results.
 void skip_expansions(GraphEditor& editor, NodeId id) {
   for (std::size_t i : {0u, 1u}) {
     const NodeInfo& node = editor.node(id);
     const NodeInfo* expansion = editor.producer(node.inputs[i]);
     if (expansion == nullptr || expansion->op != TENON_OP_Expand) continue;
     const Shape& result = editor.info(node.outputs[0]).shape;
-    // the other operand must give the result its shape by itself; what was expanded to less than the result broadcasts further
+    // the other operand must have the shape of the result without the expansion
     if (editor.info(node.inputs[1 - i]).shape != result) continue;
     std::vector<ValueId> inputs = node.inputs;
     inputs[i] = expansion->inputs[0];
@@ -62,7 +62,7 @@ void skip_expansions(GraphEditor& editor, NodeId id) {
   }
 }
 
-/// Reshape of a Reshape or Flatten reads the first one's operand.
+/// A Reshape of a Reshape or Flatten reads the operand of the latter.
 void skip_arrangements(GraphEditor& editor, NodeId id) {
   const NodeInfo& node = editor.node(id);
   const NodeInfo* first = editor.producer(node.inputs[0]);
@@ -72,7 +72,7 @@ void skip_arrangements(GraphEditor& editor, NodeId id) {
   }
 }
 
-/// Transpose of a Transpose becomes one.
+/// Merges a Transpose of a Transpose.
 void join_transpositions(GraphEditor& editor, NodeId id) {
   const NodeInfo& node = editor.node(id);
   const NodeInfo* first = editor.producer(node.inputs[0]);
@@ -90,7 +90,7 @@ bool is_identity(const tenon_attributes_axes& permutation) {
   return true;
 }
 
-/// The value whose elements a node's result has, bit for bit and in the same places; no_id if there is none.
+/// The value that a node's result equals bit for bit; no_id if there is none.
 ValueId same_as(GraphEditor& editor, NodeId id) {
   const NodeInfo& node = editor.node(id);
   switch (node.op) {

@@ -1,4 +1,4 @@
-// sparse_rows.cpp - a plain step of gradient descent whose gradient is a few rows changes these rows and looks at no others.
+// sparse_rows.cpp - a plain gradient descent step with a gradient of a few rows touches only these rows.
 #include <algorithm>
 
 #include "graph/op.h"
@@ -13,7 +13,7 @@ bool is_zero(const GraphEditor& editor, ValueId id) {
   return value.constant.item() == 0;
 }
 
-/// The node that adds rows to nothing, if that is how `gradient` is made; else null.
+/// The ScatterAdd to zeros that computes `gradient`, or null.
 const NodeInfo* maker_of_rows(GraphEditor& editor, ValueId gradient) {
   const NodeInfo* scatter = editor.producer(gradient);
   if (scatter == nullptr || scatter->op != TENON_OP_ScatterAdd) return nullptr;
@@ -32,9 +32,9 @@ ValueId descent(GraphEditor& editor, NodeId step, ValueId lr, DType dtype) {
 }
 
 void take_rows_out(GraphEditor& editor, NodeId step) {
-  const NodeInfo before = editor.node(step);  // a copy: it loses what becomes sparse
+  const NodeInfo before = editor.node(step);  // a copy: the dense update is removed from it
   const auto& attributes = before.attributes.as<tenon_attributes_sgd>();
-  if (attributes.momentum != 0 || attributes.weight_decay != 0) return;  // these move every row
+  if (attributes.momentum != 0 || attributes.weight_decay != 0) return;  // these change every row
   const ValueId lr = before.inputs[0];
   ValueId rate = no_id;
   std::vector<ValueId> dense{lr};

@@ -1,4 +1,4 @@
-// stabilize.cpp - expressions that lose digits as written, put in the form that keeps them.
+// stabilize.cpp - rewrites numerically unstable expressions to stable forms.
 #include <cmath>
 #include <optional>
 
@@ -8,7 +8,7 @@
 namespace tenon::graph {
 namespace {
 
-/// What a pattern looks at: a node and the nodes that make its operands.
+/// A pattern's view of a node and the producers of its operands.
 struct View {
   GraphEditor& editor;
   NodeId id;
@@ -16,7 +16,7 @@ struct View {
   const NodeInfo& node() const { return editor.node(id); }
   const NodeInfo* maker(std::size_t operand) const { return editor.producer(node().inputs[operand]); }
   bool made_by(std::size_t operand, tenon_op op) const { return maker(operand) != nullptr && maker(operand)->op == op; }
-  /// True if the operand has the result's own dtype and shape: nothing is broadcast.
+  /// True if the operand has the result's own dtype and shape: no broadcasting.
   bool fits(ValueId value) const {
     const ValueInfo& result = editor.info(node().outputs[0]);
     return editor.info(value).dtype == result.dtype && editor.info(value).shape == result.shape;
@@ -27,8 +27,8 @@ struct View {
   }
 };
 
-/// The other operand of a binary node that has the constant on either side; no_id if it has not.
-ValueId beside(const View& at, const NodeInfo& node, double number) {
+/// The other operand of a binary node with the constant on either side; no_id if there is none.
+ValueId operand_with(const View& at, const NodeInfo& node, double number) {
   for (const std::size_t i : {0u, 1u}) {
     if (at.is_constant(node.inputs[i], number) && at.fits(node.inputs[1 - i])) return node.inputs[1 - i];
   }
@@ -40,7 +40,7 @@ bool rewrite_log(const View& at) {
   if (argument == nullptr) return false;
   switch (argument->op) {
     case TENON_OP_Add: {
-      const ValueId a = beside(at, *argument, 1);
+      const ValueId a = operand_with(at, *argument, 1);
       if (a == no_id) return false;
       at.editor.replace(at.id, TENON_OP_Log1p, {a});
       return true;
@@ -81,7 +81,7 @@ bool rewrite_sub(const View& at) {
 }
 
 bool rewrite_add(const View& at) {
-  const ValueId x = beside(at, at.node(), -1);
+  const ValueId x = operand_with(at, at.node(), -1);
   const NodeInfo* maker = x == no_id ? nullptr : at.editor.producer(x);
   if (maker == nullptr || maker->op != TENON_OP_Exp) return false;
   at.editor.replace(at.id, TENON_OP_Expm1, {maker->inputs[0]});
@@ -105,7 +105,7 @@ bool rewrite(const View& at) {
 
 void rewrite_all(GraphEditor& editor) {
   for (NodeId id = 0; id < editor.node_count(); ++id) {
-    while (rewrite({editor, id})) {  // log(1 + exp(x)) takes two: each turns the node into another op, so this ends
+    while (rewrite({editor, id})) {  // log(1 + exp(x)) needs two rewrites; each changes the op, so this terminates
     }
   }
 }

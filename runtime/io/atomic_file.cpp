@@ -21,7 +21,7 @@ std::string folder_of(const std::string& path) {
   return folder.empty() ? "." : folder.string();
 }
 
-/// A link stays a link: its target is what is replaced.
+/// Follows a symbolic link, so that its target is replaced and not the link.
 std::string follow_links(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_symlink(path, ignored)) return path;
@@ -29,7 +29,7 @@ std::string follow_links(const std::string& path) {
   return ignored ? path : target.string();
 }
 
-/// True if the name still leads to the open file: another writer may have renamed it away between our open and our lock.
+/// True if the name still refers to the open file: another writer may have renamed it between open and lock.
 bool is_file_at(const Descriptor& file, const std::string& path) {
   struct stat open_file {
   }, named{};
@@ -37,7 +37,7 @@ bool is_file_at(const Descriptor& file, const std::string& path) {
          open_file.st_ino == named.st_ino;
 }
 
-/// The temporary file, locked against other writers and empty. The system drops the lock of a process that dies.
+/// Opens the temporary file, locked against other writers and empty. The system releases the lock if the process dies.
 Descriptor open_temporary(const std::string& path, const std::string& temporary) {
   for (;;) {
     Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
@@ -70,14 +70,14 @@ void AtomicFile::fail(const std::string& what, int error, std::uint64_t missing_
   file_.close();
   const bool full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   std::string text = path_ + ": " + what + ": " + system_message(error) + " after " + std::to_string(written_bytes_) + " bytes";
-  if (missing_bytes > 0) text += ", " + std::to_string(missing_bytes) + " more wanted";
-  text += "; what was there before is unchanged";
+  if (missing_bytes > 0) text += ", " + std::to_string(missing_bytes) + " more expected";
+  text += "; the previous file is unchanged";
   if (full) text += "; free some space or choose another folder";
   throw Error(text);
 }
 
 void AtomicFile::write(const void* bytes, std::uint64_t size_bytes) {
-  if (!file_) throw Error(Status::internal, path_ + ": written to after it was finished");
+  if (!file_) throw Error(Status::internal, path_ + ": write after commit");
   const auto* from = static_cast<const std::byte*>(bytes);
   while (size_bytes > 0) {
     const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(size_bytes, std::uint64_t{1} << 30));
@@ -91,9 +91,9 @@ void AtomicFile::write(const void* bytes, std::uint64_t size_bytes) {
 }
 
 void AtomicFile::commit() {
-  if (!file_) throw Error(Status::internal, path_ + ": committed after it was finished");
-  if (::fsync(file_.get()) != 0) fail("cannot be brought to disk", errno, 0);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be put in place", errno, 0);
+  if (!file_) throw Error(Status::internal, path_ + ": committed twice");
+  if (::fsync(file_.get()) != 0) fail("cannot be flushed to disk", errno, 0);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot be replaced", errno, 0);
   // The new name is durable once its folder is. Some file systems cannot sync a folder (EINVAL), and the file is valid either way.
   const std::string folder = folder_of(path_);
   const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

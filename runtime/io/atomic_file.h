@@ -1,4 +1,4 @@
-// io/atomic_file.h - a file that replaces another in one step.
+// io/atomic_file.h - atomic replacement of a file.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace tenon::io {
 
-/// Writes `<path>.tmp` and, on commit, brings it to disk and renames it to `path`. Until then, and whatever fails, `path` is untouched:
-/// a full disk removes the temporary file; a killed process leaves it, and the next writer starts it anew.
+/// Writes `<path>.tmp` and, on commit, flushes it to disk and renames it to `path`. Until then, and on any failure, `path` is unchanged.
+/// On an error the temporary file is removed; if the process is killed it remains, and the next writer truncates it.
 ///
-/// Threads  one thread at a time; two writers of one path do not meet: the second is refused.
+/// Threads  one thread at a time; a second writer of the same path gets an error.
 class AtomicFile {
  public:
   /// Errors  the folder is missing or not writable; another process is writing the same file.
@@ -21,21 +21,21 @@ class AtomicFile {
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Errors  disk full and the like: path, bytes written, bytes wanted.
+  /// Errors  disk full etc., with the path, the bytes written and the bytes missing.
   void write(const void* bytes, std::uint64_t size_bytes);
-  /// After this `path` is the new file, also after a loss of power.
+  /// Replaces `path` by the new file, durably.
   void commit();
 
  private:
   [[noreturn]] void fail(const std::string& what, int error, std::uint64_t missing_bytes);
 
-  std::string path_;  ///< what the caller named, links followed
+  std::string path_;  ///< the target, with links followed
   std::string temporary_;
   Descriptor file_;
   std::uint64_t written_bytes_ = 0;
 };
 
-/// All of `content` at once.
+/// Writes `content` to a file atomically.
 void write_atomically(const std::string& path, std::string_view content);
 
 }  // namespace tenon::io

@@ -1,4 +1,4 @@
-// io/gzip.cpp - whole files into memory, inflated by zlib where their content is gzip.
+// io/gzip.cpp - reads whole files into memory and inflates gzip content with zlib.
 #include "io/gzip.h"
 
 #include <zlib.h>
@@ -12,12 +12,12 @@
 namespace tenon::io {
 namespace {
 
-/// zlib's inflater of gzip members; its counters are 32 bits wide, so input and output are fed in pieces.
+/// Inflates gzip members with zlib, whose counters are 32 bits wide, so input and output are passed in pieces.
 class Inflater {
  public:
   explicit Inflater(const std::string& path) : path_(path) {
     if (inflateInit2(&stream_, MAX_WBITS + 16) != Z_OK)
-      throw Error(Status::out_of_memory, path_ + ": no memory for zlib");  // 16: gzip framing
+      throw Error(Status::out_of_memory, path_ + ": out of memory for zlib");  // 16: gzip framing
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -27,8 +27,8 @@ class Inflater {
     std::vector<std::uint8_t> content(first_size(packed, limit_bytes));
     std::uint64_t in = 0, out = 0;
     for (bool member_open = true; member_open || in < packed.size();) {
-      if (!member_open) {  // another member, as `cat a.gz b.gz` makes
-        if (!is_gzip(packed, in)) damaged(in, std::to_string(packed.size() - in) + " bytes follow the end of the gzip data");
+      if (!member_open) {  // another member, as after `cat a.gz b.gz`
+        if (!is_gzip(packed, in)) damaged(in, std::to_string(packed.size() - in) + " trailing bytes after the gzip data");
         inflateReset(&stream_);
         member_open = true;
       }
@@ -43,16 +43,17 @@ class Inflater {
       const auto consumed = static_cast<std::uint64_t>(stream_.next_in - (packed.data() + in));
       in += consumed;
       out = static_cast<std::uint64_t>(stream_.next_out - content.data());
-      if (out > limit_bytes) throw Error(path_ + ": wanted at most " + std::to_string(limit_bytes) + " bytes, the gzip data holds more");
+      if (out > limit_bytes)
+        throw Error(path_ + ": expected at most " + std::to_string(limit_bytes) + " bytes, got more from the gzip data");
       if (code == Z_STREAM_END)
         member_open = false;
       else if (code == Z_MEM_ERROR)
-        throw Error(Status::out_of_memory, path_ + ": no memory for zlib");
+        throw Error(Status::out_of_memory, path_ + ": out of memory for zlib");
       else if (code != Z_OK && code != Z_BUF_ERROR)
         damaged(in, stream_.msg ? stream_.msg : "not gzip data");
       else if (in == packed.size() && stream_.avail_out > 0) {
         throw Error(path_ + ": gzip data is truncated: it ends after " + std::to_string(in) + " bytes (" + std::to_string(out) +
-                    " inflated); fetch the file again");
+                    " inflated); download the file again");
       }
     }
     content.resize(static_cast<std::size_t>(out));
@@ -66,16 +67,16 @@ class Inflater {
  private:
   static uInt piece(std::uint64_t size) { return static_cast<uInt>(std::min<std::uint64_t>(size, 1u << 30)); }
 
-  /// The trailer tells the size modulo 2^32: a hint, followed only as far as usual ratios go, so that a lie costs nothing.
+  /// The trailer has the size modulo 2^32. It is only a hint, limited to plausible ratios so that a wrong value is harmless.
   static std::size_t first_size(const std::vector<std::uint8_t>& packed, std::uint64_t limit_bytes) {
-    std::uint64_t told = 0;
-    for (std::size_t i = 0; i < 4 && packed.size() >= 18; ++i) told |= std::uint64_t{packed[packed.size() - 4 + i]} << (8 * i);
-    // One byte more than told, so that the end of the data shows without another round.
-    return static_cast<std::size_t>(std::min({told + 1, 16 * std::uint64_t{packed.size()} + 65536, limit_bytes + 1}));
+    std::uint64_t claimed = 0;
+    for (std::size_t i = 0; i < 4 && packed.size() >= 18; ++i) claimed |= std::uint64_t{packed[packed.size() - 4 + i]} << (8 * i);
+    // One byte more, so that the end of the data is detected without another iteration.
+    return static_cast<std::size_t>(std::min({claimed + 1, 16 * std::uint64_t{packed.size()} + 65536, limit_bytes + 1}));
   }
 
   [[noreturn]] void damaged(std::uint64_t at, const std::string& reason) const {
-    throw Error(path_ + ": gzip data is damaged near byte " + std::to_string(at) + ": " + reason + "; fetch the file again");
+    throw Error(path_ + ": gzip data is damaged near byte " + std::to_string(at) + ": " + reason + "; download the file again");
   }
 
   const std::string& path_;
@@ -87,7 +88,7 @@ class Inflater {
 std::vector<std::uint8_t> read_file(const std::string& path, std::uint64_t limit_bytes) {
   const OpenFile file = open_for_reading(path);
   if (file.size_bytes > limit_bytes) {
-    throw Error(path + ": wanted at most " + std::to_string(limit_bytes) + " bytes, got " + std::to_string(file.size_bytes));
+    throw Error(path + ": expected at most " + std::to_string(limit_bytes) + " bytes, got " + std::to_string(file.size_bytes));
   }
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(file.size_bytes));
   read_exactly(file.descriptor, path, bytes.data(), file.size_bytes);

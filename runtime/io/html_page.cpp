@@ -5,7 +5,7 @@
 namespace tenon::io {
 namespace {
 
-// The colours are Okabe and Ito's, the blue, orange and green lighter where the page is dark: at least 3:1 against it.
+// Okabe and Ito's colours; blue, orange and green are lighter in dark mode for a contrast of at least 3:1.
 const char* const common_style = R"(
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1c2430; --soft: #5b6675; --grid: #e3e7ec; --card: #f7f8fa;
   --blue: #0072b2; --orange: #d55e00; --green: #00835f; }

@@ -1,4 +1,4 @@
-// io/html_page.h - what the HTML pages have in common: one look, and text that stays text. Each page is one file that needs no network.
+// io/html_page.h - common style and escaping of HTML pages. Each page is a single file that needs no network.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace tenon::io {
 
-/// Text for an element or a quoted attribute.
+/// Escapes text for an element or a quoted attribute.
 std::string html_escaped(std::string_view text);
 
-/// A page with its title as heading. `style`: what this kind of page adds to the common style sheet, whose colours are --page, --ink,
-/// --soft, --grid, --card and, told apart by people who are colour-blind (Okabe and Ito), --blue, --orange and --green.
+/// A page with its title as heading. `style` is appended to the common style sheet, whose colours are --page, --ink, --soft, --grid, --card
+/// and the colour-blind safe (Okabe and Ito) --blue, --orange and --green.
 std::string html_page(std::string_view title, std::string_view style, std::string_view body);
 
 }  // namespace tenon::io

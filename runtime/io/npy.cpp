@@ -19,7 +19,7 @@ namespace tenon::io {
 namespace {
 
 constexpr std::string_view magic("\x93NUMPY", 6);
-constexpr std::size_t most_header_bytes = 1 << 20;  // NumPy's own limit is 10,000 characters
+constexpr std::size_t max_header_bytes = 1 << 20;  // NumPy's limit is 10,000 characters
 
 struct Code {
   const char* text;  ///< kind and bytes, as NumPy writes them
@@ -55,12 +55,12 @@ class HeaderParser {
       else if (key == "shape")
         header.shape = take_shape();
       else
-        fail("key '" + key + "' is unknown, wanted descr, fortran_order and shape");
+        fail("key '" + key + "' is unknown, expected descr, fortran_order and shape");
       if (!peek('}')) take(',');
     }
     take('}');
     skip_space();
-    if (at_ != text_.size()) fail("text follows its end");
+    if (at_ != text_.size()) fail("unexpected text after its end");
     for (const char* key : {"descr", "fortran_order", "shape"}) {
       if (seen.count(key) == 0) fail(std::string("key '") + key + "' is missing");
     }
@@ -73,13 +73,13 @@ class HeaderParser {
   void skip_space() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;
   }
-  bool peek(char wanted) {
+  bool peek(char expected) {
     skip_space();
-    return at_ < text_.size() && text_[at_] == wanted;
+    return at_ < text_.size() && text_[at_] == expected;
   }
-  void take(char wanted) {
-    if (!peek(wanted)) {
-      fail(std::string("wanted '") + wanted + "' at character " + std::to_string(at_) + ", got " +
+  void take(char expected) {
+    if (!peek(expected)) {
+      fail(std::string("expected '") + expected + "' at character " + std::to_string(at_) + ", got " +
            (at_ < text_.size() ? std::string("'") + text_[at_] + "'" : std::string("its end")));
     }
     ++at_;
@@ -88,7 +88,7 @@ class HeaderParser {
     const char quote = peek('"') ? '"' : '\'';
     take(quote);
     const std::size_t end = text_.find(quote, at_);
-    if (end == std::string_view::npos) fail("a text without an end at character " + std::to_string(at_));
+    if (end == std::string_view::npos) fail("unterminated text at character " + std::to_string(at_));
     const std::string text(text_.substr(at_, end - at_));
     at_ = end + 1;
     return text;
@@ -101,7 +101,7 @@ class HeaderParser {
         return value;
       }
     }
-    fail("wanted True or False at character " + std::to_string(at_));
+    fail("expected True or False at character " + std::to_string(at_));
   }
   Shape take_shape() {
     Shape shape;
@@ -110,7 +110,7 @@ class HeaderParser {
       std::int64_t size = 0;
       const char* begin = text_.data() + at_;
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), size);
-      if (error != std::errc() || size < 0) fail("wanted a size from 0 on at character " + std::to_string(at_));
+      if (error != std::errc() || size < 0) fail("expected a non-negative size at character " + std::to_string(at_));
       at_ += static_cast<std::size_t>(end - begin);
       if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote 3L
       try {
@@ -124,7 +124,7 @@ class HeaderParser {
     return shape;
   }
   void read_dtype(Header& header) {
-    if (!peek('\'') && !peek('"')) throw Error(Status::unsupported, what_ + ": holds records; wanted an array of plain numbers");
+    if (!peek('\'') && !peek('"')) throw Error(Status::unsupported, what_ + ": expected an array of plain numbers, got records");
     const std::string text = take_string();
     const char order = text.empty() ? '?' : text[0];
     for (const Code& code : codes) {
@@ -132,8 +132,8 @@ class HeaderParser {
     }
     if (header.dtype == DType::none) {
       throw Error(Status::unsupported, what_ + ": dtype '" + text +
-                                           "' has no counterpart; wanted bool, integers of 1 to 8 bytes, floats of 2 to 8 or complex "
-                                           "numbers of 8 or 16 (astype converts)");
+                                           "' is not supported; expected bool, integers of 1 to 8 bytes, floats of 2 to 8 or complex "
+                                           "numbers of 8 or 16 bytes; convert it with astype");
     }
     header.big_endian = order == '>';
   }
@@ -143,7 +143,7 @@ class HeaderParser {
   std::size_t at_ = 0;
 };
 
-/// Bytes of what has an order of its own: a complex number is two of them.
+/// The size of the unit of byte order: a complex number has two.
 std::size_t word_size(DType dtype) {
   const auto size = static_cast<std::size_t>(size_of(dtype));
   return dtype == DType::c64 || dtype == DType::c128 ? size / 2 : size;
@@ -154,16 +154,16 @@ void check_size(const std::string& what, const Header& header, std::uint64_t got
   const auto size = static_cast<std::uint64_t>(size_of(header.dtype));
   const bool too_many = count > std::numeric_limits<std::uint64_t>::max() / size;
   if (!too_many && count * size == got) return;
-  throw Error(what + ": " + (too_many || got < count * size ? "truncated" : "bytes follow its end") + ": " + name_of(header.dtype) +
-              header.shape.str() + " wants " + (too_many ? "more than 2^64" : std::to_string(count * size)) +
+  throw Error(what + ": " + (too_many || got < count * size ? "truncated" : "trailing bytes") + ": " + name_of(header.dtype) +
+              header.shape.str() + " expects " + (too_many ? "more than 2^64" : std::to_string(count * size)) +
               " bytes after the header, got " + std::to_string(got));
 }
 
-/// Bytes other than 0 and 1 in a bool would be undefined behaviour in every kernel that reads it.
+/// Bools other than 0 and 1 would be undefined behaviour in kernels.
 void check_bools(const std::string& what, const std::uint8_t* bytes, std::int64_t count) {
   const auto* wrong = std::find_if(bytes, bytes + count, [](std::uint8_t byte) { return byte > 1; });
   if (wrong != bytes + count) {
-    throw Error(what + ": element " + std::to_string(wrong - bytes) + " of bool is " + std::to_string(*wrong) + ", wanted 0 or 1");
+    throw Error(what + ": element " + std::to_string(wrong - bytes) + " of bool is " + std::to_string(*wrong) + ", expected 0 or 1");
   }
 }
 
@@ -178,19 +178,19 @@ Shape reversed(const Shape& shape) {
 Tensor parse_npy(const std::string& what, std::shared_ptr<std::vector<std::uint8_t>> bytes) {
   const std::vector<std::uint8_t>& file = *bytes;
   if (file.size() < 10 || std::memcmp(file.data(), magic.data(), magic.size()) != 0) {
-    throw Error(what + ": no .npy file: wanted it to start with \\x93NUMPY and a version");
+    throw Error(what + ": not a .npy file: expected it to start with \\x93NUMPY and a version");
   }
   const int major = file[6], minor = file[7];
   if (major < 1 || major > 3 || minor != 0) {
     throw Error(Status::unsupported,
-                what + ": is of .npy version " + std::to_string(major) + "." + std::to_string(minor) + ", wanted 1.0, 2.0 or 3.0");
+                what + ": expected .npy version 1.0, 2.0 or 3.0, got " + std::to_string(major) + "." + std::to_string(minor));
   }
   const std::size_t prefix = major == 1 ? 10 : 12;
   std::size_t header_bytes = 0;
   for (std::size_t i = 8; i < std::min(prefix, file.size()); ++i) header_bytes |= std::size_t{file[i]} << (8 * (i - 8));
-  if (file.size() < prefix || header_bytes > file.size() - prefix || header_bytes > most_header_bytes) {
-    throw Error(what + ": wanted a header of at most " +
-                std::to_string(std::min(most_header_bytes, file.size() < prefix ? std::size_t{0} : file.size() - prefix)) +
+  if (file.size() < prefix || header_bytes > file.size() - prefix || header_bytes > max_header_bytes) {
+    throw Error(what + ": expected a header of at most " +
+                std::to_string(std::min(max_header_bytes, file.size() < prefix ? std::size_t{0} : file.size() - prefix)) +
                 " bytes, got a length of " + std::to_string(header_bytes) + "; the file is truncated or damaged");
   }
   const Header header = HeaderParser(what, {reinterpret_cast<const char*>(file.data()) + prefix, header_bytes}).parse();
@@ -291,16 +291,16 @@ Tensor load_npz(const std::string& path, const std::string& name) {
     if (here == name) return read_member(path, archive, i);
     known += (known.empty() ? "" : ", ") + here;
   }
-  throw Error(path + ": wanted an array '" + name + "', got " + (known.empty() ? "an empty archive" : known));
+  throw Error(path + ": expected an array '" + name + "', got " + (known.empty() ? "an empty archive" : known));
 }
 
 void save_npz(const std::string& path, const std::vector<NamedTensor>& tensors, NpzCompression compression) {
-  constexpr std::size_t most_name_bytes = 65000;  // lengths are 16 bits in the archive
+  constexpr std::size_t max_name_bytes = 65000;  // lengths are 16 bits in the archive
   std::set<std::string> seen;
   for (const NamedTensor& named : tensors) {
     const std::string what = path + ": cannot be written: array '" + named.name.substr(0, 100) + "'";
-    if (named.name.empty() || has_ending(named.name) || named.name.size() > most_name_bytes)
-      throw Error(what + ": wanted a name of 1 to 65000 bytes without the ending .npy, which is added");
+    if (named.name.empty() || has_ending(named.name) || named.name.size() > max_name_bytes)
+      throw Error(what + ": expected a name of 1 to 65000 bytes without the ending .npy, which is appended");
     if (!seen.insert(named.name).second) throw Error(what + " is given twice");
   }
   io::ZipWriter archive(path);

@@ -1,4 +1,4 @@
-// io/npy.h - the .npy format, its header read with every claim checked.
+// io/npy.h - the .npy format, with a fully validated header.
 //
 // Source  NumPy: numpy/lib/format.py (NEP 1).
 #pragma once
@@ -12,13 +12,12 @@
 
 namespace tenon::io {
 
-/// The array of a whole .npy file or member. Single-byte elements, and wide ones that lie aligned, are not copied: the bytes' memory
-/// becomes the tensor's.
+/// Parses a .npy file or archive member. Aligned native-order elements are not copied: the tensor refers to `bytes`.
 /// Errors  the text starts with `what`.
 Tensor parse_npy(const std::string& what, std::shared_ptr<std::vector<std::uint8_t>> bytes);
 
-/// What stands before the elements of a row-major array, version 1.0, padded so that they start at a multiple of 64.
-/// Errors  a dtype that the format does not have.
+/// The header of a row-major array, version 1.0, padded so that the elements start at a multiple of 64 bytes.
+/// Errors  the format does not have the dtype.
 std::string npy_header(const std::string& what, DType dtype, const Shape& shape);
 
 }  // namespace tenon::io

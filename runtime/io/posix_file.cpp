@@ -37,7 +37,7 @@ int Descriptor::release() {
 
 OpenFile open_for_reading(const std::string& path) {
   OpenFile file;
-  // Without O_NONBLOCK the open of a pipe would wait for a writer.
+  // Without O_NONBLOCK, opening a pipe would wait for a writer.
   file.descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.descriptor) {
     const int error = errno;
@@ -45,8 +45,8 @@ OpenFile open_for_reading(const std::string& path) {
   }
   struct stat info {};
   if (::fstat(file.descriptor.get(), &info) != 0) throw Error(path + ": cannot be examined: " + system_message(errno));
-  if (S_ISDIR(info.st_mode)) throw Error(path + ": wanted a file, got a folder");
-  if (!S_ISREG(info.st_mode)) throw Error(path + ": wanted a file, got a device or pipe");
+  if (S_ISDIR(info.st_mode)) throw Error(path + ": expected a file, got a folder");
+  if (!S_ISREG(info.st_mode)) throw Error(path + ": expected a file, got a device or pipe");
   file.size_bytes = static_cast<std::uint64_t>(info.st_size);
   return file;
 }
@@ -61,8 +61,8 @@ void read_exactly(const Descriptor& file, const std::string& path, void* out_byt
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw Error(path + ": cannot be read: " + system_message(errno));
     if (got == 0)
-      throw Error(path + ": wanted " + std::to_string(size_bytes) + " more bytes, got " + std::to_string(done) +
-                  ": the file became shorter");
+      throw Error(path + ": expected " + std::to_string(size_bytes) + " more bytes, got " + std::to_string(done) +
+                  ": the file was truncated while reading");
     done += static_cast<std::uint64_t>(got);
   }
 }

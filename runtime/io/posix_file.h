@@ -7,7 +7,7 @@
 
 namespace tenon::io {
 
-/// "No space left on device", ... of an errno value.
+/// The message of an errno value: "No space left on device".
 std::string system_message(int error);
 
 /// Owns a file descriptor.
@@ -20,7 +20,7 @@ class Descriptor {
   Descriptor& operator=(Descriptor&& other) noexcept;
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  /// False if the system reported an error that it had kept back.
+  /// False if the system reports a deferred write error.
   bool close();
   int release();
 
@@ -34,10 +34,10 @@ struct OpenFile {
   std::uint64_t size_bytes = 0;
 };
 
-/// Errors  name the path: not found, a folder or device, unreadable.
+/// Errors  not found, a folder or device, unreadable; the text names the path.
 OpenFile open_for_reading(const std::string& path);
 
-/// Exactly `size_bytes` more bytes. Errors: the file ends before; the text names the path and both counts.
+/// Reads exactly `size_bytes` more bytes. Errors  the file ends before; the text names the path and both counts.
 void read_exactly(const Descriptor& file, const std::string& path, void* out_bytes, std::uint64_t size_bytes);
 
 }  // namespace tenon::io

@@ -1,4 +1,4 @@
-// recurrent.cpp - weights of recurrent layers, there and back.
+// io/recurrent.cpp - converts weights of recurrent layers to and from PyTorch and Keras.
 #include <tenon/recurrent.h>
 
 #include <fmt/format.h>
@@ -15,21 +15,21 @@ const char* name_of(RecurrentCell cell) {
   return cell == RecurrentCell::lstm ? "lstm" : cell == RecurrentCell::gru ? "gru" : "rnn";
 }
 
-/// Where the gates stand, in ONNX's order: LSTM i o f c, GRU z r h.
-std::array<std::int64_t, 4> places(RecurrentCell cell, GateOrder order) {
+/// The positions of the gates in `order`, listed in ONNX's order: LSTM i o f c, GRU z r h.
+std::array<std::int64_t, 4> gate_positions(RecurrentCell cell, GateOrder order) {
   if (cell == RecurrentCell::lstm)
     return order == GateOrder::onnx ? std::array<std::int64_t, 4>{0, 1, 2, 3} : std::array<std::int64_t, 4>{0, 3, 1, 2};
   const bool reset_first = cell == RecurrentCell::gru && (order == GateOrder::torch || order == GateOrder::cudnn);
   return reset_first ? std::array<std::int64_t, 4>{1, 0, 2, 3} : std::array<std::int64_t, 4>{0, 1, 2, 3};
 }
 
-void want_shape(const char* layer, const char* name, const Tensor& x, const Shape& shape, DType dtype) {
+void expect_shape(const char* layer, const char* name, const Tensor& x, const Shape& shape, DType dtype) {
   if (x.defined() && x.shape() == shape && x.dtype() == dtype) return;
-  throw Error(fmt::format("{}: wanted {} {}{}, got {}", layer, name, tenon::name_of(dtype), shape.str(), x.defined() ? x.str() : "none"));
+  throw Error(fmt::format("{}: expected {} {}{}, got {}", layer, name, tenon::name_of(dtype), shape.str(), x.defined() ? x.str() : "none"));
 }
 
-void want_directions(const char* layer, std::size_t count) {
-  if (count != 1 && count != 2) throw Error(fmt::format("{}: wanted 1 or 2 directions, got {}", layer, count));
+void expect_directions(const char* layer, std::size_t count) {
+  if (count != 1 && count != 2) throw Error(fmt::format("{}: expected 1 or 2 directions, got {}", layer, count));
 }
 
 /// x[d] = part
@@ -37,7 +37,7 @@ void put(Tensor& x, std::size_t d, const Tensor& part) {
   Tensor place = x.select(0, static_cast<std::int64_t>(d));
   place.copy_from(part);
 }
-/// x[d, half] = part, of the two halves of a bias
+/// x[d, half] = part, for the two halves of a bias
 void put_half(Tensor& b, std::size_t d, std::int64_t half, const Tensor& part) {
   Tensor place = b.select(0, static_cast<std::int64_t>(d)).narrow(0, half * part.count(), part.count());
   place.copy_from(part);
@@ -51,17 +51,17 @@ struct Sizes {
   std::int64_t directions, rows, features, units;
 };
 
-/// The weights' own sizes, checked.
+/// The sizes of the weights, validated.
 Sizes sizes_of(RecurrentCell cell, const RecurrentWeights& weights) {
   const char* const layer = name_of(cell);
   if (!weights.w.defined() || weights.w.shape().rank() != 3 || !weights.r.defined() || weights.r.shape().rank() != 3)
-    throw Error(fmt::format("{}: wanted w (D, G H, I) and r (D, G H, H)", layer));
+    throw Error(fmt::format("{}: expected w (D, G H, I) and r (D, G H, H)", layer));
   const Shape& r = weights.r.shape();
   const Sizes sizes{r[0], gate_count(cell) * r[2], weights.w.shape()[2], r[2]};
-  want_directions(layer, static_cast<std::size_t>(sizes.directions));
-  want_shape(layer, "w", weights.w, {sizes.directions, sizes.rows, sizes.features}, weights.w.dtype());
-  want_shape(layer, "r", weights.r, {sizes.directions, sizes.rows, sizes.units}, weights.w.dtype());
-  if (weights.b.defined()) want_shape(layer, "b", weights.b, {sizes.directions, 2 * sizes.rows}, weights.w.dtype());
+  expect_directions(layer, static_cast<std::size_t>(sizes.directions));
+  expect_shape(layer, "w", weights.w, {sizes.directions, sizes.rows, sizes.features}, weights.w.dtype());
+  expect_shape(layer, "r", weights.r, {sizes.directions, sizes.rows, sizes.units}, weights.w.dtype());
+  if (weights.b.defined()) expect_shape(layer, "b", weights.b, {sizes.directions, 2 * sizes.rows}, weights.w.dtype());
   return sizes;
 }
 
@@ -83,7 +83,7 @@ Tensor sum_of(const Tensor& a, const Tensor& b) {
 Tensor sum_of(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::f64) return sum_of<double>(a, b);
   if (a.dtype() == DType::f32) return sum_of<float>(a, b);
-  throw Error(fmt::format("to_keras: biases of {} are not added here, wanted f32 or f64", tenon::name_of(a.dtype())));
+  throw Error(fmt::format("to_keras: expected biases of f32 or f64, got {}", tenon::name_of(a.dtype())));
 }
 
 }  // namespace
@@ -94,10 +94,11 @@ Tensor reorder_gates(const Tensor& x, std::int64_t axis, RecurrentCell cell, Gat
   if (axis < 0) axis += rank;
   const std::int64_t size = x.shape()[static_cast<std::size_t>(axis)];
   if (size % gates != 0)
-    throw Error(fmt::format("reorder_gates: the {} gates of {} do not divide axis {} of {}", gates, name_of(cell), axis, x.str()));
+    throw Error(
+        fmt::format("reorder_gates: expected a multiple of the {} gates of {} on axis {}, got {}", gates, name_of(cell), axis, x.str()));
   const Tensor host = x.to_host();
   Tensor y = Tensor::empty(x.dtype(), x.shape());
-  const auto source = places(cell, from), target = places(cell, to);
+  const auto source = gate_positions(cell, from), target = gate_positions(cell, to);
   const std::int64_t units = size / gates;
   for (std::size_t g = 0; g < static_cast<std::size_t>(gates); ++g) {
     Tensor place = y.narrow(axis, target[g] * units, units);
@@ -107,11 +108,11 @@ Tensor reorder_gates(const Tensor& x, std::int64_t axis, RecurrentCell cell, Gat
 }
 
 RecurrentWeights from_torch(RecurrentCell cell, const std::vector<TorchWeights>& directions) {
-  want_directions("from_torch", directions.size());
+  expect_directions("from_torch", directions.size());
   const TorchWeights& first = directions[0];
   if (!first.weight_ih.defined() || first.weight_ih.shape().rank() != 2 || !first.weight_hh.defined() ||
       first.weight_hh.shape().rank() != 2)
-    throw Error("from_torch: wanted weight_ih (G H, I) and weight_hh (G H, H)");
+    throw Error("from_torch: expected weight_ih (G H, I) and weight_hh (G H, H)");
   const std::int64_t units = first.weight_hh.shape()[1];
   const Sizes sizes{static_cast<std::int64_t>(directions.size()), gate_count(cell) * units, first.weight_ih.shape()[1], units};
   const DType dtype = first.weight_ih.dtype();
@@ -120,13 +121,13 @@ RecurrentWeights from_torch(RecurrentCell cell, const std::vector<TorchWeights>&
   const auto ordered = [&](const Tensor& x) { return reorder_gates(x, 0, cell, GateOrder::torch, GateOrder::onnx); };
   for (std::size_t d = 0; d < directions.size(); ++d) {
     const TorchWeights& from = directions[d];
-    want_shape("from_torch", "weight_ih", from.weight_ih, {sizes.rows, sizes.features}, dtype);
-    want_shape("from_torch", "weight_hh", from.weight_hh, {sizes.rows, units}, dtype);
+    expect_shape("from_torch", "weight_ih", from.weight_ih, {sizes.rows, sizes.features}, dtype);
+    expect_shape("from_torch", "weight_hh", from.weight_hh, {sizes.rows, units}, dtype);
     put(weights.w, d, ordered(from.weight_ih));
     put(weights.r, d, ordered(from.weight_hh));
     if (!bias) continue;
-    want_shape("from_torch", "bias_ih", from.bias_ih, {sizes.rows}, dtype);
-    want_shape("from_torch", "bias_hh", from.bias_hh, {sizes.rows}, dtype);
+    expect_shape("from_torch", "bias_ih", from.bias_ih, {sizes.rows}, dtype);
+    expect_shape("from_torch", "bias_hh", from.bias_hh, {sizes.rows}, dtype);
     put_half(weights.b, d, 0, ordered(from.bias_ih));
     put_half(weights.b, d, 1, ordered(from.bias_hh));
   }
@@ -148,11 +149,11 @@ std::vector<TorchWeights> to_torch(RecurrentCell cell, const RecurrentWeights& w
 }
 
 RecurrentWeights from_keras(RecurrentCell cell, const std::vector<KerasWeights>& directions) {
-  want_directions("from_keras", directions.size());
+  expect_directions("from_keras", directions.size());
   const KerasWeights& first = directions[0];
   if (!first.kernel.defined() || first.kernel.shape().rank() != 2 || !first.recurrent_kernel.defined() ||
       first.recurrent_kernel.shape().rank() != 2)
-    throw Error("from_keras: wanted kernel (I, G H) and recurrent_kernel (H, G H)");
+    throw Error("from_keras: expected kernel (I, G H) and recurrent_kernel (H, G H)");
   const std::int64_t units = first.recurrent_kernel.shape()[0];
   const Sizes sizes{static_cast<std::int64_t>(directions.size()), gate_count(cell) * units, first.kernel.shape()[0], units};
   const DType dtype = first.kernel.dtype();
@@ -161,16 +162,16 @@ RecurrentWeights from_keras(RecurrentCell cell, const std::vector<KerasWeights>&
   const auto ordered = [&](const Tensor& x) { return reorder_gates(x, 0, cell, GateOrder::keras, GateOrder::onnx); };
   for (std::size_t d = 0; d < directions.size(); ++d) {
     const KerasWeights& from = directions[d];
-    want_shape("from_keras", "kernel", from.kernel, {sizes.features, sizes.rows}, dtype);
-    want_shape("from_keras", "recurrent_kernel", from.recurrent_kernel, {units, sizes.rows}, dtype);
+    expect_shape("from_keras", "kernel", from.kernel, {sizes.features, sizes.rows}, dtype);
+    expect_shape("from_keras", "recurrent_kernel", from.recurrent_kernel, {units, sizes.rows}, dtype);
     put(weights.w, d, ordered(from.kernel.transpose(0, 1)));
     put(weights.r, d, ordered(from.recurrent_kernel.transpose(0, 1)));
     if (!bias) continue;
     if (cell == RecurrentCell::gru && from.bias.shape().rank() == 2) {
-      want_shape("from_keras", "bias", from.bias, {2, sizes.rows}, dtype);
+      expect_shape("from_keras", "bias", from.bias, {2, sizes.rows}, dtype);
       for (const std::int64_t half : {0, 1}) put_half(weights.b, d, half, ordered(from.bias.select(0, half)));
     } else {
-      want_shape("from_keras", "bias", from.bias, {sizes.rows}, dtype);
+      expect_shape("from_keras", "bias", from.bias, {sizes.rows}, dtype);
       put_half(weights.b, d, 0, ordered(from.bias));
     }
   }

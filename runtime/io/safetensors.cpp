@@ -14,14 +14,14 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and is copied as it is");
 
-/// Bytes other than 0 and 1 in a bool would be undefined behaviour in every kernel that reads it.
+/// Bools other than 0 and 1 would be undefined behaviour in kernels.
 void check_bools(const std::string& path, const io::TensorEntry& entry, const Tensor& tensor) {
   if (tensor.dtype() != DType::boolean) return;
   const auto* bytes = static_cast<const std::uint8_t*>(tensor.raw());
   const auto* wrong = std::find_if(bytes, bytes + tensor.count(), [](std::uint8_t byte) { return byte > 1; });
   if (wrong != bytes + tensor.count()) {
     throw Error(path + ": tensor " + io::shown_name(entry.name) + ": element " + std::to_string(wrong - bytes) + " of BOOL is " +
-                std::to_string(*wrong) + ", wanted 0 or 1");
+                std::to_string(*wrong) + ", expected 0 or 1");
   }
 }
 
@@ -29,11 +29,12 @@ void check_names(const std::string& path, const std::vector<NamedTensor>& tensor
   std::set<std::string> seen;
   for (const auto& [name, tensor] : tensors) {
     const std::string what = path + ": cannot be written: tensor " + io::shown_name(name);
-    if (name.empty() || name == "__metadata__") throw Error(what + ": the format has no such name; choose another");
+    if (name.empty() || name == "__metadata__") throw Error(what + ": the format does not allow this name; choose another");
     if (!seen.insert(name).second) throw Error(what + " is given twice");
     if (!tensor.defined()) throw Error(what + " is undefined");
     if (!io::safetensors_name_of(tensor.dtype())) {
-      throw Error(Status::unsupported, what + ": the format has no dtype for " + tensor.str() + "; save real and imaginary parts apart");
+      throw Error(Status::unsupported,
+                  what + ": the format has no dtype for " + tensor.str() + "; save real and imaginary parts separately");
     }
   }
 }
@@ -48,7 +49,7 @@ const Tensor* Safetensors::find(const std::string& name) const {
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata) {
   check_names(path, tensors);
-  // Wide elements first: then each tensor is aligned to its element, which readers that map the file rely on.
+  // Wide elements first, so that each tensor is aligned, which readers that map the file rely on.
   std::vector<std::size_t> by_width(tensors.size());
   for (std::size_t i = 0; i < by_width.size(); ++i) by_width[i] = i;
   std::stable_sort(by_width.begin(), by_width.end(),
@@ -65,7 +66,7 @@ void save_safetensors(const std::string& path, const std::vector<NamedTensor>& t
   }
   const std::string text = io::write_safetensors_header(path, header);
   if (text.size() > io::max_header_bytes) {
-    throw Error(path + ": cannot be written: names and metadata take " + std::to_string(text.size()) + " bytes, wanted at most " +
+    throw Error(path + ": cannot be written: names and metadata take " + std::to_string(text.size()) + " bytes, expected at most " +
                 std::to_string(io::max_header_bytes));
   }
 
@@ -85,13 +86,13 @@ Safetensors load_safetensors(const std::string& path) {
   const io::OpenFile file = io::open_for_reading(path);
   std::uint64_t header_bytes = 0;
   if (file.size_bytes < sizeof header_bytes) {
-    throw Error(path + ": wanted a safetensors file of 8 bytes or more, got " + std::to_string(file.size_bytes));
+    throw Error(path + ": expected a safetensors file of at least 8 bytes, got " + std::to_string(file.size_bytes));
   }
   io::read_exactly(file.descriptor, path, &header_bytes, sizeof header_bytes);
   const std::uint64_t rest = file.size_bytes - sizeof header_bytes;
   if (header_bytes > io::max_header_bytes || header_bytes > rest) {
-    throw Error(path + ": wanted a header of at most " + std::to_string(std::min(io::max_header_bytes, rest)) + " bytes, got a length of " +
-                std::to_string(header_bytes) + "; the file is truncated or no safetensors file");
+    throw Error(path + ": expected a header of at most " + std::to_string(std::min(io::max_header_bytes, rest)) +
+                " bytes, got a length of " + std::to_string(header_bytes) + "; the file is truncated or not a safetensors file");
   }
   std::string text(static_cast<std::size_t>(header_bytes), '\0');
   io::read_exactly(file.descriptor, path, text.data(), header_bytes);
@@ -99,14 +100,14 @@ Safetensors load_safetensors(const std::string& path) {
 
   Safetensors result;
   result.metadata = header.metadata;
-  std::vector<std::size_t> by_place;
+  std::vector<std::size_t> by_offset;
   for (const io::TensorEntry& entry : header.tensors) {
-    by_place.push_back(by_place.size());
+    by_offset.push_back(by_offset.size());
     result.tensors.push_back({entry.name, Tensor::empty(entry.dtype, entry.shape)});
   }
-  std::sort(by_place.begin(), by_place.end(),
+  std::sort(by_offset.begin(), by_offset.end(),
             [&](std::size_t a, std::size_t b) { return header.tensors[a].begin < header.tensors[b].begin; });
-  for (const std::size_t i : by_place) {  // the entries cover the data, so reading goes straight through
+  for (const std::size_t i : by_offset) {  // the entries cover the data, so this reads sequentially
     Tensor& tensor = result.tensors[i].tensor;
     io::read_exactly(file.descriptor, path, tensor.raw(), static_cast<std::uint64_t>(tensor.size_bytes()));
     check_bools(path, header.tensors[i], tensor);

@@ -1,6 +1,6 @@
 // io/safetensors_header.cpp - the JSON header of a safetensors file.
 //
-// The parser is event-driven and knows the four levels that a header has, so a deeply nested or endless one costs nothing.
+// The parser is event-driven and accepts only the four levels of a header, so deeply nested input is rejected at once.
 #include "io/safetensors_header.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ constexpr NamedDType dtypes[] = {
 
 constexpr const char* metadata_key = "__metadata__";
 
-/// Builds a SafetensorsHeader from the parser's events. Every event that has no place in a header throws.
+/// Builds a SafetensorsHeader from the parser's events. Every unexpected event throws.
 class HeaderReader final : public nlohmann::json_sax<Json> {
  public:
   explicit HeaderReader(const std::string& path) : path_(path) {}
@@ -52,14 +52,14 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 
   bool key(std::string& key) override {
     if (level_ == Level::file) {
-      if (!names_.insert(key).second) throw Error(path_ + ": tensor " + shown_name(key) + " is there twice");
+      if (!names_.insert(key).second) throw Error(path_ + ": tensor " + shown_name(key) + " is given twice");
     } else if (level_ == Level::metadata) {
-      if (header_.metadata.count(key)) throw Error(path_ + ": metadata " + shown_name(key) + " is there twice");
+      if (header_.metadata.count(key)) throw Error(path_ + ": metadata " + shown_name(key) + " is given twice");
     } else {
       const bool again = (key == "dtype" && has_dtype_) || (key == "shape" && has_shape_) || (key == "data_offsets" && !offsets_.empty());
-      if (again) fail("key " + shown_name(key) + " is there twice");
+      if (again) fail("key " + shown_name(key) + " is given twice");
       if (key != "dtype" && key != "shape" && key != "data_offsets")
-        fail("wanted the keys dtype, shape and data_offsets, got " + shown_name(key));
+        fail("expected the keys dtype, shape and data_offsets, got " + shown_name(key));
     }
     (level_ == Level::file ? key_ : inner_key_) = key;
     return true;
@@ -70,7 +70,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
       header_.metadata[inner_key_] = text;
     } else if (level_ == Level::tensor && inner_key_ == "dtype") {
       const auto* found = std::find_if(std::begin(dtypes), std::end(dtypes), [&](const NamedDType& row) { return text == row.name; });
-      if (found == std::end(dtypes)) fail("dtype " + shown_name(text) + " is unknown; wanted " + known_dtypes());
+      if (found == std::end(dtypes)) fail("dtype " + shown_name(text) + " is unknown; expected " + known_dtypes());
       header_.tensors.back().dtype = found->dtype;
       has_dtype_ = true;
     } else {
@@ -93,7 +93,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   bool number_unsigned(Json::number_unsigned_t value) override {
     if (level_ == Level::shape) {
       if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-        fail("size " + std::to_string(value) + " in its shape is more than any memory has");
+        fail("size " + std::to_string(value) + " in its shape exceeds the range of int64");
       }
       try {
         header_.tensors.back().shape.push_back(static_cast<std::int64_t>(value));
@@ -101,7 +101,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
         fail(error.what());
       }
     } else if (level_ == Level::offsets) {
-      if (offsets_.size() == 2) fail("wanted 2 data_offsets, got more");
+      if (offsets_.size() == 2) fail("expected 2 data_offsets, got more");
       offsets_.push_back(value);
     } else {
       unexpected("the number " + std::to_string(value));
@@ -110,7 +110,7 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   }
 
   bool end_array() override {
-    if (level_ == Level::offsets && offsets_.size() != 2) fail("wanted 2 data_offsets, got " + std::to_string(offsets_.size()));
+    if (level_ == Level::offsets && offsets_.size() != 2) fail("expected 2 data_offsets, got " + std::to_string(offsets_.size()));
     level_ = Level::tensor;
     return true;
   }
@@ -147,17 +147,17 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
   [[noreturn]] void unexpected(const std::string& got) const {
     switch (level_) {
       case Level::outside:
-        throw Error(path_ + ": wanted an object as its header, got " + got);
+        throw Error(path_ + ": expected an object as its header, got " + got);
       case Level::file:
-        fail("wanted an object, got " + got);
+        fail("expected an object, got " + got);
       case Level::metadata:
-        throw Error(path_ + ": metadata " + shown_name(inner_key_) + ": wanted a text, got " + got);
+        throw Error(path_ + ": metadata " + shown_name(inner_key_) + ": expected a text, got " + got);
       case Level::tensor:
-        fail(inner_key_ + ": wanted " + (inner_key_ == "dtype" ? "a text" : "a list of whole numbers") + ", got " + got);
+        fail(inner_key_ + ": expected " + (inner_key_ == "dtype" ? "a text" : "a list of integers") + ", got " + got);
       case Level::shape:
-        fail("shape: wanted whole numbers of 0 or more, got " + got);
+        fail("shape: expected non-negative integers, got " + got);
       case Level::offsets:
-        fail("data_offsets: wanted whole numbers of 0 or more, got " + got);
+        fail("data_offsets: expected non-negative integers, got " + got);
     }
     throw Error(Status::internal, "HeaderReader: unknown level");
   }
@@ -191,20 +191,20 @@ void check_entry(const std::string& path, const TensorEntry& t, std::uint64_t da
   const auto count = static_cast<std::uint64_t>(t.shape.count());
   const auto size = static_cast<std::uint64_t>(size_of(t.dtype));
   if (count > data_bytes / size || count * size != t.end - t.begin) {
-    throw Error(what + safetensors_name_of(t.dtype) + t.shape.str() + " wants " + std::to_string(count) + " x " + std::to_string(size) +
+    throw Error(what + safetensors_name_of(t.dtype) + t.shape.str() + " expects " + std::to_string(count) + " x " + std::to_string(size) +
                 " bytes, its data_offsets " + range_of(t) + " hold " + std::to_string(t.end - t.begin));
   }
 }
 
-/// As the format demands: no byte of the data belongs to none, or to two.
+/// Checks that each byte of the data belongs to exactly one tensor, as the format requires.
 void check_cover(const std::string& path, const std::vector<TensorEntry>& tensors, std::uint64_t data_bytes) {
-  std::vector<const TensorEntry*> by_place;
-  by_place.reserve(tensors.size());
-  for (const TensorEntry& t : tensors) by_place.push_back(&t);
-  std::sort(by_place.begin(), by_place.end(),
+  std::vector<const TensorEntry*> by_offset;
+  by_offset.reserve(tensors.size());
+  for (const TensorEntry& t : tensors) by_offset.push_back(&t);
+  std::sort(by_offset.begin(), by_offset.end(),
             [](const TensorEntry* a, const TensorEntry* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
   std::uint64_t reached = 0;
-  for (const TensorEntry* t : by_place) {
+  for (const TensorEntry* t : by_offset) {
     if (t->begin == reached) {
       reached = t->end;
       continue;
@@ -213,8 +213,8 @@ void check_cover(const std::string& path, const std::vector<TensorEntry>& tensor
                 (t->begin < reached ? " overlap those of another tensor, which end at " : " leave a gap after ") + std::to_string(reached));
   }
   if (reached != data_bytes) {
-    throw Error(path + ": " + std::to_string(data_bytes - reached) + " bytes follow the last tensor; wanted " + std::to_string(reached) +
-                " bytes of data, got " + std::to_string(data_bytes));
+    throw Error(path + ": " + std::to_string(data_bytes - reached) + " trailing bytes after the last tensor; expected " +
+                std::to_string(reached) + " bytes of data, got " + std::to_string(data_bytes));
   }
 }
 
@@ -236,9 +236,9 @@ const char* safetensors_name_of(DType dtype) {
 }
 
 std::string shown_name(const std::string& name) {
-  constexpr std::size_t longest = 100;
-  const std::string text = Json(name.substr(0, longest)).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return name.size() > longest ? text + "..." : text;
+  constexpr std::size_t max_length = 100;
+  const std::string text = Json(name.substr(0, max_length)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return name.size() > max_length ? text + "..." : text;
 }
 
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes) {

@@ -1,4 +1,4 @@
-// io/safetensors_header.h - the JSON header of a safetensors file: read with every claim checked, and written.
+// io/safetensors_header.h - the JSON header of a safetensors file: reads it with full validation, and writes it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tenon::io {
 
-/// Where a tensor lies: bytes [begin, end) of the data that follows the header.
+/// The position of a tensor: bytes [begin, end) of the data after the header.
 struct TensorEntry {
   std::string name;
   DType dtype = DType::none;
@@ -25,21 +25,21 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// The limit of the format's own library: a longer header is an attack or an accident.
+/// The limit of the reference library of the format.
 inline constexpr std::uint64_t max_header_bytes = 100'000'000;
 
 /// Parses and checks the header of a file whose data is `data_bytes` long. The entries cover the data without gap or overlap.
-/// Errors  name `path`, the tensor, what was wanted and what was got.
+/// Errors  name `path`, the tensor, the expected and the actual value.
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view json, std::uint64_t data_bytes);
 
-/// The header's text, padded with spaces so that the data behind it starts at a multiple of 8.
+/// The header's text, padded with spaces so that the data after it starts at a multiple of 8 bytes.
 /// Errors  a name or metadata that is not UTF-8.
 std::string write_safetensors_header(const std::string& path, const SafetensorsHeader& header);
 
-/// "F32", ... of the format; null for a dtype it does not have.
+/// The format's name of a dtype ("F32"); null if it has none.
 const char* safetensors_name_of(DType dtype);
 
-/// The name as messages show it: quoted, escaped, cut if very long.
+/// The name for messages: quoted, escaped, truncated if very long.
 std::string shown_name(const std::string& name);
 
 }  // namespace tenon::io

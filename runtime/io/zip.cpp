@@ -1,4 +1,4 @@
-// io/zip.cpp - local headers, the directory at the end, zlib in between.
+// io/zip.cpp - reads and writes zip archives: local headers, the central directory, data compressed by zlib.
 //
 // Source  PKWARE: APPNOTE.TXT, .ZIP File Format Specification 6.3.10, sections 4.3 and 4.5.3 (64-bit sizes).
 #include "io/zip.h"
@@ -19,14 +19,14 @@ constexpr std::uint32_t local_magic = 0x04034b50, entry_magic = 0x02014b50, end_
 constexpr std::uint32_t end64_magic = 0x06064b50, locator64_magic = 0x07064b50;
 constexpr std::uint64_t local_bytes = 30, entry_bytes = 46, end_bytes = 22, end64_bytes = 56, locator64_bytes = 20;
 constexpr std::uint16_t stored = 0, deflated = 8, encrypted_flag = 1;
-constexpr std::uint32_t in_extra = 0xffffffff;       ///< the 64-bit value stands in the extra field
-constexpr std::uint64_t most_inflation = 1032;       ///< deflate's best ratio
-constexpr std::uint64_t most_directory = 64u << 20;  ///< bytes: some 500,000 members
+constexpr std::uint32_t in_extra = 0xffffffff;      ///< the 64-bit value is in the extra field
+constexpr std::uint64_t max_inflation = 1032;       ///< deflate's maximum ratio
+constexpr std::uint64_t max_directory = 64u << 20;  ///< bytes: about 500,000 members
 
 template <class T>
 T get(const std::uint8_t* at) {
   T value;
-  std::memcpy(&value, at, sizeof value);  // zip is little-endian, and so are all our hosts
+  std::memcpy(&value, at, sizeof value);  // zip is little-endian, as are all supported hosts
   return value;
 }
 
@@ -50,12 +50,12 @@ std::uint32_t crc_of(std::uint32_t crc, const void* bytes, std::uint64_t size_by
   return crc;
 }
 
-/// Inflates all of `packed` into exactly out.size() bytes; what went wrong, or "".
+/// Inflates `packed` into exactly out.size() bytes; returns an error message, or "".
 std::string inflate_into(const std::vector<std::uint8_t>& packed, std::vector<std::uint8_t>& out) {
   z_stream stream{};
-  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return "no memory for zlib";
+  if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return "out of memory for zlib";
   std::uint64_t in = 0, done = 0;
-  std::uint8_t beyond = 0;  // one byte more than wanted shows that there is more
+  std::uint8_t beyond = 0;  // an extra byte to detect excess data
   int code = Z_OK;
   while (code == Z_OK) {
     stream.next_in = const_cast<Bytef*>(packed.data() + in);  // zlib does not write through it
@@ -70,19 +70,20 @@ std::string inflate_into(const std::vector<std::uint8_t>& packed, std::vector<st
   }
   const std::string message = stream.msg != nullptr ? stream.msg : "";
   inflateEnd(&stream);
-  if (done > out.size()) return "holds more than the " + std::to_string(out.size()) + " bytes the directory says";
+  if (done > out.size()) return "expected " + std::to_string(out.size()) + " bytes as in the directory, got more";
   if (code == Z_BUF_ERROR) return "its deflated data is truncated after " + std::to_string(done) + " bytes";
   if (code != Z_STREAM_END) return "its deflated data is damaged near byte " + std::to_string(in) + (message.empty() ? "" : ": " + message);
-  if (done < out.size()) return "wanted " + std::to_string(out.size()) + " bytes, its deflated data holds " + std::to_string(done);
+  if (done < out.size())
+    return "expected " + std::to_string(out.size()) + " bytes, got " + std::to_string(done) + " from its deflated data";
   return "";
 }
 
-/// Deflates pieces one after the other into a string.
+/// Deflates a sequence of pieces into a string.
 class Deflater {
  public:
   explicit Deflater(const std::string& path) {
     if (deflateInit2(&stream_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-      throw Error(Status::out_of_memory, path + ": no memory for zlib");
+      throw Error(Status::out_of_memory, path + ": out of memory for zlib");
   }
   ~Deflater() { deflateEnd(&stream_); }
   Deflater(const Deflater&) = delete;
@@ -130,14 +131,14 @@ void ZipReader::read_at(std::uint64_t offset, void* out_bytes, std::uint64_t siz
 
 ZipReader::ZipReader(const std::string& path) : path_(path), file_(open_for_reading(path)) {
   const std::uint64_t size = file_.size_bytes;
-  if (size < end_bytes) fail("wanted a zip archive of 22 bytes or more, got " + std::to_string(size));
-  // The end record is followed by a comment of up to 65535 bytes; the last place where the two fit together is it.
+  if (size < end_bytes) fail("expected a zip archive of at least 22 bytes, got " + std::to_string(size));
+  // The end record is followed by a comment of up to 65535 bytes: search backwards for a record whose comment ends the file.
   const std::uint64_t tail_bytes = std::min<std::uint64_t>(size, end_bytes + 0xffff);
   std::vector<std::uint8_t> tail(static_cast<std::size_t>(tail_bytes));
   read_at(size - tail_bytes, tail.data(), tail_bytes);
   std::size_t at = tail.size() - end_bytes;
   while (get<std::uint32_t>(&tail[at]) != end_magic || at + end_bytes + get<std::uint16_t>(&tail[at + 20]) != tail.size()) {
-    if (at-- == 0) fail("no zip archive, or a truncated one: the record at its end is missing");
+    if (at-- == 0) fail("not a zip archive, or truncated: the end record is missing");
   }
   const std::uint8_t* end = &tail[at];
   const std::uint64_t end_offset = size - tail_bytes + at;
@@ -162,7 +163,7 @@ ZipReader::ZipReader(const std::string& path) : path_(path), file_(open_for_read
   if (!one_disk) fail("an archive of several disks is not supported; join its parts");
   if (begin > directory_end || directory_bytes > directory_end - begin)
     fail("its directory lies outside the file; it is truncated or damaged");
-  if (directory_bytes > most_directory) fail("its directory has " + std::to_string(directory_bytes) + " bytes, wanted at most 64 MiB");
+  if (directory_bytes > max_directory) fail("its directory has " + std::to_string(directory_bytes) + " bytes, expected at most 64 MiB");
   if (count > directory_bytes / entry_bytes) {
     fail("its directory of " + std::to_string(directory_bytes) + " bytes cannot hold " + std::to_string(count) + " members");
   }
@@ -197,7 +198,8 @@ void ZipReader::read_directory(std::uint64_t begin, std::uint64_t size_bytes, st
       const std::uint8_t* field = extra;
       extra += length;
       if (id != 1) continue;
-      for (std::uint64_t* value : {&entry.size_bytes, &entry.packed_bytes, &entry.offset}) {  // only those that did not fit, in this order
+      for (std::uint64_t* value :
+           {&entry.size_bytes, &entry.packed_bytes, &entry.offset}) {  // present only if they did not fit, in this order
         if (*value != in_extra) continue;
         if (extra - field < 8) fail(damaged);
         *value = get<std::uint64_t>(field);
@@ -207,19 +209,19 @@ void ZipReader::read_directory(std::uint64_t begin, std::uint64_t size_bytes, st
     entries_.push_back(entry);
     at += all;
   }
-  check_apart();
+  check_overlap();
 }
 
-/// Members that share their data would let a small file hold as much as it likes.
-void ZipReader::check_apart() const {
-  std::vector<std::size_t> by_place(entries_.size());
-  for (std::size_t i = 0; i < by_place.size(); ++i) by_place[i] = i;
-  std::sort(by_place.begin(), by_place.end(), [&](std::size_t a, std::size_t b) { return entries_[a].offset < entries_[b].offset; });
-  for (std::size_t i = 1; i < by_place.size(); ++i) {
-    const Entry &before = entries_[by_place[i - 1]], &entry = entries_[by_place[i]];
-    const std::uint64_t apart = entry.offset - before.offset;
-    if (apart < local_bytes || apart - local_bytes < before.packed_bytes) {
-      fail(by_place[i], "shares bytes of the file with member '" + names_[by_place[i - 1]] + "'; the archive is damaged");
+/// Rejects members with overlapping data, which would allow a small file to expand without limit.
+void ZipReader::check_overlap() const {
+  std::vector<std::size_t> by_offset(entries_.size());
+  for (std::size_t i = 0; i < by_offset.size(); ++i) by_offset[i] = i;
+  std::sort(by_offset.begin(), by_offset.end(), [&](std::size_t a, std::size_t b) { return entries_[a].offset < entries_[b].offset; });
+  for (std::size_t i = 1; i < by_offset.size(); ++i) {
+    const Entry &before = entries_[by_offset[i - 1]], &entry = entries_[by_offset[i]];
+    const std::uint64_t distance = entry.offset - before.offset;
+    if (distance < local_bytes || distance - local_bytes < before.packed_bytes) {
+      fail(by_offset[i], "overlaps member '" + names_[by_offset[i - 1]] + "'; the archive is damaged");
     }
   }
 }
@@ -233,22 +235,22 @@ std::uint64_t ZipReader::data_offset(std::size_t i) const {
   if (get<std::uint32_t>(local) != local_magic) fail(i, "its header is damaged");
   const std::uint64_t begin = entry.offset + local_bytes + get<std::uint16_t>(local + 26) + get<std::uint16_t>(local + 28);
   if (begin > size || entry.packed_bytes > size - begin) {
-    fail(i, "wanted " + std::to_string(entry.packed_bytes) + " bytes of data, the file ends before; it is truncated or damaged");
+    fail(i, "expected " + std::to_string(entry.packed_bytes) + " bytes of data, got the end of the file; it is truncated or damaged");
   }
   return begin;
 }
 
 std::vector<std::uint8_t> ZipReader::read(std::size_t i) const {
   const Entry& entry = entries_[i];
-  if ((entry.flags & encrypted_flag) != 0) fail(i, "is encrypted; wanted a plain archive");
+  if ((entry.flags & encrypted_flag) != 0) fail(i, "is encrypted; expected an archive without encryption");
   if (entry.method != stored && entry.method != deflated) {
-    fail(i, "is packed by method " + std::to_string(entry.method) + ", wanted 0 (stored) or 8 (deflated)");
+    fail(i, "expected method 0 (stored) or 8 (deflated), got " + std::to_string(entry.method));
   }
-  if (entry.method == stored && entry.packed_bytes != entry.size_bytes) fail(i, "is stored, yet its two sizes differ");
+  if (entry.method == stored && entry.packed_bytes != entry.size_bytes) fail(i, "is stored, but its two sizes differ");
   const std::uint64_t begin = data_offset(i);
-  if (entry.size_bytes > most_inflation * entry.packed_bytes + 64) {
-    fail(i, "says to hold " + std::to_string(entry.size_bytes) + " bytes, which " + std::to_string(entry.packed_bytes) +
-                " deflated ones cannot");
+  if (entry.size_bytes > max_inflation * entry.packed_bytes + 64) {
+    fail(i, "claims " + std::to_string(entry.size_bytes) + " bytes, which " + std::to_string(entry.packed_bytes) +
+                " deflated bytes cannot contain");
   }
   std::vector<std::uint8_t> packed(static_cast<std::size_t>(entry.packed_bytes));
   read_at(begin, packed.data(), entry.packed_bytes);
@@ -262,7 +264,8 @@ std::vector<std::uint8_t> ZipReader::read(std::size_t i) const {
   }
   const std::uint32_t crc = crc_of(0, content.data(), content.size());
   if (crc != entry.crc) {
-    fail(i, "is damaged: wanted CRC " + std::to_string(entry.crc) + ", got " + std::to_string(crc) + "; fetch or write the file again");
+    fail(i,
+         "is damaged: expected CRC " + std::to_string(entry.crc) + ", got " + std::to_string(crc) + "; download or write the file again");
   }
   return content;
 }
@@ -283,13 +286,13 @@ void ZipWriter::add(const std::string& name, const std::string& head, const void
   const bool wide = std::max(size, packed_bytes) >= in_extra;
   const bool wide_offset = offset >= in_extra;
 
-  // What a local header and a directory entry share, from "version needed" to the length of the name.
+  // The fields shared by a local header and a directory entry, from "version needed" to the length of the name.
   const auto put_common = [&](std::string& out, bool any_wide) {
     put<std::uint16_t>(out, any_wide ? 45 : 20);  // version needed
     put<std::uint16_t>(out, 0x0800);              // the name is UTF-8
     put<std::uint16_t>(out, deflate ? deflated : stored);
     put<std::uint16_t>(out, 0);     // time: midnight
-    put<std::uint16_t>(out, 0x21);  // date: 1980-01-01, so that the same arrays make the same file
+    put<std::uint16_t>(out, 0x21);  // date: 1980-01-01, so that equal arrays give equal files
     put<std::uint32_t>(out, crc);
     put<std::uint32_t>(out, wide ? in_extra : static_cast<std::uint32_t>(packed_bytes));
     put<std::uint32_t>(out, wide ? in_extra : static_cast<std::uint32_t>(size));

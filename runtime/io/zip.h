@@ -1,4 +1,4 @@
-// io/zip.h - zip archives: members stored or deflated, 64-bit sizes, every claim checked.
+// io/zip.h - zip archives with stored or deflated members and 64-bit sizes, fully validated.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace tenon::io {
 
-/// Reads an archive whose directory fits into memory; members are read one at a time.
+/// Reads an archive. The directory is kept in memory; members are read one at a time.
 ///
-/// Errors  name the path, and the member where there is one: no archive, a directory that is damaged, several disks, encryption, a method
-///         other than stored and deflated, sizes that contradict the file's, data that is damaged, a CRC that differs.
-/// Threads one at a time.
+/// Errors  not an archive, a damaged directory, several disks, encryption, a method other than stored and deflated, inconsistent sizes,
+///         damaged data, a wrong CRC; the text names the path and the member, if any.
+/// Threads  one at a time.
 class ZipReader {
  public:
   explicit ZipReader(const std::string& path);
 
-  /// In the order of the archive's directory.
+  /// Names of the members in the order of the directory.
   const std::vector<std::string>& names() const { return names_; }
-  /// The bytes of member i.
+  /// The content of member i.
   std::vector<std::uint8_t> read(std::size_t i) const;
 
  private:
@@ -31,7 +31,7 @@ class ZipReader {
     std::uint64_t packed_bytes = 0, size_bytes = 0, offset = 0;
   };
   void read_directory(std::uint64_t begin, std::uint64_t size_bytes, std::uint64_t count);
-  void check_apart() const;
+  void check_overlap() const;
   void read_at(std::uint64_t offset, void* out_bytes, std::uint64_t size_bytes) const;
   std::uint64_t data_offset(std::size_t i) const;
   [[noreturn]] void fail(const std::string& reason) const;
@@ -43,14 +43,14 @@ class ZipReader {
   std::vector<Entry> entries_;
 };
 
-/// Writes an archive, member after member, that appears with finish() in one step.
+/// Writes an archive member by member; finish() creates the file atomically.
 ///
 /// Errors  those of AtomicFile.
 class ZipWriter {
  public:
   explicit ZipWriter(const std::string& path) : path_(path), file_(path) {}
 
-  /// A member made of two pieces, so that a header need not be copied in front of its data.
+  /// Adds a member that consists of two pieces, so that a header need not be copied in front of its data.
   void add(const std::string& name, const std::string& head, const void* body, std::uint64_t body_bytes, bool deflate);
   void finish();
 

@@ -1,4 +1,4 @@
-// ops/activation.cpp - activations beyond relu, sigmoid and tanh, element by element. Gradients take x: y alone does not tell the branch.
+// ops/activation.cpp - elementwise activations other than relu, sigmoid and tanh. Gradients take x, since y does not determine the branch.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -12,20 +12,20 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
   at.output(at.dtype(0), at.shape(0));
 }
 
 void infer_alpha(Inference& at) {
   infer(at);
   const double alpha = at.attributes.as<tenon_attributes_alpha>().alpha;
-  if (!std::isfinite(alpha)) at.fail(fmt::format("wanted a finite alpha, got {}", alpha));
+  if (!std::isfinite(alpha)) at.fail(fmt::format("expected a finite alpha, got {}", alpha));
 }
 
 void infer_gelu(Inference& at) {
   infer(at);
-  at.want_flag(at.attributes.as<tenon_attributes_gelu>().tanh_form, "tanh_form");
+  at.expect_flag(at.attributes.as<tenon_attributes_gelu>().approximate_tanh, "approximate_tanh");
 }
 
 Value constant(Gradient& at, double value) {
@@ -37,7 +37,7 @@ void leaky_relu_gradient(Gradient& at) {
   at.set(0, ops::where(ops::greater(at.input(0), constant(at, 0)), at.dy(), ops::mul(at.dy(), alpha)));
 }
 
-/// alpha e^x below 0; y + alpha would have lost the digits of a small e^x.
+/// alpha e^x below 0; y + alpha would cancel the digits of a small e^x.
 void elu_gradient(Gradient& at) {
   const double alpha = at.attributes.as<tenon_attributes_alpha>().alpha;
   const Value x = at.input(0);
@@ -77,7 +77,7 @@ Value gelu_slope(Gradient& at) {
   return ops::add(phi, ops::mul(ops::mul(x, density), ops::exp(ops::mul(ops::square(x), -0.5))));
 }
 
-/// x (1 + tanh v) / 2 is x s(2 v): v as in the op. Beyond 30 the sigmoid is 0 or 1, and the cube could only overflow.
+/// x (1 + tanh v) / 2 is x s(2 v): v as in the op. Beyond 30 the sigmoid is 0 or 1, so x is clipped before the cube overflows.
 Value gelu_tanh_slope(Gradient& at) {
   const Value x = at.input(0), inner = ops::clip(x, -30, 30);
   const double twice = 2 * std::sqrt(2 / std::acos(-1.0)), cubic = 0.044715;
@@ -88,8 +88,8 @@ Value gelu_tanh_slope(Gradient& at) {
 }
 
 void gelu_gradient(Gradient& at) {
-  const bool tanh_form = at.attributes.as<tenon_attributes_gelu>().tanh_form == 1;
-  at.set(0, ops::mul(at.dy(), tanh_form ? gelu_tanh_slope(at) : gelu_slope(at)));
+  const bool approximate_tanh = at.attributes.as<tenon_attributes_gelu>().approximate_tanh == 1;
+  at.set(0, ops::mul(at.dy(), approximate_tanh ? gelu_tanh_slope(at) : gelu_slope(at)));
 }
 
 }  // namespace
@@ -97,13 +97,13 @@ void gelu_gradient(Gradient& at) {
 extern const OpRules rules_leaky_relu, rules_elu, rules_softplus, rules_mish, rules_gelu, rules_silu;
 const OpRules rules_leaky_relu{"y = x where x > 0, else alpha x. The derivative at 0 is alpha.", infer_alpha, leaky_relu_gradient};
 const OpRules rules_elu{"y = x where x > 0, else alpha (e^x - 1). The derivative at 0 is alpha.", infer_alpha, elu_gradient};
-const OpRules rules_softplus{"y = log(1 + e^x), without overflow.", infer, softplus_gradient};
-const OpRules rules_mish{"y = x tanh(softplus(x)); its limit 0 at minus infinity.", infer, mish_gradient};
+const OpRules rules_softplus{"y = log(1 + e^x) without overflow.", infer, softplus_gradient};
+const OpRules rules_mish{"y = x tanh(softplus(x)); 0, its limit, at minus infinity.", infer, mish_gradient};
 const OpRules rules_gelu{
-    "y = x Phi(x), Phi the normal distribution; with tanh_form x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). Its limit 0 at minus "
+    "y = x Phi(x), Phi the normal distribution; with approximate_tanh x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). Its limit 0 at minus "
     "infinity.",
     infer_gelu, gelu_gradient};
-const OpRules rules_silu{"y = x sigmoid(x); its limit 0 at minus infinity.", infer, silu_gradient};
+const OpRules rules_silu{"y = x sigmoid(x); 0, its limit, at minus infinity.", infer, silu_gradient};
 
 }  // namespace graph
 
@@ -117,7 +117,7 @@ Attributes with_alpha(double alpha) {
 }  // namespace
 
 Value relu6(Value x) {
-  return clip(relu(x), 0, 6);  // relu first: the derivative at 0 is 0
+  return clip(relu(x), 0, 6);  // relu first, so that the derivative at 0 is 0
 }
 Value leaky_relu(Value x, double alpha) {
   return graph::apply_op(TENON_OP_LeakyRelu, {x}, with_alpha(alpha));
@@ -131,9 +131,9 @@ Value softplus(Value x) {
 Value mish(Value x) {
   return graph::apply_op(TENON_OP_Mish, {x});
 }
-Value gelu(Value x, bool tanh_form) {
+Value gelu(Value x, bool approximate_tanh) {
   tenon_attributes_gelu attributes{};
-  attributes.tanh_form = tanh_form ? 1 : 0;
+  attributes.approximate_tanh = approximate_tanh ? 1 : 0;
   return graph::apply_op(TENON_OP_Gelu, {x}, Attributes::of(attributes));
 }
 Value silu(Value x) {

@@ -1,4 +1,4 @@
-// ops/arg_reduce.cpp - where along an axis the extreme value is.
+// ops/arg_reduce.cpp - index of the largest or smallest value along an axis.
 #include <fmt/format.h>
 
 #include <tenon/functions.h>
@@ -10,10 +10,10 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_number(0);
+  at.expect_inputs(1, 1);
+  at.expect_number(0);
   auto attributes = at.attributes.as<tenon_attributes_axis>();
-  at.want_flag(attributes.keepdims, "keepdims");
+  at.expect_flag(attributes.keepdims, "keepdims");
   attributes.axis = at.axis(attributes.axis, 0);
   at.attributes = Attributes::of(attributes);
   Shape y;

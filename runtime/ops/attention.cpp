@@ -1,4 +1,4 @@
-// ops/attention.cpp - scaled dot-product attention of several heads, and rotary positions.
+// ops/attention.cpp - multi-head scaled dot-product attention, and rotary embeddings.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,22 +17,22 @@ namespace {
 /// Checks q, k, v and a mask at these operands, and scale and causal; returns the shape of y.
 Shape check_operands(const Inference& at, std::size_t first, std::size_t mask) {
   const std::size_t q = first, k = first + 1, v = first + 2;
-  at.want_floating(q);
+  at.expect_floating(q);
   for (const std::size_t i : {q, k, v}) {
-    if (i != q) at.want_same_dtype(q, i);
-    if (at.shape(i).rank() != 4) at.fail(fmt::format("wanted (batch, heads, length, size), got {}", at.str(i)));
+    if (i != q) at.expect_same_dtype(q, i);
+    if (at.shape(i).rank() != 4) at.fail(fmt::format("expected (batch, heads, length, size), got {}", at.str(i)));
   }
   const Shape &qs = at.shape(q), &ks = at.shape(k), &vs = at.shape(v);
-  if (ks[0] != qs[0] || vs[0] != qs[0]) at.fail(fmt::format("the batches differ: {}, {}, {}", at.str(q), at.str(k), at.str(v)));
-  if (vs[1] != ks[1]) at.fail(fmt::format("the heads differ: {}, {}", at.str(k), at.str(v)));
-  if (vs[2] != ks[2]) at.fail(fmt::format("the lengths differ: {}, {}", at.str(k), at.str(v)));
-  if (ks[3] != qs[3]) at.fail(fmt::format("the sizes differ: {}, {}", at.str(q), at.str(k)));
+  if (ks[0] != qs[0] || vs[0] != qs[0]) at.fail(fmt::format("expected equal batch sizes, got {}, {}, {}", at.str(q), at.str(k), at.str(v)));
+  if (vs[1] != ks[1]) at.fail(fmt::format("expected equal numbers of heads, got {}, {}", at.str(k), at.str(v)));
+  if (vs[2] != ks[2]) at.fail(fmt::format("expected equal lengths, got {}, {}", at.str(k), at.str(v)));
+  if (ks[3] != qs[3]) at.fail(fmt::format("expected equal head sizes, got {}, {}", at.str(q), at.str(k)));
   for (const std::size_t i : {q, k, v}) {
-    if (at.shape(i)[1] == 0 || at.shape(i)[3] == 0) at.fail(fmt::format("wanted heads with elements, got {}", at.str(i)));
+    if (at.shape(i)[1] == 0 || at.shape(i)[3] == 0) at.fail(fmt::format("expected heads with elements, got {}", at.str(i)));
   }
   if (qs[1] % ks[1] != 0) at.fail(fmt::format("the {} heads of {} do not divide the {} of {}", ks[1], at.str(k), qs[1], at.str(q)));
   if (at.has(mask)) {
-    at.want_same_dtype(q, mask);
+    at.expect_same_dtype(q, mask);
     const Shape scores{qs[0], qs[1], qs[2], ks[2]};
     const Shape& m = at.shape(mask);
     bool fits = m.rank() <= 4;
@@ -40,31 +40,31 @@ Shape check_operands(const Inference& at, std::size_t first, std::size_t mask) {
     if (!fits) at.fail(fmt::format("{} does not broadcast to the scores {}", at.str(mask), scores.str()));
   }
   const auto& attributes = at.attributes.as<tenon_attributes_attention>();
-  at.want_flag(attributes.causal, "causal");
-  if (!std::isfinite(attributes.scale)) at.fail(fmt::format("wanted a finite scale, got {}", attributes.scale));
+  at.expect_flag(attributes.causal, "causal");
+  if (!std::isfinite(attributes.scale)) at.fail(fmt::format("expected a finite scale, got {}", attributes.scale));
   return {qs[0], qs[1], qs[2], vs[3]};
 }
 
 void infer(Inference& at) {
-  at.want_inputs(3, 4);
+  at.expect_inputs(3, 4);
   const Shape y = check_operands(at, 0, 3);
   at.output(at.dtype(0), y);
-  at.output(sums_of(at.dtype(0)), {y[0], y[1], y[2]});
+  at.output(accumulation_dtype(at.dtype(0)), {y[0], y[1], y[2]});
 }
 
 /// dy, q, k, v, mask, y, log_sum -> dq, dk, dv
 void infer_grad(Inference& at) {
-  at.want_inputs(4, 7);  // the mask may be absent
+  at.expect_inputs(4, 7);  // the mask may be absent
   if (!at.has(5) || !at.has(6)) at.fail("operand y or log_sum is absent");
   const Shape y = check_operands(at, 1, 4);
   for (const std::size_t i : {0u, 5u, 6u}) {
-    if (i != 6) at.want_same_dtype(1, i);
-    if (i == 6 && at.dtype(6) != sums_of(at.dtype(1))) {
-      at.fail(fmt::format("wanted log_sum of {} beside {}, got {}", name_of(sums_of(at.dtype(1))), at.str(1), at.str(6)));
+    if (i != 6) at.expect_same_dtype(1, i);
+    if (i == 6 && at.dtype(6) != accumulation_dtype(at.dtype(1))) {
+      at.fail(fmt::format("expected log_sum of {} for {}, got {}", name_of(accumulation_dtype(at.dtype(1))), at.str(1), at.str(6)));
     }
-    const Shape wanted = i == 6 ? Shape{y[0], y[1], y[2]} : y;
-    if (at.shape(i) != wanted)
-      at.fail(fmt::format("wanted {} of {}, got {}", i == 0 ? "dy" : i == 5 ? "y" : "log_sum", wanted.str(), at.str(i)));
+    const Shape expected = i == 6 ? Shape{y[0], y[1], y[2]} : y;
+    if (at.shape(i) != expected)
+      at.fail(fmt::format("expected {} of {}, got {}", i == 0 ? "dy" : i == 5 ? "y" : "log_sum", expected.str(), at.str(i)));
   }
   for (const std::size_t i : {1u, 2u, 3u}) at.output(at.dtype(1), at.shape(i));
 }
@@ -78,7 +78,7 @@ Value repeat_heads(Value x, std::int64_t heads) {
   return ops::reshape(ops::expand(apart, {shape[0], shape[1], times, shape[2], shape[3]}), Shape{shape[0], heads, shape[2], shape[3]});
 }
 
-/// Whether query s sees key l, (S, L).
+/// The causal mask (S, L): whether query s attends to key l.
 Value visible(Graph& graph, std::int64_t queries, std::int64_t keys) {
   Tensor seen = Tensor::empty(DType::boolean, {queries, keys});
   for (std::int64_t s = 0; s < queries; ++s) {
@@ -87,8 +87,8 @@ Value visible(Graph& graph, std::int64_t queries, std::int64_t keys) {
   return graph.constant(seen);
 }
 
-/// The gradient by the scores is p (dy v' - sum dy y), p = exp(scores - log_sum). A mask is rarely learned: its gradient is made of other
-/// ops and holds all scores at once.
+/// The gradient of the scores is p (dy v' - sum dy y), p = exp(scores - log_sum). A mask is rarely learned: its gradient is composed of
+/// other ops and materialises all scores.
 Value mask_gradient(Gradient& at) {
   const auto& attributes = at.attributes.as<tenon_attributes_attention>();
   const Value q = at.input(0), mask = at.input(3), dy = at.dy();
@@ -105,24 +105,24 @@ Value mask_gradient(Gradient& at) {
 }
 
 void gradient(Gradient& at) {
-  if (!at.dy(0).present()) return;  // log_sum is for this rule alone
-  if (at.wants(0) || at.wants(1) || at.wants(2)) {
+  if (!at.dy(0).present()) return;  // log_sum is only used by this rule
+  if (at.needs(0) || at.needs(1) || at.needs(2)) {
     const std::vector<Value> parts = at.graph.apply(
         TENON_OP_AttentionGrad, {at.dy(), at.input(0), at.input(1), at.input(2), at.input(3), at.output(0), at.output(1)}, at.attributes);
     for (std::size_t i = 0; i < 3; ++i) {
-      if (at.wants(i)) at.set(i, parts[i]);
+      if (at.needs(i)) at.set(i, parts[i]);
     }
   }
-  if (at.wants(3)) at.set(3, mask_gradient(at));
+  if (at.needs(3)) at.set(3, mask_gradient(at));
 }
 
 }  // namespace
 
 extern const OpRules rules_attention, rules_attention_grad;
 const OpRules rules_attention{
-    "y = softmax(scale q k' + mask) v, rows over the keys; causal: query s sees keys l <= s. q (B, H, S, D), k (B, G, L, D), v (B, G, L, "
-    "E), head h of q with head h G / H of k and v; mask broadcast to (B, H, S, L). log_sum (B, H, S) = log sum exp of each row's scores. A "
-    "row that sees no key is 0, its log_sum -inf.",
+    "y = softmax(scale q k' + mask) v, rows over the keys; causal: query s attends to keys l <= s. q (B, H, S, D), k (B, G, L, D), v (B, "
+    "G, L, E), head h of q with head h G / H of k and v; mask broadcast to (B, H, S, L). log_sum (B, H, S) = log sum exp of each row's "
+    "scores. A row without keys is 0, its log_sum -inf.",
     infer, gradient, 0b10};
 const OpRules rules_attention_grad{
     "With p = exp(scale q k' + mask - log_sum) and ds = p (dy v' - sum(dy y)): dq = scale ds k, dk = scale ds' q, dv = p' dy, summed over "
@@ -150,11 +150,11 @@ Value rotary_embedding(Value x, Value cosines, Value sines, bool interleaved) {
     throw Error(fmt::format("rotary_embedding of '{}' {}: {}", x.name(), shape.str(), text));
   };
   const std::size_t rank = shape.rank();
-  if (rank < 2 || shape[rank - 1] % 2 != 0) fail("wanted (..., S, D) with an even D");
+  if (rank < 2 || shape[rank - 1] % 2 != 0) fail("expected (..., S, D) with an even D");
   const std::int64_t length = shape[rank - 2], half = shape[rank - 1] / 2;
   for (const Value angles : {cosines, sines}) {
     if (angles.shape() != Shape{length, half}) {
-      fail(fmt::format("wanted cosines and sines of ({},{}), got '{}' {}", length, half, angles.name(), angles.shape().str()));
+      fail(fmt::format("expected cosines and sines of ({},{}), got '{}' {}", length, half, angles.name(), angles.shape().str()));
     }
   }
   const auto last = static_cast<std::int64_t>(rank) - 1;
@@ -163,7 +163,7 @@ Value rotary_embedding(Value x, Value cosines, Value sines, bool interleaved) {
   const Value b = interleaved ? slice(x, last, 1, d, 2) : slice(x, last, half, d);
   const Value first = sub(mul(a, cosines), mul(b, sines)), second = add(mul(b, cosines), mul(a, sines));
   if (!interleaved) return concat({first, second}, last);
-  // pairs beside each other: two rows become two columns, whatever lies around them
+  // interleave the halves: two rows become two columns
   const Shape row{1, first.shape().count()};
   return reshape(transpose(concat({reshape(first, row), reshape(second, row)}, 0), {1, 0}), shape);
 }

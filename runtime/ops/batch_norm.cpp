@@ -1,4 +1,4 @@
-// ops/batch_norm.cpp - normalisation of each channel, by statistics that are given or by those of the batch.
+// ops/batch_norm.cpp - normalisation of each channel by given statistics or by those of the batch.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -10,35 +10,35 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// Checks what all three ops share, resolves the axis, and returns the shape of one number per channel.
+/// The common checks of all three ops: resolves the axis and returns the shape (channels).
 Shape channels_of(Inference& at, std::size_t x) {
-  at.want_floating(x);
-  if (at.shape(x).rank() < 2) at.fail(fmt::format("wanted x of rank 2 or more, a batch of channels, got {}", at.str(x)));
+  at.expect_floating(x);
+  if (at.shape(x).rank() < 2) at.fail(fmt::format("expected x of rank 2 or more (batch, channels, ...), got {}", at.str(x)));
   auto attributes = at.attributes.as<tenon_attributes_batch_norm>();
   attributes.axis = at.axis(attributes.axis, x);
   at.attributes = Attributes::of(attributes);
   return {at.shape(x)[static_cast<std::size_t>(attributes.axis)]};
 }
 
-void want_epsilon(Inference& at) {
+void expect_epsilon(Inference& at) {
   const double epsilon = at.attributes.as<tenon_attributes_batch_norm>().epsilon;
-  if (!(epsilon >= 0)) at.fail(fmt::format("epsilon is {}, wanted epsilon >= 0", epsilon));
+  if (!(epsilon >= 0)) at.fail(fmt::format("epsilon is {}, expected epsilon >= 0", epsilon));
 }
 
-/// Operands [first, last) are one number for each channel.
-void want_per_channel(Inference& at, std::size_t x, std::size_t first, std::size_t last, const Shape& channels) {
+/// Checks that operands [first, last) have one element per channel.
+void expect_per_channel(Inference& at, std::size_t x, std::size_t first, std::size_t last, const Shape& channels) {
   for (std::size_t i = first; i < last; ++i) {
-    if (at.dtype(i) != sums_of(at.dtype(x))) {
-      at.fail(fmt::format("wanted {} numbers per channel beside {}, got {}", name_of(sums_of(at.dtype(x))), at.str(x), at.str(i)));
+    if (at.dtype(i) != accumulation_dtype(at.dtype(x))) {
+      at.fail(fmt::format("expected {} values per channel for {}, got {}", name_of(accumulation_dtype(at.dtype(x))), at.str(x), at.str(i)));
     }
     if (at.shape(i) != channels) {
-      at.fail(fmt::format("wanted {} numbers, one per channel of {} along axis {}, got {}", channels[0], at.str(x),
+      at.fail(fmt::format("expected {} values, one per channel of {} along axis {}, got {}", channels[0], at.str(x),
                           at.attributes.as<tenon_attributes_batch_norm>().axis, at.str(i)));
     }
   }
 }
 
-/// How many elements a channel has.
+/// Number of elements per channel.
 std::int64_t elements_of_channel(const Shape& x, std::int64_t axis) {
   Shape others = x;
   others.set(static_cast<std::size_t>(axis), 1);
@@ -46,10 +46,10 @@ std::int64_t elements_of_channel(const Shape& x, std::int64_t axis) {
 }
 
 void infer(Inference& at) {
-  at.want_inputs(5, 5);
+  at.expect_inputs(5, 5);
   const Shape channels = channels_of(at, 0);
-  want_per_channel(at, 0, 1, 5, channels);
-  want_epsilon(at);
+  expect_per_channel(at, 0, 1, 5, channels);
+  expect_epsilon(at);
   auto attributes = at.attributes.as<tenon_attributes_batch_norm>();
   attributes.biased = 0;
   attributes.momentum = 0;
@@ -58,40 +58,38 @@ void infer(Inference& at) {
 }
 
 void infer_train(Inference& at) {
-  at.want_inputs(5, 5);
+  at.expect_inputs(5, 5);
   const Shape channels = channels_of(at, 0);
-  want_per_channel(at, 0, 1, 5, channels);
-  want_epsilon(at);
+  expect_per_channel(at, 0, 1, 5, channels);
+  expect_epsilon(at);
   const auto& attributes = at.attributes.as<tenon_attributes_batch_norm>();
-  at.want_flag(attributes.biased, "biased");
+  at.expect_flag(attributes.biased, "biased");
   if (!(attributes.momentum >= 0 && attributes.momentum <= 1))
-    at.fail(fmt::format("momentum is {}, wanted 0 <= momentum <= 1", attributes.momentum));
+    at.fail(fmt::format("momentum is {}, expected 0 <= momentum <= 1", attributes.momentum));
   const std::int64_t n = elements_of_channel(at.shape(0), attributes.axis);
   if (n < 2) {
-    at.fail(
-        fmt::format("training takes the variance of a channel's elements over the batch, and each channel of {} has {}; wanted 2 or more",
-                    at.str(0), n));
+    at.fail(fmt::format("training needs 2 or more elements per channel for the variance, got {1} in each channel of {0}", at.str(0), n));
   }
   at.output(at.dtype(0), at.shape(0));
-  for (int i = 0; i < 4; ++i) at.output(sums_of(at.dtype(0)), channels);
+  for (int i = 0; i < 4; ++i) at.output(accumulation_dtype(at.dtype(0)), channels);
 }
 
 /// dy, x, scale, mean, inverse_std -> dx, dscale, dbias
 void infer_train_grad(Inference& at) {
-  at.want_inputs(5, 5);
-  at.want_same_dtype(1, 0);
-  at.want_same_shape(1, 0);
+  at.expect_inputs(5, 5);
+  at.expect_same_dtype(1, 0);
+  at.expect_same_shape(1, 0);
   const Shape channels = channels_of(at, 1);
-  want_per_channel(at, 1, 2, 5, channels);
+  expect_per_channel(at, 1, 2, 5, channels);
   tenon_attributes_batch_norm attributes{};
   attributes.axis = at.attributes.as<tenon_attributes_batch_norm>().axis;
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(1), at.shape(1));
-  at.output(sums_of(at.dtype(1)), channels);
-  at.output(sums_of(at.dtype(1)), channels);
+  at.output(accumulation_dtype(at.dtype(1)), channels);
+  at.output(accumulation_dtype(at.dtype(1)), channels);
 }
 
-/// Numbers per channel and tensors around the axis, brought together.
+/// Converts between values per channel and tensors of x's rank.
 class Channels {
  public:
   Channels(Value x, std::int64_t axis) : size_(x.shape()[static_cast<std::size_t>(axis)]) {
@@ -101,12 +99,12 @@ class Channels {
       if (static_cast<std::int64_t>(i) > axis) beside_.push_back(1);
     }
   }
-  /// Elements as sums are kept, and back.
-  Value wide(Value x) const { return x.dtype() == sums_of(x.dtype()) ? x : ops::cast(x, sums_of(x.dtype())); }
+  /// Casts to the accumulation dtype and back.
+  Value wide(Value x) const { return x.dtype() == accumulation_dtype(x.dtype()) ? x : ops::cast(x, accumulation_dtype(x.dtype())); }
   Value as_of(Value x, Value wide) const { return x.dtype() == wide.dtype() ? wide : ops::cast(wide, x.dtype()); }
-  /// In a shape that broadcasts against x.
+  /// Values per channel, in a shape that broadcasts against x.
   Value spread(Value per_channel) const { return ops::reshape(per_channel, beside_); }
-  /// Per channel.
+  /// Sums per channel.
   Value sum(Value x) const { return ops::reduce_sum(x, others_); }
 
  private:
@@ -122,22 +120,22 @@ void gradient(Gradient& at) {
   const Value scale = at.input(1), mean = at.input(3), variance = at.input(4);
   const Channels channels(at.input(0), attributes.axis);
   const Value x = channels.wide(at.input(0)), dy = channels.wide(at.dy());
-  const Value r = ops::inverse_sqrt(ops::add(variance, attributes.epsilon));
+  const Value r = ops::rsqrt(ops::add(variance, attributes.epsilon));
   const Value factor = ops::mul(scale, r);
-  if (at.wants(0)) at.set(0, channels.as_of(at.input(0), ops::mul(dy, channels.spread(factor))));
-  if (at.wants(1) || at.wants(4)) {
+  if (at.needs(0)) at.set(0, channels.as_of(at.input(0), ops::mul(dy, channels.spread(factor))));
+  if (at.needs(1) || at.needs(4)) {
     const Value dscale = ops::mul(channels.sum(ops::mul(dy, ops::sub(x, channels.spread(mean)))), r);
     at.set(1, dscale);
     at.set(4, ops::mul(ops::mul(ops::mul(dscale, factor), r), -0.5));
   }
-  if (at.wants(2) || at.wants(3)) {
+  if (at.needs(2) || at.needs(3)) {
     const Value dbias = channels.sum(dy);
     at.set(2, dbias);
     at.set(3, ops::neg(ops::mul(dbias, factor)));
   }
 }
 
-/// What a loss that reads the statistics themselves adds to dx: with dm and dv its gradients by mean and biased variance,
+/// The term of dx for a loss that reads the statistics themselves: with dm and dv its gradients with respect to mean and biased variance,
 /// dm / n + dv 2 (x - mean) / n.
 void add_statistics_gradient(Gradient& at, Value& dx) {
   const auto attributes = at.attributes.as<tenon_attributes_batch_norm>();
@@ -167,7 +165,7 @@ void train_gradient(Gradient& at) {
     at.set(1, parts[1]);
     at.set(2, parts[2]);
   }
-  if (at.wants(0)) add_statistics_gradient(at, dx);
+  if (at.needs(0)) add_statistics_gradient(at, dx);
   if (dx.present()) at.set(0, dx);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     if (at.dy(i).present()) at.set(i + 2, ops::mul(at.dy(i), 1 - attributes.momentum));
@@ -178,14 +176,12 @@ void train_gradient(Gradient& at) {
 
 extern const OpRules rules_batch_norm, rules_batch_norm_train, rules_batch_norm_train_grad;
 const OpRules rules_batch_norm{
-    "y = (x - mean) / sqrt(var + epsilon) scale + bias for each channel along axis; scale, bias, mean, var (channels), of f32 beside f16 "
-    "and "
-    "bf16.",
+    "y = (x - mean) / sqrt(var + epsilon) scale + bias for each channel along axis; scale, bias, mean, var (channels), of f32 for f16 "
+    "and bf16.",
     infer, gradient};
 const OpRules rules_batch_norm_train{
     "mean and var of each channel's n elements, var over n; y = (x - mean) inverse_std scale + bias, inverse_std = 1 / sqrt(var + "
-    "epsilon); "
-    "running = (1 - momentum) running + momentum (mean or var n / (n - 1); var itself if biased). n >= 2.",
+    "epsilon); running = (1 - momentum) running + momentum (mean or var n / (n - 1); var itself if biased). n >= 2.",
     infer_train, train_gradient};
 const OpRules rules_batch_norm_train_grad{
     "With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).",
@@ -196,7 +192,7 @@ const OpRules rules_batch_norm_train_grad{
 namespace ops {
 namespace {
 
-/// x as the op is to see it, and what its operands look like there. A matrix where channels come last or every activation is a channel.
+/// x in the form that the op needs, and the shape of its operands there: a matrix if channels are last or each activation is a channel.
 struct Form {
   Shape x;
   std::int64_t axis;
@@ -207,12 +203,12 @@ Form form_of(const char* function, Value x, const BatchNormOptions& options) {
   const Shape shape = x.shape();
   const auto rank = static_cast<std::int64_t>(shape.rank());
   const Form form{shape, options.axis};
-  if (rank < 2) return form;  // the op's own rule says what is wrong
+  if (rank < 2) return form;  // the op's shape rule reports the error
   Shape sample;
   for (std::size_t i = 1; i < shape.rank(); ++i) sample.push_back(shape[i]);
   if (options.per_activation) {
     if (options.axis != 1)
-      throw Error(fmt::format("{}: per activation there is no axis of channels: wanted axis 1, got {}", function, options.axis));
+      throw Error(fmt::format("{}: per_activation has no channel axis: expected axis 1, got {}", function, options.axis));
     return {{shape[0], sample.count()}, 1, sample};
   }
   if (rank > 2 && (options.axis == -1 || options.axis == rank - 1)) {
@@ -234,8 +230,8 @@ std::vector<Value> operands_of(const char* function, Value x, const std::vector<
   for (Value value : per_channel) {
     if (options.per_activation && value.present()) {
       if (value.shape() != form.sample) {
-        throw Error(fmt::format("{}: per activation, wanted '{}' in the shape of x '{}' {} without its first dimension, got {}", function,
-                                value.name(), x.name(), x.shape().str(), value.shape().str()));
+        throw Error(fmt::format("{}: with per_activation, expected '{}' in the shape of x '{}' {} without its first dimension, got {}",
+                                function, value.name(), x.name(), x.shape().str(), value.shape().str()));
       }
       value = as(value, {form.sample.count()});
     }

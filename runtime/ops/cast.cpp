@@ -1,4 +1,4 @@
-// ops/cast.cpp - another dtype for the same values.
+// ops/cast.cpp - conversion between dtypes.
 #include <fmt/format.h>
 
 #include <tenon/functions.h>
@@ -10,9 +10,9 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
+  at.expect_inputs(1, 1);
   const auto to = static_cast<DType>(at.attributes.as<tenon_attributes_cast>().to);
-  if (size_of(to) == 0) at.fail(fmt::format("dtype {} is not one to cast {} to", static_cast<tenon_dtype>(to), at.str(0)));
+  if (size_of(to) == 0) at.fail(fmt::format("expected a dtype to cast {1} to, got {0}", static_cast<tenon_dtype>(to), at.str(0)));
   at.output(to, at.shape(0));
 }
 
@@ -24,9 +24,9 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_cast;
 const OpRules rules_cast{
-    "y = x as another dtype. Float to integer truncates and saturates, NaN becomes 0; integer to a narrower one keeps the low bits; to "
-    "bool "
-    "is x != 0; to a float rounds once, to nearest, ties to even. Between floats the gradient is cast back; integers pass none on.",
+    "y = x converted to another dtype. Float to integer truncates and saturates, NaN becomes 0; integer to a narrower one keeps the low "
+    "bits; to bool is x != 0; to a float rounds once, to nearest, ties to even. Between floats the gradient is cast back; integers have "
+    "no gradient.",
     infer, gradient};
 
 }  // namespace graph

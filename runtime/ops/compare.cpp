@@ -1,4 +1,4 @@
-// ops/compare.cpp - comparisons, element by element, with NumPy broadcasting.
+// ops/compare.cpp - elementwise comparisons with NumPy broadcasting.
 #include <tenon/functions.h>
 
 #include "graph/op.h"
@@ -8,8 +8,8 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(2, 2);
-  at.want_same_dtype(0, 1);
+  at.expect_inputs(2, 2);
+  at.expect_same_dtype(0, 1);
   at.output(DType::boolean, at.broadcast(0, 1));
 }
 
@@ -17,10 +17,10 @@ void infer(Inference& at) {
 
 extern const OpRules rules_equal, rules_less, rules_less_equal, rules_greater, rules_greater_equal;
 const OpRules rules_equal{"y = (a == b) as bool, shapes broadcast. NaN equals nothing; -0 equals 0.", infer};
-const OpRules rules_less{"y = (a < b) as bool, shapes broadcast. False beside a NaN; false is less than true.", infer};
-const OpRules rules_less_equal{"y = (a <= b) as bool, shapes broadcast. False beside a NaN; false is less than true.", infer};
-const OpRules rules_greater{"y = (a > b) as bool, shapes broadcast. False beside a NaN; true is greater than false.", infer};
-const OpRules rules_greater_equal{"y = (a >= b) as bool, shapes broadcast. False beside a NaN; true is greater than false.", infer};
+const OpRules rules_less{"y = (a < b) as bool, shapes broadcast. False if either is NaN; false is less than true.", infer};
+const OpRules rules_less_equal{"y = (a <= b) as bool, shapes broadcast. False if either is NaN; false is less than true.", infer};
+const OpRules rules_greater{"y = (a > b) as bool, shapes broadcast. False if either is NaN; true is greater than false.", infer};
+const OpRules rules_greater_equal{"y = (a >= b) as bool, shapes broadcast. False if either is NaN; true is greater than false.", infer};
 
 }  // namespace graph
 

@@ -1,4 +1,4 @@
-// ops/concat.cpp - tensors put together along an axis, and cut apart again.
+// ops/concat.cpp - joins tensors along an axis, and splits them.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -14,7 +14,7 @@ namespace {
 /// Resolves the axis and returns it.
 std::size_t normalise_axis(Inference& at) {
   auto attributes = at.attributes.as<tenon_attributes_axis>();
-  at.want_flag(attributes.keepdims, "keepdims");
+  at.expect_flag(attributes.keepdims, "keepdims");
   attributes.axis = at.axis(attributes.axis, 0);
   attributes.keepdims = 0;
   at.attributes = Attributes::of(attributes);
@@ -23,18 +23,18 @@ std::size_t normalise_axis(Inference& at) {
 
 void infer_concat(Inference& at) {
   const std::size_t count = at.input_count();
-  if (count == 0) at.fail("wanted at least one operand, got none");
-  at.want_inputs(count, count);
+  if (count == 0) at.fail("expected at least one operand, got none");
+  at.expect_inputs(count, count);
   const std::size_t axis = normalise_axis(at);
   Shape y = at.shape(0);
   for (std::size_t i = 1; i < count; ++i) {
-    at.want_same_dtype(0, i);
+    at.expect_same_dtype(0, i);
     Shape other = at.shape(i);
     const std::int64_t size = other.rank() == y.rank() ? other[axis] : -1;
     if (size >= 0) other.set(axis, y[axis]);
     if (other != y) {
-      at.fail(fmt::format("beside axis {} the sizes differ: operand 0 {}{}, operand {} {}{}", axis, name_of(at.dtype(0)), at.shape(0).str(),
-                          i, name_of(at.dtype(i)), at.shape(i).str()));
+      at.fail(fmt::format("expected equal sizes except along axis {}, got operand 0 {}{}, operand {} {}{}", axis, name_of(at.dtype(0)),
+                          at.shape(0).str(), i, name_of(at.dtype(i)), at.shape(i).str()));
     }
     y.set(axis, y[axis] + size);
   }
@@ -46,19 +46,19 @@ Value part_of(Value x, std::size_t axis, std::int64_t begin, std::int64_t size) 
   return ops::slice(x, static_cast<std::int64_t>(axis), begin, begin + size);
 }
 
-/// Each operand gets its part of dy: slices, so that nothing is made for those that do not want theirs.
+/// Each operand gets its slice of dy; only needed slices are created.
 void concat_gradient(Gradient& at) {
   const auto axis = static_cast<std::size_t>(at.attributes.as<tenon_attributes_axis>().axis);
   std::int64_t begin = 0;
   for (std::size_t i = 0; at.input(i).present(); ++i) {
     const std::int64_t size = at.input(i).shape()[axis];
-    if (at.wants(i)) at.set(i, part_of(at.dy(), axis, begin, size));
+    if (at.needs(i)) at.set(i, part_of(at.dy(), axis, begin, size));
     begin += size;
   }
 }
 
 void infer_split(Inference& at) {
-  at.want_inputs(1, 1);
+  at.expect_inputs(1, 1);
   const std::size_t axis = normalise_axis(at);
   const std::vector<std::int64_t>& sizes = at.options.sizes;
   if (sizes.empty()) at.fail("the sizes of the results are not given (NodeOptions::sizes)");
@@ -66,16 +66,18 @@ void infer_split(Inference& at) {
   Shape y = at.shape(0);
   for (const std::int64_t size : sizes) {
     if (size < 0 || size > rest) {
-      at.fail(fmt::format("the sizes ({}) do not make up axis {} of {}", fmt::join(sizes, ","), axis, at.str(0)));
+      at.fail(fmt::format("the sizes ({}) do not add up to axis {} of {}", fmt::join(sizes, ","), axis, at.str(0)));
     }
     rest -= size;
     y.set(axis, size);
     at.output(at.dtype(0), y);
   }
-  if (rest != 0) at.fail(fmt::format("the sizes ({}) leave {} of axis {} of {}", fmt::join(sizes, ","), rest, axis, at.str(0)));
+  if (rest != 0)
+    at.fail(fmt::format("the sizes ({0}) do not add up to axis {2} of {3}, {1} elements are left", fmt::join(sizes, ","), rest, axis,
+                        at.str(0)));
 }
 
-/// The parts' gradients put together; nothing came from a part whose gradient is absent.
+/// Joins the gradients of the parts; absent ones count as zeros.
 void split_gradient(Gradient& at) {
   std::vector<Value> parts;
   for (std::size_t i = 0; i < at.output_count(); ++i) {
@@ -88,8 +90,9 @@ void split_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_concat, rules_split;
-const OpRules rules_concat{"y = the operands one behind the other along axis.", infer_concat, concat_gradient};
-const OpRules rules_split{"The results are x cut along axis; their sizes there make up that of x.", infer_split, split_gradient};
+const OpRules rules_concat{"y = the operands joined along axis.", infer_concat, concat_gradient};
+const OpRules rules_split{"The results are consecutive parts of x along axis; their sizes add up to that of x.", infer_split,
+                          split_gradient};
 
 }  // namespace graph
 
@@ -112,7 +115,7 @@ Value stack(const std::vector<Value>& values, std::int64_t axis) {
   std::vector<Value> wider;
   for (const Value value : values) {
     if (!value.present() || value.shape() != values[0].shape()) {
-      throw Error(fmt::format("stack: wanted values of one shape, got {} and {}", values[0].shape().str(),
+      throw Error(fmt::format("stack: expected values of one shape, got {} and {}", values[0].shape().str(),
                               value.present() ? value.shape().str() : "an absent one"));
     }
     wider.push_back(unsqueeze(value, {axis}));

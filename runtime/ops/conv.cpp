@@ -1,33 +1,33 @@
-// ops/conv.cpp - convolution and its two gradients. The three are bilinear in their operands, and each one's gradients are the other two.
+// ops/conv.cpp - convolution and its two gradients. Each of the three is bilinear in its operands, and its gradients are the other two.
 #include "ops/window.h"
 
 namespace tenon {
 namespace graph {
 namespace {
 
-/// "x f32(2,3,8,8)" of an operand, "the shape given (2,3,8,8)" of a result.
+/// "x f32(2,3,8,8)" of an operand, "the given shape (2,3,8,8)" of a result.
 struct Names {
   std::string x, w;
 };
 
-/// Checks that ranks, groups, channels and attributes of x and w fit, whichever of the two is the result.
+/// Checks that ranks, groups, channels and attributes of x and w match; either may be the result.
 void check_channels(const Inference& at, tenon_attributes_conv& attributes, const Shape& x, const Shape& w, const Names& names) {
   const std::size_t rank = x.rank();
-  if (rank < 3 || rank > 2 + most_spatial) at.fail(fmt::format("wanted an image (N, C, L) or (N, C, H, W), got {}", names.x));
-  if (w.rank() != rank) at.fail(fmt::format("wanted a kernel of {} dimensions for {}, got {}", rank, names.x, names.w));
+  if (rank < 3 || rank > 2 + max_spatial) at.fail(fmt::format("expected an image (N, C, L) or (N, C, H, W), got {}", names.x));
+  if (w.rank() != rank) at.fail(fmt::format("expected a kernel of {} dimensions for {}, got {}", rank, names.x, names.w));
   for (std::size_t i = 1; i < rank; ++i) {
-    if (x[i] == 0) at.fail(fmt::format("wanted an image with channels and elements, got {}", names.x));
+    if (x[i] == 0) at.fail(fmt::format("expected an image with channels and elements, got {}", names.x));
   }
-  if (w.count() == 0) at.fail(fmt::format("wanted a kernel with elements, got {}", names.w));
+  if (w.count() == 0) at.fail(fmt::format("expected a kernel with elements, got {}", names.w));
   for (std::size_t i = 2; i < rank; ++i) {
-    if (w[i] > most_window) at.fail(fmt::format("wanted a kernel of at most {} in each dimension, got {}", most_window, names.w));
+    if (w[i] > max_window) at.fail(fmt::format("expected a kernel of at most {} in each dimension, got {}", max_window, names.w));
   }
   const std::int64_t groups = attributes.groups;
-  if (groups < 1) at.fail(fmt::format("wanted 1 or more groups, got {}", groups));
+  if (groups < 1) at.fail(fmt::format("expected 1 or more groups, got {}", groups));
   if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], names.x));
   if (w[0] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} filters of {}", groups, w[0], names.w));
   if (w[1] != x[1] / groups) {
-    at.fail(fmt::format("wanted filters over {} channels, {} of {} in {} group{}, got {}", x[1] / groups, x[1], names.x, groups,
+    at.fail(fmt::format("expected filters over {} channels, {} of {} in {} group{}, got {}", x[1] / groups, x[1], names.x, groups,
                         groups == 1 ? "" : "s", names.w));
   }
   normalise_spatial(at, attributes, rank - 2);
@@ -36,51 +36,52 @@ void check_channels(const Inference& at, tenon_attributes_conv& attributes, cons
 /// The shape of y for x and w.
 Shape convolved(const Inference& at, const tenon_attributes_conv& attributes, const Shape& x, const Shape& w) {
   Shape y{x[0], w[0]};
-  for (std::size_t i = 0; i + 2 < x.rank(); ++i) y.push_back(want_windows(at, window_axis(x, w[i + 2], attributes, i), i));
+  for (std::size_t i = 0; i + 2 < x.rank(); ++i) y.push_back(expect_windows(at, window_axis(x, w[i + 2], attributes, i), i));
   return y;
 }
 
 void infer_conv(Inference& at) {
-  at.want_inputs(2, 3);
+  at.expect_inputs(2, 3);
   auto attributes = at.attributes.as<tenon_attributes_conv>();
-  at.want_same_dtype(0, 1);
-  at.want_floating(0);
+  at.expect_same_dtype(0, 1);
+  at.expect_floating(0);
   const Shape &x = at.shape(0), &w = at.shape(1);
   check_channels(at, attributes, x, w, {at.str(0), at.str(1)});
   if (at.has(2)) {
-    at.want_same_dtype(0, 2);
-    if (at.shape(2) != Shape{w[0]}) at.fail(fmt::format("wanted b of ({}), one for each filter of {}, got {}", w[0], at.str(1), at.str(2)));
+    at.expect_same_dtype(0, 2);
+    if (at.shape(2) != Shape{w[0]})
+      at.fail(fmt::format("expected b of ({}), one for each filter of {}, got {}", w[0], at.str(1), at.str(2)));
   }
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(0), convolved(at, attributes, x, w));
 }
 
-/// dy, w -> dx of the shape given
+/// dy, w -> dx of the given shape
 void infer_input_grad(Inference& at) {
-  at.want_inputs(2, 2);
+  at.expect_inputs(2, 2);
   auto attributes = at.attributes.as<tenon_attributes_conv>();
-  at.want_same_dtype(0, 1);
-  at.want_floating(0);
-  const Shape &dy = at.shape(0), &w = at.shape(1), &dx = want_given_shape(at);
-  check_channels(at, attributes, dx, w, {"the shape given " + dx.str(), at.str(1)});
+  at.expect_same_dtype(0, 1);
+  at.expect_floating(0);
+  const Shape &dy = at.shape(0), &w = at.shape(1), &dx = expect_given_shape(at);
+  check_channels(at, attributes, dx, w, {"the given shape " + dx.str(), at.str(1)});
   if (convolved(at, attributes, dx, w) != dy) {
-    at.fail(fmt::format("an image of the shape given {} has a result of {}, wanted that of {}", dx.str(),
+    at.fail(fmt::format("an image of the given shape {} has a result of {}, expected that of {}", dx.str(),
                         convolved(at, attributes, dx, w).str(), at.str(0)));
   }
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(0), dx);
 }
 
-/// dy, x -> dw of the shape given
+/// dy, x -> dw of the given shape
 void infer_weight_grad(Inference& at) {
-  at.want_inputs(2, 2);
+  at.expect_inputs(2, 2);
   auto attributes = at.attributes.as<tenon_attributes_conv>();
-  at.want_same_dtype(0, 1);
-  at.want_floating(0);
-  const Shape &dy = at.shape(0), &x = at.shape(1), &dw = want_given_shape(at);
-  check_channels(at, attributes, x, dw, {at.str(1), "the shape given " + dw.str()});
+  at.expect_same_dtype(0, 1);
+  at.expect_floating(0);
+  const Shape &dy = at.shape(0), &x = at.shape(1), &dw = expect_given_shape(at);
+  check_channels(at, attributes, x, dw, {at.str(1), "the given shape " + dw.str()});
   if (convolved(at, attributes, x, dw) != dy) {
-    at.fail(fmt::format("{} and filters of the shape given {} have a result of {}, wanted that of {}", at.str(1), dw.str(),
+    at.fail(fmt::format("{} and filters of the given shape {} have a result of {}, expected that of {}", at.str(1), dw.str(),
                         convolved(at, attributes, x, dw).str(), at.str(0)));
   }
   at.attributes = Attributes::of(attributes);
@@ -96,23 +97,23 @@ std::vector<std::int64_t> all_but_channels(const Shape& image) {
 void conv_gradient(Gradient& at) {
   const auto& attributes = at.attributes.as<tenon_attributes_conv>();
   const Value x = at.input(0), w = at.input(1);
-  if (at.wants(0)) at.set(0, ops::conv_input_grad(at.dy(), w, x.shape(), attributes));
-  if (at.wants(1)) at.set(1, ops::conv_weight_grad(at.dy(), x, w.shape(), attributes));
-  if (at.wants(2)) at.set(2, ops::reduce_sum(at.dy(), all_but_channels(at.dy().shape())));
+  if (at.needs(0)) at.set(0, ops::conv_input_grad(at.dy(), w, x.shape(), attributes));
+  if (at.needs(1)) at.set(1, ops::conv_weight_grad(at.dy(), x, w.shape(), attributes));
+  if (at.needs(2)) at.set(2, ops::reduce_sum(at.dy(), all_but_channels(at.dy().shape())));
 }
 
-/// dx(dy, w): the loss's gradient by dx lies where the image lay.
+/// dx(dy, w): the gradient of dx takes the place of the image.
 void input_grad_gradient(Gradient& at) {
   const Value dy = at.input(0), w = at.input(1);
-  if (at.wants(0)) at.set(0, apply_op(TENON_OP_Conv, {at.dy(), w}, at.attributes));
-  if (at.wants(1)) at.set(1, ops::conv_weight_grad(dy, at.dy(), w.shape(), at.attributes.as<tenon_attributes_conv>()));
+  if (at.needs(0)) at.set(0, apply_op(TENON_OP_Conv, {at.dy(), w}, at.attributes));
+  if (at.needs(1)) at.set(1, ops::conv_weight_grad(dy, at.dy(), w.shape(), at.attributes.as<tenon_attributes_conv>()));
 }
 
-/// dw(dy, x): the loss's gradient by dw lies where the filters lay.
+/// dw(dy, x): the gradient of dw takes the place of the filters.
 void weight_grad_gradient(Gradient& at) {
   const Value dy = at.input(0), x = at.input(1);
-  if (at.wants(0)) at.set(0, apply_op(TENON_OP_Conv, {x, at.dy()}, at.attributes));
-  if (at.wants(1)) at.set(1, ops::conv_input_grad(dy, at.dy(), x.shape(), at.attributes.as<tenon_attributes_conv>()));
+  if (at.needs(0)) at.set(0, apply_op(TENON_OP_Conv, {x, at.dy()}, at.attributes));
+  if (at.needs(1)) at.set(1, ops::conv_input_grad(dy, at.dy(), x.shape(), at.attributes.as<tenon_attributes_conv>()));
 }
 
 }  // namespace
@@ -120,11 +121,11 @@ void weight_grad_gradient(Gradient& at) {
 extern const OpRules rules_conv, rules_conv_input_grad, rules_conv_weight_grad;
 const OpRules rules_conv{
     "Cross-correlation: y[n, o, i...] = b[o] + sum over c, k... of x[n, c, i strides + k dilations - pads_before] w[o, c, k...], zeros "
-    "outside of x. x (N, C, d...), w (O, C / groups, k...), b (O); groups of channels meet groups of filters.",
+    "outside of x. x (N, C, d...), w (O, C / groups, k...), b (O); each group of filters reads one group of channels.",
     infer_conv, conv_gradient};
-const OpRules rules_conv_input_grad{"dx of Conv for filters w, an image of the shape given. Linear in dy and in w.", infer_input_grad,
+const OpRules rules_conv_input_grad{"dx of Conv for filters w and an image of the given shape. Linear in dy and in w.", infer_input_grad,
                                     input_grad_gradient};
-const OpRules rules_conv_weight_grad{"dw of Conv for an image x, filters of the shape given. Linear in dy and in x.", infer_weight_grad,
+const OpRules rules_conv_weight_grad{"dw of Conv for an image x and filters of the given shape. Linear in dy and in x.", infer_weight_grad,
                                      weight_grad_gradient};
 
 }  // namespace graph
@@ -145,14 +146,14 @@ Value conv(Value x, Value w, Value b, const ConvOptions& options) {
 Value conv1d(Value x, Value w, Value b, const ConvOptions& options) {
   const Shape shape = x.shape(), filters = w.shape();
   if (filters.rank() != 3 || (shape.rank() != 3 && shape.rank() != 4)) {
-    throw Error(fmt::format("conv1d: wanted x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K), got '{}' {} and '{}' {}", x.name(),
+    throw Error(fmt::format("conv1d: expected x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K), got '{}' {} and '{}' {}", x.name(),
                             shape.str(), w.name(), filters.str()));
   }
   if (shape.rank() == 3) return conv(x, w, b, options);
   const std::size_t height = options.channels_last ? 1 : 2;
   if (shape[height] != 1) {
     throw Error(
-        fmt::format("conv1d: wanted an x of four dimensions to have height 1, got {} of '{}' {}", shape[height], x.name(), shape.str()));
+        fmt::format("conv1d: expected an x of four dimensions to have height 1, got {} of '{}' {}", shape[height], x.name(), shape.str()));
   }
   ConvOptions flat = options;
   if (!flat.strides.empty()) flat.strides.insert(flat.strides.begin(), 1);
@@ -163,7 +164,7 @@ Value conv1d(Value x, Value w, Value b, const ConvOptions& options) {
 
 Value conv2d(Value x, Value w, Value b, const ConvOptions& options) {
   if (x.shape().rank() != 4 || w.shape().rank() != 4) {
-    throw Error(fmt::format("conv2d: wanted x (N, C, H, W) and w (O, C / groups, Kh, Kw), got '{}' {} and '{}' {}", x.name(),
+    throw Error(fmt::format("conv2d: expected x (N, C, H, W) and w (O, C / groups, Kh, Kw), got '{}' {} and '{}' {}", x.name(),
                             x.shape().str(), w.name(), w.shape().str()));
   }
   return conv(x, w, b, options);

@@ -1,4 +1,4 @@
-// ops/conv_transpose.cpp - convolution the other way: every element of x spreads a filter over y.
+// ops/conv_transpose.cpp - transposed convolution: each element of x adds a scaled filter to y.
 #include "ops/window.h"
 
 namespace tenon {
@@ -6,51 +6,51 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(2, 3);
+  at.expect_inputs(2, 3);
   auto attributes = at.attributes.as<tenon_attributes_conv>();
-  at.want_same_dtype(0, 1);
-  at.want_floating(0);
-  const std::size_t dims = want_image(at, 0);
+  at.expect_same_dtype(0, 1);
+  at.expect_floating(0);
+  const std::size_t dims = expect_image(at, 0);
   const Shape &x = at.shape(0), &w = at.shape(1);
-  if (w.rank() != dims + 2) at.fail(fmt::format("wanted a kernel of {} dimensions for {}, got {}", dims + 2, at.str(0), at.str(1)));
+  if (w.rank() != dims + 2) at.fail(fmt::format("expected a kernel of {} dimensions for {}, got {}", dims + 2, at.str(0), at.str(1)));
   for (std::size_t i = 1; i < x.rank(); ++i) {
-    if (x[i] == 0) at.fail(fmt::format("wanted an image with channels and elements, got {}", at.str(0)));
+    if (x[i] == 0) at.fail(fmt::format("expected an image with channels and elements, got {}", at.str(0)));
   }
-  if (w.count() == 0) at.fail(fmt::format("wanted a kernel with elements, got {}", at.str(1)));
+  if (w.count() == 0) at.fail(fmt::format("expected a kernel with elements, got {}", at.str(1)));
   for (std::size_t i = 2; i < w.rank(); ++i) {
-    if (w[i] > most_window) at.fail(fmt::format("wanted a kernel of at most {} in each dimension, got {}", most_window, at.str(1)));
+    if (w[i] > max_window) at.fail(fmt::format("expected a kernel of at most {} in each dimension, got {}", max_window, at.str(1)));
   }
   const std::int64_t groups = attributes.groups;
-  if (groups < 1) at.fail(fmt::format("wanted 1 or more groups, got {}", groups));
-  if (w[0] != x[1]) at.fail(fmt::format("wanted a filter for each of the {} channels of {}, got {}", x[1], at.str(0), at.str(1)));
+  if (groups < 1) at.fail(fmt::format("expected 1 or more groups, got {}", groups));
+  if (w[0] != x[1]) at.fail(fmt::format("expected a filter for each of the {} channels of {}, got {}", x[1], at.str(0), at.str(1)));
   if (x[1] % groups != 0) at.fail(fmt::format("{} groups do not divide the {} channels of {}", groups, x[1], at.str(0)));
   if (at.has(2)) {
-    at.want_same_dtype(0, 2);
+    at.expect_same_dtype(0, 2);
     if (at.shape(2) != Shape{w[1] * groups}) {
-      at.fail(fmt::format("wanted b of ({}), {} groups of {} filters of {}, got {}", w[1] * groups, groups, w[1], at.str(1), at.str(2)));
+      at.fail(fmt::format("expected b of ({}), {} groups of {} filters of {}, got {}", w[1] * groups, groups, w[1], at.str(1), at.str(2)));
     }
   }
   normalise_spatial(at, attributes, dims);
-  const Shape& y = want_given_shape(at);
+  const Shape& y = expect_given_shape(at);
   if (y.rank() != x.rank() || y[0] != x[0] || y[1] != w[1] * groups) {
-    at.fail(fmt::format("wanted a result ({},{},...) of {} dimensions for {} and {} in {} groups, got the shape {}", x[0], w[1] * groups,
-                        x.rank(), at.str(0), at.str(1), groups, y.str()));
+    at.fail(fmt::format("expected a result ({},{},...) of {} dimensions for {} and {} in {} groups, got {}", x[0], w[1] * groups, x.rank(),
+                        at.str(0), at.str(1), groups, y.str()));
   }
   for (std::size_t i = 0; i < dims; ++i) {
-    if (y[i + 2] < 1) at.fail(fmt::format("wanted a result with elements, got the shape {}", y.str()));
-    want_window_count(at, window_axis(y, w[i + 2], attributes, i), i, x[i + 2], at.str(0));
+    if (y[i + 2] < 1) at.fail(fmt::format("expected a result with elements, got {}", y.str()));
+    expect_window_count(at, window_axis(y, w[i + 2], attributes, i), i, x[i + 2], at.str(0));
   }
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(0), y);
 }
 
-/// It is Conv's gradient by the image, so its own gradients are Conv, and Conv's gradient by the filters with x and dy in each other's
-/// place.
+/// ConvTranspose is Conv's gradient with respect to the image, so its gradients are Conv, and Conv's gradient with respect to the filters
+/// with x and dy exchanged.
 void gradient(Gradient& at) {
   const Value x = at.input(0), w = at.input(1), dy = at.dy();
-  if (at.wants(0)) at.set(0, apply_op(TENON_OP_Conv, {dy, w}, at.attributes));
-  if (at.wants(1)) at.set(1, ops::conv_weight_grad(x, dy, w.shape(), at.attributes.as<tenon_attributes_conv>()));
-  if (at.wants(2)) {
+  if (at.needs(0)) at.set(0, apply_op(TENON_OP_Conv, {dy, w}, at.attributes));
+  if (at.needs(1)) at.set(1, ops::conv_weight_grad(x, dy, w.shape(), at.attributes.as<tenon_attributes_conv>()));
+  if (at.needs(2)) {
     std::vector<std::int64_t> axes{0};
     for (std::size_t i = 2; i < dy.shape().rank(); ++i) axes.push_back(static_cast<std::int64_t>(i));
     at.set(2, ops::reduce_sum(dy, axes));
@@ -62,7 +62,7 @@ void gradient(Gradient& at) {
 extern const OpRules rules_conv_transpose;
 const OpRules rules_conv_transpose{
     "y[n, o, i strides + k dilations - pads_before] gets x[n, c, i...] w[c, o, k...], summed over c, i and k, plus b[o]. x (N, C, d...), w "
-    "(C, O / groups, k...), b (O), y of the shape given, which Conv with the same attributes takes to that of x.",
+    "(C, O / groups, k...), b (O), y of the given shape, for which Conv with the same attributes returns the shape of x.",
     infer, gradient};
 
 }  // namespace graph
@@ -74,35 +74,36 @@ Value conv_transpose(Value x, Value w, Value b, const ConvOptions& options, cons
   const Shape in = image.shape(), filters = w.shape();
   const std::span<const std::int64_t> kernel = filters.dims().subspan(std::min<std::size_t>(2, filters.rank()));
   ConvOptions forward = options;
-  forward.same = false;  // it is the result here that padding has to fit
+  forward.same = false;  // here padding is determined by the result
   tenon_attributes_conv attributes = conv_attributes("conv_transpose", in, kernel, forward);
   const auto fail = [&](const std::string& text) {
     throw Error(fmt::format("conv_transpose of '{}' {} with '{}' {}: {}", x.name(), in.str(), w.name(), filters.str(), text));
   };
-  if (kernel.empty() || kernel.size() > graph::most_spatial || in.rank() != filters.rank()) {
-    fail("wanted x (N, C, L) and w (C, O / groups, K), or x (N, C, H, W) and w (C, O / groups, Kh, Kw)");
+  if (kernel.empty() || kernel.size() > graph::max_spatial || in.rank() != filters.rank()) {
+    fail("expected x (N, C, L) and w (C, O / groups, K), or x (N, C, H, W) and w (C, O / groups, Kh, Kw)");
   }
   if (!output_padding.empty() && output_padding.size() != kernel.size()) {
-    fail(fmt::format("wanted {} entries of output padding, got {}", kernel.size(), output_padding.size()));
+    fail(fmt::format("expected {} entries of output padding, got {}", kernel.size(), output_padding.size()));
   }
   if (options.same && !options.padding.empty()) fail("`same` and `padding` are both given");
-  if (options.same && !output_padding.empty()) fail("`same` gives d * stride elements, and `output_padding` others");
+  if (options.same && !output_padding.empty()) fail("`same` and `output_padding` are both given");
   Shape y{in[0], filters[1] * options.groups};
   for (std::size_t i = 0; i < kernel.size(); ++i) {
     const std::int64_t stride = attributes.strides[i], dilation = attributes.dilations[i];
-    for (const std::int64_t number : {stride, dilation}) {
-      if (number < 1 || number > graph::most_window) {
-        fail(fmt::format("wanted strides and dilations of 1 to {}, got {} and {}", graph::most_window, stride, dilation));
+    for (const std::int64_t value : {stride, dilation}) {
+      if (value < 1 || value > graph::max_window) {
+        fail(fmt::format("expected strides and dilations of 1 to {}, got {} and {}", graph::max_window, stride, dilation));
       }
     }
-    for (const std::int64_t number : {attributes.pads_before[i], attributes.pads_after[i]}) {
-      if (number < 0 || number > graph::most_window) fail(fmt::format("wanted padding of 0 to {}, got {}", graph::most_window, number));
+    for (const std::int64_t value : {attributes.pads_before[i], attributes.pads_after[i]}) {
+      if (value < 0 || value > graph::max_window) fail(fmt::format("expected padding of 0 to {}, got {}", graph::max_window, value));
     }
     const std::int64_t extra = output_padding.empty() ? 0 : output_padding[i];
     if (extra < 0 || extra >= stride) {
-      fail(fmt::format("wanted output padding of 0 to less than the stride {} in spatial dimension {}, got {}", stride, i, extra));
+      fail(fmt::format("expected output padding of at least 0 and less than the stride {} in spatial dimension {}, got {}", stride, i,
+                       extra));
     }
-    if (in[i + 2] > graph::most_window || kernel[i] > graph::most_window) fail("an image or a kernel of so many elements");
+    if (in[i + 2] > graph::max_window || kernel[i] > graph::max_window) fail("the image or the kernel is too large");
     const std::int64_t spread = (in[i + 2] - 1) * stride + dilation * (kernel[i] - 1) + 1;
     if (options.same) {
       const std::int64_t total = std::max<std::int64_t>(spread - in[i + 2] * stride, 0);
@@ -113,7 +114,7 @@ Value conv_transpose(Value x, Value w, Value b, const ConvOptions& options, cons
     }
     const std::int64_t size = spread - attributes.pads_before[i] - attributes.pads_after[i] + extra;
     if (size < 1) {
-      fail(fmt::format("spatial dimension {} of the result would have {} elements: {} less padding {} and {}, and {} more", i, size, spread,
+      fail(fmt::format("spatial dimension {} of the result would have {} elements: {} minus padding {} and {}, plus {}", i, size, spread,
                        attributes.pads_before[i], attributes.pads_after[i], extra));
     }
     y.push_back(size);

@@ -1,4 +1,4 @@
-// ops/cum_sum.cpp - running sums along an axis.
+// ops/cum_sum.cpp - cumulative sums along an axis.
 #include <tenon/functions.h>
 
 #include "graph/op.h"
@@ -8,17 +8,17 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_number(0);
+  at.expect_inputs(1, 1);
+  at.expect_number(0);
   auto attributes = at.attributes.as<tenon_attributes_cum_sum>();
-  at.want_flag(attributes.exclusive, "exclusive");
-  at.want_flag(attributes.reverse, "reverse");
+  at.expect_flag(attributes.exclusive, "exclusive");
+  at.expect_flag(attributes.reverse, "reverse");
   attributes.axis = at.axis(attributes.axis, 0);
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(0), at.shape(0));
 }
 
-/// An element is in the sums behind it: those are summed from the other end.
+/// An element is part of all later sums, so the gradient sums from the other end.
 void gradient(Gradient& at) {
   const auto& attributes = at.attributes.as<tenon_attributes_cum_sum>();
   at.set(0, ops::cum_sum(at.dy(), attributes.axis, attributes.exclusive != 0, attributes.reverse == 0));

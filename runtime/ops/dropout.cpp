@@ -1,4 +1,4 @@
-// ops/dropout.cpp - elements dropped at random, the rest scaled up.
+// ops/dropout.cpp - drops random elements and scales the rest.
 #include <fmt/format.h>
 
 #include <tenon/functions.h>
@@ -10,11 +10,11 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(2, 2);
-  at.want_floating(0);
-  if (at.dtype(1) != DType::u64 || at.shape(1) != Shape{2}) at.fail(fmt::format("wanted key as u64(2) (seed, step), got {}", at.str(1)));
+  at.expect_inputs(2, 2);
+  at.expect_floating(0);
+  if (at.dtype(1) != DType::u64 || at.shape(1) != Shape{2}) at.fail(fmt::format("expected key as u64(2) (seed, step), got {}", at.str(1)));
   auto attributes = at.attributes.as<tenon_attributes_random>();
-  if (!(attributes.a >= 0 && attributes.a < 1)) at.fail(fmt::format("p is {}, wanted 0 <= p < 1", attributes.a));
+  if (!(attributes.a >= 0 && attributes.a < 1)) at.fail(fmt::format("p is {}, expected 0 <= p < 1", attributes.a));
   attributes.b = 0;
   attributes.dtype = static_cast<tenon_dtype>(at.dtype(0));
   at.attributes = Attributes::of(attributes);

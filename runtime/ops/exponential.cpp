@@ -1,4 +1,4 @@
-// ops/exponential.cpp - exponentials, logarithms and the error function, element by element.
+// ops/exponential.cpp - elementwise exponentials, logarithms and the error function.
 #include <cmath>
 
 #include <tenon/functions.h>
@@ -10,8 +10,8 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
   at.output(at.dtype(0), at.shape(0));
 }
 
@@ -19,7 +19,7 @@ void exp_gradient(Gradient& at) {
   at.set(0, ops::mul(at.dy(), at.output(0)));
 }
 
-/// dy e^x; y + 1 would have lost the digits of a small e^x.
+/// dy e^x; y + 1 would cancel the digits of a small e^x.
 void expm1_gradient(Gradient& at) {
   at.set(0, ops::mul(at.dy(), ops::exp(at.input(0))));
 }
@@ -46,10 +46,10 @@ void erf_gradient(Gradient& at) {
 
 extern const OpRules rules_exp, rules_expm1, rules_log, rules_log2, rules_log1p, rules_erf;
 const OpRules rules_exp{"y = e^x.", infer, exp_gradient};
-const OpRules rules_expm1{"y = e^x - 1, exact to the last digits for small x as well.", infer, expm1_gradient};
+const OpRules rules_expm1{"y = e^x - 1, accurate for small x.", infer, expm1_gradient};
 const OpRules rules_log{"y = the natural logarithm of x; -inf at 0, NaN below.", infer, log_gradient};
 const OpRules rules_log2{"y = the logarithm of x to base 2; -inf at 0, NaN below.", infer, log2_gradient};
-const OpRules rules_log1p{"y = log(1 + x), exact to the last digits for small x as well; -inf at -1, NaN below.", infer, log1p_gradient};
+const OpRules rules_log1p{"y = log(1 + x), accurate for small x; -inf at -1, NaN below.", infer, log1p_gradient};
 const OpRules rules_erf{"y = 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.", infer, erf_gradient};
 
 }  // namespace graph

@@ -1,4 +1,4 @@
-// ops/gather.cpp - elements that indices name.
+// ops/gather.cpp - elements selected by indices.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -13,8 +13,8 @@ namespace {
 /// Checks operands 0 (x) and 1 (indices), resolves the axis and returns it.
 std::size_t normalise_axis(Inference& at) {
   auto attributes = at.attributes.as<tenon_attributes_axis>();
-  at.want_flag(attributes.keepdims, "keepdims");
-  if (at.dtype(1) != DType::i32 && at.dtype(1) != DType::i64) at.fail(fmt::format("wanted indices of i32 or i64, got {}", at.str(1)));
+  at.expect_flag(attributes.keepdims, "keepdims");
+  if (at.dtype(1) != DType::i32 && at.dtype(1) != DType::i64) at.fail(fmt::format("expected indices of i32 or i64, got {}", at.str(1)));
   attributes.axis = at.axis(attributes.axis, 0);
   attributes.keepdims = 0;
   at.attributes = Attributes::of(attributes);
@@ -22,11 +22,11 @@ std::size_t normalise_axis(Inference& at) {
 }
 
 void infer_gather(Inference& at) {
-  at.want_inputs(2, 2);
+  at.expect_inputs(2, 2);
   const std::size_t axis = normalise_axis(at);
   const Shape &x = at.shape(0), &indices = at.shape(1);
   if (x.rank() - 1 + indices.rank() > Shape::max_rank) {
-    at.fail(fmt::format("the result has {} dimensions, at most {} are possible: {}, {}", x.rank() - 1 + indices.rank(), Shape::max_rank,
+    at.fail(fmt::format("expected a result of at most {1} dimensions, got {0}: {2}, {3}", x.rank() - 1 + indices.rank(), Shape::max_rank,
                         at.str(0), at.str(1)));
   }
   Shape y;
@@ -41,25 +41,26 @@ Value zeros_like(Gradient& at, Value x) {
   return x.shape().rank() == 0 ? zero : ops::expand(zero, x.shape());
 }
 
-/// Only the slices that were read get something: sums over equal indices, in their order.
+/// Adds dy to the slices that were read; equal indices are added in order.
 void gather_gradient(Gradient& at) {
-  if (at.wants(0)) {
+  if (at.needs(0)) {
     at.set(0, ops::scatter_add(zeros_like(at, at.input(0)), at.input(1), at.dy(), at.attributes.as<tenon_attributes_axis>().axis));
   }
 }
 
 void infer_gather_elements(Inference& at) {
-  at.want_inputs(2, 2);
+  at.expect_inputs(2, 2);
   const std::size_t axis = normalise_axis(at);
   const Shape &x = at.shape(0), &indices = at.shape(1);
   bool fits = x.rank() == indices.rank();
   for (std::size_t i = 0; fits && i < x.rank(); ++i) fits = i == axis || indices[i] <= x[i];
-  if (!fits) at.fail(fmt::format("wanted indices of x's rank, and no longer than it beside axis {}: {}, {}", axis, at.str(0), at.str(1)));
+  if (!fits)
+    at.fail(fmt::format("expected indices of x's rank, no larger than x except along axis {}: {}, {}", axis, at.str(0), at.str(1)));
   at.output(at.dtype(0), indices);
 }
 
 void gather_elements_gradient(Gradient& at) {
-  if (at.wants(0)) {
+  if (at.needs(0)) {
     at.set(0, ops::scatter_elements(zeros_like(at, at.input(0)), at.input(1), at.dy(), at.attributes.as<tenon_attributes_axis>().axis,
                                     ops::ScatterReduction::add));
   }
@@ -69,13 +70,12 @@ void gather_elements_gradient(Gradient& at) {
 
 extern const OpRules rules_gather, rules_gather_elements;
 const OpRules rules_gather{
-    "y = the slices of x along axis that indices name, in the shape of indices. An index in [-n, n), negative from the end; another one is "
-    "an error at execution.",
+    "y = the slices of x along axis at indices, arranged in the shape of indices. Indices are in [-n, n), negative from the end; others "
+    "are an error at execution.",
     infer_gather, gather_gradient};
 const OpRules rules_gather_elements{
-    "y[i, j] = x[indices[i, j], j] for axis 0, and so on for others. An index in [-n, n), negative from the end; another one is an error "
-    "at "
-    "execution.",
+    "y[i, j] = x[indices[i, j], j] for axis 0, and so on for others. Indices are in [-n, n), negative from the end; others are an error "
+    "at execution.",
     infer_gather_elements, gather_elements_gradient};
 
 }  // namespace graph
@@ -101,7 +101,7 @@ Value gather_elements(Value x, Value indices, std::int64_t axis) {
 
 Value embedding(Value weights, Value indices) {
   if (weights.shape().rank() != 2) {
-    throw Error(fmt::format("embedding: wanted weights of (rows, n), got '{}' {}", weights.name(), weights.shape().str()));
+    throw Error(fmt::format("embedding: expected weights of (rows, n), got '{}' {}", weights.name(), weights.shape().str()));
   }
   return gather(weights, indices, 0);
 }

@@ -10,22 +10,23 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(2, 3);
+  at.expect_inputs(2, 3);
   const auto& attributes = at.attributes.as<tenon_attributes_gemm>();
-  at.want_flag(attributes.trans_a, "trans_a");
-  at.want_flag(attributes.trans_b, "trans_b");
-  at.want_same_dtype(0, 1);
-  at.want_floating(0);
+  at.expect_flag(attributes.trans_a, "trans_a");
+  at.expect_flag(attributes.trans_b, "trans_b");
+  at.expect_same_dtype(0, 1);
+  at.expect_floating(0);
   for (std::size_t i : {0u, 1u}) {
-    if (at.shape(i).rank() != 2) at.fail(fmt::format("wanted a matrix, got {}", at.str(i)));
+    if (at.shape(i).rank() != 2) at.fail(fmt::format("expected a matrix, got {}", at.str(i)));
   }
   const bool ta = attributes.trans_a != 0, tb = attributes.trans_b != 0;
   if (at.shape(0)[ta ? 0 : 1] != at.shape(1)[tb ? 1 : 0]) {
-    at.fail(fmt::format("the inner sizes differ: {}{}, {}{}", at.str(0), ta ? " transposed" : "", at.str(1), tb ? " transposed" : ""));
+    at.fail(
+        fmt::format("expected equal inner sizes, got {}{}, {}{}", at.str(0), ta ? " transposed" : "", at.str(1), tb ? " transposed" : ""));
   }
   const Shape y{at.shape(0)[ta ? 1 : 0], at.shape(1)[tb ? 0 : 1]};
   if (at.has(2)) {
-    at.want_same_dtype(0, 2);
+    at.expect_same_dtype(0, 2);
     const Shape& c = at.shape(2);
     bool fits = c.rank() <= 2;
     for (std::size_t i = 0; fits && i < c.rank(); ++i) fits = c[i] == 1 || c[i] == y[2 - c.rank() + i];
@@ -34,22 +35,22 @@ void infer(Inference& at) {
   at.output(at.dtype(0), y);
 }
 
-/// With A = op(a), B = op(b): dA = alpha dy B', dB = alpha A' dy; a transposed operand gets the transpose of that as a product of its own.
+/// With A = op(a), B = op(b): dA = alpha dy B', dB = alpha A' dy; for a transposed operand the product is formed transposed.
 void gradient(Gradient& at) {
   const auto& attributes = at.attributes.as<tenon_attributes_gemm>();
   const bool ta = attributes.trans_a != 0, tb = attributes.trans_b != 0;
   const Value a = at.input(0), b = at.input(1), dy = at.dy();
   const double alpha = attributes.alpha;
-  if (at.wants(0)) {
+  if (at.needs(0)) {
     at.set(0, ta ? ops::gemm(b, dy, {}, {.trans_a = tb, .trans_b = true, .alpha = alpha})
                  : ops::gemm(dy, b, {}, {.trans_a = false, .trans_b = !tb, .alpha = alpha}));
   }
-  if (at.wants(1)) {
+  if (at.needs(1)) {
     at.set(1, tb ? ops::gemm(dy, a, {}, {.trans_a = true, .trans_b = ta, .alpha = alpha})
                  : ops::gemm(a, dy, {}, {.trans_a = !ta, .trans_b = false, .alpha = alpha}));
   }
-  // with beta 0 C is not read, whatever it holds
-  if (at.wants(2) && attributes.beta != 0) {
+  // with beta 0, C is not read
+  if (at.needs(2) && attributes.beta != 0) {
     const Value dc = unbroadcast(dy, at.input(2).shape());
     at.set(2, attributes.beta == 1 ? dc : ops::mul(dc, attributes.beta));
   }
@@ -58,7 +59,7 @@ void gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_gemm;
-const OpRules rules_gemm{"y = alpha op(a) op(b) + beta c, op(a) (m, k), op(b) (k, n); c broadcasts to (m, n). With beta 0 c is not read.",
+const OpRules rules_gemm{"y = alpha op(a) op(b) + beta c, op(a) (m, k), op(b) (k, n); c broadcasts to (m, n). With beta 0, c is not read.",
                          infer, gradient};
 
 }  // namespace graph

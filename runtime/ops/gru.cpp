@@ -15,7 +15,7 @@ constexpr std::size_t gates_output = 2;
 
 /// x w r b h0 -> y y_h gates
 void infer(Inference& at) {
-  at.want_inputs(3, 5);
+  at.expect_inputs(3, 5);
   const RecurrentSizes sizes = check_recurrent(at, form, 0);
   at.output(at.dtype(0), sizes.sequence());
   at.output(at.dtype(0), sizes.state());
@@ -24,11 +24,11 @@ void infer(Inference& at) {
 
 /// dy dy_h x w r b h0 y gates -> dx dw dr db dh0
 void infer_gradient(Inference& at) {
-  if (at.input_count() != 9 || !at.has(7) || !at.has(8)) at.fail("wanted dy dy_h x w r b h0 y gates, the last two not absent");
+  if (at.input_count() != 9 || !at.has(7) || !at.has(8)) at.fail("expected dy dy_h x w r b h0 y gates, where y and gates are present");
   const RecurrentSizes sizes = check_recurrent(at, form, 2);
   check_recurrent_gradients(at, sizes, 2);
-  want_recurrent(at, 7, 2, "y", sizes.sequence());
-  want_recurrent(at, 8, 2, "gates", sizes.gates());
+  expect_recurrent(at, 7, 2, "y", sizes.sequence());
+  expect_recurrent(at, 8, 2, "gates", sizes.gates());
   output_recurrent_gradients(at, sizes, form, 2);
 }
 
@@ -41,7 +41,7 @@ void gradient(Gradient& at) {
       {at.dy(0), at.dy(1), at.input(0), at.input(1), at.input(2), at.input(3), at.input(4), at.output(0), at.output(gates_output)},
       at.attributes);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (at.wants(i)) at.set(i, results[i]);
+    if (at.needs(i)) at.set(i, results[i]);
   }
 }
 

@@ -1,4 +1,4 @@
-// ops/layer_norm.cpp - normalisation of each line by its own mean and variance; of groups of channels, and of single ones.
+// ops/layer_norm.cpp - normalisation of each row by its mean and variance: layer, group and instance norm.
 #include <tenon/error.h>
 
 #include "ops/line_norm.h"
@@ -8,10 +8,10 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 3);
+  at.expect_inputs(1, 3);
   const Lines lines = lines_of(at, 0);
-  want_shape(at, 0, 1, lines.line, "for a line");
-  want_shape(at, 0, 2, lines.line, "for a line");
+  expect_shape(at, 0, 1, lines.line, "for a line");
+  expect_shape(at, 0, 2, lines.line, "for a line");
   at.output(at.dtype(0), at.shape(0));
   at.output(at.dtype(0), lines.statistics);
   at.output(at.dtype(0), lines.statistics);
@@ -19,20 +19,20 @@ void infer(Inference& at) {
 
 /// dy, x, scale?, mean, inverse_std -> dx, dscale, dbias
 void infer_gradient(Inference& at) {
-  at.want_inputs(2, 5);
-  if (!at.has(3) || !at.has(4)) at.fail("wanted mean and inverse_std, as the forward op gives them");
-  at.want_same_dtype(1, 0);
-  at.want_same_shape(1, 0);
+  at.expect_inputs(2, 5);
+  if (!at.has(3) || !at.has(4)) at.fail("expected mean and inverse_std, as returned by the forward op");
+  at.expect_same_dtype(1, 0);
+  at.expect_same_shape(1, 0);
   const Lines lines = lines_of(at, 1);
-  want_shape(at, 1, 2, lines.line, "for a line");
-  want_shape(at, 1, 3, lines.statistics, "for the lines");
-  want_shape(at, 1, 4, lines.statistics, "for the lines");
+  expect_shape(at, 1, 2, lines.line, "for a line");
+  expect_shape(at, 1, 3, lines.statistics, "for the lines");
+  expect_shape(at, 1, 4, lines.statistics, "for the lines");
   at.output(at.dtype(1), at.shape(1));
   at.output(at.dtype(1), lines.line);
   at.output(at.dtype(1), lines.line);
 }
 
-/// Beside the gradient by y, that of a loss which reads mean (dm / n) or inverse_std (-ds inverse_std^3 (x - mean) / n).
+/// Adds to the gradient of y those of mean (dm / n) and inverse_std (-ds inverse_std^3 (x - mean) / n).
 void gradient(Gradient& at) {
   const auto axis = at.attributes.as<tenon_attributes_layer_norm>().axis;
   const Value x = at.input(0), mean = at.output(1), inverse_std = at.output(2);
@@ -43,11 +43,11 @@ void gradient(Gradient& at) {
     const std::vector<Value> parts =
         at.graph.apply(TENON_OP_LayerNormalizationGrad, {at.dy(0), x, at.input(1), mean, inverse_std}, at.attributes);
     dx = parts[0];
-    if (at.wants(1)) at.set(1, parts[1]);
-    if (at.wants(2)) at.set(2, parts[2]);
+    if (at.needs(1)) at.set(1, parts[1]);
+    if (at.needs(2)) at.set(2, parts[2]);
   }
-  if (at.wants(0) && at.dy(1).present()) add(ops::mul(ops::expand(at.dy(1), x.shape()), 1 / n));
-  if (at.wants(0) && at.dy(2).present()) add(ops::mul(ops::sub(x, mean), ops::mul(ops::mul(at.dy(2), ops::cube(inverse_std)), -1 / n)));
+  if (at.needs(0) && at.dy(1).present()) add(ops::mul(ops::expand(at.dy(1), x.shape()), 1 / n));
+  if (at.needs(0) && at.dy(2).present()) add(ops::mul(ops::sub(x, mean), ops::mul(ops::mul(at.dy(2), ops::cube(inverse_std)), -1 / n)));
   if (dx.present()) at.set(0, dx);
 }
 
@@ -55,9 +55,8 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_layer_norm, rules_layer_norm_grad;
 const OpRules rules_layer_norm{
-    "y = (x - mean) inverse_std scale + bias, where mean and inverse_std = 1 / sqrt(var + epsilon) are those of the dimensions from axis "
-    "on; "
-    "scale and bias have their shape.",
+    "y = (x - mean) inverse_std scale + bias, with mean and inverse_std = 1 / sqrt(var + epsilon) over the dimensions from axis "
+    "on; scale and bias have their shape.",
     infer, gradient, 0b110};
 const OpRules rules_layer_norm_grad{
     "With x' = (x - mean) inverse_std and g = dy scale: dx = inverse_std (g - mean(g) - x' mean(g x')), dscale = sum(dy x'), dbias = "
@@ -77,7 +76,7 @@ Value layer_norm(Value x, Value scale, Value bias, std::int64_t axis, double eps
 
 Value group_norm(Value x, std::int64_t groups, Value scale, Value bias, double epsilon) {
   const Shape shape = x.shape();
-  if (shape.rank() < 2) throw Error(fmt::format("group_norm: wanted x of rank 2 or more, got '{}' {}", x.name(), shape.str()));
+  if (shape.rank() < 2) throw Error(fmt::format("group_norm: expected x of rank 2 or more, got '{}' {}", x.name(), shape.str()));
   const std::int64_t channels = shape[1];
   if (groups < 1 || channels % groups != 0) {
     throw Error(fmt::format("group_norm: {} groups do not divide the {} channels of '{}' {}", groups, channels, x.name(), shape.str()));
@@ -87,8 +86,8 @@ Value group_norm(Value x, std::int64_t groups, Value scale, Value bias, double e
   for (std::size_t i = 2; i < shape.rank(); ++i) per_channel.push_back(1);
   const auto spread = [&](const char* what, Value value) {
     if (value.shape() != Shape{channels}) {
-      throw Error(fmt::format("group_norm: wanted {} ({}), one per channel of '{}' {}, got '{}' {}", what, channels, x.name(), shape.str(),
-                              value.name(), value.shape().str()));
+      throw Error(fmt::format("group_norm: expected {} ({}), one per channel of '{}' {}, got '{}' {}", what, channels, x.name(),
+                              shape.str(), value.name(), value.shape().str()));
     }
     return reshape(value, per_channel);
   };
@@ -99,7 +98,7 @@ Value group_norm(Value x, std::int64_t groups, Value scale, Value bias, double e
 }
 
 Value instance_norm(Value x, Value scale, Value bias, double epsilon) {
-  if (x.shape().rank() < 3) throw Error(fmt::format("instance_norm: wanted x (N, C, d...), got '{}' {}", x.name(), x.shape().str()));
+  if (x.shape().rank() < 3) throw Error(fmt::format("instance_norm: expected x (N, C, d...), got '{}' {}", x.name(), x.shape().str()));
   return group_norm(x, x.shape()[1], scale, bias, epsilon);
 }
 

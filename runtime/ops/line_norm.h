@@ -1,4 +1,4 @@
-// ops/line_norm.h - what layer and root-mean-square normalisation share: lines that begin at an axis.
+// ops/line_norm.h - shared parts of layer and RMS norm, which normalise lines: the dimensions from an axis on.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,16 +11,16 @@ namespace tenon::graph {
 
 /// Shapes around the axis of tenon_attributes_layer_norm.
 struct Lines {
-  Shape line;        ///< of scale and bias
-  Shape statistics;  ///< of x with 1 for each dimension of a line
+  Shape line;        ///< shape of scale and bias
+  Shape statistics;  ///< shape of x with 1 for each dimension of a line
 };
 
-/// Resolves the axis. Errors: a line of no element, which has no mean.
+/// Resolves the axis. Errors: a line without elements, which has no mean.
 inline Lines lines_of(Inference& at, std::size_t x) {
-  at.want_floating(x);
+  at.expect_floating(x);
   auto attributes = at.attributes.as<tenon_attributes_layer_norm>();
   attributes.axis = at.axis(attributes.axis, x);
-  if (!(attributes.epsilon >= 0)) at.fail(fmt::format("epsilon is {}, wanted epsilon >= 0", attributes.epsilon));
+  if (!(attributes.epsilon >= 0)) at.fail(fmt::format("epsilon is {}, expected epsilon >= 0", attributes.epsilon));
   at.attributes = Attributes::of(attributes);
   Lines lines;
   for (std::size_t i = 0; i < at.shape(x).rank(); ++i) {
@@ -28,18 +28,18 @@ inline Lines lines_of(Inference& at, std::size_t x) {
     if (inside) lines.line.push_back(at.shape(x)[i]);
     lines.statistics.push_back(inside ? 1 : at.shape(x)[i]);
   }
-  if (lines.line.count() == 0) at.fail(fmt::format("the lines of {} from axis {} on have no element", at.str(x), attributes.axis));
+  if (lines.line.count() == 0) at.fail(fmt::format("expected elements in {} from axis {} on, got none", at.str(x), attributes.axis));
   return lines;
 }
 
-/// Operand i, if it is there, has x's dtype and this shape.
-inline void want_shape(const Inference& at, std::size_t x, std::size_t i, const Shape& shape, const char* why) {
+/// Checks that operand i, if present, has x's dtype and this shape.
+inline void expect_shape(const Inference& at, std::size_t x, std::size_t i, const Shape& shape, const char* why) {
   if (!at.has(i)) return;
-  at.want_same_dtype(x, i);
-  if (at.shape(i) != shape) at.fail(fmt::format("wanted {} {} of {}, got {}", shape.str(), why, at.str(x), at.str(i)));
+  at.expect_same_dtype(x, i);
+  if (at.shape(i) != shape) at.fail(fmt::format("expected {} {} of {}, got {}", shape.str(), why, at.str(x), at.str(i)));
 }
 
-/// Elements of one line of x.
+/// Number of elements per line of x.
 inline double line_length(const Shape& x, std::int64_t axis) {
   std::int64_t n = 1;
   for (auto i = static_cast<std::size_t>(axis); i < x.rank(); ++i) n *= x[i];

@@ -1,4 +1,4 @@
-// ops/logic.cpp - and, or, xor, not of bool, and what kind of number a float is.
+// ops/logic.cpp - and, or, xor and not of bool; is_nan and is_inf.
 #include <fmt/format.h>
 
 #include <tenon/functions.h>
@@ -9,26 +9,26 @@ namespace tenon {
 namespace graph {
 namespace {
 
-void want_bool(const Inference& at, std::size_t i) {
-  if (at.dtype(i) != DType::boolean) at.fail(fmt::format("wanted bool, got {}; cast or a comparison makes it", at.str(i)));
+void expect_bool(const Inference& at, std::size_t i) {
+  if (at.dtype(i) != DType::boolean) at.fail(fmt::format("expected bool, got {}; use cast or a comparison", at.str(i)));
 }
 
 void infer_pair(Inference& at) {
-  at.want_inputs(2, 2);
-  want_bool(at, 0);
-  want_bool(at, 1);
+  at.expect_inputs(2, 2);
+  expect_bool(at, 0);
+  expect_bool(at, 1);
   at.output(DType::boolean, at.broadcast(0, 1));
 }
 
 void infer_not(Inference& at) {
-  at.want_inputs(1, 1);
-  want_bool(at, 0);
+  at.expect_inputs(1, 1);
+  expect_bool(at, 0);
   at.output(DType::boolean, at.shape(0));
 }
 
 void infer_kind(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
   at.output(DType::boolean, at.shape(0));
 }
 

@@ -12,27 +12,27 @@ namespace graph {
 namespace {
 
 void check(Inference& at, std::size_t x) {
-  at.want_floating(x);
-  if (at.shape(x).rank() < 2) at.fail(fmt::format("wanted x (N, C, d...), got {}", at.str(x)));
+  at.expect_floating(x);
+  if (at.shape(x).rank() < 2) at.fail(fmt::format("expected x (N, C, d...), got {}", at.str(x)));
   const auto& a = at.attributes.as<tenon_attributes_lrn>();
-  if (a.size < 1) at.fail(fmt::format("size is {}, wanted a window of 1 channel or more", a.size));
-  // with these the base of the power is positive, whatever x is
-  if (!(a.alpha >= 0)) at.fail(fmt::format("alpha is {}, wanted alpha >= 0", a.alpha));
-  if (!(a.bias > 0)) at.fail(fmt::format("bias is {}, wanted bias > 0", a.bias));
-  if (!std::isfinite(a.beta)) at.fail(fmt::format("beta is {}, wanted a number", a.beta));
+  if (a.size < 1) at.fail(fmt::format("size is {}, expected a window of 1 channel or more", a.size));
+  // these make the base of the power positive for every x
+  if (!(a.alpha >= 0)) at.fail(fmt::format("alpha is {}, expected alpha >= 0", a.alpha));
+  if (!(a.bias > 0)) at.fail(fmt::format("bias is {}, expected bias > 0", a.bias));
+  if (!std::isfinite(a.beta)) at.fail(fmt::format("beta is {}, expected a number", a.beta));
 }
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
+  at.expect_inputs(1, 1);
   check(at, 0);
   at.output(at.dtype(0), at.shape(0));
 }
 
 /// dy, x -> dx
 void infer_gradient(Inference& at) {
-  at.want_inputs(2, 2);
-  at.want_same_dtype(1, 0);
-  at.want_same_shape(1, 0);
+  at.expect_inputs(2, 2);
+  at.expect_same_dtype(1, 0);
+  at.expect_same_shape(1, 0);
   check(at, 1);
   at.output(at.dtype(1), at.shape(1));
 }
@@ -49,7 +49,7 @@ const OpRules rules_lrn{
     gradient};
 const OpRules rules_lrn_grad{
     "With d = bias + alpha / size sum x^2: dx = dy d^-beta - 2 alpha beta / size x sum(dy x d^(-beta - 1)), the last sum over the channels "
-    "whose windows hold this one.",
+    "whose windows contain this one.",
     infer_gradient};
 
 }  // namespace graph

@@ -15,7 +15,7 @@ constexpr std::size_t gates_output = 3, cells_output = 4;
 
 /// x w r b h0 c0 -> y y_h y_c gates cells
 void infer(Inference& at) {
-  at.want_inputs(3, 6);
+  at.expect_inputs(3, 6);
   const RecurrentSizes sizes = check_recurrent(at, form, 0);
   at.output(at.dtype(0), sizes.sequence());
   at.output(at.dtype(0), sizes.state());
@@ -27,12 +27,12 @@ void infer(Inference& at) {
 /// dy dy_h dy_c x w r b h0 c0 y gates cells -> dx dw dr db dh0 dc0
 void infer_gradient(Inference& at) {
   if (at.input_count() != 12 || !at.has(9) || !at.has(10) || !at.has(11))
-    at.fail("wanted dy dy_h dy_c x w r b h0 c0 y gates cells, the last three not absent");
+    at.fail("expected dy dy_h dy_c x w r b h0 c0 y gates cells, where y, gates and cells are present");
   const RecurrentSizes sizes = check_recurrent(at, form, 3);
   check_recurrent_gradients(at, sizes, 3);
-  want_recurrent(at, 9, 3, "y", sizes.sequence());
-  want_recurrent(at, 10, 3, "gates", sizes.gates());
-  want_recurrent(at, 11, 3, "cells", sizes.sequence());
+  expect_recurrent(at, 9, 3, "y", sizes.sequence());
+  expect_recurrent(at, 10, 3, "gates", sizes.gates());
+  expect_recurrent(at, 11, 3, "cells", sizes.sequence());
   output_recurrent_gradients(at, sizes, form, 3);
 }
 
@@ -48,7 +48,7 @@ void gradient(Gradient& at) {
                       at.output(0), at.output(gates_output), at.output(cells_output)},
                      at.attributes);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (at.wants(i)) at.set(i, results[i]);
+    if (at.needs(i)) at.set(i, results[i]);
   }
 }
 
@@ -58,10 +58,10 @@ extern const OpRules rules_lstm, rules_lstm_grad;
 const OpRules rules_lstm{
     "i, o, f = s(x w' + h r' + b), g = tanh(x w' + h r' + b), each by its own H rows of w, r and b, s the sigmoid; c_t = f c_(t-1) + i g, "
     "h_t = o tanh(c_t): x (T, B, I), w (D, 4 H, I), r (D, 4 H, H), b (D, 8 H) = (bw, br), y (T, D, B, H) all h, y_h and y_c (D, B, H) the "
-    "last states. gates (T, B, D, 4 H) = (i, o, f, g) and cells (T, D, B, H) are all of them.",
+    "last states. gates (T, B, D, 4 H) = (i, o, f, g) and cells (T, D, B, H) hold all steps.",
     infer, gradient, 0b11111};
 const OpRules rules_lstm_grad{
-    "The gradients of lstm through all steps, from its results y, gates and cells. db holds the same numbers twice.", infer_gradient,
+    "The gradients of lstm through all steps, from its results y, gates and cells. db holds the same values twice.", infer_gradient,
     nullptr, 0b111000};
 
 }  // namespace graph

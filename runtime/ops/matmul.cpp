@@ -1,4 +1,4 @@
-// ops/matmul.cpp - products as NumPy's matmul has them: batches of matrices, 1-D operands.
+// ops/matmul.cpp - matrix products as in NumPy's matmul: batches of matrices, 1-D operands.
 #include <fmt/format.h>
 
 #include <tenon/functions.h>
@@ -9,11 +9,11 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// (m, k) of the left operand: a 1-D one is a row.
+/// (m, k) of the left operand: a 1-D operand is a row.
 Shape as_left(const Shape& a) {
   return a.rank() == 1 ? Shape{1, a[0]} : a;
 }
-/// (k, n) of the right operand: a 1-D one is a column.
+/// (k, n) of the right operand: a 1-D operand is a column.
 Shape as_right(const Shape& b) {
   return b.rank() == 1 ? Shape{b[0], 1} : b;
 }
@@ -23,14 +23,14 @@ Shape batch_of(const Shape& matrices) {
 }
 
 void infer(Inference& at) {
-  at.want_inputs(2, 2);
-  at.want_same_dtype(0, 1);
-  at.want_number(0);
+  at.expect_inputs(2, 2);
+  at.expect_same_dtype(0, 1);
+  at.expect_number(0);
   for (std::size_t i : {0u, 1u}) {
-    if (at.shape(i).rank() == 0) at.fail(fmt::format("wanted a vector, a matrix or a batch of them, got {}", at.str(i)));
+    if (at.shape(i).rank() == 0) at.fail(fmt::format("expected a vector, a matrix or a batch of them, got {}", at.str(i)));
   }
   const Shape a = as_left(at.shape(0)), b = as_right(at.shape(1));
-  if (a[a.rank() - 1] != b[b.rank() - 2]) at.fail(fmt::format("the inner sizes differ: {}, {}", at.str(0), at.str(1)));
+  if (a[a.rank() - 1] != b[b.rank() - 2]) at.fail(fmt::format("expected equal inner sizes, got {}, {}", at.str(0), at.str(1)));
   Shape y;
   try {
     y = tenon::broadcast(batch_of(a), batch_of(b));
@@ -46,7 +46,7 @@ Value reshaped(Value x, const Shape& shape) {
   return x.shape() == shape ? x : ops::reshape(x, shape);
 }
 
-/// All rows of a batch of matrices under one another.
+/// Stacks all rows of a batch of matrices.
 Value stacked(Value x) {
   const Shape& shape = x.shape();
   const std::int64_t columns = shape[shape.rank() - 1];
@@ -73,16 +73,16 @@ void gradient(Gradient& at) {
 
   Value da, db;
   if (b.shape().rank() == 2) {
-    // one matrix for the whole batch: a single product that sums over the batch, with nothing transposed in memory
+    // one matrix for the whole batch: a single product sums over the batch, without transposing in memory
     const Value rows = stacked(dy);
-    if (at.wants(0)) da = ops::gemm(rows, b, {}, {.trans_b = true});
-    if (at.wants(1)) db = ops::gemm(stacked(a), rows, {}, {.trans_a = true});
+    if (at.needs(0)) da = ops::gemm(rows, b, {}, {.trans_b = true});
+    if (at.needs(1)) db = ops::gemm(stacked(a), rows, {}, {.trans_a = true});
   } else {
-    if (at.wants(0)) da = unbroadcast(ops::matmul(dy, transposed(b)), a.shape());
-    if (at.wants(1)) db = unbroadcast(ops::matmul(transposed(a), dy), b.shape());
+    if (at.needs(0)) da = unbroadcast(ops::matmul(dy, transposed(b)), a.shape());
+    if (at.needs(1)) db = unbroadcast(ops::matmul(transposed(a), dy), b.shape());
   }
-  if (at.wants(0)) at.set(0, reshaped(da, at.input(0).shape()));
-  if (at.wants(1)) at.set(1, reshaped(db, at.input(1).shape()));
+  if (at.needs(0)) at.set(0, reshaped(da, at.input(0).shape()));
+  if (at.needs(1)) at.set(1, reshaped(db, at.input(1).shape()));
 }
 
 }  // namespace
@@ -90,8 +90,7 @@ void gradient(Gradient& at) {
 extern const OpRules rules_matmul;
 const OpRules rules_matmul{
     "y = a b, (..., m, k) by (..., k, n); batch dimensions broadcast. A 1-D a is a row, a 1-D b a column, and their added dimension is "
-    "gone "
-    "from y.",
+    "removed from y.",
     infer, gradient};
 
 }  // namespace graph

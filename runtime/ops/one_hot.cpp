@@ -1,4 +1,4 @@
-// ops/one_hot.cpp - classes as rows with a mark.
+// ops/one_hot.cpp - one-hot encoding.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -12,8 +12,8 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  if (at.dtype(0) != DType::i32 && at.dtype(0) != DType::i64) at.fail(fmt::format("wanted indices of i32 or i64, got {}", at.str(0)));
+  at.expect_inputs(1, 1);
+  if (at.dtype(0) != DType::i32 && at.dtype(0) != DType::i64) at.fail(fmt::format("expected indices of i32 or i64, got {}", at.str(0)));
   if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
   auto attributes = at.attributes.as<tenon_attributes_one_hot>();
   const Shape &indices = at.shape(0), &y = *at.options.shape;
@@ -25,7 +25,7 @@ void infer(Inference& at) {
   const auto axis = static_cast<std::size_t>(attributes.axis);
   bool fits = y.rank() == indices.rank() + 1;
   for (std::size_t i = 0; fits && i < indices.rank(); ++i) fits = y[i < axis ? i : i + 1] == indices[i];
-  if (!fits) at.fail(fmt::format("wanted a result with one more dimension at axis {} than {}, got {}", axis, at.str(0), y.str()));
+  if (!fits) at.fail(fmt::format("expected a result with one more dimension at axis {} than {}, got {}", axis, at.str(0), y.str()));
   const auto dtype = static_cast<DType>(attributes.dtype);
   unsigned char element[16];
   write_element(element, dtype, attributes.off, "one_hot: off");
@@ -38,8 +38,8 @@ void infer(Inference& at) {
 
 extern const OpRules rules_one_hot;
 const OpRules rules_one_hot{
-    "y has a dimension more than indices, at axis: on where the index is the position there, else off. A negative index counts from the "
-    "end; one outside [-depth, depth) gives off alone.",
+    "y has one more dimension than indices, at axis: on where the index equals the position, else off. A negative index counts from the "
+    "end; one outside [-depth, depth) gives only off.",
     infer};
 
 }  // namespace graph
@@ -48,10 +48,9 @@ namespace ops {
 
 Value one_hot(Value indices, std::int64_t depth, DType dtype, double off, double on, std::int64_t axis) {
   const Shape shape = indices.shape();
-  if (depth < 0) throw Error(fmt::format("one_hot: depth is {}, wanted 0 or more", depth));
+  if (depth < 0) throw Error(fmt::format("one_hot: depth is {}, expected 0 or more", depth));
   if (shape.rank() == Shape::max_rank) {
-    throw Error(
-        fmt::format("one_hot: '{}' {} has {} dimensions already, another one does not fit", indices.name(), shape.str(), shape.rank()));
+    throw Error(fmt::format("one_hot: '{}' {} already has {} dimensions, the maximum", indices.name(), shape.str(), shape.rank()));
   }
   const auto i = static_cast<std::size_t>(resolve_axis(axis, shape.rank() + 1, "one_hot: the result"));
   Shape y;

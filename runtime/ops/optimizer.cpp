@@ -10,7 +10,7 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// After `first` scalars the operands come in groups (w, g, state ...); each group's results are (w, state ...).
+/// The operands are `first` scalars, then groups (w, g, state ...); each group's results are (w, state ...).
 void infer_groups(Inference& at, std::size_t first, const std::vector<const char*>& words) {
   const std::size_t size = words.size();
   const auto str = [&](std::size_t i) {
@@ -18,36 +18,36 @@ void infer_groups(Inference& at, std::size_t first, const std::vector<const char
   };
   const std::size_t groups = (at.input_count() - first) / size;
   if (groups == 0 || at.input_count() != first + groups * size) {
-    at.fail(fmt::format("wanted {} operand{} and groups of ({}), got {} operands", first, first == 1 ? "" : "s", fmt::join(words, ", "),
+    at.fail(fmt::format("expected {} operand{} and groups of ({}), got {} operands", first, first == 1 ? "" : "s", fmt::join(words, ", "),
                         at.input_count()));
   }
-  at.want_inputs(at.input_count(), at.input_count());
-  at.want_floating(first);
+  at.expect_inputs(at.input_count(), at.input_count());
+  at.expect_floating(first);
   for (std::size_t w = first; w < at.input_count(); w += size) {
-    if (at.dtype(w) != at.dtype(first)) at.fail(fmt::format("wanted parameters of one dtype, got {}, {}", str(first), str(w)));
+    if (at.dtype(w) != at.dtype(first)) at.fail(fmt::format("expected parameters of one dtype, got {}, {}", str(first), str(w)));
     for (std::size_t i = w; i < w + size; ++i) {
       if (at.dtype(i) != at.dtype(w) || at.shape(i) != at.shape(w))
-        at.fail(fmt::format("a group does not fit together: {}, {}", str(w), str(i)));
+        at.fail(fmt::format("expected equal dtypes and shapes within a group, got {}, {}", str(w), str(i)));
       if (i != w + 1) at.output(at.dtype(w), at.shape(w));
     }
   }
 }
 
-void want_below_one(Inference& at, const char* name, double value) {
-  if (!(value >= 0 && value < 1)) at.fail(fmt::format("{} is {}, wanted 0 <= {} < 1", name, value, name));
+void expect_below_one(Inference& at, const char* name, double value) {
+  if (!(value >= 0 && value < 1)) at.fail(fmt::format("{} is {}, expected 0 <= {} < 1", name, value, name));
 }
-void want_not_negative(Inference& at, const char* name, double value) {
-  if (!(value >= 0)) at.fail(fmt::format("{} is {}, wanted {} >= 0", name, value, name));
+void expect_not_negative(Inference& at, const char* name, double value) {
+  if (!(value >= 0)) at.fail(fmt::format("{} is {}, expected {} >= 0", name, value, name));
 }
 
 void infer_sgd(Inference& at) {
   const auto& a = at.attributes.as<tenon_attributes_sgd>();
-  want_below_one(at, "momentum", a.momentum);
-  want_not_negative(at, "weight_decay", a.weight_decay);
-  at.want_flag(a.nesterov, "nesterov");
-  if (a.nesterov != 0 && a.momentum == 0) at.fail("nesterov wants a momentum, momentum is 0");
-  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.want_scalar(0, DType::f64);
+  expect_below_one(at, "momentum", a.momentum);
+  expect_not_negative(at, "weight_decay", a.weight_decay);
+  at.expect_flag(a.nesterov, "nesterov");
+  if (a.nesterov != 0 && a.momentum == 0) at.fail("nesterov: expected a momentum > 0, got 0");
+  at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.expect_scalar(0, DType::f64);
   if (a.momentum == 0)
     infer_groups(at, 1, {"w", "g"});
   else
@@ -56,13 +56,13 @@ void infer_sgd(Inference& at) {
 
 void infer_adam_like(Inference& at, const std::vector<const char*>& words) {
   const auto& a = at.attributes.as<tenon_attributes_adam>();
-  want_below_one(at, "beta1", a.beta1);
-  want_below_one(at, "beta2", a.beta2);
-  want_not_negative(at, "epsilon", a.epsilon);
-  want_not_negative(at, "weight_decay", a.weight_decay);
-  at.want_inputs(2, std::max<std::size_t>(2, at.input_count()));
-  at.want_scalar(0, DType::f64);
-  at.want_scalar(1, DType::i64);
+  expect_below_one(at, "beta1", a.beta1);
+  expect_below_one(at, "beta2", a.beta2);
+  expect_not_negative(at, "epsilon", a.epsilon);
+  expect_not_negative(at, "weight_decay", a.weight_decay);
+  at.expect_inputs(2, std::max<std::size_t>(2, at.input_count()));
+  at.expect_scalar(0, DType::f64);
+  at.expect_scalar(1, DType::i64);
   infer_groups(at, 2, words);
 }
 
@@ -76,30 +76,30 @@ void infer_amsgrad(Inference& at) {
 
 void infer_adagrad(Inference& at) {
   const auto& a = at.attributes.as<tenon_attributes_adagrad>();
-  want_not_negative(at, "epsilon", a.epsilon);
-  want_not_negative(at, "weight_decay", a.weight_decay);
-  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.want_scalar(0, DType::f64);
+  expect_not_negative(at, "epsilon", a.epsilon);
+  expect_not_negative(at, "weight_decay", a.weight_decay);
+  at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.expect_scalar(0, DType::f64);
   infer_groups(at, 1, {"w", "g", "sum"});
 }
 
 void infer_adadelta(Inference& at) {
   const auto& a = at.attributes.as<tenon_attributes_adadelta>();
-  want_below_one(at, "rho", a.rho);
-  want_not_negative(at, "epsilon", a.epsilon);
-  want_not_negative(at, "weight_decay", a.weight_decay);
-  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.want_scalar(0, DType::f64);
+  expect_below_one(at, "rho", a.rho);
+  expect_not_negative(at, "epsilon", a.epsilon);
+  expect_not_negative(at, "weight_decay", a.weight_decay);
+  at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.expect_scalar(0, DType::f64);
   infer_groups(at, 1, {"w", "g", "v", "delta"});
 }
 
 void infer_rmsprop(Inference& at) {
   const auto& a = at.attributes.as<tenon_attributes_rmsprop>();
-  want_below_one(at, "rho", a.rho);
-  want_not_negative(at, "epsilon", a.epsilon);
-  at.want_flag(a.epsilon_outside, "epsilon_outside");
-  at.want_inputs(1, std::max<std::size_t>(1, at.input_count()));
-  at.want_scalar(0, DType::f64);
+  expect_below_one(at, "rho", a.rho);
+  expect_not_negative(at, "epsilon", a.epsilon);
+  at.expect_flag(a.epsilon_outside, "epsilon_outside");
+  at.expect_inputs(1, std::max<std::size_t>(1, at.input_count()));
+  at.expect_scalar(0, DType::f64);
   infer_groups(at, 1, {"w", "g", "v"});
 }
 
@@ -108,8 +108,7 @@ void infer_rmsprop(Inference& at) {
 extern const OpRules rules_sgd_step, rules_adam_step, rules_rmsprop_step, rules_amsgrad_step, rules_adagrad_step, rules_adadelta_step;
 const OpRules rules_sgd_step{
     "g' = g + weight_decay w; velocity = momentum velocity + g'; w -= lr (nesterov ? g' + momentum velocity : velocity). With momentum 0 "
-    "groups "
-    "are (w, g) and w -= lr g'.",
+    "groups are (w, g) and w -= lr g'.",
     infer_sgd};
 const OpRules rules_adam_step{
     "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + epsilon) + "
@@ -118,7 +117,7 @@ const OpRules rules_adam_step{
 const OpRules rules_rmsprop_step{
     "v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon), or lr g / (sqrt(v) + epsilon) if epsilon_outside.", infer_rmsprop};
 const OpRules rules_amsgrad_step{
-    "As AdamStep with the largest v yet in the place of v: peak = max(peak, v); w -= lr (m / (1 - beta1^step) / (sqrt(peak / (1 - "
+    "As AdamStep with the largest v so far instead of v: peak = max(peak, v); w -= lr (m / (1 - beta1^step) / (sqrt(peak / (1 - "
     "beta2^step)) + epsilon) + weight_decay w).",
     infer_amsgrad};
 const OpRules rules_adagrad_step{"h = g + weight_decay w; sum += h^2; w -= lr h / (sqrt(sum) + epsilon).", infer_adagrad};
@@ -132,15 +131,15 @@ const OpRules rules_adadelta_step{
 namespace ops {
 namespace {
 
-/// Applies a step to the groups (parameter, gradient, its share of the state) and makes the results the new parameters and state.
+/// Applies a step to the groups (parameter, gradient, state) and registers the results as updates of parameters and state.
 void step(tenon_op op, std::vector<Value> operands, const std::vector<Value>& parameters, const std::vector<Value>& gradients,
           const std::vector<Value>& state, std::size_t states_each, const Attributes& attributes) {
-  if (parameters.empty()) throw Error(fmt::format("{}: there are no parameters", graph::stem_of(op)));
+  if (parameters.empty()) throw Error(fmt::format("{}: expected one parameter or more, got none", graph::stem_of(op)));
   if (gradients.size() != parameters.size() || state.size() != parameters.size() * states_each) {
-    throw Error(fmt::format("{}: {} parameters want {} gradients and {} values of state, got {} and {}", graph::stem_of(op),
+    throw Error(fmt::format("{}: for {} parameters, expected {} gradients and {} values of state, got {} and {}", graph::stem_of(op),
                             parameters.size(), parameters.size(), parameters.size() * states_each, gradients.size(), state.size()));
   }
-  std::vector<Value> targets;  // what each result takes the place of
+  std::vector<Value> targets;  // the value that each result replaces
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     operands.insert(operands.end(), {parameters[i], gradients[i]});
     targets.push_back(parameters[i]);

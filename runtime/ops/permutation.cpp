@@ -1,4 +1,4 @@
-// ops/permutation.cpp - random orders: a function of key and stream, the same on every backend.
+// ops/permutation.cpp - random permutations, a function of key and stream that is the same on every backend.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -11,14 +11,14 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  if (at.dtype(0) != DType::u64 || at.shape(0) != Shape{2}) at.fail(fmt::format("wanted key as u64(2) (seed, step), got {}", at.str(0)));
+  at.expect_inputs(1, 1);
+  if (at.dtype(0) != DType::u64 || at.shape(0) != Shape{2}) at.fail(fmt::format("expected key as u64(2) (seed, step), got {}", at.str(0)));
   const auto& attributes = at.attributes.as<tenon_attributes_random>();
   if (attributes.dtype != TENON_DTYPE_I64) {
-    at.fail(fmt::format("wanted i64 for the result, got {}", name_of(static_cast<DType>(attributes.dtype))));
+    at.fail(fmt::format("expected i64 for the result, got {}", name_of(static_cast<DType>(attributes.dtype))));
   }
   if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
-  if (at.options.shape->rank() != 1) at.fail(fmt::format("wanted a result of rank 1, got {}", at.options.shape->str()));
+  if (at.options.shape->rank() != 1) at.fail(fmt::format("expected a result of rank 1, got {}", at.options.shape->str()));
   at.output(DType::i64, *at.options.shape);
 }
 
@@ -32,7 +32,7 @@ const OpRules rules_random_permutation{"y = 0 .. n-1 in random order, a function
 namespace ops {
 
 Value random_permutation(Value key, std::int64_t n, std::uint32_t stream) {
-  if (n < 0) throw Error(fmt::format("random_permutation: n is {}, wanted 0 or more", n));
+  if (n < 0) throw Error(fmt::format("random_permutation: n is {}, expected 0 or more", n));
   tenon_attributes_random attributes{};
   attributes.stream = stream;
   attributes.dtype = TENON_DTYPE_I64;

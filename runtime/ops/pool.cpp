@@ -1,4 +1,4 @@
-// ops/pool.cpp - the largest element of a window, and the mean of one.
+// ops/pool.cpp - maximum and mean of sliding windows.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -13,17 +13,18 @@ namespace {
 
 constexpr std::size_t indices_output = 1;
 
-/// Padding is less than the kernel covers, and every window sees an element of the image: else there is no largest one, and no mean.
+/// Checks that padding is less than the kernel's extent and each window covers an element of the image; else maximum and mean are
+/// undefined.
 void check_padding(const Inference& at, const WindowAxis& axis, std::size_t i) {
   if (axis.before >= axis.extent() || axis.after >= axis.extent()) {
-    at.fail(fmt::format("wanted padding of less than the {} elements that the kernel covers in spatial dimension {}: {}", axis.extent(), i,
-                        axis.str()));
+    at.fail(fmt::format("expected padding of less than the {} elements that the kernel covers in spatial dimension {}: {}", axis.extent(),
+                        i, axis.str()));
   }
   if (axis.size > 0 && axis.dilation <= axis.size) return;
-  // one that starts in front may step over the whole image: its first element behind the padding lies this far in
+  // a dilated window that starts in the padding may skip the whole image: the offset of its first tap after the padding
   for (std::int64_t start = -axis.before; start < 0; start += axis.stride) {
     if ((start % axis.dilation + axis.dilation) % axis.dilation < axis.size) continue;
-    at.fail(fmt::format("a window sees padding alone in spatial dimension {}: {}", i, axis.str()));
+    at.fail(fmt::format("a window covers only padding in spatial dimension {}: {}", i, axis.str()));
   }
 }
 
@@ -32,15 +33,15 @@ tenon_attributes_window checked_window(Inference& at, const Shape& image, bool a
   auto attributes = at.attributes.as<tenon_attributes_window>();
   const std::size_t dims = image.rank() - 2;
   normalise_spatial(at, attributes, dims);
-  at.want_flag(attributes.ceil_mode, "ceil_mode");
-  at.want_flag(attributes.count_include_pad, "count_include_pad");
+  at.expect_flag(attributes.ceil_mode, "ceil_mode");
+  at.expect_flag(attributes.count_include_pad, "count_include_pad");
   if (!average) attributes.count_include_pad = 0;
   for (std::size_t i = 0; i < dims; ++i) {
     if (average && attributes.dilations[i] != 1) {
-      at.fail(fmt::format("wanted a dilation of 1, got {} for spatial dimension {}", attributes.dilations[i], i));
+      at.fail(fmt::format("expected a dilation of 1, got {} for spatial dimension {}", attributes.dilations[i], i));
     }
     const WindowAxis axis = window_axis(image, attributes.kernel[i], attributes, i);
-    want_windows(at, axis, i, attributes.ceil_mode != 0);
+    expect_windows(at, axis, i, attributes.ceil_mode != 0);
     check_padding(at, axis, i);
   }
   return attributes;
@@ -48,9 +49,9 @@ tenon_attributes_window checked_window(Inference& at, const Shape& image, bool a
 
 template <bool average>
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
-  const std::size_t dims = want_image(at, 0);
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
+  const std::size_t dims = expect_image(at, 0);
   const auto attributes = checked_window(at, at.shape(0), average);
   at.attributes = Attributes::of(attributes);
   Shape y = at.shape(0);
@@ -61,34 +62,34 @@ void infer(Inference& at) {
   if (!average) at.output(DType::i64, y);
 }
 
-/// The shape of x, of which dy is the gradient of the pool.
-const Shape& want_image_of(Inference& at) {
-  at.want_floating(0);
-  want_image(at, 0);
-  const Shape& x = want_given_shape(at);
+/// Checks the shape of x for the gradient dy of its pool.
+const Shape& expect_image_of(Inference& at) {
+  at.expect_floating(0);
+  expect_image(at, 0);
+  const Shape& x = expect_given_shape(at);
   const Shape& dy = at.shape(0);
   if (x.rank() != dy.rank() || x[0] != dy[0] || x[1] != dy[1]) {
-    at.fail(fmt::format("wanted a result of as many dimensions, images and channels as {}, got {}", at.str(0), x.str()));
+    at.fail(fmt::format("expected a result with the rank, batch size and channels of {}, got {}", at.str(0), x.str()));
   }
   return x;
 }
 
 void infer_max_gradient(Inference& at) {
-  at.want_inputs(2, 2);
-  const Shape& x = want_image_of(at);
-  if (at.dtype(1) != DType::i64) at.fail(fmt::format("wanted indices of i64, got {}", at.str(1)));
-  at.want_same_shape(0, 1);
+  at.expect_inputs(2, 2);
+  const Shape& x = expect_image_of(at);
+  if (at.dtype(1) != DType::i64) at.fail(fmt::format("expected indices of i64, got {}", at.str(1)));
+  at.expect_same_shape(0, 1);
   at.output(at.dtype(0), x);
 }
 
 void infer_average_gradient(Inference& at) {
-  at.want_inputs(1, 1);
-  const Shape& x = want_image_of(at);
+  at.expect_inputs(1, 1);
+  const Shape& x = expect_image_of(at);
   auto attributes = checked_window(at, x, true);
   for (std::size_t i = 0; i + 2 < x.rank(); ++i) {
     const WindowAxis axis = window_axis(x, attributes.kernel[i], attributes, i);
-    // a last window that is cut short is there or not: dy tells
-    want_window_count(at, axis, i, at.shape(0)[i + 2], at.str(0), axis.windows() != at.shape(0)[i + 2]);
+    // the shape of dy tells if there is a last, partial window
+    expect_window_count(at, axis, i, at.shape(0)[i + 2], at.str(0), axis.windows() != at.shape(0)[i + 2]);
   }
   attributes.ceil_mode = 0;
   at.attributes = Attributes::of(attributes);
@@ -109,16 +110,16 @@ void average_gradient(Gradient& at) {
 
 extern const OpRules rules_max_pool, rules_max_pool_grad, rules_average_pool, rules_average_pool_grad;
 const OpRules rules_max_pool{
-    "y = largest x of each window, which padding never is; NaN wins. indices says where it is: elements of x in the order (N, C, d...), "
-    "the "
-    "first of equal ones.",
+    "y = the largest x of each window, ignoring padding; NaN wins. indices are positions in x in the order (N, C, d...), "
+    "the first in case of a tie.",
     infer<false>, max_gradient, 1u << indices_output};
-const OpRules rules_max_pool_grad{"dx = 0, then dx[indices] += dy: each result's gradient goes to where the largest element was.",
+const OpRules rules_max_pool_grad{"dx = 0, then dx[indices] += dy: each result's gradient goes to the position of its maximum.",
                                   infer_max_gradient};
 const OpRules rules_average_pool{
-    "y = sum of x over each window, divided by its elements: those within the padded image, or within x alone.", infer<true>,
+    "y = sum of x over each window, divided by the number of its elements within the padded image, or only within x.", infer<true>,
     average_gradient};
-const OpRules rules_average_pool_grad{"dx = sum over the windows that see it of dy, divided as the mean is.", infer_average_gradient};
+const OpRules rules_average_pool_grad{"dx = sum of dy over the windows that cover it, divided as in the forward op.",
+                                      infer_average_gradient};
 
 }  // namespace graph
 
@@ -128,9 +129,9 @@ namespace {
 Attributes window_attributes(const char* what, Value x, const std::vector<std::int64_t>& kernel, const WindowOptions& options,
                              bool count_include_pad) {
   const Shape shape = x.shape();
-  // of other ranks than images have the shape rule speaks
-  if (const std::size_t dims = kernel.size(); shape.rank() > 2 && shape.rank() <= 2 + graph::most_spatial && dims + 2 != shape.rank()) {
-    throw Error(fmt::format("{}: wanted a kernel of {} dimensions for x {}, got {}", what, shape.rank() - 2, shape.str(), dims));
+  // the shape rule reports ranks that are not images
+  if (const std::size_t dims = kernel.size(); shape.rank() > 2 && shape.rank() <= 2 + graph::max_spatial && dims + 2 != shape.rank()) {
+    throw Error(fmt::format("{}: expected a kernel of {} dimensions for x {}, got {}", what, shape.rank() - 2, shape.str(), dims));
   }
   tenon_attributes_window attributes{};
   set_spatial(attributes, what, shape, kernel, options, true);
@@ -142,13 +143,13 @@ Attributes window_attributes(const char* what, Value x, const std::vector<std::i
 /// The spatial dimensions of x (N, C, d...).
 std::vector<std::int64_t> spatial_axes(const char* what, Value x) {
   const std::size_t rank = x.shape().rank();
-  if (rank < 3) throw Error(fmt::format("{}: wanted an image (N, C, d...), got '{}' {}", what, x.name(), x.shape().str()));
+  if (rank < 3) throw Error(fmt::format("{}: expected an image (N, C, d...), got '{}' {}", what, x.name(), x.shape().str()));
   std::vector<std::int64_t> axes;
   for (std::size_t i = 2; i < rank; ++i) axes.push_back(static_cast<std::int64_t>(i));
   return axes;
 }
 
-/// (d, s): column i has the weights of the mean floor(i d / s) ... ceil((i + 1) d / s) - 1.
+/// (d, s): column i holds the weights of the mean floor(i d / s) ... ceil((i + 1) d / s) - 1.
 Value mean_weights(Graph& graph, DType dtype, std::int64_t d, std::int64_t s) {
   std::vector<double> weights(static_cast<std::size_t>(d * s));
   for (std::int64_t i = 0; i < s; ++i) {
@@ -191,16 +192,16 @@ Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes) {
   const Shape shape = x.shape();
   const std::size_t dims = spatial_axes("adaptive_average_pool", x).size();
   if (sizes.size() != dims) {
-    throw Error(fmt::format("adaptive_average_pool: wanted {} sizes, one for each spatial dimension of '{}' {}, got {}", dims, x.name(),
+    throw Error(fmt::format("adaptive_average_pool: expected {} sizes, one for each spatial dimension of '{}' {}, got {}", dims, x.name(),
                             shape.str(), sizes.size()));
   }
-  bool divides = dims <= graph::most_spatial;
+  bool divides = dims <= graph::max_spatial;
   std::vector<std::int64_t> kernel;
   for (std::size_t i = 0; i < dims; ++i) {
     const std::int64_t d = shape[i + 2], s = sizes[i];
     if (s < 1 || d < 1) {
       throw Error(
-          fmt::format("adaptive_average_pool: wanted a size of 1 or more out of 1 or more elements, got {} out of {} in spatial "
+          fmt::format("adaptive_average_pool: expected a size of 1 or more out of 1 or more elements, got {} out of {} in spatial "
                       "dimension {} of '{}' {}",
                       s, d, i, x.name(), shape.str()));
     }
@@ -216,7 +217,7 @@ Value adaptive_average_pool(Value x, const std::vector<std::int64_t>& sizes) {
       x = matmul(x, weights);  // (..., d) x (d, s)
       continue;
     }
-    // (s, d) x (..., d, what lies behind)
+    // (s, d) x (..., d, later dimensions)
     Shape folded, y = x.shape();
     for (std::size_t k = 0; k < i + 3; ++k) folded.push_back(y[k]);
     folded.push_back(1);

@@ -1,4 +1,4 @@
-// ops/random.cpp - random tensors: a function of key, stream and element index, the same bits on every backend.
+// ops/random.cpp - random tensors: a function of key, stream and element index, bit-identical on every backend.
 #include <fmt/format.h>
 
 #include <tenon/functions.h>
@@ -11,11 +11,11 @@ namespace graph {
 namespace {
 
 const tenon_attributes_random& infer(Inference& at) {
-  at.want_inputs(1, 1);
-  if (at.dtype(0) != DType::u64 || at.shape(0) != Shape{2}) at.fail(fmt::format("wanted key as u64(2) (seed, step), got {}", at.str(0)));
+  at.expect_inputs(1, 1);
+  if (at.dtype(0) != DType::u64 || at.shape(0) != Shape{2}) at.fail(fmt::format("expected key as u64(2) (seed, step), got {}", at.str(0)));
   const auto& attributes = at.attributes.as<tenon_attributes_random>();
   const auto dtype = static_cast<DType>(attributes.dtype);
-  if (!is_floating(dtype)) at.fail(fmt::format("wanted a floating dtype for the result, got {}", name_of(dtype)));
+  if (!is_floating(dtype)) at.fail(fmt::format("expected a floating dtype for the result, got {}", name_of(dtype)));
   if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
   at.output(dtype, *at.options.shape);
   return attributes;
@@ -23,18 +23,18 @@ const tenon_attributes_random& infer(Inference& at) {
 
 void infer_uniform(Inference& at) {
   const tenon_attributes_random& a = infer(at);
-  if (!(a.a <= a.b) || !std::isfinite(a.b - a.a)) at.fail(fmt::format("the range is [{}, {}), wanted finite low <= high", a.a, a.b));
+  if (!(a.a <= a.b) || !std::isfinite(a.b - a.a)) at.fail(fmt::format("the range is [{}, {}), expected finite low <= high", a.a, a.b));
 }
 
 void infer_normal(Inference& at) {
   const tenon_attributes_random& a = infer(at);
-  if (!std::isfinite(a.a)) at.fail(fmt::format("mean is {}, wanted a finite number", a.a));
-  if (!(a.b >= 0) || !std::isfinite(a.b)) at.fail(fmt::format("deviation is {}, wanted a finite number >= 0", a.b));
+  if (!std::isfinite(a.a)) at.fail(fmt::format("mean is {}, expected a finite number", a.a));
+  if (!(a.b >= 0) || !std::isfinite(a.b)) at.fail(fmt::format("deviation is {}, expected a finite number >= 0", a.b));
 }
 
 void infer_bernoulli(Inference& at) {
   const tenon_attributes_random& a = infer(at);
-  if (!(a.a >= 0 && a.a <= 1)) at.fail(fmt::format("probability is {}, wanted 0 <= probability <= 1", a.a));
+  if (!(a.a >= 0 && a.a <= 1)) at.fail(fmt::format("probability is {}, expected 0 <= probability <= 1", a.a));
 }
 
 }  // namespace

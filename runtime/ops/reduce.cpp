@@ -13,15 +13,15 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// Resolves, sorts and completes the axes. Returns which ones are reduced.
+/// Resolves and sorts the axes; none means all. Returns which ones are reduced.
 std::array<bool, Shape::max_rank> normalise_axes(Inference& at) {
   auto attributes = at.attributes.as<tenon_attributes_axes>();
-  at.want_flag(attributes.keepdims, "keepdims");
+  at.expect_flag(attributes.keepdims, "keepdims");
   if (attributes.count > Shape::max_rank) at.fail(fmt::format("{} axes are given for {}", attributes.count, at.str(0)));
   std::array<bool, Shape::max_rank> reduced{};
   for (std::uint32_t i = 0; i < attributes.count; ++i) {
     bool& seen = reduced[static_cast<std::size_t>(at.axis(attributes.axes[i], 0))];
-    if (seen) at.fail(fmt::format("axis {} of {} is given twice", attributes.axes[i], at.str(0)));
+    if (seen) at.fail(fmt::format("axis {} of {} is repeated", attributes.axes[i], at.str(0)));
     seen = true;
   }
   const bool all = attributes.count == 0;
@@ -36,8 +36,8 @@ std::array<bool, Shape::max_rank> normalise_axes(Inference& at) {
 }
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_number(0);
+  at.expect_inputs(1, 1);
+  at.expect_number(0);
   const std::array<bool, Shape::max_rank> reduced = normalise_axes(at);
   const bool keepdims = at.attributes.as<tenon_attributes_axes>().keepdims != 0;
   Shape y;
@@ -50,10 +50,10 @@ void infer(Inference& at) {
 
 void infer_floating(Inference& at) {
   infer(at);
-  at.want_floating(0);
+  at.expect_floating(0);
 }
 
-/// The largest of nothing is no number of every dtype, so it is refused and not made up.
+/// The maximum of no elements has no value in every dtype, so it is an error.
 void infer_extreme(Inference& at) {
   infer(at);
   if (at.shape(0).count() == 0 && at.outputs[0].shape.count() != 0) {
@@ -66,7 +66,7 @@ void infer_extreme(Inference& at) {
   }
 }
 
-/// A value in the shape of the result, with the reduced axes back as 1, so that it broadcasts against x. A scalar does as it is.
+/// Restores the reduced axes of a result as size 1, so that it broadcasts against x. A scalar broadcasts as it is.
 Value kept(Gradient& at, Value value) {
   const auto& attributes = at.attributes.as<tenon_attributes_axes>();
   Shape shape = at.input(0).shape();
@@ -74,7 +74,7 @@ Value kept(Gradient& at, Value value) {
   return value.shape() == shape || value.shape().rank() == 0 ? value : ops::reshape(value, shape);
 }
 
-/// dy in the shape of x.
+/// dy broadcast to the shape of x.
 Value spread(Gradient& at, Value dy) {
   dy = kept(at, dy);
   return dy.shape() == at.input(0).shape() ? dy : ops::expand(dy, at.input(0).shape());
@@ -98,11 +98,11 @@ void mean_gradient(Gradient& at) {
   double n = 1;
   for (std::uint32_t i = 0; i < attributes.count; ++i)
     n *= static_cast<double>(at.input(0).shape()[static_cast<std::size_t>(attributes.axes[i])]);
-  // scaled before it is spread: fewer elements. Without elements there is nothing to scale.
+  // scale before broadcasting, on fewer elements; skip it if there are no elements
   at.set(0, spread(at, n > 1 ? ops::mul(at.dy(), 1 / n) : at.dy()));
 }
 
-/// dy in equal parts to all elements that were not beaten: the largest ones, or every one where NaN came out.
+/// Distributes dy equally among all elements that are the extreme value, or all elements if the result is NaN.
 void set_extreme(Gradient& at, Value beaten) {
   const Value ones = ops::where(beaten, constant(at, 0), constant(at, 1));
   const Value share = ops::div(kept(at, at.dy()), ops::reduce_sum(ones, axes_of(at), true));
@@ -117,7 +117,7 @@ void min_gradient(Gradient& at) {
   set_extreme(at, ops::greater(at.input(0), kept(at, at.output(0))));
 }
 
-/// dx_i = dy times the product of the other elements: p / x_i with p the product of those that are not 0, unless another one is.
+/// dx_i = dy times the product of the other elements: p / x_i with p the product of the nonzero ones, or 0 if another element is 0.
 void prod_gradient(Gradient& at) {
   const Value x = at.input(0), zero = constant(at, 0), one = constant(at, 1);
   const Value is_zero = ops::equal(x, zero);
@@ -154,28 +154,29 @@ void log_sum_exp_gradient(Gradient& at) {
 
 extern const OpRules rules_reduce_sum, rules_reduce_mean, rules_reduce_max, rules_reduce_min, rules_reduce_prod, rules_reduce_l1,
     rules_reduce_l2, rules_reduce_sum_square, rules_reduce_log_sum_exp;
-const OpRules rules_reduce_sum{"y = sum of x over axes; no axes: all of them. The sum of nothing is 0. Integers wrap.", infer,
+const OpRules rules_reduce_sum{"y = sum of x over axes; no axes: all of them. The sum of no elements is 0. Integers wrap.", infer,
                                sum_gradient};
-const OpRules rules_reduce_mean{"y = mean of x over axes; no axes: all of them. The mean of nothing is NaN.", infer_floating,
+const OpRules rules_reduce_mean{"y = mean of x over axes; no axes: all of them. The mean of no elements is NaN.", infer_floating,
                                 mean_gradient};
 const OpRules rules_reduce_max{
-    "y = the largest x over axes; no axes: all of them. NaN propagates; of nothing there is none, an error. Equal elements share the "
+    "y = the largest x over axes; no axes: all of them. NaN propagates; reducing no elements is an error. Equal elements share the "
     "gradient.",
     infer_extreme, max_gradient};
 const OpRules rules_reduce_min{
-    "y = the smallest x over axes; no axes: all of them. NaN propagates; of nothing there is none, an error. Equal elements share the "
+    "y = the smallest x over axes; no axes: all of them. NaN propagates; reducing no elements is an error. Equal elements share the "
     "gradient.",
     infer_extreme, min_gradient};
-const OpRules rules_reduce_prod{"y = product of x over axes; no axes: all of them. The product of nothing is 1. Integers wrap.", infer,
+const OpRules rules_reduce_prod{"y = product of x over axes; no axes: all of them. The product of no elements is 1. Integers wrap.", infer,
                                 prod_gradient};
-const OpRules rules_reduce_l1{"y = sum |x| over axes; no axes: all of them. Of nothing it is 0.", infer_floating, l1_gradient};
+const OpRules rules_reduce_l1{"y = sum |x| over axes; no axes: all of them. The result for no elements is 0.", infer_floating, l1_gradient};
 const OpRules rules_reduce_l2{
-    "y = sqrt(sum x^2) over axes; no axes: all of them. Squares neither overflow nor underflow on the way. Of nothing it is 0.",
+    "y = sqrt(sum x^2) over axes; no axes: all of them. Squares neither overflow nor underflow. The result for no elements is 0.",
     infer_floating, l2_gradient};
-const OpRules rules_reduce_sum_square{"y = sum x^2 over axes; no axes: all of them. Of nothing it is 0.", infer_floating,
+const OpRules rules_reduce_sum_square{"y = sum x^2 over axes; no axes: all of them. The result for no elements is 0.", infer_floating,
                                       sum_square_gradient};
 const OpRules rules_reduce_log_sum_exp{
-    "y = m + log(sum exp(x - m)) over axes, m the largest x: no exponential overflows; no axes: all of them. Of nothing it is -inf.",
+    "y = m + log(sum exp(x - m)) over axes, m the largest x: no exponential overflows; no axes: all of them. The result for no elements is "
+    "-inf.",
     infer_floating, log_sum_exp_gradient};
 
 }  // namespace graph
@@ -187,7 +188,7 @@ Value reduce(tenon_op op, const char* name, Value x, const std::vector<std::int6
   return graph::apply_op(op, {x}, graph::axes_attributes(name, axes, keepdims));
 }
 
-/// (sum |x|^p)^(1/p). A root has no slope at 0, nor has |x|^p for p < 1: such elements, and sums of nothing else, get the gradient 0.
+/// (sum |x|^p)^(1/p). The derivative is infinite at a root of 0 and, for p < 1, at elements of 0; it is taken as 0 there.
 Value power_norm(Value x, double p, const std::vector<std::int64_t>& axes, bool keepdims) {
   const auto constant = [&](double value) { return graph::scalar(x.graph(), x.dtype(), value); };
   const auto away_from_zero = [&](Value base, double exponent) {
@@ -223,7 +224,7 @@ Value reduce_log_sum_exp(Value x, const std::vector<std::int64_t>& axes, bool ke
 }
 
 Value norm(Value x, double p, const std::vector<std::int64_t>& axes, bool keepdims) {
-  if (!(p > 0)) throw Error(fmt::format("norm: p is {}, wanted p > 0; infinity gives the largest magnitude", p));
+  if (!(p > 0)) throw Error(fmt::format("norm: p is {}, expected p > 0; infinity gives the largest magnitude", p));
   if (p == 1) return reduce(TENON_OP_ReduceL1, "norm", x, axes, keepdims);
   if (p == 2) return reduce(TENON_OP_ReduceL2, "norm", x, axes, keepdims);
   if (std::isinf(p)) return reduce_max(abs(x), axes, keepdims);
@@ -235,8 +236,9 @@ Value variance(Value x, const std::vector<std::int64_t>& axes, bool keepdims, bo
   const Value deviation = sub(x, mean);
   if (!unbiased) return reduce_mean(mul(deviation, deviation), axes, keepdims);
   const std::int64_t results = mean.shape().count();
-  const std::int64_t n = results == 0 ? 2 : x.shape().count() / results;  // of no result, n does not matter
-  if (n < 2) throw Error(fmt::format("variance: the unbiased one divides by n - 1, and '{}' {} has n = {}", x.name(), x.shape().str(), n));
+  const std::int64_t n = results == 0 ? 2 : x.shape().count() / results;  // without results, n does not matter
+  if (n < 2)
+    throw Error(fmt::format("variance: expected n >= 2 for the unbiased variance of '{}' {}, got n = {}", x.name(), x.shape().str(), n));
   return mul(reduce_sum_square(deviation, axes, keepdims), 1 / static_cast<double>(n - 1));
 }
 

@@ -1,4 +1,4 @@
-// ops/resize.cpp - images of another size: the nearest element, or what lies between two.
+// ops/resize.cpp - resizes images by nearest or linear interpolation.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -12,16 +12,16 @@ namespace tenon {
 namespace graph {
 namespace {
 
-void want_word(const Inference& at, const char* attribute, std::uint32_t value, std::uint32_t last) {
-  if (value > last) at.fail(fmt::format("{} is {}, wanted 0 to {}", attribute, value, last));
+void expect_word(const Inference& at, const char* attribute, std::uint32_t value, std::uint32_t last) {
+  if (value > last) at.fail(fmt::format("{} is {}, expected 0 to {}", attribute, value, last));
 }
 
-/// Checks that x (N, C, d...) becomes y by the attributes' scales, and writes what is not read as 1 or 0.
+/// Checks that the attributes' scales map x (N, C, d...) to y, and sets unused attributes to 1 or 0.
 void check(Inference& at, const Shape& x, const Shape& y) {
   auto attributes = at.attributes.as<tenon_attributes_resize>();
-  want_word(at, "mode", attributes.mode, TENON_RESIZE_LINEAR);
-  want_word(at, "coordinates", attributes.coordinates, TENON_COORDINATES_PYTORCH_HALF_PIXEL);
-  want_word(at, "rounding", attributes.rounding, TENON_ROUND_CEIL);
+  expect_word(at, "mode", attributes.mode, TENON_RESIZE_LINEAR);
+  expect_word(at, "coordinates", attributes.coordinates, TENON_COORDINATES_PYTORCH_HALF_PIXEL);
+  expect_word(at, "rounding", attributes.rounding, TENON_ROUND_CEIL);
   if (attributes.mode != TENON_RESIZE_NEAREST) attributes.rounding = 0;
   for (std::size_t i = 0; i < TENON_MAX_RANK; ++i) {
     double& scale = attributes.scales[i];
@@ -29,14 +29,14 @@ void check(Inference& at, const Shape& x, const Shape& y) {
       scale = 1;
       continue;
     }
-    if (!(scale > 0) || !std::isfinite(scale)) at.fail(fmt::format("wanted a scale > 0, got {} for axis {}", scale, i));
+    if (!(scale > 0) || !std::isfinite(scale)) at.fail(fmt::format("expected a scale > 0, got {} for axis {}", scale, i));
     if (i < 2 && (scale != 1 || x[i] != y[i])) {
-      at.fail(fmt::format("wanted the images and channels of x {} as they are, got {} and a scale of {} for axis {}", x.str(), y.str(),
+      at.fail(fmt::format("expected the batch size and channels of x {} unchanged, got {} and a scale of {} for axis {}", x.str(), y.str(),
                           scale, i));
     }
     if (i < 2) continue;
     if (x[i] < 1 || y[i] < 1) at.fail(fmt::format("axis {} has no elements: from {} to {}", i, x.str(), y.str()));
-    // given as a scale the size is rounded down, given as a size the scale is the nearest quotient
+    // a size derived from a scale is rounded down; a scale derived from a size is the nearest quotient
     const double exact = static_cast<double>(x[i]) * scale;
     if (!(std::fabs(static_cast<double>(y[i]) - exact) < 1 + 1e-9 * exact)) {
       at.fail(fmt::format("a scale of {} does not make {} elements of {} along axis {}", scale, y[i], x[i], i));
@@ -45,25 +45,25 @@ void check(Inference& at, const Shape& x, const Shape& y) {
   at.attributes = Attributes::of(attributes);
 }
 
-const Shape& want_result(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
-  want_image(at, 0);
-  const Shape& result = want_given_shape(at);
+const Shape& expect_result(Inference& at) {
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
+  expect_image(at, 0);
+  const Shape& result = expect_given_shape(at);
   if (result.rank() != at.shape(0).rank()) {
-    at.fail(fmt::format("wanted a result of as many dimensions as {}, got {}", at.str(0), result.str()));
+    at.fail(fmt::format("expected a result of the rank of {}, got {}", at.str(0), result.str()));
   }
   return result;
 }
 
 void infer(Inference& at) {
-  const Shape& y = want_result(at);
+  const Shape& y = expect_result(at);
   check(at, at.shape(0), y);
   at.output(at.dtype(0), y);
 }
 
 void infer_gradient(Inference& at) {
-  const Shape& x = want_result(at);
+  const Shape& x = expect_result(at);
   check(at, x, at.shape(0));
   at.output(at.dtype(0), x);
 }
@@ -77,9 +77,8 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_resize, rules_resize_grad;
 const OpRules rules_resize{
-    "y[..., i, ...] = x at the coordinate that i has in x: its nearest element, or the mean of its two neighbours by their distances; "
-    "beyond "
-    "the ends, the last element.",
+    "y[..., i, ...] = x at the coordinate that i maps to: its nearest element, or the interpolation of its two neighbours; "
+    "beyond the ends, the last element.",
     infer, gradient};
 const OpRules rules_resize_grad{"dx[k] = sum over y of the weight that x[k] has in y, times dy.", infer_gradient};
 
@@ -90,7 +89,7 @@ namespace ops {
 Value resize(Value x, const std::vector<std::int64_t>& sizes, const ResizeOptions& options) {
   const Shape shape = x.shape();
   if (shape.rank() != sizes.size() + 2) {
-    throw Error(fmt::format("resize: wanted a size for each spatial dimension of an image (N, C, d...), got {} for '{}' {}", sizes.size(),
+    throw Error(fmt::format("resize: expected a size for each spatial dimension of an image (N, C, d...), got {} for '{}' {}", sizes.size(),
                             x.name(), shape.str()));
   }
   tenon_attributes_resize attributes{};
@@ -100,9 +99,9 @@ Value resize(Value x, const std::vector<std::int64_t>& sizes, const ResizeOption
   std::fill(std::begin(attributes.scales), std::end(attributes.scales), 1);
   Shape y = shape;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 1) throw Error(fmt::format("resize: wanted sizes of 1 or more, got {} for '{}' {}", sizes[i], x.name(), shape.str()));
+    if (sizes[i] < 1) throw Error(fmt::format("resize: expected sizes of 1 or more, got {} for '{}' {}", sizes[i], x.name(), shape.str()));
     y.set(i + 2, sizes[i]);
-    // of an image without elements the shape rule speaks
+    // the shape rule reports images without elements
     if (shape[i + 2] > 0) attributes.scales[i + 2] = static_cast<double>(sizes[i]) / static_cast<double>(shape[i + 2]);
   }
   if (y == shape) return x;
@@ -115,7 +114,7 @@ Value upsample(Value x, const std::vector<std::int64_t>& factors, ResizeMode mod
   for (std::size_t i = 0; i < factors.size(); ++i) {
     std::int64_t size = 0;
     if (factors[i] < 1)
-      throw Error(fmt::format("upsample: wanted factors of 1 or more, got {} for '{}' {}", factors[i], x.name(), shape.str()));
+      throw Error(fmt::format("upsample: expected factors of 1 or more, got {} for '{}' {}", factors[i], x.name(), shape.str()));
     if (i + 2 < shape.rank() && __builtin_mul_overflow(shape[i + 2], factors[i], &size)) {
       throw Error(fmt::format("upsample: axis {} of '{}' {}, {} times, is longer than a dimension can be", i + 2, x.name(), shape.str(),
                               factors[i]));
@@ -123,7 +122,7 @@ Value upsample(Value x, const std::vector<std::int64_t>& factors, ResizeMode mod
     sizes.push_back(size);
   }
   if (shape.rank() != factors.size() + 2) {
-    throw Error(fmt::format("upsample: wanted a factor for each spatial dimension of an image (N, C, d...), got {} for '{}' {}",
+    throw Error(fmt::format("upsample: expected a factor for each spatial dimension of an image (N, C, d...), got {} for '{}' {}",
                             factors.size(), x.name(), shape.str()));
   }
   ResizeOptions options;

@@ -1,4 +1,4 @@
-// ops/rms_norm.cpp - division of each line by the root of its mean square.
+// ops/rms_norm.cpp - divides each line by the root of its mean square.
 #include "ops/line_norm.h"
 
 namespace tenon {
@@ -6,27 +6,27 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 2);
+  at.expect_inputs(1, 2);
   const Lines lines = lines_of(at, 0);
-  want_shape(at, 0, 1, lines.line, "for a line");
+  expect_shape(at, 0, 1, lines.line, "for a line");
   at.output(at.dtype(0), at.shape(0));
   at.output(at.dtype(0), lines.statistics);
 }
 
 /// dy, x, scale?, inverse_rms -> dx, dscale
 void infer_gradient(Inference& at) {
-  at.want_inputs(2, 4);
-  if (!at.has(3)) at.fail("wanted inverse_rms, as the forward op gives it");
-  at.want_same_dtype(1, 0);
-  at.want_same_shape(1, 0);
+  at.expect_inputs(2, 4);
+  if (!at.has(3)) at.fail("expected inverse_rms, as returned by the forward op");
+  at.expect_same_dtype(1, 0);
+  at.expect_same_shape(1, 0);
   const Lines lines = lines_of(at, 1);
-  want_shape(at, 1, 2, lines.line, "for a line");
-  want_shape(at, 1, 3, lines.statistics, "for the lines");
+  expect_shape(at, 1, 2, lines.line, "for a line");
+  expect_shape(at, 1, 3, lines.statistics, "for the lines");
   at.output(at.dtype(1), at.shape(1));
   at.output(at.dtype(1), lines.line);
 }
 
-/// Beside the gradient by y, that of a loss which reads inverse_rms: -ds inverse_rms^3 x / n.
+/// Adds to the gradient of y that of inverse_rms: -ds inverse_rms^3 x / n.
 void gradient(Gradient& at) {
   const auto axis = at.attributes.as<tenon_attributes_layer_norm>().axis;
   const Value x = at.input(0), inverse_rms = at.output(1);
@@ -34,9 +34,9 @@ void gradient(Gradient& at) {
   if (at.dy(0).present()) {
     const std::vector<Value> parts = at.graph.apply(TENON_OP_RMSNormalizationGrad, {at.dy(0), x, at.input(1), inverse_rms}, at.attributes);
     dx = parts[0];
-    if (at.wants(1)) at.set(1, parts[1]);
+    if (at.needs(1)) at.set(1, parts[1]);
   }
-  if (at.wants(0) && at.dy(1).present()) {
+  if (at.needs(0) && at.dy(1).present()) {
     const Value part = ops::mul(x, ops::mul(ops::mul(at.dy(1), ops::cube(inverse_rms)), -1 / line_length(x.shape(), axis)));
     dx = dx.present() ? ops::add(dx, part) : part;
   }

@@ -11,7 +11,7 @@ constexpr RecurrentForm form{.gates = 1, .states = 1, .activation = true, .reset
 
 /// x w r b h0 -> y y_h
 void infer(Inference& at) {
-  at.want_inputs(3, 5);
+  at.expect_inputs(3, 5);
   const RecurrentSizes sizes = check_recurrent(at, form, 0);
   at.output(at.dtype(0), sizes.sequence());
   at.output(at.dtype(0), sizes.state());
@@ -19,10 +19,10 @@ void infer(Inference& at) {
 
 /// dy dy_h x w r b h0 y -> dx dw dr db dh0
 void infer_gradient(Inference& at) {
-  if (at.input_count() != 8 || !at.has(7)) at.fail("wanted dy dy_h x w r b h0 y, y not absent");
+  if (at.input_count() != 8 || !at.has(7)) at.fail("expected dy dy_h x w r b h0 y, where y is present");
   const RecurrentSizes sizes = check_recurrent(at, form, 2);
   check_recurrent_gradients(at, sizes, 2);
-  want_recurrent(at, 7, 2, "y", sizes.sequence());
+  expect_recurrent(at, 7, 2, "y", sizes.sequence());
   output_recurrent_gradients(at, sizes, form, 2);
 }
 
@@ -30,7 +30,7 @@ void gradient(Gradient& at) {
   const std::vector<Value> results = at.graph.apply(
       TENON_OP_RNNGrad, {at.dy(0), at.dy(1), at.input(0), at.input(1), at.input(2), at.input(3), at.input(4), at.output(0)}, at.attributes);
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (at.wants(i)) at.set(i, results[i]);
+    if (at.needs(i)) at.set(i, results[i]);
   }
 }
 
@@ -39,10 +39,9 @@ void gradient(Gradient& at) {
 extern const OpRules rules_rnn, rules_rnn_grad;
 const OpRules rules_rnn{
     "h_t = f(x_t w' + h_(t-1) r' + bw + br), f tanh or relu, b = (bw, br): x (T, B, I), w (D, H, I), r (D, H, H), y (T, D, B, H) all h, "
-    "y_h "
-    "(D, B, H) the last. Direction `reverse` reads x from its end; of `both`, direction 1 does.",
+    "y_h (D, B, H) the last. Direction `reverse` reads x from its end; of `both`, direction 1 does.",
     infer, gradient, 0b11};
-const OpRules rules_rnn_grad{"The gradients of rnn through all steps, from its results y. db holds the same numbers twice.", infer_gradient,
+const OpRules rules_rnn_grad{"The gradients of rnn through all steps, from its results y. db holds the same values twice.", infer_gradient,
                              nullptr, 0b11000};
 
 }  // namespace graph

@@ -1,4 +1,4 @@
-// ops/scatter.cpp - a tensor with elements changed where indices say.
+// ops/scatter.cpp - changes the elements of a tensor that are selected by indices.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -11,25 +11,26 @@ namespace tenon {
 namespace graph {
 namespace {
 
-void want_indices(const Inference& at) {
-  if (at.dtype(1) != DType::i32 && at.dtype(1) != DType::i64) at.fail(fmt::format("wanted indices of i32 or i64, got {}", at.str(1)));
+void expect_indices(const Inference& at) {
+  if (at.dtype(1) != DType::i32 && at.dtype(1) != DType::i64) at.fail(fmt::format("expected indices of i32 or i64, got {}", at.str(1)));
 }
 
 void infer_scatter_elements(Inference& at) {
-  at.want_inputs(3, 3);
-  want_indices(at);
-  at.want_same_dtype(0, 2);
+  at.expect_inputs(3, 3);
+  expect_indices(at);
+  at.expect_same_dtype(0, 2);
   auto attributes = at.attributes.as<tenon_attributes_scatter>();
   if (attributes.reduction > TENON_SCATTER_MUL)
-    at.fail(fmt::format("reduction is {}, wanted none (0), add (1) or mul (2)", attributes.reduction));
+    at.fail(fmt::format("reduction is {}, expected none (0), add (1) or mul (2)", attributes.reduction));
   attributes.axis = at.axis(attributes.axis, 0);
   at.attributes = Attributes::of(attributes);
   const Shape &x = at.shape(0), &indices = at.shape(1);
-  if (indices != at.shape(2)) at.fail(fmt::format("wanted an update for each index: {}, {}", at.str(1), at.str(2)));
+  if (indices != at.shape(2)) at.fail(fmt::format("expected an update for each index: {}, {}", at.str(1), at.str(2)));
   bool fits = x.rank() == indices.rank();
   for (std::size_t i = 0; fits && i < x.rank(); ++i) fits = static_cast<std::int64_t>(i) == attributes.axis || indices[i] <= x[i];
   if (!fits) {
-    at.fail(fmt::format("wanted indices of x's rank, and no longer than it beside axis {}: {}, {}", attributes.axis, at.str(0), at.str(1)));
+    at.fail(
+        fmt::format("expected indices of x's rank, no larger than x except along axis {}: {}, {}", attributes.axis, at.str(0), at.str(1)));
   }
   at.output(at.dtype(0), x);
 }
@@ -39,29 +40,29 @@ Value constant_like(Gradient& at, Value shape_of, double value) {
   return shape_of.shape().rank() == 0 ? element : ops::expand(element, shape_of.shape());
 }
 
-/// For each update whether it is the one that stayed, where an index is given twice.
+/// For each update: whether it is the last one for its index.
 Value stayed(Gradient& at, std::int64_t axis) {
   const Value indices = at.input(1);
   std::vector<std::int64_t> count(static_cast<std::size_t>(indices.shape().count()));
   std::iota(count.begin(), count.end(), 0);
-  const Value number = at.graph.constant(Tensor::of(count, indices.shape()));
+  const Value position = at.graph.constant(Tensor::of(count, indices.shape()));
   const Value nothing = ops::expand(scalar(at.graph, DType::i64, 0), at.input(0).shape());
-  return ops::equal(ops::gather_elements(ops::scatter_elements(nothing, indices, number, axis), indices, axis), number);
+  return ops::equal(ops::gather_elements(ops::scatter_elements(nothing, indices, position, axis), indices, axis), position);
 }
 
 void replace_gradient(Gradient& at, std::int64_t axis) {
   const Value zero = scalar(at.graph, at.input(0).dtype(), 0);
-  if (at.wants(0)) at.set(0, ops::scatter_elements(at.dy(), at.input(1), constant_like(at, at.input(1), 0), axis));
-  if (at.wants(2)) at.set(2, ops::where(stayed(at, axis), ops::gather_elements(at.dy(), at.input(1), axis), zero));
+  if (at.needs(0)) at.set(0, ops::scatter_elements(at.dy(), at.input(1), constant_like(at, at.input(1), 0), axis));
+  if (at.needs(2)) at.set(2, ops::where(stayed(at, axis), ops::gather_elements(at.dy(), at.input(1), axis), zero));
 }
 
-/// y = x times the updates u that meet there: dx = dy times these; du = dy x times the others, which is a quotient by u unless a factor is
-/// 0.
+/// y = x times all updates u of that index: dx = dy times their product; du = dy x times the other updates, computed as a quotient by u
+/// unless a factor is 0.
 void product_gradient(Gradient& at, std::int64_t axis) {
   const Value x = at.input(0), indices = at.input(1), u = at.input(2);
   const auto mul = ops::ScatterReduction::mul;
-  if (at.wants(0)) at.set(0, ops::scatter_elements(at.dy(), indices, u, axis, mul));
-  if (!at.wants(2)) return;
+  if (at.needs(0)) at.set(0, ops::scatter_elements(at.dy(), indices, u, axis, mul));
+  if (!at.needs(2)) return;
   const Value zero = scalar(at.graph, x.dtype(), 0), one = scalar(at.graph, x.dtype(), 1);
   const Value is_zero = ops::equal(u, zero);
   const Value factor = ops::where(is_zero, one, u), zeros = ops::where(is_zero, one, zero);
@@ -78,8 +79,8 @@ void scatter_elements_gradient(Gradient& at) {
     case TENON_SCATTER_NONE:
       return replace_gradient(at, attributes.axis);
     case TENON_SCATTER_ADD:
-      if (at.wants(0)) at.set(0, at.dy());
-      if (at.wants(2)) at.set(2, ops::gather_elements(at.dy(), at.input(1), attributes.axis));
+      if (at.needs(0)) at.set(0, at.dy());
+      if (at.needs(2)) at.set(2, ops::gather_elements(at.dy(), at.input(1), attributes.axis));
       return;
     default:
       return product_gradient(at, attributes.axis);
@@ -87,12 +88,12 @@ void scatter_elements_gradient(Gradient& at) {
 }
 
 void infer_scatter_add(Inference& at) {
-  at.want_inputs(3, 3);
-  at.want_number(0);
-  want_indices(at);
-  at.want_same_dtype(0, 2);
+  at.expect_inputs(3, 3);
+  at.expect_number(0);
+  expect_indices(at);
+  at.expect_same_dtype(0, 2);
   auto attributes = at.attributes.as<tenon_attributes_axis>();
-  at.want_flag(attributes.keepdims, "keepdims");
+  at.expect_flag(attributes.keepdims, "keepdims");
   attributes.axis = at.axis(attributes.axis, 0);
   attributes.keepdims = 0;
   at.attributes = Attributes::of(attributes);
@@ -100,31 +101,31 @@ void infer_scatter_add(Inference& at) {
   const auto axis = static_cast<std::size_t>(attributes.axis);
   bool fits = updates.rank() == x.rank() - 1 + indices.rank();
   for (std::size_t i = 0; fits && i < updates.rank(); ++i) {
-    const std::int64_t wanted = i < axis ? x[i] : i < axis + indices.rank() ? indices[i - axis] : x[i - indices.rank() + 1];
-    fits = updates[i] == wanted;
+    const std::int64_t expected = i < axis ? x[i] : i < axis + indices.rank() ? indices[i - axis] : x[i - indices.rank() + 1];
+    fits = updates[i] == expected;
   }
   if (!fits) {
-    at.fail(fmt::format("wanted updates in the shape of x with that of indices in place of axis {}: {}, {}, {}", axis, at.str(0), at.str(1),
-                        at.str(2)));
+    at.fail(fmt::format("expected updates in the shape of x with that of indices in place of axis {}: {}, {}, {}", axis, at.str(0),
+                        at.str(1), at.str(2)));
   }
   at.output(at.dtype(0), x);
 }
 
 void scatter_add_gradient(Gradient& at) {
-  if (at.wants(0)) at.set(0, at.dy());
-  if (at.wants(2)) at.set(2, ops::gather(at.dy(), at.input(1), at.attributes.as<tenon_attributes_axis>().axis));
+  if (at.needs(0)) at.set(0, at.dy());
+  if (at.needs(2)) at.set(2, ops::gather(at.dy(), at.input(1), at.attributes.as<tenon_attributes_axis>().axis));
 }
 
 }  // namespace
 
 extern const OpRules rules_scatter_elements, rules_scatter_add;
 const OpRules rules_scatter_elements{
-    "y = x, then y[indices[i, j], j] = updates[i, j] (axis 0), or plus, or times it, in row-major order: the last of several replaces. An "
-    "index in [-n, n), negative from the end; another one is an error at execution.",
+    "y = x, then y[indices[i, j], j] = updates[i, j] (axis 0), or with the update added or multiplied, in row-major order, so the last "
+    "one replaces. Indices are in [-n, n), negative from the end; others are an error at execution.",
     infer_scatter_elements, scatter_elements_gradient};
 const OpRules rules_scatter_add{
-    "y = x, then slice indices[k] along axis plus slice k of updates, in the order of k: the transpose of gather. An index in [-n, n), "
-    "negative from the end; another one is an error at execution.",
+    "y = x with slice k of updates added to slice indices[k] along axis, in the order of k: the transpose of gather. Indices are in [-n, "
+    "n), negative from the end; others are an error at execution.",
     infer_scatter_add, scatter_add_gradient};
 
 }  // namespace graph

@@ -1,4 +1,4 @@
-// ops/shape.cpp - the elements of x in another arrangement.
+// ops/shape.cpp - ops that rearrange elements.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -10,26 +10,26 @@ namespace tenon {
 namespace graph {
 namespace {
 
-const Shape& wanted_shape(Inference& at) {
+const Shape& expected_shape(Inference& at) {
   if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
   return *at.options.shape;
 }
 
 void infer_reshape(Inference& at) {
-  at.want_inputs(1, 1);
-  const Shape& y = wanted_shape(at);
+  at.expect_inputs(1, 1);
+  const Shape& y = expected_shape(at);
   if (y.count() != at.shape(0).count()) {
-    at.fail(fmt::format("the counts differ: {} has {} elements, {} wants {}", at.str(0), at.shape(0).count(), y.str(), y.count()));
+    at.fail(fmt::format("expected equal counts: {} has {} elements, {} expects {}", at.str(0), at.shape(0).count(), y.str(), y.count()));
   }
   at.output(at.dtype(0), y);
 }
 
 void infer_flatten(Inference& at) {
-  at.want_inputs(1, 1);
+  at.expect_inputs(1, 1);
   auto attributes = at.attributes.as<tenon_attributes_axis>();
   const Shape& x = at.shape(0);
   const std::int64_t rank = static_cast<std::int64_t>(x.rank());
-  // unlike other axes it may be the rank itself: it stands between dimensions
+  // unlike other axes, it may equal the rank, since it denotes a position between dimensions
   if (attributes.axis != rank) attributes.axis = at.axis(attributes.axis, 0);
   at.attributes = Attributes::of(attributes);
   std::int64_t rows = 1, columns = 1;
@@ -42,7 +42,7 @@ void reshape_gradient(Gradient& at) {
 }
 
 void infer_transpose(Inference& at) {
-  at.want_inputs(1, 1);
+  at.expect_inputs(1, 1);
   auto attributes = at.attributes.as<tenon_attributes_axes>();
   const Shape& x = at.shape(0);
   const auto rank = static_cast<std::uint32_t>(x.rank());
@@ -50,13 +50,14 @@ void infer_transpose(Inference& at) {
     attributes.count = rank;
     for (std::uint32_t i = 0; i < rank; ++i) attributes.axes[i] = rank - 1 - i;
   }
-  if (attributes.count != rank) at.fail(fmt::format("the permutation has {} axes, wanted {} for {}", attributes.count, rank, at.str(0)));
+  if (attributes.count != rank)
+    at.fail(fmt::format("expected a permutation of {1} axes for {2}, got {0}", attributes.count, rank, at.str(0)));
   std::array<bool, Shape::max_rank> seen{};
   Shape y;
   for (std::uint32_t i = 0; i < rank; ++i) {
     std::int64_t& axis = attributes.axes[i];
     axis = at.axis(axis, 0);
-    if (seen[static_cast<std::size_t>(axis)]) at.fail(fmt::format("axis {} is twice in the permutation of {}", axis, at.str(0)));
+    if (seen[static_cast<std::size_t>(axis)]) at.fail(fmt::format("axis {} occurs twice in the permutation of {}", axis, at.str(0)));
     seen[static_cast<std::size_t>(axis)] = true;
     y.push_back(x[static_cast<std::size_t>(axis)]);
   }
@@ -72,9 +73,9 @@ void transpose_gradient(Gradient& at) {
 }
 
 void infer_expand(Inference& at) {
-  at.want_inputs(1, 1);
+  at.expect_inputs(1, 1);
   const Shape& x = at.shape(0);
-  const Shape& y = wanted_shape(at);
+  const Shape& y = expected_shape(at);
   bool fits = x.rank() <= y.rank();
   for (std::size_t i = 0; fits && i < x.rank(); ++i) fits = x[i] == 1 || x[i] == y[y.rank() - x.rank() + i];
   if (!fits) at.fail(fmt::format("{} does not broadcast to {}", at.str(0), y.str()));
@@ -88,9 +89,9 @@ void expand_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_reshape, rules_flatten, rules_transpose, rules_expand;
-const OpRules rules_reshape{"y = x in row-major order under another shape of the same count.", infer_reshape, reshape_gradient};
+const OpRules rules_reshape{"y = x in row-major order with another shape of the same count.", infer_reshape, reshape_gradient};
 const OpRules rules_flatten{"y = x as (d0 ... d[axis-1], d[axis] ...); axis may be the rank.", infer_flatten, reshape_gradient};
-const OpRules rules_transpose{"Axis i of y is axis perm[i] of x; no perm: the axes reversed.", infer_transpose, transpose_gradient};
+const OpRules rules_transpose{"Axis i of y is axis perm[i] of x; no perm: the axes are reversed.", infer_transpose, transpose_gradient};
 const OpRules rules_expand{"y = x broadcast to a shape.", infer_expand, expand_gradient};
 
 }  // namespace graph
@@ -111,16 +112,16 @@ Value reshape(Value x, std::span<const std::int64_t> dims) {
   std::int64_t known = 1;
   std::int64_t* open = nullptr;
   for (std::int64_t& size : sizes) {
-    if (size < -1) fail("sizes are >= 0, or -1 once");
-    if (size == -1 && open != nullptr) fail("-1 is given twice");
+    if (size < -1) fail("expected sizes >= 0, or one -1");
+    if (size == -1 && open != nullptr) fail("-1 occurs twice");
     if (size == -1)
       open = &size;
     else
       known *= size;
   }
   if (open != nullptr) {
-    if (known == 0) fail("beside a size of 0 there is nothing to tell -1 from");
-    if (x.shape().count() % known != 0) fail("the count is not divisible by the sizes given");
+    if (known == 0) fail("-1 cannot be inferred with a size of 0");
+    if (x.shape().count() % known != 0) fail("the count is not divisible by the given sizes");
     *open = x.shape().count() / known;
   }
   return reshape(x, Shape(sizes));
@@ -146,17 +147,17 @@ Value expand(Value x, const Shape& shape) {
 
 Value squeeze(Value x, const std::vector<std::int64_t>& axes) {
   const Shape shape = x.shape();
-  std::array<bool, Shape::max_rank> gone{};
+  std::array<bool, Shape::max_rank> removed{};
   for (const std::int64_t axis : axes) {
     const auto i = static_cast<std::size_t>(resolve_axis(axis, shape.rank(), fmt::format("squeeze: '{}' {}", x.name(), shape.str())));
     if (shape[i] != 1) {
-      throw Error(fmt::format("squeeze: wanted a size of 1 for axis {} of '{}' {}, got {}", axis, x.name(), shape.str(), shape[i]));
+      throw Error(fmt::format("squeeze: expected a size of 1 for axis {} of '{}' {}, got {}", axis, x.name(), shape.str(), shape[i]));
     }
-    gone[i] = true;
+    removed[i] = true;
   }
   Shape rest;
   for (std::size_t i = 0; i < shape.rank(); ++i) {
-    if (axes.empty() ? shape[i] != 1 : !gone[i]) rest.push_back(shape[i]);
+    if (axes.empty() ? shape[i] != 1 : !removed[i]) rest.push_back(shape[i]);
   }
   return reshape(x, rest);
 }
@@ -165,14 +166,14 @@ Value unsqueeze(Value x, const std::vector<std::int64_t>& axes) {
   const Shape shape = x.shape();
   const std::size_t rank = shape.rank() + axes.size();
   if (rank > Shape::max_rank) {
-    throw Error(fmt::format("unsqueeze: '{}' {} with {} more dimensions has {}, at most {} are possible", x.name(), shape.str(),
-                            axes.size(), rank, Shape::max_rank));
+    throw Error(fmt::format("unsqueeze: '{}' {} with {} more dimensions has {}, expected at most {}", x.name(), shape.str(), axes.size(),
+                            rank, Shape::max_rank));
   }
   std::array<bool, Shape::max_rank> added{};
   for (const std::int64_t axis : axes) {
     bool& seen =
         added[static_cast<std::size_t>(resolve_axis(axis, rank, fmt::format("unsqueeze: the result of '{}' {}", x.name(), shape.str())))];
-    if (seen) throw Error(fmt::format("unsqueeze: axis {} of the result of '{}' {} is given twice", axis, x.name(), shape.str()));
+    if (seen) throw Error(fmt::format("unsqueeze: axis {} of the result of '{}' {} is repeated", axis, x.name(), shape.str()));
     seen = true;
   }
   Shape wider;
@@ -183,18 +184,18 @@ Value unsqueeze(Value x, const std::vector<std::int64_t>& axes) {
 Value tile(Value x, const std::vector<std::int64_t>& repeats) {
   Shape shape = x.shape();
   if (repeats.size() != shape.rank()) {
-    throw Error(fmt::format("tile: wanted repeats for each dimension of '{}' {}, got {}", x.name(), shape.str(), repeats.size()));
+    throw Error(fmt::format("tile: expected one repeat count per dimension of '{}' {}, got {}", x.name(), shape.str(), repeats.size()));
   }
-  // the last axis first: what is copied again and again is then the longest run there is
+  // the last axis first, so that later copies have the longest contiguous rows
   for (std::size_t i = shape.rank(); i-- > 0;) {
     const std::int64_t n = repeats[i];
-    if (n < 0) throw Error(fmt::format("tile: axis {} of '{}' {} is to repeat {} times, wanted 0 or more", i, x.name(), shape.str(), n));
+    if (n < 0) throw Error(fmt::format("tile: axis {} of '{}' {}: expected 0 or more repeats, got {}", i, x.name(), shape.str(), n));
     if (n == 1) continue;
     std::int64_t outer = 1, row = 1;
     for (std::size_t d = 0; d < shape.rank(); ++d) (d < i ? outer : row) *= shape[d];
     std::int64_t size = 0;
     if (__builtin_mul_overflow(shape[i], n, &size)) {
-      throw Error(fmt::format("tile: axis {} of '{}' {}, {} times, is longer than a dimension can be", i, x.name(), shape.str(), n));
+      throw Error(fmt::format("tile: axis {} of '{}' {}, repeated {} times, exceeds the maximum size", i, x.name(), shape.str(), n));
     }
     shape.set(i, size);
     x = reshape(expand(reshape(x, Shape{outer, 1, row}), Shape{outer, n, row}), shape);

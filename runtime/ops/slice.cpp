@@ -1,4 +1,4 @@
-// ops/slice.cpp - parts of a tensor, and a tensor with something round it: each is the other's gradient.
+// ops/slice.cpp - slicing and padding; each is the other's gradient.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -15,37 +15,37 @@ namespace {
 
 using Dims = std::array<std::int64_t, Shape::max_rank>;
 
-const Shape& wanted_shape(Inference& at) {
+const Shape& expected_shape(Inference& at) {
   if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
   const Shape& y = *at.options.shape;
-  if (y.rank() != at.shape(0).rank()) at.fail(fmt::format("wanted a result of as many dimensions as {}, got {}", at.str(0), y.str()));
+  if (y.rank() != at.shape(0).rank()) at.fail(fmt::format("expected a result of the rank of {}, got {}", at.str(0), y.str()));
   return y;
 }
 
 void infer_slice(Inference& at) {
-  at.want_inputs(1, 1);
-  const Shape &x = at.shape(0), &y = wanted_shape(at);
+  at.expect_inputs(1, 1);
+  const Shape &x = at.shape(0), &y = expected_shape(at);
   auto attributes = at.attributes.as<tenon_attributes_slice>();
   for (std::size_t i = 0; i < Shape::max_rank; ++i) {
     std::int64_t &start = attributes.starts[i], &step = attributes.steps[i];
-    if (i < x.rank() && step == 0) at.fail(fmt::format("the step along axis {} of {} is 0", i, at.str(0)));
-    // where they do not matter, any start and step say the same: one spelling for all
+    if (i < x.rank() && step == 0) at.fail(fmt::format("expected a step other than 0 along axis {} of {}", i, at.str(0)));
+    // canonicalise start and step where they do not matter
     const bool reads = i < x.rank() && y.count() > 0;
     if (!reads) start = 0;
     if (!reads || y[i] == 1) step = 1;
     bool fits = i >= x.rank() || y[i] <= x[i];
     if (reads) {
       fits = fits && start >= 0 && start < x[i];
-      // the last of them; only then is a step shorter than the dimension, and -step does not overflow
+      // the last one; only then is the step smaller than the dimension, so that -step does not overflow
       if (y[i] > 1) fits = fits && step > -x[i] && step < x[i] && y[i] - 1 <= (step > 0 ? x[i] - 1 - start : start) / std::abs(step);
     }
-    if (!fits) at.fail(fmt::format("{} elements from {} in steps of {} leave axis {} of {}", y[i], start, step, i, at.str(0)));
+    if (!fits) at.fail(fmt::format("{} elements from {} in steps of {} exceed axis {} of {}", y[i], start, step, i, at.str(0)));
   }
   at.attributes = Attributes::of(attributes);
   at.output(at.dtype(0), y);
 }
 
-/// The attributes of a slice of steps of 1 or -1, and the slice.
+/// Builds a slice with steps of 1 or -1.
 struct Part {
   explicit Part(const Shape& whole) : shape(whole) { std::fill(std::begin(attributes.steps), std::end(attributes.steps), 1); }
   void along(std::size_t axis, std::int64_t begin, std::int64_t size) {
@@ -68,7 +68,7 @@ struct Part {
   Shape shape;
 };
 
-/// x with zeros round it: `before` elements in front, the rest of `shape` behind.
+/// Pads x with zeros to `shape`, with `before` elements in front.
 Value with_zeros(Value x, const Dims& before, const Shape& shape) {
   if (x.shape() == shape) return x;
   tenon_attributes_pad attributes{};
@@ -76,7 +76,7 @@ Value with_zeros(Value x, const Dims& before, const Shape& shape) {
   return apply_op(TENON_OP_Pad, {x}, Attributes::of(attributes), {.name = {}, .shape = shape});
 }
 
-/// step - 1 zeros behind each element along an axis: as one dimension with what lies inside it, (outer, n, inner) gets longer rows.
+/// Inserts step - 1 zeros after each element along an axis, by padding the rows of (outer, n, inner).
 Value dilate(Value x, std::size_t axis, std::int64_t step) {
   Shape dilated = x.shape();
   std::int64_t outer = 1, inner = 1;
@@ -85,7 +85,7 @@ Value dilate(Value x, std::size_t axis, std::int64_t step) {
   return ops::reshape(with_zeros(ops::reshape(x, Shape{outer, inner}), {}, {outer, inner * step}), dilated);
 }
 
-/// dy goes back to where its elements came from; what was not read gets 0.
+/// Moves dy to the positions its elements came from; other elements get 0.
 void slice_gradient(Gradient& at) {
   const auto& attributes = at.attributes.as<tenon_attributes_slice>();
   const Shape& x = at.input(0).shape();
@@ -104,24 +104,24 @@ void slice_gradient(Gradient& at) {
     if (step == 1) continue;
     dx = dilate(dx, i, step);
     Part fitting(dx.shape());
-    fitting.along(i, 0, std::min(dx.shape()[i], x[i] - before[i]));  // the last zeros may lie beyond x
+    fitting.along(i, 0, std::min(dx.shape()[i], x[i] - before[i]));  // the last zeros may exceed x
     dx = fitting.of(dx);
   }
   at.set(0, with_zeros(dx, before, x));
 }
 
 void infer_pad(Inference& at) {
-  at.want_inputs(1, 1);
-  const Shape &x = at.shape(0), &y = wanted_shape(at);
+  at.expect_inputs(1, 1);
+  const Shape &x = at.shape(0), &y = expected_shape(at);
   auto attributes = at.attributes.as<tenon_attributes_pad>();
-  if (attributes.mode > TENON_PAD_EDGE) at.fail(fmt::format("mode is {}, wanted constant (0), reflect (1) or edge (2)", attributes.mode));
+  if (attributes.mode > TENON_PAD_EDGE) at.fail(fmt::format("mode is {}, expected constant (0), reflect (1) or edge (2)", attributes.mode));
   for (std::size_t i = 0; i < Shape::max_rank; ++i) {
     std::int64_t& before = attributes.before[i];
     if (i >= x.rank()) before = 0;
     if (i >= x.rank() || (before == 0 && y[i] == x[i])) continue;
     const std::int64_t after = before >= 0 && before <= y[i] ? y[i] - x[i] - before : -1;
     if (before < 0 || after < 0) {
-      at.fail(fmt::format("{} elements in front and a size of {} do not hold axis {} of {}", before, y[i], i, at.str(0)));
+      at.fail(fmt::format("padding of {} and a size of {} are too small for axis {} of {}", before, y[i], i, at.str(0)));
     }
     if (attributes.mode == TENON_PAD_REFLECT && std::max(before, after) >= x[i]) {
       at.fail(fmt::format("reflect repeats at most {} elements on either side of axis {} of {}, got {} and {}",
@@ -139,7 +139,7 @@ void infer_pad(Inference& at) {
   at.output(at.dtype(0), y);
 }
 
-/// What was put round an axis goes back to the elements it was a copy of.
+/// Adds the gradient of the padding of an axis to the elements that it copies.
 Value fold_axis(Value dy, std::size_t axis, std::int64_t before, std::int64_t n, std::uint32_t mode) {
   const std::int64_t after = dy.shape()[axis] - before - n;
   Part middle(dy.shape());
@@ -157,8 +157,8 @@ Value fold_axis(Value dy, std::size_t axis, std::int64_t before, std::int64_t n,
     place[axis] = mode == TENON_PAD_EDGE ? edge : reflected;
     dx = ops::add(dx, with_zeros(part, place, shape));
   };
-  give_back(0, before, 0, 1);                          // elements 1, 2, ... stand mirrored in front
-  give_back(before + n, after, n - 1, n - 1 - after);  // and n - 2, n - 3, ... behind
+  give_back(0, before, 0, 1);                          // elements 1, 2, ... are mirrored in front
+  give_back(before + n, after, n - 1, n - 1 - after);  // and n - 2, n - 3, ... at the end
   return dx;
 }
 
@@ -181,10 +181,10 @@ void pad_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_slice, rules_pad;
-const OpRules rules_slice{"y[i, ...] = x[starts + i steps, ...], as many elements as the result has; steps may be negative.", infer_slice,
+const OpRules rules_slice{"y[i, ...] = x[starts + i steps, ...], with the sizes of the result; steps may be negative.", infer_slice,
                           slice_gradient};
 const OpRules rules_pad{
-    "y = x with elements before and after it: a value (constant), x mirrored at its ends without repeating them (reflect), or its last "
+    "y = x padded before and after: a value (constant), x mirrored at its ends without repeating them (reflect), or its last "
     "elements (edge).",
     infer_pad, pad_gradient};
 
@@ -195,9 +195,9 @@ namespace ops {
 Value slice(Value x, std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step) {
   const Shape shape = x.shape();
   const auto i = static_cast<std::size_t>(resolve_axis(axis, shape.rank(), fmt::format("slice: '{}' {}", x.name(), shape.str())));
-  if (step == 0) throw Error(fmt::format("slice: the step along axis {} of '{}' {} is 0", axis, x.name(), shape.str()));
+  if (step == 0) throw Error(fmt::format("slice: expected a step other than 0 along axis {} of '{}' {}", axis, x.name(), shape.str()));
   const std::int64_t n = shape[i];
-  // as Python: what counts from the end is resolved, then cut to where a walk in that direction may begin and stop
+  // as in Python: resolve negative indices, then clip them to the range that is valid for the direction
   const std::int64_t lowest = step > 0 ? 0 : -1, highest = step > 0 ? n : n - 1;
   const auto resolved = [&](std::int64_t at) { return std::clamp(at < 0 && at >= -n ? at + n : at < 0 ? lowest : at, lowest, highest); };
   const std::int64_t first = resolved(begin), stop = resolved(end);
@@ -219,7 +219,7 @@ Value flip(Value x, const std::vector<std::int64_t>& axes) {
   graph::Part flipped(shape);
   for (const std::int64_t axis : axes) {
     const auto i = static_cast<std::size_t>(resolve_axis(axis, shape.rank(), fmt::format("flip: '{}' {}", x.name(), shape.str())));
-    if (flipped.attributes.steps[i] < 0) throw Error(fmt::format("flip: axis {} of '{}' {} is given twice", axis, x.name(), shape.str()));
+    if (flipped.attributes.steps[i] < 0) throw Error(fmt::format("flip: axis {} of '{}' {} is repeated", axis, x.name(), shape.str()));
     flipped.flip(i);
   }
   return shape.count() == 0 ? x : flipped.of(x);
@@ -228,7 +228,7 @@ Value flip(Value x, const std::vector<std::int64_t>& axes) {
 Value pad(Value x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths, double value, PadMode mode) {
   const Shape shape = x.shape();
   if (widths.size() != shape.rank()) {
-    throw Error(fmt::format("pad: wanted widths for each dimension of '{}' {}, got {}", x.name(), shape.str(), widths.size()));
+    throw Error(fmt::format("pad: expected one pair of widths per dimension of '{}' {}, got {}", x.name(), shape.str(), widths.size()));
   }
   tenon_attributes_pad attributes{};
   attributes.mode = static_cast<std::uint32_t>(mode);
@@ -237,13 +237,13 @@ Value pad(Value x, const std::vector<std::pair<std::int64_t, std::int64_t>>& wid
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const auto [before, after] = widths[i];
     if (before < 0 || after < 0) {
-      throw Error(fmt::format("pad: the widths of axis {} of '{}' {} are ({}, {}), wanted 0 or more; slice takes elements away", i,
+      throw Error(fmt::format("pad: the widths of axis {} of '{}' {} are ({}, {}), expected 0 or more; use slice to remove elements", i,
                               x.name(), shape.str(), before, after));
     }
     std::int64_t size = 0;
     if (__builtin_add_overflow(before, after, &size) || __builtin_add_overflow(size, shape[i], &size)) {
-      throw Error(fmt::format("pad: the widths of axis {} of '{}' {} are ({}, {}), more than a dimension holds", i, x.name(), shape.str(),
-                              before, after));
+      throw Error(fmt::format("pad: the widths of axis {} of '{}' {} are ({}, {}), which exceeds the maximum size", i, x.name(),
+                              shape.str(), before, after));
     }
     attributes.before[i] = before;
     padded.set(i, size);

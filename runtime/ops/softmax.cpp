@@ -15,18 +15,18 @@ void normalise_axis(Inference& at) {
 }
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
   normalise_axis(at);
   at.output(at.dtype(0), at.shape(0));
 }
 
 /// dy, y -> dx
 void infer_gradient(Inference& at) {
-  at.want_inputs(2, 2);
-  at.want_same_dtype(0, 1);
-  at.want_floating(0);
-  at.want_same_shape(0, 1);
+  at.expect_inputs(2, 2);
+  at.expect_same_dtype(0, 1);
+  at.expect_floating(0);
+  at.expect_same_shape(0, 1);
   normalise_axis(at);
   at.output(at.dtype(0), at.shape(0));
 }

@@ -1,4 +1,4 @@
-// ops/softmax_cross_entropy.cpp - the classification loss on scores and integer labels.
+// ops/softmax_cross_entropy.cpp - softmax cross-entropy of scores and integer labels.
 #include <fmt/format.h>
 
 #include <tenon/error.h>
@@ -15,31 +15,31 @@ constexpr std::size_t log_prob_output = 1;
 void normalise(Inference& at) {
   auto attributes = at.attributes.as<tenon_attributes_cross_entropy>();
   if (attributes.reduction > TENON_REDUCTION_SUM)
-    at.fail(fmt::format("reduction is {}, wanted none (0), mean (1) or sum (2)", attributes.reduction));
-  at.want_flag(attributes.has_ignore_index, "has_ignore_index");
+    at.fail(fmt::format("reduction is {}, expected none (0), mean (1) or sum (2)", attributes.reduction));
+  at.expect_flag(attributes.has_ignore_index, "has_ignore_index");
   if (attributes.has_ignore_index == 0) attributes.ignore_index = 0;
   at.attributes = Attributes::of(attributes);
 }
 
-/// Checks scores (N, C, ...) against labels (N, ...) and weights (C). Returns the shape of the labels.
+/// Checks scores (N, C, ...), labels (N, ...) and weights (C). Returns the shape of the labels.
 Shape check_operands(Inference& at, std::size_t scores, std::size_t labels, std::size_t weights) {
-  at.want_floating(scores);
-  if (at.shape(scores).rank() < 2) at.fail(fmt::format("wanted scores of shape (N, classes, ...), got {}", at.str(scores)));
+  at.expect_floating(scores);
+  if (at.shape(scores).rank() < 2) at.fail(fmt::format("expected scores of shape (N, classes, ...), got {}", at.str(scores)));
   if (at.dtype(labels) != DType::i32 && at.dtype(labels) != DType::i64)
-    at.fail(fmt::format("wanted labels of i32 or i64, got {}", at.str(labels)));
-  Shape wanted;
+    at.fail(fmt::format("expected labels of i32 or i64, got {}", at.str(labels)));
+  Shape expected;
   for (std::size_t i = 0; i < at.shape(scores).rank(); ++i) {
-    if (i != 1) wanted.push_back(at.shape(scores)[i]);
+    if (i != 1) expected.push_back(at.shape(scores)[i]);
   }
-  if (at.shape(labels) != wanted)
-    at.fail(fmt::format("wanted labels of shape {} for {}, got {}", wanted.str(), at.str(scores), at.str(labels)));
+  if (at.shape(labels) != expected)
+    at.fail(fmt::format("expected labels of shape {} for {}, got {}", expected.str(), at.str(scores), at.str(labels)));
   if (at.has(weights)) {
-    at.want_same_dtype(scores, weights);
+    at.expect_same_dtype(scores, weights);
     const Shape classes{at.shape(scores)[1]};
     if (at.shape(weights) != classes)
-      at.fail(fmt::format("wanted weights of shape {} for {}, got {}", classes.str(), at.str(scores), at.str(weights)));
+      at.fail(fmt::format("expected weights of shape {} for {}, got {}", classes.str(), at.str(scores), at.str(weights)));
   }
-  return wanted;
+  return expected;
 }
 
 Shape loss_shape(const Inference& at, const Shape& labels) {
@@ -47,7 +47,7 @@ Shape loss_shape(const Inference& at, const Shape& labels) {
 }
 
 void infer(Inference& at) {
-  at.want_inputs(2, 3);
+  at.expect_inputs(2, 3);
   normalise(at);
   const Shape labels = check_operands(at, 0, 1, 2);
   at.output(at.dtype(0), loss_shape(at, labels));
@@ -55,17 +55,17 @@ void infer(Inference& at) {
 }
 
 void infer_gradient(Inference& at) {
-  at.want_inputs(3, 4);
+  at.expect_inputs(3, 4);
   normalise(at);
   const Shape labels = check_operands(at, 1, 2, 3);
-  at.want_same_dtype(0, 1);
+  at.expect_same_dtype(0, 1);
   const Shape loss = loss_shape(at, labels);
-  if (at.shape(0) != loss) at.fail(fmt::format("wanted dloss of shape {}, got {}", loss.str(), at.str(0)));
+  if (at.shape(0) != loss) at.fail(fmt::format("expected dloss of shape {}, got {}", loss.str(), at.str(0)));
   at.output(at.dtype(1), at.shape(1));
 }
 
 void gradient(Gradient& at) {
-  if (at.wants(2)) {
+  if (at.needs(2)) {
     throw Error(Status::unsupported, fmt::format("gradients: SoftmaxCrossEntropyLoss '{}' has none with respect to its weights '{}'",
                                                  at.output(0).name(), at.input(2).name()));
   }
@@ -90,10 +90,10 @@ void gradient(Gradient& at) {
 extern const OpRules rules_softmax_cross_entropy, rules_softmax_cross_entropy_grad;
 const OpRules rules_softmax_cross_entropy{
     "loss = -weights[label] log_prob[label], reduced; log_prob = log softmax(scores) over the classes. The mean divides by the sum of the "
-    "weights of the labels counted. Ignored labels count nothing; a label that is neither in [0, C) nor ignored is an error.",
+    "weights of the labels that are not ignored. Ignored labels have no loss; a label that is neither in [0, C) nor ignored is an error.",
     infer, gradient, 1u << log_prob_output};
 const OpRules rules_softmax_cross_entropy_grad{
-    "dscores = dloss weights[label] (exp(log_prob) - onehot(label)), divided as the mean is; 0 for ignored labels.", infer_gradient};
+    "dscores = dloss weights[label] (exp(log_prob) - onehot(label)), divided as in the mean; 0 for ignored labels.", infer_gradient};
 
 }  // namespace graph
 

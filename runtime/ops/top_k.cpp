@@ -10,16 +10,16 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_number(0);
+  at.expect_inputs(1, 1);
+  at.expect_number(0);
   auto attributes = at.attributes.as<tenon_attributes_top_k>();
-  at.want_flag(attributes.largest, "largest");
-  at.want_flag(attributes.sorted, "sorted");
+  at.expect_flag(attributes.largest, "largest");
+  at.expect_flag(attributes.sorted, "sorted");
   attributes.axis = at.axis(attributes.axis, 0);
   Shape y = at.shape(0);
   const auto axis = static_cast<std::size_t>(attributes.axis);
   if (attributes.k < 0 || attributes.k > y[axis]) {
-    at.fail(fmt::format("wanted 0 to {} elements along axis {} of {}, got k = {}", y[axis], axis, at.str(0), attributes.k));
+    at.fail(fmt::format("expected 0 to {} elements along axis {} of {}, got k = {}", y[axis], axis, at.str(0), attributes.k));
   }
   y.set(axis, attributes.k);
   at.attributes = Attributes::of(attributes);
@@ -27,7 +27,7 @@ void infer(Inference& at) {
   at.output(DType::i64, y);
 }
 
-/// Each value goes back to where it was found; an element is found once.
+/// Adds the gradient of each value to its element; indices are distinct.
 void gradient(Gradient& at) {
   const Value x = at.input(0);
   at.set(0, ops::scatter_elements(ops::expand(scalar(at.graph, x.dtype(), 0), x.shape()), at.output(1), at.dy(),
@@ -39,8 +39,7 @@ void gradient(Gradient& at) {
 extern const OpRules rules_top_k;
 const OpRules rules_top_k{
     "The k largest (or smallest) elements of each line along axis, and their indices; sorted: best first. Equal elements: the smaller "
-    "index "
-    "first. NaN is larger than every number.",
+    "index first. NaN is larger than every number.",
     infer, gradient};
 
 }  // namespace graph

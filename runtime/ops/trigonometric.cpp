@@ -1,4 +1,4 @@
-// ops/trigonometric.cpp - sine and cosine, element by element.
+// ops/trigonometric.cpp - elementwise sine and cosine.
 #include <tenon/functions.h>
 
 #include "graph/op.h"
@@ -8,8 +8,8 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
   at.output(at.dtype(0), at.shape(0));
 }
 
@@ -24,8 +24,8 @@ void cos_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_sin, rules_cos;
-const OpRules rules_sin{"y = sin x, x in radians and of any magnitude; NaN at the infinities.", infer, sin_gradient};
-const OpRules rules_cos{"y = cos x, x in radians and of any magnitude; NaN at the infinities.", infer, cos_gradient};
+const OpRules rules_sin{"y = sin x, x in radians and of any magnitude; NaN for infinite x.", infer, sin_gradient};
+const OpRules rules_cos{"y = cos x, x in radians and of any magnitude; NaN for infinite x.", infer, cos_gradient};
 
 }  // namespace graph
 

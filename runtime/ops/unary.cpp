@@ -1,4 +1,4 @@
-// ops/unary.cpp - one operand, element by element. Gradients are ops of their own, in terms of the result y.
+// ops/unary.cpp - elementwise unary ops. Their gradients are separate ops in terms of the result y.
 #include <tenon/functions.h>
 
 #include "graph/op.h"
@@ -8,23 +8,23 @@ namespace graph {
 namespace {
 
 void infer_number(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_number(0);
+  at.expect_inputs(1, 1);
+  at.expect_number(0);
   at.output(at.dtype(0), at.shape(0));
 }
 
 void infer_floating(Inference& at) {
-  at.want_inputs(1, 1);
-  at.want_floating(0);
+  at.expect_inputs(1, 1);
+  at.expect_floating(0);
   at.output(at.dtype(0), at.shape(0));
 }
 
 /// dy, y -> dx
 void infer_gradient(Inference& at) {
-  at.want_inputs(2, 2);
-  at.want_same_dtype(0, 1);
-  at.want_floating(0);
-  at.want_same_shape(0, 1);
+  at.expect_inputs(2, 2);
+  at.expect_same_dtype(0, 1);
+  at.expect_floating(0);
+  at.expect_same_shape(0, 1);
   at.output(at.dtype(0), at.shape(0));
 }
 

@@ -1,4 +1,4 @@
-// ops/where.cpp - one of two, element by element.
+// ops/where.cpp - elementwise selection.
 #include <fmt/format.h>
 
 #include <tenon/functions.h>
@@ -10,20 +10,20 @@ namespace graph {
 namespace {
 
 void infer(Inference& at) {
-  at.want_inputs(3, 3);
-  if (at.dtype(0) != DType::boolean) at.fail(fmt::format("wanted a condition of bool, got {}; a comparison makes one", at.str(0)));
-  at.want_same_dtype(1, 2);
-  at.broadcast(0, 2);  // each pair, so that a failure names the two that do not fit
+  at.expect_inputs(3, 3);
+  if (at.dtype(0) != DType::boolean) at.fail(fmt::format("expected a condition of bool, got {}; use a comparison", at.str(0)));
+  at.expect_same_dtype(1, 2);
+  at.broadcast(0, 2);  // check each pair, so that an error names the two that do not broadcast
   at.broadcast(1, 2);
   at.output(at.dtype(1), tenon::broadcast(at.broadcast(0, 1), at.shape(2)));
 }
 
-/// dy goes where the element came from; the other operand gets 0.
+/// dy goes to the operand that was chosen; the other one gets 0.
 void gradient(Gradient& at) {
   const Value condition = at.input(0), dy = at.dy();
   const Value zero = scalar(at.graph, dy.dtype(), 0);
-  if (at.wants(1)) at.set(1, unbroadcast(ops::where(condition, dy, zero), at.input(1).shape()));
-  if (at.wants(2)) at.set(2, unbroadcast(ops::where(condition, zero, dy), at.input(2).shape()));
+  if (at.needs(1)) at.set(1, unbroadcast(ops::where(condition, dy, zero), at.input(1).shape()));
+  if (at.needs(2)) at.set(2, unbroadcast(ops::where(condition, zero, dy), at.input(2).shape()));
 }
 
 }  // namespace

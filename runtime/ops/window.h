@@ -1,4 +1,4 @@
-// ops/window.h - windows that slide over the spatial dimensions of an image (N, C, d...): the arithmetic of convolution, pooling and
+// ops/window.h - sliding windows over the spatial dimensions of an image (N, C, d...), for convolution, pooling and
 // im2col.
 #pragma once
 
@@ -17,26 +17,26 @@
 
 namespace tenon::graph {
 
-/// Images have one or two spatial dimensions; the attribute structs have room for one more.
-inline constexpr std::size_t most_spatial = 2;
-static_assert(most_spatial <= TENON_MAX_SPATIAL);
+/// Images have one or two spatial dimensions; the attribute structs have space for one more.
+inline constexpr std::size_t max_spatial = 2;
+static_assert(max_spatial <= TENON_MAX_SPATIAL);
 
-/// The largest kernel, stride, dilation or padding: no sum of an extent and a padded size leaves 64 bits.
-inline constexpr std::int64_t most_window = 0x7fffffff;
+/// The largest kernel, stride, dilation or padding: the sum of an extent and a padded size fits 64 bits.
+inline constexpr std::int64_t max_window = 0x7fffffff;
 
-/// One spatial dimension of an image and the windows over it.
+/// One spatial dimension of an image and its windows.
 struct WindowAxis {
   std::int64_t size, kernel, stride, dilation, before, after;
 
-  std::int64_t extent() const { return dilation * (kernel - 1) + 1; }  ///< of one window, holes included
+  std::int64_t extent() const { return dilation * (kernel - 1) + 1; }  ///< size of one window including holes
   std::int64_t padded() const { return before + size + after; }
-  /// Windows: floor((padded - extent) / stride) + 1, at most 0 where the kernel does not fit. `ceil_mode` rounds up, but a window that
-  /// would start in the padding behind does not count.
+  /// Number of windows: floor((padded - extent) / stride) + 1, at most 0 if the kernel does not fit. `ceil_mode` rounds up, but a window
+  /// that would start in the padding after the image does not count.
   std::int64_t windows(bool ceil_mode = false) const {
-    const std::int64_t room = padded() - extent();
-    if (room < 0) return 0;
-    if (!ceil_mode) return room / stride + 1;
-    const std::int64_t count = (room + stride - 1) / stride + 1;
+    const std::int64_t family = padded() - extent();
+    if (family < 0) return 0;
+    if (!ceil_mode) return family / stride + 1;
+    const std::int64_t count = (family + stride - 1) / stride + 1;
     return (count - 1) * stride >= size + before ? count - 1 : count;
   }
   /// "size 4, kernel 5, stride 1, dilation 1, padding 0 and 0"
@@ -51,23 +51,23 @@ WindowAxis window_axis(const Shape& image, std::int64_t kernel, const Struct& at
   return {image[i + 2], kernel, attributes.strides[i], attributes.dilations[i], attributes.pads_before[i], attributes.pads_after[i]};
 }
 
-/// The number of spatial dimensions of operand i. Fails unless it has one or two.
-inline std::size_t want_image(const Inference& at, std::size_t i) {
+/// The number of spatial dimensions of operand i. Errors: not one or two.
+inline std::size_t expect_image(const Inference& at, std::size_t i) {
   const std::size_t rank = at.shape(i).rank();
-  if (rank < 3 || rank > 2 + most_spatial) at.fail(fmt::format("wanted an image (N, C, L) or (N, C, H, W), got {}", at.str(i)));
+  if (rank < 3 || rank > 2 + max_spatial) at.fail(fmt::format("expected an image (N, C, L) or (N, C, H, W), got {}", at.str(i)));
   return rank - 2;
 }
 
-/// Checks strides, dilations and padding of `dims` spatial dimensions and writes 1, 1 and 0 into the entries behind them.
+/// Checks strides, dilations and padding of `dims` spatial dimensions and sets the unused entries to 1, 1 and 0.
 template <class Struct>
 void normalise_spatial(const Inference& at, Struct& attributes, std::size_t dims) {
-  const auto check = [&](std::int64_t(&entries)[TENON_MAX_SPATIAL], const char* what, std::int64_t least) {
+  const auto check = [&](std::int64_t(&entries)[TENON_MAX_SPATIAL], const char* what, std::int64_t lowest) {
     for (std::size_t i = 0; i < dims; ++i) {
-      if (entries[i] < least || entries[i] > most_window) {
-        at.fail(fmt::format("wanted a {} of {} to {}, got {} for spatial dimension {}", what, least, most_window, entries[i], i));
+      if (entries[i] < lowest || entries[i] > max_window) {
+        at.fail(fmt::format("expected a {} of {} to {}, got {} for spatial dimension {}", what, lowest, max_window, entries[i], i));
       }
     }
-    for (std::size_t i = dims; i < TENON_MAX_SPATIAL; ++i) entries[i] = least;
+    for (std::size_t i = dims; i < TENON_MAX_SPATIAL; ++i) entries[i] = lowest;
   };
   check(attributes.strides, "stride", 1);
   check(attributes.dilations, "dilation", 1);
@@ -76,27 +76,27 @@ void normalise_spatial(const Inference& at, Struct& attributes, std::size_t dims
   if constexpr (std::is_same_v<Struct, tenon_attributes_window>) check(attributes.kernel, "kernel", 1);
 }
 
-/// The number of windows along spatial dimension i. Fails where the kernel is larger than the padded image, naming all values.
-inline std::int64_t want_windows(const Inference& at, const WindowAxis& axis, std::size_t i, bool ceil_mode = false) {
+/// The number of windows along spatial dimension i. Errors: a kernel larger than the padded image; the text has all values.
+inline std::int64_t expect_windows(const Inference& at, const WindowAxis& axis, std::size_t i, bool ceil_mode = false) {
   if (axis.windows(ceil_mode) < 1) {
-    at.fail(fmt::format("the kernel covers {} elements, more than the {} of the padded image, in spatial dimension {}: {}", axis.extent(),
-                        axis.padded(), i, axis.str()));
+    at.fail(fmt::format("the kernel's extent {} exceeds the padded size {} in spatial dimension {}: {}", axis.extent(), axis.padded(), i,
+                        axis.str()));
   }
   return axis.windows(ceil_mode);
 }
 
-/// The shape of an image that no operand tells: NodeOptions::shape.
-inline const Shape& want_given_shape(const Inference& at) {
+/// NodeOptions::shape, for an image shape that no operand determines.
+inline const Shape& expect_given_shape(const Inference& at) {
   if (!at.options.shape) at.fail("the result's shape is not given (NodeOptions::shape)");
   return *at.options.shape;
 }
 
-/// Checks that `axis` of a given image makes as many windows as spatial dimension i of the operand named in `operand` has.
-inline void want_window_count(const Inference& at, const WindowAxis& axis, std::size_t i, std::int64_t count, const std::string& operand,
-                              bool ceil_mode = false) {
+/// Checks that the number of windows of `axis` equals `count`, the size of spatial dimension i of the operand `operand`.
+inline void expect_window_count(const Inference& at, const WindowAxis& axis, std::size_t i, std::int64_t count, const std::string& operand,
+                                bool ceil_mode = false) {
   const std::int64_t windows = std::max<std::int64_t>(axis.windows(ceil_mode), 0);
   if (windows != count) {
-    at.fail(fmt::format("the shape given has {} windows in spatial dimension {} ({}), wanted the {} of {}", windows, i, axis.str(), count,
+    at.fail(fmt::format("the given shape has {} windows in spatial dimension {} ({}), expected the {} of {}", windows, i, axis.str(), count,
                         operand));
   }
 }
@@ -122,16 +122,17 @@ inline Value to_channels_last(Value x) {
   return transpose(x, order);
 }
 
-/// Strides, dilations and padding as attributes have them, for an image (N, C, d...) of shape `x` and windows of `kernel`. Strides that are
-/// not given are 1, or with `stride_is_kernel` the kernel's sizes. Values are checked by the shape rule.
-/// Errors  lists of another length than the kernel's; padding beside `same`. `what` names the function.
+/// Strides, dilations and padding as attributes, for an image (N, C, d...) of shape `x` and windows of `kernel`. Strides default to 1, or
+/// to the kernel's sizes with `stride_is_kernel`. Values are checked by the shape rule.
+/// Errors  lists whose length differs from the
+///         kernel's; padding together with `same`. `what` names the function.
 template <class Struct>
 void set_spatial(Struct& attributes, const char* what, const Shape& x, std::span<const std::int64_t> kernel, const WindowOptions& options,
                  bool stride_is_kernel = false) {
   const std::size_t dims = kernel.size();
   const auto length = [&](std::size_t count, const char* list) {
     if (count != 0 && count != dims) {
-      throw Error(fmt::format("{} of x {}: wanted {} {}, one for each dimension of the kernel, got {}", what, x.str(), dims, list, count));
+      throw Error(fmt::format("{} of x {}: expected {} {}, one per dimension of the kernel, got {}", what, x.str(), dims, list, count));
     }
   };
   length(options.strides.size(), "strides");
@@ -144,13 +145,13 @@ void set_spatial(Struct& attributes, const char* what, const Shape& x, std::span
     attributes.dilations[i] = used && !options.dilations.empty() ? options.dilations[i] : 1;
     attributes.pads_before[i] = used && !options.padding.empty() ? options.padding[i].first : 0;
     attributes.pads_after[i] = used && !options.padding.empty() ? options.padding[i].second : 0;
-    // numbers that the rule will refuse tell nothing
-    const auto counts = [](std::int64_t number) { return number >= 1 && number <= graph::most_window; };
-    if (used && options.same && x.rank() == dims + 2 && counts(kernel[i]) && counts(attributes.strides[i]) &&
-        counts(attributes.dilations[i])) {
+    // skip values that the shape rule will reject
+    const auto is_valid = [](std::int64_t value) { return value >= 1 && value <= graph::max_window; };
+    if (used && options.same && x.rank() == dims + 2 && is_valid(kernel[i]) && is_valid(attributes.strides[i]) &&
+        is_valid(attributes.dilations[i])) {
       const graph::WindowAxis axis = graph::window_axis(x, kernel[i], attributes, i);
-      const std::int64_t wanted = (axis.size + axis.stride - 1) / axis.stride;
-      const std::int64_t total = std::max<std::int64_t>((wanted - 1) * axis.stride + axis.extent() - axis.size, 0);
+      const std::int64_t windows = (axis.size + axis.stride - 1) / axis.stride;
+      const std::int64_t total = std::max<std::int64_t>((windows - 1) * axis.stride + axis.extent() - axis.size, 0);
       attributes.pads_before[i] = total / 2;
       attributes.pads_after[i] = total - total / 2;
     }
@@ -158,11 +159,11 @@ void set_spatial(Struct& attributes, const char* what, const Shape& x, std::span
   }
 }
 
-/// The attributes of a convolution of an image of shape `x`. Errors: as set_spatial; a number of groups that is none; ceil_mode.
+/// The attributes of a convolution of an image of shape `x`. Errors: those of set_spatial; fewer than 1 group; ceil_mode.
 inline tenon_attributes_conv conv_attributes(const char* what, const Shape& x, std::span<const std::int64_t> kernel,
                                              const ConvOptions& options) {
-  if (options.groups < 1 || options.groups > graph::most_window) {
-    throw Error(fmt::format("{} of x {}: wanted 1 or more groups, got {}", what, x.str(), options.groups));
+  if (options.groups < 1 || options.groups > graph::max_window) {
+    throw Error(fmt::format("{} of x {}: expected 1 or more groups, got {}", what, x.str(), options.groups));
   }
   if (options.ceil_mode) throw Error(fmt::format("{} of x {}: ceil_mode is for pools", what, x.str()));
   tenon_attributes_conv attributes{};

@@ -1,16 +1,21 @@
-// tenon/blas.h - BLAS, levels 1 to 3, on any backend that offers it: on addresses of the device's memory, and on tensors.
+// tenon/blas.h - BLAS levels 1 to 3 on any backend that offers it, on device addresses or on
+// tensors.
 //
 //   const blas::Queue queue = context.default_device();
 //   blas::gemm<float>(queue, {.m = 2, .n = 3, .k = 4, .a = a, .lda = 4, .b = b, .ldb = 3, .c = c, .ldc = 3});
 //   blas::gemm(queue, 1.0, a, b.transpose(0, 1), 0.0, c);
 //
-// The routines are those of tenon/blas.def, under the names of the reference BLAS without the letter of the type; the letter is T: float,
-// double, std::complex<float>, std::complex<double>.
+// The routines are those of tenon/blas.def. They have the names of the reference BLAS without the
+// type letter; the template argument T takes its place: float, double, std::complex<float>,
+// std::complex<double>.
 //
-// Errors   ArgumentError by the rules of the reference BLAS and, further: an address that is NULL though something would be read or written
-//          there, an increment of 0 of a vector that is written, a negative size or increment where the reference returns in silence.
-//          UNSUPPORTED: the backend has no BLAS, not this routine, or not this dtype or size. Else what the backend says.
-// Threads  calls on one queue, one at a time, unless its device is a CPU's, whose calls are done when they return.
+// Errors   ArgumentError by the rules of the reference BLAS and also for: a NULL address where
+//          something would be read or written, an increment of 0 for a vector that is written, a
+//          negative size or increment where the reference returns silently. UNSUPPORTED if the
+//          backend has no BLAS, lacks the routine, or does not support the dtype or size. Otherwise
+//          the backend's error.
+// Threads  one call at a time per queue. On a CPU device, whose calls are done when they return,
+//          calls may run concurrently.
 #pragma once
 
 #include <complex>
@@ -28,13 +33,14 @@
 namespace tenon::blas {
 
 enum class Layout : std::uint32_t { row_major = TENON_LAYOUT_ROW_MAJOR, column_major = TENON_LAYOUT_COLUMN_MAJOR };
-/// What is taken of a matrix: itself, transposed, transposed and conjugated, conjugated.
+/// The form in which a matrix operand is used: as it is, transposed, conjugate transposed, or
+/// conjugated.
 enum class Op : std::uint32_t { none = TENON_NO_TRANS, trans = TENON_TRANS, conj_trans = TENON_CONJ_TRANS, conj = TENON_CONJ_NO_TRANS };
-/// The triangle that is stored.
+/// The triangle of a matrix that is stored.
 enum class Uplo : std::uint32_t { upper = TENON_UPPER, lower = TENON_LOWER };
-/// Whether the diagonal is stored, or all ones.
+/// Whether the diagonal is stored or is all ones.
 enum class Diag : std::uint32_t { non_unit = TENON_NON_UNIT, unit = TENON_UNIT };
-/// Where the matrix with a structure stands in a product.
+/// The side on which the structured matrix (symmetric, triangular, diagonal) stands in a product.
 enum class Side : std::uint32_t { left = TENON_LEFT, right = TENON_RIGHT };
 
 /// A routine of tenon/blas.def.
@@ -43,20 +49,21 @@ enum class Routine : std::uint32_t {
 #include <tenon/blas.def>
 #undef TENON_BLAS
 };
-/// "gemm".
+/// The name as in blas.def: "gemm".
 const char* name_of(Routine routine);
 
-/// A wrong argument: which one, in the words and the numbering (from 1) of the reference BLAS's Fortran interface of that routine, where it
-/// has one. The text says what was wanted and what was got.
+/// A wrong argument, with its name and 1-based position in the reference BLAS's Fortran interface
+/// if it has one there. The text states what was expected and what was given.
 class ArgumentError : public Error {
  public:
-  /// `argument`: a word of arguments_of(routine), or layout. It and `text` make the sentence.
+  /// `argument` is a word of arguments_of(routine), or "layout". The message is made of it and
+  /// `text`.
   ArgumentError(Routine routine, const char* argument, const std::string& text);
-  /// Of which routine.
+  /// The routine that was called.
   Routine routine() const { return routine_; }
-  /// "lda".
+  /// The name of the argument: "lda".
   const char* argument() const { return argument_; }
-  /// 0: no argument of the reference's interface (layout).
+  /// The 1-based position of the argument; 0 for one that the reference interface lacks (layout).
   int position() const { return position_; }
 
  private:
@@ -64,25 +71,29 @@ class ArgumentError : public Error {
   const char* argument_;
   int position_;
 };
-/// The arguments of a routine in the order of the reference's Fortran interface, one space between them: "n alpha x incx y incy".
+/// The arguments of a routine in the order of the reference's Fortran interface, separated by one
+/// space: "n alpha x incx y incy".
 const char* arguments_of(Routine routine);
-/// What it computes: "y = alpha x + y".
+/// The formula that a routine computes: "y = alpha x + y".
 const char* formula_of(Routine routine);
 
-/// Where calls go: a device and a stream on it. A handle: copies are the same queue.
+/// A device and a stream on it, which BLAS calls are submitted to. A handle: copies refer to the
+/// same queue.
 class Queue {
  public:
-  /// The device's own stream, where its programs run.
-  Queue(const Device& device);  // not explicit: a device will do
-  /// Another of its streams.
+  /// The stream on which the device's programs run. Implicit, so that a device can be passed as a
+  /// queue.
+  Queue(const Device& device);
+  /// Another stream of a device.
   Queue(const Stream& stream);
-  /// Where it is.
+  /// The device that calls run on.
   const Device& device() const { return device_; }
-  /// Returns when everything given to it is done. Errors: the first failure since the last call.
+  /// Blocks until all submitted calls have finished. Errors: the first failure since the last call
+  /// of synchronize().
   void synchronize() const;
   /// For the runtime's own use.
   tenon_stream* handle() const { return handle_; }
-  /// For the runtime's own use; null: the backend has no BLAS.
+  /// For the runtime's own use; null if the backend has no BLAS.
   const tenon_blas_table* table() const { return table_; }
 
  private:
@@ -92,44 +103,44 @@ class Queue {
   const tenon_blas_table* table_ = nullptr;
 };
 
-/// True if the queue's backend fills the routine's slot.
+/// True if the queue's backend implements the routine.
 bool offers(const Queue& queue, Routine routine);
 
-/// What Real makes its types of.
+/// Implements Real.
 template <class T>
 struct RealOf {
-  using Type = T;  ///< itself
+  using Type = T;  ///< the real type
 };
-/// The same for complex numbers.
+/// Implements Real for complex types.
 template <class T>
 struct RealOf<std::complex<T>> {
-  using Type = T;  ///< its parts
+  using Type = T;  ///< the real type
 };
 /// float for float and std::complex<float>, double for the others.
 template <class T>
 using Real = typename RealOf<T>::Type;
 
-/// A number that a routine takes: a value, or the device's address of one, read in the order of the queue.
+/// A scalar argument: a host value, or a device address that is read in stream order.
 template <class T>
 class Scalar {
  public:
-  /// A value.
+  /// A host value.
   Scalar(T value = T(0)) : value_(value) {}
-  /// A value of another type, rounded.
+  /// A host value of another type, rounded to T.
   template <class V>
   requires(!std::is_same_v<V, T> && std::is_convertible_v<V, T>) Scalar(V value) : value_(static_cast<T>(value)) {}
-  /// The number at that address of the device.
+  /// The value at a device address.
   static Scalar on_device(const T* address) {
     Scalar scalar;
     scalar.address_ = address;
     return scalar;
   }
-  /// In the socket's form; points into this object.
-  tenon_scalar wire() const {
+  /// The ABI's struct; it points into this object.
+  tenon_scalar abi_scalar() const {
     return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_ != nullptr ? address_ : &value_)),
             address_ != nullptr ? 1U : 0U, 0};
   }
-  /// Null for a number on the device.
+  /// The host value; null if the scalar is on the device.
   const T* value() const { return address_ != nullptr ? nullptr : &value_; }
 
  private:
@@ -137,22 +148,25 @@ class Scalar {
   const T* address_ = nullptr;
 };
 
-/// Where a routine leaves a number: in host memory, before the call returns, or in the device's, in the order of the queue.
+/// A destination for a scalar result: host memory, written before the call returns, or device
+/// memory, written in stream order.
 template <class R>
 class Result {
  public:
   Result() = default;
-  /// To host memory.
+  /// Writes to host memory.
   Result(R* host) : address_(host) {}
-  /// To the device's memory.
+  /// Writes to device memory.
   static Result on_device(R* address) {
     Result result(address);
     result.on_device_ = true;
     return result;
   }
-  /// In the socket's form.
-  tenon_scalar wire() const { return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_)), on_device_ ? 1U : 0U, 0}; }
-  /// Null: nowhere.
+  /// The ABI's struct.
+  tenon_scalar abi_scalar() const {
+    return {static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address_)), on_device_ ? 1U : 0U, 0};
+  }
+  /// The destination; null if there is none.
   R* address() const { return address_; }
 
  private:
@@ -160,9 +174,11 @@ class Result {
   bool on_device_ = false;
 };
 
-/// The arguments of each signature class of tenon/blas.def, by name. Pointers are addresses in the device's memory, not dereferenced here;
-/// on a CPU, host pointers. Sizes, increments and leading dimensions count elements. Vectors: element i at x[i * incx]; with a negative
-/// increment x is the start of the array nevertheless and element 0 its last. What a routine does not have is ignored.
+/// The arguments of each signature class of tenon/blas.def, by name. Pointers are addresses in
+/// device memory and are not dereferenced here; on a CPU they are host pointers. Sizes, increments
+/// and leading dimensions count elements. Element i of a vector is x[i * incx]; with a negative
+/// increment, x still points to the start of the array and element 0 is its last. Fields that a
+/// routine lacks are ignored.
 namespace arguments {
 
 /// rotg: (a, b) -> r in a, z in b, c real, s with [c s; -conj(s) c] [a; b] = [r; 0].
@@ -171,9 +187,10 @@ struct rotg {
   T *a = nullptr, *b = nullptr;
   Real<T>* c = nullptr;
   T* s = nullptr;
-  bool on_device = false;  ///< where the four lie
+  bool on_device = false;  ///< a, b, c and s are in device memory
 };
-/// rotmg: the modified rotation that turns (sqrt(d1) x1, sqrt(d2) y1) to (r, 0); param: flag, h11, h21, h12, h22.
+/// rotmg: the modified rotation that maps (sqrt(d1) x1, sqrt(d2) y1) to (r, 0); param holds flag,
+/// h11, h21, h12, h22.
 template <class T>
 struct rotmg {
   T *d1 = nullptr, *d2 = nullptr, *x1 = nullptr;
@@ -192,7 +209,7 @@ struct rot {
   Scalar<Real<T>> c = Real<T>(1);
   Scalar<T> s = T(0);
 };
-/// rotm: the rotation that rotmg made; param has its 5 numbers.
+/// rotm: applies the rotation that rotmg computed; param has 5 elements.
 template <class T>
 struct rotm {
   std::int64_t n = 0;
@@ -203,7 +220,7 @@ struct rotm {
   const T* param = nullptr;
   bool param_on_device = false;
 };
-/// swap: x, y = y, x. copy: y = x, which is only read.
+/// swap: x, y = y, x. copy: y = x; x is only read.
 template <class T>
 struct xy {
   std::int64_t n = 0;
@@ -241,7 +258,8 @@ struct axpby {
   T* y = nullptr;
   std::int64_t incy = 1;
 };
-/// dot, dotu: x'y. dotc: conj(x)'y. sdsdot: alpha + x'y, summed in f64. dsdot: x'y of f32 in f64, which goes to result_f64.
+/// dot, dotu: x'y. dotc: conj(x)'y. sdsdot: alpha + x'y, summed in f64. dsdot: x'y of f32 vectors
+/// in f64, written to result_f64.
 template <class T>
 struct dot {
   std::int64_t n = 0;
@@ -253,8 +271,9 @@ struct dot {
   Result<T> result = {};
   Result<double> result_f64 = {};
 };
-/// nrm2: sqrt(sum |x|^2) without over- or underflow. asum: sum |re x| + |im x|. iamax, iamin: the first place, from 0, of the largest or
-/// smallest |re x| + |im x|, -1 for n = 0; it goes to index.
+/// nrm2: sqrt(sum |x|^2) without overflow or underflow. asum: sum |re x| + |im x|. iamax, iamin:
+/// the first 0-based index of the largest or smallest |re x| + |im x|, -1 for n = 0, written to
+/// index.
 template <class T>
 struct reduce {
   std::int64_t n = 0;
@@ -263,7 +282,8 @@ struct reduce {
   Result<Real<T>> result = {};
   Result<std::int64_t> index = {};
 };
-/// gemv: y = alpha op(A) x + beta y, A (m, n). gbmv: A has kl diagonals below and ku above the main one.
+/// gemv: y = alpha op(A) x + beta y, A (m, n). gbmv: A has kl diagonals below and ku above the main
+/// one.
 template <class T>
 struct gemv {
   Layout layout = Layout::row_major;
@@ -278,7 +298,8 @@ struct gemv {
   T* y = nullptr;
   std::int64_t incy = 1;
 };
-/// symv, hemv: y = alpha A x + beta y, A (n, n). sbmv, hbmv: k diagonals beside the main one. spmv, hpmv: A packed, without lda.
+/// symv, hemv: y = alpha A x + beta y, A (n, n). sbmv, hbmv: k diagonals above or below the main
+/// one. spmv, hpmv: A packed, lda unused.
 template <class T>
 struct symv {
   Layout layout = Layout::row_major;
@@ -293,7 +314,8 @@ struct symv {
   T* y = nullptr;
   std::int64_t incy = 1;
 };
-/// trmv, tbmv, tpmv: x = op(A) x, A (n, n) triangular, banded with k diagonals, packed. trsv, tbsv, tpsv: x = op(A)^-1 x.
+/// trmv, tbmv, tpmv: x = op(A) x, A (n, n) triangular; banded with k diagonals; packed. trsv, tbsv,
+/// tpsv: x = op(A)^-1 x.
 template <class T>
 struct trmv {
   Layout layout = Layout::row_major;
@@ -319,8 +341,9 @@ struct ger {
   T* a = nullptr;
   std::int64_t lda = 0;
 };
-/// syr, spr: A = alpha x x' + A. her, hpr: A = alpha x conj(x)' + A, alpha real. syr2, spr2: A = alpha (x y' + y x') + A.
-/// her2, hpr2: A = alpha x conj(y)' + conj(alpha) y conj(x)' + A. Only the stored triangle of A is touched.
+/// syr, spr: A = alpha x x' + A. her, hpr: A = alpha x conj(x)' + A, alpha real. syr2, spr2: A =
+/// alpha (x y' + y x') + A. her2, hpr2: A = alpha x conj(y)' + conj(alpha) y conj(x)' + A. Only the
+/// stored triangle of A is touched.
 template <class T>
 struct syr {
   Layout layout = Layout::row_major;
@@ -334,7 +357,8 @@ struct syr {
   T* a = nullptr;
   std::int64_t lda = 0;
 };
-/// gemm: C = alpha op(A) op(B) + beta C, C (m, n), op(A) (m, k). gemmt: only the triangle `uplo` of a square C; m is not read.
+/// gemm: C = alpha op(A) op(B) + beta C, C (m, n), op(A) (m, k). gemmt: only the triangle `uplo` of
+/// a square C; m is not read.
 template <class T>
 struct gemm {
   Layout layout = Layout::row_major;
@@ -366,9 +390,10 @@ struct symm {
   T* c = nullptr;
   std::int64_t ldc = 0;
 };
-/// syrk: C = alpha A A' + beta C (trans none), alpha A' A + beta C (trans). herk: conj(A)' for A', alpha and beta real (imaginary parts are
-/// ignored). syr2k: alpha (A B' + B A') + beta C. her2k: alpha A conj(B)' + conj(alpha) B conj(A)' + beta C, beta real. C (n, n), its
-/// triangle `uplo` alone; op(A) (n, k).
+/// syrk: C = alpha A A' + beta C (trans none), alpha A' A + beta C (trans). herk: conj(A)' for A';
+/// alpha and beta are real, imaginary parts are ignored. syr2k: alpha (A B' + B A') + beta C.
+/// her2k: alpha A conj(B)' + conj(alpha) B conj(A)' + beta C, beta real. C is (n, n), only its
+/// triangle `uplo` is used; op(A) is (n, k).
 template <class T>
 struct syrk {
   Layout layout = Layout::row_major;
@@ -384,7 +409,8 @@ struct syrk {
   T* c = nullptr;
   std::int64_t ldc = 0;
 };
-/// trmm: B = alpha op(A) B (side left) or alpha B op(A), A triangular. trsm: with op(A)^-1. B (m, n).
+/// trmm: B = alpha op(A) B (side left) or alpha B op(A), A triangular. trsm: with op(A)^-1. B (m,
+/// n).
 template <class T>
 struct trmm {
   Layout layout = Layout::row_major;
@@ -399,7 +425,7 @@ struct trmm {
   T* b = nullptr;
   std::int64_t ldb = 0;
 };
-/// geam: C = alpha op(A) + beta op(B), C (m, n). C may be A or B where that one is not transposed.
+/// geam: C = alpha op(A) + beta op(B), C (m, n). C may be A or B if that operand is not transposed.
 template <class T>
 struct geam {
   Layout layout = Layout::row_major;
@@ -409,7 +435,7 @@ struct geam {
   const T* a = nullptr;
   std::int64_t lda = 0;
   Scalar<T> beta = T(0);
-  const T* b = nullptr;  ///< may be NULL where beta is 0
+  const T* b = nullptr;  ///< may be NULL if beta is 0
   std::int64_t ldb = 0;
   T* c = nullptr;
   std::int64_t ldc = 0;
@@ -427,7 +453,7 @@ struct dgmm {
   T* c = nullptr;
   std::int64_t ldc = 0;
 };
-/// gemm on each of `batch` triples; a, b, c: host arrays of device addresses.
+/// gemm on each of `batch` triples of matrices; a, b and c are host arrays of device addresses.
 template <class T>
 struct gemm_batched {
   Layout layout = Layout::row_major;
@@ -462,7 +488,8 @@ struct gemm_strided_batched {
 
 }  // namespace arguments
 
-// Every routine of tenon/blas.def as blas::<routine><T>(queue, arguments), for the dtypes of its line.
+// Every routine of tenon/blas.def as blas::<routine><T>(queue, arguments), for the dtypes of its
+// line.
 #define TENON_BLAS(id, routine, level, signature, dtypes) \
   template <class T>                                      \
   void routine(const Queue& queue, const arguments::signature<T>& arguments);
@@ -471,40 +498,44 @@ struct gemm_strided_batched {
 
 // ---------------------------------------------------------------- on tensors
 //
-// Vectors are tensors of rank 1 with any stride, matrices of rank 2 whose rows or columns are without gaps inside; sizes, increments,
-// layouts and transpositions are read off the views, so that a.transpose(0, 1) is how A' is written. Outputs are views too: their elements
-// are written. Band storage has no view: it is for the calls on addresses.
+// Vectors are tensors of rank 1 with any stride; matrices are tensors of rank 2 whose rows or
+// columns are contiguous. Sizes, increments, layouts and transpositions are derived from the views:
+// a.transpose(0, 1) stands for A'. Outputs are views as well; their elements are written. Band
+// storage has no view: use the calls on addresses.
 //
-// Dtypes   f32, f64, c64, c128, the same for all operands; those of the routine's line in tenon/blas.def.
-// Errors   further: shapes that do not fit, strides that BLAS has no words for (contiguous() helps), memory that the queue's device cannot
-//          reach (to() helps). Numbers are rounded to the dtype; one with an imaginary part is refused where it has to be real.
+// Dtypes   f32, f64, c64, c128, the same for all operands, as listed for the routine in
+//          tenon/blas.def.
+// Errors   also: shapes that do not match, strides that BLAS cannot express (use contiguous()),
+//          memory that the queue's device cannot reach (use to()). Scalars are rounded to the
+//          dtype; an imaginary part is an error where the scalar must be real.
 
 using Number = std::complex<double>;
 
 void swap(const Queue& queue, const Tensor& x, const Tensor& y);
 void copy(const Queue& queue, const Tensor& x, const Tensor& y);
-/// A real alpha may scale a complex x: rscal is what is called.
+/// Calls rscal for a complex x and a real alpha.
 void scal(const Queue& queue, Number alpha, const Tensor& x);
 void axpy(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y);
 void axpby(const Queue& queue, Number alpha, const Tensor& x, Number beta, const Tensor& y);
 /// c is real.
 void rot(const Queue& queue, const Tensor& x, const Tensor& y, double c, Number s);
 
-// Results are tensors of rank 0 that stay on the queue's device; item() brings a real one to the host.
-/// x'y; complex: dotu.
+// Results are tensors of rank 0 that stay on the queue's device; item() brings a real one to the
+// host.
+/// x'y; calls dotu for complex tensors.
 Tensor dot(const Queue& queue, const Tensor& x, const Tensor& y);
-/// conj(x)'y; real: dot.
+/// conj(x)'y; calls dot for real tensors.
 Tensor dotc(const Queue& queue, const Tensor& x, const Tensor& y);
-/// Of f32, summed in f64: f64.
+/// x'y of f32 vectors, summed and returned in f64.
 Tensor dsdot(const Queue& queue, const Tensor& x, const Tensor& y);
 Tensor nrm2(const Queue& queue, const Tensor& x);
 Tensor asum(const Queue& queue, const Tensor& x);
-/// i64, from 0; -1 for an empty x.
+/// The 0-based index as i64; -1 for an empty x.
 Tensor iamax(const Queue& queue, const Tensor& x);
 Tensor iamin(const Queue& queue, const Tensor& x);
 
 void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y, Op trans = Op::none);
-/// Complex: geru.
+/// Calls geru for complex tensors.
 void ger(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
 void gerc(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
 void symv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
@@ -520,17 +551,17 @@ void gemm(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Nu
           Op trans_b = Op::none);
 void gemmt(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
            Op trans_a = Op::none, Op trans_b = Op::none);
-/// B lies as C does.
+/// B must have the layout (row- or column-major) of C.
 void symm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
-/// A and B lie as C does.
+/// A and B must have the layout of C.
 void hemm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
 /// C = alpha A A' + beta C; A' A is a.transpose(0, 1).
 void syrk(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, Number beta, const Tensor& c);
-/// A lies as C does. Op::conj_trans: conj(A)' A.
+/// A must have the layout of C. Op::conj_trans: conj(A)' A.
 void herk(const Queue& queue, Uplo uplo, double alpha, const Tensor& a, double beta, const Tensor& c, Op trans = Op::none);
-/// A and B lie alike.
+/// A and B must have the same layout.
 void syr2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
-/// A and B lie as C does.
+/// A and B must have the layout of C.
 void her2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, double beta, const Tensor& c,
            Op trans = Op::none);
 void trmm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
@@ -539,9 +570,10 @@ void trsm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& 
           Diag diag = Diag::non_unit);
 void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const Tensor& b, const Tensor& c, Op trans_a = Op::none,
           Op trans_b = Op::none);
-/// A lies as C does.
+/// A must have the layout of C.
 void dgmm(const Queue& queue, Side side, const Tensor& a, const Tensor& x, const Tensor& c);
-/// Matrices a[i], b[i], c[i] of tensors of rank 3; an expanded a or b is one matrix for all.
+/// Multiplies the matrices a[i], b[i], c[i] of tensors of rank 3; an expanded a or b is one matrix
+/// for all i.
 void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
                           Op trans_a = Op::none, Op trans_b = Op::none);
 

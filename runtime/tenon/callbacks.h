@@ -1,4 +1,5 @@
-// tenon/callbacks.h - what fit can do besides training: stop early, save the best, write logs, draw curves.
+// tenon/callbacks.h - callbacks for fit: checkpoints, early stopping, learning rate schedules,
+// logs, curves.
 #pragma once
 
 #include <cstdint>
@@ -14,28 +15,28 @@
 
 namespace tenon {
 
-/// The number that a callback watches over the epochs.
+/// The logged value that a callback monitors over the epochs.
 struct Monitor {
-  /// Which way is better.
+  /// Which direction is an improvement.
   enum class Mode { automatic, min, max };  ///< automatic: max for accuracies, else min
-  std::string name = {};                    ///< "": val_loss, or loss without validation data
+  std::string name = {};                    ///< empty: val_loss, or loss without validation data
   Mode mode = Mode::automatic;
-  double min_delta = 0;  ///< an improvement is more than this
+  double min_delta = 0;  ///< the value must improve by more than this
 };
 
 /// The best value of a monitor so far.
 class Best {
  public:
-  /// Nothing seen yet.
+  /// Starts without a value.
   explicit Best(Monitor monitor) : monitor_(std::move(monitor)) {}
-  /// True if this epoch is better than all before. NaN never is.
-  /// Errors  nothing of that name is logged; it lists what is.
+  /// True if this epoch's value is better than all before; NaN never is. Errors: no logged value of
+  /// that name; the text lists those there are.
   bool improved(const EpochLogs& logs);
-  /// The best so far; nothing before the first.
+  /// The best value so far; nothing before the first epoch.
   const std::optional<double>& value() const { return value_; }
-  /// Takes up an earlier run.
+  /// Restores the value of an earlier run.
   void set(double value) { value_ = value; }
-  /// Forgets.
+  /// Forgets the value.
   void clear() { value_.reset(); }
 
  private:
@@ -43,26 +44,27 @@ class Best {
   std::optional<double> value_;
 };
 
-/// A checkpoint every few epochs, <directory>/epoch-<n>, the newest ones kept; or <directory>/best whenever the monitor improves.
+/// Saves a checkpoint every few epochs as <directory>/epoch-<n>, keeping the newest, or
+/// <directory>/best whenever the monitor improves.
 class Checkpoint final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = Checkpoint;
     std::string directory = {};
     std::int64_t every_epochs = 1;
-    std::int64_t keep = 1;  ///< newest that stay; 0: all
+    std::int64_t keep = 1;  ///< how many to keep; 0: all
     bool best = false;
-    Monitor monitor = {};  ///< of best
+    Monitor monitor = {};  ///< decides what is best
   };
-  /// With these options.
+  /// Creates the callback.
   explicit Checkpoint(Options options) : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return options_.best ? "checkpoint best" : "checkpoint"; }
   void epoch_end(const EpochLogs& logs) override;
   CallbackState state() const override;
   void restore(const CallbackState& state) override;
-  bool goes_last() const override { return true; }
+  bool runs_last() const override { return true; }
 
  private:
   void prune() const;
@@ -73,15 +75,15 @@ class Checkpoint final : public Callback {
 /// Stops when the monitor has not improved for `patience` epochs.
 class EarlyStopping final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = EarlyStopping;
     Monitor monitor = {};
     std::int64_t patience = 0;
-    bool restore_best = false;  ///< at the end of fit the weights are those of the best epoch
+    bool restore_best = false;  ///< at the end of fit, restore the weights of the best epoch
   };
-  /// With these options.
+  /// Creates the callback.
   explicit EarlyStopping(Options options) : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return "early_stopping"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -94,23 +96,24 @@ class EarlyStopping final : public Callback {
   Options options_;
   Best best_;
   std::int64_t waited_ = 0;
-  std::vector<NamedTensor> weights_;  ///< of the best epoch, on the host
+  std::vector<NamedTensor> weights_;  ///< those of the best epoch, on the host
 };
 
-/// Multiplies the learning rate by `factor` when the monitor has not improved for `patience` epochs.
+/// Multiplies the learning rate by `factor` when the monitor has not improved for `patience`
+/// epochs.
 class ReduceOnPlateau final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = ReduceOnPlateau;
     Monitor monitor = {};
     double factor = 0.1;
     std::int64_t patience = 10;
-    std::int64_t cooldown = 0;  ///< epochs after a cut in which none is counted
-    double minimum = 0;         ///< the rate never goes below
+    std::int64_t cooldown = 0;  ///< epochs after a reduction that do not count towards `patience`
+    double minimum = 0;         ///< lower bound of the rate
   };
-  /// With these options.
+  /// Creates the callback.
   explicit ReduceOnPlateau(Options options) : options_(std::move(options)), best_(options_.monitor) {}
   std::string name() const override { return "reduce_on_plateau"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -124,19 +127,19 @@ class ReduceOnPlateau final : public Callback {
   std::int64_t waited_ = 0, cooling_ = 0;
 };
 
-/// Gives the optimizer a schedule, or calls a function for the rate of each epoch.
+/// Gives the optimizer a schedule, or computes the rate of each epoch with a function.
 class LearningRateSchedule final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = LearningRateSchedule;
     Schedule schedule = {};
-    std::optional<double> initial = {};  ///< nothing: the optimizer's own
+    std::optional<double> initial = {};  ///< nothing: the optimizer's initial rate
   };
-  /// With these options.
+  /// Creates the callback.
   explicit LearningRateSchedule(Options options) : options_(options) {}
-  /// rate = function(epoch from 0, the rate so far).
+  /// `function` maps (epoch from 0, current rate) to the rate of that epoch.
   explicit LearningRateSchedule(std::function<double(std::int64_t, double)> function) : function_(std::move(function)) {}
   std::string name() const override { return "learning_rate"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -147,15 +150,15 @@ class LearningRateSchedule final : public Callback {
   std::function<double(std::int64_t, double)> function_;
 };
 
-/// A loss that is NaN or infinite stops the fit instead of failing it.
+/// Stops the fit at a loss that is NaN or infinite instead of failing it.
 class TerminateOnNan final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = TerminateOnNan;
   };
-  /// With these options.
+  /// Creates the callback.
   explicit TerminateOnNan(Options = {}) {}
   std::string name() const override { return "terminate_on_nan"; }
   void batch_end(std::int64_t batch, const Logs& logs) override;
@@ -163,16 +166,17 @@ class TerminateOnNan final : public Callback {
 
 class LogFile;
 
-/// One line per epoch: epoch,loss,...,learning_rate,seconds. A resumed fit appends to the file, another one starts it anew.
+/// Writes one line per epoch: epoch,loss,...,learning_rate,seconds. A resumed fit appends to the
+/// file, any other overwrites it.
 class CsvLog final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = CsvLog;
     std::string file = {};
   };
-  /// With these options.
+  /// Creates the callback.
   explicit CsvLog(Options options);
   ~CsvLog() override;
   std::string name() const override { return "csv"; }
@@ -184,12 +188,12 @@ class CsvLog final : public Callback {
   std::vector<std::string> columns_;
 };
 
-/// One JSON object per epoch, and last {"event":"test",...}, appended to a file as they happen.
+/// Appends one JSON object per epoch to a file, and {"event":"test",...} at the end.
 class JsonLines final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = JsonLines;
     std::string file = {};
   };
@@ -198,25 +202,26 @@ class JsonLines final : public Callback {
   ~JsonLines() override;
   std::string name() const override { return "json"; }
   void epoch_end(const EpochLogs& logs) override;
-  /// Writes the result of a test.
+  /// Writes the result of a test run.
   void test(const Logs& logs);
-  /// {"event":"confusion","matrix":[[...],...]}
+  /// Writes {"event":"confusion","matrix":[[...],...]}.
   void confusion(const Tensor& matrix);
 
  private:
   std::unique_ptr<LogFile> file_;
 };
 
-/// Event files for TensorBoard: <directory>/train and <directory>/validation, tags epoch_loss, epoch_accuracy, ...
+/// Writes event files for TensorBoard: <directory>/train and <directory>/validation, tags
+/// epoch_loss, epoch_accuracy, ...
 class TensorBoard final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = TensorBoard;
     std::string directory = {};
   };
-  /// With these options.
+  /// Creates the callback.
   explicit TensorBoard(Options options);
   ~TensorBoard() override;
   std::string name() const override { return "tensorboard"; }
@@ -228,17 +233,17 @@ class TensorBoard final : public Callback {
   std::unique_ptr<LogFile> train_, validation_;
 };
 
-/// Loss and metrics over the epochs as a page of HTML that needs nothing else; written anew after each epoch.
+/// Writes loss and metrics over the epochs as a self-contained HTML page, anew after each epoch.
 class Curves final : public Callback {
  public:
-  /// What the user may choose.
+  /// The options of the callback.
   struct Options {
-    /// The callback that these are for.
+    /// The callback class.
     using Of = Curves;
     std::string file = {};
-    std::string title = {};  ///< "": Training
+    std::string title = {};  ///< empty: "Training"
   };
-  /// With these options.
+  /// Creates the callback.
   explicit Curves(Options options) : options_(std::move(options)) {}
   std::string name() const override { return "curves"; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -251,10 +256,10 @@ class Curves final : public Callback {
   History history_;
 };
 
-/// Functions of the caller's; those left empty are not called.
+/// Calls the caller's functions.
 class LambdaCallback final : public Callback {
  public:
-  /// Each may be empty.
+  /// Empty functions are not called.
   struct Functions {
     std::string name = "lambda";
     std::function<void(std::int64_t epochs, std::int64_t batches)> train_begin = nullptr;
@@ -263,7 +268,7 @@ class LambdaCallback final : public Callback {
     std::function<void(const EpochLogs&)> epoch_end = nullptr;
     std::function<void()> train_end = nullptr;
   };
-  /// Calls these.
+  /// Creates the callback.
   explicit LambdaCallback(Functions functions) : functions_(std::move(functions)) {}
   std::string name() const override { return functions_.name; }
   void train_begin(std::int64_t epochs, std::int64_t batches) override;
@@ -276,7 +281,8 @@ class LambdaCallback final : public Callback {
   Functions functions_;
 };
 
-/// Every callback that a train.yaml may name. A new one is a class with Options, a line here and its reader in config/callbacks_yaml.cpp.
+/// Every callback that a train.yaml may name. A new one needs a class with Options, an entry here
+/// and its reader in config/callbacks_yaml.cpp.
 using CallbackDefinition =
     std::variant<Checkpoint::Options, EarlyStopping::Options, ReduceOnPlateau::Options, LearningRateSchedule::Options,
                  TerminateOnNan::Options, CsvLog::Options, JsonLines::Options, TensorBoard::Options, Curves::Options>;

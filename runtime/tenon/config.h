@@ -1,5 +1,5 @@
-// tenon/config.h - what a user may set: where backends are, which device, how numbers are treated, what is logged. Threads: any; a Config
-// is a value.
+// tenon/config.h - user configuration: backend search paths, device, numerics, logging.
+// Threads  any; a Config is a value.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,21 @@
 
 namespace tenon {
 
-/// Arithmetic of a run. float32 is strict: the operands' own width. mixed_*: products of f32 values in 16 bits (ADR 17).
+/// Arithmetic of a run. float32: operands keep their width. mixed_*: products of f32 values are
+/// computed in 16 bits (ADR 17).
 enum class Precision { float32, tf32, mixed_bfloat16, mixed_float16 };
-/// What happens to an op that the chosen device cannot do.
+/// What to do with an op that the chosen device does not support.
 enum class Fallback { error, warn, allow };
-/// Which values a run watches for NaN and infinity.
+/// Which values a run checks for NaN and infinity.
 enum class CheckNumerics { off, outputs, all };
 /// How far backends may fuse nodes.
 enum class Fusion { off, elementwise, full };
-/// Whether runs are recorded and replayed, on devices that can.
+/// Whether runs are recorded and replayed on devices that can.
 enum class Capture { off, automatic };
-/// The least severe line that is logged.
+/// The lowest severity that is logged.
 enum class LogLevel { off, error, warning, info, debug };
 
-/// As YAML has it: "float32".
+/// The name used in YAML: "float32".
 const char* name_of(Precision value);
 const char* name_of(Fallback value);
 const char* name_of(CheckNumerics value);
@@ -33,30 +34,32 @@ const char* name_of(Fusion value);
 const char* name_of(Capture value);
 const char* name_of(LogLevel value);
 
-/// Ops and layers whose name matches go to a device. Inside `match`, `*` stands for any run of characters and `?` for one.
+/// Places the ops and layers whose name matches `match` on `device`. In `match`, `*` stands for any
+/// characters and `?` for one.
 struct PlacementRule {
   std::string match;
   std::string device;
   bool operator==(const PlacementRule&) const = default;
 };
 
-/// `count` devices of their own in the place of one.
+/// Replaces one device by `count` virtual ones.
 struct VirtualDevice {
   std::string of;
   int count = 1;
-  std::int64_t limit_mb = 0;  ///< memory of each; 0: no limit
+  std::int64_t limit_mb = 0;  ///< memory limit of each; 0: no limit
   bool operator==(const VirtualDevice&) const = default;
 };
 
-/// Where the value of a key came from. A stronger origin is never overwritten by a weaker one.
+/// Where the value of a key came from. A weaker origin never overwrites a stronger one.
 struct Origin {
-  /// From the weakest to the strongest.
+  /// From weakest to strongest.
   enum class Kind { fallback, yaml, environment, command_line, api };
   Kind kind = Kind::fallback;
   std::string text;  ///< "tenon.yaml:3:9", "environment TENON_DEVICE", "--set device=cpu"
 };
 
-/// One field per key of the table that config_keys() returns; what each means, its type, default and range stand there.
+/// The configuration, with one field per entry of config_keys(), which documents meaning, type,
+/// default and range.
 struct Config {
   /// Key `backends`.
   struct Backends {
@@ -64,7 +67,7 @@ struct Config {
     std::vector<std::string> use;
     std::vector<std::string> allow;
     std::vector<std::string> deny;
-    std::map<std::string, std::map<std::string, std::string>> options;  ///< backend -> knob -> value as text
+    std::map<std::string, std::map<std::string, std::string>> options;  ///< backend -> option -> value as text
   };
   /// Key `logging`.
   struct Logging {
@@ -97,69 +100,77 @@ struct Config {
   std::vector<PlacementRule> placement;
   std::vector<VirtualDevice> virtual_devices;  ///< key `virtual`
 
-  /// Full key of each value that is not a default ("backends.options.openblas.threads") -> where it came from.
+  /// Full key of each value that is not a default ("backends.options.openblas.threads") -> where it
+  /// came from.
   std::map<std::string, Origin> origins;
 
-  /// The policy for an op: its own, or the general one.
+  /// The policy for an op: its entry in `fallback_ops`, or else `fallback`.
   Fallback fallback_for(const std::string& op) const;
-  /// "default" for a key that nobody set.
+  /// Where the value of a key came from; "default" if it was not set.
   std::string origin_of(const std::string& key) const;
 };
 
-/// Documentation of one key. The reader, the writer, overrides and the schema text all run over this one table.
+/// Documentation of one key. The reader, the writer, overrides and the schema text all use this
+/// table.
 struct ConfigKey {
   const char* path;           ///< "memory.limit_mb"
   const char* type;           ///< "integer", "list of names"
   const char* default_value;  ///< as YAML
-  const char* range;          ///< "" where the type says it all
+  const char* range;          ///< empty if the type determines it
   const char* help;           ///< one line
 };
-/// The table.
+/// All keys.
 std::span<const ConfigKey> config_keys();
-/// The table as commented YAML that is itself a valid configuration: every key with its default.
+/// The table as commented YAML, itself a valid configuration with every key at its default.
 std::string config_schema();
 
-/// Errors of all that follows  Error with file, line, column and key: "tenon.yaml:7:3: unknown key 'precison'; did you mean 'precision'?".
+// Errors of all functions below: Error with file, line, column and key: "tenon.yaml:7:3: unknown
+// key 'precison'; did you mean 'precision'?".
 
 /// Reads a YAML file over the defaults.
 Config load_config(const std::string& path);
-/// The same for a text; `name` stands for the file in messages, `folder` is what relative paths start from ("": the working directory).
+/// The same for YAML text. `name` is the file name in messages; relative paths start from `folder`
+/// (empty: the working directory).
 Config config_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "");
 
-/// Sets "key.path" to a value written as YAML ("3", "[cuda, openblas]"), or to one text or number as it is if `literal`; lists are
-/// replaced, maps gain the entry. Nothing happens if the present value has a stronger origin. Messages start with the origin's text.
+/// Sets "key.path" to a value written as YAML ("3", "[cuda, openblas]"), or to the plain text or
+/// number `value` if `literal`. Lists are replaced, maps gain the entry. Does nothing if the
+/// present value has a stronger origin. Messages start with the origin's text.
 void apply_override(Config& config, const std::string& key, const std::string& value, const Origin& origin, bool literal = false);
 
-/// Every value that `layer` has an origin for, put into `base` unless the origin there is stronger.
+/// Copies every value that has an origin in `layer` into `base`, unless the origin there is
+/// stronger.
 void merge_config(Config& base, const Config& layer);
 
-/// Canonical YAML of every key, each with its origin as a comment if asked. config_from_text(to_yaml(c)) has the same values.
+/// Canonical YAML of every key, optionally with its origin as a comment.
+/// config_from_text(to_yaml(c)) has the same values.
 std::string to_yaml(const Config& config, bool with_origins = true);
 
-/// One key that is set from outside the YAML.
+/// One key that is set outside YAML.
 struct ConfigOverride {
   std::string key;
   std::string value;
-  std::string text = "";  ///< how messages call it: "--device cpu"; empty: "--set key=value" or "API key=value"
-  bool literal = false;   ///< the value is one text or number as it is, not YAML: that of --device or --data
+  std::string text = "";  ///< its name in messages: "--device cpu"; empty: "--set key=value" or "API key=value"
+  bool literal = false;   ///< the value is plain text or a number, not YAML (--device, --data)
 };
 
-/// Looks up an environment variable. The default one ignores the environment under elevated privilege.
+/// Looks up an environment variable.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 /// The environment of this process; nothing under elevated privilege.
 std::optional<std::string> process_environment(const char* name);
 
-/// Everything that has a say, strongest first: api, command line, environment (TENON_DEVICE, TENON_LOG), YAML, defaults.
+/// All sources of configuration, strongest first: api, command line, environment (TENON_DEVICE,
+/// TENON_LOG), YAML, defaults.
 struct ConfigSources {
   std::vector<ConfigOverride> api;
   std::vector<ConfigOverride> command_line;
   Environment environment = process_environment;
-  /// The YAML file; empty: the one TENON_CONFIG names, or none.
+  /// The YAML file; empty: the one that TENON_CONFIG names, or none.
   std::string file;
-  /// Further YAML over that file, weakest first: the Config a train.yaml holds.
+  /// YAML that overrides `file`, weakest first, such as the Config in a train.yaml.
   std::vector<Config> layers;
 };
-/// The configuration that all of them make.
+/// Combines all sources.
 Config resolve_config(const ConfigSources& sources = {});
 
 }  // namespace tenon

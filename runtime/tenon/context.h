@@ -1,4 +1,4 @@
-// tenon/context.h - where everything starts: a configuration, the backends it loaded, their devices.
+// tenon/context.h - the entry point: a configuration, the backends it loads, and their devices.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace loader {
 struct Result;
 }
 
-/// What list_devices and the reports say about a device.
+/// Description of a device in list_devices and reports.
 struct DeviceInfo {
   std::string name;   ///< canonical: "openblas:0"
   std::string alias;  ///< "cpu:0", "gpu:1"; empty for accelerators
@@ -36,43 +36,43 @@ struct DeviceInfo {
   std::uint32_t compute_major = 0, compute_minor = 0;  ///< GPUs
   std::uint32_t clock_khz = 0;                         ///< 0: unknown
   std::uint32_t flags = 0;                             ///< TENON_DEVICE_*
-  std::vector<DType> dtypes;                           ///< that its memory may hold
-  std::vector<std::string> ops;                        ///< "Softmax-13", as its backend states them
+  std::vector<DType> dtypes;                           ///< supported in its memory
+  std::vector<std::string> ops;                        ///< "Softmax-13", as reported by its backend
 };
 
-/// What a context's programs and tensors take of one device.
+/// Memory of one device that a context's programs and tensors use.
 struct MemoryUse {
-  std::uint64_t live_size_bytes = 0;      ///< held by tensors, plans and programs
-  std::uint64_t peak_size_bytes = 0;      ///< the most that ever was
-  std::uint64_t reserved_size_bytes = 0;  ///< taken from the device: what is held, and what is kept for reuse
-  std::uint64_t limit_size_bytes = 0;     ///< of `reserved` over all contexts of the process; 0: none
-  std::uint64_t allocations = 0;          ///< pieces asked for
-  std::uint64_t device_allocations = 0;   ///< of these, how many the device was asked for
+  std::uint64_t live_size_bytes = 0;      ///< in use by tensors, plans and programs
+  std::uint64_t peak_size_bytes = 0;      ///< maximum of live_size_bytes
+  std::uint64_t reserved_size_bytes = 0;  ///< allocated on the device: in use or cached for reuse
+  std::uint64_t limit_size_bytes = 0;     ///< limit of reserved_size_bytes over all contexts of the process; 0: none
+  std::uint64_t allocations = 0;          ///< requests of the runtime
+  std::uint64_t device_allocations = 0;   ///< requests that reached the device
 };
 
-/// An open device. Copies share it; it closes with the last of them.
-/// Threads  any. In a child of fork() a device that the parent opened refuses with FORKED, unless it is a CPU whose streams are inline; a
-///          context made in the child has devices of its own.
+/// An open device. Copies share it; it closes with the last copy.
+/// Threads  any. In a child of fork(), a device that the parent opened fails with FORKED unless it
+///          is a CPU with inline streams; a context created in the child has its own devices.
 class Device {
  public:
-  /// For the runtime's own use: users get devices from a Context.
+  /// For the runtime's own use; users get devices from a Context.
   explicit Device(std::shared_ptr<exec::DeviceState> state) : state_(std::move(state)) {}
   const std::string& name() const;  ///< "openblas:0"
-  const DeviceInfo& info() const;   ///< as the context lists it
+  const DeviceInfo& info() const;   ///< the entry in Context::devices()
   /// Uninitialised device memory, dense. Errors: OUT_OF_MEMORY with requested, live and peak bytes.
   Tensor empty(DType dtype, const Shape& shape) const;
-  /// Uninitialised host memory, dense, that this device copies from and to without staging: what copy_async wants on the host's side.
-  /// Errors: OUT_OF_MEMORY.
+  /// Uninitialised dense host memory that this device can copy without staging; use it with
+  /// copy_async. Errors: OUT_OF_MEMORY.
   Tensor empty_pinned(DType dtype, const Shape& shape) const;
-  /// Bytes this device's tensors, plans and programs hold now.
+  /// Bytes in use by this device's tensors, plans and programs.
   std::uint64_t live_size_bytes() const;
-  /// The most they held.
+  /// Maximum of live_size_bytes().
   std::uint64_t peak_size_bytes() const;
-  /// The same and more, for this handle's context.
+  /// Memory statistics of this handle's context.
   MemoryUse memory() const;
-  /// Gives memory back to the device that is kept for reuse and that nobody holds.
+  /// Returns cached memory that is not in use to the device.
   void trim() const;
-  /// True for handles on one device.
+  /// True if both handles refer to the same device.
   bool operator==(const Device& other) const { return state_ == other.state_; }
   /// For the runtime's own use.
   const std::shared_ptr<exec::DeviceState>& state() const { return state_; }
@@ -81,57 +81,66 @@ class Device {
   std::shared_ptr<exec::DeviceState> state_;
 };
 
-/// Copies in one direction.
+/// Statistics of copies in one direction.
 struct CopyCounts {
   std::uint64_t copies = 0;
   std::uint64_t size_bytes = 0;
   std::uint64_t duration_ns = 0;  ///< see ContextProfile
 };
 
-/// What a context's devices copied since it was made, by tensors, programs and streams. Times are those of the copies themselves where they
-/// are known: of inline and synchronous copies as the caller waited for them, of copy_async as the device measured them, once the stream
-/// has been synchronised. Copies that a program gives to an asynchronous device count with their bytes alone.
+/// Copies on a context's devices since it was created, by tensors, programs and streams. Durations
+/// are those of the copies themselves where known: the time the caller waited for inline and
+/// synchronous copies, the device's measurement for copy_async once the stream has been
+/// synchronised. Copies that a program submits to an asynchronous device are counted with their
+/// bytes but without a duration.
 struct ContextProfile {
   CopyCounts host_to_device;
   CopyCounts device_to_host;
   CopyCounts device_to_device;
 };
 
-/// Loaded backends and their devices. There is no global one: whoever wants two configurations in one process makes two contexts.
-/// Objects made from it keep what they need of it alive; copies of it are handles on the same one.
-/// Threads  const members from any thread. After fork() a child makes a context of its own; see Device for what the parent's still does.
+/// Loaded backends and their devices. There is no global context: create two for two configurations
+/// in one process. Objects created from a context keep alive what they need; copies are handles on
+/// the same context.
+/// Threads  const members may be called from any thread. After fork() a child creates its own
+///          context; see Device for the parent's devices.
 class Context {
  public:
-  /// Loads backends as the configuration says; `plugins` (files or folders) come before every other search place. One bad candidate
-  /// never stops the others: see load_report(). Errors: an impossible configuration, or no healthy backend at all.
+  /// Loads backends as configured. `plugins` (files or folders) are searched before all other
+  /// places. A bad candidate does not stop the others: see load_report(). Errors: an invalid
+  /// configuration, or no usable backend.
   explicit Context(const Config& config = resolve_config(), const std::vector<std::filesystem::path>& plugins = {},
                    const std::vector<std::filesystem::path>& command_line_plugins = {});
   ~Context();
 
-  /// As resolved.
+  /// The resolved configuration.
   const Config& config() const;
-  /// In the order of `backends.use`, or of priority; virtual devices in the place of what they are made of.
+  /// In the order of `backends.use`, or by priority; virtual devices take the place of the device
+  /// they divide.
   const std::vector<DeviceInfo>& devices() const;
-  /// Opens by any accepted name; the same device each time. Errors: DEVICE_NOT_FOUND listing what there is.
+  /// Opens a device by any accepted name; returns the same device each time. Errors:
+  /// DEVICE_NOT_FOUND with the list of devices.
   Device device(const std::string& name) const;
-  /// The one that the innermost PlacementScope of this thread names, else `device:` of the configuration; with soft_placement, the next
-  /// best one and a warning. Programs and immediate ops that name no device go there.
+  /// The device of the innermost PlacementScope of this thread, else the configured `device:`; with
+  /// soft_placement, the next best one and a warning if that one is missing. Programs and immediate
+  /// ops that name no device use it.
   Device default_device() const;
-  /// The name of the first GPU; nothing without one. Never throws.
+  /// The name of the first GPU, or nothing. Never throws.
   std::optional<std::string> default_gpu() const noexcept;
-  /// Every candidate file, how far it came and why no further.
+  /// Every candidate file, the loading stage it reached, and why it was not loaded.
   const loader::Result& load_report() const;
-  /// Bytes and time of copies so far.
+  /// Copy statistics so far.
   ContextProfile profile() const;
-  /// "Device mapping:" and a line for each device: name, alias, product, description. log_device_placement writes it when the context is
-  /// made.
+  /// "Device mapping:" and a line for each device: name, alias, product, description. Logged at
+  /// creation if log_device_placement is set.
   std::string device_mapping() const;
   /// For the runtime's own use.
   const std::shared_ptr<exec::ContextState>& state() const { return state_; }
 
-  /// Immediate mode: one op on tensors, now. Operands are brought to `device`; results are new tensors there. The one-node plan is
-  /// kept and reused for equal op, attributes, dtypes and shapes; at most 256 of them. Under a mixed precision products come back rounded
-  /// to 16 bits, as f32.
+  /// Immediate mode: runs one op on tensors. Operands are copied to `device` if necessary; results
+  /// are new tensors there. The one-node plan is cached (at most 256) and reused for equal op,
+  /// attributes, dtypes and shapes. With a mixed precision, products are rounded to 16 bits and
+  /// returned as f32.
   std::vector<Tensor> apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
                             const NodeOptions& options = {}) const;
   /// The same on default_device().
@@ -142,27 +151,28 @@ class Context {
   std::shared_ptr<exec::ContextState> state_;
 };
 
-/// While it lives, what its thread runs without naming a device runs on this one: immediate ops, and programs when they are made. Scopes
-/// nest, the inner one wins; ops that name a device of their own (DeviceScope, PlacementRule) keep it.
+/// While it lives, immediate ops and newly created programs of its thread that name no device use
+/// this one. Scopes nest, the innermost wins; ops with a device of their own (DeviceScope,
+/// PlacementRule) keep it.
 ///
 ///   const PlacementScope on_gpu(context, "gpu:0");
 ///
-/// Threads  ends on the thread that made it, in the reverse order of making.
+/// Threads  destroy it on the thread that created it, in reverse order of creation.
 class PlacementScope {
  public:
-  /// Errors: DEVICE_NOT_FOUND listing what there is.
+  /// Errors: DEVICE_NOT_FOUND with the list of devices.
   PlacementScope(const Context& context, const std::string& device);
   ~PlacementScope();
   PlacementScope(const PlacementScope&) = delete;
   PlacementScope& operator=(const PlacementScope&) = delete;
 };
 
-/// The devices a default configuration finds. Always at least one with a complete installation.
+/// The devices that a default configuration finds; a complete installation has at least one.
 /// Errors: those of Context. Threads: any.
 std::vector<DeviceInfo> list_devices();
 
-/// The name of the first GPU that a default configuration finds; empty without one, or without a usable installation. Never throws.
-/// Threads: any.
+/// The name of the first GPU that a default configuration finds; empty without one or without a
+/// usable installation. Never throws. Threads: any.
 std::string default_gpu() noexcept;
 
 }  // namespace tenon

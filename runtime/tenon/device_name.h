@@ -1,4 +1,5 @@
-// tenon/device_name.h - names of devices: what a user may type, and which device it means. Threads: any.
+// tenon/device_name.h - device names: their syntax, and the device that each one means. Threads:
+// any.
 #pragma once
 
 #include <cstddef>
@@ -8,36 +9,36 @@
 
 namespace tenon {
 
-/// A device as a user names it.
+/// A parsed device name.
 ///
 ///   auto                                           the first device in the order of `backends.use`
 ///   cpu, cpu:0, gpu:1                              the N-th CPU or GPU in that order
 ///   cuda:1, openblas                               a device of one backend
 ///   /device:GPU:0, /gpu:0, /job:localhost/replica:0/task:0/device:CPU:0   TensorFlow's forms of the above
 ///
-/// Letter case does not matter.
+/// Names are not case-sensitive.
 struct DeviceName {
-  /// What it is made of.
+  /// The form of the name.
   enum class Kind { automatic, alias_cpu, alias_gpu, backend };
 
   Kind kind = Kind::automatic;
-  std::string backend;  ///< of Kind::backend: "cuda"
+  std::string backend;  ///< for Kind::backend: "cuda"
   int index = -1;       ///< -1: not given, which means 0
   std::string typed;    ///< as the user wrote it
 
-  /// The index, 0 where none was given.
+  /// The index, or 0 if none was given.
   int index_or_zero() const { return index < 0 ? 0 : index; }
-  /// "auto", "cpu:0", "gpu:1", "cuda:1": lower case, the index always there.
+  /// "auto", "cpu:0", "gpu:1", "cuda:1": lower case, always with an index.
   std::string str() const;
 };
 
-/// Errors  a text that is no device name: INVALID_ARGUMENT with the text, the reason and what is wanted.
+/// Errors  INVALID_ARGUMENT with the text, the reason and what was expected.
 DeviceName parse_device_name(std::string_view text);
 
-/// What sort of processor a device is.
+/// The kind of processor.
 enum class DeviceKind { cpu, gpu, accelerator };
 
-/// One device that can be used.
+/// A device that can be used.
 struct AvailableDevice {
   std::string backend;
   int index = 0;
@@ -47,20 +48,22 @@ struct AvailableDevice {
   std::string name() const { return backend + ":" + std::to_string(index); }
 };
 
-/// All that follows takes the devices in the order of `backends.use`, and within a backend by index.
+// The functions below take the devices in the order of `backends.use`, and by index within a
+// backend.
 
-/// "cpu:1" or "gpu:0": what devices[position] is called by order; "" for an accelerator, which has no alias.
+/// "cpu:1" or "gpu:0": the alias of devices[position]; "" for an accelerator, which has none.
 std::string alias_of(std::span<const AvailableDevice> devices, std::size_t position);
 
 /// "openblas:0 (cpu:0), reference:0 (cpu:1)"; "none" without devices.
 std::string describe(std::span<const AvailableDevice> devices);
 
-/// Position of the device that the name means; `auto` is the first.
-/// Errors  DEVICE_NOT_FOUND: "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)".
+/// Position of the device that the name refers to; `auto` is the first.
+/// Errors  DEVICE_NOT_FOUND: "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0
+///         (cpu:1)".
 std::size_t find_device(const DeviceName& name, std::span<const AvailableDevice> devices);
 std::size_t find_device(std::string_view name, std::span<const AvailableDevice> devices);
 
-/// The device for messages: "cuda:1", or "cuda:1 (gpu:0)" where something else was typed.
+/// The device in messages: "cuda:1", or "cuda:1 (gpu:0)" if the user wrote another name.
 std::string shown_name(const DeviceName& name, const AvailableDevice& device);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// tenon/error.h - failure as the C++ API reports it. Threads: any.
+// tenon/error.h - errors of the C++ API. Threads: any.
 #pragma once
 
 #include <stdexcept>
@@ -27,14 +27,15 @@ enum class Status : tenon_status {
 /// "INVALID_ARGUMENT", "DEVICE_NOT_FOUND", ...
 const char* name_of(Status status);
 
-/// Every failure of the API. what() names the thing, what was wanted, what was got and, where there is one, the remedy.
+/// Every failure of the API. what() names the subject, what was expected, what was given and, if
+/// there is one, the remedy.
 class Error : public std::runtime_error {
  public:
-  /// With a status of its own.
+  /// With the given status.
   Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}
-  /// An INVALID_ARGUMENT: the commonest mistake.
+  /// With INVALID_ARGUMENT, the most common status.
   explicit Error(const std::string& text) : Error(Status::invalid_argument, text) {}
-  /// What kind of failure it is.
+  /// The category of the failure.
   Status status() const { return status_; }
 
  private:

@@ -1,4 +1,5 @@
-// tenon/graph.h - computations as data: typed values, ops applied to them, parameters and their updates.
+// tenon/graph.h - computation graphs: typed values, ops applied to them, parameters and their
+// updates.
 #pragma once
 
 #include <array>
@@ -17,18 +18,18 @@
 
 namespace tenon {
 
-/// A value's number in its graph.
+/// Index of a value in its graph.
 using ValueId = std::uint32_t;
-/// A node's number in its graph.
+/// Index of a node in its graph.
 using NodeId = std::uint32_t;
 inline constexpr std::uint32_t no_id = 0xffffffffu;
 
-/// An op's attributes: the ABI's own struct, held by value. Compared and hashed as bytes.
+/// An op's attributes: the ABI's struct, held by value. Compared and hashed as bytes.
 class Attributes {
  public:
   static constexpr std::size_t capacity = 144;
   Attributes() : Attributes(of(tenon_attributes_none{})) {}
-  /// Sets struct_size.
+  /// Stores `value` with its struct_size set.
   template <class Struct>
   static Attributes of(Struct value) {
     static_assert(sizeof(Struct) <= capacity);
@@ -37,12 +38,12 @@ class Attributes {
     std::memcpy(a.bytes_.data(), &value, sizeof(Struct));
     return a;
   }
-  /// Read as the struct that the op's line in ops.def names.
+  /// The attributes as the struct that the op's line in ops.def names.
   template <class Struct>
   const Struct& as() const {
     return *reinterpret_cast<const Struct*>(bytes_.data());
   }
-  /// As the socket takes them.
+  /// Pointer to the struct, as passed through the plugin ABI.
   const void* data() const { return bytes_.data(); }
   bool operator==(const Attributes&) const = default;
 
@@ -57,7 +58,8 @@ namespace graph {
 class GraphEditor;
 }
 
-/// A handle on one value of a graph, good while that graph lives where it is. Default-constructed: an absent optional operand.
+/// A handle on one value of a graph; valid while the graph lives and is not moved.
+/// Default-constructed: an absent optional operand.
 class Value {
  public:
   Value() = default;
@@ -65,15 +67,15 @@ class Value {
   Value(Graph* graph, ValueId id) : graph_(graph), id_(id) {}
   /// False for an absent operand.
   bool present() const { return graph_ != nullptr; }
-  /// Its number in the graph.
+  /// Its index in the graph.
   ValueId id() const { return id_; }
   /// Errors: an absent value.
   Graph& graph() const;
-  /// By value: what the graph holds may move when it grows.
+  /// Returned by value, since the graph's storage may move when it grows.
   DType dtype() const;
-  /// By value, likewise.
+  /// Returned by value, for the same reason.
   Shape shape() const;
-  /// By value, likewise.
+  /// Returned by value, for the same reason.
   std::string name() const;
 
  private:
@@ -81,12 +83,12 @@ class Value {
   ValueId id_ = no_id;
 };
 
-/// Where a value comes from.
+/// The origin of a value.
 enum class ValueKind : std::uint8_t {
-  input,      ///< bound at each run
+  input,      ///< bound by the caller at each run
   parameter,  ///< kept between runs, by name
-  constant,   ///< bytes known now
-  computed,   ///< made by a node
+  constant,   ///< known when the graph is built
+  computed,   ///< computed by a node
 };
 
 /// One value.
@@ -96,7 +98,7 @@ struct ValueInfo {
   Shape shape;
   std::string name;
   NodeId producer = no_id;   ///< computed values
-  std::uint32_t output = 0;  ///< which output of the producer
+  std::uint32_t output = 0;  ///< index among the producer's outputs
   Tensor constant;           ///< constants: dense, on the host
 };
 
@@ -106,33 +108,36 @@ struct NodeInfo {
   std::uint32_t version = 0;
   Attributes attributes;
   std::vector<ValueId> inputs;   ///< no_id: an absent optional operand
-  std::vector<ValueId> outputs;  ///< no_id: an optional result that nobody reads, after dead code is gone
+  std::vector<ValueId> outputs;  ///< no_id: an unused optional result, after dead code elimination
   std::string name;              ///< unique in the graph
-  std::string device;            ///< asked for, as typed; empty: the program's default
-  std::uint64_t id = 0;          ///< unique, never changes under passes: the correlation id of profiles
+  std::string device;            ///< requested device as written by the user; empty: the program's default
+  std::uint64_t id = 0;          ///< unique and unchanged by passes; the correlation id of profiles
 };
 
-/// What the caller adds to an op beyond operands and attributes.
+/// Options of a node in addition to operands and attributes.
 struct NodeOptions {
-  std::string name;  ///< empty: the op's stem. A name that is taken gets a number: softmax_1
-  /// Ops whose result shape no operand tells: Reshape, Expand, Slice, Pad, OneHot, the Random ops.
+  std::string name;  ///< empty: the op's stem. A duplicate name gets a suffix: softmax_1
+  /// Result shape of ops whose operands do not determine it: Reshape, Expand, Slice, Pad, OneHot,
+  /// the Random ops.
   std::optional<Shape> shape;
-  std::vector<std::int64_t> sizes = {};  ///< Split: of each result along the axis
+  std::vector<std::int64_t> sizes = {};  ///< Split: size of each result along the axis
 };
 
-/// Named results of a run, and new values for parameters.
+/// A named result of a run.
 struct GraphOutput {
   std::string name;
   ValueId value;
 };
-/// A parameter and what it holds after a run.
+/// A parameter and its new value after a run.
 struct GraphUpdate {
   ValueId parameter, value;
 };
 
-/// A computation in SSA form, built front to back: a node only reads values that exist. Shape and dtype of every value are known as soon as
-/// it is made; operands that do not fit throw Error naming op, node, wanted and got, and leave the graph as it was.
-/// Names    inputs and parameters share one set of names, outputs have another; both are what callers bind by, so a name twice is an error.
+/// A computation in SSA form, built front to back: a node only reads values that exist. Shape and
+/// dtype of every value are known as soon as it is created; invalid operands throw an Error that
+/// names op, node, what was expected and what was given, and leave the graph unchanged.
+/// Names    inputs and parameters share one namespace, outputs have another. Callers bind by these
+///          names, so a duplicate is an error.
 /// Threads  one thread at a time.
 class Graph {
  public:
@@ -140,44 +145,48 @@ class Graph {
   Value input(const std::string& name, DType dtype, const Shape& shape);
   /// A value kept between runs, in a ParameterStore.
   Value parameter(const std::string& name, DType dtype, const Shape& shape);
-  /// Keeps a copy of the tensor's elements.
+  /// A constant with a copy of the tensor's elements.
   Value constant(const Tensor& tensor, const std::string& name = {});
 
   /// Applies an op of tenon/ops.def at its newest version. Returns all its outputs.
   std::vector<Value> apply(tenon_op op, const std::vector<Value>& inputs, const Attributes& attributes = {},
                            const NodeOptions& options = {});
 
-  /// A result of each run, in the order of these calls.
+  /// Declares a result of each run, in the order of these calls.
   void output(const std::string& name, Value value);
-  /// After a run the parameter holds `value` (same dtype and shape). Once per parameter.
+  /// Sets the parameter to `value` (same dtype and shape) after each run. At most one update per
+  /// parameter.
   void update(Value parameter, Value value);
 
-  /// Nodes made from now on ask for this device; returns what was asked for before. See DeviceScope.
+  /// Sets the device that nodes created from now on request; returns the previous one. See
+  /// DeviceScope.
   std::string set_device(std::string device) { return std::exchange(device_, std::move(device)); }
-  /// What nodes made now ask for; empty: the program's default.
+  /// The device that new nodes request; empty: the program's default.
   const std::string& device() const { return device_; }
-  /// Names of nodes made from now on start with "<scope>/"; returns what was set before. See NameScope.
+  /// Prefixes the names of nodes created from now on with "<scope>/"; returns the previous scope.
+  /// See NameScope.
   std::string set_scope(std::string scope) { return std::exchange(scope_, std::move(scope)); }
-  /// The scope in force.
+  /// The current scope.
   const std::string& scope() const { return scope_; }
 
-  /// By ValueId.
+  /// Values by ValueId.
   const std::vector<ValueInfo>& values() const { return values_; }
-  /// By NodeId, in an order in which they may run.
+  /// Nodes by NodeId, in topological order.
   const std::vector<NodeInfo>& nodes() const { return nodes_; }
-  /// In the order in which they were declared.
+  /// In order of declaration.
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
-  /// In the order in which they were declared.
+  /// In order of declaration.
   const std::vector<GraphUpdate>& updates() const { return updates_; }
-  const ValueInfo& info(ValueId id) const { return values_[id]; }  ///< good until the graph grows
-  /// One line per input, parameter, node, output and update: "softmax_1:f32(8,10) = Softmax(x) axis=1  @cpu:0". For people.
+  const ValueInfo& info(ValueId id) const { return values_[id]; }  ///< valid until the graph grows
+  /// Human-readable text, one line per input, parameter, node, output and update:
+  /// "softmax_1:f32(8,10) = Softmax(x) axis=1  @cpu:0".
   std::string str() const;
 
  private:
   friend class graph::GraphEditor;
   Value add_value(ValueInfo info);
   Value add_bound(ValueKind kind, const std::string& name, DType dtype, const Shape& shape);
-  std::string free_name(const std::string& wanted) const;
+  std::string free_name(const std::string& requested) const;
   void claim(const std::string& name);
   void check_own(Value value, const char* what) const;
 
@@ -185,15 +194,15 @@ class Graph {
   std::vector<NodeInfo> nodes_;
   std::vector<GraphOutput> outputs_;
   std::vector<GraphUpdate> updates_;
-  std::unordered_map<std::string, std::uint32_t> names_;  ///< taken, with the number to try next
+  std::unordered_map<std::string, std::uint32_t> names_;  ///< used names, with the next suffix to try
   std::string device_, scope_;
   std::uint64_t next_id_ = 1;
 };
 
-/// Nodes made while it lives ask for `device`; scopes nest, the inner one wins.
+/// Nodes created while it lives request `device`; scopes nest, the innermost wins.
 class DeviceScope {
  public:
-  /// Begins; the name is looked up when a program is made.
+  /// Begins the scope; the name is resolved when a program is created.
   DeviceScope(Graph& graph, std::string device) : graph_(graph), before_(graph.set_device(std::move(device))) {}
   ~DeviceScope() { graph_.set_device(std::move(before_)); }
   DeviceScope(const DeviceScope&) = delete;
@@ -204,10 +213,10 @@ class DeviceScope {
   std::string before_;
 };
 
-/// Nodes made while it lives are named "<name>/..."; scopes nest: "block_1/dense/matmul".
+/// Nodes created while it lives are named "<name>/..."; scopes nest: "block_1/dense/matmul".
 class NameScope {
  public:
-  /// Begins.
+  /// Begins the scope.
   NameScope(Graph& graph, const std::string& name)
       : graph_(graph), before_(graph.set_scope(graph.scope().empty() ? name : graph.scope() + "/" + name)) {}
   ~NameScope() { graph_.set_scope(std::move(before_)); }
@@ -219,22 +228,26 @@ class NameScope {
   std::string before_;
 };
 
-/// Reverse-mode gradients of a scalar with respect to values: appends nodes to the graph and returns d loss / d value for each, zeros
-/// where there is no path. Expressions that lose digits are put into their stable form first (log(softmax(x)) becomes log_softmax(x));
-/// values stay what they are. A gradient's nodes ask for the device of the node they belong to and are named "gradient/<its name>/...".
-/// Values of other than floating dtype pass no gradient on. Errors: a loss that is not a floating scalar; a path through an op without a
-/// gradient, by name: of the <Op>Grad only those of Conv have one, no <Name>Step has, so second derivatives are rare.
+/// Reverse-mode gradients of a scalar: appends nodes to the graph and returns d loss / d value for
+/// each value, zeros where there is no path. Numerically unstable expressions are first replaced by
+/// stable ones with equal values (log(softmax(x)) becomes log_softmax(x)). The nodes of a gradient
+/// request the device of the node they belong to and are named "gradient/<its name>/...". Values of
+/// a dtype that is not floating pass no gradient on. Errors: a loss that is not a floating scalar;
+/// a path through an op without a gradient, by name. Of the <Op>Grad ops only those of Conv have
+/// one, and no <Name>Step has, so second derivatives are rarely available.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
 
-/// Where nodes run, by their names; those that are not listed show the device they ask for.
+/// Device of each node by the node's name; a node that is not listed shows the device it requests.
 using DeviceByNode = std::unordered_map<std::string, std::string>;
-/// The graph for Graphviz: nodes with op, attributes, name, device and bytes of their results, edges with dtype and shape.
+/// The graph for Graphviz: nodes with op, attributes, name, device and result bytes, edges with
+/// dtype and shape.
 std::string to_dot(const Graph& graph, const DeviceByNode& devices = {});
-/// {"values": [{id, name, kind, dtype, shape, bytes}], "nodes": [{id, name, op, version, attributes, inputs, outputs, device,
-/// output_bytes}], "outputs": [{name, value}], "updates": [{parameter, value}]}.
+/// {"values": [{id, name, kind, dtype, shape, bytes}], "nodes": [{id, name, op, version,
+/// attributes, inputs, outputs, device, output_bytes}], "outputs": [{name, value}], "updates":
+/// [{parameter, value}]}.
 std::string to_json(const Graph& graph, const DeviceByNode& devices = {});
 
-/// "MatMul", or "op 1234".
+/// The name of an op: "MatMul"; "op 1234" for an unknown one.
 const char* op_name(tenon_op op);
 
 }  // namespace tenon

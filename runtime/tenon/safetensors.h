@@ -1,4 +1,5 @@
-// tenon/safetensors.h - named tensors in a file, in the format of https://github.com/huggingface/safetensors.
+// tenon/safetensors.h - files of named tensors in the format of
+// https://github.com/huggingface/safetensors.
 #pragma once
 
 #include <map>
@@ -9,32 +10,33 @@
 
 namespace tenon {
 
-/// One entry of a file.
+/// A tensor and its name.
 struct NamedTensor {
   std::string name;
   Tensor tensor;
 };
 
-/// A whole file.
+/// The content of a file.
 struct Safetensors {
   std::vector<NamedTensor> tensors;  ///< in the order of the file's header
   std::map<std::string, std::string> metadata;
 
-  /// Null if there is none.
+  /// The tensor of that name, or null.
   const Tensor* find(const std::string& name) const;
 };
 
-/// Writes the file in one step: whatever happens, `path` holds either its old content or all of the new one.
-/// Tensors on devices are downloaded, strided ones made dense.
+/// Writes the file atomically: `path` holds either its old content or all of the new one. Tensors
+/// on devices are downloaded, strided ones made dense.
 ///
 /// Dtypes  all but c64 and c128.
-/// Errors  a name twice, empty or not UTF-8; a file that cannot be written (path, bytes written, bytes wanted).
+/// Errors  a name that is a duplicate, empty or not UTF-8; a file that cannot be written (path,
+///         bytes written and expected).
 void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 
-/// Reads a file into host tensors. Every number in it is checked before it is used, so a damaged or hostile file costs no more memory
-/// than its own size.
-/// Errors  name the file, the tensor, what was wanted and what was got.
+/// Reads a file into host tensors. Every number in it is validated before use, so a damaged or
+/// hostile file costs no more memory than its own size.
+/// Errors  name the file, the tensor, what was expected and what was found.
 Safetensors load_safetensors(const std::string& path);
 
 }  // namespace tenon

@@ -9,18 +9,19 @@
 
 namespace tenon {
 
-/// Up to eight dimensions, outermost first, each >= 0; rank 0 is a scalar. A value type without allocation.
-/// Errors   more than eight dimensions, a negative one, or a product beyond 2^62.
-/// Threads  as a built-in type.
+/// Up to eight dimensions, outermost first, each >= 0; rank 0 is a scalar. A value type that does
+/// not allocate.
+/// Errors   more than eight dimensions, a negative one, or a product above 2^62.
+/// Threads  those of a built-in type.
 class Shape {
  public:
   static constexpr std::size_t max_rank = 8;  ///< as TENON_MAX_RANK
 
-  /// A scalar's.
+  /// The shape of a scalar.
   Shape() = default;
-  /// By value: Shape{2, 3}.
+  /// From sizes: Shape{2, 3}.
   Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
-  /// Of as many dimensions as there are sizes.
+  /// From sizes, one per dimension.
   explicit Shape(std::span<const std::int64_t> dims);
 
   /// Number of dimensions.
@@ -31,7 +32,7 @@ class Shape {
   void set(std::size_t i, std::int64_t size);
   /// Adds an innermost dimension.
   void push_back(std::int64_t size);
-  /// Elements: the product of the sizes, 1 for a scalar.
+  /// Number of elements: the product of the sizes, 1 for a scalar.
   std::int64_t count() const;
   const std::int64_t* data() const { return dims_.data(); }                     ///< the sizes
   const std::int64_t* begin() const { return dims_.data(); }                    ///< the first size
@@ -49,10 +50,12 @@ class Shape {
 /// Row-major strides in elements.
 std::array<std::int64_t, Shape::max_rank> dense_strides(const Shape& shape);
 
-/// NumPy broadcasting of two shapes. Errors: sizes that differ where neither is 1; the text names both.
+/// The NumPy broadcast of two shapes. Errors: different sizes of which neither is 1; the text names
+/// both.
 Shape broadcast(const Shape& a, const Shape& b);
 
-/// -rank <= axis < rank to 0 <= axis < rank. Errors: outside; the text starts with `what`.
+/// Maps -rank <= axis < rank to 0 <= axis < rank. Errors: an axis out of range; the text starts
+/// with `what`.
 std::int64_t resolve_axis(std::int64_t axis, std::size_t rank, const std::string& what);
 
 }  // namespace tenon

@@ -1,4 +1,4 @@
-// tenon/tensor.h - an array of one dtype in host or device memory.
+// tenon/tensor.h - a strided array of one dtype in host or device memory.
 #pragma once
 
 #include <algorithm>
@@ -17,9 +17,9 @@
 namespace tenon {
 
 class Device;
-struct DeviceMemory;  // core/device_bridge.h: how the bytes of device memory are reached
+struct DeviceMemory;  // core/device_bridge.h: access to device memory
 
-/// Memory that tensors share. Made by Tensor and Device; freed with its last tensor.
+/// Memory shared by tensors. Created by Tensor and Device; freed with its last tensor.
 struct Storage {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
@@ -29,25 +29,27 @@ struct Storage {
 
 /// A view of shared storage: copying a Tensor copies the view, never the elements.
 ///
-/// Shapes   any rank up to 8; strides in elements, 0 and negative allowed. A tensor of more than 2^62 elements, or 2^63 bytes, is an error.
-/// Threads  distinct Tensor objects may be used from distinct threads, also when they share memory; the elements are the caller's to
-///          guard: no writer beside another writer or a reader of the same ones.
+/// Shapes   any rank up to 8; strides in elements, 0 and negative allowed. More than 2^62 elements
+///          or 2^63 bytes are an error.
+/// Threads  distinct Tensor objects may be used from distinct threads, even if they share memory.
+///          The caller synchronises access to the elements: concurrent access to the same elements
+///          is allowed only if all threads read.
 class Tensor {
  public:
   Tensor() = default;
 
   /// Uninitialised, dense, in host memory aligned to 64 bytes.
   static Tensor empty(DType dtype, const Shape& shape);
-  /// Dense host memory of zeros.
+  /// Dense zeros in host memory.
   static Tensor zeros(DType dtype, const Shape& shape);
-  /// Dense host memory with `value` in every element; Errors: those of fill.
+  /// Dense host memory with `value` in every element. Errors: those of fill.
   static Tensor full(DType dtype, const Shape& shape, double value);
-  /// A dense host tensor with these elements. Errors: a count that differs from the shape's.
+  /// A dense host tensor with these elements. Errors: a count that does not match the shape.
   template <class T>
   static Tensor of(const std::vector<T>& values, const Shape& shape) {
     Tensor t = empty(dtype_of<T>(), shape);
     if (static_cast<std::int64_t>(values.size()) != shape.count()) {
-      throw Error("Tensor::of: shape " + shape.str() + " wants " + std::to_string(shape.count()) + " values, got " +
+      throw Error("Tensor::of: shape " + shape.str() + " expects " + std::to_string(shape.count()) + " values, got " +
                   std::to_string(values.size()));
     }
     std::copy(values.begin(), values.end(), t.data<T>());
@@ -63,38 +65,39 @@ class Tensor {
 
   /// False for a default-constructed tensor, which has no memory and no dtype.
   bool defined() const { return storage_ != nullptr; }
-  /// Type of the elements.
+  /// The element type.
   DType dtype() const { return dtype_; }
   /// Dimensions, outermost first.
   const Shape& shape() const { return shape_; }
-  /// shape().rank() distances between neighbours, in elements.
+  /// Distances between neighbours in elements, one per dimension.
   const std::int64_t* strides() const { return strides_.data(); }
-  /// Elements of the view.
+  /// Number of elements.
   std::int64_t count() const { return shape_.count(); }
-  /// Bytes that a dense copy takes.
+  /// Size of a dense copy in bytes.
   std::int64_t size_bytes() const { return count() * size_of(dtype_); }
-  /// True if the elements lie in row-major order without gaps.
+  /// True if the elements are contiguous in row-major order.
   bool is_dense() const;
-  /// True if the elements may be read through a host pointer.
+  /// True if the elements can be accessed through a host pointer.
   bool on_host() const;
   /// Address of element (0, ..., 0): a host pointer as an integer, or a device address.
   std::uint64_t address() const { return address_; }
 
-  /// Elements in host memory. Errors: another dtype, or memory the host cannot address.
+  /// Pointer to the elements. Errors: another dtype, or memory that the host cannot access.
   template <class T>
   T* data() {
     return reinterpret_cast<T*>(checked(dtype_of<T>()));
   }
-  /// The same, for reading.
+  /// The same, read-only.
   template <class T>
   const T* data() const {
     return reinterpret_cast<const T*>(checked(dtype_of<T>()));
   }
-  /// address() as a pointer, unchecked: only on_host() memory may be read through it.
+  /// address() as an unchecked pointer; dereference it only if on_host().
   void* raw() { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address_)); }
-  /// The same, for reading.
+  /// The same, read-only.
   const void* raw() const { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address_)); }
-  /// The one element of a tensor of any floating or integer dtype, as a double. Errors: count != 1.
+  /// The only element of a tensor of any floating or integer dtype, as a double. Errors: count() !=
+  /// 1.
   double item() const;
 
   /// The elements in row-major order, from host or device memory. Errors: another dtype.
@@ -106,66 +109,71 @@ class Tensor {
     return std::vector<T>(first, first + count());
   }
 
-  // Views, O(1), on host and device memory alike: they share the elements. Axes may count from the end (-1 is the last).
-  // Errors name the view, what was wanted and what was got.
+  // Views on host and device memory, O(1); they share the elements. Negative axes count from the
+  // end (-1 is the last). Errors name the view, what was expected and what was given.
 
-  /// The same elements under another shape of the same count. Errors: a strided tensor; contiguous() makes it dense.
+  /// The same elements with another shape of the same count. Errors: a strided tensor; use
+  /// contiguous() first.
   Tensor reshape(const Shape& shape) const;
-  /// Elements begin, begin + step, ... short of `end`: 0 <= begin <= end <= size if step > 0; size > begin >= end >= -1 if step < 0, where
-  /// end -1 takes element 0 as well. Indices do not count from the end.
+  /// Elements begin, begin + step, ... before `end`: 0 <= begin <= end <= size if step > 0; size >
+  /// begin >= end >= -1 if step < 0, where end = -1 includes element 0. Indices do not count from
+  /// the end.
   Tensor slice(std::int64_t axis, std::int64_t begin, std::int64_t end, std::int64_t step = 1) const;
-  /// `length` elements from `begin` on.
+  /// `length` elements starting at `begin`.
   Tensor narrow(std::int64_t axis, std::int64_t begin, std::int64_t length) const;
-  /// One element of an axis, which disappears; a negative index counts from the end.
+  /// One element of an axis, which is removed; a negative index counts from the end.
   Tensor select(std::int64_t axis, std::int64_t index) const;
   /// Row `index`: select(0, index).
   Tensor operator[](std::int64_t index) const { return select(0, index); }
   /// Output axis i is input axis permutation[i].
   Tensor permute(const std::vector<std::int64_t>& permutation) const;
-  /// NumPy's name for permute.
+  /// Same as permute (NumPy's name).
   Tensor transpose(const std::vector<std::int64_t>& permutation) const;
-  /// Two axes exchanged.
+  /// Exchanges two axes.
   Tensor transpose(std::int64_t axis_a, std::int64_t axis_b) const;
-  /// Repeats axes of size 1, and new ones in front, by stride 0 (NumPy's broadcast_to).
+  /// Broadcasts axes of size 1, and new leading axes, with stride 0 (NumPy's broadcast_to).
   Tensor expand(const Shape& shape) const;
-  /// Without the axes of size 1.
+  /// Removes the axes of size 1.
   Tensor squeeze() const;
-  /// Without this axis, which must be of size 1.
+  /// Removes this axis, which must have size 1.
   Tensor squeeze(std::int64_t axis) const;
-  /// With a new axis of size 1 before `axis`; -1 puts it last.
+  /// Inserts an axis of size 1 before `axis`; -1 puts it last.
   Tensor unsqueeze(std::int64_t axis) const;
-  /// The axis backwards, by a negative stride.
+  /// Reverses the axis, with a negative stride.
   Tensor flip(std::int64_t axis) const;
-  /// The elements (i, i + offset) of two axes, as a new last axis; a negative offset goes below the diagonal.
+  /// The elements (i, i + offset) of two axes, as a new last axis; a negative offset selects a
+  /// diagonal below the main one.
   Tensor diagonal(std::int64_t offset = 0, std::int64_t axis_a = 0, std::int64_t axis_b = 1) const;
 
-  /// This tensor if it is dense, else a dense copy in the same memory, host or device.
+  /// This tensor if it is dense, else a dense copy in the same memory (host or device).
   Tensor contiguous() const;
-  /// Writes the elements of `source`, wherever it lives, into this view; overlapping memory is allowed.
+  /// Copies the elements of `source`, on any device, into this view; the memory may overlap.
   /// Errors: another dtype or shape, or a view that repeats elements.
   void copy_from(const Tensor& source);
-  /// Sets every element. Errors: a value that an integer dtype does not hold; a view that repeats elements.
+  /// Sets every element. Errors: a value that an integer dtype cannot represent; a view that
+  /// repeats elements.
   void fill(double value);
   /// A dense copy in host memory (a synchronous download from a device).
   Tensor to_host() const;
-  /// A dense copy on the device, or this tensor if it is there already.
+  /// A dense copy on the device, or this tensor if it is already there.
   Tensor to(const Device& device) const;
 
-  /// The memory behind the view.
+  /// The memory that the view refers to.
   const std::shared_ptr<Storage>& storage() const { return storage_; }
-  /// For makers of storage: a dense view at `address`.
+  /// For the runtime's own use: a dense view at `address`.
   static Tensor make(std::shared_ptr<Storage> storage, std::uint64_t address, DType dtype, const Shape& shape);
-  /// The same with strides, one per dimension, in elements; that they stay inside the storage is the caller's promise.
+  /// For the runtime's own use: the same with strides in elements, one per dimension. The caller
+  /// ensures that they stay in the storage.
   static Tensor make(std::shared_ptr<Storage> storage, std::uint64_t address, DType dtype, const Shape& shape, const std::int64_t* strides);
-  /// "f32(8,10)": what messages say.
+  /// "f32(8,10)", as in messages.
   std::string str() const { return std::string(name_of(dtype_)) + shape_.str(); }
-  /// The elements as NumPy writes them, one row a line: "[[1, 2],\n [3, 4]]". Of an axis longer than 2 * edge + 1 the first and the last
-  /// `edge` are shown.
+  /// The elements in NumPy's format, one row a line: "[[1, 2],\n [3, 4]]". An axis longer than 2 *
+  /// edge + 1 shows only its first and last `edge` elements.
   std::string text(std::int64_t edge = 3) const;
 
  private:
-  std::uintptr_t checked(DType wanted) const;
-  void require(DType wanted, const char* what) const;
+  std::uintptr_t checked(DType expected) const;
+  void require(DType expected, const char* what) const;
   std::size_t axis_of(std::int64_t axis, const char* view) const;
 
   std::shared_ptr<Storage> storage_;
@@ -175,10 +183,10 @@ class Tensor {
   DType dtype_ = DType::none;
 };
 
-/// Same dtype, shape and bits, wherever the tensors live: a NaN equals itself, 0 differs from -0.
+/// True for the same dtype, shape and bits on any device: a NaN equals itself, 0 differs from -0.
 bool equal(const Tensor& a, const Tensor& b);
-/// Same shape, and |a - b| <= absolute + relative * |b| for each element. NaN is close to nothing, an infinity to itself.
-/// Errors: complex elements.
+/// Same shape, and |a - b| <= absolute + relative * |b| for each element. NaN is never close, an
+/// infinity is close only to itself. Errors: complex elements.
 bool all_close(const Tensor& a, const Tensor& b, double relative = 1e-5, double absolute = 1e-8);
 
 /// Prints text().

@@ -45,7 +45,7 @@ std::string gradient_name(const ParameterSpec& spec) {
 namespace {
 
 /// g * limit / max(norm, limit): exactly g where the norm is within the limit.
-Value within(Graph& graph, Value g, Value norm, double limit) {
+Value clip_by_norm(Graph& graph, Value g, Value norm, double limit) {
   const Value numerator = graph.constant(Tensor::full(g.dtype(), {}, limit));
   return ops::mul(g, ops::div(numerator, ops::maximum(norm, limit)));
 }
@@ -53,16 +53,16 @@ Value within(Graph& graph, Value g, Value norm, double limit) {
 void clip_gradients(Graph& graph, const Clipping& clip, std::vector<Value>& gradients) {
   for (Value& g : gradients) {
     if (clip.value) g = ops::clip(g, -*clip.value, *clip.value);
-    if (clip.norm) g = within(graph, g, ops::sqrt(ops::reduce_sum(ops::mul(g, g))), *clip.norm);
+    if (clip.norm) g = clip_by_norm(graph, g, ops::sqrt(ops::reduce_sum(ops::mul(g, g))), *clip.norm);
   }
   if (!clip.global_norm) return;
   Value squares;
   for (const Value g : gradients) {
-    const Value own = ops::reduce_sum(ops::mul(g, g));
-    squares = squares.present() ? ops::add(squares, own) : own;
+    const Value square = ops::reduce_sum(ops::mul(g, g));
+    squares = squares.present() ? ops::add(squares, square) : square;
   }
   const Value norm = ops::sqrt(squares);
-  for (Value& g : gradients) g = within(graph, g, norm, *clip.global_norm);
+  for (Value& g : gradients) g = clip_by_norm(graph, g, norm, *clip.global_norm);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradien
   struct Part {
     std::vector<Value> parameters, gradients, state;
   };
-  std::map<std::string, Part> by_device;  // each weight is stepped where its layer is
+  std::map<std::string, Part> by_device;  // each weight is updated on the device of its layer
   for (std::size_t i = 0; i < forward.specs.size(); ++i) {
     const ParameterSpec& spec = forward.specs[i];
     Part& part = by_device[spec.device];

@@ -1,4 +1,4 @@
-// train/builder.h - layers to graph.
+// train/builder.h - builds graphs from model definitions.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 
 namespace tenon::train {
 
-/// A parameter that a layer wants.
+/// A parameter that a layer needs.
 struct ParameterSpec {
   std::string name;  ///< "dense_1/kernel"
   DType dtype = DType::f32;
   Shape shape;
   Initializer initializer;
   std::int64_t fan_in = 0;
-  std::int64_t fan_out = 0;  ///< 0: Glorot's n1 and n2 are those of the shape
-  Shape block = {};          ///< drawn apart, one after the other: gates of one direction, say; empty: the whole shape
-  std::string device;        ///< of its layer, as asked for
+  std::int64_t fan_out = 0;  ///< 0: Glorot's n1 and n2 come from the shape
+  Shape block = {};          ///< initialised block by block, e.g. the gates of one direction; empty: the whole shape
+  std::string device;        ///< the device requested for its layer
   double l1 = 0, l2 = 0;     ///< regularisation
 };
 
-/// What training keeps beside what it learns: running statistics. No gradient reaches it, no optimizer sees it.
+/// Non-trainable state such as running statistics: it has no gradient and the optimizer does not update it.
 struct LayerState {
   ParameterSpec spec;
-  Value value;  ///< as the step finds it
-  Value next;   ///< as it leaves it; absent outside training
+  Value value;  ///< before the step
+  Value next;   ///< after the step; absent outside training
 };
 
-/// The forward pass, and what it needs.
+/// The forward pass and its parameters.
 struct Forward {
-  Value output;  ///< what predict returns
-  Value logits;  ///< output before a final softmax; the output itself if there is none
+  Value output;  ///< the result of predict
+  Value logits;  ///< the input of a final softmax; the output if there is none
   bool final_softmax = false;
   bool is_sequence = false;  ///< the output is (batch, time, features)
   std::vector<ParameterSpec> specs;
@@ -43,30 +43,31 @@ struct Forward {
   std::vector<LayerSummary> layers;
 };
 
-/// Appends the layers to the graph. x: (batch, sample...). `key`: absent in evaluation, where dropout is the identity.
-/// Errors  a layer that does not fit what it gets: "model.yaml:9:5: layers[2] dense: wanted (batch, features), got (32,28,28); ...".
-/// `shared`: an earlier pass over the same definition, whose parameters this one reads too; null: they are made.
+/// Appends the layers to the graph. x: (batch, sample...). `key` is absent in evaluation, where dropout is the identity. `shared` is an
+/// earlier pass over the same definition whose parameters this pass reuses; null: new parameters are created.
+/// Errors  a layer does not fit its input: "model.yaml:9:5: layers[2] dense: expected (batch, features), got (32,28,28); ...".
 Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared = nullptr);
-/// After a run the states hold what the pass made of them.
+/// Writes the next values of the states back at the end of a run.
 void update_states(Graph& graph, const Forward& forward);
 
-/// True if the first layer, flatten aside, is an embedding: integers reach it as they are.
+/// True if the first layer other than flatten is an embedding; its integer inputs are not cast.
 bool starts_with_embedding(const ModelDefinition& definition);
-/// What a sample is made of where no data says it: i64 in place of a floating dtype for an embedding.
+/// The dtype of a sample if no data is given: i64 instead of a floating dtype for an embedding.
 DType input_dtype(const ModelDefinition& definition);
 
-/// Parameters of the graph that hold something for each weight: "optimizer/dense/kernel/m", "gradient/dense/kernel".
+/// Names of graph parameters that belong to a weight: "optimizer/dense/kernel/m", "gradient/dense/kernel".
 std::string state_name(const ParameterSpec& spec, const std::string& suffix);
 std::string gradient_name(const ParameterSpec& spec);
-/// The sum of the weights of the batches whose gradients wait.
+/// Name of the total weight of the batches whose gradients are accumulated.
 inline constexpr const char* gradient_weight_name = "gradient";
 
-/// Clips the gradients, then takes the optimizer's step with them. lr: f64 scalar; step: i64 scalar, from 1.
+/// Clips the gradients, then appends the optimizer's step. lr: f64 scalar; step: i64 scalar, from 1.
 void build_step(Graph& graph, const Forward& forward, std::vector<Value> gradients, const OptimizerDefinition& optimizer, Value lr,
                 Value step);
-/// gradient/<weight> becomes weight * g, or gains it, and the sum of weights alike. weight: a scalar of the parameters' dtype.
+/// Adds weight * g to gradient/<name>, and weight to the total weight; `first` overwrites both instead. weight: a scalar of the parameters'
+/// dtype.
 void build_accumulation(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, Value weight, bool first);
-/// What build_accumulation has gathered, as a mean.
+/// The mean of the gradients that build_accumulation has summed.
 std::vector<Value> build_mean_gradients(Graph& graph, const Forward& forward);
 
 }  // namespace tenon::train

@@ -1,4 +1,4 @@
-// Callbacks that steer: they watch a number and act on the model.
+// Callbacks that monitor a metric and act on the model.
 #include <tenon/callbacks.h>
 
 #include <cxxabi.h>
@@ -18,7 +18,7 @@ namespace tenon {
 
 namespace fs = std::filesystem;
 
-// ---------------------------------------------------------------- all of them
+// ---------------------------------------------------------------- common
 
 std::string Callback::name() const {
   int status = 0;
@@ -27,7 +27,7 @@ std::string Callback::name() const {
 }
 
 Model& Callback::model() const {
-  if (model_ == nullptr) throw Error("callback " + name() + ": no fit has attached it to a model");
+  if (model_ == nullptr) throw Error("callback " + name() + ": not attached to a model; fit() attaches callbacks");
   return *model_;
 }
 
@@ -39,7 +39,7 @@ std::unique_ptr<Callback> make_callback(const CallbackDefinition& definition) {
       definition);
 }
 
-// ---------------------------------------------------------------- what is watched
+// ---------------------------------------------------------------- the monitored value
 
 bool Best::improved(const EpochLogs& logs) {
   const auto find = [&](const std::string& name) {
@@ -58,7 +58,7 @@ bool Best::improved(const EpochLogs& logs) {
       list += (list.empty() ? "" : ", ") + name;
     }
     throw Error(
-        fmt::format("monitor '{}' is not among what is logged: {}{}", monitor_.name, list, config::did_you_mean(monitor_.name, names)));
+        fmt::format("monitor '{}' is not logged; logged are {}{}", monitor_.name, list, config::did_you_mean(monitor_.name, names)));
   }
   const double now = found->second;
   if (std::isnan(now)) return false;
@@ -71,7 +71,7 @@ bool Best::improved(const EpochLogs& logs) {
 
 namespace {
 
-/// `best` in a state, where there is one and it is a number that YAML holds.
+/// Stores `best` if it is finite: YAML holds no other numbers.
 void put(CallbackState& state, const Best& best) {
   if (best.value() && std::isfinite(*best.value())) state.numbers["best"] = *best.value();
 }
@@ -98,10 +98,10 @@ void Checkpoint::epoch_end(const EpochLogs& logs) {
 }
 
 void Checkpoint::prune() const {
-  // The YAML goes first: what is left of a removal cut short is no checkpoint, and goes with the next one.
+  // The YAML file is removed first: what remains of an interrupted removal is not a checkpoint, and is removed by the next one.
   static constexpr const char* endings[] = {".yaml", ".safetensors", ".yaml.tmp", ".safetensors.tmp", ".old.safetensors"};
   const std::string prefix = "epoch-";
-  std::set<std::string> stems, complete;  // they sort by epoch
+  std::set<std::string> stems, complete;  // sorted by epoch
   for (const fs::directory_entry& entry : fs::directory_iterator(options_.directory)) {
     const std::string name = entry.path().filename().string();
     const std::string stem = name.substr(0, name.find('.')), ending = name.substr(stem.size());
@@ -147,12 +147,12 @@ void EarlyStopping::epoch_end(const EpochLogs& logs) {
     return;
   }
   if (++waited_ < options_.patience) return;
-  const std::string best = best_.value() ? fmt::format("; its best was {:.6g}", *best_.value()) : "";
+  const std::string best = best_.value() ? fmt::format("; the best value was {:.6g}", *best_.value()) : "";
   model().stop(fmt::format("early_stopping: no improvement for {} epoch{}{}", waited_, waited_ == 1 ? "" : "s", best));
 }
 
 void EarlyStopping::train_end() {
-  if (model().fit_end() == FitEnd::asked) return;  // to be gone on with, from where it stands
+  if (model().fit_end() == FitEnd::interrupted) return;  // the run will be resumed from the current weights
   for (const NamedTensor& kept : weights_) model().parameters().set(kept.name, kept.tensor);
 }
 
@@ -213,7 +213,7 @@ void LearningRateSchedule::epoch_begin(std::int64_t epoch) {
   if (function_) model().set_learning_rate(function_(epoch, model().learning_rate()));
 }
 
-// ---------------------------------------------------------------- the rest
+// ---------------------------------------------------------------- others
 
 void TerminateOnNan::batch_end(std::int64_t batch, const Logs& logs) {
   if (!std::isfinite(logs.front().second)) {

@@ -1,4 +1,4 @@
-// Checkpoints: <name>.safetensors holds the numbers, <name>.yaml says what they belong to and is written last.
+// Checkpoints: <name>.safetensors holds the tensors, <name>.yaml describes them and is written last.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,21 +21,21 @@ namespace fs = std::filesystem;
 
 constexpr const char* format_name = "tenon-checkpoint-1";
 
-/// What the YAML of a checkpoint says.
+/// The content of a checkpoint's YAML file.
 struct Header {
   std::string weights;  ///< absolute path of the safetensors file
   std::string optimizer;
   std::vector<std::int64_t> sample;
   std::int64_t step = 0, epoch = 0;
   std::uint64_t seed = 0, size_bytes = 0;
-  std::int64_t batch = 0, batches = 0;  ///< of an epoch that was left in its middle
-  train::RunningMeans means;            ///< over its batches so far
+  std::int64_t batch = 0, batches = 0;  ///< of an epoch that was interrupted
+  train::RunningMeans means;            ///< over the batches of that epoch so far
   std::optional<double> rate;
   double rate_scale = 1;
   std::map<std::string, std::map<std::string, double>> callbacks;
 };
 
-/// As a YAML text in double quotes.
+/// A YAML text in double quotes.
 std::string quoted(const std::string& text) {
   std::string all = "\"";
   for (const char c : text) {
@@ -58,7 +58,7 @@ Header read_header(const std::string& yaml_file) {
   config::Section section(tree);
   const std::string format = section.get("format", "");
   if (format != format_name)
-    throw Error(fmt::format("{}: format is '{}', wanted '{}': this is no checkpoint of this version", yaml_file, format, format_name));
+    throw Error(fmt::format("{}: format is '{}', expected '{}': not a checkpoint of this version", yaml_file, format, format_name));
   Header header;
   header.weights = section.require_value("weights", "a file name").as_path();
   header.size_bytes = section.require<std::uint64_t>("weights_size_bytes", "a size in bytes");
@@ -78,7 +78,7 @@ Header read_header(const std::string& yaml_file) {
   header.rate_scale = section.get<double>("learning_rate_scale", 1);
   if (const auto callbacks = section.find("callbacks")) {
     for (const auto& [key, numbers] : callbacks->entries()) {
-      std::map<std::string, double>& own = header.callbacks[key];  // also of those that keep tensors alone
+      std::map<std::string, double>& own = header.callbacks[key];  // also if it has only tensors
       for (const auto& [name, number] : numbers.entries()) own[name] = number.as_number();
     }
   }
@@ -88,18 +88,18 @@ Header read_header(const std::string& yaml_file) {
   const std::uintmax_t size = fs::file_size(header.weights, code);
   if (code) throw Error(fmt::format("{}: its weights {} cannot be read: {}", yaml_file, header.weights, code.message()));
   if (size != header.size_bytes) {
-    throw Error(fmt::format("{}: its weights {} have {} bytes, wanted {}: the file is damaged or belongs to another checkpoint", yaml_file,
-                            header.weights, size, header.size_bytes));
+    throw Error(fmt::format("{}: its weights {} have {} bytes, expected {}: the file is damaged or belongs to another checkpoint",
+                            yaml_file, header.weights, size, header.size_bytes));
   }
   return header;
 }
 
-/// What only some checkpoints have to say. Numbers are written so that reading gives the same bits.
+/// The keys that only some checkpoints have. Numbers are written so that reading restores the same bits.
 std::string optional_lines(const Model::State& s, const std::map<std::string, CallbackState>& callbacks) {
   std::string text;
   if (s.batches_done > 0) {
     text += fmt::format("batch: {}\nbatches: {}\n", s.batches_done, s.batches_per_epoch);
-    // After a loss that was not finite the sums are no numbers; what goes on from there starts its means anew.
+    // After a non-finite loss the sums are not finite either; a resumed run restarts its means.
     if (std::all_of(s.means.sums.begin(), s.means.sums.end(), [](double sum) { return std::isfinite(sum); })) {
       text += fmt::format("weight: {}\nsums: [{}]\n", s.means.weight, fmt::join(s.means.sums, ", "));
     }
@@ -119,14 +119,14 @@ std::string optional_lines(const Model::State& s, const std::map<std::string, Ca
   return text;
 }
 
-/// Where the weights of a checkpoint wait while one of the same name is written.
-fs::path spare_of(const fs::path& folder, const std::string& name) {
+/// The backup of a checkpoint's weights while a checkpoint of the same name is written.
+fs::path backup_of(const fs::path& folder, const std::string& name) {
   return folder / (name + ".old.safetensors");
 }
 
-/// Before weights are written over those of a checkpoint: they get a second name, and its YAML says that one. So it stays whole until the
-/// YAML of the new one takes its place. A checkpoint that is not whole has nothing to lose.
-void keep_whole(const fs::path& folder, const std::string& name, const fs::path& weights) {
+/// Called before the weights of a checkpoint are overwritten: links them under a second name and points the YAML to it, so that the old
+/// checkpoint stays valid until the YAML of the new one replaces it. An incomplete checkpoint is not preserved.
+void preserve_weights(const fs::path& folder, const std::string& name, const fs::path& weights) {
   const std::string yaml = (folder / (name + ".yaml")).string();
   std::string text;
   try {
@@ -137,14 +137,14 @@ void keep_whole(const fs::path& folder, const std::string& name, const fs::path&
   } catch (const Error&) {
     return;
   }
-  const fs::path spare = spare_of(folder, name);
+  const fs::path backup = backup_of(folder, name);
   std::error_code code;
-  fs::remove(spare, code);
-  fs::create_hard_link(weights, spare, code);
-  if (code) fs::copy_file(weights, spare, fs::copy_options::overwrite_existing);  // a file system without links
+  fs::remove(backup, code);
+  fs::create_hard_link(weights, backup, code);
+  if (code) fs::copy_file(weights, backup, fs::copy_options::overwrite_existing);  // the file system has no hard links
   const std::string line = "\nweights: ";
   const std::size_t begin = text.find(line) + line.size();
-  text.replace(begin, text.find('\n', begin) - begin, quoted(spare.filename().string()));
+  text.replace(begin, text.find('\n', begin) - begin, quoted(backup.filename().string()));
   io::write_atomically(yaml, text);
 }
 
@@ -152,13 +152,13 @@ void keep_whole(const fs::path& folder, const std::string& name, const fs::path&
 
 void Model::save(const std::string& folder, const std::string& name) const {
   const State& s = *state_;
-  if (!s.sample) throw Error("save: the model has no parameters yet; build() or fit it first");
+  if (!s.sample) throw Error("save: the model has no parameters yet; call build() or fit() first");
   std::error_code code;
   fs::create_directories(folder, code);
-  if (code) throw Error(fmt::format("save: folder {} cannot be made: {}", folder, code.message()));
+  if (code) throw Error(fmt::format("save: folder {} cannot be created: {}", folder, code.message()));
   std::vector<NamedTensor> tensors;
   for (const auto& [key, tensor] : s.parameters->all()) {
-    // Gradients that wait are not part of it: training goes on from a whole step.
+    // Accumulated gradients are not saved: training resumes after a complete step.
     if (!is_training_state(key) || key.starts_with("optimizer/")) tensors.push_back({key, tensor});
   }
   const std::map<std::string, CallbackState> callbacks = s.callback_states_now();
@@ -166,14 +166,14 @@ void Model::save(const std::string& folder, const std::string& name) const {
     for (const NamedTensor& kept : state.tensors) tensors.push_back({callback_prefix(key) + kept.name, kept.tensor});
   }
   const fs::path weights = fs::path(folder) / (name + ".safetensors");
-  keep_whole(folder, name, weights);
+  preserve_weights(folder, name, weights);
   save_safetensors(weights.string(), tensors, {{"format", format_name}});
   const std::string text = fmt::format(
       "format: {}\nmodel: {}\nweights: {}\nweights_size_bytes: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n{}",
       format_name, quoted(s.definition.name), quoted(weights.filename().string()), fs::file_size(weights), fmt::join(*s.sample, ", "),
       name_of(s.compiled.optimizer.kind), s.epochs_done, s.step, s.need_context().config().seed, optional_lines(s, callbacks));
   io::write_atomically((fs::path(folder) / (name + ".yaml")).string(), text);
-  fs::remove(spare_of(folder, name), code);
+  fs::remove(backup_of(folder, name), code);
 }
 
 Model::Position Model::load(const std::string& yaml_file, Load what) {
@@ -183,20 +183,20 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
   const Safetensors file = load_safetensors(header.weights);
   build(Shape(std::span<const std::int64_t>(header.sample)));
   const bool all = what == Load::all;
-  // Everything is compared before anything is changed.
+  // Check everything before changing anything.
   const auto misfit = [&](const std::string& reason) {
-    throw Error(fmt::format("{}: belongs to another model: {}; give the model.yaml it was made with", yaml_file, reason));
+    throw Error(fmt::format("{}: belongs to another model: {}; use the model.yaml that it was saved with", yaml_file, reason));
   };
   std::vector<const NamedTensor*> taken;
   std::map<std::string, CallbackState> callbacks;
   for (const auto& [key, numbers] : header.callbacks) callbacks[key].numbers = numbers;
-  std::map<std::string, std::pair<DType, Shape>> wanted;
-  for (const train::ParameterSpec& spec : s.layer_states) wanted[spec.name] = {spec.dtype, spec.shape};
+  std::map<std::string, std::pair<DType, Shape>> expected;
+  for (const train::ParameterSpec& spec : s.layer_states) expected[spec.name] = {spec.dtype, spec.shape};
   for (const train::ParameterSpec& spec : s.specs) {
-    wanted[spec.name] = {spec.dtype, spec.shape};
+    expected[spec.name] = {spec.dtype, spec.shape};
     if (!all) continue;
     for (const std::string& suffix : train::rule_of(s.compiled.optimizer.kind).state(s.compiled.optimizer)) {
-      wanted[train::state_name(spec, suffix)] = {spec.dtype, spec.shape};
+      expected[train::state_name(spec, suffix)] = {spec.dtype, spec.shape};
     }
   }
   bool has_state = false;
@@ -209,27 +209,27 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
       continue;
     }
     if (!all && is_training_state(stored.name)) continue;
-    if (train::is_loss_scale(stored.name)) {  // precision is the run's own: a checkpoint may come from another
+    if (train::is_loss_scale(stored.name)) {  // the checkpoint may have been saved with another precision
       if (!s.scales_loss()) continue;
-      wanted[stored.name] = {stored.name == train::loss_scale_name ? DType::f32 : DType::i64, Shape{}};
+      expected[stored.name] = {stored.name == train::loss_scale_name ? DType::f32 : DType::i64, Shape{}};
       taken.push_back(&stored);
       continue;
     }
     has_state = has_state || is_training_state(stored.name);
-    if (!wanted.contains(stored.name)) {
-      misfit(fmt::format("it has a parameter '{}' {}, this model has none of that name", stored.name, stored.tensor.str()));
+    if (!expected.contains(stored.name)) {
+      misfit(fmt::format("it has a parameter '{}' {}, which this model does not have", stored.name, stored.tensor.str()));
     }
     taken.push_back(&stored);
   }
-  for (const auto& [name, type] : wanted) {
+  for (const auto& [name, type] : expected) {
     const Tensor* stored = file.find(name);
     const std::string own = name_of(type.first) + type.second.str();
     if (stored == nullptr) {
-      if (is_training_state(name) && !has_state && header.step == 0) continue;  // saved before its first step: the state is zeros
-      misfit(fmt::format("parameter '{}' {} is not in it", name, own));
+      if (is_training_state(name) && !has_state && header.step == 0) continue;  // saved before the first step: the state is zero
+      misfit(fmt::format("it does not have parameter '{}' {}", name, own));
     }
     if (stored->dtype() != type.first || !(stored->shape() == type.second)) {
-      misfit(fmt::format("parameter '{}' is {} there, {} here", name, stored->str(), own));
+      misfit(fmt::format("expected parameter '{}' {}, got {}", name, own, stored->str()));
     }
   }
   if (all && header.optimizer != name_of(s.compiled.optimizer.kind)) {
@@ -250,7 +250,7 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
     s.rate_scale = header.rate_scale;
     s.callback_states = std::move(callbacks);
     s.resumed = true;
-    s.waiting = 0;
+    s.accumulated_batches = 0;
   }
   return {header.epoch, header.batch, header.seed};
 }
@@ -268,7 +268,7 @@ std::string newest_checkpoint(const std::string& folder) {
         newest = entry.path().string();
       }
     } catch (const Error&) {
-      // Half a checkpoint, or another YAML file: not a candidate. Loading it by name tells what is wrong with it.
+      // An incomplete checkpoint or another YAML file is not a candidate. Loading it by name reports the error.
     }
   }
   return newest;

@@ -1,4 +1,4 @@
-// The callback that draws.
+// The callback that plots training curves.
 #include <filesystem>
 #include <map>
 
@@ -17,11 +17,11 @@ void Curves::epoch_end(const EpochLogs& logs) {
   history_.push_back(logs);
   const std::filesystem::path folder = std::filesystem::path(options_.file).parent_path();
   std::error_code code;
-  if (!folder.empty()) std::filesystem::create_directories(folder, code);  // a failure shows when the file is written
+  if (!folder.empty()) std::filesystem::create_directories(folder, code);  // a failure is reported when the file is written
   io::write_atomically(options_.file, train::curves_page(options_.title.empty() ? "Training" : options_.title, history_));
 }
 
-// One tensor f64 (epochs, 2) for each number, of epoch and value; "00 loss", "01 accuracy": they come back sorted by name.
+// One f64 tensor (epochs, 2) of epoch and value per metric: "00 loss", "01 accuracy". The prefix keeps their order, since names are sorted.
 
 CallbackState Curves::state() const {
   std::map<std::string, std::vector<double>> series;
@@ -46,14 +46,14 @@ void Curves::restore(const CallbackState& state) {
   for (const auto& [name, series] : sorted) {
     const double* values = series.data<double>();
     for (std::int64_t i = 0; i < series.count() / 2; ++i) {
-      const auto number = static_cast<std::int64_t>(values[2 * i]);
-      EpochLogs& epoch = epochs[number];
-      epoch.epoch = number;
+      const auto index = static_cast<std::int64_t>(values[2 * i]);
+      EpochLogs& epoch = epochs[index];
+      epoch.epoch = index;
       epoch.logs.emplace_back(name.substr(name.find(' ') + 1), values[2 * i + 1]);
     }
   }
   history_.clear();
-  for (auto& [number, epoch] : epochs) history_.push_back(std::move(epoch));
+  for (auto& [index, epoch] : epochs) history_.push_back(std::move(epoch));
 }
 
 }  // namespace tenon

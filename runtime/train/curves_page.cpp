@@ -18,7 +18,7 @@ using io::html_escaped;
 
 // In units of the drawing, which scales with the page.
 constexpr double width = 560, height = 300, left = 62, right = 14, top = 12, bottom = 46;
-constexpr std::size_t most_dots = 40;  ///< with more epochs the line alone is clearer
+constexpr std::size_t max_dots = 40;  ///< with more epochs, only the line is drawn
 
 const char* const style = R"(
 main { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 420px), 1fr)); gap: 20px; }
@@ -46,7 +46,7 @@ Series series_of(const History& history, const std::string& name) {
   return series;
 }
 
-/// What is logged, in its order, validation apart. A name that appears in a later epoch only counts too.
+/// The logged names in order, without their val_ counterparts; includes names that appear only in later epochs.
 std::vector<std::string> names_of(const History& history) {
   std::vector<std::string> names;
   for (const EpochLogs& epoch : history) {
@@ -72,12 +72,12 @@ struct Axis {
   }
 };
 
-Axis make_axis(double low, double high, double most_steps, double smallest_step) {
-  if (!(high > low)) {  // one value: room around it
-    const double room = low == 0 ? 1 : std::abs(low) * 0.1;
-    low -= room, high += room;
+Axis make_axis(double low, double high, double max_steps, double smallest_step) {
+  if (!(high > low)) {  // a single value: add a margin
+    const double margin = low == 0 ? 1 : std::abs(low) * 0.1;
+    low -= margin, high += margin;
   }
-  const double rough = std::max((high - low) / most_steps, smallest_step);
+  const double rough = std::max((high - low) / max_steps, smallest_step);
   const double power = std::pow(10, std::floor(std::log10(rough)));
   double step = power * 10;
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -89,7 +89,7 @@ Axis make_axis(double low, double high, double most_steps, double smallest_step)
   return {std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step, step};
 }
 
-/// Epochs are whole, and the axis ends where they do.
+/// The axis ends at the first and the last epoch.
 Axis epoch_axis(double first, double last) {
   if (last == first) return {first - 0.5, first + 0.5, 1};
   Axis axis = make_axis(first, last, 8, 1);
@@ -111,7 +111,7 @@ std::string polyline(const Series& series, const char* kind, const Axis& x, cons
     }
     path += fmt::format("{}{:.1f} {:.1f}", pen_down ? "L" : "M", px(p.epoch), py(p.value));
     const bool next = i + 1 < series.size() && std::isfinite(series[i + 1].value);
-    if (series.size() <= most_dots || (!pen_down && !next)) {  // a point without neighbours would be no line at all
+    if (series.size() <= max_dots || (!pen_down && !next)) {  // a line of a single point would be invisible
       dots += fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"><title>epoch {:.0f}: {} {}</title></circle>\n", kind,
                           px(p.epoch), py(p.value), p.epoch, html_escaped(name), format_value(p.value));
     }
@@ -155,7 +155,7 @@ std::string chart(const History& history, const std::string& name) {
                         plot_bottom, at, plot_bottom + 18, tick);
   };
   const double first_tick = std::ceil(x.low / x.step) * x.step;
-  if (first_tick - x.low >= 0.5 * x.step) epoch_tick(x.low);  // where the axis begins, if there is room for it
+  if (first_tick - x.low >= 0.5 * x.step) epoch_tick(x.low);  // label the start of the axis if there is space
   for (double tick = first_tick; tick <= x.high + 1e-9; tick += x.step) epoch_tick(tick);
   text += fmt::format("<path class=\"axis\" d=\"M{} {}V{}H{}\" fill=\"none\"/>\n", left, top, plot_bottom, plot_right);
   text += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">epoch</text>\n", (left + plot_right) / 2, height - 8);

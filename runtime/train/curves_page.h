@@ -1,4 +1,4 @@
-// train/curves_page.h - the history of a training run as a page of HTML.
+// train/curves_page.h - the history of a training run as an HTML page.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tenon::train {
 
-/// One chart per number that is logged, training and validation together, and a table of the last epoch. The page needs no other file and
-/// no script; it follows the reader's light or dark setting. Values that are not finite leave a gap.
+/// One chart per logged value with training and validation curves, and a table of the last epoch. The page needs no other file and no
+/// script; it follows the light or dark setting of the browser. Non-finite values leave a gap.
 std::string curves_page(const std::string& title, const History& history);
 
 }  // namespace tenon::train

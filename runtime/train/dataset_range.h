@@ -1,4 +1,4 @@
-// train/dataset_range.h - part of a data set as one of its own, without a copy.
+// train/dataset_range.h - a contiguous range of a data set, without a copy.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,20 @@ class DatasetRange final : public Dataset {
 
   void gather(std::span<const std::int64_t> indices, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);
-    data_->gather(moved(indices), x, y);
+    data_->gather(shifted(indices), x, y);
   }
   void gather_augmented(std::span<const std::int64_t> indices, std::uint64_t epoch, Tensor& x, Tensor& y) const override {
     check_batch(indices, x, y);
-    data_->gather_augmented(moved(indices), epoch, x, y);
+    data_->gather_augmented(shifted(indices), epoch, x, y);
   }
 
  private:
   /// The indices in the whole data set, valid until the thread's next call.
-  std::span<const std::int64_t> moved(std::span<const std::int64_t> indices) const {
-    thread_local std::vector<std::int64_t> moved;  // several workers gather at the same time, and none may allocate each time
-    moved.assign(indices.begin(), indices.end());
-    for (std::int64_t& index : moved) index += begin_;
-    return moved;
+  std::span<const std::int64_t> shifted(std::span<const std::int64_t> indices) const {
+    thread_local std::vector<std::int64_t> shifted;  // workers gather concurrently and must not allocate for each batch
+    shifted.assign(indices.begin(), indices.end());
+    for (std::int64_t& index : shifted) index += begin_;
+    return shifted;
   }
 
   std::shared_ptr<const Dataset> data_;

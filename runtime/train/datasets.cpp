@@ -22,9 +22,9 @@ using config::DataSource;
 using config::Normalize;
 using ArrayPointer = std::shared_ptr<const ArrayDataset>;
 
-/// What the steps below hand on. The pictures' black is what padding is filled with.
+/// The data sets as they pass through the steps below. Padding is filled with `black`, the scaled value of a black pixel.
 struct Prepared {
-  ArrayPointer train, validation, test;  ///< validation may be null; test until it is cut off
+  ArrayPointer train, validation, test;  ///< validation may be null; test is null until it is split off
   std::vector<double> black = {0};
 };
 
@@ -46,14 +46,14 @@ bool reads_files(DataSource source) {
   }
 }
 
-const char* files_wanted(DataSource source) {
+const char* expected_files(DataSource source) {
   switch (source) {
     case DataSource::cifar10:
       return "a folder with data_batch_1..5.bin and test_batch.bin";
     case DataSource::npz:
       return "an .npz file, or a folder with .npz or .npy files";
     case DataSource::images:
-      return "a folder with a folder of images for each class, or with train and test of such";
+      return "a folder with one folder of images per class, or with such folders in train and test";
     case DataSource::csv:
       return "a .csv file, or a folder with train.csv and test.csv";
     case DataSource::tokens:
@@ -89,13 +89,13 @@ Prepared read_csv(const DataDefinition& definition, const std::string& path) {
   const CsvData first = load_csv(train[0], definition.csv);
   Prepared parts{first.data, nullptr, nullptr, {0}};
   if (test.empty()) return parts;
-  // The test part is read as the training part was understood.
+  // The test part uses the classes and the kind of target of the training part.
   CsvOptions options = definition.csv;
   options.classes = first.classes;
   options.target = first.data->num_classes() ? CsvOptions::Target::classes : CsvOptions::Target::values;
   const CsvData second = load_csv(test[0], options);
   if (second.features != first.features || second.label != first.label) {
-    throw Error(fmt::format("{}: wanted the columns of {}, {} and the label {}, got {} and {}", test[0], train[0],
+    throw Error(fmt::format("{}: expected the columns of {}: {} and the label {}; got {} and {}", test[0], train[0],
                             fmt::join(first.features, ", "), first.label, fmt::join(second.features, ", "), second.label));
   }
   parts.test = second.data;
@@ -142,7 +142,7 @@ ArrayPointer generate(const DataDefinition& definition, std::uint64_t seed, Spli
       options.sequence = definition.sequence;
       if (split == Split::test) options.count = 20000;
       set_common(options);
-      if (count > 0) options.count = count * definition.sequence + 1;  // samples were asked for
+      if (count > 0) options.count = count * definition.sequence + 1;  // the definition counts samples
       return generate_tokens(options);
     }
     case DataSource::markov: {
@@ -151,10 +151,10 @@ ArrayPointer generate(const DataDefinition& definition, std::uint64_t seed, Spli
       options.sequence = definition.sequence;
       if (split == Split::test) options.count = 20000;
       set_common(options);
-      if (count > 0) options.count = count * definition.sequence + 1;  // samples were asked for
+      if (count > 0) options.count = count * definition.sequence + 1;  // the definition counts samples
       const MarkovStream stream = generate_markov(options);
       if (split == Split::train) {
-        log::info("markov: entropy rate {:.4f} nats, a perplexity of {:.3f}: in the long run no model does better", stream.entropy_rate,
+        log::info("markov: entropy rate {:.4f} nats, perplexity {:.3f}: the lower bound for any model", stream.entropy_rate,
                   std::exp(stream.entropy_rate));
       }
       return stream.data;
@@ -179,7 +179,7 @@ ArrayPointer generate(const DataDefinition& definition, std::uint64_t seed, Spli
   }
 }
 
-/// Both parts as they are stored, or the training part alone.
+/// Reads both parts without scaling; the test part may be missing.
 Prepared read(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
   const auto both = [&](auto load) { return Prepared{load(Split::train), nullptr, load(Split::test), {0}}; };
   switch (definition.source) {
@@ -211,7 +211,7 @@ struct Moments {
   double mean = 0, deviation = 1;
 };
 
-/// Of elements [begin, begin + part) of each sample; of bytes after the division by 255.
+/// Mean and deviation of elements [begin, begin + part) of all samples; bytes are divided by 255 first.
 template <class T>
 Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
   const std::int64_t samples = x.shape()[0], row = samples > 0 ? x.count() / samples : 0;
@@ -228,7 +228,7 @@ Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
   const double count = std::max(1.0, static_cast<double>(samples * part));
   const double mean = sum / count;
   const double deviation = std::sqrt(std::max(squares / count - mean * mean, 0.0));
-  return {mean, deviation > 1e-12 ? deviation : 1};  // what never varies is moved to 0, not divided by it
+  return {mean, deviation > 1e-12 ? deviation : 1};  // constant values are only shifted to 0
 }
 
 Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
@@ -236,14 +236,14 @@ Moments moments_of(const Tensor& x, std::int64_t begin, std::int64_t part) {
   return x.dtype() == DType::f32 ? moments_of<float>(x, begin, part) : moments_of<double>(x, begin, part);
 }
 
-/// One scaling, or one per channel, for the stored values of both parts.
+/// One scaling, or one per channel, for the stored values of all parts.
 std::vector<Scaling> scalings_for(const DataDefinition& definition, const ArrayDataset& train) {
   const Tensor& x = train.x();
   const Shape& sample = train.x_type().shape;
   const bool bytes = x.dtype() == DType::u8, numbers = bytes || x.dtype() == DType::f32 || x.dtype() == DType::f64;
   const Normalize normalize = definition.normalize.value_or(bytes ? Normalize::unit : Normalize::none);
-  const auto refuse = [&](const std::string& wanted) {
-    throw Error(fmt::format("data: normalize: {}: {} holds {}, wanted {}", name_of(normalize), train.name(), x.str(), wanted));
+  const auto reject = [&](const std::string& expected) {
+    throw Error(fmt::format("data: normalize: {}: {} holds {}, expected {}", name_of(normalize), train.name(), x.str(), expected));
   };
   const auto scaling_of = [&](const Moments& m) {
     return bytes ? Scaling::standard(m.mean, m.deviation) : Scaling{1 / m.deviation, -m.mean / m.deviation};
@@ -253,23 +253,23 @@ std::vector<Scaling> scalings_for(const DataDefinition& definition, const ArrayD
       return {Scaling::none()};
     case Normalize::unit:
     case Normalize::gorgonia:
-      if (!bytes) refuse("bytes (u8)");
+      if (!bytes) reject("bytes (u8)");
       return {normalize == Normalize::unit ? Scaling::unit() : Scaling::gorgonia()};
     case Normalize::standard:
-      if (!numbers) refuse("u8, f32 or f64");
+      if (!numbers) reject("u8, f32 or f64");
       return {scaling_of(moments_of(x, 0, sample.count()))};
     case Normalize::per_channel: {
-      if (!numbers) refuse("u8, f32 or f64");
-      if (sample.rank() != 1 && sample.rank() != 3) refuse("samples (C,H,W) or (columns); 'standard' takes all values together");
+      if (!numbers) reject("u8, f32 or f64");
+      if (sample.rank() != 1 && sample.rank() != 3) reject("samples (C,H,W) or (columns); use 'standard' for one scaling of all values");
       std::vector<Scaling> channels;
       const std::int64_t part = sample.count() / std::max<std::int64_t>(sample[0], 1);
       for (std::int64_t c = 0; c < sample[0]; ++c) channels.push_back(scaling_of(moments_of(x, c * part, part)));
       return channels;
     }
     case Normalize::given: {
-      if (!numbers) refuse("u8, f32 or f64");
+      if (!numbers) reject("u8, f32 or f64");
       if (definition.mean.size() != 1 && (sample.rank() < 1 || static_cast<std::int64_t>(definition.mean.size()) != sample[0])) {
-        refuse(fmt::format("samples whose first axis is {}, the number of means", definition.mean.size()));
+        reject(fmt::format("samples whose first axis is {}, the number of means", definition.mean.size()));
       }
       std::vector<Scaling> channels;
       for (std::size_t c = 0; c < definition.mean.size(); ++c)
@@ -292,27 +292,27 @@ ArrayPointer first(const ArrayPointer& data, std::int64_t count) {
   return std::make_shared<ArrayDataset>(data->slice(0, count, data->name()));
 }
 
-/// Cuts `part` of the data off its end.
-ArrayPointer cut_off(ArrayPointer& data, double part, const char* key, const std::string& name) {
+/// Splits the fraction `part` off the end of the data.
+ArrayPointer split_off(ArrayPointer& data, double part, const char* key, const std::string& name) {
   const auto kept = static_cast<std::int64_t>(static_cast<double>(data->size()) * (1 - part));
   if (kept < 1 || kept >= data->size())
-    throw Error(fmt::format("data: {} {} of {} samples leaves nothing on one side", key, part, data->size()));
+    throw Error(fmt::format("data: {} {} of {} samples leaves one part empty", key, part, data->size()));
   const auto end = std::make_shared<ArrayDataset>(data->slice(kept, data->size(), name));
   data = std::make_shared<ArrayDataset>(data->slice(0, kept, data->name()));
   return end;
 }
 
-/// Reads, scales and cuts into parts.
+/// Reads, splits and scales the data.
 Prepared prepare(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
   Prepared parts = read(definition, path, seed);
   if (parts.test && definition.test_split > 0) {
-    throw Error(fmt::format("data: test_split {}: {} has a test part of its own; leave test_split out", definition.test_split, path));
+    throw Error(fmt::format("data: test_split {}: {} has a test part of its own; remove test_split", definition.test_split, path));
   }
   if (!parts.test && definition.test_split == 0) {
-    throw Error(fmt::format("data: {} has no test part; data.test_split: 0.1 would take a tenth of it from its end", path));
+    throw Error(fmt::format("data: {} has no test part; data.test_split: 0.1 takes the last tenth of it", path));
   }
   const std::string name = parts.train->name();
-  if (!parts.test) parts.test = cut_off(parts.train, definition.test_split, "test_split", name + " test");
+  if (!parts.test) parts.test = split_off(parts.train, definition.test_split, "test_split", name + " test");
   parts.train = first(parts.train, definition.train_count);
   parts.test = first(parts.test, definition.test_count);
   const std::vector<Scaling> scalings = scalings_for(definition, *parts.train);
@@ -321,13 +321,13 @@ Prepared prepare(const DataDefinition& definition, const std::string& path, std:
   parts.black.clear();
   for (const Scaling& scaling : scalings) parts.black.push_back(scaling.offset);
   if (definition.validation_split > 0)
-    parts.validation = cut_off(parts.train, definition.validation_split, "validation_split", parts.train->name() + " validation");
+    parts.validation = split_off(parts.train, definition.validation_split, "validation_split", parts.train->name() + " validation");
   return parts;
 }
 
 // ---------------------------------------------------------------- caches
 
-/// Everything of the definition that decides what prepare() makes.
+/// A key of all settings that influence prepare().
 data::ContentKey options_key(const DataDefinition& d, std::uint64_t seed) {
   data::ContentKey key;
   key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}", TENON_VERSION, name_of(d.source), d.normalize ? name_of(*d.normalize) : "",
@@ -354,7 +354,7 @@ std::vector<double> numbers_of(const std::string& text) {
   }
 }
 
-/// From the files of an earlier run with the same content and options, which are made first if need be.
+/// Maps the cache files for the same content and options, creating them first if needed.
 Prepared from_disk(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
   const data::DiskCache cache(data::DiskCache::folder_or_default(definition.cache_directory));
   data::ContentKey content;
@@ -381,9 +381,9 @@ Prepared from_disk(const DataDefinition& definition, const std::string& path, st
     if (black != train.metadata.end()) parts.black = numbers_of(black->second);
     return parts;
   };
-  const auto is_whole = [&](const Prepared& parts) { return parts.train && parts.test && (parts.validation || !validates); };
+  const auto is_complete = [&](const Prepared& parts) { return parts.train && parts.test && (parts.validation || !validates); };
   Prepared parts = open();
-  if (is_whole(parts)) {
+  if (is_complete(parts)) {
     log::info("cache: disk: {} is mapped from {}", parts.train->name(), file_of("train"));
     return parts;
   }
@@ -393,14 +393,14 @@ Prepared from_disk(const DataDefinition& definition, const std::string& path, st
   cache.store(file_of("test"), *made.test, {{"black", black}});
   if (validates) cache.store(file_of("validation"), *made.validation, {{"black", black}});
   parts = open();
-  if (is_whole(parts)) return parts;
+  if (is_complete(parts)) return parts;
   throw Error(Status::internal, file_of("train") + ": a cache that was just written cannot be read");
 }
 
 std::shared_ptr<const Dataset> kept_in_memory(const ArrayPointer& data) {
   if (!data) return nullptr;
   if (data->is_unscaled()) {
-    log::info("cache: ram: {} is in memory as it is", data->name());
+    log::info("cache: ram: {} needs no cache: its samples are unscaled and in memory", data->name());
     return data;
   }
   return cache_in_memory(data);
@@ -411,8 +411,8 @@ std::shared_ptr<const Dataset> kept_in_memory(const ArrayPointer& data) {
 DataSplits make_data(const DataDefinition& definition, const std::string& given, std::uint64_t run_seed) {
   const std::string path = given.empty() ? definition.directory : given;
   if (reads_files(definition.source) && path.empty()) {
-    throw Error(fmt::format("data: source {} wants {}; give --data DIR, or data.directory in the YAML", name_of(definition.source),
-                            files_wanted(definition.source)));
+    throw Error(fmt::format("data: source {} expects {}; give --data DIR, or data.directory in the YAML", name_of(definition.source),
+                            expected_files(definition.source)));
   }
   const std::uint64_t seed = definition.seed.value_or(run_seed);
   const bool on_disk = definition.cache == config::Cache::disk;
@@ -433,13 +433,13 @@ DataSplits make_data(const DataDefinition& definition, const std::string& given,
 }
 
 std::function<Tensor(DType, const Shape&)> pinned_memory(const Device& device) {
-  const auto said = std::make_shared<std::atomic<bool>>(false);
-  return [device, said](DType dtype, const Shape& shape) {
+  const auto warned = std::make_shared<std::atomic<bool>>(false);
+  return [device, warned](DType dtype, const Shape& shape) {
     try {
       return device.empty_pinned(dtype, shape);
     } catch (const Error& error) {
-      if (!said->exchange(true))
-        log::warning("data.pinned: {} gives no pinned memory: {}; batches are in plain memory", device.name(), error.what());
+      if (!warned->exchange(true))
+        log::warning("data.pinned: no pinned memory on {}: {}; using pageable memory for batches", device.name(), error.what());
       return Tensor::empty(dtype, shape);
     }
   };

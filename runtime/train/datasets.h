@@ -1,4 +1,4 @@
-// train/datasets.h - the data that a train.yaml names.
+// train/datasets.h - loads the data of a train.yaml.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@
 namespace tenon::train {
 
 struct DataSplits {
-  std::shared_ptr<const Dataset> train, test;  ///< train is augmented if the definition says so
+  std::shared_ptr<const Dataset> train, test;  ///< train is augmented if requested
   std::shared_ptr<const Dataset> validation;   ///< null without validation_split
 };
 
-/// `directory` (from the command line) beats the definition's; `seed` is the run's, for generated data and augmentation without one of
-/// their own. Errors  a source of files that has none; those of the readers.
+/// `directory` (from the command line) overrides that of the definition. `seed` is the run's seed, used if the definition has none.
+/// Errors  no directory for a file source; those of the readers.
 DataSplits make_data(const config::DataDefinition& definition, const std::string& directory, std::uint64_t seed);
 
-/// Memory of batches that the device copies from without staging. A device that has none left gives plain memory, and says so once.
+/// An allocator of pinned host memory. If the device has none left, it returns pageable memory and logs one warning.
 std::function<Tensor(DType, const Shape&)> pinned_memory(const Device& device);
 
 }  // namespace tenon::train

@@ -31,7 +31,7 @@ LayerDefinition dense(std::int64_t units, Activation activation, bool bias) {
   layer.units = units;
   layer.activation = activation;
   layer.bias = bias;
-  if (units < 1) layer.fail("units is " + std::to_string(units) + ", wanted at least 1");
+  if (units < 1) layer.fail("units is " + std::to_string(units) + ", expected at least 1");
   return layer;
 }
 
@@ -39,7 +39,7 @@ LayerDefinition dropout(double p) {
   LayerDefinition layer;
   layer.kind = LayerDefinition::Kind::dropout;
   layer.dropout_p = p;
-  if (!(p >= 0 && p < 1)) layer.fail("p is " + std::to_string(p) + ", wanted 0 <= p < 1");
+  if (!(p >= 0 && p < 1)) layer.fail("p is " + std::to_string(p) + ", expected 0 <= p < 1");
   return layer;
 }
 
@@ -57,8 +57,8 @@ LayerDefinition embedding(std::int64_t rows, std::int64_t dim) {
   layer.kind = LayerDefinition::Kind::embedding;
   layer.rows = rows;
   layer.dim = dim;
-  if (rows < 1) layer.fail("rows is " + std::to_string(rows) + ", wanted at least 1");
-  if (dim < 1) layer.fail("dim is " + std::to_string(dim) + ", wanted at least 1");
+  if (rows < 1) layer.fail("rows is " + std::to_string(rows) + ", expected at least 1");
+  if (dim < 1) layer.fail("dim is " + std::to_string(dim) + ", expected at least 1");
   return layer;
 }
 
@@ -79,7 +79,7 @@ LayerDefinition convolution(Kind kind, std::size_t dims, std::int64_t filters, s
                             std::int64_t padding) {
   LayerDefinition layer = window(kind, dims, size, strides, padding);
   layer.units = filters;
-  if (filters < 1) layer.fail("filters is " + std::to_string(filters) + ", wanted at least 1");
+  if (filters < 1) layer.fail("filters is " + std::to_string(filters) + ", expected at least 1");
   return layer;
 }
 
@@ -88,7 +88,7 @@ LayerDefinition recurrent(Kind kind, std::int64_t units, bool return_sequences) 
   layer.kind = kind;
   layer.units = units;
   layer.sequence.return_sequences = return_sequences;
-  if (units < 1) layer.fail("units is " + std::to_string(units) + ", wanted at least 1");
+  if (units < 1) layer.fail("units is " + std::to_string(units) + ", expected at least 1");
   return layer;
 }
 
@@ -146,7 +146,7 @@ LayerDefinition branches(std::vector<std::vector<LayerDefinition>> parts) {
   LayerDefinition layer;
   layer.kind = Kind::branches;
   layer.parts = std::move(parts);
-  if (layer.parts.empty()) layer.fail("there are none");
+  if (layer.parts.empty()) layer.fail("expected at least one branch");
   return layer;
 }
 

@@ -17,7 +17,7 @@ constexpr std::array<std::uint32_t, 256> make_table() {
 }
 constexpr auto table = make_table();
 
-/// The masking keeps a CRC of bytes that themselves hold CRCs from being trivial.
+/// Masks a CRC, since the CRC of bytes that contain their own CRC is degenerate.
 std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
 }
@@ -32,21 +32,21 @@ void put_varint(std::string& out, std::uint64_t value) {
   out += static_cast<char>(value);
 }
 
-enum Wire : std::uint64_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+enum WireType : std::uint64_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
-void put_key(std::string& out, std::uint64_t field, Wire wire) {
+void put_key(std::string& out, std::uint64_t field, WireType wire) {
   put_varint(out, field << 3 | wire);
 }
 
 void put_bytes(std::string& out, std::uint64_t field, std::string_view value) {
-  put_key(out, field, Wire::bytes);
+  put_key(out, field, WireType::bytes);
   put_varint(out, value.size());
   out += value;
 }
 
 std::string event(double wall_time) {
   std::string out;
-  put_key(out, 1, Wire::fixed64);
+  put_key(out, 1, WireType::fixed64);
   put_fixed(out, std::bit_cast<std::uint64_t>(wall_time));
   return out;
 }
@@ -79,12 +79,12 @@ std::string scalars_event(double wall_time, std::int64_t step, std::span<const s
   for (const auto& [tag, number] : scalars) {
     std::string value;
     put_bytes(value, 1, tag);
-    put_key(value, 2, Wire::fixed32);
+    put_key(value, 2, WireType::fixed32);
     put_fixed(value, std::bit_cast<std::uint32_t>(static_cast<float>(number)));
     put_bytes(summary, 1, value);
   }
   std::string out = event(wall_time);
-  put_key(out, 2, Wire::varint);
+  put_key(out, 2, WireType::varint);
   put_varint(out, static_cast<std::uint64_t>(step));
   put_bytes(out, 5, summary);
   return out;

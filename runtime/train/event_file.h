@@ -1,4 +1,4 @@
-// train/event_file.h - what TensorBoard reads, by hand: records with masked CRC32C around a few protobuf fields.
+// train/event_file.h - writes TensorBoard event files: records of a few protobuf fields with masked CRC32C.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tenon::train {
 
-/// CRC-32C (Castagnoli), of the polynomial 0x1EDC6F41, bits reflected. "123456789" gives 0xE3069283.
+/// CRC-32C (Castagnoli) with the polynomial 0x1EDC6F41, bits reflected. "123456789" gives 0xE3069283.
 std::uint32_t crc32c(std::string_view bytes);
 
 /// A record of a TFRecord file: u64 length, masked CRC of the length, the bytes, masked CRC of the bytes; all little-endian.

@@ -15,13 +15,13 @@
 namespace tenon::train {
 namespace {
 
-bool has_memory_of_its_own(const FeedOptions& options) {
+bool has_separate_memory(const FeedOptions& options) {
   return options.device && !options.device->state()->host_addressable();
 }
 
 BatchOptions batch_options(const FeedOptions& options) {
   BatchOptions batches = options.batches;
-  if (options.pinned && has_memory_of_its_own(options)) batches.allocate = pinned_memory(*options.device);
+  if (options.pinned && has_separate_memory(options)) batches.allocate = pinned_memory(*options.device);
   return batches;
 }
 
@@ -31,22 +31,21 @@ Shape batch_shape(std::int64_t rows, const Shape& sample) {
   return shape;
 }
 
-/// Memory that fits stays where it is.
+/// Reallocates the buffer only if it does not fit.
 void make_fit(Tensor& buffer, const Device& device, std::int64_t rows, const SampleType& sample) {
   const Shape shape = batch_shape(rows, sample.shape);
   if (buffer.defined() && buffer.storage()->device == device.state() && buffer.dtype() == sample.dtype && buffer.shape() == shape) return;
-  buffer = {};  // given back before more is asked for
+  buffer = {};  // free the old memory first
   buffer = device.empty(sample.dtype, shape);
 }
 
-/// The first rows, or all.
 Tensor first_rows(const Tensor& buffer, std::int64_t rows) {
   return buffer.shape()[0] == rows ? buffer : buffer.slice(0, 0, rows);
 }
 
 }  // namespace
 
-/// The thread between the readers and the device. Batch k of an epoch goes to buffer k mod 2.
+/// A thread that copies batches to the device. Batch k of an epoch goes to buffer k mod 2.
 class Feed::Copier {
  public:
   Copier(Batches& batches, const Device& device, std::int64_t rows, FeedBuffers& buffers)
@@ -58,7 +57,7 @@ class Feed::Copier {
       make_fit(buffers.x[i], device, rows, batches.data().x_type());
       make_fit(buffers.y[i], device, rows, batches.data().y_type());
     }
-    thread_ = std::thread([this] { serve(); });
+    thread_ = std::thread([this] { copy_loop(); });
   }
 
   ~Copier() {
@@ -76,7 +75,7 @@ class Feed::Copier {
     std::unique_lock lock(mutex_);
     running_ = started_ = false;
     work_.notify_all();
-    done_.wait(lock, [&] { return !busy_; });  // until then the batches are the thread's
+    done_.wait(lock, [&] { return !busy_; });  // until then the thread may use batches_
     release();
     batches_.start(epoch, first_batch);
     for (Slot& slot : slots_) slot.failure = nullptr;
@@ -87,13 +86,13 @@ class Feed::Copier {
 
   const Batch* next() {
     std::unique_lock lock(mutex_);
-    if (!started_) return batches_.next();  // which says what is missing
+    if (!started_) return batches_.next();  // reports the missing start()
     release();
     done_.wait(lock, [&] { return taken_ < given_; });
     Slot& slot = slots_[taken_ % 2];
     if (slot.failure) std::rethrow_exception(slot.failure);
     if (slot.is_end) return nullptr;
-    programs_.wait(slot.is_there);
+    programs_.wait(slot.copied);
     ++taken_;
     return &slot.batch;
   }
@@ -101,24 +100,24 @@ class Feed::Copier {
  private:
   struct Slot {
     Slot(const Device& device, const Tensor& x_buffer, const Tensor& y_buffer)
-        : x(x_buffer), y(y_buffer), is_there(device), is_free(device) {}
+        : x(x_buffer), y(y_buffer), copied(device), consumed(device) {}
     const Tensor &x, &y;
     Batch batch;
-    Event is_there;  ///< behind the copy
-    Event is_free;   ///< behind the step that read it last
+    Event copied;    ///< after the copy
+    Event consumed;  ///< after the last step that read it
     bool is_end = false;
     std::exception_ptr failure;
   };
 
-  /// The step on the batch that next() gave last has been given to the device. Called with the mutex.
+  /// Releases the slot that next() returned last: its step has been submitted to the device. The caller holds the mutex.
   void release() {
     if (released_ == taken_) return;
-    slots_[released_ % 2].is_free.record(programs_);
+    slots_[released_ % 2].consumed.record(programs_);
     ++released_;
     work_.notify_all();
   }
 
-  void serve() {
+  void copy_loop() {
     std::unique_lock lock(mutex_);
     for (;;) {
       work_.wait(lock, [&] { return quit_ || running_; });
@@ -128,7 +127,7 @@ class Feed::Copier {
       const Batch* batch = nullptr;
       std::exception_ptr failure;
       try {
-        copies_.synchronize();  // asking for a batch gives the host memory of the one before back to the readers
+        copies_.synchronize();  // batches_.next() lets the readers overwrite the previous batch
         batch = batches_.next();
       } catch (...) {
         failure = std::current_exception();
@@ -156,22 +155,22 @@ class Feed::Copier {
 
   void copy(const Batch& batch, Slot& slot) {
     const std::int64_t rows = batch.x.shape()[0];
-    slot.batch.number = batch.number;
+    slot.batch.index = batch.index;
     slot.batch.indices = batch.indices;
     slot.batch.x = first_rows(slot.x, rows);
     slot.batch.y = first_rows(slot.y, rows);
-    copies_.wait(slot.is_free);
+    copies_.wait(slot.consumed);
     copy_async(batch.x, slot.batch.x, copies_);
     copy_async(batch.y, slot.batch.y, copies_);
-    slot.is_there.record(copies_);
+    slot.copied.record(copies_);
   }
 
-  Batches& batches_;  ///< the thread's while it is busy
-  Stream programs_;   ///< the caller's alone
-  Stream copies_;     ///< the thread's alone
+  Batches& batches_;  ///< owned by the thread while it is busy
+  Stream programs_;   ///< used only by the caller
+  Stream copies_;     ///< used only by the thread
   std::array<Slot, 2> slots_;
 
-  std::mutex mutex_;  ///< guards what follows; a slot is the thread's until it is given, then the caller's until it is released
+  std::mutex mutex_;  ///< guards the members below; the thread owns a slot until it is given, then the caller until it is released
   std::condition_variable work_, done_;
   std::uint64_t given_ = 0, taken_ = 0, released_ = 0;  ///< slots of this epoch: released_ <= taken_ <= given_ <= released_ + 2
   bool running_ = false, busy_ = false, started_ = false, quit_ = false;
@@ -181,7 +180,7 @@ class Feed::Copier {
 
 Feed::Feed(std::shared_ptr<const Dataset> data, const FeedOptions& options, FeedBuffers& buffers)
     : batches_(std::move(data), batch_options(options)) {
-  if (!has_memory_of_its_own(options) || options.batches.workers == 0) return;
+  if (!has_separate_memory(options) || options.batches.workers == 0) return;
   const std::int64_t rows = std::min(options.batches.batch_size, batches_.data().size());
   copier_ = std::make_unique<Copier>(batches_, *options.device, rows, buffers);
 }

@@ -19,7 +19,7 @@
 namespace tenon {
 namespace {
 
-/// The loss as a function of one element, the others fixed.
+/// The loss as a function of one element, with the others fixed.
 class Line {
  public:
   Line(const LossFunction& loss, std::vector<Tensor>& parameters, std::size_t parameter, std::int64_t index)
@@ -32,11 +32,11 @@ class Line {
   double loss(double offset) {
     element_ = at_ + offset;
     const double value = loss_(parameters_);
-    if (!std::isfinite(value)) throw Error(fmt::format("check_gradients: the loss is {} near the element's {}", value, at_));
+    if (!std::isfinite(value)) throw Error(fmt::format("check_gradients: the loss is {} near the element value {}", value, at_));
     largest_ = std::max(largest_, std::abs(value));
     return value;
   }
-  /// What rounding of the loss, a few units in its last place, makes of a difference over h.
+  /// The error of a difference quotient over h if the loss is rounded by a few units in the last place.
   double noise(double h) const { return 16 * std::numeric_limits<double>::epsilon() * largest_ / h; }
 
  private:
@@ -56,17 +56,17 @@ struct Judgement {
 
 constexpr std::array<double, 3> steps{1e-3, 1e-4, 1e-5};
 
-/// A corner: the slopes of the two sides stay apart as the step shrinks, where those of a smooth loss come together in proportion to it.
+/// A corner: the one-sided slopes stay apart as the step shrinks, whereas those of a smooth loss converge in proportion to it.
 bool is_corner(Line& line, double middle, double analytic) {
   const auto sides = [&](double h) { return std::array<double, 2>{(middle - line.loss(-h)) / h, (line.loss(h) - middle) / h}; };
   const double wide_step = steps[1] * line.size(), step = steps[2] * line.size();
   const auto wide = sides(wide_step), narrow = sides(step);
-  const double gap = std::abs(narrow[1] - narrow[0]), room = 0.01 * gap + line.noise(step);
+  const double gap = std::abs(narrow[1] - narrow[0]), slack = 0.01 * gap + line.noise(step);
   if (gap < 4 * line.noise(step) || gap < 0.5 * std::abs(wide[1] - wide[0])) return false;
-  return analytic > std::min(narrow[0], narrow[1]) - room && analytic < std::max(narrow[0], narrow[1]) + room;
+  return analytic > std::min(narrow[0], narrow[1]) - slack && analytic < std::max(narrow[0], narrow[1]) + slack;
 }
 
-Judgement judge(Line& line, std::int64_t index, double analytic, double tolerance) {
+Judgement check_element(Line& line, std::int64_t index, double analytic, double tolerance) {
   Judgement best;
   best.difference = {index, analytic, 0, std::numeric_limits<double>::infinity()};
   const double middle = line.loss(0);
@@ -82,14 +82,14 @@ Judgement judge(Line& line, std::int64_t index, double analytic, double toleranc
       best.verdict = Verdict::right;
       return best;
     }
-    // Where both steps agree to four digits, their extrapolation has eight: a smaller step would add nothing but rounding.
+    // If both steps agree to four digits, their extrapolation has eight: a smaller step would only add rounding errors.
     if (std::abs(numeric - half) <= 1e-4 * std::abs(numeric) + line.noise(h)) break;
   }
   if (is_corner(line, middle, analytic)) best.verdict = Verdict::kink;
   return best;
 }
 
-/// `count` numbers below `size`, each once, in order.
+/// `count` distinct indices below `size`, sorted.
 std::vector<std::int64_t> choose(std::int64_t size, std::int64_t count, std::mt19937_64& random) {
   std::vector<std::int64_t> chosen;
   if (count >= size) {
@@ -98,16 +98,16 @@ std::vector<std::int64_t> choose(std::int64_t size, std::int64_t count, std::mt1
     return chosen;
   }
   while (static_cast<std::int64_t>(chosen.size()) < count) {
-    const auto number = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(size));
-    if (std::find(chosen.begin(), chosen.end(), number) == chosen.end()) chosen.push_back(number);
+    const auto index = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(size));
+    if (std::find(chosen.begin(), chosen.end(), index) == chosen.end()) chosen.push_back(index);
   }
   std::sort(chosen.begin(), chosen.end());
   return chosen;
 }
 
-void want(const char* what, const Tensor& tensor, const std::string& name, const Shape& shape) {
+void expect_f64(const char* what, const Tensor& tensor, const std::string& name, const Shape& shape) {
   if (tensor.dtype() == DType::f64 && tensor.shape() == shape) return;
-  throw Error(fmt::format("check_gradients: wanted the {} '{}' as f64{}, got {}{}", what, name, shape.str(), name_of(tensor.dtype()),
+  throw Error(fmt::format("check_gradients: expected the {} '{}' as f64{}, got {}{}", what, name, shape.str(), name_of(tensor.dtype()),
                           tensor.shape().str()));
 }
 
@@ -136,15 +136,15 @@ std::string GradientReport::str() const {
 GradientReport check_gradients(const LossFunction& loss, const std::vector<NamedTensor>& parameters, const std::vector<Tensor>& gradients,
                                const GradientCheckOptions& options) {
   if (gradients.size() != parameters.size()) {
-    throw Error(fmt::format("check_gradients: {} parameters want as many gradients, got {}", parameters.size(), gradients.size()));
+    throw Error(fmt::format("check_gradients: expected {} gradients, one per parameter, got {}", parameters.size(), gradients.size()));
   }
-  if (options.samples < 1) throw Error(fmt::format("check_gradients: samples is {}, wanted at least 1", options.samples));
+  if (options.samples < 1) throw Error(fmt::format("check_gradients: samples is {}, expected at least 1", options.samples));
   std::vector<Tensor> values;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const NamedTensor& p = parameters[i];
-    want("parameter", p.tensor, p.name, p.tensor.shape());
-    want("gradient of", gradients[i], p.name, p.tensor.shape());
-    Tensor own = Tensor::empty(DType::f64, p.tensor.shape());  // changed element by element below
+    expect_f64("parameter", p.tensor, p.name, p.tensor.shape());
+    expect_f64("gradient of", gradients[i], p.name, p.tensor.shape());
+    Tensor own = Tensor::empty(DType::f64, p.tensor.shape());  // modified element by element below
     const Tensor given = p.tensor.to_host().contiguous();
     std::copy_n(given.data<double>(), given.count(), own.data<double>());
     values.push_back(own);
@@ -158,7 +158,7 @@ GradientReport check_gradients(const LossFunction& loss, const std::vector<Named
     const Tensor gradient = gradients[i].to_host().contiguous();
     for (const std::int64_t index : choose(gradient.count(), options.samples, random)) {
       Line line(loss, values, i, index);
-      const Judgement judgement = judge(line, index, gradient.data<double>()[index], options.tolerance);
+      const Judgement judgement = check_element(line, index, gradient.data<double>()[index], options.tolerance);
       ++check.checked;
       if (judgement.verdict == Verdict::kink) {
         ++check.kinks;
@@ -181,20 +181,20 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
     return spec.device.empty() ? context.default_device() : Device(context.state()->open_found(spec.device));
   };
 
-  // Two graphs that start alike, so that dropout, whose masks follow the place of its node, is the same in both.
+  // Both graphs begin with the same nodes, so that dropout, whose masks depend on the index of its node, is the same in both.
   const auto build_loss = [&](Graph& graph, train::Forward& out_forward) {
     const Value in = graph.input("x", x.dtype(), x.shape());
     out_forward = train::build(graph, definition, in, graph.input("key", DType::u64, {2}));
     return train::build_objective(out_forward, graph.input("y", y.dtype(), y.shape()), loss, {}).loss;
   };
-  Graph with_gradients, alone;
-  train::Forward f, again;
+  Graph with_gradients, forward_only;
+  train::Forward f, second;
   const Value value = build_loss(with_gradients, f);
-  if (f.specs.empty()) throw Error("check_gradients: the model has no parameters: there is nothing to check");
+  if (f.specs.empty()) throw Error("check_gradients: the model has no parameters to check");
   const std::vector<Value> gradient_of = gradients(value, f.parameters);
   with_gradients.output("loss", value);
   for (std::size_t i = 0; i < f.specs.size(); ++i) with_gradients.output(train::gradient_name(f.specs[i]), gradient_of[i]);
-  alone.output("loss", build_loss(alone, again));
+  forward_only.output("loss", build_loss(forward_only, second));
 
   std::vector<NamedTensor> start;
   for (std::size_t i = 0; i < f.specs.size(); ++i) {
@@ -210,17 +210,17 @@ GradientReport check_gradients(const Context& context, const ModelDefinition& mo
   }
   const std::array<Tensor, 3> inputs{x, Tensor::of<std::uint64_t>({context.config().seed, 1}, {2}), y};
   Program backward(context, with_gradients, {.device = {}, .parameters = parameters});
-  Program forward(context, alone, {.device = {}, .parameters = parameters});
+  Program forward(context, forward_only, {.device = {}, .parameters = parameters});
   const std::vector<Tensor>& results = backward.run(inputs);
   std::vector<Tensor> analytic;
   for (std::size_t i = 1; i < results.size(); ++i) analytic.push_back(results[i].to_host());
 
-  std::vector<std::vector<double>> shown(start.size());  // what the device has, so that only what changed is copied there
+  std::vector<std::vector<double>> on_device(start.size());  // the values on the device, so that only changes are copied
   const LossFunction loss_at = [&](const std::vector<Tensor>& values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
       const double* const now = values[i].data<double>();
-      if (!shown[i].empty() && std::equal(shown[i].begin(), shown[i].end(), now)) continue;
-      shown[i].assign(now, now + values[i].count());
+      if (!on_device[i].empty() && std::equal(on_device[i].begin(), on_device[i].end(), now)) continue;
+      on_device[i].assign(now, now + values[i].count());
       parameters->set(start[i].name, values[i]);
     }
     return forward.run(inputs).front().to_host().item();

@@ -59,21 +59,22 @@ double normal_quantile(double p) {
   return q < 0 ? -above / below : above / below;
 }
 
-/// Phi(-2), and the deviation of the standard normal distribution cut at 2.
+/// Phi(-2), and the deviation of the standard normal distribution truncated at 2.
 constexpr double beyond_two = 0.022750131948179207;
-constexpr double cut_deviation = 0.87962566103423978;
+constexpr double truncated_deviation = 0.87962566103423978;
 
-Tensor of_doubles(DType dtype, const Shape& shape, const std::vector<double>& values) {
+Tensor from_doubles(DType dtype, const Shape& shape, const std::vector<double>& values) {
   if (dtype == DType::f64) return Tensor::of(values, shape);
   return Tensor::of(std::vector<float>(values.begin(), values.end()), shape);
 }
 
-/// Makes `count` rows of `size` elements orthonormal, one after the other; each is freed of the others twice, for once leaves what rounding
-/// put in. Source  Giraud, Langou, Rozloznik: The loss of orthogonality in the Gram-Schmidt process (2005).
+/// Makes `count` rows of `size` elements orthonormal with two Gram-Schmidt passes per row: one pass leaves rounding errors.
+///
+/// Source  Giraud, Langou, Rozloznik: The loss of orthogonality in the Gram-Schmidt process (2005).
 void orthonormalize(std::vector<double>& rows, std::size_t count, std::size_t size) {
   for (std::size_t i = 0; i < count; ++i) {
     double* const row = rows.data() + i * size;
-    for (int again = 0; again < 2; ++again) {
+    for (int pass = 0; pass < 2; ++pass) {
       for (std::size_t j = 0; j < i; ++j) {
         const double* const other = rows.data() + j * size;
         const double along = std::inner_product(row, row + size, other, 0.0);
@@ -85,7 +86,7 @@ void orthonormalize(std::vector<double>& rows, std::size_t count, std::size_t si
   }
 }
 
-/// The first two dimensions and the product of the rest: a kernel's inputs, outputs, and receptive field.
+/// A kernel's first two dimensions and its receptive field, the product of the others.
 struct Fans {
   double n1 = 1, n2 = 1, field = 1;
 };
@@ -93,7 +94,7 @@ struct Fans {
 Fans fans_of(const Initializer& initializer, const Shape& shape) {
   if (shape.rank() == 0)
     throw Error(
-        fmt::format("initializer {}: a scalar has no fan; use zeros, ones, constant, uniform or normal", name_of(initializer.kind)));
+        fmt::format("initializer {}: a scalar has no fan-in; use zeros, ones, constant, uniform or normal", name_of(initializer.kind)));
   Fans fans;
   if (shape.rank() == 1) {
     fans.n2 = static_cast<double>(shape[0]);
@@ -104,10 +105,6 @@ Fans fans_of(const Initializer& initializer, const Shape& shape) {
   for (std::size_t i = 2; i < shape.rank(); ++i) fans.field *= static_cast<double>(shape[i]);
   return fans;
 }
-
-}  // namespace
-
-namespace {
 
 Tensor draw_block(const Context& context, const Device& device, const ParameterSpec& spec, const Shape& shape, const Tensor& key,
                   std::uint32_t stream) {
@@ -136,18 +133,18 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
     const Tensor host = draw_as(DType::f64, of, op, a, b).to_host();
     return std::vector<double>(host.data<double>(), host.data<double>() + host.count());
   };
-  /// Uniform numbers of the device through the quantiles on the host: the same bits everywhere.
+  // Uniform numbers from the device, mapped by the quantile function on the host: the same bits on every backend.
   const auto truncated = [&](double mean, double deviation) {
     std::vector<double> values = doubles(shape, TENON_OP_RandomUniform, beyond_two, 1 - beyond_two);
     for (double& value : values) value = mean + deviation * normal_quantile(value);
-    return of_doubles(dtype, shape, values).to(device);
+    return from_doubles(dtype, shape, values).to(device);
   };
   const auto uniform = [&](double limit) { return draw(TENON_OP_RandomUniform, -limit, limit); };
   const auto normal = [&](double deviation) {
-    return initializer.truncated ? truncated(0, deviation / cut_deviation) : draw(TENON_OP_RandomNormal, 0, deviation);
+    return initializer.truncated ? truncated(0, deviation / truncated_deviation) : draw(TENON_OP_RandomNormal, 0, deviation);
   };
-  const auto want_matrix = [&](bool fits) {
-    if (!fits) throw Error(fmt::format("initializer {}: wanted a matrix, got {}", name_of(initializer.kind), shape.str()));
+  const auto expect_matrix = [&](bool fits) {
+    if (!fits) throw Error(fmt::format("initializer {}: expected a matrix, got {}", name_of(initializer.kind), shape.str()));
   };
   const double gain = initializer.gain;
   switch (initializer.kind) {
@@ -166,7 +163,7 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
     case Kind::truncated_normal:
       return truncated(initializer.mean, initializer.stddev);
     case Kind::orthogonal: {
-      want_matrix(shape.rank() >= 2);
+      expect_matrix(shape.rank() >= 2);
       const auto n1 = static_cast<std::size_t>(shape[0]), n2 = static_cast<std::size_t>(n1 == 0 ? 0 : shape.count() / shape[0]);
       const std::size_t few = std::min(n1, n2), many = std::max(n1, n2);
       std::vector<double> rows = doubles({static_cast<std::int64_t>(few), static_cast<std::int64_t>(many)}, TENON_OP_RandomNormal, 0, 1);
@@ -175,13 +172,13 @@ Tensor draw_block(const Context& context, const Device& device, const ParameterS
       for (std::size_t i = 0; i < n1; ++i) {
         for (std::size_t j = 0; j < n2; ++j) values[i * n2 + j] = gain * (n1 <= n2 ? rows[i * n2 + j] : rows[j * n1 + i]);
       }
-      return of_doubles(dtype, shape, values).to(device);
+      return from_doubles(dtype, shape, values).to(device);
     }
     case Kind::identity: {
-      want_matrix(shape.rank() == 2);
+      expect_matrix(shape.rank() == 2);
       std::vector<double> values(static_cast<std::size_t>(shape.count()));
       for (std::int64_t i = 0; i < std::min(shape[0], shape[1]); ++i) values[static_cast<std::size_t>(i * shape[1] + i)] = gain;
-      return of_doubles(dtype, shape, values).to(device);
+      return from_doubles(dtype, shape, values).to(device);
     }
     default:
       break;

@@ -1,4 +1,4 @@
-// train/initializers.h - how parameters start.
+// train/initializers.h - initial values of parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,11 @@
 namespace tenon::train {
 
 /// A dense tensor on `device`, of the spec's dtype and shape. Random kinds run RandomUniform or RandomNormal there with key (seed, block)
-/// and the given stream: the same bits on every backend. Shapes   rank 1 counts as n1 = 1, n2 = shape[0]; a rank 0 parameter with a Glorot,
-/// He or LeCun start is an error. `fan_in` is what He,
-///          LeCun and fan_in_uniform use: that of the layer's kernel, since a bias does not know it.
+/// and the given stream: the same bits on every backend. He, LeCun and fan_in_uniform use the `fan_in` of the spec, which for a bias is
+/// that of the layer's kernel.
+///
+/// Shapes  rank 1 counts as n1 = 1, n2 = shape[0].
+/// Errors  a parameter of rank 0 with a Glorot, He or LeCun initializer.
 Tensor initialize(const Context& context, const Device& device, const ParameterSpec& spec, std::uint64_t seed, std::uint32_t stream);
 
 }  // namespace tenon::train

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = LayerDefinition::Kind;
 
-/// An error that says already which layer it is about.
+/// An error whose message already names the layer.
 struct LayerError : Error {
   using Error::Error;
 };
@@ -133,17 +133,17 @@ Value LayerBuild::activate(const LayerDefinition& layer, Value x) {
 }
 
 Value LayerBuild::dropout(Value x, double p) {
-  // The stream is the node's number in the graph as built, so that masks do not depend on what passes make of it.
+  // The stream is the node's index in the graph as built, so that masks do not depend on graph passes.
   return key_.present() && p > 0 ? ops::dropout(x, key_, p, static_cast<std::uint32_t>(graph_.nodes().size())) : x;
 }
 
 std::string LayerBuild::choose_name(const LayerDefinition& layer) {
   std::string name = layer.name;
   if (name.empty()) {
-    const int number = names_.numbers[name_of(layer.kind)]++;
-    name = number == 0 ? name_of(layer.kind) : fmt::format("{}_{}", name_of(layer.kind), number);
+    const int index = names_.next_index[name_of(layer.kind)]++;
+    name = index == 0 ? name_of(layer.kind) : fmt::format("{}_{}", name_of(layer.kind), index);
   }
-  if (!names_.taken.insert(name).second) layer.fail(fmt::format("the name '{}' is taken by an earlier layer", name));
+  if (!names_.taken.insert(name).second) layer.fail(fmt::format("the name '{}' is already used by an earlier layer", name));
   return name;
 }
 
@@ -158,7 +158,7 @@ Value LayerBuild::run_one(const LayerDefinition& layer, Value x) {
   try {
     y = rule.build(*this, layer, x);
   } catch (const LayerError&) {
-    throw;  // a layer inside this one has said where it stands
+    throw;  // an inner layer has already added its position
   } catch (const Error& problem) {
     const std::string text = problem.what();
     const bool says_where = layer.where.empty() || text.starts_with(layer.where);

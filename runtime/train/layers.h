@@ -1,5 +1,5 @@
-// train/layers.h - kinds of layers: a row each, in the file of its family. A new one is an enumerator in tenon/definition.h, a row in a
-// layers_<family>.cpp here, and one in config/layers_yaml.cpp.
+// train/layers.h - the kinds of layers, one row each in the file of its family. A new kind needs an enumerator in tenon/definition.h, a row
+// in layers_<family>.cpp here, and a row in config/layers_*yaml.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tenon::train {
 
-/// What a layer's row builds with: the graph, the parameters that it asks for, and the row of the summary that it fills.
+/// Builds layers: holds the graph, the parameters created so far and the summary row of the current layer.
 class LayerBuild {
  public:
   LayerBuild(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, Forward& out_forward);
@@ -26,41 +26,41 @@ class LayerBuild {
   bool training() const { return key_.present(); }
   /// Absent outside training.
   Value key() const { return key_; }
-  /// The layer's name, without those of the layers around it.
+  /// The layer's name, without the names of enclosing layers.
   const std::string& name() const { return name_; }
   LayerSummary& row() { return row_; }
 
-  /// Where a parameter starts from, beyond what its shape says.
+  /// Initialisation of a parameter beyond its shape.
   struct Start {
     std::int64_t fan_in = 0;
-    std::int64_t fan_out = 0;  ///< 0: Glorot's n1 and n2 are those of the shape
-    Shape block = {};          ///< drawn apart, one after the other; empty: all at once
+    std::int64_t fan_out = 0;  ///< 0: Glorot's n1 and n2 come from the shape
+    Shape block = {};          ///< initialised block by block; empty: all at once
   };
-  /// "<layer>/<suffix>", counted in the row.
+  /// Creates the parameter "<layer>/<suffix>" and counts it in the summary row.
   Value parameter(const LayerDefinition& layer, const char* suffix, const Shape& shape, const Initializer& initializer, Start start);
-  /// The layer's kernel: regularised as it says.
+  /// Creates the layer's kernel, with its regularisation.
   Value kernel(const LayerDefinition& layer, const Shape& shape, Start start);
-  /// "<layer>/<suffix>": what training keeps beside what it learns. It starts at `start`.
+  /// Creates the non-trainable state "<layer>/<suffix>", initialised to `start`.
   Value state(const LayerDefinition& layer, const char* suffix, const Shape& shape, double start);
-  /// What it holds after a step of training.
+  /// Sets the value of a state after a training step.
   void keep(Value state, Value next);
-  /// The layer's activation, remembered so that a loss may take what was before a softmax.
+  /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax.
   Value activate(const LayerDefinition& layer, Value x);
-  /// With the layer's probability p, where there is a key.
+  /// Applies dropout with probability p; the identity outside training.
   Value dropout(Value x, double p);
 
-  /// One layer after the other; within a layer, their names begin with its own.
+  /// Applies the layers in order. Inside a layer, their names are prefixed with its name.
   Value run(const std::vector<LayerDefinition>& layers, Value x);
-  /// The same for the lists of one layer: one set of names.
+  /// Applies each list of inner layers to x; all lists share one set of names.
   std::vector<Value> run_inside(const std::vector<std::vector<LayerDefinition>>& parts, Value x);
 
-  /// True if x is (batch, time, features): what comes from an embedding or a layer that reads sequences. Dense layers go step by step then.
+  /// True if x is (batch, time, features), from an embedding or a sequence layer. Dense layers then apply to each time step.
   bool is_sequence = false;
 
  private:
   struct Names {
     std::string prefix;  ///< "residual_3/"
-    std::map<std::string, int> numbers;
+    std::map<std::string, int> next_index;
     std::set<std::string> taken;
   };
   std::string choose_name(const LayerDefinition& layer);
@@ -79,8 +79,8 @@ class LayerBuild {
 
 struct LayerRule {
   LayerDefinition::Kind kind;
-  const char* type;  ///< what the summary calls it
-  /// Appends the layer. Errors  LayerDefinition::fail where x does not fit.
+  const char* type;  ///< its name in the summary
+  /// Appends the layer. Errors  x does not fit (LayerDefinition::fail).
   Value (*build)(LayerBuild& build, const LayerDefinition& layer, Value x);
 };
 const LayerRule& rule_of(LayerDefinition::Kind kind);
@@ -90,7 +90,7 @@ std::span<const LayerRule> image_layers();
 std::span<const LayerRule> norm_layers();
 std::span<const LayerRule> sequence_layers();
 
-/// Calls visit for each layer, those inside others too.
+/// Calls visit for each layer, including inner layers.
 template <class Visit>
 void for_each_layer(const std::vector<LayerDefinition>& layers, const Visit& visit) {
   for (const LayerDefinition& layer : layers) {
@@ -99,7 +99,7 @@ void for_each_layer(const std::vector<LayerDefinition>& layers, const Visit& vis
   }
 }
 
-/// Of a list of sizes.
+/// The product of the sizes.
 std::int64_t product(std::span<const std::int64_t> sizes);
 
 }  // namespace tenon::train

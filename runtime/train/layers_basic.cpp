@@ -1,4 +1,4 @@
-// Layers that read samples of any shape, and those made of other layers.
+// Layers for samples of any shape, and layers that contain other layers.
 #include <fmt/core.h>
 
 #include "train/layers.h"
@@ -24,11 +24,11 @@ Value dense(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const Shape shape = x.shape();
   const bool steps = build.is_sequence && shape.rank() == 3;
   if (shape.rank() != 2 && !steps) {
-    layer.fail(fmt::format("'{}' wants (batch, features), got {}; put a flatten before it", build.name(), shape.str()));
+    layer.fail(fmt::format("'{}' expects (batch, features), got {}; put a flatten layer before it", build.name(), shape.str()));
   }
   const std::int64_t features = shape[shape.rank() - 1];
-  if (features == 0) layer.fail(fmt::format("'{}' got no features: {}", build.name(), shape.str()));
-  // Every step of a sequence is a row of one product.
+  if (features == 0) layer.fail(fmt::format("'{}' expects at least 1 feature, got {}", build.name(), shape.str()));
+  // Every time step is a row of one matrix product.
   const std::int64_t rows = steps ? shape[1] : 1;
   if (steps) x = ops::reshape(x, {shape[0] * rows, features});
   Value y = ops::matmul(x, build.kernel(layer, {features, layer.units}, {.fan_in = features}));
@@ -38,7 +38,7 @@ Value dense(LayerBuild& build, const LayerDefinition& layer, Value x) {
     build.row().flops += rows * layer.units;
   }
   if (!steps) return build.activate(layer, y);
-  // A loss reads scores before a softmax as it reads the output: by steps.
+  // A loss expects the scores before a softmax in the shape of the output.
   return build.activate(layer, ops::reshape(y, {shape[0], rows, layer.units}));
 }
 
@@ -52,8 +52,8 @@ Value activation(LayerBuild& build, const LayerDefinition& layer, Value x) {
 
 Value embedding(LayerBuild& build, const LayerDefinition& layer, Value x) {
   if (is_floating(x.dtype())) {
-    layer.fail(fmt::format("'{}' wants integers, got {}{}; put it first, after no more than a flatten", build.name(), name_of(x.dtype()),
-                           x.shape().str()));
+    layer.fail(fmt::format("'{}' expects integers, got {}{}; put the embedding first; only flatten may precede it", build.name(),
+                           name_of(x.dtype()), x.shape().str()));
   }
   if (x.dtype() != DType::i32 && x.dtype() != DType::i64) x = ops::cast(x, DType::i64);
   build.is_sequence = x.shape().rank() == 2;
@@ -64,7 +64,7 @@ Value embedding(LayerBuild& build, const LayerDefinition& layer, Value x) {
 Value residual(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const std::vector<Value> sides = build.run_inside(layer.parts, x);
   if (!(sides[0].shape() == sides[1].shape())) {
-    layer.fail(fmt::format("'{}' adds its body's {} to its shortcut's {}: wanted the same shape", build.name(), sides[0].shape().str(),
+    layer.fail(fmt::format("'{}' adds body {} and shortcut {}: expected the same shape", build.name(), sides[0].shape().str(),
                            sides[1].shape().str()));
   }
   build.row().flops = sides[0].shape().count() / std::max<std::int64_t>(1, sides[0].shape()[0]);
@@ -73,17 +73,17 @@ Value residual(LayerBuild& build, const LayerDefinition& layer, Value x) {
 
 Value branches(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const std::vector<Value> parts = build.run_inside(layer.parts, x);
-  // Features and channels are the first axis of a sample, but of a sequence the last.
+  // Channels are the first axis of a sample, but the features of a sequence are the last.
   const std::size_t axis = build.is_sequence ? x.shape().rank() - 1 : 1;
   for (std::size_t i = 1; i < parts.size(); ++i) {
-    Shape wanted = parts[0].shape();
+    Shape expected = parts[0].shape();
     const Shape got = parts[i].shape();
-    if (wanted.rank() == got.rank() && axis < got.rank()) wanted.set(axis, got[axis]);
-    if (!(wanted == got)) {
+    if (expected.rank() == got.rank() && axis < got.rank()) expected.set(axis, got[axis]);
+    if (!(expected == got)) {
       layer.fail(
-          fmt::format("'{}' puts its branches behind one another in axis {}: branch 0 has {}, branch {} has {}; wanted the same but "
-                      "for that axis",
-                      build.name(), axis, parts[0].shape().str(), i, got.str()));
+          fmt::format("'{}' concatenates its branches along axis {}: expected equal shapes except for that axis, got {} for branch 0 "
+                      "and {} for branch {}",
+                      build.name(), axis, parts[0].shape().str(), got.str(), i));
     }
   }
   return parts.size() == 1 ? parts[0] : ops::concat(parts, static_cast<std::int64_t>(axis));

@@ -1,4 +1,4 @@
-// Layers that read images (batch, channels, d...): convolutions, pools, changes of size.
+// Layers for images (batch, channels, d...): convolutions, pooling, resizing.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -9,23 +9,24 @@ namespace {
 
 using Kind = LayerDefinition::Kind;
 
-/// Of what `dims` spatial dimensions want. A signal may also be an image of one line.
-void want_image(LayerBuild& build, const LayerDefinition& layer, const Shape& shape, std::size_t dims) {
+/// Checks that x has `dims` spatial dimensions. An image of height 1 is also accepted as a signal.
+void expect_image(LayerBuild& build, const LayerDefinition& layer, const Shape& shape, std::size_t dims) {
   const bool line = dims == 1 && shape.rank() == 4 && shape[2] == 1;
   if (shape.rank() == dims + 2 || line) return;
   std::string hint;
   if (shape.rank() == dims + 1) {
     std::vector<std::int64_t> one{1};
     for (std::size_t i = 1; i < shape.rank(); ++i) one.push_back(shape[i]);
-    hint = fmt::format("; for one channel put reshape: {{shape: [{}]}} before it", fmt::join(one, ", "));
+    hint = fmt::format("; for one channel, put reshape: {{shape: [{}]}} before it", fmt::join(one, ", "));
   }
   layer.fail(
-      fmt::format("'{}' wants (batch, channels, {}), got {}{}", build.name(), dims == 1 ? "length" : "height, width", shape.str(), hint));
+      fmt::format("'{}' expects (batch, channels, {}), got {}{}", build.name(), dims == 1 ? "length" : "height, width", shape.str(), hint));
 }
 
-std::size_t least_spatial(LayerBuild& build, const LayerDefinition& layer, const Shape& shape) {
+std::size_t spatial_dims(LayerBuild& build, const LayerDefinition& layer, const Shape& shape) {
   if (shape.rank() != 3 && shape.rank() != 4) {
-    layer.fail(fmt::format("'{}' wants (batch, channels, length) or (batch, channels, height, width), got {}", build.name(), shape.str()));
+    layer.fail(
+        fmt::format("'{}' expects (batch, channels, length) or (batch, channels, height, width), got {}", build.name(), shape.str()));
   }
   return shape.rank() - 2;
 }
@@ -45,7 +46,7 @@ std::int64_t per_sample(const Shape& shape) {
   return shape[0] == 0 ? 0 : shape.count() / shape[0];
 }
 
-/// Bias, activation, and the row: each element of `many` meets the weights of one channel.
+/// Counts FLOPs (each element of `many` is multiplied by `weights` weights) and applies the activation.
 Value finish(LayerBuild& build, const LayerDefinition& layer, Value y, bool biased, const Shape& many, std::int64_t weights) {
   build.is_sequence = false;
   build.row().flops = 2 * per_sample(many) * weights + (biased ? per_sample(y.shape()) : 0);
@@ -54,15 +55,15 @@ Value finish(LayerBuild& build, const LayerDefinition& layer, Value y, bool bias
 
 Value convolution(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const std::vector<std::int64_t>& size = layer.window.size;
-  want_image(build, layer, x.shape(), size.size());
+  expect_image(build, layer, x.shape(), size.size());
   const std::int64_t channels = x.shape()[1];
   const bool depthwise = layer.kind == Kind::depthwise_conv2d;
   const std::int64_t groups = depthwise ? channels : layer.window.groups;
   const std::int64_t filters = depthwise ? channels * layer.units : layer.units;
-  if (channels == 0) layer.fail(fmt::format("'{}' got no channels: {}", build.name(), x.shape().str()));
+  if (channels == 0) layer.fail(fmt::format("'{}' expects at least 1 channel, got {}", build.name(), x.shape().str()));
   if (channels % groups != 0 || filters % groups != 0) {
     layer.fail(
-        fmt::format("'{}' has {} groups, wanted a divisor of its {} channels and {} filters", build.name(), groups, channels, filters));
+        fmt::format("'{}' has {} groups, expected a divisor of its {} channels and {} filters", build.name(), groups, channels, filters));
   }
   Shape kernel{filters, channels / groups};
   for (const std::int64_t k : size) kernel.push_back(k);
@@ -78,12 +79,12 @@ Value convolution(LayerBuild& build, const LayerDefinition& layer, Value x) {
 
 Value transposed(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const std::vector<std::int64_t>& size = layer.window.size;
-  want_image(build, layer, x.shape(), size.size());
+  expect_image(build, layer, x.shape(), size.size());
   const std::int64_t channels = x.shape()[1], groups = layer.window.groups;
-  if (channels == 0) layer.fail(fmt::format("'{}' got no channels: {}", build.name(), x.shape().str()));
+  if (channels == 0) layer.fail(fmt::format("'{}' expects at least 1 channel, got {}", build.name(), x.shape().str()));
   if (channels % groups != 0 || layer.units % groups != 0) {
-    layer.fail(
-        fmt::format("'{}' has {} groups, wanted a divisor of its {} channels and {} filters", build.name(), groups, channels, layer.units));
+    layer.fail(fmt::format("'{}' has {} groups, expected a divisor of its {} channels and {} filters", build.name(), groups, channels,
+                           layer.units));
   }
   Shape kernel{channels, layer.units / groups};
   for (const std::int64_t k : size) kernel.push_back(k);
@@ -99,10 +100,10 @@ Value transposed(LayerBuild& build, const LayerDefinition& layer, Value x) {
 
 Value pool(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const WindowDefinition& window = layer.window;
-  want_image(build, layer, x.shape(), window.size.size());
+  expect_image(build, layer, x.shape(), window.size.size());
   const auto options = options_of<ops::WindowOptions>(window);
   const bool largest = layer.kind == Kind::max_pool1d || layer.kind == Kind::max_pool2d;
-  // An image of one line is a signal to pools as well.
+  // An image of height 1 is pooled as a signal.
   const bool line = window.size.size() == 1 && x.shape().rank() == 4;
   const Shape shape = x.shape();
   if (line) x = ops::reshape(x, {shape[0], shape[1], shape[3]});
@@ -113,31 +114,31 @@ Value pool(LayerBuild& build, const LayerDefinition& layer, Value x) {
 }
 
 Value global_pool(LayerBuild& build, const LayerDefinition& layer, Value x) {
-  least_spatial(build, layer, x.shape());
+  spatial_dims(build, layer, x.shape());
   build.row().flops = per_sample(x.shape());
   return layer.kind == Kind::global_max_pool ? ops::global_max_pool(x, false) : ops::global_average_pool(x, false);
 }
 
 Value adaptive_pool(LayerBuild& build, const LayerDefinition& layer, Value x) {
-  const std::size_t dims = least_spatial(build, layer, x.shape());
+  const std::size_t dims = spatial_dims(build, layer, x.shape());
   std::vector<std::int64_t> sizes = layer.window.size;
   if (sizes.size() == 1) sizes.assign(dims, sizes[0]);
   if (sizes.size() != dims) {
-    layer.fail(fmt::format("'{}' wants a size for each of {} spatial dimensions, got {}", build.name(), dims, sizes.size()));
+    layer.fail(fmt::format("'{}' expects one size for each of {} spatial dimensions, got {}", build.name(), dims, sizes.size()));
   }
   build.row().flops = per_sample(x.shape());
   return ops::adaptive_average_pool(x, sizes);
 }
 
 Value upsample(LayerBuild& build, const LayerDefinition& layer, Value x) {
-  want_image(build, layer, x.shape(), 2);
+  expect_image(build, layer, x.shape(), 2);
   return ops::upsample(x, layer.window.size, layer.bilinear ? ops::ResizeMode::linear : ops::ResizeMode::nearest);
 }
 
 Value pad_channels(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const Shape shape = x.shape();
   if (shape.rank() < 2 || shape[1] > layer.units) {
-    layer.fail(fmt::format("'{}' wants at most {} channels in (batch, channels, ...), got {}", build.name(), layer.units, shape.str()));
+    layer.fail(fmt::format("'{}' expects at most {} channels in (batch, channels, ...), got {}", build.name(), layer.units, shape.str()));
   }
   std::vector<std::pair<std::int64_t, std::int64_t>> widths(shape.rank(), {0, 0});
   widths[1].second = layer.units - shape[1];

@@ -1,4 +1,4 @@
-// Layers that normalise.
+// Normalisation layers.
 #include <fmt/core.h>
 
 #include "train/layers.h"
@@ -8,7 +8,7 @@ namespace {
 
 using Kind = LayerDefinition::Kind;
 
-/// Factor and summand of a normalisation, absent where the layer has none.
+/// Scale and bias of a normalisation; absent if the layer has none.
 struct Affine {
   Value scale, bias;
 };
@@ -29,8 +29,8 @@ std::size_t axis_of(LayerBuild& build, const LayerDefinition& layer, const Shape
   const auto rank = static_cast<std::int64_t>(shape.rank());
   const std::int64_t counted = axis < 0 ? axis + rank : axis;
   if (counted < 1 || counted >= rank) {
-    layer.fail(fmt::format("'{}' has the axis {}, wanted one of 1 to {} (or -1 to -{}) for {}", build.name(), axis, rank - 1, rank - 1,
-                           shape.str()));
+    layer.fail(
+        fmt::format("'{}' has axis {}, expected 1 to {} (or -1 to -{}) for {}", build.name(), axis, rank - 1, rank - 1, shape.str()));
   }
   return static_cast<std::size_t>(counted);
 }
@@ -38,7 +38,7 @@ std::size_t axis_of(LayerBuild& build, const LayerDefinition& layer, const Shape
 Value batch_norm(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const NormDefinition& norm = layer.norm;
   const Shape shape = x.shape();
-  if (shape.rank() < 2) layer.fail(fmt::format("'{}' wants (batch, channels, ...), got {}", build.name(), shape.str()));
+  if (shape.rank() < 2) layer.fail(fmt::format("'{}' expects (batch, channels, ...), got {}", build.name(), shape.str()));
   const bool last = norm.channels_last && (shape.rank() == 2 || build.is_sequence);
   const std::size_t axis = norm.per_activation ? 1 : axis_of(build, layer, shape, norm.axis.value_or(last ? -1 : 1));
   const Shape sample(shape.dims().subspan(1));
@@ -48,7 +48,7 @@ Value batch_norm(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const Value variance = build.state(layer, "running_variance", channels, 1);
   build.row().flops = 4 * per_sample(shape);
 
-  // Each element of a sample as a channel: the sample as one line.
+  // per_activation: each element of a sample is a channel, so flatten the sample.
   const Shape line{sample.count()};
   const auto as_line = [&](Value v) { return norm.per_activation && sample.rank() != 1 ? ops::reshape(v, line) : v; };
   const auto constant = [&](double value) { return build.graph().constant(Tensor::full(x.dtype(), channels, value)); };
@@ -94,13 +94,13 @@ Value rms_norm(LayerBuild& build, const LayerDefinition& layer, Value x) {
 
 Value group_norm(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const Shape shape = x.shape();
-  if (shape.rank() < 2) layer.fail(fmt::format("'{}' wants (batch, channels, ...), got {}", build.name(), shape.str()));
+  if (shape.rank() < 2) layer.fail(fmt::format("'{}' expects (batch, channels, ...), got {}", build.name(), shape.str()));
   const bool instance = layer.kind == Kind::instance_norm;
   if (instance && shape.rank() < 3) {
-    layer.fail(fmt::format("'{}' wants (batch, channels, d...), got {}: one number has no deviation", build.name(), shape.str()));
+    layer.fail(fmt::format("'{}' expects (batch, channels, d...), got {}: a single value has no variance", build.name(), shape.str()));
   }
   if (!instance && shape[1] % layer.norm.groups != 0) {
-    layer.fail(fmt::format("'{}' has {} groups, wanted a divisor of its {} channels", build.name(), layer.norm.groups, shape[1]));
+    layer.fail(fmt::format("'{}' has {} groups, expected a divisor of its {} channels", build.name(), layer.norm.groups, shape[1]));
   }
   const Affine given = affine(build, layer, {shape[1]});
   build.row().flops = 8 * per_sample(shape);

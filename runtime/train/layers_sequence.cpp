@@ -1,4 +1,4 @@
-// Layers that read sequences (batch, time, features): recurrence and attention.
+// Layers for sequences (batch, time, features): recurrent layers and attention.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -10,23 +10,24 @@ namespace {
 
 using Kind = LayerDefinition::Kind;
 
-void want_sequence(LayerBuild& build, const LayerDefinition& layer, const Shape& shape) {
+void expect_sequence(LayerBuild& build, const LayerDefinition& layer, const Shape& shape) {
   if (shape.rank() != 3) {
-    layer.fail(fmt::format("'{}' wants (batch, time, features), got {}", build.name(), shape.str()));
+    layer.fail(fmt::format("'{}' expects (batch, time, features), got {}", build.name(), shape.str()));
   }
-  if (shape[1] == 0 || shape[2] == 0) layer.fail(fmt::format("'{}' got nothing to read: {}", build.name(), shape.str()));
+  if (shape[1] == 0 || shape[2] == 0)
+    layer.fail(fmt::format("'{}' expects at least 1 time step and 1 feature, got {}", build.name(), shape.str()));
 }
 
 std::int64_t gates_of(Kind kind) {
   return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1;
 }
 
-/// b (D, 2 G H): biases of the products with x, then with h. Those are learned apart only where it matters what the reset gate is applied
-/// to. The forget gate's own start is a constant beside what is learned, as TensorFlow's forget_bias is.
+/// b (D, 2 G H): biases of the products with x, then with h. They are separate parameters only if the reset gate is applied after the
+/// product with h. The forget bias is a constant added to the learned bias, like TensorFlow's forget_bias.
 Value biases(LayerBuild& build, const LayerDefinition& layer, const char* suffix, std::int64_t directions, std::int64_t fan_in) {
   const std::int64_t rows = gates_of(layer.kind) * layer.units;
-  const bool apart = layer.kind == Kind::gru && layer.sequence.linear_before_reset;
-  if (layer.bias && apart) {
+  const bool separate = layer.kind == Kind::gru && layer.sequence.linear_before_reset;
+  if (layer.bias && separate) {
     return build.parameter(layer, suffix, {directions, 2 * rows}, layer.bias_initializer, {.fan_in = fan_in});
   }
   const double forget = layer.kind == Kind::lstm ? layer.sequence.forget_bias : 0;
@@ -50,23 +51,23 @@ Value biases(LayerBuild& build, const LayerDefinition& layer, const char* suffix
 
 Value recurrent(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const SequenceDefinition& of = layer.sequence;
-  want_sequence(build, layer, x.shape());
+  expect_sequence(build, layer, x.shape());
   const std::int64_t batch = x.shape()[0], time = x.shape()[1], hidden = layer.units;
   const std::int64_t directions = of.bidirectional ? 2 : 1, rows = gates_of(layer.kind) * hidden;
   const ops::Direction direction = of.bidirectional ? ops::Direction::both : ops::Direction::forward;
   x = ops::transpose(x, {1, 0, 2});
   ops::RecurrentResult result;
   for (std::int64_t l = 0; l < of.num_layers; ++l) {
-    const std::string number = of.num_layers == 1 ? "" : fmt::format("_{}", l);
+    const std::string suffix = of.num_layers == 1 ? "" : fmt::format("_{}", l);
     const std::int64_t features = x.shape()[2];
-    // PyTorch starts all of a layer's numbers from its width.
+    // PyTorch initialises all parameters of a layer by its number of units.
     const bool torch = layer.kernel_initializer.kind == Initializer::Kind::fan_in_uniform;
     ops::RecurrentValues values;
-    values.w = build.parameter(layer, ("kernel" + number).c_str(), {directions, rows, features}, layer.kernel_initializer,
+    values.w = build.parameter(layer, ("kernel" + suffix).c_str(), {directions, rows, features}, layer.kernel_initializer,
                                {.fan_in = torch ? hidden : features, .fan_out = rows, .block = {rows, features}});
-    values.r = build.parameter(layer, ("recurrent_kernel" + number).c_str(), {directions, rows, hidden}, of.recurrent_initializer,
+    values.r = build.parameter(layer, ("recurrent_kernel" + suffix).c_str(), {directions, rows, hidden}, of.recurrent_initializer,
                                {.fan_in = hidden, .fan_out = rows, .block = {rows, hidden}});
-    values.b = biases(build, layer, ("bias" + number).c_str(), directions, hidden);
+    values.b = biases(build, layer, ("bias" + suffix).c_str(), directions, hidden);
     build.row().flops += time * directions * 2 * rows * (features + hidden);
     switch (layer.kind) {
       case Kind::lstm:
@@ -89,10 +90,10 @@ Value recurrent(LayerBuild& build, const LayerDefinition& layer, Value x) {
 }
 
 Value attention(LayerBuild& build, const LayerDefinition& layer, Value x) {
-  want_sequence(build, layer, x.shape());
+  expect_sequence(build, layer, x.shape());
   const std::int64_t batch = x.shape()[0], time = x.shape()[1], width = x.shape()[2], heads = layer.sequence.heads;
   if (width % heads != 0) {
-    layer.fail(fmt::format("'{}' has {} heads, wanted a divisor of its {} features", build.name(), heads, width));
+    layer.fail(fmt::format("'{}' has {} heads, expected a divisor of its {} features", build.name(), heads, width));
   }
   const Value rows = ops::reshape(x, {batch * time, width});
   const auto project = [&](Value from, const char* kernel, const char* bias) {

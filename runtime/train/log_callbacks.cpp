@@ -1,4 +1,4 @@
-// Callbacks that write: CSV, JSON Lines, TensorBoard.
+// Callbacks that write logs: CSV, JSON Lines, TensorBoard.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ double unix_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// As a CSV field (RFC 4180).
+/// Formats a CSV field (RFC 4180).
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -37,16 +37,16 @@ CsvLog::~CsvLog() = default;
 
 void CsvLog::epoch_end(const EpochLogs& logs) {
   if (file_ == nullptr) {
-    // Appending to what a first part of the same run wrote; a file without lines yet still wants its header.
+    // Append if an earlier part of the same run wrote lines; an empty file still needs its header.
     std::error_code code;
-    const bool goes_on = logs.epoch > 0 && std::filesystem::file_size(options_.file, code) > 0 && !code;
-    file_ = std::make_unique<LogFile>(options_.file, goes_on ? LogFile::Mode::append : LogFile::Mode::anew);
+    const bool appends = logs.epoch > 0 && std::filesystem::file_size(options_.file, code) > 0 && !code;
+    file_ = std::make_unique<LogFile>(options_.file, appends ? LogFile::Mode::append : LogFile::Mode::truncate);
     std::string header = "epoch";
     for (const auto& [name, value] : logs.logs) {
       columns_.push_back(name);
       header += "," + csv_field(name);
     }
-    if (!goes_on) file_->write(header + ",learning_rate,seconds,samples_per_second\n");
+    if (!appends) file_->write(header + ",learning_rate,seconds,samples_per_second\n");
   }
   std::string line = std::to_string(logs.epoch + 1);
   for (const std::string& column : columns_) {

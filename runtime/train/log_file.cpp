@@ -14,7 +14,7 @@ LogFile::LogFile(std::string path, Mode mode) : path_(std::move(path)), file_(nu
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   std::error_code code;
   if (!folder.empty()) std::filesystem::create_directories(folder, code);
-  if (code) throw Error(fmt::format("{}: its folder cannot be made: {}", path_, code.message()));
+  if (code) throw Error(fmt::format("{}: its folder cannot be created: {}", path_, code.message()));
   file_ = std::fopen(path_.c_str(), mode == Mode::append ? "ab" : "wb");
   if (file_ == nullptr) throw Error(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
 }

@@ -1,4 +1,4 @@
-// train/log_file.h - a file that a training run adds to, and that says so when it cannot.
+// train/log_file.h - a log file of a training run that reports write errors.
 #pragma once
 
 #include <cstdio>
@@ -10,14 +10,14 @@ namespace tenon {
 /// Threads  one at a time.
 class LogFile {
  public:
-  enum class Mode { anew, append };
-  /// Makes the folders above it. Errors  name the file and the system's reason.
-  explicit LogFile(std::string path, Mode mode = Mode::anew);
+  enum class Mode { truncate, append };
+  /// Creates missing parent folders. Errors  the file and the system's message.
+  explicit LogFile(std::string path, Mode mode = Mode::truncate);
   ~LogFile();
   LogFile(const LogFile&) = delete;
   LogFile& operator=(const LogFile&) = delete;
 
-  /// The bytes are in the system's hands when this returns. Errors  a full disk and the like.
+  /// Writes and flushes. Errors  disk full etc.
   void write(std::string_view bytes);
   const std::string& path() const { return path_; }
 

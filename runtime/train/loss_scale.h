@@ -1,5 +1,5 @@
-// train/loss_scale.h - dynamic loss scaling: gradients of a loss times a power of two, which f16 holds where it would round the loss's own
-// to 0. All of it is part of the graph, so that a step that is replayed decides by itself.
+// train/loss_scale.h - dynamic loss scaling: the loss is multiplied by a power of two, so that small gradients do not underflow in f16. It
+// is part of the graph, so that a replayed step works without the host.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +11,37 @@
 
 namespace tenon::train {
 
-/// Source  Micikevicius et al., Mixed Precision Training (2018), section 3.2; the numbers are those of Keras's LossScaleOptimizer.
-inline constexpr double first_loss_scale = 0x1p15;
-inline constexpr double lowest_loss_scale = 1;
-inline constexpr int steps_until_growth = 2000;  ///< good ones in a row
+/// Source  Micikevicius et al., Mixed Precision Training (2018), section 3.2; the constants are those of Keras's LossScaleOptimizer.
+inline constexpr double initial_loss_scale = 0x1p15;
+inline constexpr double min_loss_scale = 1;
+inline constexpr int steps_until_growth = 2000;  ///< consecutive finite steps
 
-/// Its state, as parameters of a graph. Absent: no scaling.
+/// The state of loss scaling as graph parameters. Absent: no scaling.
 struct LossScale {
   Value scale;       ///< f32 scalar
-  Value good_steps;  ///< i64 scalar: since the scale changed
-  Value skipped;     ///< i64 scalar: steps in all
+  Value good_steps;  ///< i64 scalar: finite steps since the scale changed
+  Value skipped;     ///< i64 scalar: total number of skipped steps
   bool present() const { return scale.present(); }
 };
-/// The same as parameters of a graph, which are also their names: training state that checkpoints keep.
+/// Adds the state to a graph. It is training state that checkpoints keep.
 LossScale add_loss_scale(Graph& graph);
-/// In the store, at its start.
+/// Creates the state in the store with its initial values.
 void reset_loss_scale(ParameterStore& parameters, const Device& home);
 inline constexpr const char* loss_scale_name = "optimizer/loss_scale";
 bool is_loss_scale(std::string_view parameter);
 
-/// Of the loss, by way of its product with the scale if there is one.
+/// The gradients of the loss, computed from its product with the scale if present.
 std::vector<Value> scaled_gradients(Value loss, const std::vector<Value>& with_respect_to, const LossScale& scale);
 
-/// What became of a step, as a program returns it.
+/// The outcome of a step, as returned by a program.
 enum class StepOutcome { taken = 0, skipped = 1, exhausted = 2 };  ///< exhausted: skipped at the lowest scale
 
-/// The number of the optimizer's step: those that were skipped do not count.
+/// The index of the optimizer's step, not counting skipped steps.
 Value step_to_take(Value step, const LossScale& scale);
-/// Bool scalar: one of these has an element that is not finite.
+/// Bool scalar: true if any value has a non-finite element.
 Value any_not_finite(const std::vector<Value>& values);
-/// The step just built, whose updates begin at number `first`, leaves everything as it is in runs where a gradient is not finite, and the
-/// scale is halved; else it doubles after enough good steps. Returns the outcome, f32.
+/// Guards the step just built, whose updates begin at index `first`: if a gradient is not finite, the updates are skipped and the scale is
+/// halved; after enough finite steps the scale is doubled. Returns the outcome, f32.
 Value guard_step(Graph& graph, const std::vector<Value>& gradients, const LossScale& scale, std::size_t first);
 
 }  // namespace tenon::train

@@ -5,7 +5,7 @@
 namespace tenon::train {
 namespace {
 
-/// softmax and cross-entropy are one op: exact where the softmax alone would round a probability to 0.
+/// Softmax and cross-entropy are one op: a separate softmax could round a probability to 0.
 Value sparse_categorical_crossentropy(const ObjectiveInputs& in) {
   ops::CrossEntropyOptions options;
   options.ignore_index = in.loss.ignore_index;
@@ -20,7 +20,7 @@ Value binary_crossentropy(const ObjectiveInputs& in) {
   return ops::binary_cross_entropy(in.forward.output, in.target, in.loss.from_logits);
 }
 
-/// One of the losses that compare output and target element by element.
+/// Losses that compare output and target element by element.
 template <Value (*function)(Value, Value)>
 Value of_values(const ObjectiveInputs& in) {
   return function(in.forward.output, in.target);
@@ -47,7 +47,7 @@ const LossRule rules[] = {
     {Loss::neg_mean_prod, "neg_mean_prod", nullptr, Targets::values, false, false, of_values<ops::neg_mean_prod>},
 };
 
-/// What the regularised layers add.
+/// The sum of the regularisation terms; absent if there are none.
 Value penalty(const Forward& forward) {
   Value sum;
   const auto add = [&](Value term) { sum = sum.present() ? ops::add(sum, term) : term; };
@@ -64,7 +64,7 @@ Value penalty(const Forward& forward) {
   throw Error(fmt::format("{}loss {}: {}", loss.where.empty() ? "" : loss.where + ": ", name_of(loss.loss), reason));
 }
 
-/// One label in a row of its own, as sequences of length 1 give them, is that label.
+/// Labels (batch, 1), as from sequences of length 1, become (batch).
 Value without_rows(Value labels, const Shape& output) {
   return output.rank() == 2 && labels.shape() == Shape{output[0], 1} ? ops::reshape(labels, {output[0]}) : labels;
 }
@@ -74,31 +74,32 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
   const Value output = forward.output;
   ObjectiveInputs in{forward, loss, y, y, {}, {}, {}};
   const bool names_classes = rule.targets == Targets::labels || rule.targets == Targets::one_hot;
-  // what may be told of scores takes probabilities else; nll takes the output as it is
+  // Losses with the option from_logits expect probabilities without it; nll takes the output as it is.
   const bool needs_softmax = names_classes && rule.from_logits;
   if (rule.targets == Targets::labels) {
     if (y.dtype() != DType::i64 && y.dtype() != DType::i32) {
-      fail(loss, fmt::format("wanted labels of i64 or i32, got {}", name_of(y.dtype())));
+      fail(loss, fmt::format("expected labels of i64 or i32, got {}", name_of(y.dtype())));
     }
     in.y = y = without_rows(y, output.shape());
     if (output.shape().rank() < 2 || y.shape().rank() + 1 != output.shape().rank()) {
-      fail(loss, fmt::format("wanted scores (batch, classes) and labels (batch), got {} and {}", output.shape().str(), y.shape().str()));
+      fail(loss, fmt::format("expected scores (batch, classes) and labels (batch), got {} and {}", output.shape().str(), y.shape().str()));
     }
   } else {
     if (!(y.shape() == output.shape())) {
-      fail(loss, fmt::format("targets {} do not fit the output {}", y.shape().str(), output.shape().str()));
+      fail(loss, fmt::format("expected targets of the shape of the output, {}, got {}", output.shape().str(), y.shape().str()));
     }
     if (y.dtype() != output.dtype()) in.target = ops::cast(y, output.dtype());
   }
   if (needs_softmax && !loss.from_logits && !forward.final_softmax) {
-    fail(loss, "the last layer is no softmax; add one, or set from_logits: true if its output is scores");
+    fail(loss, "the last layer is not a softmax; add one, or set from_logits: true if the output is scores");
   }
   in.scores = loss.from_logits || (names_classes && !needs_softmax) ? output : forward.logits;
   if (rule.targets == Targets::labels && forward.is_sequence && output.shape().rank() == 3) {
-    // Each step of a sequence is a sample of its own: classes are the last axis here, the second everywhere else.
+    // Each time step is a sample of its own: here classes are the last axis, elsewhere the second.
     const Shape steps = output.shape();
     if (!(y.shape() == Shape{steps[0], steps[1]})) {
-      fail(loss, fmt::format("wanted scores (batch, time, classes) and labels (batch, time), got {} and {}", steps.str(), y.shape().str()));
+      fail(loss,
+           fmt::format("expected scores (batch, time, classes) and labels (batch, time), got {} and {}", steps.str(), y.shape().str()));
     }
     in.scores = ops::reshape(in.scores, {steps[0] * steps[1], steps[2]});
     in.y = y = ops::reshape(y, {steps[0] * steps[1]});
@@ -136,9 +137,9 @@ Objective build_objective(const Forward& forward, Value y, const LossDefinition&
   for (const MetricDefinition& metric : metrics) {
     const MetricRule& of = rule_of(metric.metric);
     if (!of.suits(rule)) {
-      throw Error(fmt::format("metric {}: does not go with the loss {}{}", of.name, rule.name,
+      throw Error(fmt::format("metric {}: cannot be used with the loss {}{}", of.name, rule.name,
                               metric.metric == Metric::accuracy && rule.targets == Targets::values
-                                  ? ", whose targets are values; say categorical_accuracy or binary_accuracy"
+                                  ? ", whose targets are values; use categorical_accuracy or binary_accuracy"
                                   : ""));
     }
     objective.metrics.emplace_back(metric.name(), of.build(in, metric, data_loss));
@@ -149,18 +150,18 @@ Objective build_objective(const Forward& forward, Value y, const LossDefinition&
 std::pair<Value, Value> build_classes(const Forward& forward, Value y, const LossDefinition& loss) {
   const Shape& shape = forward.output.shape();
   if (shape.rank() != 2 || shape[1] < 2) {
-    throw Error(fmt::format("confusion matrix: wanted an output (batch, classes) of two classes or more, got {}", shape.str()));
+    throw Error(fmt::format("confusion matrix: expected an output (batch, classes) of at least two classes, got {}", shape.str()));
   }
   const LossRule& rule = rule_of(loss.loss);
-  Value wanted = rule.targets == Targets::labels ? without_rows(y, shape) : y;
+  Value labels = rule.targets == Targets::labels ? without_rows(y, shape) : y;
   if (rule.targets != Targets::labels) {
     if (!(y.shape() == shape))
-      throw Error(fmt::format("confusion matrix: targets {} do not fit the output {}", y.shape().str(), shape.str()));
-    wanted = ops::arg_max(y, 1);
+      throw Error(fmt::format("confusion matrix: expected targets of the shape of the output, {}, got {}", shape.str(), y.shape().str()));
+    labels = ops::arg_max(y, 1);
   } else if (y.dtype() != DType::i64) {
-    wanted = ops::cast(wanted, DType::i64);
+    labels = ops::cast(labels, DType::i64);
   }
-  return {wanted, ops::arg_max(loss.from_logits ? forward.output : forward.logits, 1)};
+  return {labels, ops::arg_max(loss.from_logits ? forward.output : forward.logits, 1)};
 }
 
 }  // namespace tenon::train

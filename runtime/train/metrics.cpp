@@ -7,13 +7,13 @@
 namespace tenon::train {
 namespace {
 
-/// The mean of what is 1 for a right answer and 0 for a wrong one, over the labels that count.
+/// The mean of `right` (1: correct, 0: wrong) over the labels that are not ignored.
 Value mean(Value right, const ObjectiveInputs& in) {
   if (!in.weight.present()) return ops::reduce_mean(right);
   return ops::div(ops::reduce_sum(ops::mul(right, in.valid)), in.weight);
 }
 
-/// 1 where x > 0, else 0. NaN counts as above: a score that is no number must not look like a good one.
+/// 1 where x > 0 or NaN, else 0: a NaN score must not count as a good one.
 Value is_positive(Value x) {
   return ops::cast(ops::cast(ops::relu(x), DType::boolean), x.dtype());
 }
@@ -26,15 +26,15 @@ Value sparse_categorical_accuracy(const ObjectiveInputs& in, const MetricDefinit
 
 Value categorical_accuracy(const ObjectiveInputs& in, const MetricDefinition&, Value) {
   const Shape shape = in.scores.shape();
-  if (shape.rank() < 2) throw Error(fmt::format("metric categorical_accuracy: wanted an output (batch, classes), got {}", shape.str()));
+  if (shape.rank() < 2) throw Error(fmt::format("metric categorical_accuracy: expected an output (batch, classes), got {}", shape.str()));
   return ops::reduce_mean(ops::cast(ops::equal(ops::arg_max(in.scores, 1), ops::arg_max(in.target, 1)), in.scores.dtype()));
 }
 
 Value binary_accuracy(const ObjectiveInputs& in, const MetricDefinition&, Value) {
   const DType dtype = in.target.dtype();
-  const Value said = is_positive(ops::add(in.forward.output, in.loss.from_logits ? 0.0 : -0.5));
-  const Value wanted = is_positive(ops::add(in.target, -0.5));
-  return ops::reduce_mean(ops::cast(ops::equal(said, wanted), dtype));
+  const Value predicted = is_positive(ops::add(in.forward.output, in.loss.from_logits ? 0.0 : -0.5));
+  const Value expected = is_positive(ops::add(in.target, -0.5));
+  return ops::reduce_mean(ops::cast(ops::equal(predicted, expected), dtype));
 }
 
 Value accuracy(const ObjectiveInputs& in, const MetricDefinition& definition, Value data_loss) {
@@ -48,13 +48,13 @@ Value accuracy(const ObjectiveInputs& in, const MetricDefinition& definition, Va
   }
 }
 
-/// How many scores are above the right class's, against k. The right class's score is picked by a mask of equal class numbers.
+/// Compares the number of scores above that of the right class with k. A mask over the class indices selects the score of the right class.
 Value top_k(const ObjectiveInputs& in, const MetricDefinition& definition, Value) {
   const Shape shape = in.scores.shape();
-  if (shape.rank() < 2) throw Error(fmt::format("metric top_k: wanted an output (batch, classes), got {}", shape.str()));
+  if (shape.rank() < 2) throw Error(fmt::format("metric top_k: expected an output (batch, classes), got {}", shape.str()));
   const std::int64_t classes = shape[1];
   if (definition.k < 1 || definition.k > classes) {
-    throw Error(fmt::format("metric top_k: k is {}, wanted 1 to {}, the number of classes", definition.k, classes));
+    throw Error(fmt::format("metric top_k: k is {}, expected 1 to {}, the number of classes", definition.k, classes));
   }
   Graph& graph = in.scores.graph();
   Value label = rule_of(in.loss.loss).targets == Targets::labels ? in.y : ops::arg_max(in.target, 1);
@@ -62,10 +62,10 @@ Value top_k(const ObjectiveInputs& in, const MetricDefinition& definition, Value
   Shape column = shape, row;
   column.set(1, 1);
   for (std::size_t i = 0; i < shape.rank(); ++i) row.push_back(i == 1 ? classes : 1);
-  Tensor numbers = Tensor::empty(DType::i64, row);
-  for (std::int64_t c = 0; c < classes; ++c) numbers.data<std::int64_t>()[c] = c;
+  Tensor indices = Tensor::empty(DType::i64, row);
+  for (std::int64_t c = 0; c < classes; ++c) indices.data<std::int64_t>()[c] = c;
   const DType dtype = in.scores.dtype();
-  const Value mask = ops::cast(ops::equal(ops::reshape(label, column), graph.constant(numbers)), dtype);
+  const Value mask = ops::cast(ops::equal(ops::reshape(label, column), graph.constant(indices)), dtype);
   const Value own = ops::reduce_sum(ops::mul(mask, in.scores), {1}, true);
   const Value above = ops::reduce_sum(is_positive(ops::sub(in.scores, own)), {1});
   return mean(ops::add(ops::neg(is_positive(ops::add(above, 1.0 - static_cast<double>(definition.k)))), 1.0), in);

@@ -1,4 +1,4 @@
-// Models: construction, parameters, what they tell about themselves.
+// Model: construction, parameters, introspection.
 #include <tenon/model.h>
 
 #include <fmt/core.h>
@@ -23,7 +23,7 @@ Shape with_batch(std::int64_t batch, const Shape& sample) {
 // ---------------------------------------------------------------- construction
 
 Model::Model(ModelDefinition definition) : state_(std::make_unique<State>()) {
-  if (definition.layers.empty()) throw Error("model: there are no layers");
+  if (definition.layers.empty()) throw Error("model: expected at least one layer, got none");
   state_->definition = std::move(definition);
   state_->parameters = std::make_shared<ParameterStore>();
 }
@@ -38,28 +38,26 @@ Model::Model(Model&&) noexcept = default;
 Model& Model::operator=(Model&&) noexcept = default;
 
 const Context& Model::State::need_context() const {
-  if (!context) throw Error("model: compile() comes first: it says which context, optimizer and loss to use");
+  if (!context) throw Error("model: call compile() first: it sets the context, the optimizer and the loss");
   return *context;
 }
 
 void Model::compile(const Context& context, CompileOptions options) {
   State& s = *state_;
-  for (const std::string& device : options.parallel_devices)
-    static_cast<void>(context.device(device));  // one that is not there is named now
+  for (const std::string& device : options.parallel_devices) static_cast<void>(context.device(device));  // report a missing device now
   const Config& config = context.config();
   const bool mixed = config.precision == Precision::mixed_bfloat16 || config.precision == Precision::mixed_float16;
   if (mixed && s.definition.dtype != DType::f32) {
-    throw Error(
-        fmt::format("model: precision {} ({}) wants parameters of f32, this model's are {}; take dtype: float32, or precision: float32",
-                    name_of(config.precision), config.origin_of("precision"), name_of(s.definition.dtype)));
+    throw Error(fmt::format("model: precision {} ({}) expects parameters of f32, got {}; use dtype: float32 or precision: float32",
+                            name_of(config.precision), config.origin_of("precision"), name_of(s.definition.dtype)));
   }
   s.context = context;
   s.outcome = train::StepOutcome::taken;
   s.compiled = std::move(options);
-  s.programs = exec::ProgramCache(State::most_programs);
+  s.programs = exec::ProgramCache(State::max_programs);
   s.recent = {};
   s.training_buffers = s.evaluation_buffers = {};
-  s.waiting = 0;
+  s.accumulated_batches = 0;
   s.batch_logs.assign(1, {"loss", 0.0});
   for (const MetricDefinition& metric : s.compiled.metrics) s.batch_logs.emplace_back(metric.name(), 0.0);
   s.batch_means.assign(s.batch_logs.size(), 0);
@@ -76,7 +74,7 @@ train::Forward Model::State::forward(Graph& graph, const Shape& x_shape, DType x
 }
 
 const Shape& Model::State::need_sample() const {
-  if (!sample) throw Error("model: the shape of a sample is not known yet; give `input: {shape: ...}`, or build() it");
+  if (!sample) throw Error("model: the shape of a sample is not known yet; set `input: {shape: ...}`, or call build()");
   return *sample;
 }
 
@@ -111,8 +109,8 @@ void Model::build(const Shape& sample) {
 }
 
 Device Model::State::home_of(const train::ParameterSpec& spec) const {
-  const std::string wanted = spec.device.empty() ? main_device() : spec.device;
-  return wanted.empty() ? context->default_device() : Device(context->state()->open_found(wanted));
+  const std::string device = spec.device.empty() ? main_device() : spec.device;
+  return device.empty() ? context->default_device() : Device(context->state()->open_found(device));
 }
 
 void Model::State::make_optimizer_state() {
@@ -130,8 +128,8 @@ void Model::State::make_optimizer_state() {
   }
 }
 
-void Model::State::make_loss_scale(bool anew) {
-  if (!scales_loss() || (!anew && parameters->has(train::loss_scale_name))) return;
+void Model::State::make_loss_scale(bool reset) {
+  if (!scales_loss() || (!reset && parameters->has(train::loss_scale_name))) return;
   const std::string home = main_device();
   train::reset_loss_scale(*parameters, home.empty() ? context->default_device() : context->device(home));
 }
@@ -143,7 +141,7 @@ void Model::State::make_gradients() {
   parameters->create(train::gradient_weight_name, main.empty() ? context->default_device() : context->device(main), definition.dtype, {});
 }
 
-// ---------------------------------------------------------------- looking at it
+// ---------------------------------------------------------------- introspection
 
 bool is_training_state(const std::string& parameter) {
   return parameter.starts_with("optimizer/") || parameter.starts_with("gradient/") || parameter == train::gradient_weight_name;
@@ -176,18 +174,18 @@ const std::string& Model::stop_reason() const {
 }
 void Model::stop(const std::string& reason) {
   State& s = *state_;
-  if (s.stop_wanted) return;  // the first reason is the one
-  s.stop_wanted = true;
+  if (s.stop_requested) return;  // keep the first reason
+  s.stop_requested = true;
   s.stop_reason = reason;
 }
 
 std::vector<std::string> Model::State::callback_keys() const {
   std::vector<std::string> keys;
-  std::map<std::string, int> numbers;
+  std::map<std::string, int> next_index;
   for (const Callback* callback : callbacks) {
     const std::string name = callback->name();
-    const int number = numbers[name]++;
-    keys.push_back(number == 0 ? name : fmt::format("{}_{}", name, number));
+    const int index = next_index[name]++;
+    keys.push_back(index == 0 ? name : fmt::format("{}_{}", name, index));
   }
   return keys;
 }
@@ -244,7 +242,7 @@ std::string Model::summary() const {
   text += fmt::format(" Precision: {}", name_of(precision));
   if (s.scales_loss()) {
     const bool known = s.parameters->has(train::loss_scale_name);
-    const double scale = known ? s.parameters->get(train::loss_scale_name).to_host().item() : train::first_loss_scale;
+    const double scale = known ? s.parameters->get(train::loss_scale_name).to_host().item() : train::initial_loss_scale;
     text += fmt::format(", weights {}, loss scale {:g}", name_of(s.definition.dtype), scale);
   } else if (precision == Precision::mixed_bfloat16) {
     text += fmt::format(", weights {}", name_of(s.definition.dtype));

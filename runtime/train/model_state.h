@@ -1,4 +1,4 @@
-// train/model_state.h - what a Model holds.
+// train/model_state.h - the state of a Model.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace tenon {
 
-/// What a program of a model is for.
+/// The purpose of a program of a model.
 enum class Phase { train, backward_first, backward_more, evaluate, predict, forward_train, classes };
 inline constexpr std::size_t phase_count = 7;
 
@@ -30,46 +30,46 @@ struct Model::State {
   std::shared_ptr<ParameterStore> parameters;
   std::optional<Shape> sample;  ///< known once parameters exist
   std::vector<train::ParameterSpec> specs;
-  std::vector<train::ParameterSpec> layer_states;  ///< running statistics and the like
+  std::vector<train::ParameterSpec> layer_states;  ///< non-trainable state such as running statistics
   std::vector<LayerSummary> layers;
-  std::set<std::string> optimizer_state;  ///< parameters of that kind that have had their first values
+  std::set<std::string> optimizer_state;  ///< names of the optimizer state that has been initialised
   bool training = false;
 
-  // Programs by phase and batch shape. The usual case is the shape of the last time, found without making a key.
+  // Programs by phase and batch shape. `recent` finds the program of the last shape without building a key.
   struct Recent {
     Program* program = nullptr;
     Shape x, y;
     DType x_dtype = DType::none, y_dtype = DType::none;
   };
-  static constexpr std::size_t most_programs = 24;
-  exec::ProgramCache programs{most_programs};
+  static constexpr std::size_t max_programs = 24;
+  exec::ProgramCache programs{max_programs};
   std::array<Recent, phase_count> recent;
 
-  // What training has come to.
+  // Progress of training.
   std::int64_t step = 0;
   std::int64_t epochs_done = 0;
-  std::int64_t batches_done = 0;       ///< of the epoch after those, whole steps only
-  std::int64_t batches_per_epoch = 0;  ///< that this count is out of
-  train::RunningMeans means;           ///< over them
-  std::int64_t waiting = 0;            ///< backward calls since the last apply
-  std::optional<double> rate;          ///< in place of the optimizer's own
+  std::int64_t batches_done = 0;         ///< batches of the current epoch, complete steps only
+  std::int64_t batches_per_epoch = 0;    ///< batches in that epoch
+  train::RunningMeans means;             ///< over these batches
+  std::int64_t accumulated_batches = 0;  ///< backward calls since the last apply
+  std::optional<double> rate;            ///< overrides the optimizer's learning rate
   double rate_scale = 1;
-  std::int64_t fit_steps = 0, fit_epochs = 0;  ///< how long the running fit is; 0 outside
-  bool resumed = false;                        ///< callback_states come from a checkpoint and wait for the next fit
+  std::int64_t fit_steps = 0, fit_epochs = 0;  ///< length of the current fit; 0 outside
+  bool resumed = false;                        ///< callback_states come from a checkpoint; the next fit restores them
 
-  // The fit that runs, or the last one.
-  std::vector<Callback*> callbacks;  ///< attached now
+  // The current or last fit.
+  std::vector<Callback*> callbacks;  ///< currently attached
   std::map<std::string, CallbackState> callback_states;
-  bool stop_wanted = false;
+  bool stop_requested = false;
   FitEnd end = FitEnd::finished;
   std::string stop_reason;
 
-  Logs batch_logs;  ///< of the last batch: loss, then metrics
+  Logs batch_logs;  ///< last batch: loss, then metrics
   double batch_weight = 0;
-  train::StepOutcome outcome = train::StepOutcome::taken;   ///< of the last step
-  std::vector<double> batch_means;                          ///< the same before what metrics make of means
-  train::FeedBuffers training_buffers, evaluation_buffers;  ///< two, since callbacks may evaluate in the middle of an epoch
-  // What changes each step, as inputs of the program: a captured plan may be replayed unchanged.
+  train::StepOutcome outcome = train::StepOutcome::taken;   ///< last step
+  std::vector<double> batch_means;                          ///< batch_logs before MetricRule::finish
+  train::FeedBuffers training_buffers, evaluation_buffers;  ///< separate, since callbacks may evaluate during an epoch
+  // Values that change each step are inputs of the program, so that a captured plan can be replayed.
   Tensor key = Tensor::zeros(DType::u64, {2});
   Tensor learning_rate = Tensor::zeros(DType::f64, {});
   Tensor step_number = Tensor::zeros(DType::i64, {});
@@ -77,41 +77,41 @@ struct Model::State {
   const Context& need_context() const;
   const Shape& need_sample() const;
   train::Forward forward(Graph& graph, const Shape& x_shape, DType x_dtype, bool for_training) const;
-  /// For what names no device: the first of those that share the batches; empty: the context's default.
+  /// The device of everything without one of its own: the first of parallel_devices; empty: the context's default.
   std::string main_device() const { return compiled.parallel_devices.empty() ? std::string() : compiled.parallel_devices[0]; }
   Device home_of(const train::ParameterSpec& spec) const;
   void make_optimizer_state();
   void make_gradients();
-  void make_loss_scale(bool anew = false);
-  /// f16 alone has too few exponents for gradients as they are.
+  void make_loss_scale(bool reset = false);
+  /// Only f16 has too small an exponent range for unscaled gradients.
   bool scales_loss() const { return context->config().precision == Precision::mixed_float16; }
-  /// Parameters of the graph, or absent.
+  /// The loss scale as graph parameters; absent without loss scaling.
   train::LossScale loss_scale(Graph& graph);
   void update_finite_states(Graph& graph, const train::Forward& f);
-  /// True of a batch whose loss need not be finite, because its step was skipped or is still to come.
-  bool forgives() const { return scales_loss() && (waiting > 0 || outcome != train::StepOutcome::taken); }
+  /// True if the loss of the last batch may be non-finite: its step was skipped or has not been taken yet.
+  bool allows_nonfinite_loss() const { return scales_loss() && (accumulated_batches > 0 || outcome != train::StepOutcome::taken); }
 
-  /// y: null for the phases that take none.
+  /// y: null for phases without targets.
   Program& program(Phase phase, const Tensor& x, const Tensor* y);
   Program& program(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype);
   void output_objective(Graph& graph, const train::Objective& objective) const;
-  /// Step or accumulation, then loss, metrics and weight as outputs.
-  void finish_training(Graph& graph, Phase phase, const train::Gradients& made, const train::LossScale& scale, std::int64_t batch);
+  /// Appends the optimizer step or the gradient accumulation, then loss, metrics and weight as outputs.
+  void finish_training(Graph& graph, Phase phase, const train::Gradients& result, const train::LossScale& scale, std::int64_t batch);
   Graph graph_of(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype);
   Program& apply_program();
   void set_step_inputs();
-  /// Reads a program's loss, metrics and weight into the batch_ fields.
+  /// Reads a program's loss, metrics and weight into the batch_ members.
   const Logs& read(std::span<const Tensor> results, std::int64_t samples);
-  /// Counts a step, and notes what became of it: its program's last result, where the loss is scaled.
-  /// Errors  no scale is left to try: the step, the remedy.
+  /// Counts a step and, with loss scaling, reads its outcome, the program's last result.
+  /// Errors  gradients are not finite at the smallest loss scale.
   void finish_step(const std::vector<Tensor>& results);
 
   double next_rate() const;
-  /// From means to what is shown.
+  /// Applies MetricRule::finish to the means.
   void finish(const std::vector<double>& from, Logs& out_logs) const;
-  /// One per attached callback: its name, numbered where several share it.
+  /// The name of each attached callback, with a suffix if several share it.
   std::vector<std::string> callback_keys() const;
-  /// Of the attached callbacks; outside fit those of the last one, or of the checkpoint.
+  /// States of the attached callbacks; outside fit, those of the last fit or checkpoint.
   std::map<std::string, CallbackState> callback_states_now() const;
 };
 

@@ -1,4 +1,4 @@
-// train/objective.h - losses and metrics: one table each. A new one is an enumerator in tenon/definition.h and a row here.
+// train/objective.h - losses and metrics, one table each. A new one needs an enumerator in tenon/definition.h and a row in the table.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +14,33 @@
 
 namespace tenon::train {
 
-/// What a loss compares the output with.
+/// The kind of targets of a loss.
 enum class Targets {
-  labels,   ///< the number of the class: (batch)
+  labels,   ///< class indices: (batch)
   one_hot,  ///< one value per class: (batch, classes)
   binary,   ///< 0 or 1, of the output's shape
-  values,   ///< numbers, of the output's shape
+  values,   ///< any numbers, of the output's shape
 };
 
-/// What losses and metrics are made from.
+/// Inputs of losses and metrics.
 struct ObjectiveInputs {
   const Forward& forward;
   const LossDefinition& loss;
   Value y;       ///< as given
-  Value target;  ///< y in the output's dtype; of labels, y itself
-  Value scores;  ///< the output before a final softmax: the same order, exact
-  Value weight;  ///< how many labels count, where some are ignored; else absent
-  Value valid;   ///< beside weight: 1 where a label counts, 0 where not
+  Value target;  ///< y in the output's dtype; for labels, y itself
+  Value scores;  ///< the input of a final softmax: the same order without rounding
+  Value weight;  ///< number of labels that are not ignored; absent without ignore_index
+  Value valid;   ///< with weight: 0 for ignored labels, else 1
 };
 
 struct LossRule {
   Loss loss;
   const char* name;
-  const char* synonym;  ///< a second word for it; may be null
+  const char* synonym;  ///< a second name; may be null
   Targets targets;
-  bool from_logits;   ///< may be told that the output is scores
-  bool ignore_index;  ///< may be told of a label that counts for nothing
-  /// The mean over what counts.
+  bool from_logits;   ///< has the option from_logits
+  bool ignore_index;  ///< has the option ignore_index
+  /// The mean over the labels that are not ignored.
   Value (*build)(const ObjectiveInputs& inputs);
 };
 std::span<const LossRule> loss_rules();
@@ -51,9 +51,9 @@ struct MetricRule {
   const char* name;
   const char* synonym;
   bool (*suits)(const LossRule& loss);
-  /// The mean over what counts; `data_loss` is the loss without what regularisation adds.
+  /// The mean over the labels that are not ignored; `data_loss` is the loss without regularisation.
   Value (*build)(const ObjectiveInputs& inputs, const MetricDefinition& definition, Value data_loss);
-  double (*finish)(double mean);  ///< from the mean over batches to what is shown; null: the mean itself
+  double (*finish)(double mean);  ///< maps the mean over batches to the shown value; null: the mean itself
 };
 std::span<const MetricRule> metric_rules();
 const MetricRule& rule_of(Metric metric);
@@ -62,12 +62,12 @@ const MetricRule& rule_of(Metric metric);
 struct Objective {
   Value loss;
   std::vector<std::pair<std::string, Value>> metrics;  ///< means over the batch, before `finish`
-  Value weight;                                        ///< how much the batch weighs among others; absent: its number of samples
+  Value weight;                                        ///< weight of the batch in means over batches; absent: its number of samples
 };
-/// Errors  targets that do not fit the output, a metric that does not suit the loss.
+/// Errors  targets that do not fit the output, a metric that cannot be used with the loss.
 Objective build_objective(const Forward& forward, Value y, const LossDefinition& loss, const std::vector<MetricDefinition>& metrics);
 
-/// Class numbers (batch) from scores and from targets, for the confusion matrix. Errors  targets that name no classes.
+/// For the confusion matrix: (expected, predicted) class indices (batch). Errors  targets that are not classes.
 std::pair<Value, Value> build_classes(const Forward& forward, Value y, const LossDefinition& loss);
 
 }  // namespace tenon::train

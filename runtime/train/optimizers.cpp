@@ -19,7 +19,7 @@ const OptimizerKey amsgrad{"amsgrad", nullptr, Allowed::from_zero, &Optimizer::a
 const OptimizerKey initial_accumulator{"initial_accumulator", &Optimizer::initial_accumulator, Allowed::from_zero};
 const OptimizerKey weight_decay{"weight_decay", &Optimizer::weight_decay, Allowed::from_zero};
 
-bool keeps_peak(const Optimizer& o) {
+bool uses_amsgrad(const Optimizer& o) {
   return o.amsgrad || o.kind == Optimizer::Kind::amsgrad;
 }
 
@@ -29,7 +29,7 @@ void adam(const OptimizerInputs& in) {
   a.beta2 = in.definition.beta2;
   a.epsilon = in.definition.epsilon;
   a.weight_decay = in.definition.kind == Optimizer::Kind::adamw ? in.definition.weight_decay : 0;
-  if (keeps_peak(in.definition)) {
+  if (uses_amsgrad(in.definition)) {
     ops::amsgrad_step(in.parameters, in.gradients, in.state, in.lr, in.step, a);
   } else {
     ops::adam_step(in.parameters, in.gradients, in.state, in.lr, in.step, a);
@@ -67,7 +67,7 @@ void adadelta(const OptimizerInputs& in) {
   ops::adadelta_step(in.parameters, in.gradients, in.state, in.lr, a);
 }
 
-void keep(Optimizer&) {}
+void no_defaults(Optimizer&) {}
 
 void adamw_defaults(Optimizer& o) {
   o.weight_decay = o.preset == Preset::keras ? 0.004 : 0.01;
@@ -95,7 +95,7 @@ void adadelta_defaults(Optimizer& o) {
 }
 
 Names moments(const Optimizer& o) {
-  return keeps_peak(o) ? Names{"m", "v", "peak"} : Names{"m", "v"};
+  return uses_amsgrad(o) ? Names{"m", "v", "peak"} : Names{"m", "v"};
 }
 Names sum_of_squares(const Optimizer&) {
   return {"sum"};
@@ -114,9 +114,9 @@ Names velocity(const Optimizer& o) {
 
 std::span<const OptimizerRule> optimizer_rules() {
   static const std::vector<OptimizerRule> rules = {
-      {Optimizer::Kind::adam, "adam", {beta1, beta2, epsilon, amsgrad}, keep, moments, adam},
+      {Optimizer::Kind::adam, "adam", {beta1, beta2, epsilon, amsgrad}, no_defaults, moments, adam},
       {Optimizer::Kind::adamw, "adamw", {weight_decay, beta1, beta2, epsilon, amsgrad}, adamw_defaults, moments, adam},
-      {Optimizer::Kind::amsgrad, "amsgrad", {beta1, beta2, epsilon}, keep, moments, adam},
+      {Optimizer::Kind::amsgrad, "amsgrad", {beta1, beta2, epsilon}, no_defaults, moments, adam},
       {Optimizer::Kind::sgd, "sgd", {momentum, nesterov, weight_decay}, sgd_defaults, velocity, sgd},
       {Optimizer::Kind::rmsprop, "rmsprop", {rho, epsilon}, rmsprop_defaults, mean_square, rmsprop},
       {Optimizer::Kind::adagrad,

@@ -1,4 +1,4 @@
-// train/optimizers.h - optimizers: one table. A new one is an enumerator in tenon/definition.h and a row here.
+// train/optimizers.h - the table of optimizers. A new one needs an enumerator in tenon/definition.h and a row in the table.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace tenon::train {
 
-/// What an optimizer's step is made from; state as ops::<name>_step wants it.
+/// Inputs of an optimizer's step; state in the order of ops::<name>_step.
 struct OptimizerInputs {
   const OptimizerDefinition& definition;
   const std::vector<Value>& parameters;
@@ -20,11 +20,11 @@ struct OptimizerInputs {
   Value step;  ///< i64 scalar, from 1
 };
 
-/// A number or a switch that the optimizer takes from YAML, beside learning_rate.
+/// A numeric or boolean option of an optimizer in YAML, in addition to learning_rate.
 struct OptimizerKey {
   enum class Allowed { from_zero, above_zero, below_one };
   const char* name;
-  double OptimizerDefinition::*number;  ///< null: a switch
+  double OptimizerDefinition::*number;  ///< null: a boolean option
   Allowed allowed = Allowed::from_zero;
   bool OptimizerDefinition::*flag = nullptr;
 };
@@ -33,17 +33,17 @@ struct OptimizerRule {
   OptimizerDefinition::Kind kind;
   const char* name;
   std::vector<OptimizerKey> keys;
-  /// What its preset says.
+  /// Sets the defaults of definition.preset.
   void (*set_defaults)(OptimizerDefinition& definition);
-  /// Beside each parameter, by suffix: {"m", "v"} for adam.
+  /// The suffixes of the state of each parameter: {"m", "v"} for adam.
   std::vector<std::string> (*state)(const OptimizerDefinition& definition);
   void (*build)(const OptimizerInputs& inputs);
-  /// What state starts from; null: 0.
+  /// The initial value of the state; null: 0.
   double OptimizerDefinition::*start = nullptr;
 };
 std::span<const OptimizerRule> optimizer_rules();
 const OptimizerRule& rule_of(OptimizerDefinition::Kind kind);
-/// With the defaults of its preset.
+/// A definition with the defaults of the preset.
 OptimizerDefinition default_optimizer(OptimizerDefinition::Kind kind, Preset preset);
 
 }  // namespace tenon::train

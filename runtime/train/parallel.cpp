@@ -26,8 +26,8 @@ Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const 
                          const LossScale& scale) {
   for_each_layer(definition.layers, [](const LayerDefinition& layer) {
     if (!layer.device.empty())
-      layer.fail(
-          fmt::format("has the device '{}' of its own, which data parallelism over several devices leaves no room for", layer.device));
+      layer.fail(fmt::format(
+          "has its own device '{}', which is not supported with data parallelism over several devices; remove the device", layer.device));
   });
   const std::int64_t batch = x.shape()[0];
   const std::int64_t parts = std::min<std::int64_t>(static_cast<std::int64_t>(devices.size()), batch);

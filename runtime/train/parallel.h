@@ -1,4 +1,4 @@
-// train/parallel.h - one batch on several devices: replicas of the forward pass and its gradients over parts of the batch.
+// train/parallel.h - data parallelism: the forward pass and its gradients on several devices, each for a part of the batch.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace tenon::train {
 
-/// What a step needs, whatever number of devices made it.
+/// Forward pass, objective and gradients of a step, on one or several devices.
 struct Gradients {
-  Forward forward;  ///< of the first part; its parameters are those of all
+  Forward forward;  ///< of the first part; all parts share its parameters
   Objective objective;
   std::vector<Value> of;  ///< per parameter
 };
 
-/// Splits x and y evenly along their first axis, builds the model on each device for its part, and combines loss, metrics and gradients as
-/// means weighted by what counts in each part, on the first device. Parameters stay where they are: what other devices read of them is
-/// copied, once a step, by the executor. A batch smaller than the number of devices uses fewer of them.
+/// Splits x and y evenly along their first axis, builds the model on each device for its part, and combines loss, metrics and gradients on
+/// the first device as weighted means. Parameters stay where they are; the executor copies them to the other devices once per step. A batch
+/// smaller than the number of devices uses fewer of them.
 ///
-/// Batch normalisation takes the statistics of each device's own part; running statistics become the mean of what the parts make of them.
+/// Batch normalisation uses the statistics of each device's part; running statistics become the mean over the parts.
 ///
 /// Errors  a layer with a device of its own.
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,

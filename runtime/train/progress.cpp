@@ -87,7 +87,7 @@ std::string ProgressBar::line(std::int64_t done, const std::string& time, const 
 void ProgressBar::batch_end(std::int64_t batch, const Logs& logs) {
   const double now = options_.clock();
   done_ = batch + 1;
-  if (batch == 0) after_first_ = now;  // compiling and first touches are no measure of a step
+  if (batch == 0) after_first_ = now;  // compilation and first touches would distort the time per step
   if (options_.verbose != 1 || !options_.terminal || done_ == batches_ || now - drawn_ < redraw_seconds) return;
   drawn_ = now;
   const double per_step = done_ > 1 ? (now - after_first_) / static_cast<double>(done_ - 1) : now - begin_;

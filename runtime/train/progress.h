@@ -1,4 +1,4 @@
-// train/progress.h - what a person sees while a model trains: the lines of appendix 1 and 2.
+// train/progress.h - progress output during training, in the style of Keras or Gorgonia.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace tenon::train {
 
-/// "0.4982", "3.1000e-05": four digits after the point, exponents for what would be 0.0000.
+/// "0.4982", "3.1000e-05": four digits after the point, with an exponent up to 1e-3.
 std::string format_value(double value);
-/// "5s", "1:05", "1:01:05": what is left.
+/// "5s", "1:05", "1:01:05": the remaining time.
 std::string format_remaining(double seconds);
-/// " 2ms/step": the unit that fits.
+/// " 2ms/step", in the unit that fits.
 std::string format_per_step(double seconds);
 
-using Clock = std::function<double()>;  ///< seconds, from any start
+using Clock = std::function<double()>;  ///< seconds from an arbitrary start
 
 struct ProgressOptions {
   int verbose = 1;                                ///< 0: nothing; 1: bar; 2: a line per epoch
-  bool terminal = false;                          ///< redraw and colour, at most every 0.05 s; else one line per epoch
-  std::function<void(const std::string&)> write;  ///< where text goes
+  bool terminal = false;                          ///< redraw in colour, at most every 0.05 s; otherwise one line per epoch
+  std::function<void(const std::string&)> write;  ///< receives the text
   Clock clock;                                    ///< null: the steady clock
 };
 
@@ -34,7 +34,7 @@ class ProgressBar final : public Callback {
   void epoch_begin(std::int64_t epoch) override;
   void batch_end(std::int64_t batch, const Logs& logs) override;
   void epoch_end(const EpochLogs& logs) override;
-  /// Leaves the line of an epoch that was stopped in its middle.
+  /// Ends the line of an epoch that was stopped early.
   void train_end() override;
 
  private:
@@ -43,7 +43,7 @@ class ProgressBar final : public Callback {
   ProgressOptions options_;
   std::int64_t epochs_ = 0, batches_ = 0, done_ = 0;
   double begin_ = 0, after_first_ = 0, drawn_ = 0;
-  bool line_open_ = false;  ///< the cursor stands behind a bar
+  bool line_open_ = false;  ///< the cursor is after a progress bar
 };
 
 /// log_style: gorgonia. Lines "<date time> Batches 600", "<date time> Epoch 0 | cost 0.1234".

@@ -1,4 +1,4 @@
-// train/running_means.h - means over batches of different weight.
+// train/running_means.h - weighted means over batches.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct RunningMeans {
     weight = 0;
   }
   void add(const std::vector<double>& means, double batch_weight) {
-    if (batch_weight == 0) return;  // nothing in it counts: its means are 0 / 0
+    if (batch_weight == 0) return;  // all labels are ignored: its means are 0 / 0
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += means[i] * batch_weight;
     weight += batch_weight;
   }

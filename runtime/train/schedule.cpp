@@ -12,7 +12,7 @@ double Schedule::at(double initial, std::int64_t now, std::int64_t total) const 
     case Kind::constant:
       return initial;
     case Kind::step: {
-      const std::int64_t falls = t / every;  // whole ones
+      const std::int64_t falls = t / every;  // integer division
       return initial * std::pow(factor, static_cast<double>(falls));
     }
     case Kind::exponential:
@@ -20,7 +20,7 @@ double Schedule::at(double initial, std::int64_t now, std::int64_t total) const 
     case Kind::cosine: {
       const std::int64_t end = length > 0 ? length : total - warmup;
       if (end <= 0) {
-        throw Error("schedule cosine: its length is not known outside fit, or no longer than its warm-up; give `length`, which counts " +
+        throw Error("schedule cosine: its length is unknown outside fit, or not longer than its warm-up; set `length`, in " +
                     std::string(per == Per::step ? "steps" : "epochs"));
       }
       const double part = t < end ? static_cast<double>(t) / static_cast<double>(end) : 1;

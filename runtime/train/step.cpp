@@ -1,4 +1,4 @@
-// Models: the programs behind a batch, and the calls that run one.
+// Model: the programs of a batch and the functions that run them.
 #include <fmt/core.h>
 
 #include "graph/passes.h"
@@ -7,12 +7,12 @@
 namespace tenon {
 namespace {
 
-/// What differs between programs of one model: what they do, and the shape of a batch.
+/// The key of a program: its phase and the shapes and dtypes of the batch.
 std::string batch_key(Phase phase, const Shape& x, DType x_dtype, const Shape& y, DType y_dtype) {
   return fmt::format("{}|{}{}|{}{}", static_cast<int>(phase), name_of(x_dtype), x.str(), name_of(y_dtype), y.str());
 }
 
-/// A host tensor of any floating or integer scalar dtype, in reach of the host already on CPUs.
+/// The value of a scalar tensor, without a copy if it is in host memory.
 double scalar_of(const Tensor& t) {
   return t.on_host() ? t.item() : t.to_host().item();
 }
@@ -21,9 +21,9 @@ Tensor scalar(DType dtype, double value) {
   return dtype == DType::f64 ? Tensor::scalar(value) : Tensor::scalar(static_cast<float>(value));
 }
 
-/// x without its batch axis, for a call that has not built the model yet.
+/// The shape of x without its batch axis.
 Shape sample_of(const Tensor& x, const char* call) {
-  if (x.shape().rank() == 0) throw Error(fmt::format("{}: x wants a batch axis, got a scalar", call));
+  if (x.shape().rank() == 0) throw Error(fmt::format("{}: x expects a batch axis, got a scalar", call));
   return Shape(x.shape().dims().subspan(1));
 }
 
@@ -37,30 +37,30 @@ void Model::State::output_objective(Graph& graph, const train::Objective& object
   if (objective.weight.present()) graph.output("weight", objective.weight);
 }
 
-void Model::State::finish_training(Graph& graph, Phase phase, const train::Gradients& made, const train::LossScale& scale,
+void Model::State::finish_training(Graph& graph, Phase phase, const train::Gradients& result, const train::LossScale& scale,
                                    std::int64_t batch) {
   const DeviceScope scope(graph, compiled.parallel_devices.empty() ? std::string() : compiled.parallel_devices[0]);
   if (phase == Phase::train) {
     make_optimizer_state();
     const Value rate_now = graph.input("learning_rate", DType::f64, {});
-    const Value number = graph.input("step", DType::i64, {});
-    train::build_step(graph, made.forward, made.of, compiled.optimizer, rate_now, train::step_to_take(number, scale));
-    train::update_states(graph, made.forward);
-    Value became;
-    if (scale.present()) became = train::guard_step(graph, made.of, scale, 0);
-    output_objective(graph, made.objective);
-    if (scale.present()) graph.output("outcome", became);
+    const Value index = graph.input("step", DType::i64, {});
+    train::build_step(graph, result.forward, result.of, compiled.optimizer, rate_now, train::step_to_take(index, scale));
+    train::update_states(graph, result.forward);
+    Value outcome_now;
+    if (scale.present()) outcome_now = train::guard_step(graph, result.of, scale, 0);
+    output_objective(graph, result.objective);
+    if (scale.present()) graph.output("outcome", outcome_now);
   } else {
     make_gradients();
-    Value weight = made.objective.weight;
+    Value weight = result.objective.weight;
     if (!weight.present()) weight = graph.constant(scalar(definition.dtype, static_cast<double>(batch)));
-    train::build_accumulation(graph, made.forward, made.of, weight, phase == Phase::backward_first);
-    update_finite_states(graph, made.forward);
-    output_objective(graph, made.objective);
+    train::build_accumulation(graph, result.forward, result.of, weight, phase == Phase::backward_first);
+    update_finite_states(graph, result.forward);
+    output_objective(graph, result.objective);
   }
 }
 
-/// What overflows where gradients would be scaled must not stay in running statistics.
+/// With loss scaling, keeps overflowed values out of running statistics.
 void Model::State::update_finite_states(Graph& graph, const train::Forward& f) {
   const std::size_t first = graph.updates().size();
   train::update_states(graph, f);
@@ -82,9 +82,9 @@ Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const S
     const Value key_in = graph.input("key", DType::u64, {2});
     const Value target = graph.input("y", y_dtype, y);
     const train::LossScale scale = loss_scale(graph);
-    const train::Gradients made =
+    const train::Gradients result =
         train::build_parallel(graph, definition, compiled.loss, compiled.metrics, compiled.parallel_devices, in, key_in, target, scale);
-    finish_training(graph, phase, made, scale, x[0]);
+    finish_training(graph, phase, result, scale, x[0]);
     return graph;
   }
   const train::Forward f = forward(graph, x, x_dtype, gradient || phase == Phase::forward_train);
@@ -95,17 +95,17 @@ Graph Model::State::graph_of(Phase phase, const Shape& x, DType x_dtype, const S
   }
   const Value target = graph.input("y", y_dtype, y);
   if (phase == Phase::classes) {
-    const auto [wanted, got] = train::build_classes(f, target, compiled.loss);
-    graph.output("wanted", wanted);
-    graph.output("got", got);
+    const auto [labels, predicted] = train::build_classes(f, target, compiled.loss);
+    graph.output("expected", labels);
+    graph.output("got", predicted);
     return graph;
   }
   const train::Objective objective = train::build_objective(f, target, compiled.loss, compiled.metrics);
   if (gradient) {
-    if (f.parameters.empty()) throw Error("the model has no parameters: there is nothing to train");
+    if (f.parameters.empty()) throw Error("the model has no parameters to train");
     const train::LossScale scale = loss_scale(graph);
-    const train::Gradients made{f, objective, train::scaled_gradients(objective.loss, f.parameters, scale)};
-    finish_training(graph, phase, made, scale, x[0]);
+    const train::Gradients result{f, objective, train::scaled_gradients(objective.loss, f.parameters, scale)};
+    finish_training(graph, phase, result, scale, x[0]);
     return graph;
   }
   output_objective(graph, objective);
@@ -116,7 +116,7 @@ Program& Model::State::program(Phase phase, const Shape& x, DType x_dtype, const
   Recent& last = recent[static_cast<std::size_t>(phase)];
   if (last.program != nullptr && last.x == x && last.y == y && last.x_dtype == x_dtype && last.y_dtype == y_dtype) return *last.program;
   Program& found = programs.get(batch_key(phase, x, x_dtype, y, y_dtype), [&] {
-    recent = {};  // the cache may drop any of them for the new one
+    recent = {};  // the cache may evict any of them
     return Program(*context, graph_of(phase, x, x_dtype, y, y_dtype), {.device = main_device(), .parameters = parameters});
   });
   last = {&found, x, y, x_dtype, y_dtype};
@@ -134,13 +134,13 @@ Program& Model::State::apply_program() {
     make_optimizer_state();
     Graph graph;
     const Value rate_now = graph.input("learning_rate", DType::f64, {});
-    const Value number = graph.input("step", DType::i64, {});
+    const Value index = graph.input("step", DType::i64, {});
     train::Forward f;
     f.specs = specs;
     for (const train::ParameterSpec& spec : specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
     const train::LossScale scale = loss_scale(graph);
     const std::vector<Value> mean_gradients = train::build_mean_gradients(graph, f);
-    train::build_step(graph, f, mean_gradients, compiled.optimizer, rate_now, train::step_to_take(number, scale));
+    train::build_step(graph, f, mean_gradients, compiled.optimizer, rate_now, train::step_to_take(index, scale));
     if (scale.present()) graph.output("outcome", train::guard_step(graph, mean_gradients, scale, 0));
     return Program(*context, graph, {.device = main_device(), .parameters = parameters});
   });
@@ -148,8 +148,8 @@ Program& Model::State::apply_program() {
 
 void Model::State::set_step_inputs() {
   const std::int64_t next = step + 1;
-  // Batches of one step differ in the upper bits, so that each gets dropout masks of its own.
-  key.data<std::uint64_t>()[1] = static_cast<std::uint64_t>(next) | static_cast<std::uint64_t>(waiting) << 40;
+  // Batches of one step differ in the upper bits, so that each has its own dropout masks.
+  key.data<std::uint64_t>()[1] = static_cast<std::uint64_t>(next) | static_cast<std::uint64_t>(accumulated_batches) << 40;
   *learning_rate.data<double>() = next_rate();
   *step_number.data<std::int64_t>() = next;
 }
@@ -161,9 +161,9 @@ void Model::State::finish_step(const std::vector<Tensor>& results) {
   if (outcome != train::StepOutcome::exhausted) return;
   throw Error(Status::internal,
               fmt::format("step {}: gradients are not finite even with the smallest loss scale, {}; the weights are those of the last step "
-                          "that was taken; take precision: mixed_bfloat16 or float32, try a smaller learning rate than {}, or find the "
+                          "that was taken; use precision: mixed_bfloat16 or float32, try a smaller learning rate than {}, or find the "
                           "first op with check_numerics: all",
-                          step, train::lowest_loss_scale, *learning_rate.data<double>()));
+                          step, train::min_loss_scale, *learning_rate.data<double>()));
 }
 
 const Logs& Model::State::read(std::span<const Tensor> results, std::int64_t samples) {
@@ -200,22 +200,22 @@ const Logs& Model::backward(const Tensor& x, const Tensor& y) {
   State& s = *state_;
   s.need_context();
   if (!s.sample) build(sample_of(x, "backward"));
-  Program& program = s.program(s.waiting == 0 ? Phase::backward_first : Phase::backward_more, x, &y);
+  Program& program = s.program(s.accumulated_batches == 0 ? Phase::backward_first : Phase::backward_more, x, &y);
   s.set_step_inputs();
   const std::array<Tensor, 3> inputs{x, s.key, y};
   const std::vector<Tensor>& results = program.run(inputs);
-  ++s.waiting;
+  ++s.accumulated_batches;
   return s.read(results, x.shape()[0]);
 }
 
 void Model::apply() {
   State& s = *state_;
-  if (s.waiting == 0) throw Error("apply: there are no gradients; backward() makes them");
+  if (s.accumulated_batches == 0) throw Error("apply: there are no gradients; call backward() first");
   Program& program = s.apply_program();
   s.set_step_inputs();
   const std::array<Tensor, 2> inputs{s.learning_rate, s.step_number};
   const std::vector<Tensor>& results = program.run(inputs);
-  s.waiting = 0;
+  s.accumulated_batches = 0;
   s.finish_step(results);
 }
 
@@ -223,7 +223,8 @@ const Logs& Model::train_batch(const Tensor& x, const Tensor& y) {
   State& s = *state_;
   s.need_context();
   if (!s.sample) build(sample_of(x, "train_batch"));
-  if (s.waiting != 0) throw Error(fmt::format("train_batch: {} gradients wait for apply()", s.waiting));
+  if (s.accumulated_batches != 0)
+    throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", s.accumulated_batches));
   Program& program = s.program(Phase::train, x, &y);
   s.set_step_inputs();
   const std::array<Tensor, 5> inputs{x, s.key, y, s.learning_rate, s.step_number};
@@ -242,7 +243,7 @@ const Logs& Model::test_batch(const Tensor& x, const Tensor& y) {
 
 Tensor Model::gradient(const std::string& parameter) const {
   const State& s = *state_;
-  if (s.waiting == 0) throw Error("gradient: there are none; backward() makes them");
+  if (s.accumulated_batches == 0) throw Error("gradient: there are no gradients; call backward() first");
   for (const train::ParameterSpec& spec : s.specs) {
     if (spec.name != parameter) continue;
     Tensor sum = s.parameters->get(train::gradient_name(spec)).to_host();

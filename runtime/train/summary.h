@@ -1,4 +1,4 @@
-// train/summary.h - a model as a table.
+// train/summary.h - the summary of a model as a table.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace tenon::train {
 
-/// The table of appendix 2: Layer (type), Output Shape, Param #, FLOPs and device, then totals with bytes. `optimizer_parameters` counts
-/// the numbers that optimizer state holds.
+/// A table of Layer (type), Output Shape, Param #, FLOPs and Device, then totals with bytes. `optimizer_parameters` is the number of
+/// elements of the optimizer state.
 std::string summary_table(const std::string& name, const std::vector<LayerSummary>& layers, DType dtype, std::int64_t optimizer_parameters,
                           const std::string& device);
 
