@@ -11,7 +11,7 @@ Backend::~Backend() {
     parts_->table.table.shutdown(parts_->handle);
     parts_->table.table.destroy(parts_->handle);
   } catch (...) {
-    // The contract forbids it and a destructor has nobody to tell. What is left of the backend keeps its library.
+    // The contract forbids exceptions, and a destructor cannot report one. The rest of the backend keeps its library mapped.
     return;
   }
   if (parts_->library && (parts_->answer.info.flags & TENON_BACKEND_UNLOADABLE) != 0) parts_->library->close_at_end();

@@ -1,4 +1,4 @@
-// loader/backend.h - what a Backend is made of.
+// loader/backend.h - the state of a Backend.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace tenon::loader {
 
-/// Filled step by step while a candidate is admitted. The library comes first, so that it goes last.
+/// Filled step by step while a candidate is validated. The library is declared first, so that it is destroyed last.
 struct Backend::Parts {
   std::unique_ptr<Library> library;  ///< NULL for a backend registered in the process
   Record record;

@@ -12,9 +12,9 @@
 #include <system_error>
 
 #include "loader/elf.h"
+#include "loader/load_error.h"
 #include "loader/loader.h"
 #include "loader/negotiate.h"
-#include "loader/refusal.h"
 
 namespace tenon::loader {
 namespace fs = std::filesystem;
@@ -26,23 +26,23 @@ void check_kind(const Elf& elf) {
     case Elf::Kind::shared_object:
       break;
     case Elf::Kind::empty:
-      throw Refusal(TENON_INVALID_ARGUMENT, "the file is empty, wanted an ELF shared object", "copy or build it again");
+      throw LoadError(TENON_INVALID_ARGUMENT, "the file is empty, expected an ELF shared object", "copy or build it again");
     case Elf::Kind::windows_library:
-      throw Refusal(TENON_INVALID_ARGUMENT, "the file is a Windows library, wanted an ELF shared object", rebuild);
+      throw LoadError(TENON_INVALID_ARGUMENT, "the file is a Windows library, expected an ELF shared object", rebuild);
     case Elf::Kind::not_elf:
-      throw Refusal(TENON_INVALID_ARGUMENT, "the file is not a library: it does not begin as an ELF shared object does", rebuild);
+      throw LoadError(TENON_INVALID_ARGUMENT, "the file is not a library: it does not begin as an ELF shared object does", rebuild);
     case Elf::Kind::other_kind:
-      throw Refusal(TENON_INVALID_ARGUMENT, fmt::format("the file is {}, wanted an ELF shared object", elf.fault),
-                    "link it as a shared library (-shared -fPIC)");
+      throw LoadError(TENON_INVALID_ARGUMENT, fmt::format("the file is {}, expected an ELF shared object", elf.fault),
+                      "link it as a shared library (-shared -fPIC)");
     case Elf::Kind::damaged:
-      throw Refusal(TENON_INVALID_ARGUMENT, fmt::format("the file is damaged: {}", elf.fault), "copy or build it again");
+      throw LoadError(TENON_INVALID_ARGUMENT, fmt::format("the file is damaged: {}", elf.fault), "copy or build it again");
   }
   if (!elf.is_64_bit || !elf.is_little_endian || elf.machine != own_machine()) {
-    throw Refusal(
-        TENON_INCOMPATIBLE,
-        fmt::format("the file is for another machine: wanted 64-bit little-endian {}, got {}-bit {}-endian {}", machine_name(own_machine()),
-                    elf.is_64_bit ? 64 : 32, elf.is_little_endian ? "little" : "big", machine_name(elf.machine)),
-        rebuild);
+    throw LoadError(TENON_INCOMPATIBLE,
+                    fmt::format("the file is for another machine: expected 64-bit little-endian {}, got {}-bit {}-endian {}",
+                                machine_name(own_machine()), elf.is_64_bit ? 64 : 32, elf.is_little_endian ? "little" : "big",
+                                machine_name(elf.machine)),
+                    rebuild);
   }
 }
 
@@ -53,7 +53,7 @@ std::string user_name(uid_t user) {
   return fmt::format("user '{}'", found->pw_name);
 }
 
-void look_at(const fs::path& path, bool is_folder, bool named, std::vector<std::string>& out_exposures) {
+void check_owner(const fs::path& path, bool is_folder, bool named, std::vector<std::string>& out_exposures) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) return;
   const char* const what = is_folder ? "folder" : "file";
@@ -74,8 +74,8 @@ void look_at(const fs::path& path, bool is_folder, bool named, std::vector<std::
 
 std::vector<std::string> exposures_of(const fs::path& file, bool named) {
   std::vector<std::string> exposures;
-  look_at(file, false, named, exposures);
-  look_at(file.parent_path(), true, named, exposures);
+  check_owner(file, false, named, exposures);
+  check_owner(file.parent_path(), true, named, exposures);
   return exposures;
 }
 
@@ -84,20 +84,20 @@ void check_readable(const fs::path& file) {
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found) {
     const bool dangling = fs::is_symlink(fs::symlink_status(file, error));
-    throw Refusal(TENON_INVALID_ARGUMENT, dangling ? "the file is a symbolic link to nothing" : "there is no such file",
-                  "correct the path, or install the backend there");
+    throw LoadError(TENON_INVALID_ARGUMENT, dangling ? "the file is a symbolic link to nothing" : "there is no such file",
+                    "correct the path, or install the backend there");
   }
   if (status.type() == fs::file_type::directory) {
-    throw Refusal(TENON_INVALID_ARGUMENT, "a folder was found where a file was wanted", "correct the path");
+    throw LoadError(TENON_INVALID_ARGUMENT, "it is a folder, expected a file", "correct the path");
   }
   // Opening a named pipe would wait for its other end.
   if (!error && status.type() != fs::file_type::regular) {
-    throw Refusal(TENON_INVALID_ARGUMENT, "it is a device, a pipe or a socket where a file was wanted", "correct the path");
+    throw LoadError(TENON_INVALID_ARGUMENT, "it is a device, a pipe or a socket, expected a file", "correct the path");
   }
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> opened(std::fopen(file.c_str(), "rb"), &std::fclose);
   if (!opened) {
-    throw Refusal(TENON_INVALID_ARGUMENT, fmt::format("the file cannot be read: {}", std::strerror(errno)),
-                  "give this user permission to read it");
+    throw LoadError(TENON_INVALID_ARGUMENT, fmt::format("the file cannot be read: {}", std::strerror(errno)),
+                    "give this user permission to read it");
   }
 }
 

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), so that a report can say which file it speaks of.
+// SHA-256 (FIPS 180-4), so that a report can identify the file.
 #include <fmt/format.h>
 
 #include <array>

@@ -5,25 +5,25 @@
 #include <cstddef>
 #include <string>
 
-#include "loader/refusal.h"
+#include "loader/load_error.h"
 
 namespace tenon::loader {
 namespace {
 
-// The bytes up to the end of a field: the sizes of the oldest header the core takes (ABI 0.1, as 1.0 will have them), named by the last
-// field each struct had then. They never change.
+// The bytes up to the end of a field: the sizes in the oldest header that the core accepts (ABI 0.1, as 1.0 will have them), by the last
+// field that each struct had then. They never change.
 #define TENON_SIZE_THROUGH(type, field) (offsetof(type, field) + sizeof(type::field))
 constexpr std::size_t info_size_v1 = TENON_SIZE_THROUGH(tenon_backend_info, create);
 constexpr std::size_t table_size_v1 = TENON_SIZE_THROUGH(tenon_backend_table, foreign_stream);
 constexpr std::size_t capability_size_v1 = TENON_SIZE_THROUGH(tenon_capability, reserved);
-constexpr std::size_t knob_size_v1 = TENON_SIZE_THROUGH(tenon_knob, help);
+constexpr std::size_t option_size_v1 = TENON_SIZE_THROUGH(tenon_option, help);
 #undef TENON_SIZE_THROUGH
 const std::string first_abi = fmt::format("ABI {}.{}", TENON_ABI_MAJOR, TENON_ABI_MINOR_LOWEST);
-// An optional block of no slots is the smallest one there can be: all of its slots may be empty.
+// The smallest optional block has no slots: all of its slots may be empty.
 constexpr std::size_t block_size_v1 = 8;
 
-// More entries than this in an array mean that the count was never set.
-constexpr std::uint32_t most_entries = 1u << 20;
+// A larger count means that it was never set.
+constexpr std::uint32_t max_entries = 1u << 20;
 
 const char* const rebuild = "rebuild the plugin with the header tenon/backend.h, or report this to its vendor";
 
@@ -48,24 +48,24 @@ constexpr Slot mandatory[] = {
 static_assert(std::size(mandatory) * sizeof(void*) == offsetof(tenon_backend_table, blas) - offsetof(tenon_backend_table, shutdown),
               "every slot up to plan_execute is mandatory");
 
-/// An array whose elements are `stride` bytes apart, with elements of our size.
+/// Copies an array whose elements are `stride` bytes apart into elements of our size.
 template <class Element>
 std::vector<Element> complete_array(const char* what, const Element* sent, std::uint32_t count, std::uint32_t stride,
-                                    std::size_t smallest_stride) {
+                                    std::size_t min_stride) {
   if (count == 0) return {};
-  if (!sent || count > most_entries) {
-    throw Refusal(TENON_INCOMPATIBLE, fmt::format("its query says it has {} {} and hands over {}", count, what, sent ? "too many" : "none"),
-                  rebuild);
+  if (!sent || count > max_entries) {
+    throw LoadError(TENON_INCOMPATIBLE,
+                    fmt::format("its query says it has {} {} and hands over {}", count, what, sent ? "too many" : "none"), rebuild);
   }
-  if (stride < smallest_stride) {
-    throw Refusal(
+  if (stride < min_stride) {
+    throw LoadError(
         TENON_INCOMPATIBLE,
-        fmt::format("its {} are {} bytes apart, less than the {} of {}: the stride was not set", what, stride, smallest_stride, first_abi),
+        fmt::format("its {} are {} bytes apart, less than the {} of {}: the stride was not set", what, stride, min_stride, first_abi),
         rebuild);
   }
   if (stride % alignof(Element) != 0) {
-    throw Refusal(TENON_INCOMPATIBLE, fmt::format("its {} are {} bytes apart, which is no multiple of {}", what, stride, alignof(Element)),
-                  rebuild);
+    throw LoadError(TENON_INCOMPATIBLE,
+                    fmt::format("its {} are {} bytes apart, which is not a multiple of {}", what, stride, alignof(Element)), rebuild);
   }
   std::vector<Element> result;
   result.reserve(count);
@@ -80,8 +80,8 @@ template <class Block>
 void complete_block(const char* what, const Block*& block, Block& out_block) {
   if (!block) return;
   if (block->struct_size < block_size_v1) {
-    throw Refusal(TENON_INCOMPATIBLE, fmt::format("the struct_size of its {} table is {}: it was not set", what, block->struct_size),
-                  rebuild);
+    throw LoadError(TENON_INCOMPATIBLE, fmt::format("the struct_size of its {} table is {}: it was not set", what, block->struct_size),
+                    rebuild);
   }
   out_block = completed(*block);
   block = &out_block;
@@ -91,7 +91,7 @@ void complete_block(const char* what, const Block*& block, Block& out_block) {
 
 Answer complete_answer(const tenon_backend_info& sent) {
   if (sent.struct_size < info_size_v1) {
-    throw Refusal(
+    throw LoadError(
         TENON_INCOMPATIBLE,
         fmt::format("the struct_size in its answer to the query is {}, less than the {} of {}", sent.struct_size, info_size_v1, first_abi),
         rebuild);
@@ -99,26 +99,26 @@ Answer complete_answer(const tenon_backend_info& sent) {
   Answer answer;
   answer.info = completed(sent);
   tenon_backend_info& info = answer.info;
-  if (info.op_count > most_entries || (info.op_count != 0 && !info.digests)) {
-    throw Refusal(TENON_INCOMPATIBLE,
-                  fmt::format("its query says it has {} op digests and hands over {}", info.op_count, info.digests ? "too many" : "none"),
-                  rebuild);
+  if (info.op_count > max_entries || (info.op_count != 0 && !info.digests)) {
+    throw LoadError(TENON_INCOMPATIBLE,
+                    fmt::format("its query says it has {} op digests and hands over {}", info.op_count, info.digests ? "too many" : "none"),
+                    rebuild);
   }
   answer.capabilities =
       complete_array("capabilities", info.capabilities, info.capability_count, info.capability_stride, capability_size_v1);
-  answer.knobs = complete_array("knobs", info.knobs, info.knob_count, info.knob_stride, knob_size_v1);
+  answer.options = complete_array("options", info.options, info.option_count, info.option_stride, option_size_v1);
   info.capabilities = answer.capabilities.data();
   info.capability_stride = sizeof(tenon_capability);
-  info.knobs = answer.knobs.data();
-  info.knob_stride = sizeof(tenon_knob);
+  info.options = answer.options.data();
+  info.option_stride = sizeof(tenon_option);
   return answer;
 }
 
 void complete_table(const tenon_backend_table& sent, Table& out_table) {
   if (sent.struct_size < table_size_v1) {
-    throw Refusal(TENON_INCOMPATIBLE,
-                  fmt::format("the struct_size of its table is {}, less than the {} of {}", sent.struct_size, table_size_v1, first_abi),
-                  rebuild);
+    throw LoadError(TENON_INCOMPATIBLE,
+                    fmt::format("the struct_size of its table is {}, less than the {} of {}", sent.struct_size, table_size_v1, first_abi),
+                    rebuild);
   }
   tenon_backend_table& table = out_table.table;
   table = completed(sent);
@@ -129,8 +129,8 @@ void complete_table(const tenon_backend_table& sent, Table& out_table) {
     if (!function) empty += (empty.empty() ? "" : ", ") + std::string(slot.name);
   }
   if (!empty.empty()) {
-    throw Refusal(TENON_INCOMPATIBLE, fmt::format("its table leaves mandatory slots empty: {}", empty),
-                  "the backend must fill every slot up to plan_execute; report this to its vendor");
+    throw LoadError(TENON_INCOMPATIBLE, fmt::format("its table leaves mandatory slots empty: {}", empty),
+                    "the backend must fill every slot up to plan_execute; report this to its vendor");
   }
   complete_block("BLAS", table.blas, out_table.blas);
   complete_block("capture", table.capture, out_table.capture);

@@ -1,4 +1,4 @@
-// loader/complete.h - a plugin's structs made complete: what its header did not know is zero, what ours does not know is dropped.
+// loader/complete.h - completes a plugin's structs: fields unknown to its header become zero, fields unknown to ours are dropped.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace tenon::loader {
 
 /// Copies the fields that `struct_size` covers wholly; the rest of the result is zero. Its struct_size is ours.
-/// Fields of wire structs never straddle a multiple of 8 bytes, so a size that ends inside a field loses that field alone.
+/// Fields of ABI structs never straddle a multiple of 8 bytes, so a size that ends inside a field loses only that field.
 template <class Struct>
 Struct completed(const Struct& sent, std::uint32_t struct_size) {
   const std::size_t known = struct_size < sizeof(Struct) ? struct_size : sizeof(Struct);
@@ -25,7 +25,7 @@ Struct completed(const Struct& sent) {
   return result;
 }
 
-/// A plugin's answer to the query. The arrays of `info` are those beside it. Moving keeps them valid, copying would not.
+/// A plugin's answer to the query. The arrays of `info` are the members after it. Moving keeps them valid, copying would not.
 struct Answer {
   Answer() = default;
   Answer(Answer&&) = default;
@@ -35,10 +35,11 @@ struct Answer {
 
   tenon_backend_info info{};
   std::vector<tenon_capability> capabilities;
-  std::vector<tenon_knob> knobs;
+  std::vector<tenon_option> options;
 };
 
-/// Reads `sent` as far as its struct_size reaches. Throws a Refusal for a size below that of ABI 0.1, arrays that contradict their counts.
+/// Reads `sent` as far as its struct_size reaches. Throws a LoadError for a size below that of ABI 0.1 and for arrays that
+/// contradict their counts.
 Answer complete_answer(const tenon_backend_info& sent);
 
 /// A backend's table and its optional blocks, complete. Not movable: the table points to its neighbours.
@@ -56,7 +57,7 @@ struct Table {
   tenon_foreign_stream_table foreign_stream{};
 };
 
-/// Throws a Refusal for a size below that of ABI 0.1 and for empty mandatory slots, by name.
+/// Throws a LoadError for a size below that of ABI 0.1 and for empty mandatory slots, by name.
 void complete_table(const tenon_backend_table& sent, Table& out_table);
 
 }  // namespace tenon::loader

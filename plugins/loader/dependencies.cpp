@@ -23,7 +23,7 @@ void append(std::vector<std::string>& to, const std::vector<std::string>& from) 
   to.insert(to.end(), from.begin(), from.end());
 }
 
-/// File name -> path of the libraries that are mapped now: the dynamic linker takes those before it looks anywhere.
+/// File name -> path of the libraries that are mapped now: the dynamic linker uses those before it searches.
 std::map<std::string, fs::path> loaded_libraries() {
   std::map<std::string, fs::path> libraries;
   dl_iterate_phdr(
@@ -47,7 +47,7 @@ std::string family_of(const std::string& version) {
   return version.substr(0, version.rfind('_') + 1);
 }
 
-/// The highest of the versions that are named like this one.
+/// The highest version of the same family as `like`.
 std::string highest_of(const std::string& like, const std::vector<std::string>& versions) {
   std::string highest;
   for (const std::string& version : versions) {
@@ -66,7 +66,7 @@ std::vector<std::string> split_folders(const char* list) {
   return folders;
 }
 
-/// Folders named by an ld.so.conf file and those it includes, a few levels deep at most.
+/// Folders named by an ld.so.conf file and the files it includes, up to `depth` levels.
 void read_linker_configuration(const std::string& file, int depth, std::vector<std::string>& out_folders) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -95,7 +95,7 @@ std::vector<std::string> system_folders() {
   return folders;
 }
 
-/// A library for this machine in one of the folders. The dynamic linker passes over those for another machine.
+/// A library for this machine in one of the folders. The dynamic linker skips those for another machine.
 std::optional<fs::path> find_in(const std::vector<std::string>& folders, const std::string& name) {
   for (const std::string& folder : folders) {
     const fs::path path = fs::path(folder) / name;
@@ -109,7 +109,7 @@ std::optional<fs::path> find_in(const std::vector<std::string>& folders, const s
 
 struct Pending {
   fs::path file;
-  std::vector<std::string> inherited;  ///< DT_RPATH of those that need it
+  std::vector<std::string> inherited;  ///< DT_RPATH of the libraries that need it
 };
 
 }  // namespace
@@ -119,7 +119,7 @@ Missing find_missing(const fs::path& file) {
   const std::vector<std::string> environment = split_folders(std::getenv("LD_LIBRARY_PATH"));
   const std::vector<std::string> system = system_folders();
   Missing missing;
-  std::map<std::string, fs::path> found = loaded;  ///< name -> the library that serves it; empty: none
+  std::map<std::string, fs::path> found = loaded;  ///< name -> the library found; empty: none
   std::deque<Pending> queue{{file, {}}};
   for (; !queue.empty(); queue.pop_front()) {
     const Pending current = queue.front();
@@ -135,7 +135,7 @@ Missing find_missing(const fs::path& file) {
     append(folders, system);
     for (const std::string& name : elf.needed) {
       if (found.count(name) != 0) continue;
-      // A name with a slash is a path; it is searched for nowhere.
+      // A name with a slash is a path and is not searched for.
       const auto path = name.find('/') == std::string::npos ? find_in(folders, name) : find_in({""}, name);
       found.emplace(name, path.value_or(fs::path()));
       if (path) {
@@ -144,12 +144,13 @@ Missing find_missing(const fs::path& file) {
         missing.libraries.push_back({name, current.file, folders});
       }
     }
-    for (const Elf::NeededVersion& wanted : elf.needed_versions) {
-      const auto library = found.find(wanted.library);
+    for (const Elf::NeededVersion& required : elf.needed_versions) {
+      const auto library = found.find(required.library);
       if (library == found.end() || library->second.empty()) continue;
       const std::vector<std::string> offered = read_elf(library->second).defined_versions;
-      if (std::find(offered.begin(), offered.end(), wanted.version) != offered.end()) continue;
-      missing.versions.push_back({wanted.version, wanted.library, current.file, library->second, highest_of(wanted.version, offered)});
+      if (std::find(offered.begin(), offered.end(), required.version) != offered.end()) continue;
+      missing.versions.push_back(
+          {required.version, required.library, current.file, library->second, highest_of(required.version, offered)});
     }
   }
   return missing;

@@ -13,7 +13,7 @@
 namespace tenon::loader {
 namespace {
 
-/// Bytes of a file by position; nothing beyond its end.
+/// Reads a file by position; nothing beyond its end.
 class Bytes {
  public:
   explicit Bytes(const std::filesystem::path& file) : stream_(file, std::ios::binary) {
@@ -29,10 +29,10 @@ class Bytes {
     if (!read(position, &value, sizeof value)) return std::nullopt;
     return value;
   }
-  /// Nothing for a text that does not end within `most` bytes.
-  std::optional<std::string> text_at(std::uint64_t position, std::uint64_t most) {
+  /// Nothing for a text of more than `max_length` bytes.
+  std::optional<std::string> text_at(std::uint64_t position, std::uint64_t max_length) {
     if (position >= size_) return std::nullopt;
-    std::string text(static_cast<std::size_t>(std::min(most + 1, size_ - position)), '\0');
+    std::string text(static_cast<std::size_t>(std::min(max_length + 1, size_ - position)), '\0');
     if (!read(position, text.data(), text.size())) return std::nullopt;
     const std::size_t end = text.find('\0');
     if (end == std::string::npos) return std::nullopt;
@@ -53,7 +53,7 @@ class Bytes {
   std::uint64_t size_ = 0;
 };
 
-/// Where a part of a file ends: 0 for an empty part, the largest number for one that no file can have.
+/// The end of a part of a file: 0 for an empty part, UINT64_MAX on overflow.
 std::uint64_t end_of(std::uint64_t begin, std::uint64_t size) {
   if (size == 0) return 0;
   return begin > UINT64_MAX - size ? UINT64_MAX : begin + size;
@@ -71,7 +71,7 @@ std::vector<std::string> split_run_path(const std::string& text, const std::file
   std::istringstream parts(text);
   for (std::string folder; std::getline(parts, folder, ':');) {
     for (const std::string token : {"${ORIGIN}", "$ORIGIN"}) {
-      // The search goes on behind what was put in: a folder may be called $ORIGIN.
+      // The search continues after the replacement: a folder may be called $ORIGIN.
       for (std::size_t at = 0; (at = folder.find(token, at)) != std::string::npos; at += origin.size()) {
         folder.replace(at, token.size(), origin);
       }
@@ -87,24 +87,24 @@ struct Entries {
   std::uint64_t count = 0;
 };
 
-/// No library has more. A crafted file could have one entry for each of its bytes, and each with as many parts.
-constexpr std::uint64_t most_versions = 1 << 16, longest_version = 256;
+/// Limits that no real library reaches. A crafted file could have one entry for each of its bytes, and each with as many parts.
+constexpr std::uint64_t max_versions = 1 << 16, max_version_length = 256;
 
-/// The symbol versions that a file wants of others. A table that ends too early has said what it says: opening will complain.
+/// The symbol versions that a file needs from others. Of a truncated table the readable part is returned; opening the file will fail.
 std::vector<Elf::NeededVersion> read_needed_versions(Bytes& bytes, const Entries& table, std::uint64_t strings) {
   std::vector<Elf::NeededVersion> versions;
   if (!table.position) return versions;
   std::uint64_t at = *table.position, read = 0;
-  for (std::uint64_t i = 0; i < table.count && read < most_versions; ++i, ++read) {
+  for (std::uint64_t i = 0; i < table.count && read < max_versions; ++i, ++read) {
     const auto file = bytes.at<Elf64_Verneed>(at);
     if (!file) break;
-    const std::string library = bytes.text_at(strings + file->vn_file, longest_version).value_or("");
+    const std::string library = bytes.text_at(strings + file->vn_file, max_version_length).value_or("");
     std::uint64_t entry = at + file->vn_aux;
-    for (std::uint16_t k = 0; k < file->vn_cnt && read < most_versions; ++k, ++read) {
+    for (std::uint16_t k = 0; k < file->vn_cnt && read < max_versions; ++k, ++read) {
       const auto version = bytes.at<Elf64_Vernaux>(entry);
       if (!version) return versions;
       if ((version->vna_flags & VER_FLG_WEAK) == 0)
-        versions.push_back({library, bytes.text_at(strings + version->vna_name, longest_version).value_or("")});
+        versions.push_back({library, bytes.text_at(strings + version->vna_name, max_version_length).value_or("")});
       if (version->vna_next == 0) break;
       entry += version->vna_next;
     }
@@ -119,21 +119,21 @@ std::vector<std::string> read_defined_versions(Bytes& bytes, const Entries& tabl
   std::vector<std::string> versions;
   if (!table.position) return versions;
   std::uint64_t at = *table.position;
-  for (std::uint64_t i = 0; i < std::min(table.count, most_versions); ++i) {
+  for (std::uint64_t i = 0; i < std::min(table.count, max_versions); ++i) {
     const auto definition = bytes.at<Elf64_Verdef>(at);
     if (!definition) break;
     const auto name = bytes.at<Elf64_Verdaux>(at + definition->vd_aux);
     if (!name) break;
     // The base definition is the library's own name.
     if ((definition->vd_flags & VER_FLG_BASE) == 0)
-      versions.push_back(bytes.text_at(strings + name->vda_name, longest_version).value_or(""));
+      versions.push_back(bytes.text_at(strings + name->vda_name, max_version_length).value_or(""));
     if (definition->vd_next == 0) break;
     at += definition->vd_next;
   }
   return versions;
 }
 
-/// Fills what the dynamic section says.
+/// Fills in the contents of the dynamic section.
 Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments, const std::filesystem::path& file) {
   // Addresses in the dynamic section are those of the mapped image.
   const auto position_of = [&](std::uint64_t address) -> std::optional<std::uint64_t> {
@@ -146,8 +146,8 @@ Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments,
   };
   std::vector<std::uint64_t> needed;
   std::optional<std::uint64_t> strings, rpath, runpath;
-  Entries wanted, offered;
-  // Of several the dynamic linker takes the last.
+  Entries needed_versions, defined_versions;
+  // Of several dynamic sections the dynamic linker uses the last.
   const auto dynamic = std::find_if(segments.rbegin(), segments.rend(), [](const Elf64_Phdr& s) { return s.p_type == PT_DYNAMIC; });
   if (dynamic == segments.rend()) {
     elf.kind = Elf::Kind::other_kind;
@@ -162,20 +162,20 @@ Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments,
     if (entry->d_tag == DT_STRTAB) strings = position_of(entry->d_un.d_ptr);
     if (entry->d_tag == DT_RPATH) rpath = entry->d_un.d_val;
     if (entry->d_tag == DT_RUNPATH) runpath = entry->d_un.d_val;
-    if (entry->d_tag == DT_VERNEED) wanted.position = position_of(entry->d_un.d_ptr);
-    if (entry->d_tag == DT_VERNEEDNUM) wanted.count = entry->d_un.d_val;
-    if (entry->d_tag == DT_VERDEF) offered.position = position_of(entry->d_un.d_ptr);
-    if (entry->d_tag == DT_VERDEFNUM) offered.count = entry->d_un.d_val;
+    if (entry->d_tag == DT_VERNEED) needed_versions.position = position_of(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_VERNEEDNUM) needed_versions.count = entry->d_un.d_val;
+    if (entry->d_tag == DT_VERDEF) defined_versions.position = position_of(entry->d_un.d_ptr);
+    if (entry->d_tag == DT_VERDEFNUM) defined_versions.count = entry->d_un.d_val;
   }
   if (!strings) return damaged(std::move(elf), "its dynamic section has no string table");
-  // Many entries may name the same long text: what they take together is bounded.
-  std::uint64_t left = most_needed_bytes;
+  // Many entries may name the same long text, so their total size is bounded.
+  std::uint64_t left = max_needed_bytes;
   for (const std::uint64_t offset : needed) {
     const auto name = bytes.text_at(*strings + offset, left);
     if (!name) {
       return damaged(std::move(elf),
                      fmt::format("a name in its dynamic section lies beyond the end of the file, or its names take more than {} bytes",
-                                 most_needed_bytes));
+                                 max_needed_bytes));
     }
     left -= name->size();
     elf.needed.push_back(*name);
@@ -183,11 +183,11 @@ Elf read_dynamic(Elf elf, Bytes& bytes, const std::vector<Elf64_Phdr>& segments,
   // The dynamic linker reads DT_RPATH only where there is no DT_RUNPATH.
   elf.run_path_is_inherited = rpath && !runpath;
   if (const auto offset = runpath ? runpath : rpath) {
-    const auto text = bytes.text_at(*strings + *offset, most_needed_bytes);
+    const auto text = bytes.text_at(*strings + *offset, max_needed_bytes);
     if (text) elf.run_path = split_run_path(*text, file);
   }
-  elf.needed_versions = read_needed_versions(bytes, wanted, *strings);
-  elf.defined_versions = read_defined_versions(bytes, offered, *strings);
+  elf.needed_versions = read_needed_versions(bytes, needed_versions, *strings);
+  elf.defined_versions = read_defined_versions(bytes, defined_versions, *strings);
   return elf;
 }
 
@@ -203,7 +203,7 @@ std::uint16_t own_machine() {
 #elif defined(__powerpc64__)
   return EM_PPC64;
 #else
-#error "tell own_machine() what this machine is called in <elf.h>"
+#error "add this machine's EM_* constant of <elf.h> to own_machine()"
 #endif
 }
 
@@ -266,9 +266,9 @@ Elf read_elf(const std::filesystem::path& file) {
   }
   // The section headers come last: a copy that was cut short lacks them even where its segments are whole.
   promised = std::max(promised, end_of(header->e_shoff, std::uint64_t{header->e_shnum} * header->e_shentsize));
-  // Opening a file that ends before its segments do kills the process with SIGBUS: this must be known before.
+  // Opening a file that ends before its segments do kills the process with SIGBUS: so this is checked first.
   if (promised > bytes.size()) {
-    return damaged(std::move(elf), fmt::format("it is truncated: its headers speak of {} bytes, the file has {}", promised, bytes.size()));
+    return damaged(std::move(elf), fmt::format("it is truncated: its headers describe {} bytes, the file has {}", promised, bytes.size()));
   }
   return read_dynamic(std::move(elf), bytes, segments, file);
 }

@@ -41,11 +41,11 @@ bool is_elevated() {
 }
 
 /// lib/libtenon.so -> lib/tenon/backends; for a program in bin/ that contains this code, or a DLL there, ../lib/tenon/backends.
-fs::path folder_beside(const fs::path& library) {
+fs::path folder_next_to(const fs::path& library) {
   const fs::path here = library.parent_path();
-  const fs::path beside = here / "tenon" / "backends", above = here.parent_path() / "lib" / "tenon" / "backends";
+  const fs::path below = here / "tenon" / "backends", above = here.parent_path() / "lib" / "tenon" / "backends";
   std::error_code ignored;
-  return !fs::is_directory(beside, ignored) && fs::is_directory(above, ignored) ? above : beside;
+  return !fs::is_directory(below, ignored) && fs::is_directory(above, ignored) ? above : below;
 }
 
 fs::path made_absolute(const fs::path& path, const fs::path& home) {
@@ -68,7 +68,7 @@ Surroundings surroundings() {
   Surroundings around;
   if (const char* value = std::getenv("TENON_BACKEND_PATH")) around.environment = value;
   around.elevated = is_elevated();
-  // HOME belongs to whoever started the process: under elevated privilege it is as little to be trusted as TENON_BACKEND_PATH.
+  // HOME is set by whoever started the process: under elevated privilege it cannot be trusted, like TENON_BACKEND_PATH.
   if (const char* home = std::getenv("HOME"); home && !around.elevated) around.home = home;
   std::error_code error;
   const fs::path library = boost::dll::this_line_location(error);
@@ -97,7 +97,7 @@ std::vector<SearchPlace> ordered_places(std::span<const fs::path> api, std::span
     }
   }
   for (const fs::path& path : yaml) add(path, "backends.search");
-  if (!around.library.empty()) add(folder_beside(around.library), "beside the library");
+  if (!around.library.empty()) add(folder_next_to(around.library), "next to the library");
   return places;
 }
 
@@ -138,7 +138,7 @@ std::vector<Candidate> candidates_in(const SearchPlace& place, PlaceRecord& out_
 }
 
 bool matches_glob(std::string_view pattern, std::string_view text) {
-  // On a mismatch the last star takes one character more. One star to go back to is enough: what it matched can only grow.
+  // On a mismatch the last star takes one more character. Backtracking to one star is enough: what it matched can only grow.
   std::size_t p = 0, t = 0, after_star = std::string_view::npos, star_text = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -163,9 +163,9 @@ std::optional<std::string> denied_by(const Options& options, const std::string& 
     return matches_glob(pattern, pattern.find('/') == std::string::npos ? name : path.generic_string());
   };
   const auto denying = std::find_if(options.deny.begin(), options.deny.end(), matches);
-  if (denying != options.deny.end()) return fmt::format("the deny list's '{}' keeps it out", *denying);
+  if (denying != options.deny.end()) return fmt::format("the deny list's '{}' excludes it", *denying);
   if (options.allow.empty() || std::any_of(options.allow.begin(), options.allow.end(), matches)) return std::nullopt;
-  return fmt::format("the allow list does not name it; it has: {}", fmt::join(options.allow, ", "));
+  return fmt::format("the allow list does not name it; it names: {}", fmt::join(options.allow, ", "));
 }
 
 }  // namespace tenon::loader

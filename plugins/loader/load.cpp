@@ -1,4 +1,4 @@
-// The loader's thread: each candidate through the stages, one record each.
+// Takes each candidate through the stages and writes its record.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 #include "loader/backend.h"
 #include "loader/check.h"
-#include "loader/fence.h"
 #include "loader/find.h"
+#include "loader/guarded_call.h"
+#include "loader/load_error.h"
 #include "loader/loader.h"
 #include "loader/negotiate.h"
-#include "loader/refusal.h"
 #include "loader/self_check.h"
 
 namespace tenon::loader {
@@ -22,17 +22,17 @@ namespace {
 const char* const tell_vendor = "report this to the plugin's vendor";
 
 // More devices than any machine has.
-constexpr std::uint32_t most_devices = 4096;
+constexpr std::uint32_t max_devices = 4096;
 
 std::string text_of(const char* text) {
   return text ? text : "";
 }
 
-/// A tenon_error with room for its text.
+/// A tenon_error with a buffer for its text.
 class ErrorText {
  public:
   tenon_error* get() { return &error_; }
-  /// The plugin's sentence, or what there is to say in place of an empty one.
+  /// The plugin's sentence, or a substitute for an empty one.
   std::string sentence(const char* phase, tenon_status status) const {
     std::string said(text_, strnlen(text_, sizeof text_));
     if (!said.empty()) return said;
@@ -45,17 +45,17 @@ class ErrorText {
   tenon_error error_{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text_, text_};
 };
 
-/// A plugin's own failure. It knows its requirements; what it says for itself is the text.
-Refusal own_failure(const char* phase, tenon_status status, const ErrorText& error, const tenon_backend_info& info) {
+/// A failure that the plugin reported: its own text, with its requirements as the remedy.
+LoadError own_failure(const char* phase, tenon_status status, const ErrorText& error, const tenon_backend_info& info) {
   std::string remedy;
   if (error.is_empty()) {
-    remedy = fmt::format("a failure without a reason is a mistake of the plugin: {}", tell_vendor);
+    remedy = fmt::format("a failure without a reason is a bug in the plugin: {}", tell_vendor);
   } else if (info.requirements && *info.requirements) {
-    remedy = fmt::format("see that what the backend needs is there: {}", info.requirements);
+    remedy = fmt::format("make sure that what the backend needs is installed: {}", info.requirements);
   } else {
-    remedy = "put right what the backend names, or leave it out of backends.use";
+    remedy = "fix what the backend names, or remove it from backends.use";
   }
-  return Refusal(status, error.sentence(phase, status), remedy);
+  return LoadError(status, error.sentence(phase, status), remedy);
 }
 
 /// One call of the query. The plugin may know a larger struct than ours but must not write more than the size it is given.
@@ -64,14 +64,14 @@ tenon_status ask(tenon_backend_query_fn query, tenon_backend_info& out_info) {
   struct {
     tenon_backend_info info;
     unsigned char beyond[256];
-  } room{};
-  std::memset(room.beyond, untouched, sizeof room.beyond);
-  room.info.struct_size = sizeof room.info;
-  const tenon_status status = query(&host_info(), &room.info);
-  if (std::any_of(std::begin(room.beyond), std::end(room.beyond), [](unsigned char byte) { return byte != untouched; })) {
-    throw Refusal(TENON_INTERNAL, fmt::format("its query wrote beyond the {} bytes it was given", sizeof room.info), tell_vendor);
+  } buffer{};
+  std::memset(buffer.beyond, untouched, sizeof buffer.beyond);
+  buffer.info.struct_size = sizeof buffer.info;
+  const tenon_status status = query(&host_info(), &buffer.info);
+  if (std::any_of(std::begin(buffer.beyond), std::end(buffer.beyond), [](unsigned char byte) { return byte != untouched; })) {
+    throw LoadError(TENON_INTERNAL, fmt::format("its query wrote beyond the {} bytes it was given", sizeof buffer.info), tell_vendor);
   }
-  out_info = room.info;
+  out_info = buffer.info;
   return status;
 }
 
@@ -88,11 +88,11 @@ void note_answer(const tenon_backend_info& info, Record& record) {
 /// Asks, negotiates, checks the answer and keeps it.
 void negotiate(tenon_backend_query_fn query, const Options& options, Backend::Parts& parts, Record& record) {
   tenon_backend_info sent{};
-  const tenon_status status = fenced(record, "its query", Threads::forbidden, [&] { return ask(query, sent); });
+  const tenon_status status = guarded_call(record, "its query", Threads::forbidden, [&] { return ask(query, sent); });
   if (status != TENON_OK && status != TENON_INCOMPATIBLE) {
-    throw Refusal(status, fmt::format("its query returned {}", status_name(status)), tell_vendor);
+    throw LoadError(status, fmt::format("its query returned {}", status_name(status)), tell_vendor);
   }
-  // The version comes before everything else: another major may mean anything by the rest.
+  // The version is checked first: another major may define everything else differently.
   if (sent.struct_size >= offsetof(tenon_backend_info, flags)) {
     const tenon_backend_info head = completed(sent);
     record.abi_major = head.abi_major;
@@ -104,15 +104,16 @@ void negotiate(tenon_backend_query_fn query, const Options& options, Backend::Pa
   parts.answer = complete_answer(sent);
   const tenon_backend_info& info = parts.answer.info;
   if (status == TENON_INCOMPATIBLE) {
-    throw Refusal(status,
-                  fmt::format("its query refuses this core (build '{}') although both speak ABI {}.{}", host_info().build_id,
-                              info.abi_major, parts.abi_minor),
-                  tell_vendor);
+    throw LoadError(status,
+                    fmt::format("its query refuses this core (build '{}') although both support ABI {}.{}", host_info().build_id,
+                                info.abi_major, parts.abi_minor),
+                    tell_vendor);
   }
   check_answer(host_info(), info, record.warnings);
   const auto stated = backend_name_of(record.path);
   if (stated && *stated != info.name) {
-    record.warnings.push_back(fmt::format("its file name says '{}', the backend calls itself '{}': the latter counts", *stated, info.name));
+    record.warnings.push_back(
+        fmt::format("its file name says '{}', the backend calls itself '{}': the latter is used", *stated, info.name));
   }
   note_answer(info, record);
   parts.switched_off = compare_digests(options.core_digests, {info.digests, info.op_count});
@@ -121,32 +122,32 @@ void negotiate(tenon_backend_query_fn query, const Options& options, Backend::Pa
 
 void check_self(tenon_backend_query_fn query, const Backend::Parts& parts, Record& record) {
   tenon_backend_info again{};
-  const tenon_status status = fenced(record, "its second query", Threads::forbidden, [&] { return ask(query, again); });
+  const tenon_status status = guarded_call(record, "its second query", Threads::forbidden, [&] { return ask(query, again); });
   if (status != TENON_OK) {
-    throw Refusal(TENON_INTERNAL, fmt::format("its query is not repeatable: OK at first, then {}", status_name(status)), tell_vendor);
+    throw LoadError(TENON_INTERNAL, fmt::format("its query is not repeatable: OK at first, then {}", status_name(status)), tell_vendor);
   }
   if (const auto field = difference(parts.answer.info, complete_answer(again).info)) {
-    throw Refusal(TENON_INTERNAL, fmt::format("its query is not repeatable: '{}' differs between two calls", *field), tell_vendor);
+    throw LoadError(TENON_INTERNAL, fmt::format("its query is not repeatable: '{}' differs between two calls", *field), tell_vendor);
   }
 }
 
 void create(const Options& options, Backend::Parts& parts, Record& record) {
   const tenon_backend_info& info = parts.answer.info;
   const tenon_host* const host = options.make_host ? options.make_host(info, parts.abi_minor) : nullptr;
-  if (!host) throw Refusal(TENON_INVALID_ARGUMENT, "there are no host services for it", "set loader::Options::make_host");
+  if (!host) throw LoadError(TENON_INVALID_ARGUMENT, "there are no host services for it", "set loader::Options::make_host");
   ErrorText error;
   const tenon_backend_table* table = nullptr;
   const tenon_status status =
-      fenced(record, "`create`", Threads::allowed, [&] { return info.create(host, &parts.handle, &table, error.get()); });
+      guarded_call(record, "`create`", Threads::allowed, [&] { return info.create(host, &parts.handle, &table, error.get()); });
   if (status != TENON_OK) throw own_failure("`create`", status, error, info);
   if (!parts.handle || !table) {
-    throw Refusal(TENON_INTERNAL, fmt::format("`create` returned OK without {}", parts.handle ? "a table" : "a backend"), tell_vendor);
+    throw LoadError(TENON_INTERNAL, fmt::format("`create` returned OK without {}", parts.handle ? "a table" : "a backend"), tell_vendor);
   }
   try {
     complete_table(*table, parts.table);
-  } catch (const Refusal&) {
+  } catch (const LoadError&) {
     if (TENON_HAS(table, tenon_backend_table, destroy) && table->destroy) {
-      fenced(record, "`destroy`", Threads::allowed, [&] { table->destroy(parts.handle); });
+      guarded_call(record, "`destroy`", Threads::allowed, [&] { table->destroy(parts.handle); });
     }
     throw;
   }
@@ -158,16 +159,16 @@ void find_devices(Backend::Parts& parts, Record& record) {
   ErrorText error;
   std::uint32_t count = 0;
   tenon_status status =
-      fenced(record, "device_count", Threads::allowed, [&] { return table.device_count(parts.handle, &count, error.get()); });
+      guarded_call(record, "device_count", Threads::allowed, [&] { return table.device_count(parts.handle, &count, error.get()); });
   if (status != TENON_OK) throw own_failure("device_count", status, error, info);
   if (count == 0) {
-    Refusal none = own_failure("device_count", TENON_DEVICE_NOT_FOUND, error, info);
+    LoadError none = own_failure("device_count", TENON_DEVICE_NOT_FOUND, error, info);
     if (error.is_empty()) none.text = "it offers no device and gives no reason";
     throw none;
   }
-  if (count > most_devices) {
-    throw Refusal(TENON_INTERNAL, fmt::format("it says it has {} devices, wanted at most {}: the count was never set", count, most_devices),
-                  tell_vendor);
+  if (count > max_devices) {
+    throw LoadError(TENON_INTERNAL, fmt::format("it reports {} devices, expected at most {}: the count was never set", count, max_devices),
+                    tell_vendor);
   }
   std::vector<tenon_device_info> devices;
   std::vector<DeviceSummary> summaries;
@@ -175,7 +176,8 @@ void find_devices(Backend::Parts& parts, Record& record) {
     ErrorText reason;
     tenon_device_info device{};
     device.struct_size = sizeof device;
-    status = fenced(record, "device_info", Threads::allowed, [&] { return table.device_info(parts.handle, index, &device, reason.get()); });
+    status = guarded_call(record, "device_info", Threads::allowed,
+                          [&] { return table.device_info(parts.handle, index, &device, reason.get()); });
     if (status != TENON_OK) throw own_failure("device_info", status, reason, info);
     devices.push_back(completed(device));
     summaries.push_back(
@@ -191,26 +193,26 @@ class Loading {
   explicit Loading(const Options& options) : options_(options) {}
 
   Result run() {
-    for (const auto& [name, query] : options_.registered) admit({{}, name, "in the process", true}, query);
+    for (const auto& [name, query] : options_.registered) validate({{}, name, "in the process", true}, query);
     for (const SearchPlace& place : options_.places) {
-      PlaceRecord& told = result_.places.emplace_back();
-      for (const Candidate& candidate : candidates_in(place, told)) {
-        // A file that two places name is one candidate; a link to it is another.
-        if (seen_.insert(candidate.path).second) admit(candidate, nullptr);
+      PlaceRecord& record = result_.places.emplace_back();
+      for (const Candidate& candidate : candidates_in(place, record)) {
+        // A file found in two places is one candidate; a link to it is another.
+        if (seen_.insert(candidate.path).second) validate(candidate, nullptr);
       }
     }
     return std::move(result_);
   }
 
  private:
-  /// One candidate, from its name to its devices or to its Refusal. `query` is that of a registered backend, else NULL.
-  void admit(const Candidate& candidate, tenon_backend_query_fn query) {
+  /// Takes one candidate to its devices or its LoadError. `query` is that of a registered backend, else NULL.
+  void validate(const Candidate& candidate, tenon_backend_query_fn query) {
     Record record;
     record.path = candidate.path;
     record.name = candidate.name;
     record.origin = candidate.origin;
     auto parts = std::make_unique<Backend::Parts>();
-    Backend::Parts& inside = *parts;  // stays in place when a Backend takes the parts over
+    Backend::Parts& inside = *parts;  // stays valid when a Backend takes over the parts
     std::shared_ptr<Backend> backend;
     try {
       find(candidate, query == nullptr, record);
@@ -227,7 +229,7 @@ class Loading {
       find_devices(inside, record);
       record.reached = Stage::devices;
       record.healthy = true;
-    } catch (const Refusal& refusal) {
+    } catch (const LoadError& refusal) {
       record.status = refusal.status;
       record.text = refusal.text;
       record.remedy = refusal.remedy;
@@ -249,29 +251,29 @@ class Loading {
   tenon_backend_query_fn open(bool named, Backend::Parts& parts, Record& record) {
     check_library(record.path);
     record.exposures = exposures_of(record.path, named);
-    parts.library = fenced(record, "opening it", Threads::forbidden, [&] { return std::make_unique<Library>(record.path); });
+    parts.library = guarded_call(record, "opening it", Threads::forbidden, [&] { return std::make_unique<Library>(record.path); });
     record.reached = Stage::opened;
     return parts.library->query();
   }
 
-  /// Takes the record's name for this candidate, unless the lists keep it out or an earlier one has it. Called for the name of the file and
-  /// again for the name the backend gives itself.
+  /// Reserves the record's name for this candidate, unless the lists exclude it or an earlier candidate has it. Called for the name of the
+  /// file and again for the name that the backend states.
   void claim(Record& record) {
     if (const auto reason = denied_by(options_, record.name, record.path)) {
       record.denied = true;
-      throw Refusal(TENON_UNSUPPORTED, *reason, "change the list if this backend is wanted");
+      throw LoadError(TENON_UNSUPPORTED, *reason, "change the list if this backend is expected");
     }
     const std::size_t self = result_.records.size();
     const auto owner = owners_.emplace(record.name, self).first->second;
     if (owner == self) return;
     const Record& first = result_.records[owner];
     record.shadowed = true;
-    throw Refusal(TENON_INVALID_ARGUMENT,
-                  fmt::format("another backend '{}' was found first: {} ({}){}", record.name,
-                              first.path.empty() ? "part of this program" : first.path.string(), first.origin,
-                              first.healthy ? "" : ", which is not usable"),
-                  first.healthy ? "nothing, if the first is the one you want; else remove it, or name this file on the command line"
-                                : "repair or remove the first, or name this file on the command line");
+    throw LoadError(TENON_INVALID_ARGUMENT,
+                    fmt::format("another backend '{}' was found first: {} ({}){}", record.name,
+                                first.path.empty() ? "part of this program" : first.path.string(), first.origin,
+                                first.healthy ? "" : ", which is not usable"),
+                    first.healthy ? "nothing, if the first is the intended one; else remove it, or name this file on the command line"
+                                  : "repair or remove the first, or name this file on the command line");
   }
 
   const Options& options_;

@@ -23,14 +23,14 @@ namespace tenon::loader {
 
 /// How far a candidate came. Each stage includes those before it.
 enum class Stage {
-  named,       ///< somebody asked for it; nothing has been looked at
-  found,       ///< a readable file that is not shadowed, not denied
+  named,       ///< it was requested; nothing has been checked
+  found,       ///< it is a readable file, neither shadowed nor denied
   opened,      ///< the checks before opening passed and the operating system mapped it
   symbol,      ///< tenon_backend_query is there
   negotiated,  ///< versions, name and sizes agree
-  self_check,  ///< the query keeps its promises: pure and repeatable
+  self_check,  ///< the query is pure and repeatable
   created,     ///< `create` succeeded and the table is complete
-  devices,     ///< it named its devices, at least one
+  devices,     ///< it has at least one device
 };
 const char* name_of(Stage stage);
 
@@ -43,18 +43,18 @@ struct DeviceSummary {
   std::uint64_t memory_size_bytes = 0;
 };
 
-/// A library that a candidate needs and that is nowhere.
+/// A library that a candidate needs and that was not found.
 struct MissingLibrary {
   std::string name;                  ///< "libcudart.so.13"
   std::filesystem::path needed_by;   ///< the plugin, or a library it needs
-  std::vector<std::string> folders;  ///< where it was looked for, in order
+  std::vector<std::string> folders;  ///< the folders that were searched, in order
 };
 
-/// What became of one candidate. Holds no pointer into the library.
+/// The outcome of one candidate. Holds no pointer into the library.
 struct Record {
   std::filesystem::path path;  ///< empty for a backend registered in the process
   std::string name;            ///< from the file name, later from the backend itself
-  std::string origin;          ///< who named it: "API", "command line", "TENON_BACKEND_PATH", "backends.search", ...
+  std::string origin;          ///< where its path comes from: "API", "command line", "TENON_BACKEND_PATH", "backends.search", ...
   Stage reached = Stage::named;
   tenon_status status = TENON_OK;
   bool healthy = false;
@@ -62,10 +62,10 @@ struct Record {
   bool denied = false;                  ///< by the allow or deny list
   std::string text;                     ///< why it is not healthy; never empty then
   std::string remedy;                   ///< what to do about it; never empty then
-  std::vector<std::string> warnings;    ///< of what the backend does
-  std::vector<std::string> exposures;   ///< who else may change the file: no fault of the backend's
-  std::vector<MissingLibrary> missing;  ///< what the text names, for programs
-  std::string output;                   ///< what it printed; known where it was tried in a process of its own (tenon doctor)
+  std::vector<std::string> warnings;    ///< about what the backend does
+  std::vector<std::string> exposures;   ///< who else may change the file; not the backend's fault
+  std::vector<MissingLibrary> missing;  ///< the libraries that `text` names, for programs
+  std::string output;                   ///< what it printed, if it was loaded in a process of its own (tenon doctor)
 
   // Known from `negotiated` on.
   std::string version;
@@ -78,12 +78,12 @@ struct Record {
   std::uint32_t abi_major = 0;
   std::uint32_t abi_minor_lowest = 0;  ///< the range the plugin states
   std::uint32_t abi_minor_highest = 0;
-  std::uint32_t abi_minor = 0;  ///< the minor both sides speak
+  std::uint32_t abi_minor = 0;  ///< the minor that both sides use
   // Known from `devices` on.
   std::vector<DeviceSummary> devices;
 };
 
-/// One paragraph for a person: name, path, stage, reason, remedy, warnings.
+/// One paragraph to read: name, path, stage, reason, remedy, warnings.
 std::string describe(const Record& record);
 
 /// Where to look: a folder, whose libtenon_backend_<name>.so are candidates, or one file.
@@ -92,14 +92,14 @@ struct SearchPlace {
   std::string origin;
 };
 
-/// What became of one place.
+/// The outcome of one place.
 struct PlaceRecord {
   std::filesystem::path path;
   std::string origin;
   std::string text;  ///< "2 candidates", "no such folder", ...
 };
 
-/// An op version that core and plugin define differently: neither side may use it.
+/// An op version that core and plugin define differently: it may not be used.
 struct SwitchedOff {
   tenon_op op;
   std::uint32_t version;
@@ -113,15 +113,16 @@ struct Options {
   std::vector<std::string> deny;
   /// The core's TENON_OP_DIGESTS. Outlives the call.
   std::span<const tenon_op_digest> core_digests;
-  /// The services a backend gets, made once it has been negotiated; must outlive the backend. `abi_minor` is what the host must state.
+  /// The services a backend gets, created after the negotiation; they must outlive the backend. `abi_minor` is the minor that the host must
+  /// state.
   std::function<const tenon_host*(const tenon_backend_info& info, std::uint32_t abi_minor)> make_host;
   /// Backends that are part of the process. They come before every file.
   std::vector<std::pair<std::string, tenon_backend_query_fn>> registered;
 };
 
 /// A created backend and everything known about it. Destruction shuts it down, then destroys it; the library stays mapped unless the
-/// backend declares itself unloadable. All objects made through the table are gone by then: the owner sees to it.
-/// Threads  const throughout, hence shareable.
+/// backend declares itself unloadable. The owner destroys all objects made through the table before.
+/// Threads  every member is const, so it may be shared.
 class Backend {
  public:
   struct Parts;
@@ -133,12 +134,12 @@ class Backend {
   const std::string& name() const;
   const Record& record() const;
   std::uint32_t abi_minor() const;
-  /// Complete: what the plugin's header did not know is zero, arrays have the element size of ours.
+  /// Complete: fields unknown to the plugin's header are zero, array elements have our size.
   const tenon_backend_info& info() const;
-  /// Complete, its optional blocks too: an unknown slot is NULL.
+  /// Complete, including its optional blocks: an unknown slot is NULL.
   const tenon_backend_table& table() const;
   tenon_backend* handle() const;
-  /// By index, complete; strings live as long as the backend. Empty if there is no device: record().text says why.
+  /// By index, complete; strings live as long as the backend. Empty if there is no device; record().text then says why.
   std::span<const tenon_device_info> devices() const;
   std::span<const SwitchedOff> switched_off() const;
   /// Why this op version may not be used; NULL if it may.
@@ -151,20 +152,20 @@ class Backend {
 struct Result {
   std::vector<Record> records;  ///< in the order in which candidates were found
   std::vector<PlaceRecord> places;
-  /// Everything that was created, in the same order. A backend without devices is here too, for its capabilities, but not healthy.
+  /// All backends that were created, in the same order. One without devices is included for its capabilities, but is not healthy.
   std::vector<std::shared_ptr<Backend>> backends;
 };
 
-/// Loads what the options name.
+/// Loads the backends that the options name.
 /// Threads  may be called from several threads; each call creates its own backends.
 Result load(const Options& options);
 
-/// The places in their order: API, command line, environment TENON_BACKEND_PATH, YAML `backends.search`, the folder beside the library.
+/// The places in their order: API, command line, environment TENON_BACKEND_PATH, YAML `backends.search`, the folder next to the library.
 /// The environment is ignored under elevated privilege. A leading ~/ is the home directory. Never the working directory.
 std::vector<SearchPlace> default_places(std::span<const std::filesystem::path> api, std::span<const std::filesystem::path> command_line,
                                         std::span<const std::filesystem::path> yaml);
 
-/// The host as the loader presents it to a plugin: ABI range, build id, platform, sanitizer.
+/// The host's description for plugins: ABI range, build id, platform, sanitizer.
 const tenon_host_info& host_info();
 
 /// "INCOMPATIBLE", or "status 99" for a code this header does not know.

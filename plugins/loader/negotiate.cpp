@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
-#include "loader/refusal.h"
+#include "loader/load_error.h"
 
-// Clang tells by __has_feature, GCC by macros.
+// Clang has __has_feature, GCC macros.
 #if defined(__has_feature)
 #define TENON_HAS_FEATURE(name) __has_feature(name)
 #else
@@ -81,8 +81,8 @@ std::string text_or(const char* text, const char* otherwise) {
 
 std::string name_of_op(tenon_op op) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
+  case id:                                                                                  \
     return #name;
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -115,24 +115,24 @@ std::uint32_t negotiate_version(const tenon_host_info& host, const tenon_backend
   }
   const std::string core = range_text(host.abi_major, host.abi_minor_lowest, host.abi_minor_highest);
   const std::string plugin = range_text(info.abi_major, info.abi_minor_lowest, info.abi_minor_highest);
-  const std::string text = fmt::format("the core speaks {} (build '{}'), the plugin {} (build '{}')", core,
+  const std::string text = fmt::format("the core supports {} (build '{}'), the plugin {} (build '{}')", core,
                                        text_or(host.build_id, "unknown"), plugin, text_or(info.build_id, "unknown"));
   if (info.abi_minor_lowest > info.abi_minor_highest) {
-    throw Refusal(TENON_INCOMPATIBLE, text + ": the plugin's range is empty", "report this to the plugin's vendor");
+    throw LoadError(TENON_INCOMPATIBLE, text + ": the plugin's range is empty", "report this to the plugin's vendor");
   }
   const bool plugin_is_newer = same_major ? info.abi_minor_lowest > host.abi_minor_highest : info.abi_major > host.abi_major;
-  throw Refusal(TENON_INCOMPATIBLE, text,
-                plugin_is_newer
-                    ? fmt::format("install a Tenon that speaks {}, or a build of the plugin made for {}", plugin, core)
-                    : fmt::format("install a newer build of the plugin, made for {}, or a Tenon that still speaks {}", core, plugin));
+  throw LoadError(TENON_INCOMPATIBLE, text,
+                  plugin_is_newer
+                      ? fmt::format("install a Tenon that supports {}, or a build of the plugin made for {}", plugin, core)
+                      : fmt::format("install a newer build of the plugin, made for {}, or a Tenon that still supports {}", core, plugin));
 }
 
 void check_sanitizers(std::uint32_t host, std::uint32_t plugin) {
-  // Uninstrumented code in an instrumented process is what every system library is; the reverse ends the process.
+  // Every system library is uninstrumented code in an instrumented process; the reverse ends the process.
   if (plugin == TENON_SANITIZER_NONE || plugin == host) return;
-  throw Refusal(TENON_INCOMPATIBLE,
-                fmt::format("it was built with {}, the core with {}", name_of_sanitizer(plugin), name_of_sanitizer(host)),
-                "build both with the same -fsanitize option, or the plugin without one");
+  throw LoadError(TENON_INCOMPATIBLE,
+                  fmt::format("it was built with {}, the core with {}", name_of_sanitizer(plugin), name_of_sanitizer(host)),
+                  "build both with the same -fsanitize option, or the plugin without one");
 }
 
 bool is_valid_name(const char* name) {
@@ -142,27 +142,29 @@ bool is_valid_name(const char* name) {
 
 void check_answer(const tenon_host_info& host, const tenon_backend_info& info, std::vector<std::string>& out_warnings) {
   if (!is_valid_name(info.name)) {
-    throw Refusal(TENON_INCOMPATIBLE,
-                  info.name
-                      ? fmt::format("its name '{}' is none: wanted a lower-case letter, then lower-case letters, digits and '_'", info.name)
-                      : "it has no name",
-                  "the backend must state a name that can stand before ':' in device names; report this to its vendor");
+    throw LoadError(
+        TENON_INCOMPATIBLE,
+        info.name
+            ? fmt::format("its name '{}' is invalid: expected a lower-case letter, then lower-case letters, digits and '_'", info.name)
+            : "it has no name",
+        "the backend must state a name that is valid before ':' in device names; report this to its vendor");
   }
   check_sanitizers(host.sanitizer, info.sanitizer);
   if (info.platform && *info.platform && std::strcmp(info.platform, host.platform) != 0) {
-    throw Refusal(TENON_INCOMPATIBLE, fmt::format("it was built for {}, the core for {}", info.platform, host.platform),
-                  fmt::format("install the plugin's build for {}", host.platform));
+    throw LoadError(TENON_INCOMPATIBLE, fmt::format("it was built for {}, the core for {}", info.platform, host.platform),
+                    fmt::format("install the plugin's build for {}", host.platform));
   }
   if (!info.create) {
-    throw Refusal(TENON_INCOMPATIBLE, "its answer to the query has no `create`", "report this to the plugin's vendor");
+    throw LoadError(TENON_INCOMPATIBLE, "its answer to the query has no `create`", "report this to the plugin's vendor");
   }
-  for (std::uint32_t i = 0; i < info.knob_count; ++i) {
-    if (!info.knobs[i].name || !*info.knobs[i].name) {
-      throw Refusal(TENON_INCOMPATIBLE, fmt::format("knob {} of {} has no name", i, info.knob_count), "report this to the plugin's vendor");
+  for (std::uint32_t i = 0; i < info.option_count; ++i) {
+    if (!info.options[i].name || !*info.options[i].name) {
+      throw LoadError(TENON_INCOMPATIBLE, fmt::format("option {} of {} has no name", i, info.option_count),
+                      "report this to the plugin's vendor");
     }
-    if (info.knobs[i].type == TENON_KNOB_CHOICE && !info.knobs[i].choices) {
-      throw Refusal(TENON_INCOMPATIBLE, fmt::format("knob '{}' is a choice and has no choices", info.knobs[i].name),
-                    "report this to the plugin's vendor");
+    if (info.options[i].type == TENON_OPTION_CHOICE && !info.options[i].choices) {
+      throw LoadError(TENON_INCOMPATIBLE, fmt::format("option '{}' is a choice without choices", info.options[i].name),
+                      "report this to the plugin's vendor");
     }
   }
   if (host.sanitizer != TENON_SANITIZER_NONE && host.sanitizer != TENON_SANITIZER_ADDRESS && info.sanitizer == TENON_SANITIZER_NONE) {
@@ -178,8 +180,7 @@ void check_answer(const tenon_host_info& host, const tenon_backend_info& info, s
     }
   }
   if (!unnamed.empty()) {
-    out_warnings.push_back(
-        fmt::format("it gives no schema digest for {}: whether core and plugin mean the same by it was not checked", unnamed));
+    out_warnings.push_back(fmt::format("it has no schema digest for {}: whether core and plugin define it alike was not checked", unnamed));
   }
 }
 
@@ -189,8 +190,8 @@ std::vector<SwitchedOff> compare_digests(std::span<const tenon_op_digest> core, 
     for (const tenon_op_digest& theirs : plugin) {
       if (ours.op != theirs.op || ours.version != theirs.version || ours.digest == theirs.digest) continue;
       off.push_back({ours.op, ours.version,
-                     fmt::format("{}-{} is switched off: its schema digest is {:016x} in the core and {:016x} in the plugin, so they mean "
-                                 "different things by it; rebuild the plugin with the core's tenon/ops.def",
+                     fmt::format("{}-{} is switched off: its schema digest is {:016x} in the core and {:016x} in the plugin, so they "
+                                 "define it differently; rebuild the plugin with the core's tenon/ops.def",
                                  name_of_op(ours.op), ours.version, ours.digest, theirs.digest)});
     }
   }

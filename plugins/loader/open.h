@@ -8,19 +8,19 @@
 
 namespace tenon::loader {
 
-/// A library that has been mapped. It stays mapped for the life of the process, whatever becomes of this object, until close() is asked
-/// for: its threads, its thread-local data and pointers into it may outlive every object of ours.
+/// A library that has been mapped. It stays mapped for the life of the process, whatever becomes of this object, unless close_at_end() is
+/// called: its threads, its thread-local data and pointers into it may outlive every object of ours.
 class Library {
  public:
-  /// Opens by absolute path, with immediate, local binding. Throws a Refusal that names missing libraries and the folders tried.
+  /// Opens by absolute path, with immediate, local binding. Throws a LoadError that names missing libraries and the folders tried.
   explicit Library(const std::filesystem::path& file);
   ~Library();
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
 
-  /// Throws a Refusal if the library does not export it.
+  /// Throws a LoadError if the library does not export it.
   tenon_backend_query_fn query() const;
-  /// Unmaps the library when this object goes, if nobody else has it open.
+  /// Unmaps the library when this object is destroyed, if nothing else has it open.
   void close_at_end() { close_ = true; }
 
  private:

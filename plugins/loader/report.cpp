@@ -1,8 +1,8 @@
-// What the loader tells people: names of stages and codes, a record as a paragraph.
+// Names of stages and status codes, and a record as text.
 #include <fmt/format.h>
 
+#include "loader/load_error.h"
 #include "loader/loader.h"
-#include "loader/refusal.h"
 
 namespace tenon::loader {
 

@@ -13,7 +13,7 @@
 namespace tenon::loader {
 namespace {
 
-// The bits of the control register that change results: everything but the sticky exception flags.
+// The bits of the control register that change results: all except the sticky exception flags.
 #if defined(__SSE2__)
 constexpr std::uint32_t control_mask = 0xffc0, flush_to_zero = 1u << 15, denormals_are_zero = 1u << 6;
 std::uint32_t read_control() {
@@ -44,7 +44,7 @@ bool same_text(const char* a, const char* b) {
   return a == b || (a && b && std::strcmp(a, b) == 0);
 }
 
-bool same_knob(const tenon_knob& a, const tenon_knob& b) {
+bool same_option(const tenon_option& a, const tenon_option& b) {
   return same_text(a.name, b.name) && a.type == b.type && same_text(a.default_value, b.default_value) && same_text(a.choices, b.choices) &&
          a.lowest == b.lowest && a.highest == b.highest && same_text(a.help, b.help);
 }
@@ -106,9 +106,9 @@ std::optional<std::string> difference(const tenon_backend_info& a, const tenon_b
     if (x.op != y.op || x.version != y.version || x.dtypes != y.dtypes || x.features != y.features)
       return fmt::format("capabilities[{}]", i);
   }
-  if (a.knob_count != b.knob_count) return "knob_count";
-  for (std::uint32_t i = 0; i < a.knob_count; ++i) {
-    if (!same_knob(a.knobs[i], b.knobs[i])) return fmt::format("knobs[{}]", i);
+  if (a.option_count != b.option_count) return "option_count";
+  for (std::uint32_t i = 0; i < a.option_count; ++i) {
+    if (!same_option(a.options[i], b.options[i])) return fmt::format("options[{}]", i);
   }
   if (a.create != b.create) return "create";
   return std::nullopt;

@@ -1,4 +1,4 @@
-// loader/self_check.h - whether a plugin keeps the promises that can be seen from outside: a pure query, an untouched process.
+// loader/self_check.h - checks of a plugin's promises that can be observed: a pure query, an unchanged process state.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,20 @@ namespace tenon::loader {
 class FloatingPoint {
  public:
   static FloatingPoint current();
-  /// Makes it the calling thread's again.
+  /// Sets it as the calling thread's environment.
   void restore() const;
-  /// What changed from `before` to this, as a sentence without subject: "sets flush-to-zero for the process ..."; nothing if nothing did.
+  /// The change from `before` to this, as a predicate: "sets flush-to-zero for the process ..."; nothing if they are equal.
   std::optional<std::string> change_since(const FloatingPoint& before) const;
 
  private:
   int rounding_ = 0;
-  std::uint32_t control_ = 0;  ///< x86: MXCSR, AArch64: FPCR; bits that say how, not what happened
+  std::uint32_t control_ = 0;  ///< x86: MXCSR, AArch64: FPCR; control bits without the status flags
 };
 
-/// Threads of this process; nothing where that cannot be told.
+/// Threads of this process; nothing where that is unknown.
 std::optional<int> count_threads();
 
-/// The first field in which two complete answers differ; nothing if they say the same. Strings are compared by their characters.
+/// The first field in which two complete answers differ; nothing if they are equal. Strings are compared by their characters.
 std::optional<std::string> difference(const tenon_backend_info& first, const tenon_backend_info& second);
 
 }  // namespace tenon::loader

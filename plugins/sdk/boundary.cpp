@@ -1,4 +1,4 @@
-// The C side of a C++ backend: every slot of tenon_backend_table, each behind the guard that turns exceptions into statuses.
+// The C side of a C++ backend: the slots of tenon_backend_table, each under the guard that turns exceptions into statuses.
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -32,7 +32,7 @@
 #define TENON_BUILT_WITH TENON_SANITIZER_NONE
 #endif
 
-// The wire's opaque handles.
+// The ABI's opaque handles.
 struct tenon_backend {
   std::unique_ptr<tenon::sdk::Backend> backend;
   const tenon::sdk::KernelRow* rows;
@@ -44,14 +44,14 @@ struct tenon_device {
   tenon_backend* backend;
   std::unique_ptr<tenon::sdk::Device> device;
   const tenon::sdk::KernelRow* rows;
-  tenon::sdk::MemoryLedger ledger;
+  tenon::sdk::MemoryStats memory_stats;
 };
 struct tenon_memory {
   tenon_device* owner;
   std::uint32_t kind;
-  std::uint64_t address, size;  ///< size as asked for: of nothing, one byte is allocated
+  std::uint64_t address, size;  ///< size as requested: for 0, one byte is allocated
   bool borrowed;                ///< the bytes are the host's, used in place
-  void* host;                   ///< where, if so
+  void* host;                   ///< its address, if borrowed
 };
 struct tenon_event {
   std::unique_ptr<tenon::sdk::Event> event;
@@ -75,7 +75,7 @@ tenon_status report(tenon_error* error, tenon_status status, const char* text, s
   return status;
 }
 
-/// Runs `body`; no exception passes.
+/// Runs `body` and turns an exception into a status.
 template <class Body>
 tenon_status guarded(tenon_error* error, Body&& body) {
   try {
@@ -86,11 +86,11 @@ tenon_status guarded(tenon_error* error, Body&& body) {
   }
 }
 
-/// Copies as much of `value` as the receiver's struct_size covers, and leaves struct_size at what was written.
+/// Copies as much of `value` as the receiver's struct_size covers, and sets struct_size to the bytes written.
 template <class Struct>
 void hand_over(Struct value, Struct* out) {
-  const std::uint32_t room = out->struct_size;
-  const auto size = static_cast<std::uint32_t>(room < sizeof value ? room : sizeof value);
+  const std::uint32_t capacity = out->struct_size;
+  const auto size = static_cast<std::uint32_t>(capacity < sizeof value ? capacity : sizeof value);
   value.struct_size = size;
   std::memcpy(out, &value, size);
 }
@@ -182,13 +182,13 @@ void device_close(tenon_device* self) {
 
 // ---------------------------------------------------------------- memory
 
-/// Something of a device's memory, even for nothing: every allocation has an address of its own.
+/// Device memory, at least one byte: every allocation has an address of its own.
 std::uint64_t allocate(tenon_device* self, std::uint32_t kind, std::uint64_t size) {
   try {
     return self->device->allocate(kind, size == 0 ? 1 : size);
   } catch (const Error& e) {
     if (e.status() != TENON_OUT_OF_MEMORY) throw;
-    const tenon_memory_stats stats = self->ledger.read();
+    const tenon_memory_stats stats = self->memory_stats.read();
     throw Error(TENON_OUT_OF_MEMORY, std::string(e.what()) + " (" + std::to_string(stats.live_size_bytes) + " in use, " +
                                          std::to_string(stats.peak_size_bytes) + " at the peak)");
   }
@@ -200,7 +200,7 @@ tenon_status memory_allocate(tenon_device* self, std::uint32_t kind, std::uint64
     if (kind > TENON_MEMORY_PINNED) throw Error(TENON_INVALID_ARGUMENT, "memory_allocate: kind " + std::to_string(kind) + " is unknown");
     auto memory = std::make_unique<tenon_memory>(tenon_memory{self, kind, 0, size, false, nullptr});
     memory->address = allocate(self, kind, size);
-    self->ledger.add(size);
+    self->memory_stats.add(size);
     *out_address = memory->address;
     *out_memory = memory.release();
   });
@@ -222,7 +222,7 @@ tenon_status memory_import(tenon_device* self, void* host, std::uint64_t size, s
     } else {
       memory->address = borrowed ? reinterpret_cast<std::uintptr_t>(host) : allocate(self, TENON_MEMORY_DEVICE, 0);
     }
-    if (!borrowed) self->ledger.add(size);
+    if (!borrowed) self->memory_stats.add(size);
     *out_address = memory->address;
     *out_memory = memory.release();
   });
@@ -235,20 +235,20 @@ void memory_free(tenon_memory* memory) {
       if (memory->size > 0) owner->device->end_import(memory->host, memory->size);
       return;
     }
-    owner->ledger.remove(memory->size);
+    owner->memory_stats.remove(memory->size);
     owner->device->deallocate(memory->kind, memory->address, memory->size == 0 ? 1 : memory->size);
   });
   delete memory;
 }
 
 tenon_status memory_stats(tenon_device* self, tenon_memory_stats* out_stats, tenon_error* error) {
-  return guarded(error, [&] { hand_over(self->ledger.read(), out_stats); });
+  return guarded(error, [&] { hand_over(self->memory_stats.read(), out_stats); });
 }
 
 void check_range(const char* slot, std::uint64_t address, std::uint64_t size) {
   if (address + size >= address) return;
   throw Error(TENON_INVALID_ARGUMENT, std::string(slot) + ": " + std::to_string(size) + " bytes from address " + std::to_string(address) +
-                                          " on run over the end of all addresses");
+                                          " on exceed the address space");
 }
 
 tenon_status copy(tenon_device* self, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
@@ -272,7 +272,7 @@ tenon_status fill(tenon_device* self, std::uint64_t address, std::uint64_t size,
 
 // ---------------------------------------------------------------- streams and events
 
-/// A stream that is being recorded never gets to what it is given.
+/// Refuses a stream that is being recorded: it would not execute the work.
 void check_executes(const tenon_stream& stream, const char* slot) {
   if (stream.recording) throw Error(TENON_INVALID_ARGUMENT, std::string(slot) + ": the stream is being recorded; end the recording first");
 }
@@ -334,7 +334,7 @@ tenon_status plan_create(tenon_device* self, const tenon_graph* graph, const ten
                          tenon_error* error) {
   return guarded(error, [&] {
     auto plan = std::make_unique<tenon_plan>();
-    plan->plan = std::make_unique<Plan>(*self->device, self->ledger, *graph, options_of(options), self->rows);
+    plan->plan = std::make_unique<Plan>(*self->device, self->memory_stats, *graph, options_of(options), self->rows);
     *out_plan = plan.release();
   });
 }
@@ -551,9 +551,9 @@ tenon_status query(const Registration& registration, const tenon_host_info* host
   info.capabilities = registration.capabilities.data();
   info.capability_count = static_cast<std::uint32_t>(registration.capabilities.size());
   info.capability_stride = sizeof(tenon_capability);
-  info.knobs = spec.knobs.data();
-  info.knob_count = static_cast<std::uint32_t>(spec.knobs.size());
-  info.knob_stride = sizeof(tenon_knob);
+  info.options = spec.options.data();
+  info.option_count = static_cast<std::uint32_t>(spec.options.size());
+  info.option_stride = sizeof(tenon_option);
   info.create = registration.create;
   hand_over(info, out_info);
   const bool meets = host->abi_major == info.abi_major && host->abi_minor_lowest <= info.abi_minor_highest &&

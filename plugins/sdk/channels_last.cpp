@@ -1,4 +1,4 @@
-// channels_last.cpp - images (N, C, d...) lie as (N, d..., C) between the kernels that ask for it, and are turned at the borders alone.
+// channels_last.cpp - keeps images (N, C, d...) as (N, d..., C) between the kernels that need it, with transposes only at the ends.
 #include <algorithm>
 #include <cstring>
 
@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::uint32_t none = TENON_NO_INDEX;
 
-/// Where dimension d of (N, C, d...) lies in (N, d..., C).
+/// The position of dimension d of (N, C, d...) in (N, d..., C).
 std::int64_t turned(std::int64_t d, std::uint32_t rank) {
   return d == 0 ? 0 : d == 1 ? std::int64_t{rank} - 1 : d - 1;
 }
 
-/// perm of the Transpose that turns: (N, C, d...) to (N, d..., C), or back.
+/// perm of the Transpose from (N, C, d...) to (N, d..., C), or back.
 tenon_attributes_axes permutation(std::uint32_t rank, bool back) {
   tenon_attributes_axes attributes{};
   attributes.struct_size = sizeof attributes;
@@ -39,11 +39,11 @@ Attributes attributes_of(const Node& node) {
   return attributes;
 }
 
-/// Nodes that can follow their operands to channels last, by what has to be rewritten.
+/// How a node can take its operands with channels last: which attributes must be rewritten.
 enum class Way {
-  stays,      ///< cannot
-  pointwise,  ///< nothing: operands are broadcast
-  expand,     ///< likewise
+  stays,      ///< it cannot
+  pointwise,  ///< none: operands are broadcast
+  expand,     ///< none
   reduction,  ///< a list of axes
   axis,       ///< one axis
   pad,
@@ -117,13 +117,13 @@ void turn_attributes(Node& node, Way way, std::uint32_t rank) {
   }
 }
 
-class Turning {
+class ChannelsLastPass {
  public:
-  Turning(GraphModel& graph, const KernelRow* rows)
+  ChannelsLastPass(GraphModel& graph, const KernelRow* rows)
       : graph_(graph), rows_(rows), native_(graph.values.size(), false), moves_(graph.nodes.size(), Way::stays) {}
 
   void run() {
-    if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), asks)) return;
+    if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), needs_channels_last)) return;
     follow();
     precede();
     for (std::size_t n = 0; n < moves_.size(); ++n) emit(std::move(graph_.nodes[n]), moves_[n]);
@@ -136,25 +136,25 @@ class Turning {
     std::uint32_t node, input;
   };
 
-  static bool asks(const Node& node) { return (node.turns.inputs | node.turns.outputs) != 0; }
-  /// True if the kernel wants this operand turned.
-  bool masked(std::uint32_t mask, std::size_t i, std::uint32_t v) const {
+  static bool needs_channels_last(const Node& node) { return (node.turns.inputs | node.turns.outputs) != 0; }
+  /// True if the kernel needs this operand with channels last.
+  bool takes_channels_last(std::uint32_t mask, std::size_t i, std::uint32_t v) const {
     return i < 32 && (mask >> i & 1) != 0 && v != none && is_image(graph_.values[v]);
   }
   bool can_turn(std::uint32_t v) const { return find_transposer(rows_, graph_.values[v], graph_.values[v].dtype) != nullptr; }
-  /// Turning it moves no byte.
+  /// True if transposing it moves no byte.
   bool is_free(std::uint32_t v) const {
     const Value& value = graph_.values[v];
     return value.dense && (value.shape[1] == 1 || value.count == value.shape[0] * value.shape[1]);
   }
-  /// Rank of the images that a node works on; 0 if that is no rank of images.
+  /// Rank of the images that a node works on; 0 if its operands are not images.
   std::uint32_t image_rank(const Node& node, Way way) const {
     const std::vector<std::uint32_t>& operands = way == Way::pointwise || way == Way::expand ? node.outputs : node.inputs;
     if (operands.empty() || operands[0] == none || !is_image(graph_.values[operands[0]])) return 0;
     return graph_.values[operands[0]].rank;
   }
 
-  /// True if the node could work on turned operands, whoever made them.
+  /// True if the node can work on operands with channels last.
   bool movable(const Node& node, Way way) const {
     const std::uint32_t rank = way == Way::stays ? 0 : image_rank(node, way);
     if (rank == 0) return false;
@@ -169,7 +169,7 @@ class Turning {
     return node.op == TENON_OP_Split || (node.outputs.size() == 1 && node.outputs[0] != none);
   }
 
-  /// A reduction without keepdims drops axes; what is left must come in the same order either way.
+  /// A reduction without keepdims drops axes; the remaining ones must have the same order in both layouts.
   static bool keeps_order(const Node& node, std::uint32_t rank) {
     const auto attributes = attributes_of<tenon_attributes_axes>(node);
     if (attributes.keepdims != 0) return true;
@@ -178,8 +178,8 @@ class Turning {
     return (kept & 2) == 0 || kept < 4;
   }
 
-  /// True if the operands that are turned already are reason enough to go along.
-  bool is_drawn(const Node& node, Way way) const {
+  /// True if enough of the operands have their channels last already.
+  bool should_follow(const Node& node, Way way) const {
     const std::uint32_t rank = image_rank(node, way);
     std::int64_t turned_count = 0, count = 0;
     bool spans = false;  // one of them is as large as the result
@@ -204,22 +204,22 @@ class Turning {
     }
   }
 
-  /// From the kernels that ask for it, to their readers and on.
+  /// Propagates channels last from the kernels that need it to their readers, transitively.
   void follow() {
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       const Node& node = graph_.nodes[n];
-      if (asks(node)) {
+      if (needs_channels_last(node)) {
         for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-          if (masked(node.turns.outputs, i, node.outputs[i])) native_[node.outputs[i]] = true;
+          if (takes_channels_last(node.turns.outputs, i, node.outputs[i])) native_[node.outputs[i]] = true;
         }
         continue;
       }
       const Way way = way_of(node);
-      if (movable(node, way) && is_drawn(node, way)) move(n, way);
+      if (movable(node, way) && should_follow(node, way)) move(n, way);
     }
   }
 
-  /// And from those kernels back: what is made for turned readers alone is turned before it is made, if that is no more work.
+  /// Propagates backwards: a value whose readers all take channels last is computed so, if that transposes no more elements.
   void precede() {
     std::vector<std::vector<Reader>> readers(graph_.values.size());
     for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -230,13 +230,13 @@ class Turning {
     }
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];
-      if (moves_[n] != Way::stays || asks(node) || node.outputs.size() != 1 || node.outputs[0] == none) continue;
+      if (moves_[n] != Way::stays || needs_channels_last(node) || node.outputs.size() != 1 || node.outputs[0] == none) continue;
       const std::uint32_t v = node.outputs[0];
       if (graph_.values[v].kind != TENON_VALUE_INTERNAL || readers[v].empty()) continue;
       const Way way = way_of(node);
       if (way == Way::reduction || !movable(node, way)) continue;
       if (!std::all_of(readers[v].begin(), readers[v].end(), [&](const Reader& reader) { return reads_turned(reader); })) continue;
-      std::int64_t turns = 0;  // elements, where the result would be turned otherwise
+      std::int64_t turns = 0;  // elements to transpose, instead of those of the result
       for (const std::uint32_t input : node.inputs) {
         const Value& value = graph_.values[input];
         if (value.rank == graph_.values[v].rank && !native_[input] && !is_free(input)) turns += value.count;
@@ -247,16 +247,16 @@ class Turning {
   bool reads_turned(const Reader& reader) const {
     const Node& node = graph_.nodes[reader.node];
     const std::uint32_t v = node.inputs[reader.input];
-    if (asks(node)) return masked(node.turns.inputs, reader.input, v);
+    if (needs_channels_last(node)) return takes_channels_last(node.turns.inputs, reader.input, v);
     const Way way = moves_[reader.node];
     return way != Way::stays && graph_.values[v].rank == image_rank(node, way);
   }
 
-  // ---------------------------------------------------------------- making it so
+  // ---------------------------------------------------------------- rewriting the graph
 
-  std::uint32_t& twin(std::uint32_t v) {
-    if (twins_.size() < graph_.values.size()) twins_.resize(graph_.values.size(), none);
-    return twins_[v];
+  std::uint32_t& counterpart(std::uint32_t v) {
+    if (counterparts_.size() < graph_.values.size()) counterparts_.resize(graph_.values.size(), none);
+    return counterparts_[v];
   }
   /// An internal value for v with its channels last.
   std::uint32_t add_turned(std::uint32_t v) {
@@ -264,17 +264,17 @@ class Turning {
     Value& value = graph_.values[made];
     for (std::uint32_t d = 0; d < value.rank; ++d) value.shape[turned(d, value.rank)] = graph_.values[v].shape[d];
     value.make_dense();
-    return twin(v) = made;
+    return counterpart(v) = made;
   }
-  /// A result of the plan whose bytes are the same either way is written as it is made: its turned form takes its place.
-  void give_place(std::uint32_t v, std::uint32_t made) {
+  /// For an output of the plan whose bytes are the same in both layouts: the channels-last value becomes the output.
+  void replace_output(std::uint32_t v, std::uint32_t made) {
     std::swap(graph_.values[v].kind, graph_.values[made].kind);
     std::swap(graph_.values[v].binding, graph_.values[made].binding);
     for (tenon_donation& d : graph_.donations) {
       if (d.output == v) d.output = made;
     }
   }
-  /// y = x turned, by the backend's own Transpose.
+  /// y = x transposed, by the backend's Transpose.
   Node transpose_node(std::uint32_t from, std::uint32_t to, bool back, const Node& on_behalf_of) const {
     const Value& x = graph_.values[from];
     Node node;
@@ -289,12 +289,12 @@ class Turning {
     node.function = node.row->kernel->functions[x.dtype];
     return node;
   }
-  /// v with its channels last, made where nobody has done so yet.
+  /// v with its channels last; inserts a Transpose the first time.
   std::uint32_t to_turned(std::uint32_t v, const Node& reader) {
-    if (twin(v) != none) return twin(v);
+    if (counterpart(v) != none) return counterpart(v);
     const std::uint32_t made = add_turned(v);
     result_.push_back(transpose_node(v, made, false, reader));
-    result_.back().makes_bytes = true;
+    result_.back().requires_copy = true;
     return made;
   }
   /// The same for an operand that is broadcast to `rank` dimensions.
@@ -328,19 +328,20 @@ class Turning {
   }
 
   void emit(Node node, Way way) {
-    std::vector<std::uint32_t> plain;  // results that are to be turned back
+    std::vector<std::uint32_t> plain;  // results to transpose back
     const auto turn_output = [&](std::uint32_t& v) {
       plain.push_back(v);
       const std::uint32_t made = add_turned(v);
-      if (is_free(v)) give_place(v, made);
+      if (is_free(v)) replace_output(v, made);
       v = made;
     };
-    if (asks(node)) {
+    if (needs_channels_last(node)) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (masked(node.turns.inputs, i, node.inputs[i])) node.inputs[i] = to_turned(node.inputs[i], node), node.channels_last = true;
+        if (takes_channels_last(node.turns.inputs, i, node.inputs[i]))
+          node.inputs[i] = to_turned(node.inputs[i], node), node.channels_last = true;
       }
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
-        if (masked(node.turns.outputs, i, node.outputs[i])) turn_output(node.outputs[i]), node.channels_last = true;
+        if (takes_channels_last(node.turns.outputs, i, node.outputs[i])) turn_output(node.outputs[i]), node.channels_last = true;
       }
     } else if (way != Way::stays) {
       const std::uint32_t rank = image_rank(node, way);
@@ -355,11 +356,11 @@ class Turning {
     result_.push_back(std::move(node));
     for (const std::uint32_t v : plain) {
       backs_.push_back(static_cast<std::uint32_t>(result_.size()));
-      result_.push_back(transpose_node(twin(v), v, true, result_[at]));
+      result_.push_back(transpose_node(counterpart(v), v, true, result_[at]));
     }
   }
 
-  /// Results that nobody wants in the graph's own order are not turned back.
+  /// Removes transposes back to the graph's layout whose results are not read.
   void drop_unread() {
     std::vector<bool> read(graph_.values.size(), false);
     for (const Node& node : result_) {
@@ -382,18 +383,18 @@ class Turning {
 
   GraphModel& graph_;
   const KernelRow* rows_;
-  std::vector<bool> native_;  ///< per value of the graph: made with its channels last
-  std::vector<Way> moves_;    ///< per node of the graph: those that go along
+  std::vector<bool> native_;  ///< per value of the graph: computed with its channels last
+  std::vector<Way> moves_;    ///< per node of the graph: how it is rewritten
   std::vector<Node> result_;
-  std::vector<std::uint32_t> twins_;  ///< per value: the same with its channels last
-  std::vector<std::uint32_t> wide_;   ///< per value of lower rank: the same with leading dimensions of 1
-  std::vector<std::uint32_t> backs_;  ///< of the result's nodes, those that turn back
+  std::vector<std::uint32_t> counterparts_;  ///< per value: its channels-last counterpart
+  std::vector<std::uint32_t> wide_;          ///< per value of lower rank: its counterpart with leading dimensions of 1
+  std::vector<std::uint32_t> backs_;         ///< indices in result_ of transposes back
 };
 
 }  // namespace
 
 void put_channels_last(GraphModel& graph, const KernelRow* rows) {
-  Turning(graph, rows).run();
+  ChannelsLastPass(graph, rows).run();
 }
 
 }  // namespace tenon::sdk

@@ -1,4 +1,4 @@
-// The processor as a device: everything is done when it is given.
+// The CPU as a device: all work is done when it is submitted.
 #include <chrono>
 #include <cstdio>
 #include <cstring>

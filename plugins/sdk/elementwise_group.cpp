@@ -27,34 +27,34 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Stretches of memory that the next piece will touch, asked for a few cache lines at a time, so that memory works while kernels do.
+/// The memory ranges of the next piece, prefetched a few cache lines at a time between kernels.
 class Prefetch {
  public:
   void clear() { count_ = at_ = 0; }
   void add(const char* begin, std::int64_t bytes) {
-    if (count_ < most && bytes > 0) stretches_[count_++] = {begin, begin + bytes};
+    if (count_ < max_ranges && bytes > 0) ranges_[count_++] = {begin, begin + bytes};
   }
   std::int64_t lines() const {
     std::int64_t total = 0;
-    for (int i = 0; i < count_; ++i) total += ceil_div(stretches_[i].end - stretches_[i].next, line);
+    for (int i = 0; i < count_; ++i) total += ceil_div(ranges_[i].end - ranges_[i].next, line);
     return total;
   }
-  void ask(std::int64_t lines) {
+  void fetch(std::int64_t lines) {
     for (; lines > 0 && at_ < count_; --lines) {
-      Stretch& stretch = stretches_[at_];
-      __builtin_prefetch(stretch.next, 0, 2);
-      stretch.next += line;
-      if (stretch.next >= stretch.end) ++at_;
+      Range& range = ranges_[at_];
+      __builtin_prefetch(range.next, 0, 2);
+      range.next += line;
+      if (range.next >= range.end) ++at_;
     }
   }
 
  private:
   static constexpr std::int64_t line = 64;
-  static constexpr int most = 8;
-  struct Stretch {
+  static constexpr int max_ranges = 8;
+  struct Range {
     const char *next, *end;
   };
-  Stretch stretches_[most];
+  Range ranges_[max_ranges];
   int count_ = 0, at_ = 0;
 };
 
@@ -86,7 +86,7 @@ bool collapse(const Value& x, const Value& over, std::int64_t& out_row_stride, s
   const auto stride = [&](std::uint32_t d) { return d < missing || x.shape[d - missing] == 1 ? std::int64_t{0} : x.strides[d - missing]; };
   if (over.rank == 0) return true;
   out_column_stride = stride(over.rank - 1);
-  std::int64_t next = 0;  // what the stride of the dimension above has to be
+  std::int64_t next = 0;  // the required stride of the next outer dimension
   bool begun = false;
   for (std::uint32_t d = over.rank - 1; d-- > 0;) {
     if (over.shape[d] == 1) continue;
@@ -104,16 +104,16 @@ bool collapse(const Value& x, const Value& over, std::int64_t& out_row_stride, s
 void ElementwiseGroup::settle(const GraphModel& graph, const Node& node) {
   columns = space.rank == 0 ? 1 : space.shape[space.rank - 1];
   rows = space.count / columns;
-  bool straight = true;
+  bool contiguous = true;
   for (std::uint32_t p = 0; p < input_count + output_count; ++p) {
     const std::uint32_t v = p < input_count ? node.inputs[p] : node.outputs[p - input_count];
     ElementwisePlace& place = places[p];
     if (!collapse(graph.values[v], space, place.row_stride, place.column_stride)) {
       throw Error(TENON_INTERNAL, "elementwise group: an operand's strides changed");
     }
-    straight = straight && place.row_stride == place.column_stride * columns;
+    contiguous = contiguous && place.row_stride == place.column_stride * columns;
   }
-  if (straight) {
+  if (contiguous) {
     columns = space.count;
     rows = 1;
   }
@@ -142,7 +142,7 @@ void ElementwiseGroup::run(const Call& call) const {
 }
 
 void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
-  // A piece is a number of whole rows, or a part of one.
+  // A piece is several whole rows, or a part of one row.
   const std::int64_t elements = piece_elements();
   const std::int64_t high = std::max<std::int64_t>(1, std::min(rows, elements / columns));
   const std::int64_t wide = std::min(columns, elements);
@@ -153,7 +153,7 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
   const std::int64_t end = std::min(pieces, begin + share);
   if (begin >= end) return;
 
-  // Shapes and strides are shared by all operands of a place; what changes from piece to piece is written into these arrays.
+  // All operands of a place share shapes and strides; these arrays are updated for each piece.
   std::int64_t shape[2] = {0, 0};
   std::int64_t strides[max_places][2];
   char* base[max_places];
@@ -229,7 +229,7 @@ void ElementwiseGroup::run_slot(const Call& call, std::int64_t slot) const {
     }
     const std::int64_t lines = prefetch.lines(), parts = static_cast<std::int64_t>(members.size());
     for (std::int64_t m = 0; m < parts; ++m) {
-      prefetch.ask(lines * (m + 1) / parts - lines * m / parts);
+      prefetch.fetch(lines * (m + 1) / parts - lines * m / parts);
       members[static_cast<std::size_t>(m)].function(calls[m]);
     }
   }

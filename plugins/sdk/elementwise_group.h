@@ -1,7 +1,7 @@
-// elementwise_group.h - several elementwise nodes as one call: run piece by piece, what passes between them in the first cache.
+// elementwise_group.h - several elementwise nodes as one call, run piece by piece with intermediate results in the L1 cache.
 //
-// No code is generated: the backend's own kernels run on pieces (strip mining), so every backend on the SDK has this fusion. A device may
-// bring another one (tenon/sdk/elementwise.h).
+// No code is generated: the backend's own kernels run on pieces (strip mining), so every SDK backend has this fusion. A device may provide
+// another one (tenon/sdk/elementwise.h).
 #pragma once
 
 #include <cstddef>
@@ -14,22 +14,22 @@
 
 namespace tenon::sdk {
 
-/// How an operand lies over the rows and columns of `over`, columns being the last dimension; false if no two strides say it.
+/// The strides of x along the rows and columns of `over`, columns being the last dimension; false if no two strides describe it.
 bool collapse(const Value& x, const Value& over, std::int64_t& out_row_stride, std::int64_t& out_column_stride);
 
-/// A group while its plan is made and after: what its call does, and how it is cut into pieces. Immutable once settled.
+/// The program of a group and its division into pieces. Immutable after settle().
 class ElementwiseGroup : public ElementwiseProgram {
  public:
   static constexpr std::uint32_t max_members = 32;
   static constexpr std::uint32_t max_places = 64;
-  static constexpr std::uint32_t max_operands = 128;         ///< of all members together
-  static constexpr std::int64_t piece_bytes = 8 * 1024;      ///< of one operand: some fit a first cache beside those of the next piece
+  static constexpr std::uint32_t max_operands = 128;     ///< of all members together
+  static constexpr std::int64_t piece_bytes = 8 * 1024;  ///< of one operand: several fit the L1 cache together with those of the next piece
   static constexpr std::int64_t worth_a_thread = 64 * 1024;  ///< elements times members
 
   Value space;             ///< the shape that all results have
-  std::int64_t slots = 1;  ///< parts that may be worked on at the same time, each with buffers of its own
+  std::int64_t slots = 1;  ///< parts that may run concurrently, each with buffers of its own
 
-  /// Takes the strides of a node's operands, and the walk that suits them.
+  /// Sets the strides of the node's operands and the iteration space that suits them.
   void settle(const GraphModel& graph, const Node& node);
   /// Bytes for the buffers of all slots.
   std::size_t scratch() const { return static_cast<std::size_t>(slots) * slot_bytes(); }
@@ -43,7 +43,7 @@ class ElementwiseGroup : public ElementwiseProgram {
   void run_slot(const Call& call, std::int64_t slot) const;
 };
 
-/// What the attributes of a group's call are: where the group is. It has to outlive them.
+/// The attributes of a group's call: a pointer to the group, which must outlive them.
 std::vector<std::uint64_t> group_attributes(const ElementwiseGroup& group);
 
 }  // namespace tenon::sdk

@@ -33,7 +33,7 @@ class Grouping {
     }
     donated_.resize(graph.values.size());
     for (const tenon_donation& d : graph.donations) donated_[d.output] = true;
-    number();
+    assign_levels();
   }
 
   void find() {
@@ -58,7 +58,7 @@ class Grouping {
       std::uint32_t highest = 0;
       for (const std::uint32_t m : members) {
         group_of_[m] = id;
-        highest = std::max(highest, number_[m]);
+        highest = std::max(highest, level_[m]);
       }
       groups_.push_back(std::move(members));
       if (!joined.empty()) raise(groups_.back(), highest);
@@ -95,7 +95,7 @@ class Grouping {
     const Node& node = graph_.nodes[n];
     if (!node.row->kernel->traits.elementwise || node.outputs.size() != 1 || node.outputs[0] == none) return false;
     if (node.bias != none || node.residual != none) return false;
-    // What is written over a donated input keeps its own call: its readers have to come first.
+    // A node that writes over a donated input keeps its own call: the input's other readers must run first.
     if (donated_[node.outputs[0]] || result(n).count == 0) return false;
     for (const std::uint32_t v : node.inputs) {
       std::int64_t row = 0, column = 0;
@@ -104,7 +104,7 @@ class Grouping {
     return true;
   }
 
-  /// What the device's fusion says of a node.
+  /// The classes that the device's fusion gives a node.
   std::uint32_t classes_of(std::uint32_t n) const {
     const Node& node = graph_.nodes[n];
     const std::int32_t typed = node.row->type_operand;
@@ -112,7 +112,7 @@ class Grouping {
     return graph_.fusion->classes(node.op, typed < 0 ? out : graph_.values[node.inputs[static_cast<std::size_t>(typed)]].dtype, out);
   }
 
-  /// Within the fixed sizes of a group, and of a class that all members may be in.
+  /// True if the members are within a group's limits and share a class.
   bool fits(const std::vector<std::uint32_t>& members) const {
     std::size_t operands = 0;
     std::uint32_t classes = ~0u;
@@ -131,11 +131,10 @@ class Grouping {
            inputs <= static_cast<std::ptrdiff_t>(graph_.fusion->max_inputs) && operands <= ElementwiseGroup::max_places;
   }
 
-  /// Numbers the nodes so that none waits for one with a higher number; members of a group, which wait for all that any of them waits for,
-  /// have the same. The list is no such order: an epilogue may read what is listed
-  /// later.
-  void number() {
-    number_.assign(graph_.nodes.size(), none);
+  /// Assigns levels to the nodes so that no node depends on one with a higher level. Members of a group, which depends on all that any
+  /// member depends on, have the same level. The list is not such an order: an epilogue may read a value that is listed later.
+  void assign_levels() {
+    level_.assign(graph_.nodes.size(), none);
     std::uint32_t next = 0;
     std::vector<std::uint32_t> open;
     for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
@@ -143,27 +142,27 @@ class Grouping {
       while (!open.empty()) {
         const std::uint32_t at = open.back();
         const std::size_t before = open.size();
-        if (number_[at] == none) {
+        if (level_[at] == none) {
           graph_.nodes[at].for_each_read([&](std::uint32_t v) {
             const std::uint32_t p = producer_[graph_.values[v].root];
-            if (p != none && number_[p] == none) open.push_back(p);
+            if (p != none && level_[p] == none) open.push_back(p);
           });
         }
         if (open.size() != before) continue;
-        if (number_[at] == none) number_[at] = next++;
+        if (level_[at] == none) level_[at] = next++;
         open.pop_back();
       }
     }
   }
 
-  /// Gives a new group its number, and whatever waits for it at least the same.
+  /// Raises the level of a new group, and that of all nodes that depend on it, to at least `to`.
   void raise(const std::vector<std::uint32_t>& group, std::uint32_t to) {
     open_.assign(group.begin(), group.end());
     while (!open_.empty()) {
       const std::uint32_t n = open_.back();
       open_.pop_back();
-      if (number_[n] >= to) continue;
-      number_[n] = to;
+      if (level_[n] >= to) continue;
+      level_[n] = to;
       if (group_of_[n] != none) open_.insert(open_.end(), groups_[group_of_[n]].begin(), groups_[group_of_[n]].end());
       for (const std::uint32_t v : graph_.nodes[n].outputs) {
         if (v == none) continue;
@@ -172,14 +171,14 @@ class Grouping {
     }
   }
 
-  /// True if no member waits for another by way of a node outside: they may run as one.
+  /// True if no member depends on another through a node outside the group: they may run as one.
   bool independent(const std::vector<std::uint32_t>& members) {
     const std::uint32_t inside = stamp_ + 1, seen = stamp_ + 2;  // marks of this search
     stamp_ += 2;
     std::uint32_t lowest = none;
     for (const std::uint32_t m : members) {
       seen_[m] = inside;
-      lowest = std::min(lowest, number_[m]);
+      lowest = std::min(lowest, level_[m]);
     }
     open_.clear();
     bool reached = false;
@@ -188,13 +187,13 @@ class Grouping {
       if (p == none || seen_[p] == seen) return;
       reached = reached || seen_[p] == inside;
       if (reached) return;
-      if (number_[p] < lowest) return;  // waits for none of them
+      if (level_[p] < lowest) return;  // depends on none of them
       seen_[p] = seen;
       open_.push_back(p);
     };
     for (const std::uint32_t m : members) {
       for (const std::uint32_t v : graph_.nodes[m].inputs) {
-        if (producer_[v] == none || seen_[producer_[v]] != inside) visit(v);  // a view of a member's result comes this way too
+        if (producer_[v] == none || seen_[producer_[v]] != inside) visit(v);  // also for a view of a member's result
       }
     }
     while (!open_.empty() && !reached) {
@@ -211,7 +210,7 @@ class Grouping {
     return !reached;
   }
 
-  /// True if somebody outside of the group reads a member's result.
+  /// True if a member's result is read outside of the group.
   bool leaves(std::uint32_t v, std::uint32_t group) const {
     if (graph_.values[v].kind != TENON_VALUE_INTERNAL) return true;
     return std::any_of(readers_[v].begin(), readers_[v].end(),
@@ -246,7 +245,7 @@ class Grouping {
     group->input_count = static_cast<std::uint32_t>(node.inputs.size());
     group->output_count = static_cast<std::uint32_t>(node.outputs.size());
 
-    // Results that stay inside go through buffers, each used again as soon as its last reader has run, in place where dtypes agree.
+    // Results that stay inside go through buffers, each reused as soon as its last reader has run, in place where dtypes agree.
     std::vector<std::uint32_t>& last_reader = last_reader_;
     for (const std::uint32_t m : members) {
       for (const std::uint32_t v : graph_.nodes[m].inputs) last_reader[v] = m;
@@ -271,7 +270,7 @@ class Grouping {
         idle.push_back(place.buffer);
       }
       if (place_of[out] == none) {
-        // not one that this very member still reads
+        // not a buffer that this member still reads
         std::int32_t buffer = -1;
         for (const std::int32_t candidate : idle) {
           if (std::find(freed.begin(), freed.end(), candidate) == freed.end()) buffer = candidate;
@@ -308,20 +307,20 @@ class Grouping {
     node.row = &graph_.fusion->row;
     node.function = node.row->kernel->functions[TENON_DTYPE_NONE];
     node.attributes = group_attributes(*group);
-    node.group = std::move(group);  // whose strides are settled when no pass puts other operands in their places any more
+    node.group = std::move(group);  // arrange() settles its strides after the last pass that replaces operands
     return node;
   }
 
   GraphModel& graph_;
   std::vector<std::uint32_t> group_of_;             ///< per node
-  std::vector<std::uint32_t> producer_;             ///< per value that is no view
+  std::vector<std::uint32_t> producer_;             ///< per value that is not a view
   std::vector<std::vector<Read>> readers_;          ///< per root
-  std::vector<std::vector<std::uint32_t>> groups_;  ///< members in list order; empty: went into another
-  std::vector<std::uint32_t> number_;               ///< per node: see number()
-  std::vector<std::uint32_t> seen_, open_;          ///< of a search
+  std::vector<std::vector<std::uint32_t>> groups_;  ///< members in list order; empty: merged into another
+  std::vector<std::uint32_t> level_;                ///< per node: see assign_levels()
+  std::vector<std::uint32_t> seen_, open_;          ///< state of a search
   std::uint32_t stamp_ = 0;
-  std::vector<std::uint32_t> place_of_, last_reader_;  ///< while a group is made, per value; none between
-  std::vector<std::uint32_t> classes_;                 ///< per node that has been looked at: see ElementwiseFusion
+  std::vector<std::uint32_t> place_of_, last_reader_;  ///< per value, used by make(); none otherwise
+  std::vector<std::uint32_t> classes_;                 ///< per visited node: see ElementwiseFusion::classes
   std::vector<bool> donated_;
 };
 

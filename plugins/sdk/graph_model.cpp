@@ -24,7 +24,7 @@ std::string number(std::uint64_t n) {
   return std::to_string(n);
 }
 
-/// Element i of an array whose elements may be longer than we know, or shorter: what its writer did not know is zero.
+/// Element i of an array whose elements may be longer or shorter than ours: fields unknown to its writer are zero.
 template <class Struct>
 Struct element(const Struct* array, std::uint32_t i, std::uint32_t stride) {
   Struct element{};
@@ -32,12 +32,12 @@ Struct element(const Struct* array, std::uint32_t i, std::uint32_t stride) {
   return element;
 }
 
-// The sizes that the first header gave array elements, named by the last field each had then.
+// The sizes of array elements in the first header, by the last field that each had then.
 constexpr std::size_t value_size_v1 = offsetof(tenon_value, data) + sizeof(tenon_value::data);
 constexpr std::size_t node_size_v1 = offsetof(tenon_node, id) + sizeof(tenon_node::id);
 
-/// Elements times bytes, and the way from the first to the last element, fit 63 bits; of 16-bit floats also as the f32 that kernels may
-/// want them in. Zero sizes count as 1, so that the strides of an empty value do not overflow either.
+/// True if the size in bytes and the distance from the first to the last element fit 63 bits, for 16-bit floats also as f32, to which
+/// kernels may convert them. Zero sizes count as 1, so that the strides of an empty value do not overflow either.
 bool addressable(const Value& value, const std::int64_t* strides) {
   std::int64_t bytes = std::max(size_of(value.dtype), size_of(TENON_DTYPE_F32)), reach = size_of(value.dtype);
   for (std::uint32_t d = 0; d < value.rank; ++d) {
@@ -57,18 +57,18 @@ bool is_bound(std::uint32_t kind) {
   return kind == TENON_VALUE_INPUT || kind == TENON_VALUE_OUTPUT || kind == TENON_VALUE_PARAMETER;
 }
 
-Value read_value(const tenon_value& wire, std::uint32_t i, std::uint32_t binding_count) {
+Value read_value(const tenon_value& abi_value, std::uint32_t i, std::uint32_t binding_count) {
   const std::string name = "value " + number(i);
-  const tenon_tensor_desc& desc = wire.desc;
+  const tenon_tensor_desc& desc = abi_value.desc;
   if (desc.rank > TENON_MAX_RANK)
     malformed(name + " has rank " + number(desc.rank) + ", at most " + number(TENON_MAX_RANK) + " is allowed");
   if (desc.rank > 0 && desc.shape == nullptr) malformed(name + " has rank " + number(desc.rank) + " and no shape");
   if (size_of(desc.dtype) == 0) malformed(name + " has no element type: dtype " + number(desc.dtype));
-  if (wire.kind > TENON_VALUE_CONSTANT) malformed(name + " is of an unknown kind: " + number(wire.kind));
+  if (abi_value.kind > TENON_VALUE_CONSTANT) malformed(name + " is of an unknown kind: " + number(abi_value.kind));
   Value value;
   value.rank = desc.rank;
   value.dtype = desc.dtype;
-  value.kind = wire.kind;
+  value.kind = abi_value.kind;
   value.root = i;
   for (std::uint32_t d = 0; d < value.rank; ++d) {
     value.shape[d] = desc.shape[d];
@@ -82,15 +82,16 @@ Value read_value(const tenon_value& wire, std::uint32_t i, std::uint32_t binding
     std::copy(desc.strides, desc.strides + value.rank, value.strides);
     value.update_dense();
   }
-  const bool may_be_strided = wire.kind == TENON_VALUE_INPUT || wire.kind == TENON_VALUE_PARAMETER;
+  const bool may_be_strided = abi_value.kind == TENON_VALUE_INPUT || abi_value.kind == TENON_VALUE_PARAMETER;
   if (!value.dense && !may_be_strided) malformed(name + " has strides: only inputs and parameters may, others are dense");
-  if (is_bound(wire.kind)) {
-    if (wire.binding >= binding_count) malformed(name + " is bound to binding " + number(wire.binding) + " of " + number(binding_count));
-    value.binding = wire.binding;
+  if (is_bound(abi_value.kind)) {
+    if (abi_value.binding >= binding_count)
+      malformed(name + " is bound to binding " + number(abi_value.binding) + " of " + number(binding_count));
+    value.binding = abi_value.binding;
   }
-  if (wire.kind == TENON_VALUE_CONSTANT) {
-    if (wire.data == nullptr && value.count > 0) malformed("constant " + number(i) + " has no bytes");
-    value.data = wire.data;
+  if (abi_value.kind == TENON_VALUE_CONSTANT) {
+    if (abi_value.data == nullptr && value.count > 0) malformed("constant " + number(i) + " has no bytes");
+    value.data = abi_value.data;
   }
   return value;
 }
@@ -101,38 +102,38 @@ std::vector<std::uint32_t> read_operands(const std::uint32_t* list, std::uint32_
   std::vector<std::uint32_t> operands(count);
   for (std::uint32_t i = 0; i < count; ++i) {
     operands[i] = list[i];
-    if (list[i] != none && list[i] >= value_count) malformed(node + " names value " + number(list[i]) + ", which is not there");
+    if (list[i] != none && list[i] >= value_count) malformed(node + " names value " + number(list[i]) + ", which does not exist");
   }
   return operands;
 }
 
-Node read_node(const tenon_node& wire, std::uint32_t i, std::uint32_t value_count) {
+Node read_node(const tenon_node& abi_node, std::uint32_t i, std::uint32_t value_count) {
   Node node;
-  node.op = wire.op;
-  node.version = wire.version;
+  node.op = abi_node.op;
+  node.version = abi_node.version;
   node.index = i;
-  node.id = wire.id;
-  const std::string name = "node " + number(i) + " (" + op_name(wire.op) + ")";
-  node.inputs = read_operands(wire.inputs, wire.input_count, value_count, name, "inputs");
-  node.outputs = read_operands(wire.outputs, wire.output_count, value_count, name, "outputs");
-  if (wire.attributes == nullptr) malformed(name + " has no attributes");
+  node.id = abi_node.id;
+  const std::string name = "node " + number(i) + " (" + op_name(abi_node.op) + ")";
+  node.inputs = read_operands(abi_node.inputs, abi_node.input_count, value_count, name, "inputs");
+  node.outputs = read_operands(abi_node.outputs, abi_node.output_count, value_count, name, "outputs");
+  if (abi_node.attributes == nullptr) malformed(name + " has no attributes");
   std::uint32_t size = 0;
-  std::memcpy(&size, wire.attributes, sizeof size);
-  const std::uint32_t known = attributes_size(wire.op, wire.version);
+  std::memcpy(&size, abi_node.attributes, sizeof size);
+  const std::uint32_t known = attributes_size(abi_node.op, abi_node.version);
   if (size < std::max<std::uint32_t>(known, sizeof size)) {
-    malformed(name + " has attributes of " + number(size) + " bytes, " + number(std::max<std::uint32_t>(known, sizeof size)) + " wanted");
+    malformed(name + ": expected attributes of " + number(std::max<std::uint32_t>(known, sizeof size)) + " bytes, got " + number(size));
   }
   if (known != 0) size = known;
   node.attributes.resize((std::size_t{size} + 7) / 8);
-  std::memcpy(node.attributes.data(), wire.attributes, size);
-  if (const OlderVersion* older = find_older(wire.op, wire.version)) {  // from here on there is one version of each op
+  std::memcpy(node.attributes.data(), abi_node.attributes, size);
+  if (const OlderVersion* older = find_older(abi_node.op, abi_node.version)) {  // from here on there is one version of each op
     node.attributes = raised(*older, node.attributes.data());
     node.version = older->newest;
   }
   return node;
 }
 
-/// Every value is written once, before it is read, if it is one that nodes write.
+/// Checks that every value that nodes write is written once, before it is read.
 void check_writers(const GraphModel& model) {
   std::vector<bool> written(model.values.size());
   for (std::size_t v = 0; v < written.size(); ++v) {
@@ -146,7 +147,7 @@ void check_writers(const GraphModel& model) {
     }
     for (const std::uint32_t v : node.outputs) {
       if (v == none) continue;
-      if (given[v]) malformed(name + " writes value " + number(v) + ", which it may not: no output and not internal");
+      if (given[v]) malformed(name + " writes value " + number(v) + ", which is neither an output nor internal");
       if (written[v]) malformed("value " + number(v) + " is written twice, the second time by " + name);
       written[v] = true;
     }
@@ -160,13 +161,13 @@ void check_donations(const GraphModel& model) {
   const auto value_count = model.values.size();
   std::vector<std::uint32_t> partner(value_count, none);
   for (const tenon_donation& d : model.donations) {
-    if (d.input >= value_count || d.output >= value_count) malformed("a donation names a value that is not there");
+    if (d.input >= value_count || d.output >= value_count) malformed("a donation names a value that does not exist");
     const Value& from = model.values[d.input];
     const Value& to = model.values[d.output];
     const std::string pair = "the donation of value " + number(d.input) + " to value " + number(d.output);
     if (from.kind != TENON_VALUE_INPUT && from.kind != TENON_VALUE_PARAMETER)
       malformed(pair + ": only inputs and parameters can be donated");
-    if (to.kind != TENON_VALUE_OUTPUT) malformed(pair + ": they are donated to outputs");
+    if (to.kind != TENON_VALUE_OUTPUT) malformed(pair + ": only outputs can take a donation");
     if (from.size_bytes() != to.size_bytes()) {
       malformed(pair + ": they have " + number(from.size_bytes()) + " and " + number(to.size_bytes()) + " bytes");
     }
@@ -174,7 +175,7 @@ void check_donations(const GraphModel& model) {
     partner[d.input] = d.output;
     partner[d.output] = d.input;
   }
-  // What is written may share its address with its partner alone. Inputs that nobody writes over may share.
+  // A value that is written may share its address only with its partner. Inputs that are not overwritten may share.
   std::vector<std::uint32_t> holder(model.binding_count, none);
   std::vector<bool> written(model.binding_count, false);
   for (std::uint32_t v = 0; v < value_count; ++v) {
@@ -217,8 +218,8 @@ bool same_layout(const Value& a, const Value& b) {
 
 const char* op_name(tenon_op op) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
+  case id:                                                                                  \
     return #name;
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -248,19 +249,19 @@ const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon
 
 GraphModel GraphModel::read(const tenon_graph& graph) {
   if (!TENON_HAS(&graph, tenon_graph, binding_count))
-    malformed("struct_size " + number(graph.struct_size) + " leaves out mandatory fields");
-  if (graph.value_count > 0 && graph.values == nullptr) malformed("no values behind value_count " + number(graph.value_count));
-  if (graph.node_count > 0 && graph.nodes == nullptr) malformed("no nodes behind node_count " + number(graph.node_count));
+    malformed("struct_size " + number(graph.struct_size) + " does not cover the mandatory fields");
+  if (graph.value_count > 0 && graph.values == nullptr) malformed("value_count is " + number(graph.value_count) + ", but values is NULL");
+  if (graph.node_count > 0 && graph.nodes == nullptr) malformed("node_count is " + number(graph.node_count) + ", but nodes is NULL");
   if (graph.donation_count > 0 && graph.donations == nullptr)
-    malformed("no donations behind donation_count " + number(graph.donation_count));
+    malformed("donation_count is " + number(graph.donation_count) + ", but donations is NULL");
   if (graph.value_count > 0 && graph.value_stride < value_size_v1) {
-    malformed("value_stride is " + number(graph.value_stride) + ", at least " + number(value_size_v1) + " wanted");
+    malformed("value_stride: expected at least " + number(value_size_v1) + ", got " + number(graph.value_stride));
   }
   if (graph.node_count > 0 && graph.node_stride < node_size_v1) {
-    malformed("node_stride is " + number(graph.node_stride) + ", at least " + number(node_size_v1) + " wanted");
+    malformed("node_stride: expected at least " + number(node_size_v1) + ", got " + number(graph.node_stride));
   }
   if (graph.value_stride % alignof(tenon_value) != 0 || graph.node_stride % alignof(tenon_node) != 0) {
-    malformed("value_stride " + number(graph.value_stride) + " and node_stride " + number(graph.node_stride) + " are to be multiples of " +
+    malformed("value_stride " + number(graph.value_stride) + " and node_stride " + number(graph.node_stride) + " must be multiples of " +
               number(alignof(tenon_value)));
   }
   if (graph.binding_count > graph.value_count) {
@@ -344,8 +345,8 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
   node.widened = widens(rows, *node.row, selector.dtype);
   node.function = node.row->kernel->functions[node.widened ? tenon_dtype{TENON_DTYPE_F32} : selector.dtype];
   if (node.function == nullptr) return refusal(TENON_REASON_DTYPE, op + ": no kernel for " + name_of(selector.dtype));
-  if (const Complaint complaint = check_operands(graph, node, selector.dtype); complaint.reason != TENON_REASON_NONE) {
-    return refusal(complaint.reason, op + ": " + complaint.text);
+  if (const Diagnostic diagnostic = check_operands(graph, node, selector.dtype); diagnostic.reason != TENON_REASON_NONE) {
+    return refusal(diagnostic.reason, op + ": " + diagnostic.text);
   }
   const Traits& traits = node.row->kernel->traits;
   std::vector<Operand> operands;
@@ -356,7 +357,7 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
   const bool turns = traits.channels_last_when == nullptr || traits.channels_last_when(call);
   node.turns = turns ? traits.channels_last : ChannelsLast{};
   for (const std::uint32_t v : node.inputs) {
-    // A kernel that wants dense operands gets a copy made by the backend's own Reshape, if that takes any strides.
+    // A kernel that needs dense operands gets a copy made by the backend's Reshape, if that takes any strides.
     const bool converted = node.widened && graph.values[v == none ? 0 : v].dtype == selector.dtype;
     if (v == none || graph.values[v].dense || traits.strided || converted || find_copier(rows, graph.values[v]) != nullptr) continue;
     return refusal(TENON_REASON_STRIDES, op + ": takes dense " + name_of(graph.values[v].dtype) + " operands only");
@@ -371,7 +372,7 @@ tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows) 
     return true;
   };
   if (!is_turned(node.inputs, node.turns.inputs) || !is_turned(node.outputs, node.turns.outputs)) {
-    return refusal(TENON_REASON_STRIDES, op + ": takes images with their channels last, and there is no Transpose kernel to turn them");
+    return refusal(TENON_REASON_STRIDES, op + ": takes images with their channels last, but there is no Transpose kernel to convert them");
   }
   if (traits.refuse != nullptr) {
     if (const char* reason = traits.refuse(call)) return refusal(TENON_REASON_ATTRIBUTES, op + ": " + reason);

@@ -1,4 +1,4 @@
-// graph_model.h - the core's graph, copied and understood: values with strides filled in, nodes with their kernels.
+// graph_model.h - a copy of the core's graph: values with strides filled in, nodes with their kernels.
 #pragma once
 
 #include <cstdint>
@@ -20,21 +20,21 @@ struct Value {
   std::int64_t count = 0;
   bool dense = true;
   std::uint32_t kind = TENON_VALUE_INTERNAL;
-  std::uint32_t binding = TENON_NO_INDEX;  ///< of inputs, outputs and parameters alone
+  std::uint32_t binding = TENON_NO_INDEX;  ///< only of inputs, outputs and parameters
   const void* data = nullptr;              ///< constants: the core's bytes, valid while the plan is built
   std::uint32_t root = TENON_NO_INDEX;     ///< the value whose storage this one is a view of; itself if none
 
   std::uint64_t size_bytes() const { return static_cast<std::uint64_t>(count * size_of(dtype)); }
   Operand operand(void* address = nullptr) const { return {address, shape, strides, count, rank, dtype, dense}; }
   void make_dense();    ///< row-major strides
-  void update_dense();  ///< from shape and strides; what is dense gets the strides of make_dense, also where a size of 1 leaves them open
+  void update_dense();  ///< from shape and strides; dense values get the strides of make_dense, also for dimensions of size 1
 };
 
 /// Same dtype and shape, both dense: one may be stored over the other.
 bool same_layout(const Value& a, const Value& b);
 
 class ElementwiseGroup;  // elementwise_group.h
-/// Groups run piece by piece with the backend's own kernels: of devices that bring no fusion of their own.
+/// Groups run piece by piece with the backend's own kernels, for devices without a fusion of their own.
 extern const ElementwiseFusion piecewise_fusion;
 
 struct Node {
@@ -50,14 +50,14 @@ struct Node {
   std::uint32_t residual = TENON_NO_INDEX;
   Activation activation = Activation::none;
   std::uint32_t fused_count = 1;
-  ChannelsLast turns;                       ///< operands that its kernel wants with their channels last
-  bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be put around it
-  bool channels_last = false;               ///< works on images whose channels lie last, with shapes so written
-  bool makes_bytes = false;                 ///< a Transpose that becomes a view only if that is dense: others would be walked with a stride
-  std::shared_ptr<ElementwiseGroup> group;  ///< of a node that stands for several
+  ChannelsLast turns;                       ///< operands that its kernel takes with their channels last
+  bool widened = false;                     ///< f16 or bf16 operands for a kernel of f32: conversions are still to be inserted
+  bool channels_last = false;               ///< works on images of shape (N, d..., C)
+  bool requires_copy = false;               ///< a Transpose that becomes a view only if the view is dense, to avoid strided access
+  std::shared_ptr<ElementwiseGroup> group;  ///< of a node that replaces several
 
-  bool is(tenon_op wanted) const { return op == wanted; }
-  /// Calls body(value) for all that the kernel reads, once per operand.
+  bool is(tenon_op other) const { return op == other; }
+  /// Calls body(value) for each operand that the kernel reads.
   template <class Body>
   void for_each_read(const Body& body) const {
     for (const std::uint32_t v : inputs) {
@@ -78,9 +78,9 @@ struct GraphModel {
   const ElementwiseFusion* fusion = &piecewise_fusion;
   tenon_plan_options options{};  ///< likewise
 
-  /// Reads and checks the wire form. Throws INVALID_ARGUMENT when it breaks the header's rules.
+  /// Reads and checks the core's graph. Throws INVALID_ARGUMENT if it breaks the header's rules.
   static GraphModel read(const tenon_graph& graph);
-  /// The dense, internal twin of a value.
+  /// Adds a dense, internal value of the same shape and dtype.
   std::uint32_t add_dense_copy(std::uint32_t of);
 };
 
@@ -90,21 +90,21 @@ const KernelRow* find_row(const KernelRow* rows, tenon_op op, std::uint32_t vers
 const KernelRow* find_copier(const KernelRow* rows, const Value& from);
 /// The row of the kernel that transposes values of `dtype` which are, or can be made, dense; NULL if there is none.
 const KernelRow* find_transposer(const KernelRow* rows, const Value& from, tenon_dtype dtype);
-/// A dtype that is storage alone: arithmetic on it is f32's.
+/// True for a storage dtype, whose arithmetic is done in f32.
 inline bool is_half(tenon_dtype dtype) {
   return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16;
 }
-/// A value that a kernel with Traits::channels_last can be handed in that form.
+/// True if a kernel with Traits::channels_last may take the value in that form.
 inline bool is_image(const Value& value) {
   return value.rank == 3 || value.rank == 4;
 }
 
-/// A no.
+/// A negative answer.
 tenon_answer refusal(std::uint32_t reason, const std::string& text);
-/// Fills node.row and node.function, or says why not. Only looks at this node.
+/// Fills node.row and node.function, or says why the node is not supported. Checks only this node.
 tenon_answer answer(const GraphModel& graph, Node& node, const KernelRow* rows);
 
-/// A Call without addresses, for Traits functions. `operands` is the caller's room and lives as long as the call.
+/// A Call without addresses, for Traits functions. `operands` is the caller's buffer and must outlive the call.
 Call describe(const GraphModel& graph, const Node& node, std::vector<Operand>& operands);
 
 }  // namespace tenon::sdk

@@ -1,4 +1,4 @@
-// handles.h - the wire's opaque handles that more than the boundary looks into, and the count of a device's memory.
+// handles.h - the ABI's opaque handles that are used outside boundary.cpp, and a device's memory statistics.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,9 @@ struct tenon_stream {
 
 namespace tenon::sdk {
 
-/// What memory_stats tells: allocations of the core and of plans.
+/// The statistics of memory_stats: allocations of the core and of plans.
 /// Threads  every member may be called from any thread.
-class MemoryLedger {
+class MemoryStats {
  public:
   void add(std::uint64_t size_bytes) {
     const std::lock_guard lock(mutex_);

@@ -6,7 +6,7 @@ namespace tenon::sdk {
 namespace {
 
 [[maybe_unused]] constexpr std::uint32_t newest_version([[maybe_unused]] tenon_op op) {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
   if (op == id) return version;
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -31,7 +31,7 @@ void set_defaults(void* bytes) {
 #include <tenon/older_ops.def>
 #undef TENON_OLDER_OP
 
-/// Ends with no op.
+/// The last line is a sentinel without an op.
 constexpr OlderVersion lines[] = {
 #define TENON_OLDER_OP(name, version, attributes, newest_attributes, defaults, schema) \
   {TENON_OP_##name,                                                                    \
@@ -70,10 +70,10 @@ AttributeBytes raised(const OlderVersion& older, const void* attributes) {
 }
 
 std::optional<AttributeBytes> lowered(const OlderVersion& older, const void* newest_attributes) {
-  // The older version says the same if the way up leads back to what was to be said.
+  // The older version is equivalent if raising it gives the same attributes.
   AttributeBytes smaller = resized(newest_attributes, older.newest_size, older.attributes_size);
-  const AttributeBytes wanted = resized(newest_attributes, older.newest_size, older.newest_size);
-  if (raised(older, smaller.data()) != wanted) return std::nullopt;
+  const AttributeBytes expected = resized(newest_attributes, older.newest_size, older.newest_size);
+  if (raised(older, smaller.data()) != expected) return std::nullopt;
   return smaller;
 }
 

@@ -15,7 +15,7 @@ struct Listed {
   std::string_view schema;
 };
 constexpr Listed listed[] = {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
   {id, version, sizeof(tenon_attributes_##attributes), schema},
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -73,7 +73,7 @@ std::vector<Rule> without_optional(const std::vector<Rule>& rules) {
   return rest;
 }
 
-/// How often the group of `side` repeats behind what is fixed to make `count`; none if it does not. A side without a group has it once.
+/// How often the group of `side` repeats after the fixed operands to make `count`; no_count if it does not. 1 for a side without a group.
 constexpr std::size_t no_count = ~std::size_t{0};
 std::size_t repetitions(std::size_t count, const Side& side) {
   if (side.group.empty()) return 1;
@@ -81,7 +81,7 @@ std::size_t repetitions(std::size_t count, const Side& side) {
   return (count - side.fixed.size()) / side.group.size();
 }
 
-/// The rules of a node's operands: those of both sides, and how often their groups come.
+/// The rules of a node's operands: both sides, and how often their groups repeat.
 struct Rules {
   Side inputs, outputs;
   std::size_t input_groups = 1, output_groups = 1;
@@ -94,7 +94,7 @@ Rules rules_of(const Node& node, const Listed& line) {
   Rules rules{parse(operands.substr(0, arrow)), parse(operands.substr(arrow + 4))};
   Side &in = rules.inputs, &out = rules.outputs;
   if (in.group.empty() && out.group.empty()) return rules;
-  // The optional members of a group are there in all groups or in none.
+  // The optional members of a group are present in all groups or in none.
   for (const bool all : {true, false}) {
     if (!all) {
       in.group = without_optional(in.group);
@@ -116,22 +116,22 @@ std::size_t rule_count(const Side& side, std::size_t groups) {
 /// The rule of operand i, its group counted from 1.
 Rule rule_at(const Side& side, std::size_t i) {
   if (i < side.fixed.size()) return side.fixed[i];
-  const std::size_t behind = i - side.fixed.size();
-  Rule rule = side.group[behind % side.group.size()];
-  rule.group = static_cast<std::uint32_t>(behind / side.group.size()) + 1;
+  const std::size_t rest = i - side.fixed.size();
+  Rule rule = side.group[rest % side.group.size()];
+  rule.group = static_cast<std::uint32_t>(rest / side.group.size()) + 1;
   return rule;
 }
 
-/// What S stands for: sums of narrow types are kept in f32.
-tenon_dtype sums_of(tenon_dtype selected) {
+/// The type S of a schema: sums of 16-bit types are accumulated in f32.
+tenon_dtype accumulation_dtype(tenon_dtype selected) {
   return selected == TENON_DTYPE_F16 || selected == TENON_DTYPE_BF16 ? tenon_dtype{TENON_DTYPE_F32} : selected;
 }
 
-/// "i32|i64" holds i64; T holds the selected dtype, S that of its sums, U any.
+/// "i32|i64" allows i64; T allows the selected dtype, S that of its sums, U any.
 bool allows(std::string_view types, tenon_dtype dtype, tenon_dtype selected) {
   if (types == "U") return true;
   if (types == "T") return dtype == selected;
-  if (types == "S") return dtype == sums_of(selected);
+  if (types == "S") return dtype == accumulation_dtype(selected);
   while (!types.empty()) {
     const std::size_t bar = types.find('|');
     if (types.substr(0, bar) == name_of(dtype)) return true;
@@ -142,31 +142,32 @@ bool allows(std::string_view types, tenon_dtype dtype, tenon_dtype selected) {
 
 std::string in_words(std::string_view types, tenon_dtype selected) {
   if (types == "T") return name_of(selected);
-  if (types == "S") return name_of(sums_of(selected));
+  if (types == "S") return name_of(accumulation_dtype(selected));
   std::string words(types);
   for (std::size_t bar; (bar = words.find('|')) != words.npos;) words.replace(bar, 1, " or ");
   return words;
 }
 
-Complaint check_side(const GraphModel& graph, const std::vector<std::uint32_t>& operands, const Side& rules, std::size_t groups,
-                     const char* side, tenon_dtype selected) {
+Diagnostic check_side(const GraphModel& graph, const std::vector<std::uint32_t>& operands, const Side& rules, std::size_t groups,
+                      const char* side, tenon_dtype selected) {
   const std::size_t count = rule_count(rules, groups);
   if (operands.size() > count) {
-    return {TENON_REASON_SHAPE, std::to_string(operands.size()) + ' ' + side + "s, at most " + std::to_string(count) + " wanted"};
+    return {TENON_REASON_SHAPE, "expected at most " + std::to_string(count) + ' ' + side + (count == 1 ? "" : "s") + ", got " +
+                                    std::to_string(operands.size())};
   }
   for (std::size_t i = 0; i < count; ++i) {
     const Rule rule = rule_at(rules, i);
     const std::string what = std::string(side) + ' ' + std::string(rule.name);
     const std::uint32_t v = i < operands.size() ? operands[i] : TENON_NO_INDEX;
     if (v == TENON_NO_INDEX) {
-      // A step over several tensors may leave out what nobody wants of a group; a single result is what the op is for.
+      // A step over several tensors may leave out results of a group; a single result is mandatory.
       const bool may_miss = rule.optional || (rule.group != 0 && side[0] == 'o');
       if (!may_miss) return {TENON_REASON_SHAPE, what + " is absent"};
       continue;
     }
     const tenon_dtype dtype = graph.values[v].dtype;
     if (!allows(rule.types, dtype, selected)) {
-      return {TENON_REASON_DTYPE, what + " is " + name_of(dtype) + ", wanted " + in_words(rule.types, selected)};
+      return {TENON_REASON_DTYPE, what + " is " + name_of(dtype) + ", expected " + in_words(rule.types, selected)};
     }
   }
   return {};
@@ -197,7 +198,7 @@ bool broadcasts(const Value& x, const Value& y) {
   return true;
 }
 
-/// Shape ops become views without any kernel looking at their shapes, so they are looked at here.
+/// Shape ops become views without a kernel that checks their shapes, so they are checked here.
 bool shapes_fit(const GraphModel& graph, const Node& node) {
   const Value& x = graph.values[node.inputs[0]];
   const Value& y = graph.values[node.outputs[0]];
@@ -222,26 +223,26 @@ std::uint32_t attributes_size(tenon_op op, std::uint32_t version) {
   return line == nullptr ? 0 : line->attributes_size;
 }
 
-Complaint check_operands(const GraphModel& graph, const Node& node, tenon_dtype selected) {
+Diagnostic check_operands(const GraphModel& graph, const Node& node, tenon_dtype selected) {
   const Listed* line = find(node.op, node.version);
   if (line == nullptr) return {};
   const Rules rules = rules_of(node, *line);
   if (!rules.whole_groups) {
     return {TENON_REASON_SHAPE, std::to_string(node.inputs.size()) + " inputs and " + std::to_string(node.outputs.size()) +
-                                    " outputs are not what whole groups make"};
+                                    " outputs do not form whole groups"};
   }
-  Complaint complaint = check_side(graph, node.inputs, rules.inputs, rules.input_groups, "input", selected);
-  if (complaint.reason == TENON_REASON_NONE) {
-    complaint = check_side(graph, node.outputs, rules.outputs, rules.output_groups, "output", selected);
+  Diagnostic diagnostic = check_side(graph, node.inputs, rules.inputs, rules.input_groups, "input", selected);
+  if (diagnostic.reason == TENON_REASON_NONE) {
+    diagnostic = check_side(graph, node.outputs, rules.outputs, rules.output_groups, "output", selected);
   }
-  if (complaint.reason == TENON_REASON_NONE && !shapes_fit(graph, node)) {
-    complaint = {TENON_REASON_SHAPE,
-                 "x " + shape_text(graph.values[node.inputs[0]]) + " cannot become y " + shape_text(graph.values[node.outputs[0]])};
+  if (diagnostic.reason == TENON_REASON_NONE && !shapes_fit(graph, node)) {
+    diagnostic = {TENON_REASON_SHAPE,
+                  "x " + shape_text(graph.values[node.inputs[0]]) + " cannot become y " + shape_text(graph.values[node.outputs[0]])};
   }
-  return complaint;
+  return diagnostic;
 }
 
-bool renews(const Node& node, std::size_t input, std::size_t output) {
+bool updates_in_place(const Node& node, std::size_t input, std::size_t output) {
   const Listed* line = find(node.op, node.version);
   if (line == nullptr) return false;
   const Rules rules = rules_of(node, *line);

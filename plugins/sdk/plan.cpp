@@ -16,7 +16,7 @@ void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-/// A size a kernel asked for.
+/// Checks a size requested by a kernel.
 std::uint64_t checked(std::size_t size, const Node& node, const char* what) {
   if (size > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
     throw Error(TENON_OUT_OF_MEMORY, std::string(op_name(node.op)) + ": " + std::to_string(size) + " bytes of " + what);
@@ -33,7 +33,7 @@ struct WorkspacePatch {
   void** address;  ///< of an operand or a call's scratch
   std::uint64_t offset;
 };
-/// What is run: apart from the call, so that the loop reads little else.
+/// The kernel of a call, kept separate from the call so that the loop reads little else.
 struct Launch {
   KernelFunction function;
   std::uint32_t node;
@@ -60,8 +60,8 @@ std::string algorithm_of(const Node& node) {
   }
 }
 
-/// Bytes of the packed copy of input i; 0: it is read as it is.
-std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32_t i, std::vector<Operand>& room) {
+/// Bytes of the packed copy of input i; 0: it is not packed.
+std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32_t i, std::vector<Operand>& operands) {
   const Traits& traits = node.row->kernel->traits;
   const std::uint32_t v = node.inputs[i];
   if (traits.pack_size == nullptr || v == TENON_NO_INDEX || graph.values[v].count == 0) return 0;
@@ -69,7 +69,7 @@ std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32
   if (kind != TENON_VALUE_CONSTANT && kind != TENON_VALUE_PARAMETER) return 0;
   const auto takes = [root](const tenon_donation& d) { return d.input == root; };
   if (!traits.pack_donated && std::any_of(graph.donations.begin(), graph.donations.end(), takes)) return 0;
-  return checked(traits.pack_size(describe(graph, node, room), i), node, "packed operands");
+  return checked(traits.pack_size(describe(graph, node, operands), i), node, "packed operands");
 }
 
 }  // namespace
@@ -77,25 +77,25 @@ std::uint64_t packed_size(const GraphModel& graph, const Node& node, std::uint32
 // ---------------------------------------------------------------- memory
 
 DeviceBlocks::~DeviceBlocks() {
-  for (const Block& block : blocks_) give_back(block);
+  for (const Block& block : blocks_) free(block);
 }
 
-void DeviceBlocks::give_back(const Block& block) {
-  ledger_.remove(block.size);
+void DeviceBlocks::free(const Block& block) {
+  memory_stats_.remove(block.size);
   device_.deallocate(TENON_MEMORY_DEVICE, block.address, block.size);
 }
 
 std::uint64_t DeviceBlocks::allocate(std::uint64_t size_bytes) {
-  blocks_.reserve(blocks_.size() + 1);  // what can fail comes before there is something to lose
+  blocks_.reserve(blocks_.size() + 1);  // allocates before the block exists, so that a failure leaks nothing
   const std::uint64_t address = device_.allocate(TENON_MEMORY_DEVICE, size_bytes);
   blocks_.push_back({address, size_bytes});
-  ledger_.add(size_bytes);
+  memory_stats_.add(size_bytes);
   return address;
 }
 
 void DeviceBlocks::release(std::uint64_t address) {
   const auto block = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& b) { return b.address == address; });
-  give_back(*block);
+  free(*block);
   blocks_.erase(block);
 }
 
@@ -107,7 +107,7 @@ std::uint64_t DeviceBlocks::size_bytes() const {
 
 // ---------------------------------------------------------------- making a plan
 
-/// What one execution at a time writes to: operands with addresses, and the calls that point at them.
+/// The mutable state of one execution: operands with addresses, and the calls that point to them.
 struct Plan::Frame {
   std::vector<Operand> operands;
   std::vector<Call> calls;
@@ -115,14 +115,15 @@ struct Plan::Frame {
   std::vector<Patch> patches;
   std::vector<WorkspacePatch> workspace_patches;
   std::vector<const void*> packed;
-  std::uint64_t workspace = 0;  ///< that workspace_patches were last made for
+  std::uint64_t workspace = 0;  ///< the address that workspace_patches were last applied for
   std::unique_ptr<Frame> next;  ///< in the list of spare frames
 };
 
-Plan::Plan(Device& device, MemoryLedger& ledger, const tenon_graph& wire, const tenon_plan_options& options, const KernelRow* rows)
-    : device_(device), blocks_(device, ledger) {
+Plan::Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& abi_graph, const tenon_plan_options& options,
+           const KernelRow* rows)
+    : device_(device), blocks_(device, memory_stats) {
   GraphModel& graph = layout_.graph;
-  graph = GraphModel::read(wire);
+  graph = GraphModel::read(abi_graph);
   graph.host = device.host;
   graph.device = &device;
   if (const ElementwiseFusion* fusion = device.elementwise_fusion()) graph.fusion = fusion;
@@ -145,18 +146,18 @@ Plan::~Plan() {
 }
 
 void Plan::make_steps() {
-  std::vector<Operand> room;
+  std::vector<Operand> operands;
   for (Node& node : layout_.graph.nodes) {
     Step step;
     const Traits& traits = node.row->kernel->traits;
     if (traits.scratch != nullptr) {
-      // Which inputs will be packed can be seen already; the addresses mean nothing yet.
+      // Which inputs will be packed is known already, but not their addresses.
       static constexpr char somewhere = 0;
       std::vector<const void*> packed(node.inputs.size(), nullptr);
       for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
-        if (packed_size(layout_.graph, node, i, room) > 0) packed[i] = &somewhere;
+        if (packed_size(layout_.graph, node, i, operands) > 0) packed[i] = &somewhere;
       }
-      Call call = describe(layout_.graph, node, room);
+      Call call = describe(layout_.graph, node, operands);
       call.packed = packed.data();
       step.scratch_size = checked(traits.scratch(call), node, "scratch memory");
     }
@@ -166,16 +167,16 @@ void Plan::make_steps() {
   layout_.graph.nodes.clear();
 }
 
-/// Room for the packed copies of constants and parameters: one block, in the order in which they are read.
+/// Allocates the packed copies of constants and parameters: one block, in the order in which they are read.
 void Plan::allocate_packed() {
   const GraphModel& graph = layout_.graph;
-  std::vector<Operand> room;
+  std::vector<Operand> operands;
   std::uint64_t total = 0;
-  std::vector<std::pair<std::uint64_t*, std::uint64_t>> places;  // and where in the block they are
+  std::vector<std::pair<std::uint64_t*, std::uint64_t>> places;  // and their offsets in the block
   for (std::uint32_t s = 0; s < layout_.steps.size(); ++s) {
     Step& step = layout_.steps[s];
     for (std::uint32_t i = 0; i < step.node.inputs.size(); ++i) {
-      const std::uint64_t size = packed_size(graph, step.node, i, room);
+      const std::uint64_t size = packed_size(graph, step.node, i, operands);
       if (size == 0) continue;
       step.packed.resize(step.node.inputs.size(), 0);
       total = (total + alignment - 1) / alignment * alignment;
@@ -189,8 +190,8 @@ void Plan::allocate_packed() {
   for (const auto& [place, offset] : places) *place = block + offset;
 }
 
-/// Uploads the constants that are read and packs those that are packed, one after the other: one that is packed wherever it is read keeps
-/// no plain copy, and no two such copies are there at a time.
+/// Uploads and packs the constants that are read, one after the other: a constant that is packed wherever it is read keeps no plain copy,
+/// and no two such copies exist at a time.
 void Plan::place_constants() {
   GraphModel& graph = layout_.graph;
   std::vector<bool> plain(graph.values.size(), false);
@@ -212,7 +213,7 @@ void Plan::place_constants() {
     }
   }
   tenon_stream stream;
-  std::vector<Operand> room;
+  std::vector<Operand> operands;
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
     const Value& value = graph.values[v];
     if (value.kind != TENON_VALUE_CONSTANT || value.count == 0 || !(plain[v] || !packed[v].empty())) continue;
@@ -226,9 +227,9 @@ void Plan::place_constants() {
     device_.copy(copy, *stream.stream);
     for (const PackedOperand& p : packed[v]) {
       const Step& step = layout_.steps[p.step];
-      Call call = describe(graph, step.node, room);
+      Call call = describe(graph, step.node, operands);
       call.stream = &stream;
-      room[p.input].data = pointer(copy.destination);
+      operands[p.input].data = pointer(copy.destination);
       step.node.row->kernel->traits.pack(call, p.input, pointer(step.packed[p.input]));
     }
     if (plain[v]) {
@@ -260,7 +261,7 @@ std::unique_ptr<Plan::Frame> Plan::make_frame() const {
     operand_count += step.node.inputs.size() + step.node.outputs.size() + 2;
     packed_count += step.packed.size();
   }
-  frame->operands.reserve(operand_count);  // these never grow: calls and patches point into them
+  frame->operands.reserve(operand_count);  // never reallocated: calls and patches point into them
   frame->packed.reserve(packed_count);
   frame->calls.reserve(layout_.steps.size());
   const GraphModel& graph = layout_.graph;
@@ -330,7 +331,7 @@ std::unique_ptr<Plan::Frame> Plan::take_frame() {
   return make_frame();
 }
 
-void Plan::give_back(std::unique_ptr<Frame> frame) noexcept {
+void Plan::return_frame(std::unique_ptr<Frame> frame) noexcept {
   Frame* expected = nullptr;
   if (idle_.compare_exchange_strong(expected, frame.get(), std::memory_order_release, std::memory_order_relaxed)) {
     static_cast<void>(frame.release());
@@ -361,20 +362,20 @@ void Plan::bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t work
 }
 
 void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node) {
-  const std::uint32_t wanted = layout_.graph.binding_count;
-  if (bindings.address_count < wanted || (wanted > 0 && bindings.addresses == nullptr)) {
-    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: " + std::to_string(wanted) + " addresses wanted, got " +
+  const std::uint32_t expected = layout_.graph.binding_count;
+  if (bindings.address_count < expected || (expected > 0 && bindings.addresses == nullptr)) {
+    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected " + std::to_string(expected) + " addresses, got " +
                                             std::to_string(bindings.addresses == nullptr ? 0 : bindings.address_count));
   }
   if (layout_.workspace_size > 0 && (workspace == 0 || workspace % alignment != 0)) {
-    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: a workspace of " + std::to_string(layout_.workspace_size) +
-                                            " bytes at a multiple of 64 wanted, got address " + std::to_string(workspace));
+    throw Error(TENON_INVALID_ARGUMENT, "plan_execute: expected a workspace of " + std::to_string(layout_.workspace_size) +
+                                            " bytes at a multiple of 64, got address " + std::to_string(workspace));
   }
   if (stream->recording) check_recordable(out_node);
   struct Loan {
     Plan* plan;
     std::unique_ptr<Frame> frame;
-    ~Loan() { plan->give_back(std::move(frame)); }
+    ~Loan() { plan->return_frame(std::move(frame)); }
   } loan{this, take_frame()};
   Frame& frame = *loan.frame;
   bind(frame, bindings, workspace, stream);
@@ -390,27 +391,28 @@ void Plan::execute(const tenon_bindings& bindings, std::uint64_t workspace, teno
       return;
     }
   }
-  const std::lock_guard alone(pack_mutex_);
+  const std::lock_guard writing(pack_mutex_);
   if (!packed_ || packed_epoch_ != epoch) {
     if (stream->recording) {
-      throw Error(TENON_UNSUPPORTED, "plan_execute: parameters of epoch " + std::to_string(epoch) +
-                                         " are not packed yet, and a recording would not do it; execute the plan with that epoch first");
+      throw Error(TENON_UNSUPPORTED,
+                  "plan_execute: parameters of epoch " + std::to_string(epoch) +
+                      " are not packed yet, and a recording would not pack them; execute the plan with that epoch first");
     }
     repack(frame, epoch, out_node);
   }
-  run(frame, out_node);  // before another epoch takes the place of this one
+  run(frame, out_node);  // before the parameters are packed for another epoch
 }
 
 void Plan::check_recordable(std::uint32_t* out_node) const {
   for (const Step& step : layout_.steps) {
     if (step.node.row->kernel->traits.capture_safe) continue;
     *out_node = step.node.index;
-    throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel looks at results on the host and cannot be recorded");
+    throw Error(TENON_UNSUPPORTED, std::string(op_name(step.node.op)) + ": its kernel reads results on the host and cannot be recorded");
   }
 }
 
 void Plan::repack(const Frame& frame, std::uint64_t epoch, std::uint32_t* out_node) {
-  packed_ = false;  // until all is packed, whatever happens on the way
+  packed_ = false;  // until all are packed, in case of an exception
   for (const PackedOperand& p : packed_parameters_) {
     const Step& step = layout_.steps[p.step];
     *out_node = step.node.index;
@@ -433,7 +435,7 @@ void Plan::run(const Frame& frame, std::uint32_t* out_node) {
   }
 }
 
-/// Marks in the stream around each kernel: device time, also of what is recorded now and replayed later.
+/// Records events around each kernel: device time, also of work that is recorded now and replayed later.
 void Plan::run_profiled(const Frame& frame, std::uint32_t* out_node) {
   if (frame.calls.empty()) return;
   const std::lock_guard lock(profile_mutex_);
@@ -465,7 +467,7 @@ std::uint32_t Plan::read_profile(tenon_profile_record* out_records, std::uint32_
   if (timed_ && capacity > 0) marks_[count]->synchronize();
   for (std::uint32_t s = 0; s < std::min(capacity, count); ++s) {
     tenon_profile_record record = record_of(layout_.steps[s]);
-    if (timed_) {  // else a kernel to come
+    if (timed_) {  // else no execution yet
       record.begin_ns = marks_[s]->nanoseconds_since(*marks_[0]);
       record.duration_ns = marks_[s + 1]->nanoseconds_since(*marks_[s]);
     }

@@ -18,7 +18,7 @@
 
 namespace tenon::sdk {
 
-/// Where a value's first byte is found at execution.
+/// The location of a value's first byte at execution.
 struct Location {
   enum class Place : std::uint8_t { nowhere, binding, workspace, plan };
   Place place = Place::nowhere;
@@ -32,7 +32,7 @@ struct Step {
   std::vector<std::uint64_t> packed;  ///< per input: address of the packed copy, 0: none; empty: no input is packed
 };
 
-/// What the builder decided.
+/// The result of the plan builder.
 struct Layout {
   GraphModel graph;  ///< values only; the nodes have moved to the steps
   std::vector<Step> steps;
@@ -40,10 +40,10 @@ struct Layout {
   std::uint64_t workspace_size = 0;
 };
 
-/// Device memory that is given back with its owner.
+/// Device memory that is freed with its owner.
 class DeviceBlocks {
  public:
-  DeviceBlocks(Device& device, MemoryLedger& ledger) : device_(device), ledger_(ledger) {}
+  DeviceBlocks(Device& device, MemoryStats& memory_stats) : device_(device), memory_stats_(memory_stats) {}
   ~DeviceBlocks();
   DeviceBlocks(const DeviceBlocks&) = delete;
   DeviceBlocks& operator=(const DeviceBlocks&) = delete;
@@ -55,21 +55,21 @@ class DeviceBlocks {
   struct Block {
     std::uint64_t address, size;
   };
-  void give_back(const Block& block);
+  void free(const Block& block);
   Device& device_;
-  MemoryLedger& ledger_;
+  MemoryStats& memory_stats_;
   std::vector<Block> blocks_;
 };
 
 class Plan {
  public:
-  Plan(Device& device, MemoryLedger& ledger, const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows);
+  Plan(Device& device, MemoryStats& memory_stats, const tenon_graph& graph, const tenon_plan_options& options, const KernelRow* rows);
   ~Plan();
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
   tenon_plan_info info() const;
-  /// out_node: the index of the node at work, for the message when this throws.
+  /// out_node: the index of the running node, for the message if this throws.
   void execute(const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream, std::uint32_t* out_node);
   void enable_profile(bool enabled) { profiling_ = enabled; }
   std::uint32_t read_profile(tenon_profile_record* out_records, std::uint32_t capacity);
@@ -86,7 +86,7 @@ class Plan {
   void place_constants();
   std::unique_ptr<Frame> make_frame() const;
   std::unique_ptr<Frame> take_frame();
-  void give_back(std::unique_ptr<Frame> frame) noexcept;
+  void return_frame(std::unique_ptr<Frame> frame) noexcept;
   void bind(Frame& frame, const tenon_bindings& bindings, std::uint64_t workspace, tenon_stream* stream) const;
   /// Throws UNSUPPORTED for a kernel that is not Traits::capture_safe.
   void check_recordable(std::uint32_t* out_node) const;
@@ -100,12 +100,12 @@ class Plan {
   DeviceBlocks blocks_;                           ///< constants and packed operands
   std::vector<PackedOperand> packed_parameters_;  ///< packed again when the epoch changes
 
-  // Frames that no execution uses. One is at hand without a lock; what overlapping executions needed more is kept in a list.
+  // Frames that no execution uses. One is available without a lock; further ones of overlapping executions are in a list.
   std::atomic<Frame*> idle_{nullptr};
   std::mutex frames_mutex_;
   std::unique_ptr<Frame> spare_;
 
-  // Executions share the packed parameters; packing them again waits until nobody reads them.
+  // Executions share the packed parameters; packing them again waits until no execution reads them.
   std::shared_mutex pack_mutex_;
   bool packed_ = false;
   std::uint64_t packed_epoch_ = 0;
@@ -113,27 +113,27 @@ class Plan {
   std::atomic<bool> profiling_{false};
   std::mutex profile_mutex_;
   std::vector<std::unique_ptr<Event>> marks_;  ///< before the first kernel, and after each
-  bool timed_ = false;                         ///< all of them stand in a stream
+  bool timed_ = false;                         ///< all of them have been recorded
 };
 
-/// A snapshot of a donated input is wanted, and the backend has no kernel that copies it.
+/// A snapshot of a donated input is needed, but the backend has no kernel that copies it.
 class MissingCopy : public Error {
  public:
   /// node: the writer's.
   MissingCopy(std::uint32_t node, std::string text) : Error(TENON_UNSUPPORTED, std::move(text), node) {}
 };
 
-/// Answers for every node, alone and in the company of those that are served. Fills in their kernels.
+/// Answers for every node, by itself and together with the other supported nodes. Fills in their kernels.
 std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows);
-/// True if `dtype` is served by the kernel of f32 between conversions, because the row has none of its own for it.
+/// True if `dtype` is computed by the kernel of f32 between conversions, because the row has no kernel for it.
 bool widens(const KernelRow* rows, const KernelRow& row, tenon_dtype dtype);
-/// Puts those conversions around the nodes that want them.
+/// Inserts these conversions around the nodes that need them.
 void widen(GraphModel& graph, const KernelRow* rows);
-/// Puts images with their channels last where kernels want them so, and keeps them so from one such kernel to the next.
+/// Transposes images to channels last where kernels need it, and keeps them so from one such kernel to the next.
 void put_channels_last(GraphModel& graph, const KernelRow* rows);
-/// Chains of elementwise nodes become one node each, which runs them piece by piece in the first cache.
+/// Replaces each chain of elementwise nodes by one node, which runs them piece by piece in the L1 cache.
 void fuse_elementwise(GraphModel& graph);
-/// All passes up to an order of kernel calls; every node has its kernel.
+/// Runs all passes, up to the order of kernel calls. Every node has its kernel already.
 void arrange(GraphModel& graph, const KernelRow* rows);
 /// Liveness, in-place reuse, offsets in the workspace.
 void place_values(Layout& layout);

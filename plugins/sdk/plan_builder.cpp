@@ -1,4 +1,4 @@
-// The passes that turn a graph into an ordered list of calls with a place for every value.
+// The passes that turn a graph into an ordered list of calls with a location for every value.
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -47,13 +47,13 @@ bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
   switch (node.op) {
     case TENON_OP_Reshape:
     case TENON_OP_Flatten:
-      return x.dense;  // the view's own dense strides stand
+      return x.dense;  // the view keeps its own dense strides
     case TENON_OP_Transpose: {
       const auto& perm = *reinterpret_cast<const tenon_attributes_axes*>(node.attributes.data());
       for (std::uint32_t i = 0; i < view.rank; ++i) view.strides[i] = x.strides[perm.axes[i]];
       return true;
     }
-    default: {  // Expand: missing and unit dimensions repeat
+    default: {  // Expand: missing and unit dimensions are repeated
       const std::uint32_t added = view.rank - x.rank;
       for (std::uint32_t i = 0; i < view.rank; ++i) {
         view.strides[i] = i < added || (x.shape[i - added] == 1 && view.shape[i] != 1) ? 0 : x.strides[i - added];
@@ -63,7 +63,7 @@ bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
   }
 }
 
-/// A node that copies `from` to `to` with the backend's own Reshape.
+/// A node that copies `from` to `to` with the backend's Reshape.
 Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t from, std::uint32_t to, const Node& on_behalf_of) {
   const Value& x = graph.values[from];
   Node copy;
@@ -77,55 +77,55 @@ Node copy_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   copy.row = find_copier(rows, x);
   if (copy.row == nullptr) {
     throw MissingCopy(on_behalf_of.index, std::string(op_name(on_behalf_of.op)) +
-                                              ": takes the place of a donated input that is read with or after it, and a copy of that " +
+                                              ": writes over a donated input that is read with or after it, and a copy of that " +
                                               name_of(x.dtype) + (x.dense ? "" : " with strides") + " needs a Reshape kernel");
   }
   copy.function = copy.row->kernel->functions[x.dtype];
   return copy;
 }
 
-/// Gives readers of the donated input a copy. The writer too, if asked. Returns the node that takes the copy, before anything else runs.
+/// Makes readers of the donated input read a copy, the writer too if `writer_too`. Returns the node that makes the copy, to be run first.
 Node snapshot(GraphModel& graph, const KernelRow* rows, const tenon_donation& donation, std::uint32_t writer, bool writer_too) {
   const std::uint32_t copy = graph.add_dense_copy(donation.input);
-  std::vector<std::uint32_t> twin(graph.values.size(), none);
-  twin[donation.input] = copy;
-  const auto twin_of = [&](std::uint32_t v) {
-    if (twin[v] == none) {
-      Value view = graph.values[v];  // the view's strides fit the copy: there are no views of a donated input that is not dense
+  std::vector<std::uint32_t> copies(graph.values.size(), none);
+  copies[donation.input] = copy;
+  const auto copy_of = [&](std::uint32_t v) {
+    if (copies[v] == none) {
+      Value view = graph.values[v];  // the view's strides fit the copy: a donated input that is not dense has no views
       view.root = copy;
       graph.values.push_back(view);
-      twin[v] = static_cast<std::uint32_t>(graph.values.size() - 1);
+      copies[v] = static_cast<std::uint32_t>(graph.values.size() - 1);
     }
-    return twin[v];
+    return copies[v];
   };
   for (std::uint32_t n = 0; n < graph.nodes.size(); ++n) {
     if (n == writer && !writer_too) continue;
     Node& node = graph.nodes[n];
     for (std::uint32_t& v : node.inputs) {
-      if (v != none && v < twin.size() && graph.values[v].root == donation.input) v = twin_of(v);
+      if (v != none && v < copies.size() && graph.values[v].root == donation.input) v = copy_of(v);
     }
     for (std::uint32_t* v : {&node.bias, &node.residual}) {
-      if (*v != none && *v < twin.size() && graph.values[*v].root == donation.input) *v = twin_of(*v);
+      if (*v != none && *v < copies.size() && graph.values[*v].root == donation.input) *v = copy_of(*v);
     }
   }
   return copy_node(graph, rows, donation.input, copy, graph.nodes[writer]);
 }
 
-/// True if the writer may run over the donated input although it reads it.
+/// True if the writer may overwrite the donated input although it reads it.
 bool writes_safely(const GraphModel& graph, const tenon_donation& donation, const Node& writer) {
   const auto reads = [&](std::uint32_t v) { return v != none && graph.values[v].root == donation.input; };
   const auto output =
       static_cast<std::size_t>(std::find(writer.outputs.begin(), writer.outputs.end(), donation.output) - writer.outputs.begin());
-  if (reads(writer.bias) || reads(writer.residual)) return false;  // of another result: donated ones are not fused
+  if (reads(writer.bias) || reads(writer.residual)) return false;  // an epilogue of another result: donated results are not fused
   for (std::size_t i = 0; i < writer.inputs.size(); ++i) {
     if (!reads(writer.inputs[i])) continue;
     if (!writer.row->kernel->traits.in_place || !same_layout(graph.values[writer.inputs[i]], graph.values[donation.output])) return false;
-    if (writer.outputs.size() > 1 && !renews(writer, i, output)) return false;
+    if (writer.outputs.size() > 1 && !updates_in_place(writer, i, output)) return false;
   }
   return true;
 }
 
-/// A donation whose writer has to come after a reader that waits for the writer. Data alone makes no cycle, so there is one.
+/// A donation whose writer must run after a reader that depends on the writer. Data edges form no cycle, so there is such a donation.
 std::uint32_t donation_on_a_cycle(const GraphModel& graph, const std::vector<std::vector<std::uint32_t>>& after,
                                   const std::vector<std::uint32_t>& made_by, const std::vector<std::vector<std::uint32_t>>& readers) {
   for (std::uint32_t i = 0; i < graph.donations.size(); ++i) {
@@ -149,16 +149,16 @@ std::uint32_t donation_on_a_cycle(const GraphModel& graph, const std::vector<std
 }
 
 /// Stable topological order under data and donation edges. Returns a donation that cannot be honoured by order, or none. A donation whose
-/// writer is not among the nodes asks for nothing.
+/// writer is not among the nodes adds no edge.
 std::uint32_t try_order(GraphModel& graph) {
   const auto count = static_cast<std::uint32_t>(graph.nodes.size());
   const auto made_by = producers(graph);
   const auto readers = readers_by_root(graph);
   std::vector<std::vector<std::uint32_t>> after(count);
-  std::vector<std::uint32_t> waiting(count, 0);
+  std::vector<std::uint32_t> pending(count, 0);
   const auto edge = [&](std::uint32_t from, std::uint32_t to) {
     after[from].push_back(to);
-    ++waiting[to];
+    ++pending[to];
   };
   for (std::uint32_t v = 0; v < graph.values.size(); ++v) {
     if (made_by[v] == none) continue;
@@ -172,7 +172,7 @@ std::uint32_t try_order(GraphModel& graph) {
   }
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   for (std::uint32_t n = 0; n < count; ++n) {
-    if (waiting[n] == 0) ready.push(n);
+    if (pending[n] == 0) ready.push(n);
   }
   std::vector<std::uint32_t> order;
   while (!ready.empty()) {
@@ -180,7 +180,7 @@ std::uint32_t try_order(GraphModel& graph) {
     ready.pop();
     order.push_back(n);
     for (const std::uint32_t next : after[n]) {
-      if (--waiting[next] == 0) ready.push(next);
+      if (--pending[next] == 0) ready.push(next);
     }
   }
   if (order.size() < count) return donation_on_a_cycle(graph, after, made_by, readers);
@@ -191,7 +191,7 @@ std::uint32_t try_order(GraphModel& graph) {
   return none;
 }
 
-/// Shape ops whose result nobody needs as bytes become views.
+/// Shape ops whose result is not needed as a copy become views.
 void resolve_views(GraphModel& graph) {
   const auto readers = readers_by_root(graph);  // before any view exists: readers of each value itself
   std::vector<bool> donated(graph.values.size(), false);
@@ -202,11 +202,11 @@ void resolve_views(GraphModel& graph) {
     if (is_view_op(node) && graph.values[node.outputs[0]].kind == TENON_VALUE_INTERNAL) {
       Value view = graph.values[node.outputs[0]];
       const std::uint32_t root = graph.values[node.inputs[0]].root;
-      // A donated input may have to be read from a dense copy, whose views would have other strides than those of a strided input.
+      // A donated input may have to be read from a dense copy, whose views have other strides than those of a strided input.
       bool possible = (graph.values[root].dense || !donated[root]) && view_strides(graph, node, view);
       view.update_dense();
       if (possible && !view.dense) {
-        possible = !node.makes_bytes;
+        possible = !node.requires_copy;
         for (const std::uint32_t n : readers[node.outputs[0]]) possible = possible && graph.nodes[n].row->kernel->traits.strided;
       }
       if (possible) {
@@ -215,30 +215,30 @@ void resolve_views(GraphModel& graph) {
         continue;
       }
     }
-    kept.push_back(node);  // a copy: `readers` still looks at the list it was made from
+    kept.push_back(node);  // a copy, because `readers` still refers to the original list
   }
   graph.nodes = std::move(kept);
 }
 
-/// One number for each index of the last dimension.
+/// True for a value with one element for each index of the last dimension.
 bool is_bias(const Value& b, const Value& result) {
   return b.dense && b.dtype == result.dtype && b.rank >= 1 && b.shape[b.rank - 1] == result.shape[result.rank - 1] &&
          b.count == b.shape[b.rank - 1];
 }
 
-/// A kernel that works on images adds a bias to channels alone, and the last dimension of a result must be those.
+/// A kernel that works on images adds a bias only to channels, so they must be the last dimension of its result.
 bool takes_bias(const Node& node, const Value& result) {
   const ChannelsLast& images = node.row->kernel->traits.channels_last;
   return (images.outputs & 1) == 0 || !is_image(result) || node.channels_last;
 }
 
-/// The op that goes on with a value, and the conversions around it where the value is of 16 bits and the op computes in f32.
+/// The only reader of a value, and the conversions around it if the value has 16 bits and the reader computes in f32.
 struct Follower {
   std::uint32_t node = none, widening = none, narrowing = none;
 };
 
-/// Product, bias, residual, activation: one call. Of several results it is the first that goes on so. A kernel of 16 bits computes its
-/// epilogue before it rounds, so that the conversions around what follows fall away.
+/// Fuses product, bias, residual and activation into one call. Of several results the first is continued. A 16-bit kernel computes its
+/// epilogue before it rounds, so that the conversions around the fused ops are dropped.
 void fuse_epilogues(GraphModel& graph) {
   const auto readers = readers_by_root(graph);
   const auto made_by = producers(graph);
@@ -246,13 +246,13 @@ void fuse_epilogues(GraphModel& graph) {
   for (const tenon_donation& d : graph.donations) donated[d.output] = true;
 
   const auto result_of = [&](std::uint32_t n) { return graph.nodes[n].outputs[0]; };
-  // The only reader of an internal value that is no view, if its own result is not written over something.
+  // The only reader of an internal value that is not a view, if its result does not overwrite a donated input.
   const auto only_reader = [&](std::uint32_t v) -> std::uint32_t {
     if (graph.values[v].kind != TENON_VALUE_INTERNAL || readers[v].size() != 1) return none;
     const std::uint32_t n = readers[v][0];
-    if (absorbed[n]) return none;  // by the product of its other operand
+    if (absorbed[n]) return none;  // by the product that makes its other operand
     const Node& reader = graph.nodes[n];
-    // Read once, and as it is: not by way of a view.
+    // It must read the value itself, not a view of it.
     if (std::find(reader.inputs.begin(), reader.inputs.end(), v) == reader.inputs.end()) return none;
     if (reader.outputs.size() != 1 || reader.outputs[0] == none || donated[reader.outputs[0]]) return none;
     return n;
@@ -279,7 +279,7 @@ void fuse_epilogues(GraphModel& graph) {
     absorbed[next.node] = true;
     for (const std::uint32_t cast : {next.widening, next.narrowing}) {
       if (cast == none) continue;
-      if (graph.nodes[cast].index != graph.nodes[next.node].index) ++into.fused_count;  // one of the core's own
+      if (graph.nodes[cast].index != graph.nodes[next.node].index) ++into.fused_count;  // a node of the core's graph
       absorbed[cast] = true;
     }
   };
@@ -294,14 +294,14 @@ void fuse_epilogues(GraphModel& graph) {
       const Node& add = graph.nodes[next.node];
       const std::uint32_t own = next.widening == none ? product.outputs[0] : result_of(next.widening);
       const std::uint32_t other = add.inputs[add.inputs[0] == own ? 1 : 0];
-      std::uint32_t from = other;  // as the kernel reads it: before it was widened
+      std::uint32_t from = other;  // the value that the kernel reads: before the conversion
       if (next.widening != none) {
         if (made_by[other] == none || !is_widening(made_by[other])) break;
         from = graph.nodes[made_by[other]].inputs[0];
       }
       const Value& addend = graph.values[from];
-      // Whoever makes the addend may be listed after the product: the order is settled later, and the addend cannot depend on a product
-      // that this sum alone reads. It can on another result.
+      // The producer of the addend may be listed after the product: the order is set later, and the addend cannot depend on a result that
+      // only this sum reads. It can depend on another result of the product.
       const std::uint32_t maker = made_by[addend.root];
       if (product.outputs.size() > 1 && maker != none && maker >= n) break;
       if (product.bias == none && takes_bias(product, result) && is_bias(addend, result)) {
@@ -335,19 +335,19 @@ void fuse_epilogues(GraphModel& graph) {
   graph.nodes = std::move(kept);
 }
 
-/// Copies for kernels that want dense operands.
+/// Inserts copies for kernels that need dense operands.
 void make_dense(GraphModel& graph, const KernelRow* rows) {
   std::vector<Node> result;
-  std::vector<std::uint32_t> dense_twin(graph.values.size(), none);
+  std::vector<std::uint32_t> dense_copy(graph.values.size(), none);
   for (Node& node : graph.nodes) {
     if (!node.row->kernel->traits.strided) {
       for (std::uint32_t& v : node.inputs) {
         if (v == none || graph.values[v].dense) continue;
-        if (dense_twin[v] == none) {
-          dense_twin[v] = graph.add_dense_copy(v);
-          result.push_back(copy_node(graph, rows, v, dense_twin[v], node));
+        if (dense_copy[v] == none) {
+          dense_copy[v] = graph.add_dense_copy(v);
+          result.push_back(copy_node(graph, rows, v, dense_copy[v], node));
         }
-        v = dense_twin[v];
+        v = dense_copy[v];
       }
     }
     result.push_back(std::move(node));
@@ -355,7 +355,7 @@ void make_dense(GraphModel& graph, const KernelRow* rows) {
   graph.nodes = std::move(result);
 }
 
-/// Readers before the writer; snapshots where that cannot be.
+/// Orders readers of donated inputs before the writer; inserts snapshots where that is impossible.
 void order_for_donations(GraphModel& graph, const KernelRow* rows) {
   const auto made_by = producers(graph);
   std::vector<Node> copies;
@@ -390,14 +390,14 @@ std::vector<tenon_answer> answer_all(GraphModel& graph, const KernelRow* rows) {
   std::vector<tenon_answer> answers;
   answers.reserve(graph.nodes.size());
   for (Node& node : graph.nodes) answers.push_back(answer(graph, node, rows));
-  // A yes binds, so what a donation takes is tried with those that are served.
+  // A yes is binding, so the copies that donations need are tried with the supported nodes.
   for (bool settled = graph.donations.empty(); !settled;) {
     GraphModel trial = graph;
-    std::vector<Node> served;
+    std::vector<Node> supported;
     for (const Node& node : graph.nodes) {
-      if (answers[node.index].supported != 0) served.push_back(node);
+      if (answers[node.index].supported != 0) supported.push_back(node);
     }
-    trial.nodes = std::move(served);
+    trial.nodes = std::move(supported);
     try {
       arrange(trial, rows);
       settled = true;
@@ -428,24 +428,24 @@ void place_values(Layout& layout) {
     touch(node.residual);
   }
 
-  // In place: an elementwise result takes the room of an operand that dies here.
+  // In place: an elementwise result reuses the storage of an operand whose last reader this is.
   const auto find = [&](std::uint32_t v) {
     while (storage[v] != v) v = storage[v] = storage[storage[v]];
     return v;
   };
   for (std::uint32_t s = 0; s < layout.steps.size(); ++s) {
     const Node& node = layout.steps[s].node;
-    // A step over several tensors pairs each output with its own input: only donations say which.
+    // A step over several tensors pairs each output with an input of its own, which only donations state.
     if (!node.row->kernel->traits.in_place || node.outputs.size() != 1 || node.outputs[0] == none || !internal(node.outputs[0])) continue;
     const Value& out = graph.values[node.outputs[0]];
     for (const std::uint32_t candidate : node.inputs) {
       if (candidate == none) continue;
       const std::uint32_t root = graph.values[candidate].root;
       if (!internal(root) || last[root] != s || !same_layout(graph.values[candidate], out)) continue;
-      const bool alone = std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
+      const bool all_match = std::all_of(node.inputs.begin(), node.inputs.end(), [&](std::uint32_t v) {
         return v == none || graph.values[v].root != root || same_layout(graph.values[v], out);
       });
-      if (!alone || (node.bias != none && graph.values[node.bias].root == root)) continue;
+      if (!all_match || (node.bias != none && graph.values[node.bias].root == root)) continue;
       if (node.residual != none && graph.values[node.residual].root == root) continue;
       storage[node.outputs[0]] = find(root);
       break;

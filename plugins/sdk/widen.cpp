@@ -27,10 +27,10 @@ Node cast_node(const GraphModel& graph, const KernelRow* rows, std::uint32_t fro
   return cast;
 }
 
-std::uint32_t add_wide_twin(GraphModel& graph, std::uint32_t of) {
-  const std::uint32_t twin = graph.add_dense_copy(of);
-  graph.values[twin].dtype = TENON_DTYPE_F32;
-  return twin;
+std::uint32_t add_wide_value(GraphModel& graph, std::uint32_t of) {
+  const std::uint32_t wide = graph.add_dense_copy(of);
+  graph.values[wide].dtype = TENON_DTYPE_F32;
+  return wide;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ bool widens(const KernelRow* rows, const KernelRow& row, tenon_dtype dtype) {
 
 void widen(GraphModel& graph, const KernelRow* rows) {
   std::vector<Node> result;
-  std::vector<std::uint32_t> twins(graph.values.size(), none);  // of values that are read wide, made once
+  std::vector<std::uint32_t> wide_values(graph.values.size(), none);  // per value: its f32 copy, made once
   for (Node& node : graph.nodes) {
     if (!node.widened) {
       result.push_back(std::move(node));
@@ -51,16 +51,16 @@ void widen(GraphModel& graph, const KernelRow* rows) {
     }
     for (std::uint32_t& v : node.inputs) {
       if (v == none || !is_half(graph.values[v].dtype)) continue;
-      if (twins[v] == none) {
-        twins[v] = add_wide_twin(graph, v);
-        result.push_back(cast_node(graph, rows, v, twins[v], node));
+      if (wide_values[v] == none) {
+        wide_values[v] = add_wide_value(graph, v);
+        result.push_back(cast_node(graph, rows, v, wide_values[v], node));
       }
-      v = twins[v];
+      v = wide_values[v];
     }
     std::vector<Node> narrowing;
     for (std::uint32_t& v : node.outputs) {
       if (v == none || !is_half(graph.values[v].dtype)) continue;
-      const std::uint32_t wide = add_wide_twin(graph, v);
+      const std::uint32_t wide = add_wide_value(graph, v);
       narrowing.push_back(cast_node(graph, rows, wide, v, node));
       v = wide;
     }

@@ -1,4 +1,4 @@
-/* template.c - a whole backend in one plain C11 file: one CPU device that serves Relu and Add on dense f32 and refuses everything else
+/* template.c - a whole backend in one plain C11 file: one CPU device that runs Relu and Add on dense f32 and refuses everything else
  * with a reason. Copy it, rename it, replace the kernels; README.md says in which order. It needs <tenon/backend.h> and the C library. */
 /* clang-format off */
 #include <stdarg.h>
@@ -9,19 +9,19 @@
 
 #include <tenon/backend.h>
 
-#pragma GCC diagnostic ignored "-Wunused-parameter" /* slots have the parameters they have, needed here or not */
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* the ABI sets the slots' parameters, used here or not */
 
 #define ALIGNMENT 64u
-#define SMALLEST_SHARE 16384 /* elements below which handing work to another thread costs more than it saves */
+#define SMALLEST_SHARE 16384 /* elements below which another thread costs more than it saves */
 
-/* The objects whose pointers the host holds. A stream keeps nothing, work being done when the submitting call returns: its pointer is the
- * device's. */
+/* The objects whose pointers the host holds. A stream has no state, because work is done when the submitting call returns: its pointer is
+ * the device's. */
 struct tenon_device {
   const tenon_host* host;
   atomic_ullong live_bytes, peak_bytes, allocations; /* slots may be called from any thread */
 };
 struct tenon_backend { struct tenon_device device; };
-struct tenon_memory { /* what was allocated follows it, ALIGNMENT bytes on */
+struct tenon_memory { /* the allocated bytes follow at an offset of ALIGNMENT */
   tenon_device* device;
   uint64_t size_bytes;
 };
@@ -34,24 +34,24 @@ struct tenon_plan {
   tenon_op op;
   uint32_t output; /* index into the bindings */
   uint32_t inputs[2];
-  const float* constants[2]; /* NULL: the input is bound at each execution; else a copy, which follows the plan */
+  const float* constants[2]; /* NULL: the input is bound at each execution; else a copy, stored after the plan */
   int64_t elements;
-  uint32_t bindings; /* addresses that an execution has to bring */
+  uint32_t bindings; /* addresses that an execution must pass */
   uint64_t size_bytes;
 };
 
-/* Describes a failure in the caller's tenon_error, if it gave one, and passes the status on. */
+/* Describes a failure in the caller's tenon_error, if there is one, and returns the status. */
 static tenon_status fail(tenon_error* error, tenon_status status, const char* format, ...) {
   if (!error) return status;
   va_list arguments;
   va_start(arguments, format);
-  vsnprintf(error->text, error->text_capacity, format, arguments); /* writes nothing into a capacity of 0 */
+  vsnprintf(error->text, error->text_capacity, format, arguments); /* writes nothing if the capacity is 0 */
   va_end(arguments);
   error->status = status, error->node = TENON_NO_INDEX;
   return status;
 }
 
-/* Fills a struct of the caller's from ours. Its struct_size, the first field, says how much of it the caller knows. */
+/* Fills the caller's struct from ours. Its struct_size, the first field, says how much of it the caller knows. */
 static void answer_with(void* out, const void* own, uint32_t own_size) {
   uint32_t size;
   memcpy(&size, out, sizeof size);
@@ -60,13 +60,13 @@ static void answer_with(void* out, const void* own, uint32_t own_size) {
   memcpy(out, &size, sizeof size);
 }
 
-/* All memory is the host's. */
-static void* take(const tenon_host* host, uint64_t size_bytes, tenon_error* error) {
+/* All memory comes from the host. */
+static void* allocate(const tenon_host* host, uint64_t size_bytes, tenon_error* error) {
   void* memory = host->allocate(host->context, size_bytes, ALIGNMENT);
   if (!memory) fail(error, TENON_OUT_OF_MEMORY, "template: the host has no memory for %llu bytes", (unsigned long long)size_bytes);
   return memory;
 }
-static void give(const tenon_host* host, void* memory, uint64_t size_bytes) { host->release(host->context, memory, size_bytes); }
+static void release(const tenon_host* host, void* memory, uint64_t size_bytes) { host->release(host->context, memory, size_bytes); }
 
 /* ------------------------------------------------------------------ kernels: y may be a or b */
 typedef struct Work {
@@ -106,21 +106,21 @@ static int is_dense(const tenon_tensor_desc* desc) {
   return 1;
 }
 
-/* Which of the header's rules a value breaks; NULL: none. */
+/* The header's rule that a value breaks; NULL: none. */
 static const char* broken_rule(const tenon_graph* graph, const tenon_value* value, int written) {
   const uint32_t kind = value->kind;
   if (kind > TENON_VALUE_CONSTANT) return "is of an unknown kind";
-  if (written && kind != TENON_VALUE_OUTPUT && kind != TENON_VALUE_INTERNAL) return "is written by a node and is no result";
-  if (kind == TENON_VALUE_INTERNAL && graph->node_count == 1) return "is internal, and there is no second node";
+  if (written && kind != TENON_VALUE_OUTPUT && kind != TENON_VALUE_INTERNAL) return "is written by a node but is not a result";
+  if (kind == TENON_VALUE_INTERNAL && graph->node_count == 1) return "is internal, but there is no second node";
   if (kind != TENON_VALUE_INTERNAL && kind != TENON_VALUE_CONSTANT && value->binding >= graph->binding_count)
     return "is bound outside the bindings";
-  if (value->desc.rank > TENON_MAX_RANK || count_elements(&value->desc) < 0) return "has a shape that cannot be";
+  if (value->desc.rank > TENON_MAX_RANK || count_elements(&value->desc) < 0) return "has an invalid shape";
   if (kind == TENON_VALUE_CONSTANT && !value->data && count_elements(&value->desc) > 0) return "is a constant without bytes";
   return NULL;
 }
 
 #define REFUSE(why, ...) (snprintf(out->text, sizeof out->text, __VA_ARGS__), out->reason = (why), 0u)
-/* Whether one node is served. A yes binds: plan_create may then fail for lack of memory alone. */
+/* Whether one node is supported. A yes is binding: plan_create may then fail only for lack of memory. */
 static uint32_t judge(const tenon_graph* graph, const tenon_node* node, const tenon_plan_options* options, tenon_answer* out) {
   const uint32_t inputs = node->op == TENON_OP_Add ? 2 : 1;
   *out = (tenon_answer){0, TENON_REASON_NONE, ""};
@@ -128,26 +128,26 @@ static uint32_t judge(const tenon_graph* graph, const tenon_node* node, const te
     return REFUSE(TENON_REASON_OPTIONS, "math %u, deterministic %u or fusion %u is unknown here", options->math, options->deterministic,
                   options->fusion);
   if ((node->op != TENON_OP_Add && node->op != TENON_OP_Relu) || node->version != 14)
-    return REFUSE(TENON_REASON_OP, "op %u version %u is not there: this backend has Add-14 and Relu-14", node->op, node->version);
+    return REFUSE(TENON_REASON_OP, "op %u version %u is not implemented: this backend has Add-14 and Relu-14", node->op, node->version);
   if (node->input_count != inputs || node->output_count != 1)
-    return REFUSE(TENON_REASON_OP, "wanted %u inputs and 1 output, got %u and %u", inputs, node->input_count, node->output_count);
+    return REFUSE(TENON_REASON_OP, "expected %u inputs and 1 output, got %u and %u", inputs, node->input_count, node->output_count);
   for (uint32_t i = 0; i <= inputs; ++i) { /* the output, then the inputs */
     const uint32_t index = i == 0 ? node->outputs[0] : node->inputs[i - 1];
-    if (index == TENON_NO_INDEX) return REFUSE(TENON_REASON_OP, "operand %u is absent, and none may be", i);
+    if (index == TENON_NO_INDEX) return REFUSE(TENON_REASON_OP, "operand %u is absent, but none is optional", i);
     if (index >= graph->value_count) return REFUSE(TENON_REASON_OP, "operand %u is value %u of %u", i, index, graph->value_count);
     if (i > 0 && index == node->outputs[0]) return REFUSE(TENON_REASON_OP, "operand %u is the node's own result", i);
     const char* broken = broken_rule(graph, value_at(graph, index), i == 0);
     if (broken) return REFUSE(TENON_REASON_SHAPE, "operand %u, value %u of the graph, %s", i, index, broken);
     const tenon_tensor_desc *desc = &value_at(graph, index)->desc, *y = &value_at(graph, node->outputs[0])->desc;
-    if (desc->dtype != TENON_DTYPE_F32) return REFUSE(TENON_REASON_DTYPE, "operand %u has dtype %u: only f32 is served", i, desc->dtype);
+    if (desc->dtype != TENON_DTYPE_F32) return REFUSE(TENON_REASON_DTYPE, "operand %u has dtype %u: only f32 is supported", i, desc->dtype);
     if (desc->rank != y->rank || (y->rank && memcmp(desc->shape, y->shape, y->rank * sizeof(int64_t)) != 0))
-      return REFUSE(TENON_REASON_SHAPE, "input %u has another shape than the output: nothing is broadcast here", i);
+      return REFUSE(TENON_REASON_SHAPE, "input %u has another shape than the output: broadcasting is not supported", i);
     if (!is_dense(desc)) return REFUSE(TENON_REASON_STRIDES, "operand %u is not dense row-major", i);
   }
   return out->supported = 1;
 }
 
-/* Options that are known change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
+/* Known options change nothing: every math mode allows exact f32, and the same loop gives the same bits. */
 static tenon_status supports(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_answer* out_answers,
                              tenon_error* error) {
   for (uint32_t i = 0; i < graph->node_count; ++i) judge(graph, node_at(graph, i), options, &out_answers[i]);
@@ -156,7 +156,7 @@ static tenon_status supports(tenon_device* device, const tenon_graph* graph, con
 
 static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options,
                                 tenon_plan** out_plan, tenon_error* error) {
-  if (graph->node_count != 1) return fail(error, TENON_UNSUPPORTED, "template: wanted a graph of 1 node, got %u", graph->node_count);
+  if (graph->node_count != 1) return fail(error, TENON_UNSUPPORTED, "template: expected a graph of 1 node, got %u", graph->node_count);
   const tenon_node* node = node_at(graph, 0);
   tenon_answer answer;
   if (!judge(graph, node, options, &answer))
@@ -167,22 +167,22 @@ static tenon_status plan_create(tenon_device* device, const tenon_graph* graph, 
   uint64_t size_bytes = sizeof(tenon_plan);
   for (uint32_t i = 0; i < node->input_count; ++i)
     if (value_at(graph, node->inputs[i])->kind == TENON_VALUE_CONSTANT) size_bytes += bytes;
-  tenon_plan* plan = take(device->host, size_bytes, error);
+  tenon_plan* plan = allocate(device->host, size_bytes, error);
   if (!plan) return TENON_OUT_OF_MEMORY;
   *plan = (tenon_plan){.device = device, .op = node->op, .output = y->binding, .elements = elements,
                        .bindings = graph->binding_count, .size_bytes = size_bytes};
-  char* room = (char*)(plan + 1);
+  char* storage = (char*)(plan + 1);
   for (uint32_t i = 0; i < node->input_count; ++i) {
     const tenon_value* x = value_at(graph, node->inputs[i]);
     plan->inputs[i] = x->binding;
     if (x->kind != TENON_VALUE_CONSTANT || elements == 0) continue;
-    plan->constants[i] = memcpy(room, x->data, bytes); /* lent for the length of this call: copied */
-    room += bytes;
+    plan->constants[i] = memcpy(storage, x->data, bytes); /* borrowed for the length of this call: copied */
+    storage += bytes;
   }
   *out_plan = plan;
   return TENON_OK;
 }
-static void plan_destroy(tenon_plan* plan) { give(plan->device->host, plan, plan->size_bytes); }
+static void plan_destroy(tenon_plan* plan) { release(plan->device->host, plan, plan->size_bytes); }
 static tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {
   const tenon_plan_info own = {sizeof own, 1, 0, 1, plan->size_bytes};
   answer_with(out_info, &own, sizeof own);
@@ -193,7 +193,7 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
   const tenon_host* host = plan->device->host;
   const float* inputs[2] = {NULL, NULL};
   if (bindings->address_count < plan->bindings)
-    return fail(error, TENON_INVALID_ARGUMENT, "template: wanted %u addresses, got %u", plan->bindings, bindings->address_count);
+    return fail(error, TENON_INVALID_ARGUMENT, "template: expected %u addresses, got %u", plan->bindings, bindings->address_count);
   if (plan->elements == 0) return TENON_OK;
   for (uint32_t i = 0; i < (plan->op == TENON_OP_Add ? 2u : 1u); ++i)
     inputs[i] = plan->constants[i] ? plan->constants[i] : (const float*)(uintptr_t)bindings->addresses[plan->inputs[i]];
@@ -206,7 +206,7 @@ static tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* binding
 static tenon_status memory_allocate(tenon_device* device, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory,
                                     uint64_t* out_address, tenon_error* error) {
   if (kind > TENON_MEMORY_PINNED) return fail(error, TENON_INVALID_ARGUMENT, "template: memory kind %u is unknown", kind);
-  tenon_memory* memory = size_bytes <= INT64_MAX ? take(device->host, ALIGNMENT + size_bytes, error) : NULL;
+  tenon_memory* memory = size_bytes <= INT64_MAX ? allocate(device->host, ALIGNMENT + size_bytes, error) : NULL;
   if (!memory) return fail(error, TENON_OUT_OF_MEMORY, "template: no memory for %llu bytes", (unsigned long long)size_bytes);
   *memory = (tenon_memory){device, size_bytes};
   const unsigned long long live = atomic_fetch_add(&device->live_bytes, size_bytes) + size_bytes;
@@ -228,7 +228,7 @@ static tenon_status memory_import(tenon_device* device, void* host, uint64_t siz
 }
 static void memory_free(tenon_memory* memory) {
   atomic_fetch_sub(&memory->device->live_bytes, memory->size_bytes);
-  give(memory->device->host, memory, ALIGNMENT + memory->size_bytes);
+  release(memory->device->host, memory, ALIGNMENT + memory->size_bytes);
 }
 static tenon_status memory_stats(tenon_device* device, tenon_memory_stats* out_stats, tenon_error* error) {
   const tenon_memory_stats own = {sizeof own, 0, device->live_bytes, device->peak_bytes, device->allocations};
@@ -237,7 +237,7 @@ static tenon_status memory_stats(tenon_device* device, tenon_memory_stats* out_s
 }
 static tenon_status check_range(uint64_t address, uint64_t size_bytes, tenon_error* error) {
   if (address + size_bytes >= address) return TENON_OK;
-  return fail(error, TENON_INVALID_ARGUMENT, "template: %llu bytes from there on run over the end of all addresses",
+  return fail(error, TENON_INVALID_ARGUMENT, "template: a range of %llu bytes exceeds the address space",
               (unsigned long long)size_bytes);
 }
 static tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
@@ -254,20 +254,20 @@ static tenon_status fill(tenon_device* device, uint64_t address, uint64_t size_b
   return TENON_OK;
 }
 
-/* ------------------------------------------------------------------ streams and events: whatever was submitted is done */
+/* ------------------------------------------------------------------ streams and events: submitted work is done already */
 static tenon_status stream_create(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
   return *out_stream = (tenon_stream*)device, TENON_OK;
 }
 static void stream_destroy(tenon_stream* stream) {}
 static tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) { return TENON_OK; }
 static tenon_status event_create(tenon_device* device, tenon_event** out_event, tenon_error* error) {
-  tenon_event* event = take(device->host, sizeof *event, error);
+  tenon_event* event = allocate(device->host, sizeof *event, error);
   if (!event) return TENON_OUT_OF_MEMORY;
   *event = (tenon_event){device, 0};
   *out_event = event;
   return TENON_OK;
 }
-static void event_destroy(tenon_event* event) { give(event->device->host, event, sizeof *event); }
+static void event_destroy(tenon_event* event) { release(event->device->host, event, sizeof *event); }
 static tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error* error) {
   struct timespec now;
   timespec_get(&now, TIME_UTC);
@@ -290,18 +290,18 @@ static tenon_status device_info(tenon_backend* backend, uint32_t index, tenon_de
       .struct_size = sizeof own, .kind = TENON_DEVICE_CPU, .alignment_bytes = ALIGNMENT, .dtypes = TENON_DTYPE_BIT(TENON_DTYPE_F32),
       .flags = TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS | TENON_DEVICE_SINGLE_NODE_PLANS,
       .name = "template CPU", .identity = "host", .description = "plain C loops"};
-  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: there is template:0 alone", index);
+  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: the only device is template:0", index);
   answer_with(out_info, &own, sizeof own);
   return TENON_OK;
 }
 static tenon_status device_open(tenon_backend* backend, uint32_t index, tenon_device** out_device, tenon_error* error) {
-  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: there is template:0 alone", index);
+  if (index != 0) return fail(error, TENON_DEVICE_NOT_FOUND, "template:%u does not exist: the only device is template:0", index);
   *out_device = &backend->device;
   return TENON_OK;
 }
 static void device_close(tenon_device* device) {}
 static void shutdown(tenon_backend* backend) {} /* no threads to join, no streams to drain */
-static void destroy(tenon_backend* backend) { give(backend->device.host, backend, sizeof *backend); }
+static void destroy(tenon_backend* backend) { release(backend->device.host, backend, sizeof *backend); }
 static const tenon_backend_table table = { /* every slot down to plan_execute is mandatory; the blocks after it are not offered */
     sizeof table, 0, shutdown, destroy, device_count, device_info, device_open, device_close, memory_allocate, memory_import, memory_free,
     memory_stats, copy, fill, stream_create, stream_destroy, stream_synchronize, event_create, event_destroy, event_record, event_wait,
@@ -309,7 +309,7 @@ static const tenon_backend_table table = { /* every slot down to plan_execute is
 };
 
 static tenon_status create(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* e) {
-  tenon_backend* backend = take(host, sizeof *backend, e);
+  tenon_backend* backend = allocate(host, sizeof *backend, e);
   if (!backend) return TENON_OUT_OF_MEMORY;
   memset(backend, 0, sizeof *backend);
   backend->device.host = host;

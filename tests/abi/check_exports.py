@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What the built libraries show to the outside.
+"""Checks the exported and imported symbols of the built libraries.
 
   check_exports.py --core libtenon.so --plugin FILE... [--plugins DIRECTORY]
 
-A plugin exports tenon_backend_query and nothing else, and imports only what its own needed libraries define, of which libtenon is none.
+A plugin exports only tenon_backend_query, and imports only what the libraries that it links define; libtenon must not be one of them.
 The core needs no vendor library.
 """
 import argparse
@@ -34,7 +34,7 @@ def symbols(library, *which):
 
 
 def needed(library):
-    """(names it asks for itself, file of each library the loader finds for it, names the loader does not find)"""
+    """(names of its NEEDED entries, file of each library that the loader finds, names that the loader does not find)"""
     direct = re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-d", library))
     resolved, missing = {}, []
     for line in run("ldd", library).splitlines():
@@ -54,10 +54,10 @@ def check_plugin(plugin, core_symbols, cache):
     exported = symbols(plugin, "--defined-only")
     if set(exported) != {QUERY}:
         extra = sorted(set(exported) - {QUERY})
-        problems.append(f"exports {len(exported)} symbols, wanted {QUERY} alone; also: {', '.join(extra[:8]) or 'nothing'}"
+        problems.append(f"exports {len(exported)} symbols, expected only {QUERY}; also: {', '.join(extra[:8]) or 'nothing'}"
                         + ("" if QUERY in exported else f"; {QUERY} is missing"))
     direct, resolved, missing = needed(plugin)
-    problems += [f"needs {name}, and a plugin links nothing of ours" for name in direct if name.startswith("libtenon")]
+    problems += [f"needs {name}: a plugin must not link libraries of Tenon" for name in direct if name.startswith("libtenon")]
     problems += [f"needs {name}, which is not found" for name in missing]
     offered = set()
     for path in resolved.values():
@@ -74,7 +74,7 @@ def check_plugin(plugin, core_symbols, cache):
 
 def check_core(core):
     direct, resolved, missing = needed(core)
-    problems = [f"needs {name}: the core names no backend and no vendor library" for name in sorted({*direct, *resolved}) if VENDOR.match(name)]
+    problems = [f"needs {name}: the core must link no backend and no vendor library" for name in sorted({*direct, *resolved}) if VENDOR.match(name)]
     return problems + [f"needs {name}, which is not found" for name in missing]
 
 

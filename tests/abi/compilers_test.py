@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Host and plugin built by different compilers understand each other: each host drives each plugin.
+"""Checks that hosts and plugins built by different compilers work together: each host drives each plugin.
 
   compilers_test.py --headers DIR --template FILE.c [--plugin BUILT.so ...]
 """

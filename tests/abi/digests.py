@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Keeps plugins/abi/tenon/op_digests.h in step with ops.def.
 
-  digests.py            compares; fails when a listed digest would change, or when an op is not listed yet
-  digests.py --write    appends what is new; refuses to change or drop what is there
+  digests.py            compares; fails if a listed digest would change, or if an op is not listed yet
+  digests.py --write    appends new digests; refuses to change or remove listed ones
 """
 import argparse
 import re
@@ -13,8 +13,8 @@ from oplist import HEADERS, ListError, digest, read_older, read_ops
 
 TOP = """\
 /* tenon/op_digests.h - what each (op, version) means, as a number: FNV-1a 64 of "Name-version: schema" of tenon/ops.def.
- * Backend and core compare these at load; where they differ, that op version alone is switched off. A line never changes and
- * never goes; `python3 tests/abi/digests.py --write` appends new ones.
+ * Backend and core compare these at load; where they differ, only that op version is switched off. A line never changes and
+ * is never removed; `python3 tests/abi/digests.py --write` appends new ones.
  *
  *   static const tenon_op_digest digests[] = TENON_OP_DIGESTS;
  */
@@ -65,35 +65,35 @@ def main():
     parser.add_argument("--headers", type=Path, default=HEADERS, help="folder that holds tenon/ops.def")
     arguments = parser.parse_args()
     path = arguments.headers / "tenon" / "op_digests.h"
-    wanted = {(op.name, op.version): digest(op) for op in read_ops(arguments.headers)}
+    expected = {(op.name, op.version): digest(op) for op in read_ops(arguments.headers)}
     listed = read_header(path)
-    names = {name for name, _ in wanted}
+    names = {name for name, _ in expected}
 
     problems = []
     for (name, version), value in listed.items():
         if name not in names:
-            problems.append(f"{name}-{version} is listed, but ops.def has lost the op: an op, once published, stays")
-        elif wanted.get((name, version), value) != value:
+            problems.append(f"{name}-{version} is listed, but missing in ops.def: a published op must stay")
+        elif expected.get((name, version), value) != value:
             problems.append(
                 f"{name}-{version} has the published digest 0x{value:016x}, its line in ops.def now gives "
-                f"0x{wanted[name, version]:016x}: a changed schema needs a new version"
+                f"0x{expected[name, version]:016x}: a changed schema needs a new version"
             )
     for older in read_older(arguments.headers):
         value = digest(older)
         if listed.get((older.name, older.version)) != value:
             problems.append(f"{older.name}-{older.version} of older_ops.def gives 0x{value:016x}, which is not its published digest")
-    missing = [key for key in wanted if key not in listed]
+    missing = [key for key in expected if key not in listed]
     if problems:
         print(*problems, sep="\n", file=sys.stderr)
         return 1
     if arguments.write:
-        write_header(path, {**listed, **{key: wanted[key] for key in missing}})
+        write_header(path, {**listed, **{key: expected[key] for key in missing}})
         print(f"{path}: {len(listed)} digests kept, {len(missing)} appended")
         return 0
     for name, version in missing:
         print(f"{name}-{version} is not in op_digests.h: run python3 tests/abi/digests.py --write", file=sys.stderr)
     if not missing:
-        print(f"{len(wanted)} digests agree with ops.def")
+        print(f"{len(expected)} digests agree with ops.def")
     return 1 if missing else 0
 
 

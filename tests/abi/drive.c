@@ -1,6 +1,5 @@
-/* A host in plain C: opens a plugin, runs one Relu through every mandatory step, and gives everything back. Now and then it acts as one
- * built with an earlier header, which knows less, or with a later one, whose array elements are longer: both must get along with today's
- * plugins.
+/* A host in plain C: opens a plugin, runs one Relu through every mandatory step, and frees everything. In places it acts like a host built
+ * with an earlier header, whose structs are smaller, or with a later one, whose array elements are longer: plugins must work with both.
  *
  *   drive PLUGIN
  */
@@ -14,18 +13,18 @@
 #include <tenon/backend.h>
 
 struct tenon_host_context {
-  atomic_llong live_bytes; /* what the plugin has taken and not given back */
+  atomic_llong live_bytes; /* bytes that the plugin has allocated and not released */
 };
 
 static char text[512];
 static tenon_error error = {sizeof error, TENON_OK, TENON_NO_INDEX, sizeof text, text};
 
-static void wanted(int holds, const char* what) {
+static void expect(int holds, const char* what) {
   if (holds) return;
-  fprintf(stderr, "wanted: %s%s%s\n", what, text[0] ? "; the plugin says: " : "", text);
+  fprintf(stderr, "expected: %s%s%s\n", what, text[0] ? "; the plugin says: " : "", text);
   exit(1);
 }
-#define OK(call) wanted((call) == TENON_OK, #call " to succeed")
+#define OK(call) expect((call) == TENON_OK, #call " to succeed")
 
 /* ------------------------------------------------------------------ the host's services */
 
@@ -57,8 +56,8 @@ static void host_trace_begin(tenon_host_context* context, const char* name, uint
 static void host_trace_end(tenon_host_context* context) {
   (void)context;
 }
-static const char* host_option(tenon_host_context* context, const char* knob) {
-  (void)context, (void)knob;
+static const char* host_option(tenon_host_context* context, const char* option) {
+  (void)context, (void)option;
   return NULL;
 }
 static const char* host_cache_directory(tenon_host_context* context) {
@@ -77,9 +76,9 @@ static void host_autotune_put(tenon_host_context* context, const char* key, cons
   (void)context, (void)key, (void)value, (void)size_bytes;
 }
 
-/* ------------------------------------------------------------------ the way of a plugin */
+/* ------------------------------------------------------------------ use of a plugin */
 
-/* What a later header might have: today's fields, then others that today's plugin must step over. */
+/* Array elements of a later header: today's fields, then others that today's plugin must skip. */
 typedef struct LaterValue {
   tenon_value value;
   uint64_t later;
@@ -96,24 +95,24 @@ static tenon_backend_info ask(tenon_backend_query_fn query) {
                                 .abi_minor_highest = TENON_ABI_MINOR + 7,
                                 .build_id = "drive",
                                 .platform = ""};
-  /* A host that knows no more than the first fields: the plugin must not write behind them. */
+  /* A host that knows only the first fields: the plugin must not write past them. */
   tenon_backend_info small;
   memset(&small, 0x5a, sizeof small);
   small.struct_size = offsetof(tenon_backend_info, flags);
   OK(query(&host, &small));
-  wanted(small.struct_size == offsetof(tenon_backend_info, flags), "struct_size to say what was written");
-  wanted(small.flags == 0x5a5a5a5a, "the bytes behind struct_size to be left alone");
+  expect(small.struct_size == offsetof(tenon_backend_info, flags), "struct_size to say what was written");
+  expect(small.flags == 0x5a5a5a5a, "the bytes past struct_size to be unchanged");
 
   tenon_backend_info info = {.struct_size = sizeof info}, again = info;
   OK(query(&host, &info));
   OK(query(&host, &again));
-  wanted(memcmp(&info, &again, sizeof info) == 0, "the query to give the same answer twice");
-  wanted(info.abi_major == TENON_ABI_MAJOR && info.abi_minor_lowest <= TENON_ABI_MINOR + 7, "versions that meet");
+  expect(memcmp(&info, &again, sizeof info) == 0, "the query to give the same answer twice");
+  expect(info.abi_major == TENON_ABI_MAJOR && info.abi_minor_lowest <= TENON_ABI_MINOR + 7, "compatible versions");
 
-  const tenon_host_info stranger = {.struct_size = sizeof stranger, .abi_major = TENON_ABI_MAJOR + 1, .build_id = "drive", .platform = ""};
+  const tenon_host_info other = {.struct_size = sizeof other, .abi_major = TENON_ABI_MAJOR + 1, .build_id = "drive", .platform = ""};
   tenon_backend_info refusal = {.struct_size = sizeof refusal};
-  wanted(query(&stranger, &refusal) == TENON_INCOMPATIBLE, "a host of another major version to be refused");
-  wanted(refusal.abi_major == TENON_ABI_MAJOR, "the plugin's own range in a refusal");
+  expect(query(&other, &refusal) == TENON_INCOMPATIBLE, "a host of another major version to be refused");
+  expect(refusal.abi_major == TENON_ABI_MAJOR, "the plugin's own range in a refusal");
   return info;
 }
 
@@ -137,10 +136,10 @@ static void run_relu(const tenon_backend_table* table, tenon_device* device) {
 
   tenon_answer answer;
   OK(table->supports(device, &graph, &options, &answer, &error));
-  wanted(answer.supported == 1, "Relu-14 on f32 to be supported");
+  expect(answer.supported == 1, "Relu-14 on f32 to be supported");
   tenon_plan* plan;
   OK(table->plan_create(device, &graph, &options, &plan, &error));
-  memset(values, 0x5a, sizeof values); /* the graph was lent for the call */
+  memset(values, 0x5a, sizeof values); /* the graph was borrowed only for the call */
   memset(nodes, 0x5a, sizeof nodes);
   tenon_plan_info info = {.struct_size = sizeof info};
   OK(table->plan_info(plan, &info, &error));
@@ -163,7 +162,7 @@ static void run_relu(const tenon_backend_table* table, tenon_device* device) {
   OK(table->copy(device, &out, stream, &error));
   OK(table->event_record(done, stream, &error));
   OK(table->event_synchronize(done, &error));
-  wanted(memcmp(y, expected, sizeof y) == 0, "relu(x)");
+  expect(memcmp(y, expected, sizeof y) == 0, "relu(x)");
 
   OK(table->stream_synchronize(stream, &error));
   for (int i = 0; i < 3; ++i) table->memory_free(memory[i]);
@@ -172,11 +171,11 @@ static void run_relu(const tenon_backend_table* table, tenon_device* device) {
   table->plan_destroy(plan);
   tenon_memory_stats stats = {.struct_size = sizeof stats};
   OK(table->memory_stats(device, &stats, &error));
-  wanted(stats.live_size_bytes == 0 && stats.allocation_count >= 2, "memory_stats to count what was allocated, and all of it given back");
+  expect(stats.live_size_bytes == 0 && stats.allocation_count >= 2, "memory_stats to count the allocations, and all of them freed");
 }
 
 int main(int count, char** arguments) {
-  wanted(count == 2, "one argument, the plugin's path");
+  expect(count == 2, "one argument, the plugin's path");
   void* library = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     fprintf(stderr, "%s\n", dlerror());
@@ -184,7 +183,7 @@ int main(int count, char** arguments) {
   }
   tenon_backend_query_fn query;
   void* symbol = dlsym(library, TENON_BACKEND_QUERY_SYMBOL);
-  wanted(symbol != NULL, "the symbol " TENON_BACKEND_QUERY_SYMBOL);
+  expect(symbol != NULL, "the symbol " TENON_BACKEND_QUERY_SYMBOL);
   memcpy(&query, &symbol, sizeof query);
   const tenon_backend_info info = ask(query);
 
@@ -207,16 +206,16 @@ int main(int count, char** arguments) {
   tenon_backend* backend;
   const tenon_backend_table* table;
   OK(info.create(&host, &backend, &table, &error));
-  wanted(table->struct_size >= offsetof(tenon_backend_table, blas), "a table with every mandatory slot");
+  expect(table->struct_size >= offsetof(tenon_backend_table, blas), "a table with every mandatory slot");
   uint32_t devices = 0;
   OK(table->device_count(backend, &devices, &error));
-  wanted(devices >= 1, "a device");
+  expect(devices >= 1, "a device");
   tenon_device_info device_info = {.struct_size = sizeof device_info};
   OK(table->device_info(backend, 0, &device_info, &error));
-  wanted(table->device_info(backend, devices, &device_info, &error) == TENON_DEVICE_NOT_FOUND && text[0],
+  expect(table->device_info(backend, devices, &device_info, &error) == TENON_DEVICE_NOT_FOUND && text[0],
          "a device beyond the last to be refused");
   text[0] = '\0';
-  char name[128]; /* the backend's own string lives no longer than it does */
+  char name[128]; /* the backend's string lives no longer than the backend */
   snprintf(name, sizeof name, "%s", device_info.name);
   tenon_device* device;
   OK(table->device_open(backend, 0, &device, &error));
@@ -225,7 +224,7 @@ int main(int count, char** arguments) {
   table->shutdown(backend);
   table->shutdown(backend);
   table->destroy(backend);
-  wanted(context.live_bytes == 0, "all host memory given back");
+  expect(context.live_bytes == 0, "all host memory released");
   printf("%s %s (%s): relu on %s\n", info.name, info.version, info.build_id, name);
   return 0;
 }

@@ -22,12 +22,12 @@ OPS = "plugins/abi/tenon/ops.def"
 OLDER = "plugins/abi/tenon/older_ops.def"
 SDK = "plugins/sdk/boundary.cpp"
 TEMPLATE = "plugins/template/template.c"
-ROOM = "backends/reference/ops/activation.cpp"
+ACTIVATION = "backends/reference/ops/activation.cpp"
 RULES = "runtime/ops/activation.cpp"
 PRINT = "runtime/graph/print.cpp"
 
-# The rooms that the pairs' net needs. The rest of the reference would only take longer to build.
-ROOMS = (
+# The families that the pairs' net needs. The rest of the reference would only take longer to build.
+FAMILIES = (
     "activation arithmetic binary cast compare exponential gemm logic matmul optimizer reduce shape softmax softmax_cross_entropy unary where"
 ).split()
 
@@ -110,7 +110,7 @@ NEXT = [
     ),
     (TEMPLATE, "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL\n", "plan_execute, NULL, NULL, NULL, NULL, NULL, NULL, device_echo\n"),
     (
-        ROOM,
+        ACTIVATION,
         "  const double alpha = call.attr<tenon_attributes_alpha>().alpha;\n"
         "  map<T>(call, [alpha](double x) { return x > 0 ? x : alpha * std::expm1(x); });",
         "  const double alpha = call.attr<tenon_attributes_elu>().alpha, gamma = call.attr<tenon_attributes_elu>().gamma;\n"
@@ -174,8 +174,8 @@ def main():
         return 0
     sources = {path: text for path, text in texts.items() if path not in headers}
     reference = SOURCE / "backends" / "reference"
-    rooms = [reference / "ops" / f"{room}.cpp" for room in ROOMS]
-    for file in [*rooms, *sorted(reference.glob("blas/*")), *sorted(reference.glob("*.h")), *sorted(reference.glob("*.cpp"))]:
+    families = [reference / "ops" / f"{family}.cpp" for family in FAMILIES]
+    for file in [*families, *sorted(reference.glob("blas/*")), *sorted(reference.glob("*.h")), *sorted(reference.glob("*.cpp"))]:
         path = str(file.relative_to(SOURCE))
         sources.setdefault(path, file.read_text())
     sources.setdefault(TEMPLATE, (SOURCE / TEMPLATE).read_text())

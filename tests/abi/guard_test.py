@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The guards of the ABI under test: each change below is made to a copy of the headers, and the guard must say what it is."""
+"""Tests of the ABI guards: each change below is made to a copy of the headers, and the guard must report it."""
 import os
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ COMPILER = os.environ.get("TENON_TEST_CC", "cc")
 
 
 class Headers(unittest.TestCase):
-    """A copy of the headers and of their layout, to be changed."""
+    """A copy of the headers and of their layout, for changes."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -158,11 +158,11 @@ class Guards(Headers):
 
     def test_a_line_of_the_list_that_is_not_understood_is_an_error(self):
         self.change("ops.def", "TENON_OP(2, Sub, 14,", "TENON_OPS(2, Sub, 14,")
-        self.refused("digests.py", "wanted TENON_OP(...)")
+        self.refused("digests.py", "expected TENON_OP(...)")
 
 
 class Released(Headers):
-    """The same of a released ABI: frozen.py makes today's header 1.0, and 1.1 of that."""
+    """The same for a released ABI: frozen.py turns today's header into 1.0, and that into 1.1."""
 
     def setUp(self):
         super().setUp()
@@ -195,7 +195,7 @@ class Released(Headers):
 
     def released_refused(self, *sentences):
         self.refused("layout.py", "breaks the promise of layout.txt", *sentences, command=("append",))
-        # Not even a decision allows it.
+        # Not even an ADR allows it.
         decision = self.layout.with_name("0042-why.md")
         decision.write_text("# why")
         self.refused("layout.py", "ABI 1 is released and only grows", *sentences, command=("write", "--adr", str(decision)))

@@ -1,4 +1,4 @@
-/* The header as a C author meets it: alone, twice, and with its macros in use. Compiled as strict C11 and as C++20. */
+/* The header in C: included first, twice, and with its macros in use. Compiled as strict C11 and as C++20. */
 #include <tenon/backend.h>
 
 #include <tenon/backend.h>

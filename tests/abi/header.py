@@ -1,7 +1,7 @@
-"""Reads tenon/backend.h into a list of what crosses the boundary: structs, fields, constants, signatures.
+"""Reads the contents of tenon/backend.h: structs, fields, constants, signatures.
 
-The header is preprocessed and then read declaration by declaration. What this file does not understand is an error, so nothing can be
-left out of the layout by being overlooked; `layout.py` lets the compiler confirm that the fields fill their struct.
+The header is preprocessed and then read declaration by declaration. A declaration that is not understood is an error, so that none is
+overlooked; `layout.py` lets the compiler confirm that the fields fill their struct.
 """
 import re
 import subprocess
@@ -15,12 +15,12 @@ Header = namedtuple("Header", "structs constants strings signatures aliases")
 # Fixed widths only: no bool, no enum types, no bit-fields, no long, no size_t (rule 3 of the ABI).
 SCALARS = {"uint8_t", "int8_t", "uint16_t", "int16_t", "uint32_t", "int32_t", "uint64_t", "int64_t", "double"}
 NOT_CONSTANTS = {"TENON_BACKEND_H", "TENON_EXPORT", "TENON_BLAS_HEAD"}
-# Families that share struct_size with the growing ones, but are closed: a new attribute is a new op version.
+# Structs with struct_size that do not grow: a new attribute needs a new op version.
 CLOSED_PREFIX = "tenon_attributes_"
 
 
 class HeaderError(Exception):
-    """The header says something that an ABI of ours must not, or that this reader does not know."""
+    """The header contains something that breaks the rules of the ABI or that this reader does not understand."""
 
 
 def _preprocess(compiler, directory, *options):
@@ -69,7 +69,7 @@ def _split(text):
 def _plain_type(const, base, stars, where):
     known = base in SCALARS or base.startswith("tenon_") or (base in ("char", "void") and (stars or where == "result" and base == "void"))
     if not known:
-        raise HeaderError(f"{where}: type '{base}' does not belong into the ABI; wanted one of {', '.join(sorted(SCALARS))}, tenon_*")
+        raise HeaderError(f"{where}: type '{base}' does not belong into the ABI; expected one of {', '.join(sorted(SCALARS))}, tenon_*")
     return f"{const or ''}{base}{stars}"
 
 
@@ -86,7 +86,7 @@ def _signature(result, parameters):
 
 
 def _parameter(text):
-    """The type alone: a parameter may change its name."""
+    """Only the type: a parameter may change its name."""
     pointer = POINTER.match(text)
     if pointer:
         return _signature(pointer.group(1), pointer.group(3))
@@ -159,5 +159,5 @@ def read_header(directory, compiler=("cc",)):
         for field in struct.fields:
             inner = structs.get(field.type.split("[")[0])
             if inner and inner.growth != "frozen":
-                raise HeaderError(f"{struct.name}.{field.name} holds a {inner.name} by value, which may grow; wanted a pointer to it")
+                raise HeaderError(f"{struct.name}.{field.name} holds a {inner.name} by value, which may grow; expected a pointer to it")
     return Header(structs, sorted(set(constants)), sorted(strings), signatures, aliases)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The layout of the ABI against tests/abi/layout.txt: offsets, sizes, types, constants, ids.
+"""Compares the layout of the ABI with tests/abi/layout.txt: offsets, sizes, types, constants, ids.
 
-  layout.py check                 compares; says what moved and what to do about it
-  layout.py append                compares with a released layout (--layout layout-1.0.txt): what was released is there, whatever came later
+  layout.py check                 compares; reports changes and how to proceed
+  layout.py append                compares with a released layout (--layout layout-1.0.txt): everything released must be unchanged
   layout.py write [--adr FILE]    regenerates layout.txt; a change that is not an append needs the ADR that decides it while the ABI is 0.x,
                                   and from 1.0 on another major version
   layout.py compile [--released]  turns layout.txt into static assertions and compiles them with --cc, also a cross compiler; --released:
@@ -30,7 +30,7 @@ TOP = """\
 
 
 def native_layout(headers, compiler):
-    """The lines of the layout file, as the header is now."""
+    """The lines of the layout file for the current header."""
     header = read_header(headers, compiler)
     program = ["#include <stddef.h>", "#include <stdio.h>", "#include <tenon/backend.h>", "int main(void) {"]
     for name in header.constants:
@@ -64,7 +64,7 @@ def native_layout(headers, compiler):
 
 
 def no_gaps(lines):
-    """Fields fill their struct: none was overlooked, and no compiler has a choice where to pad."""
+    """Checks that fields fill their struct: none was overlooked, and no compiler can pad differently."""
     structs, fields = parse(lines)["struct"], parse(lines)["field"]
     for name, (_, size) in structs.items():
         end = 0
@@ -78,7 +78,7 @@ def no_gaps(lines):
 
 
 def attributes_grow(lines, older):
-    """The attributes of an op's newest version begin with those of each older one: what came later is cut off, or filled in."""
+    """Checks that the attributes of an op's newest version begin with those of each older one, so that they can be cut off or filled in."""
     fields = parse(lines)["field"]
     for line in older:
         before, now = f"tenon_attributes_{line.attributes}", f"tenon_attributes_{line.newest_attributes}"
@@ -101,7 +101,7 @@ def parse(lines):
 
 
 def follows(old, new, older):
-    """Whether one op line is that of a later version, whose predecessor is listed among the older ones."""
+    """Whether `new` is a later version of the op line `old`, which is listed among the older ones."""
     (old_op, old_attributes, old_operand), (new_op, _, new_operand) = old.split(" "), new.split(" ")
     (name, version), (new_name, new_version) = old_op.rsplit("-", 1), new_op.rsplit("-", 1)
     if name != new_name or old_operand != new_operand or int(new_version) <= int(version):
@@ -110,7 +110,7 @@ def follows(old, new, older):
 
 
 def compare(old, new):
-    """(what was appended, what moved), as sentences."""
+    """(messages about appended entries, messages about changed entries)."""
     appended, moved = [], []
     for kind in ("constant", "alias", "signature", "op", "older", "blas"):
         for name, value in old[kind].items():
@@ -153,7 +153,7 @@ def compare(old, new):
 
 
 def assertions(table, released=False):
-    """layout.txt as a C file that compiles where the layout is the same; of a released one, where it is the same as far as it goes."""
+    """layout.txt as a C file that compiles only if the layout is the same; if `released`, structs may have grown."""
     out = ["/* Written by tests/abi/layout.py from layout.txt. */", "#include <assert.h>", "#include <stddef.h>", "#include <tenon/backend.h>"]
     for name, (value,) in table["constant"].items():
         if value.startswith('"'):
@@ -177,10 +177,10 @@ def assertions(table, released=False):
 def check(arguments, compiler):
     appended, moved = compare(parse(published(arguments)), parse(native_layout(arguments.headers, compiler)))
     if moved:
-        print("The layout changed in a way that breaks plugins built before:", *moved, sep="\n  ", file=sys.stderr)
+        print("The layout changed in a way that breaks existing plugins:", *moved, sep="\n  ", file=sys.stderr)
         print(
-            "If that is meant (the ABI is 0.x): write an ADR (runtime/docs/adr/), then regenerate with\n"
-            "  python3 tests/abi/layout.py write --adr runtime/docs/adr/NNNN-....md",
+            "If this is intended (the ABI is 0.x): write an ADR (docs/adr/), then regenerate with\n"
+            "  python3 tests/abi/layout.py write --adr docs/adr/NNNN-....md",
             file=sys.stderr,
         )
     if appended:
@@ -209,11 +209,11 @@ def write(arguments, compiler):
         major = int(old["constant"]["TENON_ABI_MAJOR"][0])
         if moved and major >= 1 and int(new["constant"]["TENON_ABI_MAJOR"][0]) <= major:
             print(f"ABI {major} is released and only grows:", *moved, sep="\n  ", file=sys.stderr)
-            print("Append instead: a new slot, a new field, a new op version. No decision allows more within a major version.", file=sys.stderr)
+            print("Append instead: a new slot, a new field, a new op version. Nothing else is allowed within a major version.", file=sys.stderr)
             return 1
         if moved and not (arguments.adr and arguments.adr.is_file()):
             print("This is more than an append:", *moved, sep="\n  ", file=sys.stderr)
-            print("Name the ADR that decides it: layout.py write --adr runtime/docs/adr/NNNN-....md", file=sys.stderr)
+            print("Name the ADR that decides it: layout.py write --adr docs/adr/NNNN-....md", file=sys.stderr)
             return 1
         print(*appended, *moved, sep="\n")
     arguments.layout.write_text(TOP + "\n".join(lines) + "\n")
@@ -246,7 +246,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("check", "append", "write", "compile"))
     parser.add_argument("--cc", default="cc", help="compiler and its options, as one word (default: cc)")
-    parser.add_argument("--adr", type=Path, help="the decision behind a change that is not an append")
+    parser.add_argument("--adr", type=Path, help="the ADR for a change that is not an append")
     parser.add_argument("--released", action="store_true", help="compile: the layout is that of an earlier release")
     parser.add_argument("--headers", type=Path, default=HEADERS, help="folder that holds tenon/backend.h")
     parser.add_argument("--layout", type=Path, default=LAYOUT)

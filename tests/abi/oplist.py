@@ -6,7 +6,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 HEADERS = SOURCE / "plugins" / "abi"
 
-Op = namedtuple("Op", "id name version stem room type_operand dtypes attributes schema")
+Op = namedtuple("Op", "id name version stem family type_operand dtypes attributes schema")
 Older = namedtuple("Older", "name version attributes newest_attributes defaults schema")
 Routine = namedtuple("Routine", "id routine level signature dtypes")
 
@@ -23,10 +23,10 @@ def _entries(path, macro, fields):
     while text[at:].strip():
         match = call.match(text, at)
         if not match:
-            raise ListError(f"{path}: wanted {macro}(...), got '{text[at:].strip()[:60]}'")
+            raise ListError(f"{path}: expected {macro}(...), got '{text[at:].strip()[:60]}'")
         values = [v.strip() for v in re.findall(r'"[^"]*"|[^,"]+', match.group(1)) if v.strip()]
         if len(values) != fields:
-            raise ListError(f"{path}: {macro}({values[0]}, {values[1]}, ...) has {len(values)} fields, wanted {fields}")
+            raise ListError(f"{path}: {macro}({values[0]}, {values[1]}, ...) has {len(values)} fields, expected {fields}")
         yield values
         at = match.end()
 
@@ -36,7 +36,7 @@ def _unique(path, entries, key, what):
     for entry in entries:
         value = key(entry)
         if value in seen:
-            raise ListError(f"{path}: {what} {value} is given to both '{seen[value][1]}' and '{entry[1]}'; it must be one's own for ever")
+            raise ListError(f"{path}: {what} {value} is given to both '{seen[value][1]}' and '{entry[1]}'; it must be unique forever")
         seen[value] = entry
 
 
@@ -48,14 +48,14 @@ def read_ops(directory=HEADERS):
     _unique(path, ops, lambda op: op.stem, "stem")
     for op in ops:
         if not 0 < op.id < 0x40000000:
-            raise ListError(f"{path}: {op.name} has id {op.id}; wanted 1 .. 0x3fffffff (ids from TENON_OP_VENDOR on are a vendor's own)")
+            raise ListError(f"{path}: {op.name} has id {op.id}; expected 1 .. 0x3fffffff (ids from TENON_OP_VENDOR on are a vendor's own)")
         if not op.schema:
             raise ListError(f"{path}: {op.name} has no schema")
     return ops
 
 
 def read_older(directory=HEADERS):
-    """The op versions that a newer one in ops.def has followed."""
+    """The op versions that a newer one in ops.def has replaced."""
     path = Path(directory) / "tenon" / "older_ops.def"
     older = [Older(v[0], int(v[1]), v[2], v[3], v[4], v[5].strip('"')) for v in _entries(path, "TENON_OLDER_OP", 6)]
     newest = {op.name: op for op in read_ops(directory)}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Old and new together: drives one plugin by one core and holds what comes back against what the pair must give.
+"""Tests a pair of old and new: drives one plugin by one core and compares the output with the expected one.
 
   pairs.py --core FOLDER --plugins FOLDER --name template|reference --speaks 1.0|1.1 --like FOLDER [--feature "NAME VALUE"]...
 
---core holds abi_driver and libtenon.so. The results must be those of --like, a folder whose core drives its own plugin of that name: the
-same bits. Each --feature is a line that must be there, and no other feature may. A folder of the archive is unpacked first.
+--core holds abi_driver and libtenon.so. The results must be bitwise those of --like, a folder whose core drives its own plugin of that
+name. Each --feature is an expected feature line; no others are allowed. A folder of the archive is unpacked first.
 """
 import argparse
 import hashlib
@@ -19,22 +19,22 @@ from pathlib import Path
 SKIPPED = 77
 
 
-def unpacked(folder, room):
-    """The folder itself, or its archived files, unpacked and held against their sums."""
+def unpacked(folder, scratch):
+    """The folder itself, or its archived files, unpacked and compared with their checksums."""
     if not (folder / "MADE").exists():
         return folder
     if platform.machine() != "x86_64":
         print(f"skipped: the archive is for x86_64, this is {platform.machine()}")
         sys.exit(SKIPPED)
-    out = Path(room) / "archive"
+    out = Path(scratch) / "archive"
     if out.exists():
         return out
     out.mkdir()
     for line in (folder / "SHA256SUMS").read_text().splitlines():
-        wanted, name = line.split()
+        expected, name = line.split()
         data = lzma.decompress((folder / f"{name}.xz").read_bytes())
-        if hashlib.sha256(data).hexdigest() != wanted:
-            sys.exit(f"{folder / name}.xz is not what was archived: wanted SHA-256 {wanted}")
+        if hashlib.sha256(data).hexdigest() != expected:
+            sys.exit(f"{folder / name}.xz is not what was archived: expected SHA-256 {expected}")
         (out / name).write_bytes(data)
         (out / name).chmod(0o755)
     return out
@@ -42,7 +42,7 @@ def unpacked(folder, room):
 
 def drive(core, plugin, name):
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TENON_")}
-    environment["LD_LIBRARY_PATH"] = str(core)  # libtenon.so of this core, whatever the program remembers
+    environment["LD_LIBRARY_PATH"] = str(core)  # libtenon.so of this core, whatever the program's rpath is
     done = subprocess.run([core / "abi_driver", plugin, name], capture_output=True, text=True, env=environment)
     if "error while loading shared libraries" in done.stderr or ("version `" in done.stderr and "not found" in done.stderr):
         print(f"skipped: the archived core cannot run on this system: {done.stderr.strip()}")
@@ -67,20 +67,20 @@ def main():
     arguments = parser.parse_args()
     file = f"libtenon_backend_{arguments.name}.so"
     problems = []
-    with tempfile.TemporaryDirectory() as room:
-        core, plugins, like = (unpacked(folder.resolve(), room) for folder in (arguments.core, arguments.plugins, arguments.like))
+    with tempfile.TemporaryDirectory() as scratch:
+        core, plugins, like = (unpacked(folder.resolve(), scratch) for folder in (arguments.core, arguments.plugins, arguments.like))
         got = drive(core, plugins / file, arguments.name)
-        wanted = drive(like, like / file, arguments.name)
+        expected = drive(like, like / file, arguments.name)
     if got["speaks"] != [arguments.speaks]:
-        problems.append(f"wanted ABI {arguments.speaks} to be spoken, got {got['speaks']}")
+        problems.append(f"expected ABI {arguments.speaks} to be negotiated, got {got['speaks']}")
     problems += [f"a warning: {warning}" for warning in got["warning"]]
-    if not wanted["result"]:
+    if not expected["result"]:
         problems.append("there is no result to compare with")
-    for mine, theirs in zip(got["result"], wanted["result"]):
+    for mine, theirs in zip(got["result"], expected["result"]):
         if mine != theirs:
             problems.append(f"results differ:\n  {mine}\n  {theirs}")
-    if len(got["result"]) != len(wanted["result"]):
-        problems.append(f"{len(got['result'])} results, {len(wanted['result'])} wanted")
+    if len(got["result"]) != len(expected["result"]):
+        problems.append(f"{len(got['result'])} results, {len(expected['result'])} expected")
     for feature in arguments.feature:
         if not any(line.startswith(feature) for line in got["feature"]):
             problems.append(f"no feature '{feature}'")
@@ -89,7 +89,7 @@ def main():
             problems.append(f"an unexpected feature '{line}'")
     print(*problems, sep="\n")
     if not problems:
-        print(f"ABI {arguments.speaks}: {len(got['result'])} results equal, {len(got['feature'])} features as wanted")
+        print(f"ABI {arguments.speaks}: {len(got['result'])} results equal, {len(got['feature'])} features as expected")
     return 1 if problems else 0
 
 

@@ -1,9 +1,9 @@
-// One half of a pair of old and new: a program on libtenon that loads one plugin and prints what it got, result by result.
+// The host in tests of pairs of old and new: a program on libtenon that loads one plugin and prints the results.
 //
 //   abi_driver PLUGIN NAME
 //
-// "result" lines are the same for every pair that knows the plugin, "feature" lines say what of ABI 1.1 was there. Built with each frozen
-// header (frozen.py).
+// "result" lines are the same for every pair with the same plugin, "feature" lines say which features of ABI 1.1 exist. Built with each
+// frozen header (frozen.py).
 #include <fmt/format.h>
 
 #include <array>
@@ -40,14 +40,14 @@ void print(const std::string& what, const Tensor& tensor) {
   print(what, host.data<float>(), static_cast<std::size_t>(host.count()));
 }
 
-/// Numbers between -1 and 1 that look like nothing in particular.
+/// Irregular numbers between -1 and 1.
 Tensor numbers(const Shape& shape, int start) {
   std::vector<float> values;
   for (std::int64_t i = 0; i < shape.count(); ++i) values.push_back(static_cast<float>(std::sin(start + 0.7 * static_cast<double>(i))));
   return Tensor::of<float>(values, shape);
 }
 
-// ---------------------------------------------------------------- the socket itself: memory, streams, events, a plan by hand
+// ---------------------------------------------------------------- calls of the plugin ABI: memory, streams, events, a plan
 
 class Raw {
  public:
@@ -117,7 +117,7 @@ class Raw {
     print("live_bytes", live, 1);
   }
 
-  /// Relu, with the bytes behind the answer watched: a newer plugin must not write beyond what this host knows.
+  /// Relu, with a check of the bytes after the plan info: a newer plugin must not write beyond what this host knows.
   void plan() {
     const std::int64_t shape[] = {4};
     tenon_value values[2]{};
@@ -149,15 +149,15 @@ class Raw {
     ok(table_.plan_create(device_, &graph, &options, &plan, error()), "plan_create");
     struct {
       tenon_plan_info info;
-      unsigned char behind[64];
-    } room{};
-    std::memset(room.behind, 0x5a, sizeof room.behind);
-    room.info.struct_size = sizeof room.info;
-    ok(table_.plan_info(plan, &room.info, error()), "plan_info");
-    for (const unsigned char byte : room.behind) {
-      if (byte != 0x5a) give_up("plan_info wrote beyond the size it was given");
+      unsigned char guard[64];
+    } buffer{};
+    std::memset(buffer.guard, 0x5a, sizeof buffer.guard);
+    buffer.info.struct_size = sizeof buffer.info;
+    ok(table_.plan_info(plan, &buffer.info, error()), "plan_info");
+    for (const unsigned char byte : buffer.guard) {
+      if (byte != 0x5a) give_up("plan_info wrote beyond struct_size");
     }
-    mark_ = room.info;
+    mark_ = buffer.info;
     const float x[] = {-2, -0.5f, 0.25f, 8};
     float y[4] = {};
     const std::uint64_t addresses[] = {allocate(sizeof x), allocate(sizeof y)};
@@ -166,14 +166,14 @@ class Raw {
     bindings.struct_size = sizeof bindings;
     bindings.address_count = 2;
     bindings.addresses = addresses;
-    ok(table_.plan_execute(plan, &bindings, allocate(room.info.workspace_size_bytes), stream_, error()), "plan_execute");
+    ok(table_.plan_execute(plan, &bindings, allocate(buffer.info.workspace_size_bytes), stream_, error()), "plan_execute");
     copy(TENON_COPY_DEVICE_TO_HOST, reinterpret_cast<std::uint64_t>(y), addresses[1], sizeof y);
     ok(table_.stream_synchronize(stream_, error()), "stream_synchronize");
     print("relu", y, 4);
     table_.plan_destroy(plan);
   }
 
-  /// What of 1.1 there is. An absent slot is NULL, an absent field 0.
+  /// Prints the features of 1.1. An absent slot is NULL, an absent field 0.
   void features() {
 #if TENON_ABI_MINOR >= 1
     std::printf("feature plan_info.mark %llu\n", static_cast<unsigned long long>(mark_.mark));
@@ -196,7 +196,7 @@ class Raw {
   tenon_error error_{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text_, text_};
 };
 
-// ---------------------------------------------------------------- the same by way of the runtime
+// ---------------------------------------------------------------- the same through the runtime
 
 void run_graph(const Context& context) {
   Graph graph;
@@ -207,7 +207,7 @@ void run_graph(const Context& context) {
   print("graph", program.run({numbers({2, 3}, 1), numbers({2, 3}, 5)})[0]);
 }
 
-/// Five steps of a net with an Elu in it.
+/// Five training steps of a network with an Elu.
 void train(const Context& context) {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {8, 6});
@@ -238,7 +238,7 @@ void multiply(const Context& context) {
 }
 
 #if TENON_ABI_MINOR >= 1
-/// An Elu with the attribute that only its newer version has.
+/// Runs an Elu with the attribute that only its newer version has.
 void newer_elu(const Context& context, const loader::Backend& backend) {
   for (std::uint32_t i = 0; i < backend.info().capability_count; ++i) {
     const tenon_capability& offered = backend.info().capabilities[i];
@@ -268,13 +268,13 @@ void drive(const char* plugin, const std::string& name) {
   config.threads = 2;
   const Context context(config, {plugin});
   const auto& backends = context.load_report().backends;
-  if (backends.size() != 1) give_up(fmt::format("wanted {} alone, got {} backends", plugin, backends.size()));
+  if (backends.size() != 1) give_up(fmt::format("expected only {}, got {} backends", plugin, backends.size()));
   const loader::Backend& backend = *backends[0];
   for (const std::string& warning : backend.record().warnings) std::printf("warning %s\n", warning.c_str());
   std::printf("speaks %u.%u\n", backend.info().abi_major, backend.abi_minor());
   Raw(backend).run();
   run_graph(context);
-  if (backend.table().blas == nullptr) return;  // the template has its two ops and no more
+  if (backend.table().blas == nullptr) return;  // the template has only its two ops
   train(context);
   multiply(context);
 #if TENON_ABI_MINOR >= 1

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every fenced block of plugins/abi/README.md stands word for word in a source that is compiled and run by the tests.
+"""Checks that every fenced block of plugins/abi/README.md is quoted verbatim from a source that the tests compile and run.
 
-A line that holds only an ellipsis in a comment, /* ... */, leaves something out. Indentation and line breaks do not count.
+A line with only an ellipsis in a comment, /* ... */, marks an omission. Indentation and line breaks are ignored.
 """
 import re
 import sys
@@ -26,7 +26,7 @@ def main():
         if language == "sh":
             continue
         if language not in SOURCES:
-            problems.append(f"a block of language '{language}': wanted one of {', '.join(SOURCES)}, sh")
+            problems.append(f"a block of language '{language}': expected one of {', '.join(SOURCES)}, sh")
             continue
         texts = [plain(path.read_text()) for path in SOURCES[language]]
         for piece in re.split(r"^\s*/\* \.\.\. \*/\n", block, flags=re.M):
@@ -35,7 +35,7 @@ def main():
                 problems.append(f"these lines are in none of {names}:\n{piece}")
     print(*problems, sep="\n")
     if not problems:
-        print(f"{len(blocks)} blocks of {README.relative_to(SOURCE)} quote code that is there")
+        print(f"{len(blocks)} blocks of {README.relative_to(SOURCE)} quote existing code")
     return 1 if problems or not blocks else 0
 
 

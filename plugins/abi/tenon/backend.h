@@ -1,8 +1,9 @@
-/* tenon/backend.h - the socket: everything that passes between the Tenon core and a backend.
+/* tenon/backend.h - the plugin ABI: everything that passes between the Tenon core and a backend.
  *
  * A backend is one shared library that exports one function, tenon_backend_query. Everything else is reached through tables of function
  * pointers: the core's (tenon_host) handed to the backend, the backend's (tenon_backend_table) handed to the core. This header is plain
- * C11 (and valid C++20), depends on <stddef.h> and <stdint.h> alone, and is the whole contract; plugins/abi/README.md tells it in order.
+ * C11 (and valid C++20), depends only on <stddef.h> and <stdint.h>, and is the whole contract; plugins/abi/README.md explains it step by
+ * step.
  *
  * Conventions, true for every function unless its comment says otherwise:
  *   Sizes       are in bytes and named so, or count elements. Strides are in elements.
@@ -29,10 +30,11 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------------------------ version */
 
-/* The ABI is 0.x: a layout change needs an ADR and a regenerated layout file. From 1.0 on it only grows. */
+/* The ABI is 0.x: a layout change needs an ADR and a regenerated layout file. From 1.0 on it only
+ * grows. */
 #define TENON_ABI_MAJOR 0u
 #define TENON_ABI_MINOR 1u
-#define TENON_ABI_MINOR_LOWEST 1u /* that code for this header gets along with, if it reads newer fields by TENON_HAS; from 1.0 on: 0 */
+#define TENON_ABI_MINOR_LOWEST 1u /* code for this header works from this minor on, reading newer fields by TENON_HAS; from 1.0: 0 */
 
 /* True if the sender's struct covers `field` entirely. */
 #define TENON_HAS(object, type, field) ((object)->struct_size >= offsetof(type, field) + sizeof(((type*)0)->field))
@@ -48,8 +50,8 @@ extern "C" {
 typedef uint32_t tenon_status;
 enum {
   TENON_OK = 0,
-  TENON_INVALID_ARGUMENT = 1, /* the caller's mistake; the text names the argument, what was wanted, what was got */
-  TENON_UNSUPPORTED = 2,      /* an honest no: this backend does not offer it */
+  TENON_INVALID_ARGUMENT = 1, /* the caller's mistake; the text names the argument, what was expected and what was given */
+  TENON_UNSUPPORTED = 2,      /* this backend does not offer it */
   TENON_OUT_OF_MEMORY = 3,    /* requested, free and peak bytes are in the text where they are known */
   TENON_DEVICE_NOT_FOUND = 4,
   TENON_DEVICE_LOST = 5,  /* sticky: every later call on the device returns it until the device is closed */
@@ -57,7 +59,7 @@ enum {
   TENON_NOT_READY = 7,    /* event_query only: work is still pending */
   TENON_CANCELLED = 8,    /* the host's cancel_requested said so */
   TENON_VENDOR_ERROR = 9, /* a vendor library failed; the text names the call and its code */
-  TENON_INTERNAL = 10,    /* the backend's own mistake */
+  TENON_INTERNAL = 10,    /* a bug in the backend */
   TENON_FORKED = 11       /* the object belongs to a parent process */
 };
 
@@ -103,20 +105,22 @@ typedef struct tenon_packed tenon_packed;
 typedef struct tenon_communicator tenon_communicator;
 typedef struct tenon_host_context tenon_host_context;
 
-/* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity` bytes, NUL included. */
+/* Where a failure is described. Owned by the caller; the callee writes at most `text_capacity`
+ * bytes, NUL included. */
 typedef struct tenon_error {
   uint32_t struct_size;
   tenon_status status;    /* the status that was returned, or that a later synchronise found */
   uint32_t node;          /* index of the failing node in the plan's graph, or TENON_NO_INDEX */
-  uint32_t text_capacity; /* bytes behind `text` */
-  char* text;             /* one sentence: what failed, what was wanted, what was got, what to do */
+  uint32_t text_capacity; /* size of the buffer `text` in bytes */
+  char* text;             /* one sentence: what failed, what was expected, what was given, what to do */
 } tenon_error;
 
 /* ------------------------------------------------------------------------------------------------ ops */
 
-/* Every op has a number that never moves. tenon/ops.def lists them; ids from TENON_OP_VENDOR on are private to a vendor. */
+/* Every op has an id that never changes. tenon/ops.def lists them; ids from TENON_OP_VENDOR on are
+ * private to a vendor. */
 typedef uint32_t tenon_op;
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) TENON_OP_##name = id,
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) TENON_OP_##name = id,
 enum {
   TENON_OP_NONE = 0,
 #include "ops.def"
@@ -124,7 +128,8 @@ enum {
 };
 #undef TENON_OP
 
-/* Attributes: one closed struct per (op, version), named by the op's line in ops.def; a new attribute is a new version. */
+/* Attributes: one closed struct per (op, version), named by the op's line in ops.def; a new
+ * attribute is a new version. */
 typedef struct tenon_attributes_none {
   uint32_t struct_size;
   uint32_t reserved;
@@ -173,7 +178,7 @@ typedef struct tenon_attributes_alpha {
 
 typedef struct tenon_attributes_gelu {
   uint32_t struct_size;
-  uint32_t tanh_form; /* 0: x Phi(x) with erf. 1: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+  uint32_t approximate_tanh; /* 0: x Phi(x) with erf. 1: x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 } tenon_attributes_gelu;
 
 /* y[i...] = x[starts + i * steps...]: one entry per dimension of x */
@@ -181,33 +186,33 @@ typedef struct tenon_attributes_slice {
   uint32_t struct_size;
   uint32_t reserved;
   int64_t starts[TENON_MAX_RANK]; /* in [0, dim) for every result that is not empty */
-  int64_t steps[TENON_MAX_RANK];  /* not 0; negative walks back */
+  int64_t steps[TENON_MAX_RANK];  /* not 0; a negative step goes backwards */
 } tenon_attributes_slice;
 
 enum { TENON_PAD_CONSTANT = 0, TENON_PAD_REFLECT = 1, TENON_PAD_EDGE = 2 };
 typedef struct tenon_attributes_pad {
   uint32_t struct_size;
   uint32_t mode;                  /* TENON_PAD_*; REFLECT does not repeat the edge and pads less than the dimension */
-  double value;                   /* CONSTANT: what is put there */
-  int64_t before[TENON_MAX_RANK]; /* elements put in front of each dimension, 0 or more; those behind are what the result has left */
+  double value;                   /* CONSTANT: the padding value */
+  int64_t before[TENON_MAX_RANK]; /* elements added before each dimension, 0 or more; the result's shape says how many come after */
 } tenon_attributes_pad;
 
 enum { TENON_SCATTER_NONE = 0, TENON_SCATTER_ADD = 1, TENON_SCATTER_MUL = 2 };
 typedef struct tenon_attributes_scatter {
   uint32_t struct_size;
-  uint32_t reduction; /* TENON_SCATTER_*; NONE: an index given twice has its last update */
+  uint32_t reduction; /* TENON_SCATTER_*; NONE: of several updates of one element the last wins */
   int64_t axis;       /* 0 <= axis < rank */
 } tenon_attributes_scatter;
 
 typedef struct tenon_attributes_one_hot {
   uint32_t struct_size;
   tenon_dtype dtype; /* of y */
-  int64_t axis;      /* of y that counts the classes; its size is the depth. An index outside [-depth, depth) gives a row of `off` */
+  int64_t axis; /* the axis of y that counts the classes; its size is the depth. An index outside [-depth, depth) gives a row of `off` */
   double off;
   double on;
 } tenon_attributes_one_hot;
 
-/* Of each spatial dimension, outermost first; what is not used is 1 in strides and dilations, 0 in pads. Cross-correlation:
+/* One entry per spatial dimension, outermost first; unused entries are 1 in strides and dilations, 0 in pads. Cross-correlation:
  * y[n, o, i...] = b[o] + sum over c, k... of x[n, c, i * strides + k * dilations - pads_before] w[o, c, k...], zeros outside of x.
  * Conv w (O, C / groups, k...). ConvTranspose is ConvInputGrad with b added: w (C, O / groups, k...). */
 typedef struct tenon_attributes_conv {
@@ -224,8 +229,8 @@ typedef struct tenon_attributes_conv {
  */
 typedef struct tenon_attributes_window {
   uint32_t struct_size;
-  uint32_t ceil_mode;         /* pools: 1 counts a last window that is cut short, if it starts within x or in front of it */
-  uint32_t count_include_pad; /* AveragePool: 1 divides by the window within the padded input, 0 by what lies in x */
+  uint32_t ceil_mode;         /* pools: 1 keeps a truncated last window if it starts within x or the padding before it */
+  uint32_t count_include_pad; /* AveragePool: 1 divides by the window's size within the padded input, 0 by its size within x */
   uint32_t reserved;
   int64_t kernel[TENON_MAX_SPATIAL];
   int64_t strides[TENON_MAX_SPATIAL];
@@ -253,7 +258,7 @@ typedef struct tenon_attributes_resize {
 typedef struct tenon_attributes_batch_norm {
   uint32_t struct_size;
   uint32_t biased; /* BatchNormTrain: 1 averages the biased variance (Keras) */
-  int64_t axis;    /* of the channels: operands but x are (C) */
+  int64_t axis;    /* of the channels; operands other than x have shape (C) */
   double epsilon;
   double momentum; /* running = (1 - momentum) running + momentum batch */
 } tenon_attributes_batch_norm;
@@ -261,7 +266,7 @@ typedef struct tenon_attributes_batch_norm {
 typedef struct tenon_attributes_layer_norm {
   uint32_t struct_size;
   uint32_t reserved;
-  int64_t axis; /* dimensions from here on are one line; scale and bias have their shape, statistics have 1 in their place */
+  int64_t axis; /* first normalised dimension; scale and bias have the shape from here on, statistics have 1 in its place */
   double epsilon;
 } tenon_attributes_layer_norm;
 
@@ -281,12 +286,12 @@ typedef struct tenon_attributes_recurrent {
   uint32_t struct_size;
   uint32_t direction;           /* TENON_DIRECTION_* */
   uint32_t activation;          /* RNN: TENON_RNN_* */
-  uint32_t linear_before_reset; /* GRU: 1 applies the reset gate behind the product with r (PyTorch, cuDNN) */
+  uint32_t linear_before_reset; /* GRU: 1 applies the reset gate after the product with r (PyTorch, cuDNN) */
 } tenon_attributes_recurrent;
 
 typedef struct tenon_attributes_attention {
   uint32_t struct_size;
-  uint32_t causal; /* 1: query s sees keys l <= s alone */
+  uint32_t causal; /* 1: query s sees only keys l <= s */
   double scale;    /* of q k' */
 } tenon_attributes_attention;
 
@@ -310,10 +315,9 @@ typedef struct tenon_attributes_cum_sum {
 /* Random ops and Dropout. Bits come from Philox4x32-10 as plugins/abi/README.md specifies. */
 typedef struct tenon_attributes_random {
   uint32_t struct_size;
-  uint32_t stream; /* separates the consumers of one key: an id that is unique in the model */
-  double a; /* RandomUniform: low.  RandomNormal: mean.               RandomBernoulli, Dropout: probability of a one / of dropping, [0, 1)
-               for Dropout */
-  double b; /* RandomUniform: high. RandomNormal: standard deviation. else 0 */
+  uint32_t stream;   /* separates the consumers of one key: an id that is unique in the model */
+  double a;          /* RandomUniform: low. RandomNormal: mean. RandomBernoulli: probability of a one. Dropout: of dropping, in [0, 1) */
+  double b;          /* RandomUniform: high. RandomNormal: standard deviation. Others: 0 */
   tenon_dtype dtype; /* of the output; Dropout: that of x */
   uint32_t reserved;
 } tenon_attributes_random;
@@ -365,7 +369,8 @@ typedef struct tenon_attributes_rmsprop {
   double epsilon;
 } tenon_attributes_rmsprop;
 
-/* Schema digest of one (op, version). FNV-1a 64 of "Name-version: schema" as ops.def has it; see tenon/op_digests.h. Frozen. */
+/* Schema digest of one (op, version). FNV-1a 64 of "Name-version: schema" in ops.def; see
+ * tenon/op_digests.h. Frozen. */
 typedef struct tenon_op_digest {
   tenon_op op;
   uint32_t version;
@@ -374,7 +379,7 @@ typedef struct tenon_op_digest {
 
 /* ------------------------------------------------------------------------------------------------ graphs */
 
-/* What a value of a graph looks like; the memory behind it is bound at execution. Frozen: it never gains a field.
+/* Shape, strides and dtype of a value of a graph; its memory is bound at execution. Frozen: it never gains a field.
  *   Shape    shape[0..rank), outermost dimension first; rank 0 is a scalar; a dimension may be 0.
  *   Strides  in elements, one per dimension; 0 repeats an element, negative runs backwards, NULL means dense row-major.
  *            The bound address is that of element (0, ..., 0).
@@ -387,7 +392,7 @@ typedef struct tenon_tensor_desc {
 } tenon_tensor_desc;
 
 enum {
-  TENON_VALUE_INTERNAL = 0,  /* made and consumed inside the graph; the backend finds room for it in the workspace */
+  TENON_VALUE_INTERNAL = 0,  /* made and consumed inside the graph; the backend places it in the workspace */
   TENON_VALUE_INPUT = 1,     /* bound at each execution */
   TENON_VALUE_OUTPUT = 2,    /* bound at each execution; written by exactly one node, may be read by others; always dense */
   TENON_VALUE_PARAMETER = 3, /* bound at each execution; its bytes change only when bindings.parameters_epoch does */
@@ -407,7 +412,7 @@ typedef struct tenon_node {
   tenon_op op;
   uint32_t version;
   const uint32_t* inputs;  /* indices into graph.values; TENON_NO_INDEX for an optional input that is absent */
-  const uint32_t* outputs; /* likewise for outputs that nobody wants */
+  const uint32_t* outputs; /* likewise for outputs that are not needed */
   uint32_t input_count;
   uint32_t output_count;
   const void* attributes; /* the struct that the op's line in ops.def names; never NULL */
@@ -415,14 +420,14 @@ typedef struct tenon_node {
   uint64_t id;            /* correlation id: stable for the life of the program */
 } tenon_node;
 
-/* Input i and output j (indices into graph.values) will be bound to the same address: the output is written in place, after every
- * read of the input. Frozen. */
+/* Input i and output j (indices into graph.values) will be bound to the same address: the output is
+ * written in place, after every read of the input. Frozen. */
 typedef struct tenon_donation {
   uint32_t input;
   uint32_t output;
 } tenon_donation;
 
-/* A graph of one or many nodes, in an order in which they may run. */
+/* A graph of one or more nodes, in a valid order of execution. */
 typedef struct tenon_graph {
   uint32_t struct_size;
   uint32_t value_count;
@@ -445,7 +450,7 @@ enum {
   TENON_MATH_BF16 = 2    /* f32 products may round their operands to bf16 */
 };
 enum {
-  TENON_FUSION_FULL = 0,        /* the backend's best */
+  TENON_FUSION_FULL = 0,        /* whatever the backend can fuse */
   TENON_FUSION_ELEMENTWISE = 1, /* chains of elementwise ops only */
   TENON_FUSION_OFF = 2          /* one kernel per node */
 };
@@ -453,7 +458,7 @@ enum {
 typedef struct tenon_plan_options {
   uint32_t struct_size;
   uint32_t math;          /* TENON_MATH_*: honoured or refused, never silently changed */
-  uint32_t deterministic; /* 1: the same bits again on the same device, whatever the thread count */
+  uint32_t deterministic; /* 1: the same bits in every run on the same device, whatever the thread count */
   uint32_t fusion;        /* TENON_FUSION_* */
 } tenon_plan_options;
 
@@ -465,7 +470,7 @@ typedef struct tenon_plan_info {
   uint64_t packed_size_bytes; /* memory the plan itself owns: constants and packed operands */
 } tenon_plan_info;
 
-/* What a plan runs on. Arrays of addresses only: shapes live in the plan. */
+/* The addresses that one execution uses. Shapes and strides are in the plan. */
 typedef struct tenon_bindings {
   uint32_t struct_size;
   uint32_t address_count;
@@ -475,18 +480,18 @@ typedef struct tenon_bindings {
 
 enum {
   TENON_REASON_NONE = 0,
-  TENON_REASON_OP = 1,         /* the op, or this version of it, is not there */
-  TENON_REASON_DTYPE = 2,      /* the op is there, not for this dtype */
-  TENON_REASON_SHAPE = 3,      /* rank, size or axis is outside what is served */
+  TENON_REASON_OP = 1,         /* the op, or this version of it, is not implemented */
+  TENON_REASON_DTYPE = 2,      /* the op is implemented, but not for this dtype */
+  TENON_REASON_SHAPE = 3,      /* this rank, size or axis is not supported */
   TENON_REASON_STRIDES = 4,    /* only dense operands: the core inserts a copy and asks again */
-  TENON_REASON_ATTRIBUTES = 5, /* an attribute's value is not served */
+  TENON_REASON_ATTRIBUTES = 5, /* an attribute's value is not supported */
   TENON_REASON_OPTIONS = 6,    /* math or deterministic cannot be honoured */
-  TENON_REASON_GRAPH = 7       /* served alone, not in this company (single-node backends) */
+  TENON_REASON_GRAPH = 7       /* supported in a graph of its own, but not in this one (single-node backends) */
 };
 
 /* One node's answer from `supports`. Written by the backend into the caller's array. Frozen. */
 typedef struct tenon_answer {
-  uint32_t supported; /* 1: yes, and that binds: a plan of yes-nodes may fail only for lack of resources */
+  uint32_t supported; /* 1: yes, which is binding: a plan of supported nodes may fail only for lack of resources */
   uint32_t reason;    /* TENON_REASON_* of a no */
   char text[248];     /* one sentence for a no, NUL-terminated */
 } tenon_answer;
@@ -495,20 +500,22 @@ typedef struct tenon_answer {
 
 enum { TENON_LOG_DEBUG = 0, TENON_LOG_INFO = 1, TENON_LOG_WARNING = 2, TENON_LOG_ERROR = 3 };
 
-/* Everything a backend may ask of the process it lives in. Handed over at `create`, valid until the backend is destroyed; every function
- * may be called from any thread. A backend reads no environment variable and changes no process state. */
+/* Everything a backend may ask of its process. Passed to `create`, valid until the backend is
+ * destroyed; every function may be called from any thread. A backend reads no environment variable
+ * and changes no process state. */
 typedef struct tenon_host {
   uint32_t struct_size;
-  uint32_t abi_minor; /* the minor version both sides speak */
+  uint32_t abi_minor; /* the minor version both sides use */
   tenon_host_context* context;
   /* Writes one line. */
   void (*log)(tenon_host_context*, uint32_t level, const char* text);
   /* Host memory, aligned to `alignment_bytes` (a power of two). NULL when there is none. */
   void* (*allocate)(tenon_host_context*, uint64_t size_bytes, uint64_t alignment_bytes);
   void (*release)(tenon_host_context*, void* memory, uint64_t size_bytes);
-  /* Calls body(argument, begin, end) so that the ranges cover [0, count) exactly once, on the host's threads and the caller's, each
-   * range at least `grain` long but for the last; returns when all are done. May be called from inside a body: it then runs inline.
-   * The body must not throw. How the range is cut depends only on count, grain and the thread budget. */
+  /* Calls body(argument, begin, end) so that the ranges cover [0, count) exactly once, on the
+   * host's threads and the caller's, each range at least `grain` long but for the last; returns
+   * when all are done. May be called from inside a body: it then runs inline. The body must not
+   * throw. How the range is split depends only on count, grain and the thread budget. */
   void (*parallel_for)(tenon_host_context*, int64_t count, int64_t grain, void (*body)(void* argument, int64_t begin, int64_t end),
                        void* argument);
   /* The thread budget of parallel_for, the caller's thread included; >= 1. */
@@ -516,13 +523,16 @@ typedef struct tenon_host {
   /* A span in the host's trace, nested per thread. `name` is copied. */
   void (*trace_begin)(tenon_host_context*, const char* name, uint64_t correlation_id);
   void (*trace_end)(tenon_host_context*);
-  /* The value the user gave this backend's knob, or its declared default; NULL if no such knob was declared. Lives as long as the host. */
-  const char* (*option)(tenon_host_context*, const char* knob);
-  /* A directory this backend may keep files in; created on the first call; NULL if there is none. Lives as long as the host. */
+  /* The user's value for this option of the backend, or its declared default; NULL if it was not
+   * declared. Lives as long as the host. */
+  const char* (*option)(tenon_host_context*, const char* option);
+  /* A directory this backend may keep files in; created on the first call; NULL if there is none.
+   * Lives as long as the host. */
   const char* (*cache_directory)(tenon_host_context*);
-  /* 1 when the user wants to stop: long operations should return TENON_CANCELLED. */
+  /* 1 if the user requested to stop: long operations should return TENON_CANCELLED. */
   uint32_t (*cancel_requested)(tenon_host_context*);
-  /* Measured choices, kept by the host between runs. get copies at most `capacity` bytes and returns the stored size, 0 if absent. */
+  /* Measured choices, kept by the host between runs. get copies at most `capacity` bytes and
+   * returns the stored size, 0 if absent. */
   uint64_t (*autotune_get)(tenon_host_context*, const char* key, void* out_value, uint64_t capacity_bytes);
   void (*autotune_put)(tenon_host_context*, const char* key, const void* value, uint64_t size_bytes);
 } tenon_host;
@@ -559,7 +569,7 @@ enum {
   TENON_MEMORY_PINNED = 2 /* host memory that the device copies from without staging */
 };
 enum {
-  TENON_IMPORT_COPY = 0,             /* the bytes are taken before the call returns */
+  TENON_IMPORT_COPY = 0,             /* the bytes are copied before the call returns */
   TENON_IMPORT_HOLD = 1,             /* read until memory_free; the owner leaves them unchanged until then */
   TENON_IMPORT_BORROW_READ_ONLY = 2, /* the device reads them in place and sees later changes */
   TENON_IMPORT_BORROW_READ_WRITE = 3 /* the device reads and writes them in place */
@@ -592,17 +602,20 @@ enum { TENON_UPPER = 121, TENON_LOWER = 122 };
 enum { TENON_NON_UNIT = 131, TENON_UNIT = 132 };
 enum { TENON_LEFT = 141, TENON_RIGHT = 142 };
 
-/* A scalar argument or result of the call's dtype (or the real dtype where the routine says so). Frozen. */
+/* A scalar argument or result of the call's dtype (or the real dtype where the routine says so).
+ * Frozen. */
 typedef struct tenon_scalar {
   uint64_t address;   /* host pointer as an integer, or device address */
   uint32_t on_device; /* 0: host, read or written before the call returns; 1: device, in stream order */
   uint32_t reserved;
 } tenon_scalar;
 
-/* Vectors are an address and an increment in elements: element i sits at i * increment, and for a negative increment the address is that
- * of the array's first byte, as in the reference BLAS. Matrices are an address and a leading dimension in elements. Arguments are
- * checked by the core before dispatch. Index results count from 0. Work is in stream order. Each routine of tenon/blas.def
- * is one slot whose type is its signature class below; an empty slot is an error value, never a stub. */
+/* Vectors are an address and an increment in elements: element i sits at i * increment, and for a
+ * negative increment the address is that of the array's first byte, as in the reference BLAS.
+ * Matrices are an address and a leading dimension in elements. Arguments are checked by the core
+ * before dispatch. Index results count from 0. Work is in stream order. Each routine of
+ * tenon/blas.def is one slot whose type is its signature class below. A routine that is not offered
+ * has an empty slot, never a stub. */
 #define TENON_BLAS_HEAD tenon_device *device, tenon_stream *stream, tenon_dtype dtype
 typedef tenon_status (*tenon_blas_rotg_fn)(TENON_BLAS_HEAD, uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device,
                                            tenon_error*);
@@ -635,7 +648,8 @@ typedef tenon_status (*tenon_blas_trmv_fn)(TENON_BLAS_HEAD, uint32_t layout, uin
                                            int64_t k, uint64_t a, int64_t lda, uint64_t x, int64_t incx, tenon_error*);
 typedef tenon_status (*tenon_blas_ger_fn)(TENON_BLAS_HEAD, uint32_t layout, int64_t m, int64_t n, const tenon_scalar* alpha, uint64_t x,
                                           int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
-/* rank-1 and rank-2 updates: syr, her, spr, hpr (y unused); syr2, her2, spr2, hpr2. alpha of her and hpr is real */
+/* rank-1 and rank-2 updates: syr, her, spr, hpr (y unused); syr2, her2, spr2, hpr2. alpha of her
+ * and hpr is real */
 typedef tenon_status (*tenon_blas_syr_fn)(TENON_BLAS_HEAD, uint32_t layout, uint32_t uplo, int64_t n, const tenon_scalar* alpha, uint64_t x,
                                           int64_t incx, uint64_t y, int64_t incy, uint64_t a, int64_t lda, tenon_error*);
 /* gemm and gemmt (uplo; 0 for gemm) */
@@ -681,11 +695,14 @@ typedef struct tenon_blas_table {
 
 /* ------------------------------------------------------------------------------------------------ optional blocks */
 
-/* Record what a stream is given, replay it as one launch. Recording executes nothing. Bindings recorded by plan_execute are fixed:
- * replay reads and writes the same addresses. Other streams, also of this thread, execute meanwhile; a replay may go to any stream of the
- * device, and needs neither the one it was recorded on nor the bindings' arrays. Plans and memory that were recorded outlive the capture.
- * A plan that packs parameters refuses (TENON_UNSUPPORTED) to be recorded with a parameters_epoch it was not last executed with: taken with
- * such a one, a recording holds for every epoch. After a refusal the core calls `end`, destroys what that gives, and executes. */
+/* Records the work submitted to a stream and replays it as one launch. Recording executes nothing.
+ * Bindings recorded by plan_execute are fixed: a replay reads and writes the same addresses. Other
+ * streams, also of this thread, execute during a recording. A replay may go to any stream of the
+ * device, and needs neither the stream it was recorded on nor the bindings' arrays. Recorded plans
+ * and memory outlive the capture. A plan that packs parameters refuses (TENON_UNSUPPORTED) to be
+ * recorded with a parameters_epoch other than that of its last execution; if it accepts, the
+ * recording is valid for every epoch. After a refusal the core calls `end`, destroys the resulting
+ * capture, and executes the plan. */
 typedef struct tenon_capture_table {
   uint32_t struct_size;
   uint32_t reserved;
@@ -695,23 +712,24 @@ typedef struct tenon_capture_table {
   void (*destroy)(tenon_capture*);
 } tenon_capture_table;
 
-/* Packed operands that several plans share. `key` names bytes, layout and use; equal keys of one device are interchangeable. */
+/* Packed operands that several plans share. `key` identifies bytes, layout and use; operands with
+ * equal keys on one device are interchangeable. */
 typedef struct tenon_pack_table {
   uint32_t struct_size;
   uint32_t reserved;
   tenon_status (*create)(tenon_device*, const tenon_graph*, uint32_t value, tenon_packed** out_packed, tenon_error*);
   tenon_status (*info)(tenon_packed*, char* out_key, uint64_t key_capacity_bytes, uint64_t* out_size_bytes, tenon_error*);
-  tenon_status (*attach)(tenon_plan*, uint32_t value, tenon_packed*, tenon_error*); /* the plan keeps its own reference */
+  tenon_status (*attach)(tenon_plan*, uint32_t value, tenon_packed*, tenon_error*); /* the plan keeps a reference of its own */
   void (*destroy)(tenon_packed*);
 } tenon_pack_table;
 
 /* One node's share of the last profiled execution. Frozen. */
 typedef struct tenon_profile_record {
-  uint64_t id;       /* tenon_node.id of the first node the kernel stands for */
+  uint64_t id;       /* tenon_node.id of the first node that the kernel computes */
   uint64_t begin_ns; /* since the execution began, device time */
   uint64_t duration_ns;
   uint32_t node;        /* index in the plan's graph */
-  uint32_t fused_count; /* nodes the kernel stands for, >= 1 */
+  uint32_t fused_count; /* nodes that the kernel computes, >= 1 */
   char algorithm[48];   /* kernel or algorithm name, NUL-terminated */
 } tenon_profile_record;
 
@@ -720,14 +738,15 @@ typedef struct tenon_profile_table {
   uint32_t struct_size;
   uint32_t reserved;
   tenon_status (*enable)(tenon_plan*, uint32_t enabled, tenon_error*);
-  /* Copies at most `capacity` records of the last finished execution; out_count is how many there are. Before the first one a backend may
-     list the kernels to come, with times of 0. */
+  /* Copies at most `capacity` records of the last finished execution; out_count is how many there
+   * are. Before the first execution a backend may list the kernels to come, with times of 0. */
   tenon_status (*read)(tenon_plan*, tenon_profile_record* out_records, uint32_t capacity, uint32_t* out_count, tenon_error*);
 } tenon_profile_table;
 
 enum { TENON_COLLECTIVE_SUM = 0, TENON_COLLECTIVE_MEAN = 1, TENON_COLLECTIVE_MAX = 2 };
 
-/* Collectives over the devices of one communicator. Ranks call with the same arguments; work is in stream order. */
+/* Collectives over the devices of one communicator. Ranks call with the same arguments; work is in
+ * stream order. */
 typedef struct tenon_collective_table {
   uint32_t struct_size;
   uint32_t reserved;
@@ -743,58 +762,65 @@ typedef struct tenon_collective_table {
                                  uint64_t count, tenon_error*);
 } tenon_collective_table;
 
-/* Streams of the vendor's own API (cudaStream_t and the like), wrapped and lent out. */
+/* Conversion from and to streams of the vendor's own API, such as cudaStream_t. */
 typedef struct tenon_foreign_stream_table {
   uint32_t struct_size;
   uint32_t reserved;
-  tenon_status (*import)(tenon_device*, void* vendor_stream, tenon_stream** out_stream, tenon_error*); /* destroy leaves it alive */
+  tenon_status (*import)(tenon_device*, void* vendor_stream, tenon_stream** out_stream,
+                         tenon_error*); /* stream_destroy leaves the vendor's stream alive */
   tenon_status (*native)(tenon_stream*, void** out_vendor_stream, tenon_error*);
 } tenon_foreign_stream_table;
 
 /* ------------------------------------------------------------------------------------------------ the backend's table */
 
-/* What a backend does, handed over by its `create`. Lives as long as the library. Slots up to `plan_execute` are mandatory. */
+/* The functions of a backend, returned by its `create`. Lives as long as the library. Slots up to
+ * `plan_execute` are mandatory. */
 typedef struct tenon_backend_table {
   uint32_t struct_size;
   uint32_t reserved;
   /* since 0.1 */
 
-  /* Joins threads, drains streams, closes what is open. Idempotent; afterwards only `destroy` may be called. */
+  /* Joins threads, drains streams, closes what is open. Idempotent; afterwards only `destroy` may
+   * be called. */
   void (*shutdown)(tenon_backend*);
-  /* Frees the backend; shuts down first if nobody did. */
+  /* Frees the backend; shuts it down first if `shutdown` was not called. */
   void (*destroy)(tenon_backend*);
 
-  /* Devices there are, without opening them. Zero is an answer: `error` then says why and what to do, the status stays TENON_OK. */
+  /* Counts the devices without opening them. Zero is valid: `error` then says why and what to do,
+   * and the status stays TENON_OK. */
   tenon_status (*device_count)(tenon_backend*, uint32_t* out_count, tenon_error*);
   tenon_status (*device_info)(tenon_backend*, uint32_t index, tenon_device_info* out_info, tenon_error*);
   tenon_status (*device_open)(tenon_backend*, uint32_t index, tenon_device** out_device, tenon_error*);
-  /* All objects of the device are destroyed by then; the core sees to it. */
+  /* The core has destroyed all objects of the device before. */
   void (*device_close)(tenon_device*);
 
-  /* Room for size_bytes (0 is allowed), aligned to device_info.alignment_bytes. Pointer arithmetic on the address is allowed. */
+  /* Allocates size_bytes (0 is allowed), aligned to device_info.alignment_bytes. Pointer arithmetic
+   * on the address is allowed. */
   tenon_status (*memory_allocate)(tenon_device*, uint32_t kind, uint64_t size_bytes, tenon_memory** out_memory, uint64_t* out_address,
                                   tenon_error*);
-  /* Host memory made usable by the device, under one of the four TENON_IMPORT_* terms. */
+  /* Makes host memory usable by the device, under one of the four TENON_IMPORT_* terms. */
   tenon_status (*memory_import)(tenon_device*, void* host, uint64_t size_bytes, uint32_t terms, tenon_memory** out_memory,
                                 uint64_t* out_address, tenon_error*);
-  /* The caller has made sure that no work uses it any more. */
+  /* The caller makes sure that no work uses the memory any more. */
   void (*memory_free)(tenon_memory*);
   tenon_status (*memory_stats)(tenon_device*, tenon_memory_stats* out_stats, tenon_error*);
-  /* Asynchronous, in stream order. Host memory that is not pinned may make it synchronous. */
+  /* Asynchronous, in stream order. With host memory that is not pinned it may be synchronous. */
   tenon_status (*copy)(tenon_device*, const tenon_copy*, tenon_stream*, tenon_error*);
   /* Sets bytes, in stream order. */
   tenon_status (*fill)(tenon_device*, uint64_t address, uint64_t size_bytes, uint8_t value, tenon_stream*, tenon_error*);
 
   tenon_status (*stream_create)(tenon_device*, tenon_stream** out_stream, tenon_error*);
   void (*stream_destroy)(tenon_stream*);
-  /* Returns when everything given to the stream is done; reports the first asynchronous failure since the last report, with its node. */
+  /* Returns when all work submitted to the stream is done; reports the first asynchronous failure
+   * since the last report, with its node. */
   tenon_status (*stream_synchronize)(tenon_stream*, tenon_error*);
 
   tenon_status (*event_create)(tenon_device*, tenon_event** out_event, tenon_error*);
   void (*event_destroy)(tenon_event*);
-  /* Marks the point the stream has been given so far; may be recorded again. */
+  /* Marks the work submitted to the stream so far; may be recorded again. */
   tenon_status (*event_record)(tenon_event*, tenon_stream*, tenon_error*);
-  /* Later work of the stream waits for the event; the caller does not. An event never recorded is done. */
+  /* Later work of the stream waits for the event; the caller does not. An event never recorded is
+   * done. */
   tenon_status (*event_wait)(tenon_event*, tenon_stream*, tenon_error*);
   /* TENON_OK: done. TENON_NOT_READY: not yet. Else the failure of the work before it. */
   tenon_status (*event_query)(tenon_event*, tenon_error*);
@@ -802,14 +828,16 @@ typedef struct tenon_backend_table {
   /* Device time between two recorded, finished events, in nanoseconds. */
   tenon_status (*event_elapsed)(tenon_event* begin, tenon_event* end, uint64_t* out_ns, tenon_error*);
 
-  /* Answers for every node of the graph into out_answers[0..node_count). Fails only for arguments that break this header's rules. */
+  /* Answers for every node of the graph into out_answers[0..node_count). Fails only for arguments
+   * that break this header's rules. */
   tenon_status (*supports)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_answer* out_answers, tenon_error*);
-  /* An immutable plan. Copies what it needs of the graph; constants included. */
+  /* Creates an immutable plan. Copies what it needs of the graph, constants included. */
   tenon_status (*plan_create)(tenon_device*, const tenon_graph*, const tenon_plan_options*, tenon_plan** out_plan, tenon_error*);
   void (*plan_destroy)(tenon_plan*);
   tenon_status (*plan_info)(tenon_plan*, tenon_plan_info* out_info, tenon_error*);
-  /* Gives the plan's work to the stream. `workspace` has plan_info.workspace_size_bytes and is this execution's alone. Concurrent calls
-   * use separate workspaces. No host synchronisation, no logging, and no allocation once as many executions as now have overlapped. */
+  /* Submits the plan's work to the stream. `workspace` has plan_info.workspace_size_bytes;
+   * concurrent calls use separate workspaces. No host synchronisation, no logging, and no
+   * allocation unless more executions overlap than ever before. */
   tenon_status (*plan_execute)(tenon_plan*, const tenon_bindings*, uint64_t workspace, tenon_stream*, tenon_error*);
 
   /* Optional blocks: NULL means "not offered". */
@@ -828,7 +856,7 @@ enum { TENON_SANITIZER_NONE = 0, TENON_SANITIZER_ADDRESS = 1, TENON_SANITIZER_TH
 typedef struct tenon_host_info {
   uint32_t struct_size;
   uint32_t abi_major;
-  uint32_t abi_minor_lowest; /* the range of minors the core speaks */
+  uint32_t abi_minor_lowest; /* the range of minors the core supports */
   uint32_t abi_minor_highest;
   uint32_t sanitizer; /* TENON_SANITIZER_* the core was built with */
   uint32_t reserved;
@@ -836,12 +864,13 @@ typedef struct tenon_host_info {
   const char* platform; /* "linux-x86_64" */
 } tenon_host_info;
 
-/* What can be said without a device. The element types of these arrays grow like structs do, by their stride. */
+/* Support that can be stated without a device. The element types of these arrays grow like structs,
+ * by their stride. */
 enum {
   TENON_FEATURE_STRIDED = 1u << 0,      /* takes operands with any strides without a copy */
   TENON_FEATURE_IN_PLACE = 1u << 1,     /* may write over its first input */
   TENON_FEATURE_CAPTURE_SAFE = 1u << 2, /* may be recorded by the capture block */
-  TENON_FEATURE_EPILOGUE = 1u << 3      /* bias and activation that follow are fused */
+  TENON_FEATURE_EPILOGUE = 1u << 3      /* a following bias and activation are fused */
 };
 typedef struct tenon_capability {
   tenon_op op;
@@ -851,34 +880,35 @@ typedef struct tenon_capability {
   uint32_t reserved;
 } tenon_capability;
 
-enum { TENON_KNOB_STRING = 0, TENON_KNOB_INTEGER = 1, TENON_KNOB_CHOICE = 2, TENON_KNOB_BOOLEAN = 3 };
-/* An option the user may set under backends.options.<name> in YAML. The core checks values against it. */
-typedef struct tenon_knob {
+enum { TENON_OPTION_STRING = 0, TENON_OPTION_INTEGER = 1, TENON_OPTION_CHOICE = 2, TENON_OPTION_BOOLEAN = 3 };
+/* An option the user may set under backends.options.<name> in YAML. The core checks values against
+ * it. */
+typedef struct tenon_option {
   const char* name;
-  uint32_t type; /* TENON_KNOB_* */
+  uint32_t type; /* TENON_OPTION_* */
   uint32_t reserved;
   const char* default_value; /* as text */
-  const char* choices;       /* TENON_KNOB_CHOICE: "tuned|naive" */
-  int64_t lowest;            /* TENON_KNOB_INTEGER */
+  const char* choices;       /* TENON_OPTION_CHOICE: "tuned|naive" */
+  int64_t lowest;            /* TENON_OPTION_INTEGER */
   int64_t highest;
   const char* help; /* one line */
-} tenon_knob;
+} tenon_option;
 
 enum {
-  TENON_BACKEND_ORACLE = 1u << 0,    /* computes every op in higher precision from its definition: others are judged by it */
+  TENON_BACKEND_ORACLE = 1u << 0,    /* computes every op in higher precision from its definition: other backends are compared with it */
   TENON_BACKEND_UNLOADABLE = 1u << 1 /* the library may be closed after `destroy`; others stay mapped */
 };
 
-/* What a backend is. The caller sets struct_size to what it knows; the plugin fills the fields that covers. Strings and arrays
- * live as long as the library. */
+/* The description of a backend. The caller sets struct_size to the size it knows; the plugin fills
+ * the fields within it. Strings and arrays live as long as the library. */
 typedef struct tenon_backend_info {
   uint32_t struct_size;
   uint32_t abi_major;
-  uint32_t abi_minor_lowest; /* the range of minors the plugin speaks: the core takes the highest both know */
+  uint32_t abi_minor_lowest; /* the range of minors the plugin supports: the core takes the highest that both support */
   uint32_t abi_minor_highest;
   uint32_t flags;       /* TENON_BACKEND_* */
   uint32_t sanitizer;   /* TENON_SANITIZER_* the plugin was built with */
-  int32_t priority;     /* higher goes first in the default order; embedded CPU backends use 50, the oracle 0, GPUs 100 */
+  int32_t priority;     /* higher comes first in the default order; embedded CPU backends use 50, the oracle 0, GPUs 100 */
   uint32_t op_count;    /* entries in `digests` */
   const char* name;     /* [a-z][a-z0-9_]*: the part before ':' in device names */
   const char* version;  /* of the backend */
@@ -886,20 +916,22 @@ typedef struct tenon_backend_info {
   const char* platform; /* "linux-x86_64" */
   const char* vendor;
   const char* description;
-  const char* requirements; /* vendor libraries and least driver, for reports; may be NULL */
+  const char* requirements; /* vendor libraries and minimum driver version, for reports; may be NULL */
   const tenon_op_digest* digests;
   const tenon_capability* capabilities;
   uint32_t capability_count;
   uint32_t capability_stride;
-  const tenon_knob* knobs;
-  uint32_t knob_count;
-  uint32_t knob_stride;
-  /* Starts the backend. `host` outlives it. May start threads and look for devices; opens none. */
+  const tenon_option* options;
+  uint32_t option_count;
+  uint32_t option_stride;
+  /* Starts the backend. `host` outlives it. May start threads and look for devices; opens none of
+   * them. */
   tenon_status (*create)(const tenon_host* host, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*);
 } tenon_backend_info;
 
-/* The one symbol a plugin exports. Pure: starts no thread, opens no device, allocates nothing, may be called any number of times, before
- * and after anything else. Returns TENON_INCOMPATIBLE, with its own range filled in, if it cannot speak to this host. */
+/* The one symbol a plugin exports. Pure: starts no thread, opens no device, allocates nothing, may
+ * be called any number of times, before and after anything else. Returns TENON_INCOMPATIBLE, with
+ * its own range filled in, if it does not work with this host. */
 typedef tenon_status (*tenon_backend_query_fn)(const tenon_host_info* host, tenon_backend_info* out_info);
 #define TENON_BACKEND_QUERY_SYMBOL "tenon_backend_query"
 

@@ -1,4 +1,4 @@
-// backend.cpp - what the backend says about itself, and its device. The kernels are in ops/.
+// backend.cpp - the backend's description and its device. The kernels are in ops/.
 #include <tenon/sdk/backend.h>
 
 namespace tenon::my_backend {
@@ -13,8 +13,8 @@ const sdk::BackendSpec& spec() {
       .requirements = nullptr,
       .priority = 10,
       .flags = 0,
-      .knobs = {},
-      // One CPU device that works inline. Another device derives from sdk::Backend and sdk::Device.
+      .options = {},
+      // One CPU device that works inline. For another device derive from sdk::Backend and sdk::Device.
       .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, "plain C++ loops"); },
   };
   return own;

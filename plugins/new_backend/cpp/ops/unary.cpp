@@ -1,4 +1,4 @@
-// ops/unary.cpp - Neg, Relu, Sigmoid, Tanh and their gradients: the ops that tenon/ops.def puts into the room "unary".
+// ops/unary.cpp - Neg, Relu, Sigmoid, Tanh and their gradients: the ops of the family "unary" in tenon/ops.def.
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -9,7 +9,7 @@
 namespace tenon::my_backend {
 namespace {
 
-/// What these kernels promise: operands of any strides, results over operands, one element at a time.
+/// These kernels take operands of any strides, may write over operands, and work element by element.
 constexpr sdk::Traits traits{.strided = true, .in_place = true, .elementwise = true};
 
 /// y[i] = f(x[i])
@@ -53,7 +53,7 @@ void relu_grad(const sdk::Call& call) {
   map_gradient<T>(call, [](T dy, T y) { return y > 0 ? dy : (std::isnan(y) ? y : T(0)); });
 }
 
-/// y = 1 / (1 + exp(-x)), so written that exp never overflows.
+/// y = 1 / (1 + exp(-x)), in a form in which exp never overflows.
 template <class T>
 void sigmoid(const sdk::Call& call) {
   map<T>(call, [](T x) {

@@ -1,4 +1,4 @@
-// tenon/sdk/backend.h - a backend as a C++ author writes it: a spec, a Backend that knows its devices, kernels in files.
+// tenon/sdk/backend.h - a backend in C++: a spec, a Backend with its devices, and kernels in files.
 //
 //   const sdk::BackendSpec& spec();   // in backend.cpp of namespace tenon::<name>; the build writes the rest
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace tenon::sdk {
 
-/// The live backend: which devices there are, and opening them.
+/// A created backend: lists devices and opens them.
 class Backend {
  public:
   explicit Backend(Host services) : host(services) {}
@@ -35,25 +35,26 @@ class Backend {
   const Host host;
 };
 
-/// What never changes about a backend.
+/// The constant description of a backend.
 struct BackendSpec {
   const char* name;
   const char* version;
   const char* vendor;
   const char* description;
-  const char* requirements;  ///< vendor libraries and least driver, or NULL
+  const char* requirements;  ///< vendor libraries and minimum driver version, or NULL
   std::int32_t priority;
   std::uint32_t flags;  ///< TENON_BACKEND_*
-  std::span<const tenon_knob> knobs;
+  std::span<const tenon_option> options;
   std::unique_ptr<Backend> (*create)(Host host);
-  bool captures = false;  ///< there are devices whose streams can be recorded: Stream::captures
+  bool captures = false;  ///< some devices have streams that can be recorded: Stream::captures
 };
 
-/// A Backend of one CpuDevice named by `description`; flags are those of an inline, host-addressable device.
+/// A Backend of one CpuDevice named by `description`; flags are those of an inline,
+/// host-addressable device.
 std::unique_ptr<Backend> make_cpu_backend(Host host, std::string description);
 
 namespace detail {
-/// One backend's static tables. A program may hold several backends, so nothing of them is shared.
+/// One backend's static tables. A program may contain several backends, so they share nothing.
 struct Registration {
   const BackendSpec& spec;
   const KernelRow* rows;  ///< ends with a NULL kernel
@@ -61,7 +62,8 @@ struct Registration {
   tenon_backend_table table;
   tenon_status (*create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*);
 };
-/// One capability for each row, and for each older version of its op, which the newest one's kernel serves. Returns how many there are.
+/// One capability for each row, and for each older version of its op, which the newest one's kernel
+/// handles. Returns the count.
 std::size_t list_capabilities(const KernelRow* rows, bool captures, tenon_capability* out_list);
 tenon_backend_table make_table(const tenon_blas_table* blas, bool captures);
 tenon_status query(const Registration& registration, const tenon_host_info* host, tenon_backend_info* out_info);
@@ -86,8 +88,9 @@ struct Plugin {
 };
 }  // namespace detail
 
-/// The plugin's half of the query: negotiation, sizes, capabilities from the kernel rows. Pure.
-/// Rows is an array of KernelRow that ends with a NULL kernel; Blas gives the BLAS table, NULL: not offered.
+/// The plugin's side of the query: negotiation, sizes, capabilities from the kernel rows. Pure.
+/// Rows is an array of KernelRow that ends with a NULL kernel; Blas returns the BLAS table; NULL:
+/// not offered.
 template <auto Spec, const auto& Rows, const tenon_blas_table* (*Blas)() = nullptr>
 tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
   return detail::query(detail::Plugin<Spec, Rows, Blas>::registration(), host, out_info);

@@ -1,13 +1,14 @@
-// tenon/sdk/blas.h - BLAS routines as the author of a CPU backend writes them: a function template over the routine's arguments, and a last
-// line that registers it.
+// tenon/sdk/blas.h - BLAS routines of a CPU backend: a function template over the routine's
+// arguments, and a last line that registers it.
 //
 //   template <class T>
 //   void axpy(const sdk::arguments::axpy<T>& p) { ... }
 //   TENON_BLAS_ROUTINE(axpy)
 //
-// A routine is offered in the dtypes of its line in tenon/blas.def. The files are blas/level1.cpp, level2.cpp and level3.cpp of the
-// backend, all three or none: tools/cmake/backend.cmake then writes the table. Addresses are host pointers here and scalars are read before
-// the call, so this is for devices whose memory the host addresses; a GPU's backend fills its tenon_blas_table itself.
+// A routine is offered in the dtypes of its line in tenon/blas.def. The files are blas/level1.cpp,
+// level2.cpp and level3.cpp of the backend, all three or none: tools/cmake/backend.cmake then
+// writes the table. Addresses are host pointers here and scalars are read before the call, so this
+// is for devices with host-addressable memory; a GPU backend fills its tenon_blas_table itself.
 #pragma once
 
 #include <complex>
@@ -33,7 +34,7 @@ using Real = typename RealOf<T>::Type;
 template <class T>
 inline constexpr bool is_complex = !std::is_same_v<T, Real<T>>;
 
-/// Where a routine leaves a number.
+/// The destination of a scalar result.
 struct Result {
   void* address = nullptr;
   template <class R>
@@ -42,10 +43,11 @@ struct Result {
   }
 };
 
-/// The arguments of each signature class of tenon/blas.def, in the words and the order of the socket's slots. The core has checked them:
-/// sizes are 0 or more, increments are not 0, leading dimensions reach over their lines, and addresses are not NULL where something is read
-/// or written. Vectors: element i at x[i * incx], counted from the array's end where incx is negative. layout, trans, uplo, diag and side
-/// are TENON_* constants.
+/// The arguments of each signature class of tenon/blas.def, with the names and the order of the
+/// ABI's slots. The core has checked them: sizes are 0 or more, increments are not 0, leading
+/// dimensions cover their rows or columns, and addresses are not NULL where something is read or
+/// written. Vectors: element i at x[i * incx], counted from the array's end where incx is negative.
+/// layout, trans, uplo, diag and side are TENON_* constants.
 namespace arguments {
 
 template <class T>
@@ -125,7 +127,7 @@ template <class T>
 struct dot {
   const Host* host;
   std::int64_t n;
-  T alpha;  ///< sdsdot; 0 where none was given
+  T alpha;  ///< sdsdot; 0 if none was given
   const T* x;
   std::int64_t incx;
   const T* y;
@@ -333,7 +335,7 @@ struct gemm_strided_batched {
   }
 
  private:
-  /// What is not read may be NULL, and stays so.
+  /// An operand that is not read may be NULL and stays NULL.
   template <class P>
   static P* at(P* first, std::int64_t offset) {
     return first == nullptr ? nullptr : first + offset;
@@ -343,9 +345,9 @@ struct gemm_strided_batched {
 }  // namespace arguments
 
 namespace detail {
-/// Of an SDK device.
+/// The host of an SDK device.
 const Host& host_of(const tenon_device* device);
-/// The exception at hand as a status and its message.
+/// Converts the current exception to a status and its message.
 tenon_status report_current_exception(tenon_error* error) noexcept;
 [[noreturn]] void refuse_blas_dtype(const char* routine, tenon_dtype dtype);
 
@@ -396,7 +398,7 @@ using Types_sd = std::tuple<float, double>;
 using Types_cz = std::tuple<std::complex<float>, std::complex<double>>;
 using Types_sdcz = std::tuple<float, double, std::complex<float>, std::complex<double>>;
 
-/// Scalars that are real though the routine's operands are complex.
+/// Scalars that are real although the routine's operands are complex.
 struct RealScalars {
   bool alpha = false, beta = false;
 };
@@ -419,7 +421,7 @@ T scalar(const tenon_scalar* given) {
   }
 }
 
-// One slot for each signature class: reads the wire's arguments, calls Routine::run<T>.
+// One slot for each signature class: converts the ABI's arguments and calls Routine::run<T>.
 #define TENON_BLAS_SLOT_BEGIN                               \
   const Host* const host = &host_of(device);                \
   (void)stream;                                             \
@@ -630,7 +632,8 @@ tenon_status slot_gemm_strided_batched(TENON_BLAS_HEAD, std::uint32_t layout, st
 }  // namespace detail
 }  // namespace tenon::sdk
 
-/// Registers the function template `routine` of this namespace: its slot of the table, guarded, for the dtypes of its line in blas.def.
+/// Registers the function template `routine` of this namespace: its slot of the table, guarded, for
+/// the dtypes of its line in blas.def.
 #define TENON_BLAS_ROUTINE(routine)                                \
   namespace {                                                      \
   struct RoutineOf_##routine {                                     \

@@ -1,4 +1,5 @@
-// tenon/sdk/device.h - devices, streams and events as a C++ author writes them; the SDK puts the C slots in front.
+// tenon/sdk/device.h - devices, streams and events as C++ classes, which the SDK wraps in the C
+// slots.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +14,30 @@ namespace tenon::sdk {
 
 class Stream;
 
-/// What a stream was given while it was recorded.
+/// The recorded work of a stream.
 class Capture {
  public:
   virtual ~Capture() = default;
-  /// Gives all of it to a stream of the same device, on the addresses it was recorded with. May throw sdk::Error.
+  /// Submits the work to a stream of the same device, with the recorded addresses. May throw
+  /// sdk::Error.
   virtual void replay(Stream& stream) = 0;
 };
 
-/// Work in order. Every member may throw sdk::Error.
+/// A queue of work that runs in order. Every member may throw sdk::Error.
 class Stream {
  public:
   virtual ~Stream() = default;
-  /// Returns when everything given to the stream is done.
+  /// Returns when all submitted work is done.
   virtual void synchronize() = 0;
-  /// True if the two below work. Asked only where BackendSpec::captures is set.
+  /// True if the stream can be recorded. Called only if BackendSpec::captures is set.
   virtual bool captures() const { return false; }
-  /// From here on the stream notes down what it is given, and executes none of it.
+  /// From here on the stream records submitted work instead of executing it.
   virtual void begin_capture();
-  /// What was noted down; the stream executes again, also when this throws.
+  /// Returns the recorded work; the stream executes again, also if this throws.
   virtual std::unique_ptr<Capture> end_capture();
 };
 
-/// The stream behind the handle in Call::stream.
+/// The stream of the handle in Call::stream.
 Stream& stream_of(tenon_stream* handle);
 
 /// A point in a stream.
@@ -61,10 +63,12 @@ class Device {
   /// Aligned memory of a TENON_MEMORY_* kind; size_bytes > 0. Throws OUT_OF_MEMORY.
   virtual std::uint64_t allocate(std::uint32_t kind, std::uint64_t size_bytes) = 0;
   virtual void deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t size_bytes) = 0;
-  /// Makes host memory usable under TENON_IMPORT_* terms and returns its device address; size_bytes > 0. The default lends the pointer
-  /// itself where `borrows`, else it copies for COPY and HOLD and refuses to borrow. What was copied is given to `deallocate` in the end.
+  /// Makes host memory usable under TENON_IMPORT_* terms and returns its device address; size_bytes
+  /// > 0. The default returns the pointer itself if `borrows`, else it copies for COPY and HOLD and
+  /// refuses to borrow. A copy is freed with `deallocate`.
   virtual std::uint64_t import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms);
-  /// True if memory imported under these terms stays the host's: nothing is allocated for it, and `end_import` is called in the end.
+  /// True if memory imported under these terms is used in place: nothing is allocated, and
+  /// `end_import` is called at the end.
   virtual bool borrows(std::uint32_t terms) const { return host_addressable() && terms != TENON_IMPORT_COPY; }
   virtual void end_import(void* memory, std::uint64_t size_bytes) {
     static_cast<void>(memory);
@@ -74,7 +78,8 @@ class Device {
   virtual void fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, Stream& stream) = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
-  /// How this device runs several elementwise nodes as one kernel; NULL: piece by piece with the backend's own kernels.
+  /// How this device runs several elementwise nodes as one kernel; NULL: piece by piece with the
+  /// backend's own kernels.
   virtual const struct ElementwiseFusion* elementwise_fusion() const { return nullptr; }
   /// True if host pointers are device addresses.
   virtual bool host_addressable() const { return false; }
@@ -82,7 +87,7 @@ class Device {
   const Host host;
 };
 
-/// What device_info says.
+/// The fields of tenon_device_info.
 struct DeviceDescription {
   std::uint32_t kind = TENON_DEVICE_CPU;
   std::uint32_t flags = 0;
@@ -92,7 +97,8 @@ struct DeviceDescription {
   std::uint64_t memory_size_bytes = 0, memory_free_bytes = 0, alignment_bytes = 64, dtypes = 0;
 };
 
-/// The host's own processor as a device: host memory, work done inline when it is given. Enough for any CPU backend.
+/// The host's processor as a device: host memory, work done inline when it is submitted. Sufficient
+/// for any CPU backend.
 class CpuDevice : public Device {
  public:
   using Device::Device;

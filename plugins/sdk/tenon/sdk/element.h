@@ -1,4 +1,5 @@
-// tenon/sdk/element.h - single elements of every dtype, for kernels that move and bound them: constants, and the list of types.
+// tenon/sdk/element.h - single elements of every dtype, for kernels that move and clip them:
+// constants, and the list of types.
 #pragma once
 
 #include <cmath>
@@ -8,7 +9,7 @@
 
 #include <tenon/sdk/kernel.h>
 
-/// The types of TENON_DTYPES_MOVE, for the last lines of rooms that only move elements.
+/// The types of TENON_DTYPES_MOVE, to register kernels that only move elements.
 #define TENON_MOVABLE_TYPES                                                                                                       \
   ::tenon::sdk::Half, ::tenon::sdk::BFloat16, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, \
       std::uint16_t, std::uint32_t, std::uint64_t, bool
@@ -16,8 +17,8 @@
 namespace tenon::sdk {
 
 namespace detail {
-/// The nearest float with so many fraction bits whose smallest normal number is 2^lowest_exponent; ties to even, beyond the largest an
-/// infinity. Sign and 15 bits.
+/// The bits of the nearest 16-bit float with `fraction_bits` whose smallest normal number is
+/// 2^lowest_exponent; ties to even, infinity on overflow.
 inline std::uint16_t nearest_16_bits(double value, int fraction_bits, int lowest_exponent) {
   const unsigned sign = std::signbit(value) ? 0x8000u : 0u;
   const unsigned infinity = 0x8000u - (1u << fraction_bits);
@@ -28,7 +29,7 @@ inline std::uint16_t nearest_16_bits(double value, int fraction_bits, int lowest
     magnitude = infinity;
   } else if (value != 0) {
     const int exponent = std::ilogb(value) < lowest_exponent ? lowest_exponent : std::ilogb(value);
-    // In units of the last digit; the carry of a fraction that rounds up is the exponent's.
+    // In units of the last digit; a fraction that rounds up carries into the exponent.
     const double digits = std::nearbyint(std::ldexp(std::fabs(value), fraction_bits - exponent));
     const double bits = std::ldexp(exponent - lowest_exponent, fraction_bits) + digits;
     magnitude = bits < infinity ? static_cast<unsigned>(bits) : infinity;
@@ -37,7 +38,8 @@ inline std::uint16_t nearest_16_bits(double value, int fraction_bits, int lowest
 }
 }  // namespace detail
 
-/// An attribute as an element of T: the nearest number of a floating type; integers and bool hold it, says the core.
+/// An attribute as an element of T: the nearest number of a floating type; integers and bool
+/// represent it exactly, as the core checks.
 template <class T>
 T element_of(double value) {
   if constexpr (std::is_same_v<T, Half>) {
@@ -51,14 +53,14 @@ T element_of(double value) {
   }
 }
 
-/// What Clip keeps elements of T between.
+/// The bounds of Clip for elements of T.
 template <class T>
 struct Bounds {
   T low, high;
 };
 
-/// The bounds of Clip as numbers of T. Beside integers a bound with a fraction is drawn to the integers it leaves, low up and high down,
-/// and one beyond their range is its nearest end.
+/// The bounds of Clip as numbers of T. For integers a fractional bound is rounded inwards, low up
+/// and high down, and one outside the range of T becomes the nearest end of it.
 template <class T>
 Bounds<T> bounds_of(const tenon_attributes_clip& attributes) {
   if constexpr (std::is_integral_v<T>) {

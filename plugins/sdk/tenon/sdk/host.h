@@ -29,8 +29,9 @@ class Host {
 
   std::uint32_t thread_count() const { return table_->thread_count(table_->context); }
 
-  /// body(begin, end) over ranges that cover [0, count), each at least `grain` long but for the last; returns when all are done.
-  /// The first exception a body throws is thrown again here. Small counts run inline, without a crossing.
+  /// Calls body(begin, end) for ranges that cover [0, count), each at least `grain` long but for
+  /// the last; returns when all are done. Rethrows the first exception of a body. A count of at
+  /// most `grain` runs inline, without calling the host.
   template <class Body>
   void parallel_for(std::int64_t count, std::int64_t grain, Body&& body) const {
     if (count <= 0) return;
@@ -58,12 +59,13 @@ class Host {
     if (shared.failure) std::rethrow_exception(shared.failure);
   }
 
-  /// The user's value for a declared knob, or its default; NULL for a knob that was not declared.
-  const char* option(const char* knob) const { return table_->option(table_->context, knob); }
+  /// The user's value for a declared option, or its default; NULL for an option that was not
+  /// declared.
+  const char* option(const char* option) const { return table_->option(table_->context, option); }
   const char* cache_directory() const { return table_->cache_directory(table_->context); }
   bool cancel_requested() const { return table_->cancel_requested(table_->context) != 0; }
 
-  /// A choice that was made before, in this run or an earlier one; empty: none.
+  /// A choice stored before, in this run or an earlier one; empty: none.
   std::string autotune_get(const char* key) const {
     std::string value(256, '\0');
     for (;;) {

@@ -1,4 +1,4 @@
-// tenon/sdk/indices.h - operands that name elements of an axis: checked once, before anything is written.
+// tenon/sdk/indices.h - operands of indices into an axis: checked once, before anything is written.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tenon::sdk {
 
-/// A dense operand of i32 or i64, each in [-n, n); negative ones count from the end.
+/// A dense operand of i32 or i64 indices, each in [-n, n); negative ones count from the end.
 class Indices {
  public:
   /// Errors  the first index outside [-n, n), named with its position (row-major) and the op.
@@ -22,7 +22,7 @@ class Indices {
   }
 
   std::int64_t count() const { return count_; }
-  /// In [0, n).
+  /// The index at position i, in [0, n).
   std::int64_t operator[](std::int64_t i) const {
     const std::int64_t index = wide_ ? static_cast<const std::int64_t*>(data_)[i] : static_cast<const std::int32_t*>(data_)[i];
     return index < 0 ? index + n_ : index;
@@ -31,7 +31,7 @@ class Indices {
  private:
   template <class Index>
   void check(const char* op, const Index* index) const {
-    bool wrong = false;  // no branch in the loop: it is vectorised
+    bool wrong = false;  // no branch, so that the loop is vectorised
     for (std::int64_t i = 0; i < count_; ++i) wrong |= (index[i] < -n_) | (index[i] >= n_);
     for (std::int64_t i = 0; wrong && i < count_; ++i) {
       if (index[i] >= -n_ && index[i] < n_) continue;

@@ -1,10 +1,12 @@
-// tenon/sdk/kernel.h - what a kernel is: a function template over a Call, and a last line that registers it.
+// tenon/sdk/kernel.h - what a kernel is: a function template over a Call, and a last line that
+// registers it.
 //
 //   template <class T> void relu(const sdk::Call& call) { ... }
 //   TENON_KERNEL(relu, float, double)
 //
-// The stem is the op's in tenon/ops.def; the file is ops/<room>.cpp of the backend. tools/cmake/backend.cmake writes the kernel table from
-// the list and the rooms that are there.
+// The function's name is the op's stem in tenon/ops.def; the file is ops/<family>.cpp of the
+// backend. tools/cmake/backend.cmake writes the kernel table from the list and the backend's
+// families.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +19,7 @@
 
 namespace tenon::sdk {
 
-/// Storage of f16 and bf16: bits only; kernels compute in f32.
+/// Storage of f16 and bf16. Kernels compute in f32.
 struct Half {
   std::uint16_t bits;
 };
@@ -85,12 +87,13 @@ struct DTypeOf<bool> {
 template <class T>
 inline constexpr tenon_dtype dtype_of = detail::DTypeOf<std::remove_cv_t<T>>::value;
 
-/// Bytes of one element; 0 for dtypes without a byte size of their own.
+/// Bytes of one element; 0 for dtypes smaller than a byte.
 std::int64_t size_of(tenon_dtype dtype);
 /// "f32", "i64", ...
 const char* name_of(tenon_dtype dtype);
 
-/// One operand of a call: an address and what lies there. An absent optional operand has dtype TENON_DTYPE_NONE.
+/// One operand of a call: an address and its layout. An absent optional operand has dtype
+/// TENON_DTYPE_NONE.
 struct Operand {
   void* data = nullptr;                   ///< element (0, ..., 0)
   const std::int64_t* shape = nullptr;    ///< [rank]
@@ -111,30 +114,33 @@ class Device;
 
 enum class Activation : std::uint32_t { none, relu, sigmoid, tanh };
 
-/// What a kernel with Traits::epilogue does to its result before it is stored: y = activation(result + bias + residual).
+/// What a kernel with Traits::epilogue does to its result before it is stored:
+/// y = activation(result + bias + residual).
 struct Epilogue {
-  /// Dense (n), n the last dimension of the result; NULL: none, as for images whose channels do not lie last.
+  /// Dense (n), n the last dimension of the result; NULL: none, as for images whose channels are
+  /// not last.
   const Operand* bias = nullptr;
-  const Operand* residual = nullptr;  ///< dense, of the result's shape, and never its storage; NULL: none. Traits::residual alone
+  const Operand* residual = nullptr;  ///< dense, of the result's shape, never its storage; NULL: none. Only for Traits::residual
   Activation activation = Activation::none;
 };
 
-/// One op at work. Operands have been checked by the op's shape rule; they are dense unless the kernel's traits say strided.
+/// One execution of an op. Operands have been checked by the op's shape rule; they are dense unless
+/// the kernel's traits say strided.
 struct Call {
   const Operand* inputs = nullptr;
   const Operand* outputs = nullptr;
   std::uint32_t input_count = 0;
   std::uint32_t output_count = 0;
   const void* attributes = nullptr;     ///< the struct named in ops.def
-  void* scratch = nullptr;              ///< Traits::scratch bytes of this call's alone, aligned to 64
-  const void* const* packed = nullptr;  ///< per input: what Traits::pack made of it, or NULL; the array itself may be NULL
+  void* scratch = nullptr;              ///< Traits::scratch bytes for this call only, aligned to 64
+  const void* const* packed = nullptr;  ///< per input: the result of Traits::pack, or NULL; the array itself may be NULL
   Epilogue epilogue;
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
-  bool channels_last = false;           ///< operands named by Traits::channels_last lie so, their shapes so written
-  std::uint32_t node = TENON_NO_INDEX;  ///< index in the plan's graph: for failures that are found out later
-  tenon_stream* stream = nullptr;       ///< NULL for functions of Traits, but for `pack`
-  Device* device = nullptr;             ///< that the plan is made for
+  bool channels_last = false;           ///< the operands of Traits::channels_last have shape (N, d..., C)
+  std::uint32_t node = TENON_NO_INDEX;  ///< index in the plan's graph, for failures that are detected later
+  tenon_stream* stream = nullptr;       ///< NULL in the functions of Traits other than `pack`
+  Device* device = nullptr;             ///< the plan's device
   Host host;
 
   template <class T>
@@ -153,7 +159,7 @@ struct Call {
   bool has_output(std::uint32_t i) const { return i < output_count && outputs[i].present(); }
 };
 
-/// x seen as (rows, n) with n its last dimension; a scalar is (1, 1).
+/// x viewed as (rows, n) with n its last dimension; a scalar is (1, 1).
 struct Rows {
   std::int64_t rows, n;
 };
@@ -162,7 +168,7 @@ inline Rows as_rows(const Operand& x) {
   return {n == 0 ? 0 : x.count / n, n};
 }
 
-/// x seen as (outer, n, inner) around `axis`; dense operands only.
+/// x viewed as (outer, n, inner) around `axis`; dense operands only.
 struct AxisView {
   std::int64_t outer, n, inner;
 };
@@ -173,35 +179,40 @@ inline AxisView around_axis(const Operand& x, std::int64_t axis) {
   return view;
 }
 
-/// Operands of a kernel by number.
+/// Sets of a kernel's operands: bit i is operand i.
 struct ChannelsLast {
   std::uint32_t inputs = 0, outputs = 0;
 };
 
-/// What the plan builder may do with a kernel. Functions get a Call whose data pointers are not yet set.
+/// What the plan builder may do with a kernel. Functions get a Call whose data pointers are not yet
+/// set.
 struct Traits {
   bool strided = false;  ///< inputs may have any strides (0 and negative too); outputs are always dense
-  /// An output may be the storage of an input of the same dtype and shape: of any, for kernels with one output; of the one it is the new
-  /// value of, for steps over several tensors.
+  /// An output may use the storage of an input of the same dtype and shape: of any input if there
+  /// is one output; of the input that it updates, for steps over several tensors.
   bool in_place = false;
-  /// Each element of the one output depends on the same element of every input, broadcast, and on the attributes alone. Implies strided and
-  /// in_place. Chains of such kernels are run piece by piece, so that what passes between them stays in the first cache.
+  /// Each element of the one output depends on the same element of every input, broadcast, and on
+  /// the attributes. Implies strided and in_place. Chains of such kernels run piece by piece, so
+  /// that intermediate results stay in the L1 cache.
   bool elementwise = false;
   bool epilogue = false;  ///< honours Call::epilogue
   bool residual = false;  ///< honours Call::epilogue.residual too
-  /// What it gives to the stream may be recorded and replayed: it looks at no result on the host.
+  /// The submitted work may be recorded and replayed: the kernel reads no result on the host.
   bool capture_safe = true;
-  /// Images lie with their channels last: bit i of `inputs` and `outputs` says that operand i of rank 3 or 4, (N, C, d...) in the graph,
-  /// reaches this kernel as a dense (N, d..., C), its shape so written; attributes stay as they are. `refuse` is asked before that.
+  /// Images have their channels last: bit i of `inputs` and `outputs` says that operand i of rank 3
+  /// or 4, (N, C, d...) in the graph, reaches this kernel as a dense (N, d..., C), shape included;
+  /// attributes are unchanged. `refuse` sees the graph's shapes.
   ChannelsLast channels_last{};
-  /// Asked for each instance; false: its images reach the kernel as the graph has them, and Call::channels_last is false. NULL: always.
+  /// Called for each instance; false: its images reach the kernel with the graph's layout, and
+  /// Call::channels_last is false. NULL: always.
   bool (*channels_last_when)(const Call&) = nullptr;
-  std::size_t (*scratch)(const Call&) = nullptr;                               ///< bytes wanted; `packed` tells which inputs will be
+  std::size_t (*scratch)(const Call&) = nullptr;  ///< bytes needed; `packed` is not NULL for inputs that will be packed
   std::size_t (*pack_size)(const Call&, std::uint32_t input) = nullptr;        ///< bytes of a packed copy of this input; 0: not packed
-  void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< makes it; aligned to 64
-  /// False: a parameter that the plan itself writes over, which would be packed for one run, is not. So runs of training can be recorded.
+  void (*pack)(const Call&, std::uint32_t input, void* out_packed) = nullptr;  ///< writes the packed copy, aligned to 64
+  /// False: a parameter that the plan itself overwrites is not packed (the copy would be used
+  /// once), so that training runs can be recorded.
   bool pack_donated = true;
-  const char* (*refuse)(const Call&) = nullptr;  ///< a sentence if this instance is not served, else NULL
+  const char* (*refuse)(const Call&) = nullptr;  ///< a sentence if this instance is not supported, else NULL
 };
 
 using KernelFunction = void (*)(const Call&);
@@ -212,7 +223,7 @@ struct Kernel {
   Traits traits{};
 };
 
-/// A row of the table that the build writes.
+/// A row of the kernel table, which the build generates.
 struct KernelRow {
   tenon_op op;
   std::uint32_t version;
@@ -230,10 +241,12 @@ constexpr Kernel kernel_of(Traits traits) {
 }
 }  // namespace detail
 
-/// Registers stem<T> for the listed types. Stands at the end of the file, in the backend's namespace.
+/// Registers stem<T> for the listed types. Placed at the end of the file, in the backend's
+/// namespace.
 #define TENON_KERNEL(stem, ...) TENON_KERNEL_WITH(stem, (::tenon::sdk::Traits{}), __VA_ARGS__)
 
-/// The same with traits, in parentheses: TENON_KERNEL_WITH(add, (sdk::Traits{.strided = true}), float, double)
+/// The same with traits, in parentheses:
+/// TENON_KERNEL_WITH(add, (sdk::Traits{.strided = true}), float, double)
 #define TENON_KERNEL_WITH(stem, traits, ...)                \
   struct kernel_function_##stem {                           \
     template <class T>                                      \

@@ -1,4 +1,4 @@
-// tenon/sdk/memory_plan.h - room for values that do not live at the same time.
+// tenon/sdk/memory_plan.h - shared memory for values that are not alive at the same time.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace tenon::sdk {
 
-/// A block that is wanted from step `first` to step `last`, both included.
+/// A block that is needed from step `first` to step `last`, both included.
 struct Interval {
   std::uint32_t first, last;
   std::uint64_t size;  ///< bytes, a multiple of the alignment
@@ -18,9 +18,9 @@ inline std::uint64_t aligned_size(std::uint64_t size) {
   return (size + 63) / 64 * 64;
 }
 
-/// Sets the offsets so that blocks alive at the same step do not overlap; returns the bytes needed in all. Lowest free offset, largest
-/// first: within a few percent of the optimum for graphs of layers. Throws OUT_OF_MEMORY beyond 63 bits; each block must fit them.
-/// Source  Pisarchyk and Lee: Efficient Memory Management for Deep Neural Net Inference (2020), greedy by size.
+/// Sets the offsets so that blocks alive at the same step do not overlap; returns the total size in bytes. Lowest free offset, largest
+/// block first: within a few percent of the optimum for graphs of layers. Throws OUT_OF_MEMORY if the total exceeds 63 bits; each block
+/// must fit them. Source  Pisarchyk and Lee: Efficient Memory Management for Deep Neural Net Inference (2020), greedy by size.
 std::uint64_t assign_offsets(std::vector<Interval>& intervals);
 
 }  // namespace tenon::sdk

@@ -1,4 +1,5 @@
-// tenon/sdk/op_versions.h - one op in several versions: attributes of an older one made those of the newest, and the reverse.
+// tenon/sdk/op_versions.h - ops in several versions: converts attributes of an older one to those
+// of the newest, and back.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,7 @@
 
 namespace tenon::sdk {
 
-/// An op version that a newer one has followed: a line of tenon/older_ops.def.
+/// An op version that has a newer one: a line of tenon/older_ops.def.
 struct OlderVersion {
   tenon_op op;
   std::uint32_t version;
@@ -28,14 +29,15 @@ inline constexpr std::size_t older_version_count = 0
     ;
 /// The lines of tenon/older_ops.def.
 std::span<const OlderVersion> older_versions();
-/// The line of one version; NULL for the newest, and for one that nobody knows.
+/// The line of one version; NULL for the newest and for an unknown version.
 const OlderVersion* find_older(tenon_op op, std::uint32_t version, std::span<const OlderVersion> lines = older_versions());
 
 /// A copy of an attribute struct, aligned.
 using AttributeBytes = std::vector<std::uint64_t>;
-/// Attributes of the older version as those of the newest: what came later is at its defaults.
+/// Attributes of the older version as those of the newest: later attributes have their defaults.
 AttributeBytes raised(const OlderVersion& older, const void* attributes);
-/// Attributes of the newest version as those of the older; nothing if one that came later is not at its default.
+/// Attributes of the newest version as those of the older; nothing if a later attribute does not
+/// have its default.
 std::optional<AttributeBytes> lowered(const OlderVersion& older, const void* newest_attributes);
 
 }  // namespace tenon::sdk

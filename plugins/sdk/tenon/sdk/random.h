@@ -1,9 +1,10 @@
-// tenon/sdk/random.h - random numbers that are the same bits on every backend, machine and thread count: the specification, and its code.
+// tenon/sdk/random.h - random numbers with the same bits on every backend, machine and thread
+// count: specification and code.
 //
 // Bits      Philox4x32-10 turns a counter (4 x u32) and a key (2 x u32) into a block of four 32-bit lanes x0..x3:
 //             key     = (low32(seed), high32(seed))
 //             counter = (low32(block), high32(block), stream, low32(step))
-//           The wire's key operand is u64[2] = {seed, step}. Element i of a tensor counts in row-major order.
+//           The key operand is u64[2] = {seed, step}. Element i of a tensor counts in row-major order.
 // Uniform   f32: block i / 4, lane i % 4;           u = (x >> 8) * 2^-24.
 //           f64: block i / 2, lanes 2j and 2j + 1 with j = i % 2;  u = (((x[2j+1] << 32) | x[2j]) >> 11) * 2^-53.
 //           y = low + (high - low) * u, every operation in the output's type T, low and high rounded to T first. u < 1, yet the last
@@ -12,14 +13,15 @@
 // Normal    block i / 4, whatever T is: lanes (0, 1) give elements 4b (cosine) and 4b + 1 (sine), lanes (2, 3) give 4b + 2 and 4b + 3.
 //           Box-Muller in f64: u1 = (x_even + 1/2) * 2^-32, u2 = (x_odd + 1/2) * 2^-32,
 //             z = sqrt(-2 log u1) * (cos, sin)(2 pi u2),  y = fma(deviation, z, mean), rounded to T.
-//           log, cos and sin are the polynomials below, so the bits rest on IEEE +, -, *, /, sqrt and fma alone.
-// Permute   word i = (x[2j+1] << 32) | x[2j] of block i / 2, j = i % 2: the 64 bits that a uniform f64 is made of. y = 0 .. n-1 in
-// ascending
-//           order of (word i, i), words compared as u64.
+//           log, cos and sin are the polynomials below, so the bits depend only on IEEE +, -, *, /, sqrt and fma.
+// Permute   word i = (x[2j+1] << 32) | x[2j] of block i / 2, j = i % 2: the 64 bits of which a uniform f64 takes the upper 53.
+//           y = 0 .. n-1 in ascending order of (word i, i), words compared as u64.
 // Dropout   drop = Bernoulli(p); y = drop ? 0 : x * T(1 / (1 - p)), the scale computed in f64 and rounded to T.
 //
-// Compile with contraction off (-ffp-contract=off; nvcc: --fmad=false): a fused multiply-add is written here, never inferred.
-// Source: Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (2011). Box, Muller (1958).
+// Compile with contraction off (-ffp-contract=off; nvcc: --fmad=false): a fused multiply-add is
+// written here, never inferred.
+// Source: Salmon, Moraes, Dror, Shaw: Parallel Random Numbers: As Easy as 1, 2, 3 (2011).
+// Box, Muller (1958).
 #pragma once
 
 #include <cmath>
@@ -45,7 +47,8 @@ struct Lanes {
   std::uint32_t x[4];
 };
 
-/// Philox4x32-10: ten rounds of two 32 x 32 -> 64 bit products, the key moved on by the golden ratio and sqrt(3) - 1 between them.
+/// Philox4x32-10: ten rounds of two 32 x 32 -> 64 bit products, the key advanced by the golden
+/// ratio and sqrt(3) - 1 between them.
 TENON_RANDOM_INLINE Lanes philox(const Counter& counter, const Key& key) {
   std::uint32_t c0 = counter.word[0], c1 = counter.word[1], c2 = counter.word[2], c3 = counter.word[3];
   std::uint32_t k0 = key.word[0], k1 = key.word[1];
@@ -62,7 +65,7 @@ TENON_RANDOM_INLINE Lanes philox(const Counter& counter, const Key& key) {
   return {{c0, c1, c2, c3}};
 }
 
-/// Where a consumer's bits come from: one key {seed, step}, one stream per consumer.
+/// The source of a consumer's bits: one key {seed, step}, one stream per consumer.
 struct Source {
   std::uint64_t seed;
   std::uint64_t step;
@@ -76,7 +79,7 @@ TENON_RANDOM_INLINE Lanes lanes_of(const Source& source, std::int64_t block) {
       {{static_cast<std::uint32_t>(source.seed), static_cast<std::uint32_t>(source.seed >> 32)}});
 }
 
-/// Elements a block gives to a uniform of T: 4 f32, 2 f64. Bernoulli and normal take 4 of every type.
+/// Uniform elements of T per block: 4 f32, 2 f64. Bernoulli and normal have 4 for every type.
 template <class T>
 inline constexpr std::int64_t uniforms_per_block = sizeof(T) == 4 ? 4 : 2;
 
@@ -88,7 +91,7 @@ TENON_RANDOM_INLINE float unit_f32(const Lanes& lanes, std::int64_t j) {
 TENON_RANDOM_INLINE std::uint64_t word(const Lanes& lanes, std::int64_t j) {
   return std::uint64_t{lanes.x[2 * j + 1]} << 32 | lanes.x[2 * j];
 }
-/// Word i of a source: what element i of a permutation is sorted by.
+/// Word i of a source: the sort key of element i of a permutation.
 TENON_RANDOM_INLINE std::uint64_t word_of(const Source& source, std::int64_t i) {
   return word(lanes_of(source, i / 2), i % 2);
 }
@@ -107,7 +110,7 @@ TENON_RANDOM_INLINE T uniform(const Lanes& lanes, std::int64_t j, T low, T high)
   }
 }
 
-/// A lane below this is a one of probability p, 0 <= p <= 1.
+/// A lane below this threshold is a one, with probability p, 0 <= p <= 1.
 TENON_RANDOM_INLINE std::uint64_t bernoulli_threshold(double p) {
   return static_cast<std::uint64_t>(p * 0x1p32 + 0.5);
 }
@@ -115,11 +118,13 @@ TENON_RANDOM_INLINE bool bernoulli(const Lanes& lanes, std::int64_t j, std::uint
   return lanes.x[j] < threshold;
 }
 
-/// log u for a normal u > 0, within 2 ulp: u = 2^e m with m in [sqrt(1/2), sqrt(2)), log m = 2 atanh((m - 1) / (m + 1)).
+/// log u for a normal u > 0, within 2 ulp: u = 2^e m with m in [sqrt(1/2), sqrt(2)),
+/// log m = 2 atanh((m - 1) / (m + 1)).
 TENON_RANDOM_INLINE double log_fixed(double u) {
   std::uint64_t bits;
   std::memcpy(&bits, &u, sizeof bits);
-  // Adding what 1 lacks to sqrt(1/2) carries into the exponent exactly when the mantissa is above sqrt(2).
+  // Adding the difference between the bits of 1 and sqrt(1/2) carries into the exponent exactly
+  // when the mantissa is above sqrt(2).
   bits += 0x3FF0000000000000u - 0x3FE6A09E667F3BCDu;
   const double e = static_cast<double>(static_cast<std::int64_t>(bits >> 52) - 1023);
   bits = (bits & 0x000FFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu;
@@ -148,7 +153,8 @@ struct Point {
   double cosine, sine;
 };
 
-/// cos and sin of 2 pi (x + 1/2) / 2^32: the angle's distance to the next quarter turn is exact in integers and at most pi / 4.
+/// cos and sin of 2 pi (x + 1/2) / 2^32: the angle's distance to the next quarter turn is exact in
+/// integers and at most pi / 4.
 TENON_RANDOM_INLINE Point on_circle(std::uint32_t x) {
   const std::uint64_t quarter = (std::uint64_t{x} + (1u << 29)) >> 30;
   const std::int64_t rest = static_cast<std::int64_t>(2 * std::uint64_t{x} + 1) - static_cast<std::int64_t>(quarter << 31);
@@ -178,7 +184,7 @@ TENON_RANDOM_INLINE Point on_circle(std::uint32_t x) {
   return {quarter == 1 || quarter == 2 ? -cosine : cosine, quarter == 2 || quarter == 3 ? -sine : sine};
 }
 
-/// Two independent standard normals of two lanes.
+/// Two independent standard normals from two lanes.
 TENON_RANDOM_INLINE Point box_muller(std::uint32_t x_even, std::uint32_t x_odd) {
   const double u1 = (static_cast<double>(x_even) + 0.5) * 0x1p-32;
   const double radius = std::sqrt(-2.0 * log_fixed(u1));
@@ -196,11 +202,12 @@ TENON_RANDOM_INLINE Normals normals(const Lanes& lanes) {
   return {{a.cosine, a.sine, b.cosine, b.sine}};
 }
 
-// Ranges: y points at element `begin`, elements [begin, end) are written. A range may begin and end inside a block, so a tensor cut into
-// any pieces has the same bits as the whole.
+// Ranges: y points at element `begin`, elements [begin, end) are written. A range may begin and end
+// inside a block, so a tensor split into any pieces has the same bits as the whole.
 
 namespace detail {
-/// body(block, from, to): the pieces of [begin, end) that lie in one block, as elements of that block.
+/// body(block, from, to): the pieces of [begin, end) that lie in one block, as elements of that
+/// block.
 template <std::int64_t per_block, class Body>
 void for_each_block(std::int64_t begin, std::int64_t end, Body&& body) {
   while (begin < end) {
@@ -239,7 +246,7 @@ void fill_bernoulli(T* y, std::int64_t begin, std::int64_t end, const Source& so
   });
 }
 
-/// What a kept element is multiplied by, 0 <= p < 1.
+/// The factor of kept elements, 0 <= p < 1.
 template <class T>
 TENON_RANDOM_INLINE T dropout_scale(double p) {
   return static_cast<T>(1.0 / (1.0 - p));

@@ -1,4 +1,5 @@
-// tenon/sdk/strided.h - walking operands of any strides in the row-major order of a result, for kernels that declare Traits::strided.
+// tenon/sdk/strided.h - iterates over operands of any strides in the row-major order of a result,
+// for kernels that declare Traits::strided.
 #pragma once
 
 #include <array>
@@ -9,7 +10,7 @@
 
 namespace tenon::sdk {
 
-/// One stride per dimension of the shape that is walked, in elements.
+/// One stride per dimension of the iterated shape, in elements.
 using Strides = std::array<std::int64_t, TENON_MAX_RANK>;
 
 inline Strides strides_of(const Operand& x) {
@@ -18,8 +19,8 @@ inline Strides strides_of(const Operand& x) {
   return strides;
 }
 
-/// x's strides in a shape of `rank` dimensions to which it broadcasts as in NumPy: dimensions are matched from the last one on, one that
-/// is missing or of size 1 repeats.
+/// x's strides in a shape of `rank` dimensions to which it broadcasts as in NumPy: dimensions are
+/// aligned at the last one; a dimension that is missing or of size 1 repeats.
 inline Strides broadcast_strides(const Operand& x, std::uint32_t rank) {
   Strides strides{};
   const std::uint32_t missing = rank - x.rank;
@@ -27,7 +28,8 @@ inline Strides broadcast_strides(const Operand& x, std::uint32_t rank) {
   return strides;
 }
 
-/// body(i, offsets) for each element i of a shape, in row-major order; offsets[k] is the element's place in operand k.
+/// body(i, offsets) for each element i of a shape, in row-major order; offsets[k] is the element's
+/// offset in operand k.
 template <std::size_t N, class Body>
 void for_each_element(const std::int64_t* shape, std::uint32_t rank, const std::array<Strides, N>& strides, Body&& body) {
   std::int64_t count = 1;
@@ -36,7 +38,7 @@ void for_each_element(const std::int64_t* shape, std::uint32_t rank, const std::
   std::array<std::int64_t, N> offsets{};
   for (std::int64_t i = 0; i < count; ++i) {
     body(i, offsets);
-    for (std::uint32_t d = rank; d-- > 0;) {  // to the next element: as an odometer turns
+    for (std::uint32_t d = rank; d-- > 0;) {  // next element, carrying over to outer dimensions
       for (std::size_t k = 0; k < N; ++k) offsets[k] += strides[k][d];
       if (++index[d] < shape[d]) break;
       for (std::size_t k = 0; k < N; ++k) offsets[k] -= shape[d] * strides[k][d];

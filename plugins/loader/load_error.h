@@ -1,4 +1,4 @@
-// loader/refusal.h - why a candidate is turned away, on its way to its record.
+// loader/load_error.h - why a candidate is not loaded.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 namespace tenon::loader {
 
 /// Thrown by the steps of the loader, caught once per candidate. Both sentences are mandatory.
-struct Refusal {
-  Refusal(tenon_status why, std::string sentence, std::string advice, std::vector<MissingLibrary> without = {})
+struct LoadError {
+  LoadError(tenon_status why, std::string sentence, std::string advice, std::vector<MissingLibrary> without = {})
       : status(why), text(std::move(sentence)), remedy(std::move(advice)), missing(std::move(without)) {}
 
   tenon_status status;
-  std::string text;    ///< what was wanted, what was got
+  std::string text;    ///< what was expected and what was found
   std::string remedy;  ///< what to do about it
   std::vector<MissingLibrary> missing;
 };
