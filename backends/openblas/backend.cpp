@@ -1,4 +1,4 @@
-// The embedded default: OpenBLAS's serial products split over the host's threads, vector code by run-time dispatch.
+// The default CPU backend: OpenBLAS's serial products divided among the host's threads, vector code with run-time dispatch.
 #include <tenon/sdk/backend.h>
 
 #include <cblas.h>
@@ -10,10 +10,10 @@
 namespace tenon::openblas {
 namespace {
 
-constexpr tenon_knob knobs[] = {
-    {"threads", TENON_KNOB_INTEGER, 0, "0", nullptr, 0, 1024, "threads for this backend's loops; 0: as many as the host gives"},
-    {"memory", TENON_KNOB_CHOICE, 0, "normal", "normal|small", 0, 0,
-     "small: packed weights take the bytes of the weights alone, 3x3 convolutions then do without Winograd's transform"},
+constexpr tenon_option options[] = {
+    {"threads", TENON_OPTION_INTEGER, 0, "0", nullptr, 0, 1024, "threads for this backend's loops; 0: as many as the host provides"},
+    {"memory", TENON_OPTION_CHOICE, 0, "normal", "normal|small", 0, 0,
+     "small: packed weights take no more bytes than the weights, and 3x3 convolutions do not use Winograd's transform"},
 };
 
 /// "OpenBLAS 0.3.21 (SkylakeX), vector code for AVX3_SKX".
@@ -35,7 +35,7 @@ const sdk::BackendSpec& spec() {
       .requirements = nullptr,
       .priority = 50,
       .flags = 0,
-      .knobs = knobs,
+      .options = options,
       .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, description()); },
   };
   return openblas;

@@ -8,18 +8,19 @@
 
 #include <algorithm>
 
-#include "parts.h"
+#include "partial_vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Rows that are added up in T before their sum is carried on in f64, and rows read at a time, all columns of them.
+// Rows whose sum is computed in T before it is added in f64, and rows that are read together, across all columns.
 constexpr std::int64_t block = 64;
 constexpr std::int64_t group = 8;
 
-/// Sums in T over a block of rows, for up to channel_strip columns. Whole registers: what lies behind the last column is room.
+/// Sums in T over a block of rows, for up to channel_strip columns. Accessed in whole vectors, so elements after the last column are
+/// padding.
 template <class T>
 struct BlockSums {
   HWY_ALIGN T first[channel_strip];
@@ -47,43 +48,46 @@ HWY_INLINE void add_rows(BlockSums<T>& sums, std::int64_t rows, std::int64_t col
   }
 }
 
-/// One pass over x. Of each block of rows, the sums of the distances from a centre and of their squares: from the mean of all rows before
-/// it, so that squares are no larger than what they add to the result; the first block has its own mean as centre.
+/// One pass over x. For each block of rows, sums the distances from a centre and their squares. The centre is the mean of all rows before,
+/// so that the squares are no larger than what they contribute; the first block uses its own mean.
 ///
-/// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983): how blocks are put together.
+/// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983): how blocks are combined.
 template <class T>
-void statistics(const T* x, const Sheet& sheet, double* mean, double* squares) {
+void statistics(const T* x, const StridedRows& extent, double* mean, double* squares) {
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
   BlockSums<T> sums;
   HWY_ALIGN T centre[channel_strip];
   double before = 0;
-  for (std::int64_t begin = 0; begin < sheet.rows; begin += block) {
-    const std::int64_t rows = HWY_MIN(block, sheet.rows - begin);
-    const T* const from = x + begin * sheet.stride;
+  for (std::int64_t begin = 0; begin < extent.rows; begin += block) {
+    const std::int64_t rows = HWY_MIN(block, extent.rows - begin);
+    const T* const from = x + begin * extent.stride;
     const auto n = static_cast<double>(rows);
+    // choose the centre
     if (begin == 0) {
-      sums.clear(sheet.columns);
-      add_rows<T>(sums, rows, sheet.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V&) HWY_ATTR {
-        first = hn::Add(first, load(d, from + i * sheet.stride + j, m));
+      sums.clear(extent.columns);
+      add_rows<T>(sums, rows, extent.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V&) HWY_ATTR {
+        first = hn::Add(first, load(d, from + i * extent.stride + j, m));
       });
-      for (std::int64_t j = 0; j < sheet.columns; ++j) {
+      for (std::int64_t j = 0; j < extent.columns; ++j) {
         centre[j] = static_cast<T>(sums.first[j] / n);
         mean[j] = centre[j];
         squares[j] = 0;
       }
-      std::fill(centre + sheet.columns, centre + channel_strip, T{0});
+      std::fill(centre + extent.columns, centre + channel_strip, T{0});
     } else {
-      for (std::int64_t j = 0; j < sheet.columns; ++j) centre[j] = static_cast<T>(mean[j]);
+      for (std::int64_t j = 0; j < extent.columns; ++j) centre[j] = static_cast<T>(mean[j]);
     }
-    sums.clear(sheet.columns);
-    add_rows<T>(sums, rows, sheet.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
-      const V distance = hn::Sub(load(d, from + i * sheet.stride + j, m), hn::Load(d, centre + j));
+    // sum the distances and their squares
+    sums.clear(extent.columns);
+    add_rows<T>(sums, rows, extent.columns, [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
+      const V distance = hn::Sub(load(d, from + i * extent.stride + j, m), hn::Load(d, centre + j));
       first = hn::Add(first, distance);
       second = hn::MulAdd(distance, distance, second);
     });
+    // combine with the blocks before
     const double share = n / (before + n), between = before * share;
-    for (std::int64_t j = 0; j < sheet.columns; ++j) {
+    for (std::int64_t j = 0; j < extent.columns; ++j) {
       const double sum = sums.first[j];
       const double shift = (static_cast<double>(centre[j]) - mean[j]) + sum / n;
       squares[j] += (static_cast<double>(sums.second[j]) - sum * (sum / n)) + shift * shift * between;
@@ -94,23 +98,23 @@ void statistics(const T* x, const Sheet& sheet, double* mean, double* squares) {
 }
 
 template <class T>
-void gradient_sums(const T* dy, const T* x, const Sheet& sheet, const T* mean, double* out_sum, double* out_product) {
+void gradient_sums(const T* dy, const T* x, const StridedRows& extent, const T* mean, double* out_sum, double* out_product) {
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
   BlockSums<T> sums;
-  std::fill_n(out_sum, sheet.columns, 0.0);
-  std::fill_n(out_product, sheet.columns, 0.0);
-  for (std::int64_t begin = 0; begin < sheet.rows; begin += block) {
-    const std::int64_t at = begin * sheet.stride;
-    sums.clear(sheet.columns);
-    add_rows<T>(sums, HWY_MIN(block, sheet.rows - begin), sheet.columns,
+  std::fill_n(out_sum, extent.columns, 0.0);
+  std::fill_n(out_product, extent.columns, 0.0);
+  for (std::int64_t begin = 0; begin < extent.rows; begin += block) {
+    const std::int64_t at = begin * extent.stride;
+    sums.clear(extent.columns);
+    add_rows<T>(sums, HWY_MIN(block, extent.rows - begin), extent.columns,
                 [&](std::int64_t i, std::int64_t j, std::int64_t m, V& first, V& second) HWY_ATTR {
-                  const V g = load(d, dy + at + i * sheet.stride + j, m);
-                  const V distance = hn::Sub(load(d, x + at + i * sheet.stride + j, m), load(d, mean + j, m));
+                  const V g = load(d, dy + at + i * extent.stride + j, m);
+                  const V distance = hn::Sub(load(d, x + at + i * extent.stride + j, m), load(d, mean + j, m));
                   first = hn::Add(first, g);
                   second = hn::MulAdd(g, distance, second);
                 });
-    for (std::int64_t j = 0; j < sheet.columns; ++j) {
+    for (std::int64_t j = 0; j < extent.columns; ++j) {
       out_sum[j] += static_cast<double>(sums.first[j]);
       out_product[j] += static_cast<double>(sums.second[j]);
     }
@@ -118,10 +122,10 @@ void gradient_sums(const T* dy, const T* x, const Sheet& sheet, const T* mean, d
 }
 
 template <class T>
-void normalise(const T* x, T* y, const Sheet& sheet, const T* centre, const T* factor, const T* offset) {
+void normalise(const T* x, T* y, const StridedRows& extent, const T* centre, const T* factor, const T* offset) {
   const Wide<T> d;
-  for (std::int64_t i = 0; i < sheet.rows; ++i, x += sheet.stride, y += sheet.stride) {
-    across<T>(sheet.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
+  for (std::int64_t i = 0; i < extent.rows; ++i, x += extent.stride, y += extent.stride) {
+    across<T>(extent.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
       const auto distance = hn::Sub(load(d, x + j, n), load(d, centre + j, n));
       store(hn::MulAdd(distance, load(d, factor + j, n), load(d, offset + j, n)), d, y + j, n);
     });
@@ -129,10 +133,10 @@ void normalise(const T* x, T* y, const Sheet& sheet, const T* centre, const T* f
 }
 
 template <class T>
-void gradient(const T* dy, const T* x, T* dx, const Sheet& sheet, const T* mean, const T* by_dy, const T* by_x, const T* constant) {
+void gradient(const T* dy, const T* x, T* dx, const StridedRows& extent, const T* mean, const T* by_dy, const T* by_x, const T* constant) {
   const Wide<T> d;
-  for (std::int64_t i = 0; i < sheet.rows; ++i, dy += sheet.stride, x += sheet.stride, dx += sheet.stride) {
-    across<T>(sheet.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
+  for (std::int64_t i = 0; i < extent.rows; ++i, dy += extent.stride, x += extent.stride, dx += extent.stride) {
+    across<T>(extent.columns, [&](std::int64_t j, std::int64_t n) HWY_ATTR {
       const auto distance = hn::Sub(load(d, x + j, n), load(d, mean + j, n));
       const auto rest = hn::MulAdd(distance, load(d, by_x + j, n), load(d, constant + j, n));
       store(hn::MulAdd(load(d, dy + j, n), load(d, by_dy + j, n), rest), d, dx + j, n);
@@ -157,10 +161,10 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 
 ChannelNorm<float> channel_norm(const float*) {
-  return TENON_BEST(channel_norm_f32)();
+  return TENON_DISPATCH(channel_norm_f32)();
 }
 ChannelNorm<double> channel_norm(const double*) {
-  return TENON_BEST(channel_norm_f64)();
+  return TENON_DISPATCH(channel_norm_f64)();
 }
 
 }  // namespace tenon::openblas

@@ -16,8 +16,8 @@
 namespace tenon::openblas {
 namespace {
 
-/// What one place of a result is summed over, along one dimension: taps `kernel` + i kernel_step of the weights with places `source` +
-/// i source_step of the operand, 0 <= i < count.
+/// The terms of one result along one dimension: tap `kernel` + i kernel_step of the weights times position `source` + i source_step of the
+/// operand, 0 <= i < count.
 struct Taps {
   std::int64_t count = 0;
   std::int64_t kernel = 0, kernel_step = 1;
@@ -41,7 +41,7 @@ struct Line {
   T* y = nullptr;
 };
 
-/// One tap's part of the weights' gradient: n pixels of dy, and those of x that it weighs.
+/// One tap's part of the weight gradient: n pixels of dy and the pixels of x under the tap.
 template <class T>
 struct TapSum {
   const T* dy = nullptr;
@@ -61,7 +61,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// One register of channels, or the first n of one.
+/// Access to one vector of channels, or to its first n lanes.
 template <class T, bool part>
 struct Access {
   using D = Wide<T>;
@@ -79,7 +79,7 @@ struct Access {
   }
 };
 
-/// `registers` registers of channels, from `channel` on, of `pixels` pixels from j on, which have the same taps `source_step` apart.
+/// Computes `registers` vectors of channels from `channel` on, of `pixels` pixels from j on, whose taps are the same, `source_step` apart.
 template <int pixels, int registers, bool part, class T, class Activate>
 HWY_INLINE void block(const Line<T>& line, const Activate& activate, std::int64_t j, std::int64_t source_step, std::int64_t channel) {
   const Wide<T> d;
@@ -134,7 +134,7 @@ template <class T, class Activate>
 void line_of(const Line<T>& line, const Activate& activate) {
   constexpr int together = 4;
   for (std::int64_t j = 0; j < line.n;) {
-    // Pixels with the same taps share what is loaded of the weights: all but those at the borders and between strides.
+    // Pixels with the same taps share loaded weights: all but those at the borders and between strides.
     const Taps& first = line.columns[j];
     const std::int64_t step = j + 1 < line.n ? line.columns[j + 1].source - first.source : 0;
     bool alike = j + together <= line.n;
@@ -165,7 +165,7 @@ void run_line(const Line<T>& line) {
   }
 }
 
-/// The sum over the pixels first, in registers: then sums of lines are added up, whose errors stay small.
+/// Sums over the pixels of a line in registers, then adds the line's sum, which keeps rounding errors small.
 template <int registers, bool part, class T>
 HWY_INLINE void tap_channels(const TapSum<T>& tap, std::int64_t channel) {
   const Wide<T> d;
@@ -217,11 +217,11 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Multiply-adds worth a thread's hand-over, about 20 us.
+// Multiply-adds worth a thread, about 20 us.
 constexpr std::int64_t grain = 256 * 1024;
-// Parts of the lines that weight gradients are summed over, at most, and the least multiply-adds of one.
-constexpr std::int64_t wanted_slots = 32;
-// Pixels whose taps are worked out together, for all lines of a task.
+// The largest number of parts into which the lines are divided for weight gradients.
+constexpr std::int64_t target_slots = 32;
+// Pixels whose taps are computed together, for all lines of a task.
 constexpr std::int64_t strip = 128;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -229,16 +229,16 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 }
 
 void run(const Line<float>& line) {
-  TENON_BEST(depthwise_line_f32)(line);
+  TENON_DISPATCH(depthwise_line_f32)(line);
 }
 void run(const Line<double>& line) {
-  TENON_BEST(depthwise_line_f64)(line);
+  TENON_DISPATCH(depthwise_line_f64)(line);
 }
 void run(const TapSum<float>& tap) {
-  TENON_BEST(depthwise_tap_f32)(tap);
+  TENON_DISPATCH(depthwise_tap_f32)(tap);
 }
 void run(const TapSum<double>& tap) {
-  TENON_BEST(depthwise_tap_f64)(tap);
+  TENON_DISPATCH(depthwise_tap_f64)(tap);
 }
 
 /// One dimension of a convolution.
@@ -246,9 +246,9 @@ struct Axis {
   std::int64_t size, out_size;
   std::int64_t kernel, stride, dilation, pad;
 
-  /// The taps that result i is summed over.
+  /// The taps of result i.
   Taps forward(std::int64_t i) const {
-    const std::int64_t first = i * stride - pad;  // where tap 0 lies
+    const std::int64_t first = i * stride - pad;  // the position of tap 0
     Taps taps;
     taps.kernel = first >= 0 ? 0 : ceil_div(-first, dilation);
     taps.count = (first >= size ? 0 : std::min(kernel, ceil_div(size - first, dilation))) - taps.kernel;
@@ -258,7 +258,7 @@ struct Axis {
     return taps;
   }
 
-  /// The taps by which element i of the input goes into results: those with i + pad - tap dilation = result stride.
+  /// The taps by which element i of the input contributes to results: i + pad - tap dilation = result stride.
   Taps input_grad(std::int64_t i) const {
     const std::int64_t divisor = std::gcd(stride, dilation);
     Taps taps;
@@ -268,7 +268,7 @@ struct Axis {
     for (std::int64_t tap = 0; tap < std::min(kernel, taps.kernel_step); ++tap) {
       const std::int64_t place = i + pad - tap * dilation;
       if (place % stride != 0) continue;
-      // From here on every kernel_step'th tap; the first ones may lie behind the results, the last ones in front of them.
+      // From here on every kernel_step'th tap contributes, unless it is past the end (first taps) or before the start (last taps).
       const std::int64_t source = place / stride;
       const std::int64_t skipped = source > last_source ? ceil_div(source - last_source, -taps.source_step) : 0;
       taps.kernel = tap + skipped * taps.kernel_step;
@@ -304,7 +304,7 @@ Line<T> shared_by_lines(const ConvGeometry& g, const sdk::Epilogue& epilogue, co
   return line;
 }
 
-/// Each line of `height` x `width` results, summed over the taps that Axis::*taps names; `line` has what all lines share.
+/// Computes each line of `height` x `width` results from the taps that Axis::*taps returns; `shared` has the fields common to all lines.
 template <class T>
 void lines(const ConvGeometry& g, const sdk::Host& host, Taps (Axis::*taps)(std::int64_t) const, std::int64_t height, std::int64_t width,
            std::int64_t x_height, const Line<T>& shared) {
@@ -334,8 +334,8 @@ struct Slots {
   explicit Slots(const ConvGeometry& g) {
     const std::int64_t lines = g.images * g.out_height;
     const std::int64_t work = std::max<std::int64_t>(1, g.out_width * g.channels * g.taps());
-    const std::int64_t least = std::max<std::int64_t>(8, grain / work);  // lines that are worth a set of sums
-    slot_lines = std::max(least, ceil_div(lines, wanted_slots));
+    const std::int64_t min_lines = std::max<std::int64_t>(8, grain / work);  // lines worth their own sums
+    slot_lines = std::max(min_lines, ceil_div(lines, target_slots));
     count = ceil_div(lines, slot_lines);
   }
   std::int64_t slot_lines, count;
@@ -366,7 +366,7 @@ std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g, const sdk::Call
 
 template <class T>
 void depthwise_weight_grad(const ConvGeometry& g, const sdk::Call& call, const T* dy, const T* x, T* dw) {
-  // By the geometry alone, so that the bits do not depend on the number of threads.
+  // The slots depend only on the geometry, so the bits do not depend on the number of threads.
   const Slots slots(g);
   const Axis rows = rows_of(g);
   const Axis columns = columns_of(g);
@@ -382,17 +382,17 @@ void depthwise_weight_grad(const ConvGeometry& g, const sdk::Call& call, const T
         for (std::int64_t a = down.kernel; a < down.kernel + down.count; ++a) {
           const T* const x_line = image + (down.source + (a - down.kernel) * down.source_step) * g.width * g.channels;
           for (std::int64_t b = 0; b < g.kernel_width; ++b) {
-            // Pixels of dy for which this tap lies in the line: first is the first of them.
+            // The pixels [first, end_column) of dy for which this tap lies in the line.
             const std::int64_t place = b * columns.dilation - columns.pad;
             const std::int64_t first = place >= 0 ? 0 : ceil_div(-place, columns.stride);
-            const std::int64_t behind =
+            const std::int64_t end_column =
                 place >= columns.size ? 0 : std::min(columns.out_size, ceil_div(columns.size - place, columns.stride));
-            if (behind <= first) continue;
+            if (end_column <= first) continue;
             TapSum<T> tap;
             tap.dy = dy_line + first * g.channels;
             tap.x = x_line + (first * columns.stride + place) * g.channels;
             tap.x_step = columns.stride * g.channels;
-            tap.n = behind - first;
+            tap.n = end_column - first;
             tap.channels = g.channels;
             tap.sums = sums + slot * g.weights() + (a * g.kernel_width + b) * g.channels;
             run(tap);

@@ -1,4 +1,4 @@
-// conv_depthwise.h - convolutions that take each channel by itself (ConvGeometry::depthwise), vectorised over the channels.
+// conv_depthwise.h - depthwise convolutions (ConvGeometry::depthwise), vectorised over the channels.
 #pragma once
 
 #include <cstddef>
@@ -9,26 +9,27 @@
 
 namespace tenon::openblas {
 
-/// y = epilogue(conv(x, w) + bias). Bias NULL: none. x, y: channels last; w as depthwise_weights left it. Float and double.
+/// y = epilogue(conv(x, w) + bias); bias may be NULL. x and y are channels last, w is packed by depthwise_weights. Instantiated for float
+/// and double.
 template <class T>
 void depthwise_forward(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y);
 
-/// dx from dy and w; the same layouts.
+/// dx from dy and w, in the same layouts.
 template <class T>
 void depthwise_input_grad(const ConvGeometry& g, const sdk::Call& call, const T* dy, const T* w, T* dx);
 
-/// The same with what a convolution's epilogue adds: y = epilogue(dx + bias).
+/// The transposed convolution: y = epilogue(dx + bias).
 template <class T>
 void depthwise_transpose(const ConvGeometry& g, const sdk::Call& call, const T* x, const T* w, const T* bias, T* y);
 
-/// Bytes at call.scratch that depthwise_weight_grad wants.
+/// The bytes that depthwise_weight_grad needs at call.scratch.
 std::size_t depthwise_weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size);
 
 /// dw (C, 1, kh, kw), row-major as in the graph, from dy and x.
 template <class T>
 void depthwise_weight_grad(const ConvGeometry& g, const sdk::Call& call, const T* dy, const T* x, T* dw);
 
-/// w (C, 1, kh, kw) -> (kh, kw, C), as many elements: done when weights are packed, or at the call.
+/// Packs w (C, 1, kh, kw) as (kh, kw, C), ahead of time or at the call.
 template <class T>
 void depthwise_weights(const ConvGeometry& g, const T* w, T* out_w);
 

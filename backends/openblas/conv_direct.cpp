@@ -17,8 +17,8 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// A row that is being gathered. Runs go to it one after the other, so that what the last vector of one writes too much the next one writes
-/// over: whole vectors wherever the memory on both sides has room for them.
+/// A row that is being gathered, run by run. A run may write past its end, because the next one overwrites the excess: it uses whole
+/// vectors wherever source and destination are long enough.
 template <class T>
 class Row {
  public:
@@ -52,11 +52,11 @@ class Row {
   }
 };
 
-/// Rows [begin, end) of the im2col matrix of one group, out_step elements apart.
+/// Gathers rows [begin, end) of the im2col matrix of one group, out_step elements apart.
 template <class T>
 void gather(const DirectConv& conv, const T* x, std::int64_t group, std::int64_t begin, std::int64_t end, T* out, std::int64_t out_step) {
   const std::int64_t channels = conv.channels / conv.groups;
-  // Taps side by side are one run, when nothing lies between them.
+  // Neighbouring taps are one run if they are contiguous in memory.
   const bool runs = conv.wide.tap_step == 1 && conv.groups == 1;
   const T* const source = x + group * channels;
   const T* const source_end = x + conv.images * conv.high.size * conv.wide.size * conv.channels;
@@ -79,8 +79,8 @@ void gather(const DirectConv& conv, const T* x, std::int64_t group, std::int64_t
         const std::int64_t before = std::clamp<std::int64_t>(first - left, 0, conv.wide.taps);
         if (before > 0) to.zero(before * channels);
         to.copy(from + first * channels, (last - first) * channels);
-        const std::int64_t behind = conv.wide.taps - before - (last - first);
-        if (behind > 0) to.zero(behind * channels);
+        const std::int64_t after = conv.wide.taps - before - (last - first);
+        if (after > 0) to.zero(after * channels);
         continue;
       }
       for (std::int64_t b = 0; b < conv.wide.taps; ++b) {
@@ -119,40 +119,41 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Bytes of gathered rows that stay in the second cache beside the panels that stream through it.
+// Bytes of gathered rows that stay in L2 while panels stream through it.
 constexpr std::int64_t block_bytes = 512 * 1024;
-// Rows of a block: whole register tiles.
+// Blocks have a multiple of this number of rows: whole register tiles.
 constexpr std::int64_t row_multiple = 14;
-// An image's rows, all together, that may be gathered at once for the threads to share.
+// The largest size of all rows together that are gathered at once and shared among the threads.
 constexpr std::int64_t shared_bytes = 2 * 1024 * 1024;
-// Weights that stay in each core's second cache: then threads share the rows, which lie where the layer before has left them.
+// The largest weights that stay in each core's L2. Up to this size threads divide the rows, which are still in the cache of the core that
+// wrote them in the layer before.
 constexpr std::int64_t near_weight_bytes = 1280 * 1024;
-// Multiply-adds worth a thread's hand-over.
+// Multiply-adds worth handing to a thread.
 constexpr double smallest_piece = 0.5e6;
 
 void gather_rows(const DirectConv& conv, const float* x, std::int64_t group, std::int64_t begin, std::int64_t end, float* out,
                  std::int64_t out_step) {
-  TENON_BEST(gather_f32)(conv, x, group, begin, end, out, out_step);
+  TENON_DISPATCH(gather_f32)(conv, x, group, begin, end, out, out_step);
 }
 void gather_rows(const DirectConv& conv, const double* x, std::int64_t group, std::int64_t begin, std::int64_t end, double* out,
                  std::int64_t out_step) {
-  TENON_BEST(gather_f64)(conv, x, group, begin, end, out, out_step);
+  TENON_DISPATCH(gather_f64)(conv, x, group, begin, end, out, out_step);
 }
 
 std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b * b;
 }
 
-/// How the work is laid out: decided by the sizes and the number of threads, which change no bit of the result.
+/// How the work is divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
-  bool gathers = true;       ///< rows are copied; else they are those of x
-  bool shared = false;       ///< all rows are gathered first and the threads then share the columns; else each block gathers its own
+  bool gathers = true;       ///< rows are copied; else the rows of x are used in place
+  bool shared = false;       ///< all rows are gathered first and the threads divide the columns; else each block gathers its own rows
   bool dense_result = true;  ///< row r of the product is row r of y
   std::int64_t a_step = 0;   ///< between rows, elements
   std::int64_t block = 0;    ///< rows of a block
   std::int64_t workers = 1;
-  std::size_t rows_bytes = 0;     ///< of gathered rows, per worker or all
-  std::size_t offsets_bytes = 0;  ///< of the places of y's rows, per worker or all
+  std::size_t rows_bytes = 0;     ///< of gathered rows, per worker, or in all if shared
+  std::size_t offsets_bytes = 0;  ///< of the offsets of y's rows, per worker, or in all if shared
 
   std::size_t bytes() const { return (rows_bytes + offsets_bytes) * (shared ? 1u : static_cast<std::size_t>(workers)); }
 };
@@ -160,7 +161,7 @@ struct Layout {
 bool covers(const ConvAxis& axis, std::int64_t size) {
   return axis.first == 0 && axis.step == 1 && axis.results == size;
 }
-bool reads_straight(const ConvAxis& axis) {
+bool reads_contiguously(const ConvAxis& axis) {
   return axis.taps == 1 && axis.offset == 0 && axis.read_step == 1 && axis.results == axis.size;
 }
 
@@ -170,12 +171,12 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   const std::int64_t k = conv.k();
   Layout layout;
   layout.workers = worker_count(host, rows);
-  layout.gathers = !(conv.groups == 1 && reads_straight(conv.high) && reads_straight(conv.wide));
+  layout.gathers = !(conv.groups == 1 && reads_contiguously(conv.high) && reads_contiguously(conv.wide));
   layout.dense_result = covers(conv.high, conv.out_height) && covers(conv.wide, conv.out_width);
   layout.a_step = k;
   if (layout.gathers) {
     layout.a_step = round_up(k, 64 / size);
-    // Rows a multiple of 4 KiB apart would fall on the same lines of the first cache.
+    // Rows a multiple of 4 KiB apart would map to the same L1 cache set.
     if (layout.a_step * size % 4096 == 0) layout.a_step += 64 / size;
   }
   const std::int64_t row_bytes = std::max<std::int64_t>(1, layout.a_step * size);
@@ -184,7 +185,7 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   if (layout.shared) {
     layout.block = rows;
   } else {
-    // Small enough for the cache, and a few for each thread, but for work that is not worth the hand-over.
+    // Blocks fit the cache, and each thread gets several, unless they become too small to be worth handing to a thread.
     const std::int64_t fitting = std::max(row_multiple, block_bytes / row_bytes / row_multiple * row_multiple);
     const std::int64_t fair = round_up((rows + 8 * layout.workers - 1) / (8 * layout.workers), row_multiple);
     const double row_work = static_cast<double>(std::max<std::int64_t>(1, k)) * static_cast<double>(conv.out_channels);
@@ -196,8 +197,8 @@ Layout layout_of(const DirectConv& conv, const sdk::Host& host, std::size_t elem
   return layout;
 }
 
-/// Where rows [begin, end) of the product lie in y.
-void place_rows(const DirectConv& conv, std::int64_t begin, std::int64_t end, std::int64_t* out_offsets) {
+/// Writes the offsets in y of rows [begin, end) of the product.
+void write_row_offsets(const DirectConv& conv, std::int64_t begin, std::int64_t end, std::int64_t* out_offsets) {
   for (std::int64_t row = begin; row < end; ++row) {
     const std::int64_t wide = conv.wide.first + row % conv.wide.results * conv.wide.step;
     const std::int64_t line = row / conv.wide.results;
@@ -207,7 +208,7 @@ void place_rows(const DirectConv& conv, std::int64_t begin, std::int64_t end, st
   }
 }
 
-/// The product of rows [begin, end), which lie at a, with the panels of one group, all columns of it.
+/// The product of rows [begin, end), stored at a, with all panels of one group.
 template <class T>
 PanelProduct<T> product_of(const DirectConv& conv, const DirectOperands<T>& o, const Layout& layout, std::int64_t group, const T* a,
                            std::int64_t begin, std::int64_t end, const std::int64_t* offsets) {
@@ -229,7 +230,7 @@ PanelProduct<T> product_of(const DirectConv& conv, const DirectOperands<T>& o, c
   return p;
 }
 
-/// Rows [begin, end) of p, panels [first, last).
+/// The part of p with rows [begin, end) and panels [first, last).
 template <class T>
 PanelProduct<T> part_of(const PanelProduct<T>& p, std::int64_t begin, std::int64_t end, std::int64_t first, std::int64_t last) {
   const std::int64_t column = first * panel_width<T>;
@@ -257,7 +258,7 @@ void by_rows(const DirectConv& conv, const DirectOperands<T>& o, const Layout& l
     char* const mine = scratch + static_cast<std::size_t>(worker) * (layout.rows_bytes + layout.offsets_bytes);
     T* const gathered = reinterpret_cast<T*>(mine);
     std::int64_t* const offsets = layout.dense_result ? nullptr : reinterpret_cast<std::int64_t*>(mine + layout.rows_bytes);
-    if (offsets != nullptr) place_rows(conv, begin, end, offsets);
+    if (offsets != nullptr) write_row_offsets(conv, begin, end, offsets);
     for (std::int64_t group = 0; group < conv.groups; ++group) {
       if (layout.gathers) gather_rows(conv, o.x, group, begin, end, gathered, layout.a_step);
       const T* const a = layout.gathers ? gathered : o.x + begin * layout.a_step;
@@ -266,16 +267,16 @@ void by_rows(const DirectConv& conv, const DirectOperands<T>& o, const Layout& l
   });
 }
 
-/// All rows are gathered, then the threads share panels and rows between them: for few rows and many weights, which so are read once.
+/// All rows are gathered, then the threads divide panels and rows: for few rows and many weights, which are read only once.
 template <class T>
 void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout& layout, const sdk::Host& host, char* scratch) {
   const std::int64_t rows = conv.rows();
   T* const gathered = reinterpret_cast<T*>(scratch);
   std::int64_t* const offsets = layout.dense_result ? nullptr : reinterpret_cast<std::int64_t*>(scratch + layout.rows_bytes);
-  if (offsets != nullptr) place_rows(conv, 0, rows, offsets);
+  if (offsets != nullptr) write_row_offsets(conv, 0, rows, offsets);
   const std::int64_t panels = panel_count<T>(conv.group_columns());
-  const std::int64_t wanted = 4 * layout.workers;
-  const std::int64_t parts = std::clamp<std::int64_t>((wanted + panels - 1) / panels, 1, (rows + row_multiple - 1) / row_multiple);
+  const std::int64_t target_tasks = 4 * layout.workers;
+  const std::int64_t parts = std::clamp<std::int64_t>((target_tasks + panels - 1) / panels, 1, (rows + row_multiple - 1) / row_multiple);
   for (std::int64_t group = 0; group < conv.groups; ++group) {
     if (layout.gathers) {
       host.parallel_for(rows, std::max<std::int64_t>(1, 32 * 1024 / std::max<std::int64_t>(1, layout.a_step)),
@@ -284,7 +285,7 @@ void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout&
                         });
     }
     const PanelProduct<T> whole = product_of(conv, o, layout, group, layout.gathers ? gathered : o.x, 0, rows, offsets);
-    // Parts of the rows of one panel one after the other: the panel is in the cache for the second.
+    // Row parts of the same panel are consecutive, so that the panel is in the cache for all but the first.
     host.parallel_for(panels * parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         const std::int64_t panel = i / parts;
@@ -295,12 +296,12 @@ void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout&
   }
 }
 
-/// How the i-th of the taps that one remainder leaves goes: tap first + i step, reading offset - i tap_step.
+/// The taps of one phase: the i-th is tap first + i step, which reads at offset - i tap_step.
 struct PhaseTaps {
   std::int64_t first = 0, step = 1, count = 0;
 };
 
-/// Taps k with k dilation = remainder, modulo the stride.
+/// The taps k with k dilation = remainder, modulo the stride.
 PhaseTaps taps_of(std::int64_t remainder, std::int64_t taps, std::int64_t dilation, std::int64_t stride) {
   PhaseTaps found;
   found.step = stride / std::gcd(dilation, stride);
@@ -309,7 +310,7 @@ PhaseTaps taps_of(std::int64_t remainder, std::int64_t taps, std::int64_t dilati
   return found;
 }
 
-/// dx at i = o stride + k dilation - pad: those i whose remainder (i + pad) mod stride is given.
+/// The positions i = o stride + k dilation - pad of dx with (i + pad) mod stride = remainder.
 ConvAxis input_grad_axis(std::int64_t remainder, std::int64_t size, std::int64_t out_size, std::int64_t taps, std::int64_t stride,
                          std::int64_t dilation, std::int64_t pad) {
   const PhaseTaps phase = taps_of(remainder, taps, dilation, stride);
@@ -319,7 +320,7 @@ ConvAxis input_grad_axis(std::int64_t remainder, std::int64_t size, std::int64_t
   axis.results = axis.first < size ? (size - axis.first + stride - 1) / stride : 0;
   axis.size = out_size;
   axis.taps = phase.count;
-  // o = (first + i stride + pad - k dilation) / stride, without a remainder
+  // o = (first + i stride + pad - k dilation) / stride, which is exact
   axis.offset = (axis.first + pad - phase.first * dilation) / stride;
   axis.tap_step = -(phase.step * dilation / stride);
   return axis;

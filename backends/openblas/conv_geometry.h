@@ -1,4 +1,4 @@
-// conv_geometry.h - the sizes of a convolution whose images lie with their channels last, as every road of it needs them.
+// conv_geometry.h - the sizes of a convolution of channels-last images, shared by all algorithms.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace tenon::openblas {
 
-/// y[n, oh, ow, o] = sum over kh, kw, c of x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c] w[o, c, kh, kw], group by group; the gradients
-/// of this go by the same names, whichever of x, w and y they make. A signal (N, L, C) is an image of height 1.
+/// y[n, oh, ow, o] = sum over kh, kw, c of x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c] w[o, c, kh, kw], group by group. The gradients
+/// use the same names for x, w and y. A signal (N, L, C) is an image of height 1.
 struct ConvGeometry {
   std::int64_t images = 0;                                       ///< N
   std::int64_t height = 0, width = 0, channels = 0;              ///< of x (N, height, width, channels)
@@ -18,7 +18,7 @@ struct ConvGeometry {
   std::int64_t kernel_height = 1, kernel_width = 1;              ///< of w (out_channels, channels / groups, kernel_height, kernel_width)
   std::int64_t stride_height = 1, stride_width = 1;
   std::int64_t dilation_height = 1, dilation_width = 1;
-  std::int64_t pad_top = 0, pad_left = 0;  ///< what is padded behind follows from the sizes
+  std::int64_t pad_top = 0, pad_left = 0;  ///< the padding at the end follows from the sizes
 
   std::int64_t group_channels() const { return channels / groups; }
   std::int64_t group_out_channels() const { return out_channels / groups; }
@@ -26,13 +26,13 @@ struct ConvGeometry {
   std::int64_t out_pixels() const { return out_height * out_width; }
   std::int64_t pixels() const { return height * width; }
   std::int64_t weights() const { return out_channels * group_channels() * taps(); }
-  /// Each channel by itself: conv_depthwise.h has it.
+  /// Whether each channel is convolved separately (conv_depthwise.h).
   bool depthwise() const { return groups > 1 && groups == channels && groups == out_channels; }
-  /// No element of y, or none that a sum goes to.
+  /// Whether y has no element.
   bool empty() const { return images * out_pixels() * out_channels == 0; }
 };
 
-/// x and y as the kernel gets them, channels last, of rank 3 or 4; w as it is in the graph.
+/// x and y are channels last, of rank 3 or 4; w has the layout of the graph.
 inline ConvGeometry conv_geometry(const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y,
                                   const tenon_attributes_conv& attributes) {
   const bool image = x.rank == 4;
@@ -59,7 +59,7 @@ inline ConvGeometry conv_geometry(const sdk::Operand& x, const sdk::Operand& w, 
   return g;
 }
 
-/// Bytes of scratch memory rounded so that what follows is aligned.
+/// Bytes of scratch memory, rounded up so that the next buffer is aligned.
 inline std::size_t scratch_bytes(std::int64_t elements, std::size_t element_size) {
   return (static_cast<std::size_t>(elements) * element_size + 63) / 64 * 64;
 }

@@ -12,17 +12,17 @@
 namespace tenon::openblas {
 namespace {
 
-// Tasks that the work is cut into where it is long enough: it has to keep more threads busy than most machines have.
-constexpr std::int64_t wanted_tasks = 32;
-// Below so many columns a product packs dy again more often than it is worth.
+// The number of tasks of large problems: more than most machines have threads.
+constexpr std::int64_t target_tasks = 32;
+// With fewer columns than this, products repack dy too often.
 constexpr std::int64_t smallest_column_block = 192;
 constexpr std::int64_t largest_row_block = 512;
 constexpr std::int64_t column_tile = 16;  // columns that OpenBLAS's kernels hold in registers
-// Sums of a part of the pixels are added up at the end: a part has to be worth a pass over all weights.
+// The sums of the slots (parts of the pixels) are added at the end: a slot has to be worth a pass over all weights.
 constexpr std::int64_t smallest_slot_pixels = 1024;
 constexpr double smallest_slot_work = 4e6;      // multiply-adds
 constexpr std::int64_t largest_sums = 8 << 20;  // elements, of all slots together
-// Pixels of a panel: OpenBLAS takes its inner dimension in steps of 384, and panel, dy and sums together are to stay in the second cache.
+// Pixels of a panel: OpenBLAS processes its inner dimension in steps of 384, and panel, dy and sums together should stay in L2.
 constexpr std::int64_t panel_step = 384;
 constexpr std::int64_t panel_elements = 256 << 10;
 
@@ -45,25 +45,25 @@ void accumulate(std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
               static_cast<int>(lda), b, static_cast<int>(ldb), beta, c, static_cast<int>(ldc));
 }
 
-/// How dw' (O, columns), columns (kh, kw, c) of a group, is cut into tasks: by rows, by columns, and by the pixels that are summed. By the
-/// geometry alone, so that the bits do not depend on the number of threads.
-struct Cut {
-  explicit Cut(const ConvGeometry& g)
+/// How dw' (O, columns), columns (kh, kw, c) of a group, is divided into tasks: by rows, by columns, and by the pixels that are summed. It
+/// depends only on the geometry, so the bits do not depend on the number of threads.
+struct Tiling {
+  explicit Tiling(const ConvGeometry& g)
       : columns(g.taps() * g.group_channels()),
         pixels(g.images * g.out_pixels()),
         direct(g.taps() == 1 && g.stride_height == 1 && g.stride_width == 1 && g.pad_top == 0 && g.pad_left == 0 &&
                g.out_height == g.height && g.out_width == g.width) {
     row_blocks = ceil_div(g.group_out_channels(), largest_row_block);
     row_block = ceil_div(g.group_out_channels(), row_blocks);
-    column_blocks = std::clamp<std::int64_t>(columns / smallest_column_block, 1, wanted_tasks);
+    column_blocks = std::clamp<std::int64_t>(columns / smallest_column_block, 1, target_tasks);
     column_block = column_blocks == 1 ? columns : round_up(ceil_div(columns, column_blocks), column_tile);
     column_blocks = ceil_div(columns, column_block);
 
     const std::int64_t blocks = g.groups * row_blocks * column_blocks;
     const double work = static_cast<double>(pixels) * static_cast<double>(columns) * static_cast<double>(g.out_channels);
     slots = 1;
-    if (2 * blocks <= wanted_tasks) {
-      slots = std::min({ceil_div(wanted_tasks, blocks), pixels / smallest_slot_pixels, static_cast<std::int64_t>(work / smallest_slot_work),
+    if (2 * blocks <= target_tasks) {
+      slots = std::min({ceil_div(target_tasks, blocks), pixels / smallest_slot_pixels, static_cast<std::int64_t>(work / smallest_slot_work),
                         largest_sums / g.weights()});
       slots = std::max<std::int64_t>(slots, 1);
     }
@@ -75,31 +75,31 @@ struct Cut {
   }
 
   std::int64_t tasks(const ConvGeometry& g) const { return g.groups * row_blocks * column_blocks * slots; }
-  /// dw' is dw.
+  /// Whether dw' is dw.
   bool in_place(const ConvGeometry& g) const { return slots == 1 && g.taps() == 1; }
   std::int64_t panel_size() const { return direct ? 0 : panel_pixels * column_block; }
 
   std::int64_t columns, pixels;
-  bool direct;  ///< x itself is what im2col would make
+  bool direct;  ///< x equals its im2col matrix
   std::int64_t row_block = 0, row_blocks = 0;
   std::int64_t column_block = 0, column_blocks = 0;
   std::int64_t slot_pixels = 0, slots = 0;
   std::int64_t panel_pixels = 0;
 };
 
-/// Columns [begin, end) of im2col of one group, made for some pixels at a time.
+/// Columns [begin, end) of the im2col matrix of one group, computed for some pixels at a time.
 template <class T>
 class Panel {
  public:
   Panel(const ConvGeometry& g, const T* x, std::int64_t group, std::int64_t begin, std::int64_t end)
       : g_(g), x_(x + group * g.group_channels()), begin_(begin), end_(end) {
-    // Where the channels of neighbouring taps follow each other, a whole row of the kernel is copied at once.
+    // If the channels of neighbouring taps are contiguous, a whole row of the kernel is copied at once.
     const bool joined = g.groups == 1 && g.dilation_width == 1;
     run_taps_ = joined ? g.kernel_width : 1;
     run_ = run_taps_ * g.group_channels();
   }
 
-  /// out (count, end - begin), for the result's pixels from `first` on, counted through all images.
+  /// out (count, end - begin), for the result's pixels from index `first` (over all images) on.
   void fill(std::int64_t first, std::int64_t count, T* out) const {
     const std::int64_t step = end_ - begin_;
     while (count > 0) {
@@ -118,7 +118,7 @@ class Panel {
   }
 
  private:
-  /// Elements [from, to) of the run that begins with a tap, for n pixels of a line.
+  /// Elements [from, to) of the run that begins at `tap`, for n pixels of a line.
   void fill_run(std::int64_t image, std::int64_t out_row, std::int64_t out_column, std::int64_t n, std::int64_t tap, std::int64_t from,
                 std::int64_t to, T* out, std::int64_t step) const {
     const std::int64_t row = out_row * g_.stride_height + tap / g_.kernel_width * g_.dilation_height - g_.pad_top;
@@ -129,7 +129,7 @@ class Panel {
     const T* const line = x_ + (image * g_.height + row) * g_.width * g_.channels;
     std::int64_t column = out_column * g_.stride_width + tap % g_.kernel_width * g_.dilation_width - g_.pad_left;
     for (std::int64_t i = 0; i < n; ++i, column += g_.stride_width, out += step) {
-      const T* const source = line + column * g_.channels;  // of the run's first element, which may lie beside the image
+      const T* const source = line + column * g_.channels;  // the run's first element, which may lie outside the image
       if (column >= 0 && column + run_taps_ <= g_.width) {
         copy(source + from, to - from, out);
         continue;
@@ -147,65 +147,65 @@ class Panel {
     if (n >= 16) {
       std::copy_n(from, n, to);
     } else {
-      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];  // shorter than the call of memcpy
+      for (std::int64_t i = 0; i < n; ++i) to[i] = from[i];  // cheaper than a call of memcpy
     }
   }
 
   const ConvGeometry& g_;
   const T* x_;  ///< the group's first channel
   std::int64_t begin_, end_;
-  std::int64_t run_taps_;  ///< taps whose elements lie side by side in x
-  std::int64_t run_;       ///< their elements
+  std::int64_t run_taps_;  ///< taps whose elements are contiguous in x
+  std::int64_t run_;       ///< the number of their elements
 };
 
-/// One block of dw' from the pixels of one slot.
+/// Computes one block of dw' from the pixels of one slot.
 template <class T>
-void sum_block(const ConvGeometry& g, const Cut& cut, const T* dy, const T* x, std::int64_t task, T* panel, T* sums) {
-  const std::int64_t slot = task % cut.slots;
-  task /= cut.slots;
-  const std::int64_t first_column = task % cut.column_blocks * cut.column_block;
-  task /= cut.column_blocks;
-  const std::int64_t first_row = task % cut.row_blocks * cut.row_block;
-  const std::int64_t group = task / cut.row_blocks;
-  const std::int64_t columns = std::min(cut.column_block, cut.columns - first_column);
-  const std::int64_t rows = std::min(cut.row_block, g.group_out_channels() - first_row);
+void sum_block(const ConvGeometry& g, const Tiling& tiling, const T* dy, const T* x, std::int64_t task, T* panel, T* sums) {
+  const std::int64_t slot = task % tiling.slots;
+  task /= tiling.slots;
+  const std::int64_t first_column = task % tiling.column_blocks * tiling.column_block;
+  task /= tiling.column_blocks;
+  const std::int64_t first_row = task % tiling.row_blocks * tiling.row_block;
+  const std::int64_t group = task / tiling.row_blocks;
+  const std::int64_t columns = std::min(tiling.column_block, tiling.columns - first_column);
+  const std::int64_t rows = std::min(tiling.row_block, g.group_out_channels() - first_row);
 
-  const std::int64_t row = group * g.group_out_channels() + first_row;  // of dw', and channel of dy
-  T* const out = sums + (slot * g.out_channels + row) * cut.columns + first_column;
+  const std::int64_t row = group * g.group_out_channels() + first_row;  // the row of dw' and channel of dy
+  T* const out = sums + (slot * g.out_channels + row) * tiling.columns + first_column;
   const Panel<T> maker(g, x, group, first_column, first_column + columns);
-  // Direct products are cut too: their length is an int.
-  const std::int64_t step = cut.direct ? std::int64_t{1} << 20 : cut.panel_pixels;
-  const std::int64_t begin = slot * cut.slot_pixels;
-  const std::int64_t end = std::min(begin + cut.slot_pixels, cut.pixels);
+  // Direct products are divided too, because their length is an int.
+  const std::int64_t step = tiling.direct ? std::int64_t{1} << 20 : tiling.panel_pixels;
+  const std::int64_t begin = slot * tiling.slot_pixels;
+  const std::int64_t end = std::min(begin + tiling.slot_pixels, tiling.pixels);
   for (std::int64_t pixel = begin; pixel < end; pixel += step) {
     const std::int64_t n = std::min(step, end - pixel);
     const T beta = pixel == begin ? T(0) : T(1);
     const T* b = panel;
     std::int64_t ldb = columns;
-    if (cut.direct) {
+    if (tiling.direct) {
       b = x + pixel * g.channels + group * g.group_channels() + first_column;
       ldb = g.channels;
     } else {
       maker.fill(pixel, n, panel);
     }
-    accumulate(rows, columns, n, dy + pixel * g.out_channels + row, g.out_channels, b, ldb, beta, out, cut.columns);
+    accumulate(rows, columns, n, dy + pixel * g.out_channels + row, g.out_channels, b, ldb, beta, out, tiling.columns);
   }
 }
 
-/// dw (O, c, kh, kw) = sum over the slots, in their order, of dw' (O, kh, kw, c).
+/// dw (O, c, kh, kw) = the sum over the slots, in order, of dw' (O, kh, kw, c).
 template <class T>
-void arrange(const ConvGeometry& g, const Cut& cut, const sdk::Host& host, T* sums, T* dw) {
+void arrange(const ConvGeometry& g, const Tiling& tiling, const sdk::Host& host, T* sums, T* dw) {
   const std::int64_t taps = g.taps();
   const std::int64_t channels = g.group_channels();
-  const std::int64_t grain = std::max<std::int64_t>(1, 16 * 1024 / (cut.columns * cut.slots));
+  const std::int64_t grain = std::max<std::int64_t>(1, 16 * 1024 / (tiling.columns * tiling.slots));
   host.parallel_for(g.out_channels, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t o = begin; o < end; ++o) {
-      T* const total = sums + o * cut.columns;
-      for (std::int64_t slot = 1; slot < cut.slots; ++slot) {
-        const T* const part = total + slot * g.out_channels * cut.columns;
-        for (std::int64_t i = 0; i < cut.columns; ++i) total[i] += part[i];
+      T* const total = sums + o * tiling.columns;
+      for (std::int64_t slot = 1; slot < tiling.slots; ++slot) {
+        const T* const part = total + slot * g.out_channels * tiling.columns;
+        for (std::int64_t i = 0; i < tiling.columns; ++i) total[i] += part[i];
       }
-      T* const row = dw + o * cut.columns;
+      T* const row = dw + o * tiling.columns;
       for (std::int64_t t = 0; t < taps; ++t) {
         for (std::int64_t c = 0; c < channels; ++c) row[c * taps + t] = total[t * channels + c];
       }
@@ -219,10 +219,10 @@ std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, st
   if (g.empty() || g.weights() == 0) return 0;
   if (element_size == sizeof(float) && WeightGradWinograd::pays(g)) return WeightGradWinograd(g).scratch(call.host);
   if (thin_weight_grad_pays(g)) return thin_weight_grad_scratch(g, call.host, element_size);
-  const Cut cut(g);
-  const std::int64_t sums = cut.in_place(g) ? 0 : cut.slots * g.weights();
+  const Tiling tiling(g);
+  const std::int64_t sums = tiling.in_place(g) ? 0 : tiling.slots * g.weights();
   return scratch_bytes(sums, element_size) +
-         static_cast<std::size_t>(worker_count(call.host, cut.tasks(g))) * scratch_bytes(cut.panel_size(), element_size);
+         static_cast<std::size_t>(worker_count(call.host, tiling.tasks(g))) * scratch_bytes(tiling.panel_size(), element_size);
 }
 
 template <class T>
@@ -246,14 +246,14 @@ void weight_grad(const ConvGeometry& g, const sdk::Call& call) {
     thin_weight_grad(g, call.host, dy, x, call.scratch, dw);
     return;
   }
-  const Cut cut(g);
-  T* const sums = cut.in_place(g) ? dw : static_cast<T*>(call.scratch);
-  char* const panels = static_cast<char*>(call.scratch) + (cut.in_place(g) ? 0 : scratch_bytes(cut.slots * g.weights(), sizeof(T)));
-  const std::size_t panel_bytes = scratch_bytes(cut.panel_size(), sizeof(T));
-  for_each_task(call.host, cut.tasks(g), [&](std::int64_t task, std::int64_t worker) {
-    sum_block(g, cut, dy, x, task, reinterpret_cast<T*>(panels + static_cast<std::size_t>(worker) * panel_bytes), sums);
+  const Tiling tiling(g);
+  T* const sums = tiling.in_place(g) ? dw : static_cast<T*>(call.scratch);
+  char* const panels = static_cast<char*>(call.scratch) + (tiling.in_place(g) ? 0 : scratch_bytes(tiling.slots * g.weights(), sizeof(T)));
+  const std::size_t panel_bytes = scratch_bytes(tiling.panel_size(), sizeof(T));
+  for_each_task(call.host, tiling.tasks(g), [&](std::int64_t task, std::int64_t worker) {
+    sum_block(g, tiling, dy, x, task, reinterpret_cast<T*>(panels + static_cast<std::size_t>(worker) * panel_bytes), sums);
   });
-  if (!cut.in_place(g)) arrange(g, cut, call.host, sums, dw);
+  if (!tiling.in_place(g)) arrange(g, tiling, call.host, sums, dw);
 }
 
 template void weight_grad<float>(const ConvGeometry& g, const sdk::Call& call);

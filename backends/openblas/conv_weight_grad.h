@@ -9,11 +9,11 @@
 
 namespace tenon::openblas {
 
-/// Bytes at call.scratch that weight_grad wants; bounded whatever the number of images.
+/// The bytes that weight_grad needs at call.scratch; bounded for any number of images.
 std::size_t weight_grad_scratch(const ConvGeometry& g, const sdk::Call& call, std::size_t element_size);
 
-/// dw[o, c, kh, kw] = sum over n, oh, ow of dy[n, oh, ow, o] x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c]; any geometry but a depthwise
-/// one. Inputs dy, x (channels last), output dw (row-major, as in the graph), float and double.
+/// dw[o, c, kh, kw] = sum over n, oh, ow of dy[n, oh, ow, o] x[n, oh sh + kh dh - ph, ow sw + kw dw - pw, c], for all but depthwise
+/// geometries. Inputs dy, x (channels last), output dw (row-major, as in the graph). Instantiated for float and double.
 template <class T>
 void weight_grad(const ConvGeometry& g, const sdk::Call& call);
 

@@ -37,10 +37,10 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Weights whose sums are in registers together, two registers of output channels each: as many as there are registers for.
-constexpr int most_weights = HWY_TARGET == HWY_AVX3 ? 12 : 6;
+// Weights whose sums are in registers together, two vectors of output channels each: as many as fit.
+constexpr int max_weights = HWY_TARGET == HWY_AVX3 ? 12 : 6;
 
-/// Weights [first, first + weights) of the run, `registers` registers of output channels from o on. The first `done` are summed already.
+/// Sums weights [first, first + weights) of the run for `registers` vectors of output channels from o on; the first `done` are not stored.
 template <int weights, int registers, bool part, class T>
 HWY_INLINE void sum_weights(const ThinLine<T>& line, std::int64_t first, std::int64_t done, std::int64_t o) {
   const Wide<T> d;
@@ -80,7 +80,7 @@ template <int weights, class T>
 void sum_run(const ThinLine<T>& line) {
   const std::int64_t width = lanes(Wide<T>());
   for (std::int64_t first = 0; first < line.run; first += weights) {
-    // The last weights are taken together with some that are done, so that there are always as many.
+    // The last group overlaps weights that are already done, so that all groups have the same size.
     const std::int64_t begin = std::min(first, line.run - weights);
     std::int64_t o = 0;
     for (; o + 2 * width <= line.out_channels; o += 2 * width) sum_weights<weights, 2, false>(line, begin, first - begin, o);
@@ -89,18 +89,19 @@ void sum_run(const ThinLine<T>& line) {
   }
 }
 
-/// With as many weights together as there are registers for, or fewer where that leaves less to be done twice.
+/// Chooses the largest number of weights at once that fits the registers, or a smaller one if the last group then overlaps less.
 template <class T>
 void run_line(const ThinLine<T>& line) {
-  std::int64_t best = 1;
+  std::int64_t group = 1;
   for (const std::int64_t weights : {3, 6, 9, 12}) {
-    if (weights > line.run || weights > most_weights) break;
-    if ((line.run + weights - 1) / weights * weights <= (line.run + best - 1) / best * best || best == 1) best = weights;
+    if (weights > line.run || weights > max_weights) break;
+    const std::int64_t computed = (line.run + weights - 1) / weights * weights;
+    if (computed <= (line.run + group - 1) / group * group || group == 1) group = weights;
   }
-  if (best == 12) return sum_run<std::min(12, most_weights)>(line);
-  if (best == 9) return sum_run<std::min(9, most_weights)>(line);
-  if (best == 6) return sum_run<6>(line);
-  if (best == 3) return sum_run<3>(line);
+  if (group == 12) return sum_run<std::min(12, max_weights)>(line);
+  if (group == 9) return sum_run<std::min(9, max_weights)>(line);
+  if (group == 6) return sum_run<6>(line);
+  if (group == 3) return sum_run<3>(line);
   return sum_run<1>(line);
 }
 
@@ -122,15 +123,15 @@ namespace tenon::openblas {
 namespace {
 
 constexpr std::int64_t largest_channels = 8;
-// Parts of the lines that are summed by themselves, at most, and the least multiply-adds of one: about 100 us.
-constexpr std::int64_t wanted_slots = 32;
+// The largest number of slots (parts of the lines with their own sums), and the smallest number of multiply-adds of a slot: about 100 us.
+constexpr std::int64_t target_slots = 32;
 constexpr std::int64_t smallest_slot = 4 << 20;
 
 void run(const ThinLine<float>& line) {
-  TENON_BEST(thin_line_f32)(line);
+  TENON_DISPATCH(thin_line_f32)(line);
 }
 void run(const ThinLine<double>& line) {
-  TENON_BEST(thin_line_f64)(line);
+  TENON_DISPATCH(thin_line_f64)(line);
 }
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
@@ -140,7 +141,7 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 struct Layout {
   explicit Layout(const ConvGeometry& g) : lines(g.images * g.out_height), columns((g.out_width - 1) * g.stride_width + g.kernel_width) {
     const std::int64_t work = g.out_width * g.weights();
-    slot_lines = std::max(ceil_div(smallest_slot, work), ceil_div(lines, wanted_slots));
+    slot_lines = std::max(ceil_div(smallest_slot, work), ceil_div(lines, target_slots));
     slots = ceil_div(lines, slot_lines);
   }
   std::int64_t lines;    ///< of dy
@@ -148,14 +149,14 @@ struct Layout {
   std::int64_t slot_lines, slots;
 };
 
-/// The pixels of x that a line of dy sees with one row of the kernel, zeros where there are none.
+/// The pixels of x under a line of dy and one row of the kernel, with zeros outside the image.
 template <class T>
 void padded_line(const ConvGeometry& g, const T* line, std::int64_t columns, T* out) {
   const std::int64_t first = std::min(g.pad_left, columns);
-  const std::int64_t behind = std::max(first, std::min(columns, g.pad_left + g.width));
+  const std::int64_t end = std::max(first, std::min(columns, g.pad_left + g.width));
   std::fill_n(out, first * g.channels, T(0));
-  std::copy_n(line, (behind - first) * g.channels, out + first * g.channels);
-  std::fill_n(out + behind * g.channels, (columns - behind) * g.channels, T(0));
+  std::copy_n(line, (end - first) * g.channels, out + first * g.channels);
+  std::fill_n(out + end * g.channels, (columns - end) * g.channels, T(0));
 }
 
 }  // namespace

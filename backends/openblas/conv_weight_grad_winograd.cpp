@@ -19,10 +19,10 @@
 namespace tenon::openblas {
 namespace {
 constexpr int tile = 4;                // pixels of dy along a side
-constexpr int reach = 6;               // pixels of x that they see
+constexpr int reach = 6;               // pixels of x under them along a side
 constexpr int points = reach * reach;  // elements of a transformed tile
 constexpr int kernel = 3;
-constexpr std::int64_t channel_step = 16;  // channels come in such numbers: registers of every instruction set are filled
+constexpr std::int64_t channel_step = 16;  // channels are a multiple of this: vectors of every instruction set are full
 }  // namespace
 }  // namespace tenon::openblas
 #endif
@@ -44,7 +44,7 @@ HWY_INLINE void transform(const Lanes (&x)[n], Lanes (&y)[reach]) {
   }
 }
 
-/// Both sides of a tile of n x n pixels, each a pointer to its channels. The 36 results lie `plane` elements apart.
+/// Transforms both sides of a tile of n x n pixels, each a pointer to its channels. The 36 results are `plane` elements apart.
 template <int n>
 void transform_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
   const Channels d;
@@ -74,7 +74,7 @@ void weight_grad_dy_tile(const float* const* pixels, std::int64_t channels, floa
   transform_tile<tile>(pixels, channels, out, plane);
 }
 
-/// dw (channels, 3, 3) from 36 sums per channel, which lie `plane` elements apart.
+/// dw (channels, 3, 3) from 36 sums per channel, which are `plane` elements apart.
 void weight_grad_of_sums(const float* sums, std::int64_t plane, std::int64_t channels, float* dw) {
   const Channels d;
   for (std::int64_t c = 0; c < channels; c += lanes(d)) {
@@ -105,22 +105,22 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// A task's channels of x and of dy, and the tiles that it transforms at a time: the transformed tiles and their sums, 36 planes of each,
-// stay in a second cache of 2 MiB, and the products are long enough to run at full speed.
+// A task's channels of x and of dy, and the tiles that it transforms at a time: the transformed tiles and their sums, 36 planes each, stay
+// in an L2 of 2 MiB, and the products are long enough to run at full speed.
 constexpr std::int64_t block_channels = 64;
 constexpr std::int64_t step_tiles = 40;
 constexpr std::int64_t zeros = 2 * block_channels;  // a pixel outside of an image
-// Tasks that the work is cut into where it is long enough: it has to keep more threads busy than most machines have.
-constexpr std::int64_t wanted_tasks = 32;
+// The number of tasks of large problems: more than most machines have threads.
+constexpr std::int64_t target_tasks = 32;
 constexpr std::int64_t smallest_slot = 128;  // tiles that are worth the transform of their sums
-// Planes begin in different sets of the first cache, whatever their size.
+// The gap makes planes of any size begin in different L1 cache sets.
 constexpr std::int64_t plane_gap = 16;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Of n channels, as equal as can be, where the other operand has `others`.
+/// The block size for n channels, with blocks as equal as possible; the other operand has `others` channels.
 std::int64_t block_of(std::int64_t n, std::int64_t others) {
   const std::int64_t largest = others <= block_channels / 2 ? 2 * block_channels : block_channels;
   return ceil_div(ceil_div(n, ceil_div(n, largest)), channel_step) * channel_step;
@@ -128,7 +128,7 @@ std::int64_t block_of(std::int64_t n, std::int64_t others) {
 
 }  // namespace
 
-/// What a task works with.
+/// The working memory of a task.
 struct WeightGradWinograd::Work {
   std::int64_t channel, channels;          ///< of x
   std::int64_t out_channel, out_channels;  ///< of dy
@@ -141,7 +141,7 @@ bool WeightGradWinograd::pays(const ConvGeometry& g) {
   if (g.kernel_height != kernel || g.kernel_width != kernel || g.groups != 1) return false;
   if (g.stride_height != 1 || g.stride_width != 1 || g.dilation_height != 1 || g.dilation_width != 1) return false;
   if (g.channels % channel_step != 0 || g.out_channels % channel_step != 0) return false;
-  // Tiles that reach over the border are multiplied in full; the sums of few tiles are not worth their transform.
+  // Tiles across the border are multiplied in full, and the sums of few tiles are not worth their transform.
   const std::int64_t tiles = ceil_div(g.out_height, tile) * ceil_div(g.out_width, tile);
   return tiles * points * 2 <= g.out_pixels() * kernel * kernel && g.images * tiles >= 16;
 }
@@ -156,7 +156,7 @@ WeightGradWinograd::WeightGradWinograd(const ConvGeometry& g)
   channel_blocks_ = ceil_div(g.channels, channel_block_);
   out_blocks_ = ceil_div(g.out_channels, out_block_);
   const std::int64_t blocks = channel_blocks_ * out_blocks_;
-  if (2 * blocks <= wanted_tasks) slots_ = std::clamp<std::int64_t>(tiles_ / smallest_slot, 1, ceil_div(wanted_tasks, blocks));
+  if (2 * blocks <= target_tasks) slots_ = std::clamp<std::int64_t>(tiles_ / smallest_slot, 1, ceil_div(target_tasks, blocks));
   slot_tiles_ = ceil_div(tiles_, slots_);
   slots_ = ceil_div(tiles_, slot_tiles_);
   x_plane_ = step_tiles * channel_block_ + plane_gap;
@@ -172,10 +172,10 @@ std::size_t WeightGradWinograd::scratch(const sdk::Host& host) const {
   return scratch_bytes(part_size() + worker_count(host, tasks()) * work_size(), sizeof(float));
 }
 
-/// Tiles [first, first + count).
+/// Transforms tiles [first, first + count).
 void WeightGradWinograd::transform(const Work& work, const float* dy, const float* x, std::int64_t first, std::int64_t count) const {
-  const auto x_tile = TENON_BEST(weight_grad_x_tile);
-  const auto dy_tile = TENON_BEST(weight_grad_dy_tile);
+  const auto x_tile = TENON_DISPATCH(weight_grad_x_tile);
+  const auto dy_tile = TENON_DISPATCH(weight_grad_dy_tile);
   const float* pixels[points];
   for (std::int64_t t = 0; t < count; ++t) {
     const std::int64_t image = (first + t) / (tile_rows_ * tile_columns_);
@@ -227,7 +227,7 @@ void WeightGradWinograd::run_task(std::int64_t task, const float* dy, const floa
   constexpr std::int64_t taps = kernel * kernel;
   float* const dw = parts + (slot * g_.out_channels + work.out_channel) * g_.channels * taps + work.channel * taps;
   for (std::int64_t o = 0; o < work.out_channels; ++o) {
-    TENON_BEST(weight_grad_of_sums)(work.sums + o * work.channels, sum_plane_, work.channels, dw + o * g_.channels * taps);
+    TENON_DISPATCH(weight_grad_of_sums)(work.sums + o * work.channels, sum_plane_, work.channels, dw + o * g_.channels * taps);
   }
 }
 

@@ -1,4 +1,4 @@
-// conv_weight_grad_winograd.h - dw of a 3x3 convolution with a quarter of the multiplications.
+// conv_weight_grad_winograd.h - dw of a 3x3 convolution by Winograd, with a quarter of the multiplications.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@
 
 namespace tenon::openblas {
 
-/// dw[o, c] = G' [ sum over tiles of (A dy[o] A') * (B' x[c] B) ] G, the transpose of Winograd's F(4x4, 3x3): tiles of 4x4 pixels of dy,
-/// which see 6x6 of x; * multiplies element by element, and the sums of each of the 36 elements over all tiles are a product of matrices.
+/// dw[o, c] = G' [ sum over tiles of (A dy[o] A') * (B' x[c] B) ] G, the transpose of Winograd's F(4x4, 3x3): a tile has 4x4 pixels of dy
+/// and 6x6 of x; * is the elementwise product, and the sums over all tiles of each of the 36 elements are a matrix product.
 ///
-/// Threads  tasks, and so the bits, depend on the geometry alone.
+/// Threads  tasks, and hence the bits, depend only on the geometry.
 /// Source   Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4.3.
 class WeightGradWinograd {
  public:
-  /// A 3x3 kernel of stride 1 with enough channels and pixels.
+  /// Whether g has a 3x3 kernel of stride 1, and enough channels and pixels.
   static bool pays(const ConvGeometry& g);
 
   explicit WeightGradWinograd(const ConvGeometry& g);
@@ -36,7 +36,7 @@ class WeightGradWinograd {
   const ConvGeometry& g_;
   std::int64_t tile_rows_, tile_columns_;   ///< of an image
   std::int64_t tiles_;                      ///< of all images
-  std::int64_t channel_block_, out_block_;  ///< of x and of dy, that a task has
+  std::int64_t channel_block_, out_block_;  ///< channels of x and of dy of a task
   std::int64_t channel_blocks_ = 0, out_blocks_ = 0;
   std::int64_t slots_ = 1, slot_tiles_ = 0;                  ///< parts of the tiles, summed at the end
   std::int64_t x_plane_ = 0, dy_plane_ = 0, sum_plane_ = 0;  ///< distances of the 36 matrices of transformed x, of dy, and of the sums

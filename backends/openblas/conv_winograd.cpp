@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::int64_t positions = 36;
 
-/// The matrices of a number of tiles: of x (tiles, channels), of the products (tiles, out_channels).
+/// The matrices of a block of tiles: x (tiles, channels) and products (tiles, out_channels).
 struct TileMemory {
   float* x;
   float* y;
-  const float* zeros;            ///< channels of them
+  const float* zeros;            ///< as many as channels
   std::int64_t x_step, x_plane;  ///< from tile to tile, from matrix to matrix
   std::int64_t y_step, y_plane;
 };
@@ -37,7 +37,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The points p and q and what the transforms make of them; all exact.
+// The powers of the points p and q; all are exact.
 constexpr float p1 = 0.75F, p2 = p1 * p1, p3 = p2 * p1;
 constexpr float q1 = 1.5F, q2 = q1 * q1, q3 = q2 * q1;
 
@@ -76,7 +76,7 @@ HWY_INLINE void transform_output(F d, const V (&m)[6], V (&y)[4]) {
   y[3] = hn::MulAdd(hn::Set(d, p3), p_difference, hn::MulAdd(hn::Set(d, q3), q_difference, m[5]));
 }
 
-/// A register of channels, or the n that are left.
+/// A vector of channels, or the n that are left.
 template <bool whole>
 HWY_INLINE V load_part(F d, const float* from, std::int64_t n) {
   return whole ? hn::LoadU(d, from) : load_first(d, from, n);
@@ -90,7 +90,7 @@ HWY_INLINE void store_part(V v, F d, float* to, std::int64_t n) {
   }
 }
 
-/// The 36 transformed values of up to a register of channels, from the 36 pixels of a tile.
+/// The 36 transformed values of up to one vector of channels, from the 36 pixels of a tile.
 template <bool whole>
 HWY_INLINE void input_vector(const float* const (&pixels)[positions], std::int64_t channel, std::int64_t n, float* out,
                              std::int64_t plane) {
@@ -118,19 +118,20 @@ Place place_of(const WinogradConv& conv, std::int64_t tile) {
   return {tile / columns / rows, tile / columns % rows, tile % columns};
 }
 
-/// What is done to a result before it is stored.
+/// The operations on a result before it is stored.
 template <class Activate>
-struct OutputEnd {
+struct OutputEpilogue {
   const float* bias;
   const float* residual;
   float* y;
   Activate activate;
 };
 
-/// Up to a register of channels of the 4x4 results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
+/// Computes up to one vector of channels of the 4x4 results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
 template <bool whole, class Activate>
-HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEnd<Activate>& end, std::int64_t channel, std::int64_t n,
-                              std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows, std::int64_t columns) {
+HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<Activate>& epilogue, std::int64_t channel,
+                              std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
+                              std::int64_t columns) {
   const F d;
   V half[4][6];
   for (int j = 0; j < 6; ++j) {
@@ -139,7 +140,7 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEn
     transform_output(d, x, y);
     for (int i = 0; i < 4; ++i) half[i][j] = y[i];
   }
-  const V bias = end.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, end.bias + channel, n);
+  const V bias = epilogue.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, epilogue.bias + channel, n);
   for (int i = 0; i < 4; ++i) {
     if (i >= rows) break;
     V y[4];
@@ -148,8 +149,8 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEn
       if (j >= columns) break;
       const std::int64_t to = at + i * line + j * pixel + channel;
       V value = hn::Add(y[j], bias);
-      if (end.residual != nullptr) value = hn::Add(value, load_part<whole>(d, end.residual + to, n));
-      store_part<whole>(end.activate(d, value), d, end.y + to, n);
+      if (epilogue.residual != nullptr) value = hn::Add(value, load_part<whole>(d, epilogue.residual + to, n));
+      store_part<whole>(epilogue.activate(d, value), d, epilogue.y + to, n);
     }
   }
 }
@@ -157,7 +158,7 @@ HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEn
 template <class Activate>
 void output_tiles(const WinogradConv& conv, const WinogradOperands& o, const TileMemory& memory, const Activate& activate,
                   std::int64_t first, std::int64_t begin, std::int64_t end) {
-  const OutputEnd<Activate> finish{o.bias, o.residual, o.y, activate};
+  const OutputEpilogue<Activate> epilogue{o.bias, o.residual, o.y, activate};
   const std::int64_t n = lanes(F());
   for (std::int64_t tile = begin; tile < end; ++tile) {
     const Place place = place_of(conv, tile);
@@ -170,17 +171,17 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands& o, const Til
     const std::int64_t columns = conv.out_width - column;
     std::int64_t c = 0;
     for (; c + n <= conv.out_channels; c += n) {
-      output_vector<true>(m + c, memory.y_plane, finish, c, n, at, line, conv.out_channels, rows, columns);
+      output_vector<true>(m + c, memory.y_plane, epilogue, c, n, at, line, conv.out_channels, rows, columns);
     }
     if (c < conv.out_channels) {
-      output_vector<false>(m + c, memory.y_plane, finish, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
+      output_vector<false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
     }
   }
 }
 
 }  // namespace
 
-/// Tiles [begin, end), the first of those in memory being number `first`.
+/// Transforms tiles [begin, end); `first` is the index of the first tile in `memory`.
 void input_tiles(const WinogradConv& conv, const float* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
                  std::int64_t end) {
   const std::int64_t n = lanes(F());
@@ -216,7 +217,7 @@ void output_tiles_of(const WinogradConv& conv, const WinogradOperands& o, const 
   }
 }
 
-/// G w G' of one channel and `width` output channels, whose taps lie in w[tap * width + o]; in double, rounded once.
+/// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o]; in double, rounded once.
 void transform_weights(const double* w, float* out, std::int64_t plane) {
   const hn::ScalableTag<double> d;
   const hn::Rebind<float, hn::ScalableTag<double>> narrow;
@@ -265,9 +266,9 @@ std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b * b;
 }
 
-/// How tiles are cut: by the sizes and the number of threads, which change no bit of the result.
+/// How tiles are divided. It depends on the sizes and the number of threads, but changes no bit of the result.
 struct Layout {
-  bool shared = false;  ///< all threads work at one block, step by step; else each has blocks of its own
+  bool shared = false;  ///< all threads work on one block, step by step; else each has its own blocks
   std::int64_t block = 1;
   std::int64_t workers = 1;
   std::int64_t x_step = 0, x_plane = 0, y_step = 0, y_plane = 0, zeros = 0;
@@ -276,15 +277,15 @@ struct Layout {
   std::int64_t elements() const { return zeros + block_elements() * (shared ? 1 : workers); }
 };
 
-/// Floats between matrices: so that the 36 values of a tile fall on different lines of the first cache.
+/// Floats between matrices, padded so that the 36 values of a tile map to different L1 cache sets.
 std::int64_t plane_of(std::int64_t elements) {
   return round_up(elements, 1024) + 48;
 }
 
-// Bytes of a block's matrices, which stay in the second cache.
+// Bytes of a block's matrices, which stay in L2.
 constexpr std::int64_t block_bytes = 1200 * 1024;
-// Transformed weights that each thread had better not read for itself: bytes of what streams through a core's second cache, and of what
-// comes from memory, where it takes as long as the products of so many tiles.
+// Bytes of transformed weights above which threads share each read: weights that stream through a core's L2, and weights that come from
+// memory. Reading them takes as long as the products of shared_tiles or distant_tiles tiles.
 constexpr std::int64_t shared_weights = 4 * 1024 * 1024;
 constexpr std::int64_t distant_weights = 16 * 1024 * 1024;
 constexpr std::int64_t shared_tiles = 28;
@@ -321,7 +322,7 @@ TileMemory memory_of(const Layout& layout, float* scratch, std::int64_t worker) 
   return {mine, mine + positions * layout.x_plane, scratch, layout.x_step, layout.x_plane, layout.y_step, layout.y_plane};
 }
 
-/// Panels [first, last) of matrix `position`, rows of all tiles in memory.
+/// Multiplies matrix `position` of the tiles in memory by its panels [first, last).
 void multiply(const WinogradConv& conv, const float* weights, const TileMemory& memory, std::int64_t position, std::int64_t tiles,
               std::int64_t first, std::int64_t last) {
   PanelProduct<float> product;
@@ -339,11 +340,11 @@ void multiply(const WinogradConv& conv, const float* weights, const TileMemory& 
 
 void input_of(const WinogradConv& conv, const float* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
               std::int64_t end) {
-  TENON_BEST(input_tiles)(conv, x, memory, first, begin, end);
+  TENON_DISPATCH(input_tiles)(conv, x, memory, first, begin, end);
 }
 void output_of(const WinogradConv& conv, const WinogradOperands& operands, const TileMemory& memory, std::int64_t first, std::int64_t begin,
                std::int64_t end) {
-  TENON_BEST(output_tiles_of)(conv, operands, memory, first, begin, end);
+  TENON_DISPATCH(output_tiles_of)(conv, operands, memory, first, begin, end);
 }
 
 void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
@@ -359,7 +360,7 @@ void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const
   });
 }
 
-/// For many weights: threads share the 36 products of a block, and read each weight once for all of its tiles.
+/// For large weights: threads divide the 36 products of a block, and read each weight once for all of its tiles.
 void by_steps(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
   const std::int64_t panels = panel_count<float>(conv.out_channels);
@@ -384,7 +385,7 @@ bool winograd_fits(const ConvGeometry& g) {
 }
 
 bool winograd_pays(const WinogradConv& conv) {
-  // In multiply-adds. Of few tiles reading the weights is what takes the time; a transform does little arithmetic with much memory.
+  // The cost in multiply-adds. With few tiles it is bound by reading the weights. A transform does little arithmetic per byte.
   constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 500;
   const std::int64_t columns = round_up(conv.out_channels, 16);
   const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
@@ -405,7 +406,7 @@ std::int64_t winograd_weight_elements(const WinogradConv& conv) {
 }
 
 void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const float* w, std::int64_t channel_step,
-                      std::int64_t out_channel_step, bool turned, float* out_weights) {
+                      std::int64_t out_channel_step, bool rotated, float* out_weights) {
   constexpr std::int64_t width = panel_width<float>;
   const std::int64_t plane = panel_elements<float>(conv.channels, conv.out_channels);
   const std::int64_t panels = panel_count<float>(conv.out_channels);
@@ -416,11 +417,11 @@ void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const flo
       const std::int64_t n = std::min(width, conv.out_channels - first);
       const float* const source = w + i % conv.channels * channel_step + first * out_channel_step;
       for (std::int64_t tap = 0; tap < 9; ++tap) {
-        const float* const from = source + (turned ? 8 - tap : tap);
+        const float* const from = source + (rotated ? 8 - tap : tap);
         for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = static_cast<double>(from[o * out_channel_step]);
         std::fill(taps + tap * width + n, taps + (tap + 1) * width, 0.0);
       }
-      TENON_BEST(transform_weights)(taps, out_weights + i * width, plane);
+      TENON_DISPATCH(transform_weights)(taps, out_weights + i * width, plane);
     }
   });
 }

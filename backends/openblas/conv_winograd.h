@@ -1,4 +1,4 @@
-// conv_winograd.h - 3x3 convolutions with a quarter of the multiplications: Winograd's F(4x4, 3x3) in f32.
+// conv_winograd.h - 3x3 convolutions by Winograd's F(4x4, 3x3) in f32, with a quarter of the multiplications.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace tenon::openblas {
 
-/// y[n, i, j, o] = sum over a, b < 3 and c of x[n, i + a - pad_top, j + b - pad_left, c] w(a, b, c, o): a convolution of stride 1, or the
-/// input's gradient of one.
+/// y[n, i, j, o] = sum over a, b < 3 and c of x[n, i + a - pad_top, j + b - pad_left, c] w(a, b, c, o): a convolution of stride 1, or its
+/// input gradient.
 struct WinogradConv {
   std::int64_t images = 0;
   std::int64_t height = 0, width = 0, channels = 0;
@@ -23,7 +23,7 @@ struct WinogradConv {
   std::int64_t tiles() const { return images * tile_rows() * tile_columns(); }
 };
 
-/// Whether conv, or its input's gradient, is a 3x3 convolution that is faster this way.
+/// winograd_fits says whether the convolution or its input gradient can use Winograd, winograd_pays whether that is faster.
 bool winograd_pays(const WinogradConv& conv);
 bool winograd_fits(const ConvGeometry& g);
 WinogradConv winograd_forward(const ConvGeometry& g);
@@ -32,13 +32,13 @@ WinogradConv winograd_input_grad(const ConvGeometry& g);
 /// Floats of the transformed weights: 36 matrices (channels, out_channels) in panels.
 std::int64_t winograd_weight_elements(const WinogradConv& conv);
 
-/// w(a, b, c, o) lies at w[c channel_step + o out_channel_step + 3 a + b], or with `turned` at ... + 8 - 3 a - b.
+/// w(a, b, c, o) is at w[c channel_step + o out_channel_step + 3 a + b], or with `rotated` (by 180 degrees) at ... + 8 - 3 a - b.
 void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const float* w, std::int64_t channel_step,
-                      std::int64_t out_channel_step, bool turned, float* out_weights);
+                      std::int64_t out_channel_step, bool rotated, float* out_weights);
 
 struct WinogradOperands {
   const float* x = nullptr;
-  const float* weights = nullptr;  ///< of winograd_weights
+  const float* weights = nullptr;  ///< from winograd_weights
   float* y = nullptr;
   const float* bias = nullptr;      ///< (out_channels), or NULL
   const float* residual = nullptr;  ///< of y's shape, or NULL
@@ -47,9 +47,9 @@ struct WinogradOperands {
 
 std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host);
 
-/// Y = A' [ sum over c of (G w G') * (B' x B) ] A on 6x6 tiles of x, which give 4x4 of y; * multiplies element by element, so that the sums
-/// of each of the 36 elements over c are a product of matrices (tiles, channels) (channels, out_channels). Interpolates at 0, 3/4, -3/4,
-/// 3/2, -3/2 and infinity, which errs a third as far as the usual 0, 1, -1, 2, -2: within 10 epsilon of sum |x| |w|, measured.
+/// Y = A' [ sum over c of (G w G') * (B' x B) ] A on 6x6 tiles of x, which give 4x4 of y; * is the elementwise product, so that the sums
+/// over c of each of the 36 elements are a matrix product (tiles, channels) (channels, out_channels). The interpolation points 0, 3/4,
+/// -3/4, 3/2, -3/2 and infinity have a third of the error of the usual 0, 1, -1, 2, -2: within 10 epsilon of sum |x| |w|, measured.
 ///
 /// Source  Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4; Barabasz, Anderson, Soodhalter, Gregg: Error
 ///         Analysis and Improving the Accuracy of Winograd Convolution for Deep Neural Networks (2020), for the choice of points.

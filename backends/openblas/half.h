@@ -1,4 +1,4 @@
-// half.h - conversions of f16 and bf16, written without branches so that loops over them become vectors.
+// half.h - conversions of f16 and bf16, written without branches so that the compiler vectorises loops over them.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ inline float to_float(sdk::BFloat16 x) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(x.bits) << 16);
 }
 
-/// The exponent's bias is moved by a sum; subnormal numbers, which that gives a leading digit they do not have, lose it by a difference.
+/// An addition moves the exponent's bias. It gives subnormal numbers a leading digit that they do not have; a subtraction removes it.
 /// Source  Giesen: Half to float done quick (2012).
 inline float to_float(sdk::Half x) {
   const std::uint32_t shifted = static_cast<std::uint32_t>(x.bits & 0x7fffu) << 13;
@@ -30,7 +30,7 @@ inline float to_float(sdk::Half x) {
   return std::bit_cast<float>(bits | static_cast<std::uint32_t>(x.bits & 0x8000u) << 16);
 }
 
-/// The nearest one, ties to even: half of the last kept digit is added, less the least if that digit is even.
+/// Rounds to nearest, ties to even: adds half of the last kept digit, minus one unit if that digit is even.
 template <class Narrow>
 Narrow from_float(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
@@ -41,7 +41,7 @@ Narrow from_float(float x) {
     result = magnitude > 0x7f800000u ? 0x7fc0u : rounded;
   } else {
     const std::uint32_t rounded = (magnitude - (112u << 23) + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-    // Below 2^-14: a sum with 1/2 leaves the last digit of a subnormal f16 where the f32 has its own, and rounds to it.
+    // Below 2^-14: adding 1/2 aligns the last digit of a subnormal f16 with the last digit of the f32, and rounds to it.
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
     const std::uint32_t finite = magnitude < (113u << 23) ? subnormal : rounded;
@@ -51,7 +51,7 @@ Narrow from_float(float x) {
   return {static_cast<std::uint16_t>(result | sign)};
 }
 
-/// x as a float for a second rounding: toward zero, and odd where digits were lost, so that no tie appears which x is not.
+/// x as a float that may be rounded again: toward zero, with an odd last bit where digits were lost, so that no false tie appears.
 /// Source  Boldo, Melquiond: Emulation of FMA and correctly rounded sums (2008).
 inline float rounded_to_odd(double x) {
   const auto nearest = static_cast<float>(x);
@@ -67,7 +67,7 @@ Narrow narrowed(From x) {
   if constexpr (std::is_same_v<From, float> || (std::is_integral_v<From> && sizeof(From) <= 2)) {
     return from_float<Narrow>(static_cast<float>(x));  // exact
   } else if constexpr (std::is_integral_v<From> && sizeof(From) == 8) {
-    // More digits than a double has: the last ones count only in that they are there.
+    // A 64-bit integer has more digits than a double: the last ones are merged into a sticky bit.
     const From rest = x & 4095;
     const bool large = std::abs(static_cast<double>(x)) >= 0x1p53;
     return from_float<Narrow>(rounded_to_odd(static_cast<double>(large && rest != 0 ? ((x - rest) | 2048) : x)));

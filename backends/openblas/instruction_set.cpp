@@ -6,13 +6,13 @@
 namespace tenon::openblas {
 namespace {
 
-/// What Highway's targets of the same names need. The compiler's query covers the operating system's part, the saved registers, too.
+/// Tests for the features that Highway's targets of the same names need. The compiler's query also covers the operating system's support.
 InstructionSet detect() {
 #if defined(__x86_64__) && defined(__GNUC__)
   __builtin_cpu_init();
   const bool sse4 = __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
                     __builtin_cpu_supports("aes");
-  // Every processor with AVX2 and FMA also has F16C, which not every compiler's query knows.
+  // Every processor with AVX2 and FMA also has F16C, which not every compiler can query.
   const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
                     __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&

@@ -9,23 +9,23 @@
 #include <algorithm>
 #include <cmath>
 
-#include "parts.h"
+#include "partial_vectors.h"
 
 #ifndef TENON_OPENBLAS_LINE_NORM_CODE
 #define TENON_OPENBLAS_LINE_NORM_CODE
 namespace tenon::openblas {
 namespace {
 
-/// Lines that the gradient takes at a time: their rows are read twice, the second time from the cache.
+/// Lines that the gradient processes together: they are read twice, the second time from the cache.
 constexpr std::int64_t line_block = 16;
 
-/// What the gradient knows of a line: x' = (x - mean) inverse, dx = inverse g + (by_normal x' + constant).
+/// The coefficients of a line's gradient: x' = (x - mean) inverse, dx = inverse g + (by_normal x' + constant).
 template <class T>
-struct LineNumbers {
+struct LineCoefficients {
   T mean, inverse, by_normal, constant;
 };
 
-/// Some columns [begin, end) of some lines, `stride` elements apart.
+/// Columns [begin, end) of lines that are `stride` elements apart.
 struct Columns {
   std::int64_t lines, stride, begin, end;
 };
@@ -34,9 +34,9 @@ struct Columns {
 template <class T>
 struct LineNorm {
   void (*line)(bool centred, double epsilon, const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T* mean, T* inverse);
-  LineNumbers<T> (*numbers)(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse);
-  void (*gradient)(const T* dy, const T* x, const T* scale, T* dx, const Columns& columns, const LineNumbers<T>* numbers, double* dscale,
-                   double* dbias);
+  LineCoefficients<T> (*coefficients)(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse);
+  void (*gradient)(const T* dy, const T* x, const T* scale, T* dx, const Columns& columns, const LineCoefficients<T>* coefficients,
+                   double* dscale, double* dbias);
 };
 
 }  // namespace
@@ -52,8 +52,8 @@ struct TwoSums {
   double first = 0, second = 0;
 };
 
-/// Sums over i < n of terms(i, m, first, second), which adds those of elements [i, i + m) to two registers. In T over some dozen registers,
-/// beyond in f64.
+/// Two sums over i < n. terms(i, m, first, second) adds the terms of elements [i, i + m) to two vectors. Blocks of 48 vectors are summed in
+/// T, their sums in f64.
 template <class T, class Terms>
 HWY_INLINE TwoSums sums(std::int64_t n, const Terms& terms) {
   const Wide<T> d;
@@ -75,7 +75,7 @@ HWY_INLINE TwoSums sums(std::int64_t n, const Terms& terms) {
   return total;
 }
 
-/// y = (x - centre) inverse + shift, then scale and bias.
+/// y = ((x - centre) inverse + shift) scale + bias
 template <class T, bool scaled, bool biased>
 HWY_INLINE void write_line(const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T centre, T inverse, T shift) {
   const Wide<T> d;
@@ -89,7 +89,7 @@ HWY_INLINE void write_line(const T* x, const T* scale, const T* bias, T* y, std:
   });
 }
 
-/// The mean in one pass; the squared distances from it, and what rounding it took away, in the second.
+/// Computes the mean in one pass, and in a second one the squared distances from it and the mean's rounding error.
 ///
 /// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass algorithm.
 template <class T>
@@ -97,23 +97,25 @@ void line(bool centred, double epsilon, const T* x, const T* scale, const T* bia
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
   const auto count = static_cast<double>(n);
+  // compute the mean
   T centre = 0;
   if (centred) {
     const TwoSums sum =
         sums<T>(n, [&](std::int64_t i, std::int64_t m, V& first, V&) HWY_ATTR { first = hn::Add(first, load(d, x + i, m)); });
     centre = static_cast<T>(sum.first / count);
   }
+  // compute the variance
   const TwoSums of = sums<T>(n, [&](std::int64_t i, std::int64_t m, V& first, V& second) HWY_ATTR {
     const V distance = hn::Sub(load(d, x + i, m, centre), hn::Set(d, centre));
     first = hn::Add(first, distance);
     second = hn::MulAdd(distance, distance, second);
   });
-  const double off = centred ? of.first / count : 0;
+  const double off = centred ? of.first / count : 0;  // the rounding error of the mean; NaN if x has an infinity
   const double squares = of.second / count - off * off;
-  const double inverse = 1 / std::sqrt((squares < 0 ? 0 : squares) + epsilon);  // NaN stays
-  // beside an infinity `off` is NaN
+  const double inverse = 1 / std::sqrt((squares < 0 ? 0 : squares) + epsilon);  // NaN propagates
   if (out_mean != nullptr) *out_mean = static_cast<T>(static_cast<double>(centre) + (std::isfinite(off) ? off : 0));
   if (out_inverse != nullptr) *out_inverse = static_cast<T>(inverse);
+  // normalise
   const auto by = static_cast<T>(inverse), shift = static_cast<T>(-off * inverse);
   if (scale != nullptr && bias != nullptr) {
     write_line<T, true, true>(x, scale, bias, y, n, centre, by, shift);
@@ -126,9 +128,9 @@ void line(bool centred, double epsilon, const T* x, const T* scale, const T* bia
   }
 }
 
-/// mean(g) and mean(g x') of a line, as the numbers that dx is made with.
+/// The coefficients of dx from mean(g) and mean(g x') of a line.
 template <class T>
-LineNumbers<T> numbers(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse) {
+LineCoefficients<T> coefficients(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse) {
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
   const auto centre = hn::Set(d, mean);
@@ -160,15 +162,15 @@ HWY_INLINE void add_to(double* out, hn::Vec<Wide<T>> v, std::int64_t n) {
   for (; j < n; ++j) out[j] += static_cast<double>(buffer[j]);
 }
 
-/// What a register of columns adds up.
+/// The sums of dy x' and dy for a vector of columns.
 template <class V>
 struct ColumnSums {
   V product, sum;
 };
 
-/// dx of n elements of a line, and what they add to their columns.
+/// Computes dx of n elements of a line and adds their terms to the column sums.
 template <class T, class V>
-HWY_INLINE void element(const T* dy, const T* x, V scale, T* dx, std::int64_t n, const LineNumbers<T>& of, ColumnSums<V>& sums) {
+HWY_INLINE void element(const T* dy, const T* x, V scale, T* dx, std::int64_t n, const LineCoefficients<T>& of, ColumnSums<V>& sums) {
   const Wide<T> d;
   const V inverse = hn::Set(d, of.inverse), g = load(d, dy, n);
   const V normal = hn::Mul(hn::Sub(load(d, x, n), hn::Set(d, of.mean)), inverse);
@@ -178,9 +180,10 @@ HWY_INLINE void element(const T* dy, const T* x, V scale, T* dx, std::int64_t n,
   store(hn::MulAdd(hn::Mul(g, scale), inverse, rest), d, dx, n);
 }
 
-/// dx, and the columns' sums of dy x' and dy, for up to line_block lines; two registers of columns at a time.
+/// Computes dx, and adds to the column sums of dy x' and dy, for up to line_block lines; two vectors of columns at a time.
 template <class T>
-void gradient(const T* dy, const T* x, const T* scale, T* dx, const Columns& at, const LineNumbers<T>* of, double* dscale, double* dbias) {
+void gradient(const T* dy, const T* x, const T* scale, T* dx, const Columns& at, const LineCoefficients<T>* of, double* dscale,
+              double* dbias) {
   using V = hn::Vec<Wide<T>>;
   const Wide<T> d;
   const std::int64_t step = lanes(d), lines = at.lines, stride = at.stride, end = at.end;
@@ -212,10 +215,10 @@ void gradient(const T* dy, const T* x, const T* scale, T* dx, const Columns& at,
 }  // namespace
 
 LineNorm<float> line_norm_f32() {
-  return {line<float>, numbers<float>, gradient<float>};
+  return {line<float>, coefficients<float>, gradient<float>};
 }
 LineNorm<double> line_norm_f64() {
-  return {line<double>, numbers<double>, gradient<double>};
+  return {line<double>, coefficients<double>, gradient<double>};
 }
 
 }  // namespace HWY_NAMESPACE
@@ -230,10 +233,10 @@ namespace {
 constexpr std::int64_t grain = 32 * 1024;
 
 LineNorm<float> code_of(const float*) {
-  return TENON_BEST(line_norm_f32)();
+  return TENON_DISPATCH(line_norm_f32)();
 }
 LineNorm<double> code_of(const double*) {
-  return TENON_BEST(line_norm_f64)();
+  return TENON_DISPATCH(line_norm_f64)();
 }
 
 sdk::Rows lines_of(const sdk::Call& call, std::uint32_t x) {
@@ -241,8 +244,8 @@ sdk::Rows lines_of(const sdk::Call& call, std::uint32_t x) {
   return {view.outer, view.n * view.inner};
 }
 
-/// How the gradient is cut. Parts of the lines, each with column sums of its own, where lines are short; where they are long, first every
-/// line's numbers, then strips of columns over all lines. A matter of shapes alone, so that the bits do not depend on the threads.
+/// How the gradient is divided. Short lines: into parts of the lines, each with its own column sums. Long lines: first the coefficients of
+/// every line, then strips of columns over all lines. It depends only on the shape, so the bits do not depend on the number of threads.
 struct GradientPlan {
   bool strips;
   std::int64_t parts;
@@ -270,8 +273,8 @@ void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* 
 std::size_t line_gradient_scratch(const sdk::Call& call, std::uint32_t x) {
   const sdk::Rows lines = lines_of(call, x);
   const GradientPlan plan(lines);
-  const auto numbers = plan.strips ? static_cast<std::size_t>(lines.rows) * sizeof(LineNumbers<double>) : 0;
-  return static_cast<std::size_t>(2 * plan.parts * lines.n) * sizeof(double) + numbers;
+  const auto coefficients = plan.strips ? static_cast<std::size_t>(lines.rows) * sizeof(LineCoefficients<double>) : 0;
+  return static_cast<std::size_t>(2 * plan.parts * lines.n) * sizeof(double) + coefficients;
 }
 
 template <class T>
@@ -281,36 +284,36 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
   const GradientPlan plan(lines);
   const LineNorm<T> code = code_of(x);
   const bool centred = centre == Centre::mean;
-  double* const sums = static_cast<double*>(call.scratch);  // per part: those of dscale, those of dbias
+  double* const sums = static_cast<double*>(call.scratch);  // per part: the sums of dscale, then those of dbias
   const std::int64_t length = lines.n, count = lines.rows;
-  const auto numbers_of = [&](std::int64_t i) {
-    return code.numbers(centred, dy + i * length, x + i * length, scale, length, centred ? mean[i] : T{0}, inverse[i]);
+  const auto coefficients_of = [&](std::int64_t i) {
+    return code.coefficients(centred, dy + i * length, x + i * length, scale, length, centred ? mean[i] : T{0}, inverse[i]);
   };
   std::fill_n(sums, 2 * plan.parts * length, 0.0);
   if (plan.strips) {
-    auto* const numbers = reinterpret_cast<LineNumbers<T>*>(sums + 2 * length);
+    auto* const coefficients = reinterpret_cast<LineCoefficients<T>*>(sums + 2 * length);
     call.host.parallel_for(count, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) numbers[i] = numbers_of(i);
+      for (std::int64_t i = begin; i < end; ++i) coefficients[i] = coefficients_of(i);
     });
     constexpr std::int64_t strip = 512;
     call.host.parallel_for((length + strip - 1) / strip, std::max<std::int64_t>(1, grain / (strip * std::max<std::int64_t>(1, count))),
                            [&](std::int64_t begin, std::int64_t end) {
                              for (std::int64_t i = 0; i < count; i += line_block) {
                                const Columns columns{std::min(line_block, count - i), length, begin * strip, std::min(length, end * strip)};
-                               code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, numbers + i,
+                               code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients + i,
                                              dscale == nullptr ? nullptr : sums, dbias == nullptr ? nullptr : sums + length);
                              }
                            });
   } else {
     call.host.parallel_for(plan.parts, 1, [&](std::int64_t begin, std::int64_t end) {
-      LineNumbers<T> numbers[line_block];
+      LineCoefficients<T> coefficients[line_block];
       for (std::int64_t part = begin; part < end; ++part) {
         double* const own = sums + 2 * part * length;
         const std::int64_t stop = count * (part + 1) / plan.parts;
         for (std::int64_t i = count * part / plan.parts; i < stop; i += line_block) {
           const Columns columns{std::min(line_block, stop - i), length, 0, length};
-          for (std::int64_t k = 0; k < columns.lines; ++k) numbers[k] = numbers_of(i + k);
-          code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, numbers, dscale == nullptr ? nullptr : own,
+          for (std::int64_t k = 0; k < columns.lines; ++k) coefficients[k] = coefficients_of(i + k);
+          code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients, dscale == nullptr ? nullptr : own,
                         dbias == nullptr ? nullptr : own + length);
         }
       }

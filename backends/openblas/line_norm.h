@@ -1,4 +1,4 @@
-// line_norm.h - layer and root-mean-square normalisation: each line of n adjacent elements by its own statistics.
+// line_norm.h - layer and root-mean-square normalisation of lines of n adjacent elements, each by its own statistics.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ template <class T>
 void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x, const T* scale, const T* mean, const T* inverse, T* dx,
                    T* dscale, T* dbias);
 
-/// For operand x, whose lines begin at the axis of tenon_attributes_layer_norm.
+/// The scratch bytes for operand x, whose lines begin at the axis of tenon_attributes_layer_norm.
 std::size_t line_gradient_scratch(const sdk::Call& call, std::uint32_t x);
 
 }  // namespace tenon::openblas

@@ -1,5 +1,5 @@
-// panels.h - products with a matrix that was packed ahead of time, by register tiles of our own. OpenBLAS packs both operands at every
-// call, which a convolution's weights do not need and its few rows do not repay: runtime/docs/adr/0012 has the figures.
+// panels.h - products with a matrix that was packed ahead of time, by this backend's own register tiles. OpenBLAS packs both operands at
+// every call, which constant weights do not need and a convolution with few rows does not amortise: docs/adr/0012 has the figures.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace tenon::openblas {
 
-/// Columns of a panel: 128 bytes, whatever the instruction set, so that packed weights do not depend on it.
+/// Columns of a panel: 128 bytes for every instruction set, so that packed weights do not depend on it.
 template <class T>
 inline constexpr std::int64_t panel_width = 128 / static_cast<std::int64_t>(sizeof(T));
 
@@ -19,14 +19,14 @@ std::int64_t panel_count(std::int64_t columns) {
   return (columns + panel_width<T> - 1) / panel_width<T>;
 }
 
-/// Elements of a (k, columns) matrix as panels: the last one is filled up with zeros.
+/// Elements of a (k, columns) matrix as panels; the last panel is padded with zeros.
 template <class T>
 std::int64_t panel_elements(std::int64_t k, std::int64_t columns) {
   return k * panel_count<T>(columns) * panel_width<T>;
 }
 
 /// The matrix to pack: row (a, b, i), columns j, from data[start + a row_step + b column_tap_step + i inner_step + j column_step]. A plain
-/// matrix has one tap, a = b = 0; a convolution's weights have those of its kernel.
+/// matrix has one tap, a = b = 0; a convolution's weights have one per kernel position.
 template <class T>
 struct PanelSource {
   const T* data = nullptr;
@@ -38,14 +38,14 @@ struct PanelSource {
   std::int64_t k() const { return taps_high * taps_wide * inner; }
 };
 
-/// Writes panel number `panel`: k() lines of panel_width, at out_panels + panel k() panel_width.
+/// Packs the panel of index `panel`: k() lines of panel_width elements, at out_panels + panel k() panel_width.
 template <class T>
 void pack_panel(const PanelSource<T>& from, std::int64_t panel, T* out_panels) {
   constexpr std::int64_t width = panel_width<T>;
   T* const out = out_panels + panel * from.k() * width;
   const std::int64_t first = panel * width;
   const std::int64_t n = std::min(width, from.columns - first);
-  // Inner index outermost: what is read then follows on, and each line is written whole.
+  // The inner index is outermost, so that reads are sequential and each line is written whole.
   for (std::int64_t i = 0; i < from.inner; ++i) {
     for (std::int64_t a = 0; a < from.taps_high; ++a) {
       for (std::int64_t b = 0; b < from.taps_wide; ++b) {
@@ -68,14 +68,14 @@ struct PanelProduct {
   const T* panels = nullptr;
   T* y = nullptr;
   std::int64_t y_step = 0;
-  const std::int64_t* y_offsets = nullptr;  ///< where each row of y begins, if that is not i y_step
+  const std::int64_t* y_offsets = nullptr;  ///< the offset of each row of y; NULL: i y_step
   const T* bias = nullptr;                  ///< (columns)
-  const T* residual = nullptr;              ///< lies as y does, and may be y: each element is read before it is written
+  const T* residual = nullptr;              ///< has the layout of y and may be y: each element is read before it is written
   sdk::Activation activation = sdk::Activation::none;
-  bool wide_last_panel = false;  ///< y has room for whole panels
+  bool wide_last_panel = false;  ///< y has memory for whole panels
 };
 
-/// On the calling thread. Each element is one chain of fused multiply-adds from k = 0 on: the same bits however rows and columns are cut.
+/// Runs on the calling thread. Each element is one chain of fused multiply-adds from k = 0 on, so its bits do not depend on the tiling.
 void multiply_panels(const PanelProduct<float>& product);
 void multiply_panels(const PanelProduct<double>& product);
 

@@ -1,4 +1,4 @@
-// philox.h - the random bits of <tenon/sdk/random.h>, many blocks at a time, for one instruction set. The same bits as there.
+// philox.h - the random bits of <tenon/sdk/random.h>, bit for bit, computed many blocks at a time, for one instruction set.
 #if defined(TENON_OPENBLAS_PHILOX_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_PHILOX_H
 #undef TENON_OPENBLAS_PHILOX_H
@@ -16,11 +16,12 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 
-// Blocks that are made at a time: their 4 KiB stay in the first cache.
+// Blocks generated at a time: their 4 KiB stay in L1.
 constexpr std::int64_t philox_blocks = 256;
 constexpr std::int64_t philox_words = 4 * philox_blocks;
 
-/// Lanes of the blocks first, first + 1, ...: `words` gets at least 4 * count of them, count <= philox_blocks. Aligned to 64 bytes.
+/// Writes the lanes of `count` blocks from `first` on to `words`: at least 4 * count of them, count <= philox_blocks. `words` is aligned to
+/// 64 bytes.
 HWY_INLINE void philox_lanes(const sdk::random::Source& source, std::int64_t first, std::int64_t count, std::uint32_t* words) {
 #if HWY_TARGET == HWY_SCALAR
   for (std::int64_t b = 0; b < count; ++b) {
@@ -28,8 +29,7 @@ HWY_INLINE void philox_lanes(const sdk::random::Source& source, std::int64_t fir
     for (int j = 0; j < 4; ++j) words[4 * b + j] = lanes.x[j];
   }
 #else
-  // A block to each 64-bit lane. Only the lower halves count: the multiplication reads no others, and what gathers in the upper ones is
-  // cut off at the end.
+  // One block per 64-bit lane. Only the lower halves matter: the multiplication ignores the upper ones, which are masked off at the end.
   const Wide<std::uint64_t> d;
   const hn::Repartition<std::uint32_t, decltype(d)> halves;
   const auto multiply = [d, halves](auto c, std::uint64_t by)
@@ -55,14 +55,14 @@ HWY_INLINE void philox_lanes(const sdk::random::Source& source, std::int64_t fir
     const auto low = hn::Set(d, 0xFFFFFFFFu);
     const auto pair0 = hn::Or(hn::And(c0, low), hn::ShiftLeft<32>(c1));
     const auto pair1 = hn::Or(hn::And(c2, low), hn::ShiftLeft<32>(c3));
-    // Words count from the lower half of a pair on: this code is for little-endian machines, as all of Highway's targets are.
+    // The lower half of a pair is the first word: this code needs a little-endian machine, as all of Highway's targets are.
     hn::StoreInterleaved2(pair0, pair1, d, reinterpret_cast<std::uint64_t*>(words) + 2 * b);
   }
 #endif
 }
 
-/// body(words, offset, n) for elements [begin + offset, begin + offset + n), piece by piece up to end: `words` has their lanes,
-/// `per_element` of them (1 or 2) to each. begin is a multiple of 4.
+/// Calls body(words, offset, n) for elements [begin + offset, begin + offset + n), piece by piece up to end. `words` has `per_element`
+/// lanes (1 or 2) for each element. begin is a multiple of 4.
 template <class Body>
 HWY_INLINE void for_each_lanes(const sdk::random::Source& source, std::int64_t begin, std::int64_t end, std::int64_t per_element,
                                const Body& body) {
@@ -75,13 +75,13 @@ HWY_INLINE void for_each_lanes(const sdk::random::Source& source, std::int64_t b
   }
 }
 
-/// The mask of lanes that a Bernoulli variable of this threshold makes a one, for elements of T.
+/// The mask of lanes in which a Bernoulli variable with this threshold is 1, for elements of T.
 template <class T>
 HWY_INLINE hn::Mask<Wide<T>> ones_of(const std::uint32_t* words, std::uint64_t threshold) {
   const Wide<T> d;
   if constexpr (sizeof(T) == 4) {
     const hn::RebindToUnsigned<Wide<T>> bits;
-    if (threshold > 0xFFFFFFFFu) return hn::Eq(hn::Zero(d), hn::Zero(d));  // a one for certain
+    if (threshold > 0xFFFFFFFFu) return hn::Eq(hn::Zero(d), hn::Zero(d));  // always 1
     return hn::RebindMask(d, hn::Lt(hn::LoadU(bits, words), hn::Set(bits, static_cast<std::uint32_t>(threshold))));
   } else {
     const hn::Rebind<std::int64_t, Wide<T>> bits;

@@ -1,4 +1,4 @@
-// pool_geometry.h - windows over images whose channels lie last.
+// pool_geometry.h - windows over channels-last images.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace tenon::openblas {
 
-/// The elements of a window that lie in the image: `count` of them from `first` on, as far apart as the dilation says.
+/// The elements of a window that lie in the image: `count` of them from `first` on, at steps of the dilation.
 struct PoolTaps {
   std::int64_t first, count;
 };
@@ -25,7 +25,7 @@ struct PoolAxis {
     const std::int64_t end = begin < size ? std::min(kernel, (size - begin + dilation - 1) / dilation) : 0;
     return {begin + skipped * dilation, std::max<std::int64_t>(end - skipped, 0)};
   }
-  /// Elements that a mean divides by: those in the image, or in the padded image.
+  /// The divisor of a mean: the number of the window's elements in the image, or in the padded image.
   std::int64_t divisor(std::int64_t window, bool padded) const {
     return padded ? std::min(start(window) + kernel, size + after) - start(window) : taps(window).count;
   }
@@ -47,14 +47,14 @@ struct PoolGeometry {
   std::int64_t pixels() const { return h.size * w.size; }
 };
 
-/// Where the indices of a row of results go.
+/// The destination of the indices of a row of results.
 struct IndexRow {
-  std::int64_t* indices;        ///< NULL: nobody asks for them
-  const std::int64_t* channel;  ///< per channel: the number of its plane's first element in an image (C, H, W)
-  std::int64_t image;           ///< the number of the image's first element
+  std::int64_t* indices;        ///< NULL: not requested
+  const std::int64_t* channel;  ///< per channel: the index of its plane's first element in an image (C, H, W)
+  std::int64_t image;           ///< the index of the image's first element
 };
 
-/// For each window of a dimension, one over what its mean divides by.
+/// The reciprocals of the divisors of the windows' means, for each dimension.
 struct Shares {
   const double *h, *w;
 };

@@ -6,22 +6,22 @@
 #include <limits>
 #include <string>
 
-#include "cut.h"
+#include "tiling.h"
 
 namespace tenon::openblas {
 namespace {
 
-// Multiply-adds that a block must have to be worth a thread's hand-over, about 15 us. OpenBLAS 0.3.21 may switch to other kernels, which
-// round in another order, below this size; above it f32 gives the same bits whatever the cut, f64 but for its last columns.
+// Multiply-adds that make a block worth handing to a thread, about 15 us. Below this size OpenBLAS 0.3.21 may switch to kernels that round
+// in another order; above it the bits of f32 do not depend on the tiling, nor do those of f64 except in its last columns.
 constexpr double smallest_block = 1e6;
-// The same for products with one row or column, which move at the speed of the memory.
+// The same for products with one row or column, which are bound by memory bandwidth.
 constexpr double smallest_vector_block = 64e3;
-// Deterministic products are cut by their size alone: into as many blocks as the last of these lines that they reach says. Few, because
-// each block packs its operands anew.
+// The number of blocks of deterministic products depends only on their size: the last entry whose size they reach applies. There are
+// few blocks because each one packs its operands again.
 constexpr struct {
   double size;
   std::int64_t blocks;
-} deterministic_cuts[] = {{0, 1}, {2.5e6, 2}, {64e6, 4}, {512e6, 8}};
+} deterministic_tilings[] = {{0, 1}, {2.5e6, 2}, {64e6, 4}, {512e6, 8}};
 constexpr std::int64_t int_limit = std::numeric_limits<int>::max();
 
 CBLAS_TRANSPOSE transposition(bool transposed) {
@@ -43,13 +43,13 @@ void gemv(bool trans, int rows, int columns, double alpha, const double* a, int 
   cblas_dgemv(CblasRowMajor, transposition(trans), rows, columns, alpha, a, lda, x, incx, 0.0, y, incy);
 }
 
-/// A view as BLAS is told of it.
+/// A matrix in BLAS's terms.
 struct Layout {
   bool transposed;
   std::int64_t ld;
 };
 
-/// False for strides that BLAS has no words for.
+/// False if BLAS cannot express the strides.
 bool layout_of(const MatrixView& x, Layout& out) {
   // A dimension of one element may have any stride.
   const bool any_row = x.rows <= 1;
@@ -72,15 +72,15 @@ bool layout_of(const MatrixView& x, Layout& out) {
 }
 
 template <class T>
-void multiply_block(const Product<T>& p, const Layout& a_layout, const Layout& b_layout, const Cut& cut, std::int64_t block,
-                    const Walk<2>& batch, std::int64_t entry) {
+void multiply_block(const Product<T>& p, const Layout& a_layout, const Layout& b_layout, const Tiling& tiling, std::int64_t block,
+                    const StridedLoop<2>& batch, std::int64_t entry) {
   const std::int64_t m = p.a_view.rows;
   const std::int64_t n = p.b_view.columns;
   const std::int64_t k = p.a_view.columns;
-  const std::int64_t row = block / cut.column_blocks * cut.rows;
-  const std::int64_t column = block % cut.column_blocks * cut.columns;
-  const std::int64_t rows = std::min(cut.rows, m - row);
-  const std::int64_t columns = std::min(cut.columns, n - column);
+  const std::int64_t row = block / tiling.column_blocks * tiling.rows;
+  const std::int64_t column = block % tiling.column_blocks * tiling.columns;
+  const std::int64_t rows = std::min(tiling.rows, m - row);
+  const std::int64_t columns = std::min(tiling.columns, n - column);
   const std::array<std::int64_t, 2> at = batch.offsets(entry);
   // Factors without elements may have no address.
   const T* const a = k == 0 ? p.a : p.a + at[0] + row * (a_layout.transposed ? 1 : a_layout.ld);
@@ -114,19 +114,19 @@ void multiply_block(const Product<T>& p, const Layout& a_layout, const Layout& b
   } else {
     gemm(a_layout.transposed, b_layout.transposed, block_rows, block_columns, inner, p.alpha, a, lda, b, ldb, corner, static_cast<int>(n));
   }
-  finish_block(p.finish, y, n, row, column, rows, columns);
+  apply_epilogue(p.epilogue, y, n, row, column, rows, columns);
 }
 
 std::int64_t deterministic_blocks(double size) {
   std::int64_t blocks = 1;
-  for (const auto& line : deterministic_cuts) {
+  for (const auto& line : deterministic_tilings) {
     if (size >= line.size) blocks = line.blocks;
   }
   return blocks;
 }
 
 template <class T>
-void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p, const Walk<2>& batch) {
+void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p, const StridedLoop<2>& batch) {
   const std::int64_t m = p.a_view.rows;
   const std::int64_t n = p.b_view.columns;
   if (m == 0 || n == 0 || batch.count == 0) return;
@@ -137,29 +137,29 @@ void multiply_all(const sdk::Host& host, bool deterministic, const Product<T>& p
 
   const double size = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(std::max<std::int64_t>(p.a_view.columns, 1));
   const double smallest = m == 1 || n == 1 ? smallest_vector_block : smallest_block;
-  const Cut cut =
-      cut_into(m, n, deterministic ? deterministic_blocks(size) : wanted_blocks(host.thread_count(), batch.count, size / smallest));
-  const double block_size = size / static_cast<double>(cut.blocks());
+  const Tiling tiling =
+      tile_into(m, n, deterministic ? deterministic_blocks(size) : target_blocks(host.thread_count(), batch.count, size / smallest));
+  const double block_size = size / static_cast<double>(tiling.blocks());
   const std::int64_t grain = std::max<std::int64_t>(1, static_cast<std::int64_t>(smallest / block_size));
-  host.parallel_for(batch.count * cut.blocks(), grain, [&](std::int64_t begin, std::int64_t end) {
+  host.parallel_for(batch.count * tiling.blocks(), grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      multiply_block(p, a_layout, b_layout, cut, i % cut.blocks(), batch, i / cut.blocks());
+      multiply_block(p, a_layout, b_layout, tiling, i % tiling.blocks(), batch, i / tiling.blocks());
     }
   });
 }
 
 }  // namespace
 
-bool MatrixView::served() const {
+bool MatrixView::fits_blas() const {
   Layout layout{};
   return layout_of(*this, layout);
 }
 
-void multiply(const sdk::Host& host, bool deterministic, const Product<float>& product, const Walk<2>& batch) {
+void multiply(const sdk::Host& host, bool deterministic, const Product<float>& product, const StridedLoop<2>& batch) {
   multiply_all(host, deterministic, product, batch);
 }
 
-void multiply(const sdk::Host& host, bool deterministic, const Product<double>& product, const Walk<2>& batch) {
+void multiply(const sdk::Host& host, bool deterministic, const Product<double>& product, const StridedLoop<2>& batch) {
   multiply_all(host, deterministic, product, batch);
 }
 
@@ -170,8 +170,8 @@ void check_sizes(const char* op, std::int64_t m, std::int64_t n, std::int64_t k)
   } dimensions[] = {{"m", m}, {"n", n}, {"k", k}};
   for (const auto& dimension : dimensions) {
     if (dimension.size <= int_limit) continue;
-    throw sdk::Error(TENON_UNSUPPORTED, std::string(op) + ": dimension " + dimension.name + " is " + std::to_string(dimension.size) +
-                                            ", the integers of this OpenBLAS reach " + std::to_string(int_limit) +
+    throw sdk::Error(TENON_UNSUPPORTED, std::string(op) + ": expected " + dimension.name + " of at most " + std::to_string(int_limit) +
+                                            " (OpenBLAS has 32-bit integers), got " + std::to_string(dimension.size) +
                                             "; split the product or use another backend");
   }
 }

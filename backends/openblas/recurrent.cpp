@@ -4,12 +4,12 @@ namespace tenon::openblas {
 
 namespace recurrence {
 
-Cut cut_of(const sdk::Host& host, std::int64_t directions, std::int64_t batch, double step_work) {
+Tiling tiling_of(const sdk::Host& host, std::int64_t directions, std::int64_t batch, double step_work) {
   const std::int64_t threads = host.thread_count();
-  const std::int64_t wanted = std::clamp<std::int64_t>((threads + directions - 1) / directions, 1, std::max<std::int64_t>(batch, 1));
-  const bool enough = directions * wanted >= threads && (wanted == 1 || batch / wanted >= fewest_rows);
+  const std::int64_t row_blocks = std::clamp<std::int64_t>((threads + directions - 1) / directions, 1, std::max<std::int64_t>(batch, 1));
+  const bool enough = directions * row_blocks >= threads && (row_blocks == 1 || batch / row_blocks >= min_rows);
   const bool by_columns = !enough && threads > 1 && step_work * static_cast<double>(directions) >= smallest_task;
-  return {wanted, by_columns};
+  return {row_blocks, by_columns};
 }
 
 }  // namespace recurrence
@@ -30,16 +30,16 @@ Recurrent<T>::Recurrent(const sdk::Call& a_call, std::uint32_t first, std::int64
       b(call.has_input(first + 3) ? call.input<T>(first + 3) : nullptr) {}
 
 template <class T>
-RecurrentPanels<T> Recurrent<T>::take_forward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const {
+RecurrentPanels<T> Recurrent<T>::allocate_forward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const {
   RecurrentPanels<T> panels{units, (end - begin) * units, nullptr};
-  panels.panels = scratch.take<T>(directions * panels.elements());
+  panels.panels = scratch.allocate<T>(directions * panels.elements());
   return panels;
 }
 
 template <class T>
-RecurrentPanels<T> Recurrent<T>::take_backward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const {
+RecurrentPanels<T> Recurrent<T>::allocate_backward_panels(Scratch& scratch, std::int64_t begin, std::int64_t end) const {
   RecurrentPanels<T> panels{(end - begin) * units, units, nullptr};
-  panels.panels = scratch.take<T>(directions * panels.elements());
+  panels.panels = scratch.allocate<T>(directions * panels.elements());
   return panels;
 }
 
@@ -74,17 +74,18 @@ template <class T>
 void Recurrent<T>::input_product(const T* bias, T* out) const {
   const MatrixView weights{all_columns(), features, features, 1};
   Product<T> product{{rows(), features, features, 1}, weights.transposed(), T(1), x, w, out, {}};
-  product.finish.bias = bias;
+  product.epilogue.bias = bias;
   check_sizes("recurrence", rows(), all_columns(), features);
   openblas::multiply(call.host, call.deterministic, product, {});
 }
 
 template <class T>
-void Recurrent<T>::add_biases(std::int64_t bare, T* out) const {
+void Recurrent<T>::add_biases(std::int64_t summed_gates, T* out) const {
   for (std::int64_t d = 0; d < directions; ++d) {
     const T* const of_input = b + d * 2 * columns();
     const T* const of_state = of_input + columns();
-    for (std::int64_t k = 0; k < columns(); ++k) out[d * columns() + k] = k < bare * units ? of_input[k] + of_state[k] : of_input[k];
+    for (std::int64_t k = 0; k < columns(); ++k)
+      out[d * columns() + k] = k < summed_gates * units ? of_input[k] + of_state[k] : of_input[k];
   }
 }
 
@@ -161,7 +162,7 @@ void Recurrent<T>::multiply(const StepPart& part, const T* a, std::int64_t a_ste
 
 namespace {
 
-constexpr std::uint32_t recurrent_weights = 2;  // the number of operand r, forward
+constexpr std::uint32_t recurrent_weights = 2;  // the index of operand r, forward
 
 template <class T>
 std::size_t pack_size_of(const sdk::Call& call, std::int64_t gates, std::int64_t split) {
@@ -189,8 +190,8 @@ ForwardPanels<T>::ForwardPanels(const Recurrent<T>& layer, std::int64_t split, S
   packed_ = packed != nullptr;
   Scratch ahead(const_cast<void*>(packed));
   Scratch& from = packed_ ? ahead : scratch;
-  first_ = layer.take_forward_panels(from, 0, split);
-  if (split < layer.gates) second_ = layer.take_forward_panels(from, split, layer.gates);
+  first_ = layer.allocate_forward_panels(from, 0, split);
+  if (split < layer.gates) second_ = layer.allocate_forward_panels(from, split, layer.gates);
 }
 
 template <class T>

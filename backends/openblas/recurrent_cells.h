@@ -1,4 +1,4 @@
-// recurrent_cells.h - rows of a step's elementwise part, for one instruction set. Operands that are NULL are 0.
+// recurrent_cells.h - helpers for the elementwise part of a step, for one instruction set. Operands that are NULL are 0.
 #if defined(TENON_OPENBLAS_RECURRENT_CELLS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_RECURRENT_CELLS_H
 #undef TENON_OPENBLAS_RECURRENT_CELLS_H
@@ -14,12 +14,12 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 
-/// Up to a register of neighbouring units of one row.
+/// Up to one vector of neighbouring units of one row.
 template <class T>
 struct Units {
   using D = Wide<T>;
   using V = hn::Vec<Wide<T>>;
-  std::int64_t at, left;  ///< first unit; how many are left in the row from there on
+  std::int64_t at, left;  ///< the first unit; the number of units from there to the end of the row
 
   HWY_INLINE V load(const T* row) const {
     const D d;
@@ -39,7 +39,7 @@ struct Units {
   }
 };
 
-/// cell(row, units) for the units [begin, end) of each row.
+/// Calls cell(row, units) for the units [begin, end) of each row.
 template <class T, class Cell>
 HWY_INLINE void for_each_unit(std::int64_t rows, std::int64_t begin, std::int64_t end, const Cell& cell) {
   const std::int64_t step = lanes(Wide<T>());
@@ -53,7 +53,7 @@ HWY_INLINE T* row_of(T* rows, std::int64_t row, std::int64_t step) {
   return rows == nullptr ? nullptr : rows + row * step;
 }
 
-/// y (1 - y) and 1 - y^2, the latter factored because it cancels near 1.
+/// The derivatives y (1 - y) and 1 - y^2; the latter is factored because it cancels near 1.
 template <class V>
 HWY_INLINE V slope_of_sigmoid(V one, V y) {
   return hn::Mul(y, hn::Sub(one, y));

@@ -3,13 +3,13 @@
 namespace tenon::openblas {
 namespace {
 
-// A reduction with fewer tasks than this, over enough elements, is cut into parts of the reduced elements; at most so many of them.
+// A reduction with fewer tasks than this, over enough elements, is divided into at most max_parts parts of the reduced elements.
 constexpr std::int64_t few_tasks = 16;
-constexpr std::int64_t most_parts = 32;
+constexpr std::int64_t max_parts = 32;
 
-/// Dimensions of x, neighbours merged where strides allow it; a dimension of one element is left out.
-Walk<1> dimensions_of(const sdk::Operand& x, const tenon_attributes_axes& attributes, bool reduced) {
-  Walk<1> out;
+/// The reduced or the kept dimensions of x, neighbours merged where strides allow it, without dimensions of size 1.
+StridedLoop<1> dimensions_of(const sdk::Operand& x, const tenon_attributes_axes& attributes, bool reduced) {
+  StridedLoop<1> out;
   std::uint32_t rank = 0;
   std::uint32_t next = 0;  // axes are ascending
   for (std::uint32_t i = 0; i < x.rank; ++i) {
@@ -30,11 +30,11 @@ Walk<1> dimensions_of(const sdk::Operand& x, const tenon_attributes_axes& attrib
 
 }  // namespace
 
-Walk<1> without(const Walk<1>& dimensions, std::uint32_t taken) {
-  Walk<1> out;
+StridedLoop<1> without(const StridedLoop<1>& dimensions, std::uint32_t removed) {
+  StridedLoop<1> out;
   std::uint32_t rank = 0;
   for (std::uint32_t i = 0; i < dimensions.rank; ++i) {
-    if (i == taken) continue;
+    if (i == removed) continue;
     out.shape[rank] = dimensions.shape[i];
     out.strides[0][rank++] = dimensions.strides[0][i];
     out.count *= dimensions.shape[i];
@@ -52,14 +52,14 @@ ReductionMethod method_of(const sdk::Call& call, std::int64_t elements) {
   m.inner = m.reduced.rank - 1;
   for (std::uint32_t i = 0; i < m.reduced.rank; ++i) {
     if (!m.by_columns && m.reduced.strides[0][i] == 1) m.inner = i;
-    if (m.reduced.shape[i] > m.reduced.shape[m.cut]) m.cut = i;
+    if (m.reduced.shape[i] > m.reduced.shape[m.split]) m.split = i;
   }
   m.tasks = m.kept.count;
   if (m.by_columns && width > 0) m.tasks = m.kept.count / width * ((width + reduction_strip - 1) / reduction_strip);
   if (m.tasks > 0) {
     m.grain = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(x.count / m.tasks, 1));
     if (m.tasks < few_tasks && x.count >= 2 * elements) {
-      m.parts = std::clamp<std::int64_t>(x.count / m.tasks / elements, 1, std::min(most_parts, m.reduced.shape[m.cut]));
+      m.parts = std::clamp<std::int64_t>(x.count / m.tasks / elements, 1, std::min(max_parts, m.reduced.shape[m.split]));
     }
   }
   return m;

@@ -1,4 +1,4 @@
-// reduction.h - how a reduction over any axes is cut into straight pieces for vector code, and how what comes of them is put together.
+// reduction.h - divides a reduction over any axes into strided pieces for vector code, and combines their results.
 #pragma once
 
 #include <algorithm>
@@ -8,38 +8,38 @@
 
 #include <tenon/sdk/kernel.h>
 
-#include "walk.h"
+#include "strided_loop.h"
 
 namespace tenon::openblas {
 
-// Columns reduced at a time: their partial results stay in the first cache, and of each row as much is read at once as memory likes.
+// Columns reduced at a time: their partial results stay in L1, and the part of a row is long enough for the prefetcher.
 inline constexpr std::int64_t reduction_strip = 256;
 
-/// The vector code of a reduction of T whose partial results are P.
+/// The vector code of a reduction of T with partial results of type P.
 template <class T, class P>
-struct Leaves {
-  P (*row)(const T* x, std::int64_t n);  ///< of n > 0 adjacent elements
-  /// out[j] = of x[i * stride + j] over i < rows, rows > 0, for j < columns <= reduction_strip
+struct ReductionKernels {
+  P (*row)(const T* x, std::int64_t n);  ///< reduces n > 0 adjacent elements
+  /// out[j] = the reduction of x[i * stride + j] over i < rows, for j < columns; rows > 0, columns <= reduction_strip
   void (*columns)(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t columns, P* out);
 };
 
-/// A sum of sums: what each addition rounds off is added up apart (Neumaier). Vector code has made the terms, so this one may be slow.
+/// A compensated sum (Neumaier) of partial sums. It may be slow: vector code has already summed most elements.
 class Total {
  public:
   using Part = double;
   void add(double x) {
     const double next = sum_ + x;
-    lost_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - next) + x : (x - next) + sum_;
+    compensation_ += std::fabs(sum_) >= std::fabs(x) ? (sum_ - next) + x : (x - next) + sum_;
     sum_ = next;
   }
-  double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }  // beside an infinity `lost_` is NaN
+  double value() const { return std::isfinite(sum_) ? sum_ + compensation_ : sum_; }  // with an infinite sum, `compensation_` is NaN
 
  private:
   double sum_ = 0;
-  double lost_ = 0;
+  double compensation_ = 0;
 };
 
-/// Partial results put together by a function object that has a neutral element: Join{}(a, b), Join::neutral().
+/// Combines partial results by a function object with a neutral element: Join{}(a, b), Join::neutral().
 template <class P, class Join>
 class Joined {
  public:
@@ -51,46 +51,46 @@ class Joined {
   P value_ = Join::neutral();
 };
 
-/// How a reduction is carried out; a matter of shapes and strides alone, so that its bits do not depend on the threads.
+/// How a reduction is carried out. It depends only on shapes and strides, so the result's bits do not depend on the number of threads.
 struct ReductionMethod {
-  Walk<1> kept;
-  Walk<1> reduced;
+  StridedLoop<1> kept;
+  StridedLoop<1> reduced;
   bool by_columns;      // vectors along the last kept dimension, else along a reduced one
-  std::uint32_t inner;  // the reduced dimension that the vector code walks
-  std::uint32_t cut;    // the reduced dimension that is cut into parts
+  std::uint32_t inner;  // the reduced dimension that the vector code iterates over
+  std::uint32_t split;  // the reduced dimension that is divided into parts
   std::int64_t tasks;   // rows to reduce, or strips of columns
-  std::int64_t parts;   // 1: each result is made in one go
-  std::int64_t grain;   // tasks worth a thread of their own
+  std::int64_t parts;   // 1: each result is computed by one task
+  std::int64_t grain;   // the smallest number of tasks worth a thread
 };
 
-/// `elements` are worth a thread of their own.
+/// `elements` is the smallest number of elements worth a thread.
 ReductionMethod method_of(const sdk::Call& call, std::int64_t elements);
 
-/// Takes a dimension out.
-Walk<1> without(const Walk<1>& dimensions, std::uint32_t taken);
+/// `dimensions` without dimension `removed`.
+StridedLoop<1> without(const StridedLoop<1>& dimensions, std::uint32_t removed);
 
-/// One reduction at work.
+/// Executes a reduction.
 template <class T, class Running>
 class Reduction {
  public:
   using Part = typename Running::Part;
 
-  Reduction(const ReductionMethod& method, const Leaves<T, Part>& leaves, const T* x) : m_(method), leaves_(leaves), x_(x) {
-    // Where parts are cut apart, the inner dimension may be the one that is cut.
-    part_size_ = (m_.reduced.shape[m_.cut] + m_.parts - 1) / m_.parts;
+  Reduction(const ReductionMethod& method, const ReductionKernels<T, Part>& kernels, const T* x) : m_(method), kernels_(kernels), x_(x) {
+    // The inner dimension may be the one that is split.
+    part_size_ = (m_.reduced.shape[m_.split] + m_.parts - 1) / m_.parts;
   }
 
-  /// Results of one part for tasks [begin, end): store(result, value).
+  /// Computes one part for tasks [begin, end) and calls store(result index, value).
   template <class Store>
   void run(std::int64_t part, std::int64_t begin, std::int64_t end, const Store& store) const {
-    Walk<1> reduced = m_.reduced;
-    const std::int64_t first = std::min(part * part_size_, reduced.shape[m_.cut]);
-    reduced.shape[m_.cut] = std::min(part_size_, reduced.shape[m_.cut] - first);
-    if (reduced.shape[m_.cut] == 0) return;
-    const T* x = x_ + first * reduced.strides[0][m_.cut];
+    StridedLoop<1> reduced = m_.reduced;
+    const std::int64_t first = std::min(part * part_size_, reduced.shape[m_.split]);
+    reduced.shape[m_.split] = std::min(part_size_, reduced.shape[m_.split] - first);
+    if (reduced.shape[m_.split] == 0) return;
+    const T* x = x_ + first * reduced.strides[0][m_.split];
     const std::int64_t n = reduced.shape[m_.inner];
     const std::int64_t step = reduced.strides[0][m_.inner];
-    const Walk<1> outer = without(reduced, m_.inner);
+    const StridedLoop<1> outer = without(reduced, m_.inner);
     if (m_.by_columns) {
       reduce_strips(x, outer, n, step, begin, end, store);
     } else {
@@ -100,7 +100,7 @@ class Reduction {
 
  private:
   template <class Body>
-  static void for_each_outer(const Walk<1>& outer, const Body& body) {
+  static void for_each_outer(const StridedLoop<1>& outer, const Body& body) {
     for_each_run(outer, 0, outer.count, [&](const std::array<std::int64_t, 1>& at, std::int64_t, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) body(at[0] + i * outer.run_stride(0));
     });
@@ -108,7 +108,7 @@ class Reduction {
 
   void add_row(const T* row, std::int64_t n, std::int64_t step, Running& running) const {
     if (step == 1) {
-      running.add(leaves_.row(row, n));
+      running.add(kernels_.row(row, n));
       return;
     }
     constexpr std::int64_t piece = 256;
@@ -116,12 +116,12 @@ class Reduction {
     for (std::int64_t done = 0; done < n; done += piece) {
       const std::int64_t m = std::min(piece, n - done);
       for (std::int64_t j = 0; j < m; ++j) gathered[j] = row[(done + j) * step];
-      running.add(leaves_.row(gathered, m));
+      running.add(kernels_.row(gathered, m));
     }
   }
 
   template <class Store>
-  void reduce_rows(const T* x, const Walk<1>& outer, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end,
+  void reduce_rows(const T* x, const StridedLoop<1>& outer, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end,
                    const Store& store) const {
     for_each_run(m_.kept, begin, end, [&](const std::array<std::int64_t, 1>& from, std::int64_t at, std::int64_t count) {
       for (std::int64_t i = 0; i < count; ++i) {
@@ -134,7 +134,7 @@ class Reduction {
   }
 
   template <class Store>
-  void reduce_strips(const T* x, const Walk<1>& outer, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end,
+  void reduce_strips(const T* x, const StridedLoop<1>& outer, std::int64_t n, std::int64_t step, std::int64_t begin, std::int64_t end,
                      const Store& store) const {
     const std::int64_t width = m_.kept.shape[m_.kept.rank - 1];
     const std::int64_t strips = (width + reduction_strip - 1) / reduction_strip;
@@ -145,7 +145,7 @@ class Reduction {
       std::array<Running, reduction_strip> running;
       for_each_outer(outer, [&](std::int64_t offset) {
         Part values[reduction_strip];
-        leaves_.columns(corner + offset, n, step, columns, values);
+        kernels_.columns(corner + offset, n, step, columns, values);
         for (std::int64_t j = 0; j < columns; ++j) running[j].add(values[j]);
       });
       for (std::int64_t j = 0; j < columns; ++j) store(result + j, running[j].value());
@@ -153,14 +153,15 @@ class Reduction {
   }
 
   const ReductionMethod& m_;
-  const Leaves<T, Part>& leaves_;
+  const ReductionKernels<T, Part>& kernels_;
   const T* x_;
   std::int64_t part_size_;
 };
 
-/// y = finish(value) for each result, by scratch memory of reduction_scratch<Part>.
+/// y = finish(value) for each result. Needs scratch memory of reduction_scratch<Part> bytes.
 template <class Running, class T, class Finish>
-void reduce(const sdk::Call& call, std::int64_t elements, const Leaves<T, typename Running::Part>& leaves, const Finish& finish) {
+void reduce(const sdk::Call& call, std::int64_t elements, const ReductionKernels<T, typename Running::Part>& kernels,
+            const Finish& finish) {
   using Part = typename Running::Part;
   const ReductionMethod method = method_of(call, elements);
   T* const y = call.output<T>(0);
@@ -170,7 +171,7 @@ void reduce(const sdk::Call& call, std::int64_t elements, const Leaves<T, typena
     std::fill_n(y, results, static_cast<T>(finish(Running{}.value())));
     return;
   }
-  const Reduction<T, Running> reduction(method, leaves, call.input<T>(0));
+  const Reduction<T, Running> reduction(method, kernels, call.input<T>(0));
   if (method.parts == 1) {
     call.host.parallel_for(method.tasks, method.grain, [&](std::int64_t begin, std::int64_t end) {
       reduction.run(0, begin, end, [&](std::int64_t i, Part value) { y[i] = static_cast<T>(finish(value)); });

@@ -1,4 +1,4 @@
-// reduction_exponentials.cpp - sums of exponentials under their largest exponent, over rows and columns.
+// reduction_exponentials.cpp - sums of exp(x - max x) over rows and columns.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reduction_leaves.h"
+#include "reduction_kernels.h"
 #include "simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,7 +28,7 @@ HWY_INLINE double sum_of(Wide<double> d, hn::Vec<Wide<double>> v) {
   return hn::GetLane(hn::SumOfLanes(d, v));
 }
 
-/// sum + the lanes of v as f64, neighbours of f32 lanes added where they stand.
+/// sum + the lanes of v in f64; the two halves of an f32 vector are added lane by lane.
 template <class T>
 HWY_INLINE hn::Vec<Wide<double>> add_wide(hn::Vec<Wide<double>> sum, hn::Vec<Wide<T>> v) {
   const Wide<double> d;
@@ -44,13 +44,13 @@ HWY_INLINE hn::Vec<Wide<double>> add_wide(hn::Vec<Wide<double>> sum, hn::Vec<Wid
   }
 }
 
-/// Of n elements whose largest is known, with n not too many for the first cache.
+/// The scaled sum of n elements with a known maximum; n is small enough for L1.
 template <class T>
-ScaledSum scaled_leaf(const T* x, std::int64_t n, T peak) {
-  if (!std::isfinite(peak)) return {static_cast<double>(peak), 1};
+ScaledSum scaled_leaf(const T* x, std::int64_t n, T row_max) {
+  if (!std::isfinite(row_max)) return {static_cast<double>(row_max), 1};
   const Wide<T> d;
   const std::int64_t step = lanes(d);
-  const auto top = hn::Set(d, peak);
+  const auto top = hn::Set(d, row_max);
   auto sum = hn::Zero(Wide<double>());
   std::int64_t i = 0;
   for (; i + step <= n; i += step) sum = add_wide<T>(sum, exp_of(d, hn::Sub(hn::LoadU(d, x + i), top)));
@@ -58,15 +58,15 @@ ScaledSum scaled_leaf(const T* x, std::int64_t n, T peak) {
     const auto rest = hn::Sub(load_first(d, x + i, n - i, -std::numeric_limits<T>::infinity()), top);
     sum = add_wide<T>(sum, exp_of(d, rest));
   }
-  return {static_cast<double>(peak), sum_of(Wide<double>(), sum)};
+  return {static_cast<double>(row_max), sum_of(Wide<double>(), sum)};
 }
 
-/// max x; NaN if there is one.
+/// max x; NaN if any element is NaN.
 template <class T>
 T largest(const T* x, std::int64_t n) {
   const Wide<T> d;
   const std::int64_t step = lanes(d);
-  T peak = x[0];
+  T row_max = x[0];
   std::int64_t i = 0;
   if (n >= step) {
     auto best = hn::LoadU(d, x);
@@ -77,13 +77,13 @@ T largest(const T* x, std::int64_t n) {
       best = hn::Max(best, v);
     }
     if (!hn::AllFalse(d, wrong)) return std::numeric_limits<T>::quiet_NaN();
-    peak = hn::GetLane(hn::MaxOfLanes(d, best));
+    row_max = hn::GetLane(hn::MaxOfLanes(d, best));
   }
   for (; i < n; ++i) {
     if (x[i] != x[i]) return x[i];
-    peak = std::max(peak, x[i]);
+    row_max = std::max(row_max, x[i]);
   }
-  return peak;
+  return row_max;
 }
 
 template <class T>
@@ -96,38 +96,41 @@ ScaledSum row(const T* x, std::int64_t n) {
   return scaled_leaf(x, n, largest(x, n));
 }
 
-/// A block of rows as vectors along the columns: out[j] for j < width, a whole number of vectors of doubles. All rows are read twice.
+/// The scaled sums of a block of rows, vectors along the columns: out[j] for j < width, a multiple of the f64 lanes. Rows are read twice.
 template <class T>
 HWY_INLINE void scaled_block(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, ScaledSum* out) {
   const Wide<double> d;
   const hn::Rebind<T, Wide<double>> narrow;
   const std::int64_t step = lanes(d);
-  HWY_ALIGN T peaks[HWY_MAX_BYTES / sizeof(double)];
+  HWY_ALIGN T row_maxima[HWY_MAX_BYTES / sizeof(double)];
   HWY_ALIGN double sums[HWY_MAX_BYTES / sizeof(double)];
   for (std::int64_t j = 0; j < width; j += step) {
-    auto peak = hn::LoadU(narrow, x + j);
-    auto wrong = hn::IsNaN(peak);
+    // find the maximum
+    auto row_max = hn::LoadU(narrow, x + j);
+    auto wrong = hn::IsNaN(row_max);
     for (std::int64_t i = 1; i < rows; ++i) {
       const auto v = hn::LoadU(narrow, x + i * stride + j);
       wrong = hn::Or(wrong, hn::IsNaN(v));
-      peak = hn::Max(peak, v);
+      row_max = hn::Max(row_max, v);
     }
-    peak = hn::IfThenElse(wrong, hn::NaN(narrow), peak);
+    row_max = hn::IfThenElse(wrong, hn::NaN(narrow), row_max);
+    // sum the exponentials
     auto sum = hn::Zero(d);
     for (std::int64_t i = 0; i < rows; ++i) {
-      sum = hn::Add(sum, widened(exp_of(narrow, hn::Sub(hn::LoadU(narrow, x + i * stride + j), peak))));
+      sum = hn::Add(sum, widened(exp_of(narrow, hn::Sub(hn::LoadU(narrow, x + i * stride + j), row_max))));
     }
-    hn::Store(peak, narrow, peaks);
+    // store
+    hn::Store(row_max, narrow, row_maxima);
     hn::Store(sum, d, sums);
     for (std::int64_t k = 0; k < step; ++k) {
-      out[j + k] = {static_cast<double>(peaks[k]), std::isfinite(peaks[k]) ? sums[k] : 1.0};
+      out[j + k] = {static_cast<double>(row_maxima[k]), std::isfinite(row_maxima[k]) ? sums[k] : 1.0};
     }
   }
 }
 
 template <class T>
 void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, ScaledSum* out) {
-  constexpr std::int64_t block = 128;  // its lines stay in the second cache from vector to vector
+  constexpr std::int64_t block = 128;  // rows whose cache lines stay in L2 from vector to vector
   const std::int64_t step = lanes(Wide<double>());
   ScaledSum part[reduction_strip];
   T column[block];
@@ -146,10 +149,10 @@ void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t wi
 
 }  // namespace
 
-Leaves<float, ScaledSum> exponentials_f32() {
+ReductionKernels<float, ScaledSum> exponentials_f32() {
   return {row<float>, columns<float>};
 }
-Leaves<double, ScaledSum> exponentials_f64() {
+ReductionKernels<double, ScaledSum> exponentials_f64() {
   return {row<double>, columns<double>};
 }
 
@@ -160,11 +163,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-Leaves<float, ScaledSum> exponential_leaves(const float*) {
-  return TENON_BEST(exponentials_f32)();
+ReductionKernels<float, ScaledSum> exponential_kernels(const float*) {
+  return TENON_DISPATCH(exponentials_f32)();
 }
-Leaves<double, ScaledSum> exponential_leaves(const double*) {
-  return TENON_BEST(exponentials_f64)();
+ReductionKernels<double, ScaledSum> exponential_kernels(const double*) {
+  return TENON_DISPATCH(exponentials_f64)();
 }
 
 }  // namespace tenon::openblas

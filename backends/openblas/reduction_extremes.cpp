@@ -1,4 +1,4 @@
-// reduction_extremes.cpp - largest and smallest elements of rows and columns; sums and products of integers.
+// reduction_extremes.cpp - maxima and minima of rows and columns; sums and products of integers.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "reduction_leaves.h"
+#include "reduction_kernels.h"
 #include "simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -16,7 +16,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// The best element so far, lane by lane; a NaN stays, whatever hn::Max makes of it.
+/// The best element so far, lane by lane. NaN is tracked separately because hn::Max need not propagate it.
 template <class T, bool largest>
 class Extreme {
  public:
@@ -73,7 +73,7 @@ T row(const T* x, std::int64_t n) {
   const std::int64_t step = lanes(d);
   T result = x[0];
   std::int64_t i = 0;
-  if (n >= 4 * step) {
+  if (n >= 4 * step) {  // four independent accumulators hide the latency
     Extreme<T, largest> a(hn::LoadU(d, x)), b(hn::LoadU(d, x + step)), c(hn::LoadU(d, x + 2 * step)), e(hn::LoadU(d, x + 3 * step));
     for (i = 4 * step; i + 4 * step <= n; i += 4 * step) {
       a.add(hn::LoadU(d, x + i));
@@ -119,11 +119,11 @@ void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t wi
 }
 
 template <class T>
-Leaves<T, T> extremes(bool largest) {
-  return largest ? Leaves<T, T>{row<T, true>, columns<T, true>} : Leaves<T, T>{row<T, false>, columns<T, false>};
+ReductionKernels<T, T> extremes(bool largest) {
+  return largest ? ReductionKernels<T, T>{row<T, true>, columns<T, true>} : ReductionKernels<T, T>{row<T, false>, columns<T, false>};
 }
 
-/// The compiler makes vectors of these loops: there is no order to keep.
+/// The compiler vectorises these loops: integer sums may be reordered.
 template <class T, bool factors>
 T wrapping_row(const T* x, std::int64_t n) {
   using Bits = std::make_unsigned_t<T>;
@@ -156,29 +156,29 @@ void wrapping_columns(const T* x, std::int64_t rows, std::int64_t stride, std::i
 }
 
 template <class T>
-Leaves<T, T> wrapping(Term term) {
-  return term == Term::factor ? Leaves<T, T>{wrapping_row<T, true>, wrapping_columns<T, true>}
-                              : Leaves<T, T>{wrapping_row<T, false>, wrapping_columns<T, false>};
+ReductionKernels<T, T> wrapping(Term term) {
+  return term == Term::factor ? ReductionKernels<T, T>{wrapping_row<T, true>, wrapping_columns<T, true>}
+                              : ReductionKernels<T, T>{wrapping_row<T, false>, wrapping_columns<T, false>};
 }
 
 }  // namespace
 
-Leaves<float, float> extremes_f32(bool largest) {
+ReductionKernels<float, float> extremes_f32(bool largest) {
   return extremes<float>(largest);
 }
-Leaves<double, double> extremes_f64(bool largest) {
+ReductionKernels<double, double> extremes_f64(bool largest) {
   return extremes<double>(largest);
 }
-Leaves<std::int32_t, std::int32_t> extremes_i32(bool largest) {
+ReductionKernels<std::int32_t, std::int32_t> extremes_i32(bool largest) {
   return extremes<std::int32_t>(largest);
 }
-Leaves<std::int64_t, std::int64_t> extremes_i64(bool largest) {
+ReductionKernels<std::int64_t, std::int64_t> extremes_i64(bool largest) {
   return extremes<std::int64_t>(largest);
 }
-Leaves<std::int32_t, std::int32_t> wrapping_i32(Term term) {
+ReductionKernels<std::int32_t, std::int32_t> wrapping_i32(Term term) {
   return wrapping<std::int32_t>(term);
 }
-Leaves<std::int64_t, std::int64_t> wrapping_i64(Term term) {
+ReductionKernels<std::int64_t, std::int64_t> wrapping_i64(Term term) {
   return wrapping<std::int64_t>(term);
 }
 
@@ -190,28 +190,28 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 
 template <>
-Leaves<float, float> extreme_leaves<float>(bool largest) {
-  return TENON_BEST(extremes_f32)(largest);
+ReductionKernels<float, float> extreme_kernels<float>(bool largest) {
+  return TENON_DISPATCH(extremes_f32)(largest);
 }
 template <>
-Leaves<double, double> extreme_leaves<double>(bool largest) {
-  return TENON_BEST(extremes_f64)(largest);
+ReductionKernels<double, double> extreme_kernels<double>(bool largest) {
+  return TENON_DISPATCH(extremes_f64)(largest);
 }
 template <>
-Leaves<std::int32_t, std::int32_t> extreme_leaves<std::int32_t>(bool largest) {
-  return TENON_BEST(extremes_i32)(largest);
+ReductionKernels<std::int32_t, std::int32_t> extreme_kernels<std::int32_t>(bool largest) {
+  return TENON_DISPATCH(extremes_i32)(largest);
 }
 template <>
-Leaves<std::int64_t, std::int64_t> extreme_leaves<std::int64_t>(bool largest) {
-  return TENON_BEST(extremes_i64)(largest);
+ReductionKernels<std::int64_t, std::int64_t> extreme_kernels<std::int64_t>(bool largest) {
+  return TENON_DISPATCH(extremes_i64)(largest);
 }
 template <>
-Leaves<std::int32_t, std::int32_t> wrapping_leaves<std::int32_t>(Term term) {
-  return TENON_BEST(wrapping_i32)(term);
+ReductionKernels<std::int32_t, std::int32_t> wrapping_kernels<std::int32_t>(Term term) {
+  return TENON_DISPATCH(wrapping_i32)(term);
 }
 template <>
-Leaves<std::int64_t, std::int64_t> wrapping_leaves<std::int64_t>(Term term) {
-  return TENON_BEST(wrapping_i64)(term);
+ReductionKernels<std::int64_t, std::int64_t> wrapping_kernels<std::int64_t>(Term term) {
+  return TENON_DISPATCH(wrapping_i64)(term);
 }
 
 }  // namespace tenon::openblas

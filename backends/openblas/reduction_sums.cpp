@@ -1,4 +1,4 @@
-// reduction_sums.cpp - sums and products over rows and columns, carried in f64.
+// reduction_sums.cpp - sums and products over rows and columns, accumulated in f64.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "reduction_leaves.h"
+#include "reduction_kernels.h"
 #include "simd.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -18,7 +18,7 @@ namespace {
 using Doubles = Wide<double>;
 using DoubleVector = hn::Vec<Doubles>;
 
-/// n elements (all lanes if n is not less than their number), as f64; `fill` in the lanes behind.
+/// Loads min(n, lanes) elements as f64; the remaining lanes hold `fill`.
 HWY_INLINE DoubleVector load_doubles(Doubles d, const double* p, std::int64_t n, double fill) {
   return n < lanes(d) ? load_first(d, p, n, fill) : hn::LoadU(d, p);
 }
@@ -27,7 +27,7 @@ HWY_INLINE DoubleVector load_doubles(Doubles d, const float* p, std::int64_t n, 
   return hn::PromoteTo(d, n < lanes(d) ? load_first(narrow, p, n, static_cast<float>(fill)) : hn::LoadU(narrow, p));
 }
 
-/// How terms come in and are put together: neutral, add(a, x) takes a term in, join(a, b) puts two results together.
+/// A kind of reduction: its neutral element, add(a, x) accumulates a term, join(a, b) combines two results.
 struct Plain {
   static constexpr double neutral = 0;
   HWY_INLINE DoubleVector add(DoubleVector a, DoubleVector x) const { return hn::Add(a, x); }
@@ -47,7 +47,7 @@ struct Factor {
   double join(double a, double b) const { return a * b; }
 };
 
-/// Of n adjacent elements. Halves are taken apart, so that the error grows with the depth and not with n.
+/// Reduces n adjacent elements. Pairwise above `leaf` elements, so the error grows with the depth and not with n.
 template <class Kind, class T>
 double row(const T* x, std::int64_t n) {
   constexpr std::int64_t leaf = 4096;
@@ -74,7 +74,7 @@ double row(const T* x, std::int64_t n) {
   return result;
 }
 
-/// out[j] = join(out[j], of x[i * stride + j] over i < rows), rows <= 8.
+/// out[j] = join(out[j], the reduction of x[i * stride + j] over i < rows), rows <= 8.
 template <class Kind, class T>
 HWY_INLINE void add_rows(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, double* out) {
   const Doubles d;
@@ -99,7 +99,7 @@ HWY_INLINE void add_rows(const T* x, std::int64_t rows, std::int64_t stride, std
   }
 }
 
-/// out[j] = of x[i * stride + j] over i < rows, for j < width <= reduction_strip.
+/// out[j] = the reduction of x[i * stride + j] over i < rows, for j < width <= reduction_strip. Pairwise like `row`.
 template <class Kind, class T>
 void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t width, double* out) {
   constexpr std::int64_t leaf = 256, group = 8;
@@ -117,7 +117,7 @@ void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t wi
 }
 
 template <class T>
-Leaves<T, double> choose(Term term) {
+ReductionKernels<T, double> choose(Term term) {
   switch (term) {
     case Term::value:
       return {row<Plain, T>, columns<Plain, T>};
@@ -132,10 +132,10 @@ Leaves<T, double> choose(Term term) {
 
 }  // namespace
 
-Leaves<float, double> sums_f32(Term term) {
+ReductionKernels<float, double> sums_f32(Term term) {
   return choose<float>(term);
 }
-Leaves<double, double> sums_f64(Term term) {
+ReductionKernels<double, double> sums_f64(Term term) {
   return choose<double>(term);
 }
 
@@ -146,11 +146,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-Leaves<float, double> sum_leaves(Term term, const float*) {
-  return TENON_BEST(sums_f32)(term);
+ReductionKernels<float, double> sum_kernels(Term term, const float*) {
+  return TENON_DISPATCH(sums_f32)(term);
 }
-Leaves<double, double> sum_leaves(Term term, const double*) {
-  return TENON_BEST(sums_f64)(term);
+ReductionKernels<double, double> sum_kernels(Term term, const double*) {
+  return TENON_DISPATCH(sums_f64)(term);
 }
 
 }  // namespace tenon::openblas

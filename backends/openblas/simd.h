@@ -1,5 +1,5 @@
-// simd.h - vector loops and functions for one instruction set. A room includes it after foreach_target.h, which compiles the room once per
-// set: hence the guard that lets each pass in once. What stands here lives in tenon::openblas::HWY_NAMESPACE.
+// simd.h - vector loops and functions for one instruction set, in tenon::openblas::HWY_NAMESPACE. A source file includes it after
+// foreach_target.h, which compiles that file once per instruction set; the guard admits one inclusion per pass.
 #if defined(TENON_OPENBLAS_SIMD_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_SIMD_H
 #undef TENON_OPENBLAS_SIMD_H
@@ -19,7 +19,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// A whole register of T.
+/// A full vector of T.
 template <class T>
 using Wide = hn::ScalableTag<T>;
 
@@ -28,10 +28,10 @@ HWY_INLINE std::int64_t lanes(D d) {
   return static_cast<std::int64_t>(hn::Lanes(d));
 }
 
-// AVX2 and AVX-512 load and store single lanes without touching the memory behind the others.
+// AVX2 and AVX-512 have masked loads and stores, which do not touch the memory of inactive lanes.
 #define TENON_MASKED_MEMORY (HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3)
 
-/// The first n elements at p, 0 < n < lanes; the other lanes hold `fill`. Elements of 4 or 8 bytes.
+/// Loads the first n elements at p, 0 < n < lanes; the other lanes hold `fill`. Elements have 4 or 8 bytes.
 template <class D>
 HWY_INLINE hn::Vec<D> load_first(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
 #if TENON_MASKED_MEMORY
@@ -75,15 +75,15 @@ HWY_INLINE void map(const F& f, const T* a, const T* b, T* y, std::int64_t n) {
   if (i < n) store_first(f(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), d, y + i, n - i);
 }
 
-/// x pulled into [low, high]; NaN becomes one of the ends or stays NaN, as the target has it.
+/// x clamped to [low, high]. NaN becomes one of the bounds or stays NaN, depending on the target.
 template <class D, class V>
 HWY_INLINE V clamp(D d, V x, double low, double high) {
   using T = hn::TFromD<D>;
   return hn::Max(hn::Min(x, hn::Set(d, static_cast<T>(high))), hn::Set(d, static_cast<T>(low)));
 }
 
-/// e^x within 1 ulp for every x: 0 far below, infinity far above, NaN for NaN. Highway's Exp asks for less than 104, turns NaN into 0 and,
-/// without vector instructions, converts what it gets to an integer whatever it is.
+/// e^x within 1 ulp for every x, with 0 and infinity beyond the range of T, NaN for NaN. Highway's Exp needs x < 104, turns NaN into 0 and,
+/// on the scalar target, converts x to an integer without a range check.
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
   constexpr bool narrow = sizeof(hn::TFromD<D>) == 4;
@@ -91,7 +91,7 @@ HWY_INLINE V exp_of(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, y);
 }
 
-/// e^-|x|, NaN for NaN: within 1 ulp in f32, and exp_of's in f64. The argument is bounded on one side, so it costs less than exp_of.
+/// e^-|x|, NaN for NaN: within 1 ulp in f32, exp_of(-|x|) in f64. The argument is bounded on one side, so it costs less than exp_of.
 template <class D, class V>
 HWY_INLINE V exp_of_minus_magnitude(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -108,7 +108,7 @@ HWY_INLINE V exp_of_minus_magnitude(D d, V x) {
     const V r = hn::MulAdd(n, hn::Set(d, 2.12194440e-4f), hn::NegMulAdd(n, hn::Set(d, 0.693359375f), hn::Neg(bounded)));
     V p = hn::Set(d, series[5]);
     for (std::size_t i = 5; i-- > 0;) p = hn::MulAdd(p, r, hn::Set(d, series[i]));
-    // 2^n as two factors: it may be below the smallest normal number
+    // 2^n as two factors, because it may be subnormal
     const auto exponent = hn::Sub(hn::BitCast(bits, shifted), hn::Set(bits, 0x4B400000));
     const auto half = hn::ShiftRight<1>(exponent);
     const V low = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(half, hn::Set(bits, 127))));
@@ -132,7 +132,7 @@ struct Relu {
   }
 };
 
-/// 1 / (1 + e^-x), written so that the exponential never overflows and small results keep their precision.
+/// 1 / (1 + e^-x), in a form whose exponential never overflows and which keeps small results precise.
 struct Sigmoid {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -143,7 +143,7 @@ struct Sigmoid {
   }
 };
 
-/// Within 3 ulp; beyond 20 it is 1 in f64 too.
+/// tanh x within 3 ulp. Beyond |x| = 20 it rounds to 1, in f64 too.
 struct Tanh {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {

@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <cstring>
 
-#include "walk.h"
+#include "strided_loop.h"
 
 namespace tenon::openblas {
 namespace {
 
-// Bytes worth a thread of their own: about 20 us of plain copying, and of transposing, which is several times slower.
+// Bytes worth a thread: about 20 us of copying, or of transposing, which is several times slower.
 constexpr std::int64_t copy_grain_bytes = 256 * 1024;
 constexpr std::int64_t transpose_grain_bytes = 64 * 1024;
 
-/// Moved as a pair of words.
+/// A 16-byte element.
 struct Pair {
   std::uint64_t words[2];
 };
@@ -30,17 +30,17 @@ void gather(const E* x, std::int64_t stride, E* y, std::int64_t n) {
   }
 }
 
-/// A tile of `side` x `side` elements: y[i * y_step + j] = x[j * x_step + i]. Tiles of 16-byte rows are turned in registers.
+/// Transposes a tile of `side` x `side` elements: y[i * y_step + j] = x[j * x_step + i]. Tiles with rows of 16 bytes use registers.
 template <class E>
 struct Tile {
   static constexpr std::int64_t side = 1;
-  static void turn(const E* x, std::int64_t, E* y, std::int64_t) { *y = *x; }
+  static void transpose(const E* x, std::int64_t, E* y, std::int64_t) { *y = *x; }
 };
 
 template <>
 struct Tile<std::uint32_t> {
   static constexpr std::int64_t side = 4;
-  static void turn(const std::uint32_t* x, std::int64_t x_step, std::uint32_t* y, std::int64_t y_step) {
+  static void transpose(const std::uint32_t* x, std::int64_t x_step, std::uint32_t* y, std::int64_t y_step) {
     typedef std::uint32_t Row __attribute__((vector_size(16)));
     Row rows[4];
     for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], x + i * x_step, sizeof(Row));
@@ -57,7 +57,7 @@ struct Tile<std::uint32_t> {
 template <>
 struct Tile<std::uint64_t> {
   static constexpr std::int64_t side = 2;
-  static void turn(const std::uint64_t* x, std::int64_t x_step, std::uint64_t* y, std::int64_t y_step) {
+  static void transpose(const std::uint64_t* x, std::int64_t x_step, std::uint64_t* y, std::int64_t y_step) {
     typedef std::uint64_t Row __attribute__((vector_size(16)));
     Row rows[2];
     for (int i = 0; i < 2; ++i) std::memcpy(&rows[i], x + i * x_step, sizeof(Row));
@@ -70,13 +70,13 @@ struct Tile<std::uint64_t> {
 template <class E>
 void transpose_block(const E* x, std::int64_t x_step, E* y, std::int64_t y_step, std::int64_t rows, std::int64_t columns) {
   constexpr std::int64_t side = Tile<E>::side;
-  constexpr std::int64_t block = 64;  // columns at a time: the lines they come from stay in the first cache while rows advance
+  constexpr std::int64_t block = 64;  // columns at a time: their source cache lines stay in L1 while rows advance
   for (std::int64_t begin = 0; begin < columns; begin += block) {
     const std::int64_t end = std::min(begin + block, columns);
     std::int64_t i = 0;
     for (; i + side <= rows; i += side) {
       std::int64_t j = begin;
-      for (; j + side <= end; j += side) Tile<E>::turn(x + j * x_step + i, x_step, y + i * y_step + j, y_step);
+      for (; j + side <= end; j += side) Tile<E>::transpose(x + j * x_step + i, x_step, y + i * y_step + j, y_step);
       for (; j < end; ++j) {
         for (std::int64_t r = 0; r < side; ++r) y[(i + r) * y_step + j] = x[j * x_step + i + r];
       }
@@ -87,33 +87,33 @@ void transpose_block(const E* x, std::int64_t x_step, E* y, std::int64_t y_step,
   }
 }
 
-/// The dimension before the last one whose elements are adjacent in x while the last one's are not; -1 if there is none.
-int adjacent_dimension(const Walk<1>& walk) {
-  if (walk.run_stride(0) == 1 || walk.run_stride(0) == 0) return -1;
-  for (int i = static_cast<int>(walk.rank) - 2; i >= 0; --i) {
-    if (walk.strides[0][i] == 1) return i;
+/// A dimension before the last that has stride 1 in x while the last has not; -1 if there is none.
+int adjacent_dimension(const StridedLoop<1>& loop) {
+  if (loop.run_stride(0) == 1 || loop.run_stride(0) == 0) return -1;
+  for (int i = static_cast<int>(loop.rank) - 2; i >= 0; --i) {
+    if (loop.strides[0][i] == 1) return i;
   }
   return -1;
 }
 
 template <class E>
-void transpose(const sdk::Host& host, const Walk<1>& walk, int turned, const E* x, E* y) {
-  const std::uint32_t last = walk.rank - 1;
-  const std::int64_t columns = walk.shape[last];
-  const std::int64_t rows = walk.shape[turned];
+void transpose(const sdk::Host& host, const StridedLoop<1>& loop, int adjacent, const E* x, E* y) {
+  const std::uint32_t last = loop.rank - 1;
+  const std::int64_t columns = loop.shape[last];
+  const std::int64_t rows = loop.shape[adjacent];
   std::int64_t y_step = 1;
-  for (std::uint32_t i = turned + 1; i <= last; ++i) y_step *= walk.shape[i];
-  // What is left when the two dimensions are taken out, with their places in y.
-  Walk<2> rest;
+  for (std::uint32_t i = adjacent + 1; i <= last; ++i) y_step *= loop.shape[i];
+  // The loop over the remaining dimensions, with their strides in x and y.
+  StridedLoop<2> rest;
   rest.rank = 0;
-  std::int64_t y_stride = walk.count;
+  std::int64_t y_stride = loop.count;
   for (std::uint32_t i = 0; i < last; ++i) {
-    y_stride /= walk.shape[i];
-    if (static_cast<int>(i) == turned) continue;
-    rest.shape[rest.rank] = walk.shape[i];
-    rest.strides[0][rest.rank] = walk.strides[0][i];
+    y_stride /= loop.shape[i];
+    if (static_cast<int>(i) == adjacent) continue;
+    rest.shape[rest.rank] = loop.shape[i];
+    rest.strides[0][rest.rank] = loop.strides[0][i];
     rest.strides[1][rest.rank] = y_stride;
-    rest.count *= walk.shape[i];
+    rest.count *= loop.shape[i];
     ++rest.rank;
   }
   rest.rank = std::max<std::uint32_t>(rest.rank, 1);
@@ -126,7 +126,7 @@ void transpose(const sdk::Host& host, const Walk<1>& walk, int turned, const E* 
     for (std::int64_t at = begin; at < end; ++at) {
       const std::int64_t row = at % strips * strip;
       for_each_run(rest, at / strips, at / strips + 1, [&](const std::array<std::int64_t, 2>& offset, std::int64_t, std::int64_t) {
-        transpose_block(x + offset[0] + row, walk.run_stride(0), y + offset[1] + row * y_step, y_step, std::min(strip, rows - row),
+        transpose_block(x + offset[0] + row, loop.run_stride(0), y + offset[1] + row * y_step, y_step, std::min(strip, rows - row),
                         columns);
       });
     }
@@ -134,29 +134,29 @@ void transpose(const sdk::Host& host, const Walk<1>& walk, int turned, const E* 
 }
 
 template <class E>
-void copy(const sdk::Host& host, const Walk<1>& walk, const void* from, void* to) {
+void copy(const sdk::Host& host, const StridedLoop<1>& loop, const void* from, void* to) {
   const E* const x = static_cast<const E*>(from);
   E* const y = static_cast<E*>(to);
-  const int turned = adjacent_dimension(walk);
-  if (turned >= 0) {
-    transpose(host, walk, turned, x, y);
+  const int adjacent = adjacent_dimension(loop);
+  if (adjacent >= 0) {
+    transpose(host, loop, adjacent, x, y);
     return;
   }
-  host.parallel_for(walk.count, copy_grain_bytes / static_cast<std::int64_t>(sizeof(E)), [&](std::int64_t begin, std::int64_t end) {
-    for_each_run(walk, begin, end, [&](const std::array<std::int64_t, 1>& offset, std::int64_t at, std::int64_t n) {
-      gather(x + offset[0], walk.run_stride(0), y + at, n);
+  host.parallel_for(loop.count, copy_grain_bytes / static_cast<std::int64_t>(sizeof(E)), [&](std::int64_t begin, std::int64_t end) {
+    for_each_run(loop, begin, end, [&](const std::array<std::int64_t, 1>& offset, std::int64_t at, std::int64_t n) {
+      gather(x + offset[0], loop.run_stride(0), y + at, n);
     });
   });
 }
 
-/// Both sides strided: runs of neighbours where there are any.
+/// Both sides are strided; runs that are contiguous in y use `gather`.
 template <class E>
-void copy_both(const sdk::Host& host, const Walk<2>& walk, const void* from, void* to) {
+void copy_both(const sdk::Host& host, const StridedLoop<2>& loop, const void* from, void* to) {
   const E* const x = static_cast<const E*>(from);
   E* const y = static_cast<E*>(to);
-  const std::int64_t x_step = walk.run_stride(0), y_step = walk.run_stride(1);
-  host.parallel_for(walk.count, copy_grain_bytes / static_cast<std::int64_t>(sizeof(E)), [&](std::int64_t begin, std::int64_t end) {
-    for_each_run(walk, begin, end, [&](const std::array<std::int64_t, 2>& offset, std::int64_t, std::int64_t n) {
+  const std::int64_t x_step = loop.run_stride(0), y_step = loop.run_stride(1);
+  host.parallel_for(loop.count, copy_grain_bytes / static_cast<std::int64_t>(sizeof(E)), [&](std::int64_t begin, std::int64_t end) {
+    for_each_run(loop, begin, end, [&](const std::array<std::int64_t, 2>& offset, std::int64_t, std::int64_t n) {
       if (y_step == 1) {
         gather(x + offset[0], x_step, y + offset[1], n);
       } else {
@@ -170,36 +170,36 @@ void copy_both(const sdk::Host& host, const Walk<2>& walk, const void* from, voi
 
 void copy_elements(const sdk::Host& host, const sdk::Operand& x, const sdk::Operand& y, std::size_t element_size) {
   if (y.count == 0) return;
-  const Walk<2> walk = walk_over<2>(y, {&x, &y});
+  const StridedLoop<2> loop = strided_loop_over<2>(y, {&x, &y});
   switch (element_size) {
     case 1:
-      return copy_both<std::uint8_t>(host, walk, x.data, y.data);
+      return copy_both<std::uint8_t>(host, loop, x.data, y.data);
     case 2:
-      return copy_both<std::uint16_t>(host, walk, x.data, y.data);
+      return copy_both<std::uint16_t>(host, loop, x.data, y.data);
     case 4:
-      return copy_both<std::uint32_t>(host, walk, x.data, y.data);
+      return copy_both<std::uint32_t>(host, loop, x.data, y.data);
     case 8:
-      return copy_both<std::uint64_t>(host, walk, x.data, y.data);
+      return copy_both<std::uint64_t>(host, loop, x.data, y.data);
     default:
-      return copy_both<Pair>(host, walk, x.data, y.data);
+      return copy_both<Pair>(host, loop, x.data, y.data);
   }
 }
 
 void copy_strided(const sdk::Host& host, const sdk::Operand& x, const sdk::Operand& y, std::size_t element_size) {
   if (y.count == 0) return;
   if (x.data == y.data && x.dense && x.count == y.count) return;
-  const Walk<1> walk = walk_over<1>(y, {&x});
+  const StridedLoop<1> loop = strided_loop_over<1>(y, {&x});
   switch (element_size) {
     case 1:
-      return copy<std::uint8_t>(host, walk, x.data, y.data);
+      return copy<std::uint8_t>(host, loop, x.data, y.data);
     case 2:
-      return copy<std::uint16_t>(host, walk, x.data, y.data);
+      return copy<std::uint16_t>(host, loop, x.data, y.data);
     case 4:
-      return copy<std::uint32_t>(host, walk, x.data, y.data);
+      return copy<std::uint32_t>(host, loop, x.data, y.data);
     case 8:
-      return copy<std::uint64_t>(host, walk, x.data, y.data);
+      return copy<std::uint64_t>(host, loop, x.data, y.data);
     default:
-      return copy<Pair>(host, walk, x.data, y.data);
+      return copy<Pair>(host, loop, x.data, y.data);
   }
 }
 

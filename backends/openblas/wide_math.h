@@ -1,8 +1,8 @@
-// wide_math.h - functions of f32 computed in f64 lanes, for one instruction set. Relative errors are below 1e-8, so what is rounded to f32
-// in the end is the nearest number or one of its neighbours: no cancellation, no lost digits near 0 or near the smallest numbers.
+// wide_math.h - functions of f32 computed in f64 lanes, for one instruction set. Relative errors are below 1e-8, so a result rounded to f32
+// is the nearest number or one of its neighbours: no cancellation, no loss of digits near 0 or near the smallest numbers.
 //
 // Reductions  Muller: Elementary Functions (2016), chapter 11: e^x by n log 2, log x by the exponent, sin x by n pi/2 in two parts.
-// Polynomials fitted by interpolation at Chebyshev nodes in 50 digits (mpmath's chebyfit); each names its error. NaN comes out as NaN.
+// Polynomials are fitted by interpolation at Chebyshev nodes in 50 digits (mpmath's chebyfit); each states its error. NaN propagates.
 #if defined(TENON_OPENBLAS_WIDE_MATH_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_WIDE_MATH_H
 #undef TENON_OPENBLAS_WIDE_MATH_H
@@ -36,7 +36,7 @@ HWY_INLINE void map_wide(const F& f, const float* x, float* y, std::int64_t n) {
   if (i < n) store_first(hn::DemoteTo(narrow, f(d, hn::PromoteTo(d, load_first(narrow, x + i, n - i)))), narrow, y + i, n - i);
 }
 
-/// Bounds that let NaN through.
+/// Bounds that propagate NaN.
 HWY_INLINE DoubleVector at_least(WideDouble d, DoubleVector x, double low) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, low)), hn::Set(d, low), x);
 }
@@ -53,10 +53,10 @@ HWY_INLINE DoubleVector polynomial(WideDouble d, DoubleVector x, const double (&
 }
 
 constexpr double log_2 = 0.6931471805599453;
-// 1.5 * 2^52: a sum with it is rounded to a whole number, which then stands in the lowest bits.
+// 1.5 * 2^52: adding it rounds to an integer, which is then in the lowest bits.
 constexpr double to_whole = 6755399441055744.0;
 constexpr std::int64_t to_whole_bits = 0x4338000000000000;
-/// No f32 has an exponential or a tail beyond these that is not 0 or infinite.
+/// Beyond +-far, exponentials and tails are 0 or infinite in f32.
 constexpr double far = 200;
 
 /// e^x = scale (1 + rest) with |rest| < 0.42; |x| <= far.
@@ -85,12 +85,12 @@ HWY_INLINE DoubleVector exp_within(WideDouble d, DoubleVector x) {
   const SplitExp e = split_exp(d, x);
   return hn::MulAdd(e.rest, e.scale, e.scale);
 }
-/// The same for all x.
+/// e^x for all x.
 HWY_INLINE DoubleVector exp_wide(WideDouble d, DoubleVector x) {
   return exp_within(d, at_most(d, at_least(d, x, -far), far));
 }
 
-/// e^x - 1; it has the sign of x, that of -0 too.
+/// e^x - 1, with the sign of x, also for -0.
 HWY_INLINE DoubleVector expm1_wide(WideDouble d, DoubleVector x) {
   const SplitExp e = split_exp(d, at_most(d, at_least(d, x, -far), far));
   return hn::CopySign(hn::MulAdd(e.rest, e.scale, hn::Sub(e.scale, hn::Set(d, 1))), x);
@@ -124,7 +124,7 @@ HWY_INLINE DoubleVector log_wide(WideDouble d, DoubleVector x) {
   return hn::MulAdd(split.exponent, hn::Set(d, log_2), split.log_m);
 }
 
-/// y, the logarithm of x, where x is positive and finite; what it has to be elsewhere.
+/// y = log x where x is positive and finite; the special values of the logarithm elsewhere.
 HWY_INLINE DoubleVector with_ends_of_log(WideDouble d, DoubleVector x, DoubleVector y) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   const DoubleVector zero = hn::Zero(d);
@@ -132,7 +132,7 @@ HWY_INLINE DoubleVector with_ends_of_log(WideDouble d, DoubleVector x, DoubleVec
   return hn::IfThenElse(hn::Gt(x, zero), hn::IfThenElse(hn::Eq(x, hn::Set(d, inf)), x, y), low);
 }
 
-/// log(1 + z) for z in [0, 1]; exact to the last digits for small z.
+/// log(1 + z) for z in [0, 1]; accurate for small z.
 HWY_INLINE DoubleVector log1p_of_fraction(WideDouble d, DoubleVector z) {
   // s^2 <= 1/9, error 1.3e-13
   constexpr double series[] = {0.6666666666665524,  0.4000000001314103,  0.28571426099734804, 0.22222398655759784,
@@ -142,7 +142,7 @@ HWY_INLINE DoubleVector log1p_of_fraction(WideDouble d, DoubleVector z) {
 
 /// The normal distribution's upper tail, 0 <= t <= 16: Q(t) = e^(-t^2/2) u p(u) with u = 1 / (1 + t/4).
 HWY_INLINE DoubleVector upper_tail(WideDouble d, DoubleVector t) {
-  // error 4.4e-10 of a polynomial that is 0.12 or more
+  // error 4.4e-10; the polynomial is at least 0.12
   constexpr double series[] = {0.0997266258119413,   0.09995598503244724, 0.09112162829411656,  0.09588899558245444,
                                0.004131404902876822, 0.20217207209503749, -0.26468745864932863, 0.3538759254182426,
                                -0.2618410067282237,  0.09231998606365964, -0.012664157632671667};
@@ -152,7 +152,7 @@ HWY_INLINE DoubleVector upper_tail(WideDouble d, DoubleVector t) {
   return hn::Mul(hn::Mul(e, u), polynomial(d, u, series));
 }
 
-/// f lane by lane, for what the vectors leave out.
+/// f lane by lane, for arguments that the vector code does not handle.
 template <class F>
 HWY_NOINLINE DoubleVector one_by_one(WideDouble d, DoubleVector x, F f) {
   HWY_ALIGN double buffer[HWY_MAX_BYTES / sizeof(double)];

@@ -1,5 +1,5 @@
-// winograd_transforms.h - Winograd's F(4x4, 3x3), one side at a time, for one instruction set: Y = A' [(G w G') * (B' x B)] A. As simd.h
-// is, it is included after foreach_target.h.
+// winograd_transforms.h - the one-dimensional transforms of Winograd's F(4x4, 3x3), Y = A' [(G w G') * (B' x B)] A, for one instruction
+// set. Include it after foreach_target.h, like simd.h.
 #if defined(TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
 #undef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
@@ -13,12 +13,12 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 
-/// The points of interpolation are 0, p, -p, q, -q and infinity. These err a third as far as the usual 1 and 2, and all but the matrix G is
-/// exact.
+/// The interpolation points are 0, p, -p, q, -q and infinity. They have a third of the error of the usual 1 and 2, and all matrices but G
+/// are exact.
 struct WinogradPoints {
   static constexpr float p = 0.75F, p2 = p * p, p3 = p2 * p;
   static constexpr float q = 1.5F, q2 = q * q, q3 = q2 * q;
-  // What G's rows of the points 0, p and q are divided by.
+  // The scales of G's rows for the points 0, p and q.
   static constexpr double zero_scale = 1 / (double{p2} * q2);
   static constexpr double p_scale = 1 / (2 * double{p2} * (double{p2} - q2));
   static constexpr double q_scale = 1 / (2 * double{q2} * (double{q2} - p2));
@@ -41,7 +41,7 @@ HWY_INLINE void winograd_input(D d, const V (&x)[6], V (&y)[6]) {
   y[5] = hn::MulAdd(product, x[1], hn::NegMulAdd(sum, x[3], x[5]));
 }
 
-/// y = A x, by which the gradient of Y comes into the sums.
+/// y = A x, the transform of the gradient of Y.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void winograd_output_grad(D d, const V (&x)[4], V (&y)[6]) {
   using Points = WinogradPoints;
@@ -57,7 +57,7 @@ HWY_INLINE void winograd_output_grad(D d, const V (&x)[4], V (&y)[6]) {
   y[5] = x[3];
 }
 
-/// y = G' x, by which the gradient of w comes out of the sums.
+/// y = G' x, the transform from the sums to the gradient of w.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void winograd_weight_grad(D d, const V (&x)[6], V (&y)[3]) {
   using Points = WinogradPoints;

@@ -1,4 +1,4 @@
-// workers.h - tasks of unequal length, shared among the host's threads, each thread with a working memory of its own.
+// workers.h - distributes tasks of unequal length among the host's threads, each with its own working memory.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace tenon::openblas {
 
-/// How many work at so many tasks, at most.
+/// The largest number of threads that work on `tasks` tasks.
 inline std::int64_t worker_count(const sdk::Host& host, std::int64_t tasks) {
   return std::max<std::int64_t>(1, std::min<std::int64_t>(tasks, host.thread_count()));
 }
 
-/// body(task, worker) for each task in [0, tasks), taken in their order by whichever worker is free; worker < worker_count(host, tasks),
-/// and a worker has one task at a time.
+/// Calls body(task, worker) for each task in [0, tasks). Free workers take tasks in ascending order; worker < worker_count(host, tasks),
+/// and a worker runs one task at a time.
 template <class Body>
 void for_each_task(const sdk::Host& host, std::int64_t tasks, const Body& body) {
   std::atomic<std::int64_t> next{0};

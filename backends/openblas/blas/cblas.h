@@ -1,4 +1,4 @@
-// cblas.h - OpenBLAS's CBLAS under names without the letter of the type. Hermitian routines are the symmetric ones where T is real.
+// cblas.h - OpenBLAS's CBLAS under names without the type letter. For real T, the Hermitian routines are the symmetric ones.
 #pragma once
 
 #include <cblas.h>
@@ -41,7 +41,7 @@ inline CBLAS_SIDE on_side(std::uint32_t side) {
   return static_cast<CBLAS_SIDE>(side);
 }
 
-// What all four types have.
+// Functions of all four types.
 #define TENON_CBLAS_OF(T, R, l, rl)                                                                                                        \
   inline void copy(int n, const T* x, int incx, T* y, int incy) {                                                                          \
     cblas_##l##copy(n, x, incx, y, incy);                                                                                                  \
@@ -124,7 +124,7 @@ inline CBLAS_SIDE on_side(std::uint32_t side) {
     cblas_##l##trsm(CblasRowMajor, on_side(side), triangle(uplo), transpose(trans), diagonal(diag), m, n, pass(alpha), a, lda, b, ldb);    \
   }
 
-// Symmetric or Hermitian: the names differ.
+// Symmetric routines for real types, Hermitian ones for complex types.
 #define TENON_CBLAS_HERMITIAN(T, R, l, hemv_, hbmv_, hpmv_, her_, hpr_, her2_, hpr2_, geru_, gerc_)                                       \
   inline void hemv(std::uint32_t layout, std::uint32_t uplo, int n, T alpha, const T* a, int lda, const T* x, int incx, T beta, T* y,     \
                    int incy) {                                                                                                            \

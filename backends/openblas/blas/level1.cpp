@@ -1,4 +1,4 @@
-// level1.cpp - vectors. What OpenBLAS 0.3.21 lacks, or rounds or overflows where the reference does not, is written out: rotg, dsdot,
+// level1.cpp - vectors. Implements here what OpenBLAS 0.3.21 lacks, or rounds or overflows where the reference BLAS does not: rotg, dsdot,
 // sdsdot, rot with a complex s, scal by 0.
 #include <limits>
 
@@ -8,7 +8,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// Elements that a piece must have to be worth a thread's hand-over: 128 KiB.
+/// The smallest number of elements worth handing to a thread: 128 KiB.
 template <class T>
 constexpr double smallest_piece = 131072.0 / sizeof(T);
 
@@ -26,7 +26,7 @@ void check_xy(const char* routine, const P& p) {
                         {"n * incy", offset_of_first(p.n, p.incy)}});
 }
 
-/// body(n, x, y) on pieces of both vectors.
+/// Calls body(n, x, y) on pieces of both vectors.
 template <class T, class P, class Body>
 void on_pieces(const P& p, const Body& body) {
   for_pieces(*p.host, p.n, pieces_of<T>(*p.host, p.n), 16, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -34,11 +34,11 @@ void on_pieces(const P& p, const Body& body) {
   });
 }
 
-// Rotations, scaled as in Anderson: Algorithm 978, Safe scaling in the Level 1 BLAS (2017), which the reference BLAS 3.10 has.
+// Rotations, scaled as in Anderson: Algorithm 978, Safe scaling in the Level 1 BLAS (2017), and in the reference BLAS 3.10.
 template <class R>
-constexpr R safe_least = std::numeric_limits<R>::min();
+constexpr R safe_min = std::numeric_limits<R>::min();
 template <class R>
-constexpr R safe_most = R(1) / std::numeric_limits<R>::min();
+constexpr R safe_max = R(1) / std::numeric_limits<R>::min();
 
 template <class R>
 void make_rotation(R* a, R* b, R* c, R* s) {
@@ -54,7 +54,7 @@ void make_rotation(R* a, R* b, R* c, R* s) {
     *a = *b;
     *b = R(1);
   } else {
-    const R scale = std::min(safe_most<R>, std::max({safe_least<R>, f, g}));
+    const R scale = std::min(safe_max<R>, std::max({safe_min<R>, f, g}));
     const R sign = std::copysign(R(1), f > g ? *a : *b);
     const R fs = *a / scale;
     const R gs = *b / scale;
@@ -89,15 +89,15 @@ void make_rotation(std::complex<R>* a, std::complex<R>* b, R* c, std::complex<R>
     return;
   }
   // With u = f/|f|: c = |f| / h, s = u conj(g) / h, r = u h, h = sqrt(|f|^2 + |g|^2).
-  const R scale = std::min(safe_most<R>, std::max({safe_least<R>, f_size, g_size}));
+  const R scale = std::min(safe_max<R>, std::max({safe_min<R>, f_size, g_size}));
   const R f = length(*a, f_size);
   const C u(a->real() / f_size / f, a->imag() / f_size / f);
   const R fs = f * (f_size / scale);
   const C gs(b->real() / scale, b->imag() / scale);
   const R h = std::sqrt(fs * fs + gs.real() * gs.real() + gs.imag() * gs.imag());
   *c = fs / h;
-  const C turned = times(u, std::conj(gs));
-  *s = C(turned.real() / h, turned.imag() / h);
+  const C rotated = times(u, std::conj(gs));
+  *s = C(rotated.real() / h, rotated.imag() / h);
   *a = C(u.real() * h * scale, u.imag() * h * scale);
 }
 
@@ -120,9 +120,9 @@ void rot(const sdk::arguments::rot<T>& p) {
         x = first(x, n, p.incx);
         y = first(y, n, p.incy);
         for (int i = 0; i < n; ++i, x += p.incx, y += p.incy) {
-          const T turned = p.c * *x + times(p.s, *y);
+          const T rotated = p.c * *x + times(p.s, *y);
           *y = p.c * *y - times(std::conj(p.s), *x);
-          *x = turned;
+          *x = rotated;
         }
         return;
       }
@@ -152,7 +152,7 @@ void scale(const char* routine, const sdk::arguments::scal<T>& p) {
       cblas::scal(to_int(end - begin), p.alpha, x, to_int(p.incx));
       return;
     }
-    // OpenBLAS writes zeros, over NaN and infinity too.
+    // OpenBLAS would overwrite NaN and infinity with zeros.
     for (std::int64_t i = begin; i < end; ++i, x += p.incx) *x = times(p.alpha, *x);
   });
 }
@@ -173,7 +173,7 @@ void copy(const sdk::arguments::xy<T>& p) {
   on_pieces<T>(p, [&](int n, const T* x, T* y) { cblas::copy(n, x, to_int(p.incx), y, to_int(p.incy)); });
 }
 
-/// True if x is y as well: OpenBLAS's complex kernels then read real parts that they have written.
+/// Whether x and y are the same vector: OpenBLAS's complex kernels would then read real parts that they have already written.
 template <class T, class P>
 bool reads_what_it_writes(const P& p) {
   return sdk::is_complex<T> && p.x == p.y;
@@ -208,13 +208,13 @@ void axpby(const sdk::arguments::axpby<T>& p) {
   on_pieces<T>(p, [&](int n, const T* x, T* y) { cblas::axpby(n, p.alpha, x, to_int(p.incx), p.beta, y, to_int(p.incy)); });
 }
 
-/// The sum of what body(n, x, y) gives for the pieces, in their order.
+/// The sum of the results of body(n, x, y) for the pieces, in order.
 template <class S, class T, class Body>
 S sum_of(const sdk::arguments::dot<T>& p, const Body& body) {
-  const std::int64_t wanted = pieces_of<T>(*p.host, p.n);
-  if (wanted == 1) return body(to_int(p.n), p.x, p.y);
+  const std::int64_t max_count = pieces_of<T>(*p.host, p.n);
+  if (max_count == 1) return body(to_int(p.n), p.x, p.y);
   S sums[max_pieces];
-  const std::int64_t pieces = for_pieces(*p.host, p.n, wanted, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = for_pieces(*p.host, p.n, max_count, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     sums[piece] = body(to_int(end - begin), slice(p.x, p.n, p.incx, begin, end), slice(p.y, p.n, p.incy, begin, end));
   });
   S sum = sums[0];
@@ -273,7 +273,7 @@ void dsdot(const sdk::arguments::dot<T>& p) {
   p.result.set(wide_dot(p));
 }
 
-/// Where the pieces of a reduction begin and what came out of them.
+/// The beginnings and results of the pieces of a reduction.
 template <class S>
 struct Pieces {
   S values[max_pieces];
@@ -292,14 +292,14 @@ void reduce(const sdk::arguments::reduce<T>& p, std::int64_t pieces, const Body&
 template <class T>
 sdk::Real<T> norm(int n, const T* x, int incx) {
   if constexpr (std::is_same_v<T, double>) {
-    // Twice as fast as OpenBLAS's, and as good where no square that matters over- or underflows.
+    // Twice as fast as OpenBLAS's nrm2, and as accurate unless a significant square overflows or underflows.
     const double squares = cblas::dotu(n, x, incx, x, incx);
     if (squares > 1e-270 && squares < 1e300) return std::sqrt(squares);
   }
   return cblas::nrm2(n, x, incx);
 }
 
-/// sqrt(sum of squares).
+/// sqrt(sum of the squared norms), without overflow.
 template <class R>
 R norm_of_norms(const Pieces<R>& norms) {
   R largest = 0;
@@ -337,8 +337,8 @@ void asum(const sdk::arguments::reduce<T>& p) {
   check_sizes("asum", {{"n", p.n}, {"incx", p.incx}});
   const auto body = [&](int n, const T* x) {
     if constexpr (sizeof(T) > sizeof(R)) {
-      // The parts of complex numbers that lie side by side are real numbers. And scasum of OpenBLAS 0.3.21 is wrong with AVX-512 for most n
-      // that are no multiple of 8.
+      // A contiguous complex vector is a real one of twice the length. Besides, scasum of OpenBLAS 0.3.21 is wrong with AVX-512 for most n
+      // that are not multiples of 8.
       if (p.incx == 1 && n <= std::numeric_limits<int>::max() / 2) return cblas::asum(2 * n, reinterpret_cast<const R*>(x), 1);
     }
     return cblas::asum(n, x, to_int(p.incx));
@@ -364,9 +364,9 @@ sdk::Real<T> size_of(T x) {
   }
 }
 
-/// The first place whose element is better than all before it.
+/// The first index of the best element, compared by size_of.
 template <class T, class Find, class Better>
-void find_place(const char* routine, const sdk::arguments::reduce<T>& p, const Find& find, const Better& better) {
+void find_index(const char* routine, const sdk::arguments::reduce<T>& p, const Find& find, const Better& better) {
   check_sizes(routine, {{"n", p.n}, {"incx", p.incx}});
   if (p.n == 0) {
     p.result.set(std::int64_t{-1});
@@ -378,25 +378,25 @@ void find_place(const char* routine, const sdk::arguments::reduce<T>& p, const F
     p.result.set(body(to_int(p.n), p.x));
     return;
   }
-  Pieces<std::int64_t> places;
-  reduce(p, pieces, body, places);
-  std::int64_t best = places.values[0];
-  for (std::int64_t i = 1; i < places.count; ++i) {
-    const std::int64_t place = places.begins[i] + places.values[i];
-    if (better(size_of(p.x[place * p.incx]), size_of(p.x[best * p.incx]))) best = place;
+  Pieces<std::int64_t> indices;
+  reduce(p, pieces, body, indices);
+  std::int64_t best = indices.values[0];
+  for (std::int64_t i = 1; i < indices.count; ++i) {
+    const std::int64_t index = indices.begins[i] + indices.values[i];
+    if (better(size_of(p.x[index * p.incx]), size_of(p.x[best * p.incx]))) best = index;
   }
   p.result.set(best);
 }
 
 template <class T>
 void iamax(const sdk::arguments::reduce<T>& p) {
-  find_place(
+  find_index(
       "iamax", p, [](int n, const T* x, int incx) { return cblas::iamax(n, x, incx); }, [](auto a, auto b) { return a > b; });
 }
 
 template <class T>
 void iamin(const sdk::arguments::reduce<T>& p) {
-  find_place(
+  find_index(
       "iamin", p, [](int n, const T* x, int incx) { return cblas::iamin(n, x, incx); }, [](auto a, auto b) { return a < b; });
 }
 

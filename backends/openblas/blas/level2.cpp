@@ -1,6 +1,5 @@
-// level2.cpp - matrices and vectors. Dense products and updates are shared among threads by their result, or by the triangle that is
-// stored; what has to be added up lies on the stack. Solves, bands of triangles and packed complex and triangular matrices stay with one
-// thread.
+// level2.cpp - matrices and vectors. Dense products and updates are divided among threads by their result, or by the stored triangle;
+// partial sums are on the stack. Solves, bands of triangles, and packed complex and triangular matrices run on one thread.
 #include <cstddef>
 
 #include "cblas.h"
@@ -9,11 +8,11 @@
 namespace tenon::openblas {
 namespace {
 
-/// Bytes of a matrix that a piece must have to be worth a thread's hand-over.
+/// The smallest number of bytes of a matrix worth handing to a thread.
 constexpr double smallest_piece = 524288;
-/// What all pieces together may keep on the stack.
+/// The stack memory of all pieces together.
 constexpr std::size_t stack_bytes = 131072;
-/// Lines beside the diagonal at a time, where they are gone through twice: they stay in the cache.
+/// Lines of an off-diagonal panel that are processed at a time if they are read twice: they stay in the cache.
 constexpr std::int64_t strip = 16;
 
 template <class T>
@@ -21,20 +20,20 @@ std::int64_t pieces_of(const sdk::Host& host, double elements) {
   return piece_count(host, elements * sizeof(T), smallest_piece);
 }
 
-/// Room for `count` numbers that nobody sets to 0 first, as arrays of std::complex are.
+/// Memory for `count` numbers, not initialised to 0 as an array of std::complex would be.
 template <class T, std::int64_t count>
 struct Scratch {
   alignas(64) std::byte bytes[static_cast<std::size_t>(count) * sizeof(T)];
   T* data() { return reinterpret_cast<T*>(bytes); }
 };
 
-/// a(i, j).
+/// The address of a(i, j).
 template <class T>
 T* element(std::uint32_t layout, T* a, std::int64_t lda, std::int64_t i, std::int64_t j) {
   return layout == TENON_LAYOUT_ROW_MAJOR ? a + i * lda + j : a + j * lda + i;
 }
 
-/// y = beta y, without reading it where beta is 0.
+/// y = beta y, without reading y if beta is 0.
 template <class T>
 void scale(std::int64_t n, T beta, T* y, std::int64_t incy) {
   if (beta == T(1)) return;
@@ -52,7 +51,7 @@ void add(std::int64_t n, const T* x, T* y, std::int64_t incy) {
   cblas::axpy(to_int(n), T(1), x, 1, y, to_int(incy));
 }
 
-/// gemv and gbmv: column-major, and without the cases that multiply nothing. False if all is done.
+/// Converts a gemv or gbmv to column-major, and handles the cases without a product. False if nothing is left to do.
 template <class T>
 bool begin_gemv(const char* routine, sdk::arguments::gemv<T>& p) {
   const bool transposed = is_transposed(p.trans);
@@ -81,21 +80,21 @@ bool begin_gemv(const char* routine, sdk::arguments::gemv<T>& p) {
   return true;
 }
 
-/// As gemv, of part of a matrix.
+/// gemv with a part of the matrix.
 template <class T>
 void gemv_part(const sdk::arguments::gemv<T>& p, std::int64_t m, std::int64_t n, const T* a, const T* x, T beta, T* y, std::int64_t incy) {
   cblas::gemv(TENON_LAYOUT_COLUMN_MAJOR, p.trans, to_int(m), to_int(n), p.alpha, a, to_int(p.lda), x, to_int(p.incx), beta, y,
               to_int(incy));
 }
 
-/// y = alpha op(A) x + beta y with few results of long sums: each piece has a part of the sums.
+/// y = alpha op(A) x + beta y with few results and long sums: each piece computes a part of the sums.
 template <class T>
-void gemv_by_inputs(const sdk::arguments::gemv<T>& p, std::int64_t outputs, std::int64_t inputs, std::int64_t wanted) {
-  constexpr std::int64_t most_outputs = 64;
-  Scratch<T, max_pieces * most_outputs> scratch;
+void gemv_by_inputs(const sdk::arguments::gemv<T>& p, std::int64_t outputs, std::int64_t inputs, std::int64_t max_count) {
+  constexpr std::int64_t max_outputs = 64;
+  Scratch<T, max_pieces * max_outputs> scratch;
   T* const sums = scratch.data();
   const bool transposed = is_transposed(p.trans);
-  const std::int64_t pieces = for_pieces(*p.host, inputs, wanted, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+  const std::int64_t pieces = for_pieces(*p.host, inputs, max_count, 16, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     T* const y = sums + piece * outputs;
     std::fill_n(y, outputs, T(0));
     const T* const x = slice(p.x, inputs, p.incx, begin, end);
@@ -160,7 +159,7 @@ void gbmv(const sdk::arguments::gemv<T>& given) {
   });
 }
 
-/// False if there is nothing to multiply, and what there is to do is done.
+/// Checks the arguments and handles the cases without a product. False if nothing is left to do.
 template <class T>
 bool begin_symv(const char* routine, const sdk::arguments::symv<T>& p) {
   check_sizes(routine, {{"n", p.n},
@@ -181,7 +180,7 @@ bool begins_on_diagonal(std::uint32_t layout, std::uint32_t uplo) {
   return (layout == TENON_LAYOUT_COLUMN_MAJOR) == (uplo == TENON_LOWER);
 }
 
-/// What lies beside the block of lines [begin, end) on the diagonal: panel(row, rows, column, columns), `lines` of them at a time.
+/// Calls panel(row, rows, column, columns) for the off-diagonal part of lines [begin, end), `lines` of them at a time.
 template <class Panel>
 void for_panels(std::uint32_t layout, std::uint32_t uplo, std::int64_t n, std::int64_t begin, std::int64_t end, std::int64_t lines,
                 const Panel& panel) {
@@ -195,7 +194,7 @@ void for_panels(std::uint32_t layout, std::uint32_t uplo, std::int64_t n, std::i
   }
 }
 
-/// y += alpha A x over lines [begin, end) of the stored triangle, each element taken for its mirror image too.
+/// y += alpha A x over lines [begin, end) of the stored triangle; each element also counts for its mirror image.
 template <class T>
 void multiply_lines(const sdk::arguments::symv<T>& p, std::int64_t begin, std::int64_t end, T* y, std::int64_t incy) {
   const int lda = to_int(p.lda);
@@ -212,15 +211,15 @@ void multiply_lines(const sdk::arguments::symv<T>& p, std::int64_t begin, std::i
   });
 }
 
-/// Where the pieces of a triangle whose line j has j + 1 elements end, so that all take as long. Beside the diagonal an element takes
-/// longer than in the block on it, `beside` times as long.
-void cut_triangle(std::int64_t n, std::int64_t pieces, double beside, std::int64_t* out_edges) {
-  const auto next = [beside](double begin, double work) {
-    return std::sqrt(beside * beside * begin * begin + 2 * work) - (beside - 1) * begin;
+/// The ends of the pieces of a triangle whose line j has j + 1 elements, such that all pieces take the same time. An element of an
+/// off-diagonal panel takes `panel_cost` times as long as one of the diagonal block.
+void divide_triangle(std::int64_t n, std::int64_t pieces, double panel_cost, std::int64_t* out_edges) {
+  const auto next = [panel_cost](double begin, double work) {
+    return std::sqrt(panel_cost * panel_cost * begin * begin + 2 * work) - (panel_cost - 1) * begin;
   };
   const double size = static_cast<double>(n);
   double too_little = 0;
-  double enough = beside * size * size;
+  double enough = panel_cost * size * size;
   for (int step = 0; step < 24; ++step) {
     const double work = (too_little + enough) / 2;
     double edge = 0;
@@ -235,21 +234,21 @@ void cut_triangle(std::int64_t n, std::int64_t pieces, double beside, std::int64
   out_edges[pieces - 1] = n;
 }
 
-/// whole() by one thread, or lines(begin, end, y, incy), which adds to y, by several.
+/// Calls whole() on one thread, or lines(begin, end, y, incy), which adds to y, on several.
 template <class T, class Whole, class Lines>
-void share_lines(const sdk::arguments::symv<T>& p, double beside, const Whole& whole, const Lines& lines) {
-  constexpr std::int64_t room = static_cast<std::int64_t>(stack_bytes / sizeof(T));
+void share_lines(const sdk::arguments::symv<T>& p, double panel_cost, const Whole& whole, const Lines& lines) {
+  constexpr std::int64_t capacity = static_cast<std::int64_t>(stack_bytes / sizeof(T));
   const double size = static_cast<double>(p.n) * static_cast<double>(p.n) / 2;
-  const std::int64_t pieces = std::min(pieces_of<T>(*p.host, size), 1 + room / p.n);
+  const std::int64_t pieces = std::min(pieces_of<T>(*p.host, size), 1 + capacity / p.n);
   if (pieces == 1) {
     whole();
     return;
   }
-  // The first piece adds to y, the others to sums of their own.
-  Scratch<T, room> scratch;
+  // The first piece adds to y, the others to their own sums.
+  Scratch<T, capacity> scratch;
   T* const sums = scratch.data();
   std::int64_t edges[max_pieces];
-  cut_triangle(p.n, pieces, beside, edges);
+  divide_triangle(p.n, pieces, panel_cost, edges);
   const bool from_end = begins_on_diagonal(p.layout, p.uplo);
   p.host->parallel_for(pieces, 1, [&](std::int64_t first_piece, std::int64_t end_piece) {
     for (std::int64_t piece = first_piece; piece < end_piece; ++piece) {
@@ -267,7 +266,7 @@ void share_lines(const sdk::arguments::symv<T>& p, double beside, const Whole& w
 template <class T>
 void multiply_self_adjoint(const char* routine, const sdk::arguments::symv<T>& p) {
   if (!begin_symv(routine, p)) return;
-  // Beside the diagonal two products read an element instead of one.
+  // Elements of off-diagonal panels are read by two products instead of one.
   share_lines(
       p, 1.75,
       [&] { cblas::hemv(p.layout, p.uplo, to_int(p.n), p.alpha, p.a, to_int(p.lda), p.x, to_int(p.incx), p.beta, p.y, to_int(p.incy)); },
@@ -300,7 +299,7 @@ void hbmv(const sdk::arguments::symv<T>& p) {
   multiply_band("hbmv", p);
 }
 
-/// Line j of a packed triangle: its elements are those of [from, from + count) of the other index.
+/// Line j of a packed triangle: its elements have the other index in [from, from + count).
 struct PackedLine {
   std::int64_t offset, from, count;
 };
@@ -351,16 +350,16 @@ template <class T>
 void trmv(const sdk::arguments::trmv<T>& p) {
   check_triangular("trmv", p);
   if (p.n == 0) return;
-  constexpr std::int64_t room = static_cast<std::int64_t>(stack_bytes / sizeof(T));
-  const std::int64_t pieces = p.n > room ? 1 : pieces_of<T>(*p.host, static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
+  constexpr std::int64_t capacity = static_cast<std::int64_t>(stack_bytes / sizeof(T));
+  const std::int64_t pieces = p.n > capacity ? 1 : pieces_of<T>(*p.host, static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
   const int lda = to_int(p.lda);
   const int incx = to_int(p.incx);
   if (pieces == 1) {
     cblas::trmv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), p.a, lda, p.x, incx);
     return;
   }
-  // Each piece has rows of the result: its own part of x through the block on the diagonal, in place, the rest from a copy.
-  Scratch<T, room> scratch;
+  // Each piece computes rows of the result: from its own part of x by the diagonal block, in place, and from a copy of the rest.
+  Scratch<T, capacity> scratch;
   T* const copied = scratch.data();
   cblas::copy(to_int(p.n), p.x, incx, copied, 1);
   const bool transposed = is_transposed(p.trans);
@@ -410,7 +409,7 @@ void tpsv(const sdk::arguments::trmv<T>& p) {
   cblas::tpsv(p.layout, p.uplo, p.trans, p.diag, to_int(p.n), p.a, p.x, to_int(p.incx));
 }
 
-/// update(layout, m, n, alpha, x, incx, y, incy, a, lda) on rows of a row-major A, columns of a column-major one.
+/// Calls update(layout, m, n, alpha, x, incx, y, incy, a, lda) on rows of a row-major A, or columns of a column-major one.
 template <class T, class Update>
 void update_general(const char* routine, const sdk::arguments::ger<T>& p, const Update& update) {
   check_sizes(routine, {{"m", p.m},
@@ -423,11 +422,11 @@ void update_general(const char* routine, const sdk::arguments::ger<T>& p, const 
   if (p.m == 0 || p.n == 0 || p.alpha == T(0)) return;
   const bool by_rows = p.layout == TENON_LAYOUT_ROW_MAJOR;
   const std::int64_t pieces = pieces_of<T>(*p.host, static_cast<double>(p.m) * static_cast<double>(p.n));
-  // Lines are cut only where there are few.
-  const bool cut_rows = by_rows == ((by_rows ? p.m : p.n) >= 4 * pieces);
-  for_pieces(*p.host, cut_rows ? p.m : p.n, pieces, 4, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const std::int64_t row = cut_rows ? begin : 0, rows = cut_rows ? end - begin : p.m;
-    const std::int64_t column = cut_rows ? 0 : begin, columns = cut_rows ? p.n : end - begin;
+  // Lines themselves are divided only if there are few.
+  const bool by_row = by_rows == ((by_rows ? p.m : p.n) >= 4 * pieces);
+  for_pieces(*p.host, by_row ? p.m : p.n, pieces, 4, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const std::int64_t row = by_row ? begin : 0, rows = by_row ? end - begin : p.m;
+    const std::int64_t column = by_row ? 0 : begin, columns = by_row ? p.n : end - begin;
     update(p.layout, to_int(rows), to_int(columns), p.alpha, slice(p.x, p.m, p.incx, row, row + rows), to_int(p.incx),
            slice(p.y, p.n, p.incy, column, column + columns), to_int(p.incy), element(p.layout, p.a, p.lda, row, column), to_int(p.lda));
   });
@@ -448,7 +447,7 @@ void gerc(const sdk::arguments::ger<T>& p) {
   update_general("gerc", p, [](auto... arguments) { cblas::gerc(arguments...); });
 }
 
-/// False if there is nothing to add.
+/// Checks the arguments. False if there is nothing to add.
 template <class T>
 bool begin_syr(const char* routine, const sdk::arguments::syr<T>& p, bool with_y, bool dense) {
   check_sizes(routine, {{"n", p.n},
@@ -460,7 +459,7 @@ bool begin_syr(const char* routine, const sdk::arguments::syr<T>& p, bool with_y
   return p.n != 0 && p.alpha != T(0);
 }
 
-/// block(begin, end) on the diagonal, panels of at most `lines` lines beside it: the stored triangle's lines, shared among threads.
+/// Divides the stored triangle's lines among threads: block(begin, end) on the diagonal, and panels of at most `lines` lines off it.
 template <class T, class Block, class Panel>
 void update_triangle(const sdk::arguments::syr<T>& p, std::int64_t lines, const Block& block, const Panel& panel) {
   const std::int64_t pieces = pieces_of<T>(*p.host, static_cast<double>(p.n) * static_cast<double>(p.n) / 2);
@@ -509,7 +508,7 @@ void rank_2(const char* routine, const sdk::arguments::syr<T>& p) {
       });
 }
 
-/// whole() by one thread, or line(j, n, a, from) by several: the n elements at a are those from `from` on.
+/// Calls whole() on one thread, or line(j, n, a, from) on several: the n elements at a begin at index `from`.
 template <class T, class Whole, class Line>
 void update_packed(const sdk::arguments::syr<T>& p, const Whole& whole, const Line& line) {
   const std::int64_t pieces = sdk::is_complex<T> ? 1 : pieces_of<T>(*p.host, static_cast<double>(p.n) * static_cast<double>(p.n) / 2);

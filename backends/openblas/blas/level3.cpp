@@ -1,6 +1,6 @@
-// level3.cpp - matrices and matrices, cut into blocks of the result for the host's threads. Everything is turned to row-major first: a
-// column-major matrix is the transposed row-major one. Triangles are a few large blocks each, products by gemm but for those on the
-// diagonal.
+// level3.cpp - matrices and matrices, divided into blocks of the result for the host's threads. Everything is converted to row-major first:
+// a column-major matrix is the transposed row-major one. Triangles are divided into a few large blocks, computed by gemm except for those
+// on the diagonal.
 #include <cstddef>
 
 #include "cblas.h"
@@ -9,11 +9,11 @@
 namespace tenon::openblas {
 namespace {
 
-/// Multiply-adds in f32 that a block must have to be worth a thread's hand-over; as many of other types take longer.
+/// The smallest number of f32 multiply-adds worth handing to a thread; other types take longer (see `weight`).
 constexpr double smallest_block = 1e6;
-/// The same for products with one row or column, which move at the speed of the memory.
+/// The same for products with one row or column, which are bound by memory bandwidth.
 constexpr double smallest_vector_block = 128e3;
-/// Bytes of a result that is only scaled, added or copied.
+/// The same in bytes, for results that are only scaled, added or copied.
 constexpr double smallest_bytes = 524288;
 
 template <class T>
@@ -24,7 +24,7 @@ double work_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * weight<T>;
 }
 
-/// C = beta C, without reading it where beta is 0. C (rows, columns), row-major.
+/// C = beta C, without reading C if beta is 0. C (rows, columns), row-major.
 template <class T>
 void scale_block(std::int64_t rows, std::int64_t columns, T beta, T* c, std::int64_t ldc) {
   if (beta == T(1)) return;
@@ -44,7 +44,7 @@ void scale_all(const sdk::Host& host, std::int64_t m, std::int64_t n, T beta, T*
              [&](std::int64_t, std::int64_t begin, std::int64_t end) { scale_block(end - begin, n, beta, c + begin * ldc, ldc); });
 }
 
-/// The stored triangle of C = beta C. `hermitian`: the diagonal becomes real.
+/// C = beta C for the stored triangle; with `hermitian`, the diagonal becomes real.
 template <class T>
 void scale_triangle(const sdk::Host& host, std::uint32_t uplo, std::int64_t n, T beta, T* c, std::int64_t ldc, bool hermitian) {
   if (beta == T(1)) return;
@@ -61,7 +61,7 @@ void scale_triangle(const sdk::Host& host, std::uint32_t uplo, std::int64_t n, T
   });
 }
 
-/// A product whose matrices are row-major.
+/// A product of row-major matrices.
 template <class T>
 struct Product {
   std::uint32_t uplo, trans_a, trans_b;
@@ -103,7 +103,7 @@ struct Product {
   const T* b_from(std::int64_t column) const { return b + column * (is_transposed(trans_b) ? ldb : 1); }
 };
 
-/// gemm, or where C is one row or column and its vector is not conjugated, gemv: OpenBLAS's product would pack the matrix first.
+/// gemm, or gemv if C is one row or column and its vector is not conjugated, because gemm would pack the matrix first.
 template <class T>
 void multiply(const Product<T>& p, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns, T beta, T* c,
               std::int64_t ldc) {
@@ -136,10 +136,11 @@ double smallest_of(std::int64_t m, std::int64_t n) {
 }
 
 template <class T>
-void multiply_block(const Product<T>& p, const Cut& cut, std::int64_t block) {
-  const std::int64_t row = block / cut.column_blocks * cut.rows;
-  const std::int64_t column = block % cut.column_blocks * cut.columns;
-  multiply(p, row, std::min(cut.rows, p.m - row), column, std::min(cut.columns, p.n - column), p.beta, p.c + row * p.ldc + column, p.ldc);
+void multiply_block(const Product<T>& p, const Tiling& tiling, std::int64_t block) {
+  const std::int64_t row = block / tiling.column_blocks * tiling.rows;
+  const std::int64_t column = block % tiling.column_blocks * tiling.columns;
+  multiply(p, row, std::min(tiling.rows, p.m - row), column, std::min(tiling.columns, p.n - column), p.beta, p.c + row * p.ldc + column,
+           p.ldc);
 }
 
 template <class T>
@@ -157,13 +158,13 @@ void gemm(const sdk::arguments::gemm<T>& given) {
     multiply(p, 0, p.m, 0, p.n, p.beta, p.c, p.ldc);
     return;
   }
-  const Cut cut = cut_into(p.m, p.n, pieces);
-  host.parallel_for(cut.blocks(), 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t block = begin; block < end; ++block) multiply_block(p, cut, block);
+  const Tiling tiling = tile_into(p.m, p.n, pieces);
+  host.parallel_for(tiling.blocks(), 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t block = begin; block < end; ++block) multiply_block(p, tiling, block);
   });
 }
 
-/// panel(row, rows, column, columns) for what lies beside the diagonal, block(begin, end) for what lies on it; C (n, n) has `work` in all.
+/// Calls panel(row, rows, column, columns) for off-diagonal parts of C (n, n), block(begin, end) for diagonal ones; `work` is the total.
 template <class Block, class Panel>
 void for_triangle_blocks(const sdk::Host& host, std::uint32_t uplo, std::int64_t n, double work, const Block& block, const Panel& panel) {
   // Pieces of rows of a lower triangle, of columns of an upper one, reach from the matrix's edge to the diagonal.
@@ -175,7 +176,7 @@ void for_triangle_blocks(const sdk::Host& host, std::uint32_t uplo, std::int64_t
   });
 }
 
-/// The block [begin, end) on the diagonal: halves of it until a whole block is small enough to be computed beside C.
+/// The block [begin, end) on the diagonal, halved recursively until a full block is small enough for a buffer on the stack.
 template <class T>
 void multiply_triangle(const Product<T>& p, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t side = sizeof(T) > 8 ? 32 : 64;
@@ -223,16 +224,16 @@ void gemmt(const sdk::arguments::gemm<T>& given) {
       });
 }
 
-/// product(side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc) on columns of C (side left) or rows, which do not know of each other.
+/// Calls product(side, uplo, m, n, alpha, a, lda, b, ldb, beta, c, ldc) on columns of C (side left) or rows, which are independent.
 template <class T, class Multiply>
 void multiply_symmetric(const char* routine, const sdk::arguments::symm<T>& p, const Multiply& product) {
   check_sizes(routine, {{"m", p.m}, {"n", p.n}, {"lda", p.lda}, {"ldb", p.ldb}, {"ldc", p.ldc}});
   if (p.m == 0 || p.n == 0) return;
-  const bool turned = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
-  const std::int64_t m = turned ? p.n : p.m;
-  const std::int64_t n = turned ? p.m : p.n;
-  const std::uint32_t side = turned ? other_side(p.side) : p.side;
-  const std::uint32_t uplo = turned ? other_triangle(p.uplo) : p.uplo;
+  const bool column_major = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
+  const std::int64_t m = column_major ? p.n : p.m;
+  const std::int64_t n = column_major ? p.m : p.n;
+  const std::uint32_t side = column_major ? other_side(p.side) : p.side;
+  const std::uint32_t uplo = column_major ? other_triangle(p.uplo) : p.uplo;
   if (p.alpha == T(0)) {
     scale_all(*p.host, m, n, p.beta, p.c, p.ldc);
     return;
@@ -256,7 +257,7 @@ void hemm(const sdk::arguments::symm<T>& p) {
   multiply_symmetric("hemm", p, [](auto... arguments) { cblas::hemm(arguments...); });
 }
 
-/// syrk and its like, row-major.
+/// syrk, herk, syr2k or her2k, converted to row-major.
 template <class T>
 struct RankUpdate : sdk::arguments::syrk<T> {
   std::uint32_t transposition;  ///< of the second factor, or the first
@@ -270,7 +271,7 @@ struct RankUpdate : sdk::arguments::syrk<T> {
     } else {
       this->trans = transposition;
     }
-    // (alpha A B^H)^T = alpha conj(B) A^T: in her2k the two change places.
+    // (alpha A B^H)^T = alpha conj(B) A^T: in her2k the two are swapped.
     if (hermitian && p.b != nullptr) {
       std::swap(this->a, this->b);
       std::swap(this->lda, this->ldb);
@@ -278,7 +279,7 @@ struct RankUpdate : sdk::arguments::syrk<T> {
   }
 
   const T* line(const T* matrix, std::int64_t ld, std::int64_t i) const { return matrix + i * (is_transposed(this->trans) ? 1 : ld); }
-  /// C = factor op(X) op(Y) + share C beside the diagonal.
+  /// C = factor op(X) op(Y) + share C, off the diagonal.
   void panel(T factor, const T* x, std::int64_t ldx, const T* y, std::int64_t ldy, T share, std::int64_t row, std::int64_t rows,
              std::int64_t column, std::int64_t columns) const {
     std::uint32_t trans_x = TENON_NO_TRANS;
@@ -289,7 +290,7 @@ struct RankUpdate : sdk::arguments::syrk<T> {
   }
 };
 
-/// block(p, begin, end) by OpenBLAS's routine, panels by gemm: one product of A with itself, or two of A and B.
+/// Computes diagonal blocks by block(p, begin, end), and panels by gemm: one product of A with itself, or two of A and B.
 template <class T, class Block>
 void update(const char* routine, const sdk::arguments::syrk<T>& given, bool hermitian, bool with_b, const Block& block) {
   check_sizes(routine, {{"n", given.n}, {"k", given.k}, {"lda", given.lda}, {"ldb", with_b ? given.ldb : 1}, {"ldc", given.ldc}});
@@ -346,16 +347,16 @@ void her2k(const sdk::arguments::syrk<T>& given) {
   });
 }
 
-/// compute(side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb) on columns of B (side left) or rows, which do not know of each other.
+/// Calls compute(side, uplo, trans, diag, m, n, alpha, a, lda, b, ldb) on columns of B (side left) or rows, which are independent.
 template <class T, class Compute>
 void on_triangular(const char* routine, const sdk::arguments::trmm<T>& p, const Compute& compute) {
   check_sizes(routine, {{"m", p.m}, {"n", p.n}, {"lda", p.lda}, {"ldb", p.ldb}});
   if (p.m == 0 || p.n == 0) return;
-  const bool turned = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
-  const std::int64_t m = turned ? p.n : p.m;
-  const std::int64_t n = turned ? p.m : p.n;
-  const std::uint32_t side = turned ? other_side(p.side) : p.side;
-  const std::uint32_t uplo = turned ? other_triangle(p.uplo) : p.uplo;
+  const bool column_major = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
+  const std::int64_t m = column_major ? p.n : p.m;
+  const std::int64_t n = column_major ? p.m : p.n;
+  const std::uint32_t side = column_major ? other_side(p.side) : p.side;
+  const std::uint32_t uplo = column_major ? other_triangle(p.uplo) : p.uplo;
   if (p.alpha == T(0)) {
     scale_all(*p.host, m, n, T(0), p.b, p.ldb);
     return;
@@ -381,7 +382,7 @@ void trsm(const sdk::arguments::trmm<T>& p) {
 /// How geam reads an operand.
 enum class Read { none, plain, transposed };
 
-/// scale op(X)(i, j); nothing is read where scale is 0.
+/// An operand scale op(X)(i, j), which is not read if scale is 0.
 template <class T>
 struct Operand {
   const T* x;
@@ -414,9 +415,9 @@ void with_read(bool absent, bool transposed, const Body& body) {
 
 template <class T>
 void geam(const sdk::arguments::geam<T>& p) {
-  const bool turned = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
-  const std::int64_t m = turned ? p.n : p.m;
-  const std::int64_t n = turned ? p.m : p.n;
+  const bool column_major = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
+  const std::int64_t m = column_major ? p.n : p.m;
+  const std::int64_t n = column_major ? p.m : p.n;
   const auto conjugated = [](std::uint32_t trans) { return trans == TENON_CONJ_TRANS || trans == TENON_CONJ_NO_TRANS; };
   const Operand<T> a{p.a, p.lda, p.alpha, conjugated(p.trans_a)};
   const Operand<T> b{p.b, p.ldb, p.beta, conjugated(p.trans_b)};
@@ -444,11 +445,11 @@ void geam(const sdk::arguments::geam<T>& p) {
 
 template <class T>
 void dgmm(const sdk::arguments::dgmm<T>& p) {
-  const bool turned = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
-  const std::int64_t m = turned ? p.n : p.m;
-  const std::int64_t n = turned ? p.m : p.n;
+  const bool column_major = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
+  const std::int64_t m = column_major ? p.n : p.m;
+  const std::int64_t n = column_major ? p.m : p.n;
   if (m == 0 || n == 0) return;
-  const bool by_rows = (p.side == TENON_LEFT) != turned;
+  const bool by_rows = (p.side == TENON_LEFT) != column_major;
   const T* const x = first(p.x, by_rows ? m : n, p.incx);
   const double bytes = static_cast<double>(m) * static_cast<double>(n) * sizeof(T);
   for_pieces(*p.host, m, piece_count(*p.host, bytes, smallest_bytes), 1, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -467,30 +468,30 @@ void dgmm(const sdk::arguments::dgmm<T>& p) {
   });
 }
 
-/// Whole products where there are enough for the threads, else blocks of each.
+/// Divides the batch into whole products if there are enough for the threads, else into blocks of each.
 template <class P>
 void multiply_batch(const char* routine, const P& p) {
   check_product(routine, p);
   if (p.m == 0 || p.n == 0 || p.batch == 0) return;
   using T = decltype(p.alpha);
   const sdk::Host& host = *p.host;
-  const bool turned = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
-  const std::int64_t m = turned ? p.n : p.m;
-  const std::int64_t n = turned ? p.m : p.n;
+  const bool column_major = p.layout == TENON_LAYOUT_COLUMN_MAJOR;
+  const std::int64_t m = column_major ? p.n : p.m;
+  const std::int64_t n = column_major ? p.m : p.n;
   const double work = work_of<T>(m, n, std::max<std::int64_t>(p.k, 1));
   const double smallest = smallest_of<T>(m, n);
   std::int64_t pieces = 1;
-  if (work * static_cast<double>(p.batch) >= 2 * smallest) pieces = wanted_blocks(host.thread_count(), p.batch, work / smallest);
-  const Cut cut = cut_into(m, n, pieces);
-  const double block_work = work / static_cast<double>(cut.blocks());
-  const std::int64_t tasks = p.batch * cut.blocks();
+  if (work * static_cast<double>(p.batch) >= 2 * smallest) pieces = target_blocks(host.thread_count(), p.batch, work / smallest);
+  const Tiling tiling = tile_into(m, n, pieces);
+  const double block_work = work / static_cast<double>(tiling.blocks());
+  const std::int64_t tasks = p.batch * tiling.blocks();
   const std::int64_t grain = static_cast<std::int64_t>(std::min(static_cast<double>(tasks), std::max(1.0, smallest / block_work)));
   host.parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
-      const Product<T> product(p.product(task / cut.blocks()));
+      const Product<T> product(p.product(task / tiling.blocks()));
       if (!product.scales_only()) {
-        multiply_block(product, cut, task % cut.blocks());
-      } else if (task % cut.blocks() == 0) {
+        multiply_block(product, tiling, task % tiling.blocks());
+      } else if (task % tiling.blocks() == 0) {
         scale_block(product.m, product.n, product.beta, product.c, product.ldc);
       }
     }

@@ -1,4 +1,4 @@
-// split.h - what the BLAS routines share: sizes that OpenBLAS's integers hold, pieces of vectors, work for several threads.
+// split.h - common parts of the BLAS routines: checks of sizes against OpenBLAS's integers, pieces of vectors, work for several threads.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 #include <tenon/sdk/blas.h>
 #include <tenon/sdk/error.h>
 
-#include "../cut.h"
+#include "../tiling.h"
 
 namespace tenon::openblas {
 
-/// An argument that goes to OpenBLAS as an int.
+/// An argument that is passed to OpenBLAS as an int.
 struct Size {
   const char* name;
   std::int64_t value;
@@ -32,7 +32,7 @@ inline void check_sizes(const char* routine, const Size (&sizes)[count]) {
     refuse_sizes(routine, sizes, count);
 }
 
-/// How far the first element of a vector lies from its address: OpenBLAS computes it in int.
+/// The offset of a vector's first element from its address, which OpenBLAS computes in int.
 inline std::int64_t offset_of_first(std::int64_t n, std::int64_t inc) {
   return inc < 0 && n > 0 ? (n - 1) * -inc : 0;
 }
@@ -41,13 +41,13 @@ inline int to_int(std::int64_t size) {
   return static_cast<int>(size);
 }
 
-/// Element 0 of a vector.
+/// The address of element 0 of a vector.
 template <class T>
 T* first(T* x, std::int64_t n, std::int64_t inc) {
   return x + offset_of_first(n, inc);
 }
 
-/// Elements from begin to end of a vector of n, with the same increment.
+/// Elements [begin, end) of a vector of n, with the same increment.
 template <class T>
 T* slice(T* x, std::int64_t n, std::int64_t inc, std::int64_t begin, std::int64_t end) {
   return inc < 0 ? x + (n - end) * -inc : x + begin * inc;
@@ -82,7 +82,7 @@ sdk::Real<T> real_part(T a) {
 inline bool is_transposed(std::uint32_t trans) {
   return trans == TENON_TRANS || trans == TENON_CONJ_TRANS;
 }
-/// The same operand, its matrix read in the other layout.
+/// The transposition that gives the same operand when its matrix is read in the other layout.
 inline std::uint32_t in_other_layout(std::uint32_t trans) {
   switch (trans) {
     case TENON_NO_TRANS:
@@ -102,17 +102,17 @@ inline std::uint32_t other_side(std::uint32_t side) {
   return side == TENON_LEFT ? TENON_RIGHT : TENON_LEFT;
 }
 
-/// No split has more pieces: what they leave behind lies on the stack.
+/// The largest number of pieces, whose partial results are on the stack.
 inline constexpr std::int64_t max_pieces = 64;
 
-/// Pieces for `work`, each of at least `smallest`; 1 without asking the host where there is little.
+/// The number of pieces for `work`, each of at least `smallest`; 1, without a call to the host, if there is little work.
 inline std::int64_t piece_count(const sdk::Host& host, double work, double smallest) {
   if (work < 2 * smallest) return 1;
   const double threads = static_cast<double>(std::min<std::int64_t>(host.thread_count(), max_pieces));
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(threads, work / smallest)));
 }
 
-/// body(piece, begin, end) over [0, count) in about `pieces` pieces whose edges are multiples of `tile`. Returns how many there were.
+/// Calls body(piece, begin, end) over [0, count) in about `pieces` pieces whose edges are multiples of `tile`. Returns their number.
 template <class Body>
 std::int64_t for_pieces(const sdk::Host& host, std::int64_t count, std::int64_t pieces, std::int64_t tile, const Body& body) {
   if (pieces <= 1) {
@@ -120,21 +120,21 @@ std::int64_t for_pieces(const sdk::Host& host, std::int64_t count, std::int64_t 
     return 1;
   }
   const std::int64_t step = round_up(ceil_div(count, pieces), tile);
-  const std::int64_t cut = ceil_div(count, step);
-  host.parallel_for(cut, 1, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t step_count = ceil_div(count, step);
+  host.parallel_for(step_count, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t piece = begin; piece < end; ++piece) body(piece, piece * step, std::min(count, (piece + 1) * step));
   });
-  return cut;
+  return step_count;
 }
 
-/// The first line of a piece of a triangle whose line j has j + 1 elements, so that all pieces have the same number of elements.
+/// The first line of a piece of a triangle whose line j has j + 1 elements. All pieces have about the same number of elements.
 inline std::int64_t triangle_edge(std::int64_t n, std::int64_t pieces, std::int64_t piece, std::int64_t tile) {
   if (piece >= pieces) return n;
   const double share = std::sqrt(static_cast<double>(piece) / static_cast<double>(pieces));
   return std::min(n, static_cast<std::int64_t>(share * static_cast<double>(n)) / tile * tile);
 }
 
-/// body(begin, end) over the lines of such a triangle; `from_end`: line j has n - j elements.
+/// Calls body(begin, end) over the lines of such a triangle; with `from_end`, line j has n - j elements.
 template <class Body>
 void for_triangle(const sdk::Host& host, std::int64_t n, bool from_end, std::int64_t pieces, std::int64_t tile, const Body& body) {
   if (pieces <= 1) {

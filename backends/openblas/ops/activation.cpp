@@ -1,4 +1,4 @@
-// ops/activation.cpp - leaky_relu, elu, softplus, mish, gelu, silu: f32 in vectors; f64 by the C library.
+// ops/activation.cpp - leaky_relu, elu, softplus, mish, gelu, silu: f32 by vector code; f64 by the C library.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -6,7 +6,7 @@
 #include <hwy/foreach_target.h>
 
 #include "simd.h"
-#include "walk.h"
+#include "strided_loop.h"
 #include "wide_math.h"
 
 #ifndef TENON_OPENBLAS_ACTIVATION_OPS
@@ -55,7 +55,7 @@ struct Softplus {
   }
 };
 
-/// With n = e^x: x n (n + 2) / (n (n + 2) + 2), in which nothing cancels; the quotient is 1 beyond 30.
+/// With n = e^x: x n (n + 2) / (n (n + 2) + 2), which has no cancellation; the quotient is 1 for x > 30.
 struct Mish {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
     const DoubleVector low = at_least(d, x, -far), two = hn::Set(d, 2);
@@ -65,38 +65,38 @@ struct Mish {
   }
 };
 
-/// x sigmoid(u) for x and u of one sign, |u| <= far: of e^-|u|, which never overflows.
+/// x sigmoid(u) for x and u of the same sign, |u| <= far, by e^-|u|, which never overflows.
 HWY_INLINE DoubleVector gated(WideDouble d, DoubleVector x, DoubleVector magnitude_of_u) {
   const DoubleVector z = exp_within(d, hn::Neg(magnitude_of_u));
   const DoubleVector top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, z), x);
   return hn::Div(top, hn::Add(z, hn::Set(d, 1)));
 }
-/// As gated() with u = x, in f32: within 2.5 ulp, but for results below 128 times the smallest normal number.
+/// gated() with u = x, in f32: within 2.5 ulp, except for results below 128 times the smallest normal number.
 struct Silu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    const V low = hn::IfThenElse(hn::Lt(x, hn::Set(d, -110)), hn::Set(d, -110), x);  // -inf would meet a 0
+    const V low = hn::IfThenElse(hn::Lt(x, hn::Set(d, -110)), hn::Set(d, -110), x);  // avoids -inf times 0
     const V z = exp_of_minus_magnitude(d, low);
     const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(low, z), x);
     return hn::Div(top, hn::Add(z, hn::Set(d, 1)));
   }
 };
 
-/// x Phi(x) with the normal distribution's tail Q: x Q(-x) below 0, where 1 - Q would cancel, else x (1 - Q(x)). Within 7 ulp.
-/// Q(t) = e^(-t^2/2) u p(u), u = 1 / (1 + 0.35 t); t^2 as a square without rounding and a rest, since e^-s makes an error of s relative.
-/// Polynomials as in wide_math.h.
+/// x Phi(x) by the normal distribution's tail Q: x Q(-x) for x < 0, where 1 - Q would cancel, else x (1 - Q(x)). Within 7 ulp.
+/// Q(t) = e^(-t^2/2) u p(u), u = 1 / (1 + 0.35 t). t^2 is the sum of an exact square and a rest, because e^-s turns an absolute error of s
+/// into a relative one. Polynomials are fitted as in wide_math.h.
 struct Gelu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    // (e^r - 1) / r on [-log(2)/2, log(2)/2], error 1.1e-8; p, error 1.7e-8 of 0.14 or more
+    // (e^r - 1) / r on [-log(2)/2, log(2)/2], error 1.1e-8; p, error 1.7e-8, is at least 0.14
     constexpr float exponential[] = {1.000000011f, 0.5000000013f, 0.1666650526f, 0.04166646501f, 0.008369148491f, 0.001393364103f};
     constexpr float mills[] = {0.139619049f,  0.1399053337f,  0.1195033067f, 0.1068541165f,  -0.02636567981f,
                                0.1639751404f, -0.2599512453f, 0.1460276763f, -0.02956771403f};
     const hn::RebindToSigned<D> bits;
-    const V one = hn::Set(d, 1), magnitude = hn::Abs(x), far_out = hn::Set(d, 13.25f);  // from there on x Q(|x|) is no normal number
+    const V one = hn::Set(d, 1), magnitude = hn::Abs(x), far_out = hn::Set(d, 13.25f);  // from here on x Q(|x|) is subnormal
     const auto is_far = hn::Gt(magnitude, far_out);
     const V t = hn::IfThenElse(is_far, far_out, magnitude);
-    const V coarse = hn::BitCast(d, hn::And(hn::BitCast(bits, t), hn::Set(bits, ~0xFFF)));  // 12 digits: its square is a number
+    const V coarse = hn::BitCast(d, hn::And(hn::BitCast(bits, t), hn::Set(bits, ~0xFFF)));  // 12 bits: its square is exact
     const V square = hn::Mul(coarse, coarse), rest_of_square = hn::Mul(hn::Sub(t, coarse), hn::Add(t, coarse));
     const V to_whole_f32 = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
     const V shifted = hn::MulAdd(square, hn::Set(d, -0.72134752f), to_whole_f32);
@@ -109,7 +109,7 @@ struct Gelu {
     const V ratio = hn::Mul(u, polynomial_f32(d, u, mills));
     const V near_tail = hn::Mul(scale, hn::MulAdd(ratio, hn::Mul(r, polynomial_f32(d, r, exponential)), ratio));
     const V tail = hn::IfThenZeroElse(is_far, near_tail);
-    const V low = hn::IfThenElse(hn::Lt(x, hn::Set(d, -16.0f)), hn::Set(d, -16.0f), x);  // -inf would meet a 0
+    const V low = hn::IfThenElse(hn::Lt(x, hn::Set(d, -16.0f)), hn::Set(d, -16.0f), x);  // avoids -inf times 0
     return hn::Mul(low, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)));
   }
 };
@@ -156,11 +156,11 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Elements worth a thread of their own, about 20 us: leaky_relu moves at the speed of the second cache, the others compute.
+// Elements worth a thread of their own, about 20 us: leaky_relu is bound by L2 bandwidth, the others by computation.
 constexpr std::int64_t cheap = 128 * 1024;
 constexpr std::int64_t costly = 24 * 1024;
 
-/// x / (1 + e^-u), its limit at minus infinity.
+/// x / (1 + e^-u), with its limit at minus infinity.
 double gated(double x, double u) {
   return std::isinf(x) && x < 0 ? -0.0 : x / (1 + std::exp(-u));
 }
@@ -172,7 +172,7 @@ double mish_of(double x) {
   return x * (w / (w + 2));
 }
 
-/// x/2 erfc(-x / sqrt 2). The argument's rounding error, which erfc enlarges z^2 times, is taken along by its derivative.
+/// x/2 erfc(-x / sqrt 2). The argument's rounding error, which erfc amplifies z^2 times, is corrected by the derivative.
 double gelu_of(double x) {
   if (std::isinf(x)) return x > 0 ? x : -0.0;
   constexpr double high = 0.7071067811865476, low = -4.833646656726457e-17;  // sqrt(1/2) as a sum
@@ -187,12 +187,12 @@ void one_by_one(const double* x, double* y, std::int64_t n, Function f) {
 }
 
 void run(ActivationOp op, double alpha, const float* x, float* y, std::int64_t n) {
-  TENON_BEST(activation_f32)(op, alpha, x, y, n);
+  TENON_DISPATCH(activation_f32)(op, alpha, x, y, n);
 }
 void run(ActivationOp op, double alpha, const double* x, double* y, std::int64_t n) {
   switch (op) {
     case ActivationOp::leaky_relu:
-      return TENON_BEST(leaky_relu_f64)(alpha, x, y, n);
+      return TENON_DISPATCH(leaky_relu_f64)(alpha, x, y, n);
     case ActivationOp::elu:
       return one_by_one(x, y, n, [alpha](double v) { return v > 0 ? v : alpha * std::expm1(v); });
     case ActivationOp::softplus:
@@ -210,7 +210,7 @@ void run(ActivationOp op, double alpha, const double* x, double* y, std::int64_t
 
 template <class T>
 void run_all(const sdk::Call& call, ActivationOp op, std::int64_t grain, double alpha = 0) {
-  elementwise<T, T, 1>(call, grain, 0, [op, alpha](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, alpha, s.x[0], y, n); });
+  elementwise<T, T, 1>(call, grain, 0, [op, alpha](const Segment<T, 1>& s, T* y, std::int64_t n) { run(op, alpha, s.x[0], y, n); });
 }
 
 /// y = x where x > 0, else alpha x
@@ -237,10 +237,10 @@ void mish(const sdk::Call& call) {
   run_all<T>(call, ActivationOp::mish, costly);
 }
 
-/// y = x Phi(x), or its form with tanh
+/// y = x Phi(x), or its approximation with tanh
 template <class T>
 void gelu(const sdk::Call& call) {
-  run_all<T>(call, call.attr<tenon_attributes_gelu>().tanh_form == 1 ? ActivationOp::gelu_tanh : ActivationOp::gelu, costly);
+  run_all<T>(call, call.attr<tenon_attributes_gelu>().approximate_tanh == 1 ? ActivationOp::gelu_tanh : ActivationOp::gelu, costly);
 }
 
 /// y = x sigmoid x

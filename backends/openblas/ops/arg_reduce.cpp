@@ -1,4 +1,4 @@
-// ops/arg_reduce.cpp - where along an axis the largest or the smallest element is.
+// ops/arg_reduce.cpp - the index along an axis of the largest or smallest element.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -20,7 +20,7 @@ template <class T>
 bool is_nan(T x) {
   return x != x;
 }
-/// Whether a later element takes the place of the best one so far, which is no NaN.
+/// Whether a later element x replaces the best one so far, which is not NaN.
 template <bool largest, class T>
 bool beats(T x, T best) {
   return (largest ? x > best : x < best) || is_nan(x);
@@ -55,41 +55,42 @@ std::int64_t row(const T* x, std::int64_t n) {
     }
     return best;
   }
-  // The best value first, then where it is. The last register may overlap the one before.
-  auto peak = hn::LoadU(d, x);
-  auto wrong = nan_mask(d, peak);
+  // find the best value; the last vector may overlap the one before
+  auto extremes = hn::LoadU(d, x);
+  auto wrong = nan_mask(d, extremes);
   for (std::int64_t i = step;; i += step) {
     i = std::min(i, n - step);
     const auto v = hn::LoadU(d, x + i);
     wrong = hn::Or(wrong, nan_mask(d, v));
     if constexpr (largest) {
-      peak = hn::Max(peak, v);
+      extremes = hn::Max(extremes, v);
     } else {
-      peak = hn::Min(peak, v);
+      extremes = hn::Min(extremes, v);
     }
     if (i == n - step) break;
   }
   const bool has_nan = !hn::AllFalse(d, wrong);
   HWY_ALIGN T buffer[HWY_MAX_BYTES / sizeof(T)];
-  hn::Store(peak, d, buffer);
+  hn::Store(extremes, d, buffer);
   T extreme = buffer[0];
   for (std::int64_t lane = 1; lane < step && !has_nan; ++lane) {
     if (beats<largest>(buffer[lane], extreme)) extreme = buffer[lane];
   }
+  // find its first index
   const auto best = hn::Set(d, extreme);
   for (std::int64_t i = 0;; i += step) {
     i = std::min(i, n - step);
     const auto v = hn::LoadU(d, x + i);
     const auto found = hn::FindFirstTrue(d, has_nan ? nan_mask(d, v) : hn::Eq(v, best));
     if (found >= 0) return i + static_cast<std::int64_t>(found);
-    if (i == n - step) return 0;  // not reached: one of the elements is the best
+    if (i == n - step) return 0;  // unreachable: some element equals the best
   }
 }
 
-/// Rows [begin, end) of columns that have a best element and its index so far.
+/// Updates the best element and its index of each column with rows [begin, end).
 template <bool largest, class T, class Index>
-HWY_INLINE void challenge(const T* x, std::int64_t begin, std::int64_t end, std::int64_t stride, std::int64_t width, T* best,
-                          Index* index) {
+HWY_INLINE void update_best(const T* x, std::int64_t begin, std::int64_t end, std::int64_t stride, std::int64_t width, T* best,
+                            Index* index) {
   const Wide<T> d;
   const Wide<Index> di;
   const std::int64_t step = lanes(d);
@@ -127,20 +128,20 @@ HWY_INLINE void challenge(const T* x, std::int64_t begin, std::int64_t end, std:
 /// y[j] = the first index i < n for which x[i * stride + j] is best, for j < width.
 template <bool largest, class T>
 void columns(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // as many to a register as elements
-  constexpr std::int64_t strip = 256, group = 8;                                 // what is carried along stays in the first cache
-  constexpr std::int64_t most = std::int64_t{1} << 30;                           // rows that an Index counts
+  using Index = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;  // as many per vector as elements
+  constexpr std::int64_t strip = 256, group = 8;                                 // the state of a strip stays in L1
+  constexpr std::int64_t max_rows = std::int64_t{1} << 30;                       // rows that an Index can count
   T best[strip];
   Index index[strip];
   for (std::int64_t first = 0; first < width; first += strip) {
     const std::int64_t m = std::min(strip, width - first);
     std::copy_n(x + first, m, best);
     std::fill_n(y + first, m, 0);
-    for (std::int64_t part = 0; part < n; part += most) {
+    for (std::int64_t part = 0; part < n; part += max_rows) {
       const T* const from = x + part * stride + first;
-      const std::int64_t rows = std::min(most, n - part);
+      const std::int64_t rows = std::min(max_rows, n - part);
       std::fill_n(index, m, Index{-1});
-      for (std::int64_t i = 0; i < rows; i += group) challenge<largest>(from, i, std::min(i + group, rows), stride, m, best, index);
+      for (std::int64_t i = 0; i < rows; i += group) update_best<largest>(from, i, std::min(i + group, rows), stride, m, best, index);
       for (std::int64_t j = 0; j < m; ++j) y[first + j] = index[j] < 0 ? y[first + j] : part + index[j];
     }
   }
@@ -183,35 +184,35 @@ namespace {
 
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 48 * 1024;
-// Columns of a thread's piece.
+// Columns per task.
 constexpr std::int64_t strip = 1024;
 
 std::int64_t row_of(bool largest, const float* x, std::int64_t n) {
-  return TENON_BEST(arg_f32)(largest, x, n);
+  return TENON_DISPATCH(arg_f32)(largest, x, n);
 }
 void columns_of(bool largest, const float* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_BEST(arg_columns_f32)(largest, x, n, stride, width, y);
+  TENON_DISPATCH(arg_columns_f32)(largest, x, n, stride, width, y);
 }
 std::int64_t row_of(bool largest, const double* x, std::int64_t n) {
-  return TENON_BEST(arg_f64)(largest, x, n);
+  return TENON_DISPATCH(arg_f64)(largest, x, n);
 }
 void columns_of(bool largest, const double* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_BEST(arg_columns_f64)(largest, x, n, stride, width, y);
+  TENON_DISPATCH(arg_columns_f64)(largest, x, n, stride, width, y);
 }
 std::int64_t row_of(bool largest, const std::int32_t* x, std::int64_t n) {
-  return TENON_BEST(arg_i32)(largest, x, n);
+  return TENON_DISPATCH(arg_i32)(largest, x, n);
 }
 void columns_of(bool largest, const std::int32_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_BEST(arg_columns_i32)(largest, x, n, stride, width, y);
+  TENON_DISPATCH(arg_columns_i32)(largest, x, n, stride, width, y);
 }
 std::int64_t row_of(bool largest, const std::int64_t* x, std::int64_t n) {
-  return TENON_BEST(arg_i64)(largest, x, n);
+  return TENON_DISPATCH(arg_i64)(largest, x, n);
 }
 void columns_of(bool largest, const std::int64_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_BEST(arg_columns_i64)(largest, x, n, stride, width, y);
+  TENON_DISPATCH(arg_columns_i64)(largest, x, n, stride, width, y);
 }
 
-/// y = the first index along `axis` of the best element; NaN is better than all, the first NaN wins.
+/// y = the first index along `axis` of the best element; NaN beats every number, the first NaN wins.
 template <bool largest, class T>
 void arg_reduce(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
@@ -235,13 +236,13 @@ void arg_reduce(const sdk::Call& call) {
   });
 }
 
-/// The index of the largest.
+/// y = the index of the largest element
 template <class T>
 void arg_max(const sdk::Call& call) {
   arg_reduce<true, T>(call);
 }
 
-/// The index of the smallest.
+/// y = the index of the smallest element
 template <class T>
 void arg_min(const sdk::Call& call) {
   arg_reduce<false, T>(call);

@@ -1,5 +1,5 @@
-// ops/arithmetic.cpp - abs, sign, ceil, floor, round, sqrt, inverse_sqrt, inverse, clip: floats in vectors of ours, integers in those of
-// the compiler.
+// ops/arithmetic.cpp - abs, sign, ceil, floor, round, sqrt, rsqrt, reciprocal, clip: floats by explicit vector code, integers in plain
+// loops that the compiler vectorises.
 #include <tenon/sdk/element.h>
 
 #include "instruction_set.h"
@@ -9,13 +9,13 @@
 #include <hwy/foreach_target.h>
 
 #include "simd.h"
-#include "walk.h"
+#include "strided_loop.h"
 
 #ifndef TENON_OPENBLAS_ARITHMETIC_OPS
 #define TENON_OPENBLAS_ARITHMETIC_OPS
 namespace tenon::openblas {
 namespace {
-enum class ArithmeticOp { abs, sign, ceil, floor, round, sqrt, inverse_sqrt, inverse };
+enum class ArithmeticOp { abs, sign, ceil, floor, round, sqrt, rsqrt, reciprocal };
 }  // namespace
 }  // namespace tenon::openblas
 #endif
@@ -31,7 +31,7 @@ struct Abs {
     return hn::Abs(x);
   }
 };
-/// x itself where it is 0 or NaN.
+/// The sign of x; x itself where it is 0 or NaN.
 struct Sign {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -63,27 +63,27 @@ struct Sqrt {
     return hn::Sqrt(x);
   }
 };
-struct InverseSqrt {
+struct Rsqrt {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     return hn::Div(hn::Set(d, 1), hn::Sqrt(x));
   }
 };
-struct Inverse {
+struct Reciprocal {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
     return hn::Div(hn::Set(d, 1), x);
   }
 };
-/// NaN stays; the upper bound has the last word.
+/// NaN propagates; if the bounds cross, the upper one wins.
 template <class T>
 struct Clip {
   T low, high;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
-    const V least = hn::Set(d, low), most = hn::Set(d, high);
-    const V raised = hn::IfThenElse(hn::Lt(x, least), least, x);
-    return hn::IfThenElse(hn::Gt(raised, most), most, raised);
+    const V lower = hn::Set(d, low), upper = hn::Set(d, high);
+    const V raised = hn::IfThenElse(hn::Lt(x, lower), lower, x);
+    return hn::IfThenElse(hn::Gt(raised, upper), upper, raised);
   }
 };
 
@@ -102,10 +102,10 @@ void run(ArithmeticOp op, const T* x, T* y, std::int64_t n) {
       return map(Round{}, x, y, n);
     case ArithmeticOp::sqrt:
       return map(Sqrt{}, x, y, n);
-    case ArithmeticOp::inverse_sqrt:
-      return map(InverseSqrt{}, x, y, n);
-    case ArithmeticOp::inverse:
-      return map(Inverse{}, x, y, n);
+    case ArithmeticOp::rsqrt:
+      return map(Rsqrt{}, x, y, n);
+    case ArithmeticOp::reciprocal:
+      return map(Reciprocal{}, x, y, n);
   }
 }
 
@@ -136,16 +136,16 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Elements worth a thread of their own: about 20 us from the second cache.
+// Elements worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 128 * 1024;
 
 void run(ArithmeticOp op, const float* x, float* y, std::int64_t n) {
-  TENON_BEST(arithmetic_f32)(op, x, y, n);
+  TENON_DISPATCH(arithmetic_f32)(op, x, y, n);
 }
 void run(ArithmeticOp op, const double* x, double* y, std::int64_t n) {
-  TENON_BEST(arithmetic_f64)(op, x, y, n);
+  TENON_DISPATCH(arithmetic_f64)(op, x, y, n);
 }
-/// Integers have two of them. The lowest value is its own magnitude: an unsigned negation wraps.
+/// abs and sign of integers. The magnitude of the lowest value wraps to itself.
 template <class T>
 void run(ArithmeticOp op, const T* x, T* y, std::int64_t n) {
   using U = std::make_unsigned_t<T>;
@@ -158,7 +158,7 @@ void run(ArithmeticOp op, const T* x, T* y, std::int64_t n) {
 
 template <class T>
 void run_all(const sdk::Call& call, ArithmeticOp op) {
-  elementwise<T, T, 1>(call, grain, 0, [op](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
+  elementwise<T, T, 1>(call, grain, 0, [op](const Segment<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
 }
 
 /// y = |x|
@@ -167,25 +167,25 @@ void abs(const sdk::Call& call) {
   run_all<T>(call, ArithmeticOp::abs);
 }
 
-/// y = -1, 0 or 1; NaN stays
+/// y = -1, 0 or 1; NaN propagates
 template <class T>
 void sign(const sdk::Call& call) {
   run_all<T>(call, ArithmeticOp::sign);
 }
 
-/// y = the least whole number not below x
+/// y = the smallest integer not below x
 template <class T>
 void ceil(const sdk::Call& call) {
   run_all<T>(call, ArithmeticOp::ceil);
 }
 
-/// y = the greatest whole number not above x
+/// y = the largest integer not above x
 template <class T>
 void floor(const sdk::Call& call) {
   run_all<T>(call, ArithmeticOp::floor);
 }
 
-/// y = the nearest whole number, halves to even
+/// y = the nearest integer, halves to even
 template <class T>
 void round(const sdk::Call& call) {
   run_all<T>(call, ArithmeticOp::round);
@@ -199,21 +199,21 @@ void sqrt(const sdk::Call& call) {
 
 /// y = 1 / sqrt x
 template <class T>
-void inverse_sqrt(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::inverse_sqrt);
+void rsqrt(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::rsqrt);
 }
 
 /// y = 1 / x
 template <class T>
-void inverse(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::inverse);
+void reciprocal(const sdk::Call& call) {
+  run_all<T>(call, ArithmeticOp::reciprocal);
 }
 
 void clip_run(float low, float high, const float* x, float* y, std::int64_t n) {
-  TENON_BEST(clip_f32)(low, high, x, y, n);
+  TENON_DISPATCH(clip_f32)(low, high, x, y, n);
 }
 void clip_run(double low, double high, const double* x, double* y, std::int64_t n) {
-  TENON_BEST(clip_f64)(low, high, x, y, n);
+  TENON_DISPATCH(clip_f64)(low, high, x, y, n);
 }
 template <class T>
 void clip_run(T low, T high, const T* x, T* y, std::int64_t n) {
@@ -223,12 +223,12 @@ void clip_run(T low, T high, const T* x, T* y, std::int64_t n) {
   }
 }
 
-/// y = min(max(x, low), high); NaN stays. Beside integers a bound with a fraction is drawn inwards.
+/// y = min(max(x, low), high); NaN propagates. For integers, bounds with a fraction are rounded inwards.
 template <class T>
 void clip(const sdk::Call& call) {
   const sdk::Bounds<T> bounds = sdk::bounds_of<T>(call.attr<tenon_attributes_clip>());
   elementwise<T, T, 1>(call, grain, 0,
-                       [bounds](const Stretch<T, 1>& s, T* y, std::int64_t n) { clip_run(bounds.low, bounds.high, s.x[0], y, n); });
+                       [bounds](const Segment<T, 1>& s, T* y, std::int64_t n) { clip_run(bounds.low, bounds.high, s.x[0], y, n); });
 }
 
 }  // namespace
@@ -239,8 +239,8 @@ TENON_KERNEL_WITH(ceil, elementwise_traits, float, double)
 TENON_KERNEL_WITH(floor, elementwise_traits, float, double)
 TENON_KERNEL_WITH(round, elementwise_traits, float, double)
 TENON_KERNEL_WITH(sqrt, elementwise_traits, float, double)
-TENON_KERNEL_WITH(inverse_sqrt, elementwise_traits, float, double)
-TENON_KERNEL_WITH(inverse, elementwise_traits, float, double)
+TENON_KERNEL_WITH(rsqrt, elementwise_traits, float, double)
+TENON_KERNEL_WITH(reciprocal, elementwise_traits, float, double)
 TENON_KERNEL_WITH(clip, elementwise_traits, float, double, std::int32_t, std::int64_t)
 
 }  // namespace tenon::openblas

@@ -1,7 +1,7 @@
-// ops/attention.cpp - scaled dot-product attention in blocks of queries and keys: no matrix of all scores, forward or backward.
+// ops/attention.cpp - scaled dot-product attention in blocks of queries and keys: the matrix of all scores is never stored.
 //
-// Source  Dao, Fu, Ermon, Rudra, Re: FlashAttention (2022): the running maximum and sum of each row, and scores that are made again from
-//         the logarithm of that sum for the gradient.
+// Source  Dao, Fu, Ermon, Rudra, Re: FlashAttention (2022): the running maximum and sum of each row, and scores that the gradient
+//         recomputes from the logarithm of that sum.
 #include <cblas.h>
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 namespace tenon::openblas {
 namespace {
 
-// A block of scores stays in the second cache with the keys and values that it is made of.
+// A block of scores stays in L2 with its keys and values.
 constexpr std::int64_t query_block = 64;
 constexpr std::int64_t key_block = 256;
-// The gradient has two blocks at a time.
+// The gradient uses two blocks at a time.
 constexpr std::int64_t gradient_key_block = 128;
 
 void gemm(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, float alpha, const float* a, const float* b, float beta,
@@ -46,7 +46,7 @@ void gemv(bool trans, std::int64_t rows, std::int64_t columns, double alpha, con
 /// c = alpha op(a) op(b) + beta c, all dense, op(a) (m, k), op(b) (k, n); c is not read where beta is 0.
 template <class T>
 void multiply_into(bool ta, bool tb, std::int64_t m, std::int64_t n, std::int64_t k, T alpha, const T* a, const T* b, T beta, T* c) {
-  // a single query, as when text is generated: OpenBLAS's product would pack all keys for it
+  // A single query, as in text generation: OpenBLAS's gemm would pack all keys for it.
   if (m == 1 && !ta) {
     if (beta == 0) std::fill_n(c, n, T(0));
     return gemv(!tb, tb ? n : k, tb ? k : n, alpha, b, a, beta, c);
@@ -76,7 +76,7 @@ struct Sizes {
   std::int64_t query_blocks() const { return blocks_of(queries, query_block); }
 };
 
-/// The operands, and blocks of what they make.
+/// The operands, and their blocks of scores.
 template <class T>
 struct Heads : Sizes {
   const T *q, *k, *v, *mask = nullptr;
@@ -94,7 +94,7 @@ struct Heads : Sizes {
     mask_strides = sdk::broadcast_strides(call.inputs[first + 3], 4);
   }
 
-  /// Queries [s, s + rows) of head number `head` (b H + h) with keys [l, l + columns) of its k: scale q k', and what else belongs to it.
+  /// The scores scale q k' of queries [s, s + rows) of head `head` (b H + h) with keys [l, l + columns), with their mask.
   ScoreBlock<T> scores(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, T* out) const {
     multiply_into<T>(false, true, rows, columns, size, scale, q + (head * queries + s) * size, k + (first_key(head) + l) * size, 0, out);
     ScoreBlock<T> block;
@@ -112,10 +112,10 @@ struct Heads : Sizes {
     return block;
   }
 
-  /// The row of k and v where the keys of a head of q begin.
+  /// The first row of k and v for a head of q.
   std::int64_t first_key(std::int64_t head) const { return (head / heads * groups + head % heads / (heads / groups)) * keys; }
 
-  /// One past the last key that any of the queries [s, s + rows) sees.
+  /// One past the last key that any of the queries [s, s + rows) attends to.
   std::int64_t seen(std::int64_t s, std::int64_t rows) const { return causal ? std::min(keys, s + rows) : keys; }
 };
 
@@ -137,7 +137,7 @@ std::size_t forward_scratch(const sdk::Call& call) {
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
 ///
-/// Shapes  as Sizes; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row that sees no key, or none but with -inf, is 0.
+/// Shapes  as Sizes; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row without keys, or with scores of -inf only, is 0.
 template <class T>
 void attention(const sdk::Call& call) {
   const Heads<T> at(call, 0);
@@ -148,7 +148,7 @@ void attention(const sdk::Call& call) {
   for_each_task(call.host, at.batch * at.heads * blocks, [&](std::int64_t task, std::int64_t worker) {
     char* const own = static_cast<char*>(call.scratch) + static_cast<std::size_t>(worker) * forward_bytes<T>(at);
     const std::int64_t head = task / blocks;
-    // causal rows grow: the longest blocks come first, so that no thread is left with one at the end
+    // Causal rows grow in length: the longest blocks come first, to balance the threads.
     const std::int64_t s = (blocks - 1 - task % blocks) * query_block, rows = std::min(query_block, at.queries - s);
     auto* const states = reinterpret_cast<RowState<T>*>(own);
     T* const memory =
@@ -160,10 +160,10 @@ void attention(const sdk::Call& call) {
     for (std::int64_t l = 0; l < end; l += key_block) {
       const std::int64_t columns = std::min(key_block, end - l);
       const ScoreBlock<T> block = at.scores(head, s, rows, l, columns, memory);
-      weigh_scores(block, l == 0, states, to, at.result);
+      softmax_block_forward(block, l == 0, states, to, at.result);
       multiply_into<T>(false, false, rows, at.result, columns, 1, memory, at.v + (at.first_key(head) + l) * at.result, l == 0 ? 0 : 1, to);
     }
-    finish_rows(rows, states, to, at.result, log_sum == nullptr ? nullptr : log_sum + row);
+    normalise_rows(rows, states, to, at.result, log_sum == nullptr ? nullptr : log_sum + row);
   });
 }
 
@@ -195,23 +195,23 @@ struct Backward : Heads<T> {
         dk(call.output<T>(1)),
         dv(call.output<T>(2)) {}
 
-  /// Weights p and slopes ds of queries [s, s + rows) with keys [l, l + columns).
-  void slopes(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, T* p, T* ds) const {
+  /// Weights p and score gradients ds of queries [s, s + rows) with keys [l, l + columns).
+  void score_gradients(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, T* p, T* ds) const {
     const std::int64_t row = head * this->queries + s;
     const ScoreBlock<T> block = this->scores(head, s, rows, l, columns, p);
     multiply_into<T>(false, true, rows, columns, this->result, 1, dy + row * this->result,
                      this->v + (this->first_key(head) + l) * this->result, 0, ds);
-    slope_scores(block, ds, log_sum + row, dy + row * this->result, y + row * this->result, this->result);
+    softmax_block_backward(block, ds, log_sum + row, dy + row * this->result, y + row * this->result, this->result);
   }
 
-  /// dq += scale ds k, from 0 where the keys begin.
+  /// dq += scale ds k, or dq = scale ds k for the first keys.
   void add_dq(std::int64_t head, std::int64_t s, std::int64_t rows, std::int64_t l, std::int64_t columns, const T* ds) const {
     multiply_into<T>(false, false, rows, this->size, columns, this->scale, ds, this->k + (this->first_key(head) + l) * this->size,
                      l == 0 ? 0 : 1, dq + (head * this->queries + s) * this->size);
   }
 
-  /// Everything that the keys [l, l + columns) of group number `group` (b G + g) take part in; dq too if `with_dq`.
-  void keys_of(std::int64_t group, std::int64_t l, std::int64_t columns, bool with_dq, T* p, T* ds) const {
+  /// dk and dv of keys [l, l + columns) of group `group` (b G + g); with `with_dq` also their part of dq.
+  void backward_of_keys(std::int64_t group, std::int64_t l, std::int64_t columns, bool with_dq, T* p, T* ds) const {
     const std::int64_t shared = this->heads / this->groups;
     T* const to_k = dk + (group * this->keys + l) * this->size;
     T* const to_v = dv + (group * this->keys + l) * this->result;
@@ -221,7 +221,7 @@ struct Backward : Heads<T> {
         const std::int64_t rows = std::min(query_block, this->queries - s);
         if (this->seen(s, rows) <= l) continue;
         const std::int64_t row = head * this->queries + s;
-        slopes(head, s, rows, l, columns, p, ds);
+        score_gradients(head, s, rows, l, columns, p, ds);
         gemm(true, false, columns, this->result, rows, T(1), p, dy + row * this->result, beta, to_v);
         gemm(true, false, columns, this->size, rows, this->scale, ds, this->q + row * this->size, beta, to_k);
         if (with_dq) add_dq(head, s, rows, l, columns, ds);
@@ -233,12 +233,12 @@ struct Backward : Heads<T> {
     std::fill_n(to_v, columns * this->result, T(0));
   }
 
-  /// dq of one block of queries, with scores of its own.
-  void queries_of(std::int64_t head, std::int64_t s, T* p, T* ds) const {
+  /// dq of one block of queries, recomputing its scores.
+  void backward_of_queries(std::int64_t head, std::int64_t s, T* p, T* ds) const {
     const std::int64_t rows = std::min(query_block, this->queries - s), end = this->seen(s, rows);
     for (std::int64_t l = 0; l < end; l += gradient_key_block) {
       const std::int64_t columns = std::min(gradient_key_block, end - l);
-      slopes(head, s, rows, l, columns, p, ds);
+      score_gradients(head, s, rows, l, columns, p, ds);
       add_dq(head, s, rows, l, columns, ds);
     }
   }
@@ -257,24 +257,26 @@ void attention_grad(const sdk::Call& call) {
   };
   if (at.keys == 0) std::fill_n(at.dq, call.outputs[0].count, T(0));
   const std::int64_t groups = at.batch * at.groups, blocks = blocks_of(at.keys, gradient_key_block), threads = call.host.thread_count();
-  // Where there are groups enough for all threads each makes its scores once, and adds its dq up itself. Else blocks of keys are shared,
-  // and then blocks of queries, which make theirs again: seven products in place of five. What is deterministic does not ask for threads.
+  // With enough groups for all threads, each group computes its scores once and accumulates its own dq. Otherwise blocks of keys are
+  // shared, then blocks of queries, which recompute the scores: seven products instead of five. With `deterministic` the choice does not
+  // depend on the number of threads.
   const bool enough = call.deterministic ? groups >= 8 : groups % threads == 0 || groups >= 2 * threads;
   if (enough) {
     for_each_task(call.host, groups, [&](std::int64_t group, std::int64_t worker) {
       for (std::int64_t l = 0; l < at.keys; l += gradient_key_block) {
-        at.keys_of(group, l, std::min(gradient_key_block, at.keys - l), true, memory(worker, 0), memory(worker, 1));
+        at.backward_of_keys(group, l, std::min(gradient_key_block, at.keys - l), true, memory(worker, 0), memory(worker, 1));
       }
     });
     return;
   }
   for_each_task(call.host, groups * blocks, [&](std::int64_t task, std::int64_t worker) {
     const std::int64_t l = task % blocks * gradient_key_block;
-    at.keys_of(task / blocks, l, std::min(gradient_key_block, at.keys - l), false, memory(worker, 0), memory(worker, 1));
+    at.backward_of_keys(task / blocks, l, std::min(gradient_key_block, at.keys - l), false, memory(worker, 0), memory(worker, 1));
   });
   const std::int64_t query_blocks = at.query_blocks();
   for_each_task(call.host, at.batch * at.heads * query_blocks, [&](std::int64_t task, std::int64_t worker) {
-    at.queries_of(task / query_blocks, (query_blocks - 1 - task % query_blocks) * query_block, memory(worker, 0), memory(worker, 1));
+    at.backward_of_queries(task / query_blocks, (query_blocks - 1 - task % query_blocks) * query_block, memory(worker, 0),
+                           memory(worker, 1));
   });
 }
 

@@ -1,5 +1,5 @@
-// ops/batch_norm.cpp - batch normalisation, in training and with given statistics, and its gradient: one pass that adds up and one that
-// computes. Statistics are put together from a fixed number of parts, so that their bits do not depend on the threads.
+// ops/batch_norm.cpp - batch normalisation, with batch or given statistics, and its gradient: one pass for sums, one for elements.
+// Statistics are combined from a fixed number of parts, so that their bits do not depend on the number of threads.
 #include <tenon/sdk/kernel.h>
 
 #include <algorithm>
@@ -14,24 +14,24 @@ namespace {
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 32 * 1024;
 
-/// How the elements lie around their channels: dense (outer, channels, inner). With inner = 1 channels come last, and rows of a few
-/// channels are taken `copies` at a time as one row of `columns`, so that registers are full.
+/// The layout of the elements around their channels: dense (outer, channels, inner). With inner = 1 channels come last, and `copies` rows
+/// of few channels are processed as one row of `columns`, so that vectors are full.
 struct Channels {
   std::int64_t outer, count, inner;
   std::int64_t n;                  ///< elements of a channel
   std::int64_t copies, columns;    ///< columns = copies * count
   std::int64_t rows, single_rows;  ///< outer = rows * copies + single_rows
-  std::int64_t parts;              ///< of the rows, each with sums of its own
+  std::int64_t parts;              ///< parts of the rows, each with its own sums
 
   Channels(const sdk::Operand& x, std::int64_t axis) {
-    // Images lie with their dimension 1 behind the others.
+    // Images are channels last: dimension 1 is stored last.
     if (x.rank == 3 || x.rank == 4) axis = axis == 0 ? 0 : axis == 1 ? std::int64_t{x.rank} - 1 : axis - 1;
     const sdk::AxisView view = sdk::around_axis(x, axis);
     outer = view.outer;
     count = view.n;
     inner = view.inner;
     n = outer * inner;
-    constexpr std::int64_t wide = 64;  // four of the longest registers
+    constexpr std::int64_t wide = 64;  // four of the longest vectors
     copies = count == 0 || count >= wide ? 1 : (wide + count - 1) / count;
     columns = copies * count;
     rows = outer / copies;
@@ -39,49 +39,49 @@ struct Channels {
     parts = std::clamp<std::int64_t>(rows / 256, 1, 32);
   }
   bool last() const { return inner == 1; }
-  /// Numbers of one kind that a pass over the elements reads.
-  std::int64_t numbers() const { return last() ? columns : count; }
+  /// The number of coefficients of one kind that a pass over the elements reads.
+  std::int64_t coefficients() const { return last() ? columns : count; }
 };
 
-/// The scratch memory of a call: two sums per channel, those of the parts, and up to four numbers for each column.
+/// The scratch memory of a call: two sums per channel, the sums of the parts, and up to four coefficients per column.
 template <class T>
-struct Room {
+struct Workspace {
   double* first;
   double* second;
   double* partial;
-  std::array<T*, 4> numbers;
+  std::array<T*, 4> coefficients;
 
-  Room(const Channels& at, void* memory) {
+  Workspace(const Channels& at, void* memory) {
     first = static_cast<double*>(memory);
     second = first + at.count;
     partial = second + at.count;
     T* next = reinterpret_cast<T*>(partial + partial_size(at));
-    for (T*& list : numbers) {
+    for (T*& list : coefficients) {
       list = next;
-      next += at.numbers();
+      next += at.coefficients();
     }
   }
   static std::int64_t partial_size(const Channels& at) { return at.last() ? 2 * at.parts * at.columns : 0; }
   static std::size_t size(const Channels& at) {
     return static_cast<std::size_t>(2 * at.count + partial_size(at)) * sizeof(double) +
-           static_cast<std::size_t>(4 * at.numbers()) * sizeof(T);
+           static_cast<std::size_t>(4 * at.coefficients()) * sizeof(T);
   }
 };
 
-/// Numbers of the channels for every copy of them.
+/// Repeats the coefficients of the channels for every copy.
 template <class T>
-void repeat(const Channels& at, T* numbers) {
+void repeat(const Channels& at, T* coefficients) {
   if (!at.last()) return;
-  for (std::int64_t copy = 1; copy < at.copies; ++copy) std::copy_n(numbers, at.count, numbers + copy * at.count);
+  for (std::int64_t copy = 1; copy < at.copies; ++copy) std::copy_n(coefficients, at.count, coefficients + copy * at.count);
 }
 
-/// A channel's numbers for each of up to channel_strip elements.
+/// The coefficients of one channel, repeated for up to channel_strip elements.
 template <class T, std::size_t K>
-class Spread {
+class Broadcast {
  public:
-  Spread(const std::array<const T*, K>& numbers, std::int64_t channel, std::int64_t elements) {
+  Broadcast(const std::array<const T*, K>& coefficients, std::int64_t channel, std::int64_t elements) {
     for (std::size_t k = 0; k < K; ++k) {
-      std::fill_n(copies_[k].data(), std::min(elements, channel_strip), numbers[k][channel]);
+      std::fill_n(copies_[k].data(), std::min(elements, channel_strip), coefficients[k][channel]);
       pointers_[k] = copies_[k].data();
     }
   }
@@ -92,43 +92,43 @@ class Spread {
   std::array<const T*, K> pointers_;
 };
 
-/// pass(offset, sheet, numbers) for sheets that cover all elements, on several threads; numbers are those of the sheet's columns.
+/// Calls pass(offset, extent, coefficients) for extents that cover all elements, on several threads; `coefficients` belong to the columns.
 template <class T, std::size_t K, class Pass>
-void for_each_element(const sdk::Host& host, const Channels& at, const std::array<const T*, K>& numbers, const Pass& pass) {
+void for_each_element(const sdk::Host& host, const Channels& at, const std::array<const T*, K>& coefficients, const Pass& pass) {
   if (at.last()) {
     host.parallel_for(at.rows, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, at.columns)),
                       [&](std::int64_t begin, std::int64_t end) {
-                        pass(begin * at.columns, Sheet{end - begin, at.columns, at.columns}, numbers);
+                        pass(begin * at.columns, StridedRows{end - begin, at.columns, at.columns}, coefficients);
                       });
-    if (at.single_rows > 0) pass(at.rows * at.columns, Sheet{at.single_rows, at.count, at.count}, numbers);
+    if (at.single_rows > 0) pass(at.rows * at.columns, StridedRows{at.single_rows, at.count, at.count}, coefficients);
     return;
   }
   if (at.inner == 0) return;
   host.parallel_for(at.outer * at.count, std::max<std::int64_t>(1, grain / at.inner), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t line = begin; line < end; ++line) {
-      const Spread<T, K> spread(numbers, line % at.count, at.inner);
+      const Broadcast<T, K> broadcast(coefficients, line % at.count, at.inner);
       for (std::int64_t done = 0; done < at.inner; done += channel_strip) {
         const std::int64_t m = std::min(channel_strip, at.inner - done);
-        pass(line * at.inner + done, Sheet{1, m, m}, spread.pointers());
+        pass(line * at.inner + done, StridedRows{1, m, m}, broadcast.pointers());
       }
     }
   });
 }
 
-/// pass(offset, sheet, numbers, first, second) gives two sums for each column of its sheet; fold(before, count, first, second, channel, m)
-/// puts those of `count` elements of m channels, from `channel` on, to what `before` elements gave.
+/// pass(offset, extent, coefficients, first, second) computes two sums per column. fold(before, count, first, second, channel, m) combines
+/// the sums of `count` elements of channels [channel, channel + m) with those of the `before` elements already combined.
 template <class T, std::size_t K, class Pass, class Fold>
-void for_each_channel(const sdk::Host& host, const Channels& at, const std::array<const T*, K>& numbers, double* partial, const Pass& pass,
-                      const Fold& fold) {
+void for_each_channel(const sdk::Host& host, const Channels& at, const std::array<const T*, K>& coefficients, double* partial,
+                      const Pass& pass, const Fold& fold) {
   if (!at.last()) {
     host.parallel_for(at.count, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, at.n)),
                       [&](std::int64_t begin, std::int64_t end) {
                         double first[channel_strip], second[channel_strip];
                         for (std::int64_t c = begin; c < end; ++c) {
-                          const Spread<T, K> spread(numbers, c, at.inner);
+                          const Broadcast<T, K> broadcast(coefficients, c, at.inner);
                           for (std::int64_t done = 0; done < at.inner && at.outer > 0; done += channel_strip) {
                             const std::int64_t m = std::min(channel_strip, at.inner - done);
-                            pass(c * at.inner + done, Sheet{at.outer, at.count * at.inner, m}, spread.pointers(), first, second);
+                            pass(c * at.inner + done, StridedRows{at.outer, at.count * at.inner, m}, broadcast.pointers(), first, second);
                             for (std::int64_t j = 0; j < m; ++j)
                               fold(static_cast<double>((done + j) * at.outer), static_cast<double>(at.outer), first + j, second + j, c, 1);
                           }
@@ -137,7 +137,7 @@ void for_each_channel(const sdk::Host& host, const Channels& at, const std::arra
     return;
   }
   const auto from = [&](std::int64_t column) {
-    std::array<const T*, K> moved = numbers;
+    std::array<const T*, K> moved = coefficients;
     for (const T*& list : moved) list += column;
     return moved;
   };
@@ -150,7 +150,7 @@ void for_each_channel(const sdk::Host& host, const Channels& at, const std::arra
         const std::int64_t part = task / strips, column = task % strips * channel_strip;
         const std::int64_t row = first_row(part);
         double* const sums = partial + 2 * part * at.columns + column;
-        pass(row * at.columns + column, Sheet{first_row(part + 1) - row, at.columns, std::min(channel_strip, at.columns - column)},
+        pass(row * at.columns + column, StridedRows{first_row(part + 1) - row, at.columns, std::min(channel_strip, at.columns - column)},
              from(column), sums, sums + at.columns);
       }
     });
@@ -163,14 +163,14 @@ void for_each_channel(const sdk::Host& host, const Channels& at, const std::arra
     }
   }
   if (at.single_rows == 0) return;
-  double first[channel_strip], second[channel_strip];  // there are single rows of fewer channels than a strip alone
-  pass(at.rows * at.columns, Sheet{at.single_rows, at.count, at.count}, from(0), first, second);
+  double first[channel_strip], second[channel_strip];  // there are single rows only if a strip holds all channels
+  pass(at.rows * at.columns, StridedRows{at.single_rows, at.count, at.count}, from(0), first, second);
   fold(before, static_cast<double>(at.single_rows), first, second, 0, at.count);
 }
 
 template <class T>
 std::size_t scratch_of(const sdk::Call& call, std::uint32_t x) {
-  return Room<T>::size(Channels(call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis));
+  return Workspace<T>::size(Channels(call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis));
 }
 template <std::uint32_t x>
 std::size_t scratch(const sdk::Call& call) {
@@ -182,40 +182,41 @@ template <class T>
 void batch_norm(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_batch_norm>();
   const Channels at(call.inputs[0], attributes.axis);
-  const Room<T> room(at, call.scratch);
+  const Workspace<T> workspace(at, call.scratch);
   const T* const scale = call.input<T>(1);
   const T* const bias = call.input<T>(2);
   const T* const mean = call.input<T>(3);
   const T* const variance = call.input<T>(4);
   for (std::int64_t c = 0; c < at.count; ++c) {
-    room.numbers[0][c] = mean[c];
-    room.numbers[1][c] = static_cast<T>(static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attributes.epsilon));
-    room.numbers[2][c] = bias[c];
+    workspace.coefficients[0][c] = mean[c];
+    workspace.coefficients[1][c] =
+        static_cast<T>(static_cast<double>(scale[c]) / std::sqrt(static_cast<double>(variance[c]) + attributes.epsilon));
+    workspace.coefficients[2][c] = bias[c];
   }
-  for (int k = 0; k < 3; ++k) repeat(at, room.numbers[k]);
+  for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
   const ChannelNorm<T> code = channel_norm(x);
-  for_each_element<T, 3>(call.host, at, {room.numbers[0], room.numbers[1], room.numbers[2]},
-                         [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 3>& by) {
-                           code.normalise(x + offset, y + offset, sheet, by[0], by[1], by[2]);
+  for_each_element<T, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
+                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 3>& by) {
+                           code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
                          });
 }
 
 /// Mean and sum of squared distances per channel, by the pairwise rule of Chan, Golub and LeVeque.
 template <class T>
-void add_statistics(const sdk::Call& call, const Channels& at, const Room<T>& room) {
+void add_statistics(const sdk::Call& call, const Channels& at, const Workspace<T>& workspace) {
   const T* const x = call.input<T>(0);
   const ChannelNorm<T> code = channel_norm(x);
-  std::fill_n(room.first, 2 * at.count, 0.0);
+  std::fill_n(workspace.first, 2 * at.count, 0.0);
   for_each_channel<T, 0>(
-      call.host, at, {}, room.partial,
-      [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 0>&, double* mean, double* squares) {
-        code.statistics(x + offset, sheet, mean, squares);
+      call.host, at, {}, workspace.partial,
+      [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 0>&, double* mean, double* squares) {
+        code.statistics(x + offset, extent, mean, squares);
       },
       [&](double before, double count, const double* mean, const double* squares, std::int64_t channel, std::int64_t m) {
-        double* const all_mean = room.first + channel;
-        double* const all_squares = room.second + channel;
+        double* const all_mean = workspace.first + channel;
+        double* const all_squares = workspace.second + channel;
         const double share = count / (before + count), between = before * share;
         for (std::int64_t j = 0; j < m; ++j) {
           const double shift = mean[j] - all_mean[j];
@@ -225,44 +226,44 @@ void add_statistics(const sdk::Call& call, const Channels& at, const Room<T>& ro
       });
 }
 
-/// The same with mean and variance of the batch; running = (1 - momentum) running + momentum (mean, or variance n / (n - 1)).
+/// batch_norm with the mean and variance of the batch; running = (1 - momentum) running + momentum (mean, or variance n / (n - 1)).
 template <class T>
 void batch_norm_train(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_batch_norm>();
   const Channels at(call.inputs[0], attributes.axis);
-  const Room<T> room(at, call.scratch);
-  add_statistics(call, at, room);
+  const Workspace<T> workspace(at, call.scratch);
+  add_statistics(call, at, workspace);
 
   const T* const scale = call.input<T>(1);
   const T* const bias = call.input<T>(2);
   const double momentum = attributes.momentum;
   const auto n = static_cast<double>(at.n);
-  const auto renew = [&](std::uint32_t running, std::int64_t c, double by) {
+  const auto update_running = [&](std::uint32_t running, std::int64_t c, double by) {
     const auto old = static_cast<double>(call.input<T>(running)[c]);
     call.output<T>(running - 2)[c] = static_cast<T>((1 - momentum) * old + momentum * by);
   };
   for (std::int64_t c = 0; c < at.count; ++c) {
-    const double mean = room.first[c];
-    const double variance = (room.second[c] < 0 ? 0 : room.second[c]) / n;  // NaN stays
+    const double mean = workspace.first[c];
+    const double variance = (workspace.second[c] < 0 ? 0 : workspace.second[c]) / n;  // NaN propagates
     const double inverse_std = 1 / std::sqrt(variance + attributes.epsilon);
-    renew(3, c, mean);
-    renew(4, c, attributes.biased != 0 ? variance : variance * (n / (n - 1)));
+    update_running(3, c, mean);
+    update_running(4, c, attributes.biased != 0 ? variance : variance * (n / (n - 1)));
     call.output<T>(3)[c] = static_cast<T>(mean);
     call.output<T>(4)[c] = static_cast<T>(inverse_std);
-    // x - centre is exact near the mean; what rounding the mean took away goes into the offset.
+    // x - centre is exact near the mean; the rounding error of the centre goes into the offset.
     const auto centre = static_cast<T>(mean);
     const double factor = inverse_std * static_cast<double>(scale[c]);
-    room.numbers[0][c] = centre;
-    room.numbers[1][c] = static_cast<T>(factor);
-    room.numbers[2][c] = static_cast<T>(static_cast<double>(bias[c]) - (mean - static_cast<double>(centre)) * factor);
+    workspace.coefficients[0][c] = centre;
+    workspace.coefficients[1][c] = static_cast<T>(factor);
+    workspace.coefficients[2][c] = static_cast<T>(static_cast<double>(bias[c]) - (mean - static_cast<double>(centre)) * factor);
   }
-  for (int k = 0; k < 3; ++k) repeat(at, room.numbers[k]);
+  for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
   const ChannelNorm<T> code = channel_norm(x);
-  for_each_element<T, 3>(call.host, at, {room.numbers[0], room.numbers[1], room.numbers[2]},
-                         [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 3>& by) {
-                           code.normalise(x + offset, y + offset, sheet, by[0], by[1], by[2]);
+  for_each_element<T, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
+                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 3>& by) {
+                           code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
                          });
 }
 
@@ -270,44 +271,45 @@ void batch_norm_train(const sdk::Call& call) {
 template <class T>
 void batch_norm_train_grad(const sdk::Call& call) {
   const Channels at(call.inputs[1], call.attr<tenon_attributes_batch_norm>().axis);
-  const Room<T> room(at, call.scratch);
+  const Workspace<T> workspace(at, call.scratch);
   const T* const dy = call.input<T>(0);
   const T* const x = call.input<T>(1);
   const T* const scale = call.input<T>(2);
   const T* const inverse_std = call.input<T>(4);
   const ChannelNorm<T> code = channel_norm(x);
 
-  std::copy_n(call.input<T>(3), at.count, room.numbers[0]);
-  repeat(at, room.numbers[0]);
-  std::fill_n(room.first, 2 * at.count, 0.0);
+  std::copy_n(call.input<T>(3), at.count, workspace.coefficients[0]);
+  repeat(at, workspace.coefficients[0]);
+  std::fill_n(workspace.first, 2 * at.count, 0.0);
   for_each_channel<T, 1>(
-      call.host, at, {room.numbers[0]}, room.partial,
-      [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 1>& mean, double* sum, double* product) {
-        code.gradient_sums(dy + offset, x + offset, sheet, mean[0], sum, product);
+      call.host, at, {workspace.coefficients[0]}, workspace.partial,
+      [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 1>& mean, double* sum, double* product) {
+        code.gradient_sums(dy + offset, x + offset, extent, mean[0], sum, product);
       },
       [&](double, double, const double* sum, const double* product, std::int64_t channel, std::int64_t m) {
         for (std::int64_t j = 0; j < m; ++j) {
-          room.first[channel + j] += sum[j];
-          room.second[channel + j] += product[j];
+          workspace.first[channel + j] += sum[j];
+          workspace.second[channel + j] += product[j];
         }
       });
 
   const auto n = static_cast<double>(at.n);
   for (std::int64_t c = 0; c < at.count; ++c) {
     const auto to_normal = static_cast<double>(inverse_std[c]);
-    const double dbias = room.first[c], dscale = room.second[c] * to_normal;
+    const double dbias = workspace.first[c], dscale = workspace.second[c] * to_normal;
     const double factor = static_cast<double>(scale[c]) * to_normal;
     call.output<T>(1)[c] = static_cast<T>(dscale);
     call.output<T>(2)[c] = static_cast<T>(dbias);
-    room.numbers[1][c] = static_cast<T>(factor);
-    room.numbers[2][c] = static_cast<T>(-factor * to_normal * (dscale / n));
-    room.numbers[3][c] = static_cast<T>(-factor * (dbias / n));
+    workspace.coefficients[1][c] = static_cast<T>(factor);
+    workspace.coefficients[2][c] = static_cast<T>(-factor * to_normal * (dscale / n));
+    workspace.coefficients[3][c] = static_cast<T>(-factor * (dbias / n));
   }
-  for (int k = 1; k < 4; ++k) repeat(at, room.numbers[k]);
+  for (int k = 1; k < 4; ++k) repeat(at, workspace.coefficients[k]);
   T* const dx = call.output<T>(0);
-  for_each_element<T, 4>(call.host, at, {room.numbers[0], room.numbers[1], room.numbers[2], room.numbers[3]},
-                         [&](std::int64_t offset, const Sheet& sheet, const std::array<const T*, 4>& by) {
-                           code.gradient(dy + offset, x + offset, dx + offset, sheet, by[0], by[1], by[2], by[3]);
+  for_each_element<T, 4>(call.host, at,
+                         {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2], workspace.coefficients[3]},
+                         [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 4>& by) {
+                           code.gradient(dy + offset, x + offset, dx + offset, extent, by[0], by[1], by[2], by[3]);
                          });
 }
 

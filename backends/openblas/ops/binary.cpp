@@ -1,5 +1,5 @@
-// ops/binary.cpp - add, sub, mul, div, pow, maximum, minimum with NumPy broadcasting: floats in vectors of ours, integers in those of the
-// compiler.
+// ops/binary.cpp - add, sub, mul, div, pow, maximum, minimum with NumPy broadcasting: floats by explicit vector code, integers in plain
+// loops that the compiler vectorises.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -7,7 +7,7 @@
 #include <hwy/foreach_target.h>
 
 #include "simd.h"
-#include "walk.h"
+#include "strided_loop.h"
 #include "wide_math.h"
 
 #ifndef TENON_OPENBLAS_BINARY_OPS
@@ -62,7 +62,7 @@ struct Minimum {
   }
 };
 
-/// e^(b log |a|) with the sign that a negative a has under an odd whole b. Zeros, infinities and NaN go through the C library.
+/// e^(b log |a|), negated for negative a and odd integer b. Zeros, infinities and NaN go through the C library.
 struct Pow {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector a, DoubleVector b) const {
     const DoubleVector zero = hn::Zero(d), inf = hn::Set(d, std::numeric_limits<double>::infinity());
@@ -132,14 +132,14 @@ struct WithLeft {
 };
 
 template <class Op, class T>
-void run(const Stretch<T, 2>& s, T* y, std::int64_t n) {
+void run(const Segment<T, 2>& s, T* y, std::int64_t n) {
   if (s.scalars == 1) return map(WithLeft<Op, T>{*s.x[0]}, s.x[1], y, n);
   if (s.scalars == 2) return map(WithRight<Op, T>{*s.x[1]}, s.x[0], y, n);
   map(Op{}, s.x[0], s.x[1], y, n);
 }
 
 template <class T>
-void run(BinaryOp op, const Stretch<T, 2>& s, T* y, std::int64_t n) {
+void run(BinaryOp op, const Segment<T, 2>& s, T* y, std::int64_t n) {
   switch (op) {
     case BinaryOp::add:
       return run<Add>(s, y, n);
@@ -153,21 +153,21 @@ void run(BinaryOp op, const Stretch<T, 2>& s, T* y, std::int64_t n) {
       return run<Maximum>(s, y, n);
     case BinaryOp::minimum:
       return run<Minimum>(s, y, n);
-    case BinaryOp::pow:  // has functions of its own
+    case BinaryOp::pow:  // has its own functions
       return;
   }
 }
 
 }  // namespace
 
-void binary_f32(BinaryOp op, const Stretch<float, 2>& s, float* y, std::int64_t n) {
+void binary_f32(BinaryOp op, const Segment<float, 2>& s, float* y, std::int64_t n) {
   run(op, s, y, n);
 }
-void binary_f64(BinaryOp op, const Stretch<double, 2>& s, double* y, std::int64_t n) {
+void binary_f64(BinaryOp op, const Segment<double, 2>& s, double* y, std::int64_t n) {
   run(op, s, y, n);
 }
 
-void pow_f32(const Stretch<float, 2>& s, float* y, std::int64_t n) {
+void pow_f32(const Segment<float, 2>& s, float* y, std::int64_t n) {
   if (s.scalars == 2 && *s.x[1] == 2) return map(Square{}, s.x[0], y, n);
   pow_wide(s.x[0], s.scalars == 1 ? 0 : 1, s.x[1], s.scalars == 2 ? 0 : 1, y, n);
 }
@@ -183,20 +183,20 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Elements worth a thread of their own, about 20 us: from the second cache, and where each takes a logarithm and an exponential.
+// Elements worth a thread of their own, about 20 us: from L2, and for a logarithm and an exponential per element.
 constexpr std::int64_t cheap = 128 * 1024;
 constexpr std::int64_t costly = 16 * 1024;
 
-void run(BinaryOp op, const Stretch<float, 2>& s, float* y, std::int64_t n) {
-  TENON_BEST(binary_f32)(op, s, y, n);
+void run(BinaryOp op, const Segment<float, 2>& s, float* y, std::int64_t n) {
+  TENON_DISPATCH(binary_f32)(op, s, y, n);
 }
-void run(BinaryOp op, const Stretch<double, 2>& s, double* y, std::int64_t n) {
-  TENON_BEST(binary_f64)(op, s, y, n);
+void run(BinaryOp op, const Segment<double, 2>& s, double* y, std::int64_t n) {
+  TENON_DISPATCH(binary_f64)(op, s, y, n);
 }
 
 /// y[i] = f(a[i], b[i]) in plain loops.
 template <class T, class Function>
-void loop(const Stretch<T, 2>& s, T* y, std::int64_t n, Function f) {
+void loop(const Segment<T, 2>& s, T* y, std::int64_t n, Function f) {
   const T *a = s.x[0], *b = s.x[1];
   if (s.scalars == 0) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
@@ -209,9 +209,9 @@ void loop(const Stretch<T, 2>& s, T* y, std::int64_t n, Function f) {
   }
 }
 
-/// Integers wrap: their unsigned twins compute.
+/// Integers wrap: the computation is unsigned.
 template <class T>
-void run(BinaryOp op, const Stretch<T, 2>& s, T* y, std::int64_t n) {
+void run(BinaryOp op, const Segment<T, 2>& s, T* y, std::int64_t n) {
   using U = std::make_unsigned_t<T>;
   const auto wrapping = [&](auto f) { loop(s, y, n, [f](T a, T b) { return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b))); }); };
   switch (op) {
@@ -223,8 +223,9 @@ void run(BinaryOp op, const Stretch<T, 2>& s, T* y, std::int64_t n) {
       return wrapping([](U a, U b) { return a * b; });
     case BinaryOp::div:
       return loop(s, y, n, [](T a, T b) {
-        if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; wanted divisors other than 0");
-        return b == -1 ? static_cast<T>(U{0} - static_cast<U>(a)) : static_cast<T>(a / b);  // the lowest by -1 is the lowest
+        if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; expected divisors other than 0");
+        return b == -1 ? static_cast<T>(U{0} - static_cast<U>(a))
+                       : static_cast<T>(a / b);  // the lowest value divided by -1 wraps to itself
       });
     case BinaryOp::maximum:
       return loop(s, y, n, [](T a, T b) { return std::max(a, b); });
@@ -237,7 +238,7 @@ void run(BinaryOp op, const Stretch<T, 2>& s, T* y, std::int64_t n) {
 
 template <class T>
 void two_operands(const sdk::Call& call, BinaryOp op) {
-  elementwise<T, T, 2>(call, cheap, 0b11, [op](const Stretch<T, 2>& s, T* y, std::int64_t n) { run(op, s, y, n); });
+  elementwise<T, T, 2>(call, cheap, 0b11, [op](const Segment<T, 2>& s, T* y, std::int64_t n) { run(op, s, y, n); });
 }
 
 /// y = a + b
@@ -258,7 +259,7 @@ void mul(const sdk::Call& call) {
   two_operands<T>(call, BinaryOp::mul);
 }
 
-/// y = a / b, as IEEE 754 has it; of integers without the fraction.
+/// y = a / b by IEEE 754; integer division truncates.
 ///
 /// Errors  INVALID_ARGUMENT for an integer divided by zero.
 template <class T>
@@ -266,17 +267,17 @@ void div(const sdk::Call& call) {
   two_operands<T>(call, BinaryOp::div);
 }
 
-void pow_run(const Stretch<float, 2>& s, float* y, std::int64_t n) {
-  TENON_BEST(pow_f32)(s, y, n);
+void pow_run(const Segment<float, 2>& s, float* y, std::int64_t n) {
+  TENON_DISPATCH(pow_f32)(s, y, n);
 }
-void pow_run(const Stretch<double, 2>& s, double* y, std::int64_t n) {
+void pow_run(const Segment<double, 2>& s, double* y, std::int64_t n) {
   loop(s, y, n, [](double a, double b) { return std::pow(a, b); });
 }
 
-/// y = a^b, as IEEE 754's pow
+/// y = a^b, by IEEE 754's pow
 template <class T>
 void pow(const sdk::Call& call) {
-  elementwise<T, T, 2>(call, costly, 0b11, [](const Stretch<T, 2>& s, T* y, std::int64_t n) { pow_run(s, y, n); });
+  elementwise<T, T, 2>(call, costly, 0b11, [](const Segment<T, 2>& s, T* y, std::int64_t n) { pow_run(s, y, n); });
 }
 
 /// y = the larger of a and b; NaN propagates

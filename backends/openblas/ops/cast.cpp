@@ -1,5 +1,5 @@
-// ops/cast.cpp - conversions between element types. The usual ones in vectors of ours; the rest in plain loops, of which the compiler turns
-// those between neighbouring sizes into vectors.
+// ops/cast.cpp - conversions between element types: common ones by explicit vector code, the rest in plain loops, which the compiler
+// vectorises where the sizes are similar.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,7 +8,7 @@
 
 #include "half.h"
 #include "simd.h"
-#include "walk.h"
+#include "strided_loop.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -50,7 +50,7 @@ void f32_to_f16(const float* x, sdk::Half* y, std::int64_t n) {
   from_floats(x + i, y + i, n - i);
 }
 
-/// As from_float in half.h, whole registers at a time.
+/// from_float of half.h, a vector at a time.
 void f32_to_bf16(const float* x, sdk::BFloat16* y, std::int64_t n) {
   const Wide<float> d;
   const hn::RebindToUnsigned<Wide<float>> bits;
@@ -70,7 +70,7 @@ void f32_to_bf16(const float* x, sdk::BFloat16* y, std::int64_t n) {
   from_floats(x + i, y + i, n - i);
 }
 
-/// Highway's conversion cuts the fraction off and saturates, but has no rule for NaN.
+/// Highway's conversion truncates and saturates, but leaves NaN unspecified.
 void f32_to_i32(const float* x, std::int32_t* y, std::int64_t n) {
   const Wide<float> d;
   const hn::Rebind<std::int32_t, Wide<float>> whole;
@@ -94,12 +94,12 @@ namespace {
 // Elements worth a thread of their own, about 20 us.
 constexpr std::int64_t grain = 64 * 1024;
 
-/// One element.
+/// Converts one element.
 ///
-/// To bool        anything but 0 is 1, NaN too.
-/// Float to int   the fraction is cut off, what lies outside becomes the nearest end of the range, NaN becomes 0.
-/// Int to int     the low bits, as two's complement has it.
-/// To a float     the nearest, ties to even, rounded once.
+/// To bool        anything but 0 is 1, also NaN.
+/// Float to int   truncates and saturates; NaN becomes 0.
+/// Int to int     keeps the low bits (two's complement).
+/// To a float     rounds to nearest, ties to even, once.
 template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, From>) {
@@ -127,27 +127,27 @@ void run(const From* x, To* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
 }
 void run(const sdk::Half* x, float* y, std::int64_t n) {
-  TENON_BEST(f16_to_f32)(x, y, n);
+  TENON_DISPATCH(f16_to_f32)(x, y, n);
 }
 void run(const float* x, sdk::Half* y, std::int64_t n) {
-  TENON_BEST(f32_to_f16)(x, y, n);
+  TENON_DISPATCH(f32_to_f16)(x, y, n);
 }
 void run(const float* x, sdk::BFloat16* y, std::int64_t n) {
-  TENON_BEST(f32_to_bf16)(x, y, n);
+  TENON_DISPATCH(f32_to_bf16)(x, y, n);
 }
 void run(const float* x, std::int32_t* y, std::int64_t n) {
-  TENON_BEST(f32_to_i32)(x, y, n);
+  TENON_DISPATCH(f32_to_i32)(x, y, n);
 }
 
 template <class From, class To>
 void cast_to(const sdk::Call& call) {
-  elementwise<From, To, 1>(call, grain, 0, [](const Stretch<From, 1>& s, To* y, std::int64_t n) { run(s.x[0], y, n); });
+  elementwise<From, To, 1>(call, grain, 0, [](const Segment<From, 1>& s, To* y, std::int64_t n) { run(s.x[0], y, n); });
 }
 
 template <class From>
 using CastFunction = void (*)(const sdk::Call&);
 
-/// The conversion into `to`; NULL for types without arithmetic here.
+/// The conversion to `to`; NULL for types without conversions.
 template <class From>
 CastFunction<From> cast_from(tenon_dtype to) {
   switch (to) {
@@ -182,7 +182,7 @@ CastFunction<From> cast_from(tenon_dtype to) {
   }
 }
 
-/// y = x in another type.
+/// y = x as another type
 template <class T>
 void cast(const sdk::Call& call) {
   cast_from<T>(call.attr<tenon_attributes_cast>().to)(call);

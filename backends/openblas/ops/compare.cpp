@@ -1,17 +1,17 @@
-// ops/compare.cpp - comparisons with NumPy broadcasting. Plain loops: the compiler's own vectors reach the speed of the memory.
+// ops/compare.cpp - comparisons with NumPy broadcasting, in plain loops: the compiler's vector code is bound by memory bandwidth.
 #include <functional>
 
-#include "walk.h"
+#include "strided_loop.h"
 
 namespace tenon::openblas {
 namespace {
 
-// Elements worth a thread of their own: about 20 us from the second cache.
+// Elements worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 128 * 1024;
 
 template <class T, class Function>
 void compare(const sdk::Call& call, Function f) {
-  elementwise<T, bool, 2>(call, grain, 0b11, [f](const Stretch<T, 2>& s, bool* y, std::int64_t n) {
+  elementwise<T, bool, 2>(call, grain, 0b11, [f](const Segment<T, 2>& s, bool* y, std::int64_t n) {
     const T *a = s.x[0], *b = s.x[1];
     if (s.scalars == 0) {
       for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
@@ -31,7 +31,7 @@ void equal(const sdk::Call& call) {
   compare<T>(call, std::equal_to<T>{});
 }
 
-/// y = a < b; false beside NaN, as the others below.
+/// y = a < b; false if either is NaN, as for the comparisons below.
 template <class T>
 void less(const sdk::Call& call) {
   compare<T>(call, std::less<T>{});

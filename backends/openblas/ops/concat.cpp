@@ -1,4 +1,4 @@
-// ops/concat.cpp - tensors put together along an axis, and cut apart again.
+// ops/concat.cpp - concatenation of tensors along an axis, and its inverse, split.
 #include <tenon/sdk/element.h>
 
 #include "strided_copy.h"
@@ -6,17 +6,17 @@
 namespace tenon::openblas {
 namespace {
 
-/// `part` where it lies in `whole`, from element `first` of the axis on.
+/// A view of `whole` with the shape of `part`, from element `first` of the axis on.
 template <class T>
 sdk::Operand place_in(const sdk::Operand& whole, const sdk::Operand& part, std::int64_t axis, std::int64_t first) {
   sdk::Operand place = part;
-  if (part.count != 0) place.data = whole.as<T>() + first * whole.strides[axis];  // of nothing there may be no address
+  if (part.count != 0) place.data = whole.as<T>() + first * whole.strides[axis];  // an empty operand may have no address
   place.strides = whole.strides;
   place.dense = false;
   return place;
 }
 
-/// y = the operands one behind the other along `axis`
+/// y = the operands concatenated along `axis`
 template <class T>
 void concat(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
@@ -28,7 +28,7 @@ void concat(const sdk::Call& call) {
   }
 }
 
-/// the results are x cut along `axis`
+/// the results are x split along `axis`
 template <class T>
 void split(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
@@ -40,10 +40,10 @@ void split(const sdk::Call& call) {
   }
 }
 
-/// Sizes of absent results are said nowhere.
+/// The sizes of absent results are unknown.
 const char* refuse_absent(const sdk::Call& call) {
   for (std::uint32_t k = 0; k < call.output_count; ++k) {
-    if (!call.has_output(k)) return "every result is needed: their sizes tell where the next one begins";
+    if (!call.has_output(k)) return "every result is needed: its size determines where the next one begins";
   }
   return nullptr;
 }

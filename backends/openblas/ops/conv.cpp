@@ -1,4 +1,4 @@
-// ops/conv.cpp - which road a convolution and its gradients take, where their weights are packed, and what they need of scratch memory.
+// ops/conv.cpp - the choice of algorithm for convolutions and their gradients, the packing of weights, and scratch memory.
 #include <algorithm>
 #include <string_view>
 #include <type_traits>
@@ -12,13 +12,13 @@
 namespace tenon::openblas {
 namespace {
 
-// The operand that is packed, of conv and conv_input_grad alike.
+// The operand that is packed, for both conv and conv_input_grad.
 constexpr std::uint32_t weights = 1;
 
-/// Weights of `elements` that a thread of its own packs: about 20 us.
+/// Weights worth a thread for packing: about 20 us.
 constexpr std::int64_t pack_grain = 16 * 1024;
 
-/// The panels of all groups; source(group) says where the weights of one lie.
+/// Packs the panels of all groups; source(group) describes the weights of a group.
 template <class T, class Source>
 void pack_direct(const sdk::Host& host, const DirectConv& conv, const Source& source, T* out_packed) {
   const std::int64_t elements = panel_elements<T>(conv.k(), conv.group_columns());
@@ -29,18 +29,18 @@ void pack_direct(const sdk::Host& host, const DirectConv& conv, const Source& so
   });
 }
 
-enum class Road { depthwise, winograd, direct };
+enum class Algorithm { depthwise, winograd, direct };
 
-/// Winograd's matrices are f32's: in f64 an error of some epsilon more is not worth the time to anybody. They are four times the weights.
+/// Winograd is used only in f32: users of f64 prefer the smaller error to the time. Its matrices are four times the size of the weights.
 template <class T>
-Road road_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
-  if (g.depthwise()) return Road::depthwise;
-  if (!std::is_same_v<T, float> || !winograd_fits(g) || !winograd_pays(winograd)) return Road::direct;
+Algorithm algorithm_of(const ConvGeometry& g, const WinogradConv& winograd, const sdk::Host& host) {
+  if (g.depthwise()) return Algorithm::depthwise;
+  if (!std::is_same_v<T, float> || !winograd_fits(g) || !winograd_pays(winograd)) return Algorithm::direct;
   const char* const memory = host.option("memory");
-  return memory != nullptr && std::string_view(memory) == "small" ? Road::direct : Road::winograd;
+  return memory != nullptr && std::string_view(memory) == "small" ? Algorithm::direct : Algorithm::winograd;
 }
 
-/// y = conv(x, w) + b, with its epilogue.
+/// y = epilogue(conv(x, w) + b)
 template <class T>
 class Forward {
  public:
@@ -48,27 +48,27 @@ class Forward {
       : g_(conv_geometry(call.inputs[0], call.inputs[1], call.outputs[0], call.attr<tenon_attributes_conv>())),
         direct_(forward_conv(g_)),
         winograd_(winograd_forward(g_)),
-        road_(road_of<T>(g_, winograd_, call.host)) {}
+        algorithm_(algorithm_of<T>(g_, winograd_, call.host)) {}
 
   std::int64_t packed_elements() const {
-    if (road_ == Road::depthwise) return g_.weights();
-    return road_ == Road::winograd ? winograd_weight_elements(winograd_) : direct_panel_elements<T>(direct_);
+    if (algorithm_ == Algorithm::depthwise) return g_.weights();
+    return algorithm_ == Algorithm::winograd ? winograd_weight_elements(winograd_) : direct_panel_elements<T>(direct_);
   }
 
   void pack(const sdk::Host& host, const T* w, T* out_packed) const {
-    if (road_ == Road::depthwise) return depthwise_weights(g_, w, out_packed);
+    if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out_packed);
     if constexpr (std::is_same_v<T, float>) {
-      if (road_ == Road::winograd) return winograd_weights(winograd_, host, w, 9, 9 * g_.channels, false, out_packed);
+      if (algorithm_ == Algorithm::winograd) return winograd_weights(winograd_, host, w, 9, 9 * g_.channels, false, out_packed);
     }
     pack_direct(
         host, direct_, [&](std::int64_t group) { return forward_panels(g_, w, group); }, out_packed);
   }
 
-  /// Beyond the packed weights: two biases made one, and what the road itself wants.
+  /// Scratch memory in addition to the packed weights: the sum of two biases, and the algorithm's own scratch memory.
   std::size_t scratch(const sdk::Call& call) const {
     std::size_t bytes = scratch_bytes(g_.out_channels, sizeof(T));
-    if (road_ == Road::winograd) bytes += winograd_scratch(winograd_, call.host);
-    if (road_ == Road::direct) bytes += direct_scratch(direct_, call.host, sizeof(T));
+    if (algorithm_ == Algorithm::winograd) bytes += winograd_scratch(winograd_, call.host);
+    if (algorithm_ == Algorithm::direct) bytes += direct_scratch(direct_, call.host, sizeof(T));
     return bytes;
   }
 
@@ -78,9 +78,9 @@ class Forward {
     const T* const bias = bias_of(call, reinterpret_cast<T*>(scratch));
     const T* const residual = call.epilogue.residual == nullptr ? nullptr : call.epilogue.residual->as<const T>();
     scratch += scratch_bytes(g_.out_channels, sizeof(T));
-    if (road_ == Road::depthwise) return depthwise_forward(g_, call, x, packed, bias, y);
+    if (algorithm_ == Algorithm::depthwise) return depthwise_forward(g_, call, x, packed, bias, y);
     if constexpr (std::is_same_v<T, float>) {
-      if (road_ == Road::winograd) {
+      if (algorithm_ == Algorithm::winograd) {
         return winograd_conv(winograd_, {x, packed, y, bias, residual, call.epilogue.activation}, call.host, scratch);
       }
     }
@@ -88,7 +88,7 @@ class Forward {
   }
 
  private:
-  /// b and the epilogue's bias: either, or their sum.
+  /// b, the epilogue's bias, or their sum.
   const T* bias_of(const sdk::Call& call, T* sum) const {
     const T* const own = call.has_input(2) ? call.input<T>(2) : nullptr;
     const T* const added = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
@@ -100,30 +100,30 @@ class Forward {
   ConvGeometry g_;
   DirectConv direct_;
   WinogradConv winograd_;
-  Road road_;
+  Algorithm algorithm_;
 };
 
-/// dx of conv: a convolution of dy with the weights turned round, or one for each phase of the strides.
+/// dx of conv: a convolution of dy with the weights rotated by 180 degrees, or one for each phase of the strides.
 template <class T>
 class InputGrad {
  public:
   explicit InputGrad(const sdk::Call& call)
       : g_(conv_geometry(call.outputs[0], call.inputs[1], call.inputs[0], call.attr<tenon_attributes_conv>())),
         winograd_(winograd_input_grad(g_)),
-        road_(road_of<T>(g_, winograd_, call.host)) {}
+        algorithm_(algorithm_of<T>(g_, winograd_, call.host)) {}
 
   std::int64_t packed_elements() const {
-    if (road_ == Road::depthwise) return g_.weights();
-    if (road_ == Road::winograd) return winograd_weight_elements(winograd_);
+    if (algorithm_ == Algorithm::depthwise) return g_.weights();
+    if (algorithm_ == Algorithm::winograd) return winograd_weight_elements(winograd_);
     std::int64_t elements = 0;
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) elements += direct_panel_elements<T>(input_grad_conv(g_, phase));
     return elements;
   }
 
   void pack(const sdk::Host& host, const T* w, T* out_packed) const {
-    if (road_ == Road::depthwise) return depthwise_weights(g_, w, out_packed);
+    if (algorithm_ == Algorithm::depthwise) return depthwise_weights(g_, w, out_packed);
     if constexpr (std::is_same_v<T, float>) {
-      if (road_ == Road::winograd) return winograd_weights(winograd_, host, w, 9 * g_.channels, 9, true, out_packed);
+      if (algorithm_ == Algorithm::winograd) return winograd_weights(winograd_, host, w, 9 * g_.channels, 9, true, out_packed);
     }
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       const DirectConv conv = input_grad_conv(g_, phase);
@@ -134,9 +134,9 @@ class InputGrad {
   }
 
   std::size_t scratch(const sdk::Call& call) const {
-    if (road_ == Road::winograd) return winograd_scratch(winograd_, call.host);
+    if (algorithm_ == Algorithm::winograd) return winograd_scratch(winograd_, call.host);
     std::size_t bytes = 0;
-    if (road_ == Road::depthwise) return bytes;
+    if (algorithm_ == Algorithm::depthwise) return bytes;
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       bytes = std::max(bytes, direct_scratch(input_grad_conv(g_, phase), call.host, sizeof(T)));
     }
@@ -146,9 +146,9 @@ class InputGrad {
   void run(const sdk::Call& call, const T* packed, char* scratch) const {
     const T* const dy = call.input<T>(0);
     T* const dx = call.output<T>(0);
-    if (road_ == Road::depthwise) return depthwise_input_grad(g_, call, dy, packed, dx);
+    if (algorithm_ == Algorithm::depthwise) return depthwise_input_grad(g_, call, dy, packed, dx);
     if constexpr (std::is_same_v<T, float>) {
-      if (road_ == Road::winograd) return winograd_conv(winograd_, {dy, packed, dx}, call.host, scratch);
+      if (algorithm_ == Algorithm::winograd) return winograd_conv(winograd_, {dy, packed, dx}, call.host, scratch);
     }
     for (std::int64_t phase = 0; phase < input_grad_phases(g_); ++phase) {
       const DirectConv conv = input_grad_conv(g_, phase);
@@ -160,7 +160,7 @@ class InputGrad {
  private:
   ConvGeometry g_;
   WinogradConv winograd_;
-  Road road_;
+  Algorithm algorithm_;
 };
 
 template <template <class> class Op, class T>
@@ -168,7 +168,7 @@ std::size_t packed_bytes(const sdk::Call& call) {
   return scratch_bytes(Op<T>(call).packed_elements(), sizeof(T));
 }
 
-/// What a call finds packed; NULL: it packs them itself, into its scratch memory.
+/// The weights that were packed ahead of the call; NULL if the call has to pack them into its scratch memory.
 const void* packed_weights(const sdk::Call& call) {
   return call.packed == nullptr ? nullptr : call.packed[weights];
 }

@@ -1,4 +1,4 @@
-// ops/conv_transpose.cpp - the transpose of a convolution: the gradient of its input, with a bias and an epilogue.
+// ops/conv_transpose.cpp - transposed convolution: the input gradient of a convolution, with a bias and an epilogue.
 #include <algorithm>
 
 #include "conv_depthwise.h"
@@ -9,9 +9,9 @@ namespace tenon::openblas {
 namespace {
 
 constexpr std::uint32_t weights = 1;            // the operand that is packed
-constexpr std::int64_t pack_grain = 16 * 1024;  // weights that a thread of its own packs
+constexpr std::int64_t pack_grain = 16 * 1024;  // weights worth a thread for packing
 
-/// Of the convolution that takes y to x: its channels are those of y, its out_channels those of x.
+/// The geometry of the convolution from y to x: its channels are those of y, its out_channels those of x.
 ConvGeometry geometry_of(const sdk::Call& call) {
   return conv_geometry(call.outputs[0], call.inputs[1], call.inputs[0], call.attr<tenon_attributes_conv>());
 }
@@ -38,12 +38,12 @@ std::size_t pack_size(const sdk::Call& call, std::uint32_t input) {
   return input == weights ? packed_bytes(call) : 0;
 }
 
-/// What a call finds packed; NULL: it packs them itself, into its scratch memory.
+/// The weights that were packed ahead of the call; NULL if the call has to pack them into its scratch memory.
 const void* packed_weights(const sdk::Call& call) {
   return call.packed == nullptr ? nullptr : call.packed[weights];
 }
 
-/// Panels of each phase, group after group.
+/// Packs the panels of each phase, group by group.
 template <class T>
 void pack_weights(const sdk::Host& host, const ConvGeometry& g, const T* w, T* out_packed) {
   if (g.depthwise()) {
@@ -73,7 +73,7 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   }
 }
 
-/// Two biases made one, weights that come unpacked, and what the largest phase wants.
+/// The sum of two biases, weights that were not packed ahead, and the largest phase's scratch memory.
 std::size_t scratch(const sdk::Call& call) {
   const ConvGeometry g = geometry_of(call);
   std::size_t bytes = 0;
@@ -84,7 +84,7 @@ std::size_t scratch(const sdk::Call& call) {
   return bytes + scratch_bytes(g.channels, element_size(call));
 }
 
-/// b and the epilogue's bias: either, or their sum.
+/// b, the epilogue's bias, or their sum.
 template <class T>
 const T* bias_of(const sdk::Call& call, T* sum) {
   const T* const own = call.has_input(2) ? call.input<T>(2) : nullptr;
@@ -94,7 +94,7 @@ const T* bias_of(const sdk::Call& call, T* sum) {
   return sum;
 }
 
-/// y[n, o, i strides + k dilations - pads_before] += x[n, c, i...] w[c, o, k...], from b[o] on
+/// y[n, o, i strides + k dilations - pads_before] += x[n, c, i...] w[c, o, k...], starting from b[o]
 template <class T>
 void conv_transpose(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;

@@ -1,4 +1,4 @@
-// ops/cum_sum.cpp - running sums along an axis: lines side by side where they lie so, else one after the other.
+// ops/cum_sum.cpp - cumulative sums along an axis; neighbouring lines are summed together.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -10,14 +10,14 @@ namespace {
 
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 16 * 1024;
-// Lines whose sums stay in the first cache while their elements pass by.
+// Lines summed together: their sums stay in L1.
 constexpr std::int64_t bundle = 256;
 
-/// Integers wrap; floating sums are carried in f64, as their error grows with the line.
+/// Integers wrap; floating sums are accumulated in f64, because their error grows with the length of the line.
 template <class T>
 using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::common_type<double>>::type;
 
-/// `lines` neighbouring lines of n elements, which lie `inner` apart; `inner` is negative to walk from the end.
+/// Sums `lines` neighbouring lines of n elements with stride `inner`, which is negative to start from the end.
 template <class T>
 void sum_lines(const T* x, T* y, std::int64_t lines, std::int64_t n, std::int64_t inner, bool exclusive) {
   std::array<Sum<T>, bundle> sums;

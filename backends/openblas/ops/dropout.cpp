@@ -1,4 +1,4 @@
-// ops/dropout.cpp - dropout, forward and, applied to dy with the same key and stream, backward.
+// ops/dropout.cpp - dropout; applied to dy with the same key and stream, it is its own gradient.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,7 +16,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// Elements [begin, end), begin a multiple of 4.
+/// Processes elements [begin, end); begin is a multiple of 4.
 template <class T>
 void drop(const T* x, T* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
   const Wide<T> d;
@@ -57,13 +57,13 @@ namespace {
 constexpr std::int64_t grain = 8 * 1024;
 
 void drop(const float* x, float* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
-  TENON_BEST(dropout_f32)(x, y, begin, end, source, p);
+  TENON_DISPATCH(dropout_f32)(x, y, begin, end, source, p);
 }
 void drop(const double* x, double* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
-  TENON_BEST(dropout_f64)(x, y, begin, end, source, p);
+  TENON_DISPATCH(dropout_f64)(x, y, begin, end, source, p);
 }
 
-/// y = 0 with probability p, else x / (1 - p); y may be x. Bits: <tenon/sdk/random.h>.
+/// y = 0 with probability p, else x / (1 - p); y may be x. The bits are those of <tenon/sdk/random.h>.
 template <class T>
 void dropout(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_random>();

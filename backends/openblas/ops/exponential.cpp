@@ -1,4 +1,4 @@
-// ops/exponential.cpp - exp, expm1, log, log2, log1p, erf: f32 in vectors; f64 by the C library, but for exp.
+// ops/exponential.cpp - exp, expm1, log, log2, log1p, erf: f32 and exp by vector code, the rest of f64 by the C library.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -6,7 +6,7 @@
 #include <hwy/foreach_target.h>
 
 #include "simd.h"
-#include "walk.h"
+#include "strided_loop.h"
 #include "wide_math.h"
 
 #ifndef TENON_OPENBLAS_EXPONENTIAL_OPS
@@ -45,7 +45,7 @@ struct Log2 {
   }
 };
 
-/// Of 1 + x, but where adding 1 would take digits of x: there x - x^2/2, off by x^2/3.
+/// log(1 + x); for |x| < 2^-18, where adding 1 would lose digits of x, x - x^2/2, whose relative error is x^2/3.
 struct Log1p {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
     const DoubleVector one = hn::Set(d, 1), sum = hn::Add(x, one);
@@ -54,7 +54,7 @@ struct Log1p {
   }
 };
 
-/// 1 - 2 Q(sqrt(2) |x|) with the sign of x; below a half, where that cancels, a polynomial.
+/// 1 - 2 Q(sqrt(2) |x|) with the sign of x; for |x| < 1/2, where that cancels, a polynomial.
 struct Erf {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
     // erf(x) / x in x^2 <= 1/4, error 1.1e-13
@@ -102,7 +102,7 @@ namespace {
 constexpr std::int64_t grain = 24 * 1024;
 
 void run(ExponentialOp op, const float* x, float* y, std::int64_t n) {
-  TENON_BEST(exponential_f32)(op, x, y, n);
+  TENON_DISPATCH(exponential_f32)(op, x, y, n);
 }
 
 template <class Function>
@@ -112,7 +112,7 @@ void one_by_one(const double* x, double* y, std::int64_t n, Function f) {
 void run(ExponentialOp op, const double* x, double* y, std::int64_t n) {
   switch (op) {
     case ExponentialOp::exp:
-      return TENON_BEST(exp_f64)(x, y, n);
+      return TENON_DISPATCH(exp_f64)(x, y, n);
     case ExponentialOp::expm1:
       return one_by_one(x, y, n, [](double v) { return std::expm1(v); });
     case ExponentialOp::log:
@@ -128,7 +128,7 @@ void run(ExponentialOp op, const double* x, double* y, std::int64_t n) {
 
 template <class T>
 void run_all(const sdk::Call& call, ExponentialOp op) {
-  elementwise<T, T, 1>(call, grain, 0, [op](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
+  elementwise<T, T, 1>(call, grain, 0, [op](const Segment<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
 }
 
 /// y = e^x

@@ -1,4 +1,4 @@
-// ops/gather.cpp - elements that indices name.
+// ops/gather.cpp - elements selected by indices.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/indices.h>
 
@@ -6,12 +6,12 @@
 #include <cstring>
 
 #include "strided_copy.h"
-#include "walk.h"
+#include "strided_loop.h"
 
 namespace tenon::openblas {
 namespace {
 
-// Bytes, and single elements, worth a thread of their own: about 20 us, in a memory that is read here and there.
+// Bytes, and single elements, worth a thread of their own: about 20 us with random access.
 constexpr std::int64_t grain_bytes = 128 * 1024;
 constexpr std::int64_t grain = 8 * 1024;
 
@@ -51,15 +51,15 @@ void gather_single_words(const sdk::Call& call, const sdk::Indices& indices) {
   const std::int64_t step = x.strides[axis];
   std::int64_t strides[TENON_MAX_RANK];
   std::copy_n(x.strides, x.rank, strides);
-  strides[axis] = 0;  // along the axis it is the indices that lead
+  strides[axis] = 0;  // along the axis the indices select the element
   sdk::Operand lines = y;
   lines.strides = strides;
-  const Walk<1> walk = walk_over<1>(y, {&lines});
+  const StridedLoop<1> loop = strided_loop_over<1>(y, {&lines});
   const Word* const from = x.as<const Word>();
   Word* const to = y.as<Word>();
-  call.host.parallel_for(walk.count, grain, [&](std::int64_t begin, std::int64_t end) {
-    for_each_run(walk, begin, end, [&](const std::array<std::int64_t, 1>& offset, std::int64_t at, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) to[at + i] = from[offset[0] + i * walk.run_stride(0) + indices[at + i] * step];
+  call.host.parallel_for(loop.count, grain, [&](std::int64_t begin, std::int64_t end) {
+    for_each_run(loop, begin, end, [&](const std::array<std::int64_t, 1>& offset, std::int64_t at, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) to[at + i] = from[offset[0] + i * loop.run_stride(0) + indices[at + i] * step];
     });
   });
 }

@@ -5,7 +5,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// What op(x) looks like: x or its transpose.
+/// op(x): x or its transpose.
 MatrixView view_of(const sdk::Operand& x, bool transposed) {
   const MatrixView view{x.shape[0], x.shape[1], x.strides[0], x.strides[1]};
   return transposed ? view.transposed() : view;
@@ -20,7 +20,7 @@ std::size_t scratch(const sdk::Call& call) {
   std::size_t bytes = 0;
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
-    if (!view_of(x, false).served()) bytes += copy_bytes(x, x.dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float));
+    if (!view_of(x, false).fits_blas()) bytes += copy_bytes(x, x.dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float));
   }
   return bytes;
 }
@@ -39,7 +39,7 @@ void gemm(const sdk::Call& call) {
     const sdk::Operand& x = call.inputs[i];
     views[i] = view_of(x, trans[i]);
     data[i] = x.as<const T>();
-    if (views[i].served()) continue;
+    if (views[i].fits_blas()) continue;
     sdk::Operand copy = x;
     copy.data = copies;
     copies += copy_bytes(x, sizeof(T));
@@ -52,13 +52,13 @@ void gemm(const sdk::Call& call) {
   Product<T> product{views[0], views[1], static_cast<T>(attributes.alpha), data[0], data[1], call.output<T>(0), {}};
   if (call.has_input(2) && attributes.beta != 0) {
     const sdk::Operand& c = call.inputs[2];
-    product.finish.c = c.as<const T>();
-    product.finish.beta = static_cast<T>(attributes.beta);
-    if (c.rank >= 1 && c.shape[c.rank - 1] != 1) product.finish.c_column = c.strides[c.rank - 1];
-    if (c.rank >= 2 && c.shape[c.rank - 2] != 1) product.finish.c_row = c.strides[c.rank - 2];
+    product.epilogue.c = c.as<const T>();
+    product.epilogue.beta = static_cast<T>(attributes.beta);
+    if (c.rank >= 1 && c.shape[c.rank - 1] != 1) product.epilogue.c_column = c.strides[c.rank - 1];
+    if (c.rank >= 2 && c.shape[c.rank - 2] != 1) product.epilogue.c_row = c.strides[c.rank - 2];
   }
-  if (call.epilogue.bias != nullptr) product.finish.bias = call.epilogue.bias->as<const T>();
-  product.finish.activation = call.epilogue.activation;
+  if (call.epilogue.bias != nullptr) product.epilogue.bias = call.epilogue.bias->as<const T>();
+  product.epilogue.activation = call.epilogue.activation;
   multiply(call.host, call.deterministic, product, {});
 }
 

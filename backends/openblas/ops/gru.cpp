@@ -1,5 +1,5 @@
-// ops/gru.cpp - the gated recurrent unit: the products with x of all steps at once, then step by step products with packed weights and
-// passes over gates and state. Its gradient goes the same way back.
+// ops/gru.cpp - the gated recurrent unit: products with x for all steps at once, then for each step products with packed weights and passes
+// over gates and state. The gradient processes the steps in reverse.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,17 +13,18 @@
 namespace tenon::openblas {
 namespace {
 
-/// `whole` where the reset gate scales a product; else it scales a factor: `reset` goes before that product, `finish` behind.
+/// `whole` if the reset gate scales a product. Otherwise it scales a factor: `reset` runs before that product, `finish` after it.
 enum class GruStage { whole, reset, finish };
 
-/// Units [begin, end) of some rows of a step. Rows of states lie `units` apart, the others as their steps say, parts of a row `units`.
+/// Units [begin, end) of some rows of a step. The row stride of states is `units`, that of the others *_step; the parts of a row are
+/// `units` apart.
 template <class T>
 struct GruRows {
   GruStage stage;
   std::int64_t rows, begin, end, units;
-  T* sums;  ///< z, r, h~ before their functions; `reset` puts z and r behind theirs
+  T* sums;  ///< z, r, h~ before activation; `reset` replaces z and r by their activated values
   std::int64_t sums_step;
-  T* seen;  ///< what h~ sees of the state: in for `whole`, out for `reset`
+  T* seen;  ///< the state as input of h~: an input of `whole`, an output of `reset`
   std::int64_t seen_step;
   T* kept;  ///< (z, r, h~, .); NULL: not kept
   std::int64_t kept_step;
@@ -37,9 +38,9 @@ struct GruGradRows {
   const T* kept;  ///< (z, r, h~, seen)
   std::int64_t kept_step;
   const T *before, *dy, *dh;  ///< NULL: 0
-  T* carried;                 ///< what reaches the step before beside the products
+  T* carried;                 ///< the elementwise part of the gradient of the previous state
   const T* d_reset;           ///< `finish`: the gradient of r h
-  T *of_input, *of_state;     ///< the gradients of what x and what h give to z, r, h~; one and the same but for `whole`
+  T *of_input, *of_state;     ///< the gradients of the terms in x and in h of z, r, h~; equal except for `whole`
   std::int64_t gates_step;
 };
 
@@ -145,41 +146,41 @@ namespace tenon::openblas {
 namespace {
 
 constexpr std::int64_t gate_count = 3;
-constexpr std::int64_t candidate = 2;  // its number among the gates z, r, h~
-constexpr std::int64_t seen_part = 3;  // and that of what it sees of the state, among the parts that are kept
+constexpr std::int64_t candidate = 2;  // the index of h~ among the gates z, r, h~
+constexpr std::int64_t seen_part = 3;  // the index of `seen` among the parts that are kept
 
 void run_rows(const GruRows<float>& p) {
-  TENON_BEST(gru_rows_f32)(p);
+  TENON_DISPATCH(gru_rows_f32)(p);
 }
 void run_rows(const GruRows<double>& p) {
-  TENON_BEST(gru_rows_f64)(p);
+  TENON_DISPATCH(gru_rows_f64)(p);
 }
 void run_rows(const GruGradRows<float>& p) {
-  TENON_BEST(gru_grad_rows_f32)(p);
+  TENON_DISPATCH(gru_grad_rows_f32)(p);
 }
 void run_rows(const GruGradRows<double>& p) {
-  TENON_BEST(gru_grad_rows_f64)(p);
+  TENON_DISPATCH(gru_grad_rows_f64)(p);
 }
 
-/// What a call of gru works with.
+/// The working memory of a call of gru.
 template <class T>
 struct GruPlan {
   Recurrent<T> layer;
   ForwardPanels<T> panels;  ///< of z and r, and of the candidate
   T *bias, *sums, *kept, *seen, *h;
-  bool keeps_h;  ///< of all steps
+  bool keeps_h;  ///< whether h of all steps is kept
   bool reset_last;
 
   GruPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, gate_count), panels(layer, candidate, scratch) {
     reset_last = call.attr<tenon_attributes_recurrent>().linear_before_reset != 0;
     keeps_h = call.has_output(0);
-    bias = scratch.take<T>(layer.all_columns());
-    sums = scratch.take<T>(layer.rows() * layer.all_columns());
+    bias = scratch.allocate<T>(layer.all_columns());
+    sums = scratch.allocate<T>(layer.rows() * layer.all_columns());
     kept = call.has_output(2) ? call.output<T>(2) : nullptr;
-    seen = call.has_output(2) ? nullptr : scratch.take<T>(layer.state_elements());
-    h = keeps_h ? call.output<T>(0) : scratch.take<T>(2 * layer.state_elements());
+    seen = call.has_output(2) ? nullptr : scratch.allocate<T>(layer.state_elements());
+    h = keeps_h ? call.output<T>(0) : scratch.allocate<T>(2 * layer.state_elements());
   }
-  /// The states of a direction behind step number s; one buffer of two where they are not kept: threads read the step before.
+  /// The states of a direction after step s; if not kept, two buffers alternate, because threads read the previous step.
   T* h_of(std::int64_t d, std::int64_t s) const {
     return keeps_h ? layer.states(h, d, s) : layer.state(h + s % 2 * layer.state_elements(), d);
   }
@@ -217,7 +218,7 @@ struct GruPlan {
   }
 };
 
-/// h rh' + brh of a part; without a state, brh.
+/// seen = h rh' + brh for a part; without a state, brh.
 template <class T>
 void multiply_seen(const GruPlan<T>& plan, const T* before, const StepPart& part) {
   T* const seen = plan.seen_of(part.direction, part.step);
@@ -288,7 +289,7 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   forward_pack(call, gate_count, candidate, out_packed);
 }
 
-/// What a call of gru_grad works with.
+/// The working memory of a call of gru_grad.
 template <class T>
 struct GruGradPlan {
   Recurrent<T> layer;
@@ -298,23 +299,24 @@ struct GruGradPlan {
 
   GruGradPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 2, 3) {
     reset_last = call.attr<tenon_attributes_recurrent>().linear_before_reset != 0;
-    panels = layer.take_backward_panels(scratch, 0, reset_last ? candidate + 1 : candidate);
-    if (!reset_last) candidate_panels = layer.take_backward_panels(scratch, candidate, candidate + 1);
-    of_input = scratch.take<T>(layer.rows() * layer.all_columns());
-    of_state = reset_last ? scratch.take<T>(layer.rows() * layer.all_columns()) : of_input;
-    dh = call.has_output(4) ? call.output<T>(4) : scratch.take<T>(layer.state_elements());
-    d_reset = reset_last ? nullptr : scratch.take<T>(layer.state_elements());
-    states = scratch.take<T>(layer.rows() * layer.units);
-    ones = scratch.take<T>(layer.rows());
-    input_sums = scratch.take<T>(layer.all_columns());
-    state_sums = reset_last ? scratch.take<T>(layer.all_columns()) : input_sums;
+    panels = layer.allocate_backward_panels(scratch, 0, reset_last ? candidate + 1 : candidate);
+    if (!reset_last) candidate_panels = layer.allocate_backward_panels(scratch, candidate, candidate + 1);
+    of_input = scratch.allocate<T>(layer.rows() * layer.all_columns());
+    of_state = reset_last ? scratch.allocate<T>(layer.rows() * layer.all_columns()) : of_input;
+    dh = call.has_output(4) ? call.output<T>(4) : scratch.allocate<T>(layer.state_elements());
+    d_reset = reset_last ? nullptr : scratch.allocate<T>(layer.state_elements());
+    states = scratch.allocate<T>(layer.rows() * layer.units);
+    ones = scratch.allocate<T>(layer.rows());
+    input_sums = scratch.allocate<T>(layer.all_columns());
+    state_sums = reset_last ? scratch.allocate<T>(layer.all_columns()) : input_sums;
   }
 };
 
-/// From the last step to the first: with dh the gradient of h_t, the gates' own gradients are dh~ = dh (1 - z) (1 - h~^2),
-/// dz = dh (h_(t-1) - h~) z (1 - z), dr = (what r scales)' r (1 - r); dh of the step before is dh z, and what the products give back.
+/// From the last step to the first: with dh the gradient of h_t, the gates' gradients are dh~ = dh (1 - z) (1 - h~^2),
+/// dz = dh (h_(t-1) - h~) z (1 - z), dr = r (1 - r) times the gradient of r's result; dh of the previous step is dh z plus the gradients
+/// through the products.
 ///
-/// Shapes  as gru; dy, dy_h may be absent (0), db and dh0 too.
+/// Shapes  as gru; dy and dy_h (0 if absent), db and dh0 may be absent.
 template <class T>
 void gru_grad(const sdk::Call& call) {
   Scratch scratch(call.scratch);
@@ -345,7 +347,7 @@ void gru_grad(const sdk::Call& call) {
     rows.of_state = layer.lines(plan.of_state, d, s, 3) + part.row * step;
     run_rows(rows);
   };
-  const auto give_back = [&](const StepPart& part) {
+  const auto backpropagate_state = [&](const StepPart& part) {
     T* const dh = layer.state(plan.dh, part.direction);
     const T* const of_state = layer.lines(plan.of_state, part.direction, part.step, 3);
     if (part.step > 0 || call.has_output(4)) layer.multiply(part, of_state, step, plan.panels, dh, units, dh);
@@ -354,14 +356,14 @@ void gru_grad(const sdk::Call& call) {
   if (plan.reset_last) {
     layer.run(true, {units, units}, [&](std::size_t phase, const StepPart& part) {
       if (phase == 0) return run_stage(GruStage::whole, part);
-      give_back(part);
+      backpropagate_state(part);
     });
   } else {
     layer.pack_backward(plan.candidate_panels, candidate);
     layer.run(true, {units, units, units, units}, [&](std::size_t phase, const StepPart& part) {
       if (phase == 0) return run_stage(GruStage::reset, part);
       if (phase == 2) return run_stage(GruStage::finish, part);
-      if (phase == 3) return give_back(part);
+      if (phase == 3) return backpropagate_state(part);
       const T* const of_candidate = layer.lines(plan.of_input, part.direction, part.step, 3) + candidate * units;
       layer.multiply(part, of_candidate, step, plan.candidate_panels, layer.state(plan.d_reset, part.direction), units, nullptr);
     });
@@ -377,7 +379,7 @@ void gru_grad(const sdk::Call& call) {
     layer.gather_states(y, h0, d, plan.states);
     layer.recurrent_gradient(plan.of_state, d, 0, plan.reset_last ? candidate + 1 : candidate, plan.states, units);
     if (plan.reset_last) continue;
-    // without a batch nothing was kept, and there is no memory to point into
+    // With an empty batch nothing was kept, and there is no memory to point into.
     const T* const seen = all_kept == nullptr ? nullptr : all_kept + (d * 4 + seen_part) * units;
     layer.recurrent_gradient(plan.of_input, d, candidate, candidate + 1, seen, kept_step);
   }

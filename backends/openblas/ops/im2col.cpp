@@ -1,5 +1,4 @@
-// ops/im2col.cpp - what sliding windows see as columns, and the sums of such columns where they came from. Images have their channels
-// first.
+// ops/im2col.cpp - sliding windows as columns, and the transpose, which sums columns into the image. Images are channels first.
 #include <algorithm>
 #include <type_traits>
 #include <utility>
@@ -26,14 +25,14 @@ struct Axis {
     windows = (n + pad + a.pads_after[i] - dilation * (kernel - 1) - 1) / stride + 1;
   }
 
-  /// Where window w has a tap; it may be outside of the image.
+  /// The position of a tap of window w, which may be outside of the image.
   std::int64_t place(std::int64_t w, std::int64_t tap) const { return w * stride + tap * dilation - pad; }
-  /// Windows [first, second) have the tap inside.
+  /// The tap is inside the image for windows [first, second).
   std::pair<std::int64_t, std::int64_t> inside(std::int64_t tap) const {
     const std::int64_t start = place(0, tap);
     const std::int64_t first = start >= 0 ? 0 : std::min(windows, (-start + stride - 1) / stride);
-    const std::int64_t behind = start >= size ? 0 : std::min(windows, (size - start + stride - 1) / stride);
-    return {first, std::max(first, behind)};
+    const std::int64_t last = start >= size ? 0 : std::min(windows, (size - start + stride - 1) / stride);
+    return {first, std::max(first, last)};
   }
 };
 
@@ -53,11 +52,11 @@ struct Columns {
   std::int64_t pixels() const { return rows.size * columns.size; }
 };
 
-/// What all windows have at one tap.
+/// Writes the elements at one tap of all windows.
 template <class Word>
 void unfold(const Columns& c, std::int64_t tap, const Word* plane, Word* y) {
   const std::int64_t across = tap % c.columns.kernel;
-  const auto [first, behind] = c.columns.inside(across);
+  const auto [first, last] = c.columns.inside(across);
   for (std::int64_t row = 0; row < c.rows.windows; ++row, y += c.columns.windows) {
     const std::int64_t place = c.rows.place(row, tap / c.columns.kernel);
     if (place < 0 || place >= c.rows.size) {
@@ -65,15 +64,15 @@ void unfold(const Columns& c, std::int64_t tap, const Word* plane, Word* y) {
       continue;
     }
     std::fill(y, y + first, Word(0));
-    if (behind > first) {
+    if (last > first) {
       const Word* const from = plane + place * c.columns.size + c.columns.place(first, across);
       if (c.columns.stride == 1) {
-        std::copy_n(from, behind - first, y + first);
+        std::copy_n(from, last - first, y + first);
       } else {
-        for (std::int64_t w = first; w < behind; ++w) y[w] = from[(w - first) * c.columns.stride];
+        for (std::int64_t w = first; w < last; ++w) y[w] = from[(w - first) * c.columns.stride];
       }
     }
-    std::fill(y + behind, y + c.columns.windows, Word(0));
+    std::fill(y + last, y + c.columns.windows, Word(0));
   }
 }
 
@@ -90,18 +89,18 @@ void im2col(const sdk::Call& call) {
   });
 }
 
-/// Adds what belongs to one tap of all windows to a plane.
+/// Adds the elements at one tap of all windows to a plane.
 template <class Sum>
 void fold(const Columns& c, std::int64_t tap, const Sum* x, Sum* plane) {
   const std::int64_t across = tap % c.columns.kernel;
-  const auto [first, behind] = c.columns.inside(across);
-  if (behind <= first) return;
+  const auto [first, last] = c.columns.inside(across);
+  if (last <= first) return;
   for (std::int64_t row = 0; row < c.rows.windows; ++row) {
     const std::int64_t place = c.rows.place(row, tap / c.columns.kernel);
     if (place < 0 || place >= c.rows.size) continue;
     const Sum* const from = x + row * c.columns.windows + first;
     Sum* const to = plane + place * c.columns.size + c.columns.place(first, across);
-    const std::int64_t n = behind - first;
+    const std::int64_t n = last - first;
     if (c.columns.stride == 1) {
       for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
     } else {
@@ -110,7 +109,7 @@ void fold(const Columns& c, std::int64_t tap, const Sum* x, Sum* plane) {
   }
 }
 
-/// y[n, c, i strides + k dilations - pads_before] += x[n, (c, k...), (i...)]; what falls outside of y is lost. Integers wrap.
+/// y[n, c, i strides + k dilations - pads_before] += x[n, (c, k...), (i...)]; elements outside of y are dropped. Integers wrap.
 template <class T>
 void col2im(const sdk::Call& call) {
   using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::type_identity<T>>::type;

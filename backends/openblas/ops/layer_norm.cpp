@@ -1,4 +1,4 @@
-// ops/layer_norm.cpp - layer normalisation and its gradient, line by line in vectors.
+// ops/layer_norm.cpp - vectorised layer normalisation and its gradient.
 #include <tenon/sdk/kernel.h>
 
 #include "line_norm.h"

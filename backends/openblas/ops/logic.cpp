@@ -1,20 +1,20 @@
-// ops/logic.cpp - and, or, xor, not, is_nan, is_inf. Plain loops: the compiler's own vectors reach the speed of the memory.
+// ops/logic.cpp - and, or, xor, not, is_nan, is_inf, in plain loops: the compiler's vector code is bound by memory bandwidth.
 #include <cmath>
 #include <limits>
 
-#include "walk.h"
+#include "strided_loop.h"
 
 namespace tenon::openblas {
 namespace {
 
-// Elements worth a thread of their own: about 20 us from the second cache.
+// Elements worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 256 * 1024;
 
-/// A bool is one byte, 0 or 1: bitwise operations on bytes become vectors, those of bool, which skip operands, do not.
+/// A bool is one byte, 0 or 1. Bitwise operations on bytes are vectorised; short-circuit operations on bool are not.
 template <class Function>
 void combine(const sdk::Call& call, Function f) {
   using Byte = std::uint8_t;
-  elementwise<Byte, Byte, 2>(call, grain, 0b11, [f](const Stretch<Byte, 2>& s, Byte* y, std::int64_t n) {
+  elementwise<Byte, Byte, 2>(call, grain, 0b11, [f](const Segment<Byte, 2>& s, Byte* y, std::int64_t n) {
     const Byte *a = s.x[0], *b = s.x[1];
     if (s.scalars == 0) {
       for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<Byte>(f(a[i], b[i]));
@@ -28,7 +28,7 @@ void combine(const sdk::Call& call, Function f) {
 
 template <class T, class Function>
 void classify(const sdk::Call& call, Function f) {
-  elementwise<T, bool, 1>(call, grain, 0, [f](const Stretch<T, 1>& s, bool* y, std::int64_t n) {
+  elementwise<T, bool, 1>(call, grain, 0, [f](const Segment<T, 1>& s, bool* y, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) y[i] = f(s.x[0][i]);
   });
 }

@@ -1,4 +1,4 @@
-// ops/lrn.cpp - local response normalisation: windows over the channels of a pixel, which lie side by side.
+// ops/lrn.cpp - local response normalisation: windows over the channels of a pixel, which are adjacent.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "parts.h"
+#include "partial_vectors.h"
 #include "wide_math.h"
 
 #include <tenon/sdk/kernel.h>
@@ -18,17 +18,17 @@
 namespace tenon::openblas {
 namespace {
 
-/// The window, cut to what can hold a channel, and the numbers of the formula.
+/// The window, clipped to the number of channels, and the coefficients of the formula.
 struct Window {
   std::int64_t before, after;
   double slope;  ///< alpha / size
   double beta, bias;
 };
 
-/// Memory for one pixel of n channels.
+/// Working memory for one pixel of n channels.
 template <class T>
-struct PixelRoom {
-  T* padded;  ///< before + n + after, and a register more
+struct PixelBuffers {
+  T* padded;  ///< before + n + after, and one vector more
   T* base;    ///< n
   T* power;   ///< n
 };
@@ -42,7 +42,7 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// b^(-3/4), the power that every published net has.
+/// b^(-3/4), the exponent of every published network.
 struct ThreeQuarters {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V b) const {
@@ -76,12 +76,12 @@ HWY_INLINE hn::Vec<D> window_sum(D d, const hn::TFromD<D>* p, std::int64_t count
   return sum;
 }
 
-/// Fills base and power of a pixel.
+/// Computes base and power of a pixel.
 template <class T>
-void bases(const Window& window, const T* x, std::int64_t n, const PixelRoom<T>& room) {
+void bases(const Window& window, const T* x, std::int64_t n, const PixelBuffers<T>& buffers) {
   const Wide<T> d;
-  T* const squares = room.padded + window.before;
-  std::fill_n(room.padded, window.before, T{0});
+  T* const squares = buffers.padded + window.before;
+  std::fill_n(buffers.padded, window.before, T{0});
   std::fill_n(squares + n, window.after + lanes(d), T{0});
   across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
     const auto v = load(d, x + i, m);
@@ -89,51 +89,51 @@ void bases(const Window& window, const T* x, std::int64_t n, const PixelRoom<T>&
   });
   const auto slope = hn::Set(d, static_cast<T>(window.slope)), bias = hn::Set(d, static_cast<T>(window.bias));
   across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
-    store(hn::MulAdd(window_sum(d, room.padded + i, window.before + window.after + 1), slope, bias), d, room.base + i, m);
+    store(hn::MulAdd(window_sum(d, buffers.padded + i, window.before + window.after + 1), slope, bias), d, buffers.base + i, m);
   });
-  powers(room.base, room.power, n, window.beta);
+  powers(buffers.base, buffers.power, n, window.beta);
 }
 
 /// y = x base^-beta
 template <class T>
-void pixel(const Window& window, const T* x, T* y, std::int64_t n, const PixelRoom<T>& room) {
-  bases(window, x, n, room);
+void pixel(const Window& window, const T* x, T* y, std::int64_t n, const PixelBuffers<T>& buffers) {
+  bases(window, x, n, buffers);
   const Wide<T> d;
-  across<T>(n,
-            [&](std::int64_t i, std::int64_t m) HWY_ATTR { store(hn::Mul(load(d, x + i, m), load(d, room.power + i, m)), d, y + i, m); });
+  across<T>(
+      n, [&](std::int64_t i, std::int64_t m) HWY_ATTR { store(hn::Mul(load(d, x + i, m), load(d, buffers.power + i, m)), d, y + i, m); });
 }
 
-/// dx = dy base^-beta - 2 alpha beta / size x (sum of dy x base^(-beta - 1) over the windows that hold the channel)
+/// dx = dy base^-beta - 2 alpha beta / size x (sum of dy x base^(-beta - 1) over the windows that contain the channel)
 template <class T>
-void pixel_grad(const Window& window, const T* dy, const T* x, T* dx, std::int64_t n, const PixelRoom<T>& room) {
-  bases(window, x, n, room);
+void pixel_grad(const Window& window, const T* dy, const T* x, T* dx, std::int64_t n, const PixelBuffers<T>& buffers) {
+  bases(window, x, n, buffers);
   const Wide<T> d;
   // Channel c is in the windows of c - after ... c + before.
-  T* const terms = room.padded + window.after;
-  std::fill_n(room.padded, window.after, T{0});
+  T* const terms = buffers.padded + window.after;
+  std::fill_n(buffers.padded, window.after, T{0});
   std::fill_n(terms + n, window.before + lanes(d), T{0});
   const auto one = hn::Set(d, 1);
   across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
-    const auto product = hn::Mul(hn::Mul(load(d, dy + i, m), load(d, x + i, m)), load(d, room.power + i, m));
-    const auto base = load(d, room.base + i, m, 1);
+    const auto product = hn::Mul(hn::Mul(load(d, dy + i, m), load(d, x + i, m)), load(d, buffers.power + i, m));
+    const auto base = load(d, buffers.base + i, m, 1);
     store(hn::Mul(product, hn::Div(one, base)), d, terms + i, m);
   });
   const auto by = hn::Set(d, static_cast<T>(-2 * window.beta * window.slope));
   across<T>(n, [&](std::int64_t i, std::int64_t m) HWY_ATTR {
-    const auto others = hn::Mul(window_sum(d, room.padded + i, window.before + window.after + 1), by);
-    const auto own = hn::Mul(load(d, dy + i, m), load(d, room.power + i, m));
+    const auto others = hn::Mul(window_sum(d, buffers.padded + i, window.before + window.after + 1), by);
+    const auto own = hn::Mul(load(d, dy + i, m), load(d, buffers.power + i, m));
     store(hn::MulAdd(load(d, x + i, m), others, own), d, dx + i, m);
   });
 }
 
-/// `count` pixels, one behind the other; dy NULL: forward.
+/// Processes `count` consecutive pixels; forward if dy is NULL.
 template <class T>
-void pixels(const Window& window, const T* dy, const T* x, T* out, std::int64_t count, std::int64_t n, const PixelRoom<T>& room) {
+void pixels(const Window& window, const T* dy, const T* x, T* out, std::int64_t count, std::int64_t n, const PixelBuffers<T>& buffers) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (dy == nullptr) {
-      pixel(window, x + i * n, out + i * n, n, room);
+      pixel(window, x + i * n, out + i * n, n, buffers);
     } else {
-      pixel_grad(window, dy + i * n, x + i * n, out + i * n, n, room);
+      pixel_grad(window, dy + i * n, x + i * n, out + i * n, n, buffers);
     }
   }
 }
@@ -141,12 +141,12 @@ void pixels(const Window& window, const T* dy, const T* x, T* out, std::int64_t 
 }  // namespace
 
 void lrn_f32(const Window& window, const float* dy, const float* x, float* out, std::int64_t count, std::int64_t n,
-             const PixelRoom<float>& room) {
-  pixels(window, dy, x, out, count, n, room);
+             const PixelBuffers<float>& buffers) {
+  pixels(window, dy, x, out, count, n, buffers);
 }
 void lrn_f64(const Window& window, const double* dy, const double* x, double* out, std::int64_t count, std::int64_t n,
-             const PixelRoom<double>& room) {
-  pixels(window, dy, x, out, count, n, room);
+             const PixelBuffers<double>& buffers) {
+  pixels(window, dy, x, out, count, n, buffers);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -158,26 +158,26 @@ namespace tenon::openblas {
 namespace {
 
 void run(const Window& window, const float* dy, const float* x, float* out, std::int64_t count, std::int64_t n,
-         const PixelRoom<float>& room) {
-  TENON_BEST(lrn_f32)(window, dy, x, out, count, n, room);
+         const PixelBuffers<float>& buffers) {
+  TENON_DISPATCH(lrn_f32)(window, dy, x, out, count, n, buffers);
 }
 void run(const Window& window, const double* dy, const double* x, double* out, std::int64_t count, std::int64_t n,
-         const PixelRoom<double>& room) {
-  TENON_BEST(lrn_f64)(window, dy, x, out, count, n, room);
+         const PixelBuffers<double>& buffers) {
+  TENON_DISPATCH(lrn_f64)(window, dy, x, out, count, n, buffers);
 }
 
-// Elements worth a thread of their own: some 20 us of roots and quotients.
+// Elements worth a thread of their own: about 20 us of roots and quotients.
 constexpr std::int64_t grain = 8 * 1024;
-constexpr std::int64_t register_room = 64;  // elements; no register holds more
+constexpr std::int64_t vector_padding = 64;  // elements; no vector holds more
 
-/// The pixels of x, and how many of them share a piece of scratch memory.
+/// The pixels of x, divided into parts with their own scratch memory.
 struct Pixels {
   sdk::AxisView view;
   std::int64_t count;
   std::int64_t parts;
 
   explicit Pixels(const sdk::Operand& x) {
-    const bool image = x.rank == 3 || x.rank == 4;  // these lie with their channels last
+    const bool image = x.rank == 3 || x.rank == 4;  // stored with channels last
     view = sdk::around_axis(x, image ? std::int64_t{x.rank} - 1 : 1);
     count = view.outer * view.inner;
     parts = std::clamp<std::int64_t>(count * view.n / grain, 1, 64);
@@ -188,10 +188,10 @@ Window window_of(const tenon_attributes_lrn& by, std::int64_t n) {
   return {std::min((by.size - 1) / 2, n), std::min(by.size / 2, n), by.alpha / static_cast<double>(by.size), by.beta, by.bias};
 }
 
-/// Elements of scratch memory for one part: a PixelRoom, and copies of a pixel's operands and result where channels do not come last.
+/// Elements of scratch memory for one part: PixelBuffers, and copies of a pixel's operands and result unless channels come last.
 std::int64_t part_size(const Pixels& pixels, const Window& window) {
   const std::int64_t n = pixels.view.n;
-  return window.before + 3 * n + window.after + register_room + (pixels.view.inner == 1 ? 0 : 3 * n);
+  return window.before + 3 * n + window.after + vector_padding + (pixels.view.inner == 1 ? 0 : 3 * n);
 }
 
 template <std::uint32_t x>
@@ -212,11 +212,11 @@ void over_pixels(const sdk::Call& call, const T* dy, const T* x, T* out) {
   call.host.parallel_for(pixels.parts, 1, [&](std::int64_t first_part, std::int64_t last_part) {
     for (std::int64_t part = first_part; part < last_part; ++part) {
       T* const memory = static_cast<T*>(call.scratch) + part * size;
-      const PixelRoom<T> room{memory + 2 * channels, memory, memory + channels};
+      const PixelBuffers<T> buffers{memory + 2 * channels, memory, memory + channels};
       const std::int64_t begin = pixels.count * part / pixels.parts, end = pixels.count * (part + 1) / pixels.parts;
       if (step == 1) {
         run(window, dy == nullptr ? nullptr : dy + begin * channels, x + begin * channels, out + begin * channels, end - begin, channels,
-            room);
+            buffers);
         continue;
       }
       T* const copy = memory + size - 3 * channels;
@@ -226,7 +226,7 @@ void over_pixels(const sdk::Call& call, const T* dy, const T* x, T* out) {
           copy[c] = x[at + c * step];
           if (dy != nullptr) copy[channels + c] = dy[at + c * step];
         }
-        run(window, dy == nullptr ? nullptr : copy + channels, copy, copy + 2 * channels, 1, channels, room);
+        run(window, dy == nullptr ? nullptr : copy + channels, copy, copy + 2 * channels, 1, channels, buffers);
         for (std::int64_t c = 0; c < channels; ++c) out[at + c * step] = copy[2 * channels + c];
       }
     }

@@ -1,5 +1,5 @@
-// ops/lstm.cpp - the long short-term memory: the products with x of all steps at once, then step by step a product with packed weights and
-// one pass over gates, cell and state. Its gradient goes the same way back.
+// ops/lstm.cpp - long short-term memory: products with x for all steps at once, then for each step a product with packed weights and one
+// pass over gates, cell and state. The gradient processes the steps in reverse.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,11 +13,12 @@
 namespace tenon::openblas {
 namespace {
 
-/// Units [begin, end) of some rows of a step. Rows of gates lie gates_step apart, the gates of a row `units`; those of states `units`.
+/// Units [begin, end) of some rows of a step. The row stride of gates is gates_step, that of states `units`; the gates of a row are `units`
+/// apart.
 template <class T>
 struct LstmRows {
   std::int64_t rows, begin, end, units, gates_step;
-  T* gates;  ///< in: sums. out, if `keep`: (i, o, f, g)
+  T* gates;  ///< in: sums; out, if `keep`: (i, o, f, g)
   bool keep;
   const T* c_before;  ///< NULL: 0
   T *c, *h;
@@ -27,10 +28,10 @@ struct LstmGradRows {
   std::int64_t rows, begin, end, units, gates_step;
   const T *gates, *c, *c_before;  ///< c_before NULL: 0
   const T *dy, *dh;               ///< NULL: 0
-  T* dc;                          ///< in, unless `first`; out: that of the step before
-  const T* first_dc;              ///< in its place at the last step; NULL: 0
+  T* dc;                          ///< in: the gradient of c, unless `first`; out: that of the previous step
+  const T* first_dc;              ///< replaces dc at the last step; NULL: 0
   bool first;
-  T* d_gates;  ///< as gates
+  T* d_gates;  ///< has the layout of gates
 };
 
 }  // namespace
@@ -116,38 +117,38 @@ namespace tenon::openblas {
 namespace {
 
 void run_rows(const LstmRows<float>& p) {
-  TENON_BEST(lstm_rows_f32)(p);
+  TENON_DISPATCH(lstm_rows_f32)(p);
 }
 void run_rows(const LstmRows<double>& p) {
-  TENON_BEST(lstm_rows_f64)(p);
+  TENON_DISPATCH(lstm_rows_f64)(p);
 }
 void run_rows(const LstmGradRows<float>& p) {
-  TENON_BEST(lstm_grad_rows_f32)(p);
+  TENON_DISPATCH(lstm_grad_rows_f32)(p);
 }
 void run_rows(const LstmGradRows<double>& p) {
-  TENON_BEST(lstm_grad_rows_f64)(p);
+  TENON_DISPATCH(lstm_grad_rows_f64)(p);
 }
 
 constexpr std::int64_t gate_count = 4;
 
-/// What a call of lstm works with.
+/// The working memory of a call of lstm.
 template <class T>
 struct LstmPlan {
   Recurrent<T> layer;
   ForwardPanels<T> panels;
   T *bias, *gates, *h, *c;
-  bool keeps_gates, keeps_h, keeps_c;  ///< of all steps
+  bool keeps_gates, keeps_h, keeps_c;  ///< whether those of all steps are kept
 
   LstmPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, gate_count), panels(layer, gate_count, scratch) {
     keeps_h = call.has_output(0);
     keeps_gates = call.has_output(3);
     keeps_c = call.has_output(4);
-    bias = scratch.take<T>(layer.all_columns());
-    gates = keeps_gates ? call.output<T>(3) : scratch.take<T>(layer.rows() * layer.all_columns());
-    h = keeps_h ? call.output<T>(0) : scratch.take<T>(2 * layer.state_elements());
-    c = keeps_c ? call.output<T>(4) : scratch.take<T>(layer.state_elements());
+    bias = scratch.allocate<T>(layer.all_columns());
+    gates = keeps_gates ? call.output<T>(3) : scratch.allocate<T>(layer.rows() * layer.all_columns());
+    h = keeps_h ? call.output<T>(0) : scratch.allocate<T>(2 * layer.state_elements());
+    c = keeps_c ? call.output<T>(4) : scratch.allocate<T>(layer.state_elements());
   }
-  /// The states of a direction behind step number s; one buffer of two where they are not kept: threads read the step before.
+  /// The states of a direction after step s; if not kept, two buffers alternate, because threads read the previous step.
   T* h_of(std::int64_t d, std::int64_t s) const {
     return keeps_h ? layer.states(h, d, s) : layer.state(h + s % 2 * layer.state_elements(), d);
   }
@@ -198,7 +199,7 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   forward_pack(call, gate_count, gate_count, out_packed);
 }
 
-/// What a call of lstm_grad works with.
+/// The working memory of a call of lstm_grad.
 template <class T>
 struct LstmGradPlan {
   Recurrent<T> layer;
@@ -206,21 +207,21 @@ struct LstmGradPlan {
   T *d_gates, *dh, *dc, *states, *ones, *sums;
 
   LstmGradPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 3, 4) {
-    panels = layer.take_backward_panels(scratch, 0, 4);
-    d_gates = scratch.take<T>(layer.rows() * layer.all_columns());
-    dh = call.has_output(4) ? call.output<T>(4) : scratch.take<T>(layer.state_elements());
-    dc = call.has_output(5) ? call.output<T>(5) : scratch.take<T>(layer.state_elements());
-    states = scratch.take<T>(layer.rows() * layer.units);
-    ones = scratch.take<T>(layer.rows());
-    sums = scratch.take<T>(layer.all_columns());
+    panels = layer.allocate_backward_panels(scratch, 0, 4);
+    d_gates = scratch.allocate<T>(layer.rows() * layer.all_columns());
+    dh = call.has_output(4) ? call.output<T>(4) : scratch.allocate<T>(layer.state_elements());
+    dc = call.has_output(5) ? call.output<T>(5) : scratch.allocate<T>(layer.state_elements());
+    states = scratch.allocate<T>(layer.rows() * layer.units);
+    ones = scratch.allocate<T>(layer.rows());
+    sums = scratch.allocate<T>(layer.all_columns());
   }
 };
 
 /// From the last step to the first: dc += dh o (1 - tanh(c)^2), do = dh tanh(c) o (1 - o), di = dc g i (1 - i), df = dc c_(t-1) f (1 - f),
-/// dg = dc i (1 - g^2); the step before has dc f and, with dG = (di, do, df, dg), dh = dG r. dx = dG w, dw = dG' x, dr = dG' h, db = sum
-/// dG.
+/// dg = dc i (1 - g^2); the previous step has dc f and, with dG = (di, do, df, dg), dh = dG r. dx = dG w, dw = dG' x, dr = dG' h,
+/// db = sum dG
 ///
-/// Shapes  as lstm; dy, dy_h, dy_c may be absent (0), db, dh0 and dc0 too.
+/// Shapes  as lstm; dy, dy_h, dy_c (0 if absent), db, dh0 and dc0 may be absent.
 template <class T>
 void lstm_grad(const sdk::Call& call) {
   Scratch scratch(call.scratch);

@@ -7,7 +7,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// One operand: its matrices and how they repeat. A vector is a row as the left operand and a column as the right one.
+/// One operand: its matrix and its batch dimensions. A vector is a row as the left operand and a column as the right one.
 struct Side {
   MatrixView view;
   std::uint32_t batch_rank = 0;
@@ -28,13 +28,13 @@ std::size_t scratch(const sdk::Call& call) {
   std::size_t bytes = 0;
   for (std::uint32_t i = 0; i < 2; ++i) {
     const sdk::Operand& x = call.inputs[i];
-    if (!side_of(x, i == 0).view.served()) bytes += copy_bytes(x, x.dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float));
+    if (!side_of(x, i == 0).view.fits_blas()) bytes += copy_bytes(x, x.dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float));
   }
   return bytes;
 }
 
 /// The batch of the result: leading dimensions of both sides, broadcast.
-Walk<2> batch_of(const Side& a, const Side& b) {
+StridedLoop<2> batch_of(const Side& a, const Side& b) {
   const Side* sides[2] = {&a, &b};
   const std::uint32_t rank = std::max(a.batch_rank, b.batch_rank);
   sdk::Operand operands[2];
@@ -56,18 +56,18 @@ Walk<2> batch_of(const Side& a, const Side& b) {
     }
     result.count *= shape[i];
   }
-  return walk_over<2>(result, {&operands[0], &operands[1]});
+  return strided_loop_over<2>(result, {&operands[0], &operands[1]});
 }
 
-/// One right matrix for the whole batch, and left ones whose rows follow each other: that is a single product of all rows.
-void merge_rows(Walk<2>& batch, MatrixView& a) {
+/// Merges the batch into a single product if the right matrix is the same for all and the rows of the left ones are evenly spaced.
+void merge_rows(StridedLoop<2>& batch, MatrixView& a) {
   const bool one_right = batch.rank == 1 && batch.strides[1][0] == 0;
   if (!one_right || batch.count <= 1) return;
   if (a.rows == 1) a.row_stride = batch.strides[0][0];
   if (batch.strides[0][0] != a.rows * a.row_stride) return;
   MatrixView merged = a;
   merged.rows *= batch.count;
-  if (!merged.served() || merged.rows > std::numeric_limits<int>::max()) return;
+  if (!merged.fits_blas() || merged.rows > std::numeric_limits<int>::max()) return;
   a = merged;
   batch = {};
 }
@@ -85,7 +85,7 @@ void matmul(const sdk::Call& call) {
   for (std::uint32_t i = 0; i < 2; ++i) {
     sdk::Operand x = call.inputs[i];
     sides[i] = side_of(x, i == 0);
-    if (!sides[i].view.served()) {
+    if (!sides[i].view.fits_blas()) {
       x.data = copies;
       copies += copy_bytes(x, sizeof(T));
       copy_strided(call.host, call.inputs[i], x, sizeof(T));
@@ -98,23 +98,23 @@ void matmul(const sdk::Call& call) {
   }
   MatrixView a = sides[0].view;
   const MatrixView b = sides[1].view;
-  Walk<2> batch = batch_of(sides[0], sides[1]);
+  StridedLoop<2> batch = batch_of(sides[0], sides[1]);
   check_sizes("matmul", a.rows, b.columns, a.columns);
 
-  Finish<T> finish;
-  finish.activation = call.epilogue.activation;
+  Epilogue<T> epilogue;
+  epilogue.activation = call.epilogue.activation;
   const T* const bias = call.epilogue.bias == nullptr ? nullptr : call.epilogue.bias->as<const T>();
-  // The bias goes along the last dimension of y: along the rows of the product when b is a vector.
+  // The bias runs along the last dimension of y, which is the rows of the product if b is a vector.
   const bool along_rows = bias != nullptr && call.inputs[1].rank == 1;
   if (along_rows) {
-    finish.c = bias;
-    finish.c_row = 1;
-    finish.beta = 1;
+    epilogue.c = bias;
+    epilogue.c_row = 1;
+    epilogue.beta = 1;
   } else {
-    finish.bias = bias;
+    epilogue.bias = bias;
     merge_rows(batch, a);
   }
-  const Product<T> product{a, b, T(1), data[0], data[1], call.output<T>(0), finish};
+  const Product<T> product{a, b, T(1), data[0], data[1], call.output<T>(0), epilogue};
   multiply(call.host, call.deterministic, product, batch);
 }
 

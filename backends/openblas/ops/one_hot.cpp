@@ -1,4 +1,4 @@
-// ops/one_hot.cpp - classes as rows with a mark.
+// ops/one_hot.cpp - one-hot encoding of class indices.
 #include <tenon/sdk/element.h>
 
 #include <algorithm>

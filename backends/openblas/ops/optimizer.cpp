@@ -1,4 +1,4 @@
-// ops/optimizer.cpp - optimizer steps: one pass in vectors over all parameters of a call.
+// ops/optimizer.cpp - optimizer steps: one vectorised pass over all parameters of a call.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -19,7 +19,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// Elements of one parameter, its gradient and what the optimizer remembers of it. An output that nobody wants is NULL.
+/// Elements of one parameter, its gradient and its optimizer states. Outputs that are not requested are NULL.
 template <class T>
 struct Span {
   const T* w = nullptr;
@@ -29,7 +29,7 @@ struct Span {
   T* new_states[3] = {};
 };
 
-// The steps, with everything that does not depend on the element worked out in f64.
+// The steps, with everything that does not depend on the element computed in f64.
 struct Sgd {
   static constexpr int states = 0;
   double lr, weight_decay;
@@ -64,7 +64,7 @@ struct RmsProp {
   bool epsilon_outside;
 };
 
-// What has an entry point for each dtype.
+// The steps, each with an entry point per dtype.
 #define TENON_STEPS              \
   TENON_STEP(sgd, Sgd)           \
   TENON_STEP(momentum, Momentum) \
@@ -83,14 +83,14 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// One register of each operand, changed in place.
+/// One vector of each operand, updated in place.
 template <class V>
 struct Element {
   V w, g, s0, s1, s2;
 };
 
-/// Zero in place of a subnormal number: the averages of a parameter whose gradient has become 0 decay through these for thousands of steps,
-/// each of which would cost the processor a hundred cycles, while what they still add to w is far below its last bit.
+/// Replaces subnormal numbers by 0. The averages of a parameter whose gradient has become 0 would be subnormal for thousands of steps, at a
+/// hundred cycles per operation, while their contribution to w is far below its last bit.
 template <class D, class V>
 HWY_INLINE V without_subnormals(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(hn::Abs(x), hn::Set(d, std::numeric_limits<hn::TFromD<D>>::min())), x);
@@ -127,7 +127,7 @@ HWY_INLINE void update(D d, const Adam& by, Element<V>& e) {
   e.w = hn::Sub(e.w, hn::MulAdd(hn::Set(d, static_cast<T>(by.decay)), e.w, direction));
 }
 
-/// As Adam, with peak' = max(peak, v') in the place of v'
+/// Adam with v_max' = max(v_max, v') in place of v'
 template <class D, class V>
 HWY_INLINE void update(D d, const AmsGrad& by, Element<V>& e) {
   using T = hn::TFromD<D>;
@@ -179,10 +179,10 @@ HWY_INLINE void update(D d, const RmsProp& by, Element<V>& e) {
   e.w = hn::Sub(e.w, hn::Div(hn::Mul(hn::Set(d, static_cast<T>(by.lr)), e.g), root));
 }
 
-/// Every operand of an element is read before any is written: outputs may be the storage of inputs.
+/// Every operand of an element is read before any is written, because outputs may share the storage of inputs.
 template <class T, class Step>
 void step(const Step& given, const Span<T>& span, std::int64_t n) {
-  const Step by = given;  // copies, which no store through the span can change: constants stay in registers
+  const Step by = given;  // copies, which no store through the span can alias: constants stay in registers
   const Span<T> s = span;
   const Wide<T> d;
   for (std::int64_t i = 0; i < n; i += lanes(d)) {
@@ -229,20 +229,20 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Elements, over all parameters, worth a thread of their own: about 20 us from the second cache.
+// Elements, over all parameters, worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 48 * 1024;
 
 #define TENON_STEP(name, Step)                                      \
   void run(const Step& by, const Span<float>& s, std::int64_t n) {  \
-    TENON_BEST(name##_f32)(by, s, n);                               \
+    TENON_DISPATCH(name##_f32)(by, s, n);                           \
   }                                                                 \
   void run(const Step& by, const Span<double>& s, std::int64_t n) { \
-    TENON_BEST(name##_f64)(by, s, n);                               \
+    TENON_DISPATCH(name##_f64)(by, s, n);                           \
   }
 TENON_STEPS
 #undef TENON_STEP
 
-/// A call seen as groups, one per parameter: `shared` operands, then (w g state...) each; outputs (w state...) each.
+/// A call as groups, one per parameter. Inputs: `shared` operands, then (w g state...) of each group; outputs: (w state...) of each group.
 template <class T, class Step>
 class Groups {
  public:
@@ -265,7 +265,7 @@ class Groups {
     return s;
   }
 
-  /// The first output may be the storage of any input: does another group still read it?
+  /// Whether the first output, which may share the storage of any input, is read by another group.
   bool first_output_is_read_elsewhere() const {
     if (!call_.has_output(0)) return false;
     for (std::uint32_t i = shared_ + inputs; i < call_.input_count; ++i) {
@@ -284,13 +284,13 @@ class Groups {
   std::uint32_t shared_;
 };
 
-/// Groups [from, to) as one long row of elements, shared among the threads.
+/// Processes groups [from, to) as one row of elements, divided among the threads.
 template <class T, class Step>
 void step_groups(const sdk::Call& call, const Groups<T, Step>& groups, const Step& by, std::uint32_t from, std::uint32_t to) {
   std::int64_t total = 0;
   for (std::uint32_t group = from; group < to; ++group) total += groups.size(group);
   call.host.parallel_for(total, grain, [&](std::int64_t begin, std::int64_t end) {
-    std::int64_t first = 0;  // of the group, in the row
+    std::int64_t first = 0;  // the group's first element in the row
     for (std::uint32_t group = from; group < to && first < end; ++group) {
       const std::int64_t low = std::max(begin, first);
       const std::int64_t high = std::min(end, first + groups.size(group));
@@ -343,7 +343,7 @@ void rmsprop_step(const sdk::Call& call) {
   step_all<T>(call, 1, RmsProp{*call.input<double>(0), a.rho, a.epsilon, a.epsilon_outside != 0});
 }
 
-/// m', v' as in adam_step; peak' = max(peak, v') in the place of v' under the root
+/// m', v' as in adam_step; v_max' = max(v_max, v') in place of v' under the root
 template <class T>
 void amsgrad_step(const sdk::Call& call) {
   const auto& a = call.attr<tenon_attributes_adam>();

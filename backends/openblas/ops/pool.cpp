@@ -1,4 +1,4 @@
-// ops/pool.cpp - the largest element of a window and the mean of one, on images whose channels lie last: vectors run over channels.
+// ops/pool.cpp - max and average pooling of channels-last images, with vectors along the channels.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +21,8 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// body(part, c) for registers of channels that cover [0, channels): N of them at once, then one, then a part of one. `part` says which.
+/// for_each_part calls body(part, c) for vectors of channels that cover [0, channels): four vectors at a time (Whole<4>), then one
+/// (Whole<1>), then a partial one (Rest).
 template <int N>
 struct Whole {
   static constexpr int count = N;
@@ -36,7 +37,7 @@ struct Whole {
 };
 struct Rest {
   static constexpr int count = 1;
-  std::int64_t n;  ///< lanes, fewer than a register has
+  std::int64_t n;  ///< active lanes, fewer than a vector has
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p) const {
     return load_first(d, p, n);
@@ -55,7 +56,7 @@ HWY_INLINE void for_each_part(D d, std::int64_t channels, const Body& body) {
   if (c < channels) body(Rest{channels - c}, c);
 }
 
-/// The elements of x that one window sees.
+/// The elements of x in one window.
 template <class T>
 struct Window {
   PoolTaps rows, columns;
@@ -79,31 +80,31 @@ struct Window {
   }
 };
 
-/// Whether a later element takes the place of the largest one so far: it is larger, or the first NaN.
+/// Whether a later element replaces the best one so far: it is larger, or the first NaN.
 template <class D, class V>
-HWY_INLINE hn::Mask<D> wins(D, V x, V peak) {
-  return hn::Or(hn::Gt(x, peak), hn::And(hn::IsNaN(x), hn::Eq(peak, peak)));
+HWY_INLINE hn::Mask<D> replaces(D, V x, V best) {
+  return hn::Or(hn::Gt(x, best), hn::And(hn::IsNaN(x), hn::Eq(best, best)));
 }
 
 template <class T, class Part>
 HWY_INLINE void max_part(const Window<T>& window, const Part& part, std::int64_t c, T* y) {
   const Wide<T> d;
   const std::int64_t step = lanes(d);
-  hn::Vec<Wide<T>> peak[Part::count];
+  hn::Vec<Wide<T>> best[Part::count];
   for (int i = 0; i < Part::count; ++i) {
-    peak[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
+    best[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
   }
   window.for_each([&](const T* at, std::int64_t, std::int64_t) HWY_ATTR {
     for (int i = 0; i < Part::count; ++i) {
       const auto x = part.load(d, at + c + i * step);
-      // a NaN that takes the place of another is one as well
-      peak[i] = hn::IfThenElse(hn::Or(hn::Gt(x, peak[i]), hn::IsNaN(x)), x, peak[i]);
+      // any NaN may replace an earlier one
+      best[i] = hn::IfThenElse(hn::Or(hn::Gt(x, best[i]), hn::IsNaN(x)), x, best[i]);
     }
   });
-  for (int i = 0; i < Part::count; ++i) part.store(peak[i], d, y + c + i * step);
+  for (int i = 0; i < Part::count; ++i) part.store(best[i], d, y + c + i * step);
 }
 
-/// The numbers of elements in their plane become those in x.
+/// Converts indices within a plane to indices in x and stores them.
 template <class T, class Index>
 HWY_INLINE void store_indices(const Index* places, std::int64_t n, const IndexRow& to, std::int64_t c, std::int64_t* out) {
   const Wide<std::int64_t> d;
@@ -133,31 +134,31 @@ HWY_INLINE void arg_max_part(const PoolGeometry& g, const Window<T>& window, con
   const Wide<Index> di;
   const std::int64_t step = lanes(d);
   const std::int64_t corner = window.rows.first * g.w.size + window.columns.first;
-  hn::Vec<Wide<T>> peak[Part::count];
+  hn::Vec<Wide<T>> best[Part::count];
   hn::Vec<Wide<Index>> place[Part::count];
   for (int i = 0; i < Part::count; ++i) {
-    peak[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
+    best[i] = window.empty() ? hn::Set(d, -std::numeric_limits<T>::infinity()) : part.load(d, window.first + c + i * step);
     place[i] = hn::Set(di, static_cast<Index>(window.empty() ? 0 : corner));
   }
   window.for_each([&](const T* at, std::int64_t row, std::int64_t column) HWY_ATTR {
-    const std::int64_t number = corner + row * g.h.dilation * g.w.size + column * g.w.dilation;
-    const auto here = hn::Set(di, static_cast<Index>(number));
+    const std::int64_t index = corner + row * g.h.dilation * g.w.size + column * g.w.dilation;
+    const auto here = hn::Set(di, static_cast<Index>(index));
     for (int i = 0; i < Part::count; ++i) {
       const auto x = part.load(d, at + c + i * step);
-      const auto better = wins(d, x, peak[i]);
-      peak[i] = hn::IfThenElse(better, x, peak[i]);
+      const auto better = replaces(d, x, best[i]);
+      best[i] = hn::IfThenElse(better, x, best[i]);
       place[i] = hn::IfThenElse(hn::RebindMask(di, better), here, place[i]);
     }
   });
   HWY_ALIGN Index places[HWY_MAX_BYTES / sizeof(Index)];
   for (int i = 0; i < Part::count; ++i) {
-    if (y != nullptr) part.store(peak[i], d, y + c + i * step);
+    if (y != nullptr) part.store(best[i], d, y + c + i * step);
     hn::Store(place[i], di, places);
     store_indices<T>(places, HWY_MIN(step, g.channels - c - i * step), to, c + i * step, out);
   }
 }
 
-/// A row of results: y and, if they are asked for, the indices.
+/// A row of results: y and, if requested, the indices.
 template <class T>
 void max_row(const PoolGeometry& g, const T* image, std::int64_t row, T* y, const IndexRow& to) {
   const PoolTaps rows = g.h.taps(row);
@@ -195,12 +196,12 @@ void average_row(const PoolGeometry& g, const T* image, std::int64_t row, bool p
   }
 }
 
-/// Row `row` of dx. `image` is that of dy.
+/// Row `row` of dx; `image` is the image of dy.
 template <class T>
 void average_grad_row(const PoolGeometry& g, const T* image, std::int64_t row, const Shares& shares, T* dx) {
   const Wide<T> d;
   const std::int64_t step = lanes(d);
-  // the windows that see this row, and then the pixel: [first, last)
+  // [first, last): the windows that contain this row, or this pixel
   const auto advance = [](const PoolAxis& axis, std::int64_t element, std::int64_t& first, std::int64_t& last) {
     while (last < axis.windows && axis.start(last) <= element) ++last;
     while (first < last && axis.start(first) + axis.kernel <= element) ++first;
@@ -266,7 +267,7 @@ auto pick(F32 f32, F64 f64) {
   }
 }
 
-/// body(image, row) for every row of `rows` in each image, shared among threads; a row handles so many elements.
+/// Calls body(image, row) for every row of each image, shared among threads; a row processes `elements` elements.
 template <class Body>
 void for_each_row(const sdk::Host& host, std::int64_t images, std::int64_t rows, std::int64_t elements, const Body& body) {
   host.parallel_for(images * rows, std::max<std::int64_t>(1, grain / std::max<std::int64_t>(elements, 1)),
@@ -275,10 +276,10 @@ void for_each_row(const sdk::Host& host, std::int64_t images, std::int64_t rows,
                     });
 }
 
-/// y = largest x of each window; indices its place in x as (N, C, d...), computed if they are asked for.
+/// y = largest x of each window; indices = its index in x as (N, C, d...), if requested.
 ///
 /// Shapes  x (N, d..., C), y and indices (N, windows..., C).
-/// Dtypes  the first of equal elements; the first NaN if there is one. Indices of f32 are 32 bits wide until they are stored.
+/// Dtypes  the first of equal elements wins, or the first NaN. Indices of f32 are 32 bits wide until they are stored.
 template <class T>
 void max_pool(const sdk::Call& call) {
   const sdk::Operand& windows = call.has_output(0) ? call.outputs[0] : call.outputs[1];
@@ -288,7 +289,7 @@ void max_pool(const sdk::Call& call) {
   std::int64_t* const indices = call.has_output(1) ? call.output<std::int64_t>(1) : nullptr;
   auto* const channel = static_cast<std::int64_t*>(call.scratch);
   for (std::int64_t c = 0; indices != nullptr && c < g.channels; ++c) channel[c] = c * g.pixels();
-  const auto row_of = pick<T>(TENON_BEST(max_row_f32), TENON_BEST(max_row_f64));
+  const auto row_of = pick<T>(TENON_DISPATCH(max_row_f32), TENON_DISPATCH(max_row_f64));
   const std::int64_t line = g.w.windows * g.channels;
   for_each_row(call.host, g.images, g.h.windows, line * g.h.kernel * g.w.kernel, [&](std::int64_t image, std::int64_t row) {
     const std::int64_t at = (image * g.h.windows + row) * line;
@@ -306,25 +307,25 @@ const char* refuse_max_pool(const sdk::Call& call) {
   std::int64_t pixels = 1;
   for (std::uint32_t i = 2; i < x.rank; ++i) pixels *= x.shape[i];
   return x.dtype != TENON_DTYPE_F64 && call.has_output(1) && pixels > std::numeric_limits<std::int32_t>::max()
-             ? "indices of an image of 2^31 pixels or more are counted in f64 alone"
+             ? "indices in images of 2^31 or more pixels are supported only for f64"
              : nullptr;
 }
 
 /// dx = 0, then dx[indices] += dy, in the order of dy.
 ///
 /// Shapes   dy and indices (N, windows..., C), dx (N, d..., C); indices count elements of (N, C, d...).
-/// Threads  each has channels of an image of its own.
-/// Errors   an index that is not of the image and channel of its dy.
+/// Threads  each thread has its own channels of an image.
+/// Errors   an index outside the image and channel of its dy.
 template <class T>
 void max_pool_grad(const sdk::Call& call) {
   const sdk::Operand& dx = call.outputs[0];
   const std::int64_t images = dx.shape[0], channels = dx.shape[dx.rank - 1];
   if (images * channels == 0) return;
   const std::int64_t pixels = dx.count / (images * channels), windows = call.inputs[0].count / (images * channels);
-  // Few images are cut into blocks of channels: lines of the caches, 64 bytes, stay one thread's.
+  // A few images are divided into blocks of channels; a cache line of 64 bytes belongs to one thread.
   constexpr std::int64_t line = 64 / sizeof(T);
-  const std::int64_t wanted = (call.host.thread_count() + images - 1) / images;
-  const std::int64_t block = ((channels + wanted - 1) / wanted + line - 1) / line * line;
+  const std::int64_t target_blocks = (call.host.thread_count() + images - 1) / images;
+  const std::int64_t block = ((channels + target_blocks - 1) / target_blocks + line - 1) / line * line;
   const std::int64_t blocks = (channels + block - 1) / block;
   const std::int64_t work = std::max<std::int64_t>(1, (pixels + windows) * std::min(block, channels));
   call.host.parallel_for(images * blocks, std::max<std::int64_t>(1, grain / work), [&](std::int64_t begin, std::int64_t end) {
@@ -337,7 +338,7 @@ void max_pool_grad(const sdk::Call& call) {
       } else {
         for (std::int64_t i = 0; i < pixels; ++i) std::fill_n(to + i * channels, n, T(0));
       }
-      const std::int64_t plane = (image * channels + first) * pixels;  // the number of its first element
+      const std::int64_t plane = (image * channels + first) * pixels;  // the index of its first element
       for (std::int64_t i = 0; i < windows; ++i) {
         const std::int64_t at = (image * windows + i) * channels + first;
         const T* const dy = call.input<T>(0) + at;
@@ -358,7 +359,7 @@ void max_pool_grad(const sdk::Call& call) {
   });
 }
 
-/// y = sum of x over each window, divided by the elements of the window that lie in the padded image, or in x.
+/// y = sum of x over each window, divided by the number of the window's elements in the padded image, or in x.
 ///
 /// Shapes  x (N, d..., C), y (N, windows..., C).
 template <class T>
@@ -367,14 +368,14 @@ void average_pool(const sdk::Call& call) {
   const PoolGeometry g(call.inputs[0], call.outputs[0], attributes);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
-  const auto row_of = pick<T>(TENON_BEST(average_row_f32), TENON_BEST(average_row_f64));
+  const auto row_of = pick<T>(TENON_DISPATCH(average_row_f32), TENON_DISPATCH(average_row_f64));
   const std::int64_t line = g.w.windows * g.channels;
   for_each_row(call.host, g.images, g.h.windows, line * g.h.kernel * g.w.kernel, [&](std::int64_t image, std::int64_t row) {
     row_of(g, x + image * g.pixels() * g.channels, row, attributes.count_include_pad != 0, y + (image * g.h.windows + row) * line);
   });
 }
 
-/// dx = sum of dy over the windows that see it, each divided as the mean is.
+/// dx = sum of dy over the windows that contain the element, each divided by the divisor of its mean.
 ///
 /// Shapes  dy (N, windows..., C), dx (N, d..., C).
 template <class T>
@@ -388,7 +389,7 @@ void average_pool_grad(const sdk::Call& call) {
   const bool padded = attributes.count_include_pad != 0;
   for (std::int64_t i = 0; i < g.h.windows; ++i) h[i] = 1.0 / static_cast<double>(g.h.divisor(i, padded));
   for (std::int64_t i = 0; i < g.w.windows; ++i) w[i] = 1.0 / static_cast<double>(g.w.divisor(i, padded));
-  const auto row_of = pick<T>(TENON_BEST(average_grad_row_f32), TENON_BEST(average_grad_row_f64));
+  const auto row_of = pick<T>(TENON_DISPATCH(average_grad_row_f32), TENON_DISPATCH(average_grad_row_f64));
   const std::int64_t line = g.w.size * g.channels;
   for_each_row(call.host, g.images, g.h.size, line, [&](std::int64_t image, std::int64_t row) {
     row_of(g, dy + image * g.h.windows * g.w.windows * g.channels, row, {h, w}, dx + (image * g.h.size + row) * line);

@@ -1,4 +1,4 @@
-// ops/random.cpp - random tensors with the bits of <tenon/sdk/random.h>, in vectors.
+// ops/random.cpp - vectorised random tensors with the bits of <tenon/sdk/random.h>.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -34,7 +34,7 @@ HWY_INLINE void put(V v, D d, T* y, std::int64_t n) {
   }
 }
 
-/// y = low + (high - low) u, each operation rounded: contraction would change bits.
+/// y = low + (high - low) u; each operation is rounded, because contraction would change bits.
 template <class T>
 void uniform(T* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
   const Wide<T> d;
@@ -63,7 +63,7 @@ void bernoulli(T* y, std::int64_t begin, std::int64_t end, const sdk::random::So
   });
 }
 
-// The polynomials of the normal distribution are fused by specification; other targets have no such instruction.
+// The specification of the normal distribution's polynomials uses fused multiply-adds, which the other targets lack.
 #if TENON_MASKED_MEMORY
 
 using Doubles = Wide<double>;
@@ -97,7 +97,7 @@ HWY_INLINE DoubleVector log_fixed(DoubleVector u) {
   return hn::MulAdd(e, hn::Set(d, 0x1.62e42feep-1), hn::MulAdd(e, hn::Set(d, 0x1.a39ef35793c76p-33), log_m));
 }
 
-/// sdk::random::on_circle of the lanes' lower halves, the upper ones 0
+/// sdk::random::on_circle of the lanes' lower halves; the upper halves are 0
 HWY_INLINE void on_circle(hn::Vec<Wide<std::uint64_t>> x, DoubleVector& out_cosine, DoubleVector& out_sine) {
   const Doubles d;
   const Wide<std::uint64_t> words;
@@ -193,13 +193,13 @@ constexpr std::int64_t cheap = 8 * 1024;
 constexpr std::int64_t costly = 2 * 1024;
 
 void run(RandomOp op, float* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
-  TENON_BEST(random_f32)(op, y, begin, end, source, a, b);
+  TENON_DISPATCH(random_f32)(op, y, begin, end, source, a, b);
 }
 void run(RandomOp op, double* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
-  TENON_BEST(random_f64)(op, y, begin, end, source, a, b);
+  TENON_DISPATCH(random_f64)(op, y, begin, end, source, a, b);
 }
 
-/// Elements from `begin` on lie at y: ranges begin at whole blocks.
+/// Ranges begin at whole blocks of four elements.
 template <class T>
 void fill(const sdk::Call& call, RandomOp op, std::int64_t grain) {
   const auto& attributes = call.attr<tenon_attributes_random>();

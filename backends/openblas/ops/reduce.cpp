@@ -1,10 +1,10 @@
-// ops/reduce.cpp - reductions over any axes. Sums and products of floats are carried in f64.
+// ops/reduce.cpp - reductions over any axes. Sums and products of floats are accumulated in f64.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
-#include "reduction_leaves.h"
+#include "reduction_kernels.h"
 
 namespace tenon::openblas {
 namespace {
@@ -15,7 +15,7 @@ constexpr std::int64_t exponential_grain = 16 * 1024;
 
 template <class T, class Finish>
 void add_up(const sdk::Call& call, Term term, const Finish& finish) {
-  reduce<Total>(call, grain, sum_leaves(term, static_cast<const T*>(nullptr)), finish);
+  reduce<Total>(call, grain, sum_kernels(term, static_cast<const T*>(nullptr)), finish);
 }
 
 struct Add {
@@ -32,7 +32,7 @@ struct Multiply {
   }
   static constexpr int start = 1;
 };
-/// Partial results of sums and products: integers wrap.
+/// Combines partial sums or products; integers wrap.
 template <class T, class Operation>
 struct Combine {
   static T neutral() { return Operation::start; }
@@ -46,7 +46,7 @@ struct Combine {
   }
 };
 
-/// Partial results of maxima and minima. NaN stays.
+/// Combines partial maxima or minima; NaN propagates.
 template <class T, bool largest>
 struct Better {
   static T neutral() {
@@ -67,17 +67,17 @@ struct Better {
 
 constexpr auto as_it_is = [](auto x) { return x; };
 
-/// y = sum of x over the axes, over all if none is given; 0 of nothing. Integers wrap.
+/// y = sum of x over the axes, over all if none is given; 0 if there are no elements. Integers wrap.
 template <class T>
 void reduce_sum(const sdk::Call& call) {
   if constexpr (std::is_integral_v<T>) {
-    reduce<Joined<T, Combine<T, Add>>>(call, grain, wrapping_leaves<T>(Term::value), as_it_is);
+    reduce<Joined<T, Combine<T, Add>>>(call, grain, wrapping_kernels<T>(Term::value), as_it_is);
   } else {
     add_up<T>(call, Term::value, as_it_is);
   }
 }
 
-/// y = mean of x over the axes, over all if none is given; the mean of nothing is NaN
+/// y = mean of x over the axes, over all if none is given; NaN if there are no elements
 template <class T>
 void reduce_mean(const sdk::Call& call) {
   const std::int64_t results = call.outputs[0].count;
@@ -88,22 +88,22 @@ void reduce_mean(const sdk::Call& call) {
 /// y = largest x over the axes, over all if none is given; NaN propagates
 template <class T>
 void reduce_max(const sdk::Call& call) {
-  reduce<Joined<T, Better<T, true>>>(call, grain, extreme_leaves<T>(true), as_it_is);
+  reduce<Joined<T, Better<T, true>>>(call, grain, extreme_kernels<T>(true), as_it_is);
 }
 
 /// y = smallest x over the axes, over all if none is given; NaN propagates
 template <class T>
 void reduce_min(const sdk::Call& call) {
-  reduce<Joined<T, Better<T, false>>>(call, grain, extreme_leaves<T>(false), as_it_is);
+  reduce<Joined<T, Better<T, false>>>(call, grain, extreme_kernels<T>(false), as_it_is);
 }
 
-/// y = product of x over the axes, over all if none is given; 1 of nothing. Integers wrap.
+/// y = product of x over the axes, over all if none is given; 1 if there are no elements. Integers wrap.
 template <class T>
 void reduce_prod(const sdk::Call& call) {
   if constexpr (std::is_integral_v<T>) {
-    reduce<Joined<T, Combine<T, Multiply>>>(call, grain, wrapping_leaves<T>(Term::factor), as_it_is);
+    reduce<Joined<T, Combine<T, Multiply>>>(call, grain, wrapping_kernels<T>(Term::factor), as_it_is);
   } else {
-    reduce<Joined<double, Combine<double, Multiply>>>(call, grain, sum_leaves(Term::factor, static_cast<const T*>(nullptr)), as_it_is);
+    reduce<Joined<double, Combine<double, Multiply>>>(call, grain, sum_kernels(Term::factor, static_cast<const T*>(nullptr)), as_it_is);
   }
 }
 
@@ -119,7 +119,7 @@ void reduce_sum_square(const sdk::Call& call) {
   add_up<T>(call, Term::square, as_it_is);
 }
 
-/// The norm of element y's line, each element divided by the power of two next to the largest.
+/// The norm that gives element `result` of y, with elements scaled by the power of two next to the largest.
 double scaled_norm(const sdk::Call& call, std::int64_t result) {
   const ReductionMethod method = method_of(call, grain);
   const double* const x = call.input<double>(0) + method.kept.offsets(result)[0];
@@ -128,11 +128,13 @@ double scaled_norm(const sdk::Call& call, std::int64_t result) {
       for (std::int64_t i = 0; i < n; ++i) body(x[at[0] + i * method.reduced.run_stride(0)]);
     });
   };
+  // find the largest magnitude
   double largest = 0;
   for_each([&](double value) {
     if (std::isnan(value) || std::fabs(value) > largest) largest = std::fabs(value);
   });
   if (largest == 0 || !std::isfinite(largest)) return largest;
+  // sum the scaled squares
   const int exponent = std::ilogb(largest);
   Total squares;
   for_each([&](double value) {
@@ -142,8 +144,8 @@ double scaled_norm(const sdk::Call& call, std::int64_t result) {
   return std::ldexp(std::sqrt(squares.value()), exponent);
 }
 
-/// y = sqrt(sum x^2) over the axes, over all if none is given. f64 has room for the squares of f32; where its own leave its range, or come
-/// near its end, the line is taken again with smaller or larger numbers.
+/// y = sqrt(sum x^2) over the axes, over all if none is given. Squares of f32 fit f64. Where squares of f64 overflow or underflow, or
+/// nearly so, the norm is recomputed with scaled elements.
 template <class T>
 void reduce_l2(const sdk::Call& call) {
   add_up<T>(call, Term::square, [](double squares) { return std::sqrt(squares); });
@@ -155,18 +157,18 @@ void reduce_l2(const sdk::Call& call) {
   }
 }
 
-/// y = peak + log(sum exp(x - peak)) over the axes, over all if none is given; -inf of nothing
+/// y = row_max + log(sum exp(x - row_max)) over the axes, over all if none is given; -inf if there are no elements
 template <class T>
 void reduce_log_sum_exp(const sdk::Call& call) {
-  reduce<Joined<ScaledSum, AddScaled>>(call, exponential_grain, exponential_leaves(static_cast<const T*>(nullptr)),
-                                       [](const ScaledSum& s) { return s.peak + std::log(s.sum); });
+  reduce<Joined<ScaledSum, AddScaled>>(call, exponential_grain, exponential_kernels(static_cast<const T*>(nullptr)),
+                                       [](const ScaledSum& s) { return s.row_max + std::log(s.sum); });
 }
 
 const char* refuse_empty(const sdk::Call& call) {
   return call.inputs[0].count == 0 && call.outputs[0].count > 0 ? "the axes have no element to choose from" : nullptr;
 }
 
-/// A partial result has 8 bytes at most.
+/// A partial result has at most 8 bytes.
 constexpr sdk::Traits traits{.strided = true, .scratch = reduction_scratch<double, grain>};
 constexpr sdk::Traits choosing{.strided = true, .scratch = reduction_scratch<double, grain>, .refuse = refuse_empty};
 constexpr sdk::Traits exponential{.strided = true, .scratch = reduction_scratch<ScaledSum, exponential_grain>};

@@ -1,4 +1,4 @@
-// ops/resize.cpp - images of another size, on images whose channels lie last: vectors run over channels.
+// ops/resize.cpp - resizing of channels-last images, with vectors along the channels.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,13 +16,13 @@
 #ifndef TENON_OPENBLAS_RESIZE_WEIGHTS
 #define TENON_OPENBLAS_RESIZE_WEIGHTS
 namespace tenon::openblas {
-/// An element of one dimension and what it counts.
+/// An element of one dimension and its weight.
 struct Weighted {
   std::int64_t element;
   double weight;
 };
-/// For each result of one dimension: `entries[begin[i]]` up to `entries[begin[i + 1]]` make it.
-struct Mixture {
+/// The weights of one dimension: result i is the sum of entries [begin[i], begin[i + 1]).
+struct Interpolation {
   std::int64_t* begin;
   Weighted* entries;
 };
@@ -34,11 +34,11 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// One row of results: y[i] = sum over the entries of the row and of column i of the product of their weights times x. `width` columns of
-/// `channels` make a row of x.
+/// Computes one row of results: y[i] = the sum, over the entries of the row and of column i, of the product of their weights times x. A row
+/// of x has `width` columns of `channels`.
 template <class T>
-void mix_row(const T* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
-             std::int64_t count, T* y) {
+void interpolate_row(const T* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
+                     const Interpolation& columns, std::int64_t count, T* y) {
   const Wide<T> d;
   const std::int64_t step = lanes(d);
   for (std::int64_t i = 0; i < count; ++i, y += channels) {
@@ -77,13 +77,13 @@ void mix_row(const T* x, std::int64_t width, std::int64_t channels, const Mixtur
 
 }  // namespace
 
-void mix_row_f32(const float* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
-                 std::int64_t count, float* y) {
-  mix_row(x, width, channels, rows, row, columns, count, y);
+void interpolate_row_f32(const float* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
+                         const Interpolation& columns, std::int64_t count, float* y) {
+  interpolate_row(x, width, channels, rows, row, columns, count, y);
 }
-void mix_row_f64(const double* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
-                 std::int64_t count, double* y) {
-  mix_row(x, width, channels, rows, row, columns, count, y);
+void interpolate_row_f64(const double* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
+                         const Interpolation& columns, std::int64_t count, double* y) {
+  interpolate_row(x, width, channels, rows, row, columns, count, y);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -97,13 +97,13 @@ namespace {
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 32 * 1024;
 
-void mix_row(const float* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
-             std::int64_t count, float* y) {
-  TENON_BEST(mix_row_f32)(x, width, channels, rows, row, columns, count, y);
+void interpolate_row(const float* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
+                     const Interpolation& columns, std::int64_t count, float* y) {
+  TENON_DISPATCH(interpolate_row_f32)(x, width, channels, rows, row, columns, count, y);
 }
-void mix_row(const double* x, std::int64_t width, std::int64_t channels, const Mixture& rows, std::int64_t row, const Mixture& columns,
-             std::int64_t count, double* y) {
-  TENON_BEST(mix_row_f64)(x, width, channels, rows, row, columns, count, y);
+void interpolate_row(const double* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
+                     const Interpolation& columns, std::int64_t count, double* y) {
+  TENON_DISPATCH(interpolate_row_f64)(x, width, channels, rows, row, columns, count, y);
 }
 
 /// One spatial dimension of the image and of the resized image. A signal (N, L, C) is an image of height 1.
@@ -118,7 +118,7 @@ struct Geometry {
   Geometry(const sdk::Operand& image, const sdk::Operand& resized, const tenon_attributes_resize& a)
       : images(image.shape[0]), channels(image.shape[image.rank - 1]) {
     for (std::uint32_t i = 1; i + 1 < image.rank; ++i) {
-      (i + 2 == image.rank ? w : h) = {image.shape[i], resized.shape[i], a.scales[i + 1]};  // scales count the channels second
+      (i + 2 == image.rank ? w : h) = {image.shape[i], resized.shape[i], a.scales[i + 1]};  // in `scales`, the channels are second
     }
   }
 };
@@ -136,7 +136,7 @@ double rounded(double x, std::uint32_t mode) {
   return mode == TENON_ROUND_PREFER_CEIL ? std::floor(x + 0.5) : std::ceil(x - 0.5);
 }
 
-/// The elements of the image that make element i of the resized one: returns how many, none of weight 0.
+/// The elements of the image that contribute to element i of the resized one, none with weight 0. Returns their number.
 int neighbours(std::int64_t i, const Axis& axis, const tenon_attributes_resize& a, Weighted (&out)[2]) {
   const auto inside = [&](double at) { return static_cast<std::int64_t>(std::clamp(at, 0.0, static_cast<double>(axis.from - 1))); };
   const double x = coordinate(i, axis, a.coordinates);
@@ -152,31 +152,31 @@ int neighbours(std::int64_t i, const Axis& axis, const tenon_attributes_resize& 
   return 1;
 }
 
-std::size_t mixture_bytes(std::int64_t results, std::int64_t entries) {
+std::size_t interpolation_bytes(std::int64_t results, std::int64_t entries) {
   return static_cast<std::size_t>(results + 1) * sizeof(std::int64_t) + static_cast<std::size_t>(entries) * sizeof(Weighted);
 }
-/// Takes its memory from the front of `memory`.
-Mixture mixture_in(unsigned char*& memory, std::int64_t results, std::int64_t entries) {
-  Mixture mixture{reinterpret_cast<std::int64_t*>(memory), nullptr};
-  mixture.entries = reinterpret_cast<Weighted*>(memory + static_cast<std::size_t>(results + 1) * sizeof(std::int64_t));
-  memory += mixture_bytes(results, entries);
-  return mixture;
+/// Allocates from the front of `memory`, which it advances.
+Interpolation interpolation_in(unsigned char*& memory, std::int64_t results, std::int64_t entries) {
+  Interpolation interpolation{reinterpret_cast<std::int64_t*>(memory), nullptr};
+  interpolation.entries = reinterpret_cast<Weighted*>(memory + static_cast<std::size_t>(results + 1) * sizeof(std::int64_t));
+  memory += interpolation_bytes(results, entries);
+  return interpolation;
 }
 
-/// What makes each element of the resized image.
-void fill(const Mixture& mixture, const Axis& axis, const tenon_attributes_resize& a) {
+/// Fills in the entries of each element of the resized image.
+void fill(const Interpolation& interpolation, const Axis& axis, const tenon_attributes_resize& a) {
   std::int64_t n = 0;
   for (std::int64_t i = 0; i < axis.to; ++i) {
-    mixture.begin[i] = n;
+    interpolation.begin[i] = n;
     Weighted from[2];
     const int count = neighbours(i, axis, a, from);
-    for (int k = 0; k < count; ++k) mixture.entries[n++] = from[k];
+    for (int k = 0; k < count; ++k) interpolation.entries[n++] = from[k];
   }
-  mixture.begin[axis.to] = n;
+  interpolation.begin[axis.to] = n;
 }
 
-/// The transpose: what each element of the image is a part of, in ascending order.
-void fill_transposed(const Mixture& mixture, const Axis& axis, const tenon_attributes_resize& a) {
+/// Fills in the transpose: the results to which each element of the image contributes, in ascending order.
+void fill_transposed(const Interpolation& interpolation, const Axis& axis, const tenon_attributes_resize& a) {
   const auto for_each = [&](const auto& body) {
     for (std::int64_t i = 0; i < axis.to; ++i) {
       Weighted from[2];
@@ -184,23 +184,23 @@ void fill_transposed(const Mixture& mixture, const Axis& axis, const tenon_attri
       for (int k = 0; k < count; ++k) body(i, from[k]);
     }
   };
-  // begin[k] is first how many there are before k, then where k's next one goes, which ends as the begin of k + 1
-  std::fill_n(mixture.begin, axis.from + 1, std::int64_t{0});
-  for_each([&](std::int64_t, const Weighted& w) { ++mixture.begin[w.element + 1]; });
-  for (std::int64_t k = 0; k < axis.from; ++k) mixture.begin[k + 1] += mixture.begin[k];
-  for_each([&](std::int64_t i, const Weighted& w) { mixture.entries[mixture.begin[w.element]++] = {i, w.weight}; });
-  for (std::int64_t k = axis.from; k > 0; --k) mixture.begin[k] = mixture.begin[k - 1];
-  mixture.begin[0] = 0;
+  // begin[k] is first the number of entries before k, then the position of k's next entry, and finally the beginning of k + 1.
+  std::fill_n(interpolation.begin, axis.from + 1, std::int64_t{0});
+  for_each([&](std::int64_t, const Weighted& w) { ++interpolation.begin[w.element + 1]; });
+  for (std::int64_t k = 0; k < axis.from; ++k) interpolation.begin[k + 1] += interpolation.begin[k];
+  for_each([&](std::int64_t i, const Weighted& w) { interpolation.entries[interpolation.begin[w.element]++] = {i, w.weight}; });
+  for (std::int64_t k = axis.from; k > 0; --k) interpolation.begin[k] = interpolation.begin[k - 1];
+  interpolation.begin[0] = 0;
 }
 
-/// Whether two results of a dimension are made of the same one element.
-bool repeats(const Mixture& mixture, std::int64_t i) {
-  const std::int64_t at = mixture.begin[i];
-  return i > 0 && mixture.begin[i + 1] == at + 1 && mixture.begin[i - 1] == at - 1 &&
-         mixture.entries[at].element == mixture.entries[at - 1].element;
+/// Whether results i - 1 and i of a dimension are both copies of the same element.
+bool repeats(const Interpolation& interpolation, std::int64_t i) {
+  const std::int64_t at = interpolation.begin[i];
+  return i > 0 && interpolation.begin[i + 1] == at + 1 && interpolation.begin[i - 1] == at - 1 &&
+         interpolation.entries[at].element == interpolation.entries[at - 1].element;
 }
 
-/// y[i] = sum over the elements of x next to i's coordinate of their weight times x; each dimension has weights of its own.
+/// y[i] = sum over the elements of x next to i's coordinate of their weight times x; each dimension has its own weights
 ///
 /// Shapes  x (N, d..., C), y (N, e..., C).
 template <class T>
@@ -208,19 +208,19 @@ void resize(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_resize>();
   const Geometry g(call.inputs[0], call.outputs[0], attributes);
   auto* memory = static_cast<unsigned char*>(call.scratch);
-  const Mixture rows = mixture_in(memory, g.h.to, 2 * g.h.to), columns = mixture_in(memory, g.w.to, 2 * g.w.to);
+  const Interpolation rows = interpolation_in(memory, g.h.to, 2 * g.h.to), columns = interpolation_in(memory, g.w.to, 2 * g.w.to);
   fill(rows, g.h, attributes);
   fill(columns, g.w, attributes);
   const std::int64_t line = g.w.to * g.channels;
   if (line == 0) return;
-  const std::int64_t least = std::max<std::int64_t>(1, grain / line);
-  call.host.parallel_for(g.images * g.h.to, least, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t min_rows = std::max<std::int64_t>(1, grain / line);
+  call.host.parallel_for(g.images * g.h.to, min_rows, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t row = i % g.h.to;
       T* const y = call.output<T>(0) + i * line;
       if (attributes.mode != TENON_RESIZE_NEAREST) {
         const T* const image = call.input<T>(0) + i / g.h.to * g.h.from * g.w.from * g.channels;
-        mix_row(image, g.w.from, g.channels, rows, row, columns, g.w.to, y);
+        interpolate_row(image, g.w.from, g.channels, rows, row, columns, g.w.to, y);
       } else if (i > begin && repeats(rows, row)) {
         std::memcpy(y, y - line, static_cast<std::size_t>(line) * sizeof(T));
       } else {
@@ -234,7 +234,7 @@ void resize(const sdk::Call& call) {
   });
 }
 
-/// dx[k] = sum over y of the weight that x[k] has in it, times dy, in the order of y.
+/// dx[k] = sum over y of the weight of x[k] in y, times dy, in the order of y
 ///
 /// Shapes  dy (N, e..., C), dx (N, d..., C).
 template <class T>
@@ -242,26 +242,26 @@ void resize_grad(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_resize>();
   const Geometry g(call.outputs[0], call.inputs[0], attributes);
   auto* memory = static_cast<unsigned char*>(call.scratch);
-  const Mixture rows = mixture_in(memory, g.h.from, 2 * g.h.to), columns = mixture_in(memory, g.w.from, 2 * g.w.to);
+  const Interpolation rows = interpolation_in(memory, g.h.from, 2 * g.h.to), columns = interpolation_in(memory, g.w.from, 2 * g.w.to);
   fill_transposed(rows, g.h, attributes);
   fill_transposed(columns, g.w, attributes);
   const std::int64_t line = g.w.from * g.channels;
-  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(line, 1));
-  call.host.parallel_for(g.images * g.h.from, least, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t min_rows = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(line, 1));
+  call.host.parallel_for(g.images * g.h.from, min_rows, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const T* const image = call.input<T>(0) + i / g.h.from * g.h.to * g.w.to * g.channels;
-      mix_row(image, g.w.to, g.channels, rows, i % g.h.from, columns, g.w.from, call.output<T>(0) + i * line);
+      interpolate_row(image, g.w.to, g.channels, rows, i % g.h.from, columns, g.w.from, call.output<T>(0) + i * line);
     }
   });
 }
 
 std::size_t scratch(const sdk::Call& call) {
   const Geometry g(call.inputs[0], call.outputs[0], call.attr<tenon_attributes_resize>());
-  return mixture_bytes(g.h.to, 2 * g.h.to) + mixture_bytes(g.w.to, 2 * g.w.to);
+  return interpolation_bytes(g.h.to, 2 * g.h.to) + interpolation_bytes(g.w.to, 2 * g.w.to);
 }
 std::size_t scratch_grad(const sdk::Call& call) {
   const Geometry g(call.outputs[0], call.inputs[0], call.attr<tenon_attributes_resize>());
-  return mixture_bytes(g.h.from, 2 * g.h.to) + mixture_bytes(g.w.from, 2 * g.w.to);
+  return interpolation_bytes(g.h.from, 2 * g.h.to) + interpolation_bytes(g.w.from, 2 * g.w.to);
 }
 
 constexpr sdk::ChannelsLast images{.inputs = 1, .outputs = 1};

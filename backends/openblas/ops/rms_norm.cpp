@@ -1,4 +1,4 @@
-// ops/rms_norm.cpp - root-mean-square normalisation and its gradient, line by line in vectors.
+// ops/rms_norm.cpp - vectorised root-mean-square normalisation and its gradient.
 #include <tenon/sdk/kernel.h>
 
 #include "line_norm.h"

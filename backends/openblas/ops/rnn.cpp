@@ -1,5 +1,5 @@
-// ops/rnn.cpp - the plain recurrent layer: the products with x of all steps at once, then step by step a product with packed weights and a
-// pass of the activation. Its gradient goes the same way back.
+// ops/rnn.cpp - the Elman recurrent layer: products with x for all steps at once, then for each step a product with packed weights and the
+// activation. The gradient processes the steps in reverse.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -13,18 +13,18 @@
 namespace tenon::openblas {
 namespace {
 
-/// Units [begin, end) of some rows of a step; rows of sums lie sums_step apart, those of states `units`.
+/// Units [begin, end) of some rows of a step. The row stride of sums is sums_step, that of states `units`.
 template <class T>
 struct RnnRows {
   std::int64_t rows, begin, end, units, sums_step;
-  bool rectifies;
+  bool is_relu;
   const T* sums;
   T* h;
 };
 template <class T>
 struct RnnGradRows {
   std::int64_t rows, begin, end, units, sums_step;
-  bool rectifies;
+  bool is_relu;
   const T *y, *dy, *dh;  ///< dy, dh NULL: 0
   T* d_sums;
 };
@@ -45,7 +45,7 @@ struct RnnCell {
   HWY_INLINE void operator()(std::int64_t row, const Units<T>& at) const {
     const Wide<T> d;
     const auto sum = at.load(p.sums + row * p.sums_step);
-    at.store(p.rectifies ? Relu{}(d, sum) : Tanh{}(d, sum), p.h + row * p.units);
+    at.store(p.is_relu ? Relu{}(d, sum) : Tanh{}(d, sum), p.h + row * p.units);
   }
 };
 
@@ -58,7 +58,7 @@ struct RnnGradCell {
     const auto dh = hn::Add(at.load_or_zero(row_of(p.dy, row, p.units)), at.load_or_zero(row_of(p.dh, row, p.units)));
     const auto y = at.load(p.y + row * p.units);
     const auto one = hn::Set(d, 1);
-    const auto slope = p.rectifies ? hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), one) : slope_of_tanh(one, y);
+    const auto slope = p.is_relu ? hn::IfThenElseZero(hn::Gt(y, hn::Zero(d)), one) : slope_of_tanh(one, y);
     at.store(hn::Mul(slope, dh), p.d_sums + row * p.sums_step);
   }
 };
@@ -89,33 +89,33 @@ namespace tenon::openblas {
 namespace {
 
 void run_rows(const RnnRows<float>& p) {
-  TENON_BEST(rnn_rows_f32)(p);
+  TENON_DISPATCH(rnn_rows_f32)(p);
 }
 void run_rows(const RnnRows<double>& p) {
-  TENON_BEST(rnn_rows_f64)(p);
+  TENON_DISPATCH(rnn_rows_f64)(p);
 }
 void run_rows(const RnnGradRows<float>& p) {
-  TENON_BEST(rnn_grad_rows_f32)(p);
+  TENON_DISPATCH(rnn_grad_rows_f32)(p);
 }
 void run_rows(const RnnGradRows<double>& p) {
-  TENON_BEST(rnn_grad_rows_f64)(p);
+  TENON_DISPATCH(rnn_grad_rows_f64)(p);
 }
 
-/// What a call of rnn works with.
+/// The working memory of a call of rnn.
 template <class T>
 struct RnnPlan {
   Recurrent<T> layer;
   ForwardPanels<T> panels;
   T *bias, *sums, *h;
-  bool keeps_h;  ///< of all steps
+  bool keeps_h;  ///< whether h of all steps is kept
 
   RnnPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 0, 1), panels(layer, 1, scratch) {
     keeps_h = call.has_output(0);
-    bias = scratch.take<T>(layer.all_columns());
-    sums = scratch.take<T>(layer.rows() * layer.all_columns());
-    h = keeps_h ? call.output<T>(0) : scratch.take<T>(2 * layer.state_elements());
+    bias = scratch.allocate<T>(layer.all_columns());
+    sums = scratch.allocate<T>(layer.rows() * layer.all_columns());
+    h = keeps_h ? call.output<T>(0) : scratch.allocate<T>(2 * layer.state_elements());
   }
-  /// The states of a direction behind step number s; one buffer of two where they are not kept: threads read the step before.
+  /// The states of a direction after step s; if not kept, two buffers alternate, because threads read the previous step.
   T* h_of(std::int64_t d, std::int64_t s) const {
     return keeps_h ? layer.states(h, d, s) : layer.state(h + s % 2 * layer.state_elements(), d);
   }
@@ -130,7 +130,7 @@ void rnn(const sdk::Call& call) {
   const RnnPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(1);
-  const bool rectifies = call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU;
+  const bool is_relu = call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU;
   const T* const h0 = call.has_input(4) ? call.input<T>(4) : nullptr;
   if (layer.b != nullptr) layer.add_biases(1, plan.bias);
   layer.input_product(layer.b == nullptr ? nullptr : plan.bias, plan.sums);
@@ -143,7 +143,7 @@ void rnn(const sdk::Call& call) {
       if (before != nullptr) layer.multiply(part, before, units, plan.panels.first(), sums, step, sums);
       return;
     }
-    run_rows(RnnRows<T>{part.rows, part.column, part.column + part.columns, units, step, rectifies, sums + part.row * step,
+    run_rows(RnnRows<T>{part.rows, part.column, part.column + part.columns, units, step, is_relu, sums + part.row * step,
                         plan.h_of(d, s) + part.row * units});
   });
   for (std::int64_t d = 0; d < layer.directions && call.has_output(1); ++d) {
@@ -160,7 +160,7 @@ void pack(const sdk::Call& call, std::uint32_t, void* out_packed) {
   forward_pack(call, 1, 1, out_packed);
 }
 
-/// What a call of rnn_grad works with.
+/// The working memory of a call of rnn_grad.
 template <class T>
 struct RnnGradPlan {
   Recurrent<T> layer;
@@ -168,25 +168,25 @@ struct RnnGradPlan {
   T *d_sums, *dh, *states, *ones, *sums;
 
   RnnGradPlan(const sdk::Call& call, Scratch& scratch) : layer(call, 2, 1) {
-    panels = layer.take_backward_panels(scratch, 0, 1);
-    d_sums = scratch.take<T>(layer.rows() * layer.all_columns());
-    dh = call.has_output(4) ? call.output<T>(4) : scratch.take<T>(layer.state_elements());
-    states = scratch.take<T>(layer.rows() * layer.units);
-    ones = scratch.take<T>(layer.rows());
-    sums = scratch.take<T>(layer.all_columns());
+    panels = layer.allocate_backward_panels(scratch, 0, 1);
+    d_sums = scratch.allocate<T>(layer.rows() * layer.all_columns());
+    dh = call.has_output(4) ? call.output<T>(4) : scratch.allocate<T>(layer.state_elements());
+    states = scratch.allocate<T>(layer.rows() * layer.units);
+    ones = scratch.allocate<T>(layer.rows());
+    sums = scratch.allocate<T>(layer.all_columns());
   }
 };
 
-/// From the last step to the first: da = f'(y_t) (dy_t + dh), dh = da r; then dx = da w, dw = da' x, dr = da' h, db = sum of da.
+/// From the last step to the first: da = f'(y_t) (dy_t + dh), dh = da r; then dx = da w, dw = da' x, dr = da' h, db = sum of da
 ///
-/// Shapes  as rnn; dy, dy_h may be absent (0), db and dh0 too.
+/// Shapes  as rnn; dy and dy_h (0 if absent), db and dh0 may be absent.
 template <class T>
 void rnn_grad(const sdk::Call& call) {
   Scratch scratch(call.scratch);
   const RnnGradPlan<T> plan(call, scratch);
   const Recurrent<T>& layer = plan.layer;
   const std::int64_t units = layer.units, step = layer.row_step(1);
-  const bool rectifies = call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU;
+  const bool is_relu = call.attr<tenon_attributes_recurrent>().activation == TENON_RNN_RELU;
   const auto given = [&](std::uint32_t i) { return call.has_input(i) ? call.input<T>(i) : nullptr; };
   const T *const dy = given(0), *const dy_h = given(1), *const h0 = given(6), *const y = given(7);
   layer.pack_backward(plan.panels, 0);
@@ -199,7 +199,7 @@ void rnn_grad(const sdk::Call& call) {
     }
     const auto rows_of = [&](const T* of_direction) { return of_direction == nullptr ? nullptr : of_direction + first; };
     const T* const dh = s < layer.steps - 1 ? layer.state(plan.dh, d) : dy_h == nullptr ? nullptr : layer.state(dy_h, d);
-    run_rows(RnnGradRows<T>{part.rows, part.column, part.column + part.columns, units, step, rectifies, layer.states(y, d, s) + first,
+    run_rows(RnnGradRows<T>{part.rows, part.column, part.column + part.columns, units, step, is_relu, layer.states(y, d, s) + first,
                             rows_of(dy == nullptr ? nullptr : layer.states(dy, d, s)), rows_of(dh), d_sums + part.row * step});
   });
   layer.input_gradients(plan.d_sums);

@@ -1,12 +1,12 @@
-// ops/scatter.cpp - a tensor with elements changed where indices say. Every element gets its changes from one thread and in their order, so
-// results do not depend on the threads.
+// ops/scatter.cpp - a tensor with updates at given indices. Every element is updated by one thread and in order, so results do not depend
+// on the number of threads.
 #include <tenon/sdk/indices.h>
 
 #include <algorithm>
 #include <type_traits>
 
 #include "strided_copy.h"
-#include "walk.h"
+#include "strided_loop.h"
 
 namespace tenon::openblas {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 // Updates worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 16 * 1024;
 
-/// Integers wrap; of bools they are "or" and "and".
+/// Integers wrap; for bools, Add is "or" and Multiply is "and".
 struct Add {
   template <class T>
   static T of(T a, T b) {
@@ -42,13 +42,13 @@ struct Replace {
   }
 };
 
-/// True if the result could be x, which is read while the result is written, in place: it is of one dtype and shape with it.
+/// Whether the result may be written in place of x, which is read at the same time: they have the same dtype and shape.
 bool may_be_result(const sdk::Call& call, const sdk::Operand& x) {
   const sdk::Operand& y = call.outputs[0];
   return x.dtype == y.dtype && x.rank == y.rank && std::equal(x.shape, x.shape + x.rank, y.shape);
 }
 
-/// An operand that the kernel reads element by element, dense and apart from the result: itself, or a copy in scratch memory.
+/// Bytes of the scratch copy of operand i, which the kernel needs dense and distinct from the result; 0 if the operand already is.
 std::size_t copy_size(const sdk::Call& call, std::uint32_t i) {
   const sdk::Operand& x = call.inputs[i];
   return x.dense && !may_be_result(call, x) ? 0 : (static_cast<std::size_t>(x.count * sdk::size_of(x.dtype)) + 63) / 64 * 64;
@@ -66,16 +66,16 @@ sdk::Operand dense(const sdk::Call& call, std::uint32_t i) {
   return copy;
 }
 
-/// y = x. In place there is nothing to do: what the updates leave alone is not even read.
+/// y = x. In place there is nothing to do.
 void start_from(const sdk::Call& call, std::size_t element_size) {
   if (call.inputs[0].data != call.outputs[0].data) copy_strided(call.host, call.inputs[0], call.outputs[0], element_size);
 }
 
-/// Changes along lines of the axis. What lies inside the axis is cut into columns, what lies outside into slabs: each is a thread's own.
+/// Applies the updates along lines of the axis. Tasks are columns (dimensions inside the axis) of a slab (dimensions outside of it).
 template <class T, class Operation>
 void change(const sdk::Call& call, std::size_t axis, const sdk::Indices& indices, const T* updates) {
   const sdk::Operand &shape = call.inputs[2], &y = call.outputs[0];
-  // Dimensions outside and inside of the axis, as updates have them, with y's strides and the updates' own.
+  // The updates' dimensions outside and inside of the axis, with the strides of y and of the updates.
   std::int64_t own[TENON_MAX_RANK];
   std::int64_t stride = 1;
   for (std::uint32_t d = shape.rank; d-- > 0; stride *= shape.shape[d]) own[d] = stride;
@@ -87,10 +87,10 @@ void change(const sdk::Call& call, std::size_t axis, const sdk::Indices& indices
     in_updates.strides = own + begin;
     in_y.count = 1;
     for (std::uint32_t d = begin; d < end; ++d) in_y.count *= shape.shape[d];
-    return walk_over<2>(in_y, {&in_y, &in_updates});
+    return strided_loop_over<2>(in_y, {&in_y, &in_updates});
   };
-  const Walk<2> outside = side(0, static_cast<std::uint32_t>(axis));
-  const Walk<2> inside = side(static_cast<std::uint32_t>(axis) + 1, shape.rank);
+  const StridedLoop<2> outside = side(0, static_cast<std::uint32_t>(axis));
+  const StridedLoop<2> inside = side(static_cast<std::uint32_t>(axis) + 1, shape.rank);
   const std::int64_t n = shape.shape[axis], y_step = y.strides[axis], own_step = own[axis];
   constexpr std::int64_t piece = 64;  // columns at a time
   const std::int64_t pieces = (inside.count + piece - 1) / piece;
@@ -116,8 +116,8 @@ void change(const sdk::Call& call, std::size_t axis, const sdk::Indices& indices
   });
 }
 
-/// y = x, then y[..., indices[..., j, ...], ...] = updates[..., j, ...] along `axis`, or plus, or times it; an index outside [-n, n) is an
-/// error, and nothing has been written then.
+/// y = x, then y[..., indices[..., j, ...], ...] = updates[..., j, ...] along `axis`, or += or *=. An index outside [-n, n) is an error;
+/// then nothing is written.
 template <class T>
 void scatter_elements(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_scatter>();
@@ -136,8 +136,8 @@ void scatter_elements(const sdk::Call& call) {
   }
 }
 
-/// y = x, then y[o, indices[k], i] += updates[o, k, i] around `axis`, in the order of k; an index outside [-n, n) is an error, and nothing
-/// has been written then.
+/// y = x, then y[o, indices[k], i] += updates[o, k, i] around `axis`, in the order of k. An index outside [-n, n) is an error; then nothing
+/// is written.
 template <class T>
 void scatter_add(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.outputs[0], call.attr<tenon_attributes_axis>().axis);
@@ -147,7 +147,7 @@ void scatter_add(const sdk::Call& call) {
   start_from(call, sizeof(T));
   const std::int64_t count = indices.count(), inner = view.inner;
   if (count * inner == 0) return;
-  // Slabs are apart. Of few slabs each is cut into parts of its rows: every part looks at all indices and takes those that are its own.
+  // Slabs are independent. If there are few, each is divided into ranges of rows; every range scans all indices and applies its own.
   const std::int64_t parts = std::clamp<std::int64_t>(count * inner / grain, 1, std::min<std::int64_t>(call.host.thread_count(), view.n));
   const std::int64_t rows = (view.n + parts - 1) / parts;
   call.host.parallel_for(view.outer * parts, std::max<std::int64_t>(1, grain / (count * inner)), [&](std::int64_t begin, std::int64_t end) {

@@ -1,4 +1,4 @@
-// ops/shape.cpp - reshape, flatten, transpose, expand: the bytes of x in another arrangement.
+// ops/shape.cpp - reshape, flatten, transpose, expand: copies of x with another shape or layout.
 #include "strided_copy.h"
 
 namespace tenon::openblas {
@@ -25,7 +25,7 @@ void flatten(const sdk::Call& call) {
   keep_order<T>(call);
 }
 
-/// y[i0, i1, ...] = x with dimension order[k] indexed by ik
+/// y[i0, i1, ...] = x[...], with dimension axes[k] of x indexed by ik
 template <class T>
 void transpose(const sdk::Call& call) {
   std::int64_t shape[TENON_MAX_RANK];

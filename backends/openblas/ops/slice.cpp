@@ -1,4 +1,4 @@
-// ops/slice.cpp - parts of a tensor, and a tensor with elements put round it.
+// ops/slice.cpp - slicing and padding.
 #include <tenon/sdk/element.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace tenon::openblas {
 namespace {
 
-/// y[i, ...] = x[starts + i steps, ...]: x seen with other strides
+/// y[i, ...] = x[starts + i steps, ...]: a copy of x viewed with other strides
 template <class T>
 void slice(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_slice>();
@@ -33,8 +33,8 @@ void slice(const sdk::Call& call) {
 // Bytes worth a thread of their own: about 20 us.
 constexpr std::int64_t grain_bytes = 256 * 1024;
 
-/// A padding: rows of n elements, each element a run of `inner` words, with others before and after; what stands before the row in y's
-/// shape picks the row of x.
+/// A padding of rows of n elements, each a run of `inner` words. The row is the last padded dimension; the dimensions before it select the
+/// row of x.
 template <class Word>
 class Padding {
  public:
@@ -58,7 +58,7 @@ class Padding {
   }
 
  private:
-  /// Where element j of a padded dimension of n comes from; -1: from nowhere.
+  /// The index in x, of size n, of element j of a padded dimension; -1 if it is the padding value.
   std::int64_t source(std::int64_t j, std::int64_t n) const {
     switch (attributes_.mode) {
       case TENON_PAD_REFLECT:
@@ -91,7 +91,7 @@ class Padding {
     fill_side(y, x, before_ + n_, size_);
   }
 
-  /// Elements [begin, end) of a row, all of them before or after the row of x.
+  /// Fills elements [begin, end) of a row, which are all before or all after the row of x.
   void fill_side(Word* y, const Word* x, std::int64_t begin, std::int64_t end) const {
     if (attributes_.mode == TENON_PAD_CONSTANT) {
       std::fill_n(y + begin * inner_, (end - begin) * inner_, value_);
@@ -103,11 +103,11 @@ class Padding {
   const tenon_attributes_pad& attributes_;
   const sdk::Operand &x_, &y_;
   const Word value_;
-  std::uint32_t rank_ = x_.rank;  ///< dimensions in front of the row
+  std::uint32_t rank_ = x_.rank;  ///< the number of dimensions before the row
   std::int64_t inner_ = 1, n_ = 1, before_ = 0, size_ = 1;
 };
 
-/// y[before + i, ...] = x[i, ...]; elsewhere the value (constant), x mirrored at its ends (reflect), or the nearest x (edge).
+/// y[before + i, ...] = x[i, ...]; elsewhere the value (constant), x mirrored at its ends (reflect), or the nearest x (edge)
 template <class T>
 void pad(const sdk::Call& call) {
   const T value = sdk::element_of<T>(call.attr<tenon_attributes_pad>().value);

@@ -1,4 +1,4 @@
-// ops/softmax.cpp - softmax, log-softmax and their gradients along any axis, in vectors.
+// ops/softmax.cpp - vectorised softmax, log-softmax and their gradients along any axis.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -29,18 +29,26 @@ namespace {
 template <class T>
 void softmax_row(const T* x, T* y, std::int64_t n) {
   const Wide<T> d;
-  const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, ExpTerm<T>{x, y, max_of_row(x, n)})));
+  // find the maximum
+  const T row_max = max_of_row(x, n);
+  // exponentiate and sum
+  const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, ExpTerm<T>{x, y, row_max})));
+  // normalise
   for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Div(load(d, y + i, n - i), total), d, y + i, n - i);
 }
 
 template <class T>
 void softmax_lines(const T* x, T* y, std::int64_t n, std::int64_t inner, std::int64_t m) {
   const Wide<T> d;
-  const auto total = sum_of_lines<T>(n, LineExpTerm<T>{x, y, inner, m, max_of_lines(x, n, inner, m)});
+  // find the maximum
+  const auto row_max = max_of_lines(x, n, inner, m);
+  // exponentiate and sum
+  const auto total = sum_of_lines<T>(n, LineExpTerm<T>{x, y, inner, m, row_max});
+  // normalise
   for (std::int64_t j = 0; j < n; ++j) store(hn::Div(load(d, y + j * inner, m), total), d, y + j * inner, m);
 }
 
-/// Sums of dy y over a row, or of dy where y is NULL.
+/// The terms dy y of a row, or dy where y is NULL.
 template <class T>
 struct GradientTerm {
   const T* dy;
@@ -113,7 +121,7 @@ void row(SoftmaxOp op, const T* a, const T* b, T* y, std::int64_t n) {
   }
 }
 
-/// Up to a register of neighbouring lines.
+/// Processes m neighbouring lines, at most one per lane.
 template <class T>
 void bundle(SoftmaxOp op, const T* a, const T* b, T* y, std::int64_t n, std::int64_t inner, std::int64_t m) {
   switch (op) {
@@ -122,15 +130,15 @@ void bundle(SoftmaxOp op, const T* a, const T* b, T* y, std::int64_t n, std::int
     case SoftmaxOp::softmax_grad:
       return grad_lines(SoftmaxGrad{}, true, a, b, y, n, inner, m);
     case SoftmaxOp::log_softmax: {
-      const auto peak = max_of_lines(a, n, inner, m);
-      return log_softmax_lines(a, y, n, inner, m, peak, log_sum_of_lines(a, n, inner, m, peak));
+      const auto row_max = max_of_lines(a, n, inner, m);
+      return log_softmax_lines(a, y, n, inner, m, row_max, log_sum_of_lines(a, n, inner, m, row_max));
     }
     case SoftmaxOp::log_softmax_grad:
       return grad_lines(LogSoftmaxGrad{}, false, a, b, y, n, inner, m);
   }
 }
 
-/// With inner = 1 `count` rows that follow each other, else `count` neighbouring lines.
+/// Processes `count` consecutive rows if inner is 1, else `count` neighbouring lines.
 template <class T>
 void lines(SoftmaxOp op, const T* a, const T* b, T* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
   const std::int64_t step = inner == 1 ? 1 : lanes(Wide<T>());
@@ -167,10 +175,10 @@ namespace {
 constexpr std::int64_t grain = 32 * 1024;
 
 void run(SoftmaxOp op, const float* a, const float* b, float* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
-  TENON_BEST(softmax_f32)(op, a, b, y, count, n, inner);
+  TENON_DISPATCH(softmax_f32)(op, a, b, y, count, n, inner);
 }
 void run(SoftmaxOp op, const double* a, const double* b, double* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
-  TENON_BEST(softmax_f64)(op, a, b, y, count, n, inner);
+  TENON_DISPATCH(softmax_f64)(op, a, b, y, count, n, inner);
 }
 
 template <class T>
@@ -183,7 +191,7 @@ void along_axis(const sdk::Call& call, SoftmaxOp op) {
   T* const y = call.output<T>(0);
   call.host.parallel_for(lines, std::max<std::int64_t>(1, grain / view.n), [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
-      // Rows follow each other to the end; neighbouring lines only as far as their slab reaches.
+      // Rows are consecutive to the end; neighbouring lines only within one outer index.
       const std::int64_t stop = view.inner == 1 ? end : std::min(end, (begin / view.inner + 1) * view.inner);
       const std::int64_t at = begin / view.inner * view.n * view.inner + begin % view.inner;
       run(op, a + at, b == nullptr ? nullptr : b + at, y + at, stop - begin, view.n, view.inner);

@@ -1,4 +1,4 @@
-// ops/softmax_cross_entropy.cpp - the classification loss on raw scores and its gradient, in vectors.
+// ops/softmax_cross_entropy.cpp - vectorised cross-entropy of raw scores and its gradient.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,14 +17,14 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// What log-softmax subtracts for `count` neighbouring positions (their lines lie n elements apart if inner is 1, else side by side), and
-/// log_prob itself unless that is NULL.
+/// The maxima and log sums of `count` neighbouring positions, and log_prob unless that is NULL. The lines of neighbouring positions are n
+/// elements apart if inner is 1, else adjacent.
 template <class T>
-void log_probabilities(const T* scores, T* log_prob, T* peaks, T* log_sums, std::int64_t count, std::int64_t n, std::int64_t inner) {
+void log_probabilities(const T* scores, T* log_prob, T* row_maxima, T* log_sums, std::int64_t count, std::int64_t n, std::int64_t inner) {
   if (inner == 1) {
     for (std::int64_t i = 0; i < count; ++i) {
       const LogNormaliser<T> by = normalise_row(scores + i * n, n);
-      peaks[i] = by.peak;
+      row_maxima[i] = by.row_max;
       log_sums[i] = by.log_sum;
       if (log_prob != nullptr) log_softmax_row(scores + i * n, log_prob + i * n, n, by);
     }
@@ -33,15 +33,15 @@ void log_probabilities(const T* scores, T* log_prob, T* peaks, T* log_sums, std:
   const Wide<T> d;
   for (std::int64_t i = 0; i < count; i += lanes(d)) {
     const std::int64_t m = std::min(lanes(d), count - i);
-    const auto peak = max_of_lines(scores + i, n, inner, m);
-    const auto log_sum = log_sum_of_lines(scores + i, n, inner, m, peak);
-    store(peak, d, peaks + i, m);
+    const auto row_max = max_of_lines(scores + i, n, inner, m);
+    const auto log_sum = log_sum_of_lines(scores + i, n, inner, m, row_max);
+    store(row_max, d, row_maxima + i, m);
     store(log_sum, d, log_sums + i, m);
-    if (log_prob != nullptr) log_softmax_lines(scores + i, log_prob + i, n, inner, m, peak, log_sum);
+    if (log_prob != nullptr) log_softmax_lines(scores + i, log_prob + i, n, inner, m, row_max, log_sum);
   }
 }
 
-/// dscores = scale e^log_prob for each position, with its own scale.
+/// dscores = scale e^log_prob, with one scale per position.
 template <class T>
 void scaled_probabilities(const T* log_prob, const T* scales, T* dscores, std::int64_t count, std::int64_t n, std::int64_t inner) {
   const Wide<T> d;
@@ -67,13 +67,13 @@ void scaled_probabilities(const T* log_prob, const T* scales, T* dscores, std::i
 
 }  // namespace
 
-void log_probabilities_f32(const float* scores, float* log_prob, float* peaks, float* log_sums, std::int64_t count, std::int64_t n,
+void log_probabilities_f32(const float* scores, float* log_prob, float* row_maxima, float* log_sums, std::int64_t count, std::int64_t n,
                            std::int64_t inner) {
-  log_probabilities(scores, log_prob, peaks, log_sums, count, n, inner);
+  log_probabilities(scores, log_prob, row_maxima, log_sums, count, n, inner);
 }
-void log_probabilities_f64(const double* scores, double* log_prob, double* peaks, double* log_sums, std::int64_t count, std::int64_t n,
+void log_probabilities_f64(const double* scores, double* log_prob, double* row_maxima, double* log_sums, std::int64_t count, std::int64_t n,
                            std::int64_t inner) {
-  log_probabilities(scores, log_prob, peaks, log_sums, count, n, inner);
+  log_probabilities(scores, log_prob, row_maxima, log_sums, count, n, inner);
 }
 void scaled_probabilities_f32(const float* log_prob, const float* scales, float* dscores, std::int64_t count, std::int64_t n,
                               std::int64_t inner) {
@@ -94,27 +94,27 @@ namespace {
 
 // Scores worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 32 * 1024;
-// Positions whose intermediate values are kept on the stack.
+// Positions processed together, with their intermediate values on the stack.
 constexpr std::int64_t bundle = 64;
 
-void log_probabilities(const float* scores, float* log_prob, float* peaks, float* log_sums, std::int64_t count, std::int64_t n,
+void log_probabilities(const float* scores, float* log_prob, float* row_maxima, float* log_sums, std::int64_t count, std::int64_t n,
                        std::int64_t inner) {
-  TENON_BEST(log_probabilities_f32)(scores, log_prob, peaks, log_sums, count, n, inner);
+  TENON_DISPATCH(log_probabilities_f32)(scores, log_prob, row_maxima, log_sums, count, n, inner);
 }
-void log_probabilities(const double* scores, double* log_prob, double* peaks, double* log_sums, std::int64_t count, std::int64_t n,
+void log_probabilities(const double* scores, double* log_prob, double* row_maxima, double* log_sums, std::int64_t count, std::int64_t n,
                        std::int64_t inner) {
-  TENON_BEST(log_probabilities_f64)(scores, log_prob, peaks, log_sums, count, n, inner);
+  TENON_DISPATCH(log_probabilities_f64)(scores, log_prob, row_maxima, log_sums, count, n, inner);
 }
 void scaled_probabilities(const float* log_prob, const float* scales, float* dscores, std::int64_t count, std::int64_t n,
                           std::int64_t inner) {
-  TENON_BEST(scaled_probabilities_f32)(log_prob, scales, dscores, count, n, inner);
+  TENON_DISPATCH(scaled_probabilities_f32)(log_prob, scales, dscores, count, n, inner);
 }
 void scaled_probabilities(const double* log_prob, const double* scales, double* dscores, std::int64_t count, std::int64_t n,
                           std::int64_t inner) {
-  TENON_BEST(scaled_probabilities_f64)(log_prob, scales, dscores, count, n, inner);
+  TENON_DISPATCH(scaled_probabilities_f64)(log_prob, scales, dscores, count, n, inner);
 }
 
-/// The targets: a class for each of the (N, d1, ...) positions, what each class weighs, which label does not count.
+/// The targets: a class label for each of the (N, d1, ...) positions, the class weights and the ignored label.
 template <class T>
 class Targets {
  public:
@@ -131,8 +131,8 @@ class Targets {
   double weight(std::int64_t position) const { return weights_ == nullptr ? 1.0 : static_cast<double>(weights_[label(position)]); }
   bool reduces() const { return attributes_.reduction != TENON_REDUCTION_NONE; }
 
-  /// What the sum of the losses is divided by: for the mean, the weight of the labels that count. Every label is checked on the way, in
-  /// order and before anything is written, so that the first wrong one is named.
+  /// The divisor of the sum of losses: for the mean, the total weight of the labels that are not ignored. Also checks all labels in order,
+  /// before anything is written, so that the error names the first one out of range.
   double denominator(const char* op) const {
     double total = 0;
     for (std::int64_t position = 0; position < labels_.count; ++position) {
@@ -153,8 +153,8 @@ class Targets {
   std::int64_t classes_;
 };
 
-/// body(position, count, first) for runs of at most `bundle` positions that cover [begin, end) and lie in one slab; `first` is the element
-/// of class 0 at `position`.
+/// Calls body(position, count, first) for runs of at most `bundle` positions that cover [begin, end), each within one outer index; `first`
+/// is the element of class 0 at `position`.
 template <class Body>
 void for_each_bundle(const sdk::AxisView& view, std::int64_t begin, std::int64_t end, const Body& body) {
   while (begin < end) {
@@ -165,15 +165,16 @@ void for_each_bundle(const sdk::AxisView& view, std::int64_t begin, std::int64_t
   }
 }
 
-/// Elements from one position's class 0 to the next one's within a bundle.
+/// The distance in elements between neighbouring positions of a bundle.
 std::int64_t distance(const sdk::AxisView& view) {
   return view.inner == 1 ? view.n : 1;
 }
 
-/// loss = -weights[label] log_prob[label], log_prob = log-softmax of the scores; their sum or weighted mean, unless kept apart.
+/// loss = -weights[label] log_prob[label], log_prob = log-softmax of the scores; reduced to the sum or weighted mean, unless reduction is
+/// none.
 ///
 /// Shapes  scores (N, C, d1, ...), labels (N, d1, ...), loss as labels or a scalar, log_prob as scores, optional.
-/// Errors  a label out of range is named with its index; nothing is written then.
+/// Errors  a label out of range is named with its index; then nothing is written.
 template <class T>
 void softmax_cross_entropy(const sdk::Call& call) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[0], 1);
@@ -184,17 +185,17 @@ void softmax_cross_entropy(const sdk::Call& call) {
   T* const loss = call.has_output(0) ? call.output<T>(0) : nullptr;
   T* const log_prob = call.has_output(1) ? call.output<T>(1) : nullptr;
   double* const losses = static_cast<double*>(call.scratch);
-  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
-  call.host.parallel_for(positions, least, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t min_positions = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
+  call.host.parallel_for(positions, min_positions, [&](std::int64_t begin, std::int64_t end) {
     for_each_bundle(view, begin, end, [&](std::int64_t position, std::int64_t count, std::int64_t first) {
-      T peaks[bundle];
+      T row_maxima[bundle];
       T log_sums[bundle];
-      log_probabilities(scores + first, log_prob == nullptr ? nullptr : log_prob + first, peaks, log_sums, count, view.n, view.inner);
+      log_probabilities(scores + first, log_prob == nullptr ? nullptr : log_prob + first, row_maxima, log_sums, count, view.n, view.inner);
       for (std::int64_t i = 0; i < count; ++i) {
         double own = 0;
         if (targets.counts(position + i)) {
           const T score = scores[first + i * distance(view) + targets.label(position + i) * view.inner];
-          own = targets.weight(position + i) * (static_cast<double>(log_sums[i]) - (static_cast<double>(score) - peaks[i]));
+          own = targets.weight(position + i) * (static_cast<double>(log_sums[i]) - (static_cast<double>(score) - row_maxima[i]));
         }
         losses[position + i] = own;
       }
@@ -216,7 +217,7 @@ std::size_t scratch(const sdk::Call& call) {
 
 /// dscores = dloss weights[label] (softmax - onehot(label)), over the mean's denominator; 0 where a label is ignored.
 ///
-/// Shapes  log_prob and dscores (N, C, d1, ...), dscores may be log_prob; dloss a scalar, or as labels where losses are kept apart.
+/// Shapes  log_prob and dscores (N, C, d1, ...), dscores may be log_prob; dloss a scalar, or as labels if reduction is none.
 /// Errors  as softmax_cross_entropy.
 template <class T>
 void softmax_cross_entropy_grad(const sdk::Call& call) {
@@ -226,11 +227,11 @@ void softmax_cross_entropy_grad(const sdk::Call& call) {
   const T* const dloss = call.input<T>(0);
   const T* const log_prob = call.input<T>(1);
   T* const dscores = call.output<T>(0);
-  const std::int64_t least = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
-  call.host.parallel_for(view.outer * view.inner, least, [&](std::int64_t begin, std::int64_t end) {
+  const std::int64_t min_positions = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
+  call.host.parallel_for(view.outer * view.inner, min_positions, [&](std::int64_t begin, std::int64_t end) {
     for_each_bundle(view, begin, end, [&](std::int64_t position, std::int64_t count, std::int64_t first) {
       T scales[bundle];
-      T own[bundle];  // the label's element: p - 1 loses nothing as expm1(log p)
+      T own[bundle];  // the label's element: p - 1 computed as expm1(log p), without cancellation
       for (std::int64_t i = 0; i < count; ++i) {
         scales[i] = 0;
         if (!targets.counts(position + i)) continue;
@@ -246,7 +247,7 @@ void softmax_cross_entropy_grad(const sdk::Call& call) {
         if (targets.counts(position + i)) {
           line[targets.label(position + i) * view.inner] = own[i];
         } else {
-          for (std::int64_t c = 0; c < view.n; ++c) line[c * view.inner] = 0;  // NaN scores of an ignored position included
+          for (std::int64_t c = 0; c < view.n; ++c) line[c * view.inner] = 0;  // even if the ignored position has NaN scores
         }
       }
     });

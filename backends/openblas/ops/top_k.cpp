@@ -1,4 +1,4 @@
-// ops/top_k.cpp - the largest or smallest elements along an axis: a heap of the best so far, which most elements never enter.
+// ops/top_k.cpp - the k largest or smallest elements along an axis, by a heap of the best so far, which most elements never enter.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,12 +12,12 @@
 namespace tenon::openblas {
 namespace {
 
-// Elements of a line that are looked at together: their best against the worst of the heap.
-constexpr std::int64_t stretch = 64;
-// Elements that a task has at least: some 10 us.
+// Elements of a line that are compared together: their best with the worst of the heap.
+constexpr std::int64_t group = 64;
+// The smallest number of elements of a task: about 10 us.
 constexpr std::int64_t smallest_task = 16 * 1024;
 
-/// A number as a signed integer of the same order, NaN largest, -0 as 0.
+/// A number as a signed integer with the same order; NaN is the largest, -0 equals 0.
 template <class T>
 using Key = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 template <class T>
@@ -29,12 +29,12 @@ Key<T> key_of(T x) {
     const T value = x + T(0);
     K bits;
     std::memcpy(&bits, &value, sizeof bits);
-    // negative numbers count down: their magnitude is turned round
+    // the bits of negative numbers order by magnitude, so all but the sign are inverted
     const K key = bits ^ ((bits >> (8 * sizeof(K) - 1)) & std::numeric_limits<K>::max());
     return value != value ? std::numeric_limits<K>::max() : key;
   }
 }
-/// The same the other way round for the smallest: ~ turns every order round without overflow.
+/// The key, negated for the smallest elements: ~ reverses the order without overflow.
 template <class T>
 Key<T> key_of(T x, bool largest) {
   const Key<T> key = key_of(x);
@@ -51,7 +51,7 @@ bool better(const Entry<K>& a, const Entry<K>& b) {
   return a.key > b.key || (a.key == b.key && a.index < b.index);
 }
 
-/// The k best of n keys into out[0..k), in order. Entries have room for n where k is more than a quarter of n, else for k.
+/// Writes the k best of n keys to out[0..k), in order. `out` has n entries if k > n / 4, else k.
 template <class K>
 void select(const K* keys, std::int64_t n, std::int64_t k, Entry<K>* out) {
   if (k > n / 4) {
@@ -62,11 +62,11 @@ void select(const K* keys, std::int64_t n, std::int64_t k, Entry<K>* out) {
   }
   for (std::int64_t i = 0; i < k; ++i) out[i] = {keys[i], i};
   std::make_heap(out, out + k, better<K>);  // the worst on top
-  for (std::int64_t begin = k; begin < n; begin += stretch) {
-    const std::int64_t end = std::min(n, begin + stretch);
-    K peak = keys[begin];
-    for (std::int64_t i = begin + 1; i < end; ++i) peak = std::max(peak, keys[i]);
-    if (peak <= out->key) continue;  // of equal keys the earlier one is better
+  for (std::int64_t begin = k; begin < n; begin += group) {
+    const std::int64_t end = std::min(n, begin + group);
+    K best = keys[begin];
+    for (std::int64_t i = begin + 1; i < end; ++i) best = std::max(best, keys[i]);
+    if (best <= out->key) continue;  // of equal keys the earlier one is better
     for (std::int64_t i = begin; i < end; ++i) {
       if (keys[i] <= out->key) continue;
       std::pop_heap(out, out + k, better<K>);
@@ -83,7 +83,7 @@ std::size_t line_bytes(std::int64_t n, std::int64_t k) {
   const auto entries = static_cast<std::size_t>(k > n / 4 ? n : k);
   return (static_cast<std::size_t>(n) * sizeof(K) + entries * sizeof(Entry<K>) + 127) / 64 * 64;
 }
-/// Lines as they are shared: so many to a task.
+/// How lines are divided into tasks of `width` lines.
 struct Tasks {
   std::int64_t lines, width, count;
 
@@ -101,7 +101,7 @@ std::size_t scratch(const sdk::Call& call) {
          static_cast<std::size_t>(worker_count(call.host, Tasks(view).count));
 }
 
-/// The k best of each line along the axis in order, equal ones by their index.
+/// The k best elements of each line along the axis, in order; equal ones are ordered by index.
 ///
 /// Shapes  x dense (..., n, ...), values and indices (..., k, ...).
 template <class T>

@@ -1,4 +1,4 @@
-// ops/trigonometric.cpp - sin and cos: f32 in vectors; f64 and very large arguments by the C library, whose reduction is exact.
+// ops/trigonometric.cpp - sin and cos: f32 by vector code; f64 and very large arguments by the C library, whose reduction is exact.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -6,7 +6,7 @@
 #include <hwy/foreach_target.h>
 
 #include "simd.h"
-#include "walk.h"
+#include "strided_loop.h"
 #include "wide_math.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -14,10 +14,10 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
-/// x = n pi/2 + r, then the polynomial and the sign that n asks for.
+/// x = n pi/2 + r; n selects the polynomial and the sign.
 ///
-/// pi/2 is a sum of two parts, the first with 33 digits: n of up to 20 digits times it is exact, and so is the difference from x, which has
-/// 24. The second part leaves an error of 2^-66, and no f32 of this size is closer to a multiple of pi/2 than 2^-30.
+/// pi/2 is a sum of two parts, the first with 33 bits: its product with n, of up to 20 bits, is exact, and so is the difference from x,
+/// which has 24. The second part leaves an error of 2^-66, and no f32 of this size is closer to a multiple of pi/2 than 2^-30.
 template <bool cosine>
 struct Sine {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
@@ -64,13 +64,13 @@ namespace {
 constexpr std::int64_t grain = 24 * 1024;
 
 void sin_of(const float* x, float* y, std::int64_t n) {
-  TENON_BEST(sin_f32)(x, y, n);
+  TENON_DISPATCH(sin_f32)(x, y, n);
 }
 void sin_of(const double* x, double* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = std::sin(x[i]);
 }
 void cos_of(const float* x, float* y, std::int64_t n) {
-  TENON_BEST(cos_f32)(x, y, n);
+  TENON_DISPATCH(cos_f32)(x, y, n);
 }
 void cos_of(const double* x, double* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = std::cos(x[i]);
@@ -79,13 +79,13 @@ void cos_of(const double* x, double* y, std::int64_t n) {
 /// y = sin x
 template <class T>
 void sin(const sdk::Call& call) {
-  elementwise<T, T, 1>(call, grain, 0, [](const Stretch<T, 1>& s, T* y, std::int64_t n) { sin_of(s.x[0], y, n); });
+  elementwise<T, T, 1>(call, grain, 0, [](const Segment<T, 1>& s, T* y, std::int64_t n) { sin_of(s.x[0], y, n); });
 }
 
 /// y = cos x
 template <class T>
 void cos(const sdk::Call& call) {
-  elementwise<T, T, 1>(call, grain, 0, [](const Stretch<T, 1>& s, T* y, std::int64_t n) { cos_of(s.x[0], y, n); });
+  elementwise<T, T, 1>(call, grain, 0, [](const Segment<T, 1>& s, T* y, std::int64_t n) { cos_of(s.x[0], y, n); });
 }
 
 }  // namespace

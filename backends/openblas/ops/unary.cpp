@@ -1,4 +1,4 @@
-// ops/unary.cpp - neg, relu, sigmoid, tanh and their gradients, in vectors.
+// ops/unary.cpp - vectorised neg, relu, sigmoid, tanh and their gradients.
 #include "instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -6,7 +6,7 @@
 #include <hwy/foreach_target.h>
 
 #include "simd.h"
-#include "walk.h"
+#include "strided_loop.h"
 
 #ifndef TENON_OPENBLAS_UNARY_OPS
 #define TENON_OPENBLAS_UNARY_OPS
@@ -93,25 +93,25 @@ HWY_AFTER_NAMESPACE();
 namespace tenon::openblas {
 namespace {
 
-// Elements worth a thread of their own, about 20 us: cheap ones move at the speed of the second cache, the others compute.
+// Elements worth a thread of their own, about 20 us: cheap ones are bound by L2 bandwidth, the others by computation.
 constexpr std::int64_t cheap = 128 * 1024;
 constexpr std::int64_t costly = 48 * 1024;
 
 void run(UnaryOp op, const float* a, const float* b, float* y, std::int64_t n) {
-  TENON_BEST(unary_f32)(op, a, b, y, n);
+  TENON_DISPATCH(unary_f32)(op, a, b, y, n);
 }
 void run(UnaryOp op, const double* a, const double* b, double* y, std::int64_t n) {
-  TENON_BEST(unary_f64)(op, a, b, y, n);
+  TENON_DISPATCH(unary_f64)(op, a, b, y, n);
 }
 
 template <class T>
 void one_operand(const sdk::Call& call, UnaryOp op, std::int64_t grain) {
-  elementwise<T, T, 1>(call, grain, 0, [op](const Stretch<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], nullptr, y, n); });
+  elementwise<T, T, 1>(call, grain, 0, [op](const Segment<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], nullptr, y, n); });
 }
 
 template <class T>
 void gradient(const sdk::Call& call, UnaryOp op) {
-  elementwise<T, T, 2>(call, cheap, 0, [op](const Stretch<T, 2>& s, T* dx, std::int64_t n) { run(op, s.x[0], s.x[1], dx, n); });
+  elementwise<T, T, 2>(call, cheap, 0, [op](const Segment<T, 2>& s, T* dx, std::int64_t n) { run(op, s.x[0], s.x[1], dx, n); });
 }
 
 /// y = -x; the lowest integer is its own negative.
@@ -119,7 +119,7 @@ template <class T>
 void neg(const sdk::Call& call) {
   if constexpr (std::is_integral_v<T>) {
     using U = std::make_unsigned_t<T>;  // wraps
-    elementwise<T, T, 1>(call, cheap, 0, [](const Stretch<T, 1>& s, T* y, std::int64_t n) {
+    elementwise<T, T, 1>(call, cheap, 0, [](const Segment<T, 1>& s, T* y, std::int64_t n) {
       for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(U{0} - static_cast<U>(s.x[0][i]));
     });
   } else {

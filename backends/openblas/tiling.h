@@ -1,4 +1,4 @@
-// cut.h - how a product is cut into blocks for several threads.
+// tiling.h - how a product is divided into blocks for several threads.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace tenon::openblas {
 
-// Edges of blocks fall on multiples of what OpenBLAS's kernels hold in registers, rows and columns of a row-major result.
+// Blocks begin at multiples of the register tile of OpenBLAS's kernels, in rows and columns of a row-major result.
 inline constexpr std::int64_t row_tile = 4;
 inline constexpr std::int64_t column_tile = 16;
 
@@ -18,15 +18,15 @@ inline std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return ceil_div(a, b) * b;
 }
 
-/// How a result is cut: blocks of rows x columns, the last ones smaller.
-struct Cut {
+/// The result is divided into blocks of rows x columns; the last ones may be smaller.
+struct Tiling {
   std::int64_t rows, columns;
   std::int64_t row_blocks, column_blocks;
   std::int64_t blocks() const { return row_blocks * column_blocks; }
 };
 
-/// Into about `pieces` blocks whose sides are as equal as can be: every block packs its rows of a and columns of b for itself.
-inline Cut cut_into(std::int64_t m, std::int64_t n, std::int64_t pieces) {
+/// A tiling of about `pieces` blocks that are as square as possible, because every block packs its rows of a and columns of b.
+inline Tiling tile_into(std::int64_t m, std::int64_t n, std::int64_t pieces) {
   std::int64_t best_rows = 1;
   double best_packing = std::numeric_limits<double>::infinity();
   for (std::int64_t r = pieces; r >= 1; --r) {
@@ -37,16 +37,16 @@ inline Cut cut_into(std::int64_t m, std::int64_t n, std::int64_t pieces) {
       best_rows = r;
     }
   }
-  Cut cut{};
-  cut.rows = best_rows == 1 ? m : round_up(ceil_div(m, best_rows), row_tile);
-  cut.columns = best_rows == pieces ? n : round_up(ceil_div(n, pieces / best_rows), column_tile);
-  cut.row_blocks = ceil_div(m, cut.rows);
-  cut.column_blocks = ceil_div(n, cut.columns);
-  return cut;
+  Tiling tiling{};
+  tiling.rows = best_rows == 1 ? m : round_up(ceil_div(m, best_rows), row_tile);
+  tiling.columns = best_rows == pieces ? n : round_up(ceil_div(n, pieces / best_rows), column_tile);
+  tiling.row_blocks = ceil_div(m, tiling.rows);
+  tiling.column_blocks = ceil_div(n, tiling.columns);
+  return tiling;
 }
 
-/// One block for each thread unless the batch alone keeps all of them busy; no more than `allowed`.
-inline std::int64_t wanted_blocks(std::int64_t threads, std::int64_t batch, double allowed) {
+/// One block per thread, at most `allowed`, or 1 if the batch is large enough to keep all threads busy.
+inline std::int64_t target_blocks(std::int64_t threads, std::int64_t batch, double allowed) {
   const bool enough = batch >= 2 * threads || batch % threads == 0;
   return enough ? 1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(std::min(static_cast<double>(threads), allowed)));
 }

@@ -1,9 +1,9 @@
-// parts.h - rows of any length in registers, the last one in part, for one instruction set.
-#if defined(TENON_OPENBLAS_PARTS_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef TENON_OPENBLAS_PARTS_H
-#undef TENON_OPENBLAS_PARTS_H
+// partial_vectors.h - loads, stores and loops over rows of any length, whose last vector may be partial, for one instruction set.
+#if defined(TENON_OPENBLAS_PARTIAL_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_OPENBLAS_PARTIAL_VECTORS_H
+#undef TENON_OPENBLAS_PARTIAL_VECTORS_H
 #else
-#define TENON_OPENBLAS_PARTS_H
+#define TENON_OPENBLAS_PARTIAL_VECTORS_H
 #endif
 
 #include "simd.h"
@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 
-/// n elements, all lanes if n is not less than their number; `fill` in the others.
+/// Loads min(n, lanes) elements; the remaining lanes hold `fill`.
 template <class D>
 HWY_INLINE hn::Vec<D> load(D d, const hn::TFromD<D>* p, std::int64_t n, hn::TFromD<D> fill = 0) {
   return n < lanes(d) ? load_first(d, p, n, fill) : hn::LoadU(d, p);
@@ -26,7 +26,7 @@ HWY_INLINE void store(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n) {
   }
 }
 
-/// body(i, m) for registers of m elements from i on; m is a constant for all but the last.
+/// Calls body(i, m) for vectors of m elements starting at i; m is the number of lanes for all but the last.
 template <class T, class Body>
 HWY_INLINE void across(std::int64_t n, const Body& body) {
   const std::int64_t step = lanes(Wide<T>());

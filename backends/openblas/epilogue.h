@@ -1,0 +1,29 @@
+// epilogue.h - addend, bias and activation applied to a block of a product while it is in the cache.
+#pragma once
+
+#include <cstdint>
+
+#include <tenon/sdk/kernel.h>
+
+namespace tenon::openblas {
+
+/// y = activation(y + beta c + bias); c and bias are optional.
+template <class T>
+struct Epilogue {
+  const T* c = nullptr;  ///< element (i, j) at c[i * c_row + j * c_column]
+  std::int64_t c_row = 0;
+  std::int64_t c_column = 0;
+  T beta = 0;
+  const T* bias = nullptr;  ///< element j at bias[j]
+  sdk::Activation activation = sdk::Activation::none;
+
+  bool empty() const { return c == nullptr && bias == nullptr && activation == sdk::Activation::none; }
+};
+
+/// Applies the epilogue to rows [row, row + rows) and columns [column, column + columns) of y, whose row stride is y_step elements.
+void apply_epilogue(const Epilogue<float>& epilogue, float* y, std::int64_t y_step, std::int64_t row, std::int64_t column,
+                    std::int64_t rows, std::int64_t columns);
+void apply_epilogue(const Epilogue<double>& epilogue, double* y, std::int64_t y_step, std::int64_t row, std::int64_t column,
+                    std::int64_t rows, std::int64_t columns);
+
+}  // namespace tenon::openblas
