@@ -1,4 +1,5 @@
-// attached.h - what vendor libraries keep for a stream or a device: handles, workspaces. Made at first use, gone before their owner is.
+// attached.h - per-stream and per-device state of vendor libraries: handles, workspaces. Created at first use, destroyed before their
+// owner.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@ namespace tenon::cuda {
 /// Threads  any
 class Attached {
  public:
-  /// The T, made by T(arguments...) when it is first asked for.
+  /// Returns the T; the first call constructs it as T(arguments...).
   template <class T, class... Arguments>
   T& get(Arguments&&... arguments) {
     const std::lock_guard lock(mutex_);
@@ -27,7 +28,7 @@ class Attached {
   void clear() { all_.clear(); }
 
   using All = std::vector<std::pair<const void*, std::shared_ptr<void>>>;
-  /// Puts others in their places, and returns those that were there.
+  /// Replaces all objects and returns the previous ones.
   All exchange(All others) {
     const std::lock_guard lock(mutex_);
     std::swap(all_, others);

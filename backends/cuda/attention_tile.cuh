@@ -1,7 +1,7 @@
-// attention_tile.cuh - what a block of attention works with: tiles in shared memory, and the products of a tile.
+// attention_tile.cuh - building blocks of the attention kernels: tiles in shared memory, and the products of tiles.
 //
-// 16 x 16 threads make a square tile of scores, each R rows and R columns of it. Rows of a tile are read 16 bytes at a time by threads that
-// walk along the depth: shared rows lie one such pack further apart than their length, so that 16 rows are in different banks.
+// 16 x 16 threads compute a square tile of scores, R rows and R columns each. Threads read rows of a tile 16 bytes at a time along the
+// depth; rows in shared memory are padded by one such pack, so that 16 rows are in different banks.
 #pragma once
 
 #include "reduction.cuh"
@@ -12,16 +12,16 @@ namespace tenon::cuda::tiles {
 inline constexpr int side = 16;  ///< threads of a block, along each edge of a tile
 inline constexpr int threads = side * side;
 
-/// Sizes, by what is computed in: they fill 43 KiB of shared memory or less.
+/// Tile sizes by compute type; they fill at most 43 KiB of shared memory.
 template <class W>
 struct Tile {
   static constexpr int width = static_cast<int>(16 / sizeof(W));  ///< elements of a pack
-  static constexpr int each = sizeof(W) == 4 ? 4 : 2;             ///< rows, and columns, of a thread
+  static constexpr int each = sizeof(W) == 4 ? 4 : 2;             ///< rows and columns per thread
   static constexpr int rows = side * each;
-  static constexpr int depth = rows;            ///< of a product that is held at once
+  static constexpr int depth = rows;            ///< depth of a product that is held at once
   static constexpr int stride = depth + width;  ///< from row to row
   static constexpr int panel = side * width;    ///< columns of a result, per pack of each thread
-  static constexpr int terms = 32;              ///< rows of other operands that are held at once, of one panel
+  static constexpr int terms = 32;              ///< rows of the other operands, in one panel, that are held at once
 };
 
 /// The threads of a block as a square.
@@ -32,19 +32,19 @@ __device__ inline Place place_of_thread() {
   return {static_cast<int>(threadIdx.x) % side, static_cast<int>(threadIdx.x) / side};
 }
 
-/// Rows of an operand from a first one on, seen from a first column on. Beyond them is 0.
+/// A window of an operand that starts at some row and column. Elements outside of the operand are 0.
 template <class T>
 struct Rows {
   const T* data;
   std::int64_t step;     ///< from row to row
-  std::int64_t rows;     ///< that there are
-  std::int64_t columns;  ///< that there are
+  std::int64_t rows;     ///< rows left
+  std::int64_t columns;  ///< columns left
   __device__ Rows from(std::int64_t row, std::int64_t column) const {
     return {data + row * step + column, step, rows - row, columns - column};
   }
 };
 
-/// The first `rows` rows and `columns` columns become shared memory; V elements are read at once.
+/// Loads the first `rows` rows and `columns` columns to shared memory, V elements at a time.
 template <int V, int rows, int columns, int stride, class T>
 __device__ void load_by(const Rows<T>& from, Wide<T>* to) {
   constexpr int in_row = columns / V, width = V == 1 ? 1 : Tile<Wide<T>>::width;
@@ -63,7 +63,7 @@ __device__ void load_by(const Rows<T>& from, Wide<T>* to) {
     }
   }
 }
-/// `packs`: rows fall into packs of 16 bytes that can be read at once.
+/// `packs`: rows divide into aligned packs of 16 bytes.
 template <int rows, int columns, int stride, class T>
 __device__ void load(const Rows<T>& from, bool packs, Wide<T>* to) {
   if (packs) {
@@ -78,10 +78,10 @@ __device__ Pack<W, Tile<W>::width> pack_at(const W* shared) {
   return *reinterpret_cast<const Pack<W, Tile<W>::width>*>(shared);
 }
 
-/// sums = a b' of a tile's rows: a thread has rows down * each + i of a, and rows across + 16 j of b. What it used may be written when it
-/// returns.
+/// sums = a b' of the rows of a tile: a thread has rows down * each + i of a, and rows across + 16 j of b. The operands may be overwritten
+/// after it returns.
 ///
-/// Threads  the whole block. `a_stays`: a has one depth, and is in shared memory already.
+/// Threads  the whole block. `a_stays`: a has only one depth step and is already in shared memory.
 template <class T>
 __device__ void scores_of_tile(const Rows<T>& a, const Rows<T>& b, bool a_stays, bool packs, Wide<T>* shared_a, Wide<T>* shared_b,
                                Wide<T> (&sums)[Tile<Wide<T>>::each][Tile<Wide<T>>::each]) {
@@ -117,7 +117,7 @@ __device__ void scores_of_tile(const Rows<T>& a, const Rows<T>& b, bool a_stays,
   }
 }
 
-/// A tile of weights, a thread's part as scores_of_tile made it, in shared memory.
+/// Stores a tile of weights, distributed over threads as by scores_of_tile, to shared memory.
 template <class W>
 __device__ void share_weights(const W (&weights)[Tile<W>::each][Tile<W>::each], W* shared) {
   const Place at = place_of_thread();
@@ -132,7 +132,7 @@ __device__ void share_weights(const W (&weights)[Tile<W>::each][Tile<W>::each], 
 template <class W, int panels>
 using Results = Pack<W, Tile<W>::width>[Tile<W>::each][panels];
 
-/// out += weights[rows, first ...] x for `terms` rows of x; with `skips`, what weighs 0 takes nothing along, not even NaN.
+/// out += weights[rows, first ...] x for `terms` rows of x; with `skips`, rows of weight 0 are ignored, even if they are NaN.
 template <bool skips, int terms, class W, int panels>
 __device__ void add_weighted(const W* weights, const W* x, Results<W, panels>& out) {
   using Sizes = Tile<W>;
@@ -158,9 +158,9 @@ __device__ void add_weighted(const W* weights, const W* x, Results<W, panels>& o
   }
 }
 
-/// out += weights x for all rows of a tile, the weights in shared memory as share_weights left them; x's columns from its first on.
+/// out += weights x for all rows of a tile, with the weights in shared memory as written by share_weights.
 ///
-/// Threads  the whole block; what others wrote before is seen, and what was used may be written when it returns.
+/// Threads  the whole block; it synchronizes before reading, and its operands may be overwritten after it returns.
 template <class T, int panels>
 __device__ void add_weighted_rows(const Wide<T>* weights, const Rows<T>& x, bool packs, bool skips, Wide<T>* shared_x,
                                   Results<Wide<T>, panels>& out) {

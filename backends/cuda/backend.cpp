@@ -1,4 +1,4 @@
-// NVIDIA GPUs by CUDA. Without a driver the plugin loads, has no devices, and says why.
+// NVIDIA GPUs through CUDA. Without a driver the plugin still loads, has no devices, and reports why.
 #include <tenon/sdk/backend.h>
 
 #include <cstdlib>
@@ -8,21 +8,21 @@
 #include <vector>
 
 #include "device.h"
-#include "knobs.h"
+#include "options.h"
 #include "status.h"
 
 namespace tenon::cuda {
 namespace {
 
-constexpr tenon_knob knobs[] = {
-    {"libraries", TENON_KNOB_STRING, 0, "", nullptr, 0, 0,
-     "folders of NVIDIA's libraries, a colon between two; empty: those of the loader, of CUDA and of Python"},
-    {"kernels", TENON_KNOB_CHOICE, 0, "tuned", "tuned|naive", 0, 0,
-     "naive: convolutions and matrix products in plain CUDA, a thread for each result, without NVIDIA's libraries"},
-    {"algorithm", TENON_KNOB_STRING, 0, "heuristic", nullptr, 0, 0,
-     "how cuDNN's engine for a convolution is chosen: heuristic, measure, or by its name, such as \"engine 37\""},
-    {"workspace_limit_mib", TENON_KNOB_INTEGER, 0, "1024", nullptr, 0, 1 << 20,
-     "engines of cuDNN that want more memory than this beside their operands are not taken"},
+constexpr tenon_option options[] = {
+    {"libraries", TENON_OPTION_STRING, 0, "", nullptr, 0, 0,
+     "folders of NVIDIA's libraries, separated by colons; empty: those of the loader, of CUDA and of Python"},
+    {"kernels", TENON_OPTION_CHOICE, 0, "tuned", "tuned|naive", 0, 0,
+     "naive: convolutions and matrix products in plain CUDA, one thread per result, without NVIDIA's libraries"},
+    {"algorithm", TENON_OPTION_STRING, 0, "heuristic", nullptr, 0, 0,
+     "how the cuDNN engine of a convolution is chosen: heuristic, measure, or a name such as \"engine 37\""},
+    {"workspace_limit_mib", TENON_OPTION_INTEGER, 0, "1024", nullptr, 0, 1 << 20,
+     "cuDNN engines that need a larger workspace than this are not used"},
 };
 
 class Backend final : public sdk::Backend {
@@ -43,13 +43,13 @@ class Backend final : public sdk::Backend {
   }
   std::unique_ptr<sdk::Device> open(std::uint32_t index) override {
     auto device = std::make_unique<Device>(host, static_cast<int>(index));
-    knobs_of(*device);  // what the user set is read, and refused, here
+    options_of(*device);  // reads and validates the user's options
     opened_ = true;
     return device;
   }
 
  private:
-  /// Looks once: a driver that is installed later is seen by the next process.
+  /// Searches once: a driver that is installed later is found by the next process.
   std::vector<sdk::DeviceDescription>& found() {
     std::call_once(once_, [this] {
       machine_.visible_devices = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -65,7 +65,7 @@ class Backend final : public sdk::Backend {
   std::once_flag once_;
   Machine machine_;
   std::vector<sdk::DeviceDescription> devices_;
-  bool opened_ = false;  ///< asking for free memory makes a context, which costs memory itself
+  bool opened_ = false;  ///< querying free memory creates a context, which takes memory itself
 };
 
 }  // namespace
@@ -81,7 +81,7 @@ const sdk::BackendSpec& spec() {
       .requirements = needs.c_str(),
       .priority = 100,
       .flags = 0,
-      .knobs = knobs,
+      .options = options,
       .create = [](sdk::Host host) -> std::unique_ptr<sdk::Backend> { return std::make_unique<Backend>(host); },
       .captures = true,
   };

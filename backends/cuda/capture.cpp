@@ -6,7 +6,7 @@ namespace {
 
 class Graph final : public sdk::Capture {
  public:
-  /// Takes the graph over.
+  /// Takes ownership of the graph.
   Graph(Device& device, cudaGraph_t recorded, std::shared_ptr<FaultRecord> faults, Attached::All attached)
       : device_(device), faults_(std::move(faults)), attached_(std::move(attached)) {
     const cudaError_t error = cudaGraphInstantiate(&executable_, recorded, 0);
@@ -24,15 +24,15 @@ class Graph final : public sdk::Capture {
  private:
   Device& device_;
   cudaGraphExec_t executable_ = nullptr;
-  std::shared_ptr<FaultRecord> faults_;  ///< to which the recorded kernels write
-  Attached::All attached_;               ///< workspaces that they use: this recording's alone, as long as it can be replayed
+  std::shared_ptr<FaultRecord> faults_;  ///< where the recorded kernels report faults
+  Attached::All attached_;               ///< their workspaces, used only by this recording
 };
 
 }  // namespace
 
 void Stream::begin_capture() {
   device_.enter();
-  // Relaxed: what this thread gives to other streams meanwhile, and waits for, is its own business.
+  // Relaxed: this thread may submit work to other streams and wait for it during the recording.
   device_.check(cudaStreamBeginCapture(handle_, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
   capturing_ = true;
   outside_ = attached.exchange({});

@@ -15,8 +15,8 @@ constexpr int warp = 32;
 std::int64_t up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
-int power_of_two(std::int64_t x, int most) {
-  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(x, 1, most))));
+int power_of_two(std::int64_t x, int max) {
+  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(x, 1, max))));
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ ChannelPlan plan_channels(const Channels& at, int widest) {
   if (plan.columns) {
     const std::int64_t packs = at.count / plan.width;
     plan.units = at.outer;
-    // A warp side by side reads whole lines of the cache. Fewer columns than that: neighbours have the next row.
+    // A warp across neighbouring columns reads whole cache lines. With fewer columns, neighbouring threads read the next row.
     plan.lanes = static_cast<int>(std::clamp<std::int64_t>(packs, 1, warp));
     plan.groups = reduction_threads / plan.lanes;
     plan.tiles = up(packs, plan.lanes);
@@ -55,9 +55,9 @@ ChannelPlan plan_channels(const Channels& at, int widest) {
     plan.tiles = up(at.count, plan.groups);
     sharing = plan.lanes;
   }
-  const std::int64_t room = std::max<std::int64_t>(enough_blocks / std::max<std::int64_t>(plan.tiles, 1), 1);
-  const std::int64_t wanted = std::clamp<std::int64_t>(plan.units / (sharing * batch * 2), 1, room);
-  plan.part = up(plan.units, wanted);
+  const std::int64_t max_splits = std::max<std::int64_t>(enough_blocks / std::max<std::int64_t>(plan.tiles, 1), 1);
+  const std::int64_t splits = std::clamp<std::int64_t>(plan.units / (sharing * batch * 2), 1, max_splits);
+  plan.part = up(plan.units, splits);
   plan.splits = plan.part == 0 ? 1 : static_cast<int>(up(plan.units, plan.part));
   return plan;
 }

@@ -1,19 +1,20 @@
-// channels.cuh - one number, or a few, made of each channel, as a plan (channel_plan.h) says; and passes over all elements that use them.
+// channels.cuh - reductions of each channel to a few values, following a plan (channel_plan.h), and passes over all elements that use those
+// values.
 //
-// An op that makes numbers of channels has
-//   Element, operands   what it reads, one or two operands that lie alike: a and b
-//   Partial             what some of a channel's terms come to; of nothing it is Partial{}
-//   Base, base(c)       what it wants to know of the channel beforehand
-//   Step, step(n, m)    of a batch of m terms behind n others: what is the same for all channels
-//   take(total, step, base, a, b, m)   total and the first m of N terms
-//   close(total, n)     after the last of n
-//   combine(a, b)       of two sets of terms
-//   finish(c, total)    leaves the result where it belongs
-//   walks               the kinds of plans that it is for
-// and with `weighs` weigh(a, place): V terms of `a` from a place in their run; with `by_row` row(r) and of_row(b, row): terms of `b`, of
-// row r of columns. (Flags, because compilers differ about whether a template member is there.)
+// A channel reduction op has
+//   Element, operands   one or two operands of one layout: a and b
+//   Partial             an accumulator of some of a channel's terms; Partial{} without terms
+//   Base, base(c)       per-channel values that it needs in advance
+//   Step, step(n, m)    values shared by all channels for a batch of m terms after n others
+//   take(total, step, base, a, b, m)   accumulates the first m of N terms
+//   close(total, n)     called after the last of n terms
+//   combine(a, b)       merges two Partials
+//   finish(c, total)    stores the result
+//   traversal           the kinds of plans that it supports
+// With `has_weight` it also has apply_weight(a, place), for V terms of `a` from offset `place` of their run; with `by_row`, row(r) and
+// of_row(b, row), for terms of `b` in row r of columns. (They are flags because compilers disagree about detecting template members.)
 //
-// Threads   no atomics: the order of every sum is that of its plan.
+// Threads   no atomics: the plan determines the order of every sum.
 #pragma once
 
 #include "channel_plan.h"
@@ -22,17 +23,17 @@
 
 namespace tenon::cuda {
 
-/// Elements of a pack. f64 goes by single ones, which are wide enough, and spares kernels.
+/// Elements of a pack. f64 uses packs of one, which are wide enough and save kernels.
 template <class T>
 inline constexpr int channel_pack = sizeof(T) < 8 ? static_cast<int>(16 / sizeof(T)) : 1;
 
-/// Elements of a pack if everything starts at a multiple of 16 bytes, else 1. NULL starts anywhere.
+/// Elements of a pack if all addresses are multiples of 16 bytes, else 1. NULL is aligned.
 template <class T, class... Pointer>
 int channel_width(Pointer... x) {
   return widest_pack<T>(x...) == 1 ? 1 : channel_pack<T>;
 }
 
-/// N terms added up as a tree, N a power of two.
+/// The sum of N terms as a tree, N a power of two.
 template <class W, int N>
 __device__ W sum_of(const W (&x)[N]) {
   if constexpr (N == 1) {
@@ -45,19 +46,19 @@ __device__ W sum_of(const W (&x)[N]) {
   }
 }
 
-/// Kinds of plans, so that kernels are made for those alone that there will be.
-enum class Walks { any, lines, columns };
+/// The kinds of plans that an op can get, so that only their kernels are instantiated.
+enum class Traversal { any, lines, columns };
 
 // ---------------------------------------------------------------- ops
 
-/// Number, mean, and sum of the squared distances from it.
+/// Count, mean, and sum of the squared distances from the mean.
 template <class W>
 struct Distances {
   W count, mean, squares;
 };
 
-/// Mean and variance of a channel, of its distances from one of its own elements: far from 0 those have digits left. A batch is gone
-/// through twice in registers; batches are put together by the pairwise rule.
+/// Mean and variance of a channel, computed from differences to one of its own elements, which keep precision when values are far from 0.
+/// Two passes over a batch in registers; batches are merged by the pairwise formula.
 ///
 /// Source  Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
 template <class T>
@@ -67,14 +68,14 @@ struct Moments {
   using Partial = Distances<W>;
   using Base = W;
   static constexpr int operands = 1;
-  static constexpr Walks walks = Walks::any;
-  static constexpr bool weighs = false, by_row = false;
-  /// Of all terms so far, the part that are new; and the old ones times that.
+  static constexpr Traversal traversal = Traversal::any;
+  static constexpr bool has_weight = false, by_row = false;
+  /// The fraction of new terms among all terms so far; and the number of old terms times it.
   struct Step {
     W share, between;
   };
 
-  /// An element to measure from.
+  /// The element that differences are taken to.
   static __device__ W origin(T first) {
     const W x = widen(first);
     return std::isfinite(x) ? x : W(0);
@@ -109,20 +110,20 @@ struct Moments {
   }
 };
 
-/// Two sums.
+/// Two running sums.
 template <class W>
 struct TwoSums {
   W sum, product;
 };
 
-/// What ops that add up have in common.
+/// The common part of ops that are sums.
 template <class T>
 struct AddsUp {
   using Element = T;
   using W = Wide<T>;
   using Partial = TwoSums<W>;
-  static constexpr Walks walks = Walks::any;
-  static constexpr bool weighs = false, by_row = false;
+  static constexpr Traversal traversal = Traversal::any;
+  static constexpr bool has_weight = false, by_row = false;
   struct Step {};
   __device__ Step step(W, int) const { return {}; }
   __device__ void close(Partial&, W) const {}
@@ -141,10 +142,10 @@ __device__ void add_products(TwoSums<W>& total, const W (&a)[N], const W (&b)[N]
   total.product += sum_of(x);
 }
 
-// ---------------------------------------------------------------- threads with each other
+// ---------------------------------------------------------------- combining threads
 
-/// Makes one of what `groups` sets of `lanes` threads have, for each of V: it is left in the first of them. Every thread of the block
-/// takes part, also those of no group.
+/// Combines the values of `groups` sets of `lanes` threads, for each of V, into the first set. Every thread of the block must call it,
+/// including those of no group.
 template <int V, class Op>
 __device__ void combine_groups(const Op& op, typename Op::Partial (&totals)[V], int lanes, int groups) {
   if (groups == 1) return;
@@ -167,11 +168,11 @@ __device__ void combine_groups(const Op& op, typename Op::Partial (&totals)[V], 
   }
 }
 
-// ---------------------------------------------------------------- numbers of channels
+// ---------------------------------------------------------------- channel reductions
 
 template <class Op>
 struct ChannelOperands {
-  const typename Op::Element *a, *b;  ///< b: NULL if the op has one
+  const typename Op::Element *a, *b;  ///< b: NULL if the op has one operand
 
   template <int V>
   __device__ void read(std::int64_t at, Pack<typename Op::Element, V>& out_a, Pack<typename Op::Element, V>& out_b) const {
@@ -180,8 +181,8 @@ struct ChannelOperands {
   }
 };
 
-/// `plan.lanes` threads to a channel. A batch is read before it is looked at, behind the end its last pack again: loads without a
-/// condition are on their way together.
+/// `plan.lanes` threads per channel. A batch is loaded before any of it is used; past the end, its last pack is loaded again: unconditional
+/// loads overlap.
 template <class Op, int V>
 __global__ void __launch_bounds__(reduction_threads)
     channel_lines(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials) {
@@ -195,9 +196,9 @@ __global__ void __launch_bounds__(reduction_threads)
   typename Op::Partial total{};
   if (channel < plan.at.count && begin < end) {
     const std::int64_t runs = quotient(begin, plan.run);
-    std::int64_t unit = begin - runs * plan.run;  // of the run
+    std::int64_t unit = begin - runs * plan.run;  // within the run
     std::int64_t at = (runs * plan.at.count + channel) * plan.at.inner + unit * V;
-    // From a unit to that `lanes` further on: these, and past the end of a run that.
+    // Advancing by `lanes` units adds `stride`, and `wrap` at the end of a run.
     const std::int64_t over = quotient(lanes, plan.run), step = lanes - over * plan.run;
     const std::int64_t stride = over * plan.at.count * plan.at.inner + step * V, wrap = (plan.at.count - 1) * plan.at.inner;
     const typename Op::Base base = op.base(channel);
@@ -225,11 +226,11 @@ __global__ void __launch_bounds__(reduction_threads)
           x[u * V + v] = widen(a[u].at[v]);
           if constexpr (Op::operands == 2) other[u * V + v] = widen(b[u].at[v]);
         }
-        if constexpr (Op::weighs) {
+        if constexpr (Op::has_weight) {
           W terms[V];
 #pragma unroll
           for (int v = 0; v < V; ++v) terms[v] = x[u * V + v];
-          op.template weigh<V>(terms, place[u]);
+          op.template apply_weight<V>(terms, place[u]);
 #pragma unroll
           for (int v = 0; v < V; ++v) x[u * V + v] = terms[v];
         }
@@ -254,7 +255,7 @@ __global__ void __launch_bounds__(reduction_threads)
   }
 }
 
-/// V neighbouring channels to a thread; read as above.
+/// V neighbouring channels per thread; loads as above.
 template <class Op, int V>
 __global__ void __launch_bounds__(reduction_threads)
     channel_columns(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials) {
@@ -318,7 +319,7 @@ __global__ void __launch_bounds__(reduction_threads)
   }
 }
 
-/// What several blocks have left for each channel, as (split, channel).
+/// Combines the partial results of several blocks for each channel, stored as (split, channel).
 template <class Op>
 __global__ void __launch_bounds__(reduction_threads)
     channel_splits(Op op, const typename Op::Partial* partials, std::int64_t channels, std::int64_t splits, int groups) {
@@ -335,50 +336,50 @@ __global__ void __launch_bounds__(reduction_threads)
 
 // ---------------------------------------------------------------- all elements
 //
-// A pass has an Element, walks as above, numbers(c), what it wants to know of a channel, Packs<V> and read<V>(at, place), the operands'
-// elements from `at` on, which is `place` of its run, value(numbers, packs, v, at), the result at at + v, and y.
+// A pass has an Element; traversal as above; params(c), the values it needs of a channel; Packs<V> and read<V>(at, place), the operands'
+// elements from `at` on, which is offset `place` of its run; value(params, packs, v, at), the result at at + v; and y.
 
-/// Channels last: a thread stays with its V channels, from a row to that `groups` further on.
+/// Channels last: a thread keeps its V channels and advances by `groups` rows.
 template <class Pass, int V>
 __global__ void channel_rows(Pass pass, std::int64_t rows, std::int64_t channels, std::int64_t groups) {
   using T = typename Pass::Element;
   const std::int64_t columns = channels / V, step = columns * groups, packs = columns * rows;
-  const std::int64_t first = thread_number();
+  const std::int64_t first = thread_index();
   if (first >= step) return;
   const std::int64_t channel = (columns - 1 - (first - quotient(first, columns) * columns)) * V;
-  typename Pass::Numbers numbers[V];
+  typename Pass::Params params[V];
 #pragma unroll
-  for (int v = 0; v < V; ++v) numbers[v] = pass.numbers(channel + v);
+  for (int v = 0; v < V; ++v) params[v] = pass.params(channel + v);
   for (std::int64_t p = first; p < packs; p += 2 * step) {
     const bool two = p + step < packs;
     const std::int64_t at = (packs - 1 - p) * V, then = two ? at - step * V : at;
     const auto one = pass.template read<V>(at, 0), other = pass.template read<V>(then, 0);
     Pack<T, V> y;
 #pragma unroll
-    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(numbers[v], one, v, at));
+    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], one, v, at));
     *reinterpret_cast<Pack<T, V>*>(pass.y + at) = y;
     if (!two) break;
 #pragma unroll
-    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(numbers[v], other, v, then));
+    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], other, v, then));
     *reinterpret_cast<Pack<T, V>*>(pass.y + then) = y;
   }
 }
 
-/// Any place of the channels, runs of V elements or more: a pack lies in one or two of them.
+/// Channels in any dimension, with runs of at least V elements: a pack spans one or two channels.
 template <class Pass, int V>
 __global__ void channel_runs(Pass pass, Channels at) {
   using T = typename Pass::Element;
   const std::int64_t count = at.elements(), packs = count / V;
-  for (std::int64_t p = thread_number(); p < packs; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
     const std::int64_t first = (packs - 1 - p) * V, run = quotient(first, at.inner), place = first - run * at.inner;
     const std::int64_t channel = run - quotient(run, at.count) * at.count;
     const auto operands = pass.template read<V>(first, place);
-    const typename Pass::Numbers numbers = pass.numbers(channel);
+    const typename Pass::Params params = pass.params(channel);
     Pack<T, V> y;
 #pragma unroll
-    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(numbers, operands, v, first));
+    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params, operands, v, first));
     if (at.inner - place < V) {
-      const typename Pass::Numbers next = pass.numbers(channel + 1 == at.count ? 0 : channel + 1);
+      const typename Pass::Params next = pass.params(channel + 1 == at.count ? 0 : channel + 1);
 #pragma unroll
       for (int v = 0; v < V; ++v) {
         if (place + v >= at.inner) y.at[v] = narrow<T>(pass.value(next, operands, v, first));
@@ -386,11 +387,11 @@ __global__ void channel_runs(Pass pass, Channels at) {
     }
     *reinterpret_cast<Pack<T, V>*>(pass.y + first) = y;
   }
-  const std::int64_t rest = packs * V + thread_number();
+  const std::int64_t rest = packs * V + thread_index();
   if (V > 1 && rest < count) {
     const std::int64_t run = quotient(rest, at.inner);
     const auto operands = pass.template read<1>(rest, rest - run * at.inner);
-    pass.y[rest] = narrow<T>(pass.value(pass.numbers(run - quotient(run, at.count) * at.count), operands, 0, rest));
+    pass.y[rest] = narrow<T>(pass.value(pass.params(run - quotient(run, at.count) * at.count), operands, 0, rest));
   }
 }
 
@@ -411,13 +412,13 @@ auto by_dtype(tenon_dtype dtype, const F& f) {
   }
 }
 
-/// Bytes for so many of a kind, so that what follows them is aligned.
+/// Bytes of a buffer of `count` elements, rounded up so that the next buffer is aligned.
 template <class T>
-std::size_t room_for(std::int64_t count) {
+std::size_t buffer_bytes(std::int64_t count) {
   return (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
 }
 
-/// Finishes what `splits` blocks have left for each channel.
+/// Combines and finishes the partial results of `splits` blocks for each channel.
 template <class Op>
 void combine_channel_splits(Stream& stream, const Op& op, const typename Op::Partial* partials, std::int64_t channels,
                             std::int64_t splits) {
@@ -425,7 +426,7 @@ void combine_channel_splits(Stream& stream, const Op& op, const typename Op::Par
   launch(stream, {(channels + lanes - 1) / lanes, reduction_threads}, channel_splits<Op>, op, partials, channels, splits, groups);
 }
 
-/// `partials`: room for partials_of. `width`: channel_width of the operands.
+/// `partials` has partials_of() elements. `width`: channel_width of the operands.
 template <class Op>
 void reduce_channels(Stream& stream, const Op& op, const ChannelOperands<Op>& operands, const Channels& at, int width,
                      typename Op::Partial* partials) {
@@ -433,10 +434,10 @@ void reduce_channels(Stream& stream, const Op& op, const ChannelOperands<Op>& op
   const ChannelPlan plan = plan_channels(at, width);
   const Geometry geometry{plan.blocks(), reduction_threads};
   const bool packs = plan.width > 1;
-  if constexpr (Op::walks != Walks::columns) {
+  if constexpr (Op::traversal != Traversal::columns) {
     if (!plan.columns) launch(stream, geometry, packs ? channel_lines<Op, V> : channel_lines<Op, 1>, op, operands, plan, partials);
   }
-  if constexpr (Op::walks != Walks::lines) {
+  if constexpr (Op::traversal != Traversal::lines) {
     if (plan.columns) launch(stream, geometry, packs ? channel_columns<Op, V> : channel_columns<Op, 1>, op, operands, plan, partials);
   }
   if (plan.splits > 1) combine_channel_splits(stream, op, partials, at.count, plan.splits);
@@ -446,7 +447,7 @@ template <class Pass>
 void over_channels(Stream& stream, const Pass& pass, const Channels& at, int width) {
   if (at.elements() == 0) return;
   constexpr int V = channel_pack<typename Pass::Element>;
-  if constexpr (Pass::walks != Walks::lines) {
+  if constexpr (Pass::traversal != Traversal::lines) {
     if (at.inner == 1) {
       const bool packs = width > 1 && at.count % V == 0;
       const std::int64_t columns = at.count / (packs ? V : 1);

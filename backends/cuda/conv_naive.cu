@@ -1,13 +1,13 @@
 #include "conv_naive.h"
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 #include "wide.cuh"
 
 namespace tenon::cuda {
 namespace {
 
-/// Elements from one index to the next.
+/// Strides in elements.
 struct ImageStrides {
   std::int64_t image, channel, row, column;
 };
@@ -26,13 +26,13 @@ struct Operands {
   const T* residual;
   sdk::Activation activation;
   bool channels_last;
-  std::int64_t w_channel, w_place;  ///< elements of w from one channel, and one place of the kernel, to the next
+  std::int64_t w_channel, w_place;  ///< strides of w between channels and between kernel elements
 };
 
 struct ImagePlace {
   std::int64_t image, channel, row, column;
 };
-/// Element e of an image as it lies in memory.
+/// The coordinates of element e of an image, in memory order.
 __device__ inline ImagePlace image_place(std::int64_t e, std::int64_t channels, const std::int64_t (&size)[2], bool channels_last) {
   ImagePlace at{};
   if (channels_last) {
@@ -52,7 +52,7 @@ __device__ inline ImagePlace image_place(std::int64_t e, std::int64_t channels, 
 }
 
 template <class T>
-__device__ T ended(const Operands<T>& p, Wide<T> sum, std::int64_t channel, std::int64_t e) {
+__device__ T with_epilogue(const Operands<T>& p, Wide<T> sum, std::int64_t channel, std::int64_t e) {
   for (const T* bias : p.biases) {
     if (bias != nullptr) sum += widen(bias[channel]);
   }
@@ -65,7 +65,7 @@ template <class T>
 __global__ void forward_kernel(Operands<T> o) {
   const ConvShape& g = o.shape;
   const std::int64_t depth = g.channels / g.groups, filters = g.filters / g.groups, area = g.kernel[0] * g.kernel[1];
-  for (std::int64_t e = thread_number(); e < g.result_count(); e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < g.result_count(); e += thread_count()) {
     const ImagePlace at = image_place(e, g.filters, g.result, o.channels_last);
     const T* const x = o.x + at.image * o.of_x.image + at.channel / filters * depth * o.of_x.channel;
     const T* const w = o.w + at.channel * depth * area;
@@ -81,7 +81,7 @@ __global__ void forward_kernel(Operands<T> o) {
         for (std::int64_t c = 0; c < depth; ++c) sum += widen(from[c * o.of_x.channel]) * widen(by[c * o.w_channel]);
       }
     }
-    o.y[e] = ended(o, sum, at.channel, e);
+    o.y[e] = with_epilogue(o, sum, at.channel, e);
   }
 }
 
@@ -90,7 +90,7 @@ template <class T>
 __global__ void data_gradient_kernel(Operands<T> o) {
   const ConvShape& g = o.shape;
   const std::int64_t depth = g.channels / g.groups, filters = g.filters / g.groups, area = g.kernel[0] * g.kernel[1];
-  for (std::int64_t e = thread_number(); e < g.image_count(); e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < g.image_count(); e += thread_count()) {
     const ImagePlace at = image_place(e, g.channels, g.image, o.channels_last);
     const std::int64_t first = at.channel / depth * filters;
     const T* const y = o.y + at.image * o.of_y.image + first * o.of_y.channel;
@@ -107,17 +107,17 @@ __global__ void data_gradient_kernel(Operands<T> o) {
         for (std::int64_t k = 0; k < filters; ++k) sum += widen(from[k * o.of_y.channel]) * widen(by[k * depth * area]);
       }
     }
-    o.x[e] = ended(o, sum, at.channel, e);
+    o.x[e] = with_epilogue(o, sum, at.channel, e);
   }
 }
 
-/// w[k, c, r, s] = sum over n, p, q of x[n, c, p strides + r dilations - pads, ...] y[n, k, p, q]. Sums of rows are added up: a sum over a
-/// batch of large images has millions of terms.
+/// w[k, c, r, s] = sum over n, p, q of x[n, c, p strides + r dilations - pads, ...] y[n, k, p, q]. Rows and images are summed separately: a
+/// sum over a batch of large images has millions of terms.
 template <class T>
 __global__ void filter_gradient_kernel(Operands<T> o) {
   const ConvShape& g = o.shape;
   const std::int64_t depth = g.channels / g.groups, filters = g.filters / g.groups, area = g.kernel[0] * g.kernel[1];
-  for (std::int64_t e = thread_number(); e < g.filter_count(); e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < g.filter_count(); e += thread_count()) {
     const std::int64_t s = e % g.kernel[1], r = e / g.kernel[1] % g.kernel[0], c = e / area % depth, k = e / area / depth;
     const T* const x = o.x + (k / filters * depth + c) * o.of_x.channel;
     const T* const y = o.y + k * o.of_y.channel;
@@ -155,8 +155,8 @@ void convolve_as(Stream& stream, const NaiveConv& work) {
                              static_cast<const T*>(work.residual),
                              work.activation,
                              work.channels_last,
-                             work.is_turned ? 1 : g.kernel[0] * g.kernel[1],
-                             work.is_turned ? g.channels / g.groups : 1};
+                             work.filter_channels_last ? 1 : g.kernel[0] * g.kernel[1],
+                             work.filter_channels_last ? g.channels / g.groups : 1};
   switch (work.direction) {
     case ConvDirection::forward:
       return launch(stream, grid_stride(stream.device(), g.result_count()), forward_kernel<T>, operands);

@@ -20,7 +20,7 @@ ConvShape conv_shape(const sdk::Operand& x, const sdk::Operand& w, const sdk::Op
   shape.channels = x.shape[channels_last ? x.rank - 1 : 1];
   shape.filters = w.shape[0];
   shape.groups = attributes.groups;
-  const std::uint32_t first = channels_last ? 1 : 2;  // of an image's own dimensions
+  const std::uint32_t first = channels_last ? 1 : 2;  // the first spatial dimension
   for (std::uint32_t d = 0; d < 2; ++d) {
     const bool is_line = x.rank == 3;
     if (is_line && d == 0) {

@@ -1,4 +1,4 @@
-// conv_shape.h - a convolution in numbers. Host-side logic alone, but for what kernels read of it.
+// conv_shape.h - the geometry of a convolution. Host-side logic; kernels read the struct.
 #pragma once
 
 #include <compare>
@@ -9,7 +9,7 @@
 
 namespace tenon::cuda {
 
-/// Which of the three that a convolution ties together is made of the other two.
+/// Which of image, filter and result is computed from the other two.
 enum class ConvDirection : std::uint32_t { forward, data_gradient, filter_gradient };
 
 /// x (N, C, H, W), w (K, C / groups, R, S), y (N, K, P, Q); pairs are rows and columns. Images of one dimension have one row.
@@ -24,7 +24,7 @@ struct ConvShape {
   auto operator<=>(const ConvShape&) const = default;
 };
 
-/// Images of operands with `channels_last` are (N, d..., C); filters are (K, C / groups, k...) always.
+/// Images of operands with `channels_last` are (N, d..., C); filters are always (K, C / groups, k...).
 ConvShape conv_shape(const sdk::Operand& x, const sdk::Operand& w, const sdk::Operand& y, const tenon_attributes_conv& attributes,
                      bool channels_last);
 

@@ -6,7 +6,7 @@
 
 #include "conv_naive.h"
 #include "cublas.h"
-#include "image_finish.h"
+#include "image_epilogue.h"
 #include "launch.h"
 #include "products.h"
 #include "strided_copy.h"
@@ -14,7 +14,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::size_t most_measured = 8;
+constexpr std::size_t max_measured = 8;
 
 const char* name_of(ConvDirection direction) {
   switch (direction) {
@@ -57,52 +57,53 @@ std::string mebibytes(std::size_t bytes) {
   return std::to_string((bytes + (std::size_t{1} << 20) - 1) >> 20) + " MiB";
 }
 
-/// A candidate's plan. None if it is not to be taken.
-std::optional<ConvPlan> plan_of(const GraphTarget& target, const ConvProblem& problem, Candidate candidate, bool adds, Refusals& refusals) {
+/// The plan of a candidate; none if it is rejected.
+std::optional<ConvPlan> plan_of(const GraphTarget& target, const ConvProblem& problem, Candidate candidate, bool adds,
+                                Rejections& rejections) {
   const Engine engine = candidate.engine;
-  if (const char* const why = refusal(problem, candidate.numerical_notes, candidate.behavior_notes); why != nullptr) {
-    refusals.add(engine, why);
+  if (const char* const why = rejection_reason(problem, candidate.numerical_notes, candidate.behavior_notes); why != nullptr) {
+    rejections.add(engine, why);
     return std::nullopt;
   }
   try {
     ConvPlan made{.adds = adds, .engine = engine, .plan = std::nullopt};
     made.plan.emplace(target, std::move(candidate));
     if (made.plan->workspace_bytes() <= problem.workspace_limit) return made;
-    refusals.add(engine, "it wants a workspace of " + mebibytes(made.plan->workspace_bytes()));
-  } catch (const sdk::Error& error) {  // an engine that cuDNN proposed fails at times when its code is made
-    if (error.status() == TENON_OUT_OF_MEMORY || error.status() == TENON_DEVICE_LOST) throw;  // and not for good
-    refusals.add(engine, error.what());
+    rejections.add(engine, "it needs a workspace of " + mebibytes(made.plan->workspace_bytes()));
+  } catch (const sdk::Error& error) {  // code generation of a proposed engine can fail
+    if (error.status() == TENON_OUT_OF_MEMORY || error.status() == TENON_DEVICE_LOST) throw;  // these do not depend on the engine
+    rejections.add(engine, error.what());
   }
   return std::nullopt;
 }
 
-/// A graph and what cuDNN proposes for it.
+/// A graph and the engines that cuDNN proposes for it.
 struct Proposal {
   OperationGraph graph;
   std::vector<Candidate> candidates;
 };
-/// None if cuDNN does not take the graph: then another way is tried, and the reason is told where none is left.
+/// None if cuDNN does not support the graph; the reason goes to `rejections` and the caller tries the next variant.
 std::optional<Proposal> propose(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, bool adds,
-                                cudnnBackendHeurMode_t mode, Refusals& refusals) {
+                                cudnnBackendHeurMode_t mode, Rejections& rejections) {
   try {
     OperationGraph graph = graph_of(functions, target, problem, adds);
     std::vector<Candidate> found = candidates(graph, target, mode);
     return Proposal{std::move(graph), std::move(found)};
   } catch (const sdk::Error& error) {
     if (error.status() != TENON_UNSUPPORTED && error.status() != TENON_VENDOR_ERROR) throw;
-    refusals.add(error.what());
+    rejections.add(error.what());
     return std::nullopt;
   }
 }
 
-/// The two that a problem can be asked as, the one without a pass over the result first.
-std::vector<bool> ways(const ConvProblem& problem) {
+/// The values of `adds` to try for a problem. The variant that needs no extra pass over the result comes first.
+std::vector<bool> variants(const ConvProblem& problem) {
   if (problem.bias || problem.residual) return {true, false};
   return {false};
 }
 
 bool is_tuned(const sdk::Call& call) {
-  return !knobs_of(static_cast<Device&>(*call.device)).naive;
+  return !options_of(static_cast<Device&>(*call.device)).naive;
 }
 
 ConvShape shape_of(const sdk::Call& call, const ConvOperands& o) {
@@ -112,7 +113,7 @@ bool is_empty(const ConvShape& shape) {
   return shape.image_count() == 0 || shape.filter_count() == 0 || shape.result_count() == 0;
 }
 
-/// The problem for operands that are aligned as device memory is.
+/// The problem for operands with the alignment of device memory.
 ConvProblem problem_of(const sdk::Call& call, const ConvOperands& o) {
   ConvProblem problem;
   problem.direction = o.direction;
@@ -120,26 +121,26 @@ ConvProblem problem_of(const sdk::Call& call, const ConvOperands& o) {
   problem.math = call.math;
   problem.deterministic = call.deterministic;
   problem.channels_last = call.channels_last;
-  // An activation passes over the result anyway, and relu has to leave NaN as it is, which cuDNN's does not promise: what is added is added
-  // in that pass then, and the engine need not be one of those that are compiled when they are asked for.
+  // An activation needs a pass over the result anyway, because relu must propagate NaN, which cuDNN does not guarantee. That pass then adds
+  // bias and residual too, and engines that cuDNN compiles at run time are not needed.
   if (call.epilogue.activation == sdk::Activation::none) {
     problem.bias = o.bias != nullptr || call.epilogue.bias != nullptr;
     problem.residual = call.epilogue.residual != nullptr;
   }
-  problem.workspace_limit = knobs_of(static_cast<Device&>(*call.device)).workspace_limit;
+  problem.workspace_limit = options_of(static_cast<Device&>(*call.device)).workspace_limit;
   problem.shape = shape_of(call, o);
   return problem;
 }
 
-/// True if filters that lie (K, C / groups, R, S) have to be turned for images with channels last.
-bool turns_filter(const ConvShape& shape, bool channels_last) {
+/// True if filters (K, C / groups, R, S) must be transposed to (K, R, S, C / groups) for images with channels last.
+bool needs_filter_transpose(const ConvShape& shape, bool channels_last) {
   return channels_last && shape.kernel[0] * shape.kernel[1] > 1 && shape.channels / shape.groups > 1;
 }
 std::size_t filter_bytes(const ConvShape& shape, tenon_dtype dtype) {
   return aligned_size(static_cast<std::size_t>(shape.filter_count() * sdk::size_of(dtype)));
 }
 /// (K, C / groups, R, S) to (K, R, S, C / groups), or back.
-void turn_filter(Stream& stream, const ConvShape& shape, tenon_dtype dtype, const void* from, void* to, bool back) {
+void transpose_filter(Stream& stream, const ConvShape& shape, tenon_dtype dtype, const void* from, void* to, bool back) {
   const std::int64_t depth = shape.channels / shape.groups, area = shape.kernel[0] * shape.kernel[1];
   const std::int64_t sizes[3] = {shape.filters, depth, area};
   const sdk::Strides first{depth * area, area, 1}, last{depth * area, 1, depth};
@@ -153,7 +154,7 @@ const void* packed_filter(const sdk::Call& call, const ConvOperands& o) {
   return o.direction == ConvDirection::filter_gradient || call.packed == nullptr ? nullptr : call.packed[input];
 }
 
-/// Of the addresses that an engine is given, those that decide.
+/// The smallest alignment of the operands.
 std::uint32_t alignment_of(const ConvPointers& p) {
   std::uint32_t alignment = 16;
   for (const void* address :
@@ -175,17 +176,17 @@ std::string text_of(const ConvProblem& p) {
          (p.alignment_bytes < 16 ? ", operands aligned to " + std::to_string(p.alignment_bytes) : "");
 }
 
-void Refusals::add(const Engine& engine, const std::string& why) {
-  reasons_[why].insert(engine.number);
+void Rejections::add(const Engine& engine, const std::string& why) {
+  reasons_[why].insert(engine.index);
 }
 
-std::string Refusals::text() const {
+std::string Rejections::text() const {
   if (reasons_.empty()) return "none";
   std::string all;
   for (const auto& [why, engines] : reasons_) {
     if (!all.empty()) all += "; ";
     std::string names;
-    for (const std::int64_t number : engines) names += (names.empty() ? "" : ", ") + std::to_string(number);
+    for (const std::int64_t index : engines) names += (names.empty() ? "" : ", ") + std::to_string(index);
     if (!names.empty()) all += (engines.size() == 1 ? "engine " : "engines ") + names + ": ";
     all += why;
   }
@@ -199,7 +200,7 @@ OperationGraph graph_of(const Cudnn& functions, const GraphTarget& target, const
   const GraphTensor w = tensor_of(p, graph_w, s.filters, s.channels / s.groups, s.kernel[0], s.kernel[1]);
   const GraphTensor y = tensor_of(p, graph_y, s.batch, s.filters, s.result[0], s.result[1]);
   const GraphTensor& made = p.direction == ConvDirection::forward ? y : x;
-  GraphTensor between = made;  // never in memory: nothing is rounded there
+  GraphTensor between = made;  // virtual: never stored, so never rounded
   between.type = compute;
   between.alignment_bytes = 16;
   const bool has_bias = adds && p.bias, has_residual = adds && p.residual, ends = !has_bias && !has_residual;
@@ -222,41 +223,43 @@ OperationGraph graph_of(const Cudnn& functions, const GraphTarget& target, const
   return graph;
 }
 
-const char* refusal(const ConvProblem& problem, std::uint32_t notes, std::uint32_t behavior_notes) {
+const char* rejection_reason(const ConvProblem& problem, std::uint32_t notes, std::uint32_t behavior_notes) {
   if (has_note(notes, CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS)) return "it rounds its operands to a narrower type";
-  if (has_note(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return "it adds up in a narrower type";
-  if (has_note(notes, CUDNN_NUMERICAL_NOTE_FFT)) return "its errors grow with the largest element of an image, by Fourier's transform";
-  if (problem.deterministic && has_note(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return "it adds up in any order";
+  if (has_note(notes, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return "it accumulates in a narrower type";
+  if (has_note(notes, CUDNN_NUMERICAL_NOTE_FFT))
+    return "its errors grow with the largest element of an image, because it uses a Fourier transform";
+  if (problem.deterministic && has_note(notes, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return "its order of summation is not deterministic";
   if (problem.dtype == TENON_DTYPE_F32 && problem.math == TENON_MATH_STRICT && has_note(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE)) {
     return "its tensor cores round f32 to tf32, and math is strict";
   }
-  if (has_note(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13)) return "its errors are those of Winograd's transform with tiles of 13";
+  if (has_note(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13)) return "its errors are those of a Winograd transform with tiles of 13";
   if (has_note(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD) || has_note(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4) ||
       has_note(notes, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6)) {
     const ConvShape& s = problem.shape;
     for (int d = 0; d < 2; ++d) {
       if (s.kernel[d] != 3 || s.strides[d] != 1 || s.dilations[d] != 1 || s.groups != 1 || problem.dtype == TENON_DTYPE_F64) {
-        return "its errors are those of Winograd's transform, which are granted to 3x3 filters of stride 1 alone";
+        return "its errors are those of a Winograd transform, which are allowed only for 3x3 filters of stride 1";
       }
     }
   }
   if (has_note(behavior_notes, CUDNN_BEHAVIOR_NOTE_REQUIRES_FILTER_INT8x32_REORDER) ||
       has_note(behavior_notes, CUDNN_BEHAVIOR_NOTE_REQUIRES_BIAS_INT8x32_REORDER)) {
-    return "it wants its operands in an order of its own";
+    return "it expects reordered operands";
   }
   return nullptr;
 }
 
-std::vector<ConvPlan> acceptable_plans(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::size_t most,
-                                       Refusals& refusals) {
+std::vector<ConvPlan> acceptable_plans(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::size_t max_count,
+                                       Rejections& rejections) {
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    for (const bool adds : ways(problem)) {
-      std::optional<Proposal> proposal = propose(functions, target, problem, adds, mode, refusals);
+    for (const bool adds : variants(problem)) {
+      std::optional<Proposal> proposal = propose(functions, target, problem, adds, mode, rejections);
       if (!proposal) continue;
       std::vector<ConvPlan> plans;
       for (Candidate& proposed : proposal->candidates) {
-        if (std::optional<ConvPlan> plan = plan_of(target, problem, std::move(proposed), adds, refusals)) plans.push_back(std::move(*plan));
-        if (plans.size() == most) break;
+        if (std::optional<ConvPlan> plan = plan_of(target, problem, std::move(proposed), adds, rejections))
+          plans.push_back(std::move(*plan));
+        if (plans.size() == max_count) break;
       }
       if (!plans.empty()) return plans;
     }
@@ -264,24 +267,24 @@ std::vector<ConvPlan> acceptable_plans(const Cudnn& functions, const GraphTarget
   return {};
 }
 
-ConvPlan named_plan(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::int64_t number) {
-  Refusals refusals;
-  for (const bool adds : ways(problem)) {
-    std::optional<Proposal> proposal = propose(functions, target, problem, adds, CUDNN_HEUR_MODE_A, refusals);
+ConvPlan named_plan(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::int64_t index) {
+  Rejections rejections;
+  for (const bool adds : variants(problem)) {
+    std::optional<Proposal> proposal = propose(functions, target, problem, adds, CUDNN_HEUR_MODE_A, rejections);
     if (!proposal) continue;
     for (Candidate& proposed : proposal->candidates) {
-      if (proposed.engine.number != number) continue;
-      if (std::optional<ConvPlan> plan = plan_of(target, problem, std::move(proposed), adds, refusals)) return std::move(*plan);
+      if (proposed.engine.index != index) continue;
+      if (std::optional<ConvPlan> plan = plan_of(target, problem, std::move(proposed), adds, rejections)) return std::move(*plan);
     }
     try {
-      Candidate bare = candidate(proposal->graph, target, {number, {}});
-      if (std::optional<ConvPlan> plan = plan_of(target, problem, std::move(bare), adds, refusals)) return std::move(*plan);
+      Candidate bare = candidate(proposal->graph, target, {index, {}});
+      if (std::optional<ConvPlan> plan = plan_of(target, problem, std::move(bare), adds, rejections)) return std::move(*plan);
     } catch (const sdk::Error& error) {
-      refusals.add({number, {}}, error.what());
+      rejections.add({index, {}}, error.what());
     }
   }
-  throw sdk::Error(TENON_UNSUPPORTED, text_of(problem) + ": backends.options.cuda.algorithm names engine " + std::to_string(number) +
-                                          ", which cannot run it; heuristic and measure choose one that can; " + refusals.text());
+  throw sdk::Error(TENON_UNSUPPORTED, text_of(problem) + ": backends.options.cuda.algorithm names engine " + std::to_string(index) +
+                                          ", which cannot run it; heuristic and measure choose one that can; " + rejections.text());
 }
 
 std::optional<ConvPlan> remembered_plan(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem,
@@ -291,9 +294,9 @@ std::optional<ConvPlan> remembered_plan(const Cudnn& functions, const GraphTarge
     if (adds ? !problem.bias && !problem.residual : !text.starts_with("plain ")) return std::nullopt;
     const Engine engine = Engine::of(text.substr(text.find(' ') + 1));
     const OperationGraph graph = graph_of(functions, target, problem, adds);
-    Refusals refusals;
-    return plan_of(target, problem, candidate(graph, target, engine), adds, refusals);
-  } catch (const sdk::Error&) {  // what was written by another version, or by hand
+    Rejections rejections;
+    return plan_of(target, problem, candidate(graph, target, engine), adds, rejections);
+  } catch (const sdk::Error&) {  // written by another version, or by hand
     return std::nullopt;
   }
 }
@@ -328,7 +331,7 @@ const ConvPlan* ConvDevice::find(const ConvProblem& problem) const {
 ConvPlan ConvDevice::chosen(const ConvProblem& problem) {
   device_.enter();
   const OutsideOfRecordings outside;
-  const Knobs& knobs = knobs_of(device_);
+  const Options& options = options_of(device_);
   const BorrowedHandle handle(device_);
   const GraphTarget target{handle.get(), nullptr};
   const auto log = [&](const ConvPlan& plan, const char* how) {
@@ -336,36 +339,36 @@ ConvPlan ConvDevice::chosen(const ConvProblem& problem) {
         "cuda: " + text_of(problem) + ": " + plan.text() + ", workspace " + mebibytes(plan.plan->workspace_bytes()) + how;
     device_.host.log(TENON_LOG_DEBUG, line.c_str());
   };
-  if (knobs.engine) {
-    ConvPlan plan = named_plan(functions_, target, problem, *knobs.engine);
+  if (options.engine) {
+    ConvPlan plan = named_plan(functions_, target, problem, *options.engine);
     log(plan, ", as named");
     return plan;
   }
-  const std::string key = cache_key(problem, knobs.measures, name_, device_.compute_capability(), functions_.cudnnGetVersion());
+  const std::string key = cache_key(problem, options.measures, name_, device_.compute_capability(), functions_.cudnnGetVersion());
   if (const std::string kept = device_.host.autotune_get(key.c_str()); !kept.empty()) {
     if (std::optional<ConvPlan> plan = remembered_plan(functions_, target, problem, kept)) {
       log(*plan, ", as chosen before");
       return std::move(*plan);
     }
   }
-  Refusals refusals;
-  std::vector<ConvPlan> plans = acceptable_plans(functions_, target, problem, knobs.measures ? most_measured : 1, refusals);
+  Rejections rejections;
+  std::vector<ConvPlan> plans = acceptable_plans(functions_, target, problem, options.measures ? max_measured : 1, rejections);
   if (plans.empty()) {
-    device_.check_context("cuDNN");  // a lost device has no engines either
+    device_.check_context("cuDNN");  // a lost device reports no engines
     const std::string line =
-        "cuda: " + text_of(problem) + ": no engine of cuDNN serves within a workspace of " + mebibytes(problem.workspace_limit) +
-        " (backends.options.cuda.workspace_limit_mib), so a plain kernel does it, slowly; not taken: " + refusals.text();
+        "cuda: " + text_of(problem) + ": no cuDNN engine runs it within a workspace of " + mebibytes(problem.workspace_limit) +
+        " (backends.options.cuda.workspace_limit_mib), so a slow plain kernel runs it; rejected engines: " + rejections.text();
     device_.host.log(TENON_LOG_WARNING, line.c_str());
     return {};
   }
-  ConvPlan best = knobs.measures ? fastest(problem, std::move(plans)) : std::move(plans[0]);
-  log(best, knobs.measures ? ", the fastest" : "");
+  ConvPlan best = options.measures ? fastest(problem, std::move(plans)) : std::move(plans[0]);
+  log(best, options.measures ? ", the fastest" : "");
   device_.host.autotune_put(key.c_str(), best.text());
   return best;
 }
 
 ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> plans) {
-  /// Memory and a stream of the measurement's own.
+  /// Memory and a stream for the measurement.
   struct Bench {
     explicit Bench(Device& d) : device(d), stream(d) {}
     ~Bench() {
@@ -408,28 +411,28 @@ ConvPlan ConvDevice::fastest(const ConvProblem& problem, std::vector<ConvPlan> p
       device_.check(cudaEventElapsedTime(&milliseconds, bench.events[0], bench.events[1]), "cudaEventElapsedTime");
       return milliseconds;
     };
-    float least = std::numeric_limits<float>::infinity();
+    float best_time = std::numeric_limits<float>::infinity();
     for (std::size_t i = 0; i < plans.size(); ++i) {
       try {
-        run(bench.stream, plans[i], pointers, workspace);  // code is loaded at the first run
+        run(bench.stream, plans[i], pointers, workspace);  // warm-up: the first run loads code
         const float fastest_of_three = std::min({time(plans[i]), time(plans[i]), time(plans[i])});
-        if (fastest_of_three >= least) continue;
-        least = fastest_of_three;
+        if (fastest_of_three >= best_time) continue;
+        best_time = fastest_of_three;
         best = i;
-      } catch (const sdk::Error& error) {  // an engine that has a plan may still fail when it runs
+      } catch (const sdk::Error& error) {  // an engine with a plan can still fail at execution
         if (device_.is_lost()) throw;
-        const std::string line = "cuda: " + text_of(problem) + ": " + plans[i].engine.name() + " is out, " + error.what();
+        const std::string line = "cuda: " + text_of(problem) + ": " + plans[i].engine.name() + " is rejected, " + error.what();
         device_.host.log(TENON_LOG_WARNING, line.c_str());
       }
     }
-    if (least == std::numeric_limits<float>::infinity()) {
+    if (best_time == std::numeric_limits<float>::infinity()) {
       throw sdk::Error(TENON_VENDOR_ERROR, text_of(problem) + ": none of the " + std::to_string(plans.size()) +
-                                               " engines that were measured runs (the log says why); backends.options.cuda.kernels: naive "
-                                               "does without cuDNN");
+                                               " measured engines runs (the log says why); backends.options.cuda.kernels: naive "
+                                               "works without cuDNN");
     }
   } catch (const sdk::Error& error) {
     if (error.status() != TENON_OUT_OF_MEMORY) throw;
-    const std::string line = "cuda: " + text_of(problem) + ": not measured, " + error.what() + "; " + plans[0].engine.name() + " is taken";
+    const std::string line = "cuda: " + text_of(problem) + ": not measured, " + error.what() + "; " + plans[0].engine.name() + " is used";
     device_.host.log(TENON_LOG_WARNING, line.c_str());
     best = 0;
   }
@@ -453,17 +456,17 @@ std::size_t convolution_scratch(const sdk::Call& call, const ConvOperands& o) {
   const ConvPlan& plan = device.attached.get<ConvDevice>(device).choose(problem_of(call, o));
   if (!plan.plan) return 0;
   std::size_t bytes = 256 + aligned_size(plan.plan->workspace_bytes());
-  if (turns_filter(shape, call.channels_last) && packed_filter(call, o) == nullptr) bytes += filter_bytes(shape, o.x->dtype);
+  if (needs_filter_transpose(shape, call.channels_last) && packed_filter(call, o) == nullptr) bytes += filter_bytes(shape, o.x->dtype);
   return bytes;
 }
 
 std::size_t packed_filter_bytes(const sdk::Call& call, const ConvOperands& o) {
   const ConvShape shape = shape_of(call, o);
-  return is_tuned(call) && turns_filter(shape, call.channels_last) ? filter_bytes(shape, o.x->dtype) : 0;
+  return is_tuned(call) && needs_filter_transpose(shape, call.channels_last) ? filter_bytes(shape, o.x->dtype) : 0;
 }
 
 void pack_filter(const sdk::Call& call, const ConvOperands& o, void* out_packed) {
-  turn_filter(stream_of(call), shape_of(call, o), o.w->dtype, o.w->data, out_packed, false);
+  transpose_filter(stream_of(call), shape_of(call, o), o.w->dtype, o.w->data, out_packed, false);
 }
 
 void convolve(const sdk::Call& call, const ConvOperands& o) {
@@ -485,55 +488,55 @@ void convolve(const sdk::Call& call, const ConvOperands& o) {
       .residual = residual == nullptr ? nullptr : residual->data,
       .activation = call.epilogue.activation};
   if (plain.biases[0] == nullptr) std::swap(plain.biases[0], plain.biases[1]);
-  if (knobs_of(device).naive || is_empty(plain.shape)) return convolve_naively(stream, plain);
+  if (options_of(device).naive || is_empty(plain.shape)) return convolve_naively(stream, plain);
 
   ConvProblem problem = problem_of(call, o);
   ConvDevice& chooser = device.attached.get<ConvDevice>(device);
   const ConvPlan* plan = chooser.find(problem);
-  if (plan == nullptr) throw sdk::Error(TENON_INTERNAL, text_of(problem) + ": nothing was chosen when the plan was made");
-  char* room = static_cast<char*>(aligned(call.scratch));
-  void* const workspace = room;
-  if (plan->plan) room += aligned_size(plan->plan->workspace_bytes());
+  if (plan == nullptr) throw sdk::Error(TENON_INTERNAL, text_of(problem) + ": no engine was chosen when the plan was created");
+  char* free_memory = static_cast<char*>(aligned(call.scratch));
+  void* const workspace = free_memory;
+  if (plan->plan) free_memory += aligned_size(plan->plan->workspace_bytes());
 
-  const bool turns = turns_filter(plain.shape, call.channels_last);
-  if (const void* const packed = packed_filter(call, o); packed != nullptr) {  // which may be all there is of a constant
+  const bool transposes = needs_filter_transpose(plain.shape, call.channels_last);
+  if (const void* const packed = packed_filter(call, o); packed != nullptr) {  // for a constant, only the packed copy may exist
     plain.w = const_cast<void*>(packed);
-    plain.is_turned = true;
+    plain.filter_channels_last = true;
   }
-  const bool turns_here = turns && !plain.is_turned;
-  ConvPointers pointers{plain.x, turns_here ? room : plain.w, plain.y};
+  const bool transposes_here = transposes && !plain.filter_channels_last;
+  ConvPointers pointers{plain.x, transposes_here ? free_memory : plain.w, plain.y};
   if (problem.bias) pointers.bias = plain.biases[0];
   if (problem.residual) pointers.residual = plain.residual;
   if (plan->plan && alignment_of(pointers) < problem.alignment_bytes) {
-    // A view that begins anywhere. What serves it has to do with the workspace that there is; while work is recorded nothing is chosen.
+    // A view that is not aligned. Its engine must fit the workspace that was allocated, and nothing is chosen while work is recorded.
     problem.alignment_bytes = static_cast<std::uint32_t>(sdk::size_of(problem.dtype));
     problem.workspace_limit = plan->plan->workspace_bytes();
     plan = stream.capturing() ? chooser.find(problem) : &chooser.choose(problem);
     if (plan == nullptr) {
       const std::string line = "cuda: " + text_of(problem) +
-                               ": nothing is chosen while work is recorded, so a plain kernel does it, slowly; run it " +
-                               "once before recording, or give it operands that are aligned to 16 bytes";
+                               ": no engine is chosen while work is recorded, so a slow plain kernel runs it; run it " +
+                               "once before recording, or pass operands that are aligned to 16 bytes";
       device.host.log(TENON_LOG_WARNING, line.c_str());
     }
   }
   if (plan == nullptr || !plan->plan) return convolve_naively(stream, plain);
 
-  if (turns_here && !makes_filter) turn_filter(stream, plain.shape, plain.dtype, plain.w, pointers.w, false);
+  if (transposes_here && !makes_filter) transpose_filter(stream, plain.shape, plain.dtype, plain.w, pointers.w, false);
   chooser.run(stream, *plan, pointers, workspace);
-  if (turns_here && makes_filter) turn_filter(stream, plain.shape, plain.dtype, pointers.w, plain.w, true);
+  if (transposes_here && makes_filter) transpose_filter(stream, plain.shape, plain.dtype, pointers.w, plain.w, true);
 
   const ConvShape& s = plain.shape;
   const bool forward = o.direction == ConvDirection::forward;
   const std::int64_t(&size)[2] = forward ? s.result : s.image;
-  ImageFinish rest{.dtype = made.dtype,
-                   .count = made.count,
-                   .channels = forward ? s.filters : s.channels,
-                   .inner = call.channels_last ? 1 : size[0] * size[1],
-                   .y = made.data,
-                   .biases = {plan->adds && problem.bias ? nullptr : plain.biases[0], plain.biases[1]},
-                   .residual = plan->adds && problem.residual ? nullptr : plain.residual,
-                   .activation = plain.activation};
-  if (!rest.is_nothing()) finish(stream, rest);
+  ImageEpilogue rest{.dtype = made.dtype,
+                     .count = made.count,
+                     .channels = forward ? s.filters : s.channels,
+                     .inner = call.channels_last ? 1 : size[0] * size[1],
+                     .y = made.data,
+                     .biases = {plan->adds && problem.bias ? nullptr : plain.biases[0], plain.biases[1]},
+                     .residual = plan->adds && problem.residual ? nullptr : plain.residual,
+                     .activation = plain.activation};
+  if (!rest.is_nothing()) apply_epilogue(stream, rest);
 }
 
 }  // namespace tenon::cuda

@@ -1,7 +1,7 @@
-// convolutions.h - convolutions by cuDNN: which engine runs a problem, and the plans that a device keeps.
+// convolutions.h - convolutions by cuDNN: engine selection, and the plans that a device caches.
 //
-// The choice is made when a plan of the backend is made, where a call's scratch memory is asked for: while work is recorded nothing is
-// created. The same problem gets the same engine as long as the device is open.
+// An engine is chosen when a backend plan is created, where the scratch memory of a call is computed: nothing is created while work is
+// recorded. The same problem gets the same engine as long as the device is open.
 #pragma once
 
 #include <compare>
@@ -18,19 +18,19 @@
 #include <tenon/sdk/kernel.h>
 
 #include "conv_shape.h"
-#include "knobs.h"
 #include "operation_graph.h"
+#include "options.h"
 
 namespace tenon::cuda {
 
-/// All that decides a choice. Addresses count by their alignment alone.
+/// Everything that the choice of an engine depends on. Of addresses, only the alignment matters.
 struct ConvProblem {
   ConvDirection direction = ConvDirection::forward;
   tenon_dtype dtype = TENON_DTYPE_NONE;
   std::uint32_t math = TENON_MATH_STRICT;
   bool deterministic = false;
   bool channels_last = false;  ///< of images and filters
-  bool bias = false;           ///< added to the result, if the engine can: ConvPlan::adds
+  bool bias = false;           ///< added to the result by the engine if it can: ConvPlan::adds
   bool residual = false;
   std::uint32_t alignment_bytes = 16;  ///< of every operand
   std::size_t workspace_limit = 0;
@@ -40,58 +40,58 @@ struct ConvProblem {
 /// "conv_input_grad of f32 x (...), ..., channels last".
 std::string text_of(const ConvProblem& problem);
 
-/// Numbers of tensors in operation graphs.
+/// Tensor ids in operation graphs.
 enum : std::int64_t { graph_x = 1, graph_w, graph_y, graph_bias, graph_residual };
 
-/// The problem as cuDNN is asked; with `adds`, bias and residual are part of it.
+/// The operation graph of a problem; with `adds`, it includes bias and residual.
 ///
-/// Errors  UNSUPPORTED: cuDNN has nothing for such a graph.
+/// Errors  UNSUPPORTED: cuDNN does not support such a graph.
 OperationGraph graph_of(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, bool adds);
 
-/// Why an engine that cuDNN proposes is not taken; NULL: it may be. strict f32 is not rounded to narrower types, sums are not carried in
-/// narrower types, and the errors are those that the conformance kit grants a convolution.
+/// Why a proposed engine is rejected; NULL: it is acceptable. Strict f32 is not rounded to narrower types, sums are not accumulated in
+/// narrower types, and errors stay within what the conformance kit allows a convolution.
 ///
 /// Notes    1 << CUDNN_NUMERICAL_NOTE_*, 1 << CUDNN_BEHAVIOR_NOTE_*.
-const char* refusal(const ConvProblem& problem, std::uint32_t numerical_notes, std::uint32_t behavior_notes);
+const char* rejection_reason(const ConvProblem& problem, std::uint32_t numerical_notes, std::uint32_t behavior_notes);
 
-/// Why engines were not taken: in one line, an engine's settings left out.
-class Refusals {
+/// Collects why engines were rejected, as one line; engine settings are left out.
+class Rejections {
  public:
   void add(const Engine& engine, const std::string& why);
-  /// Of a whole question to cuDNN.
+  /// A reason that applies to a whole query to cuDNN.
   void add(const std::string& why) { reasons_.try_emplace(why); }
-  /// "engines 38, 67: its tensor cores ...; engine 1: ..."; "none" if there were none.
+  /// "engines 38, 67: its tensor cores ...; engine 1: ..."; "none" if no engine was rejected.
   std::string text() const;
 
  private:
   std::map<std::string, std::set<std::int64_t>> reasons_;
 };
 
-/// What runs a problem.
+/// The engine and plan that run a problem.
 struct ConvPlan {
   bool adds = false;  ///< bias and residual are added by the engine
   Engine engine;
-  std::optional<ExecutionPlan> plan;  ///< none: no engine serves, convolve_naively does
-  /// "plain engine 38 2=1", "adding engine 7": what is kept between runs.
+  std::optional<ExecutionPlan> plan;  ///< none: no engine is usable, convolve_naively runs the problem
+  /// "plain engine 38 2=1", "adding engine 7": the text that the host caches between runs.
   std::string text() const { return (adds ? "adding " : "plain ") + engine.text(); }
 };
 
-/// Plans that may be taken, at most `most`, best first, all from one question to cuDNN. An engine that adds is preferred to one after which
-/// the result is passed over again, and that to an engine of last resort. `refusals`: those that are not taken.
-std::vector<ConvPlan> acceptable_plans(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::size_t most,
-                                       Refusals& refusals);
-/// The plan of an engine that is named, by number alone: with cuDNN's own settings for this problem.
+/// At most `max_count` acceptable plans, best first, all from one query to cuDNN. Engines that add bias and residual are preferred to those
+/// that need another pass over the result, and these to fallback engines. `rejections` receives the others.
+std::vector<ConvPlan> acceptable_plans(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::size_t max_count,
+                                       Rejections& rejections);
+/// The plan of the engine with this index, with cuDNN's own settings for the problem.
 /// Errors  UNSUPPORTED, naming op, shape and engine.
-ConvPlan named_plan(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::int64_t number);
-/// The plan that a ConvPlan::text() names; none if it cannot be had any more.
+ConvPlan named_plan(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem, std::int64_t index);
+/// The plan that a ConvPlan::text() names; none if it is no longer available.
 std::optional<ConvPlan> remembered_plan(const Cudnn& functions, const GraphTarget& target, const ConvProblem& problem,
                                         const std::string& text);
 
-/// Under which the host keeps a choice: problem, how it was chosen, device and library.
+/// The key under which the host caches a choice: problem, selection method, device and library.
 std::string cache_key(const ConvProblem& problem, bool measured, const std::string& device_name, int compute_capability,
                       std::size_t cudnn_version);
 
-/// Addresses of a convolution; what it is not made of is NULL.
+/// Addresses of the operands; NULL for absent ones.
 struct ConvPointers {
   void* x = nullptr;
   void* w = nullptr;
@@ -100,19 +100,19 @@ struct ConvPointers {
   const void* residual = nullptr;
 };
 
-/// A device's choices.
+/// The engine choices of a device.
 ///
 /// Threads  any
 class ConvDevice {
  public:
   explicit ConvDevice(Device& device);
 
-  /// The plan of a problem, chosen at its first call.
-  /// Errors  UNSUPPORTED: an engine was named that cannot run it.
+  /// The plan of a problem; the first call chooses it.
+  /// Errors  UNSUPPORTED: the user named an engine that cannot run it.
   const ConvPlan& choose(const ConvProblem& problem);
-  /// The plan if there is one.
+  /// The cached plan; NULL if there is none.
   const ConvPlan* find(const ConvProblem& problem) const;
-  /// In the order of the stream. `workspace`: as many bytes as the plan says, aligned to 256.
+  /// Enqueues the plan on the stream. `workspace` has plan.workspace_bytes() bytes, aligned to 256.
   void run(Stream& stream, const ConvPlan& plan, const ConvPointers& pointers, void* workspace);
 
  private:
@@ -124,20 +124,20 @@ class ConvDevice {
   std::string name_;
   mutable std::mutex mutex_;
   std::map<ConvProblem, std::unique_ptr<const ConvPlan>> plans_;
-  std::mutex running_;  ///< plans of cuDNN are not said to be safe from several threads
+  std::mutex running_;  ///< cuDNN does not document plans as thread-safe
 };
 
-/// The operands of a convolution's call by what they are, whichever is made. `bias`: of the image that is made; NULL: none.
+/// The operands of a call by role, whichever is computed. `bias` belongs to the computed image; NULL: none.
 struct ConvOperands {
   ConvDirection direction;
   const sdk::Operand *x, *w, *y, *bias;
 };
 
-/// For Traits of ops that are convolutions.
+/// Traits::scratch of convolution ops.
 std::size_t convolution_scratch(const sdk::Call& call, const ConvOperands& operands);
 std::size_t packed_filter_bytes(const sdk::Call& call, const ConvOperands& operands);
 void pack_filter(const sdk::Call& call, const ConvOperands& operands, void* out_packed);
-/// The call, with its epilogue.
+/// Runs the call, with its epilogue.
 void convolve(const sdk::Call& call, const ConvOperands& operands);
 
 }  // namespace tenon::cuda

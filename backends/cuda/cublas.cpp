@@ -9,9 +9,9 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr WantedLibrary wanted{"cuBLAS", "libcublas", CUBLAS_VER_MAJOR};
+constexpr LibrarySpec spec{"cuBLAS", "libcublas", CUBLAS_VER_MAJOR};
 
-// A name as cublas_v2.h turns it into that of the library.
+// Expands a name as cublas_v2.h maps it to that of the library.
 #define TENON_TEXT_OF(name) #name
 #define TENON_TEXT(name) TENON_TEXT_OF(name)
 
@@ -48,15 +48,15 @@ const char* name_of(cublasStatus_t status) {
   return "an unknown status";
 }
 
-// The memory of a stream: cuBLAS's workspace first, which wants the widest alignment.
-constexpr std::size_t number_bytes = 16;
-constexpr std::size_t numbers_bytes = CublasStream::numbers * number_bytes;
+// The memory of a stream: cuBLAS's workspace comes first, which needs the widest alignment.
+constexpr std::size_t scalar_bytes = 16;
+constexpr std::size_t scalars_bytes = CublasStream::scalars * scalar_bytes;
 constexpr std::size_t partials_bytes = CublasStream::partials * sizeof(double);
 constexpr std::size_t addresses_bytes = 3 * static_cast<std::size_t>(CublasStream::batch) * sizeof(std::uint64_t);
 
 }  // namespace
 
-Cublas::Cublas(const Search& search) : library(wanted, search) {
+Cublas::Cublas(const Search& search) : library(spec, search) {
 #define TENON_FUNCTION(name) library.function<decltype(&::name)>(TENON_TEXT(name))
   get_property = TENON_FUNCTION(cublasGetProperty);
   int major = 0;
@@ -79,7 +79,7 @@ Cublas::Cublas(const Search& search) : library(wanted, search) {
 }
 
 const Cublas& cublas(const sdk::Host& host) {
-  // Never destroyed: other threads may still be in it when the process ends.
+  // Never destroyed: other threads may still use it when the process exits.
   static constinit std::mutex mutex;
   static constinit const Cublas* opened = nullptr;
   const std::lock_guard lock(mutex);
@@ -103,7 +103,8 @@ std::size_t workspace_bytes(int compute_capability) {
 
 namespace {
 
-/// Handles that no stream uses. Destroying one waits for the device, which ends recordings of other threads, so that is left for the end.
+/// Handles that are not in use. Destroying a handle synchronizes the device, which would end recordings of other threads, so handles are
+/// kept until exit.
 class SpareHandles {
  public:
   explicit SpareHandles(const Cublas& functions) : functions_(functions) {}
@@ -140,7 +141,7 @@ CublasStream::CublasStream(Stream& stream) : functions(cublas(stream.device().ho
   const std::size_t workspace = workspace_bytes(device_.compute_capability());
   try {
     void* memory = nullptr;
-    device_.check(cudaMalloc(&memory, workspace + numbers_bytes + partials_bytes + addresses_bytes), "cudaMalloc");
+    device_.check(cudaMalloc(&memory, workspace + scalars_bytes + partials_bytes + addresses_bytes), "cudaMalloc");
     memory_ = static_cast<std::byte*>(memory);
     handle = device_.attached.get<SpareHandles>(functions).take();
     if (handle == nullptr) check(device_, functions.create(&handle), "create");
@@ -158,14 +159,14 @@ void CublasStream::release() {
   if (memory_ != nullptr) cudaFree(memory_);
 }
 
-void* CublasStream::number(int i) const {
-  return memory_ + workspace_bytes(device_.compute_capability()) + static_cast<std::size_t>(i) * number_bytes;
+void* CublasStream::scalar(int i) const {
+  return memory_ + workspace_bytes(device_.compute_capability()) + static_cast<std::size_t>(i) * scalar_bytes;
 }
 double* CublasStream::partial() const {
-  return static_cast<double*>(static_cast<void*>(static_cast<std::byte*>(number(0)) + numbers_bytes));
+  return static_cast<double*>(static_cast<void*>(static_cast<std::byte*>(scalar(0)) + scalars_bytes));
 }
 std::uint64_t* CublasStream::addresses() const {
-  return static_cast<std::uint64_t*>(static_cast<void*>(static_cast<std::byte*>(number(0)) + numbers_bytes + partials_bytes));
+  return static_cast<std::uint64_t*>(static_cast<void*>(static_cast<std::byte*>(scalar(0)) + scalars_bytes + partials_bytes));
 }
 
 CublasStream& cublas_of(Stream& stream) {

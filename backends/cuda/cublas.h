@@ -14,7 +14,7 @@
 
 namespace tenon::cuda {
 
-/// A routine's functions; std::nullptr_t where it has none.
+/// The functions of a routine by type; std::nullptr_t for types that it lacks.
 template <class S, class D, class C, class Z>
 struct Family {
   const char* routine = nullptr;
@@ -59,16 +59,16 @@ struct Cublas {
 #undef TENON_COMPLEX
 };
 
-/// cuBLAS, opened by the first call; kept for good.
+/// cuBLAS, opened by the first call and never closed.
 ///
-/// Errors   INCOMPATIBLE: it is not there, or not the version of the headers; the next call looks again.
+/// Errors   INCOMPATIBLE: it is missing or not of the headers' major version; the next call searches again.
 /// Threads  any
 const Cublas& cublas(const sdk::Host& host);
 
-/// The status of a call as an error that names it; what CUDA itself says comes first.
+/// Throws an error that names the call unless `status` is success; an error of the CUDA context takes precedence.
 void check(Device& device, cublasStatus_t status, const char* call);
 
-/// While it lives, the calling thread may do what a recording forbids it: making a handle allocates memory, which is not recorded.
+/// RAII: lets the calling thread do what a recording forbids. Creating a handle allocates memory, which is not recorded.
 class OutsideOfRecordings {
  public:
   OutsideOfRecordings() { cudaThreadExchangeStreamCaptureMode(&mode_); }
@@ -80,12 +80,12 @@ class OutsideOfRecordings {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// Memory that cuBLAS may use beside its operands, as its manual recommends it.
+/// The workspace size that the cuBLAS manual recommends.
 std::size_t workspace_bytes(int compute_capability);
 
-/// A stream's handle, its workspace, and a few numbers in device memory that calls leave there for later ones of the same stream.
+/// The handle of a stream, its workspace, and a few scalars in device memory for later calls on the same stream.
 ///
-/// The workspace is given to cuBLAS, so that it allocates nothing when it is called: calls can be recorded, and repeat their bits.
+/// With its own workspace cuBLAS allocates nothing when it is called: calls can be recorded, and results are bitwise reproducible.
 class CublasStream {
  public:
   explicit CublasStream(Stream& stream);
@@ -93,14 +93,14 @@ class CublasStream {
   CublasStream(const CublasStream&) = delete;
   CublasStream& operator=(const CublasStream&) = delete;
 
-  static constexpr int numbers = 8;            ///< places for a number of any type
+  static constexpr int scalars = 8;            ///< slots for a scalar of any type
   static constexpr int partials = 256;         ///< f64 of a reduction
-  static constexpr std::int64_t batch = 1024;  ///< products whose addresses are there at once
+  static constexpr std::int64_t batch = 1024;  ///< products whose addresses are stored at once
 
   const Cublas& functions;
   cublasHandle_t handle = nullptr;
   /// Device memory.
-  void* number(int i) const;
+  void* scalar(int i) const;
   double* partial() const;
   std::uint64_t* addresses() const;  ///< [3][batch]
 

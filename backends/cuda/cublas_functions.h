@@ -1,11 +1,12 @@
-// cublas_functions.h - the list of cuBLAS's functions that are used; the table in cublas.h, its loading and the stand-in of the tests grow
-// out of it.
+// cublas_functions.h - the list of cuBLAS functions in use; the table in cublas.h, its loading and the emulated cuBLAS of the tests are
+// generated from it.
 //
 //   FOUR(routine, S, D, C, Z)   a routine of blas.def with its functions for f32, f64, c64, c128
 //   REAL(routine, S, D)         one for real numbers only
 //   COMPLEX(routine, C, Z)      one for complex numbers only
 //
-// cublas_v2.h turns these names into those of the library (cublasSaxpy_64 is cublasSaxpy_v2_64): an argument reaches FOUR turned already.
+// cublas_v2.h defines these names as macros for those of the library (cublasSaxpy_64 is cublasSaxpy_v2_64), so FOUR receives its arguments
+// already expanded.
 #pragma once
 
 #include <cublas_v2.h>

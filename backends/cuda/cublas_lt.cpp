@@ -5,9 +5,9 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr WantedLibrary wanted{"cuBLASLt", "libcublasLt", CUBLAS_VER_MAJOR};
+constexpr LibrarySpec spec{"cuBLASLt", "libcublasLt", CUBLAS_VER_MAJOR};
 
-/// An object of cuBLASLt, described by attributes.
+/// A cuBLASLt object with attributes.
 template <class Handle, class Destroy, class Set>
 class Described {
  public:
@@ -30,7 +30,7 @@ class Described {
   Set set_;
 };
 
-/// What a product is in cuBLASLt's own objects.
+/// The cuBLASLt objects that describe a product.
 struct Description {
   Described<cublasLtMatmulDesc_t, decltype(&::cublasLtMatmulDescDestroy), decltype(&::cublasLtMatmulDescSetAttribute)> product;
   Described<cublasLtMatrixLayout_t, decltype(&::cublasLtMatrixLayoutDestroy), decltype(&::cublasLtMatrixLayoutSetAttribute)> a, b, d;
@@ -64,7 +64,7 @@ struct Description {
 
 }  // namespace
 
-CublasLt::CublasLt(const Search& search) : library(wanted, search) {
+CublasLt::CublasLt(const Search& search) : library(spec, search) {
   cublasLtGetProperty = library.function<decltype(cublasLtGetProperty)>("cublasLtGetProperty");
   int major = 0;
   cublasLtGetProperty(MAJOR_VERSION, &major);
@@ -75,7 +75,7 @@ CublasLt::CublasLt(const Search& search) : library(wanted, search) {
 }
 
 const CublasLt& cublas_lt(const sdk::Host& host) {
-  // Never destroyed: other threads may still be in it when the process ends.
+  // Never destroyed: other threads may still use it when the process exits.
   static constinit std::mutex mutex;
   static constinit const CublasLt* opened = nullptr;
   const std::lock_guard lock(mutex);
@@ -102,20 +102,20 @@ bool LtDevice::multiply(Stream& stream, const LtProblem& problem, const LtOperan
     const auto [at, is_new] = choices_.try_emplace(problem);
     if (is_new) {
       Described<cublasLtMatmulPreference_t, decltype(&::cublasLtMatmulPreferenceDestroy), decltype(&::cublasLtMatmulPreferenceSetAttribute)>
-          wish(device_, functions_.cublasLtMatmulPreferenceDestroy, functions_.cublasLtMatmulPreferenceSetAttribute);
-      check(device_, functions_.cublasLtMatmulPreferenceCreate(&wish.handle), "MatmulPreferenceCreate");
-      wish.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(problem.workspace_bytes));
-      // Parts of a sum are added up in the type they were computed in, in a fixed order.
-      wish.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
-      wish.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.a.alignment_bytes);
-      wish.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.b.alignment_bytes);
-      wish.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.d.alignment_bytes);
-      wish.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.d.alignment_bytes);
+          preference(device_, functions_.cublasLtMatmulPreferenceDestroy, functions_.cublasLtMatmulPreferenceSetAttribute);
+      check(device_, functions_.cublasLtMatmulPreferenceCreate(&preference.handle), "MatmulPreferenceCreate");
+      preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(problem.workspace_bytes));
+      // Partial sums are accumulated in the type they were computed in, in a fixed order.
+      preference.set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, problem.a.alignment_bytes);
+      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, problem.b.alignment_bytes);
+      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, problem.d.alignment_bytes);
+      preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, problem.d.alignment_bytes);
       cublasLtMatmulHeuristicResult_t best{};
       int count = 0;
       const cublasStatus_t status =
           functions_.cublasLtMatmulAlgoGetHeuristic(handle_, described.product.handle, described.a.handle, described.b.handle,
-                                                    described.d.handle, described.d.handle, wish.handle, 1, &best, &count);
+                                                    described.d.handle, described.d.handle, preference.handle, 1, &best, &count);
       if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) check(device_, status, "MatmulAlgoGetHeuristic");
       at->second = {status == CUBLAS_STATUS_SUCCESS && count > 0 && best.state == CUBLAS_STATUS_SUCCESS, best.algo};
     }

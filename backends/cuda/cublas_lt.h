@@ -1,4 +1,4 @@
-// cublas_lt.h - cuBLASLt, opened at first use, and the algorithms that a device chose.
+// cublas_lt.h - cuBLASLt, opened at first use, and the algorithms chosen for a device.
 #pragma once
 
 #include <cublasLt.h>
@@ -13,7 +13,7 @@
 #include "device.h"
 #include "library.h"
 
-/// The functions that are used.
+/// The functions in use.
 #define TENON_CUBLAS_LT_FUNCTIONS(X)      \
   X(cublasLtGetProperty)                  \
   X(cublasLtCreate)                       \
@@ -41,13 +41,13 @@ struct CublasLt {
 #undef TENON_FUNCTION
 };
 
-/// cuBLASLt, opened by the first call; kept for good.
+/// cuBLASLt, opened by the first call and never closed.
 ///
-/// Errors   INCOMPATIBLE: it is not there, or not the version of the headers; the next call looks again.
+/// Errors   INCOMPATIBLE: it is missing or not of the headers' major version; the next call searches again.
 /// Threads  any
 const CublasLt& cublas_lt(const sdk::Host& host);
 
-/// One product on a device: what its operands are, and how it ends. Addresses count by their alignment alone.
+/// One product on a device: its operands and its epilogue. Of addresses, only the alignment matters.
 struct LtProblem {
   struct Matrix {
     std::int64_t rows, columns, ld, batch_stride;
@@ -59,7 +59,7 @@ struct LtProblem {
   cublasComputeType_t compute;
   cublasLtEpilogue_t epilogue;
   std::int32_t batch;
-  Matrix a, b, d;  ///< C lies as D does
+  Matrix a, b, d;  ///< C has the layout of D
   std::size_t workspace_bytes;
   auto operator<=>(const LtProblem&) const = default;
 };
@@ -68,13 +68,14 @@ struct LtProblem {
 struct LtOperands {
   const void* a;
   const void* b;
-  const void* c;  ///< D itself where beta is 0
+  const void* c;  ///< D itself if beta is 0
   void* d;
   const void* bias;  ///< NULL: none
   void* workspace;
 };
 
-/// A device's handle and its choices: the same problem gets the same algorithm, and so the same bits, as long as the device is open.
+/// The handle and algorithm choices of a device: the same problem gets the same algorithm, and so the same bits, as long as the device is
+/// open.
 ///
 /// Threads  any
 class LtDevice {
@@ -84,7 +85,7 @@ class LtDevice {
   LtDevice(const LtDevice&) = delete;
   LtDevice& operator=(const LtDevice&) = delete;
 
-  /// D = epilogue(alpha op(A) op(B) + beta C) in the order of the stream. False, and nothing done, if cuBLASLt has no algorithm for it.
+  /// D = epilogue(alpha op(A) op(B) + beta C) enqueued on the stream. Returns false, doing nothing, if cuBLASLt has no algorithm for it.
   bool multiply(Stream& stream, const LtProblem& problem, const LtOperands& operands, double alpha, double beta);
 
  private:

@@ -8,7 +8,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr WantedLibrary wanted{"cuDNN", "libcudnn", CUDNN_MAJOR};
+constexpr LibrarySpec spec{"cuDNN", "libcudnn", CUDNN_MAJOR};
 
 tenon_status status_of(cudnnStatus_t status) {
   if (is_unsupported(status)) return TENON_UNSUPPORTED;
@@ -24,9 +24,9 @@ tenon_status status_of(cudnnStatus_t status) {
   }
 }
 
-constexpr const char* without = "; backends.options.cuda.kernels: naive runs convolutions without cuDNN, slowly";
+constexpr const char* without = "; backends.options.cuda.kernels: naive runs convolutions without cuDNN, but slowly";
 
-/// What `made` makes; says of an error what runs without the library.
+/// Returns make(); adds to an error what works without the library.
 template <class Make>
 auto or_without(const Make& make) {
   try {
@@ -36,7 +36,8 @@ auto or_without(const Make& make) {
   }
 }
 
-/// Handles that nobody uses. Destroying one waits for the device, which ends recordings of other threads, so that is left for the end.
+/// Handles that are not in use. Destroying a handle synchronizes the device, which would end recordings of other threads, so handles are
+/// kept until exit.
 class SpareHandles {
  public:
   explicit SpareHandles(Device& device) : device_(device), functions_(cudnn(device.host)) {}
@@ -82,7 +83,7 @@ int cudnn_major(std::size_t version) {
   return static_cast<int>(version < 90000 ? version / 1000 : version / 10000);
 }
 
-Cudnn::Cudnn(const Search& search) : library(or_without([&] { return Library(wanted, search); })) {
+Cudnn::Cudnn(const Search& search) : library(or_without([&] { return Library(spec, search); })) {
   or_without([&] {
     cudnnGetVersion = library.function<decltype(cudnnGetVersion)>("cudnnGetVersion");
     library.check_version(cudnn_major(cudnnGetVersion()));
@@ -102,7 +103,7 @@ std::string Cudnn::text_of(cudnnStatus_t status) const {
 }
 
 const Cudnn& cudnn(const sdk::Host& host) {
-  // Never destroyed: other threads may still be in it when the process ends.
+  // Never destroyed: other threads may still use it when the process exits.
   static constinit std::mutex mutex;
   static constinit const Cudnn* opened = nullptr;
   const std::lock_guard lock(mutex);
@@ -135,7 +136,7 @@ CudnnStream::CudnnStream(Stream& stream)
 }
 
 CudnnStream::~CudnnStream() {
-  functions.cudnnSetStream(handle, nullptr);  // which may be gone before the handle is asked anything
+  functions.cudnnSetStream(handle, nullptr);  // the stream may be destroyed before the handle is used again
   spare_handles(device_).put(handle);
 }
 

@@ -10,7 +10,7 @@
 #include "device.h"
 #include "library.h"
 
-/// The functions that are used.
+/// The functions in use.
 #define TENON_CUDNN_FUNCTIONS(X)   \
   X(cudnnGetVersion)               \
   X(cudnnGetErrorString)           \
@@ -35,29 +35,30 @@ struct Cudnn {
   TENON_CUDNN_FUNCTIONS(TENON_FUNCTION)
 #undef TENON_FUNCTION
 
-  /// "BAD_PARAM: ..." in cuDNN's own words, of the calling thread's last call.
+  /// "BAD_PARAM: ..." cuDNN's message for the calling thread's last call.
   std::string text_of(cudnnStatus_t status) const;
 };
 
-/// cuDNN, opened by the first call; kept for good.
+/// cuDNN, opened by the first call and never closed.
 ///
-/// Errors   INCOMPATIBLE: it is not there, or not the version of the headers; the next call looks again.
+/// Errors   INCOMPATIBLE: it is missing or not of the headers' major version; the next call searches again.
 /// Threads  any
 const Cudnn& cudnn(const sdk::Host& host);
 
-/// The library's major version of what cudnnGetVersion says: 8907 is 8, 91900 is 9.
+/// The major version in a result of cudnnGetVersion: 8907 is 8, 91900 is 9.
 int cudnn_major(std::size_t version);
 
-/// True if cuDNN says that it does not serve what it was asked for: an answer, not a failure.
+/// True if the status means that cuDNN does not support the request: an answer, not a failure.
 inline bool is_unsupported(cudnnStatus_t status) {
   return CUDNN_STATUS_CATEGORY(static_cast<int>(status)) == CUDNN_STATUS_NOT_SUPPORTED;
 }
-/// Throws for anything but success, in the name of the call.
+/// Throws an error that names the call unless `status` is success.
 void check(const Cudnn& functions, cudnnStatus_t status, const char* call);
-/// The same for work on a device; what CUDA itself says comes first.
+/// The same for work on a device; an error of the CUDA context takes precedence.
 void check(Device& device, const Cudnn& functions, cudnnStatus_t status, const char* call);
 
-/// A stream's handle. While a stream is recorded it has another one: what cuDNN keeps with a handle is not shared with what runs meanwhile.
+/// The handle of a stream. A stream that is being recorded has a separate one, so the recording shares no cuDNN state with work that runs
+/// meanwhile.
 class CudnnStream {
  public:
   explicit CudnnStream(Stream& stream);
@@ -72,7 +73,7 @@ class CudnnStream {
   Device& device_;
 };
 
-/// A handle that no stream uses, for questions about the device. It must not be given work.
+/// A handle that no stream uses, for queries about the device. It must not be used to run work.
 class BorrowedHandle {
  public:
   explicit BorrowedHandle(Device& device);

@@ -17,16 +17,16 @@ void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-/// What all Devices of one GPU share: CUDA has one context for them, so one illegal access breaks them all.
+/// State shared by all Devices of one GPU: CUDA has one context for them, so one illegal access breaks them all.
 struct Shared {
   std::mutex mutex;
   int open = 0;
   std::atomic<cudaError_t> lost{cudaSuccess};
 };
 Shared& shared_of(int index) {
-  static constexpr std::size_t most = 64;
-  static Shared all[most];
-  return all[static_cast<std::size_t>(index) % most];
+  static constexpr std::size_t max_gpus = 64;
+  static Shared all[max_gpus];
+  return all[static_cast<std::size_t>(index) % max_gpus];
 }
 
 class Event final : public sdk::Event {
@@ -39,7 +39,7 @@ class Event final : public sdk::Event {
   void record(sdk::Stream& stream) override {
     device_.enter();
     auto& queue = static_cast<Stream&>(stream);
-    // In a recording, a mark that is set anew at each replay.
+    // In a recording, an external event node, recorded anew at each replay.
     device_.check(cudaEventRecordWithFlags(handle_, queue.handle(), queue.capturing() ? cudaEventRecordExternal : cudaEventRecordDefault),
                   "cudaEventRecordWithFlags");
     faults_ = queue.faults();
@@ -54,7 +54,7 @@ class Event final : public sdk::Event {
     device_.enter();
     const cudaError_t error = cudaEventQuery(handle_);
     if (error == cudaErrorNotReady) {
-      cudaGetLastError();  // is not to be found by whoever asks next
+      cudaGetLastError();  // clears the error
       return false;
     }
     device_.check(error, "cudaEventQuery");
@@ -81,7 +81,7 @@ class Event final : public sdk::Event {
   Device& device_;
   cudaEvent_t handle_ = nullptr;
   bool recorded_ = false;
-  std::shared_ptr<FaultRecord> faults_;  ///< of the stream it was recorded in
+  std::shared_ptr<FaultRecord> faults_;  ///< of the stream that recorded the event
 };
 
 std::string identity_of(int index, const cudaDeviceProp& properties) {
@@ -162,7 +162,7 @@ Device::Device(sdk::Host services, int index) : sdk::Device(services), index_(in
   properties.location.type = cudaMemLocationTypeDevice;
   properties.location.id = index;
   check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
-  // What is freed stays with the pool: the next allocation of its size costs no call to the system.
+  // The pool keeps freed memory, so that the next allocation of that size needs no system call.
   std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
   check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
   check(cudaStreamCreateWithFlags(&memory_stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
@@ -203,7 +203,7 @@ void Device::enter() {
 void Device::check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   if (is_sticky(error)) shared_of(index_).lost.store(error, std::memory_order_relaxed);
-  cudaGetLastError();  // what is reported here is not to be reported again
+  cudaGetLastError();  // clears the error, which is reported here
   cuda::check(error, call);
 }
 
@@ -219,13 +219,13 @@ std::uint64_t Device::allocate(std::uint32_t kind, std::uint64_t size_bytes) {
   cudaError_t error = cudaSuccess;
   if (kind == TENON_MEMORY_DEVICE) {
     error = cudaMallocFromPoolAsync(&memory, size_bytes, pool_, memory_stream_);
-    if (error == cudaErrorMemoryAllocation) {  // perhaps it is there in pieces
+    if (error == cudaErrorMemoryAllocation) {  // the pool may hold enough memory in fragments
       cudaGetLastError();
       check(cudaStreamSynchronize(memory_stream_), "cudaStreamSynchronize");
       check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
       error = cudaMallocFromPoolAsync(&memory, size_bytes, pool_, memory_stream_);
     }
-    if (error == cudaSuccess) error = cudaStreamSynchronize(memory_stream_);  // any stream may use it from here on
+    if (error == cudaSuccess) error = cudaStreamSynchronize(memory_stream_);  // any stream may use the memory now
   } else {
     error = cudaHostAlloc(&memory, size_bytes, cudaHostAllocPortable);
   }
@@ -242,7 +242,7 @@ std::uint64_t Device::allocate(std::uint32_t kind, std::uint64_t size_bytes) {
 }
 
 void Device::deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t) {
-  if (is_lost()) return;  // it went with the context
+  if (is_lost()) return;  // it was freed with the context
   enter();
   if (kind == TENON_MEMORY_DEVICE) {
     check(cudaFreeAsync(pointer(address), memory_stream_), "cudaFreeAsync");
@@ -258,9 +258,9 @@ std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::u
   int offered = 0;
   if (terms != TENON_IMPORT_BORROW_READ_WRITE &&
       cudaDeviceGetAttribute(&offered, cudaDevAttrHostRegisterReadOnlySupported, index_) == cudaSuccess && offered != 0) {
-    flags |= cudaHostRegisterReadOnly;  // else memory that the host itself may only read, a mapped file, is refused
+    flags |= cudaHostRegisterReadOnly;  // needed for memory that the host may only read, such as a mapped file
   }
-  cudaGetLastError();  // of asking
+  cudaGetLastError();  // clears the error of the query
   const cudaError_t error = cudaHostRegister(memory, size_bytes, flags);
   if (error == cudaErrorHostMemoryAlreadyRegistered) {
     cudaGetLastError();
@@ -287,8 +287,7 @@ void Device::end_import(void* memory, std::uint64_t) {
 void Device::copy(const tenon_copy& copy, sdk::Stream& stream) {
   if (copy.size_bytes == 0) return;
   enter();
-  // One address space for the host and all devices: CUDA sees from the addresses what kind of copy it is. Device memory may be the host's
-  // own, imported.
+  // Unified addressing: CUDA infers the kind of copy from the addresses. Device memory may be imported host memory.
   check(cudaMemcpyAsync(pointer(copy.destination), pointer(copy.source), copy.size_bytes, cudaMemcpyDefault, handle_of(stream)),
         "cudaMemcpyAsync");
 }

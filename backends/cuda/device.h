@@ -14,10 +14,10 @@
 
 namespace tenon::cuda {
 
-/// What the driver says of a device.
+/// Describes a device from the driver's properties.
 sdk::DeviceDescription describe_gpu(int index, int driver_version);
 
-/// A stream beside the others, never the legacy default one.
+/// A non-blocking stream, never the legacy default stream.
 class Stream final : public sdk::Stream {
  public:
   explicit Stream(class Device& device);
@@ -29,13 +29,13 @@ class Stream final : public sdk::Stream {
 
   cudaStream_t handle() const { return handle_; }
   Device& device() const { return device_; }
-  /// True while it notes down what it is given.
+  /// True while the stream is being recorded.
   bool capturing() const { return capturing_; }
-  /// Where kernels of this stream leave what they find wrong. Lives as long as anybody may write or read it.
+  /// Where kernels of this stream report faults. Lives as long as anything may write or read it.
   const std::shared_ptr<FaultRecord>& faults() const { return faults_; }
-  /// What vendor libraries keep for this stream.
+  /// Per-stream state of vendor libraries.
   Attached attached;
-  /// Kernels that write to that record run in this stream too: those of a recorded stream, replayed here.
+  /// Also checks this record when the stream is synchronized: recorded kernels replayed here write to the record of their own stream.
   void watch(std::shared_ptr<FaultRecord> record);
 
  private:
@@ -44,16 +44,16 @@ class Stream final : public sdk::Stream {
   bool capturing_ = false;
   std::shared_ptr<FaultRecord> faults_;
   std::vector<std::shared_ptr<FaultRecord>> watched_;
-  Attached::All outside_;  ///< of `attached`, while it is recorded
+  Attached::All outside_;  ///< `attached` of the time before the recording
 };
 inline cudaStream_t handle_of(sdk::Stream& stream) {
   return static_cast<Stream&>(stream).handle();
 }
 
-/// Throws what a kernel left in the record, which is free again.
+/// Throws the fault in the record, if any, and clears it.
 void report(FaultRecord& record);
 
-/// Threads  any; each entry makes the device the thread's current one.
+/// Threads  any; each call makes the device current for the thread.
 class Device final : public sdk::Device {
  public:
   Device(sdk::Host services, int index);
@@ -72,16 +72,16 @@ class Device final : public sdk::Device {
   int index() const { return index_; }
   int multiprocessors() const { return multiprocessors_; }
   int compute_capability() const { return compute_capability_; }  ///< 10 * major + minor
-  /// What vendor libraries keep for this device.
+  /// Per-device state of vendor libraries.
   Attached attached;
-  /// Makes it the thread's current device. Throws DEVICE_LOST once it is lost.
+  /// Makes the device current for the thread. Throws DEVICE_LOST once it is lost.
   void enter();
-  /// As cuda::check, and remembers a sticky error.
+  /// Like cuda::check; also remembers a sticky error.
   void check(cudaError_t error, const char* call);
-  /// What the context itself says, for libraries whose runtime is not ours: throws what is wrong with it, under the name of their call.
+  /// Throws the error of the CUDA context, if any, under the name of a library call. For libraries that link another CUDA runtime.
   void check_context(const char* call);
-  /// True once a sticky error was seen, by whichever Device of this GPU: nothing of it can be used any more. Closing the last of them
-  /// resets the GPU for this process.
+  /// True once any Device of this GPU has seen a sticky error: nothing on it can be used any more. Closing the last Device resets the GPU
+  /// for this process.
   bool is_lost() const;
 
  private:

@@ -30,7 +30,7 @@ std::uint32_t code_of_cast(tenon_dtype to) {
   }
 }
 
-/// Code and numbers of a member.
+/// The code and constants of a member.
 Instruction instruction_of(const sdk::ElementwiseMember& member) {
   Instruction instruction;
   instruction.code = member.op;
@@ -49,7 +49,7 @@ Instruction instruction_of(const sdk::ElementwiseMember& member) {
       instruction.p = attributes_of<tenon_attributes_alpha>(member).alpha;
       break;
     case TENON_OP_Gelu:
-      if (attributes_of<tenon_attributes_gelu>(member).tanh_form != 0) instruction.code = code_gelu_tanh;
+      if (attributes_of<tenon_attributes_gelu>(member).approximate_tanh != 0) instruction.code = code_gelu_tanh;
       break;
     default:
       break;
@@ -60,7 +60,7 @@ Instruction instruction_of(const sdk::ElementwiseMember& member) {
 }  // namespace
 
 std::uint32_t classes(tenon_op op, tenon_dtype in, tenon_dtype out) {
-  static_cast<void>(op);  // every elementwise op has a code; what tells is the types
+  static_cast<void>(op);  // every elementwise op has a code; only the types matter
   const std::uint64_t both = TENON_DTYPE_BIT(in) | TENON_DTYPE_BIT(out);
   return ((both & ~narrow) == 0 ? class_f32 : 0) | ((both & ~wide) == 0 ? class_f64 : 0);
 }
@@ -93,7 +93,7 @@ bool is_heavy(std::uint32_t code) {
 std::vector<Instruction> translate(const sdk::ElementwiseProgram& group) {
   constexpr std::size_t never = static_cast<std::size_t>(-1);
   const std::size_t count = group.members.size();
-  // Who makes the value that each member reads: places are used again, so it is the latest writer before the reader.
+  // The producer of each value that a member reads: places are reused, so it is the latest writer before the reader.
   std::vector<std::vector<std::size_t>> makers(count);
   std::vector<std::size_t> last_reader(count, never), latest(group.places.size(), never);
   for (std::size_t m = 0; m < count; ++m) {

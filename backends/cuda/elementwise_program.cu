@@ -1,11 +1,11 @@
-// elementwise_program.cu - the kernel that walks a program: each thread takes a few neighbouring elements through all instructions, so that
-// what passes between them never leaves the thread. All threads take the same branch at each instruction.
+// elementwise_program.cu - the kernel that interprets a program: each thread takes a few neighbouring elements through all instructions, so
+// that intermediate results never leave the thread. All threads take the same branch at each instruction.
 #include "elementwise_program.h"
 
 #include "functions.cuh"
 #include "half.cuh"
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -18,10 +18,10 @@ struct Place {
   void* address;
   std::int64_t row_stride, column_stride;
   tenon_dtype dtype;
-  bool packs;  ///< V elements of a row lie one after the other, aligned for one access
+  bool packs;  ///< V elements of a row are contiguous and aligned for one access
 };
 
-/// Passed to the kernel by value, for which there are 4 KB.
+/// Passed to the kernel by value: kernel parameters are limited to 4 KB.
 struct Code {
   std::int64_t rows, columns;
   std::uint32_t length;
@@ -228,7 +228,7 @@ __device__ void compute(const Instruction& instruction, const C (&a)[V], const C
 #undef TENON_TWO
 }
 
-/// Elements a thread takes at a time: 16 bytes of f32.
+/// Elements that a thread processes at a time: 16 bytes of f32.
 constexpr int width = 4;
 
 /// V: width, or 1 where rows are not whole packs.
@@ -236,7 +236,7 @@ template <class C, bool heavy, int V>
 __global__ void run_program(const Code code) {
   const std::int64_t count = code.rows * code.columns;
   const std::int64_t packs = (count + V - 1) / V;
-  for (std::int64_t pack = thread_number(); pack < packs; pack += thread_count()) {
+  for (std::int64_t pack = thread_index(); pack < packs; pack += thread_count()) {
     const std::int64_t first = pack * V;
     const std::int64_t row = code.rows == 1 ? 0 : first / code.columns;
     const std::int64_t column = first - row * code.columns;
@@ -280,7 +280,7 @@ template <class C, bool heavy>
 void start(const sdk::Call& call, Code& code) {
   Stream& stream = stream_of(call);
   const std::int64_t count = code.rows * code.columns;
-  const bool whole = code.rows == 1 || code.columns % width == 0;  // a pack lies within one row
+  const bool whole = code.rows == 1 || code.columns % width == 0;  // packs do not cross rows
   const auto settle = [&](Place& place) {
     const auto bytes = static_cast<std::uintptr_t>(sdk::size_of(place.dtype) * width);
     place.packs = whole && place.column_stride == 1 && reinterpret_cast<std::uintptr_t>(place.address) % bytes == 0 &&
@@ -299,7 +299,7 @@ void start(const sdk::Call& call, Code& code) {
   }
 }
 
-/// A program but for its addresses.
+/// A program without its addresses.
 struct Prepared {
   Code code{};
   bool is_f64 = false, is_heavy = false;

@@ -1,4 +1,4 @@
-// elementwise_program.h - a group of elementwise nodes as a program that one kernel walks (ADR 14): translation, host side.
+// elementwise_program.h - a group of elementwise nodes as a program that one kernel interprets (ADR 14): translation, host side.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,27 @@
 
 namespace tenon::cuda::program {
 
-/// What an instruction does: the id of its op, or one of these for ops whose attributes say more.
+/// An instruction's opcode: the id of its op, or one of these for ops whose attributes select a variant.
 enum Code : std::uint32_t {
   code_gelu_tanh = 0x10000,
-  code_to_f16,  ///< rounds to a number of f16
+  code_to_f16,  ///< rounds to f16
   code_to_bf16,
   code_to_bool,  ///< 1 unless it is 0
   code_copy
 };
 
-/// Where an instruction finds an operand.
+/// The source of an operand.
 struct Source {
   enum class Kind : std::uint8_t { none, last, slot, input };
-  Kind kind = Kind::none;  ///< last: the result of the instruction before
+  Kind kind = Kind::none;  ///< last: the result of the previous instruction
   std::uint8_t index = 0;
 };
 
-/// r = code(sources), with up to two numbers from the op's attributes. Results are numbers of the program's type; bool is 0 or 1.
+/// r = code(sources), with up to two constants from the op's attributes. Results are of the program's type; bool is 0 or 1.
 struct Instruction {
   std::uint32_t code = 0;
   Source sources[3];
-  std::int8_t slot = -1;    ///< where the result is kept for a later instruction; -1: nowhere
+  std::int8_t slot = -1;    ///< slot that keeps the result for a later instruction; -1: none
   std::int8_t output = -1;  ///< which output of the group it is; -1: none
   double p = 0, q = 0;
 };
@@ -40,10 +40,10 @@ inline constexpr std::uint32_t max_inputs = 12;
 inline constexpr std::uint32_t class_f32 = 1, class_f64 = 2;
 std::uint32_t classes(tenon_op op, tenon_dtype in, tenon_dtype out);
 
-/// True for what costs more than a few operations, and more registers: such programs have a kernel of their own.
+/// True for codes that cost more than a few operations and more registers: programs with one run in a separate kernel.
 bool is_heavy(std::uint32_t code);
 
-/// The group's members as instructions, one each; slots are used again when the last reader is through.
+/// The group's members as instructions, one each; a slot is reused after its last reader.
 std::vector<Instruction> translate(const sdk::ElementwiseProgram& group);
 
 }  // namespace tenon::cuda::program

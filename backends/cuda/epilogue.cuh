@@ -1,13 +1,13 @@
-// epilogue.cuh - what a call asks for beside its own result (sdk::Epilogue), at one element.
+// epilogue.cuh - the epilogue of a call (sdk::Epilogue) at one element.
 #pragma once
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 #include "wide.cuh"
 
 namespace tenon::cuda {
 
-/// activation(x + bias + residual), computed in what x is computed in.
+/// activation(x + bias + residual), in the compute type of x.
 template <class T>
 struct ElementEpilogue {
   const T* residual = nullptr;  ///< NULL: none
@@ -21,7 +21,7 @@ struct ElementEpilogue {
     if (residual != nullptr) pack = *reinterpret_cast<const Pack<T, V>*>(residual + at);
     return pack;
   }
-  /// `at`: of the element.
+  /// `at` is the index of the element.
   __device__ Wide<T> operator()(Wide<T> x, T addend, std::int64_t at) const {
     if (bias != nullptr) x += widen(bias[at % n]);
     if (residual != nullptr) x += widen(addend);

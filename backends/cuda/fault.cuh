@@ -1,4 +1,4 @@
-// fault.cuh - a kernel's way to the record of its stream. Passed to kernels by value.
+// fault.cuh - raises a fault in the record of a stream. Passed to kernels by value.
 #pragma once
 
 #include "fault.h"

@@ -1,7 +1,7 @@
-// fault.h - what a kernel finds wrong with its operands, on the way from the device to whoever waits for the work. Host side; kernels
-// raise faults through fault.cuh.
+// fault.h - reports invalid operands found by a kernel to the host code that waits for the work. Host side; kernels raise faults through
+// fault.cuh.
 //
-// A kernel cannot throw. It leaves a record in host memory that the device reaches; the first one stays until it has been reported.
+// A kernel cannot throw. It writes a record to host memory that is mapped for the device; the first fault stays until it is reported.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ enum class FaultKind : std::uint32_t {
   zero_divisor  ///< an integer divided by zero
 };
 
-/// Whose a record is. Kernels that follow what was waited for may write while the host reads: it looks at whole records alone.
+/// The state of a record. Kernels after those that were waited for may write while the host reads, so the host reads only complete records.
 enum FaultState : std::uint32_t { fault_none, fault_being_written, fault_written };
 
-/// Written by the device; read by the host when the stream has been waited for.
+/// Written by the device; read by the host after it has synchronized the stream.
 struct FaultRecord {
   std::uint32_t state;  ///< FaultState
   FaultKind kind;
@@ -30,7 +30,7 @@ struct FaultRecord {
   std::int64_t position, value, low, high;
 };
 
-/// The sentence that the CPU backends have for the same mistake.
+/// The message, the same as that of the CPU backends for the same error.
 std::string text_of(const FaultRecord& record);
 
 }  // namespace tenon::cuda

@@ -1,7 +1,7 @@
-// functions.cuh - the elementwise ops at one element, as function objects: kernels of one op (ops/) and fused programs
-// (elementwise_program.cu) compute with the same ones. f16 and bf16 arrive as f32.
+// functions.cuh - elementwise ops as function objects, shared by single-op kernels (ops/) and fused programs (elementwise_program.cu). f16
+// and bf16 arrive as f32.
 //
-// Accuracy  f32: that of CUDA's functions (4 ulp or better); gelu, silu, mish and softplus add the roundings of their formulas.
+// Accuracy  f32: that of CUDA's functions (4 ulp or better); gelu, silu, mish and softplus add the rounding errors of their formulas.
 #pragma once
 
 #include <cmath>
@@ -49,7 +49,7 @@ struct Div {
     return a / b;
   }
 };
-/// Integers: towards zero, the most negative number by -1 wraps.
+/// Integers: rounds toward zero; the lowest value by -1 wraps.
 /// Errors  zero_divisor.
 struct IntegerDiv {
   Fault fault;
@@ -68,7 +68,7 @@ struct Pow {
     return std::pow(a, b);
   }
 };
-/// NaN wins; of equals the first.
+/// NaN wins; the first of equals.
 struct Max {
   template <class T>
   __device__ T operator()(T a, T b) const {
@@ -191,7 +191,7 @@ struct Relu {
 struct Sigmoid {
   template <class T>
   __device__ T operator()(T x) const {
-    const T e = std::exp(-std::abs(x));  // of the exponent that cannot overflow
+    const T e = std::exp(-std::abs(x));  // this exponent cannot overflow
     return (x < 0 ? e : T(1)) / (1 + e);
   }
 };

@@ -1,4 +1,4 @@
-// half.cuh - f16 and bf16, which the SDK has as bits, in arithmetic: widened without loss, rounded once, to nearest, ties to even.
+// half.cuh - arithmetic on f16 and bf16, which the SDK stores as bits: widened exactly, rounded once, to nearest even.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,7 +10,7 @@
 
 namespace tenon::cuda {
 
-/// True for types that are storage alone.
+/// True for storage-only types.
 template <class T>
 inline constexpr bool is_narrow = std::is_same_v<T, sdk::Half> || std::is_same_v<T, sdk::BFloat16>;
 
@@ -35,7 +35,7 @@ __device__ T from_float(float x) {
   }
 }
 
-/// In one step: by way of f32 a number close to a tie would be rounded twice.
+/// Converts in one step: through f32, a value close to a tie would be rounded twice.
 template <class T>
 __device__ T from_double(double x) {
   if constexpr (std::is_same_v<T, sdk::Half>) {

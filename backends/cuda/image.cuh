@@ -1,4 +1,4 @@
-// image.cuh - images of either layout as one shape, the windows that slide over them, and where in them a thread works.
+// image.cuh - images of either layout as one shape, sliding windows, and the mapping of threads to elements.
 #pragma once
 
 #include <bit>
@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 #include "wide.cuh"
 
 namespace tenon::cuda {
@@ -21,8 +21,7 @@ bool fits_packs(std::int64_t inner, Pointer... x) {
   return inner % widest<T> == 0 && ((reinterpret_cast<std::uintptr_t>(x) % 16 == 0) && ...);
 }
 
-/// n / d of many n that are not negative, d >= 1. Below 2^31 by a multiplication: d's reciprocal is rounded up, and what that adds to n / d
-/// stays below 1 / d.
+/// n / d for many n >= 0, d >= 1. Below 2^31 this is a multiplication by the reciprocal of d, rounded up; the error stays below 1 / d.
 ///
 /// Source  Granlund, Montgomery: Division by Invariant Integers using Multiplication (1994).
 struct Divisor {
@@ -46,7 +45,7 @@ struct Divisor {
 };
 
 /// x (N, C, H, W) is (N C, H, W, 1) where channels come first, (N, H, W, C) where they come last; a signal is an image of one row. In both,
-/// an element's number among (N, C, H, W) is (outer inner + i) rows columns + its place in the plane.
+/// the index of an element in (N, C, H, W) is (outer inner + i) rows columns + its offset in the plane.
 struct ImageShape {
   std::int64_t outer = 1, rows = 1, columns = 1, inner = 1;
 
@@ -61,7 +60,7 @@ struct ImageShape {
   std::int64_t plane() const { return rows * columns; }
 };
 
-/// Packs of V elements of an image by their number in memory.
+/// Packs of V elements of an image, indexed in memory order.
 struct Packs {
   struct Place {
     std::int64_t outer, row, column, inner;  ///< inner: the pack's first element
@@ -86,7 +85,7 @@ struct Packs {
   }
 };
 
-/// `count` of something along a dimension, from `first` on.
+/// `count` indices along a dimension, from `first` on.
 struct Range {
   std::int64_t first, count;
 };
@@ -109,7 +108,7 @@ struct WindowAxis {
         by_dilation(dilation) {}
 
   __device__ std::int64_t start(std::int64_t window) const { return window * stride - before; }
-  /// The elements of a window that lie in the image, `dilation` apart.
+  /// The elements of a window that are inside the image, `dilation` apart.
   __device__ Range taps(std::int64_t window) const {
     const std::int64_t begin = start(window);
     if (begin >= 0 && begin + (kernel - 1) * dilation < size) return {begin, kernel};
@@ -118,15 +117,15 @@ struct WindowAxis {
     if (end > kernel) end = kernel;
     return {begin + skipped * dilation, end > skipped ? end - skipped : 0};
   }
-  /// The windows that see an element; of dilation 1.
+  /// The windows that contain an element, for dilation 1.
   __device__ Range seen_by(std::int64_t element) const {
-    const std::int64_t behind = element + before;  // of the first window's start
-    const std::int64_t first = behind < kernel ? 0 : by_stride.quotient(behind - kernel) + 1;
-    std::int64_t last = by_stride.quotient(behind);
+    const std::int64_t offset = element + before;  // relative to the start of the first window
+    const std::int64_t first = offset < kernel ? 0 : by_stride.quotient(offset - kernel) + 1;
+    std::int64_t last = by_stride.quotient(offset);
     if (last >= windows) last = windows - 1;
     return {first, last >= first ? last - first + 1 : 0};
   }
-  /// Elements that a mean divides by: those in the image, or in the padded image; of dilation 1.
+  /// The divisor of a mean: the elements inside the image, or the padded image, for dilation 1.
   __device__ std::int64_t divisor(std::int64_t window, bool padded) const {
     std::int64_t begin = start(window), end = begin + kernel;
     const std::int64_t bound = padded ? size + after : size;
@@ -136,13 +135,13 @@ struct WindowAxis {
   }
 };
 
-/// A walk over the elements of rows and columns of a plane, row-major. Standing at the last one, it stays there.
-struct PlaneWalk {
+/// A row-major loop over rows and columns of a plane. It stays at the last element.
+struct PlaneLoop {
   std::int64_t count, place;
-  std::int64_t row = 0, column = 0;  ///< how many have been passed
+  std::int64_t row = 0, column = 0;  ///< iterations done
   std::int64_t columns, column_step, line_end;
 
-  __device__ PlaneWalk(Range down, Range across, std::int64_t row_dilation, std::int64_t column_dilation, std::int64_t width)
+  __device__ PlaneLoop(Range down, Range across, std::int64_t row_dilation, std::int64_t column_dilation, std::int64_t width)
       : count(down.count * across.count),
         place(down.first * width + across.first),
         columns(across.count),

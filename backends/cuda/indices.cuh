@@ -1,11 +1,10 @@
-// indices.cuh - operands that name elements of an axis: checked by the thread that uses them, which leaves alone what one out of range
-// names.
+// indices.cuh - index operands, checked by the thread that uses them: an index out of range raises a fault and is skipped.
 #pragma once
 
 #include <cstdint>
 
 #include "fault.cuh"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 
@@ -17,7 +16,7 @@ struct Indices {
   bool wide;
   Fault fault;
 
-  /// The index as it stands.
+  /// The unchecked index.
   __device__ std::int64_t raw(std::int64_t i) const {
     return wide ? static_cast<const std::int64_t*>(data)[i] : static_cast<const std::int32_t*>(data)[i];
   }
@@ -37,9 +36,9 @@ inline Indices indices_of(const sdk::Call& call, tenon_op op, std::int64_t n) {
   return {operand.data, operand.count, n, operand.dtype == TENON_DTYPE_I64, fault_of(call, op)};
 }
 
-/// For calls that have indices and nothing to do with them: wrong ones are wrong all the same.
+/// For calls that have indices but no other work: invalid indices are still an error.
 inline __global__ void check_indices(Indices indices) {
-  for (std::int64_t i = thread_number(); i < indices.count; i += thread_count()) indices[i];
+  for (std::int64_t i = thread_index(); i < indices.count; i += thread_count()) indices[i];
 }
 
 }  // namespace tenon::cuda

@@ -1,4 +1,4 @@
-// launch.h - how kernels reach the device: the one file that differs when the sources are compiled for the host (tests/cuda_emulation).
+// launch.h - kernel launches: the only file that differs when the sources are compiled for the host (tests/cuda_emulation).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,11 +14,11 @@
 namespace tenon::cuda {
 
 struct Geometry {
-  std::int64_t blocks = 0;  ///< 0: there is nothing to do, and nothing is launched
+  std::int64_t blocks = 0;  ///< 0: nothing is launched
   int threads = 256;        ///< of a block
 };
 
-/// For a kernel whose threads walk over `items` in steps of the whole grid: as many blocks as the device holds at once, or fewer.
+/// The geometry of a grid-stride loop over `items`: at most as many blocks as the device holds at once.
 inline Geometry grid_stride(const Device& device, std::int64_t items, int threads = 256) {
   const std::int64_t resident = std::int64_t{device.multiprocessors()} * (2048 / threads);
   return {std::min((items + threads - 1) / threads, resident), threads};
@@ -28,8 +28,8 @@ inline Stream& stream_of(const sdk::Call& call) {
   return static_cast<Stream&>(sdk::stream_of(call.stream));
 }
 
-/// Gives kernel(arguments...) to a stream.
-/// Errors  what CUDA says of the launch; what the kernel does later is found out when the stream is waited for.
+/// Enqueues kernel(arguments...) on a stream.
+/// Errors  those of the launch; errors during execution are reported when the stream is synchronized.
 template <class... Parameters>
 void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
   if (geometry.blocks == 0) return;

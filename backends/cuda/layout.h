@@ -1,4 +1,4 @@
-// layout.h - how operands lie over a shape, with as few dimensions as say it. Host-side logic; kernels walk it with walk.cuh.
+// layout.h - the strides of operands over a shape, with as few dimensions as possible. Host side; kernels index it with thread_index.cuh.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct Layout {
   std::int64_t strides[N][TENON_MAX_RANK] = {};  ///< in elements; 0 repeats, negative runs backwards
 };
 
-/// Drops dimensions of size 1 and merges neighbours that every operand walks in one stride.
+/// Drops dimensions of size 1 and merges neighbours that have one common stride in every operand.
 template <std::size_t N>
 Layout<N> collapse(const std::int64_t* shape, std::uint32_t rank, const std::array<sdk::Strides, N>& strides) {
   Layout<N> layout;
@@ -35,8 +35,8 @@ Layout<N> collapse(const std::int64_t* shape, std::uint32_t rank, const std::arr
   return layout;
 }
 
-/// Traits::channels_last_when of every op on images: tensor cores want channels last, f32's own units and f64's do not care, and turning
-/// images costs. One rule for all, so that images are not turned between ops.
+/// Traits::channels_last_when of every op on images: tensor cores need channels last, the f32 and f64 units have no preference, and
+/// transposing images is expensive. All ops share this rule so that images are not transposed between them.
 inline bool images_last(const sdk::Call& call) {
   const tenon_dtype dtype = call.inputs[0].dtype;
   return dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 || (dtype == TENON_DTYPE_F32 && call.math != TENON_MATH_STRICT);
@@ -60,7 +60,7 @@ bool is_scalar(const Layout<N>& layout, std::size_t k) {
   return true;
 }
 
-/// True if operand k lies as the shape is walked, without gaps.
+/// True if operand k is dense and row-major.
 template <std::size_t N>
 bool is_dense(const Layout<N>& layout, std::size_t k) {
   std::int64_t stride = 1;

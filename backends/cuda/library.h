@@ -1,4 +1,4 @@
-// library.h - NVIDIA's libraries, opened at first use: where they are looked for, and what is said when they are not there.
+// library.h - NVIDIA's libraries, opened at first use: the search path and the errors for missing libraries.
 #pragma once
 
 #include <filesystem>
@@ -9,33 +9,33 @@
 
 namespace tenon::cuda {
 
-/// A library as the headers of the build want it.
-struct WantedLibrary {
+/// The library that the headers of the build require.
+struct LibrarySpec {
   const char* name;  ///< "cuBLAS"
   const char* stem;  ///< "libcublas"
-  int major;         ///< its major version, and the number in its file's name
+  int major;         ///< its major version, which is also in its file name
 
   /// "libcublas.so.13"
   std::string file() const;
 };
 
-/// The folders that are looked at after those of the dynamic loader, in order. Only folders that exist.
+/// The folders that are searched after those of the dynamic loader, in order. Only folders that exist.
 ///
-///   <root>/usr/local/cuda/lib64, then those of other toolkits beside it, the newest version first
+///   <root>/usr/local/cuda/lib64, then those of other toolkits in the same folder, the newest version first
 ///   <root>/usr/lib/python3*/{site,dist}-packages/nvidia/*/lib, and below /usr/local/lib: NVIDIA's wheels
-///   nvidia/*/lib where `beside`, such a folder itself, says; empty: nowhere
-std::vector<std::filesystem::path> library_folders(const std::filesystem::path& root, const std::filesystem::path& beside);
+///   nvidia/*/lib next to `loaded_runtime`, which is such a folder itself; empty: none
+std::vector<std::filesystem::path> library_folders(const std::filesystem::path& root, const std::filesystem::path& loaded_runtime);
 
-/// A file to open, and the sentence for when nothing can be.
+/// The candidate files to open, and the error message if none can be opened.
 struct Search {
-  std::string knob;                            ///< backends.options.cuda.libraries: folders, a colon between two; empty: not given
+  std::string option;                          ///< backends.options.cuda.libraries: folders, separated by colons; empty: not given
   std::vector<std::filesystem::path> folders;  ///< library_folders()
 
-  /// What is given to dlopen, in order: the bare name, for the loader's own order, then the files of folders that have one. With the knob,
-  /// the files in its folders alone, whether they are there or not: what was asked for is not replaced in silence.
-  std::vector<std::string> candidates(const WantedLibrary& wanted) const;
-  /// What was looked for and where, and what can be done.
-  std::string not_found(const WantedLibrary& wanted, const std::string& loader_said) const;
+  /// The arguments for dlopen, in order: the bare name, for the loader's own search, then the existing files in `folders`. With the option,
+  /// only the files in its folders, existing or not: the user's choice is never silently replaced.
+  std::vector<std::string> candidates(const LibrarySpec& spec) const;
+  /// The error message: what was searched, where, and the remedy.
+  std::string not_found(const LibrarySpec& spec, const std::string& loader_said) const;
 };
 
 /// An open library. It is never closed: it may own threads and memory of the device.
@@ -43,9 +43,9 @@ struct Search {
 /// Threads  any
 class Library {
  public:
-  /// Opens the first candidate that the loader takes.
-  /// Errors  INCOMPATIBLE with the folders looked in.
-  Library(const WantedLibrary& wanted, const Search& search);
+  /// Opens the first candidate that loads.
+  /// Errors  INCOMPATIBLE, listing the searched folders.
+  Library(const LibrarySpec& spec, const Search& search);
 
   /// A function; never NULL.
   /// Errors  INCOMPATIBLE for a library that lacks it.
@@ -53,19 +53,19 @@ class Library {
   Function function(const char* symbol) const {
     return reinterpret_cast<Function>(address(symbol));
   }
-  /// Throws INCOMPATIBLE unless it says that it has the major version of the headers.
+  /// Throws INCOMPATIBLE unless the library reports the major version of the headers.
   void check_version(int major_of_library) const;
-  const std::string& file() const { return file_; }  ///< as the loader found it
+  const std::string& file() const { return file_; }  ///< the path that was loaded
 
  private:
   void* address(const char* symbol) const;
 
-  WantedLibrary wanted_;
+  LibrarySpec spec_;
   void* handle_ = nullptr;
   std::string file_;
 };
 
-/// The search of this machine, with the knob as the user set it; NULL: not declared.
-Search search_here(const char* knob);
+/// The search for this machine, with the user's option; NULL: not declared.
+Search search_here(const char* option);
 
 }  // namespace tenon::cuda

@@ -1,7 +1,7 @@
-// line_norm.cuh - normalisation of lines, by mean and variance (centred) or by the mean square alone, and its gradient.
+// line_norm.cuh - normalisation of lines, by mean and variance (centred) or only by the mean square, and its gradient.
 //
-// A line of up to 8192 elements is read once and held in registers; in the gradient up to 4096, where the sums over the lines are carried
-// along. Longer ones are channels (channels.cuh): a pass that makes numbers of each line, and one over all elements.
+// A line of up to 8192 elements is read once and held in registers; in the gradient up to 4096, which also accumulates the sums over the
+// lines. Longer lines are treated as channels (channels.cuh): a reduction of each line, and a pass over all elements.
 #pragma once
 
 #include <cmath>
@@ -21,13 +21,13 @@ struct LineNorm {
 template <class T>
 struct LineNormGrad {
   std::int64_t n;
-  const T *dy, *x, *scale, *mean, *inverse;  ///< mean: NULL for those that are not centred
+  const T *dy, *x, *scale, *mean, *inverse;  ///< mean: NULL if not centred
   T *dx, *dscale, *dbias;
 };
 
 // ---------------------------------------------------------------- lines in registers
 
-/// A thread's part of a line: E elements, in packs where lines fall into packs that can be read at once.
+/// A thread's part of a line: E elements, in packs if lines divide into aligned packs.
 template <class T, int E>
 struct LinePart {
   using W = Wide<T>;
@@ -36,25 +36,25 @@ struct LinePart {
   int lanes, lane;
   bool packs;
 
-  /// Where in the line element e is; n or more: nowhere.
-  __device__ std::int64_t number(int e) const {
+  /// The index of element e in the line; out of range if n or more.
+  __device__ std::int64_t index(int e) const {
     return packs ? (std::int64_t{e / width} * lanes + lane) * width + e % width : std::int64_t{e} * lanes + lane;
   }
-  /// `width` elements from e on; what is nowhere stays as it was.
+  /// Loads `width` elements from e on; out-of-range elements are unchanged.
   __device__ void read(const T* line, int e, W (&out_x)[width]) const {
     if (packs) {
-      if (number(e) >= n) return;
-      const Pack<T, width> pack = *reinterpret_cast<const Pack<T, width>*>(line + number(e));
+      if (index(e) >= n) return;
+      const Pack<T, width> pack = *reinterpret_cast<const Pack<T, width>*>(line + index(e));
 #pragma unroll
       for (int v = 0; v < width; ++v) out_x[v] = widen(pack.at[v]);
     } else {
 #pragma unroll
       for (int v = 0; v < width; ++v) {
-        if (number(e + v) < n) out_x[v] = widen(line[number(e + v)]);
+        if (index(e + v) < n) out_x[v] = widen(line[index(e + v)]);
       }
     }
   }
-  /// All of them; what is nowhere is 0.
+  /// Loads all elements; out-of-range elements are 0.
   __device__ void read(const T* line, W (&out_x)[E]) const {
 #pragma unroll
     for (int e = 0; e < E; e += width) {
@@ -69,17 +69,17 @@ struct LinePart {
       Pack<T, width> pack;
 #pragma unroll
       for (int v = 0; v < width; ++v) pack.at[v] = narrow<T>(x[v]);
-      if (number(e) < n) *reinterpret_cast<Pack<T, width>*>(line + number(e)) = pack;
+      if (index(e) < n) *reinterpret_cast<Pack<T, width>*>(line + index(e)) = pack;
     } else {
 #pragma unroll
       for (int v = 0; v < width; ++v) {
-        if (number(e + v) < n) line[number(e + v)] = narrow<T>(x[v]);
+        if (index(e + v) < n) line[index(e + v)] = narrow<T>(x[v]);
       }
     }
   }
 };
 
-/// y may be x: a line has been read when it is written.
+/// y may be x: a line is read before it is written.
 template <class T, bool centred, int E>
 __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm<T> p, std::int64_t lines, int lanes, bool packs) {
   using W = Wide<T>;
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm
   const Part part{p.n, lanes, static_cast<int>(threadIdx.x) % lanes, packs};
   const std::int64_t first = std::int64_t{blockIdx.x} * at_once;
   const std::int64_t line = first + static_cast<int>(threadIdx.x) / lanes;
-  const bool exists = line < lines;  // if not, the thread takes part with a line that there is
+  const bool exists = line < lines;  // else the thread takes part with an existing line
   const std::int64_t start = (exists ? line : first) * p.n;
   const auto terms = static_cast<W>(p.n);
   W x[E] = {}, squares[E], mean = 0, origin = 0;
@@ -96,13 +96,13 @@ __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm
   if constexpr (centred) {
     origin = Moments<T>::origin(p.x[start]);
 #pragma unroll
-    for (int e = 0; e < E; ++e) x[e] = part.number(e) < p.n ? x[e] - origin : W(0);
+    for (int e = 0; e < E; ++e) x[e] = part.index(e) < p.n ? x[e] - origin : W(0);
     mean = combine_lanes(Sum<W>{}, sum_of(x), lanes) / terms;
 #pragma unroll
     for (int e = 0; e < E; ++e) x[e] -= mean;
   }
 #pragma unroll
-  for (int e = 0; e < E; ++e) squares[e] = part.number(e) < p.n ? x[e] * x[e] : W(0);
+  for (int e = 0; e < E; ++e) squares[e] = part.index(e) < p.n ? x[e] * x[e] : W(0);
   const W inverse = 1 / std::sqrt(combine_lanes(Sum<W>{}, sum_of(squares), lanes) / terms + p.epsilon);
   if (!exists) return;
   if (part.lane == 0) {
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(reduction_threads) lines_in_registers(LineNorm
   }
 }
 
-/// Leaves sum(dy) and sum(dy x') over a block's lines as (block, n), unless `partials` is NULL.
+/// Writes sum(dy) and sum(dy x') over the lines of each block as (block, n), unless `partials` is NULL.
 template <class T, bool centred, int E>
 __global__ void __launch_bounds__(reduction_threads)
     gradients_in_registers(LineNormGrad<T> p, std::int64_t lines, int lanes, bool packs, TwoSums<Wide<T>>* partials) {
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(reduction_threads)
   TwoSums<W> over_lines[E] = {};
   for (std::int64_t first = std::int64_t{blockIdx.x} * at_once; first < lines; first += std::int64_t{gridDim.x} * at_once) {
     const std::int64_t line = first + static_cast<int>(threadIdx.x) / lanes;
-    const bool exists = line < lines;  // if not, the thread takes part with a line that there is
+    const bool exists = line < lines;  // else the thread takes part with an existing line
     const std::int64_t from = exists ? line : first, start = from * p.n;
     const W mean = centred ? widen(p.mean[from]) : W(0), inverse = widen(p.inverse[from]);
     W g[E] = {}, normal[E] = {};
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(reduction_threads)
     part.read(p.x + start, normal);
 #pragma unroll
     for (int e = 0; e < E; ++e) {
-      normal[e] = part.number(e) < p.n ? (normal[e] - mean) * inverse : W(0);
+      normal[e] = part.index(e) < p.n ? (normal[e] - mean) * inverse : W(0);
       if (exists) {
         over_lines[e].sum += g[e];
         over_lines[e].product += g[e] * normal[e];
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(reduction_threads)
     }
   }
   if (partials == nullptr) return;
-  constexpr int some = 4;  // columns at once: shared memory is small
+  constexpr int some = 4;  // columns at once: shared memory is limited
 #pragma unroll
   for (int e = 0; e < E; e += some) {
     TwoSums<W> sums[some];
@@ -188,13 +188,13 @@ __global__ void __launch_bounds__(reduction_threads)
     if (static_cast<int>(threadIdx.x) < lanes) {
 #pragma unroll
       for (int v = 0; v < some; ++v) {
-        if (part.number(e + v) < p.n) partials[blockIdx.x * p.n + part.number(e + v)] = sums[v];
+        if (part.index(e + v) < p.n) partials[blockIdx.x * p.n + part.index(e + v)] = sums[v];
       }
     }
   }
 }
 
-/// dscale and dbias of what the lines, or blocks of them, come to.
+/// dscale and dbias, reduced over lines or over the partial sums of blocks.
 template <class T, bool centred>
 struct OverLines : AddsUp<T> {
   using W = Wide<T>;
@@ -204,7 +204,7 @@ struct OverLines : AddsUp<T> {
     W mean, inverse;
   };
   static constexpr int operands = 2;
-  static constexpr Walks walks = Walks::columns;
+  static constexpr Traversal traversal = Traversal::columns;
   static constexpr bool by_row = true;
   LineNormGrad<T> p;
 
@@ -232,7 +232,7 @@ struct ToNormal {
 template <class T>
 struct LineMoments : Moments<T> {
   using W = Wide<T>;
-  static constexpr Walks walks = Walks::lines;
+  static constexpr Traversal traversal = Traversal::lines;
   LineNorm<T> p;
   ToNormal<W>* made;
 
@@ -251,7 +251,7 @@ struct LineSquares : AddsUp<T> {
   using W = Wide<T>;
   struct Base {};
   static constexpr int operands = 1;
-  static constexpr Walks walks = Walks::lines;
+  static constexpr Traversal traversal = Traversal::lines;
   LineNorm<T> p;
   ToNormal<W>* made;
 
@@ -274,8 +274,8 @@ struct LineSquares : AddsUp<T> {
 template <class T>
 struct NormaliseLongLines {
   using Element = T;
-  static constexpr Walks walks = Walks::lines;
-  using Numbers = ToNormal<Wide<T>>;
+  static constexpr Traversal traversal = Traversal::lines;
+  using Params = ToNormal<Wide<T>>;
   template <int V>
   struct Packs {
     Pack<T, V> x, scale, bias;
@@ -283,9 +283,9 @@ struct NormaliseLongLines {
 
   LineNorm<T> p;
   T* y;
-  const Numbers* made;
+  const Params* made;
 
-  __device__ Numbers numbers(std::int64_t line) const { return made[line]; }
+  __device__ Params params(std::int64_t line) const { return made[line]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t place) const {
     Packs<V> packs{*reinterpret_cast<const Pack<T, V>*>(p.x + at), {}, {}};
@@ -294,7 +294,7 @@ struct NormaliseLongLines {
     return packs;
   }
   template <int V>
-  __device__ Wide<T> value(const Numbers& by, const Packs<V>& packs, int v, std::int64_t) const {
+  __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t) const {
     Wide<T> x = (widen(packs.x.at[v]) - by.centre) * by.inverse + by.offset;
     if (p.scale != nullptr) x *= widen(packs.scale.at[v]);
     if (p.bias != nullptr) x += widen(packs.bias.at[v]);
@@ -304,7 +304,7 @@ struct NormaliseLongLines {
 
 /// dx = inverse (g - shift - x' slope)
 template <class W>
-struct LineSlopes {
+struct LineCoefficients {
   W mean, inverse, shift, slope;
 };
 
@@ -316,14 +316,14 @@ struct LongLineSums : AddsUp<T> {
     W mean, inverse;
   };
   static constexpr int operands = 2;
-  static constexpr Walks walks = Walks::lines;
-  static constexpr bool weighs = true;
+  static constexpr Traversal traversal = Traversal::lines;
+  static constexpr bool has_weight = true;
   LineNormGrad<T> p;
-  LineSlopes<W>* made;
+  LineCoefficients<W>* made;
 
   __device__ Base base(std::int64_t line) const { return {centred ? widen(p.mean[line]) : W(0), widen(p.inverse[line])}; }
   template <int V>
-  __device__ void weigh(W (&dy)[V], std::int64_t place) const {
+  __device__ void apply_weight(W (&dy)[V], std::int64_t place) const {
     if (p.scale == nullptr) return;
     const Pack<T, V> scale = *reinterpret_cast<const Pack<T, V>*>(p.scale + place);
 #pragma unroll
@@ -347,8 +347,8 @@ struct LongLineSums : AddsUp<T> {
 template <class T>
 struct LongLineGradients {
   using Element = T;
-  static constexpr Walks walks = Walks::lines;
-  using Numbers = LineSlopes<Wide<T>>;
+  static constexpr Traversal traversal = Traversal::lines;
+  using Params = LineCoefficients<Wide<T>>;
   template <int V>
   struct Packs {
     Pack<T, V> dy, x, scale;
@@ -356,9 +356,9 @@ struct LongLineGradients {
 
   LineNormGrad<T> p;
   T* y;
-  const Numbers* made;
+  const Params* made;
 
-  __device__ Numbers numbers(std::int64_t line) const { return made[line]; }
+  __device__ Params params(std::int64_t line) const { return made[line]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t place) const {
     Packs<V> packs{*reinterpret_cast<const Pack<T, V>*>(p.dy + at), *reinterpret_cast<const Pack<T, V>*>(p.x + at), {}};
@@ -366,7 +366,7 @@ struct LongLineGradients {
     return packs;
   }
   template <int V>
-  __device__ Wide<T> value(const Numbers& by, const Packs<V>& packs, int v, std::int64_t) const {
+  __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t) const {
     Wide<T> g = widen(packs.dy.at[v]);
     if (p.scale != nullptr) g *= widen(packs.scale.at[v]);
     return by.inverse * (g - by.shift - (widen(packs.x.at[v]) - by.mean) * by.inverse * by.slope);
@@ -375,23 +375,24 @@ struct LongLineGradients {
 
 // ---------------------------------------------------------------- host side
 
-/// Blocks of a gradient, which take lines one after another: as many as one large GPU holds at once, since sums depend on their number.
+/// Blocks of a gradient, each of which processes several lines: as many as a large GPU holds at once, on every GPU, since sums depend on
+/// their number.
 inline std::int64_t gradient_blocks(const RowPlan& plan, std::int64_t lines) {
   const std::int64_t at_once = reduction_threads / plan.lanes;
   return std::min<std::int64_t>((lines + 2 * at_once - 1) / (2 * at_once), plan.elements <= 4 ? 1056 : 264);
 }
-inline bool in_registers(const RowPlan& plan, int most) {
-  return plan.elements > 0 && plan.elements <= most;
+inline bool in_registers(const RowPlan& plan, int max_elements) {
+  return plan.elements > 0 && plan.elements <= max_elements;
 }
-inline constexpr int most_elements = 32, most_elements_of_gradient = 16;
+inline constexpr int max_elements = 32, max_elements_of_gradient = 16;
 
-/// channel_width of operands along lines: these must fall into packs, since scale and bias are read beside them.
+/// channel_width of operands along lines: lines must divide into packs, since scale and bias are read in packs too.
 template <class T, class... Pointer>
 int width_along(std::int64_t n, Pointer... x) {
   const int width = channel_width<T>(x...);
   return n % width == 0 ? width : 1;
 }
-/// True if a thread that holds `elements` of a line can read packs.
+/// True if a thread that holds `elements` elements of a line can read packs.
 template <class T, class... Pointer>
 bool packs_along(std::int64_t n, int elements, Pointer... x) {
   const int width = std::min(static_cast<int>(16 / sizeof(T)), elements);
@@ -403,7 +404,7 @@ void normalise_lines(const sdk::Call& call, const LineNorm<T>& p, std::int64_t l
   using W = Wide<T>;
   Stream& stream = stream_of(call);
   const RowPlan plan = plan_rows(p.n);
-  if (in_registers(plan, most_elements)) {
+  if (in_registers(plan, max_elements)) {
     const int elements = plan.elements <= 4 ? 4 : plan.elements <= 16 ? 16 : 32;
     const auto kernel = elements == 4    ? lines_in_registers<T, centred, 4>
                         : elements == 16 ? lines_in_registers<T, centred, 16>
@@ -416,7 +417,7 @@ void normalise_lines(const sdk::Call& call, const LineNorm<T>& p, std::int64_t l
   using Op = std::conditional_t<centred, LineMoments<T>, LineSquares<T>>;
   const Channels at{1, lines, p.n};
   auto* const made = static_cast<ToNormal<W>*>(call.scratch);
-  auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + room_for<ToNormal<W>>(lines));
+  auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<ToNormal<W>>(lines));
   reduce_channels(stream, Op{{}, p, made}, {p.x, nullptr}, at, channel_width<T>(p.x), partials);
   over_channels(stream, NormaliseLongLines<T>{p, p.y, made}, at, width_along<T>(p.n, p.x, p.y, p.scale, p.bias));
 }
@@ -424,8 +425,8 @@ void normalise_lines(const sdk::Call& call, const LineNorm<T>& p, std::int64_t l
 template <class T>
 std::size_t scratch_of_lines(std::int64_t lines, std::int64_t n) {
   using W = Wide<T>;
-  if (in_registers(plan_rows(n), most_elements)) return 0;
-  return room_for<ToNormal<W>>(lines) + room_for<Distances<W>>(partials_of({1, lines, n}, channel_pack<T>));
+  if (in_registers(plan_rows(n), max_elements)) return 0;
+  return buffer_bytes<ToNormal<W>>(lines) + buffer_bytes<Distances<W>>(partials_of({1, lines, n}, channel_pack<T>));
 }
 
 template <class T, bool centred>
@@ -435,33 +436,33 @@ void line_gradients(const sdk::Call& call, const LineNormGrad<T>& p, std::int64_
   Stream& stream = stream_of(call);
   const RowPlan plan = plan_rows(p.n);
   const Columns columns{{}, p};
-  const bool wants_columns = p.dscale != nullptr || p.dbias != nullptr;
-  if (in_registers(plan, most_elements_of_gradient)) {
+  const bool needs_columns = p.dscale != nullptr || p.dbias != nullptr;
+  if (in_registers(plan, max_elements_of_gradient)) {
     const std::int64_t blocks = gradient_blocks(plan, lines);
     const int elements = plan.elements <= 4 ? 4 : 16;
-    auto* const partials = wants_columns ? static_cast<TwoSums<W>*>(call.scratch) : nullptr;
+    auto* const partials = needs_columns ? static_cast<TwoSums<W>*>(call.scratch) : nullptr;
     launch(stream, {blocks, reduction_threads},
            elements == 4 ? gradients_in_registers<T, centred, 4> : gradients_in_registers<T, centred, 16>, p, lines, plan.lanes,
            packs_along<T>(p.n, elements, p.dy, p.x, p.dx, p.scale), partials);
-    if (wants_columns) combine_channel_splits(stream, columns, partials, p.n, blocks);
+    if (needs_columns) combine_channel_splits(stream, columns, partials, p.n, blocks);
     return;
   }
   using Op = LongLineSums<T, centred>;
   const Channels at{1, lines, p.n}, down{lines, p.n, 1};
-  auto* const made = static_cast<LineSlopes<W>*>(call.scratch);
-  auto* const partials = reinterpret_cast<TwoSums<W>*>(static_cast<std::byte*>(call.scratch) + room_for<LineSlopes<W>>(lines));
+  auto* const made = static_cast<LineCoefficients<W>*>(call.scratch);
+  auto* const partials = reinterpret_cast<TwoSums<W>*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<LineCoefficients<W>>(lines));
   reduce_channels(stream, Op{{}, p, made}, {p.dy, p.x}, at, channel_width<T>(p.dy, p.x, p.scale), partials);
   over_channels(stream, LongLineGradients<T>{p, p.dx, made}, at, width_along<T>(p.n, p.dy, p.x, p.dx, p.scale));
-  if (wants_columns) reduce_channels(stream, columns, {p.dy, p.x}, down, channel_width<T>(p.dy, p.x), partials);
+  if (needs_columns) reduce_channels(stream, columns, {p.dy, p.x}, down, channel_width<T>(p.dy, p.x), partials);
 }
 
 template <class T>
 std::size_t scratch_of_gradients(std::int64_t lines, std::int64_t n) {
   using W = Wide<T>;
   const RowPlan plan = plan_rows(n);
-  if (in_registers(plan, most_elements_of_gradient)) return room_for<TwoSums<W>>(gradient_blocks(plan, lines) * n);
+  if (in_registers(plan, max_elements_of_gradient)) return buffer_bytes<TwoSums<W>>(gradient_blocks(plan, lines) * n);
   const std::int64_t along = partials_of({1, lines, n}, channel_pack<T>), down = partials_of({lines, n, 1}, channel_pack<T>);
-  return room_for<LineSlopes<W>>(lines) + room_for<TwoSums<W>>(std::max(along, down));
+  return buffer_bytes<LineCoefficients<W>>(lines) + buffer_bytes<TwoSums<W>>(std::max(along, down));
 }
 
 /// The lines of operand x of a call, as channels.

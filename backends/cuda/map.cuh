@@ -1,4 +1,5 @@
-// map.cuh - y[i] = f(x0[i], x1[i], ...) for every elementwise op: one kernel for operands without gaps, by 16 bytes, one for any strides.
+// map.cuh - y[i] = f(x0[i], x1[i], ...) for every elementwise op: one kernel for dense operands, 16 bytes at a time, and one for any
+// strides.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +7,16 @@
 #include <utility>
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 
-/// What elementwise kernels declare.
+/// The traits of elementwise kernels.
 inline constexpr sdk::Traits elementwise_traits{.strided = true, .in_place = true, .elementwise = true};
 
 namespace detail {
 
-/// Elements of each type that the widest of them fills 16 bytes with.
+/// Elements per pack: those of the widest type that fill 16 bytes.
 template <class... T>
 constexpr int pack_width() {
   std::size_t widest = 1;
@@ -43,14 +44,14 @@ __device__ Pack<U, V> apply(const Function& f, const Pack<T, V>&... x) {
 template <int V, class Function, class U, class... T, std::size_t... K>
 __device__ void map_packs(std::index_sequence<K...>, const Function& f, std::uint32_t scalars, std::int64_t count, U* y, const T*... x) {
   const std::int64_t packs = count / V;
-  for (std::int64_t p = thread_number(); p < packs; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
     reinterpret_cast<Pack<U, V>*>(y)[p] = apply<V, Function, U>(f, load<V>(x, p, (scalars >> K & 1u) != 0)...);
   }
-  const std::int64_t rest = packs * V + thread_number();
+  const std::int64_t rest = packs * V + thread_index();
   if (rest < count) y[rest] = f(x[(scalars >> K & 1u) != 0 ? 0 : rest]...);
 }
 
-/// Operand k is one element if bit k of `scalars` is set, else without gaps and aligned for packs.
+/// Operand k is one element if bit k of `scalars` is set, else dense and aligned for packs.
 template <int V, class Function, class U, class... T>
 __global__ void map_dense(Function f, std::uint32_t scalars, std::int64_t count, U* y, const T*... x) {
   map_packs<V>(std::index_sequence_for<T...>(), f, scalars, count, y, x...);
@@ -58,7 +59,7 @@ __global__ void map_dense(Function f, std::uint32_t scalars, std::int64_t count,
 
 template <class Function, class U, class... T, std::size_t... K>
 __device__ void map_places(std::index_sequence<K...>, const Function& f, const Layout<sizeof...(T)>& layout, U* y, const T*... x) {
-  for (std::int64_t i = thread_number(); i < layout.count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < layout.count; i += thread_count()) {
     std::int64_t at[sizeof...(T)];
     place(layout, i, at);
     y[i] = f(x[at[K]]...);

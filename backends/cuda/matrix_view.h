@@ -1,4 +1,4 @@
-// matrix_view.h - a matrix of a product as a view says it lies, and as cuBLASLt is told of it. Host-side logic alone.
+// matrix_view.h - the strides of a matrix operand, and its description for cuBLASLt. Host side.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ struct MatrixView {
   MatrixView transposed() const { return {columns, rows, column_stride, row_stride}; }
 };
 
-/// A factor of y' = b' a', in column-major words: what lies there is (rows, columns) with a leading dimension; `transposed` if the
-/// factor of the product is its transpose.
+/// A factor of y' = b' a' in column-major terms: the stored matrix is (rows, columns) with a leading dimension; `transposed` if the factor
+/// is its transpose.
 struct LtMatrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
@@ -26,7 +26,7 @@ struct LtMatrix {
   bool transposed = false;
 };
 
-/// x' as cuBLASLt reads it where it lies: one stride is 1, the other reaches over it. None for other strides.
+/// x' as cuBLASLt can read it in place: one stride must be 1 and the other at least the length of a line. None for other strides.
 inline std::optional<LtMatrix> lt_matrix(const MatrixView& x) {
   const auto at_least_1 = [](std::int64_t n) { return std::max<std::int64_t>(n, 1); };
   // A dimension of one element may have any stride.
@@ -41,7 +41,7 @@ inline std::optional<LtMatrix> lt_matrix(const MatrixView& x) {
   return std::nullopt;
 }
 
-/// The power of two up to 256 that an address, or a step between addresses, is a multiple of: some algorithms want 16 bytes.
+/// The power of two up to 256 that divides an address or a stride in bytes: some algorithms need 16 bytes.
 inline std::uint32_t alignment_of(std::uint64_t address) {
   return address == 0 ? 256u : static_cast<std::uint32_t>(std::min<std::uint64_t>(address & (~address + 1), 256));
 }

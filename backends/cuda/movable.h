@@ -1,4 +1,4 @@
-// movable.h - ops that only move elements see their bytes: four kernels serve the thirteen types of TENON_MOVABLE_TYPES.
+// movable.h - ops that only move elements treat them as bytes: four kernels serve the thirteen types of TENON_MOVABLE_TYPES.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct Bits<8> {
 };
 }  // namespace detail
 
-/// The unsigned integer with as many bytes as T.
+/// The unsigned integer of the size of T.
 template <class T>
 using BitsOf = typename detail::Bits<sizeof(T)>::Type;
 

@@ -8,12 +8,12 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::int64_t most_candidates = 64;  ///< a heuristic proposes fewer
+constexpr std::int64_t max_candidates = 64;  ///< a heuristic proposes fewer
 
-Descriptor engine_of(const OperationGraph& graph, const GraphTarget& target, std::int64_t number) {
+Descriptor engine_of(const OperationGraph& graph, const GraphTarget& target, std::int64_t index) {
   Descriptor engine(graph.descriptor().functions(), CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph.descriptor());
-  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, number);
+  engine.set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, index);
   if (target.described != nullptr) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, *target.described);
   engine.finalize("an engine");
   return engine;
@@ -25,20 +25,20 @@ std::uint32_t notes_of(const Descriptor& engine, cudnnBackendAttributeName_t nam
   const std::int64_t count = std::min<std::int64_t>(engine.get(name, type, std::size(notes), notes), std::size(notes));
   std::uint32_t bits = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    // A library newer than the headers may have notes that these do not know.
+    // A library newer than the headers may have notes that the headers do not define.
     if (const auto note = static_cast<std::uint32_t>(notes[i]); note < 32) bits |= 1u << note;
   }
   return bits;
 }
 
-/// Fills in what a configuration says of its engine.
+/// Reads the engine of a configuration.
 Candidate candidate_of(Descriptor configuration) {
   const Cudnn& functions = configuration.functions();
   Descriptor engine(functions, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t handle = engine.handle();
   configuration.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &handle);
   Candidate made{std::move(configuration), {}};
-  made.engine.number = engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64);
+  made.engine.index = engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64);
   made.numerical_notes = notes_of<cudnnBackendNumericalNote_t>(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE);
   made.behavior_notes = notes_of<cudnnBackendBehaviorNote_t>(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE);
   std::vector<Descriptor> choices;
@@ -56,7 +56,7 @@ Candidate candidate_of(Descriptor configuration) {
   return made;
 }
 
-/// Tensors of a convolution by direction: which attributes of which operation.
+/// The operation and the tensor attributes of a convolution, by direction.
 struct ConvAttributes {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t x, w, y, window, alpha, beta;
@@ -195,28 +195,28 @@ std::string Engine::text() const {
 }
 
 Engine Engine::of(const std::string& text) {
-  const auto refuse = [&] { return sdk::Error(TENON_INVALID_ARGUMENT, "\"" + text + "\" names no engine of cuDNN"); };
+  const auto invalid = [&] { return sdk::Error(TENON_INVALID_ARGUMENT, "\"" + text + "\" names no cuDNN engine"); };
   const char* at = text.data();
   const char* const end = at + text.size();
   const auto skip = [&](std::string_view what) {
-    if (!std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(what)) throw refuse();
+    if (!std::string_view(at, static_cast<std::size_t>(end - at)).starts_with(what)) throw invalid();
     at += what.size();
   };
-  const auto number = [&] {
+  const auto integer = [&] {
     std::int64_t value = 0;
     const auto [stop, error] = std::from_chars(at, end, value);
-    if (error != std::errc()) throw refuse();
+    if (error != std::errc()) throw invalid();
     at = stop;
     return value;
   };
   Engine engine;
   skip("engine ");
-  engine.number = number();
+  engine.index = integer();
   while (at != end) {
     skip(" ");
-    const std::int64_t type = number();
+    const std::int64_t type = integer();
     skip("=");
-    engine.settings.emplace_back(type, number());
+    engine.settings.emplace_back(type, integer());
   }
   return engine;
 }
@@ -233,7 +233,7 @@ std::vector<Candidate> candidates(const OperationGraph& graph, const GraphTarget
   std::vector<Descriptor> configurations;
   std::vector<cudnnBackendDescriptor_t> handles;
   const std::int64_t offered = heuristic.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
-  for (std::int64_t i = 0; i < std::min(offered, most_candidates); ++i) {
+  for (std::int64_t i = 0; i < std::min(offered, max_candidates); ++i) {
     handles.push_back(configurations.emplace_back(functions, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).handle());
   }
   if (handles.empty()) return {};
@@ -248,7 +248,7 @@ std::vector<Candidate> candidates(const OperationGraph& graph, const GraphTarget
 
 Candidate candidate(const OperationGraph& graph, const GraphTarget& target, const Engine& engine) {
   const Cudnn& functions = graph.descriptor().functions();
-  const Descriptor described = engine_of(graph, target, engine.number);
+  const Descriptor described = engine_of(graph, target, engine.index);
   std::vector<Descriptor> choices;
   std::vector<cudnnBackendDescriptor_t> handles;
   for (const auto& [type, value] : engine.settings) {

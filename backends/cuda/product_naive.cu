@@ -1,7 +1,7 @@
 #include "product_naive.h"
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 #include "wide.cuh"
 
 namespace tenon::cuda {
@@ -21,7 +21,7 @@ template <class T>
 __global__ void product_kernel(Operands<T> p) {
   using W = Wide<T>;
   const std::int64_t m = p.a_view.rows, n = p.b_view.columns, depth = p.a_view.columns;
-  for (std::int64_t e = thread_number(); e < p.batch.count * m * n; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < p.batch.count * m * n; e += thread_count()) {
     const std::int64_t column = e % n, row = e / n % m;
     std::int64_t at[2];
     place(p.batch, e / n / m, at);

@@ -1,5 +1,4 @@
-// product_naive.h - matrix products in plain CUDA: a thread for each result, which walks along a row and a column. What `kernels: naive`
-// runs.
+// product_naive.h - matrix products in plain CUDA: one thread per result, which loops over a row and a column. Used for `kernels: naive`.
 #pragma once
 
 #include "products.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "cublas_lt.h"
-#include "finish.h"
-#include "knobs.h"
+#include "epilogue.h"
+#include "options.h"
 #include "product_naive.h"
 #include "strided_copy.h"
 
@@ -41,11 +41,11 @@ cublasComputeType_t compute_of(tenon_dtype dtype, std::uint32_t math) {
 const void* at(const void* data, std::int64_t elements, std::int64_t element_bytes) {
   return static_cast<const char*>(data) + elements * element_bytes;
 }
-std::uint64_t number(const void* address) {
+std::uint64_t address_of(const void* address) {
   return reinterpret_cast<std::uintptr_t>(address);
 }
 
-/// One right matrix for the whole batch, and left ones whose rows follow each other: that is a single product of all rows.
+/// If all entries share one right matrix and the rows of the left ones are contiguous, merges the batch into a single product.
 void merge_rows(Product& p) {
   if (p.batch.rank != 1 || p.batch.strides[1][0] != 0) return;
   MatrixView merged = p.a_view;
@@ -61,27 +61,28 @@ void merge_rows(Product& p) {
 
 void multiply(Stream& stream, Product p, void* workspace) {
   if (p.a_view.rows == 0 || p.b_view.columns == 0 || p.batch.count == 0) return;
-  if (knobs_of(stream.device()).naive) return multiply_naively(stream, p);
+  if (options_of(stream.device()).naive) return multiply_naively(stream, p);
   merge_rows(p);
   const std::int64_t m = p.a_view.rows, n = p.b_view.columns, k = p.a_view.columns;
   const std::int64_t element = sdk::size_of(p.dtype);
   const bool has_addend = p.c != nullptr && p.beta != 0;
   if (k == 0) {
-    Finish all{.dtype = p.dtype, .rows = p.batch.count * m, .n = n, .y = p.y, .reads_y = false, .bias = p.bias, .activation = p.activation};
+    Epilogue all{
+        .dtype = p.dtype, .rows = p.batch.count * m, .n = n, .y = p.y, .reads_y = false, .bias = p.bias, .activation = p.activation};
     if (has_addend) {
       all.c = p.c;
       all.c_row = n;
       all.c_column = 1;
       all.beta = p.beta;
     }
-    return finish(stream, all);
+    return apply_epilogue(stream, all);
   }
 
-  // cuBLASLt adds a bias while the result is at hand, but not in f64, and it cannot be told that a bias is not aligned to 16 bytes. Its
-  // relu is max(x, 0), which makes 0 of NaN: activations are left to `finish`.
-  const bool ends_there = p.dtype != TENON_DTYPE_F64 && p.bias != nullptr && number(p.bias) % 16 == 0;
+  // cuBLASLt fuses a bias, but not in f64, and it assumes that a bias is aligned to 16 bytes. Its relu is max(x, 0), which turns NaN into
+  // 0, so `apply_epilogue` handles activations.
+  const bool fuses_bias = p.dtype != TENON_DTYPE_F64 && p.bias != nullptr && address_of(p.bias) % 16 == 0;
   LtDevice& device = stream.device().attached.get<LtDevice>(stream.device());
-  // Lengths beyond 2^31 are no problem of cuBLASLt's, but so many entries of a batch are.
+  // cuBLASLt supports lengths beyond 2^31, but not that many entries of a batch.
   const int dimensions = p.batch.rank;
   const bool in_one = dimensions > 0 && p.batch.sizes[dimensions - 1] <= std::numeric_limits<std::int32_t>::max();
   const std::int64_t together = in_one ? p.batch.sizes[dimensions - 1] : 1;
@@ -103,30 +104,31 @@ void multiply(Stream& stream, Product p, void* workspace) {
     operands.workspace = workspace;
     const std::int64_t stride_a = in_one ? p.batch.strides[0][dimensions - 1] : 0,
                        stride_b = in_one ? p.batch.strides[1][dimensions - 1] : 0;
-    LtProblem problem{.type = type_of(p.dtype),
-                      .compute = compute_of(p.dtype, p.math),
-                      .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
-                      .batch = static_cast<std::int32_t>(together),
-                      .a = matrix(left, stride_b, alignment_of(number(operands.a))),
-                      .b = matrix(right, stride_a, alignment_of(number(operands.b))),
-                      .d = matrix({n, m, n, false}, m * n, std::min(alignment_of(number(operands.d)), alignment_of(number(operands.c)))),
-                      .workspace_bytes = product_workspace_bytes(p.batch.count * m * n)};
+    LtProblem problem{
+        .type = type_of(p.dtype),
+        .compute = compute_of(p.dtype, p.math),
+        .epilogue = CUBLASLT_EPILOGUE_DEFAULT,
+        .batch = static_cast<std::int32_t>(together),
+        .a = matrix(left, stride_b, alignment_of(address_of(operands.a))),
+        .b = matrix(right, stride_a, alignment_of(address_of(operands.b))),
+        .d = matrix({n, m, n, false}, m * n, std::min(alignment_of(address_of(operands.d)), alignment_of(address_of(operands.c)))),
+        .workspace_bytes = product_workspace_bytes(p.batch.count * m * n)};
     const double beta = has_addend ? p.beta : 0;
-    bool ended = false;
-    if (ends_there) {
+    bool bias_added = false;
+    if (fuses_bias) {
       problem.epilogue = CUBLASLT_EPILOGUE_BIAS;
       operands.bias = p.bias;
-      ended = device.multiply(stream, problem, operands, p.alpha, beta);
+      bias_added = device.multiply(stream, problem, operands, p.alpha, beta);
       problem.epilogue = CUBLASLT_EPILOGUE_DEFAULT;
       operands.bias = nullptr;
     }
-    if (!ended && !device.multiply(stream, problem, operands, p.alpha, beta)) {
+    if (!bias_added && !device.multiply(stream, problem, operands, p.alpha, beta)) {
       throw sdk::Error(TENON_UNSUPPORTED, "cuBLASLt has no algorithm for a product (" + std::to_string(m) + ", " + std::to_string(k) +
                                               ") by (" + std::to_string(k) + ", " + std::to_string(n) + ") of " + sdk::name_of(p.dtype));
     }
-    const Finish rest{
-        .dtype = p.dtype, .rows = together * m, .n = n, .y = operands.d, .bias = ended ? nullptr : p.bias, .activation = p.activation};
-    if (rest.bias != nullptr || rest.activation != sdk::Activation::none) finish(stream, rest);
+    const Epilogue rest{
+        .dtype = p.dtype, .rows = together * m, .n = n, .y = operands.d, .bias = bias_added ? nullptr : p.bias, .activation = p.activation};
+    if (rest.bias != nullptr || rest.activation != sdk::Activation::none) apply_epilogue(stream, rest);
   }
 }
 

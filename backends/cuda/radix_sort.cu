@@ -9,10 +9,10 @@ namespace {
 
 constexpr int digit_bits = 8, digits = 1 << digit_bits;
 constexpr int threads = 256, warps = threads / 32;
-static_assert(threads == digits, "a thread looks after each digit");
+static_assert(threads == digits, "one thread per digit");
 constexpr int rounds = 16;                                     ///< pairs of a thread
 constexpr std::int64_t tile = std::int64_t{threads} * rounds;  ///< pairs of a block
-constexpr std::int64_t warp_tile = tile / warps;               ///< a warp's are neighbours
+constexpr std::int64_t warp_tile = tile / warps;               ///< contiguous pairs of a warp
 constexpr unsigned all_lanes = 0xffffffffu;
 
 std::int64_t tiles_of(std::int64_t count) {
@@ -23,7 +23,7 @@ __device__ unsigned digit_of(std::uint64_t key, int shift) {
   return static_cast<unsigned>(key >> shift) % digits;
 }
 
-/// The sum of what the lanes of the warp up to this one have.
+/// Inclusive prefix sum over the lanes of the warp.
 __device__ std::uint32_t sum_until(std::uint32_t own) {
   const unsigned lane = threadIdx.x % 32;
   for (unsigned step = 1; step < 32; step *= 2) {
@@ -33,7 +33,7 @@ __device__ std::uint32_t sum_until(std::uint32_t own) {
   return own;
 }
 
-/// The sum of what the threads of the block before this one have. Called once by a kernel.
+/// Exclusive prefix sum over the threads of the block. A kernel may call it only once.
 __device__ std::uint32_t sum_before(std::uint32_t own) {
   __shared__ std::uint32_t of_warp[warps];
   const unsigned warp = threadIdx.x / 32;
@@ -45,7 +45,7 @@ __device__ std::uint32_t sum_before(std::uint32_t own) {
   return before;
 }
 
-/// counts[digit][tile] = how many keys of a tile have the digit.
+/// counts[digit][tile] = the number of keys of the tile with the digit.
 __global__ void count_digits(const std::uint64_t* keys, std::int64_t count, int shift, std::uint32_t* counts) {
   __shared__ unsigned of_digit[digits];
   of_digit[threadIdx.x] = 0;
@@ -59,7 +59,7 @@ __global__ void count_digits(const std::uint64_t* keys, std::int64_t count, int 
   counts[static_cast<std::int64_t>(threadIdx.x) * gridDim.x + blockIdx.x] = of_digit[threadIdx.x];
 }
 
-/// A warp for each digit: its counts become what the tiles before have of it; totals[digit] is the sum.
+/// One warp per digit: replaces its counts by their exclusive prefix sums over the tiles; totals[digit] is the sum.
 __global__ void sum_counts(std::uint32_t* counts, std::int64_t tiles, std::uint32_t* totals) {
   const unsigned lane = threadIdx.x % 32, digit = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
   std::uint32_t* const own = counts + digit * tiles;
@@ -74,11 +74,11 @@ __global__ void sum_counts(std::uint32_t* counts, std::int64_t tiles, std::uint3
   if (lane == 0) totals[digit] = sum;
 }
 
-/// Every pair goes where the pairs of smaller digits, those of its digit in the tiles before and those in its own tile before it end.
-/// `counts` and `totals` are NULL for a tile that is alone.
+/// Moves every pair to its position: after all pairs of smaller digits, and those of its digit in earlier tiles and earlier in its tile.
+/// `counts` and `totals` are NULL if there is only one tile.
 __global__ void move_pairs(const std::uint64_t* keys, const std::uint32_t* values, std::int64_t count, int shift,
                            const std::uint32_t* counts, const std::uint32_t* totals, std::uint64_t* out_keys, std::uint32_t* out_values) {
-  __shared__ std::uint32_t next[warps][digits];  ///< where a warp's next pair of a digit goes
+  __shared__ std::uint32_t next[warps][digits];  ///< position of a warp's next pair with a digit
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, digit = threadIdx.x;
   for (unsigned w = 0; w < warps; ++w) next[w][digit] = 0;
   __syncthreads();
@@ -101,7 +101,7 @@ __global__ void move_pairs(const std::uint64_t* keys, const std::uint32_t* value
     const bool is_pair = i < end;
     const std::uint64_t key = is_pair ? keys[i] : 0;
     const unsigned own = digit_of(key, shift);
-    unsigned alike = __ballot_sync(all_lanes, is_pair);  // lanes with a pair of the same digit
+    unsigned alike = __ballot_sync(all_lanes, is_pair);  // lanes whose pair has the same digit
     for (int bit = 0; bit < digit_bits; ++bit) {
       const bool is_set = (own >> bit & 1u) != 0;
       const unsigned set = __ballot_sync(all_lanes, is_set);
@@ -131,33 +131,33 @@ std::size_t sort_bytes(std::int64_t count) {
          aligned(static_cast<std::size_t>((tiles_of(count) + 1) * digits) * sizeof(std::uint32_t));
 }
 
-SortRoom sort_room(void* scratch, std::int64_t count) {
+SortBuffers sort_buffers(void* scratch, std::int64_t count) {
   auto* at = static_cast<std::byte*>(scratch);
   const auto pairs = static_cast<std::size_t>(count);
   const auto take = [&](std::size_t bytes) {
-    std::byte* const room = at;
+    std::byte* const start = at;
     at += aligned(bytes);
-    return room;
+    return start;
   };
-  SortRoom room{};
-  for (auto& keys : room.keys) keys = reinterpret_cast<std::uint64_t*>(take(pairs * sizeof(std::uint64_t)));
-  for (auto& values : room.values) values = reinterpret_cast<std::uint32_t*>(take(pairs * sizeof(std::uint32_t)));
-  room.counts = reinterpret_cast<std::uint32_t*>(at);
-  return room;
+  SortBuffers buffers{};
+  for (auto& keys : buffers.keys) keys = reinterpret_cast<std::uint64_t*>(take(pairs * sizeof(std::uint64_t)));
+  for (auto& values : buffers.values) values = reinterpret_cast<std::uint32_t*>(take(pairs * sizeof(std::uint32_t)));
+  buffers.counts = reinterpret_cast<std::uint32_t*>(at);
+  return buffers;
 }
 
-int sort_pairs(Stream& stream, const SortRoom& room, std::int64_t count, int bits) {
+int sort_pairs(Stream& stream, const SortBuffers& buffers, std::int64_t count, int bits) {
   if (count == 0) return 0;
   const std::int64_t tiles = tiles_of(count);
-  std::uint32_t* const totals = room.counts + tiles * digits;
+  std::uint32_t* const totals = buffers.counts + tiles * digits;
   int from = 0;
   for (int shift = 0; shift < bits; shift += digit_bits, from = 1 - from) {
     if (tiles > 1) {
-      launch(stream, {tiles, threads}, count_digits, room.keys[from], count, shift, room.counts);
-      launch(stream, {digits / warps, threads}, sum_counts, room.counts, tiles, totals);
+      launch(stream, {tiles, threads}, count_digits, buffers.keys[from], count, shift, buffers.counts);
+      launch(stream, {digits / warps, threads}, sum_counts, buffers.counts, tiles, totals);
     }
-    launch(stream, {tiles, threads}, move_pairs, room.keys[from], room.values[from], count, shift, tiles > 1 ? room.counts : nullptr,
-           tiles > 1 ? totals : nullptr, room.keys[1 - from], room.values[1 - from]);
+    launch(stream, {tiles, threads}, move_pairs, buffers.keys[from], buffers.values[from], count, shift,
+           tiles > 1 ? buffers.counts : nullptr, tiles > 1 ? totals : nullptr, buffers.keys[1 - from], buffers.values[1 - from]);
   }
   return from;
 }

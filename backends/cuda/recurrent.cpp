@@ -17,11 +17,11 @@ Recurrent::Recurrent(const sdk::Call& a_call, std::uint32_t first_operand, std::
       gates(gate_count),
       direction(call.attr<tenon_attributes_recurrent>().direction) {}
 
-Step Recurrent::step(std::int64_t number) const {
+Step Recurrent::step(std::int64_t index) const {
   Step step{};
-  step.number = number;
+  step.index = index;
   for (std::int64_t d = 0; d < directions; ++d) {
-    step.time[d] = reverse(d) ? steps - 1 - number : number;
+    step.time[d] = reverse(d) ? steps - 1 - index : index;
     step.before[d] = reverse(d) ? step.time[d] + 1 : step.time[d] - 1;
   }
   step.batch = batch;
@@ -31,7 +31,7 @@ Step Recurrent::step(std::int64_t number) const {
   return step;
 }
 
-// More results may want less, and GRU makes a step's gates in parts.
+// More results may need less, and GRU computes the gates of a step in parts.
 
 std::size_t Recurrent::forward_workspace() const {
   std::size_t bytes = product_workspace_bytes(rows() * all_columns());

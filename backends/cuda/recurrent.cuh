@@ -1,8 +1,7 @@
-// recurrent.cuh - what the kernels of rnn, gru and lstm share, and how a layer runs through its steps. Operands that may be absent are NULL
-// then, and read as 0.
+// recurrent.cuh - kernels shared by rnn, gru and lstm, and the loop over the steps of a layer. Absent operands are NULL and read as 0.
 //
-// A step is one product with the state and one kernel over its units, a thread to each: the parts of a step are small and in the second
-// cache, so that many threads are worth more than wide reads.
+// A step is one product with the state and one kernel with a thread per unit: the operands of a step are small and in the L2 cache, so many
+// threads are worth more than wide reads.
 #pragma once
 
 #include <array>
@@ -16,15 +15,15 @@
 
 namespace tenon::cuda {
 
-/// One unit of one row of one direction, and where its elements lie.
+/// One unit of one row of one direction, and the indices of its elements.
 struct Unit {
   std::int64_t unit;       ///< u
   std::int64_t direction;  ///< d
-  std::int64_t row;        ///< of a (D, B): of what a step makes for itself
-  std::int64_t line;       ///< of a (T, B, D)
+  std::int64_t row;        ///< row of a (D, B), for temporaries of a step
+  std::int64_t line;       ///< row of a (T, B, D)
   std::int64_t state;      ///< element of a (D, B, H)
   std::int64_t sequence;   ///< element of a (T, D, B, H)
-  std::int64_t before;     ///< the same at the step before; negative: there is none
+  std::int64_t before;     ///< the same at the previous step; negative: none
 };
 
 __device__ inline Unit unit_at(const Step& step, std::int64_t i) {
@@ -36,13 +35,13 @@ __device__ inline Unit unit_at(const Step& step, std::int64_t i) {
           (time * step.batch + (row - d * step.batch)) * step.directions + d,
           i,
           time * step.elements + i,
-          step.number > 0 ? before * step.elements + i : -1};
+          step.index > 0 ? before * step.elements + i : -1};
 }
 
 /// cell(unit) for every unit of a step.
 template <class Cell>
 __global__ void each_unit(Cell cell, Step step) {
-  for (std::int64_t i = thread_number(); i < step.elements; i += thread_count()) cell(unit_at(step, i));
+  for (std::int64_t i = thread_index(); i < step.elements; i += thread_count()) cell(unit_at(step, i));
 }
 
 template <class T>
@@ -54,7 +53,7 @@ __device__ void write_if(T* y, std::int64_t i, Wide<T> value) {
   if (y != nullptr) y[i] = narrow<T>(value);
 }
 
-/// What a sequence (T, D, B, H) has at the step before, or the first state (D, B, H).
+/// The state of a sequence (T, D, B, H) at the previous step, or the initial state (D, B, H).
 template <class T>
 struct StatesBefore {
   const T *sequence, *first;
@@ -65,15 +64,15 @@ struct StatesBefore {
 
 /// y (1 - y) and 1 - y^2, the latter factored because it cancels near 1.
 template <class W>
-__device__ W slope_of_sigmoid(W y) {
+__device__ W sigmoid_derivative(W y) {
   return y * (1 - y);
 }
 template <class W>
-__device__ W slope_of_tanh(W y) {
+__device__ W tanh_derivative(W y) {
   return (1 - y) * (1 + y);
 }
 
-/// What gates are before their activation.
+/// The pre-activations of the gates.
 template <class T>
 struct Sums {
   std::int64_t gates, units;
@@ -85,9 +84,9 @@ struct Sums {
     return widen(from_input[(at.line * gates + gate) * units + at.unit]) +
            read_or_zero(bias, (at.direction * 2 * gates + gate) * units + at.unit);
   }
-  /// h r' + br of gate number `number` of the `n` whose products (D, B, n H) are given
-  __device__ Wide<T> of_state(const Unit& at, int gate, const T* products, int number, int n) const {
-    return read_or_zero(products, (at.row * n + number) * units + at.unit) +
+  /// h r' + br of `gate`, which has index `index` among the `n` gates whose products (D, B, n H) are given
+  __device__ Wide<T> of_state(const Unit& at, int gate, const T* products, int index, int n) const {
+    return read_or_zero(products, (at.row * n + index) * units + at.unit) +
            read_or_zero(bias, ((at.direction * 2 + 1) * gates + gate) * units + at.unit);
   }
 };
@@ -103,23 +102,23 @@ struct GateValues {
   __device__ void write_if(const Unit& at, int gate, W value) const { cuda::write_if(data, place(at, gate), value); }
 };
 
-/// Gradients of a step's gates: for the products of all steps, and, if there are two directions, side by side for that of the step.
+/// Gradients of a step's gates: for the products of all steps and, with two directions, also densely for the product of the step.
 template <class T>
 struct GateGradients {
   std::int64_t count, units;
   T* all;   ///< (T, B, D, G H)
-  T* step;  ///< (D, B, G H) or NULL: that step's part of `all` lies so
+  T* step;  ///< (D, B, G H); NULL: the step's part of `all` already has this layout
   __device__ void write(const Unit& at, int gate, Wide<T> value) const {
     all[(at.line * count + gate) * units + at.unit] = narrow<T>(value);
     cuda::write_if(step, (at.row * count + gate) * units + at.unit, value);
   }
 };
 
-/// The state before each step, (T, B, H) in the order of x, of the direction whose `line` elements of a step start at `from`.
+/// The state before each step, (T, B, H) in the order of x, for the direction whose `line` elements of a step start at `from`.
 template <class T>
 __global__ void gather_states(std::int64_t steps, std::int64_t line, std::int64_t from, std::int64_t elements, bool reverse,
                               StatesBefore<T> states, T* out) {
-  for (std::int64_t i = thread_number(); i < steps * line; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < steps * line; i += thread_count()) {
     const std::int64_t time = quotient(i, line), before = reverse ? time + 1 : time - 1;
     Unit at{};
     at.state = from + (i - time * line);
@@ -128,34 +127,34 @@ __global__ void gather_states(std::int64_t steps, std::int64_t line, std::int64_
   }
 }
 
-/// db (D, 2, G H) from the sums (D, G H) of what x and of what h gives to the gates.
+/// db (D, 2, G H) from the sums (D, G H) of the gradients of x's and of h's contributions to the gates.
 template <class T>
 __global__ void write_bias_gradient(std::int64_t columns, std::int64_t count, const T* of_input, const T* of_state, T* db) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t half = quotient(i, columns), k = i - half * columns, d = half / 2;
     db[i] = (half % 2 == 0 ? of_input : of_state)[d * columns + k];
   }
 }
 
-/// What a call of a layer works with, whatever its cells.
+/// The state of a forward call, for any cell type.
 template <class T>
 struct Forward {
   Recurrent layer;
-  Stream* stream;  ///< NULL while memory is counted
+  Stream* stream;  ///< NULL while only memory is counted
   void* workspace;
-  T* h;  ///< (D, B, H), of the last step that was taken
+  T* h;  ///< (D, B, H), of the latest step
   const T *h0, *bias;
 
-  Forward(const sdk::Call& call, std::int64_t gates, Parts& parts) : layer(call, 0, gates) {
+  Forward(const sdk::Call& call, std::int64_t gates, ScratchArena& arena) : layer(call, 0, gates) {
     stream = call.stream == nullptr ? nullptr : &stream_of(call);
-    workspace = parts.take_bytes(layer.forward_workspace());
-    h = call.has_output(1) ? call.output<T>(1) : parts.take<T>(layer.state_elements());
+    workspace = arena.allocate_bytes(layer.forward_workspace());
+    h = call.has_output(1) ? call.output<T>(1) : arena.allocate<T>(layer.state_elements());
     bias = call.has_input(3) ? call.input<T>(3) : nullptr;
     h0 = call.has_input(4) ? call.input<T>(4) : nullptr;
   }
   /// The state before a step; NULL: 0.
-  const T* before(const Step& step) const { return step.number > 0 ? h : h0; }
-  /// h r' of gates in `out`; NULL if h is.
+  const T* before(const Step& step) const { return step.index > 0 ? h : h0; }
+  /// h r' of the gates, in `out`; NULL if h is NULL.
   const T* product(const T* state, std::int64_t begin, std::int64_t n, T* out) const {
     if (state == nullptr) return nullptr;
     layer.state_product(state, begin, n, out, workspace);
@@ -167,7 +166,7 @@ struct Forward {
   }
 };
 
-/// The same of a gradient, whose operand x has number `first`. T is f32 or f64.
+/// The state of a gradient call, whose operand x has index `first`. T is f32 or f64.
 template <class T>
 struct Backward {
   Recurrent layer;
@@ -175,43 +174,45 @@ struct Backward {
   void* workspace;
   T* d_gates;  ///< (T, B, D, G H)
   T* of_step;  ///< (D, B, G H) or NULL
-  T* dh;       ///< (D, B, H): that of the step before the one that was taken last
+  T* dh;       ///< (D, B, H), for the step before the latest one
   T* states;   ///< (T, B, H)
   T* sums[2];
   void* partials;
   const T *dy, *dy_h, *h0, *y;
 
-  Backward(const sdk::Call& call, std::uint32_t first, std::uint32_t y_operand, std::int64_t gates, Parts& parts)
+  Backward(const sdk::Call& call, std::uint32_t first, std::uint32_t y_operand, std::int64_t gates, ScratchArena& arena)
       : layer(call, first, gates) {
     stream = call.stream == nullptr ? nullptr : &stream_of(call);
-    workspace = parts.take_bytes(layer.backward_workspace());
-    d_gates = take_gates(parts);
-    of_step = take_gates_of_step(parts);
-    dh = call.has_output(4) ? call.output<T>(4) : parts.take<T>(layer.state_elements());
-    states = parts.take<T>(layer.rows() * layer.units);
-    for (auto& sum : sums) sum = parts.take<T>(layer.all_columns());
-    partials = parts.take_bytes(scratch_of(shape().data(), strides().data(), 2, summed, sdk::dtype_of<T>));
+    workspace = arena.allocate_bytes(layer.backward_workspace());
+    d_gates = allocate_gates(arena);
+    of_step = allocate_gates_of_step(arena);
+    dh = call.has_output(4) ? call.output<T>(4) : arena.allocate<T>(layer.state_elements());
+    states = arena.allocate<T>(layer.rows() * layer.units);
+    for (auto& sum : sums) sum = arena.allocate<T>(layer.all_columns());
+    partials = arena.allocate_bytes(scratch_of(shape().data(), strides().data(), 2, summed, sdk::dtype_of<T>));
     dy = call.has_input(0) ? call.input<T>(0) : nullptr;
     dy_h = call.has_input(1) ? call.input<T>(1) : nullptr;
     h0 = call.has_input(first + 4) ? call.input<T>(first + 4) : nullptr;
     y = call.input<T>(y_operand);
   }
-  T* take_gates(Parts& parts) const { return parts.take<T>(layer.rows() * layer.all_columns()); }
-  T* take_gates_of_step(Parts& parts) const { return layer.directions > 1 ? parts.take<T>(layer.batch * layer.all_columns()) : nullptr; }
-  /// Gradients of the gates of a step, as its product reads them.
+  T* allocate_gates(ScratchArena& arena) const { return arena.allocate<T>(layer.rows() * layer.all_columns()); }
+  T* allocate_gates_of_step(ScratchArena& arena) const {
+    return layer.directions > 1 ? arena.allocate<T>(layer.batch * layer.all_columns()) : nullptr;
+  }
+  /// The gradients of a step's gates, densely as its product reads them.
   const T* side_by_side(const Step& step, const T* all, const T* of_this_step) const {
     return of_this_step != nullptr ? of_this_step : all + step.time[0] * layer.batch * layer.columns();
   }
-  /// The gradient of the state behind a step; NULL: 0.
-  const T* behind(const Step& step) const { return step.number == layer.steps - 1 ? dy_h : dh; }
-  /// True unless nobody reads the gradient of the state before this step.
-  bool goes_on(const Step& step) const { return step.number > 0 || layer.call.has_output(4); }
+  /// The gradient of the state after a step; NULL: 0.
+  const T* after(const Step& step) const { return step.index == layer.steps - 1 ? dy_h : dh; }
+  /// True if the gradient of the state before this step is needed.
+  bool needs_previous(const Step& step) const { return step.index > 0 || layer.call.has_output(4); }
   template <class Cell>
   void each(const Step& step, const Cell& cell) const {
     launch(*stream, grid_stride(stream->device(), step.elements), each_unit<Cell>, cell, step);
   }
 
-  /// db (result 3), if it is wanted: the sums over all rows of what x and of what h gives to the gates.
+  /// db (result 3), if requested, from the gradients of x's and of h's contributions to the gates, summed over all rows.
   void bias_gradient(const T* of_input, const T* of_state) const {
     if (!layer.call.has_output(3)) return;
     add_up(of_input, sums[0]);
@@ -220,7 +221,7 @@ struct Backward {
     launch(*stream, grid_stride(stream->device(), count), write_bias_gradient<T>, layer.columns(), count, sums[0],
            of_state != of_input ? sums[1] : sums[0], layer.call.template output<T>(3));
   }
-  /// dr (result 2) of the n gates from `begin` on, which see the state itself.
+  /// dr (result 2) of the n gates from `begin` on that depend on the state itself.
   void recurrent_gradient(const T* of_state, std::int64_t begin, std::int64_t n) const {
     for (std::int64_t d = 0; d < layer.directions; ++d) {
       const std::int64_t line = layer.batch * layer.units;
@@ -240,28 +241,28 @@ struct Backward {
   }
 };
 
-/// A layer through all of its steps: Cells are a Forward, with `sums` for x w' and step(Step).
+/// Runs a layer. Cells derives from Forward, with `sums` for x w' and step(Step).
 template <class Cells>
 void run_layer(const sdk::Call& call) {
-  Parts parts(call.scratch);
-  const Cells cells(call, parts);
+  ScratchArena arena(call.scratch);
+  const Cells cells(call, arena);
   cells.layer.input_product(cells.sums, cells.workspace);
   for (std::int64_t s = 0; s < cells.layer.steps; ++s) cells.step(cells.layer.step(s));
 }
 
-/// Its gradient, from the last step to the first: Cells are a Backward, with step(Step) and finish(), which makes what all steps make
-/// together. f16 and bf16 go by way of f32: a gradient that is small is not nothing.
+/// Runs its gradient, from the last step to the first. Cells derives from Backward, with step(Step) and finish(), which computes the
+/// results over all steps. f16 and bf16 are computed in f32, so that small gradients do not underflow.
 template <template <class> class Cells, class T>
 void run_gradient(const sdk::Call& call) {
-  Parts parts(call.scratch);
+  ScratchArena arena(call.scratch);
   if constexpr (is_narrow<T>) {
-    WideCall wide(call, parts);
+    WideCall wide(call, arena);
     wide.read_inputs<T>();
-    wide.call.scratch = parts.rest();
+    wide.call.scratch = arena.rest();
     run_gradient<Cells, float>(wide.call);
     wide.write_outputs<T>();
   } else {
-    const Cells<T> cells(call, parts);
+    const Cells<T> cells(call, arena);
     for (std::int64_t s = cells.layer.steps; s-- > 0;) cells.step(cells.layer.step(s));
     cells.layer.input_gradients(cells.d_gates, cells.workspace);
     cells.finish();
@@ -270,9 +271,9 @@ void run_gradient(const sdk::Call& call) {
 
 template <class Cells>
 std::size_t bytes_of(const sdk::Call& call) {
-  Parts parts(nullptr);
-  Cells(call, parts);
-  return parts.wanted();
+  ScratchArena arena(nullptr);
+  Cells(call, arena);
+  return arena.required_bytes();
 }
 
 /// Traits::scratch of a layer.
@@ -287,7 +288,7 @@ std::size_t scratch_of_layer(const sdk::Call& call) {
       return bytes_of<Cells<sdk::Half>>(call);
   }
 }
-/// Of a gradient whose operand x has number `x`.
+/// Traits::scratch of a gradient whose operand x has index `x`.
 template <template <class> class Cells, std::uint32_t x>
 std::size_t scratch_of_gradient(const sdk::Call& call) {
   switch (call.inputs[x].dtype) {
@@ -296,9 +297,9 @@ std::size_t scratch_of_gradient(const sdk::Call& call) {
     case TENON_DTYPE_F32:
       return bytes_of<Cells<float>>(call);
     default: {
-      Parts parts(nullptr);
-      const WideCall wide(call, parts);
-      return parts.wanted() + bytes_of<Cells<float>>(wide.call);
+      ScratchArena arena(nullptr);
+      const WideCall wide(call, arena);
+      return arena.required_bytes() + bytes_of<Cells<float>>(wide.call);
     }
   }
 }

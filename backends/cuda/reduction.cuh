@@ -1,17 +1,17 @@
-// reduction.cuh - many terms made one, as a plan (reduction_plan.h) says: the kernels, and the ops that several rooms share.
+// reduction.cuh - reduction kernels, which follow a plan (reduction_plan.h), and the reduction ops that several op families share.
 //
 // An op has
-//   Partial             what some of the terms come to; trivial, so that it can lie in shared memory
+//   Partial             an accumulator of some of the terms; trivial, so that it can be in shared memory
 //   Result              an element of the output
-//   nothing()           the Partial of no terms
-//   combine(a, b)       of two sets of terms
+//   nothing()           the identity: the Partial of no terms
+//   combine(a, b)       merges two Partials
 //   finish(a, terms)    the Result
-// and, to take terms in, either lift(x), the Partial of one, or add(total, x, number): N terms and their numbers within the line, ascending
-// from call to call. A source has an Element, `widest` (elements of a pack) and pack<V>(at): V terms from a place on.
+// and, to accumulate terms, either lift(x), the Partial of one term, or add(total, x, index): N terms and their indices within the line,
+// ascending from call to call. A source has an Element, `widest` (elements of a pack) and pack<V>(at): V terms from offset `at` on.
 //
-// Accuracy  f32 is added up in f32: GPUs made for graphics have a 64th of its speed in f64. Sums are trees, but for what one thread takes
-//           in. Of a line those are packs, so that 10^9 terms make chains of 2000; of a column, an eighth of its part or less.
-// Threads   no atomics: the order of every sum is that of its plan.
+// Accuracy  f32 is accumulated in f32: consumer GPUs run f64 at 1/64 of its speed. Sums are trees, except for the serial sum of each
+//           thread: over packs of a line, so that 10^9 terms make chains of 2000; over at most an eighth of its part of a column.
+// Threads   no atomics: the plan determines the order of every sum.
 #pragma once
 
 #include <cstring>
@@ -20,7 +20,7 @@
 #include "functions.cuh"
 #include "launch.h"
 #include "reduction_plan.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 
@@ -39,7 +39,7 @@ struct Values {
   }
 };
 
-/// a b, of two operands that lie alike.
+/// The products a b of two operands with the same layout.
 template <class T>
 struct Products {
   using Element = T;
@@ -58,7 +58,7 @@ struct Products {
 
 // ---------------------------------------------------------------- ops
 
-/// What integers are added and multiplied in, so that they wrap.
+/// The unsigned type in which integers are added and multiplied, so that they wrap.
 template <class T, bool = std::is_integral_v<T>>
 struct WrappingOf {
   using Type = T;
@@ -70,7 +70,7 @@ struct WrappingOf<T, true> {
 template <class T>
 using Wrapping = typename WrappingOf<T>::Type;
 
-/// sum of x; of nothing it is 0
+/// sum of x; 0 without terms
 template <class T>
 struct Sum {
   using Partial = Wrapping<T>;
@@ -81,14 +81,14 @@ struct Sum {
   __device__ Result finish(Partial a, std::int64_t) const { return static_cast<T>(a); }
 };
 
-/// A sum of exponentials, exp(peak) times it.
+/// A sum of exponentials: exp(row_max) total.
 template <class T>
 struct Exponentials {
-  T peak, total;
+  T row_max, total;
 };
 
-/// sum of exp(x) relative to the largest x, in one walk: what has been added up is scaled when a larger x comes. A peak that is not finite
-/// leaves the total as it is.
+/// sum of exp(x - max x) in one pass: the total is rescaled when a larger x appears. A row_max that is not finite leaves the total
+/// unchanged.
 ///
 /// Source  Milakov, Gimelshein: Online normalizer calculation for softmax (2018).
 template <class T>
@@ -100,33 +100,33 @@ struct SumOfExponentials {
   template <int N>
   __device__ void add(Partial& sum, const T (&x)[N], const std::int64_t (&)[N]) const {
     const functions::Max larger;
-    T peak = sum.peak;
+    T row_max = sum.row_max;
 #pragma unroll
-    for (int i = 0; i < N; ++i) peak = larger(peak, x[i]);
-    if (std::isfinite(peak)) {
-      T total = peak == sum.peak ? sum.total : sum.total * std::exp(sum.peak - peak);
+    for (int i = 0; i < N; ++i) row_max = larger(row_max, x[i]);
+    if (std::isfinite(row_max)) {
+      T total = row_max == sum.row_max ? sum.total : sum.total * std::exp(sum.row_max - row_max);
 #pragma unroll
-      for (int i = 0; i < N; ++i) total += std::exp(x[i] - peak);
+      for (int i = 0; i < N; ++i) total += std::exp(x[i] - row_max);
       sum.total = total;
     }
-    sum.peak = peak;
+    sum.row_max = row_max;
   }
 
   __device__ Partial combine(Partial a, Partial b) const {
-    const T peak = functions::Max{}(a.peak, b.peak);
-    if (!std::isfinite(peak)) return {peak, T(0)};
-    return {peak, a.total * std::exp(a.peak - peak) + b.total * std::exp(b.peak - peak)};
+    const T row_max = functions::Max{}(a.row_max, b.row_max);
+    if (!std::isfinite(row_max)) return {row_max, T(0)};
+    return {row_max, a.total * std::exp(a.row_max - row_max) + b.total * std::exp(b.row_max - row_max)};
   }
 };
 
-// ---------------------------------------------------------------- one thread's terms
+// ---------------------------------------------------------------- the terms of one thread
 
-/// a / b of numbers that are not negative, in 32 bits where they fit: a tenth of the work.
+/// a / b for a, b >= 0, in 32 bits where they fit, which is ten times as fast.
 __device__ inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
   return (a | b) >> 32 == 0 ? static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b)) : a / b;
 }
 
-/// The place of term i of a line, or of pack i.
+/// The offset of term i, or pack i, of a line.
 __device__ inline std::int64_t term_at(const Layout<1>& reduced, std::int64_t i) {
   if (reduced.rank <= 1) return i * reduced.strides[0][0];
   std::int64_t at[1];
@@ -134,11 +134,11 @@ __device__ inline std::int64_t term_at(const Layout<1>& reduced, std::int64_t i)
   return at[0];
 }
 
-/// total = total and N more terms, N a power of two.
+/// Accumulates N more terms into total, N a power of two.
 template <class Op, class T, int N>
-__device__ void take_in(const Op& op, typename Op::Partial& total, const T (&x)[N], const std::int64_t (&number)[N]) {
-  if constexpr (requires { op.add(total, x, number); }) {
-    op.add(total, x, number);
+__device__ void take_in(const Op& op, typename Op::Partial& total, const T (&x)[N], const std::int64_t (&index)[N]) {
+  if constexpr (requires { op.add(total, x, index); }) {
+    op.add(total, x, index);
   } else {
     typename Op::Partial tree[N];
 #pragma unroll
@@ -152,9 +152,9 @@ __device__ void take_in(const Op& op, typename Op::Partial& total, const T (&x)[
   }
 }
 
-/// total = total and the packs first, first + step, ... before `end`, of the line at `base`.
+/// Accumulates the packs first, first + step, ... < `end` of the line at `base` into total.
 ///
-/// A batch is read before it is looked at, behind the end its first pack again: loads without a condition are on their way together.
+/// A batch is loaded before any of it is used; past the end, its first pack is loaded again: unconditional loads overlap.
 template <int V, class Op, class Source>
 __device__ void take_line(const Op& op, const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first,
                           std::int64_t end, std::int64_t step, typename Op::Partial& total) {
@@ -165,15 +165,15 @@ __device__ void take_line(const Op& op, const Source& source, const Layout<1>& r
 #pragma unroll
     for (int u = 0; u < batch; ++u) {
       if (p + u * step >= end) break;
-      std::int64_t number[V];
+      std::int64_t index[V];
 #pragma unroll
-      for (int v = 0; v < V; ++v) number[v] = (p + u * step) * V + v;
-      take_in(op, total, packs[u].at, number);
+      for (int v = 0; v < V; ++v) index[v] = (p + u * step) * V + v;
+      take_in(op, total, packs[u].at, index);
     }
   }
 }
 
-/// totals[v] = totals[v] and element v of the packs in rows first, first + step, ... before `end`; read as above.
+/// Accumulates element v of the packs in rows first, first + step, ... < `end` into totals[v]; loads as above.
 template <int V, class Op, class Source>
 __device__ void take_columns(const Op& op, const Source& source, const Layout<1>& reduced, std::int64_t base, std::int64_t first,
                              std::int64_t end, std::int64_t step, typename Op::Partial (&totals)[V]) {
@@ -184,19 +184,19 @@ __device__ void take_columns(const Op& op, const Source& source, const Layout<1>
 #pragma unroll
     for (int u = 0; u < batch; ++u) {
       if (j + u * step >= end) break;
-      const std::int64_t number[1] = {j + u * step};
+      const std::int64_t index[1] = {j + u * step};
 #pragma unroll
       for (int v = 0; v < V; ++v) {
         const typename Source::Element x[1] = {rows[u].at[v]};
-        take_in(op, totals[v], x, number);
+        take_in(op, totals[v], x, index);
       }
     }
   }
 }
 
-// ---------------------------------------------------------------- threads with each other
+// ---------------------------------------------------------------- combining threads
 
-/// The value of the lane whose number differs by `lane_mask`, of any trivial type of whole words. Every lane of the warp takes part.
+/// The value of the lane whose index differs by `lane_mask`, for any trivial type of whole words. Every lane of the warp must call it.
 template <class A>
 __device__ A shuffle_xor(const A& value, int lane_mask) {
   static_assert(sizeof(A) % 4 == 0);
@@ -209,8 +209,8 @@ __device__ A shuffle_xor(const A& value, int lane_mask) {
   return other;
 }
 
-/// Makes one of what `lanes` neighbouring threads have: a power of two, up to the block. Every thread of the block takes part.
-/// All of them get it; where combine(a, b) and combine(b, a) have different bits, only the first has what counts.
+/// Combines the values of `lanes` neighbouring threads (a power of two, up to the block). Every thread of the block must call it. All lanes
+/// get a result; if combine(a, b) and combine(b, a) differ in bits, only that of the first lane is valid.
 template <class Op>
 __device__ typename Op::Partial combine_lanes(const Op& op, typename Op::Partial total, int lanes) {
   for (int mask = (lanes < 32 ? lanes : 32) / 2; mask > 0; mask /= 2) total = op.combine(total, shuffle_xor(total, mask));
@@ -221,13 +221,13 @@ __device__ typename Op::Partial combine_lanes(const Op& op, typename Op::Partial
   __syncthreads();
   total = of_warps[first];
   for (int w = 1; w < warps; ++w) total = op.combine(total, of_warps[first + w]);
-  __syncthreads();  // nobody writes there again before everybody has read
+  __syncthreads();  // all reads must finish before the next write
   return total;
 }
 
 // ---------------------------------------------------------------- kernels
 
-/// Lines, `plan.lanes` threads to each. Partial results lie as (line, split).
+/// Reduces lines with `plan.lanes` threads each. Partial results are stored as (line, split).
 template <class Op, class Source, int V>
 __global__ void __launch_bounds__(reduction_threads)
     reduce_lines(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials) {
@@ -247,8 +247,8 @@ __global__ void __launch_bounds__(reduction_threads)
       if (V > 1 && split == 0) {
         for (std::int64_t i = plan.terms - plan.tail + lane; i < plan.terms; i += plan.lanes) {
           const Pack<T, 1> x = source.template pack<1>(base[0] + i);
-          const std::int64_t number[1] = {i};
-          take_in(op, total, x.at, number);
+          const std::int64_t index[1] = {i};
+          take_in(op, total, x.at, index);
         }
       }
     }
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(reduction_threads)
   }
 }
 
-/// Lines that are neighbours in memory: V of them to a thread, reduction_threads / plan.lanes threads to each.
+/// Reduces lines that are neighbours in memory: V lines per thread, reduction_threads / plan.lanes threads per line.
 template <class Op, class Source, int V>
 __global__ void __launch_bounds__(reduction_threads)
     reduce_columns(Op op, Source source, ReductionPlan plan, typename Op::Result* y, typename Op::Partial* partials) {
@@ -311,12 +311,12 @@ __global__ void __launch_bounds__(reduction_threads)
   }
 }
 
-/// The results of what several blocks have left for each line.
+/// Combines the partial results of several blocks for each line.
 template <class Op>
 __global__ void __launch_bounds__(reduction_threads) combine_splits(Op op, const typename Op::Partial* partials, std::int64_t results,
                                                                     std::int64_t terms, int splits, int lanes, typename Op::Result* y) {
   const int lane = static_cast<int>(threadIdx.x) % lanes;
-  const std::int64_t line = thread_number() / lanes;
+  const std::int64_t line = thread_index() / lanes;
   typename Op::Partial total = op.nothing();
   if (line < results) {
     for (int split = lane; split < splits; split += lanes) total = op.combine(total, partials[line * splits + split]);
@@ -327,13 +327,13 @@ __global__ void __launch_bounds__(reduction_threads) combine_splits(Op op, const
 
 // ---------------------------------------------------------------- host side
 
-/// Elements of a pack if everything that is read starts at a multiple of 16 bytes, else 1.
+/// Elements of a pack if all addresses are multiples of 16 bytes, else 1.
 template <class T, class... Pointer>
 int widest_pack(Pointer... x) {
   return ((reinterpret_cast<std::uintptr_t>(x) % 16 == 0) && ...) ? static_cast<int>(16 / sizeof(T)) : 1;
 }
 
-/// Bytes of scratch memory for any op's partial results, whether it will read packs or not.
+/// Bytes of scratch memory for the partial results of any op, with or without packs.
 inline std::size_t scratch_of(const std::int64_t* shape, const std::int64_t* strides, std::uint32_t rank, std::uint32_t axes,
                               tenon_dtype dtype) {
   const int widest = static_cast<int>(16 / sdk::size_of(dtype));
@@ -342,8 +342,8 @@ inline std::size_t scratch_of(const std::int64_t* shape, const std::int64_t* str
   return static_cast<std::size_t>(std::max(packs, elements)) * 24;
 }
 
-/// y = the op over what the source has, as planned for packs of Source::widest elements or of one. `scratch` has 24 bytes for each of
-/// the plan's partials.
+/// Reduces a source to y. The plan is for packs of Source::widest elements or of one; `scratch` has 24 bytes for each of its partial
+/// results.
 template <class Op, class Source>
 void reduce(Stream& stream, const Op& op, const Source& source, const ReductionPlan& plan, typename Op::Result* y, void* scratch) {
   static_assert(sizeof(typename Op::Partial) <= 24 && alignof(typename Op::Partial) <= 8);

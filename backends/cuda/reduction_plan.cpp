@@ -7,18 +7,18 @@
 namespace tenon::cuda {
 namespace {
 
-/// Blocks that keep the memory of a large GPU busy: four on each of 132 multiprocessors, and 64 bytes on their way to each thread.
+/// Blocks that keep the memory of a large GPU busy: four on each of 132 multiprocessors, with 64 bytes in flight per thread.
 constexpr std::int64_t enough_blocks = 528;
-/// Beyond these, blocks take several tiles one after another: starting a block costs as much as a few loads.
-constexpr std::int64_t most_blocks = 16 * enough_blocks;
+/// Above this, a block processes several tiles in sequence: starting a block costs as much as a few loads.
+constexpr std::int64_t max_blocks = 16 * enough_blocks;
 constexpr int warp = 32;
 
 std::int64_t up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
-/// The least power of two that is not below x, or `most`.
-int power_of_two(std::int64_t x, int most) {
-  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(x, 1, most))));
+/// The smallest power of two >= x, at most `max`.
+int power_of_two(std::int64_t x, int max) {
+  return static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(std::clamp<std::int64_t>(x, 1, max))));
 }
 
 Layout<1> part_of(const std::int64_t* shape, const std::int64_t* strides, std::uint32_t rank, std::uint32_t axes) {
@@ -33,7 +33,7 @@ Layout<1> part_of(const std::int64_t* shape, const std::int64_t* strides, std::u
   return collapse<1>(sizes, count, {steps});
 }
 
-/// The stride of the innermost dimension, without its sign; 0 if there is none.
+/// The absolute stride of the innermost dimension; 0 if there is none.
 std::int64_t inner_stride(const Layout<1>& layout) {
   return layout.rank == 0 ? 0 : std::abs(layout.strides[0][layout.rank - 1]);
 }
@@ -43,7 +43,7 @@ bool outer_strides_divide(const Layout<1>& layout, int dimensions, int width) {
   }
   return true;
 }
-/// True if the innermost dimension falls into packs that start at multiples of their size; the other operand's strides do not matter yet.
+/// True if the innermost dimension divides into packs that start at multiples of their size; the other operand's strides do not matter yet.
 bool packs_inner(const Layout<1>& layout, int width, bool tail_allowed) {
   if (layout.rank == 0 || layout.strides[0][layout.rank - 1] != 1) return false;
   const std::int64_t size = layout.sizes[layout.rank - 1];
@@ -59,7 +59,7 @@ void pack_inner(Layout<1>& layout, int width) {
 void choose_lines(ReductionPlan& plan) {
   const std::int64_t packs = plan.reduced.count;
   plan.lanes = power_of_two(packs, warp);
-  // Long lines take a block; shorter ones do where there are too few of them.
+  // A long line takes a whole block; so does a shorter one if there are too few lines.
   while (plan.lanes < reduction_threads && (packs >= reduction_threads * batch ||
                                             (plan.results * plan.lanes < enough_blocks * reduction_threads && packs >= 2 * plan.lanes))) {
     plan.lanes *= 2;
@@ -70,7 +70,7 @@ void choose_lines(ReductionPlan& plan) {
 void choose_columns(ReductionPlan& plan) {
   const std::int64_t terms = plan.reduced.count;
   int groups = power_of_two(up(terms, batch), reduction_threads / warp);
-  // Neighbours beyond the innermost dimension do not read neighbouring elements: those threads had better share the terms.
+  // Threads beyond the innermost dimension would not read neighbouring elements, so they share the terms instead.
   const std::int64_t inner = plan.kept.sizes[plan.kept.rank - 1];
   while (reduction_threads / groups / 2 >= inner && groups < terms && groups < reduction_threads) groups *= 2;
   plan.lanes = reduction_threads / groups;
@@ -80,7 +80,7 @@ void choose_columns(ReductionPlan& plan) {
 }  // namespace
 
 std::int64_t ReductionPlan::blocks() const {
-  return splits > 1 ? tiles * splits : std::min(tiles, most_blocks);
+  return splits > 1 ? tiles * splits : std::min(tiles, max_blocks);
 }
 
 ReductionPlan plan_reduction(const std::int64_t* shape, const std::int64_t* strides, std::uint32_t rank, std::uint32_t axes, int widest) {
@@ -89,7 +89,7 @@ ReductionPlan plan_reduction(const std::int64_t* shape, const std::int64_t* stri
   plan.reduced = part_of(shape, strides, rank, axes);
   plan.results = plan.kept.count;
   plan.terms = plan.reduced.count;
-  if (plan.results == 0 || plan.terms == 0) {  // nothing is read
+  if (plan.results == 0 || plan.terms == 0) {  // there is nothing to read
     plan.lanes = 1;
     plan.tiles = up(plan.results, reduction_threads);
     return plan;
@@ -108,9 +108,9 @@ ReductionPlan plan_reduction(const std::int64_t* shape, const std::int64_t* stri
     choose_lines(plan);
   }
   const std::int64_t sharing = plan.columns ? reduction_threads / plan.lanes : plan.lanes;  // threads that share a line
-  const std::int64_t wanted =
+  const std::int64_t splits =
       std::clamp<std::int64_t>(plan.reduced.count / (sharing * batch), 1, std::max<std::int64_t>(enough_blocks / plan.tiles, 1));
-  plan.part = up(plan.reduced.count, wanted);
+  plan.part = up(plan.reduced.count, splits);
   plan.splits = static_cast<int>(up(plan.reduced.count, plan.part));
   return plan;
 }

@@ -1,7 +1,7 @@
-// reduction_plan.h - which threads make which results of a reduction. Host-side logic: reduction.cuh does what it says.
+// reduction_plan.h - how the threads of a reduction are assigned to results. Host side; reduction.cuh holds the kernels.
 //
-// A plan depends on shapes, on strides and on whether packs can be read, not on how many multiprocessors there are; the order of a sum
-// depends on its plan alone. So the same graph gives the same bits on every GPU.
+// A plan depends on shapes, strides and whether packs can be read, not on the number of multiprocessors, and the order of a sum depends
+// only on its plan. So the same graph gives the same bits on every GPU.
 #pragma once
 
 #include <cstddef>
@@ -11,37 +11,37 @@
 
 namespace tenon::cuda {
 
-inline constexpr int reduction_threads = 256;  ///< of a block
-inline constexpr int batch = 4;                ///< packs that a thread reads before it looks at the first of them
+inline constexpr int reduction_threads = 256;  ///< threads of a block
+inline constexpr int batch = 4;                ///< packs that a thread loads before it uses the first
 
-/// y[line] = the terms x[line, ...] made one.
+/// y[line] = reduction of the terms x[line, ...].
 ///
-/// Lines    (columns is false) `lanes` neighbouring threads walk along one line, so that neighbours read neighbouring packs.
-/// Columns  neighbouring lines are neighbours in memory: each of `lanes` threads has `width` lines of its own, and the terms of those are
-///          shared by reduction_threads / lanes rows of such threads.
+/// Lines    (columns is false) `lanes` neighbouring threads traverse one line, so that neighbours read neighbouring packs.
+/// Columns  neighbouring lines are neighbours in memory: each of `lanes` threads has `width` lines of its own;
+///          reduction_threads / lanes rows of such threads share their terms.
 struct ReductionPlan {
-  Layout<1> kept;            ///< the lines; where columns are read, packs of them
-  Layout<1> reduced;         ///< the terms of a line; where lines are read, packs of them
+  Layout<1> kept;            ///< the lines; for columns, packs of lines
+  Layout<1> reduced;         ///< the terms of a line; for lines, packs of terms
   std::int64_t results = 1;  ///< lines
   std::int64_t terms = 1;    ///< of a line
-  std::int64_t tail = 0;     ///< terms behind the last pack of a line
-  std::int64_t tiles = 0;    ///< sets of lines that a block makes at once
-  std::int64_t part = 0;     ///< how much of `reduced` one block looks at
-  int splits = 1;            ///< blocks that share a line: more than one leave partial results, for a second kernel
+  std::int64_t tail = 0;     ///< terms after the last pack of a line
+  std::int64_t tiles = 0;    ///< sets of lines that one block computes at once
+  std::int64_t part = 0;     ///< elements of `reduced` that one block reads
+  int splits = 1;            ///< blocks that share a line: if more than one, they write partial results for a second kernel
   int width = 1;             ///< elements of a pack
-  int lanes = 1;             ///< threads side by side, a power of two
+  int lanes = 1;             ///< neighbouring threads, a power of two
   bool columns = false;
 
-  /// Of the grid: every tile is somebody's, `splits` times.
+  /// Blocks of the grid; each tile is processed by `splits` blocks.
   std::int64_t blocks() const;
-  /// Partial results, if `splits` > 1.
+  /// The number of partial results; 0 if `splits` is 1.
   std::int64_t partials() const { return splits > 1 ? results * splits : 0; }
 };
 
-/// The plan of a reduction over the dimensions whose bits are set in `axes`; packs are of `widest` elements or of one.
+/// The plan of a reduction over the dimensions whose bits are set in `axes`; packs have `widest` elements or one.
 ReductionPlan plan_reduction(const std::int64_t* shape, const std::int64_t* strides, std::uint32_t rank, std::uint32_t axes, int widest);
 
-/// How rows of n elements are held in registers: `lanes` neighbouring threads, `elements` of each. elements = 0: the row is too long.
+/// How rows of n elements are held in registers: `elements` in each of `lanes` neighbouring threads. elements = 0: the row is too long.
 struct RowPlan {
   int lanes = 1, elements = 0;
 };

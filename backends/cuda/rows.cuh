@@ -1,11 +1,11 @@
-// rows.cuh - rows that are held in registers from their reading to their writing, as plan_rows says.
+// rows.cuh - rows held in registers between load and store, with a layout from plan_rows.
 #pragma once
 
 #include "reduction.cuh"
 
 namespace tenon::cuda {
 
-/// A thread's part of a row of n elements: E of them, in packs where rows fall into packs that can be read at once.
+/// A thread's part of a row of n elements: E elements, in packs if rows divide into aligned packs.
 template <class T, int E>
 struct RowPart {
   static constexpr int width = Values<T>::widest;
@@ -13,11 +13,11 @@ struct RowPart {
   int lanes, lane;
   bool packs;
 
-  /// Where in the row element e is; n or more: nowhere.
-  __device__ std::int64_t number(int e) const {
+  /// The index of element e in the row; out of range if n or more.
+  __device__ std::int64_t index(int e) const {
     return packs ? (std::int64_t{e / width} * lanes + lane) * width + e % width : std::int64_t{e} * lanes + lane;
   }
-  /// What is nowhere reads as `missing`.
+  /// Out-of-range elements load `missing`.
   __device__ void read(const T* row, T missing, T (&out_x)[E]) const {
     if (packs) {
 #pragma unroll
@@ -25,13 +25,13 @@ struct RowPart {
         Pack<T, width> pack;
 #pragma unroll
         for (int v = 0; v < width; ++v) pack.at[v] = missing;
-        if (number(e) < n) pack = *reinterpret_cast<const Pack<T, width>*>(row + number(e));
+        if (index(e) < n) pack = *reinterpret_cast<const Pack<T, width>*>(row + index(e));
 #pragma unroll
         for (int v = 0; v < width; ++v) out_x[e + v] = pack.at[v];
       }
     } else {
 #pragma unroll
-      for (int e = 0; e < E; ++e) out_x[e] = number(e) < n ? row[number(e)] : missing;
+      for (int e = 0; e < E; ++e) out_x[e] = index(e) < n ? row[index(e)] : missing;
     }
   }
   __device__ void write(T* row, const T (&x)[E]) const {
@@ -41,43 +41,43 @@ struct RowPart {
         Pack<T, width> pack;
 #pragma unroll
         for (int v = 0; v < width; ++v) pack.at[v] = x[e + v];
-        if (number(e) < n) *reinterpret_cast<Pack<T, width>*>(row + number(e)) = pack;
+        if (index(e) < n) *reinterpret_cast<Pack<T, width>*>(row + index(e)) = pack;
       }
     } else {
 #pragma unroll
       for (int e = 0; e < E; ++e) {
-        if (number(e) < n) row[number(e)] = x[e];
+        if (index(e) < n) row[index(e)] = x[e];
       }
     }
   }
 };
 
-/// The largest of what the threads of a row have.
+/// The maximum over the threads of a row.
 template <class T>
-struct Peak {
+struct RowMax {
   using Partial = T;
   __device__ T combine(T a, T b) const { return functions::Max{}(a, b); }
 };
 
-/// x becomes exp(x - peak); a missing element, -inf, becomes 0.
-/// Returns  peak and total of the row. Those of a row without a finite peak are not numbers, as in exp(x - peak) / total.
+/// Replaces x by exp(x - row_max); missing elements, -inf, become 0. Returns row_max and total of the row; the total is NaN if row_max is
+/// not finite.
 template <class T, int E>
 __device__ Exponentials<T> exponentials_of_row(T (&x)[E], int lanes) {
-  T peak = x[0];
+  T row_max = x[0];
 #pragma unroll
-  for (int e = 1; e < E; ++e) peak = functions::Max{}(peak, x[e]);
-  peak = combine_lanes(Peak<T>{}, peak, lanes);
+  for (int e = 1; e < E; ++e) row_max = functions::Max{}(row_max, x[e]);
+  row_max = combine_lanes(RowMax<T>{}, row_max, lanes);
   T total = 0;
 #pragma unroll
   for (int e = 0; e < E; ++e) {
-    x[e] = std::exp(x[e] - peak);
+    x[e] = std::exp(x[e] - row_max);
     total += x[e];
   }
   total = combine_lanes(Sum<T>{}, total, lanes);
-  return {peak, std::isfinite(peak) ? total : std::numeric_limits<T>::quiet_NaN()};
+  return {row_max, std::isfinite(row_max) ? total : std::numeric_limits<T>::quiet_NaN()};
 }
 
-/// Blocks for rows that are held in registers.
+/// The launch geometry for rows held in registers.
 inline Geometry rows_geometry(const RowPlan& plan, std::int64_t rows) {
   const std::int64_t at_once = reduction_threads / plan.lanes;
   return {std::min<std::int64_t>((rows + at_once - 1) / at_once, 8192), reduction_threads};

@@ -68,13 +68,13 @@ std::string requirements(int runtime_version) {
 
 std::string no_device_reason(const Machine& machine) {
   const std::string built = "this backend was built with CUDA " + version_text(machine.runtime_version);
-  const std::string wanted = "CUDA " + std::to_string(machine.runtime_version / 1000) + ".0 or later";
+  const std::string required = "CUDA " + std::to_string(machine.runtime_version / 1000) + ".0 or later";
   if (machine.driver_version == 0) {
-    return "no NVIDIA driver (libcuda.so.1) was found, and " + built + ": install a driver for " + wanted + ", or use another backend";
+    return "no NVIDIA driver (libcuda.so.1) was found, and " + built + ": install a driver for " + required + ", or use another backend";
   }
-  const std::string driver = "the NVIDIA driver speaks CUDA " + version_text(machine.driver_version);
+  const std::string driver = "the NVIDIA driver supports CUDA " + version_text(machine.driver_version);
   if (machine.error == cudaErrorInsufficientDriver || machine.driver_version / 1000 < machine.runtime_version / 1000) {
-    return driver + ", " + built + ": update the driver to one for " + wanted;
+    return driver + ", " + built + ": update the driver to one for " + required;
   }
   if (machine.visible_devices != nullptr && (machine.error == cudaErrorNoDevice || machine.error == cudaSuccess)) {
     if (machine.visible_devices[0] == '\0') return "CUDA_VISIBLE_DEVICES is set and empty, which hides every GPU: unset it";
@@ -84,7 +84,7 @@ std::string no_device_reason(const Machine& machine) {
   switch (machine.error) {
     case cudaSuccess:
     case cudaErrorNoDevice:
-      return driver + ", and there is no GPU that it serves: see what nvidia-smi lists; in a container, whether it was given the GPUs";
+      return driver + ", but it serves no GPU here: check what nvidia-smi lists and, in a container, whether it was given the GPUs";
     case cudaErrorNotPermitted:
     case cudaErrorOperatingSystem:
       return driver + ", but its devices cannot be opened (" + said + "): this user must be able to read and write /dev/nvidia*";
@@ -98,7 +98,8 @@ std::string no_device_reason(const Machine& machine) {
     case cudaErrorStubLibrary:
       return "the libcuda.so.1 that was found is a stub for linking (" + said + "): keep CUDA's folder `stubs` out of LD_LIBRARY_PATH";
     case cudaErrorDevicesUnavailable:
-      return driver + ", but every GPU is in use by others (" + said + "): see nvidia-smi for who, and for the compute mode";
+      return driver + ", but every GPU is in use by other processes (" + said +
+             "): check the processes and the compute mode with nvidia-smi";
     default:
       return driver + ", but counting its devices failed (" + said + "): does nvidia-smi work?";
   }

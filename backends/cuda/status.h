@@ -1,4 +1,4 @@
-// status.h - what CUDA says, in the socket's words. Host-side logic alone: no function here calls CUDA.
+// status.h - CUDA errors as statuses of the plugin ABI. Host side: no function here calls CUDA.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,30 +9,29 @@
 
 namespace tenon::cuda {
 
-/// The status that a CUDA error stands for.
+/// The ABI status of a CUDA error.
 tenon_status status_of(cudaError_t error);
 
-/// True for errors after which the process can use the device no more, until it is closed and its context made anew: a fault of a kernel,
-/// a fault of the hardware.
+/// True for kernel and hardware faults after which the process cannot use the device until it is closed and its context is recreated.
 bool is_sticky(cudaError_t error);
 
 /// "13.0" for 13000.
 std::string version_text(int version);
 
-/// What the machine has, as far as it matters for why there is no device.
+/// The facts about a machine that explain why there is no device.
 struct Machine {
-  cudaError_t error = cudaSuccess;        ///< of cudaGetDeviceCount
-  int driver_version = 0;                 ///< the newest CUDA that the driver speaks; 0: no driver
-  int runtime_version = CUDART_VERSION;   ///< the CUDA that this backend was built with
+  cudaError_t error = cudaSuccess;        ///< result of cudaGetDeviceCount
+  int driver_version = 0;                 ///< the newest CUDA version that the driver supports; 0: no driver
+  int runtime_version = CUDART_VERSION;   ///< the CUDA version that this backend was built with
   const char* visible_devices = nullptr;  ///< CUDA_VISIBLE_DEVICES; NULL: not set
 };
-/// What the backend needs of a machine: a driver and libraries of the major version it was built with.
+/// The requirements of the backend: a driver and libraries of the major version it was built with.
 std::string requirements(int runtime_version);
 
-/// Why there are no devices, and what to do: a sentence.
+/// Why there are no devices, and the remedy, as one sentence.
 std::string no_device_reason(const Machine& machine);
 
-/// Throws "<call>: <CUDA's name and words>" for anything but success.
+/// Throws "<call>: <CUDA's error name and description>" unless `error` is success.
 void check(cudaError_t error, const char* call);
 
 }  // namespace tenon::cuda

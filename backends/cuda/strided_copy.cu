@@ -4,17 +4,17 @@
 #include <array>
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
 
-/// 16 bytes at a time.
+/// An element of 16 bytes.
 struct alignas(16) Bytes16 {
   std::uint64_t at[2];
 };
 
-/// A copy of elements of some size: dimension `layout` of operand 0 is read, of operand 1 written.
+/// A copy of elements of some size: operand 0 of `layout` is read, operand 1 written.
 struct Piece {
   Layout<2> layout;
   const void* from;
@@ -24,23 +24,23 @@ struct Piece {
 // ---------------------------------------------------------------- element by element
 
 constexpr int threads = 256;
-constexpr std::int64_t chunk = 4 * threads;  ///< elements that a block takes in a piece of its own
+constexpr std::int64_t chunk = 4 * threads;  ///< elements of a piece that a block copies at a time
 
-/// Passed by value.
-template <int most>
+/// Passed to kernels by value.
+template <int max_count>
 struct Pieces {
-  Piece at[most];
-  std::int64_t first_chunk[most + 1];
+  Piece at[max_count];
+  std::int64_t first_chunk[max_count + 1];
   int count;
 };
-constexpr int most_pieces = static_cast<int>(StridedCopies::most);
-static_assert(sizeof(Pieces<most_pieces>) <= 4000);
+constexpr int max_pieces = static_cast<int>(StridedCopies::max_count);
+static_assert(sizeof(Pieces<max_pieces>) <= 4000);
 
-template <class T, int most>
-__global__ void copy_pieces(Pieces<most> pieces) {
+template <class T, int max_count>
+__global__ void copy_pieces(Pieces<max_count> pieces) {
   int k = 0;
   for (std::int64_t c = blockIdx.x; c < pieces.first_chunk[pieces.count]; c += gridDim.x) {
-    while (k + 1 < most && c >= pieces.first_chunk[k + 1]) ++k;
+    while (k + 1 < max_count && c >= pieces.first_chunk[k + 1]) ++k;
     const Piece& piece = pieces.at[k];
     const T* const from = static_cast<const T*>(piece.from);
     T* const to = static_cast<T*>(piece.to);
@@ -54,21 +54,21 @@ __global__ void copy_pieces(Pieces<most> pieces) {
   }
 }
 
-template <class T, int most>
+template <class T, int max_count>
 void launch_pieces(Stream& stream, const Piece* pieces, int count) {
-  Pieces<most> table{};
+  Pieces<max_count> table{};
   table.count = count;
   for (int k = 0; k < count; ++k) {
     table.at[k] = pieces[k];
     table.first_chunk[k + 1] = table.first_chunk[k] + (pieces[k].layout.count + chunk - 1) / chunk;
   }
   const std::int64_t resident = std::int64_t{stream.device().multiprocessors()} * (2048 / threads);
-  launch(stream, {std::min(table.first_chunk[count], resident), threads}, copy_pieces<T, most>, table);
+  launch(stream, {std::min(table.first_chunk[count], resident), threads}, copy_pieces<T, max_count>, table);
 }
 
-/// Pieces whose elements have one width, 15 at most.
+/// Up to 15 pieces with elements of one width.
 struct Group {
-  std::array<Piece, StridedCopies::most> pieces;
+  std::array<Piece, StridedCopies::max_count> pieces;
   int count = 0;
 };
 
@@ -78,27 +78,27 @@ void copy_by(Stream& stream, const Group& group) {
   if (group.count == 1) {
     launch_pieces<T, 1>(stream, group.pieces.data(), 1);
   } else {
-    launch_pieces<T, most_pieces>(stream, group.pieces.data(), group.count);
+    launch_pieces<T, max_pieces>(stream, group.pieces.data(), group.count);
   }
 }
 
 // ---------------------------------------------------------------- tiles
 
 constexpr int tile = 32;
-constexpr int tile_rows = threads / tile;  ///< that a block moves at once
+constexpr int tile_rows = threads / tile;  ///< rows that a block moves at once
 
-/// What is written along its innermost dimension (columns) and read along another one (rows); `others` are the rest.
+/// A copy that writes along its innermost dimension (columns) and reads along another one (rows); `others` are the other dimensions.
 struct Tiles {
   Layout<2> others;
   std::int64_t rows, columns;
   std::int64_t from_column_stride, to_row_stride;
 };
 
-/// Each warp reads 32 neighbours and writes 32 neighbours; what lies between turns in shared memory. A row of 33 puts the elements of a
+/// Each warp reads and writes 32 contiguous elements; the tile is transposed in shared memory. Rows of 33 elements put the elements of a
 /// column into different banks.
 template <class T>
 __global__ void copy_tiles(Tiles tiles, const T* from, T* to) {
-  __shared__ T turned[tile][tile + 1];
+  __shared__ T transposed[tile][tile + 1];
   const int x = static_cast<int>(threadIdx.x) % tile, y = static_cast<int>(threadIdx.x) / tile;
   const std::int64_t down = (tiles.rows + tile - 1) / tile, across = (tiles.columns + tile - 1) / tile;
   for (std::int64_t t = blockIdx.x; t < tiles.others.count * down * across; t += gridDim.x) {
@@ -107,22 +107,22 @@ __global__ void copy_tiles(Tiles tiles, const T* from, T* to) {
     const std::int64_t row = t / across % down * tile, column = t % across * tile;
     for (int j = y; j < tile; j += tile_rows) {
       if (row + x < tiles.rows && column + j < tiles.columns) {
-        turned[j][x] = from[at[0] + row + x + (column + j) * tiles.from_column_stride];
+        transposed[j][x] = from[at[0] + row + x + (column + j) * tiles.from_column_stride];
       }
     }
     __syncthreads();
     for (int j = y; j < tile; j += tile_rows) {
-      if (row + j < tiles.rows && column + x < tiles.columns) to[at[1] + (row + j) * tiles.to_row_stride + column + x] = turned[x][j];
+      if (row + j < tiles.rows && column + x < tiles.columns) to[at[1] + (row + j) * tiles.to_row_stride + column + x] = transposed[x][j];
     }
     __syncthreads();
   }
 }
 
-/// The dimension that a copy by tiles reads along; -1: the copy is not one for tiles.
+/// The dimension that a tiled copy reads along; -1: tiles do not fit this copy.
 int row_dimension(const Layout<2>& layout) {
   const int last = layout.rank - 1;
   if (last < 1 || layout.strides[1][last] != 1 || layout.strides[0][last] == 1 || layout.strides[0][last] == 0) return -1;
-  constexpr std::int64_t enough = tile / 4;  // of a tile that is less than a quarter full the lanes do nothing
+  constexpr std::int64_t enough = tile / 4;  // in a tile that is less than a quarter full, most lanes idle
   if (layout.sizes[last] < enough) return -1;
   for (int d = 0; d < last; ++d) {
     if (layout.strides[0][d] == 1 && layout.sizes[d] >= enough) return d;
@@ -144,7 +144,7 @@ Tiles tiles_of(const Layout<2>& layout, int row) {
 }
 
 template <class T>
-void copy_turned(Stream& stream, const Piece& piece, int row) {
+void copy_transposed(Stream& stream, const Piece& piece, int row) {
   const Tiles tiles = tiles_of(piece.layout, row);
   const std::int64_t count = tiles.others.count * ((tiles.rows + tile - 1) / tile) * ((tiles.columns + tile - 1) / tile);
   const std::int64_t resident = std::int64_t{stream.device().multiprocessors()} * (2048 / threads);
@@ -153,7 +153,8 @@ void copy_turned(Stream& stream, const Piece& piece, int row) {
 
 // ---------------------------------------------------------------- which way
 
-/// Bytes of the largest elements that a piece is a copy of, when its innermost dimension is without gaps on both sides.
+/// The widest element, in bytes, that a piece can be copied by; wider than its own only if the innermost dimension is contiguous on both
+/// sides.
 std::size_t widest(const Piece& piece, std::size_t element_bytes) {
   const Layout<2>& layout = piece.layout;
   const int last = layout.rank - 1;
@@ -168,7 +169,7 @@ std::size_t widest(const Piece& piece, std::size_t element_bytes) {
   return element_bytes;
 }
 
-/// The same copy in elements `factor` times as large.
+/// The same copy with elements `factor` times as large.
 void widen(Layout<2>& layout, std::int64_t factor) {
   if (factor == 1) return;
   const int last = layout.rank - 1;
@@ -180,18 +181,18 @@ void widen(Layout<2>& layout, std::int64_t factor) {
   if (layout.sizes[last] == 1) --layout.rank;
 }
 
-void copy_turned(Stream& stream, const Piece& piece, std::size_t element_bytes, int row) {
+void copy_transposed(Stream& stream, const Piece& piece, std::size_t element_bytes, int row) {
   switch (element_bytes) {
     case 1:
-      return copy_turned<std::uint8_t>(stream, piece, row);
+      return copy_transposed<std::uint8_t>(stream, piece, row);
     case 2:
-      return copy_turned<std::uint16_t>(stream, piece, row);
+      return copy_transposed<std::uint16_t>(stream, piece, row);
     case 4:
-      return copy_turned<std::uint32_t>(stream, piece, row);
+      return copy_transposed<std::uint32_t>(stream, piece, row);
     case 8:
-      return copy_turned<std::uint64_t>(stream, piece, row);
+      return copy_transposed<std::uint64_t>(stream, piece, row);
     default:
-      return copy_turned<Bytes16>(stream, piece, row);
+      return copy_transposed<Bytes16>(stream, piece, row);
   }
 }
 
@@ -212,7 +213,7 @@ void copy_strided(Stream& stream, std::size_t element_bytes, std::span<const Str
     const std::size_t width = widest(piece, element_bytes);
     widen(piece.layout, static_cast<std::int64_t>(width / element_bytes));
     if (const int row = row_dimension(piece.layout); row >= 0) {
-      copy_turned(stream, piece, width, row);
+      copy_transposed(stream, piece, width, row);
     } else {
       std::size_t slot = 0;
       while (std::size_t{1} << slot < width) ++slot;

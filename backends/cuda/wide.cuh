@@ -1,4 +1,4 @@
-// wide.cuh - the type that elements are computed in: f64 for f64, else f32.
+// wide.cuh - the compute type of elements: f64 for f64, else f32.
 #pragma once
 
 #include <type_traits>

@@ -1,11 +1,11 @@
-// wide_call.cuh - a call on f16 or bf16 as one on f32: for ops whose intermediate results want the range of f32 as well as its precision.
-// What the SDK does where there is no kernel for a type.
+// wide_call.cuh - runs a call on f16 or bf16 as one on f32, for ops whose intermediate results need the range of f32 as well as its
+// precision. The SDK does the same for types without a kernel.
 #pragma once
 
 #include <array>
 
 #include "map.cuh"
-#include "parts.h"
+#include "scratch_arena.h"
 #include "wide.cuh"
 
 namespace tenon::cuda {
@@ -19,19 +19,19 @@ struct Narrow {
   __device__ T operator()(float x) const { return narrow<T>(x); }
 };
 
-/// Twins in f32 of the operands of a call on T, f16 or bf16, in scratch memory.
+/// f32 copies of the operands of a call on T (f16 or bf16), in scratch memory.
 class WideCall {
  public:
-  WideCall(const sdk::Call& narrow, Parts& parts) : call(narrow), narrow_(narrow) {
-    for (std::uint32_t i = 0; i < narrow.input_count; ++i) inputs_[i] = twin(narrow.inputs[i], parts);
-    for (std::uint32_t i = 0; i < narrow.output_count; ++i) outputs_[i] = twin(narrow.outputs[i], parts);
+  WideCall(const sdk::Call& narrow, ScratchArena& arena) : call(narrow), narrow_(narrow) {
+    for (std::uint32_t i = 0; i < narrow.input_count; ++i) inputs_[i] = wide_operand(narrow.inputs[i], arena);
+    for (std::uint32_t i = 0; i < narrow.output_count; ++i) outputs_[i] = wide_operand(narrow.outputs[i], arena);
     call.inputs = inputs_.data();
     call.outputs = outputs_.data();
   }
   WideCall(const WideCall&) = delete;
   WideCall& operator=(const WideCall&) = delete;
 
-  sdk::Call call;  ///< on the twins; scratch memory is for the caller to set
+  sdk::Call call;  ///< on the copies; the caller sets its scratch memory
 
   template <class T>
   void read_inputs() const {
@@ -46,14 +46,14 @@ class WideCall {
   const sdk::Call& narrow_;
   std::array<sdk::Operand, 16> inputs_, outputs_;
 
-  static sdk::Operand twin(const sdk::Operand& x, Parts& parts) {
+  static sdk::Operand wide_operand(const sdk::Operand& x, ScratchArena& arena) {
     if (!x.present()) return x;
     sdk::Operand wide = x;
     wide.dtype = TENON_DTYPE_F32;
-    wide.data = parts.take<float>(x.count);
+    wide.data = arena.allocate<float>(x.count);
     return wide;
   }
-  /// to = function(from), if they are there.
+  /// to = function(from), if they are present.
   template <class U, class T, class Function>
   void convert(const sdk::Operand& from, const sdk::Operand& to, const Function& function) const {
     if (!from.present() || from.count == 0) return;

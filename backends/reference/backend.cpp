@@ -1,4 +1,4 @@
-// The oracle: plain loops in double precision, written to be read. Others are judged by it.
+// The oracle: plain loops in double precision, written for readability. Other backends are tested against it.
 #include <tenon/sdk/backend.h>
 
 namespace tenon::reference {
@@ -9,11 +9,11 @@ const sdk::BackendSpec& spec() {
       .name = "reference",
       .version = TENON_VERSION,
       .vendor = "Tenon",
-      .description = "plain loops, f64 accumulation: slow, right, and what the others are compared with",
+      .description = "plain loops with f64 accumulation: slow; the oracle that other backends are compared with",
       .requirements = nullptr,
       .priority = 0,
       .flags = TENON_BACKEND_ORACLE,
-      .knobs = {},
+      .options = {},
       .create = [](sdk::Host host) { return sdk::make_cpu_backend(host, "plain C++ loops"); },
   };
   return reference;

@@ -10,7 +10,7 @@ namespace tenon::reference {
 
 using Spatial = std::array<std::int64_t, TENON_MAX_SPATIAL>;
 
-/// The spatial sizes of an operand (a, b, d...), and 1 for dimensions that it does not have.
+/// The spatial sizes of an operand (a, b, d...), and 1 for absent dimensions.
 inline Spatial spatial_sizes(const sdk::Operand& x) {
   Spatial sizes{1, 1, 1};
   for (std::uint32_t i = 2; i < x.rank; ++i) sizes[i - 2] = x.shape[i];
@@ -23,18 +23,18 @@ inline std::int64_t count_of(const Spatial& sizes) {
   return count;
 }
 
-/// body(i, number): every index within `sizes` in row-major order, and its number.
+/// body(i, index) for every multi-index within `sizes` in row-major order, with its linear index.
 template <class Body>
 void for_each_index(const Spatial& sizes, Body&& body) {
-  std::int64_t number = 0;
+  std::int64_t index = 0;
   for (std::int64_t a = 0; a < sizes[0]; ++a) {
     for (std::int64_t b = 0; b < sizes[1]; ++b) {
-      for (std::int64_t c = 0; c < sizes[2]; ++c) body(Spatial{a, b, c}, number++);
+      for (std::int64_t c = 0; c < sizes[2]; ++c) body(Spatial{a, b, c}, index++);
     }
   }
 }
 
-/// Windows of `kernel` elements over an image of `sizes`, as attributes with strides, dilations and pads_before have them.
+/// Windows of `kernel` elements over an image of `sizes`, with the strides, dilations and pads_before of attributes.
 struct Windows {
   Spatial sizes, kernel, strides{1, 1, 1}, dilations{1, 1, 1}, before{};
 
@@ -47,7 +47,7 @@ struct Windows {
     }
   }
 
-  /// body(tap, place): every tap of window i that lies in the image, in row-major order; both count from the start of theirs.
+  /// body(tap, place): for every tap of window i inside the image, in row-major order; both are linear indices.
   template <class Body>
   void for_each_tap(const Spatial& i, Body&& body) const {
     for_each_index(kernel, [&](const Spatial& k, std::int64_t tap) {

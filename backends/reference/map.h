@@ -9,7 +9,7 @@
 
 namespace tenon::reference {
 
-/// What elementwise kernels declare.
+/// The traits of elementwise kernels.
 inline constexpr sdk::Traits elementwise_traits{.strided = true, .in_place = true, .elementwise = true};
 
 /// y[i] = f(x[i]); y may be x.
@@ -26,7 +26,7 @@ void map(const sdk::Call& call, Function f) {
   });
 }
 
-/// For arithmetic that wraps: overflow of a signed type is undefined, of its unsigned twin it is not.
+/// For arithmetic that wraps: overflow of a signed type is undefined, of its unsigned counterpart it is not.
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 

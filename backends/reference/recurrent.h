@@ -1,4 +1,4 @@
-// recurrent.h - what rnn, gru and lstm share: sizes, the order of the steps, the sums of products, and what of the gradients is the same.
+// recurrent.h - shared by rnn, gru and lstm: sizes, the order of the steps, sums of products, and common parts of the gradients.
 #pragma once
 
 #include <cmath>
@@ -29,7 +29,7 @@ struct Recurrent {
         r(call.input<T>(first + 2)),
         b(call.has_input(first + 3) ? call.input<T>(first + 3) : nullptr) {}
 
-  /// Where x and y have step number s of direction d.
+  /// The time of step s of direction d in x and y.
   std::int64_t time(std::int64_t d, std::int64_t s) const { return direction == TENON_DIRECTION_REVERSE || d == 1 ? steps - 1 - s : s; }
   /// Element u of a (T, D, B, H).
   std::int64_t in_sequence(std::int64_t t, std::int64_t d, std::int64_t n, std::int64_t u) const {
@@ -57,20 +57,20 @@ struct Recurrent {
     for (std::int64_t i = 0; i < units; ++i) sum += h[i] * double{row[i]};
     return sum;
   }
-  /// dh of unit u: what gates [begin, end) give back, whose gradients (G, H) are `d_gates`.
+  /// dh of unit u through gates [begin, end), whose gradients (G, H) are `d_gates`.
   double to_state(const double* d_gates, std::int64_t d, std::int64_t begin, std::int64_t end, std::int64_t u) const {
     double sum = 0;
     for (std::int64_t row = begin * units; row < end * units; ++row) sum += d_gates[row] * double{r[(d * gates * units + row) * units + u]};
     return sum;
   }
-  /// The state before step number s: the y of the step before, h0 or 0.
+  /// The state before step s: the y of the previous step, h0 or 0.
   double before(const T* y, const T* h0, std::int64_t d, std::int64_t s, std::int64_t n, std::int64_t u) const {
     if (s > 0) return double{y[in_sequence(time(d, s - 1), d, n, u)]};
     return h0 == nullptr ? 0.0 : double{h0[in_state(d, n, u)]};
   }
   std::int64_t all_gates() const { return steps * batch * directions * gates * units; }
 
-  /// dx, dw and the first half of db (results 0, 1, 3) from the gradients (T, B, D, G H) of what x gives to the gates.
+  /// dx, dw and the first half of db (results 0, 1, 3) from the gradients (T, B, D, G H) of x's contributions to the gates.
   void input_gradients(const sdk::Call& call, const double* d_gates) const {
     const std::int64_t columns = gates * units, rows = steps * batch;
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -103,7 +103,7 @@ struct Recurrent {
       }
     }
   }
-  /// dr (result 2) for the gates of one product, [begin, end): state(d, s, n, u) is what stood beside r at step number s.
+  /// dr (result 2) for the gates of one product, [begin, end): state(d, s, n, u) is the factor of r at step s.
   template <class State>
   void recurrent_gradient(const sdk::Call& call, const double* d_gates, std::int64_t begin, std::int64_t end, const State& state) const {
     for (std::int64_t d = 0; d < directions; ++d) {
@@ -122,12 +122,12 @@ struct Recurrent {
   }
 };
 
-/// Element i of an operand that may be absent: 0 then.
+/// Element i of an operand; 0 if it is absent.
 template <class T>
 double element_or_zero(const sdk::Call& call, std::uint32_t operand, std::int64_t i) {
   return call.has_input(operand) ? double{call.input<T>(operand)[i]} : 0.0;
 }
-/// Writes element i of a result that may be absent.
+/// Writes element i of a result, unless it is absent.
 template <class T>
 void put(const sdk::Call& call, std::uint32_t result, std::int64_t i, double value) {
   if (call.has_output(result)) call.output<T>(result)[i] = static_cast<T>(value);

@@ -6,12 +6,12 @@
 
 namespace tenon::reference {
 
-/// Of the n elements x(0) ... x(n - 1): the mean, and the mean of the squared distances from it.
+/// Mean and variance (the mean squared distance from the mean) of x(0) ... x(n - 1).
 struct Statistics {
   double mean = 0, variance = 0;
 
-  /// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass algorithm: what rounding
-  ///         the mean costs is measured by the second pass and taken off again.
+  /// Source  Chan, Golub, LeVeque: Algorithms for Computing the Sample Variance (1983), the corrected two-pass algorithm: the second pass
+  ///         measures and subtracts the effect of rounding the mean.
   template <class X>
   Statistics(std::int64_t n, X&& x) {
     for (std::int64_t i = 0; i < n; ++i) mean += x(i);

@@ -13,7 +13,7 @@ namespace tenon::emulation {
 namespace {
 
 constexpr std::size_t alignment = 256;
-// What is opened and closed goes by whole large pages: there are five hundred times as few of them to change at every wait.
+// Memory is protected in large pages: there are five hundred times fewer of them to change at every wait.
 constexpr std::size_t page_bytes = 2 << 20;
 
 std::size_t rounded(std::size_t size_bytes, std::size_t unit) {
@@ -24,7 +24,7 @@ std::size_t rounded(std::size_t size_bytes, std::size_t unit) {
 
 Arena::Arena(std::size_t total_bytes) : total_bytes_(total_bytes) {
   if constexpr (!address_sanitized) {
-    // Addresses cost nothing: four times the memory, so that holes never refuse what the total allows.
+    // Addresses cost nothing: reserves four times the memory, so that fragmentation never fails an allocation that the total allows.
     const std::size_t reserved = rounded(4 * total_bytes, page_bytes);
     void* memory = mmap(nullptr, reserved + page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -33,7 +33,7 @@ Arena::Arena(std::size_t total_bytes) : total_bytes_(total_bytes) {
     }
     std::size_t space = reserved + page_bytes;
     base_ = static_cast<char*>(std::align(page_bytes, reserved, memory, space));
-    madvise(base_, reserved, MADV_HUGEPAGE);  // a wish: where it is not granted waiting is slower
+    madvise(base_, reserved, MADV_HUGEPAGE);  // only a hint: without huge pages waiting is slower
     free_[0] = reserved;
   }
 }
@@ -43,7 +43,7 @@ void* Arena::allocate(std::size_t size_bytes) {
   const std::size_t size = rounded(size_bytes, alignment);
   if (size > total_bytes_ - used_bytes_) return nullptr;
   if constexpr (address_sanitized) {
-    // From the allocator that AddressSanitizer watches, and of the very size, so that a kernel that leaves its bounds is found.
+    // From the allocator that AddressSanitizer instruments, with the exact size, so that out-of-bounds accesses of kernels are detected.
     void* memory = nullptr;
     if (posix_memalign(&memory, alignment, size_bytes) != 0) return nullptr;
     used_bytes_ += size;

@@ -1,4 +1,4 @@
-// arena.h - the memory of one device, out of the host's reach but while the device works.
+// arena.h - the memory of one device, which the host can access only while the device works.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ namespace tenon::emulation {
 class Arena {
  public:
   explicit Arena(std::size_t total_bytes);
-  ~Arena() = delete;  ///< lives as long as the process
+  ~Arena() = delete;  ///< never destroyed
 
-  /// NULL when there is no room. The memory holds 0xFF bytes after `poison` only.
+  /// NULL when out of memory. The memory holds 0xFF bytes only after `poison`.
   void* allocate(std::size_t size_bytes);
   void release(void* memory, std::size_t size_bytes);
   void set_open(bool open);

@@ -2,7 +2,7 @@
 
 namespace tenon::emulation {
 
-// The figures of an H100: a kernel that fits there fits here.
+// The attributes of an H100: a kernel that fits there fits here.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:

@@ -18,7 +18,7 @@ void read_failures(State& s, const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find(',', at), text.size()), equals = text.find('=', at);
     if (equals == std::string::npos || equals > end) {
-      std::fprintf(stderr, "TENON_CUDA_EMULATION_FAIL: wanted function=number,..., got '%s'\n", text.c_str());
+      std::fprintf(stderr, "TENON_CUDA_EMULATION_FAIL: expected function=number,..., got '%s'\n", text.c_str());
       std::abort();
     }
     s.failures.emplace(text.substr(at, equals - at), static_cast<cudaError_t>(std::atoi(text.c_str() + equals + 1)));
@@ -43,7 +43,7 @@ State* make_state() {
 
 }  // namespace
 
-// Never destroyed: a queue may hold work of a plugin that has been closed by then.
+// Never destroyed: a queue may hold work of a plugin that is already closed.
 State& state() {
   static State* const the_state = make_state();
   return *the_state;

@@ -1,4 +1,4 @@
-// control.h - what a test, or an emulated vendor library, says to the emulation beside CUDA's own calls.
+// control.h - controls the emulation from tests and emulated vendor libraries, in addition to CUDA's own calls.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,26 +7,26 @@
 
 namespace tenon::emulation {
 
-/// Gives a kernel to a stream, as <<<grid, block, 0, stream>>> would: `body` runs once per thread with threadIdx, blockIdx, blockDim and
-/// gridDim set, when somebody waits for the stream.
+/// Enqueues a kernel on a stream, as <<<grid, block, 0, stream>>> would: `body` runs once per thread with threadIdx, blockIdx, blockDim and
+/// gridDim set, when the stream is waited for.
 ///
-/// Errors   as a launch: kept for cudaGetLastError; cudaErrorInvalidConfiguration for what no GPU takes.
+/// Errors   as a launch: kept for cudaGetLastError; cudaErrorInvalidConfiguration for launches that no GPU accepts.
 /// Threads  any.
 void launch(cudaStream_t stream, dim3 grid, dim3 block, std::function<void()> body);
 
-/// Gives work that is one piece to a stream, for libraries that are emulated whole: it may touch device memory and calls no CUDA.
+/// Enqueues host work on a stream, for emulated vendor libraries: it may access device memory and must not call CUDA.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
 /// The next call of the named function ("cudaMallocFromPoolAsync"; a launch is "cudaLaunchKernel") returns `error` and does nothing else.
-/// Called twice, the next two calls do. TENON_CUDA_EMULATION_FAIL="cudaStreamCreateWithFlags=2,..." says the same to a process from
-/// outside.
+/// Called twice, it affects the next two calls. TENON_CUDA_EMULATION_FAIL="cudaStreamCreateWithFlags=2,..." does the same from outside of
+/// the process.
 void fail_next(const char* function_name, cudaError_t error);
 
-/// The caller's current device faults at the next thing that it executes. The next call that waits reports it, and every later one; only
-/// cudaDeviceReset helps.
+/// The caller's current device faults at the next item that it executes. The next call that waits, and every later one, reports the fault
+/// until cudaDeviceReset.
 void fault(cudaError_t error);
 
-/// In which order threads and blocks run: "ascending", "descending" or a seed in digits. TENON_CUDA_EMULATION_ORDER says the same.
+/// In which order threads and blocks run: "ascending", "descending" or a seed in digits. TENON_CUDA_EMULATION_ORDER does the same.
 void set_order(const char* order);
 
 }  // namespace tenon::emulation

@@ -181,7 +181,7 @@ cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
   return call("cudaInitDevice", [&] { return is_device(device) ? cudaSuccess : cudaErrorInvalidDevice; });
 }
 
-// Without registers and shared memory to count, threads alone are the limit.
+// The emulation does not count registers and shared memory, so only threads limit occupancy.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* out_blocks, const void*, int block_size, std::size_t) {
   return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&] {
     if (out_blocks == nullptr || block_size < 1 || block_size > 1024) return cudaErrorInvalidValue;

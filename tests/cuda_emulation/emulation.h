@@ -29,7 +29,7 @@
 #define __global__
 #define __device__
 #define __host__
-// One block runs at a time in the process, so that one copy is enough; what the block before left there is what a GPU would show, too.
+// One block runs at a time in the process, so that one copy is enough; it keeps the values of the previous block, as on a GPU.
 #define __shared__ static
 #define __constant__ static
 #define __forceinline__ inline
@@ -43,7 +43,7 @@ namespace tenon::emulation {
 
 void block_barrier();
 void warp_barrier(unsigned mask);
-/// The bits that lane `source` of the warp gave to the same call. A lane outside of the mask, or one that has exited, gives 0xFF bytes.
+/// The bits that lane `source` of the warp passed to the same call; 0xFF bytes for a lane outside of the mask or one that has exited.
 std::uint64_t exchange(unsigned mask, std::uint64_t bits, int source);
 /// One bit for each lane of the mask whose predicate holds.
 unsigned vote(unsigned mask, bool predicate);
@@ -75,7 +75,7 @@ inline void __threadfence() {}
 inline void __threadfence_block() {}
 inline void __threadfence_system() {}
 
-/// Source  CUDA C++ Programming Guide, "Warp Shuffle Functions": a lane outside of the segment gives the caller its own value back.
+/// Source  CUDA C++ Programming Guide, "Warp Shuffle Functions": for a lane outside of the segment the caller gets its own value.
 template <tenon::emulation::Shuffled T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize) {
   const int own = tenon::emulation::lane();
@@ -124,7 +124,7 @@ T replace(T* address, F next) {
 }
 }  // namespace tenon::emulation
 
-// The overloads are those that CUDA has: what does not compile here does not compile there, either.
+// The overloads are those of CUDA: what does not compile here does not compile there either.
 #define TENON_EMULATED_ATOMIC(name, T, expression)                                                                     \
   inline T name(T* address, T value) {                                                                                 \
     return tenon::emulation::replace(address, [value]([[maybe_unused]] T old) { return static_cast<T>(expression); }); \
@@ -145,7 +145,7 @@ TENON_EMULATED_INTEGER_ATOMICS(unsigned long long)
 TENON_EMULATED_ATOMIC(atomicMin, long long, std::min(old, value))
 TENON_EMULATED_ATOMIC(atomicMax, long long, std::max(old, value))
 TENON_EMULATED_ATOMIC(atomicExch, float, value)
-// By way of unsigned: hardware wraps around where C++ has no answer.
+// In unsigned arithmetic: hardware wraps where C++ is undefined.
 TENON_EMULATED_ATOMIC(atomicAdd, int, static_cast<unsigned>(old) + static_cast<unsigned>(value))
 TENON_EMULATED_ATOMIC(atomicSub, int, static_cast<unsigned>(old) - static_cast<unsigned>(value))
 TENON_EMULATED_ATOMIC(atomicAdd, unsigned, old + value)

@@ -26,17 +26,17 @@ dim3 blockDim, gridDim;
 namespace tenon::emulation {
 namespace {
 
-// AddressSanitizer's frames are several times as large; only pages that are touched cost memory.
+// AddressSanitizer's frames are several times as large; only touched pages cost memory.
 constexpr std::size_t stack_bytes = address_sanitized ? 1 << 20 : 128 << 10;
-constexpr unsigned lanes = 32, most_threads = 1024, most_warps = most_threads / lanes;
+constexpr unsigned lanes = 32, max_threads = 1024, max_warps = max_threads / lanes;
 
 enum class Kind { none, block_barrier, warp_barrier, shuffle, vote };
 
-/// What a waiting thread asked for.
+/// What a waiting thread waits for.
 struct Request {
   Kind kind = Kind::none;
   unsigned mask = 0;
-  std::uint64_t bits = 0;  ///< given by the lane; after the release what it gets
+  std::uint64_t bits = 0;  ///< passed by the lane; after the release, its result
   int source = 0;
 };
 
@@ -56,7 +56,7 @@ const char* name_of(Kind kind) {
   return "nothing";
 }
 
-/// A fiber: runs threads from start to end until one must wait, and then holds that one.
+/// A fiber: runs threads to completion until one must wait, and then holds that one.
 struct Worker {
   boost::context::fiber context;
   StackBounds stack;
@@ -86,10 +86,10 @@ class Block {
   unsigned threads_ = 0, next_ = 0, exited_count_ = 0, at_barrier_ = 0, current_ = 0;
   const std::vector<unsigned>* order_ = nullptr;
   const std::function<void()>* body_ = nullptr;
-  std::array<unsigned, most_warps> exited_{}, arrived_{};  ///< by warp, a bit for each lane; arrived: waits for its warp
-  std::array<Request, most_threads> requests_{};
-  std::array<Worker*, most_threads> holders_{};
-  std::vector<unsigned> ready_;  ///< threads whose wait is over, first to go on at `ready_front_`
+  std::array<unsigned, max_warps> exited_{}, arrived_{};  ///< by warp, a bit for each lane; arrived: waiting for its warp
+  std::array<Request, max_threads> requests_{};
+  std::array<Worker*, max_threads> holders_{};
+  std::vector<unsigned> ready_;  ///< threads whose wait is over; `ready_front_` resumes first
   std::size_t ready_front_ = 0;
   std::vector<unsigned> waiting_;  ///< at the barrier of the block, in order of arrival
   std::vector<std::unique_ptr<Worker>> workers_;
@@ -99,7 +99,7 @@ class Block {
   StackBounds scheduler_stack_;
 };
 
-// Never destroyed: its fibers are suspended for good, and a kernel's frame is not to be unwound at exit.
+// Never destroyed: its fibers may be suspended, and kernel frames must not be unwound at exit.
 Block& block() {
   static Block* const the_block = new Block;
   return *the_block;
@@ -137,10 +137,10 @@ void Block::deadlock() const {
     ++shown;
     what += "\n  thread " + text_of(index_of(t)) + " waits in " + name_of(request.kind);
     if (request.kind == Kind::block_barrier) {
-      what += " for the " + std::to_string(threads_ - exited_count_ - at_barrier_) + " threads of the block that are not there";
+      what += " for the " + std::to_string(threads_ - exited_count_ - at_barrier_) + " missing threads of the block";
     } else {
       char mask[64];
-      std::snprintf(mask, sizeof mask, " of mask 0x%08x, lanes not there 0x%08x", request.mask,
+      std::snprintf(mask, sizeof mask, " of mask 0x%08x, missing lanes 0x%08x", request.mask,
                     request.mask & ~arrived_[t / lanes] & ~exited_[t / lanes]);
       what += mask;
     }
@@ -177,7 +177,7 @@ void Block::resume(Worker* worker) {
   arrived_from(own);
 }
 
-/// On a fiber: threads from start to end, then back to the scheduler. Called again when there is more.
+/// Runs on a fiber: runs threads to completion, then returns to the scheduler. Called again for more threads.
 void Block::work(Worker* self) {
   while (next_ < threads_ && ready_front_ == ready_.size()) {
     start((*order_)[next_++]);
@@ -188,7 +188,7 @@ void Block::work(Worker* self) {
   leave();
 }
 
-/// From a fiber to the scheduler, which may be another thread's when it comes back.
+/// Switches from a fiber to the scheduler; the host thread may differ when control returns.
 void Block::leave() {
   void* const own = leaving_for(scheduler_stack_);
   scheduler_ = std::move(scheduler_).resume();
@@ -226,12 +226,12 @@ void Block::wait(Request request) {
     if (at_barrier_ + exited_count_ == threads_) release_block();
   } else {
     if ((request.mask >> lane & 1) == 0) {
-      wrong("thread " + text_of(threadIdx) + " calls " + name_of(request.kind) + " with a mask that leaves it out");
+      wrong("thread " + text_of(threadIdx) + " calls " + name_of(request.kind) + " with a mask that excludes it");
     }
     arrived_[warp] |= 1u << lane;
     settle(warp, request.mask);
   }
-  // The last to arrive goes on at once if nobody is before it: that saves a switch where warps are of one thread.
+  // The last thread to arrive continues at once if no other is ready: that saves a switch for warps of one thread.
   if (ready_.size() - ready_front_ == 1 && ready_[ready_front_] == thread) {
     ready_.clear();
     ready_front_ = 0;
@@ -250,7 +250,7 @@ void Block::release_block() {
   at_barrier_ = 0;
 }
 
-/// Lets the members of a mask go on if all that live have arrived with the same call.
+/// Releases the members of a mask if all live ones have arrived with the same call.
 void Block::settle(unsigned warp, unsigned mask) {
   const unsigned members = mask & ~exited_[warp];
   if ((members & ~arrived_[warp]) != 0) return;
@@ -260,7 +260,7 @@ void Block::settle(unsigned warp, unsigned mask) {
   std::array<std::uint64_t, lanes> given{};
   for (unsigned left = members; left != 0; left &= left - 1) {
     const unsigned lane = static_cast<unsigned>(std::countr_zero(left));
-    if (requests[lane].mask != mask) return;  // it waits for others first
+    if (requests[lane].mask != mask) return;  // it waits for other lanes first
     if (requests[lane].kind != kind) {
       wrong("warp " + std::to_string(warp) + ": one lane calls " + name_of(kind) + ", another " + name_of(requests[lane].kind));
     }
@@ -338,7 +338,7 @@ Order parse_order(const char* text) {
   if (!word.empty() && word.size() <= 19 && word.find_first_not_of("0123456789") == std::string::npos) {
     return {Order::shuffled, std::stoull(word)};
   }
-  throw std::invalid_argument("order of threads: wanted ascending, descending or a seed, got '" + word + "'");
+  throw std::invalid_argument("order of threads: expected ascending, descending or a seed, got '" + word + "'");
 }
 
 void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void()>& body) {
@@ -346,11 +346,11 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
   const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
   gridDim = grid;
   blockDim = block_size;
-  std::vector<unsigned> turns(threads);
-  std::iota(turns.begin(), turns.end(), 0u);
-  if (order.kind == Order::descending) std::reverse(turns.begin(), turns.end());
+  std::vector<unsigned> order_of_threads(threads);
+  std::iota(order_of_threads.begin(), order_of_threads.end(), 0u);
+  if (order.kind == Order::descending) std::reverse(order_of_threads.begin(), order_of_threads.end());
   std::mt19937_64 random(order.seed);
-  // Block i * stride + offset: a walk that meets every block once if the stride shares no factor with their number.
+  // Block i * stride + offset: visits every block once if the stride is coprime to the number of blocks.
   std::uint64_t stride = 1, offset = 0;
   if (order.kind == Order::descending) {
     stride = blocks - 1;
@@ -362,11 +362,11 @@ void run_grid(dim3 grid, dim3 block_size, Order order, const std::function<void(
   }
   std::uint64_t at = offset;
   for (std::uint64_t i = 0; i < blocks; ++i, at = (at + stride) % blocks) {
-    if (order.kind == Order::shuffled) std::shuffle(turns.begin(), turns.end(), random);
+    if (order.kind == Order::shuffled) std::shuffle(order_of_threads.begin(), order_of_threads.end(), random);
     blockIdx.x = static_cast<unsigned>(at % grid.x);
     blockIdx.y = static_cast<unsigned>(at / grid.x % grid.y);
     blockIdx.z = static_cast<unsigned>(at / grid.x / grid.y);
-    block().run(threads, turns, body);
+    block().run(threads, order_of_threads, body);
   }
 }
 

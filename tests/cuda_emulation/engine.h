@@ -16,7 +16,7 @@ struct Order {
 /// Throws std::invalid_argument for anything but "ascending", "descending" and digits.
 Order parse_order(const char* text);
 
-/// Runs `body` for every thread of every block. Aborts, naming block and thread, when a block can never end.
+/// Runs `body` for every thread of every block. Aborts, naming block and thread, when a block deadlocks.
 ///
 /// Threads  one at a time in the process: the caller holds the lock of the emulation.
 void run_grid(dim3 grid, dim3 block, Order order, const std::function<void()>& body);

@@ -23,7 +23,7 @@ cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flag
   if (!event || event->device != stream->device) return cudaErrorInvalidResourceHandle;
   if ((flags & ~static_cast<unsigned>(cudaEventRecordExternal)) != 0) return cudaErrorInvalidValue;
   if (!stream->capture) {
-    if ((flags & cudaEventRecordExternal) != 0) return cudaErrorIllegalState;  // only a capture has an outside
+    if ((flags & cudaEventRecordExternal) != 0) return cudaErrorIllegalState;  // external only has a meaning in a capture
     event->captured = false;
     event->moment = mark(stream);
     return cudaSuccess;
@@ -42,7 +42,7 @@ cudaError_t record(cudaEvent_t handle, cudaStream_t stream_handle, unsigned flag
   return cudaSuccess;
 }
 
-/// Runs what comes before a moment.
+/// Runs the work that precedes a moment.
 void reach(Moment& moment) {
   drain(*moment.stream, moment.sequence);
 }
@@ -64,7 +64,7 @@ cudaError_t wait(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Ev
   }
   if (stream->capture) {
     if (stream->capture->invalid) return cudaErrorStreamCaptureInvalidated;
-    if ((flags & cudaEventWaitExternal) != 0) return cudaErrorNotSupported;  // nobody here needs such a node
+    if ((flags & cudaEventWaitExternal) != 0) return cudaErrorNotSupported;  // the backend does not use such nodes
     if (event->moment) return invalidate(*stream->capture, cudaErrorStreamCaptureIsolation);
     return cudaSuccess;
   }

@@ -6,7 +6,7 @@
 namespace tenon::emulation {
 namespace {
 
-/// Stream, mode and thread as cudaThreadExchangeStreamCaptureMode says: which captures forbid the caller what is not safe in one.
+/// True if the capture forbids unsafe calls to the calling thread, by the rules of cudaThreadExchangeStreamCaptureMode.
 bool forbids(const Capture& capture) {
   if (capture.mode == cudaStreamCaptureModeRelaxed || caller().mode == cudaStreamCaptureModeRelaxed) return false;
   if (capture.thread == std::this_thread::get_id()) return true;
@@ -23,7 +23,7 @@ void finish(const std::shared_ptr<Capture>& capture) {
   std::erase(state().captures, capture);
 }
 
-/// True if all that was captured on other streams comes before the end of the stream that began.
+/// True if all work captured on other streams precedes the end of the origin stream.
 bool joined(const Capture& capture) {
   for (const auto& member : capture.members) {
     const auto own = member->clock.find(member.get());
@@ -71,7 +71,7 @@ void join_capture(const std::shared_ptr<Stream>& stream, const std::shared_ptr<C
   stream->capture = capture;
   capture->members.insert(stream);
   for (const auto& [other, count] : clock) stream->clock[other] = std::max(stream->clock[other], count);
-  // A stream that joins has something to be waited for, though it be nothing but the fork.
+  // A stream that joins has something to wait for, even if it is only the fork.
   if (stream != capture->origin && stream->clock.count(stream.get()) == 0) stream->clock[stream.get()] = 1;
 }
 
@@ -142,16 +142,16 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   });
 }
 
-cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, std::size_t* number) {
+cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t* nodes, std::size_t* count) {
   return call("cudaGraphGetNodes", [&] {
     const std::shared_ptr<Graph> graph = state().graphs.find(handle);
-    if (!graph || number == nullptr) return cudaErrorInvalidValue;
+    if (!graph || count == nullptr) return cudaErrorInvalidValue;
     if (nodes != nullptr) {
-      for (std::size_t i = 0; i < *number; ++i) {
+      for (std::size_t i = 0; i < *count; ++i) {
         nodes[i] = i < graph->nodes.size() ? reinterpret_cast<cudaGraphNode_t>(&graph->nodes[i]) : nullptr;
       }
     }
-    *number = graph->nodes.size();
+    *count = graph->nodes.size();
     return cudaSuccess;
   });
 }

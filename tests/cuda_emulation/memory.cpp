@@ -14,8 +14,8 @@ constexpr int poison_byte = 0xFF;  // a NaN in every format, -1 as an integer
 
 struct Pool {
   int device = 0;
-  std::uint64_t release_threshold = 0, used_bytes = 0, most_used_bytes = 0;
-  int reuse[3] = {1, 1, 1};  ///< cudaMemPoolReuse..., kept and not acted on
+  std::uint64_t release_threshold = 0, used_bytes = 0, max_used_bytes = 0;
+  int reuse[3] = {1, 1, 1};  ///< cudaMemPoolReuse..., stored but ignored
 };
 
 struct Block {
@@ -24,19 +24,19 @@ struct Block {
   std::shared_ptr<Pool> pool;  ///< NULL: from cudaMalloc
 };
 
-/// Freed in the order of a stream, which has not come there yet.
+/// Memory whose stream-ordered free has not been reached yet.
 struct Dying {
   char* address = nullptr;
   Block block;
   std::shared_ptr<Stream> stream;
-  bool taken = false;  ///< by an allocation that is later in the same stream
+  bool taken = false;  ///< by a later allocation in the same stream
 };
 
 struct HostBlock {
   std::size_t size_bytes = 0;
   int device = 0;
   unsigned flags = 0;
-  bool owned = false;  ///< from cudaHostAlloc; else registered
+  bool owned = false;  ///< from cudaHostAlloc, else registered
 };
 
 struct Memory {
@@ -100,11 +100,11 @@ void poison(void* address, std::size_t size_bytes, int device) {
 void count(Pool* pool, std::size_t added, std::size_t taken) {
   if (pool == nullptr) return;
   pool->used_bytes += added - taken;
-  pool->most_used_bytes = std::max(pool->most_used_bytes, pool->used_bytes);
+  pool->max_used_bytes = std::max(pool->max_used_bytes, pool->used_bytes);
 }
 
-/// Memory that the same stream frees before it comes to this allocation, as a pool gives it away: at once. Not under AddressSanitizer,
-/// which finds more when addresses are not used again.
+/// Reuses memory that the same stream frees before this allocation, as a pool does. Not under AddressSanitizer, which detects more if
+/// addresses are not reused.
 char* take_dying(const std::shared_ptr<Stream>& stream, const Pool* pool, std::size_t size_bytes) {
   if (address_sanitized) return nullptr;
   for (const auto& dying : memory().dying) {
@@ -120,14 +120,14 @@ cudaError_t allocate_ordered(void** out_pointer, std::size_t size_bytes, std::sh
   std::shared_ptr<Stream> stream;
   if (const cudaError_t error = find_stream(handle, &stream); error != cudaSuccess) return error;
   if (out_pointer == nullptr || size_bytes == 0) return cudaErrorInvalidValue;
-  // CUDA makes a node of it; here it is refused.
+  // CUDA would create a graph node; the emulation rejects it.
   if (stream->capture) return invalidate(*stream->capture, cudaErrorStreamCaptureUnsupported);
   if (!pool) pool = memory().current_pools[static_cast<std::size_t>(stream->device)];
   const int device = pool->device;
   char* address = take_dying(stream, pool.get(), size_bytes);
   if (address == nullptr) address = static_cast<char*>(arena_of(device).allocate(size_bytes));
   if (address == nullptr) {
-    for (const auto& dying : std::vector(memory().dying)) drain(*dying->stream);  // a pool makes its stream wait for them
+    for (const auto& dying : std::vector(memory().dying)) drain(*dying->stream);  // a pool would make its stream wait for them
     address = static_cast<char*>(arena_of(device).allocate(size_bytes));
   }
   if (address == nullptr) return cudaErrorMemoryAllocation;
@@ -259,9 +259,9 @@ cudaError_t copy(Copy copy, cudaMemcpyKind kind, cudaStream_t handle) {
   if (!agrees(kind, to, from) || !fits(copy.to, copy.extent(copy.to_pitch)) || !fits(copy.from, copy.extent(copy.from_pitch))) {
     return cudaErrorInvalidValue;
   }
-  if (stream->capture) return enqueue(stream, {[=] { copy.run(); }, Reach::all});  // a replay reads what is there then
+  if (stream->capture) return enqueue(stream, {[=] { copy.run(); }, Reach::all});  // a replay reads the memory at that time
   if (from == Place::pageable) {
-    // The caller may change its memory as soon as the call is back.
+    // The caller may change its memory as soon as the call returns.
     auto staged = std::make_shared<std::vector<char>>(copy.width * copy.height);
     Copy{staged->data(), copy.width, copy.from, copy.from_pitch, copy.width, copy.height}.run();
     copy.from = staged->data();
@@ -328,7 +328,7 @@ void forget_memory(int device) {
   }
   std::erase_if(m.dying, [&](const auto& dying) { return of_device(dying->block); });
   auto& kept = m.default_pools[static_cast<std::size_t>(device)];
-  kept->used_bytes = kept->most_used_bytes = 0;
+  kept->used_bytes = kept->max_used_bytes = 0;
   m.current_pools[static_cast<std::size_t>(device)] = kept;
   m.pools.remove_if([&](const Pool& pool) { return pool.device == device && &pool != kept.get(); });
 }
@@ -372,7 +372,7 @@ cudaError_t cudaFreeHost(void* pointer) {
         if (pointer == nullptr) return cudaSuccess;
         const auto at = memory().host_blocks.find(static_cast<char*>(pointer));
         if (at == memory().host_blocks.end() || !at->second.owned) return cudaErrorInvalidValue;
-        for (std::size_t i = 0; i < state().devices.size(); ++i) drain_device(static_cast<int>(i));  // it waits, as cudaFree does
+        for (std::size_t i = 0; i < state().devices.size(); ++i) drain_device(static_cast<int>(i));  // waits, as cudaFree does
         memory().host_blocks.erase(static_cast<char*>(pointer));
         std::free(pointer);
         return cudaSuccess;
@@ -462,7 +462,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
       case cudaMemPoolAttrReservedMemHigh:
       case cudaMemPoolAttrUsedMemHigh:
         if (*static_cast<std::uint64_t*>(value) != 0) return cudaErrorInvalidValue;
-        pool->most_used_bytes = pool->used_bytes;
+        pool->max_used_bytes = pool->used_bytes;
         return cudaSuccess;
       default:
         return cudaErrorInvalidValue;
@@ -488,7 +488,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
         return cudaSuccess;
       case cudaMemPoolAttrReservedMemHigh:
       case cudaMemPoolAttrUsedMemHigh:
-        *static_cast<std::uint64_t*>(value) = pool->most_used_bytes;
+        *static_cast<std::uint64_t*>(value) = pool->max_used_bytes;
         return cudaSuccess;
       default:
         return cudaErrorInvalidValue;
@@ -498,10 +498,10 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t handle, cudaMemPoolAttr attrib
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t handle, std::size_t) {
   return call("cudaMemPoolTrimTo", [&] { return memory().pools.find(handle) ? cudaSuccess : cudaErrorInvalidValue; });
 }
-// Which devices see a pool follows from cudaDeviceEnablePeerAccess here: the calls are checked and change nothing.
-cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* accesses, std::size_t number) {
+// Here, cudaDeviceEnablePeerAccess decides which devices can access a pool: these calls are checked and change nothing.
+cudaError_t cudaMemPoolSetAccess(cudaMemPool_t handle, const cudaMemAccessDesc* accesses, std::size_t count) {
   return call("cudaMemPoolSetAccess",
-              [&] { return memory().pools.find(handle) && (accesses != nullptr || number == 0) ? cudaSuccess : cudaErrorInvalidValue; });
+              [&] { return memory().pools.find(handle) && (accesses != nullptr || count == 0) ? cudaSuccess : cudaErrorInvalidValue; });
 }
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* out_pool, int device) {
   return call("cudaDeviceGetDefaultMemPool", [&] {
@@ -581,7 +581,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int f
 cudaError_t cudaMemset(void* to, int value, std::size_t size_bytes) {
   return call("cudaMemset", [&] {
     const cudaError_t error = refuse_in_capture();
-    return error != cudaSuccess ? error : fill(to, 0, value, size_bytes, 1, nullptr);  // CUDA does not wait for it, either
+    return error != cudaSuccess ? error : fill(to, 0, value, size_bytes, 1, nullptr);  // CUDA does not wait for it either
   });
 }
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t size_bytes, cudaStream_t stream) {

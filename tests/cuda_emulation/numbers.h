@@ -1,4 +1,4 @@
-// numbers.h - elements of NVIDIA's types as f64, for libraries that are emulated whole: widened without loss, rounded once.
+// numbers.h - elements of NVIDIA's types as f64, for emulated vendor libraries: widened exactly, rounded once.
 #pragma once
 
 #include <library_types.h>
@@ -20,7 +20,7 @@ inline double from_half(std::uint16_t bits) {
 inline double from_bfloat(std::uint16_t bits) {
   return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
 }
-/// x with so many fraction bits, the smallest normal number being 2^lowest: to nearest, ties to even.
+/// x rounded to `bits` fraction bits, with 2^lowest the smallest normal number: to nearest even.
 inline double rounded(double x, int bits, int lowest) {
   if (x == 0 || !std::isfinite(x)) return x;
   const int exponent = std::max(std::ilogb(x), lowest);

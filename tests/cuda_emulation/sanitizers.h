@@ -1,4 +1,4 @@
-// sanitizers.h - AddressSanitizer wants to be told of every change of stacks.
+// sanitizers.h - tells AddressSanitizer about every stack switch.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct StackBounds {
   std::size_t size_bytes = 0;
 };
 
-/// Said before a switch; what it returns is for arrived_from, once control is back.
+/// Call before a switch; pass the result to arrived_from once control is back.
 inline void* leaving_for([[maybe_unused]] StackBounds stack) {
   void* own = nullptr;
 #ifdef TENON_EMULATION_ASAN
@@ -35,7 +35,7 @@ inline void* leaving_for([[maybe_unused]] StackBounds stack) {
 #endif
   return own;
 }
-/// The first thing after a switch, with NULL on a new stack; returns where control came from.
+/// Call first after a switch, with NULL on a new stack; returns the stack that control came from.
 inline StackBounds arrived_from([[maybe_unused]] void* own) {
   StackBounds from;
 #ifdef TENON_EMULATION_ASAN

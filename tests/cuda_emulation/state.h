@@ -1,4 +1,4 @@
-// state.h - what the emulation holds: devices, streams with work that nobody has waited for yet, events, captures. All under one lock.
+// state.h - the state of the emulation: devices, streams with pending work, events, captures. One lock guards all of it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,12 +23,12 @@ namespace tenon::emulation {
 
 using Work = std::function<void()>;
 
-/// Which device memory is there for a piece of work.
+/// Which device memory a piece of work can access.
 enum class Reach {
-  any,    ///< does not look at memory
-  none,   ///< a host function
-  peers,  ///< a kernel: its own device and the peers that were enabled
-  all,    ///< a copy
+  any,    ///< unchanged: the work does not access memory
+  none,   ///< none, for a host function
+  peers,  ///< its own device and enabled peers, for a kernel
+  all,    ///< all devices, for a copy
 };
 
 struct Item {
@@ -38,15 +38,15 @@ struct Item {
 
 struct Stream;
 
-/// One record of an event: a place in a stream, and when it was reached.
+/// One record of an event: a position in a stream, and the time when it was reached.
 struct Moment {
   std::shared_ptr<Stream> stream;
-  std::uint64_t sequence = 0;  ///< reached when that many items of the stream have run
+  std::uint64_t sequence = 0;  ///< reached when this many items of the stream have run
   bool reached = false;
   std::chrono::steady_clock::time_point time;
 };
 
-/// How much of each stream's captured work comes before a place.
+/// Per stream, how much of its captured work precedes a position.
 using Clock = std::map<const Stream*, std::uint64_t>;
 
 struct Event {
@@ -60,7 +60,7 @@ struct Event {
 
 struct Node {
   Item item;
-  std::shared_ptr<Event> record;  ///< an external record: a replay makes a moment of it
+  std::shared_ptr<Event> record;  ///< an external record: a replay creates a moment
 };
 
 struct Capture {
@@ -79,17 +79,17 @@ struct Graph {
 
 struct Stream {
   int device = 0;
-  bool legacy = false;  ///< the default stream, which waits for all blocking ones, and they for it
+  bool legacy = false;  ///< the default stream, which synchronizes with all blocking streams
   bool blocking = false;
   unsigned flags = 0;
   int priority = 0;
   std::deque<Item> queue;
   std::uint64_t enqueued = 0, executed = 0;
   std::shared_ptr<Capture> capture;
-  Clock clock;  ///< in a capture: what its next work comes after
+  Clock clock;  ///< in a capture: the work that precedes its next item
 };
 
-/// Objects behind CUDA's opaque handles. A handle is never given twice, so that a stale one is found.
+/// The objects of CUDA's opaque handles. A handle value is never reused, so that stale handles are detected.
 template <class T, class Handle>
 class Handles {
  public:
@@ -118,9 +118,9 @@ class Handles {
 };
 
 struct Device {
-  cudaError_t pending_fault = cudaSuccess;  ///< happens at the next thing that the device executes
+  cudaError_t pending_fault = cudaSuccess;  ///< occurs at the next item that the device executes
   cudaError_t lost = cudaSuccess;
-  std::vector<std::shared_ptr<Stream>> streams;  ///< destroyed ones, too, as long as they have work
+  std::vector<std::shared_ptr<Stream>> streams;  ///< including destroyed ones that still have work
   std::shared_ptr<Stream> legacy;
   std::set<int> peers;
 };
@@ -134,13 +134,13 @@ struct State {
   Handles<Event, cudaEvent_t> events;
   Handles<Graph, cudaGraph_t> graphs;
   Handles<Graph, cudaGraphExec_t> executables;
-  std::vector<std::shared_ptr<Capture>> captures;  ///< under way
+  std::vector<std::shared_ptr<Capture>> captures;  ///< active captures
   std::uint64_t captures_begun = 0;
   std::multimap<std::string, cudaError_t> failures;
 };
 State& state();
 
-/// Of the calling thread.
+/// The state of the calling thread.
 struct Caller {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
@@ -152,18 +152,18 @@ inline Device& current_device() {
   return state().devices[static_cast<std::size_t>(caller().device)];
 }
 
-/// Errors: cudaErrorInvalidValue for an attribute that the emulation does not know.
+/// Errors: cudaErrorInvalidValue for an attribute that the emulation does not implement.
 cudaError_t device_attribute(int* out_value, cudaDeviceAttr attribute, int device);
 
 // ---- calls (calls.cpp)
 
 enum class Lost { refuses, allows };
-/// What happens before the body of every function: an injected failure, a lost device.
+/// Runs before the body of every function: returns an injected failure or the error of a lost device.
 cudaError_t before_call(const char* name, Lost lost);
-/// Takes device memory out of reach again.
+/// Makes device memory inaccessible again.
 void after_call();
 
-/// Runs one of CUDA's functions under the lock; an error is kept for cudaGetLastError.
+/// Runs the body of a CUDA function under the lock; an error is kept for cudaGetLastError.
 template <class F>
 cudaError_t call(const char* name, F body, Lost lost = Lost::refuses) {
   State& s = state();
@@ -184,34 +184,34 @@ cudaError_t call(const char* name, F body, Lost lost = Lost::refuses) {
 
 // ---- streams (streams.cpp)
 
-/// The stream behind a handle. Errors: cudaErrorInvalidResourceHandle; cudaErrorStreamCaptureImplicit for the default stream while one that
-/// waits for it is captured.
+/// The stream of a handle. Errors: cudaErrorInvalidResourceHandle; cudaErrorStreamCaptureImplicit for the default stream while a stream
+/// that synchronizes with it is captured.
 cudaError_t find_stream(cudaStream_t handle, std::shared_ptr<Stream>* out_stream);
-/// Queues, or records in the capture that the stream is in.
+/// Queues an item, or records it if the stream is being captured.
 cudaError_t enqueue(const std::shared_ptr<Stream>& stream, Item item);
 std::shared_ptr<Moment> mark(const std::shared_ptr<Stream>& stream);
 void run_next(Stream& stream);
 void drain(Stream& stream, std::uint64_t sequence);
 void drain(Stream& stream);
 void drain_device(int device);
-/// What a call that has waited for a device returns.
+/// The result of a call that has waited for a device.
 cudaError_t outcome(int device);
 
 // ---- captures (graphs.cpp)
 
-/// Called by what may not happen while a capture is under way that the calling thread must respect: invalidates it.
+/// Called by operations that a capture forbids to the calling thread: invalidates the capture.
 cudaError_t refuse_in_capture();
-/// The same for a stream, which is refused in any mode if it is in a capture itself.
+/// The same for an operation on a stream, which is rejected in any mode if the stream itself is captured.
 cudaError_t refuse_in_capture(Stream& stream);
 cudaError_t invalidate(Capture& capture, cudaError_t error);
 void join_capture(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Capture>& capture, const Clock& clock);
 
 // ---- memory (memory.cpp)
 
-/// Makes device memory readable and writable for work of a device, or takes it all away (Reach::none).
+/// Makes device memory accessible to work of a device, or all of it inaccessible (Reach::none).
 void set_reach(Reach reach, int device);
 std::size_t device_memory_bytes(int device);
-/// Forgets what a device holds, for cudaDeviceReset.
+/// Drops the memory of a device, for cudaDeviceReset.
 void forget_memory(int device);
 
 }  // namespace tenon::emulation

@@ -6,14 +6,14 @@
 namespace tenon::emulation {
 namespace {
 
-// A driver's queue is finite, too: whoever fills it waits.
+// A driver's queue is finite too: a call that finds it full waits.
 constexpr std::size_t queue_limit = 1024;
 
 bool is_default(cudaStream_t handle) {
   return handle == nullptr || handle == cudaStreamLegacy;
 }
 
-/// Work of `stream` that comes after all that `other` holds now.
+/// Makes later work of `stream` wait for all current work of `other`.
 void push_wait(Stream& stream, const std::shared_ptr<Stream>& other) {
   if (other->executed == other->enqueued) return;
   stream.queue.push_back({[other, sequence = other->enqueued] { drain(*other, sequence); }, Reach::any});
@@ -100,7 +100,7 @@ void drain(Stream& stream) {
 void drain_device(int device) {
   auto& streams = state().devices[static_cast<std::size_t>(device)].streams;
   for (const auto& stream : std::vector(streams)) drain(*stream);
-  // Only this list and work that has run still hold a stream that was destroyed.
+  // A destroyed stream is now held only by this list and by work that has run.
   std::erase_if(streams, [](const std::shared_ptr<Stream>& stream) { return stream.use_count() == 1; });
 }
 
@@ -155,7 +155,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* out_least, int* out_greatest) 
   });
 }
 
-// Returns at once, as CUDA's does: what the stream still holds runs when somebody waits for the device or for one of its events.
+// Returns at once, as in CUDA: pending work of the stream runs when the device or one of its events is waited for.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return call(
       "cudaStreamDestroy",
@@ -184,7 +184,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
   });
 }
 
-// Makes progress by one item: whoever polls comes to an end, and whoever asks once learns nothing that was sure.
+// Makes progress by one item, so that polling terminates and a single query guarantees nothing.
 cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return call("cudaStreamQuery", [&] {
     std::shared_ptr<Stream> stream;

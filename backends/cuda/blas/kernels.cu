@@ -4,12 +4,12 @@
 
 #include "cublas.h"
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda::blas {
 namespace {
 
-/// A complex number in device code; lies as std::complex does.
+/// A complex number in device code; same layout as std::complex.
 template <class R>
 struct Complex {
   R re, im;
@@ -64,15 +64,15 @@ Element<T>* element(T* x) {
   return reinterpret_cast<Element<T>*>(x);
 }
 template <class T>
-Read<Element<T>> read(DeviceNumber<T> number) {
+Read<Element<T>> read(DeviceScalar<T> scalar) {
   Element<T> value;
-  static_assert(sizeof(value) == sizeof(number.value));
+  static_assert(sizeof(value) == sizeof(scalar.value));
   if constexpr (std::is_floating_point_v<T>) {
-    value = number.value;
+    value = scalar.value;
   } else {
-    value = {number.value.real(), number.value.imag()};
+    value = {scalar.value.real(), scalar.value.imag()};
   }
-  return {value, element(number.address)};
+  return {value, element(scalar.address)};
 }
 template <class T>
 Lines<Element<T>> elements(Lines<T> x) {
@@ -88,7 +88,7 @@ __device__ E one() {
   }
 }
 
-/// a x, exact for a = 1; 0 for a = 0, whatever x is: it is not read then.
+/// a x, exact for a = 1; 0 for a = 0, for which x is not read.
 template <class E>
 __device__ E scaled(E a, const E& x) {
   if (a == E{}) return E{};
@@ -96,15 +96,15 @@ __device__ E scaled(E a, const E& x) {
 }
 
 template <class E>
-__global__ void store_kernel(Read<E> number, bool conjugate, E* out) {
-  *out = conj_if(conjugate, number());
+__global__ void store_kernel(Read<E> scalar, bool conjugate, E* out) {
+  *out = conj_if(conjugate, scalar());
 }
 
 struct Addresses {
   std::uint64_t at[store_limit];
 };
 __global__ void store_addresses_kernel(Addresses addresses, std::int64_t count, std::uint64_t* out) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) out[i] = addresses.at[i];
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) out[i] = addresses.at[i];
 }
 
 __global__ void count_from_0_kernel(std::int64_t* index) {
@@ -113,7 +113,7 @@ __global__ void count_from_0_kernel(std::int64_t* index) {
 
 template <class E>
 __global__ void conjugate_kernel(std::int64_t n, std::int64_t count, Lines<const E> x, Lines<E> y) {
-  for (std::int64_t e = thread_number(); e < count; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < count; e += thread_count()) {
     const std::int64_t line = e / n, i = e - line * n;
     y.first[line * y.line_step + i * y.step] = conj_if(true, x.first[line * x.line_step + i * x.step]);
   }
@@ -122,7 +122,7 @@ __global__ void conjugate_kernel(std::int64_t n, std::int64_t count, Lines<const
 template <class E>
 __global__ void axpby_kernel(std::int64_t n, Read<E> alpha, Lines<const E> x, Read<E> beta, Lines<E> y) {
   const E a = alpha(), b = beta();
-  for (std::int64_t i = thread_number(); i < n; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < n; i += thread_count()) {
     E& at = y.first[i * y.step];
     at = scaled(a, x.first[i * x.step]) + scaled(b, at);
   }
@@ -130,7 +130,7 @@ __global__ void axpby_kernel(std::int64_t n, Read<E> alpha, Lines<const E> x, Re
 
 constexpr int dot_threads = 256;
 
-/// The sum over the block of each thread's value, to thread 0.
+/// The sum over the block, in thread 0.
 __device__ double block_sum(double value) {
   __shared__ double all[dot_threads];
   all[threadIdx.x] = value;
@@ -144,7 +144,7 @@ __device__ double block_sum(double value) {
 
 __global__ void dot_parts_kernel(std::int64_t n, Lines<const float> x, Lines<const float> y, double* partials) {
   double sum = 0;
-  for (std::int64_t i = thread_number(); i < n; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < n; i += thread_count()) {
     sum += static_cast<double>(x.first[i * x.step]) * static_cast<double>(y.first[i * y.step]);
   }
   sum = block_sum(sum);
@@ -183,18 +183,18 @@ Source<Element<T>> source(const Factor<T>& x) {
   return {element(x.data), x.ld, x.transposed, x.conjugated, x.stride, x.addresses};
 }
 
-/// A block computes a tile of C from tiles of A and B in shared memory, a thread one element of it.
+/// A block computes a tile of C from tiles of A and B in shared memory, one element per thread.
 constexpr int tile = 16;
 
 template <class E>
 __global__ void multiply_kernel(std::int64_t m, std::int64_t n, std::int64_t k, Read<E> alpha, Source<E> a, Source<E> b, Read<E> beta, E* c,
                                 std::int64_t ldc, Part part, std::int64_t stride_c, const std::uint64_t* addresses_c,
                                 std::int64_t tiles_down, std::int64_t tiles) {
-  __shared__ E a_tile[tile][tile + 1];  // by (depth, row): neighbours write to different banks
+  __shared__ E a_tile[tile][tile + 1];  // indexed (depth, row): neighbouring threads write to different banks
   __shared__ E b_tile[tile][tile + 1];
   const std::int64_t entry = blockIdx.x / tiles, of_entry = blockIdx.x - entry * tiles;
   const std::int64_t row = of_entry % tiles_down * tile, column = of_entry / tiles_down * tile;
-  // The whole block leaves where its tile lies outside of the triangle.
+  // The whole block exits if its tile is outside of the triangle.
   if (part == Part::upper && row > column) return;
   if (part == Part::lower && row < column) return;
   const int down = static_cast<int>(threadIdx.x) % tile, across = static_cast<int>(threadIdx.x) / tile;
@@ -223,7 +223,7 @@ template <class E>
 __global__ void add_kernel(std::int64_t m, std::int64_t count, Read<E> alpha, Source<E> a, Read<E> beta, Source<E> b, E* c,
                            std::int64_t ldc) {
   const E of_a = alpha(), of_b = beta();
-  for (std::int64_t e = thread_number(); e < count; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < count; e += thread_count()) {
     const std::int64_t j = e / m, i = e - j * m;
     E sum{};
     if (!(of_a == E{})) sum = scaled(of_a, a.at(a.data, i, j));
@@ -235,8 +235,8 @@ __global__ void add_kernel(std::int64_t m, std::int64_t count, Read<E> alpha, So
 }  // namespace
 
 template <class T>
-void store_number(Stream& stream, DeviceNumber<T> number, bool conjugate, T* out) {
-  launch(stream, {1, 1}, store_kernel<Element<T>>, read(number), conjugate, element(out));
+void store_scalar(Stream& stream, DeviceScalar<T> scalar, bool conjugate, T* out) {
+  launch(stream, {1, 1}, store_kernel<Element<T>>, read(scalar), conjugate, element(out));
 }
 
 void store_addresses(Stream& stream, const std::uint64_t* addresses, std::int64_t count, std::uint64_t* out) {
@@ -255,13 +255,13 @@ void conjugate(Stream& stream, std::int64_t n, std::int64_t lines, Lines<const T
 }
 
 template <class T>
-void axpby(Stream& stream, std::int64_t n, DeviceNumber<T> alpha, Lines<const T> x, DeviceNumber<T> beta, Lines<T> y) {
+void axpby(Stream& stream, std::int64_t n, DeviceScalar<T> alpha, Lines<const T> x, DeviceScalar<T> beta, Lines<T> y) {
   launch(stream, grid_stride(stream.device(), n), axpby_kernel<Element<T>>, n, read(alpha), elements(x), read(beta), elements(y));
 }
 
-void extended_dot(Stream& stream, std::int64_t n, DeviceNumber<float> first, Lines<const float> x, Lines<const float> y, double* partials,
+void extended_dot(Stream& stream, std::int64_t n, DeviceScalar<float> first, Lines<const float> x, Lines<const float> y, double* partials,
                   float* result, double* result_f64) {
-  // Eight products for each thread before another block is worth its partial sum.
+  // At least eight products per thread, so that a further block is worth its partial sum.
   const std::int64_t blocks = std::min<std::int64_t>((n + 8 * dot_threads - 1) / (8 * dot_threads), CublasStream::partials);
   launch(stream, {blocks, dot_threads}, dot_parts_kernel, n, x, y, partials);
   launch(stream, {1, dot_threads}, dot_sum_kernel, static_cast<int>(blocks), partials, read(first), result, result_f64);
@@ -275,7 +275,7 @@ void multiply(Stream& stream, const Product<T>& p) {
 }
 
 template <class T>
-void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceNumber<T> alpha, Factor<T> a, DeviceNumber<T> beta, Factor<T> b, T* c,
+void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceScalar<T> alpha, Factor<T> a, DeviceScalar<T> beta, Factor<T> b, T* c,
          std::int64_t ldc) {
   launch(stream, grid_stride(stream.device(), m * n), add_kernel<Element<T>>, m, m * n, read(alpha), source(a), read(beta), source(b),
          element(c), ldc);
@@ -283,10 +283,10 @@ void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceNumber<T> alpha, 
 
 #define TENON_FOR_COMPLEX(T) template void conjugate<T>(Stream&, std::int64_t, std::int64_t, Lines<const T>, Lines<T>);
 #define TENON_FOR_ALL(T)                                                                                     \
-  template void store_number<T>(Stream&, DeviceNumber<T>, bool, T*);                                         \
-  template void axpby<T>(Stream&, std::int64_t, DeviceNumber<T>, Lines<const T>, DeviceNumber<T>, Lines<T>); \
+  template void store_scalar<T>(Stream&, DeviceScalar<T>, bool, T*);                                         \
+  template void axpby<T>(Stream&, std::int64_t, DeviceScalar<T>, Lines<const T>, DeviceScalar<T>, Lines<T>); \
   template void multiply<T>(Stream&, const Product<T>&);                                                     \
-  template void add<T>(Stream&, std::int64_t, std::int64_t, DeviceNumber<T>, Factor<T>, DeviceNumber<T>, Factor<T>, T*, std::int64_t);
+  template void add<T>(Stream&, std::int64_t, std::int64_t, DeviceScalar<T>, Factor<T>, DeviceScalar<T>, Factor<T>, T*, std::int64_t);
 TENON_FOR_COMPLEX(std::complex<float>)
 TENON_FOR_COMPLEX(std::complex<double>)
 TENON_FOR_ALL(float)

@@ -1,5 +1,5 @@
-// blas/kernels.h - what cuBLAS lacks, as kernels of ours: conjugation, extended sums, a product with any operation, numbers left in device
-// memory. T is float, double or a std::complex of them where nothing else is said; matrices are column-major.
+// blas/kernels.h - kernels for what cuBLAS lacks: conjugation, extended-precision sums, products with any operation, scalars in device
+// memory. T is float, double or a std::complex of them unless noted; matrices are column-major.
 #pragma once
 
 #include <complex>
@@ -9,18 +9,19 @@
 
 namespace tenon::cuda::blas {
 
-/// A number that a kernel reads: at `address`, or the value itself where that is NULL.
+/// A scalar that a kernel reads: at `address`, or `value` if that is NULL.
 template <class T>
-struct DeviceNumber {
+struct DeviceScalar {
   T value;
   const T* address;
 };
 
-/// *out = number, or its conjugate.
+/// *out = scalar, or its conjugate.
 template <class T>
-void store_number(Stream& stream, DeviceNumber<T> number, bool conjugate, T* out);
+void store_scalar(Stream& stream, DeviceScalar<T> scalar, bool conjugate, T* out);
 
-/// A host array of up to `store_limit` addresses, to device memory: as a launch's arguments, so that nobody has to keep the array.
+/// Stores a host array of up to `store_limit` addresses in device memory. They travel as kernel arguments, so the array need not outlive
+/// the call.
 inline constexpr std::int64_t store_limit = 256;
 void store_addresses(Stream& stream, const std::uint64_t* addresses, std::int64_t count, std::uint64_t* out);
 
@@ -39,13 +40,13 @@ void conjugate(Stream& stream, std::int64_t n, std::int64_t lines, Lines<const T
 
 /// y = alpha x + beta y; a vector whose factor is 0 is not read.
 template <class T>
-void axpby(Stream& stream, std::int64_t n, DeviceNumber<T> alpha, Lines<const T> x, DeviceNumber<T> beta, Lines<T> y);
+void axpby(Stream& stream, std::int64_t n, DeviceScalar<T> alpha, Lines<const T> x, DeviceScalar<T> beta, Lines<T> y);
 
-/// first + sum of x(i) y(i), carried in f64, to whichever result is not NULL. In a fixed order. partials: [CublasStream::partials].
-void extended_dot(Stream& stream, std::int64_t n, DeviceNumber<float> first, Lines<const float> x, Lines<const float> y, double* partials,
+/// first + sum of x(i) y(i), accumulated in f64 in a fixed order, to each result that is not NULL. partials: [CublasStream::partials].
+void extended_dot(Stream& stream, std::int64_t n, DeviceScalar<float> first, Lines<const float> x, Lines<const float> y, double* partials,
                   float* result, double* result_f64);
 
-/// A factor as it lies. With `addresses` the matrix of entry e is there, else stride * e elements behind data.
+/// A factor in memory. With `addresses`, entry e is at addresses[e], else at data + stride * e.
 template <class T>
 struct Factor {
   const T* data;
@@ -59,9 +60,9 @@ enum class Part : std::uint32_t { all, upper, lower };
 template <class T>
 struct Product {
   std::int64_t m, n, k;
-  DeviceNumber<T> alpha;
+  DeviceScalar<T> alpha;
   Factor<T> a, b;
-  DeviceNumber<T> beta;
+  DeviceScalar<T> beta;
   T* c;
   std::int64_t ldc;
   Part part = Part::all;
@@ -71,9 +72,9 @@ struct Product {
 template <class T>
 void multiply(Stream& stream, const Product<T>& product);
 
-/// C = alpha op(A) + beta op(B); a matrix whose factor is 0 is not read. Where C lies as A or B does, it may be it.
+/// C = alpha op(A) + beta op(B); a matrix whose factor is 0 is not read. C may alias A or B if it has the same layout.
 template <class T>
-void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceNumber<T> alpha, Factor<T> a, DeviceNumber<T> beta, Factor<T> b, T* c,
+void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceScalar<T> alpha, Factor<T> a, DeviceScalar<T> beta, Factor<T> b, T* c,
          std::int64_t ldc);
 
 }  // namespace tenon::cuda::blas

@@ -7,12 +7,12 @@ namespace {
 
 template <class T>
 void rotg(Queue& q, T* a, T* b, sdk::Real<T>* c, T* s, std::uint32_t on_device) {
-  q.numbers_are_on_device(on_device != 0);
+  q.scalars_are_on_device(on_device != 0);
   q.call<T>(q.cublas.rotg, a, b, c, s);
 }
 template <class T>
 void rotmg(Queue& q, T* d1, T* d2, T* x1, const T* y1, T* param, std::uint32_t on_device) {
-  q.numbers_are_on_device(on_device != 0);
+  q.scalars_are_on_device(on_device != 0);
   q.call<T>(q.cublas.rotmg, d1, d2, x1, y1, param);
 }
 template <class T>
@@ -61,7 +61,7 @@ void dotc(Queue& q, std::int64_t n, Scalar<T>, const T* x, std::int64_t incx, co
   q.call<T>(q.cublas.dotc, n, x, incx, y, incy, result);
 }
 
-/// body(where in device memory), and the number from there to the host where it is wanted there.
+/// body(address in device memory), then copies the result to the host if it is requested there.
 template <class R, class Body>
 void through_device(Queue& q, Result<R> result, const Body& body) {
   R* const there = result.on_device ? result.address : q.place<R>();
@@ -92,7 +92,7 @@ void asum(Queue& q, std::int64_t n, const T* x, std::int64_t incx, Result<sdk::R
   q.call<T>(q.cublas.asum, n, x, incx, result);
 }
 
-/// cuBLAS gives 1 for the first place, and 0 for none.
+/// cuBLAS returns 1 for the first index and 0 for none.
 void subtract_1(Queue& q, Result<std::int64_t> index) {
   if (index.on_device) {
     count_from_0(q.stream, index.address);

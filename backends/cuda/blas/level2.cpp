@@ -10,10 +10,10 @@ namespace {
 template <class T, class Body>
 void multiply_add(Queue& q, bool conjugate, Scalar<T> alpha, std::int64_t n, const T* x, std::int64_t incx, Scalar<T> beta, std::int64_t m,
                   T* y, std::int64_t incy, const Body& body) {
-  if (m == 0 || n == 0) return;  // as the reference: y stays, whatever beta is
+  if (m == 0 || n == 0) return;  // as in the reference, y is unchanged for any beta
   if constexpr (sdk::is_complex<T>) {
     if (conjugate) {
-      // With alpha = 0 x is not read, and need not be there.
+      // With alpha = 0, x is not read and may be NULL.
       const Conjugated<T> x_conjugated(q, alpha.is_zero() ? 0 : n, x, incx);
       conjugate_in_place(q, m, y, incy);
       body(q.conjugate(alpha), x_conjugated.data(), std::int64_t{1}, q.conjugate(beta));
@@ -90,8 +90,8 @@ void hpmv(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::int64_t n, st
                });
 }
 
-/// body(uplo, op, diag) replaces x by the product with a triangle or the solution; with the triangle's conjugate, x is conjugated around
-/// it.
+/// body(uplo, op, diag) replaces x by the product with a triangle or the solution; for the conjugate of the triangle, x is conjugated
+/// before and after.
 template <class T, class Body>
 void replace(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::uint32_t diag, std::int64_t n, T* x,
              std::int64_t incx, const Body& body) {
@@ -163,7 +163,7 @@ void spr2(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::int64_t n, Sc
   q.call<T>(q.cublas.spr2, triangle(layout, uplo), n, alpha, x, incx, y, incy, a);
 }
 
-/// body(x, incx) adds alpha x conj(x)'. Row-major: A' += alpha conj(x) x', the same of conj(x).
+/// body(x, incx) adds alpha x conj(x)'. Row-major: A' += alpha conj(x) x', which is the same with conj(x).
 template <class T, class Body>
 void rank_1(Queue& q, std::uint32_t layout, std::int64_t n, const T* x, std::int64_t incx, const Body& body) {
   if (layout == TENON_LAYOUT_COLUMN_MAJOR) return body(x, incx);

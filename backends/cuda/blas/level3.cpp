@@ -1,4 +1,4 @@
-// BLAS level 3: matrices; then the extensions. In row-major order C' is computed: the factors change places, their operations stay.
+// BLAS level 3: matrices; then the extensions. In row-major order C' is computed: the factors are swapped and keep their operations.
 #include <algorithm>
 
 #include "blas/vectors.h"
@@ -7,10 +7,10 @@ namespace tenon::cuda {
 namespace blas {
 namespace {
 
-// gemmt cuts C into squares of so many columns: cuBLAS computes what lies beside those on the diagonal, our own kernel those.
+// gemmt splits C into square blocks of this many columns: cuBLAS computes the off-diagonal blocks, our own kernel the diagonal ones.
 constexpr std::int64_t panel = 256;
 
-/// A factor of a product of ours.
+/// A factor for our own product kernel.
 template <class T>
 Factor<T> factor(const T* data, std::int64_t ld, std::uint32_t trans, std::int64_t stride = 0) {
   return {data, ld, transposes(trans), sdk::is_complex<T> && (trans == TENON_CONJ_TRANS || trans == TENON_CONJ_NO_TRANS), stride};
@@ -25,7 +25,7 @@ const T* column(const T* matrix, std::int64_t ld, std::uint32_t trans, std::int6
   return matrix == nullptr ? nullptr : matrix + i * (transposes(trans) ? 1 : ld);
 }
 
-/// A product in column-major order, as its slot gave it.
+/// The arguments of a product in column-major order.
 template <class T>
 struct Arguments {
   std::uint32_t trans_a, trans_b;
@@ -119,7 +119,7 @@ void syr2k(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t tra
            const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<T> beta, T* c, std::int64_t ldc) {
   q.call<T>(q.cublas.syr2k, triangle(layout, uplo), rank_operation(layout, trans, false), n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
-/// Row-major: C' = alpha conj(B) A' + conj(alpha) conj(A) B' + beta C', so that A and B change places and alpha stays.
+/// Row-major: C' = alpha conj(B) A' + conj(alpha) conj(A) B' + beta C', so A and B are swapped and alpha is unchanged.
 template <class T>
 void her2k(Queue& q, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k, Scalar<T> alpha,
            const T* a, std::int64_t lda, const T* b, std::int64_t ldb, Scalar<sdk::Real<T>> beta, T* c, std::int64_t ldc) {
@@ -141,10 +141,10 @@ void replace(Queue& q, std::uint32_t layout, std::uint32_t side, std::uint32_t u
   if constexpr (sdk::is_complex<T>) {
     if (op.conjugate) {
       const Lines<T> lines{b, 1, ldb};
-      const auto turn = [&, rows = rows, columns = columns] { conjugate<T>(q.stream, rows, columns, {b, 1, ldb}, lines); };
-      turn();
+      const auto conjugate_b = [&, rows = rows, columns = columns] { conjugate<T>(q.stream, rows, columns, {b, 1, ldb}, lines); };
+      conjugate_b();
       call(q.conjugate(alpha));
-      turn();
+      conjugate_b();
       return;
     }
   }
@@ -176,7 +176,7 @@ void geam(Queue& q, std::uint32_t layout, std::uint32_t trans_a, std::uint32_t t
   if (op_a.conjugate || op_b.conjugate) {
     return add(q.stream, rows, columns, alpha.read(), factor(a, lda, trans_a), beta.read(), factor(b, ldb, trans_b), c, ldc);
   }
-  // A matrix that is not read need not be there, but cuBLAS checks what it is told of it: it is told of one that is.
+  // A matrix that is not read may be NULL, but cuBLAS checks its arguments, so it gets the other one.
   if (alpha.is_zero() && beta.is_zero()) {
     a = b = c;
     lda = ldb = ldc;
@@ -213,7 +213,7 @@ void gemm_batched(Queue& q, std::uint32_t layout, std::uint32_t trans_a, std::ui
     const std::int64_t count = std::min(CublasStream::batch, batch - begin);
     for (std::int64_t at = 0; at < count; at += store_limit) {
       const std::int64_t some = std::min(store_limit, count - at);
-      // With alpha = 0 neither factor is read, and their addresses need not be there.
+      // With alpha = 0 neither factor is read, and their addresses may be NULL.
       if (first != nullptr) store_addresses(q.stream, first + begin + at, some, parts[0] + at);
       if (second != nullptr) store_addresses(q.stream, second + begin + at, some, parts[1] + at);
       store_addresses(q.stream, c + begin + at, some, parts[2] + at);

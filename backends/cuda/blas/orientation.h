@@ -1,5 +1,5 @@
-// blas/orientation.h - a matrix in row-major order is its transpose in column-major order, which is all that cuBLAS knows. Host-side logic
-// alone: which flags say the same of the transpose.
+// blas/orientation.h - a matrix in row-major order is its transpose in column-major order, the only one that cuBLAS supports. Host side:
+// maps flags to those of the transpose.
 #pragma once
 
 #include <cublas_api.h>
@@ -10,13 +10,13 @@
 
 namespace tenon::cuda::blas {
 
-/// op(A) in cuBLAS's words. `conjugate`: of the result of op, besides: conj(A) alone is an operation that cuBLAS lacks.
+/// op(A) for cuBLAS. `conjugate`: the result of op is conjugated as well, because cuBLAS lacks plain conj(A).
 struct Operation {
   cublasOperation_t op = CUBLAS_OP_N;
   bool conjugate = false;
 };
 
-/// For a matrix that is read as it lies, such as both factors of a product whose result lies alike: (A B)' = B' A' turns all three.
+/// For matrices that are all transposed together, such as the factors and the result of a product: (A B)' = B' A'.
 /// Real matrices are their own conjugates.
 constexpr Operation operation(std::uint32_t trans, bool is_complex) {
   switch (trans) {
@@ -31,7 +31,7 @@ constexpr Operation operation(std::uint32_t trans, bool is_complex) {
   }
 }
 
-/// For a matrix beside operands that do not turn with it, such as vectors: op of A is what comes back of A'.
+/// For a matrix with operands that are not transposed with it, such as vectors: expresses op(A) in terms of A'.
 constexpr Operation operation(std::uint32_t layout, std::uint32_t trans, bool is_complex) {
   if (layout == TENON_LAYOUT_COLUMN_MAJOR) return operation(trans, is_complex);
   switch (trans) {
@@ -59,14 +59,13 @@ constexpr cublasDiagType_t diagonal(std::uint32_t diag) {
   return diag == TENON_UNIT ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
 }
 
-/// C = op(A) op(A)' and its like, with C' for C: A' op'd the other way. Symmetric ones take none and transposed (T), Hermitian ones none
-/// and conjugate-transposed (C), each of which the other becomes.
+/// For C = op(A) op(A)' and similar: C' needs the opposite operation on A'. Symmetric routines take N and T, Hermitian ones N and C.
 constexpr cublasOperation_t rank_operation(std::uint32_t layout, std::uint32_t trans, bool hermitian) {
-  const bool turned = transposes(trans) == (layout == TENON_LAYOUT_COLUMN_MAJOR);
-  return !turned ? CUBLAS_OP_N : hermitian ? CUBLAS_OP_C : CUBLAS_OP_T;
+  const bool transposed = transposes(trans) == (layout == TENON_LAYOUT_COLUMN_MAJOR);
+  return !transposed ? CUBLAS_OP_N : hermitian ? CUBLAS_OP_C : CUBLAS_OP_T;
 }
 
-/// The two values in the order in which column-major order has them.
+/// Two values, swapped for row-major order.
 template <class T>
 struct Pair {
   T first, second;

@@ -1,4 +1,4 @@
-// blas/routine.h - a routine of blas.def as this backend writes it: a function template over the slot's arguments, and a last line that
+// blas/routine.h - how this backend implements a routine of blas.def: a function template over the slot's arguments, and a line that
 // registers it.
 //
 //   template <class T>
@@ -21,30 +21,30 @@
 
 namespace tenon::cuda::blas {
 
-/// A number that is read: host memory, or device memory in stream order. NULL where none was given.
+/// A scalar input, in host memory, or in device memory in stream order. NULL: absent.
 template <class T>
 struct Scalar {
   const T* address = nullptr;
   bool on_device = false;
 
-  /// For kernels of ours: the number itself, or where it will be.
-  DeviceNumber<T> read() const {
+  /// For our own kernels: the value, or its device address.
+  DeviceScalar<T> read() const {
     if (address == nullptr) return {T(0), nullptr};
-    return on_device ? DeviceNumber<T>{T(0), address} : DeviceNumber<T>{*address, nullptr};
+    return on_device ? DeviceScalar<T>{T(0), address} : DeviceScalar<T>{*address, nullptr};
   }
   bool is_zero() const { return address != nullptr && !on_device && *address == T(0); }
 };
-/// A number that is written.
+/// A scalar output.
 template <class T>
 struct Result {
   T* address = nullptr;
   bool on_device = false;
 };
 
-/// One call: its stream's handle, and in which of the two memories cuBLAS finds the call's numbers.
+/// One call: the handle of its stream, and whether the call's scalars are in host or device memory.
 class Queue {
  public:
-  Queue(Stream& of, bool numbers_on_device) : stream(of), cublas_stream(cublas_of(of)), on_device_(numbers_on_device) {}
+  Queue(Stream& of, bool scalars_on_device) : stream(of), cublas_stream(cublas_of(of)), on_device_(scalars_on_device) {}
 
   /// routine<T>(handle, arguments...).
   template <class T, class Functions, class... Arguments>
@@ -55,30 +55,30 @@ class Queue {
     check(stream.device(), functions.template of<T>()(cublas_stream.handle, plain(arguments)...), functions.routine);
   }
 
-  /// All numbers of a call lie in one memory: one of the host's goes to the device if another is there.
+  /// cuBLAS needs all scalars of a call in the same memory: host scalars are copied to the device if another one is there.
   template <class T>
   Scalar<T> scalar(const tenon_scalar* given) {
     if (given == nullptr) return {};
-    const Scalar<T> number{sdk::detail::pointer<const T>(given->address), given->on_device != 0};
-    if (number.on_device || !on_device_) return number;
-    return stored<T>(number.read(), false);
+    const Scalar<T> scalar{sdk::detail::pointer<const T>(given->address), given->on_device != 0};
+    if (scalar.on_device || !on_device_) return scalar;
+    return stored<T>(scalar.read(), false);
   }
-  /// conj(number), in the same memory.
+  /// conj(scalar), in the same memory.
   template <class R>
-  Scalar<std::complex<R>> conjugate(Scalar<std::complex<R>> number) {
+  Scalar<std::complex<R>> conjugate(Scalar<std::complex<R>> scalar) {
     using T = std::complex<R>;
-    if (number.on_device) return stored<T>(number.read(), true);
-    T* const there = reinterpret_cast<T*>(host_numbers_[used_++]);
-    *there = std::conj(*number.address);
+    if (scalar.on_device) return stored<T>(scalar.read(), true);
+    T* const there = reinterpret_cast<T*>(host_scalars_[used_++]);
+    *there = std::conj(*scalar.address);
     return {there, false};
   }
-  /// A place for a number in device memory.
+  /// A slot for a scalar in device memory.
   template <class T>
   T* place() {
-    return static_cast<T*>(cublas_stream.number(used_++));
+    return static_cast<T*>(cublas_stream.scalar(used_++));
   }
-  /// For routines whose slot says it in words of its own.
-  void numbers_are_on_device(bool on_device) { on_device_ = on_device; }
+  /// For routines whose slot specifies this differently.
+  void scalars_are_on_device(bool on_device) { on_device_ = on_device; }
 
   Stream& stream;
   CublasStream& cublas_stream;
@@ -86,9 +86,9 @@ class Queue {
 
  private:
   template <class T>
-  Scalar<T> stored(DeviceNumber<T> number, bool conjugated) {
+  Scalar<T> stored(DeviceScalar<T> scalar, bool conjugated) {
     T* const there = place<T>();
-    store_number(stream, number, conjugated, there);
+    store_scalar(stream, scalar, conjugated, there);
     return {there, true};
   }
   template <class A>
@@ -106,10 +106,10 @@ class Queue {
 
   bool on_device_;
   int used_ = 0;
-  alignas(16) std::byte host_numbers_[CublasStream::numbers][16];
+  alignas(16) std::byte host_scalars_[CublasStream::scalars][16];
 };
 
-/// Arguments of a slot, which become what the routine's parameters are.
+/// Converts the arguments of a slot to the routine's parameters.
 struct Address {
   std::uint64_t value;
   template <class T>

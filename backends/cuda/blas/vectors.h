@@ -1,7 +1,7 @@
-// blas/vectors.h - vectors as kernels see them, and calls on conjugated copies of them.
+// blas/vectors.h - vectors as operands of kernels, and calls on conjugated copies of vectors.
 //
-// conj(A) x for a stored A is conj(A conj(x)). Where cuBLAS has no word for it, and for Hermitian matrices in row-major order, which are
-// the conjugates of what cuBLAS reads, the vectors are conjugated instead of the matrix: n numbers, not n^2.
+// conj(A) x for a stored A is conj(A conj(x)). Where cuBLAS has no such operation, and for Hermitian matrices in row-major order, which are
+// the conjugates of what cuBLAS reads, the vectors are conjugated instead of the matrix: n elements, not n^2.
 #pragma once
 
 #include "blas/orientation.h"
@@ -22,7 +22,7 @@ void conjugate_in_place(Queue& q, std::int64_t n, T* x, std::int64_t inc) {
   conjugate<T>(q.stream, n, 1, {all.first, all.step, 0}, all);
 }
 
-/// A dense copy of conj(x), for calls of its stream.
+/// A dense copy of conj(x), for calls on its stream.
 template <class T>
 class Conjugated {
  public:

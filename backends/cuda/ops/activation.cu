@@ -1,4 +1,4 @@
-// Activations that are no more than their formula (functions.cuh).
+// Elementwise activations (functions.cuh).
 #include "functions.cuh"
 #include "map.cuh"
 
@@ -27,7 +27,7 @@ void mish(const sdk::Call& call) {
 
 template <class T>
 void gelu(const sdk::Call& call) {
-  if (call.attr<tenon_attributes_gelu>().tanh_form == 0) {
+  if (call.attr<tenon_attributes_gelu>().approximate_tanh == 0) {
     map<T, T>(call, functions::Gelu{});
   } else {
     map<T, T>(call, functions::GeluTanh{});

@@ -1,17 +1,17 @@
-// Where along an axis the largest or the smallest element is.
+// The index of the largest or smallest element along an axis.
 #include "reduction.cuh"
 
 namespace tenon::cuda {
 namespace {
 
-/// A term and its number; -1: none yet.
+/// A term and its index; -1: none yet.
 template <class T>
 struct Candidate {
   T value;
-  std::int64_t number;
+  std::int64_t index;
 };
 
-/// The number of the best term, the first of equals. NaN beats everything, so the first NaN wins.
+/// The index of the best term, the first of equals. NaN beats everything, so the first NaN wins.
 template <class T, class Beats>
 struct Best {
   using Partial = Candidate<T>;
@@ -20,22 +20,22 @@ struct Best {
   __device__ Partial nothing() const { return {T(0), -1}; }
 
   template <int N>
-  __device__ void add(Partial& best, const T (&x)[N], const std::int64_t (&number)[N]) const {
+  __device__ void add(Partial& best, const T (&x)[N], const std::int64_t (&index)[N]) const {
 #pragma unroll
     for (int i = 0; i < N; ++i) {
       const bool over = best.value != best.value;
-      if (best.number < 0 || (!over && (Beats{}(x[i], best.value) || x[i] != x[i]))) best = {x[i], number[i]};
+      if (best.index < 0 || (!over && (Beats{}(x[i], best.value) || x[i] != x[i]))) best = {x[i], index[i]};
     }
   }
   __device__ Partial combine(Partial a, Partial b) const {
-    if (a.number < 0 || b.number < 0) return a.number < 0 ? b : a;
+    if (a.index < 0 || b.index < 0) return a.index < 0 ? b : a;
     const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
     if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
     if (!a_is_nan && a.value != b.value) return Beats{}(a.value, b.value) ? a : b;
-    return a.number < b.number ? a : b;
+    return a.index < b.index ? a : b;
   }
   __device__ Result finish(Partial a, std::int64_t) const {
-    return a.number;
+    return a.index;
   }
 };
 
@@ -43,7 +43,7 @@ std::uint32_t axes_of(const sdk::Call& call) {
   return 1u << call.attr<tenon_attributes_axis>().axis;
 }
 
-/// y = the least j for which x[j] beats all others along `axis`.
+/// y = the smallest j for which x[j] beats all others along `axis`.
 ///
 /// Shapes      y is x without the axis, or with 1 in its place (keepdims).
 /// Attributes  axis: 0 <= axis < rank, of at least one element unless y is empty.
@@ -71,7 +71,7 @@ std::size_t scratch(const sdk::Call& call) {
 }
 const char* refuse(const sdk::Call& call) {
   const bool empty_axis = call.inputs[0].shape[call.attr<tenon_attributes_axis>().axis] == 0;
-  return empty_axis && call.outputs[0].count > 0 ? "the axis has no element to choose" : nullptr;
+  return empty_axis && call.outputs[0].count > 0 ? "the axis is empty; expected at least one element" : nullptr;
 }
 
 constexpr sdk::Traits traits{.strided = true, .scratch = scratch, .refuse = refuse};

@@ -38,12 +38,12 @@ void sqrt(const sdk::Call& call) {
 }
 
 template <class T>
-void inverse_sqrt(const sdk::Call& call) {
+void rsqrt(const sdk::Call& call) {
   map<T, T>(call, functions::Rsqrt{});
 }
 
 template <class T>
-void inverse(const sdk::Call& call) {
+void reciprocal(const sdk::Call& call) {
   map<T, T>(call, functions::Reciprocal{});
 }
 
@@ -60,7 +60,7 @@ TENON_KERNEL_WITH(ceil, elementwise_traits, float, double)
 TENON_KERNEL_WITH(floor, elementwise_traits, float, double)
 TENON_KERNEL_WITH(round, elementwise_traits, float, double)
 TENON_KERNEL_WITH(sqrt, elementwise_traits, float, double)
-TENON_KERNEL_WITH(inverse_sqrt, elementwise_traits, float, double)
-TENON_KERNEL_WITH(inverse, elementwise_traits, float, double)
+TENON_KERNEL_WITH(rsqrt, elementwise_traits, float, double)
+TENON_KERNEL_WITH(reciprocal, elementwise_traits, float, double)
 TENON_KERNEL_WITH(clip, elementwise_traits, float, double, std::int32_t, std::int64_t)
 }  // namespace tenon::cuda

@@ -1,10 +1,10 @@
 // Scaled dot-product attention of several heads and its gradient, tile by tile: no matrix of all scores in memory.
 //
-// The heads of q that share one of k and v follow each other in memory, so that their rows are those of one matrix: a group has
+// The heads of q that share a head of k and v are contiguous in memory, so that their rows form one matrix: a group has
 // R = (H / G) S rows, row r being query r % S of its head r / S.
 //
 // Source  Milakov, Gimelshein: Online normalizer calculation for softmax (2018); Dao, Fu, Ermon, Rudra, Re: FlashAttention (2022), for the
-//         running maximum and sum of each row and for scores that the gradient makes again from the logarithm of that sum.
+//         running maximum and sum of each row and for scores that the gradient recomputes from the logarithm of that sum.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -53,14 +53,14 @@ struct Heads {
     std::copy_n(strides.begin(), 4, mask_strides);
   }
 
-  /// Entries of batch and group, and the rows of each.
+  /// The number of (batch, group) entries, and the rows of each.
   __host__ __device__ std::int64_t entries() const { return batch * groups; }
   __host__ __device__ std::int64_t rows() const { return sharing * queries; }
 
   __device__ Rows<T> queries_of(std::int64_t entry, std::int64_t row) const { return rows_of(q, entry, row, rows(), size); }
   __device__ Rows<T> keys_of(std::int64_t entry, std::int64_t key) const { return rows_of(k, entry, key, keys, size); }
   __device__ Rows<T> values_of(std::int64_t entry, std::int64_t key) const { return rows_of(v, entry, key, keys, result); }
-  /// Of dy or y.
+  /// Rows of dy or y.
   __device__ Rows<T> results_of(const T* y, std::int64_t entry, std::int64_t row) const { return rows_of(y, entry, row, rows(), result); }
   __device__ static Rows<T> rows_of(const T* x, std::int64_t entry, std::int64_t row, std::int64_t count, std::int64_t columns) {
     return Rows<T>{x + entry * count * columns, columns, count, columns}.from(row, 0);
@@ -68,55 +68,55 @@ struct Heads {
 
   /// A row of a group.
   struct Query {
-    std::int64_t seen;  ///< keys that it sees
-    const T* mask;      ///< of key 0; NULL: none
+    std::int64_t seen;  ///< number of keys that it attends to
+    const T* mask;      ///< mask of key 0; NULL: none
   };
   __device__ Query query(std::int64_t entry, std::int64_t row) const {
-    const std::int64_t head = quotient(row, queries), number = row - head * queries;
+    const std::int64_t head = quotient(row, queries), index = row - head * queries;
     const T* of_row = nullptr;
     if (mask != nullptr) {
       const std::int64_t b = quotient(entry, groups), h = (entry - b * groups) * sharing + head;
-      of_row = mask + b * mask_strides[0] + h * mask_strides[1] + number * mask_strides[2];
+      of_row = mask + b * mask_strides[0] + h * mask_strides[1] + index * mask_strides[2];
     }
-    return {row >= rows() ? 0 : causal && number < keys ? number + 1 : keys, of_row};
+    return {row >= rows() ? 0 : causal && index < keys ? index + 1 : keys, of_row};
   }
-  /// -inf where the query does not see the key.
+  /// -inf if the query does not attend to the key.
   __device__ Wide<T> score(const Query& of, std::int64_t key, Wide<T> product) const {
     if (key >= of.seen) return -std::numeric_limits<Wide<T>>::infinity();
     const Wide<T> scaled = scale * product;
     return of.mask == nullptr ? scaled : scaled + widen(of.mask[key * mask_strides[3]]);
   }
-  /// The least or the greatest number of a query among `count` rows from `row` on.
-  __device__ std::int64_t least_query(std::int64_t row, std::int64_t count) const {
+  /// The smallest or largest query index among `count` rows from `row` on.
+  __device__ std::int64_t min_query(std::int64_t row, std::int64_t count) const {
     const std::int64_t last = last_of(row, count), head = quotient(row, queries);
     return head == quotient(last, queries) ? row - head * queries : 0;
   }
-  __device__ std::int64_t greatest_query(std::int64_t row, std::int64_t count) const {
+  __device__ std::int64_t max_query(std::int64_t row, std::int64_t count) const {
     const std::int64_t last = last_of(row, count), head = quotient(last, queries);
     return head == quotient(row, queries) ? last - head * queries : queries - 1;
   }
   __device__ std::int64_t last_of(std::int64_t row, std::int64_t count) const { return (row + count < rows() ? row + count : rows()) - 1; }
 };
 
-/// How the tiles of a result are shared among blocks: each has one of them, of so many columns, made from one part of the other operands.
+/// The distribution of a result over blocks: each computes one tile of rows and one chunk of columns from one part of the keys.
 struct Shares {
   std::int64_t tiles, chunks, parts;
   std::int64_t part;  ///< tiles of keys
-  bool packs;         ///< rows of all operands fall into packs that can be read at once
+  bool packs;         ///< rows of all operands divide into aligned packs
 };
 
-/// What a block makes.
+/// The share of one block.
 struct Share {
   std::int64_t entry, tile, chunk, part;
 };
-__device__ inline Share share_of(const Shares& shares, std::int64_t number) {
-  const std::int64_t above = quotient(number, shares.parts), part = number - above * shares.parts;
+__device__ inline Share share_of(const Shares& shares, std::int64_t index) {
+  const std::int64_t above = quotient(index, shares.parts), part = index - above * shares.parts;
   const std::int64_t tiles = quotient(above, shares.chunks), chunk = above - tiles * shares.chunks;
   const std::int64_t entry = quotient(tiles, shares.tiles);
   return {entry, tiles - entry * shares.tiles, chunk, part};
 }
 
-/// Of the 16 neighbouring threads that share a row.
+/// The maximum over the 16 neighbouring threads that share a row.
 template <class W>
 __device__ W largest_of_row(W x) {
 #pragma unroll
@@ -133,23 +133,23 @@ __device__ W sum_of_row(W x) {
   return x;
 }
 
-/// exp(x - peak), and 0 where both are -inf. A NaN is no peak, but it comes back with its exponential.
+/// exp(x - row_max), and 0 if both are -inf. row_max ignores NaN, which propagates through its exponential.
 template <class W>
-__device__ W exponential(W x, W peak) {
-  return std::exp(x - (peak == -std::numeric_limits<W>::infinity() ? W(0) : peak));
+__device__ W exponential(W x, W row_max) {
+  return std::exp(x - (row_max == -std::numeric_limits<W>::infinity() ? W(0) : row_max));
 }
 
-/// sum = 0 where nothing was seen.
+/// 0 if the query attends to no key.
 template <class W>
 __device__ W weighted_mean(W sum, W total) {
   return total == 0 ? W(0) : sum / total;
 }
 template <class W>
-__device__ W logarithm_of_sum(W peak, W total) {
-  return total == 0 ? -std::numeric_limits<W>::infinity() : peak + std::log(total);
+__device__ W logarithm_of_sum(W row_max, W total) {
+  return total == 0 ? -std::numeric_limits<W>::infinity() : row_max + std::log(total);
 }
 
-/// A thread's part of a tile of results: columns beyond the last one are left out.
+/// A thread's part of a tile of results: columns beyond the last one are skipped.
 template <class U, class W, int panels, class Value>
 __device__ void write_rows(U* out, std::int64_t columns, std::int64_t first_row, std::int64_t rows, std::int64_t first_column,
                            const Value& value_at) {
@@ -171,10 +171,10 @@ __device__ void write_rows(U* out, std::int64_t columns, std::int64_t first_row,
 
 // ---------------------------------------------------------------- forward
 
-/// What the parts of a row's keys come to, if several blocks share them: (B, G, R, parts), sums with a last dimension of E.
+/// Partial results of each row if several blocks share its keys: (B, G, R, parts); sums have a last dimension of E.
 template <class W>
 struct Partials {
-  W *peaks, *totals, *sums;
+  W *row_maxima, *totals, *sums;
 };
 
 template <class T, int panels>
@@ -187,26 +187,26 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
   __shared__ Pack16 memory_q[Sizes::rows * Sizes::stride / Sizes::width], memory_k[Sizes::rows * Sizes::stride / Sizes::width],
       memory_v[Sizes::terms * Sizes::panel / Sizes::width];
   W* const shared_q = memory_q[0].at;
-  W* const shared_k = memory_k[0].at;  // then the weights
+  W* const shared_k = memory_k[0].at;  // later the weights
   W* const shared_v = memory_v[0].at;
   const Place at = tiles::place_of_thread();
   const std::int64_t rows = heads.rows(), shared = heads.entries() * shares.tiles * shares.chunks * shares.parts;
-  for (std::int64_t number = blockIdx.x; number < shared; number += gridDim.x) {
-    const Share share = share_of(shares, number);
-    // causal: the longest rows first
+  for (std::int64_t index = blockIdx.x; index < shared; index += gridDim.x) {
+    const Share share = share_of(shares, index);
+    // causal: the rows with the most keys first
     const std::int64_t first_row = (shares.tiles - 1 - share.tile) * Sizes::rows, first_column = share.chunk * Sizes::panel * panels;
     const Rows<T> q = heads.queries_of(share.entry, first_row);
-    W peak[Sizes::each], total[Sizes::each];
+    W row_max[Sizes::each], total[Sizes::each];
     Pack16 sums[Sizes::each][panels];
 #pragma unroll
     for (int i = 0; i < Sizes::each; ++i) {
-      peak[i] = nothing;
+      row_max[i] = nothing;
       total[i] = 0;
 #pragma unroll
       for (int p = 0; p < panels; ++p) sums[i][p] = {};
     }
 
-    const std::int64_t seen = heads.causal ? heads.greatest_query(first_row, Sizes::rows) + 1 : heads.keys;
+    const std::int64_t seen = heads.causal ? heads.max_query(first_row, Sizes::rows) + 1 : heads.keys;
     const std::int64_t limit = seen < heads.keys ? seen : heads.keys, part = shares.part * Sizes::rows;
     const std::int64_t begin = share.part * part, end = begin + part < limit ? begin + part : limit;
     const bool q_stays = heads.size <= Sizes::depth;
@@ -217,15 +217,15 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
 #pragma unroll
       for (int i = 0; i < Sizes::each; ++i) {
         const typename Heads<T>::Query query = heads.query(share.entry, first_row + at.down * Sizes::each + i);
-        W higher = peak[i];
+        W higher = row_max[i];
 #pragma unroll
         for (int j = 0; j < Sizes::each; ++j) {
           p[i][j] = heads.score(query, first + at.across + j * tiles::side, p[i][j]);
           higher = p[i][j] > higher ? p[i][j] : higher;
         }
         higher = largest_of_row(higher);
-        const W shrinks = higher == nothing ? W(1) : std::exp(peak[i] - higher);
-        peak[i] = higher;
+        const W shrinks = higher == nothing ? W(1) : std::exp(row_max[i] - higher);
+        row_max[i] = higher;
         total[i] *= shrinks;
 #pragma unroll
         for (int j = 0; j < Sizes::each; ++j) {
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
         }
       }
       tiles::share_weights(p, shared_k);
-      const bool skips = heads.causal && first + Sizes::rows - 1 > heads.least_query(first_row, Sizes::rows);
+      const bool skips = heads.causal && first + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
       tiles::add_weighted_rows(shared_k, heads.values_of(share.entry, first).from(0, first_column), shares.packs, skips, shared_v, sums);
     }
 
@@ -250,10 +250,10 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
       if (row >= rows || at.across != 0 || share.chunk != 0) continue;
       if (shares.parts > 1) {
         const std::int64_t place = (share.entry * rows + row) * shares.parts + share.part;
-        partials.peaks[place] = peak[i];
+        partials.row_maxima[place] = row_max[i];
         partials.totals[place] = total[i];
       } else if (log_sum != nullptr) {
-        log_sum[share.entry * rows + row] = logarithm_of_sum(peak[i], total[i]);
+        log_sum[share.entry * rows + row] = logarithm_of_sum(row_max[i], total[i]);
       }
     }
     if (shares.parts > 1) {
@@ -263,30 +263,30 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
       write_rows<T, W, panels>(y + share.entry * rows * heads.result, heads.result, first_row, rows, first_column,
                                [&](int i, int p, int v) { return narrow<T>(weighted_mean(sums[i][p].at[v], total[i])); });
     }
-    __syncthreads();  // the next tile's queries come to where these are
+    __syncthreads();  // the queries of the next tile overwrite these
   }
 }
 
-/// y and log_sum from the parts of each row. Sums lie as (B, G, parts, R, E).
+/// Combines the parts of each row to y and log_sum. Sums are stored as (B, G, parts, R, E).
 template <class T>
 __global__ void combine_parts(std::int64_t rows, std::int64_t columns, std::int64_t count, std::int64_t parts, Partials<Wide<T>> partials,
                               T* y, Wide<T>* log_sum) {
   using W = Wide<T>;
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t row = quotient(i, columns), column = i - row * columns, entry = quotient(row, rows);
-    W peak = -std::numeric_limits<W>::infinity();
+    W row_max = -std::numeric_limits<W>::infinity();
     for (std::int64_t p = 0; p < parts; ++p) {
-      const W other = partials.peaks[row * parts + p];
-      peak = other > peak ? other : peak;
+      const W other = partials.row_maxima[row * parts + p];
+      row_max = other > row_max ? other : row_max;
     }
     W total = 0, sum = 0;
     for (std::int64_t p = 0; p < parts; ++p) {
-      const W factor = partials.peaks[row * parts + p] == peak ? W(1) : std::exp(partials.peaks[row * parts + p] - peak);
+      const W factor = partials.row_maxima[row * parts + p] == row_max ? W(1) : std::exp(partials.row_maxima[row * parts + p] - row_max);
       total += factor * partials.totals[row * parts + p];
       sum += factor * partials.sums[((entry * parts + p) * rows + (row - entry * rows)) * columns + column];
     }
     y[i] = narrow<T>(weighted_mean(sum, total));
-    if (column == 0 && log_sum != nullptr) log_sum[row] = logarithm_of_sum(peak, total);
+    if (column == 0 && log_sum != nullptr) log_sum[row] = logarithm_of_sum(row_max, total);
   }
 }
 
@@ -294,14 +294,14 @@ std::int64_t up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
 }
 
-/// Tiles over `count` rows and `columns` columns; both panels of a block where the second has something to do.
+/// Tiles over `count` rows and `columns` columns; two panels per block if the second is not empty.
 template <class W>
 Shares shares_of(std::int64_t count, std::int64_t columns) {
   const std::int64_t panels = columns > Tile<W>::panel ? 2 : 1;
   return {up(count, Tile<W>::rows), up(columns, Tile<W>::panel * panels), 1, 0, false};
 }
 
-/// The same for the rows of y, and parts of the keys.
+/// The same for the rows of y, with the keys split into parts.
 template <class T>
 Shares shares_of_keys(const Heads<T>& heads) {
   using W = Wide<T>;
@@ -313,15 +313,15 @@ Shares shares_of_keys(const Heads<T>& heads) {
   return shares;
 }
 
-/// Memory is counted from 0 if there is none.
+/// With scratch = NULL, only computes `out_bytes`.
 template <class T>
 Partials<Wide<T>> partials_of(const Heads<T>& heads, const Shares& shares, void* scratch, std::size_t& out_bytes) {
   using W = Wide<T>;
   const std::int64_t rows = shares.parts > 1 ? heads.entries() * heads.rows() * shares.parts : 0;
   out_bytes = static_cast<std::size_t>(rows * (heads.result + 2)) * sizeof(W);
   if (scratch == nullptr) return {};
-  W* const peaks = static_cast<W*>(scratch);
-  return {peaks, peaks + rows, peaks + 2 * rows};
+  W* const row_maxima = static_cast<W*>(scratch);
+  return {row_maxima, row_maxima + rows, row_maxima + 2 * rows};
 }
 
 template <class T, class... Pointer>
@@ -336,7 +336,8 @@ Geometry blocks_for(std::int64_t shares) {
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
 ///
-/// Shapes  as Heads; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row that sees no key, or none but with -inf, is 0.
+/// Shapes  as Heads; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row that attends to no key, or only to keys with score -inf,
+///         is 0.
 template <class T>
 void attention(const sdk::Call& call) {
   const Heads<T> heads(call, 0);
@@ -372,29 +373,29 @@ enum class Result { dq, dk, dv };
 
 /// The operands of a gradient. Passed to kernels by value.
 template <class T>
-struct Slopes {
+struct GradientOperands {
   const T* dy;
-  const Wide<T>*log_sum, *weighted;  ///< weighted: sum(dy y) of each row
+  const Wide<T>*log_sum, *row_dots;  ///< row_dots: sum(dy y) of each row
 };
 
-/// sum(dy y) of each row, by a warp.
+/// sum(dy y) of each row, one warp per row.
 template <class T>
-__global__ void weigh_rows(std::int64_t rows, std::int64_t n, const T* dy, const T* y, Wide<T>* weighted) {
+__global__ void dot_rows(std::int64_t rows, std::int64_t n, const T* dy, const T* y, Wide<T>* row_dots) {
   const std::int64_t warps = thread_count() / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  for (std::int64_t row = thread_number() / 32; row < rows; row += warps) {
+  for (std::int64_t row = thread_index() / 32; row < rows; row += warps) {
     Wide<T> sum = 0;
     for (std::int64_t i = lane; i < n; i += 32) sum += widen(dy[row * n + i]) * widen(y[row * n + i]);
     sum = combine_lanes(Sum<Wide<T>>{}, sum, 32);
-    if (lane == 0) weighted[row] = sum;
+    if (lane == 0) row_dots[row] = sum;
   }
 }
 
 /// p = exp(scores - log_sum), ds = scale p (dy v' - sum(dy y)): dq = ds k for tiles of queries; dk = ds' q and dv = p' dy for tiles of
-/// keys, whose scores are made the other way round.
+/// keys, for which the scores are computed transposed.
 template <class T, Result which, int panels>
 __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
-    attend_back(Heads<T> heads, Slopes<T> slopes, Shares shares, T* out) {
+    attend_gradient(Heads<T> heads, GradientOperands<T> gradient, Shares shares, T* out) {
   using W = Wide<T>;
   using Sizes = Tile<W>;
   using Pack16 = Pack<W, Sizes::width>;
@@ -403,12 +404,12 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
   __shared__ Pack16 memory_own[Sizes::rows * Sizes::stride / Sizes::width], memory_other[Sizes::rows * Sizes::stride / Sizes::width],
       memory_x[Sizes::terms * Sizes::panel / Sizes::width];
   W* const shared_own = memory_own[0].at;
-  W* const shared_other = memory_other[0].at;  // then the weights
+  W* const shared_other = memory_other[0].at;  // later the weights
   W* const shared_x = memory_x[0].at;
   const Place at = tiles::place_of_thread();
   const std::int64_t rows = heads.rows(), shared = heads.entries() * shares.tiles * shares.chunks;
-  for (std::int64_t number = blockIdx.x; number < shared; number += gridDim.x) {
-    const Share share = share_of(shares, number);
+  for (std::int64_t index = blockIdx.x; index < shared; index += gridDim.x) {
+    const Share share = share_of(shares, index);
     const std::int64_t first_own = (of_keys ? share.tile : shares.tiles - 1 - share.tile) * Sizes::rows;
     const std::int64_t first_column = share.chunk * Sizes::panel * panels, first_of_entry = share.entry * rows;
     Pack16 sums[Sizes::each][panels];
@@ -418,26 +419,26 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
       for (int p = 0; p < panels; ++p) sums[i][p] = {};
     }
 
-    const std::int64_t seen = !of_keys && heads.causal ? heads.greatest_query(first_own, Sizes::rows) + 1 : heads.keys;
+    const std::int64_t seen = !of_keys && heads.causal ? heads.max_query(first_own, Sizes::rows) + 1 : heads.keys;
     const std::int64_t end = of_keys ? rows : seen < heads.keys ? seen : heads.keys;
-    // dv has but one product of tiles, so that its keys may stay where they are
+    // dv needs only one product of tiles, so its keys can stay in shared memory
     const bool own_stays = which == Result::dv && heads.size <= Sizes::depth;
     if (own_stays) {
       tiles::load<Sizes::rows, Sizes::depth, Sizes::stride>(heads.keys_of(share.entry, first_own), shares.packs, shared_own);
     }
     for (std::int64_t first = 0; first < end; first += Sizes::rows) {
       const std::int64_t first_row = of_keys ? first : first_own, first_key = of_keys ? first_own : first;
-      if (of_keys && heads.causal && heads.greatest_query(first_row, Sizes::rows) < first_key) continue;
+      if (of_keys && heads.causal && heads.max_query(first_row, Sizes::rows) < first_key) continue;
       const Rows<T> q = heads.queries_of(share.entry, first_row), k = heads.keys_of(share.entry, first_key);
       W weights[Sizes::each][Sizes::each];
       tiles::scores_of_tile(of_keys ? k : q, of_keys ? q : k, own_stays, shares.packs, shared_own, shared_other, weights);
-      // A thread's queries: one for each of its rows or, where keys are its own, of its columns.
+      // A thread's queries: one per row or, for tiles of keys, one per column.
       const auto row_of = [&](int n) { return first_row + (of_keys ? at.across + n * tiles::side : at.down * Sizes::each + n); };
       const auto key_of = [&](int n) { return first_key + (of_keys ? at.down * Sizes::each + n : at.across + n * tiles::side); };
 #pragma unroll
       for (int n = 0; n < Sizes::each; ++n) {
         const typename Heads<T>::Query query = heads.query(share.entry, row_of(n));
-        const W log_sum = query.seen > 0 ? slopes.log_sum[first_of_entry + row_of(n)] : nothing;
+        const W log_sum = query.seen > 0 ? gradient.log_sum[first_of_entry + row_of(n)] : nothing;
 #pragma unroll
         for (int m = 0; m < Sizes::each; ++m) {
           W& weight = of_keys ? weights[m][n] : weights[n][m];
@@ -445,39 +446,39 @@ __global__ void __launch_bounds__(tiles::threads, panels == 2 ? 1 : 2)
         }
       }
       if constexpr (which != Result::dv) {
-        const Rows<T> dy = heads.results_of(slopes.dy, share.entry, first_row), v = heads.values_of(share.entry, first_key);
-        W slope[Sizes::each][Sizes::each];
-        tiles::scores_of_tile(of_keys ? v : dy, of_keys ? dy : v, false, shares.packs, shared_own, shared_other, slope);
+        const Rows<T> dy = heads.results_of(gradient.dy, share.entry, first_row), v = heads.values_of(share.entry, first_key);
+        W d_weights[Sizes::each][Sizes::each];
+        tiles::scores_of_tile(of_keys ? v : dy, of_keys ? dy : v, false, shares.packs, shared_own, shared_other, d_weights);
 #pragma unroll
         for (int n = 0; n < Sizes::each; ++n) {
-          const W weighted = row_of(n) < rows ? slopes.weighted[first_of_entry + row_of(n)] : W(0);
+          const W row_dot = row_of(n) < rows ? gradient.row_dots[first_of_entry + row_of(n)] : W(0);
 #pragma unroll
           for (int m = 0; m < Sizes::each; ++m) {
             W& weight = of_keys ? weights[m][n] : weights[n][m];
-            if (weight != 0) weight *= heads.scale * ((of_keys ? slope[m][n] : slope[n][m]) - weighted);
+            if (weight != 0) weight *= heads.scale * ((of_keys ? d_weights[m][n] : d_weights[n][m]) - row_dot);
           }
         }
       }
       tiles::share_weights(weights, shared_other);
-      const bool skips = heads.causal && first_key + Sizes::rows - 1 > heads.least_query(first_row, Sizes::rows);
-      const Rows<T> x = which == Result::dq ? k : which == Result::dk ? q : heads.results_of(slopes.dy, share.entry, first_row);
+      const bool skips = heads.causal && first_key + Sizes::rows - 1 > heads.min_query(first_row, Sizes::rows);
+      const Rows<T> x = which == Result::dq ? k : which == Result::dk ? q : heads.results_of(gradient.dy, share.entry, first_row);
       tiles::add_weighted_rows(shared_other, x.from(0, first_column), shares.packs, skips, shared_x, sums);
     }
     const std::int64_t own = of_keys ? heads.keys : rows, columns = which == Result::dv ? heads.result : heads.size;
     write_rows<T, W, panels>(out + share.entry * own * columns, columns, first_own, own, first_column,
                              [&](int i, int p, int v) { return narrow<T>(sums[i][p].at[v]); });
-    __syncthreads();  // the next tile's keys come to where these are
+    __syncthreads();  // the keys of the next tile overwrite these
   }
 }
 
 template <Result which, class T>
-void give_back(Stream& stream, const Heads<T>& heads, const Slopes<T>& slopes, bool packs, T* out) {
+void launch_gradient(Stream& stream, const Heads<T>& heads, const GradientOperands<T>& gradient, bool packs, T* out) {
   using W = Wide<T>;
   const std::int64_t own = which == Result::dq ? heads.rows() : heads.keys, columns = which == Result::dv ? heads.result : heads.size;
   Shares shares = shares_of<W>(own, columns);
   shares.packs = packs;
   launch(stream, blocks_for(heads.entries() * shares.tiles * shares.chunks),
-         columns > Tile<W>::panel ? attend_back<T, which, 2> : attend_back<T, which, 1>, heads, slopes, shares, out);
+         columns > Tile<W>::panel ? attend_gradient<T, which, 2> : attend_gradient<T, which, 1>, heads, gradient, shares, out);
 }
 
 /// p = exp(scores - log_sum), ds = p (dy v' - sum(dy y)): dq = scale ds k, dk = scale ds' q, dv = p' dy
@@ -487,15 +488,15 @@ template <class T>
 void attention_grad(const sdk::Call& call) {
   const Heads<T> heads(call, 1);
   const T* const dy = call.input<T>(0);
-  auto* const weighted = static_cast<Wide<T>*>(call.scratch);
+  auto* const row_dots = static_cast<Wide<T>*>(call.scratch);
   Stream& stream = stream_of(call);
   const std::int64_t rows = heads.entries() * heads.rows();
-  launch(stream, grid_stride(stream.device(), rows * 32), weigh_rows<T>, rows, heads.result, dy, call.input<T>(5), weighted);
-  const Slopes<T> slopes{dy, call.input<Wide<T>>(6), weighted};
+  launch(stream, grid_stride(stream.device(), rows * 32), dot_rows<T>, rows, heads.result, dy, call.input<T>(5), row_dots);
+  const GradientOperands<T> gradient{dy, call.input<Wide<T>>(6), row_dots};
   const bool packs = falls_into_packs(heads, dy);
-  give_back<Result::dq>(stream, heads, slopes, packs, call.output<T>(0));
-  give_back<Result::dk>(stream, heads, slopes, packs, call.output<T>(1));
-  give_back<Result::dv>(stream, heads, slopes, packs, call.output<T>(2));
+  launch_gradient<Result::dq>(stream, heads, gradient, packs, call.output<T>(0));
+  launch_gradient<Result::dk>(stream, heads, gradient, packs, call.output<T>(1));
+  launch_gradient<Result::dv>(stream, heads, gradient, packs, call.output<T>(2));
 }
 std::size_t scratch_of_grad(const sdk::Call& call) {
   const std::size_t element = call.inputs[0].dtype == TENON_DTYPE_F64 ? sizeof(double) : sizeof(float);

@@ -1,5 +1,5 @@
-// Batch normalisation, with given statistics and with those of the batch, and its gradient: a pass that makes numbers of channels, and one
-// over all elements.
+// Batch normalisation, with given statistics and with those of the batch, and its gradient: a reduction of each channel and a pass over all
+// elements.
 #include <cmath>
 
 #include "channels.cuh"
@@ -14,7 +14,7 @@ struct Affine {
   W centre, factor, offset;
 };
 
-/// Of a call without statistics of its own: mean and variance are given.
+/// Inference: mean and variance are given.
 template <class W>
 struct Given {
   const W *scale, *bias, *mean, *variance;
@@ -27,8 +27,8 @@ struct Given {
 template <class T>
 struct Normalise {
   using Element = T;
-  static constexpr Walks walks = Walks::any;
-  using Numbers = Affine<Wide<T>>;
+  static constexpr Traversal traversal = Traversal::any;
+  using Params = Affine<Wide<T>>;
   template <int V>
   struct Packs {
     Pack<T, V> x, residual;
@@ -37,16 +37,16 @@ struct Normalise {
   const T* x;
   T* y;
   Given<Wide<T>> given;
-  const Numbers* made;  ///< NULL: as given
+  const Params* made;  ///< NULL: from `given`
   ElementEpilogue<T> epilogue;
 
-  __device__ Numbers numbers(std::int64_t c) const { return made == nullptr ? given(c) : made[c]; }
+  __device__ Params params(std::int64_t c) const { return made == nullptr ? given(c) : made[c]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t) const {
     return {*reinterpret_cast<const Pack<T, V>*>(x + at), epilogue.template read<V>(at)};
   }
   template <int V>
-  __device__ Wide<T> value(const Numbers& by, const Packs<V>& packs, int v, std::int64_t at) const {
+  __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t at) const {
     return epilogue((widen(packs.x.at[v]) - by.centre) * by.factor + by.offset, packs.residual.at[v], at + v);
   }
 };
@@ -63,10 +63,10 @@ Channels channels_of(const sdk::Call& call, std::uint32_t x) {
   return channels_around(call, call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis);
 }
 
-/// y = (x - mean) / sqrt(var + epsilon) scale + bias, each of them that of the channel.
+/// y = (x - mean) / sqrt(var + epsilon) scale + bias, all per channel.
 ///
 /// Shapes  x, y dense, of rank 2 or more; y may be x.
-/// Dtypes  beside f16 and bf16 the numbers of channels are f32.
+/// Dtypes  with f16 and bf16 the per-channel operands are f32.
 template <class T>
 void batch_norm(const sdk::Call& call) {
   using W = Wide<T>;
@@ -74,7 +74,7 @@ void batch_norm(const sdk::Call& call) {
   normalise<T>(call, channels_of(call, 0), {call.input<W>(1), call.input<W>(2), call.input<W>(3), call.input<W>(4), epsilon}, nullptr);
 }
 
-/// Running values may be written over what they were: a thread reads those of its channel first.
+/// Running statistics may be updated in place: a thread reads those of its channel first.
 template <class T>
 struct TrainStatistics : Moments<T> {
   using W = Wide<T>;
@@ -93,7 +93,7 @@ struct TrainStatistics : Moments<T> {
     new_variance[c] = (1 - momentum) * running_variance[c] + momentum * (biased ? variance : of.squares / (n - 1));
     saved_mean[c] = mean;
     saved_inverse_std[c] = inverse_std;
-    // x - mean is exact near the mean; what rounding the mean took away goes into the offset.
+    // x - mean is exact near the mean; the rounding error of the mean goes into the offset.
     const W factor = inverse_std * scale[c], rest = (origin - mean) + of.mean;
     made[c] = {mean, factor, bias[c] - rest * factor};
   }
@@ -111,7 +111,7 @@ void batch_norm_train(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_batch_norm>();
   const T* const x = call.input<T>(0);
   auto* const made = static_cast<Affine<W>*>(call.scratch);
-  auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + room_for<Affine<W>>(at.count));
+  auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<Affine<W>>(at.count));
   const Op op{{},
               x,
               call.input<W>(1),
@@ -134,7 +134,7 @@ void batch_norm_train(const sdk::Call& call) {
 
 /// dx = factor dy + slope (x - mean) + offset
 template <class W>
-struct Slopes {
+struct GradientCoefficients {
   W mean, factor, slope, offset;
 };
 
@@ -145,7 +145,7 @@ struct GradientSums : AddsUp<T> {
   static constexpr int operands = 2;
   const W *scale, *mean, *inverse_std;
   W *dscale, *dbias;
-  Slopes<W>* made;
+  GradientCoefficients<W>* made;
   W n;
 
   __device__ W base(std::int64_t c) const { return mean[c]; }
@@ -167,8 +167,8 @@ struct GradientSums : AddsUp<T> {
 template <class T>
 struct Gradient {
   using Element = T;
-  static constexpr Walks walks = Walks::any;
-  using Numbers = Slopes<Wide<T>>;
+  static constexpr Traversal traversal = Traversal::any;
+  using Params = GradientCoefficients<Wide<T>>;
   template <int V>
   struct Packs {
     Pack<T, V> dy, x;
@@ -176,15 +176,15 @@ struct Gradient {
 
   const T *dy, *x;
   T* y;
-  const Numbers* made;
+  const Params* made;
 
-  __device__ Numbers numbers(std::int64_t c) const { return made[c]; }
+  __device__ Params params(std::int64_t c) const { return made[c]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t) const {
     return {*reinterpret_cast<const Pack<T, V>*>(dy + at), *reinterpret_cast<const Pack<T, V>*>(x + at)};
   }
   template <int V>
-  __device__ Wide<T> value(const Numbers& by, const Packs<V>& packs, int v, std::int64_t) const {
+  __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t) const {
     return by.factor * widen(packs.dy.at[v]) + (by.slope * (widen(packs.x.at[v]) - by.mean) + by.offset);
   }
 };
@@ -198,8 +198,9 @@ void batch_norm_train_grad(const sdk::Call& call) {
   const T* const dy = call.input<T>(0);
   const T* const x = call.input<T>(1);
   T* const dx = call.output<T>(0);
-  auto* const made = static_cast<Slopes<W>*>(call.scratch);
-  auto* const partials = reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + room_for<Slopes<W>>(at.count));
+  auto* const made = static_cast<GradientCoefficients<W>*>(call.scratch);
+  auto* const partials =
+      reinterpret_cast<typename Op::Partial*>(static_cast<std::byte*>(call.scratch) + buffer_bytes<GradientCoefficients<W>>(at.count));
   const Op op{
       {}, call.input<W>(2), call.input<W>(3), call.input<W>(4), call.output<W>(1), call.output<W>(2), made, static_cast<W>(at.of_each())};
   Stream& stream = stream_of(call);
@@ -210,12 +211,12 @@ void batch_norm_train_grad(const sdk::Call& call) {
 template <class T>
 std::size_t train_scratch_of(const Channels& at) {
   using W = Wide<T>;
-  return room_for<Affine<W>>(at.count) + room_for<Distances<W>>(partials_of(at, channel_pack<T>));
+  return buffer_bytes<Affine<W>>(at.count) + buffer_bytes<Distances<W>>(partials_of(at, channel_pack<T>));
 }
 template <class T>
 std::size_t grad_scratch_of(const Channels& at) {
   using W = Wide<T>;
-  return room_for<Slopes<W>>(at.count) + room_for<TwoSums<W>>(partials_of(at, channel_pack<T>));
+  return buffer_bytes<GradientCoefficients<W>>(at.count) + buffer_bytes<TwoSums<W>>(partials_of(at, channel_pack<T>));
 }
 std::size_t train_scratch(const sdk::Call& call) {
   return by_dtype(call.inputs[0].dtype, [&]<class T>() { return train_scratch_of<T>(channels_of(call, 0)); });

@@ -11,8 +11,8 @@
 namespace tenon::cuda {
 namespace {
 
-/// x as a double that rounds to the same 16-bit float. A 64-bit integer can have more digits than a double: the last ones, which do not
-/// count but for being there, become a single one.
+/// x as a double that rounds to the same 16-bit float. A 64-bit integer can have more digits than a double: the lowest ones matter only as
+/// a sticky bit and are merged into one.
 template <class T>
 __device__ double exact_enough(T x) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
@@ -61,14 +61,14 @@ struct Convert {
 template <class U, class T>
 __device__ void convert(const Layout<1>& layout, void* y, const T* x) {
   U* const to = static_cast<U*>(y);
-  for (std::int64_t i = thread_number(); i < layout.count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < layout.count; i += thread_count()) {
     std::int64_t at[1];
     place(layout, i, at);
     to[i] = Convert<U>{}(x[at[0]]);
   }
 }
 
-/// One kernel for all targets: all threads take the same way.
+/// One kernel for all targets: all threads take the same branch.
 template <class T>
 __global__ void convert_to(tenon_dtype type, Layout<1> layout, void* y, const T* x) {
   switch (type) {
@@ -101,7 +101,7 @@ __global__ void convert_to(tenon_dtype type, Layout<1> layout, void* y, const T*
   }
 }
 
-/// True for pairs that training converts all the time, which have a kernel of their own that works by 16 bytes.
+/// True for conversions that are frequent in training, which have specialized kernels that move 16 bytes at a time.
 template <class T, class U>
 constexpr bool is_frequent = (is_narrow<T> || std::is_floating_point_v<T>) ||
                              (std::is_same_v<U, float> && (std::is_same_v<T, std::uint8_t> || std::is_same_v<T, bool> ||
@@ -134,7 +134,7 @@ void cast(const sdk::Call& call) {
 const char* refuse(const sdk::Call& call) {
   const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
   const bool is_real = to >= TENON_DTYPE_F16 && to <= TENON_DTYPE_BOOL && to != TENON_DTYPE_C64 && to != TENON_DTYPE_C128;
-  return is_real ? nullptr : "cast: the target is served for real dtypes only: f16 to f64, integers and bool";
+  return is_real ? nullptr : "cast: expected a real target dtype: f16 to f64, an integer or bool";
 }
 
 }  // namespace

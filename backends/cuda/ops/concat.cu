@@ -1,4 +1,4 @@
-// Tensors put together along an axis, and cut apart again.
+// Concatenation of tensors along an axis, and splitting.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 
@@ -8,7 +8,7 @@
 namespace tenon::cuda {
 namespace {
 
-/// y = the operands one behind the other along `axis`.
+/// y = the operands concatenated along `axis`.
 template <class T>
 void concat(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
@@ -17,14 +17,14 @@ void concat(const sdk::Call& call) {
   StridedCopies copies(stream_of(call), sizeof(T));
   for (std::uint32_t k = 0; k < call.input_count; ++k) {
     const sdk::Operand& x = call.inputs[k];
-    if (x.count == 0) continue;  // and y, if it is empty too, has no address
+    if (x.count == 0) continue;  // if y is empty too, it has no address
     copies.add({x.shape, x.rank, x.data, sdk::strides_of(x), to, sdk::strides_of(y)});
     to += x.shape[axis] * y.strides[axis];
   }
   copies.send();
 }
 
-/// The results are x cut along `axis`.
+/// The results are consecutive slices of x along `axis`.
 template <class T>
 void split(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
@@ -40,10 +40,10 @@ void split(const sdk::Call& call) {
   copies.send();
 }
 
-/// Sizes of absent results are said nowhere.
+/// The sizes of absent results are unknown.
 const char* refuse_absent(const sdk::Call& call) {
   for (std::uint32_t k = 0; k < call.output_count; ++k) {
-    if (!call.has_output(k)) return "every result is needed: their sizes tell where the next one begins";
+    if (!call.has_output(k)) return "every result is required: their sizes determine the offsets";
   }
   return nullptr;
 }

@@ -5,7 +5,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr std::uint32_t filters = 1;  // the operand that may be packed, of conv and conv_input_grad alike
+constexpr std::uint32_t filters = 1;  // the operand that may be packed, in conv and conv_input_grad
 
 ConvOperands of_conv(const sdk::Call& call) {
   return {ConvDirection::forward, &call.inputs[0], &call.inputs[filters], &call.outputs[0], call.has_input(2) ? &call.inputs[2] : nullptr};

@@ -1,4 +1,4 @@
-// ops/conv_transpose.cpp - the transpose of a convolution: the gradient by its image, with a bias and an epilogue.
+// ops/conv_transpose.cpp - the transpose of a convolution: its data gradient, with a bias and an epilogue.
 #include "convolutions.h"
 #include "layout.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint32_t filters = 1;  // the operand that may be packed
 
-/// Of the convolution that takes y to x.
+/// The operands of the convolution that maps y to x.
 ConvOperands operands_of(const sdk::Call& call) {
   return {ConvDirection::data_gradient, &call.outputs[0], &call.inputs[filters], &call.inputs[0],
           call.has_input(2) ? &call.inputs[2] : nullptr};

@@ -1,5 +1,5 @@
-// Running sums along an axis. Lines that are long for how many there are fall into parts: their totals are summed first, and each part
-// starts from where the parts before it end. The order of a sum depends on shapes alone.
+// Running sums along an axis. If there are few long lines, they are split into parts: the totals of the parts are scanned first, and each
+// part starts from the sum of the earlier ones. The order of a sum depends only on shapes.
 #include <type_traits>
 
 #include "image.cuh"
@@ -7,7 +7,7 @@
 namespace tenon::cuda {
 namespace {
 
-/// What T is added up in: integers wrap.
+/// The accumulation type of T; integers wrap.
 template <class T, bool = std::is_integral_v<T>>
 struct Summed {
   using Sum = Wide<T>;
@@ -22,42 +22,42 @@ struct Summed<T, true> {
 };
 
 constexpr int threads = 256;
-constexpr int rounds = 4;  ///< elements of a thread that are on their way together
+constexpr int rounds = 4;  ///< elements that a thread loads at once
 
-/// x (outer, n, inner) is summed along n, by parts of `part` elements. Elements and parts count in the order in which they are summed.
+/// x (outer, n, inner) is summed along n, in parts of `part` elements. Elements and parts are indexed in the order of summation.
 struct Scan {
   std::int64_t outer, n, inner;
   std::int64_t part, parts;
   bool exclusive, reverse;
 
   std::int64_t lines() const { return outer * inner; }
-  /// Where element k of the line at `start` lies.
+  /// The offset of element k of the line at `start`.
   __device__ std::int64_t at(std::int64_t start, std::int64_t k) const { return start + (reverse ? n - 1 - k : k) * inner; }
 };
 
-/// Lines in which neighbours lie side by side (inner is 1): `lanes` threads to each part of one, up to a warp or all of the block. A warp's
-/// elements are neighbours; every lane of it takes part in every shuffle.
+/// Contiguous lines (inner is 1): `lanes` threads per part, up to a warp or the whole block. The elements of a warp are contiguous; every
+/// lane takes part in every shuffle.
 ///
-/// before  what a part starts from, (outer, parts); NULL: 0
-/// totals  (outer, parts), in the place of y; or NULL
+/// before  initial sum of each part, (outer, parts); NULL: 0
+/// totals  (outer, parts), written instead of y; or NULL
 template <class T>
 __global__ void __launch_bounds__(threads)
     scan_rows(Scan scan, int lanes, const T* x, const typename Summed<T>::Sum* before, T* y, typename Summed<T>::Sum* totals) {
   using In = Summed<T>;
   using Sum = typename In::Sum;
   __shared__ Sum of_warps[2][threads / 32];
-  const int width = lanes < 32 ? lanes : 32, warps = lanes / width;  // that share a part
+  const int width = lanes < 32 ? lanes : 32, warps = lanes / width;  // warps that share a part
   const int lane = static_cast<int>(threadIdx.x) % width, warp = static_cast<int>(threadIdx.x) % lanes / width;
   const std::int64_t step = thread_count() / lanes, jobs = scan.outer * scan.parts;
-  int turn = 0;
-  // as many turns for every thread of the block
+  int parity = 0;
+  // every thread of the block runs the same number of iterations
   for (std::int64_t first = std::int64_t{blockIdx.x} * (threads / lanes); first < jobs; first += step) {
     const std::int64_t job = first + static_cast<int>(threadIdx.x) / lanes;
     const bool exists = job < jobs;
     const std::int64_t line = exists ? job / scan.parts : 0, begin = exists ? job % scan.parts * scan.part : 0;
     const std::int64_t end = !exists ? begin : begin + scan.part < scan.n ? begin + scan.part : scan.n;
     Sum carry = before != nullptr && exists ? before[job] : Sum(0);
-    for (std::int64_t tile = 0; tile < scan.part; tile += std::int64_t{lanes} * rounds, turn ^= 1) {
+    for (std::int64_t tile = 0; tile < scan.part; tile += std::int64_t{lanes} * rounds, parity ^= 1) {
       const std::int64_t own = begin + tile + std::int64_t{warp} * width * rounds + lane;
       Sum sums[rounds], until[rounds];
       bool inside[rounds];
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(threads)
           const Sum left = __shfl_up_sync(0xffffffffu, until[r], static_cast<unsigned>(delta), width);
           if (lane >= delta) until[r] += left;
         }
-        // the sum before the element: of the lane to the left, for the first one nothing
+        // the exclusive sum: that of the lane to the left, 0 for the first lane
         const Sum left = __shfl_up_sync(0xffffffffu, until[r], 1u, width), all = __shfl_sync(0xffffffffu, until[r], width - 1, width);
         sums[r] = of_warp + (lane == 0 ? Sum(0) : left);
         until[r] += of_warp;
@@ -82,11 +82,11 @@ __global__ void __launch_bounds__(threads)
       }
       Sum start = carry;
       if (warps > 1) {
-        if (lane == 0) of_warps[turn][warp] = of_warp;
-        __syncthreads();  // the other half of the room is still being read by those behind
+        if (lane == 0) of_warps[parity][warp] = of_warp;
+        __syncthreads();  // slower warps may still read the other half of the buffer
         for (int w = 0; w < warps; ++w) {
           if (w == warp) start = carry;
-          carry += of_warps[turn][w];
+          carry += of_warps[parity][w];
         }
       } else {
         carry += of_warp;
@@ -101,12 +101,12 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-/// Lines that lie side by side: a thread for each part of one. before and totals are (outer, parts, inner).
+/// Interleaved lines: one thread per part of a line. before and totals are (outer, parts, inner).
 template <class T>
 __global__ void __launch_bounds__(threads) scan_columns(Scan scan, Divisor by_inner, Divisor by_parts, const T* x,
                                                         const typename Summed<T>::Sum* before, T* y, typename Summed<T>::Sum* totals) {
   using In = Summed<T>;
-  for (std::int64_t job = thread_number(); job < scan.outer * scan.parts * scan.inner; job += thread_count()) {
+  for (std::int64_t job = thread_index(); job < scan.outer * scan.parts * scan.inner; job += thread_count()) {
     const std::int64_t row = by_inner.quotient(job), outer = by_parts.quotient(row);
     const std::int64_t start = outer * scan.n * scan.inner + (job - row * scan.inner), begin = (row - outer * scan.parts) * scan.part;
     const std::int64_t end = begin + scan.part < scan.n ? begin + scan.part : scan.n;
@@ -127,14 +127,14 @@ __global__ void __launch_bounds__(threads) scan_columns(Scan scan, Divisor by_in
   }
 }
 
-/// Parts of at least 1024 elements, in columns 64; so many that the memory of a large GPU is busy, if there is that much to do.
+/// Parts of at least 1024 elements (columns: 64), and enough of them to keep the memory of a large GPU busy, if there is that much work.
 Scan plan(const sdk::Operand& x, const tenon_attributes_cum_sum& attributes) {
   const sdk::AxisView view = sdk::around_axis(x, attributes.axis);
   Scan scan{view.outer, view.n, view.inner, view.n, 1, attributes.exclusive != 0, attributes.reverse != 0};
   if (x.count == 0) return scan;
   const bool rows = view.inner == 1;
-  const std::int64_t least = rows ? threads * rounds : 64, wanted = rows ? 1056 : 1056 * threads;
-  const std::int64_t parts = std::clamp<std::int64_t>(view.n / least, 1, std::max<std::int64_t>(1, wanted / scan.lines()));
+  const std::int64_t min_part = rows ? threads * rounds : 64, target_parts = rows ? 1056 : 1056 * threads;
+  const std::int64_t parts = std::clamp<std::int64_t>(view.n / min_part, 1, std::max<std::int64_t>(1, target_parts / scan.lines()));
   scan.part = (view.n + parts - 1) / parts;
   scan.parts = (view.n + scan.part - 1) / scan.part;
   return scan;
@@ -149,7 +149,7 @@ void run(Stream& stream, const Scan& scan, const T* x, const typename Summed<T>:
   }
   int lanes = 1;
   while (lanes < 32 && lanes * rounds < scan.part) lanes *= 2;
-  // A warp reads a kilobyte or so on its own, unless there are too few of them.
+  // A warp reads about a kilobyte, unless that gives too few warps.
   const bool few = scan.outer * scan.parts < 1056 * (threads / 32);
   if (scan.part > 32 * rounds && (few || scan.part >= threads * rounds)) lanes = threads;
   launch(stream, grid_stride(stream.device(), scan.outer * scan.parts * lanes, threads), scan_rows<T>, scan, lanes, x, before, y, totals);
@@ -158,7 +158,7 @@ void run(Stream& stream, const Scan& scan, const T* x, const typename Summed<T>:
 /// y[i] = x[0] + ... + x[i] along the axis; exclusive without x[i], reverse from the end.
 ///
 /// Shapes  x, y dense.
-/// Dtypes  narrow numbers are summed in f32 and rounded once; integers wrap.
+/// Dtypes  f16 and bf16 are summed in f32 and rounded once; integers wrap.
 template <class T>
 void cum_sum(const sdk::Call& call) {
   using Sum = typename Summed<T>::Sum;

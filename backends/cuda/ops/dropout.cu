@@ -6,20 +6,20 @@
 
 #include "half.cuh"
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
 
 namespace random = sdk::random;
 
-constexpr int per_block = 4;  ///< elements that a block of random bits decides about
+constexpr int per_block = 4;  ///< elements per block of random bits
 
-/// What T is scaled in.
+/// The type in which T is scaled.
 template <class T>
 using Scale = std::conditional_t<is_narrow<T>, float, T>;
 
-/// What every element has in common.
+/// The parameters shared by all elements.
 template <class T>
 struct Chance {
   std::uint32_t consumer;
@@ -40,7 +40,7 @@ struct Chance {
 template <class T>
 __global__ void drop(const std::uint64_t* key, Chance<T> chance, bool packs, std::int64_t count, const T* x, T* y) {
   const random::Source source{key[0], key[1], chance.consumer};
-  for (std::int64_t b = thread_number(); b * per_block < count; b += thread_count()) {
+  for (std::int64_t b = thread_index(); b * per_block < count; b += thread_count()) {
     const random::Lanes lanes = random::lanes_of(source, b);
     const std::int64_t first = b * per_block;
     if (packs && first + per_block <= count) {
@@ -53,23 +53,23 @@ __global__ void drop(const std::uint64_t* key, Chance<T> chance, bool packs, std
   }
 }
 
-/// The same for (images, pixels, channels), whose elements are counted as (images, channels, pixels). A thread takes one channel of
-/// `per_block` pixels: neighbours read neighbours, and one block of random bits, or two, decides about them.
+/// The same for (images, pixels, channels), whose elements are indexed as (images, channels, pixels). A thread takes one channel of
+/// `per_block` pixels, which need one or two blocks of random bits, and neighbouring threads read neighbouring elements.
 template <class T>
 __global__ void drop_channels_last(const std::uint64_t* key, Chance<T> chance, std::int64_t images, std::int64_t pixels,
                                    std::int64_t channels, const T* x, T* y) {
   const random::Source source{key[0], key[1], chance.consumer};
   const std::int64_t groups = (pixels + per_block - 1) / per_block;
-  for (std::int64_t i = thread_number(); i < images * groups * channels; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < images * groups * channels; i += thread_count()) {
     const std::int64_t c = i % channels, group = i / channels % groups, n = i / channels / groups;
     const std::int64_t first = group * per_block;
-    const std::int64_t number = (n * channels + c) * pixels + first;  // of the first pixel
-    std::int64_t block = number / per_block;
+    const std::int64_t position = (n * channels + c) * pixels + first;  // of the first pixel
+    std::int64_t block = position / per_block;
     random::Lanes lanes = random::lanes_of(source, block);
     for (int j = 0; j < per_block && first + j < pixels; ++j) {
-      if ((number + j) / per_block != block) lanes = random::lanes_of(source, ++block);
+      if ((position + j) / per_block != block) lanes = random::lanes_of(source, ++block);
       const std::int64_t at = (n * pixels + first + j) * channels + c;
-      y[at] = chance.keep_or_drop(lanes, (number + j) % per_block, x[at]);
+      y[at] = chance.keep_or_drop(lanes, (position + j) % per_block, x[at]);
     }
   }
 }
@@ -78,7 +78,7 @@ __global__ void drop_channels_last(const std::uint64_t* key, Chance<T> chance, s
 ///
 /// Shapes      x, y of one shape, y may be x; key is u64[2] = (seed, step), read at execution.
 /// Attributes  stream; a: p in [0, 1).
-/// Source      Srivastava et al.: Dropout (2014), in the inverted form that leaves inference alone. Bits: <tenon/sdk/random.h>.
+/// Source      Srivastava et al.: Dropout (2014), in the inverted form, which needs no scaling at inference. Bits: <tenon/sdk/random.h>.
 template <class T>
 void dropout(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_random>();

@@ -1,4 +1,4 @@
-// Elements that indices name.
+// Gather: elements selected by indices.
 #include <tenon/sdk/element.h>
 
 #include <array>
@@ -9,11 +9,11 @@
 namespace tenon::cuda {
 namespace {
 
-/// x (outer, n, inner) -> y (outer, indices, inner). Index is as wide as the count of y needs.
+/// x (outer, n, inner) -> y (outer, indices, inner). Index is wide enough for the count of y.
 template <class Index, class T>
 __device__ void gather_lines(const Indices& indices, std::int64_t count, std::int64_t inner, const T* x, T* y) {
   const auto line = static_cast<Index>(inner), lines = static_cast<Index>(indices.count);
-  for (std::int64_t e = thread_number(); e < count; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < count; e += thread_count()) {
     const Index row = static_cast<Index>(e) / line, o = row / lines;
     const std::int64_t index = indices[static_cast<std::int64_t>(row - o * lines)];
     if (index < 0) continue;
@@ -31,7 +31,7 @@ __global__ void gather_elements_of_lines(Indices indices, std::int64_t count, st
   }
 }
 
-/// Lines whose bytes are those of whole Ts: moves them as such.
+/// Moves lines as elements of T if their size is a multiple of sizeof(T).
 template <class T>
 bool gathered_by(const sdk::Call& call, const Indices& indices, std::int64_t outer, std::int64_t line_bytes) {
   constexpr auto size = static_cast<std::int64_t>(sizeof(T));
@@ -62,10 +62,10 @@ void gather(const sdk::Call& call) {
   gathered_by<BitsOf<T>>(call, indices, outer, line_bytes);
 }
 
-/// `layout` walks x by the elements of y, with a stride of 0 along the axis: there the indices lead, by `step`.
+/// `layout` maps the elements of y to x, with stride 0 along the axis, where the indices select with stride `step`.
 template <class T>
 __global__ void gather_each(Indices indices, Layout<1> layout, std::int64_t step, const T* x, T* y) {
-  for (std::int64_t i = thread_number(); i < layout.count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < layout.count; i += thread_count()) {
     std::int64_t at[1];
     place(layout, i, at);
     const std::int64_t index = indices[i];

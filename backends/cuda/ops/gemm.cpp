@@ -1,5 +1,5 @@
 // ops/gemm.cpp - y = alpha op(a) op(b) + beta c through cuBLASLt.
-#include "finish.h"
+#include "epilogue.h"
 #include "launch.h"
 #include "products.h"
 
@@ -27,9 +27,9 @@ void gemm(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_gemm>();
   const bool trans[2] = {attributes.trans_a != 0, attributes.trans_b != 0};
   Stream& stream = stream_of(call);
-  char* room = static_cast<char*>(aligned(call.scratch));
-  void* const workspace = room;
-  room += product_workspace_bytes(call.outputs[0].count);
+  char* free_memory = static_cast<char*>(aligned(call.scratch));
+  void* const workspace = free_memory;
+  free_memory += product_workspace_bytes(call.outputs[0].count);
   MatrixView views[2];
   const void* data[2];
   for (std::uint32_t i = 0; i < 2; ++i) {
@@ -37,9 +37,9 @@ void gemm(const sdk::Call& call) {
     sdk::Strides strides = sdk::strides_of(x);
     data[i] = x.data;
     if (!lt_matrix(view_of(x, x.strides))) {
-      copy_dense(stream, x, room, strides);
-      data[i] = room;
-      room += copy_bytes(x);
+      copy_dense(stream, x, free_memory, strides);
+      data[i] = free_memory;
+      free_memory += copy_bytes(x);
     }
     const MatrixView view = view_of(x, strides.data());
     views[i] = trans[i] ? view.transposed() : view;
@@ -67,16 +67,16 @@ void gemm(const sdk::Call& call) {
       product.beta = static_cast<double>(attributes.beta);
       product.c = c.data;
       if ((c_row != n && m != 1) || (c_column != 1 && n != 1)) {
-        // Where it does not lie as y does it becomes y first, to which the product is added: the sum is rounded once either way.
-        finish(stream, {.dtype = product.dtype,
-                        .rows = m,
-                        .n = n,
-                        .y = product.y,
-                        .reads_y = false,
-                        .c = c.data,
-                        .c_row = c_row,
-                        .c_column = c_column,
-                        .beta = 1});
+        // If c does not have the layout of y, it is written to y first and the product is added; the sum is rounded once either way.
+        apply_epilogue(stream, {.dtype = product.dtype,
+                                .rows = m,
+                                .n = n,
+                                .y = product.y,
+                                .reads_y = false,
+                                .c = c.data,
+                                .c_row = c_row,
+                                .c_column = c_column,
+                                .beta = 1});
         product.c = product.y;
       }
     }

@@ -4,7 +4,7 @@
 namespace tenon::cuda {
 namespace {
 
-enum Gate : int { z_gate, r_gate, candidate, seen };  // `seen`: what the candidate sees of the state; kept, not a gate
+enum Gate : int { z_gate, r_gate, candidate, seen };  // `seen`: the candidate's view of the state; stored with the gates but not a gate
 constexpr int gate_count = 3;
 constexpr int kept_count = 4;
 
@@ -23,7 +23,7 @@ struct GatesOfState {
   }
 };
 
-/// r h, for the product that makes the candidate.
+/// r h, for the product of the candidate.
 template <class T>
 struct ResetCell {
   GatesOfState<T> gates;
@@ -56,8 +56,8 @@ struct GruCell {
   }
 };
 
-/// All but gate r, whose gradient without resets_last comes by way of the candidate's product. What the state gets beside the products is
-/// left in `d_before`.
+/// The gradients of all gates but r, whose gradient without resets_last needs the candidate's product. The state's gradient apart from the
+/// products is written to `d_before`.
 template <class T>
 struct GruGradCell {
   GateValues<const T> kept;
@@ -70,11 +70,11 @@ struct GruGradCell {
   __device__ void operator()(const Unit& at) const {
     const Wide<T> z = kept.read(at, z_gate), h_new = kept.read(at, candidate);
     const Wide<T> own = read_or_zero(dh, at.state) + read_or_zero(dy, at.sequence);
-    const Wide<T> of_z = own * (before(at) - h_new) * slope_of_sigmoid(z), of_candidate = own * (1 - z) * slope_of_tanh(h_new);
+    const Wide<T> of_z = own * (before(at) - h_new) * sigmoid_derivative(z), of_candidate = own * (1 - z) * tanh_derivative(h_new);
     of_input.write(at, z_gate, of_z);
     of_input.write(at, candidate, of_candidate);
     if (resets_last) {
-      const Wide<T> r = kept.read(at, r_gate), of_r = of_candidate * kept.read(at, seen) * slope_of_sigmoid(r);
+      const Wide<T> r = kept.read(at, r_gate), of_r = of_candidate * kept.read(at, seen) * sigmoid_derivative(r);
       of_input.write(at, r_gate, of_r);
       of_state.write(at, z_gate, of_z);
       of_state.write(at, r_gate, of_r);
@@ -95,7 +95,7 @@ struct ResetGradCell {
 
   __device__ void operator()(const Unit& at) const {
     const Wide<T> r = kept.read(at, r_gate), d = widen(of_reset[at.state]);
-    of_input.write(at, r_gate, d * before(at) * slope_of_sigmoid(r));
+    of_input.write(at, r_gate, d * before(at) * sigmoid_derivative(r));
     d_before[at.state] = narrow<T>(widen(d_before[at.state]) + d * r);
   }
 };
@@ -104,11 +104,11 @@ template <class T>
 struct GruCells : Forward<T> {
   T *sums, *products, *reset, *reset_products;
 
-  GruCells(const sdk::Call& call, Parts& parts) : Forward<T>(call, gate_count, parts) {
-    sums = parts.take<T>(this->layer.rows() * this->layer.all_columns());
-    products = parts.take<T>(this->layer.state_elements() * gate_count);
-    reset = parts.take<T>(this->layer.state_elements());
-    reset_products = parts.take<T>(this->layer.state_elements());
+  GruCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, gate_count, arena) {
+    sums = arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
+    products = arena.allocate<T>(this->layer.state_elements() * gate_count);
+    reset = arena.allocate<T>(this->layer.state_elements());
+    reset_products = arena.allocate<T>(this->layer.state_elements());
   }
   void step(const Step& step) const {
     const sdk::Call& call = this->layer.call;
@@ -133,11 +133,12 @@ struct GruCells : Forward<T> {
 
 template <class T>
 struct GruGradCells : Backward<T> {
-  T *of_state, *of_reset;  ///< of_state: what h gives to the gates; with resets_last its candidate is not that of x
+  T *of_state,
+      *of_reset;  ///< of_state: gradients of h's contributions to the gates; with resets_last the candidate's differs from that of x
 
-  GruGradCells(const sdk::Call& call, Parts& parts) : Backward<T>(call, 2, 7, gate_count, parts) {
-    of_state = resets_last(call) ? this->take_gates(parts) : this->d_gates;
-    of_reset = parts.take<T>(this->layer.state_elements());
+  GruGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 2, 7, gate_count, arena) {
+    of_state = resets_last(call) ? this->allocate_gates(arena) : this->d_gates;
+    of_reset = arena.allocate<T>(this->layer.state_elements());
   }
   GateValues<const T> kept() const { return {kept_count, this->layer.units, this->layer.call.template input<T>(8)}; }
   void step(const Step& step) const {
@@ -146,13 +147,13 @@ struct GruGradCells : Backward<T> {
     const GateGradients<T> state_gates{gate_count, this->layer.units, of_state, this->of_step};
     GateGradients<T> input_gates = state_gates;
     if (reset_last) input_gates = {gate_count, this->layer.units, this->d_gates, nullptr};
-    this->each(step, GruGradCell<T>{kept(), before, this->dy, this->behind(step), reset_last, this->dh, input_gates, state_gates});
+    this->each(step, GruGradCell<T>{kept(), before, this->dy, this->after(step), reset_last, this->dh, input_gates, state_gates});
     const T* const of_gates = this->side_by_side(step, of_state, this->of_step);
     if (!reset_last) {
       this->layer.state_gradient(of_gates, candidate, 1, false, of_reset, this->workspace);
       this->each(step, ResetGradCell<T>{kept(), before, of_reset, this->dh, input_gates});
     }
-    if (!this->goes_on(step)) return;
+    if (!this->needs_previous(step)) return;
     this->layer.state_gradient(of_gates, z_gate, reset_last ? gate_count : candidate, true, this->dh, this->workspace);
   }
   void finish() const {
@@ -172,7 +173,7 @@ struct GruGradCells : Backward<T> {
 ///
 /// Shapes      x (T, B, I), w (D, 3 H, I), r (D, 3 H, H), b (D, 6 H) and h0 (D, B, H) or absent; y (T, D, B, H), y_h (D, B, H), gates
 ///             (T, B, D, 4 H) = (z, r, h~, r h or h rh' + brh), each may be absent.
-/// Dtypes      f16 and bf16: sums are rounded where products leave them, states as y is.
+/// Dtypes      f16 and bf16: products are rounded to the dtype, states as y is.
 /// Attributes  direction, linear_before_reset.
 template <class T>
 void gru(const sdk::Call& call) {
@@ -180,7 +181,8 @@ void gru(const sdk::Call& call) {
 }
 
 /// From the last step to the first: with dh the gradient of h_t, the gates' own gradients are dh~ = dh (1 - z) (1 - h~^2),
-/// dz = dh (h_(t-1) - h~) z (1 - z), dr = (what r scales)' r (1 - r); dh of the step before is dh z, and what the products give back.
+/// dz = dh (h_(t-1) - h~) z (1 - z), dr = (the factor of r)' r (1 - r); dh of the previous step is dh z plus the gradients through the
+/// products.
 ///
 /// Shapes  as gru; dy, dy_h may be absent (0), db and dh0 too.
 template <class T>

@@ -1,4 +1,4 @@
-// What sliding windows see, as columns, and the way back: each thread owns what it writes. Images have their channels first.
+// Sliding windows as columns, and the inverse accumulation: each element is written by one thread. Images have channels first.
 #include "image.cuh"
 #include "movable.h"
 
@@ -17,24 +17,24 @@ struct Columns {
   }
   static WindowAxis axis(const tenon_attributes_window& a, const sdk::Operand& image, std::uint32_t i) {
     const std::int64_t size = image.shape[i + 2];
-    const std::int64_t room = size + a.pads_before[i] + a.pads_after[i] - a.dilations[i] * (a.kernel[i] - 1) - 1;
-    return {size, room / a.strides[i] + 1, a, i};
+    const std::int64_t span = size + a.pads_before[i] + a.pads_after[i] - a.dilations[i] * (a.kernel[i] - 1) - 1;
+    return {size, span / a.strides[i] + 1, a, i};
   }
   std::int64_t taps() const { return rows.kernel * columns.kernel; }
   std::int64_t windows() const { return rows.windows * columns.windows; }
 };
 
-/// Where an element of the columns is, counted (plane, tap, window).
+/// The coordinates of an element of the columns, indexed (plane, tap, window).
 struct ColumnPlaces {
   Divisor windows, across, taps, kernel;
 
   explicit ColumnPlaces(const Columns& c) : windows(c.windows()), across(c.columns.windows), taps(c.taps()), kernel(c.columns.kernel) {}
 };
 
-/// V neighbours, which one write takes; all of them are of one tap.
+/// Stores V neighbours of one tap at once.
 template <class T, int V>
 __global__ void unfold(Columns c, ColumnPlaces places, std::int64_t packs, const T* x, T* y) {
-  for (std::int64_t p = thread_number(); p < packs; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
     const std::int64_t line = places.windows.quotient(p * V), window = p * V - line * places.windows.d;
     const std::int64_t plane = places.taps.quotient(line), tap = line - plane * places.taps.d;
     const std::int64_t tap_row = places.kernel.quotient(tap), tap_column = tap - tap_row * places.kernel.d;
@@ -70,7 +70,7 @@ void im2col(const sdk::Call& call) {
          call.input<Bits>(0), y);
 }
 
-/// What T is added up in: integers wrap.
+/// The accumulation type of T; integers wrap.
 template <class T, bool = std::is_integral_v<T>>
 struct FoldedIn {
   using Sum = Wide<T>;
@@ -84,18 +84,18 @@ struct FoldedIn<T, true> {
   __device__ static T store(Sum x) { return static_cast<T>(x); }
 };
 
-/// The window that has an element `behind` its start as its first one; -1: none.
-__device__ std::int64_t window_from(const WindowAxis& axis, std::int64_t behind) {
-  if (behind < 0) return -1;
-  const std::int64_t window = axis.by_stride.quotient(behind);
-  return window < axis.windows && window * axis.stride == behind ? window : -1;
+/// The window that starts at `offset`; -1: none.
+__device__ std::int64_t window_from(const WindowAxis& axis, std::int64_t offset) {
+  if (offset < 0) return -1;
+  const std::int64_t window = axis.by_stride.quotient(offset);
+  return window < axis.windows && window * axis.stride == offset ? window : -1;
 }
 
 template <class T>
 __global__ void fold(Columns c, Packs elements, const T* x, T* y) {
   using In = FoldedIn<T>;
   const std::int64_t windows = c.rows.windows * c.columns.windows;
-  for (std::int64_t e = thread_number(); e < elements.count; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < elements.count; e += thread_count()) {
     const Packs::Place at = elements[e];
     const T* from = x + at.outer * c.rows.kernel * c.columns.kernel * windows;
     typename In::Sum sum = 0;
@@ -112,7 +112,7 @@ __global__ void fold(Columns c, Packs elements, const T* x, T* y) {
   }
 }
 
-/// y[n, c, i strides + k dilations - pads_before] += x[n, (c, k...), (i...)], by taps; what falls outside of y is lost
+/// y[n, c, i strides + k dilations - pads_before] += x[n, (c, k...), (i...)], by taps; terms outside of y are dropped
 ///
 /// Shapes  x (N, C * product of kernel, windows), y (N, C, d...); dense.
 /// Dtypes  integers wrap.

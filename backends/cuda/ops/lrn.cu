@@ -1,6 +1,6 @@
-// Local response normalisation over neighbouring channels, and the gradient; images of either layout. The first cache has what neighbours
-// read twice: threads side by side are pixels where channels come first, each with a few channels one after the other, and channels where
-// they come last.
+// Local response normalisation over neighbouring channels, and the gradient; images of either layout. Overlapping reads of neighbours hit
+// the L1 cache: neighbouring threads take neighbouring pixels with channels first, each with a run of channels, and neighbouring channels
+// with channels last.
 #include <cmath>
 
 #include "image.cuh"
@@ -8,10 +8,10 @@
 namespace tenon::cuda {
 namespace {
 
-/// Channels that a thread walks where they do not lie side by side.
+/// Channels per thread where channels are not contiguous.
 constexpr std::int64_t run = 8;
 
-/// x as (outer, channels, inner), cut into runs of channels.
+/// x as (outer, channels, inner), split into runs of channels.
 struct Channels {
   std::int64_t channels, inner, runs, length, count;
   Divisor by_inner, by_runs;
@@ -27,7 +27,7 @@ struct Channels {
     by_inner = Divisor(inner);
     by_runs = Divisor(runs);
   }
-  /// body(pixel, c) for the channels of run i; pixel: the place of channel 0.
+  /// body(pixel, c) for the channels of run i; pixel: the offset of channel 0.
   template <class Body>
   __device__ void for_each(std::int64_t i, const Body& body) const {
     const std::int64_t line = by_inner.quotient(i), outer = by_runs.quotient(line);
@@ -45,7 +45,7 @@ struct Channels {
   }
 };
 
-/// The formula's numbers; slope is alpha / size.
+/// The parameters of the formula; slope is alpha / size.
 template <class A>
 struct Formula {
   std::int64_t before, after;
@@ -65,7 +65,7 @@ struct Formula {
       return value * value;
     });
   }
-  /// b^-beta; 3/4 is the power of every published net.
+  /// b^-beta; beta = 3/4, as in every published net, has a fast path.
   __device__ A power(A b) const {
     if (beta != A(0.75)) return std::pow(b, -beta);
     const A root = rsqrt(b);
@@ -75,7 +75,7 @@ struct Formula {
 
 template <class T>
 __global__ void normalise(Channels view, Formula<Wide<T>> by, const T* x, T* y) {
-  for (std::int64_t i = thread_number(); i < view.count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < view.count; i += thread_count()) {
     view.for_each(i, [&](std::int64_t pixel, std::int64_t c) {
       const std::int64_t at = pixel + c * view.inner;
       y[at] = narrow<T>(widen(x[at]) * by.power(by.base(view, x, pixel, c)));
@@ -99,7 +99,7 @@ void lrn(const sdk::Call& call) {
 /// terms = dy x d^(-beta - 1)
 template <class T>
 __global__ void make_terms(Channels view, Formula<Wide<T>> by, const T* dy, const T* x, Wide<T>* terms) {
-  for (std::int64_t i = thread_number(); i < view.count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < view.count; i += thread_count()) {
     view.for_each(i, [&](std::int64_t pixel, std::int64_t c) {
       const std::int64_t at = pixel + c * view.inner;
       const Wide<T> base = by.base(view, x, pixel, c);
@@ -112,7 +112,7 @@ __global__ void make_terms(Channels view, Formula<Wide<T>> by, const T* dy, cons
 template <class T>
 __global__ void gather_terms(Channels view, Formula<Wide<T>> by, const T* dy, const T* x, const Wide<T>* terms, T* dx) {
   using A = Wide<T>;
-  for (std::int64_t i = thread_number(); i < view.count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < view.count; i += thread_count()) {
     view.for_each(i, [&](std::int64_t pixel, std::int64_t c) {
       const std::int64_t at = pixel + c * view.inner;
       const A others = view.sum<A>(pixel, c, by.after, by.before, [terms](std::int64_t place) { return terms[place]; });

@@ -7,17 +7,17 @@ namespace {
 enum Gate : int { in_gate, out_gate, forget_gate, candidate };
 constexpr int gate_count = 4;
 
-/// What a unit carries from step to step, unrounded, (D, B, H).
+/// The state carried between steps, unrounded, (D, B, H).
 template <class T>
 struct Carried {
   Wide<T>* value;
-  const T* first;  ///< in the place of value at the step that comes first
+  const T* first;  ///< used instead of `value` at the first step
   bool starts;
   __device__ Wide<T> read(const Unit& at) const { return starts ? read_or_zero(first, at.state) : value[at.state]; }
   __device__ void write(const Unit& at, Wide<T> x) const { value[at.state] = x; }
 };
 
-/// The kept gates may be where the sums are: a thread reads those of its unit before it writes.
+/// The stored gates may alias the sums: a thread reads those of its unit before it writes.
 template <class T>
 struct LstmCell {
   Sums<T> sums;
@@ -59,11 +59,11 @@ struct LstmGradCell {
     const Wide<T> i = gates.read(at, in_gate), o = gates.read(at, out_gate), f = gates.read(at, forget_gate), g = gates.read(at, candidate);
     const Wide<T> squashed = std::tanh(widen(cells[at.sequence]));
     const Wide<T> own = read_or_zero(dh, at.state) + read_or_zero(dy, at.sequence);
-    const Wide<T> of_cell = dc.read(at) + own * o * slope_of_tanh(squashed);
-    d_gates.write(at, in_gate, of_cell * g * slope_of_sigmoid(i));
-    d_gates.write(at, out_gate, own * squashed * slope_of_sigmoid(o));
-    d_gates.write(at, forget_gate, of_cell * cells_before(at) * slope_of_sigmoid(f));
-    d_gates.write(at, candidate, of_cell * i * slope_of_tanh(g));
+    const Wide<T> of_cell = dc.read(at) + own * o * tanh_derivative(squashed);
+    d_gates.write(at, in_gate, of_cell * g * sigmoid_derivative(i));
+    d_gates.write(at, out_gate, own * squashed * sigmoid_derivative(o));
+    d_gates.write(at, forget_gate, of_cell * cells_before(at) * sigmoid_derivative(f));
+    d_gates.write(at, candidate, of_cell * i * tanh_derivative(g));
     dc.write(at, of_cell * f);
     write_if(dc0, at.state, of_cell * f);
   }
@@ -74,25 +74,25 @@ struct LstmCells : Forward<T> {
   T *gates, *sums, *products;
   Wide<T>* cell;
 
-  LstmCells(const sdk::Call& call, Parts& parts) : Forward<T>(call, gate_count, parts) {
+  LstmCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, gate_count, arena) {
     gates = call.has_output(3) ? call.output<T>(3) : nullptr;
-    sums = call.has_output(3) ? gates : parts.take<T>(this->layer.rows() * this->layer.all_columns());
-    products = parts.take<T>(this->layer.state_elements() * gate_count);
-    cell = parts.take<Wide<T>>(this->layer.state_elements());
+    sums = call.has_output(3) ? gates : arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
+    products = arena.allocate<T>(this->layer.state_elements() * gate_count);
+    cell = arena.allocate<Wide<T>>(this->layer.state_elements());
   }
   void step(const Step& step) const {
     const sdk::Call& call = this->layer.call;
     const std::int64_t units = this->layer.units;
-    const auto wanted = [&](std::uint32_t i) { return call.has_output(i) ? call.output<T>(i) : nullptr; };
+    const auto output_or_null = [&](std::uint32_t i) { return call.has_output(i) ? call.output<T>(i) : nullptr; };
     LstmCell<T> cells{};
     cells.sums = {gate_count, units, sums, this->bias};
     cells.products = this->product(this->before(step), 0, gate_count, products);
-    cells.cell = {cell, call.has_input(5) ? call.input<T>(5) : nullptr, step.number == 0};
+    cells.cell = {cell, call.has_input(5) ? call.input<T>(5) : nullptr, step.index == 0};
     cells.gates = {gate_count, units, gates};
     cells.h = this->h;
-    cells.y = wanted(0);
-    cells.cells = wanted(4);
-    cells.last_cell = step.number == this->layer.steps - 1 ? wanted(2) : nullptr;
+    cells.y = output_or_null(0);
+    cells.cells = output_or_null(4);
+    cells.last_cell = step.index == this->layer.steps - 1 ? output_or_null(2) : nullptr;
     this->each(step, cells);
   }
 };
@@ -101,8 +101,8 @@ template <class T>
 struct LstmGradCells : Backward<T> {
   Wide<T>* dc;
 
-  LstmGradCells(const sdk::Call& call, Parts& parts) : Backward<T>(call, 3, 9, gate_count, parts) {
-    dc = parts.take<Wide<T>>(this->layer.state_elements());
+  LstmGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 3, 9, gate_count, arena) {
+    dc = arena.allocate<Wide<T>>(this->layer.state_elements());
   }
   void step(const Step& step) const {
     const sdk::Call& call = this->layer.call;
@@ -113,12 +113,12 @@ struct LstmGradCells : Backward<T> {
     cells.cells = given(11);
     cells.cells_before = {given(11), given(8)};
     cells.dy = this->dy;
-    cells.dh = this->behind(step);
-    cells.dc = {dc, given(2), step.number == this->layer.steps - 1};
-    cells.dc0 = step.number == 0 && call.has_output(5) ? call.output<T>(5) : nullptr;
+    cells.dh = this->after(step);
+    cells.dc = {dc, given(2), step.index == this->layer.steps - 1};
+    cells.dc0 = step.index == 0 && call.has_output(5) ? call.output<T>(5) : nullptr;
     cells.d_gates = {gate_count, units, this->d_gates, this->of_step};
     this->each(step, cells);
-    if (!this->goes_on(step)) return;
+    if (!this->needs_previous(step)) return;
     this->layer.state_gradient(this->side_by_side(step, this->d_gates, this->of_step), 0, gate_count, false, this->dh, this->workspace);
   }
   void finish() const {
@@ -131,7 +131,7 @@ struct LstmGradCells : Backward<T> {
 ///
 /// Shapes      x (T, B, I), w (D, 4 H, I), r (D, 4 H, H), b (D, 8 H), h0 and c0 (D, B, H) or absent; y and cells (T, D, B, H), y_h and y_c
 ///             (D, B, H), gates (T, B, D, 4 H) = (i, o, f, g), each may be absent.
-/// Dtypes      f16 and bf16: sums are rounded where products leave them, states as y is; cells are carried in f32.
+/// Dtypes      f16 and bf16: products are rounded to the dtype, states as y is; cells are carried in f32.
 /// Attributes  direction.
 template <class T>
 void lstm(const sdk::Call& call) {
@@ -139,7 +139,7 @@ void lstm(const sdk::Call& call) {
 }
 
 /// From the last step to the first: dc += dh o (1 - tanh(c)^2), do = dh tanh(c) o (1 - o), di = dc g i (1 - i), df = dc c_(t-1) f (1 - f),
-/// dg = dc i (1 - g^2); the step before has dc f and, with dG = (di, do, df, dg), dh = dG r. dx = dG w, dw = dG' x, dr = dG' h, db = sum
+/// dg = dc i (1 - g^2); the previous step gets dc f and, with dG = (di, do, df, dg), dh = dG r. dx = dG w, dw = dG' x, dr = dG' h, db = sum
 /// dG.
 ///
 /// Shapes  as lstm; dy, dy_h, dy_c may be absent (0), db, dh0 and dc0 too.

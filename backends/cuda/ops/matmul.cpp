@@ -26,7 +26,7 @@ std::size_t scratch(const sdk::Call& call) {
   return bytes;
 }
 
-/// Leading dimensions of both sides, broadcast.
+/// The broadcast leading dimensions of both sides.
 Layout<2> batch_of(const sdk::Operand (&x)[2], const std::array<sdk::Strides, 2>& strides) {
   sdk::Operand batches[2];
   std::uint32_t rank = 0;
@@ -54,17 +54,17 @@ Layout<2> batch_of(const sdk::Operand (&x)[2], const std::array<sdk::Strides, 2>
 template <class T>
 void matmul(const sdk::Call& call) {
   Stream& stream = stream_of(call);
-  char* room = static_cast<char*>(aligned(call.scratch));
-  void* const workspace = room;
-  room += product_workspace_bytes(call.outputs[0].count);
+  char* free_memory = static_cast<char*>(aligned(call.scratch));
+  void* const workspace = free_memory;
+  free_memory += product_workspace_bytes(call.outputs[0].count);
   sdk::Operand x[2] = {call.inputs[0], call.inputs[1]};
   std::array<sdk::Strides, 2> strides{};
   MatrixView views[2];
   for (std::size_t i = 0; i < 2; ++i) {
     strides[i] = sdk::strides_of(x[i]);
     if (!lt_matrix(view_of(x[i], x[i].strides, i == 0))) {
-      x[i].data = room;
-      room += copy_bytes(x[i]);
+      x[i].data = free_memory;
+      free_memory += copy_bytes(x[i]);
       copy_dense(stream, call.inputs[i], x[i].data, strides[i]);
     }
     views[i] = view_of(x[i], strides[i].data(), i == 0);
@@ -80,7 +80,7 @@ void matmul(const sdk::Call& call) {
                   .y = call.outputs[0].data,
                   .activation = call.epilogue.activation};
   if (x[1].rank == 1) {
-    // y has m for its last dimension, along which a bias goes: y = (b' a')' is a row then.
+    // The last dimension of y, along which a bias is added, is m: computes y = (b' a')' as a row.
     product.a_view = views[1].transposed();
     product.b_view = views[0].transposed();
     std::swap(product.a, product.b);

@@ -1,4 +1,4 @@
-// Classes as rows with a mark.
+// One-hot encoding of class indices.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 
@@ -6,7 +6,7 @@
 
 #include "launch.h"
 #include "movable.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -18,11 +18,11 @@ struct Classes {
   std::int64_t depth, inner;
 };
 
-/// Size is as wide as the count of y needs.
+/// Size is wide enough for the count of y.
 template <class Size, class T, class Index>
 __device__ void mark(const Classes<Index>& classes, T off, T on, T* y) {
   const auto depth = static_cast<Size>(classes.depth), inner = static_cast<Size>(classes.inner);
-  for (std::int64_t e = thread_number(); e < classes.count; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < classes.count; e += thread_count()) {
     const Size row = static_cast<Size>(e) / inner, o = row / depth;
     const auto i = static_cast<std::int64_t>(static_cast<Size>(e) - row * inner), j = static_cast<std::int64_t>(row - o * depth);
     const std::int64_t index = classes.index[static_cast<std::int64_t>(o) * classes.inner + i];
@@ -54,8 +54,8 @@ void launch_marks(const sdk::Call& call) {
 /// y[o, j, i] = on if indices[o, i] is j or j - depth, else off, around `axis` of y.
 ///
 /// Shapes      indices dense; y has one dimension more, at the axis: its size is the depth.
-/// Dtypes      y any, indices i32 or i64. An index outside [-depth, depth) gives `off` alone.
-/// Attributes  axis; off and on: numbers of y's dtype.
+/// Dtypes      y any, indices i32 or i64. An index outside [-depth, depth) gives only `off`.
+/// Attributes  axis; off and on: values of y's dtype.
 template <class T>
 void one_hot(const sdk::Call& call) {
   if (call.inputs[0].dtype == TENON_DTYPE_I64)

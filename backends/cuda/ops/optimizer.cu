@@ -5,15 +5,15 @@
 #include <cmath>
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
 
 constexpr int threads = 256;
-constexpr std::int64_t chunk = 16 * threads;  ///< elements that a block takes of one tensor: whole packs of any type
+constexpr std::int64_t chunk = 16 * threads;  ///< elements of one tensor per block: whole packs of any type
 
-/// One parameter with what belongs to it. An output may be its input's storage, and NULL: it is not wanted.
+/// One parameter with its gradient and states. An output may alias its input; NULL: not requested.
 template <class T, int states>
 struct Group {
   const T* w;
@@ -26,16 +26,16 @@ struct Group {
   bool packs;  ///< all addresses are aligned to 16 bytes
 };
 
-/// Passed by value, below the 4 KB that every device takes as parameters.
+/// Passed by value, within the 4 KB of kernel parameters of every device.
 template <class T, int states>
 struct Groups {
-  static constexpr int most = static_cast<int>(3840 / sizeof(Group<T, states>));
-  Group<T, states> at[most];
+  static constexpr int max_count = static_cast<int>(3840 / sizeof(Group<T, states>));
+  Group<T, states> at[max_count];
   int count;
   std::int64_t chunks;
 };
 
-/// V elements from i on: everything is read before something is written.
+/// V elements from i on: all reads precede the writes.
 template <int V, class Rule, class T, int states>
 __device__ void step_pack(const Rule& rule, const typename Rule::Constants& constants, const Group<T, states>& group, std::int64_t i) {
   using Elements = Pack<T, V>;
@@ -60,10 +60,10 @@ __device__ void step_pack(const Rule& rule, const typename Rule::Constants& cons
   if (group.new_w != nullptr) *reinterpret_cast<Elements*>(group.new_w + i) = w;
 }
 
-/// `step` is NULL for rules that do not count their steps.
+/// `step` is NULL for rules that do not depend on the step.
 template <class Rule, class T, int states>
 __global__ void step_groups(Rule rule, const double* lr, const std::int64_t* step, Groups<T, states> groups) {
-  __shared__ typename Rule::Constants constants;  // powers of the step among them: once for a block
+  __shared__ typename Rule::Constants constants;  // includes powers of the step: computed once per block
   if (threadIdx.x == 0) constants = rule.constants(*lr, step != nullptr ? static_cast<double>(*step) : 0.0);
   __syncthreads();
   constexpr int V = static_cast<int>(16 / sizeof(T));
@@ -81,7 +81,7 @@ __global__ void step_groups(Rule rule, const double* lr, const std::int64_t* ste
   }
 }
 
-/// The groups of a call behind `shared` operands: inputs (w g state...) each, outputs (w state...) each.
+/// Applies the rule to the groups of a call, after `shared` operands: inputs (w g state...) each, outputs (w state...) each.
 template <class T, class Rule>
 void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
   constexpr int states = Rule::states;
@@ -120,14 +120,14 @@ void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
     group.first_chunk = groups.chunks;
     group.packs = addresses % 16 == 0;
     groups.chunks += (group.count + chunk - 1) / chunk;
-    if (groups.count == groups.most) send();
+    if (groups.count == groups.max_count) send();
   }
   send();
 }
 
 // ---------------------------------------------------------------- rules
 //
-// What depends on attributes, learning rate and step alone is computed in f64 and rounded once (Constants); elements are computed in their
+// Constants, which depend only on attributes, learning rate and step, are computed in f64 and rounded once; elements are computed in their
 // own type.
 
 /// h = g + weight_decay w;  v' = momentum v + h;  w' = w - lr v', with nesterov w - lr (h + momentum v').
@@ -160,10 +160,10 @@ struct Descent {
   __device__ T step(const Constants& c, T w, T g, T (&)[1]) const { return w - c.lr * (g + c.weight_decay * w); }
 };
 
-/// Adam's moments and corrections. With a third state the largest second moment so far takes the place of the second moment.
-template <class T, bool keeps_peak>
+/// Adam's moments and corrections. With a third state, the largest second moment so far replaces the second moment.
+template <class T, bool keeps_max>
 struct Adam {
-  static constexpr int states = keeps_peak ? 3 : 2;
+  static constexpr int states = keeps_max ? 3 : 2;
   struct Constants {
     T lr, decay, beta1, rest1, beta2, rest2, first_correction, second_correction, epsilon;
   };
@@ -183,7 +183,7 @@ struct Adam {
     state[0] = c.beta1 * state[0] + c.rest1 * g;
     state[1] = c.beta2 * state[1] + c.rest2 * g * g;
     T square = state[1];
-    if constexpr (keeps_peak) square = state[2] = state[2] < square ? square : state[2];
+    if constexpr (keeps_max) square = state[2] = state[2] < square ? square : state[2];
     const T direction = state[0] / c.first_correction / (std::sqrt(square / c.second_correction) + c.epsilon);
     return w - c.lr * (direction + c.decay * w);
   }
@@ -273,7 +273,7 @@ void rmsprop_step(const sdk::Call& call) {
   step_all<T>(call, RmsProp<T>{call.attr<tenon_attributes_rmsprop>()}, 1);
 }
 
-/// As adam_step with peak' = max(peak, v') in the place of v' under the root.
+/// As adam_step with max_square' = max(max_square, v') instead of v' under the root.
 ///
 /// Source  Reddi, Kale, Kumar: On the Convergence of Adam and Beyond (2018), with Adam's corrections as PyTorch applies them.
 template <class T>

@@ -1,10 +1,10 @@
-// Random orders: every bit is laid down in <tenon/sdk/random.h>.
+// Random orders: every bit is specified by <tenon/sdk/random.h>.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
 
 #include "launch.h"
 #include "radix_sort.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -15,7 +15,7 @@ namespace random = sdk::random;
 __global__ void draw_words(const std::uint64_t* key, std::uint32_t consumer, std::int64_t n, std::uint64_t* words,
                            std::uint32_t* elements) {
   const random::Source source{key[0], key[1], consumer};
-  for (std::int64_t b = thread_number(); 2 * b < n; b += thread_count()) {
+  for (std::int64_t b = thread_index(); 2 * b < n; b += thread_count()) {
     const random::Lanes lanes = random::lanes_of(source, b);
     for (std::int64_t i = 2 * b; i < 2 * b + 2 && i < n; ++i) {
       words[i] = random::word(lanes, i % 2);
@@ -26,7 +26,7 @@ __global__ void draw_words(const std::uint64_t* key, std::uint32_t consumer, std
 
 template <class T>
 __global__ void write_order(const std::uint32_t* elements, std::int64_t n, T* y) {
-  for (std::int64_t i = thread_number(); i < n; i += thread_count()) y[i] = static_cast<T>(elements[i]);
+  for (std::int64_t i = thread_index(); i < n; i += thread_count()) y[i] = static_cast<T>(elements[i]);
 }
 
 /// y = 0 .. n-1 in ascending order of (word i, i): the sort leaves equal words in their order.
@@ -37,11 +37,11 @@ void random_permutation(const sdk::Call& call) {
   const std::int64_t n = call.outputs[0].count;
   Stream& stream = stream_of(call);
   if (n == 0) return;
-  const SortRoom room = sort_room(call.scratch, n);
+  const SortBuffers buffers = sort_buffers(call.scratch, n);
   launch(stream, grid_stride(stream.device(), (n + 1) / 2), draw_words, call.input<std::uint64_t>(0),
-         call.attr<tenon_attributes_random>().stream, n, room.keys[0], room.values[0]);
-  const int sorted = sort_pairs(stream, room, n, 64);
-  launch(stream, grid_stride(stream.device(), n), write_order<T>, room.values[sorted], n, call.output<T>(0));
+         call.attr<tenon_attributes_random>().stream, n, buffers.keys[0], buffers.values[0]);
+  const int sorted = sort_pairs(stream, buffers, n, 64);
+  launch(stream, grid_stride(stream.device(), n), write_order<T>, buffers.values[sorted], n, call.output<T>(0));
 }
 
 std::size_t scratch(const sdk::Call& call) {
@@ -49,7 +49,7 @@ std::size_t scratch(const sdk::Call& call) {
 }
 
 const char* refuse(const sdk::Call& call) {
-  return call.outputs[0].count <= most_sorted ? nullptr : "random_permutation: at most 2^32 - 1 elements are put in order";
+  return call.outputs[0].count <= max_sorted ? nullptr : "random_permutation: expected at most 2^32 - 1 elements";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The largest element of a window, and the mean of one; images of either layout. Every thread owns what it writes: gradients are gathered
-// from the windows that see an element, in their order.
+// Max and average pooling for images of either layout. Each element is written by one thread: gradients are gathered from the windows that
+// contain an element, in order.
 #include <limits>
 
 #include "fault.cuh"
@@ -8,7 +8,7 @@
 namespace tenon::cuda {
 namespace {
 
-constexpr int at_once = 4;  ///< packs that are on their way together; behind the last one it is read again
+constexpr int at_once = 4;  ///< packs that are loaded at once; past the end, the last one is loaded again
 
 struct Pool {
   ImageShape x, y;
@@ -24,51 +24,52 @@ struct Pool {
 
 // ---------------------------------------------------------------- maximum
 
-/// y = largest x of each window, the first of equals or the first NaN; indices its number among (N, C, d...). Either may be NULL.
+/// y = largest x of each window, the first of equals or the first NaN; indices = its index in (N, C, d...). Either may be NULL.
 template <class T, int V>
 __global__ void max_windows(Pool pool, Packs windows, const T* x, T* y, std::int64_t* indices) {
   const std::int64_t plane = pool.x.rows * pool.x.columns, inner = pool.x.inner;
-  for (std::int64_t p = thread_number(); p < windows.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < windows.count; p += thread_count()) {
     const Packs::Place at = windows[p];
     const T* const from = x + at.outer * plane * inner + at.inner;
-    PlaneWalk walk(pool.rows.taps(at.row), pool.columns.taps(at.column), pool.rows.dilation, pool.columns.dilation, pool.x.columns);
-    Pack<T, V> peak = *reinterpret_cast<const Pack<T, V>*>(from + walk.place * inner);
+    PlaneLoop loop(pool.rows.taps(at.row), pool.columns.taps(at.column), pool.rows.dilation, pool.columns.dilation, pool.x.columns);
+    Pack<T, V> maximum = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * inner);
     std::int64_t place[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) place[v] = walk.place;
-    for (std::int64_t t = 0; t < walk.count; t += at_once) {
+    for (int v = 0; v < V; ++v) place[v] = loop.place;
+    for (std::int64_t t = 0; t < loop.count; t += at_once) {
       Pack<T, V> packs[at_once];
       std::int64_t here[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        here[u] = walk.place;
+        here[u] = loop.place;
         packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + here[u] * inner);
-        walk.advance();
+        loop.advance();
       }
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-          const Wide<T> value = widen(packs[u].at[v]), best = widen(peak.at[v]);
+          const Wide<T> value = widen(packs[u].at[v]), best = widen(maximum.at[v]);
           if (value > best || (value != value && best == best)) {
-            peak.at[v] = packs[u].at[v];
+            maximum.at[v] = packs[u].at[v];
             place[v] = here[u];
           }
         }
       }
     }
-    if (y != nullptr) reinterpret_cast<Pack<T, V>*>(y)[p] = peak;
+    if (y != nullptr) reinterpret_cast<Pack<T, V>*>(y)[p] = maximum;
     if (indices == nullptr) continue;
-    Pack<std::int64_t, V> numbers;
+    Pack<std::int64_t, V> packed;
 #pragma unroll
-    for (int v = 0; v < V; ++v) numbers.at[v] = (at.outer * inner + at.inner + v) * plane + place[v];
-    reinterpret_cast<Pack<std::int64_t, V>*>(indices)[p] = numbers;
+    for (int v = 0; v < V; ++v) packed.at[v] = (at.outer * inner + at.inner + v) * plane + place[v];
+    reinterpret_cast<Pack<std::int64_t, V>*>(indices)[p] = packed;
   }
 }
 
-/// y = largest x of each window; indices its number among (N, C, d...).
+/// y = largest x of each window; indices = its index in (N, C, d...).
 ///
-/// Shapes  x (N, C, d...), y and indices (N, C, windows...), or their channels last; either may be absent. A window sees an element.
+/// Shapes  x (N, C, d...), y and indices (N, C, windows...), or their channels last; either may be absent. Every window contains
+///         an element.
 /// Dtypes  the first of equal elements; the first NaN if there is one.
 template <class T>
 void max_pool(const sdk::Call& call) {
@@ -83,16 +84,16 @@ void max_pool(const sdk::Call& call) {
          indices);
 }
 
-/// How far the elements that were chosen lie behind window * step of their dimension, at least and at most. Kept as maxima, whose order
-/// does not matter: negated, not negated.
+/// Minimum and maximum distance of chosen elements from window * step, per dimension. Both are kept as maxima, whose order does not matter;
+/// the minimum is negated.
 struct Reach {
   long long rows[2], columns[2];
 };
 
-/// MaxPoolGrad's operands do not tell what the windows were: `step` is a guess at their strides, with which Reach is small.
+/// The operands of MaxPoolGrad do not include the window geometry: `step` is an estimate of the strides, which keeps Reach small.
 struct Chosen {
   ImageShape dx, dy;
-  Divisor by_columns;  ///< of dx
+  Divisor by_columns;  ///< columns of dx
   Divisor row_step, column_step;
 
   explicit Chosen(const sdk::Call& call)
@@ -107,8 +108,8 @@ struct Chosen {
 
   /// The windows that can have chosen an element of a dimension.
   __device__ static Range windows_of(std::int64_t element, const long long (&reach)[2], const Divisor& by_step, std::int64_t windows) {
-    const std::int64_t least = -reach[0], most = reach[1];
-    const std::int64_t above = element - most, below = element - least;  // first step >= above, last step <= below
+    const std::int64_t min_reach = -reach[0], max_reach = reach[1];
+    const std::int64_t above = element - max_reach, below = element - min_reach;  // first step >= above, last step <= below
     if (below < 0) return {0, 0};
     const std::int64_t first = above <= 0 ? 0 : by_step.quotient(above - 1) + 1;
     std::int64_t last = by_step.quotient(below);
@@ -127,25 +128,25 @@ __device__ long long largest_of_warp(long long own) {
   return own;
 }
 
-/// Errors  an index that is not of the plane of its window; its position is that among (N, C, windows...).
+/// Errors  an index outside the plane of its window; its position is the index in (N, C, windows...).
 template <int V>
 __global__ void __launch_bounds__(reach_threads)
     find_reach(Chosen chosen, Packs windows, const std::int64_t* indices, Fault fault, Reach* reach) {
   constexpr long long lowest = std::numeric_limits<long long>::min();
   const std::int64_t plane = chosen.dx.rows * chosen.dx.columns;
   long long own[4] = {lowest, lowest, lowest, lowest};
-  for (std::int64_t p = thread_number(); p < windows.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < windows.count; p += thread_count()) {
     const Packs::Place at = windows[p];
-    const Pack<std::int64_t, V> numbers = reinterpret_cast<const Pack<std::int64_t, V>*>(indices)[p];
+    const Pack<std::int64_t, V> packed = reinterpret_cast<const Pack<std::int64_t, V>*>(indices)[p];
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       const std::int64_t image = at.outer * chosen.dx.inner + at.inner + v, begin = image * plane;
-      if (numbers.at[v] < begin || numbers.at[v] >= begin + plane) {
+      if (packed.at[v] < begin || packed.at[v] >= begin + plane) {
         const std::int64_t position = (image * chosen.dy.rows + at.row) * chosen.dy.columns + at.column;
-        fault.raise(FaultKind::index, position, numbers.at[v], begin, begin + plane);
+        fault.raise(FaultKind::index, position, packed.at[v], begin, begin + plane);
         continue;
       }
-      const std::int64_t place = numbers.at[v] - begin, row = chosen.by_columns.quotient(place);
+      const std::int64_t place = packed.at[v] - begin, row = chosen.by_columns.quotient(place);
       const long long down = row - at.row * chosen.row_step.d;
       const long long across = place - row * chosen.dx.columns - at.column * chosen.column_step.d;
       const long long now[4] = {-down, down, -across, across};
@@ -171,31 +172,31 @@ __global__ void __launch_bounds__(reach_threads)
 /// dx = sum of dy over the windows that chose this element.
 template <class T, int V>
 __global__ void gather_chosen(Chosen chosen, Packs elements, const Reach* reach, const T* dy, const std::int64_t* indices, T* dx) {
-  constexpr int pairs = V > 2 ? 2 : at_once;  // indices of a pack take up to 32 bytes of registers
+  constexpr int pairs = V > 2 ? 2 : at_once;  // the indices of a pack take up to 32 bytes of registers
   const Reach far = *reach;
   const std::int64_t plane = chosen.dx.rows * chosen.dx.columns, inner = chosen.dx.inner, windows = chosen.dy.rows * chosen.dy.columns;
-  for (std::int64_t p = thread_number(); p < elements.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < elements.count; p += thread_count()) {
     const Packs::Place at = elements[p];
     const std::int64_t from = at.outer * windows * inner + at.inner;
-    const std::int64_t number = (at.outer * inner + at.inner) * plane + at.row * chosen.dx.columns + at.column;
-    PlaneWalk walk(Chosen::windows_of(at.row, far.rows, chosen.row_step, chosen.dy.rows),
+    const std::int64_t own_index = (at.outer * inner + at.inner) * plane + at.row * chosen.dx.columns + at.column;
+    PlaneLoop loop(Chosen::windows_of(at.row, far.rows, chosen.row_step, chosen.dy.rows),
                    Chosen::windows_of(at.column, far.columns, chosen.column_step, chosen.dy.columns), 1, 1, chosen.dy.columns);
     Wide<T> sums[V] = {};
-    for (std::int64_t t = 0; t < walk.count; t += pairs) {
+    for (std::int64_t t = 0; t < loop.count; t += pairs) {
       Pack<T, V> terms[pairs];
-      Pack<std::int64_t, V> numbers[pairs];
+      Pack<std::int64_t, V> packed[pairs];
 #pragma unroll
       for (int u = 0; u < pairs; ++u) {
-        terms[u] = *reinterpret_cast<const Pack<T, V>*>(dy + from + walk.place * inner);
-        numbers[u] = *reinterpret_cast<const Pack<std::int64_t, V>*>(indices + from + walk.place * inner);
-        walk.advance();
+        terms[u] = *reinterpret_cast<const Pack<T, V>*>(dy + from + loop.place * inner);
+        packed[u] = *reinterpret_cast<const Pack<std::int64_t, V>*>(indices + from + loop.place * inner);
+        loop.advance();
       }
 #pragma unroll
       for (int u = 0; u < pairs; ++u) {
-        if (t + u >= walk.count) break;
+        if (t + u >= loop.count) break;
 #pragma unroll
         for (int v = 0; v < V; ++v) {
-          if (numbers[u].at[v] == number + v * plane) sums[v] += widen(terms[u].at[v]);
+          if (packed[u].at[v] == own_index + v * plane) sums[v] += widen(terms[u].at[v]);
         }
       }
     }
@@ -208,11 +209,11 @@ __global__ void gather_chosen(Chosen chosen, Packs elements, const Reach* reach,
 
 /// dx[i] = sum of dy where indices are i, in the order of dy.
 ///
-/// A first walk over the indices finds how far from their windows they lie; behind it, few windows come into question for an element.
-/// Indices that no pool has made lie anywhere: every element then looks at every window of its plane.
+/// A first pass over the indices finds their distance from their windows, which leaves few candidate windows per element. For arbitrary
+/// indices, not from a pool, every element checks every window of its plane.
 ///
 /// Shapes  dy and indices (N, C, windows...), dx (N, C, d...), or their channels last; indices count (N, C, d...).
-/// Errors  an index that is not of the image and channel of its dy, when the work is waited for.
+/// Errors  an index outside the image and channel of its dy, when the work is waited for.
 template <class T>
 void max_pool_grad(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
@@ -223,9 +224,9 @@ void max_pool_grad(const sdk::Call& call) {
   auto* const reach = static_cast<Reach*>(call.scratch);
   Stream& stream = stream_of(call);
   stream.device().enter();
-  // bytes of 0x80 make a number below every other
+  // bytes of 0x80 give a value below all others
   stream.device().check(cudaMemsetAsync(reach, 0x80, sizeof(Reach), stream.handle()), "cudaMemsetAsync");
-  // Of more than four channels a thread's indices would lie too far from its neighbour's.
+  // With more than four channels, the indices of neighbouring threads would be too far apart.
   constexpr int V = std::min(widest<T>, 4);
   const auto is_aligned = [](const void* address, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(address) % bytes == 0; };
   const bool packs =
@@ -247,21 +248,21 @@ std::size_t scratch(const sdk::Call&) {
 template <class T, int V>
 __global__ void average_windows(Pool pool, bool padded, Packs windows, const T* x, T* y) {
   const std::int64_t plane = pool.x.rows * pool.x.columns, inner = pool.x.inner;
-  for (std::int64_t p = thread_number(); p < windows.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < windows.count; p += thread_count()) {
     const Packs::Place at = windows[p];
     const T* const from = x + at.outer * plane * inner + at.inner;
-    PlaneWalk walk(pool.rows.taps(at.row), pool.columns.taps(at.column), 1, 1, pool.x.columns);
+    PlaneLoop loop(pool.rows.taps(at.row), pool.columns.taps(at.column), 1, 1, pool.x.columns);
     Wide<T> sums[V] = {};
-    for (std::int64_t t = 0; t < walk.count; t += at_once) {
+    for (std::int64_t t = 0; t < loop.count; t += at_once) {
       Pack<T, V> packs[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + walk.place * inner);
-        walk.advance();
+        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * inner);
+        loop.advance();
       }
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        if (t + u >= walk.count) break;
+        if (t + u >= loop.count) break;
 #pragma unroll
         for (int v = 0; v < V; ++v) sums[v] += widen(packs[u].at[v]);
       }
@@ -274,7 +275,7 @@ __global__ void average_windows(Pool pool, bool padded, Packs windows, const T* 
   }
 }
 
-/// y = sum of x over each window, divided by the elements of the window that lie in the padded image, or in x.
+/// y = sum of x over each window, divided by the number of its elements inside the padded image, or inside x.
 ///
 /// Shapes  x (N, C, d...), y (N, C, windows...), or their channels last.
 template <class T>
@@ -292,25 +293,25 @@ void average_pool(const sdk::Call& call) {
 template <class T, int V>
 __global__ void gather_shares(Pool pool, bool padded, Packs elements, const T* dy, T* dx) {
   const std::int64_t windows = pool.y.rows * pool.y.columns, inner = pool.x.inner;
-  for (std::int64_t p = thread_number(); p < elements.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < elements.count; p += thread_count()) {
     const Packs::Place at = elements[p];
     const T* const from = dy + at.outer * windows * inner + at.inner;
     const Range down = pool.rows.seen_by(at.row), across = pool.columns.seen_by(at.column);
-    PlaneWalk walk(down, across, 1, 1, pool.y.columns);
+    PlaneLoop loop(down, across, 1, 1, pool.y.columns);
     Wide<T> sums[V] = {};
-    for (std::int64_t t = 0; t < walk.count; t += at_once) {
+    for (std::int64_t t = 0; t < loop.count; t += at_once) {
       Pack<T, V> packs[at_once];
       Wide<T> shares[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + walk.place * inner);
-        shares[u] = 1 / static_cast<Wide<T>>(pool.rows.divisor(down.first + walk.row, padded) *
-                                             pool.columns.divisor(across.first + walk.column, padded));
-        walk.advance();
+        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * inner);
+        shares[u] = 1 / static_cast<Wide<T>>(pool.rows.divisor(down.first + loop.row, padded) *
+                                             pool.columns.divisor(across.first + loop.column, padded));
+        loop.advance();
       }
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        if (t + u >= walk.count) break;
+        if (t + u >= loop.count) break;
 #pragma unroll
         for (int v = 0; v < V; ++v) sums[v] += widen(packs[u].at[v]) * shares[u];
       }
@@ -322,7 +323,7 @@ __global__ void gather_shares(Pool pool, bool padded, Packs elements, const T* d
   }
 }
 
-/// dx = sum of dy over the windows that see it, each divided as the mean is.
+/// dx = sum of dy over the windows that contain it, each divided as in average_pool.
 ///
 /// Shapes  dy (N, C, windows...), dx (N, C, d...), or their channels last.
 template <class T>

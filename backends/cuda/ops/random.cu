@@ -1,9 +1,9 @@
-// Random tensors: every bit is laid down in <tenon/sdk/random.h>.
+// Random tensors: every bit is specified by <tenon/sdk/random.h>.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -38,12 +38,12 @@ struct Bernoulli {
   }
 };
 
-/// A block of random bits per thread. `packs`: y is aligned for all elements of one at once.
+/// A block of random bits per thread. `packs`: y is aligned to store a block at once.
 template <class T, class Draw>
 __global__ void draw_blocks(Draw draw, const std::uint64_t* key, std::uint32_t consumer, bool packs, std::int64_t count, T* y) {
   constexpr int per_block = Draw::per_block;
   const random::Source source{key[0], key[1], consumer};
-  for (std::int64_t b = thread_number(); b * per_block < count; b += thread_count()) {
+  for (std::int64_t b = thread_index(); b * per_block < count; b += thread_count()) {
     Pack<T, per_block> drawn;
     draw(random::lanes_of(source, b), drawn.at);
     const std::int64_t first = b * per_block;

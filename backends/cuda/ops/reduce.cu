@@ -6,7 +6,7 @@
 namespace tenon::cuda {
 namespace {
 
-/// y = (sum of x) / (number of terms); the mean of nothing is NaN.
+/// y = (sum of x) / (number of terms); NaN without terms.
 template <class T>
 struct Mean : Sum<T> {
   __device__ T finish(T a, std::int64_t terms) const { return a / static_cast<T>(terms); }
@@ -22,7 +22,7 @@ struct SumOfSquares : Sum<T> {
   __device__ T lift(T x) const { return x * x; }
 };
 
-/// The product of nothing is 1.
+/// The product; 1 without terms.
 template <class T>
 struct Product {
   using Partial = Wrapping<T>;
@@ -33,7 +33,7 @@ struct Product {
   __device__ T finish(Partial a, std::int64_t) const { return static_cast<T>(a); }
 };
 
-/// NaN beats all. There is a term, says `refuse_empty`.
+/// NaN beats all. `refuse_empty` ensures that there is a term.
 template <class T>
 struct Largest {
   using Partial = T;
@@ -58,13 +58,13 @@ struct Smallest {
   __device__ T finish(T a, std::int64_t) const { return a; }
 };
 
-/// Squares of terms by size, each kind scaled so that it stays in the range of T.
+/// Squares of terms in three ranges of magnitude, each scaled to stay in the range of T.
 template <class T>
 struct Squares {
   T small, medium, large;
 };
 
-/// From where on terms are small or large, and what those are multiplied by: powers of two.
+/// The thresholds for small and large terms, and their scale factors: powers of two.
 template <class T>
 struct Scales;
 template <>
@@ -78,9 +78,8 @@ struct Scales<double> {
 
 /// sqrt(sum x^2), in range wherever the result is.
 ///
-/// Source  Blue: A portable Fortran program to find the Euclidean norm of a vector (1978); Anderson: Algorithm 978, Safe scaling in the
-/// level
-///         1 BLAS (2017), for the numbers above and for NaN.
+/// Source  Blue: A portable Fortran program to find the Euclidean norm of a vector (1978); Anderson: Algorithm 978, Safe scaling in
+///         the level 1 BLAS (2017), for the thresholds and for NaN.
 template <class T>
 struct Norm {
   using Partial = Squares<T>;
@@ -98,7 +97,7 @@ struct Norm {
   __device__ Partial combine(Partial a, Partial b) const { return {a.small + b.small, a.medium + b.medium, a.large + b.large}; }
   __device__ T finish(Partial a, std::int64_t) const {
     const bool has_medium = !(a.medium <= 0);  // or NaN
-    if (a.large > 0) {                         // beside which the small ones are nothing
+    if (a.large > 0) {                         // compared to which the small ones are negligible
       const T medium = has_medium ? a.medium * Scale::of_large * Scale::of_large : T(0);
       return std::sqrt(a.large + medium) / Scale::of_large;
     }
@@ -112,11 +111,13 @@ struct Norm {
   }
 };
 
-/// m + log(sum exp(x - m)), m = max x; of nothing it is -inf.
+/// m + log(sum exp(x - m)), m = max x; -inf without terms.
 template <class T>
 struct LogSumExp : SumOfExponentials<T> {
   using Result = T;
-  __device__ T finish(Exponentials<T> a, std::int64_t) const { return std::isfinite(a.peak) ? a.peak + std::log(a.total) : a.peak; }
+  __device__ T finish(Exponentials<T> a, std::int64_t) const {
+    return std::isfinite(a.row_max) ? a.row_max + std::log(a.total) : a.row_max;
+  }
 };
 
 std::uint32_t axes_of(const sdk::Call& call) {
@@ -134,9 +135,9 @@ void reduce(const sdk::Call& call) {
   cuda::reduce(stream_of(call), Op{}, Values<T>{from}, plan, call.output<T>(0), call.scratch);
 }
 
-/// y = sum of x over the axes; the sum of nothing is 0. Integers wrap.
+/// y = sum of x over the axes; 0 without terms. Integers wrap.
 ///
-/// Attributes  axes: ascending, none means all. keepdims changes the shape of y alone.
+/// Attributes  axes: ascending, none means all. keepdims changes only the shape of y.
 template <class T>
 void reduce_sum(const sdk::Call& call) {
   reduce<Sum<T>, T>(call);
@@ -187,7 +188,7 @@ std::size_t scratch(const sdk::Call& call) {
   return scratch_of(x.shape, x.strides, x.rank, axes_of(call), x.dtype);
 }
 const char* refuse_empty(const sdk::Call& call) {
-  return call.inputs[0].count == 0 && call.outputs[0].count > 0 ? "the axes have no element to choose from" : nullptr;
+  return call.inputs[0].count == 0 && call.outputs[0].count > 0 ? "the axes are empty; expected at least one element" : nullptr;
 }
 
 constexpr sdk::Traits traits{.strided = true, .scratch = scratch};

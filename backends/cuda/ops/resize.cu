@@ -1,12 +1,12 @@
-// Images of another size, of either layout. What each row and each column is made of is worked out first, in f64, as the nearest element
-// hangs on the last bit of a coordinate; gradients are gathered by who they are for.
+// Resizing of images of either layout. The sources of each row and column are computed first, in f64, because the nearest element depends
+// on the last bit of a coordinate; gradients are gathered per element of the image.
 #include "image.cuh"
 #include "movable.h"
 
 namespace tenon::cuda {
 namespace {
 
-/// What an element of the resized image is made of, along one dimension: `low`, and the element behind it where weight[1] is not 0.
+/// The sources of an element of the resized image along one dimension: `low`, and low + 1 if weight[1] is not 0.
 template <class A>
 struct Mixture {
   std::int64_t low;
@@ -39,13 +39,12 @@ struct ResizedAxis {
   __device__ Mixture<A> mixture(std::int64_t i) const {
     const double x = coordinate(i);
     if (mode == TENON_RESIZE_NEAREST) return {inside(rounded(x)), {1, 0}};
-    const double floor = std::floor(x), behind = x - floor;
+    const double floor = std::floor(x), fraction = x - floor;
     const std::int64_t low = inside(floor);
-    if (inside(floor + 1) == low || behind == 0) return {low, {1, 0}};
-    return {low, {static_cast<A>(1 - behind), static_cast<A>(behind)}};
+    if (inside(floor + 1) == low || fraction == 0) return {low, {1, 0}};
+    return {low, {static_cast<A>(1 - fraction), static_cast<A>(fraction)}};
   }
-  /// How many of the resized image's elements, from the front, have nothing of `element` and those behind it; the last element that they
-  /// have something of ascends.
+  /// The number of leading elements of the resized image whose sources are all before `element`; the last source is ascending.
   template <class A>
   __device__ std::int64_t before(std::int64_t element) const {
     std::int64_t first = 0, end = to;
@@ -60,7 +59,7 @@ struct ResizedAxis {
     }
     return first;
   }
-  /// How many of them, from the front, begin with `element` or one before it.
+  /// The number of leading elements whose first source is at most `element`.
   template <class A>
   __device__ std::int64_t until(std::int64_t element) const {
     std::int64_t first = 0, end = to;
@@ -82,13 +81,13 @@ struct Resized {
 
   Resized(const sdk::Call& call, const sdk::Operand& image, const sdk::Operand& resized)
       : x(image, call.channels_last), y(resized, call.channels_last) {
-    const auto& a = call.attr<tenon_attributes_resize>();  // of the dimensions as the graph has them
+    const auto& a = call.attr<tenon_attributes_resize>();  // for the dimensions in the order of the graph
     if (image.rank == 4) rows = {x.rows, y.rows, a.scales[2], a.mode, a.coordinates, a.rounding};
     columns = {x.columns, y.columns, a.scales[image.rank - 1], a.mode, a.coordinates, a.rounding};
   }
 };
 
-/// For each row and column of the resized image, and for the gradient of those of the image who has something of them.
+/// The sources of each row and column of the resized image; for the gradient, the users of each row and column of the image.
 template <class A>
 struct Tables {
   Mixture<A>*rows, *columns;
@@ -107,7 +106,7 @@ std::size_t bytes_of_tables(const Resized& r) {
 
 template <class A>
 __global__ void mix(ResizedAxis rows, ResizedAxis columns, Tables<A> tables) {
-  for (std::int64_t i = thread_number(); i < rows.to + columns.to; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < rows.to + columns.to; i += thread_count()) {
     if (i < rows.to) {
       tables.rows[i] = rows.mixture<A>(i);
     } else {
@@ -117,7 +116,7 @@ __global__ void mix(ResizedAxis rows, ResizedAxis columns, Tables<A> tables) {
 }
 template <class A>
 __global__ void find_readers(ResizedAxis rows, ResizedAxis columns, Tables<A> tables) {
-  for (std::int64_t i = thread_number(); i < rows.from + columns.from; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < rows.from + columns.from; i += thread_count()) {
     const bool is_row = i < rows.from;
     const ResizedAxis& axis = is_row ? rows : columns;
     const std::int64_t element = is_row ? i : i - rows.from;
@@ -137,11 +136,11 @@ Tables<A> mixed(const sdk::Call& call, const Resized& r, bool readers) {
   return tables;
 }
 
-/// Whole packs as they are.
+/// Moves whole packs.
 template <class Bits>
 __global__ void move_nearest(Packs results, ImageShape x, const Mixture<float>* rows, const Mixture<float>* columns, const Bits* from,
                              Bits* to) {
-  for (std::int64_t p = thread_number(); p < results.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < results.count; p += thread_count()) {
     const Packs::Place at = results[p];
     to[p] = from[((at.outer * x.rows + rows[at.row].low) * x.columns + columns[at.column].low) * x.inner + at.inner];
   }
@@ -163,13 +162,13 @@ void move(const sdk::Call& call, const Resized& r, std::size_t element_bytes) {
 template <class T, int V>
 __global__ void mix_linear(Packs results, ImageShape x, const Mixture<Wide<T>>* rows, const Mixture<Wide<T>>* columns, const T* from,
                            T* to) {
-  for (std::int64_t p = thread_number(); p < results.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < results.count; p += thread_count()) {
     const Packs::Place at = results[p];
     const Mixture<Wide<T>> row = rows[at.row], column = columns[at.column];
     const T* const corner = from + ((at.outer * x.rows + row.low) * x.columns + column.low) * x.inner + at.inner;
     Pack<T, V> packs[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {  // one that does not count is the corner again
+    for (int i = 0; i < 4; ++i) {  // one with weight 0 repeats the corner
       const std::int64_t down = row.weight[i / 2] != 0 ? i / 2 : 0, right = column.weight[i % 2] != 0 ? i % 2 : 0;
       packs[i] = *reinterpret_cast<const Pack<T, V>*>(corner + (down * x.columns + right) * x.inner);
     }
@@ -177,7 +176,7 @@ __global__ void mix_linear(Packs results, ImageShape x, const Mixture<Wide<T>>* 
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const Wide<T> weight = row.weight[i / 2] * column.weight[i % 2];
-      if (weight == 0) continue;  // what has no part may be infinite
+      if (weight == 0) continue;  // elements of weight 0 may be infinite
 #pragma unroll
       for (int v = 0; v < V; ++v) sums[v] += weight * widen(packs[i].at[v]);
     }
@@ -188,7 +187,7 @@ __global__ void mix_linear(Packs results, ImageShape x, const Mixture<Wide<T>>* 
   }
 }
 
-/// y[i] = sum over the elements of x next to i's coordinate of their weight times x; each dimension has weights of its own.
+/// y[i] = sum over the elements of x next to i's coordinate of their weight times x; each dimension has its own weights.
 ///
 /// Shapes      x (N, C, d...), y (N, C, e...), or their channels last.
 /// Attributes  mode, coordinates, rounding (nearest), scales.
@@ -210,7 +209,7 @@ void resize(const sdk::Call& call) {
          tables.rows, tables.columns, x, y);
 }
 
-/// The part that an element has in one of the resized image.
+/// The weight of an element in one of the resized image.
 template <class A>
 __device__ A weight_of(std::int64_t element, const Mixture<A>& mixture) {
   return element == mixture.low ? mixture.weight[0] : mixture.weight[1];
@@ -219,25 +218,25 @@ __device__ A weight_of(std::int64_t element, const Mixture<A>& mixture) {
 template <class T, int V>
 __global__ void gather_parts(Packs elements, ImageShape y, Tables<Wide<T>> tables, const T* dy, T* dx) {
   constexpr int at_once = 4;
-  for (std::int64_t p = thread_number(); p < elements.count; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < elements.count; p += thread_count()) {
     const Packs::Place at = elements[p];
     const Range down = tables.row_readers[at.row], across = tables.column_readers[at.column];
     const T* const from = dy + at.outer * y.rows * y.columns * y.inner + at.inner;
-    PlaneWalk walk(down, across, 1, 1, y.columns);
+    PlaneLoop loop(down, across, 1, 1, y.columns);
     Wide<T> sums[V] = {};
-    for (std::int64_t t = 0; t < walk.count; t += at_once) {
+    for (std::int64_t t = 0; t < loop.count; t += at_once) {
       Pack<T, V> packs[at_once];
       Wide<T> weights[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + walk.place * y.inner);
+        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * y.inner);
         weights[u] =
-            weight_of(at.row, tables.rows[down.first + walk.row]) * weight_of(at.column, tables.columns[across.first + walk.column]);
-        walk.advance();
+            weight_of(at.row, tables.rows[down.first + loop.row]) * weight_of(at.column, tables.columns[across.first + loop.column]);
+        loop.advance();
       }
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        if (t + u >= walk.count) break;
+        if (t + u >= loop.count) break;
 #pragma unroll
         for (int v = 0; v < V; ++v) sums[v] += weights[u] * widen(packs[u].at[v]);
       }
@@ -249,7 +248,7 @@ __global__ void gather_parts(Packs elements, ImageShape y, Tables<Wide<T>> table
   }
 }
 
-/// dx[k] = sum over y of the weight that x[k] has in it, times dy, in the order of y: the transpose.
+/// dx[k] = sum over y of the weight of x[k] in it, times dy, in the order of y: the transpose.
 ///
 /// Shapes      dy (N, C, e...), dx (N, C, d...), or their channels last.
 /// Attributes  those of resize.

@@ -31,7 +31,7 @@ struct RnnGradCell {
 
   __device__ void operator()(const Unit& at) const {
     const Wide<T> h = widen(y[at.sequence]);
-    const Wide<T> slope = rectifies ? Wide<T>(h > 0 ? 1 : 0) : slope_of_tanh(h);
+    const Wide<T> slope = rectifies ? Wide<T>(h > 0 ? 1 : 0) : tanh_derivative(h);
     d_gates.write(at, 0, slope * (read_or_zero(dy, at.sequence) + read_or_zero(dh, at.state)));
   }
 };
@@ -40,9 +40,9 @@ template <class T>
 struct RnnCells : Forward<T> {
   T *sums, *products;
 
-  RnnCells(const sdk::Call& call, Parts& parts) : Forward<T>(call, 1, parts) {
-    sums = parts.take<T>(this->layer.rows() * this->layer.all_columns());
-    products = parts.take<T>(this->layer.state_elements());
+  RnnCells(const sdk::Call& call, ScratchArena& arena) : Forward<T>(call, 1, arena) {
+    sums = arena.allocate<T>(this->layer.rows() * this->layer.all_columns());
+    products = arena.allocate<T>(this->layer.state_elements());
   }
   void step(const Step& step) const {
     const sdk::Call& call = this->layer.call;
@@ -57,11 +57,11 @@ struct RnnCells : Forward<T> {
 
 template <class T>
 struct RnnGradCells : Backward<T> {
-  RnnGradCells(const sdk::Call& call, Parts& parts) : Backward<T>(call, 2, 7, 1, parts) {}
+  RnnGradCells(const sdk::Call& call, ScratchArena& arena) : Backward<T>(call, 2, 7, 1, arena) {}
   void step(const Step& step) const {
-    this->each(step, RnnGradCell<T>{this->y, this->dy, this->behind(step), rectifies(this->layer.call),
+    this->each(step, RnnGradCell<T>{this->y, this->dy, this->after(step), rectifies(this->layer.call),
                                     GateGradients<T>{1, this->layer.units, this->d_gates, this->of_step}});
-    if (!this->goes_on(step)) return;
+    if (!this->needs_previous(step)) return;
     this->layer.state_gradient(this->side_by_side(step, this->d_gates, this->of_step), 0, 1, false, this->dh, this->workspace);
   }
   void finish() const {

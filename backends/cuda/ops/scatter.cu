@@ -1,8 +1,8 @@
-// A tensor with elements changed where indices say. Changes of an element are made in row-major order of the updates, without atomics, so
-// results are always the same.
+// Scatter: updates to elements selected by indices. Updates of an element are applied in row-major order, without atomics, so results are
+// deterministic.
 //
-// Few updates along the axis: a thread takes all that can meet in one element, in their order. Many: they are sorted by where they go, and
-// a thread takes those that meet.
+// With few updates along the axis, one thread applies all updates that can hit the same elements, in order. With many, updates are sorted
+// by their target, and one thread applies those with the same target.
 #include <tenon/sdk/element.h>
 
 #include <array>
@@ -41,11 +41,11 @@ struct Product {
   }
 };
 
-/// Updates along the axis up to which a thread walks them: a sort of a few thousand costs as much as 64 dependent reads of memory.
+/// The maximum number of updates along the axis for one thread: a sort of a few thousand costs as much as 64 dependent reads of memory.
 constexpr std::int64_t few = 64;
 
 bool is_sorted(std::int64_t along_axis, std::int64_t pairs) {
-  return along_axis > few && pairs <= most_sorted;
+  return along_axis > few && pairs <= max_sorted;
 }
 
 void copy_input(const sdk::Call& call, std::size_t element_bytes) {
@@ -60,15 +60,15 @@ void copy_input(const sdk::Call& call, std::size_t element_bytes) {
 
 // ---------------------------------------------------------------- one index for each update
 
-/// The updates of one line: `lines` walks the dimensions beside the axis, in the updates (operand 0) and in y (operand 1).
+/// The updates by line: `others` are the dimensions other than the axis, in the updates (operand 0) and in y (operand 1).
 struct Lines {
   Layout<2> others;
-  std::int64_t along, update_step, y_step;  ///< of the axis: updates, and strides
+  std::int64_t along, update_step, y_step;  ///< along the axis: number of updates, and strides
 };
 
 template <class T, class Change>
-__global__ void walk_lines(Change change, Indices indices, Lines lines, const T* updates, T* y) {
-  for (std::int64_t l = thread_number(); l < lines.others.count; l += thread_count()) {
+__global__ void scatter_lines(Change change, Indices indices, Lines lines, const T* updates, T* y) {
+  for (std::int64_t l = thread_index(); l < lines.others.count; l += thread_count()) {
     std::int64_t at[2];
     place(lines.others, l, at);
     for (std::int64_t j = 0; j < lines.along; ++j) {
@@ -80,23 +80,23 @@ __global__ void walk_lines(Change change, Indices indices, Lines lines, const T*
   }
 }
 
-/// The key of an update is the element of y that it changes; y's count if there is none. `layout` walks y by the updates, with a stride of
+/// The key of an update is the element of y that it changes, or y's count if the index is invalid. `layout` maps updates to y, with stride
 /// 0 along the axis.
 __global__ void key_elements(Indices indices, Layout<1> layout, std::int64_t y_step, std::int64_t y_count, std::uint64_t* keys,
-                             std::uint32_t* numbers) {
-  for (std::int64_t u = thread_number(); u < indices.count; u += thread_count()) {
+                             std::uint32_t* positions) {
+  for (std::int64_t u = thread_index(); u < indices.count; u += thread_count()) {
     std::int64_t at[1];
     place(layout, u, at);
     const std::int64_t index = indices[u];
     keys[u] = static_cast<std::uint64_t>(index < 0 ? y_count : at[0] + index * y_step);
-    numbers[u] = static_cast<std::uint32_t>(u);
+    positions[u] = static_cast<std::uint32_t>(u);
   }
 }
 
-/// Updates by their keys, ascending; equal ones in their order.
+/// Updates sorted by key; equal keys keep their order.
 struct Sorted {
   const std::uint64_t* keys;
-  const std::uint32_t* numbers;
+  const std::uint32_t* positions;
   std::int64_t count;
 
   /// True for the first pair of its key.
@@ -108,12 +108,12 @@ struct Axes {
   std::int64_t outer, n, inner;
 };
 
-/// Index is as wide as the count of updates needs. Keys are in [0, n]: n is nowhere.
+/// Index is wide enough for the count of updates. Keys are in [0, n]; n marks invalid indices.
 template <class Index, class T, class Change>
 __device__ void change_runs(const Change& change, const Sorted& sorted, const Axes& axes, const T* updates, T* y) {
-  constexpr int at_once = 8;  // reads on their way together: a run may be as long as there are updates
+  constexpr int at_once = 8;  // loads in flight: one run may contain all updates
   const auto inner = static_cast<Index>(axes.inner), count = static_cast<Index>(sorted.count);
-  for (std::int64_t e = thread_number(); e < axes.outer * sorted.count * axes.inner; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < axes.outer * sorted.count * axes.inner; e += thread_count()) {
     const Index row = static_cast<Index>(e) / inner, outer = row / count;
     const auto i = static_cast<std::int64_t>(static_cast<Index>(e) - row * inner), o = static_cast<std::int64_t>(outer);
     auto p = static_cast<std::int64_t>(row - outer * count);
@@ -128,7 +128,7 @@ __device__ void change_runs(const Change& change, const Sorted& sorted, const Ax
 #pragma unroll
       for (int j = 0; j < at_once; ++j) {
         is_one[j] = p + j < sorted.count && sorted.keys[p + j] == key;
-        if (is_one[j]) update[j] = own[std::int64_t{sorted.numbers[p + j]} * axes.inner];
+        if (is_one[j]) update[j] = own[std::int64_t{sorted.positions[p + j]} * axes.inner];
       }
 #pragma unroll
       for (int j = 0; j < at_once; ++j) {
@@ -158,17 +158,17 @@ void change_elements(const sdk::Call& call, std::size_t axis) {
   const std::int64_t y_step = y_strides[axis], update_step = update_strides[axis];
   y_strides[axis] = 0;
   if (is_sorted(updates.shape[axis], updates.count)) {
-    const SortRoom room = sort_room(call.scratch, updates.count);
+    const SortBuffers buffers = sort_buffers(call.scratch, updates.count);
     launch(stream, grid_stride(stream.device(), updates.count), key_elements, indices,
-           collapse<1>(updates.shape, updates.rank, {y_strides}), y_step, y.count, room.keys[0], room.values[0]);
-    const int sorted = sort_pairs(stream, room, updates.count, bits_below(y.count + 1));
+           collapse<1>(updates.shape, updates.rank, {y_strides}), y_step, y.count, buffers.keys[0], buffers.values[0]);
+    const int sorted = sort_pairs(stream, buffers, updates.count, bits_below(y.count + 1));
     launch(stream, grid_stride(stream.device(), updates.count), change_sorted<T, Change>, Change{},
-           Sorted{room.keys[sorted], room.values[sorted], updates.count}, Axes{1, y.count, 1}, call.input<T>(2), call.output<T>(0));
+           Sorted{buffers.keys[sorted], buffers.values[sorted], updates.count}, Axes{1, y.count, 1}, call.input<T>(2), call.output<T>(0));
   } else if (updates.count > 0) {
     sdk::Strides others{};  // the shape without the axis
     for (std::uint32_t d = 0; d < updates.rank; ++d) others[d] = d == axis ? 1 : updates.shape[d];
     const Lines lines{collapse<2>(others.data(), updates.rank, {update_strides, y_strides}), updates.shape[axis], update_step, y_step};
-    launch(stream, grid_stride(stream.device(), lines.others.count), walk_lines<T, Change>, Change{}, indices, lines, call.input<T>(2),
+    launch(stream, grid_stride(stream.device(), lines.others.count), scatter_lines<T, Change>, Change{}, indices, lines, call.input<T>(2),
            call.output<T>(0));
   }
 }
@@ -205,7 +205,7 @@ std::size_t elements_scratch(const sdk::Call& call) {
 /// y (outer, n, inner), updates (outer, indices, inner)
 template <class T>
 __global__ void add_lines(Indices indices, std::int64_t outer, std::int64_t inner, const T* updates, T* y) {
-  for (std::int64_t l = thread_number(); l < outer * inner; l += thread_count()) {
+  for (std::int64_t l = thread_index(); l < outer * inner; l += thread_count()) {
     const std::int64_t o = l / inner, i = l - o * inner;
     for (std::int64_t k = 0; k < indices.count; ++k) {
       const std::int64_t index = indices[k];
@@ -216,12 +216,12 @@ __global__ void add_lines(Indices indices, std::int64_t outer, std::int64_t inne
   }
 }
 
-/// The key of a line is its index; n if that is none.
-__global__ void key_lines(Indices indices, std::uint64_t* keys, std::uint32_t* numbers) {
-  for (std::int64_t k = thread_number(); k < indices.count; k += thread_count()) {
+/// The key of a line is its index, or n if the index is invalid.
+__global__ void key_lines(Indices indices, std::uint64_t* keys, std::uint32_t* positions) {
+  for (std::int64_t k = thread_index(); k < indices.count; k += thread_count()) {
     const std::int64_t index = indices[k];
     keys[k] = static_cast<std::uint64_t>(index < 0 ? indices.n : index);
-    numbers[k] = static_cast<std::uint32_t>(k);
+    positions[k] = static_cast<std::uint32_t>(k);
   }
 }
 
@@ -238,11 +238,11 @@ void scatter_add(const sdk::Call& call) {
   if (call.inputs[2].count == 0) {
     launch(stream, grid_stride(stream.device(), indices.count), check_indices, indices);
   } else if (is_sorted(indices.count, indices.count)) {
-    const SortRoom room = sort_room(call.scratch, indices.count);
-    launch(stream, grid_stride(stream.device(), indices.count), key_lines, indices, room.keys[0], room.values[0]);
-    const int sorted = sort_pairs(stream, room, indices.count, bits_below(n + 1));
+    const SortBuffers buffers = sort_buffers(call.scratch, indices.count);
+    launch(stream, grid_stride(stream.device(), indices.count), key_lines, indices, buffers.keys[0], buffers.values[0]);
+    const int sorted = sort_pairs(stream, buffers, indices.count, bits_below(n + 1));
     launch(stream, grid_stride(stream.device(), outer * indices.count * inner), change_sorted<T, Sum>, Sum{},
-           Sorted{room.keys[sorted], room.values[sorted], indices.count}, Axes{outer, n, inner}, call.input<T>(2), call.output<T>(0));
+           Sorted{buffers.keys[sorted], buffers.values[sorted], indices.count}, Axes{outer, n, inner}, call.input<T>(2), call.output<T>(0));
   } else {
     launch(stream, grid_stride(stream.device(), outer * inner), add_lines<T>, indices, outer, inner, call.input<T>(2), call.output<T>(0));
   }

@@ -1,4 +1,4 @@
-// The elements of x in another arrangement. A result that is only read on is a view and needs no kernel; these make the bytes.
+// Ops that rearrange elements. Where a view suffices, no kernel runs; these kernels materialize the result.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 
@@ -16,7 +16,7 @@ sdk::Strides dense_strides(const std::int64_t* shape, std::uint32_t rank) {
   return strides;
 }
 
-/// y = x's elements in row-major order; also how the plan makes a dense copy of a strided operand.
+/// y = x's elements in row-major order; plans also use it for dense copies of strided operands.
 template <class T>
 void reshape(const sdk::Call& call) {
   const sdk::Operand& x = call.inputs[0];

@@ -1,4 +1,4 @@
-// Parts of a tensor, and a tensor with elements put round it.
+// Slicing and padding.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 
@@ -7,14 +7,14 @@
 #include "launch.h"
 #include "movable.h"
 #include "strided_copy.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {
 
 /// y[i, ...] = x[starts + i steps, ...]
 ///
-/// Attributes  starts, steps per dimension: every element that y asks for is there; steps may be negative.
+/// Attributes  starts, steps per dimension: all selected elements exist; steps may be negative.
 template <class T>
 void slice(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_slice>();
@@ -29,7 +29,7 @@ void slice(const sdk::Call& call) {
   copy_strided(stream_of(call), sizeof(T), StridedCopy{y.shape, y.rank, from, strides, y.data, sdk::strides_of(y)});
 }
 
-/// How y lies around x, with as few dimensions as say it.
+/// The position of x within y, with as few dimensions as possible.
 struct Frame {
   std::int64_t count = 1;  ///< elements of y
   std::int32_t rank = 0;
@@ -39,8 +39,8 @@ struct Frame {
   std::int64_t strides[TENON_MAX_RANK] = {};  ///< of x
 };
 
-/// A dimension without padding is one with that in front of it, where x has no gap between them. What is mirrored or repeated in front is
-/// single rows, so there it must be without padding, too.
+/// Merges a dimension without padding into the one before it, if x is contiguous across them. For reflect and edge, whose padding repeats
+/// single rows, that one must have no padding either.
 Frame frame_of(const sdk::Operand& x, const sdk::Operand& y, const tenon_attributes_pad& attributes) {
   Frame frame;
   frame.count = y.count;
@@ -68,7 +68,7 @@ Frame frame_of(const sdk::Operand& x, const sdk::Operand& y, const tenon_attribu
 
 template <class Index, class T>
 __device__ void put_frame(const Frame& frame, std::uint32_t mode, T value, const T* x, T* y) {
-  for (std::int64_t i = thread_number(); i < frame.count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < frame.count; i += thread_count()) {
     auto rest = static_cast<Index>(i);
     std::int64_t offset = 0;
     bool inside = true;
@@ -98,7 +98,7 @@ __global__ void pad_elements(Frame frame, std::uint32_t mode, T value, const T* 
 
 /// y[before + i, ...] = x[i, ...]; elsewhere the value (constant), x[|i|] mirrored at its ends (reflect), or the nearest x[i] (edge).
 ///
-/// Attributes  mode; value: a number of the dtype; before: elements in front of each dimension. What is behind follows from y's shape.
+/// Attributes  mode; value: a value of the dtype; before: elements before each dimension. The padding after it follows from y's shape.
 template <class T>
 void pad(const sdk::Call& call) {
   using Bits = BitsOf<T>;

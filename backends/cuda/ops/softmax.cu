@@ -1,5 +1,5 @@
-// Softmax, its logarithm, and their gradients, along one axis. Rows of up to 8192 elements are read once and held in registers; for longer
-// ones, and along other axes than the last, a reduction comes first.
+// Softmax, its logarithm, and their gradients, along one axis. Rows of up to 8192 elements are read once and held in registers; longer
+// ones, and other axes than the last, need a reduction first.
 #include <cmath>
 
 #include "rows.cuh"
@@ -7,17 +7,17 @@
 namespace tenon::cuda {
 namespace {
 
-/// peak and total of a line; total is NaN where peak is not finite.
+/// row_max and total of a line; total is NaN where row_max is not finite.
 template <class T>
 struct Normalizer : SumOfExponentials<T> {
   using Result = Exponentials<T>;
   __device__ Result finish(Exponentials<T> a, std::int64_t) const {
-    return {a.peak, std::isfinite(a.peak) ? a.total : std::numeric_limits<T>::quiet_NaN()};
+    return {a.row_max, std::isfinite(a.row_max) ? a.total : std::numeric_limits<T>::quiet_NaN()};
   }
 };
 
-// Each op, at an element `a` of the first operand and `b` of the second: its result, given what the line comes to; how lines come to that;
-// and both at once for a row in registers, in place of `a`.
+// Each op has the result for elements `a` and `b` of the first and second operand, given the reduced values of the line; the reduction of a
+// line; and both at once for a row in registers, in place of `a`.
 
 /// y = exp(x - max x) / sum exp(x - max x)
 template <class T>
@@ -28,11 +28,11 @@ struct Softmax {
   }
   static constexpr int inputs = 1;
   static constexpr T missing = -std::numeric_limits<T>::infinity();
-  __device__ T operator()(T x, T, Line line) const { return std::exp(x - line.peak) / line.total; }
+  __device__ T operator()(T x, T, Line line) const { return std::exp(x - line.row_max) / line.total; }
 
   template <int E>
   __device__ void of_row(T (&x)[E], const T (&)[E], int lanes) const {
-    const T scale = 1 / exponentials_of_row(x, lanes).total;  // the total is from 1 to n
+    const T scale = 1 / exponentials_of_row(x, lanes).total;  // the total is in [1, n]
 #pragma unroll
     for (int e = 0; e < E; ++e) x[e] *= scale;
   }
@@ -47,7 +47,7 @@ struct LogSoftmax {
   }
   static constexpr int inputs = 1;
   static constexpr T missing = -std::numeric_limits<T>::infinity();
-  __device__ T operator()(T x, T, Line line) const { return x - line.peak - std::log(line.total); }
+  __device__ T operator()(T x, T, Line line) const { return x - line.row_max - std::log(line.total); }
 
   template <int E>
   __device__ void of_row(T (&x)[E], const T (&)[E], int lanes) const {
@@ -57,7 +57,7 @@ struct LogSoftmax {
     const Line line = exponentials_of_row(of_exponentials, lanes);
     const T log_total = std::log(line.total);
 #pragma unroll
-    for (int e = 0; e < E; ++e) x[e] = x[e] - line.peak - log_total;
+    for (int e = 0; e < E; ++e) x[e] = x[e] - line.row_max - log_total;
   }
 };
 
@@ -105,7 +105,7 @@ struct LogSoftmaxGrad {
   }
 };
 
-/// y may be a or b: a row has been read when it is written.
+/// y may be a or b: a row is read before it is written.
 template <class T, class F, int E>
 __global__ void __launch_bounds__(reduction_threads)
     rows_in_registers(F f, std::int64_t rows, std::int64_t n, int lanes, bool packs, const T* a, const T* b, T* y) {
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(reduction_threads)
   const RowPart<T, E> part{n, lanes, static_cast<int>(threadIdx.x) % lanes, packs};
   for (std::int64_t first = std::int64_t{blockIdx.x} * at_once; first < rows; first += std::int64_t{gridDim.x} * at_once) {
     const std::int64_t row = first + static_cast<int>(threadIdx.x) / lanes;
-    const bool exists = row < rows;  // if not, the thread takes part with a row that there is
+    const bool exists = row < rows;  // else the thread takes part with an existing row
     const std::int64_t start = (exists ? row : first) * n;
     T x[E], other[E] = {};
     part.read(a + start, F::missing, x);
@@ -123,11 +123,11 @@ __global__ void __launch_bounds__(reduction_threads)
   }
 }
 
-/// y = f(a, b, line), for V neighbours at once; lines as the shape (outer, n, inner) has them.
+/// y = f(a, b, line), for V neighbours at once; lines are those of the shape (outer, n, inner).
 template <class T, class F, int V>
 __global__ void elements(F f, std::int64_t packs, std::int64_t n, std::int64_t inner, const typename F::Line* lines, const T* a, const T* b,
                          T* y) {
-  for (std::int64_t p = thread_number(); p < packs; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
     const std::int64_t above = quotient(p * V, inner), outer = quotient(above, n);
     const std::int64_t line = outer * inner + (p * V - above * inner);
     const Pack<T, V> x = reinterpret_cast<const Pack<T, V>*>(a)[p];
@@ -157,10 +157,10 @@ struct Axis {
   bool fits_registers() const { return shape[2] == 1 && plan_rows(shape[1]).elements > 0; }
 };
 
-/// What lines come to lies in front of partial results.
+/// The values of lines are stored before the partial results.
 std::size_t bytes_of_lines(const Axis& axis) {
-  constexpr std::size_t most = sizeof(Exponentials<double>);
-  return (static_cast<std::size_t>(axis.lines()) * most + 63) / 64 * 64;
+  constexpr std::size_t partial_bytes = sizeof(Exponentials<double>);
+  return (static_cast<std::size_t>(axis.lines()) * partial_bytes + 63) / 64 * 64;
 }
 std::size_t scratch(const sdk::Call& call) {
   const Axis axis(call);

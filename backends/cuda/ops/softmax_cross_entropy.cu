@@ -6,17 +6,17 @@
 namespace tenon::cuda {
 namespace {
 
-/// The targets: a class for each of the (N, d1, ...) positions, what each class weighs, which label does not count.
+/// The targets: a class for each of the (N, d1, ...) positions, the class weights, and the ignored label.
 template <class T, class Label>
 struct Targets {
   const Label* labels;
-  const T* weights;  ///< NULL: 1 each
+  const T* weights;  ///< NULL: all 1
   std::int64_t classes;
   std::int64_t ignored;
   bool ignores;
   Fault fault;
 
-  /// False if the position does not count. Raises a fault for a label that is no class, which does not count either.
+  /// False if the position is ignored. A label that is no class raises a fault and is ignored too.
   __device__ bool counts(std::int64_t position) const {
     const auto label = static_cast<std::int64_t>(labels[position]);
     if (ignores && label == ignored) return false;
@@ -24,7 +24,7 @@ struct Targets {
     fault.raise(FaultKind::label, position, label, 0, classes);
     return false;
   }
-  /// Of a position that counts.
+  /// The weight of a position that is not ignored.
   __device__ T weight(std::int64_t position) const { return weights == nullptr ? T(1) : weights[labels[position]]; }
 };
 
@@ -39,7 +39,7 @@ Targets<T, Label> targets_of(const sdk::Call& call, std::uint32_t labels, std::u
           fault_of(call, op)};
 }
 
-/// What a position adds to the loss, and to what the mean divides by.
+/// The contribution of a position to the loss and to the denominator of the mean.
 template <class T>
 struct Share {
   T loss, weight;
@@ -57,7 +57,7 @@ struct Shares {
   }
 };
 
-/// The same without a loss.
+/// The same without the loss.
 template <class T, class Label>
 struct WeightShares {
   using Element = Share<T>;
@@ -70,7 +70,7 @@ struct WeightShares {
   }
 };
 
-/// Losses and weights added up; `mean` divides one by the other.
+/// The sums of losses and weights; `mean` divides one by the other.
 template <class T>
 struct SumOfShares {
   using Partial = Share<T>;
@@ -86,14 +86,14 @@ struct SumOfWeights : SumOfShares<T> {
   __device__ T finish(Share<T> a, std::int64_t) const { return a.weight; }
 };
 
-/// What the scores of a position come to; log_prob = score - peak - log_total. Not numbers where peak is not finite.
+/// The reduced scores of a position; log_prob = score - row_max - log_total. log_total is NaN if row_max is not finite.
 template <class T>
 struct LogNormalizer {
-  T peak, log_total;
+  T row_max, log_total;
 };
 template <class T>
 __device__ LogNormalizer<T> log_normalizer(Exponentials<T> a) {
-  return {a.peak, std::isfinite(a.peak) ? std::log(a.total) : std::numeric_limits<T>::quiet_NaN()};
+  return {a.row_max, std::isfinite(a.row_max) ? std::log(a.total) : std::numeric_limits<T>::quiet_NaN()};
 }
 template <class T>
 struct Normalizer : SumOfExponentials<T> {
@@ -101,27 +101,27 @@ struct Normalizer : SumOfExponentials<T> {
   __device__ Result finish(Exponentials<T> a, std::int64_t) const { return log_normalizer(a); }
 };
 
-/// Where results of a position go; NULL: nowhere.
+/// Destinations of the results of a position; NULL: not requested.
 template <class T>
 struct Losses {
   T* loss;
   Share<T>* shares;
 };
 
-/// The loss of one position, whose own score is read at scores[first + label * inner].
+/// Writes the loss of one position, whose own score is at first[label * inner].
 template <class T, class Label>
 __device__ void write_loss(const Targets<T, Label>& targets, std::int64_t position, const T* first, std::int64_t inner,
                            LogNormalizer<T> line, const Losses<T>& out) {
   Share<T> share{T(0), T(0)};
   if (targets.counts(position)) {
     share.weight = targets.weight(position);
-    share.loss = -share.weight * (first[targets.labels[position] * inner] - line.peak - line.log_total);
+    share.loss = -share.weight * (first[targets.labels[position] * inner] - line.row_max - line.log_total);
   }
   if (out.loss != nullptr) out.loss[position] = share.loss;
   if (out.shares != nullptr) out.shares[position] = share;
 }
 
-/// Rows of scores in registers: everything of a position at once. log_prob may be NULL.
+/// Rows of scores in registers: computes all results of a position at once. log_prob may be NULL.
 template <class T, class Label, int E>
 __global__ void __launch_bounds__(reduction_threads)
     losses_of_rows(Targets<T, Label> targets, std::int64_t rows, int lanes, bool packs, const T* scores, T* log_prob, Losses<T> out) {
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(reduction_threads)
   const RowPart<T, E> part{targets.classes, lanes, lane, packs};
   for (std::int64_t first = std::int64_t{blockIdx.x} * at_once; first < rows; first += std::int64_t{gridDim.x} * at_once) {
     const std::int64_t row = first + static_cast<int>(threadIdx.x) / lanes;
-    const bool exists = row < rows;  // if not, the thread takes part with a row that there is
+    const bool exists = row < rows;  // else the thread takes part with an existing row
     const T* const own = scores + (exists ? row : first) * targets.classes;
     T x[E], of_exponentials[E];
     part.read(own, -std::numeric_limits<T>::infinity(), x);
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(reduction_threads)
     if (lane == 0) write_loss(targets, row, own, 1, line, out);
     if (log_prob != nullptr) {
 #pragma unroll
-      for (int e = 0; e < E; ++e) x[e] = x[e] - line.peak - line.log_total;
+      for (int e = 0; e < E; ++e) x[e] = x[e] - line.row_max - line.log_total;
       part.write(log_prob + row * targets.classes, x);
     }
   }
@@ -149,28 +149,28 @@ __global__ void __launch_bounds__(reduction_threads)
 template <class T, class Label>
 __global__ void losses_of_lines(Targets<T, Label> targets, std::int64_t positions, std::int64_t inner, const LogNormalizer<T>* lines,
                                 const T* scores, Losses<T> out) {
-  for (std::int64_t p = thread_number(); p < positions; p += thread_count()) {
+  for (std::int64_t p = thread_index(); p < positions; p += thread_count()) {
     const std::int64_t outer = quotient(p, inner);
     write_loss(targets, p, scores + outer * targets.classes * inner + (p - outer * inner), inner, lines[p], out);
   }
 }
 
-/// log_prob = scores - peak - log_total
+/// log_prob = scores - row_max - log_total
 template <class T>
 __global__ void log_probabilities(std::int64_t count, std::int64_t classes, std::int64_t inner, const LogNormalizer<T>* lines,
                                   const T* scores, T* log_prob) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t above = quotient(i, inner);
     const LogNormalizer<T> line = lines[quotient(above, classes) * inner + (i - above * inner)];
-    log_prob[i] = scores[i] - line.peak - line.log_total;
+    log_prob[i] = scores[i] - line.row_max - line.log_total;
   }
 }
 
-/// dscores may be log_prob. `denominator` is NULL unless the mean divides by the weight of the labels that count.
+/// dscores may be log_prob. `denominator` is NULL unless the mean divides by the weight of the labels that are not ignored.
 template <class T, class Label>
 __global__ void gradients(Targets<T, Label> targets, std::int64_t count, std::int64_t inner, bool one_dloss, const T* dloss,
                           const T* denominator, const T* log_prob, T* dscores) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t above = quotient(i, inner), outer = quotient(above, targets.classes), c = above - outer * targets.classes;
     const std::int64_t position = outer * inner + (i - above * inner);
     T gradient = 0;
@@ -183,7 +183,7 @@ __global__ void gradients(Targets<T, Label> targets, std::int64_t count, std::in
   }
 }
 
-/// Scores as (outer, classes, inner), and what scratch memory holds of them, one after the other.
+/// Scores as (outer, classes, inner), and the layout of their scratch memory.
 struct Problem {
   std::int64_t shape[3], strides[3];
   std::int64_t positions;
@@ -214,7 +214,7 @@ struct Problem {
   std::int64_t count() const { return positions * shape[1]; }
 };
 
-/// The positions as one line.
+/// The reduction over all positions as one line.
 ReductionPlan plan_of_positions(std::int64_t positions) {
   constexpr std::int64_t stride = 1;
   return plan_reduction(&positions, &stride, 1, 1u, 1);
@@ -287,11 +287,11 @@ std::size_t gradient_scratch(const sdk::Call& call) {
 }
 
 /// log_prob = x - max x - log(sum exp(x - max x)) over the classes; loss[p] = -weights[label[p]] log_prob[label[p]]; their mean or sum.
-/// The mean divides by the weight of the labels that count; of none it is NaN.
+/// The mean divides by the weight of the labels that are not ignored; NaN if all are.
 ///
 /// Shapes      scores (N, C, d1, ...), labels (N, d1, ...) of i32 or i64, weights (C) or absent; loss scalar, or as labels without a
 ///             reduction; log_prob as scores, may be absent.
-/// Attributes  reduction; ignore_index, if there is one: such labels have loss 0 and are not counted.
+/// Attributes  reduction; ignore_index, if there is one: such labels have loss 0 and no weight.
 /// Errors      INVALID_ARGUMENT for a label that is neither in [0, C) nor ignored, when the work is waited for.
 template <class T>
 void softmax_cross_entropy(const sdk::Call& call) {

@@ -1,8 +1,8 @@
-// The largest or smallest elements along an axis. Elements become unsigned keys of which the greater is better; equal keys are in the order
-// of their indices.
+// The largest or smallest elements along an axis. Elements are mapped to unsigned keys, of which the greater is better; equal keys are
+// ordered by index.
 //
-// Short lines: a warp counts for each element how many are better. Few wanted: a block finds the least key that is among the best digit by
-// digit, collects what is not below, and sorts that. Otherwise: lines are sorted whole.
+// Short lines: a warp computes the rank of each element. Small k: a block finds the smallest selected key digit by digit, collects the keys
+// that are not below it, and sorts them. Otherwise: whole lines are sorted.
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -30,7 +30,7 @@ struct Lines {
     largest = attributes.largest != 0;
   }
   std::int64_t count() const { return outer * inner; }
-  /// Where a line begins in x, and in the results; its elements are `inner` apart.
+  /// The start of a line in x, and in the results; its elements are `inner` apart.
   __device__ std::int64_t start(std::int64_t line) const { return line / inner * n * inner + line % inner; }
   __device__ std::int64_t result_start(std::int64_t line) const { return line / inner * k * inner + line % inner; }
 };
@@ -38,7 +38,7 @@ struct Lines {
 template <class T>
 using Key = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
 
-/// NaN is larger than every number, zeros are equal.
+/// NaN is larger than every other value; zeros are equal.
 template <class T>
 __device__ Key<T> key_of(T x, bool largest) {
   using K = Key<T>;
@@ -56,13 +56,13 @@ __device__ Key<T> key_of(T x, bool largest) {
 
 // ---------------------------------------------------------------- short lines
 
-constexpr int slots = 4;  ///< elements of a lane
+constexpr int slots = 4;  ///< elements per lane
 constexpr std::int64_t longest_ranked = 32 * slots;
 
 template <class T>
 __global__ void rank_elements(Lines lines, std::int64_t count, const T* x, T* values, std::int64_t* indices) {
   const int lane = static_cast<int>(threadIdx.x) % 32, n = static_cast<int>(lines.n);
-  for (std::int64_t line = thread_number() / 32; line < count; line += thread_count() / 32) {
+  for (std::int64_t line = thread_index() / 32; line < count; line += thread_count() / 32) {
     const std::int64_t start = lines.start(line), to = lines.result_start(line);
     T own[slots];
     Key<T> keys[slots];
@@ -90,12 +90,12 @@ __global__ void rank_elements(Lines lines, std::int64_t count, const T* x, T* va
   }
 }
 
-// ---------------------------------------------------------------- few wanted
+// ---------------------------------------------------------------- small k
 
 constexpr int threads = 256, warps = threads / 32;
 constexpr int digit_bits = 8, digits = 1 << digit_bits;
-static_assert(threads == digits, "a thread looks after each digit");
-constexpr std::int64_t most_selected = 1024;
+static_assert(threads == digits, "one thread per digit");
+constexpr std::int64_t max_selected = 1024;
 
 /// An element of a line.
 template <class K>
@@ -106,7 +106,7 @@ struct Entry {
   __device__ bool beats(const Entry& other) const { return key > other.key || (key == other.key && index < other.index); }
 };
 
-/// body(j, key) for the elements of the line at x, shared by the threads of a block; several are on their way together.
+/// body(j, key) for the elements of the line at x, distributed over the threads of a block, with several loads in flight.
 template <class T, class Body>
 __device__ void for_each_key(const Lines& lines, const T* x, const Body& body) {
   constexpr int at_once = 4;
@@ -125,7 +125,7 @@ __device__ void for_each_key(const Lines& lines, const T* x, const Body& body) {
   }
 }
 
-/// The sum of what the threads of the block up to this one have. `of_warp` has room for one of each warp.
+/// Inclusive prefix sum over the threads of the block. `of_warp` has one element per warp.
 __device__ unsigned sum_until(unsigned own, unsigned* of_warp) {
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   for (unsigned step = 1; step < 32; step *= 2) {
@@ -135,18 +135,18 @@ __device__ unsigned sum_until(unsigned own, unsigned* of_warp) {
   if (lane == 31) of_warp[warp] = own;
   __syncthreads();
   for (unsigned w = 0; w < warp; ++w) own += of_warp[w];
-  __syncthreads();  // nobody writes there again before everybody has read
+  __syncthreads();  // all reads must finish before the next write
   return own;
 }
 
-/// Those among the best have a key whose bits in `mask` are above `prefix`, and of those that are equal there the first `ties`.
+/// Selects the keys whose bits in `mask` are above `prefix`, and the first `ties` of those that are equal.
 template <class K>
 struct Threshold {
   K prefix = 0, mask = 0;
   unsigned ties;
 };
 
-/// By digits from the highest on; ends where all of a digit are taken. Every thread of the block gets it.
+/// Searches by digits, highest first, and stops when all keys of a digit are selected. Every thread of the block gets the result.
 template <class T>
 __device__ Threshold<Key<T>> find_threshold(const Lines& lines, const T* x) {
   using K = Key<T>;
@@ -189,20 +189,20 @@ __device__ void collect(const Lines& lines, const T* x, const Threshold<Key<T>>&
     if ((key & threshold.mask) > threshold.prefix) best[atomicAdd(&taken, 1u)] = {key, static_cast<std::uint32_t>(j)};
   });
   const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  unsigned found = 0, turn = 0;
-  for (std::int64_t begin = 0; begin < lines.n && found < threshold.ties; begin += threads, turn ^= 1) {
+  unsigned found = 0, parity = 0;
+  for (std::int64_t begin = 0; begin < lines.n && found < threshold.ties; begin += threads, parity ^= 1) {
     const std::int64_t j = begin + threadIdx.x;
     const K key = j < lines.n ? key_of(x[j * lines.inner], lines.largest) : K{0};
     const bool is_tie = j < lines.n && (key & threshold.mask) == threshold.prefix;
     const unsigned of_lanes = __ballot_sync(all_lanes, is_tie);
-    if (lane == 0) of_warp[turn][warp] = static_cast<unsigned>(__popc(of_lanes));
-    __syncthreads();  // the other half of the room is still being read by those behind
-    unsigned number = found + static_cast<unsigned>(__popc(of_lanes & ((1u << lane) - 1)));
+    if (lane == 0) of_warp[parity][warp] = static_cast<unsigned>(__popc(of_lanes));
+    __syncthreads();  // slower warps may still read the other half of the buffer
+    unsigned rank = found + static_cast<unsigned>(__popc(of_lanes & ((1u << lane) - 1)));
     for (unsigned w = 0; w < warps; ++w) {
-      if (w < warp) number += of_warp[turn][w];
-      found += of_warp[turn][w];
+      if (w < warp) rank += of_warp[parity][w];
+      found += of_warp[parity][w];
     }
-    if (is_tie && number < threshold.ties) best[above + number] = {key, static_cast<std::uint32_t>(j)};
+    if (is_tie && rank < threshold.ties) best[above + rank] = {key, static_cast<std::uint32_t>(j)};
   }
   __syncthreads();
 }
@@ -231,7 +231,7 @@ __device__ void sort_entries(Entry<K>* best, unsigned size) {
 template <class T>
 __global__ void __launch_bounds__(threads) select_elements(Lines lines, std::int64_t count, const T* x, T* values, std::int64_t* indices) {
   using K = Key<T>;
-  __shared__ Entry<K> best[most_selected];
+  __shared__ Entry<K> best[max_selected];
   const auto k = static_cast<unsigned>(lines.k);
   for (std::int64_t line = blockIdx.x; line < count; line += gridDim.x) {
     const T* const from = x + lines.start(line);
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(threads) select_elements(Lines lines, std::int
     collect(lines, from, find_threshold(lines, from), best);
     unsigned size = 1;
     while (size < k) size *= 2;
-    for (unsigned j = k + threadIdx.x; j < size; j += threads) best[j] = {K{0}, ~std::uint32_t{0}};  // behind everything
+    for (unsigned j = k + threadIdx.x; j < size; j += threads) best[j] = {K{0}, ~std::uint32_t{0}};  // sorts last
     __syncthreads();
     sort_entries(best, size);
     for (unsigned j = threadIdx.x; j < k; j += threads) {
@@ -252,31 +252,31 @@ __global__ void __launch_bounds__(threads) select_elements(Lines lines, std::int
 
 // ---------------------------------------------------------------- whole lines sorted
 
-/// Elements that are sorted at once, unless one line has more.
+/// The maximum number of elements that are sorted at once, unless one line has more.
 constexpr std::int64_t sorted_at_once = std::int64_t{1} << 24;
 
 std::int64_t lines_at_once(const Lines& lines) {
   return std::min(lines.count(), std::max<std::int64_t>(1, sorted_at_once / lines.n));
 }
 
-/// Lines from `first` on; best first is ascending.
+/// Keys of the lines from `first` on; ascending order is best first.
 template <class T>
-__global__ void make_keys(Lines lines, std::int64_t first, std::int64_t count, const T* x, SortRoom room) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+__global__ void make_keys(Lines lines, std::int64_t first, std::int64_t count, const T* x, SortBuffers buffers) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t line = i / lines.n;
-    room.keys[0][i] = static_cast<Key<T>>(~key_of(x[lines.start(first + line) + (i - line * lines.n) * lines.inner], lines.largest));
-    room.values[0][i] = static_cast<std::uint32_t>(i);
+    buffers.keys[0][i] = static_cast<Key<T>>(~key_of(x[lines.start(first + line) + (i - line * lines.n) * lines.inner], lines.largest));
+    buffers.values[0][i] = static_cast<std::uint32_t>(i);
   }
 }
-/// The next key of what has been sorted: its line.
-__global__ void key_lines(std::int64_t n, std::int64_t count, SortRoom room) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count())
-    room.keys[0][i] = static_cast<std::uint64_t>(room.values[0][i] / n);
+/// The second sort key: the line.
+__global__ void key_lines(std::int64_t n, std::int64_t count, SortBuffers buffers) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count())
+    buffers.keys[0][i] = static_cast<std::uint64_t>(buffers.values[0][i] / n);
 }
 template <class T>
 __global__ void take_first(Lines lines, std::int64_t first, std::int64_t count, const std::uint32_t* order, const T* x, T* values,
                            std::int64_t* indices) {
-  for (std::int64_t i = thread_number(); i < count; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < count; i += thread_count()) {
     const std::int64_t line = i / lines.k, j = i - line * lines.k;
     const std::int64_t index = std::int64_t{order[line * lines.n + j]} - line * lines.n;
     const std::int64_t to = lines.result_start(first + line) + j * lines.inner;
@@ -289,30 +289,30 @@ template <class T>
 void sort_lines(const sdk::Call& call, const Lines& lines) {
   const T* x = call.input<T>(0);
   Stream& stream = stream_of(call);
-  const std::int64_t most = lines_at_once(lines);
-  for (std::int64_t first = 0; first < lines.count(); first += most) {
-    const std::int64_t n = std::min(most, lines.count() - first), count = n * lines.n;
-    SortRoom room = sort_room(call.scratch, count);
-    const auto to_front = [&room](int where) {
+  const std::int64_t max_lines = lines_at_once(lines);
+  for (std::int64_t first = 0; first < lines.count(); first += max_lines) {
+    const std::int64_t n = std::min(max_lines, lines.count() - first), count = n * lines.n;
+    SortBuffers buffers = sort_buffers(call.scratch, count);
+    const auto to_front = [&buffers](int where) {
       if (where == 0) return;
-      std::swap(room.keys[0], room.keys[1]);
-      std::swap(room.values[0], room.values[1]);
+      std::swap(buffers.keys[0], buffers.keys[1]);
+      std::swap(buffers.values[0], buffers.values[1]);
     };
-    launch(stream, grid_stride(stream.device(), count), make_keys<T>, lines, first, count, x, room);
-    to_front(sort_pairs(stream, room, count, 8 * static_cast<int>(sizeof(Key<T>))));
+    launch(stream, grid_stride(stream.device(), count), make_keys<T>, lines, first, count, x, buffers);
+    to_front(sort_pairs(stream, buffers, count, 8 * static_cast<int>(sizeof(Key<T>))));
     if (n > 1) {
-      launch(stream, grid_stride(stream.device(), count), key_lines, lines.n, count, room);
-      to_front(sort_pairs(stream, room, count, bits_below(n)));
+      launch(stream, grid_stride(stream.device(), count), key_lines, lines.n, count, buffers);
+      to_front(sort_pairs(stream, buffers, count, bits_below(n)));
     }
-    launch(stream, grid_stride(stream.device(), n * lines.k), take_first<T>, lines, first, n * lines.k, room.values[0], x,
+    launch(stream, grid_stride(stream.device(), n * lines.k), take_first<T>, lines, first, n * lines.k, buffers.values[0], x,
            call.output<T>(0), call.output<std::int64_t>(1));
   }
 }
 
-/// One block reads a line several times: where there are fewer of them than would keep a GPU busy, a sort by all blocks is sooner done.
+/// One block reads a line several times: with too few lines to keep a GPU busy, a sort by all blocks is faster.
 bool is_selected(const Lines& lines) {
   constexpr std::int64_t long_line = 64 * 1024, many_lines = 64;
-  return lines.k <= most_selected && (lines.n <= long_line || lines.count() >= many_lines);
+  return lines.k <= max_selected && (lines.n <= long_line || lines.count() >= many_lines);
 }
 
 /// The k best of each line along the axis in order, equal ones by their index.
@@ -335,7 +335,7 @@ std::size_t scratch(const sdk::Call& call) {
   return sort_bytes(lines_at_once(lines) * lines.n);
 }
 const char* refuse(const sdk::Call& call) {
-  return Lines(call).n > most_sorted ? "a line has 2^32 elements or more" : nullptr;
+  return Lines(call).n > max_sorted ? "a line has 2^32 elements or more" : nullptr;
 }
 
 }  // namespace

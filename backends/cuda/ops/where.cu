@@ -1,4 +1,4 @@
-// y = condition ? a : b, by the size of an element alone.
+// y = condition ? a : b, by element size only.
 #include "functions.cuh"
 #include "map.cuh"
 #include "movable.h"

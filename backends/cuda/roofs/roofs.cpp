@@ -1,7 +1,7 @@
-// tenon_cuda_roofs - what a GPU gives without Tenon: copies, the bus, products of cuBLAS called directly, launches of an empty graph. What
-// `tenon bench` measures on the device is divided by these, taken in the same run. One JSON object on stdout.
+// tenon_cuda_roofs - a GPU's performance without Tenon: copies, the bus, products by direct cuBLAS calls, launches of an empty graph.
+// `tenon bench` reports device measurements relative to these, taken in the same run. Prints one JSON object to stdout.
 //
-// Times are medians of rounds, by CUDA's events; launches by the host's clock.
+// Times are medians of rounds, measured by CUDA events; launches by the host clock.
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
@@ -92,7 +92,7 @@ int main(int argc, char** argv) try {
   check(cudaMalloc(&a, bytes), "cudaMalloc");
   check(cudaMalloc(&b, bytes), "cudaMalloc");
   check(cudaHostAlloc(&host, bytes, cudaHostAllocDefault), "cudaHostAlloc");
-  // Numbers between 1/2 and 2 of either sign, as bf16 and as f32: what zeros would save in power is not saved.
+  // Values between 1/2 and 2 of either sign, as bf16 and as f32: zeros would save power and distort the results.
   std::uint32_t random = 1;
   for (std::size_t i = 0; i < bytes / 2; ++i) {
     random = random * 1664525u + 1013904223u;
@@ -126,7 +126,7 @@ int main(int argc, char** argv) try {
   check(set_stream(handle, stream), "cublasSetStream");
   constexpr int n = 4096;
   const float one = 1, zero = 0;
-  void* const c = static_cast<char*>(b) + bytes / 2;  // behind the factors, which take 64 MiB at most
+  void* const c = static_cast<char*>(b) + bytes / 2;  // after the factors, which take at most 64 MiB
   const auto product = [&](cudaDataType_t type, cublasComputeType_t compute, cublasMath_t math) {
     check(set_math(handle, math), "cublasSetMathMode");
     const double seconds = device_seconds(stream, 4, [&] {

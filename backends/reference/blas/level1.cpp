@@ -1,6 +1,6 @@
-// BLAS level 1: vectors. x and y are the vectors, n their length, alpha and beta numbers; sums are carried in f64.
+// BLAS level 1: vectors. x and y are the vectors, n their length, alpha and beta scalars; sums are accumulated in f64.
 //
-// Source  Lawson, Hanson, Kincaid, Krogh: Basic Linear Algebra Subprograms for Fortran Usage (1979), where nothing else is named.
+// Source  Lawson, Hanson, Kincaid, Krogh: Basic Linear Algebra Subprograms for Fortran Usage (1979), unless another source is named.
 #include <cmath>
 
 #include "blas/views.h"
@@ -65,7 +65,7 @@ requires(sdk::is_complex<T>) void rotg(const sdk::arguments::rotg<T>& p) {
   }
   const Polar a(wide(*p.a));
   const Polar b(wide(*p.b));
-  // Everything in units of the larger scale: what underflows then does not count.
+  // Everything in units of the larger scale: terms that underflow there are negligible.
   const double unit = std::max(a.scale, b.scale);
   const double size_a = std::abs(a.direction) * (a.scale / unit);
   const double size_b = std::abs(b.direction) * (b.scale / unit);
@@ -77,17 +77,17 @@ requires(sdk::is_complex<T>) void rotg(const sdk::arguments::rotg<T>& p) {
 }
 
 /// The modified rotation H, for which the second component of H (sqrt(d1) x1, sqrt(d2) y1) is 0, without square roots: d1, d2, x1 are
-/// replaced by those of the result. param: flag, h11, h21, h12, h22; those that the flag gives away are not written:
+/// replaced by those of the result. param: flag, h11, h21, h12, h22; those that the flag implies are not written:
 ///
 ///   flag  -1  H = [h11 h12; h21 h22]    0  H = [1 h12; h21 1]    1  H = [h11 1; -1 h22]    -2  H = I
 ///
-/// d1 and |d2| are brought between gam^-2 and gam^2, gam = 4096. A negative d1, and a d2 with which d1 would become so, give H = 0.
-/// Computed in T, since what rounding decides is a result too.
+/// d1 and |d2| are brought between gam^-2 and gam^2, gam = 4096. A negative d1, and a d2 that would make d1 negative, give H = 0.
+/// Computed in T, since branches that depend on rounding are part of the result.
 template <class T>
 void rotmg(const sdk::arguments::rotmg<T>& p) {
   constexpr T gam = 4096;
   constexpr T gam_squared = gam * gam;
-  constexpr T inverse_gam_squared = T(5.9604645e-8);  // as the reference writes it
+  constexpr T reciprocal_gam_squared = T(5.9604645e-8);  // as in the reference implementation
   T& d1 = *p.d1;
   T& d2 = *p.d2;
   T& x1 = *p.x1;
@@ -129,16 +129,16 @@ void rotmg(const sdk::arguments::rotmg<T>& p) {
     d1 = d2 = x1 = 0;
   }
 
-  // d by gam^2 and its row of H by 1 / gam, or the other way round; all of H is written then.
+  // d by gam^2 and its row of H by 1 / gam, or vice versa; then all of H is written.
   const auto rescale = [&](T& d, T& h_first, T& h_second, T* x) {
-    while (d != 0 && std::isfinite(d) && (std::abs(d) <= inverse_gam_squared || std::abs(d) >= gam_squared)) {
+    while (d != 0 && std::isfinite(d) && (std::abs(d) <= reciprocal_gam_squared || std::abs(d) >= gam_squared)) {
       if (flag == 0) h11 = h22 = 1;
       if (flag == 1) {
         h21 = -1;
         h12 = 1;
       }
       flag = -1;
-      const bool is_small = std::abs(d) <= inverse_gam_squared;
+      const bool is_small = std::abs(d) <= reciprocal_gam_squared;
       const T factor = is_small ? 1 / gam : gam;
       d = is_small ? d * gam_squared : d / gam_squared;
       h_first *= factor;
@@ -196,7 +196,7 @@ void swap(const sdk::arguments::xy<T>& p) {
   for_each_pair(p, [](T& x, T& y) { std::swap(x, y); });
 }
 
-/// x = alpha x; alpha = 0 leaves NaN where it is.
+/// x = alpha x; NaN stays NaN for alpha = 0.
 template <class T>
 void scal(const sdk::arguments::scal<T>& p) {
   const Vector x(p.x, p.n, p.incx);
@@ -216,14 +216,14 @@ void copy(const sdk::arguments::xy<T>& p) {
   for_each_pair(p, [](const T& x, T& y) { y = x; });
 }
 
-/// y = alpha x + y; y stays for alpha = 0, whatever x is.
+/// y = alpha x + y; y is unchanged for alpha = 0, for any x.
 template <class T>
 void axpy(const sdk::arguments::axpy<T>& p) {
   if (p.alpha == T(0)) return;
   for_each_pair(p, [&](const T& x, T& y) { y = narrow<T>(multiply(wide(p.alpha), wide(x)) + wide(y)); });
 }
 
-/// y = alpha x + beta y; a vector whose factor is 0 does not count, whatever it is.
+/// y = alpha x + beta y; a vector whose factor is 0 is ignored, even if it has NaN.
 template <class T>
 void axpby(const sdk::arguments::axpby<T>& p) {
   for_each_pair(p, [&](const T& x, T& y) { y = narrow<T>(scaled(wide(p.alpha), wide(x)) + scaled(wide(p.beta), wide(y))); });
@@ -298,8 +298,8 @@ void asum(const sdk::arguments::reduce<T>& p) {
   p.result.set(static_cast<sdk::Real<T>>(sum));
 }
 
-/// The first i, from 0, whose size |re x(i)| + |im x(i)| no later one beats; -1 if n = 0. Comparisons with NaN are false: it is never
-/// better, nor beaten. Sizes are in T, so that ties are those of every backend.
+/// The first i, from 0, whose magnitude |re x(i)| + |im x(i)| no later one beats; -1 if n = 0. Comparisons with NaN are false: it is never
+/// better, nor beaten. Magnitudes are in T, so that all backends have the same ties.
 template <class T, class Better>
 std::int64_t best_place(const sdk::arguments::reduce<T>& p, const Better& better) {
   const Vector x(p.x, p.n, p.incx);
@@ -311,13 +311,13 @@ std::int64_t best_place(const sdk::arguments::reduce<T>& p, const Better& better
   return best;
 }
 
-/// The first place of the largest |re x(i)| + |im x(i)|
+/// The first index of the largest |re x(i)| + |im x(i)|
 template <class T>
 void iamax(const sdk::arguments::reduce<T>& p) {
   p.result.set(best_place(p, [](auto a, auto b) { return a > b; }));
 }
 
-/// The first place of the smallest |re x(i)| + |im x(i)|
+/// The first index of the smallest |re x(i)| + |im x(i)|
 template <class T>
 void iamin(const sdk::arguments::reduce<T>& p) {
   p.result.set(best_place(p, [](auto a, auto b) { return a < b; }));

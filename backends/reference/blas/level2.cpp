@@ -1,4 +1,4 @@
-// BLAS level 2: a matrix and vectors. Sums are carried in f64; what lies outside a band or a triangle takes no part in them.
+// BLAS level 2: a matrix and vectors. Sums are accumulated in f64; elements outside a band or a triangle are not read.
 //
 // Source  Dongarra, Du Croz, Hammarling, Hanson: An Extended Set of FORTRAN Basic Linear Algebra Subprograms (1988).
 #include "blas/views.h"
@@ -76,7 +76,7 @@ void trmv(const sdk::arguments::trmv<T>& p) {
   Triangular<T>(dense_triangle(p.layout, p.uplo, p.n, p.a, p.lda), p.trans, p.diag).multiply_into(Vector(p.x, p.n, p.incx));
 }
 
-/// x = op(A) x, A triangular with k diagonals beside the main one
+/// x = op(A) x, A triangular with k diagonals next to the main one
 template <class T>
 void tbmv(const sdk::arguments::trmv<T>& p) {
   Triangular<T>(banded_triangle(p.layout, p.uplo, p.n, p.k, p.a, p.lda), p.trans, p.diag).multiply_into(Vector(p.x, p.n, p.incx));
@@ -94,7 +94,7 @@ void trsv(const sdk::arguments::trmv<T>& p) {
   Triangular<T>(dense_triangle(p.layout, p.uplo, p.n, p.a, p.lda), p.trans, p.diag).solve_into(Vector(p.x, p.n, p.incx));
 }
 
-/// x = op(A)^-1 x, A triangular with k diagonals beside the main one
+/// x = op(A)^-1 x, A triangular with k diagonals next to the main one
 template <class T>
 void tbsv(const sdk::arguments::trmv<T>& p) {
   Triangular<T>(banded_triangle(p.layout, p.uplo, p.n, p.k, p.a, p.lda), p.trans, p.diag).solve_into(Vector(p.x, p.n, p.incx));

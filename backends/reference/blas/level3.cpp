@@ -1,6 +1,6 @@
-// BLAS level 3: matrices; then the extensions. Sums are carried in f64; what lies outside a triangle takes no part in them.
+// BLAS level 3: matrices; then the extensions. Sums are accumulated in f64; elements outside a triangle are not read.
 //
-// Source  Dongarra, Du Croz, Duff, Hammarling: A Set of Level 3 Basic Linear Algebra Subprograms (1990), but for the extensions.
+// Source  Dongarra, Du Croz, Duff, Hammarling: A Set of Level 3 Basic Linear Algebra Subprograms (1990), except for the extensions.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +14,7 @@ template <class T, class Left, class Right>
 void multiply_add(T alpha, const Left& left, const Right& right, std::int64_t k, T beta, const Matrix<T>& c, bool hermitian = false) {
   if (alpha == T(0)) k = 0;
   if (k == 0 && beta == T(1)) return;
-  // The right factor once as rows of wide numbers: the innermost loop then goes along memory, whatever the layout.
+  // The right factor is widened once into rows, so that the innermost loop is contiguous for any layout.
   std::vector<Wide<T>> rows(static_cast<std::size_t>(k * c.n));
   for (std::int64_t p = 0; p < k; ++p) {
     for (std::int64_t j = 0; j < c.n; ++j) rows[static_cast<std::size_t>(p * c.n + j)] = right(p, j);
@@ -39,10 +39,10 @@ void multiply_add(T alpha, const Left& left, const Right& right, std::int64_t k,
 /// C = alpha op(A) op(B) + beta C
 template <class T>
 void multiply_add(const sdk::arguments::gemm<T>& p, const Matrix<T>& c) {
-  const bool a_turns = p.trans_a == TENON_TRANS || p.trans_a == TENON_CONJ_TRANS;
-  const bool b_turns = p.trans_b == TENON_TRANS || p.trans_b == TENON_CONJ_TRANS;
-  const auto a = dense(p.layout, a_turns ? p.k : c.m, a_turns ? c.m : p.k, p.a, p.lda);
-  const auto b = dense(p.layout, b_turns ? p.n : p.k, b_turns ? p.k : p.n, p.b, p.ldb);
+  const bool transposes_a = p.trans_a == TENON_TRANS || p.trans_a == TENON_CONJ_TRANS;
+  const bool transposes_b = p.trans_b == TENON_TRANS || p.trans_b == TENON_CONJ_TRANS;
+  const auto a = dense(p.layout, transposes_a ? p.k : c.m, transposes_a ? c.m : p.k, p.a, p.lda);
+  const auto b = dense(p.layout, transposes_b ? p.n : p.k, transposes_b ? p.k : p.n, p.b, p.ldb);
   multiply_add(p.alpha, a.op(p.trans_a), b.op(p.trans_b), p.k, p.beta, c);
 }
 
@@ -83,11 +83,11 @@ void hemm(const sdk::arguments::symm<T>& p) {
   multiply_symmetric(p, true);
 }
 
-/// op(A), n x k. With conj(A)' for A, A conj(A)' is conj(A)' A: one formula does for each trans.
+/// op(A), n x k. With conj(A)' for A, A conj(A)' is conj(A)' A: one formula covers each trans.
 template <class T>
 Matrix<const T> left_factor(const sdk::arguments::syrk<T>& p, const T* a, std::int64_t lda) {
-  const bool turns = p.trans != TENON_NO_TRANS;
-  return dense(p.layout, turns ? p.k : p.n, turns ? p.n : p.k, a, lda).op(p.trans);
+  const bool transposed = p.trans != TENON_NO_TRANS;
+  return dense(p.layout, transposed ? p.k : p.n, transposed ? p.n : p.k, a, lda).op(p.trans);
 }
 
 /// C = alpha A A' + beta C, or alpha A conj(A)' + beta C, with op(A) for A

@@ -1,4 +1,4 @@
-// views.h - vectors and matrices as formulas name them, by (i, j): increments, layout, transposition and storage end here.
+// views.h - vectors and matrices indexed by (i, j) as in formulas; hides increments, layout, transposition and storage.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace tenon::reference {
 
-/// What numbers are computed in: f64, or pairs of it for complex ones.
+/// The compute type: f64, or std::complex of it.
 template <class T>
 using Wide = std::conditional_t<sdk::is_complex<std::remove_cv_t<T>>, std::complex<double>, double>;
 template <class T>
@@ -23,14 +23,14 @@ T narrow(const Wide<T>& x) {
   return static_cast<T>(x);
 }
 
-/// a b. Complex: by the formula alone; std::complex looks for infinities behind each NaN.
+/// a b. Complex: only the formula; std::complex also recovers infinities from each NaN.
 inline double multiply(double a, double b) {
   return a * b;
 }
 inline std::complex<double> multiply(const std::complex<double>& a, const std::complex<double>& b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
-/// a x, exact for a = 1; 0 for a = 0, whatever x is.
+/// a x, exact for a = 1; 0 for a = 0, for any x.
 template <class W>
 W scaled(const W& a, const W& x) {
   if (a == W(0)) return W(0);
@@ -43,7 +43,7 @@ inline double conj_if(bool, double x) {
 inline std::complex<double> conj_if(bool condition, const std::complex<double>& x) {
   return condition ? std::conj(x) : x;
 }
-/// x, or its real part alone.
+/// x, or only its real part.
 template <class W>
 W real_if(bool condition, const W& x) {
   return condition ? W(std::real(x)) : x;
@@ -67,13 +67,13 @@ struct Range {
   bool contains(std::int64_t i) const { return begin <= i && i < end; }
 };
 
-/// A(i, j), i < m, j < n, of which the diagonals -below ... above are stored: all, a band, a triangle.
+/// A(i, j), i < m, j < n, with diagonals -below ... above stored: all, a band or a triangle.
 ///
-/// Lines are rows or columns. Element p of line l lies at data[origin + l lead + growth l (l - 1) / 2 + p]:
+/// Lines are rows or columns. Element p of line l is at data[origin + l lead + growth l (l - 1) / 2 + p]:
 ///
 ///   dense          lead = lda
-///   band           lead = lda - 1, since each line starts one element further right than the line before; origin: the diagonals before
-///                  the main one in line 0
+///   band           lead = lda - 1, since each line starts one element further right than the previous one; origin: the diagonals
+///                  before the main one in line 0
 ///   packed         lines grow (lead = 1, growth = 1) or shrink (lead = n - 1, growth = -1)
 template <class T>
 struct Matrix {
@@ -83,9 +83,9 @@ struct Matrix {
   std::int64_t lead, growth = 0, origin = 0;
   bool conjugate = false;
 
-  /// The columns of row i that are stored.
+  /// The stored columns of row i.
   Range columns(std::int64_t i) const { return {std::max<std::int64_t>(0, i - below), std::min(n, i + above + 1)}; }
-  /// As it is stored.
+  /// The stored element.
   T& at(std::int64_t i, std::int64_t j) const {
     const std::int64_t line = lines_are_rows ? i : j;
     return data[origin + line * lead + growth * (line * (line - 1) / 2) + (lines_are_rows ? j : i)];
@@ -105,7 +105,7 @@ struct Matrix {
     a.conjugate = trans == TENON_CONJ_TRANS || trans == TENON_CONJ_NO_TRANS;
     return a;
   }
-  /// Of a dense matrix.
+  /// A column of a dense matrix.
   Vector<T> column(std::int64_t j) const { return {&at(0, j), m, lines_are_rows ? lead : 1}; }
 };
 
@@ -140,7 +140,7 @@ Matrix<T> packed_triangle(std::uint32_t layout, std::uint32_t uplo, std::int64_t
   return triangle;
 }
 
-/// A = A' or A = conj(A)', of which one triangle is stored.
+/// A = A' or A = conj(A)', with one triangle stored.
 template <class T>
 struct Symmetric {
   Matrix<const T> half;
@@ -170,25 +170,25 @@ struct Triangular {
     return a;
   }
 
-  /// x = alpha A x. Row by row, each before the rows that read what it overwrites: from the first if A is upper, from the last if lower.
+  /// x = alpha A x. Row by row, so that no row reads overwritten elements: from the first if A is upper, from the last if lower.
   void multiply_into(const Vector<T>& x, T alpha = T(1)) const {
     for (std::int64_t step = 0; step < half.n; ++step) {
       const std::int64_t i = is_upper() ? step : half.n - 1 - step;
       Wide<T> sum(0);
       if (alpha != T(0)) {
         sum = unit ? wide(x[i]) : multiply(half(i, i), wide(x[i]));
-        sum += sum_beside_diagonal(i, x);
+        sum += sum_off_diagonal(i, x);
       }
       x[i] = narrow<T>(scaled(wide(alpha), sum));
     }
   }
-  /// x = alpha A^-1 x, by substitution: x(i) = (alpha x(i) - sum over j != i of a(i, j) x(j)) / a(i, i), the x(j) being solved already.
+  /// x = alpha A^-1 x, by substitution: x(i) = (alpha x(i) - sum over j != i of a(i, j) x(j)) / a(i, i), where the x(j) are already solved.
   void solve_into(const Vector<T>& x, T alpha = T(1)) const {
     for (std::int64_t step = 0; step < half.n; ++step) {
       const std::int64_t i = is_upper() ? half.n - 1 - step : step;
       Wide<T> value = scaled(wide(alpha), wide(x[i]));
       if (alpha != T(0)) {
-        value -= sum_beside_diagonal(i, x);
+        value -= sum_off_diagonal(i, x);
         if (!unit) value /= half(i, i);
       }
       x[i] = narrow<T>(value);
@@ -197,7 +197,7 @@ struct Triangular {
 
  private:
   bool is_upper() const { return half.below == 0; }
-  Wide<T> sum_beside_diagonal(std::int64_t i, const Vector<T>& x) const {
+  Wide<T> sum_off_diagonal(std::int64_t i, const Vector<T>& x) const {
     const Range columns = half.columns(i);
     Wide<T> sum(0);
     for (std::int64_t j = columns.begin; j < columns.end; ++j) {

@@ -1,5 +1,5 @@
-// Activations beyond relu, sigmoid and tanh. Computed in f64, rounded once. Where the factors of a product are 0 and infinite at minus
-// infinity, the result is the limit.
+// Activations beyond relu, sigmoid and tanh. Computed in f64, rounded once. At minus infinity, where the factors of a product are 0 and
+// infinite, the result is the limit.
 #include <cmath>
 
 #include "map.h"
@@ -27,7 +27,7 @@ void softplus(const sdk::Call& call) {
   map<T>(call, [](double x) { return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::abs(x))); });
 }
 
-/// y = x tanh(softplus x). With n = e^x that is x n (n + 2) / (n (n + 2) + 2), where nothing cancels; beyond 20 it is x.
+/// y = x tanh(softplus x). With n = e^x that is x n (n + 2) / (n (n + 2) + 2), which has no cancellation; beyond 20 it is x.
 template <class T>
 void mish(const sdk::Call& call) {
   map<T>(call, [](double x) {
@@ -52,7 +52,7 @@ void silu(const sdk::Call& call) {
 
 /// x Phi(x) = x/2 erfc(-x / sqrt 2), Phi the normal distribution: 1 + erf would cancel below -1.
 ///
-/// z = -x / sqrt 2 is off by up to half an epsilon, which erfc turns into z^2 epsilon; its derivative takes the rest along.
+/// z = -x / sqrt 2 is off by up to half an epsilon, which erfc turns into z^2 epsilon; its derivative corrects for the remainder.
 double gelu_of(double x) {
   if (std::isinf(x)) return x > 0 ? x : -0.0;
   const double high = 0.7071067811865476, low = -4.833646656726457e-17;  // sqrt(1/2) as a sum
@@ -65,7 +65,7 @@ double gelu_of(double x) {
 /// y = x Phi(x), or x/2 (1 + tanh v) with v = sqrt(2/pi) (x + 0.044715 x^3), which is x sigmoid(2 v).
 template <class T>
 void gelu(const sdk::Call& call) {
-  if (call.attr<tenon_attributes_gelu>().tanh_form == 0) return map<T>(call, gelu_of);
+  if (call.attr<tenon_attributes_gelu>().approximate_tanh == 0) return map<T>(call, gelu_of);
   const double twice = 1.5957691216057308;  // 2 sqrt(2/pi)
   map<T>(call, [=](double x) { return gated(x, twice * (x + 0.044715 * x * x * x)); });
 }

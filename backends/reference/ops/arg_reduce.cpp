@@ -1,10 +1,10 @@
-// Where along an axis the largest or the smallest element is.
+// The index of the largest or smallest element along an axis.
 #include <tenon/sdk/kernel.h>
 
 namespace tenon::reference {
 namespace {
 
-/// y = the least j for which x[j] beats all others along `axis`. NaN beats everything, so the first NaN wins.
+/// y = the smallest j for which x[j] beats all others along `axis`. NaN beats everything, so the first NaN wins.
 ///
 /// Shapes      x dense, y without the axis, or with 1 in its place (keepdims).
 /// Attributes  axis: 0 <= axis < rank, of at least one element unless y is empty.
@@ -40,7 +40,7 @@ void arg_min(const sdk::Call& call) {
 
 const char* refuse(const sdk::Call& call) {
   const bool empty_axis = call.inputs[0].shape[call.attr<tenon_attributes_axis>().axis] == 0;
-  return empty_axis && call.outputs[0].count > 0 ? "the axis has no element to choose" : nullptr;
+  return empty_axis && call.outputs[0].count > 0 ? "the axis is empty; expected at least one element" : nullptr;
 }
 
 constexpr sdk::Traits traits{.refuse = refuse};

@@ -1,4 +1,4 @@
-// Magnitude, sign, whole numbers, roots, reciprocal and bounds. Computed in f64, rounded once; integers in their own type.
+// Magnitude, sign, rounding, roots, reciprocal and bounds. Computed in f64, rounded once; integers in their own type.
 #include <tenon/sdk/element.h>
 
 #include <cmath>
@@ -30,19 +30,19 @@ void sign(const sdk::Call& call) {
   });
 }
 
-/// y = the least whole number not below x
+/// y = the smallest integer >= x
 template <class T>
 void ceil(const sdk::Call& call) {
   map<T>(call, [](double x) { return std::ceil(x); });
 }
 
-/// y = the greatest whole number not above x
+/// y = the largest integer <= x
 template <class T>
 void floor(const sdk::Call& call) {
   map<T>(call, [](double x) { return std::floor(x); });
 }
 
-/// y = the nearest whole number, halves to even: what rounding to nearest does wherever the environment is the usual one.
+/// y = the nearest integer, halves to even: the default rounding mode.
 template <class T>
 void round(const sdk::Call& call) {
   map<T>(call, [](double x) { return std::nearbyint(x); });
@@ -56,17 +56,17 @@ void sqrt(const sdk::Call& call) {
 
 /// y = 1 / sqrt x
 template <class T>
-void inverse_sqrt(const sdk::Call& call) {
+void rsqrt(const sdk::Call& call) {
   map<T>(call, [](double x) { return 1.0 / std::sqrt(x); });
 }
 
 /// y = 1 / x
 template <class T>
-void inverse(const sdk::Call& call) {
+void reciprocal(const sdk::Call& call) {
   map<T>(call, [](double x) { return 1.0 / x; });
 }
 
-/// y = min(max(x, low), high), the bounds as numbers of T; NaN stays.
+/// y = min(max(x, low), high), with bounds of type T; NaN stays.
 template <class T>
 void clip(const sdk::Call& call) {
   using Wide = std::conditional_t<std::is_integral_v<T>, T, double>;
@@ -84,7 +84,7 @@ TENON_KERNEL_WITH(ceil, elementwise_traits, float, double)
 TENON_KERNEL_WITH(floor, elementwise_traits, float, double)
 TENON_KERNEL_WITH(round, elementwise_traits, float, double)
 TENON_KERNEL_WITH(sqrt, elementwise_traits, float, double)
-TENON_KERNEL_WITH(inverse_sqrt, elementwise_traits, float, double)
-TENON_KERNEL_WITH(inverse, elementwise_traits, float, double)
+TENON_KERNEL_WITH(rsqrt, elementwise_traits, float, double)
+TENON_KERNEL_WITH(reciprocal, elementwise_traits, float, double)
 TENON_KERNEL_WITH(clip, elementwise_traits, float, double, std::int32_t, std::int64_t)
 }  // namespace tenon::reference

@@ -21,7 +21,7 @@ struct Heads {
   bool causal;
   double scale;
 
-  /// `first` is operand q; k and v follow it, `mask_operand` may be absent.
+  /// `first` is operand q; k, v and the mask follow it; the mask may be absent.
   Heads(const sdk::Call& call, std::uint32_t first)
       : batch(call.inputs[first].shape[0]),
         heads(call.inputs[first].shape[1]),
@@ -40,10 +40,10 @@ struct Heads {
     mask_strides = sdk::broadcast_strides(call.inputs[first + 3], 4);
   }
 
-  /// Rows of k and v that head h of q meets: (b G + h G / H) L.
+  /// The first row of k and v for head h of q: (b G + h G / H) L.
   std::int64_t first_key(std::int64_t b, std::int64_t h) const { return (b * groups + h / (heads / groups)) * keys; }
 
-  /// Keys that query s sees.
+  /// The number of keys that query s attends to.
   std::int64_t seen(std::int64_t s) const { return causal ? std::min(keys, s + 1) : keys; }
 
   /// scale q k' + mask of one row.
@@ -61,7 +61,7 @@ struct Heads {
     }
   }
 
-  /// body(b, h, s, row): every row, numbered (b H + h) S + s.
+  /// body(b, h, s, row) for every row, with index (b H + h) S + s.
   template <class Body>
   void for_each_row(Body&& body) const {
     std::int64_t row = 0;
@@ -75,7 +75,8 @@ struct Heads {
 
 /// y = softmax(scale q k' + mask) v; log_sum = log sum exp of each row's scores
 ///
-/// Shapes  as Heads; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row that sees no key, or none but with -inf, is 0.
+/// Shapes  as Heads; y (B, H, S, E), log_sum (B, H, S) or absent; dense. A row that attends to no key, or only to keys with score -inf,
+///         is 0.
 /// Dtypes  f32, f64; everything up to the final rounding is f64.
 template <class T>
 void attention(const sdk::Call& call) {
@@ -85,18 +86,18 @@ void attention(const sdk::Call& call) {
   std::vector<double> p, sums(static_cast<std::size_t>(at.result));
   at.for_each_row([&](std::int64_t b, std::int64_t h, std::int64_t s, std::int64_t row) {
     at.scores(b, h, s, p);
-    double peak = nothing;
-    for (const double score : p) peak = std::max(peak, score);
+    double row_max = nothing;
+    for (const double score : p) row_max = std::max(row_max, score);
     double total = 0;
-    // a NaN is no maximum, but it comes back with its exponential
-    for (double& score : p) total += score = std::exp(score - (peak == nothing && !std::isnan(score) ? 0 : peak));
+    // row_max ignores NaN, which propagates through its exponential
+    for (double& score : p) total += score = std::exp(score - (row_max == nothing && !std::isnan(score) ? 0 : row_max));
     sums.assign(sums.size(), 0);
     for (std::size_t l = 0; l < p.size(); ++l) {
       const T* value = at.v + (at.first_key(b, h) + static_cast<std::int64_t>(l)) * at.result;
       for (std::size_t e = 0; e < sums.size(); ++e) sums[e] += p[l] * double{value[e]};
     }
     for (const double sum : sums) *y++ = static_cast<T>(total == 0 ? 0 : sum / total);
-    if (log_sum != nullptr) log_sum[row] = static_cast<T>(total == 0 ? nothing : peak + std::log(total));
+    if (log_sum != nullptr) log_sum[row] = static_cast<T>(total == 0 ? nothing : row_max + std::log(total));
   });
 }
 

@@ -1,4 +1,4 @@
-// Normalisation of each channel: by statistics that are given, by those of the batch, and the gradient of that.
+// Normalisation of each channel: with given statistics, with those of the batch, and the gradient of the latter.
 #include <tenon/sdk/kernel.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 /// The elements of an operand by channel.
 struct Channels {
   std::int64_t outer, count, inner;
-  std::int64_t n;  ///< elements of each
+  std::int64_t n;  ///< elements per channel
 
   explicit Channels(const sdk::Call& call, std::uint32_t x) {
     const sdk::AxisView view = sdk::around_axis(call.inputs[x], call.attr<tenon_attributes_batch_norm>().axis);
@@ -20,11 +20,11 @@ struct Channels {
     inner = view.inner;
     n = outer * inner;
   }
-  /// Where element i of channel c lies.
+  /// The offset of element i of channel c.
   std::int64_t at(std::int64_t c, std::int64_t i) const { return (i / inner * count + c) * inner + i % inner; }
 };
 
-/// y = (x - mean) / sqrt(var + epsilon) scale + bias, each of them that of the channel.
+/// y = (x - mean) / sqrt(var + epsilon) scale + bias, all per channel.
 ///
 /// Shapes  x, y dense, of rank 2 or more; y may be x. The others (channels).
 /// Dtypes  f32, f64; everything up to the final rounding is f64.
@@ -47,10 +47,10 @@ void batch_norm(const sdk::Call& call) {
   }
 }
 
-/// The same with mean and variance of the n elements of each channel, and
+/// The same with mean and variance of the n elements per channel channel, and
 /// running = (1 - momentum) running + momentum (mean, or variance n / (n - 1); the variance itself if `biased`).
 ///
-/// Shapes  the running values may be written over what they were.
+/// Shapes  the running statistics may be updated in place.
 /// Source  Ioffe, Szegedy: Batch Normalization (2015), algorithms 1 and 2.
 template <class T>
 void batch_norm_train(const sdk::Call& call) {

@@ -7,7 +7,7 @@
 namespace tenon::reference {
 namespace {
 
-/// y[i] = f(a[i], b[i]), a and b broadcast to the shape of y. y may be an operand of its own shape: an element is read before it is
+/// y[i] = f(a[i], b[i]), a and b broadcast to the shape of y. y may alias an operand of the same shape: an element is read before it is
 /// written.
 template <class T, class Function>
 void elementwise(const sdk::Call& call, Function f) {
@@ -17,7 +17,7 @@ void elementwise(const sdk::Call& call, Function f) {
   sdk::for_each_element<2>(call, [&](std::int64_t i, const auto& at) { y[i] = f(a[at[0]], b[at[1]]); });
 }
 
-/// f on the unsigned twins of integers, on floats as they are.
+/// f on the unsigned counterparts of integers, on floats as they are.
 template <class T, class Function>
 void wrapping(const sdk::Call& call, Function f) {
   elementwise<T>(call, [f](T a, T b) {
@@ -47,14 +47,14 @@ void mul(const sdk::Call& call) {
   wrapping<T>(call, [](auto a, auto b) { return a * b; });
 }
 
-/// y = a / b. Floats: x / 0 is an infinity, 0 / 0 is NaN. Integers: the fraction is cut off; the lowest by -1 is the lowest.
+/// y = a / b. Floats: x / 0 is an infinity, 0 / 0 is NaN. Integers: the fraction is truncated; the lowest value by -1 is the lowest value.
 ///
 /// Errors  INVALID_ARGUMENT for an integer divided by zero.
 template <class T>
 void div(const sdk::Call& call) {
   elementwise<T>(call, [](T a, T b) {
     if constexpr (std::is_integral_v<T>) {
-      if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; wanted divisors other than 0");
+      if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; expected divisors other than 0");
       if (b == -1) return negated(a);
     }
     return a / b;

@@ -24,7 +24,7 @@ inline constexpr bool is_narrow = std::is_same_v<T, sdk::Half> || std::is_same_v
 template <class T>
 constexpr unsigned infinity_bits = 0x8000u - (1u << Layout<T>::fraction_bits);
 
-/// The number that 16 bits stand for.
+/// The value of a 16-bit float.
 template <class T>
 double value_of(T x) {
   constexpr int fraction_bits = Layout<T>::fraction_bits;
@@ -53,7 +53,7 @@ T nearest(double x) {
     magnitude = infinity_bits<T>;
   } else if (x != 0) {
     const int exponent = std::max(std::ilogb(x), lowest_exponent);
-    // In units of the last digit: a whole number, whose carry into the next exponent is the carry into the exponent's bits.
+    // In units of the last digit: an integer, which carries into the exponent's bits.
     const double digits = std::nearbyint(std::ldexp(std::abs(x), fraction_bits - exponent));
     const double bits = std::ldexp(exponent - lowest_exponent, fraction_bits) + digits;
     magnitude = bits < infinity_bits<T> ? static_cast<unsigned>(bits) : infinity_bits<T>;
@@ -61,8 +61,8 @@ T nearest(double x) {
   return {static_cast<std::uint16_t>(sign | magnitude)};
 }
 
-/// x as a double that rounds to the same 16-bit float. A 64-bit integer can have more digits than a double: the last ones, which do not
-/// count but for being there, become a single one.
+/// x as a double that rounds to the same 16-bit float. A 64-bit integer can have more digits than a double: the lowest ones matter only as
+/// a sticky bit and are merged into one.
 template <class T>
 double exact_enough(T x) {
   if constexpr (std::is_integral_v<T> && sizeof(T) == 8) {
@@ -136,14 +136,13 @@ void cast(const sdk::Call& call) {
     case TENON_DTYPE_BOOL:
       return convert_all<T, bool>(call);
     default:
-      throw sdk::Error(TENON_INTERNAL, "cast: a dtype came through that supports() refuses");
+      throw sdk::Error(TENON_INTERNAL, "cast: got a dtype that supports() rejects");
   }
 }
 
 const char* refuse(const sdk::Call& call) {
   const tenon_dtype to = call.attr<tenon_attributes_cast>().to;
-  return to >= TENON_DTYPE_F16 && to <= TENON_DTYPE_BOOL ? nullptr
-                                                         : "cast: the target is served for real dtypes only: f16 to f64, integers and bool";
+  return to >= TENON_DTYPE_F16 && to <= TENON_DTYPE_BOOL ? nullptr : "cast: expected a real target dtype: f16 to f64, an integer or bool";
 }
 
 }  // namespace

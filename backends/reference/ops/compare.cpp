@@ -19,7 +19,7 @@ void equal(const sdk::Call& call) {
   compare<T>(call, [](T a, T b) { return a == b; });
 }
 
-/// y = (a < b); false beside NaN, as the others below.
+/// y = (a < b); false for NaN, as the others below.
 template <class T>
 void less(const sdk::Call& call) {
   compare<T>(call, [](T a, T b) { return a < b; });

@@ -1,4 +1,4 @@
-// Tensors put together along an axis, and cut apart again.
+// Concatenation of tensors along an axis, and splitting.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
@@ -15,7 +15,7 @@ void copy(const sdk::Operand& part, const T* from, const sdk::Operand& source, T
   sdk::for_each_element(part.shape, part.rank, strides, [&](std::int64_t, const auto& at) { to[at[1]] = from[at[0]]; });
 }
 
-/// y = the operands one behind the other along `axis`.
+/// y = the operands concatenated along `axis`.
 template <class T>
 void concat(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
@@ -23,13 +23,13 @@ void concat(const sdk::Call& call) {
   T* to = call.output<T>(0);
   for (std::uint32_t k = 0; k < call.input_count; ++k) {
     const sdk::Operand& x = call.inputs[k];
-    if (x.count == 0) continue;  // and y, if it is empty too, has no address
+    if (x.count == 0) continue;  // if y is empty too, it has no address
     copy(x, call.input<T>(k), x, to, y);
     to += x.shape[axis] * y.strides[axis];
   }
 }
 
-/// The results are x cut along `axis`.
+/// The results are consecutive slices of x along `axis`.
 template <class T>
 void split(const sdk::Call& call) {
   const std::int64_t axis = call.attr<tenon_attributes_axis>().axis;
@@ -43,10 +43,10 @@ void split(const sdk::Call& call) {
   }
 }
 
-/// Sizes of absent results are said nowhere.
+/// The sizes of absent results are unknown.
 const char* refuse_absent(const sdk::Call& call) {
   for (std::uint32_t k = 0; k < call.output_count; ++k) {
-    if (!call.has_output(k)) return "every result is needed: their sizes tell where the next one begins";
+    if (!call.has_output(k)) return "every result is required: their sizes determine the offsets";
   }
   return nullptr;
 }

@@ -1,4 +1,4 @@
-// Convolution and its gradients by image and filters: one sum, read three ways.
+// Convolution and its gradients by image and filters: one sum, evaluated in three directions.
 #include <tenon/sdk/kernel.h>
 
 #include <vector>
@@ -8,9 +8,9 @@
 namespace tenon::reference {
 namespace {
 
-/// The numbers that one term x[n, c, place] w[o, c', tap] y[n, o, i] consists of.
+/// The indices of one term x[n, c, place] w[o, c', tap] y[n, o, i].
 ///
-/// Groups: filter o sees the channels of its group, c = o / (O / groups) * (C / groups) + c'.
+/// Groups: filter o reads the channels of its group, c = o / (O / groups) * (C / groups) + c'.
 struct Terms {
   std::int64_t batch, channels, filters, group_channels, group_filters;
   std::int64_t image, taps, results;  ///< elements of one channel of x, one filter of w, one channel of y
@@ -31,13 +31,13 @@ struct Terms {
 
   /// body(x index, w index, y index) for every term of result i of filter o and image n.
   template <class Body>
-  void for_each(std::int64_t n, std::int64_t o, const Spatial& i, std::int64_t number, Body&& body) const {
+  void for_each(std::int64_t n, std::int64_t o, const Spatial& i, std::int64_t index, Body&& body) const {
     const std::int64_t first = o / group_filters * group_channels;
     for (std::int64_t c = 0; c < group_channels; ++c) {
       const std::int64_t from_x = (n * channels + first + c) * image;
       const std::int64_t from_w = (o * group_channels + c) * taps;
       windows.for_each_tap(
-          i, [&](std::int64_t tap, std::int64_t place) { body(from_x + place, from_w + tap, (n * filters + o) * results + number); });
+          i, [&](std::int64_t tap, std::int64_t place) { body(from_x + place, from_w + tap, (n * filters + o) * results + index); });
     }
   }
 };
@@ -55,9 +55,9 @@ void conv(const sdk::Call& call) {
   const Terms terms(call, call.inputs[0], call.inputs[1], call.outputs[0]);
   for (std::int64_t n = 0; n < terms.batch; ++n) {
     for (std::int64_t o = 0; o < terms.filters; ++o) {
-      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t number) {
+      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t index) {
         double sum = b == nullptr ? 0 : double{b[o]};
-        terms.for_each(n, o, i, number, [&](std::int64_t xi, std::int64_t wi, std::int64_t) { sum += double{x[xi]} * double{w[wi]}; });
+        terms.for_each(n, o, i, index, [&](std::int64_t xi, std::int64_t wi, std::int64_t) { sum += double{x[xi]} * double{w[wi]}; });
         *y++ = static_cast<T>(sum);
       });
     }
@@ -74,8 +74,8 @@ void conv_input_grad(const sdk::Call& call) {
   std::vector<double> sums(static_cast<std::size_t>(call.outputs[0].count));
   for (std::int64_t n = 0; n < terms.batch; ++n) {
     for (std::int64_t o = 0; o < terms.filters; ++o) {
-      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t number) {
-        terms.for_each(n, o, i, number, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t index) {
+        terms.for_each(n, o, i, index, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
           sums[static_cast<std::size_t>(xi)] += double{dy[yi]} * double{w[wi]};
         });
       });
@@ -94,8 +94,8 @@ void conv_weight_grad(const sdk::Call& call) {
   std::vector<double> sums(static_cast<std::size_t>(call.outputs[0].count));
   for (std::int64_t n = 0; n < terms.batch; ++n) {
     for (std::int64_t o = 0; o < terms.filters; ++o) {
-      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t number) {
-        terms.for_each(n, o, i, number, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+      for_each_index(terms.result_sizes, [&](const Spatial& i, std::int64_t index) {
+        terms.for_each(n, o, i, index, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
           sums[static_cast<std::size_t>(wi)] += double{dy[yi]} * double{x[xi]};
         });
       });

@@ -1,4 +1,4 @@
-// Convolution the other way: every element of x spreads a filter over y.
+// Transposed convolution: every element of x adds a scaled filter to y.
 #include <tenon/sdk/kernel.h>
 
 #include <vector>
@@ -8,7 +8,7 @@
 namespace tenon::reference {
 namespace {
 
-/// y[n, o, i strides + k dilations - pads_before] += x[n, c, i...] w[c, o, k...], from b[o] on; what falls outside of y is lost
+/// y[n, o, i strides + k dilations - pads_before] += x[n, c, i...] w[c, o, k...], starting from b[o]; terms outside of y are dropped
 ///
 /// Shapes  x (N, C, d...), w (C, O / groups, k...), b (O) or absent, y (N, O, o...); dense.
 /// Dtypes  f32, f64; everything up to the final rounding is f64.
@@ -32,9 +32,9 @@ void conv_transpose(const sdk::Call& call) {
       for (std::int64_t c = first; c < first + group_channels; ++c) {
         const T* pixels = from_x + (n * channels + c) * image;
         const T* filter = from_w + (c * group_filters + o % group_filters) * taps;
-        for_each_index(sizes, [&](const Spatial& i, std::int64_t number) {
+        for_each_index(sizes, [&](const Spatial& i, std::int64_t index) {
           windows.for_each_tap(i, [&](std::int64_t tap, std::int64_t place) {
-            sums[static_cast<std::size_t>(place)] += double{pixels[number]} * double{filter[tap]};
+            sums[static_cast<std::size_t>(place)] += double{pixels[index]} * double{filter[tap]};
           });
         });
       }

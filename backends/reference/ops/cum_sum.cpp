@@ -9,7 +9,7 @@ namespace {
 /// y[i] = x[0] + ... + x[i] along the axis; exclusive without x[i], reverse from the end.
 ///
 /// Shapes  x, y dense.
-/// Dtypes  sums of floating numbers are f64, those of integers wrap.
+/// Dtypes  floating types are summed in f64; integer sums wrap.
 template <class T>
 void cum_sum(const sdk::Call& call) {
   using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::common_type<double>>::type;

@@ -9,7 +9,7 @@ namespace {
 ///
 /// Shapes      x, y of one shape, y may be x; key is u64[2] = (seed, step), read at execution.
 /// Attributes  stream; a: p in [0, 1).
-/// Source      Srivastava et al.: Dropout (2014), in the inverted form that leaves inference alone. Bits: <tenon/sdk/random.h>.
+/// Source      Srivastava et al.: Dropout (2014), in the inverted form, which needs no scaling at inference. Bits: <tenon/sdk/random.h>.
 template <class T>
 void dropout(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_random>();

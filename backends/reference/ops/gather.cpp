@@ -1,4 +1,4 @@
-// Elements that indices name.
+// Gather: elements selected by indices.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/indices.h>
 #include <tenon/sdk/kernel.h>
@@ -39,7 +39,7 @@ void gather_elements(const sdk::Call& call) {
   const sdk::Indices indices("gather_elements", call.inputs[1], call.inputs[0].shape[axis]);
   std::array<sdk::Strides, 1> strides{sdk::strides_of(call.inputs[0])};
   const std::int64_t step = strides[0][static_cast<std::size_t>(axis)];
-  strides[0][static_cast<std::size_t>(axis)] = 0;  // along the axis it is the indices that lead
+  strides[0][static_cast<std::size_t>(axis)] = 0;  // along the axis, the indices select
   sdk::for_each_element(y.shape, y.rank, strides, [&](std::int64_t i, const auto& at) { to[i] = x[at[0] + indices[i] * step]; });
 }
 

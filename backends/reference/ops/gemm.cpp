@@ -1,4 +1,4 @@
-// The general matrix product of a layer: scaled, transposed, with something added.
+// The general matrix product: scaled, transposed, with an addend.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
 

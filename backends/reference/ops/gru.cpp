@@ -4,7 +4,12 @@
 namespace tenon::reference {
 namespace {
 
-enum Gate : std::int64_t { z_gate, r_gate, candidate, seen };  // `seen`: what the candidate sees of the state; kept, not a gate
+enum Gate : std::int64_t {
+  z_gate,
+  r_gate,
+  candidate,
+  seen
+};  // `seen`: the candidate's view of the state; stored with the gates but not a gate
 
 /// z, r = s(x w' + h r' + b), h~ = tanh(x wh' + bwh + q), h_t = (1 - z) h~ + z h_(t-1); q = (r h) rh' + brh, or r (h rh' + brh) with
 /// linear_before_reset
@@ -52,7 +57,8 @@ std::size_t scratch(const sdk::Call& call) {
 }
 
 /// From the last step to the first: with dh the gradient of h_t, the gates' own gradients are dh~ = dh (1 - z) (1 - h~^2),
-/// dz = dh (h_(t-1) - h~) z (1 - z), dr = (what r scales)' r (1 - r); dh of the step before is dh z, and what the products give back.
+/// dz = dh (h_(t-1) - h~) z (1 - z), dr = (the factor of r)' r (1 - r); dh of the previous step is dh z plus the gradients through the
+/// products.
 ///
 /// Shapes  as gru; dy, dy_h may be absent (0), db and dh0 too.
 template <class T>
@@ -63,8 +69,8 @@ void gru_grad(const sdk::Call& call) {
   const T* h0 = call.has_input(6) ? call.input<T>(6) : nullptr;
   const T* y = call.input<T>(7);
   const T* kept = call.input<T>(8);
-  double* const of_input = static_cast<double*>(call.scratch);  // of what x gives to each gate
-  double* const of_state = of_input + layer.all_gates();        // of what h, or r h, gives to it
+  double* const of_input = static_cast<double*>(call.scratch);  // gradients of x's contribution to each gate
+  double* const of_state = of_input + layer.all_gates();        // gradients of the contribution of h, or r h
   double* const dh = of_state + layer.all_gates();
   double* const next = dh + units;
   for (std::int64_t d = 0; d < layer.directions; ++d) {
@@ -86,7 +92,7 @@ void gru_grad(const sdk::Call& call) {
         }
         for (std::int64_t u = 0; u < units; ++u) {
           const double r = gate(r_gate, u);
-          double scaled = 0;  // the gradient of what r scales by r
+          double scaled = 0;  // gradient with respect to r
           if (reset_last) {
             scaled = da[candidate * units + u] * gate(seen, u);
           } else {

@@ -1,4 +1,4 @@
-// What sliding windows see, as columns, and the way back.
+// Sliding windows as columns, and the inverse accumulation.
 #include <tenon/sdk/kernel.h>
 
 #include <algorithm>
@@ -45,16 +45,16 @@ void im2col(const sdk::Call& call) {
   std::fill_n(y, call.outputs[0].count, T{});
   const std::int64_t images = call.inputs[0].shape[0] * call.inputs[0].shape[1];
   for (std::int64_t n = 0; n < images; ++n, x += columns.image, y += columns.taps * columns.results) {
-    for_each_index(columns.counts, [&](const Spatial& i, std::int64_t number) {
-      columns.windows.for_each_tap(i, [&](std::int64_t tap, std::int64_t place) { y[tap * columns.results + number] = x[place]; });
+    for_each_index(columns.counts, [&](const Spatial& i, std::int64_t index) {
+      columns.windows.for_each_tap(i, [&](std::int64_t tap, std::int64_t place) { y[tap * columns.results + index] = x[place]; });
     });
   }
 }
 
-/// y[n, c, i strides + k dilations - pads_before] += x[n, (c, k...), (i...)]; what falls outside of y is lost
+/// y[n, c, i strides + k dilations - pads_before] += x[n, (c, k...), (i...)]; terms outside of y are dropped
 ///
 /// Shapes  x (N, C * product of kernel, windows), y (N, C, d...); dense.
-/// Dtypes  sums of floating numbers are f64, those of integers wrap.
+/// Dtypes  floating types are summed in f64; integer sums wrap.
 template <class T>
 void col2im(const sdk::Call& call) {
   using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>, std::common_type<double>>::type;
@@ -65,9 +65,9 @@ void col2im(const sdk::Call& call) {
   std::vector<Sum> sums(static_cast<std::size_t>(columns.image));
   for (std::int64_t n = 0; n < images; ++n, x += columns.taps * columns.results) {
     sums.assign(sums.size(), Sum{});
-    for_each_index(columns.counts, [&](const Spatial& i, std::int64_t number) {
+    for_each_index(columns.counts, [&](const Spatial& i, std::int64_t index) {
       columns.windows.for_each_tap(i, [&](std::int64_t tap, std::int64_t place) {
-        sums[static_cast<std::size_t>(place)] += static_cast<Sum>(x[tap * columns.results + number]);
+        sums[static_cast<std::size_t>(place)] += static_cast<Sum>(x[tap * columns.results + index]);
       });
     });
     for (const Sum sum : sums) *y++ = static_cast<T>(sum);

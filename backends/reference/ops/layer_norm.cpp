@@ -8,7 +8,7 @@
 namespace tenon::reference {
 namespace {
 
-/// y = (x - mean) inverse_std scale + bias, where mean and inverse_std = 1 / sqrt(var + epsilon) are those of the line.
+/// y = (x - mean) inverse_std scale + bias, with the mean and inverse_std = 1 / sqrt(var + epsilon) of the line.
 ///
 /// Shapes  x, y dense, a line being the dimensions from `axis` on; y may be x. scale and bias (line), or absent.
 /// Dtypes  f32, f64; everything up to the final rounding is f64.

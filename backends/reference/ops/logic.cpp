@@ -1,4 +1,4 @@
-// And, or, xor, not of bool with NumPy broadcasting, and what kind of number a float is.
+// And, or, xor, not of bool with NumPy broadcasting, and classification of floats.
 #include <cmath>
 
 #include "map.h"

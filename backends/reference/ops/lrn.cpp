@@ -7,14 +7,14 @@
 namespace tenon::reference {
 namespace {
 
-/// The channels of one pixel after the other.
+/// Iterates over pixels and their channels.
 struct Pixels {
   const tenon_attributes_lrn& by;
   sdk::AxisView view;
 
   Pixels(const sdk::Call& call, std::uint32_t x) : by(call.attr<tenon_attributes_lrn>()), view(sdk::around_axis(call.inputs[x], 1)) {}
 
-  /// body(pixel): the place of its channel 0; the next ones lie view.inner further each.
+  /// body(pixel): the offset of its channel 0; channels are view.inner apart.
   template <class Body>
   void for_each(Body&& body) const {
     for (std::int64_t o = 0; o < view.outer && view.n > 0; ++o) {

@@ -52,7 +52,7 @@ std::size_t scratch(const sdk::Call& call) {
 }
 
 /// From the last step to the first: dc += dh o (1 - tanh(c)^2), do = dh tanh(c) o (1 - o), di = dc g i (1 - i), df = dc c_(t-1) f (1 - f),
-/// dg = dc i (1 - g^2); the step before has dc f and, with dG = (di, do, df, dg), dh = dG r. dx = dG w, dw = dG' x, dr = dG' h, db = sum
+/// dg = dc i (1 - g^2); the previous step gets dc f and, with dG = (di, do, df, dg), dh = dG r. dx = dG w, dw = dG' x, dr = dG' h, db = sum
 /// dG.
 ///
 /// Shapes  as lstm; dy, dy_h, dy_c may be absent (0), db, dh0 and dc0 too.

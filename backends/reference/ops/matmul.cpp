@@ -33,8 +33,8 @@ struct Stack {
 
 /// y[s, i, j] = sum over k of a[s, i, k] b[s, k, j]
 ///
-/// Shapes  a (..., m, k), b (..., k, n), y (..., m, n); the leading dimensions s broadcast. a (k) is one row and b (k) one column, whose
-///         dimension y then lacks. k = 0 gives zeros.
+/// Shapes  a (..., m, k), b (..., k, n), y (..., m, n); the leading dimensions s broadcast. a (k) is one row and b (k) one column; y then
+///         lacks that dimension. k = 0 gives zeros.
 /// Dtypes  f32, f64; the sum is carried in f64.
 template <class T>
 void matmul(const sdk::Call& call) {

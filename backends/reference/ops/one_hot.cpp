@@ -1,4 +1,4 @@
-// Classes as rows with a mark.
+// One-hot encoding of class indices.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 
@@ -26,8 +26,8 @@ void mark(const sdk::Call& call) {
 /// y[o, j, i] = on if indices[o, i] is j or j - depth, else off, around `axis` of y.
 ///
 /// Shapes      indices dense; y has one dimension more, at the axis: its size is the depth.
-/// Dtypes      y any, indices i32 or i64. An index outside [-depth, depth) gives `off` alone.
-/// Attributes  axis; off and on: numbers of y's dtype.
+/// Dtypes      y any, indices i32 or i64. An index outside [-depth, depth) gives only `off`.
+/// Attributes  axis; off and on: values of y's dtype.
 template <class T>
 void one_hot(const sdk::Call& call) {
   if (call.inputs[0].dtype == TENON_DTYPE_I64)

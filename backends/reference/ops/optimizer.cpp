@@ -7,10 +7,10 @@
 namespace tenon::reference {
 namespace {
 
-/// A call seen as groups, one per parameter: `shared` operands, then (w g state...) each; outputs (w state...) each.
+/// A call split into groups, one per parameter: `shared` operands, then (w g state...) each; outputs (w state...) each.
 ///
-/// An output may be the storage of its input, and the first output that of any input. Kernels keep that right by reading all operands of
-/// an element before they write one, and by taking the groups from the last to the first.
+/// An output may alias its input, and the first output may alias any input. To support that, kernels read all operands of an element before
+/// they write one, and process the groups from the last to the first.
 template <class T>
 class Groups {
  public:
@@ -113,8 +113,8 @@ void rmsprop_step(const sdk::Call& call) {
   }
 }
 
-/// m', v' as in adam_step;  peak' = max(peak, v');
-/// w' = w - lr (m' / (1 - beta1^step) / (sqrt(peak' / (1 - beta2^step)) + epsilon) + weight_decay w)
+/// m', v' as in adam_step;  max_square' = max(max_square, v');
+/// w' = w - lr (m' / (1 - beta1^step) / (sqrt(max_square' / (1 - beta2^step)) + epsilon) + weight_decay w)
 ///
 /// Source  Reddi, Kale, Kumar: On the Convergence of Adam and Beyond (2018), with Adam's corrections as PyTorch applies them.
 template <class T>
@@ -135,11 +135,11 @@ void amsgrad_step(const sdk::Call& call) {
       const double weight = w[i], slope = g[i];
       const double mean = a.beta1 * m[i] + (1.0 - a.beta1) * slope;
       const double square = a.beta2 * v[i] + (1.0 - a.beta2) * slope * slope;
-      const double peak = std::max(double{p[i]}, square);
-      const double direction = mean / first_correction / (std::sqrt(peak / second_correction) + a.epsilon);
+      const double max_square = std::max(double{p[i]}, square);
+      const double direction = mean / first_correction / (std::sqrt(max_square / second_correction) + a.epsilon);
       groups.store_state(group, 0, i, mean);
       groups.store_state(group, 1, i, square);
-      groups.store_state(group, 2, i, peak);
+      groups.store_state(group, 2, i, max_square);
       groups.store_parameter(group, i, weight - lr * (direction + a.weight_decay * weight));
     }
   }

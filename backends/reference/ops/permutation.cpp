@@ -1,4 +1,4 @@
-// Random orders: every bit is laid down in <tenon/sdk/random.h>.
+// Random orders: every bit is specified by <tenon/sdk/random.h>.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
 
@@ -8,7 +8,7 @@
 namespace tenon::reference {
 namespace {
 
-/// An element's random word, and which element it is.
+/// A random word and its element index.
 using Draw = std::pair<std::uint64_t, std::int64_t>;
 
 /// y = 0 .. n-1 in ascending order of (word i, i)

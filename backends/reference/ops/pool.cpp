@@ -1,4 +1,4 @@
-// ops/pool.cpp - the largest element of a window, and the mean of one.
+// ops/pool.cpp - max and average pooling.
 #include <tenon/sdk/kernel.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ struct Axis {
   std::int64_t size = 1, count = 1, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
 
   std::int64_t start(std::int64_t window) const { return window * stride - before; }
-  /// Elements of a window that lie in the image, padded or not.
+  /// The number of elements of a window inside the image, padded or not.
   std::int64_t elements(std::int64_t window, bool padded) const {
     const std::int64_t begin = padded ? start(window) : std::max<std::int64_t>(start(window), 0);
     return std::min(start(window) + kernel, padded ? size + after : size) - begin;
   }
 };
 
-/// `planes` images of one channel each, (h, w) elements, and their windows. An image (N, C, L) is one line high.
+/// `planes` images of one channel each, (h, w) elements, and their windows. An image (N, C, L) has one row.
 struct Geometry {
   std::int64_t planes;
   Axis h, w;
@@ -36,7 +36,7 @@ struct Geometry {
   }
 };
 
-/// body(window, element): numbers within a plane, of every element of x that a window sees, in row-major order.
+/// body(window, element) for every element of x in a window, in row-major order; both are indices within a plane.
 template <class Body>
 void for_each_seen(const Geometry& g, std::int64_t row, std::int64_t column, Body&& body) {
   for (std::int64_t i = 0; i < g.h.kernel; ++i) {
@@ -49,11 +49,11 @@ void for_each_seen(const Geometry& g, std::int64_t row, std::int64_t column, Bod
   }
 }
 
-/// y = largest x of each window; indices its place in x, row-major.
+/// y = largest x of each window; indices = its row-major index in x.
 ///
 /// Shapes      x (N, C, d...), y and indices (N, C, windows...), one or two spatial dimensions; either may be absent.
 /// Dtypes      f32, f64; indices i64. The first of equal elements; the first NaN if there is one.
-/// Attributes  kernel, strides, dilations, padding; ceil_mode says what the shape of y says.
+/// Attributes  kernel, strides, dilations, padding; ceil_mode is implied by the shape of y.
 template <class T>
 void max_pool(const sdk::Call& call) {
   const sdk::Operand& windows = call.has_output(0) ? call.outputs[0] : call.outputs[1];
@@ -66,14 +66,14 @@ void max_pool(const sdk::Call& call) {
     const T* x = call.input<T>(0) + plane * plane_size;
     for (std::int64_t row = 0; row < g.h.count; ++row) {
       for (std::int64_t column = 0; column < g.w.count; ++column, ++result) {
-        T peak = -std::numeric_limits<T>::infinity();
+        T maximum = -std::numeric_limits<T>::infinity();
         std::int64_t place = -1;
         for_each_seen(g, row, column, [&](std::int64_t i) {
-          if (place >= 0 && !(x[i] > peak) && !(std::isnan(x[i]) && !std::isnan(peak))) return;
-          peak = x[i];
+          if (place >= 0 && !(x[i] > maximum) && !(std::isnan(x[i]) && !std::isnan(maximum))) return;
+          maximum = x[i];
           place = i;
         });
-        if (y != nullptr) y[result] = peak;
+        if (y != nullptr) y[result] = maximum;
         if (indices != nullptr) indices[result] = plane * plane_size + place;
       }
     }
@@ -84,7 +84,7 @@ void max_pool(const sdk::Call& call) {
 ///
 /// Shapes  dy and indices (N, C, windows...), dx (N, C, d...).
 /// Dtypes  f32, f64, summed in f64.
-/// Errors  an index that is not of the image and channel of its dy.
+/// Errors  an index outside the image and channel of its dy.
 template <class T>
 void max_pool_grad(const sdk::Call& call) {
   const sdk::Operand &dx = call.outputs[0], &dy = call.inputs[0];
@@ -108,11 +108,11 @@ void max_pool_grad(const sdk::Call& call) {
   }
 }
 
-/// y = sum of x over each window, divided by the elements of the window that lie in the padded image, or in x.
+/// y = sum of x over each window, divided by the number of its elements inside the padded image, or inside x.
 ///
 /// Shapes      x (N, C, d...), y (N, C, windows...), one or two spatial dimensions.
 /// Dtypes      f32, f64, summed in f64.
-/// Attributes  kernel, strides, padding, count_include_pad; ceil_mode says what the shape of y says.
+/// Attributes  kernel, strides, padding, count_include_pad; ceil_mode is implied by the shape of y.
 template <class T>
 void average_pool(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_window>();
@@ -131,11 +131,11 @@ void average_pool(const sdk::Call& call) {
   }
 }
 
-/// dx = sum of dy over the windows that see it, each divided as the mean is.
+/// dx = sum of dy over the windows that contain it, each divided as in average_pool.
 ///
 /// Shapes      dy (N, C, windows...), dx (N, C, d...).
 /// Dtypes      f32, f64, summed in f64.
-/// Attributes  those of the mean.
+/// Attributes  those of average_pool.
 template <class T>
 void average_pool_grad(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_window>();

@@ -1,4 +1,4 @@
-// Random tensors: every bit is laid down in <tenon/sdk/random.h>.
+// Random tensors: every bit is specified by <tenon/sdk/random.h>.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
 

@@ -1,4 +1,4 @@
-// Reductions over any set of axes. Sums are carried in f64 with their rounding errors beside them.
+// Reductions over any set of axes. Sums are accumulated in f64 with compensation for rounding errors.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
 
@@ -11,23 +11,25 @@
 namespace tenon::reference {
 namespace {
 
-/// A sum whose error does not grow with the number of terms: what each addition rounds off is added up separately.
+/// A sum whose error does not grow with the number of terms: the rounding errors of the additions are summed separately.
 /// Source  Ogita, Rump, Oishi: Accurate Sum and Dot Product (2005), Sum2.
 class Sum {
  public:
   void add(double x) {
     const double next = total_ + x;
     const double x_seen = next - total_;
-    lost_ += (total_ - (next - x_seen)) + (x - x_seen);
+    compensation_ += (total_ - (next - x_seen)) + (x - x_seen);
     total_ = next;
   }
-  double value() const { return std::isfinite(total_) ? total_ + lost_ : total_; }  // beside an infinity, `lost_` is NaN
+  double value() const {
+    return std::isfinite(total_) ? total_ + compensation_ : total_;
+  }  // with an infinite total, `compensation_` is NaN
 
  private:
-  double total_ = 0, lost_ = 0;
+  double total_ = 0, compensation_ = 0;
 };
 
-/// Some dimensions of an operand.
+/// A subset of the dimensions of an operand.
 struct Dimensions {
   std::uint32_t rank = 0;
   std::array<std::int64_t, TENON_MAX_RANK> shape{};
@@ -39,7 +41,7 @@ struct Dimensions {
   }
 };
 
-/// The elements that one result is made of.
+/// The elements that are reduced to one result.
 template <class T>
 struct Line {
   const T* first;
@@ -89,14 +91,14 @@ void reduce(const sdk::Call& call, Of of) {
   T* y = call.output<T>(0);
   const std::array<sdk::Strides, 1> outer{kept.strides};
   sdk::for_each_element(kept.shape.data(), kept.rank, outer, [&](std::int64_t i, const auto& at) {
-    // a line of nothing has no address to start from
+    // an empty line has no start address
     y[i] = static_cast<T>(of(Line<T>{terms == 0 ? from : from + at[0], reduced, terms}));
   });
 }
 
-/// y = sum of x over the axes; the sum of nothing is 0. Integers wrap.
+/// y = sum of x over the axes; 0 without terms. Integers wrap.
 ///
-/// Attributes  axes: ascending, none means all. keepdims changes the shape of y alone.
+/// Attributes  axes: ascending, none means all. keepdims changes only the shape of y.
 template <class T>
 void reduce_sum(const sdk::Call& call) {
   reduce<T>(call, [](const Line<T>& line) {
@@ -110,13 +112,13 @@ void reduce_sum(const sdk::Call& call) {
   });
 }
 
-/// y = (sum of x over the axes) / (number of terms); the mean of nothing is NaN. Attributes as for reduce_sum.
+/// y = (sum of x over the axes) / (number of terms); NaN without terms. Attributes as for reduce_sum.
 template <class T>
 void reduce_mean(const sdk::Call& call) {
   reduce<T>(call, [](const Line<T>& line) { return line.sum([](double x) { return x; }) / static_cast<double>(line.count); });
 }
 
-/// y = the x that beats(x, every other one); NaN beats all. A line has elements, says `refuse`.
+/// y = the x that beats(x, every other one); NaN beats all. `refuse_empty` ensures that a line has elements.
 template <class T, class Beats>
 void choose(const sdk::Call& call, Beats beats) {
   reduce<T>(call, [beats](const Line<T>& line) {
@@ -140,7 +142,7 @@ void reduce_min(const sdk::Call& call) {
   choose<T>(call, [](auto x, auto best) { return x < best; });
 }
 
-/// y = product of x over the axes; the product of nothing is 1. Integers wrap. Attributes as for reduce_sum.
+/// y = product of x over the axes; 1 without terms. Integers wrap. Attributes as for reduce_sum.
 template <class T>
 void reduce_prod(const sdk::Call& call) {
   reduce<T>(call, [](const Line<T>& line) {
@@ -178,8 +180,8 @@ double largest_magnitude(const Line<T>& line) {
   return largest;
 }
 
-/// y = sqrt(sum x^2) over the axes. Squares are taken of x / 2^e, e the exponent of the largest: neither they nor their sum leave the range
-/// of numbers where y does not. Attributes as for reduce_sum.
+/// y = sqrt(sum x^2) over the axes. Squares are taken of x / 2^e, e the exponent of the largest: neither they nor their sum overflow or
+/// underflow unless y does. Attributes as for reduce_sum.
 template <class T>
 void reduce_l2(const sdk::Call& call) {
   reduce<T>(call, [](const Line<T>& line) {
@@ -191,22 +193,22 @@ void reduce_l2(const sdk::Call& call) {
   });
 }
 
-/// y = m + log(sum exp(x - m)) over the axes, m = max x; of nothing it is -inf. The maximum is added to the logarithm, not inside it.
+/// y = m + log(sum exp(x - m)) over the axes, m = max x; -inf without terms. The maximum is added to the logarithm, not inside it.
 /// Attributes as for reduce_sum.
 template <class T>
 void reduce_log_sum_exp(const sdk::Call& call) {
   reduce<T>(call, [](const Line<T>& line) {
-    double peak = -std::numeric_limits<double>::infinity();
+    double maximum = -std::numeric_limits<double>::infinity();
     line.each([&](double x) {
-      if (x != x || x > peak) peak = x;
+      if (x != x || x > maximum) maximum = x;
     });
-    if (!std::isfinite(peak)) return peak;
-    return peak + std::log(line.sum([&](double x) { return std::exp(x - peak); }));
+    if (!std::isfinite(maximum)) return maximum;
+    return maximum + std::log(line.sum([&](double x) { return std::exp(x - maximum); }));
   });
 }
 
 const char* refuse_empty(const sdk::Call& call) {
-  return call.inputs[0].count == 0 && call.outputs[0].count > 0 ? "the axes have no element to choose from" : nullptr;
+  return call.inputs[0].count == 0 && call.outputs[0].count > 0 ? "the axes are empty; expected at least one element" : nullptr;
 }
 
 constexpr sdk::Traits traits{.strided = true};

@@ -1,4 +1,4 @@
-// ops/resize.cpp - images of another size.
+// ops/resize.cpp - resizing of images.
 #include <tenon/sdk/kernel.h>
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 namespace tenon::reference {
 namespace {
 
-/// What an element of the resized image is made of, along one dimension: at most two elements of the image.
+/// The sources of an element of the resized image along one dimension: at most two elements of the image.
 struct Neighbours {
   std::int64_t index[2];
   double weight[2];
 };
 
-/// The coordinate of element i of `to` in an image of `from` elements, as ONNX's coordinate_transformation_mode has it.
+/// The coordinate of element i of `to` in an image of `from` elements, by ONNX's coordinate_transformation_mode.
 double coordinate(std::int64_t i, std::int64_t from, std::int64_t to, double scale, std::uint32_t mode) {
   const auto x = static_cast<double>(i);
   switch (mode) {
@@ -57,7 +57,7 @@ std::vector<Neighbours> neighbours(std::int64_t from, std::int64_t to, double sc
   return all;
 }
 
-/// One spatial dimension of x becomes one of y. An image (N, C, L) is one line high.
+/// One spatial dimension of x becomes one of y. An image (N, C, L) has one row.
 struct Geometry {
   std::int64_t planes, h = 1, w = 1;
   std::vector<Neighbours> rows{{{0, 0}, {1, 0}}}, columns;
@@ -69,7 +69,7 @@ struct Geometry {
       (last ? columns : rows) = neighbours(x.shape[d], y.shape[d], a.scales[d], a);
     }
   }
-  /// body(y, x, weight) for every pair of elements, numbered within a plane, that has a weight.
+  /// body(y, x, weight) for every pair of elements, indexed within a plane, with a weight.
   template <class Body>
   void for_each_pair(Body&& body) const {
     std::int64_t y = 0;
@@ -98,7 +98,7 @@ void for_each_plane(const sdk::Call& call, std::int64_t planes, const Body& body
   }
 }
 
-/// y[i] = sum over the elements of x next to i's coordinate of their weight times x; each dimension has weights of its own.
+/// y[i] = sum over the elements of x next to i's coordinate of their weight times x; each dimension has its own weights.
 ///
 /// Shapes      x (N, C, d...), y (N, C, e...), one or two spatial dimensions.
 /// Dtypes      f32, f64, summed in f64.
@@ -114,7 +114,7 @@ void resize(const sdk::Call& call) {
   });
 }
 
-/// dx[k] = sum over y of the weight that x[k] has in it, times dy: the transpose.
+/// dx[k] = sum over y of the weight of x[k] in it, times dy: the transpose.
 ///
 /// Shapes      dy (N, C, e...), dx (N, C, d...).
 /// Dtypes      f32, f64, summed in f64.

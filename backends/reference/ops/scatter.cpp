@@ -1,4 +1,4 @@
-// A tensor with elements changed where indices say. Changes are made in row-major order of the updates, so results are always the same.
+// Scatter: updates to elements selected by indices. Updates are applied in row-major order, so results are deterministic.
 #include <tenon/sdk/indices.h>
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
@@ -33,7 +33,7 @@ T product(T a, T b) {
 /// Shapes      all dense; indices as updates, y as x.
 /// Dtypes      all; f16 and bf16 in f32, rounded at the end.
 /// Attributes  axis; reduction: none (the last of several stays), add, mul.
-/// Errors      an index outside [-n, n): nothing has been written then.
+/// Errors      an index outside [-n, n): nothing is written.
 template <class T>
 void scatter_elements(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_scatter>();
@@ -45,7 +45,7 @@ void scatter_elements(const sdk::Call& call) {
   std::copy_n(call.input<T>(0), x.count, y);
   std::array<sdk::Strides, 1> strides{sdk::strides_of(x)};
   const std::int64_t step = strides[0][axis];
-  strides[0][axis] = 0;  // along the axis it is the indices that lead
+  strides[0][axis] = 0;  // along the axis, the indices select
   sdk::for_each_element(updates.shape, updates.rank, strides, [&](std::int64_t i, const auto& at) {
     T& element = y[at[0] + indices[i] * step];
     switch (attributes.reduction) {
@@ -64,7 +64,7 @@ void scatter_elements(const sdk::Call& call) {
 /// y = x, then y[o, indices[k], i] += updates[o, k, i] around `axis`, in the order of k.
 ///
 /// Shapes  all dense; updates have the shape of indices in place of the axis.
-/// Errors  an index outside [-n, n): nothing has been written then.
+/// Errors  an index outside [-n, n): nothing is written.
 template <class T>
 void scatter_add(const sdk::Call& call) {
   const auto [outer, n, inner] = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);

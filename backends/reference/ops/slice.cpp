@@ -1,4 +1,4 @@
-// Parts of a tensor, and a tensor with elements put round it.
+// Slicing and padding.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
@@ -11,7 +11,7 @@ namespace {
 
 /// y[i, ...] = x[starts + i steps, ...]
 ///
-/// Attributes  starts, steps per dimension: every element that y asks for is there; steps may be negative.
+/// Attributes  starts, steps per dimension: all selected elements exist; steps may be negative.
 template <class T>
 void slice(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_slice>();
@@ -29,7 +29,7 @@ void slice(const sdk::Call& call) {
 
 /// y[before + i, ...] = x[i, ...]; elsewhere the value (constant), x[|i|] mirrored at its ends (reflect), or the nearest x[i] (edge).
 ///
-/// Attributes  mode; value: a number of the dtype; before: elements in front of each dimension. What is behind follows from y's shape.
+/// Attributes  mode; value: a value of the dtype; before: elements before each dimension. The padding after it follows from y's shape.
 template <class T>
 void pad(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_pad>();

@@ -33,15 +33,15 @@ struct Lines {
   }
 };
 
-/// max x of a line. A NaN is stepped over: it comes back with its exponential.
+/// max x of a line. NaN is skipped; it propagates through its exponential.
 template <class T>
-double peak_of(const T* x, const Lines& lines, std::int64_t first) {
-  double peak = -std::numeric_limits<double>::infinity();
+double row_max_of(const T* x, const Lines& lines, std::int64_t first) {
+  double row_max = -std::numeric_limits<double>::infinity();
   for (std::int64_t j = 0; j < lines.n; ++j) {
     const double value = x[first + j * lines.inner];
-    if (value > peak) peak = value;
+    if (value > row_max) row_max = value;
   }
-  return peak;
+  return row_max;
 }
 
 /// y = exp(x - max x) / sum exp(x - max x), along the axis.
@@ -55,11 +55,11 @@ void softmax(const sdk::Call& call) {
   const T* x = call.input<T>(0);
   T* y = call.output<T>(0);
   lines.for_each([&](std::int64_t first) {
-    const double peak = peak_of(x, lines, first);
-    const double total = lines.sum(first, [&](std::int64_t i) { return std::exp(x[i] - peak); });
+    const double row_max = row_max_of(x, lines, first);
+    const double total = lines.sum(first, [&](std::int64_t i) { return std::exp(x[i] - row_max); });
     for (std::int64_t j = 0; j < lines.n; ++j) {
       const std::int64_t i = first + j * lines.inner;
-      y[i] = static_cast<T>(std::exp(x[i] - peak) / total);
+      y[i] = static_cast<T>(std::exp(x[i] - row_max) / total);
     }
   });
 }
@@ -87,11 +87,11 @@ void log_softmax(const sdk::Call& call) {
   const T* x = call.input<T>(0);
   T* y = call.output<T>(0);
   lines.for_each([&](std::int64_t first) {
-    const double peak = peak_of(x, lines, first);
-    const double log_total = std::log(lines.sum(first, [&](std::int64_t i) { return std::exp(x[i] - peak); }));
+    const double row_max = row_max_of(x, lines, first);
+    const double log_total = std::log(lines.sum(first, [&](std::int64_t i) { return std::exp(x[i] - row_max); }));
     for (std::int64_t j = 0; j < lines.n; ++j) {
       const std::int64_t i = first + j * lines.inner;
-      y[i] = static_cast<T>(x[i] - peak - log_total);
+      y[i] = static_cast<T>(x[i] - row_max - log_total);
     }
   });
 }

@@ -7,7 +7,7 @@
 namespace tenon::reference {
 namespace {
 
-/// The targets: a class for each of the (N, d1, ...) positions, what each class weighs, which label does not count.
+/// The targets: a class for each of the (N, d1, ...) positions, the class weights, and the ignored label.
 template <class T>
 class Targets {
  public:
@@ -23,8 +23,8 @@ class Targets {
   bool counts(std::int64_t position) const { return !attributes_.has_ignore_index || label(position) != attributes_.ignore_index; }
   double weight(std::int64_t position) const { return weights_ == nullptr ? 1.0 : double{weights_[label(position)]}; }
 
-  /// What the sum of the losses is divided by: for the mean, the weight of the labels that count. Every label is checked on the way, so
-  /// nothing has been written when one is wrong.
+  /// The divisor of the sum of the losses: for the mean, the weight of the labels that are not ignored. Checks every label, so that nothing
+  /// is written if one is invalid.
   double denominator(const char* op) const {
     double total = 0;
     for (std::int64_t position = 0; position < labels_.count; ++position) {
@@ -46,12 +46,12 @@ class Targets {
 };
 
 /// log_prob = x - max x - log(sum exp(x - max x)) over the classes; loss[p] = -weights[label[p]] log_prob[label[p]]; their mean or sum.
-/// The mean divides by the weight of the labels that count; of none it is NaN.
+/// The mean divides by the weight of the labels that are not ignored; NaN if all are.
 ///
 /// Shapes      scores (N, C, d1, ...), labels (N, d1, ...) of i32 or i64, weights (C) or absent; loss scalar, or as labels without a
 ///             reduction; log_prob as scores, may be absent.
 /// Dtypes      f32, f64; everything up to the final rounding is f64.
-/// Attributes  reduction; ignore_index, if there is one: such labels have loss 0 and are not counted.
+/// Attributes  reduction; ignore_index, if there is one: such labels have loss 0 and no weight.
 /// Errors      a label that is neither in [0, C) nor ignored.
 template <class T>
 void softmax_cross_entropy(const sdk::Call& call) {
@@ -67,16 +67,16 @@ void softmax_cross_entropy(const sdk::Call& call) {
   for (std::int64_t position = 0; position < positions; ++position) {
     const std::int64_t first = position / inner * classes * inner + position % inner;
     const auto score = [&](std::int64_t c) { return double{scores[first + c * inner]}; };
-    double peak = classes > 0 ? score(0) : 0.0;
-    for (std::int64_t c = 1; c < classes; ++c) peak = score(c) > peak ? score(c) : peak;
+    double row_max = classes > 0 ? score(0) : 0.0;
+    for (std::int64_t c = 1; c < classes; ++c) row_max = score(c) > row_max ? score(c) : row_max;
     double sum = 0;
-    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(score(c) - peak);
+    for (std::int64_t c = 0; c < classes; ++c) sum += std::exp(score(c) - row_max);
     const double log_sum = std::log(sum);
     if (log_prob != nullptr) {
-      for (std::int64_t c = 0; c < classes; ++c) log_prob[first + c * inner] = static_cast<T>(score(c) - peak - log_sum);
+      for (std::int64_t c = 0; c < classes; ++c) log_prob[first + c * inner] = static_cast<T>(score(c) - row_max - log_sum);
     }
     double own = 0;
-    if (targets.counts(position)) own = -targets.weight(position) * (score(targets.label(position)) - peak - log_sum);
+    if (targets.counts(position)) own = -targets.weight(position) * (score(targets.label(position)) - row_max - log_sum);
     if (!reduces && loss != nullptr) loss[position] = static_cast<T>(own);
     total += own;
   }

@@ -10,7 +10,7 @@
 namespace tenon::reference {
 namespace {
 
-/// a before b where the largest come first: a number is less than NaN, and NaNs are equal.
+/// a before b in descending order: NaN is larger than every other value, and NaNs are equal.
 template <class T>
 bool larger(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) {

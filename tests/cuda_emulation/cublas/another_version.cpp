@@ -1,4 +1,4 @@
-// A cuBLAS that says it is of another major version than its name: what a folder of two toolkits mixed up has.
+// A cuBLAS that reports another major version than its file name, as in a folder with two mixed toolkits.
 #include <cublas_v2.h>
 
 extern "C" __attribute__((visibility("default"))) cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {

@@ -1,5 +1,5 @@
-// cuBLAS as its manual says it, with the reference backend's routines: column-major, numbers in host or device memory, work in stream
-// order. What backends/cuda/cublas_functions.h lists is here, and nothing else.
+// cuBLAS as documented, with the reference backend's routines: column-major, scalars in host or device memory, work in stream order. It has
+// exactly the functions that backends/cuda/cublas_functions.h lists.
 #include <control.h>
 #include <cublas_functions.h>
 
@@ -10,7 +10,7 @@
 
 #include <tenon/sdk/blas.h>
 
-// What the reference backend's routines need of the SDK.
+// SDK functions that the reference backend's routines need.
 namespace tenon::sdk::detail {
 const Host& host_of(const tenon_device*) {
   static const Host host;
@@ -53,17 +53,17 @@ constexpr tenon_dtype dtype_of<cuComplex> = TENON_DTYPE_C64;
 template <>
 constexpr tenon_dtype dtype_of<cuDoubleComplex> = TENON_DTYPE_C128;
 
-/// A number that is read: taken at the call in host mode, when the work runs in device mode.
+/// A scalar input: read at the call in host mode, when the work runs in device mode.
 template <class S>
 struct Read {
   S value{};
   const S* address = nullptr;
 };
 template <class S>
-Read<S> read(cublasHandle_t handle, const S* number) {
-  return handle->mode == CUBLAS_POINTER_MODE_HOST ? Read<S>{*number, nullptr} : Read<S>{{}, number};
+Read<S> read(cublasHandle_t handle, const S* scalar) {
+  return handle->mode == CUBLAS_POINTER_MODE_HOST ? Read<S>{*scalar, nullptr} : Read<S>{{}, scalar};
 }
-/// A number that is written: before the call returns in host mode.
+/// A scalar output: written before the call returns in host mode.
 template <class S>
 struct Written {
   S* address;
@@ -74,7 +74,7 @@ std::uint64_t address(T* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-// Arguments of a reference slot, made when the work runs; `room` outlives its call.
+// Converts arguments for a reference slot, when the work runs; the tenon_scalar outlives the call.
 template <class A>
 A argument(A value, tenon_scalar&) {
   return value;
@@ -84,14 +84,14 @@ std::uint64_t argument(T* pointer, tenon_scalar&) {
   return address(pointer);
 }
 template <class S>
-const tenon_scalar* argument(const Read<S>& number, tenon_scalar& room) {
-  room = {address(number.address == nullptr ? &number.value : number.address), 0, 0};
-  return &room;
+const tenon_scalar* argument(const Read<S>& scalar, tenon_scalar& out) {
+  out = {address(scalar.address == nullptr ? &scalar.value : scalar.address), 0, 0};
+  return &out;
 }
 template <class S>
-const tenon_scalar* argument(const Written<S>& number, tenon_scalar& room) {
-  room = {address(number.address), 0, 0};
-  return &room;
+const tenon_scalar* argument(const Written<S>& scalar, tenon_scalar& out) {
+  out = {address(scalar.address), 0, 0};
+  return &out;
 }
 
 cublasStatus_t enqueue(cublasHandle_t handle, bool waits, std::function<void()> work) {
@@ -110,9 +110,9 @@ template <class T, class Slot, class... A>
 cublasStatus_t run(cublasHandle_t handle, Slot slot, A... arguments) {
   const bool waits = (is_written<A> || ...) && handle->mode == CUBLAS_POINTER_MODE_HOST;
   return enqueue(handle, waits, [=] {
-    tenon_scalar rooms[sizeof...(A)];
+    tenon_scalar scalars[sizeof...(A)];
     [&]<std::size_t... I>(std::index_sequence<I...>) {
-      slot(nullptr, nullptr, dtype_of<T>, argument(arguments, rooms[I])..., nullptr);
+      slot(nullptr, nullptr, dtype_of<T>, argument(arguments, scalars[I])..., nullptr);
     }
     (std::index_sequence_for<A...>{});
   });
@@ -134,7 +134,7 @@ std::uint32_t diag(cublasDiagType_t type) {
 bool known(cublasOperation_t op) {
   return op == CUBLAS_OP_N || op == CUBLAS_OP_T || op == CUBLAS_OP_C;
 }
-/// ld reaches over the rows of op of a (rows, columns) matrix.
+/// True if ld is valid for op of a (rows, columns) matrix.
 bool reaches(std::int64_t ld, cublasOperation_t op, std::int64_t rows, std::int64_t columns) {
   return ld >= std::max<std::int64_t>(1, op == CUBLAS_OP_N ? rows : columns);
 }
@@ -160,9 +160,9 @@ cublasStatus_t run_batched(cublasHandle_t handle, cublasOperation_t ta, cublasOp
                            Read<T> beta, T* const* c, std::int64_t ldc, std::int64_t batch) {
   if (!is_product(ta, tb, m, n, k, lda, ldb, ldc)) return CUBLAS_STATUS_INVALID_VALUE;
   return enqueue(handle, false, [=] {
-    tenon_scalar rooms[2];
-    const tenon_scalar* const of_product = argument(alpha, rooms[0]);
-    const tenon_scalar* const of_c = argument(beta, rooms[1]);
+    tenon_scalar scalars[2];
+    const tenon_scalar* const of_product = argument(alpha, scalars[0]);
+    const tenon_scalar* const of_c = argument(beta, scalars[1]);
     for (std::int64_t i = 0; i < batch; ++i) {
       blas_gemm(nullptr, nullptr, dtype_of<T>, column_major, 0, trans(ta), trans(tb), m, n, k, of_product, address(a[i]), lda,
                 address(b[i]), ldb, of_c, address(c[i]), ldc, nullptr);
@@ -189,7 +189,7 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle) {
 }
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
-  handle->workspace = nullptr;  // as the manual warns
+  handle->workspace = nullptr;  // as documented
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void* workspace, std::size_t) {
@@ -205,7 +205,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// One macro for each routine of the list: T is the element, R the real type beside it.
+// One macro for each routine of the list: T is the element type, R the corresponding real type.
 #define HEAD cublasHandle_t handle
 #define XY(T) const T *x, std::int64_t incx, T *y, std::int64_t incy
 #define ROUTINE_rotg(name, T, R)                                                                                                   \
@@ -414,7 +414,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) {
   cublasStatus_t name(TRIANGLE_ARGUMENTS, const T* alpha, const T* a, std::int64_t lda, const T* b, std::int64_t ldb, T* c,             \
                       std::int64_t ldc) {                                                                                               \
     if (!known(op)) return CUBLAS_STATUS_INVALID_VALUE;                                                                                 \
-    if (b != c || ldb != ldc) return CUBLAS_STATUS_NOT_SUPPORTED; /* of the emulation: nobody asks for it */                            \
+    if (b != c || ldb != ldc) return CUBLAS_STATUS_NOT_SUPPORTED; /* by the emulation: the backend does not need it */                  \
     return run<T>(handle, blas_trmm, column_major, side(mode), uplo(fill), trans(op), diag(unit), m, n, read(handle, alpha), a, lda, c, \
                   ldc);                                                                                                                 \
   }

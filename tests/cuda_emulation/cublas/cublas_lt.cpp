@@ -1,6 +1,6 @@
-// cuBLASLt as its manual says it: D = epilogue(alpha op(A) op(B) + beta C), column-major, in stream order, by a plain loop in f64.
+// cuBLASLt as documented: D = epilogue(alpha op(A) op(B) + beta C), column-major, in stream order, by a plain loop in f64.
 //
-// It is stricter than NVIDIA's: operands that are not aligned as the algorithm was asked for, or a bias in f64, are refused.
+// It is stricter than NVIDIA's: it rejects a bias in f64 and operands with less alignment than the algorithm was requested for.
 #include <control.h>
 #include <cublasLt.h>
 #include <numbers.h>
@@ -31,7 +31,7 @@ struct Preference {
   std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   std::uint32_t alignment[4] = {256, 256, 256, 256};  ///< A to D
 };
-/// What an algorithm remembers of the question that it answers.
+/// The properties of the problem that an algorithm was requested for.
 struct Algorithm {
   std::uint32_t alignment[4];
 };
@@ -54,7 +54,7 @@ cublasStatus_t assign(T& to, const void* from, std::size_t size_bytes) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/// A factor as the compute type takes it.
+/// A factor rounded to the compute type.
 double factor(cublasComputeType_t compute, double x) {
   if (compute == CUBLAS_COMPUTE_32F_FAST_TF32) return rounded(x, 10, -126);
   if (compute == CUBLAS_COMPUTE_32F_FAST_16BF) return rounded(x, 7, -126);
@@ -68,7 +68,7 @@ bool is_described(const Description& p, const Layout& a, const Layout& b, const 
   const auto left = shape(a, p.op_a), right = shape(b, p.op_b);
   if (left.second != right.first || left.first != d.rows || right.second != d.columns || c.rows != d.rows || c.columns != d.columns)
     return false;
-  if (left.second < 1 || d.rows < 1 || d.columns < 1) return false;  // nothing to do is no problem of its own
+  if (left.second < 1 || d.rows < 1 || d.columns < 1) return false;  // empty problems are rejected
   for (const Layout* x : {&a, &b, &c, &d}) {
     if (x->ld < x->rows || x->type != a.type || x->batch != d.batch) return false;
   }
@@ -157,17 +157,17 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t handle
 }
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t handle, cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, std::size_t size_bytes) {
-  Preference& wish = of(handle);
+  Preference& preference = of(handle);
   switch (attribute) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
-      return assign(wish.workspace_bytes, value, size_bytes);
+      return assign(preference.workspace_bytes, value, size_bytes);
     case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
-      return assign(wish.reductions, value, size_bytes);
+      return assign(preference.reductions, value, size_bytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
-      return assign(wish.alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, size_bytes);
+      return assign(preference.alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], value, size_bytes);
     default:
       return CUBLAS_STATUS_INVALID_VALUE;
   }
@@ -175,10 +175,11 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t h
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t product, cublasLtMatrixLayout_t a,
                                               cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t wish, int, cublasLtMatmulHeuristicResult_t results[], int* count) {
+                                              cublasLtMatmulPreference_t preference, int, cublasLtMatmulHeuristicResult_t results[],
+                                              int* count) {
   *count = 0;
   if (!is_described(of(product), of(a), of(b), of(c), of(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const std::uint32_t(&alignment)[4] = of(wish).alignment;
+  const std::uint32_t(&alignment)[4] = of(preference).alignment;
   const Algorithm algorithm{{alignment[0], alignment[1], alignment[2], alignment[3]}};
   results[0] = {};
   std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);

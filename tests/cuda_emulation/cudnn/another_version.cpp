@@ -1,4 +1,4 @@
-// A cuDNN that says it is of the major version before its name's.
+// A cuDNN that reports the major version before that of its file name.
 #include <cudnn_graph.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// convolution.h - an operation graph of the emulated cuDNN, read: a convolution, and what is added to it.
+// convolution.h - parses an operation graph of the emulated cuDNN: a convolution and its addends.
 #pragma once
 
 #include <optional>
@@ -20,13 +20,13 @@ struct Convolution {
   std::int64_t strides[2], dilations[2], before[2], after[2];
   cudnnDataType_t compute{};
   std::vector<Tensor> addends;
-  Tensor made;  ///< what goes to memory
+  Tensor made;  ///< the tensor that is stored
 
   std::int64_t groups() const { return x.dimensions[1] / w.dimensions[1]; }
   bool channels_last() const { return x.strides[1] == 1 && x.dimensions[1] > 1; }
 };
 
-/// Why a graph is none; NULL with `out` filled in otherwise.
+/// Returns why a graph is not supported, or NULL with `out` filled in.
 const char* read(const Object& graph, Convolution& out);
 
 }  // namespace tenon::emulation

@@ -1,6 +1,6 @@
-// cuDNN's graph API as its manual says it, for convolutions and what is added to them: descriptors and their rules.
+// cuDNN's graph API as documented, for convolutions and their addends: descriptors and their rules.
 //
-// It is stricter than NVIDIA's: an attribute of another type or count than the manual's is refused wherever it is set.
+// It is stricter than NVIDIA's: attributes whose type or count differs from the documentation are always rejected.
 #include <cstdio>
 #include <string>
 
@@ -15,7 +15,7 @@ namespace {
 
 thread_local std::string last_reason;
 
-/// What an attribute takes: how many values, at most 0: any number.
+/// The type and count of an attribute's values; a maximum of 0 means any number.
 struct Rule {
   cudnnBackendDescriptorType_t descriptor;
   cudnnBackendAttributeName_t name;
@@ -149,7 +149,7 @@ cudnnStatus_t finalize(Object& object) {
       return finalize_plan(object);
     case pack:
       if (object.count(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) == object.count(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS)) break;
-      return fail(CUDNN_STATUS_BAD_PARAM, "not as many pointers as numbers");
+      return fail(CUDNN_STATUS_BAD_PARAM, "the number of pointers differs from the number of ids");
     default:
       break;
   }
@@ -213,7 +213,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBac
   if (list == nullptr || count < 1) return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no values");
   if (tenon::emulation::is_factor(name)) {
     if (count != 1 || (type != CUDNN_TYPE_FLOAT && type != CUDNN_TYPE_DOUBLE)) {
-      return fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "a factor is one number, f32 or f64");
+      return fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "a factor is one value, f32 or f64");
     }
     const double factor =
         type == CUDNN_TYPE_DOUBLE ? *static_cast<const double*>(list) : static_cast<double>(*static_cast<const float*>(list));
@@ -223,7 +223,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t handle, cudnnBac
   for (const Rule& rule : rules) {
     if (rule.descriptor != object.type || rule.name != name) continue;
     if (rule.type != type || (rule.count != 0 && rule.count != count)) {
-      return fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "values of another type or number than the attribute's");
+      return fail(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "the type or number of values differs from the attribute's");
     }
     if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR) {
       Values& to = object.values[name];
@@ -267,12 +267,13 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const handle, cu
   } else if (name != CUDNN_ATTR_ENGINECFG_KNOB_CHOICES) {
     return fail(CUDNN_STATUS_BAD_PARAM, "no attribute of this descriptor");
   }
-  // Descriptors of the caller become what they are asked for.
+  // Fills in the caller's descriptors.
   *count = capacity == 0 ? static_cast<std::int64_t>(objects.size()) : std::min(capacity, static_cast<std::int64_t>(objects.size()));
   for (std::int64_t i = 0; i < std::min(capacity, *count); ++i) {
     ObjectPointer& to = of(static_cast<cudnnBackendDescriptor_t*>(list)[i]);
     const ObjectPointer& from = objects[static_cast<std::size_t>(i)];
-    if (to->type != from->type || to->finalized) return fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "no place for such a descriptor");
+    if (to->type != from->type || to->finalized)
+      return fail(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "the output is not an unfinalized descriptor of this type");
     to = from;
   }
   return CUDNN_STATUS_SUCCESS;

@@ -1,4 +1,4 @@
-// descriptors.h - descriptors of the emulated cuDNN: attributes by name, as they were set.
+// descriptors.h - descriptors of the emulated cuDNN: attributes by name.
 #pragma once
 
 #include <cudnn_graph.h>
@@ -14,7 +14,7 @@ namespace tenon::emulation {
 struct Object;
 using ObjectPointer = std::shared_ptr<Object>;
 
-/// The values of an attribute: numbers as their bytes, descriptors as such.
+/// The values of an attribute: plain values as bytes, descriptors as objects.
 struct Values {
   cudnnBackendAttributeType_t type;
   std::int64_t count = 0;
@@ -51,12 +51,12 @@ struct Object {
   }
 };
 
-/// The object behind a handle; a handle shares it with all descriptors that it was set in.
+/// The object of a handle, shared with all descriptors that refer to it.
 inline ObjectPointer& of(cudnnBackendDescriptor_t handle) {
   return *static_cast<ObjectPointer*>(handle);
 }
 
-/// Notes a reason for cudnnGetLastErrorString, and returns the status.
+/// Stores a reason for cudnnGetLastErrorString and returns the status.
 cudnnStatus_t fail(cudnnStatus_t status, const char* reason);
 
 /// Checks of cudnnBackendFinalize; engines.cpp.
@@ -65,7 +65,7 @@ cudnnStatus_t finalize_heuristic(Object& heuristic);
 cudnnStatus_t finalize_engine(Object& engine);
 cudnnStatus_t finalize_configuration(Object& configuration);
 cudnnStatus_t finalize_plan(Object& plan);
-/// What a heuristic found, as configurations.
+/// The results of a heuristic, as engine configurations.
 std::vector<ObjectPointer> results_of(const Object& heuristic);
 
 /// execution.cpp

@@ -1,7 +1,6 @@
-// The engines of the emulated cuDNN: what they serve, what they say of themselves, what they want. Numbers and notes are of the kind that
-// cuDNN 9.19 has for an H200.
+// The engines of the emulated cuDNN: supported problems, notes and workspaces. Indices and notes resemble those of cuDNN 9.19 on an H200.
 //
-// TENON_CUDNN_EMULATION_ENGINES="none" or "28,44": those that there are at all.
+// TENON_CUDNN_EMULATION_ENGINES="none" or "28,44" selects the available engines.
 #include <cstdlib>
 #include <string>
 
@@ -49,8 +48,8 @@ bool is_convolution(const Object& operation) {
          operation.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
 }
 
-constexpr std::uint32_t note(int number) {
-  return 1u << number;
+constexpr std::uint32_t note(int id) {
+  return 1u << id;
 }
 constexpr std::uint32_t tensor_cores = note(CUDNN_NUMERICAL_NOTE_TENSOR_CORE), any_order = note(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC),
                         narrow_sums = note(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION),
@@ -60,7 +59,7 @@ constexpr std::uint32_t tensor_cores = note(CUDNN_NUMERICAL_NOTE_TENSOR_CORE), a
 constexpr std::int64_t mebibyte = std::int64_t{1} << 20;
 
 struct Offer {
-  std::int64_t number;
+  std::int64_t index;
   std::uint32_t numerical_notes;
   std::uint32_t behavior_notes;
   std::int64_t workspace_bytes;
@@ -97,14 +96,14 @@ constexpr Offer offers[] = {
     {0, strict_nan, 0, 0, true, [](const Convolution& c) { return is_plain(c) || is_forward(c); }},
 };
 
-bool is_there(std::int64_t number) {
+bool is_there(std::int64_t index) {
   const char* const list = std::getenv("TENON_CUDNN_EMULATION_ENGINES");
-  return list == nullptr || ("," + std::string(list) + ",").find("," + std::to_string(number) + ",") != std::string::npos;
+  return list == nullptr || ("," + std::string(list) + ",").find("," + std::to_string(index) + ",") != std::string::npos;
 }
 
-const Offer* find(std::int64_t number) {
+const Offer* find(std::int64_t index) {
   for (const Offer& offer : offers) {
-    if (offer.number == number && is_there(number)) return &offer;
+    if (offer.index == index && is_there(index)) return &offer;
   }
   return nullptr;
 }
@@ -129,7 +128,7 @@ void put_notes(Object& engine, cudnnBackendAttributeName_t name, cudnnBackendAtt
   engine.put(name, type, notes.data(), static_cast<std::int64_t>(notes.size()));
 }
 
-ObjectPointer knob(cudnnBackendKnobType_t type, std::int64_t value) {
+ObjectPointer option(cudnnBackendKnobType_t type, std::int64_t value) {
   ObjectPointer choice = made(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
   choice->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, &type, 1);
   choice->put(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, &value, 1);
@@ -148,7 +147,7 @@ bool same_size(const std::int64_t (&a)[4], const std::int64_t (&b)[4], bool broa
 const char* read(const Object& graph, Convolution& out) {
   const auto& operations = graph.values.at(CUDNN_ATTR_OPERATIONGRAPH_OPS).objects;
   const Object& first = *operations[0];
-  if (!is_convolution(first)) return "a graph that does not begin with a convolution";
+  if (!is_convolution(first)) return "the graph does not begin with a convolution";
   out.operation = first.type;
   const Names names = names_of(first.type);
   out.x = tensor_of(first.object(names.x));
@@ -156,10 +155,12 @@ const char* read(const Object& graph, Convolution& out) {
   out.y = tensor_of(first.object(names.y));
   if (first.get_or(names.alpha, 0.0) != 1 || first.get_or(names.beta, 1.0) != 0) return "alpha is not 1 or beta not 0";
   const Object& window = first.object(names.window);
-  if (window.get<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION) return "no cross-correlation";
+  if (window.get<cudnnConvolutionMode_t>(CUDNN_ATTR_CONVOLUTION_CONV_MODE) != CUDNN_CROSS_CORRELATION)
+    return "the mode is not cross-correlation";
   out.compute = window.get<cudnnDataType_t>(CUDNN_ATTR_CONVOLUTION_COMP_TYPE);
-  if ((out.x.type == CUDNN_DATA_DOUBLE) != (out.compute == CUDNN_DATA_DOUBLE)) return "sums in a type that is not the operands'";
-  if (out.w.dimensions[1] == 0 || out.x.dimensions[1] % out.w.dimensions[1] != 0) return "channels that are no groups of the filters'";
+  if ((out.x.type == CUDNN_DATA_DOUBLE) != (out.compute == CUDNN_DATA_DOUBLE)) return "the compute type does not match the operands";
+  if (out.w.dimensions[1] == 0 || out.x.dimensions[1] % out.w.dimensions[1] != 0)
+    return "the channels do not match the groups of the filters";
   if (out.x.dimensions[0] != out.y.dimensions[0] || out.w.dimensions[0] != out.y.dimensions[1]) return "x, w and y do not fit";
   for (std::size_t d = 0; d < 2; ++d) {
     out.strides[d] = window.get<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, d);
@@ -168,27 +169,27 @@ const char* read(const Object& graph, Convolution& out) {
     out.after[d] = window.get<std::int64_t>(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, d);
     const std::int64_t extent = out.dilations[d] * (out.w.dimensions[2 + d] - 1) + 1;
     const std::int64_t size = (out.x.dimensions[2 + d] + out.before[d] + out.after[d] - extent) / out.strides[d] + 1;
-    if (size != out.y.dimensions[2 + d]) return "a result of another size than the convolution's";
+    if (size != out.y.dimensions[2 + d]) return "the result does not have the size of the convolution";
   }
-  // What the last operation made, as an object: the next one has to read it.
+  // The output of the previous operation, which the next one must read.
   const Object* last = first.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR         ? &first.object(names.y)
                        : first.type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR ? &first.object(names.x)
                                                                                                     : &first.object(names.w);
   for (std::size_t i = 1; i < operations.size(); ++i) {
     const Object& next = *operations[i];
-    if (next.type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) return "what follows is not pointwise";
+    if (next.type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) return "the next operation is not pointwise";
     const Object& function = next.object(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
-    if (function.get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE) != CUDNN_POINTWISE_ADD) return "a pointwise function that is no sum";
-    if (&next.object(CUDNN_ATTR_OPERATION_POINTWISE_XDESC) != last) return "a graph that is no chain";
-    if (!tensor_of(*last).is_virtual) return "what is between operations is not virtual";
-    if (!next.has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)) return "a sum of one";
+    if (function.get<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE) != CUDNN_POINTWISE_ADD) return "the pointwise function is not a sum";
+    if (&next.object(CUDNN_ATTR_OPERATION_POINTWISE_XDESC) != last) return "the graph is not a chain";
+    if (!tensor_of(*last).is_virtual) return "a tensor between operations is not virtual";
+    if (!next.has(CUDNN_ATTR_OPERATION_POINTWISE_BDESC)) return "the sum has one operand";
     const Tensor addend = tensor_of(next.object(CUDNN_ATTR_OPERATION_POINTWISE_BDESC));
-    if (!same_size(tensor_of(*last).dimensions, addend.dimensions, true)) return "an addend of another size";
+    if (!same_size(tensor_of(*last).dimensions, addend.dimensions, true)) return "the addend does not have the size of the result";
     out.addends.push_back(addend);
     last = &next.object(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
   }
   out.made = tensor_of(*last);
-  if (out.made.is_virtual) return "nothing goes to memory";
+  if (out.made.is_virtual) return "no result is stored";
   return nullptr;
 }
 
@@ -209,15 +210,15 @@ std::vector<ObjectPointer> results_of(const Object& heuristic) {
   std::vector<ObjectPointer> found;
   if (read(*graph, convolution) != nullptr) return found;
   for (const Offer& offer : offers) {
-    if (offer.last_resort != last_resort || !is_there(offer.number) || !offer.serves(convolution)) continue;
+    if (offer.last_resort != last_resort || !is_there(offer.index) || !offer.serves(convolution)) continue;
     ObjectPointer engine = made(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     put_objects(*engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, {graph});
-    engine->put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, &offer.number, 1);
+    engine->put(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, &offer.index, 1);
     finalize_engine(*engine);
     ObjectPointer configuration = made(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     put_objects(*configuration, CUDNN_ATTR_ENGINECFG_ENGINE, {engine});
     put_objects(*configuration, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                {knob(CUDNN_KNOB_TYPE_TILE_SIZE, offer.number % 5), knob(CUDNN_KNOB_TYPE_STAGES, 4)});
+                {option(CUDNN_KNOB_TYPE_TILE_SIZE, offer.index % 5), option(CUDNN_KNOB_TYPE_STAGES, 4)});
     found.push_back(configuration);
   }
   return found;

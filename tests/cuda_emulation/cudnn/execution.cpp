@@ -1,4 +1,4 @@
-// Plans of the emulated cuDNN at work: sums in f64, by plain loops, of operands that are rounded as the engine's notes say.
+// Execution of plans of the emulated cuDNN: plain loops with f64 sums over operands that are rounded as the engine's notes say.
 #include <control.h>
 #include <numbers.h>
 #include <cstdlib>
@@ -42,7 +42,7 @@ struct Work {
   Placed x, w, y, made;
   std::vector<Placed> addends;
   bool on_tensor_cores = false, narrow_sums = false;
-  std::int64_t turn = 0;  ///< where a sum in any order begins
+  std::int64_t first_term = 0;  ///< where a nondeterministic sum begins
 
   double factor(double value, const Tensor& of) const {
     return on_tensor_cores && of.type == CUDNN_DATA_FLOAT ? rounded(value, 10, -126) : value;
@@ -55,7 +55,7 @@ struct Work {
     for (const Placed& addend : addends) value += addend.load(n, c, h, width);
     emulation::store(type_of(made.tensor.type), made.data, made.at(n, c, h, width), value);
   }
-  /// body(row, column) for each place of the image that result (p, q) sees at (r, s) of the filter.
+  /// body(row, column) for each image element that result (p, q) reads at (r, s) of the filter.
   template <class Body>
   void at_window(std::int64_t p, std::int64_t q, std::int64_t r, std::int64_t s, const Body& body) const {
     const Convolution& c = convolution;
@@ -90,7 +90,7 @@ struct Work {
           for (std::int64_t c = 0; c < dx[1]; ++c) {
             std::fill(sums.begin(), sums.end(), 0.0);
             for (std::int64_t i = 0; i < filters; ++i) {
-              const std::int64_t k = c / depth * filters + (i + turn) % filters;
+              const std::int64_t k = c / depth * filters + (i + first_term) % filters;
               for (std::int64_t p = 0; p < dy[2]; ++p)
                 for (std::int64_t q = 0; q < dy[3]; ++q) {
                   const double of_y = factor(y.load(n, k, p, q), y.tensor);
@@ -112,7 +112,7 @@ struct Work {
               for (std::int64_t s = 0; s < dw[3]; ++s) {
                 double sum = 0;
                 for (std::int64_t i = 0; i < dy[0]; ++i) {
-                  const std::int64_t n = (i + turn) % dy[0];
+                  const std::int64_t n = (i + first_term) % dy[0];
                   for (std::int64_t p = 0; p < dy[2]; ++p)
                     for (std::int64_t q = 0; q < dy[3]; ++q)
                       at_window(p, q, r, s, [&](std::int64_t row, std::int64_t column) {
@@ -135,7 +135,7 @@ bool has_note(const Object& engine, cudnnBackendNumericalNote_t note) {
 
 }  // namespace
 
-/// TENON_CUDNN_EMULATION_FAILING="28,61": engines that have plans and do not run.
+/// TENON_CUDNN_EMULATION_FAILING="28,61": engines whose plans are created but fail to run.
 static bool fails_on_demand(std::int64_t engine) {
   const char* const list = std::getenv("TENON_CUDNN_EMULATION_FAILING");
   return list != nullptr && ("," + std::string(list) + ",").find("," + std::to_string(engine) + ",") != std::string::npos;
@@ -154,8 +154,9 @@ cudnnStatus_t execute(cudaStream_t stream, const ObjectPointer& plan, const Obje
       if (pack.get<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, at) != tensor.id) continue;
       placed.data = pack.get<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, at);
     }
-    if (placed.data == nullptr) wrong = "a tensor without a pointer";
-    if (reinterpret_cast<std::uintptr_t>(placed.data) % static_cast<std::uintptr_t>(tensor.alignment) != 0) wrong = "a misaligned pointer";
+    if (placed.data == nullptr) wrong = "a tensor has no pointer";
+    if (reinterpret_cast<std::uintptr_t>(placed.data) % static_cast<std::uintptr_t>(tensor.alignment) != 0)
+      wrong = "a pointer is misaligned";
     return placed;
   };
   work.x = place(work.convolution.x);
@@ -168,16 +169,16 @@ cudnnStatus_t execute(cudaStream_t stream, const ObjectPointer& plan, const Obje
   work.narrow_sums = has_note(engine, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION);
   if (has_note(engine, CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) {
     static std::atomic<std::int64_t> runs = 0;
-    work.turn = ++runs;
+    work.first_term = ++runs;
   }
   const auto workspace_bytes = plan->get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE);
   auto* const workspace = static_cast<unsigned char*>(pack.get_or<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, nullptr));
   if (workspace_bytes > 0 && workspace == nullptr) return fail(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "no workspace");
   const auto run = [work, workspace, workspace_bytes] {
-    std::fill(workspace, workspace + workspace_bytes, static_cast<unsigned char>(0xA5));  // it is the engine's to write
+    std::fill(workspace, workspace + workspace_bytes, static_cast<unsigned char>(0xA5));  // an engine may write anything there
     work.run();
   };
-  return enqueue(stream, run) == cudaSuccess ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_EXECUTION_FAILED, "the work was refused");
+  return enqueue(stream, run) == cudaSuccess ? CUDNN_STATUS_SUCCESS : fail(CUDNN_STATUS_EXECUTION_FAILED, "the work was rejected");
 }
 
 }  // namespace tenon::emulation

@@ -1,4 +1,4 @@
-// walk.cuh - where a thread works: its number in the grid, and the places of an element in strided operands.
+// thread_index.cuh - the index of a thread in the grid, and the offsets of an element in strided operands.
 #pragma once
 
 #include <limits>
@@ -7,8 +7,8 @@
 
 namespace tenon::cuda {
 
-/// This thread's number in a grid of one dimension, and how many threads there are.
-__device__ inline std::int64_t thread_number() {
+/// The index of this thread in a 1-D grid, and the number of threads in the grid.
+__device__ inline std::int64_t thread_index() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }
 __device__ inline std::int64_t thread_count() {
@@ -33,7 +33,7 @@ __device__ void place(const Layout<N>& layout, std::int64_t element, std::int64_
 }
 }  // namespace detail
 
-/// The places of element i, counted row-major, in each operand. Divides in 32 bits where the count allows it: a tenth of the work.
+/// The offset of element i (row-major) in each operand. Divides in 32 bits where the count allows it, which is ten times as fast.
 template <std::size_t N>
 __device__ void place(const Layout<N>& layout, std::int64_t i, std::int64_t (&out_at)[N]) {
   if (layout.count <= std::numeric_limits<std::int32_t>::max()) {
@@ -43,7 +43,7 @@ __device__ void place(const Layout<N>& layout, std::int64_t i, std::int64_t (&ou
   }
 }
 
-/// V elements that are read or written at once.
+/// V elements that are loaded or stored at once.
 template <class T, int V>
 struct alignas(sizeof(T) * V) Pack {
   T at[V];

@@ -1,7 +1,7 @@
-#include "image_finish.h"
+#include "image_epilogue.h"
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 #include "wide.cuh"
 
 namespace tenon::cuda {
@@ -16,11 +16,11 @@ struct Operands {
   sdk::Activation activation;
 };
 
-/// A pack lies within one channel, or has a channel for each element.
+/// A pack is within one channel, or, with channels last, has one channel per element.
 template <class T, int V, class Index>
-__global__ void finish_kernel(Operands<T> p) {
+__global__ void epilogue_kernel(Operands<T> p) {
   using W = Wide<T>;
-  for (std::int64_t i = thread_number(); i < p.packs; i += thread_count()) {
+  for (std::int64_t i = thread_index(); i < p.packs; i += thread_count()) {
     const auto first = static_cast<Index>(i * V);
     const auto channel = static_cast<std::int64_t>(first / static_cast<Index>(p.inner) % static_cast<Index>(p.channels));
     const std::int64_t step = p.inner == 1 ? 1 : 0;
@@ -41,7 +41,7 @@ __global__ void finish_kernel(Operands<T> p) {
 }
 
 template <class T, int V>
-void finish_packs(Stream& stream, const ImageFinish& work) {
+void apply_packs(Stream& stream, const ImageEpilogue& work) {
   const Operands<T> operands{static_cast<T*>(work.y),
                              {static_cast<const T*>(work.biases[0]), static_cast<const T*>(work.biases[1])},
                              static_cast<const T*>(work.residual),
@@ -51,36 +51,36 @@ void finish_packs(Stream& stream, const ImageFinish& work) {
                              work.activation};
   const Geometry geometry = grid_stride(stream.device(), operands.packs);
   if (work.count <= std::numeric_limits<std::int32_t>::max()) {
-    launch(stream, geometry, finish_kernel<T, V, std::uint32_t>, operands);
+    launch(stream, geometry, epilogue_kernel<T, V, std::uint32_t>, operands);
   } else {
-    launch(stream, geometry, finish_kernel<T, V, std::uint64_t>, operands);
+    launch(stream, geometry, epilogue_kernel<T, V, std::uint64_t>, operands);
   }
 }
 
 template <class T>
-void finish_as(Stream& stream, const ImageFinish& work) {
+void apply_as(Stream& stream, const ImageEpilogue& work) {
   constexpr int widest = 16 / static_cast<int>(sizeof(T));
   const auto is_aligned = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; };
   const std::int64_t run = work.inner == 1 ? work.channels : work.inner;
   if (run % widest == 0 && is_aligned(work.y) && is_aligned(work.residual)) {
-    finish_packs<T, widest>(stream, work);
+    apply_packs<T, widest>(stream, work);
   } else {
-    finish_packs<T, 1>(stream, work);
+    apply_packs<T, 1>(stream, work);
   }
 }
 
 }  // namespace
 
-void finish(Stream& stream, const ImageFinish& work) {
+void apply_epilogue(Stream& stream, const ImageEpilogue& work) {
   switch (work.dtype) {
     case TENON_DTYPE_F16:
-      return finish_as<sdk::Half>(stream, work);
+      return apply_as<sdk::Half>(stream, work);
     case TENON_DTYPE_BF16:
-      return finish_as<sdk::BFloat16>(stream, work);
+      return apply_as<sdk::BFloat16>(stream, work);
     case TENON_DTYPE_F32:
-      return finish_as<float>(stream, work);
+      return apply_as<float>(stream, work);
     default:
-      return finish_as<double>(stream, work);
+      return apply_as<double>(stream, work);
   }
 }
 

@@ -1,7 +1,7 @@
-#include "finish.h"
+#include "epilogue.h"
 
 #include "launch.h"
-#include "walk.cuh"
+#include "thread_index.cuh"
 #include "wide.cuh"
 
 namespace tenon::cuda {
@@ -19,9 +19,9 @@ struct Operands {
 };
 
 template <class T>
-__global__ void finish_kernel(Operands<T> p) {
+__global__ void epilogue_kernel(Operands<T> p) {
   using W = Wide<T>;
-  for (std::int64_t e = thread_number(); e < p.rows * p.n; e += thread_count()) {
+  for (std::int64_t e = thread_index(); e < p.rows * p.n; e += thread_count()) {
     const std::int64_t row = e / p.n, column = e - row * p.n;
     W sum = p.reads_y ? widen(p.y[e]) : W(0);
     if (p.c != nullptr) {
@@ -34,24 +34,24 @@ __global__ void finish_kernel(Operands<T> p) {
 }
 
 template <class T>
-void finish_as(Stream& stream, const Finish& work) {
-  launch(stream, grid_stride(stream.device(), work.rows * work.n), finish_kernel<T>,
+void apply_as(Stream& stream, const Epilogue& work) {
+  launch(stream, grid_stride(stream.device(), work.rows * work.n), epilogue_kernel<T>,
          Operands<T>{static_cast<T*>(work.y), static_cast<const T*>(work.c), static_cast<const T*>(work.bias), work.rows, work.n,
                      work.c_row, work.c_column, static_cast<Wide<T>>(work.beta), work.reads_y, work.activation});
 }
 
 }  // namespace
 
-void finish(Stream& stream, const Finish& work) {
+void apply_epilogue(Stream& stream, const Epilogue& work) {
   switch (work.dtype) {
     case TENON_DTYPE_F16:
-      return finish_as<sdk::Half>(stream, work);
+      return apply_as<sdk::Half>(stream, work);
     case TENON_DTYPE_BF16:
-      return finish_as<sdk::BFloat16>(stream, work);
+      return apply_as<sdk::BFloat16>(stream, work);
     case TENON_DTYPE_F32:
-      return finish_as<float>(stream, work);
+      return apply_as<float>(stream, work);
     default:
-      return finish_as<double>(stream, work);
+      return apply_as<double>(stream, work);
   }
 }
 

@@ -1,4 +1,4 @@
-// finish.h - what is done to a product beside the product: an addend, a bias, an activation.
+// epilogue.h - the epilogue of a product: an addend, a bias, an activation.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace tenon::cuda {
 
-/// y = activation(y + beta c + bias), y (rows, n) dense of a floating dtype; without `reads_y`, y counts as 0. f16 and bf16 are computed in
-/// f32 and rounded once.
-struct Finish {
+/// y = activation(y + beta c + bias), y (rows, n) dense, of a floating dtype; without `reads_y`, y is taken as 0. f16 and bf16 are computed
+/// in f32 and rounded once.
+struct Epilogue {
   tenon_dtype dtype = TENON_DTYPE_NONE;
   std::int64_t rows = 0;
   std::int64_t n = 0;
@@ -24,6 +24,6 @@ struct Finish {
   const void* bias = nullptr;  ///< (n), dense; NULL: none
   sdk::Activation activation = sdk::Activation::none;
 };
-void finish(Stream& stream, const Finish& work);
+void apply_epilogue(Stream& stream, const Epilogue& work);
 
 }  // namespace tenon::cuda
