@@ -12,7 +12,7 @@
 namespace tenon::conformance {
 namespace {
 
-/// A floating type by its digits and exponents (IEEE 754's p, emin and emax).
+/// A floating-point format: digits and exponents (IEEE 754's p, emin and emax).
 struct Format {
   int digits, lowest_exponent, highest_exponent;
 };
@@ -29,7 +29,7 @@ constexpr Format format_of(tenon_dtype dtype) {
   }
 }
 
-/// 2^exponent, and the exponent of a number that is not 0 (of a denormal: one that is too low), from their bits: std::ldexp and std::ilogb
+/// 2^exponent, and the exponent of a number that is not 0 (for a denormal: one that is too low), from their bits: std::ldexp and std::ilogb
 /// took a fifth of a run.
 double power_of_two(int exponent) {
   const std::uint64_t bits = static_cast<std::uint64_t>(exponent + 1023) << 52;
@@ -43,7 +43,7 @@ int exponent_of(double value) {
   return static_cast<int>((bits >> 52) & 0x7ff) - 1023;
 }
 
-/// To the nearest number of the type, ties to even; what is too large becomes an infinity.
+/// Rounds to the nearest number of the dtype, ties to even; what is too large becomes an infinity.
 double rounded(double value, tenon_dtype dtype) {
   if (value == 0 || !std::isfinite(value)) return value;
   if (dtype != TENON_DTYPE_F16 && dtype != TENON_DTYPE_BF16) return dtype == TENON_DTYPE_F32 ? static_cast<float>(value) : value;
@@ -53,7 +53,7 @@ double rounded(double value, tenon_dtype dtype) {
   return std::fabs(result) > largest(dtype) ? std::copysign(std::numeric_limits<double>::infinity(), value) : result;
 }
 
-/// f16 and bf16: sign, exponent, fraction, put together and taken apart by arithmetic.
+/// f16 and bf16: sign, exponent and fraction, encoded and decoded by arithmetic.
 template <tenon_dtype dtype>
 struct Narrow {
   std::uint16_t bits = 0;
@@ -214,7 +214,7 @@ double Array::at(std::int64_t i) const {
 
 namespace {
 
-/// As the ops define conversions: what does not fit an integer type keeps its low bits, as from a wider integer; NaN is 0.
+/// Converts as the ops do: a value that does not fit an integer type keeps its low bits, as from a wider integer; NaN becomes 0.
 template <class T>
 T converted(double value) {
   if constexpr (!std::is_integral_v<T>) {
@@ -253,31 +253,31 @@ Array Array::as(tenon_dtype dtype) const {
   return result;
 }
 
-Wrong difference(const Array& want, const Array& got, const Bound& bound) {
-  if (want.shape() != got.shape()) return {"wanted the shape " + str(want.shape()) + ", got " + got.str(), {}};
+Wrong difference(const Array& expected, const Array& got, const Bound& bound) {
+  if (expected.shape() != got.shape()) return {"expected the shape " + str(expected.shape()) + ", got " + got.str(), {}};
   std::int64_t wrong = 0, first = 0;
   double first_error = 0, first_bound = 0;
   for (std::int64_t i = 0; i < got.count(); ++i) {
     double error = 0, allowed = 0;
     if (!is_float(got.dtype())) {
-      const bool same = want.dtype() == got.dtype()
-                            ? std::memcmp(want.bytes() + i * want.element_size(), got.bytes() + i * got.element_size(),
+      const bool same = expected.dtype() == got.dtype()
+                            ? std::memcmp(expected.bytes() + i * expected.element_size(), got.bytes() + i * got.element_size(),
                                           static_cast<std::size_t>(got.element_size())) == 0
-                            : want.at(i) == got.at(i);
+                            : expected.at(i) == got.at(i);
       if (same) continue;
-      error = std::fabs(want.at(i) - got.at(i));
+      error = std::fabs(expected.at(i) - got.at(i));
     } else {
       const double g = got.at(i);
-      double w = want.at(i);
+      double w = expected.at(i);
       const double narrow = rounded(w, got.dtype());
-      if (std::isinf(narrow)) w = narrow;  // what overflows is an infinity
+      if (std::isinf(narrow)) w = narrow;  // a value that overflows becomes an infinity
       if (std::isnan(w) && std::isnan(g)) continue;
       if (w == g) continue;
       error = std::fabs(w - g);
       if (bound.relative == 0 && bound.absolute == 0) {
         if (narrow == g) continue;
       } else if (std::isfinite(w) && std::isfinite(g)) {
-        // Rounding to a denormal is absolute, whatever the relative bound.
+        // Rounding to a denormal has an absolute error, whatever the relative bound.
         allowed = bound.absolute + bound.relative * std::fabs(w) + 4 * smallest(got.dtype());
         if (error <= allowed) continue;
       }
@@ -291,18 +291,18 @@ Wrong difference(const Array& want, const Array& got, const Bound& bound) {
   if (wrong == 0) return {};
   Wrong found;
   found.facts.element = index_of(first, got.shape());
-  found.facts.wanted = want.str(first);
+  found.facts.expected = expected.str(first);
   found.facts.got = got.str(first);
   found.facts.error = fmt::format("{:.3g}", first_error);
   found.facts.bound = fmt::format("{:.3g}", first_bound);
   found.text =
-      fmt::format("element {} is wrong: wanted {}, got {}; error {}, at most {} allowed; {} of {} elements are wrong", found.facts.element,
-                  found.facts.wanted, found.facts.got, found.facts.error, found.facts.bound, wrong, got.count());
+      fmt::format("element {} is wrong: expected {}, got {}; error {}, at most {} allowed; {} of {} elements are wrong",
+                  found.facts.element, found.facts.expected, found.facts.got, found.facts.error, found.facts.bound, wrong, got.count());
   return found;
 }
 
-std::string compare(const Array& want, const Array& got, const Bound& bound) {
-  return difference(want, got, bound).text;
+std::string compare(const Array& expected, const Array& got, const Bound& bound) {
+  return difference(expected, got, bound).text;
 }
 
 }  // namespace tenon::conformance

@@ -1,4 +1,4 @@
-// array.h - operands on the host side: dense elements of one dtype, and how they are filled and compared.
+// array.h - operands in host memory: dense elements of one dtype, and functions that fill and compare them.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ std::int64_t count_of(const Dims& shape);
 /// "(8,10)"; "()" for a scalar.
 std::string str(const Dims& shape);
 Dims dense_strides(const Dims& shape);
-/// The place of element `flat` of a dense array as people write it: "(0,3)".
+/// The index of element `flat` of a dense array: "(0,3)".
 std::string index_of(std::int64_t flat, const Dims& shape);
-/// NumPy broadcasting of shapes that fit.
+/// NumPy broadcasting of compatible shapes.
 Dims broadcast(const Dims& a, const Dims& b);
 
 bool is_float(tenon_dtype dtype);
@@ -29,12 +29,12 @@ bool is_float(tenon_dtype dtype);
 double epsilon(tenon_dtype dtype);
 /// The smallest positive number, a denormal.
 double smallest(tenon_dtype dtype);
-/// The smallest number with all its digits.
+/// The smallest normal number.
 double smallest_normal(tenon_dtype dtype);
 /// The largest finite number.
 double largest(tenon_dtype dtype);
 
-/// Numbers that depend on a seed alone (splitmix64).
+/// Numbers that depend only on a seed (splitmix64).
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -47,7 +47,7 @@ class Random {
  private:
   std::uint64_t state_;
 };
-/// A seed of its own for `name`, so that a case gets the same numbers whether it runs alone or not.
+/// A seed for `name`, so that a case gets the same numbers whichever other cases run.
 std::uint64_t seed_for(std::uint64_t seed, const std::string& name);
 
 /// Dense row-major elements.
@@ -80,7 +80,7 @@ class Array {
   void put(std::int64_t i, T value) {
     std::memcpy(bytes_.data() + static_cast<std::size_t>(i) * sizeof(T), &value, sizeof(T));
   }
-  /// The element as people write it: all digits that tell it from its neighbours.
+  /// The element as text, with all digits that distinguish it from its neighbours.
   std::string str(std::int64_t i) const;
   /// "f32(8,10)".
   std::string str() const;
@@ -96,27 +96,28 @@ class Array {
   std::vector<unsigned char> bytes_;
 };
 
-/// What an error may be at most: absolute + relative * |wanted|. Zero and zero: the bits have to be the same.
+/// The largest allowed error: absolute + relative * |expected|. If both are 0, the bits have to be the same.
 struct Bound {
   double relative = 0;
   double absolute = 0;
   Bound times(double factor) const { return {relative * factor, absolute * factor}; }
 };
 
-/// A sentence about what is wrong, and its facts. No sentence: nothing is.
+/// A message about what is wrong, and its facts. An empty message means that nothing is.
 struct Wrong {
   Wrong() = default;
-  Wrong(std::string sentence, Facts known = {}) : text(std::move(sentence)), facts(std::move(known)) {}  // not explicit: most have no facts
+  Wrong(std::string sentence, Facts known = {})
+      : text(std::move(sentence)), facts(std::move(known)) {}  // not explicit: most messages have no facts
   Wrong(const char* sentence) : text(sentence) {}
   std::string text;
   Facts facts;
   bool empty() const { return text.empty(); }
 };
 
-/// Empty if `got` is `want` within the bound: else the first wrong element and how many there are. `want` may be of a wider type; NaN wants
-/// NaN, infinities the same infinity, and what overflows got's dtype an infinity.
-Wrong difference(const Array& want, const Array& got, const Bound& bound);
-/// Its sentence.
-std::string compare(const Array& want, const Array& got, const Bound& bound);
+/// Empty if `got` equals `expected` within the bound; otherwise the first wrong element and the number of wrong ones. `expected` may have a
+/// wider dtype. NaN needs NaN, an infinity the same infinity, and a value that overflows got's dtype an infinity.
+Wrong difference(const Array& expected, const Array& got, const Bound& bound);
+/// Only the message.
+std::string compare(const Array& expected, const Array& got, const Bound& bound);
 
 }  // namespace tenon::conformance

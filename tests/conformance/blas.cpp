@@ -1,4 +1,4 @@
-// From what a signature's file says about its routines to named cases. blas_verdict.cpp says what makes a call right.
+// Makes named cases from the signatures of blas/. blas_verdict.cpp checks the results.
 #include "blas.h"
 
 #include <fmt/format.h>
@@ -29,8 +29,8 @@ const std::vector<Line>& lines() {
 /// Runs trials on the device under test.
 class Stage {
  public:
-  Stage(Kit& kit, const Line& line) : kit_(kit), line_(line) {
-    const tenon_blas_table* table = kit.device.table().blas;
+  Stage(CaseContext& context, const Line& line) : context_(context), line_(line) {
+    const tenon_blas_table* table = context.device.table().blas;
     if (table == nullptr) throw Unsupported("the backend offers no BLAS (tenon_backend_table.blas is NULL)");
     if (line.offset + sizeof slot_ <= table->struct_size) {
       std::memcpy(&slot_, reinterpret_cast<const unsigned char*>(table) + line.offset, sizeof slot_);
@@ -43,7 +43,7 @@ class Stage {
     if (trial.content_.size() > capacity_) {
       memory_.reset();
       capacity_ = trial.content_.size() * 2;
-      memory_ = std::make_unique<Memory>(kit_, capacity_);
+      memory_ = std::make_unique<Memory>(context_, capacity_);
     }
     const auto expect = [&](tenon_status status, const ErrorText& error, const char* what) {
       if (status == TENON_UNSUPPORTED) throw Unsupported(fmt::format("{} ({})", error.text(), trial.describe()));
@@ -52,26 +52,26 @@ class Stage {
     };
     std::vector<unsigned char> host = trial.content_;
     ErrorText error;
-    expect(kit_.device.upload(memory_->address, trial.content_.data(), trial.content_.size(), error), error, "a copy to the device");
-    Wire wire;
-    wire.device = kit_.device.handle();
-    wire.stream = kit_.device.stream();
-    wire.dtype = trial.dtype_;
-    wire.error = error;
-    wire.layout = trial.layout_;
-    wire.on_device = numbers_on_device ? 1 : 0;
-    wire.trial = &trial;
-    wire.base = memory_->address;
-    wire.host = host.data();
-    for (Ref ref = 0; ref < trial.operands_.size(); ++ref) wire.scalars.push_back({wire[ref], wire.on_device, 0});
-    expect(trial.body_(slot_, wire), error, line_.routine);
-    expect(kit_.device.synchronize(error), error, "stream_synchronize");
+    expect(context_.device.upload(memory_->address, trial.content_.data(), trial.content_.size(), error), error, "a copy to the device");
+    AbiArguments arguments;
+    arguments.device = context_.device.handle();
+    arguments.stream = context_.device.stream();
+    arguments.dtype = trial.dtype_;
+    arguments.error = error;
+    arguments.layout = trial.layout_;
+    arguments.on_device = numbers_on_device ? 1 : 0;
+    arguments.trial = &trial;
+    arguments.base = memory_->address;
+    arguments.host = host.data();
+    for (Ref ref = 0; ref < trial.operands_.size(); ++ref) arguments.scalars.push_back({arguments[ref], arguments.on_device, 0});
+    expect(trial.body_(slot_, arguments), error, line_.routine);
+    expect(context_.device.synchronize(error), error, "stream_synchronize");
     trial.after_.resize(trial.content_.size());
-    expect(kit_.device.download(trial.after_.data(), memory_->address, trial.after_.size(), error), error, "a copy from the device");
+    expect(context_.device.download(trial.after_.data(), memory_->address, trial.after_.size(), error), error, "a copy from the device");
     if (!numbers_on_device) {
       for (const Trial::Operand& operand : trial.operands_) {
         if (!operand.number) continue;
-        const auto size = static_cast<std::uint64_t>(operand.room * sdk::size_of(operand.dtype));
+        const auto size = static_cast<std::uint64_t>(operand.capacity * sdk::size_of(operand.dtype));
         std::memcpy(trial.after_.data() + operand.origin, host.data() + operand.origin, size);
       }
     }
@@ -84,7 +84,7 @@ class Stage {
     expect_right(std::move(wrong), first);
   }
   static bool shares(const Trial& trial) { return trial.shares_; }
-  /// What cases there are to be.
+  /// The kinds of cases that apply to a trial.
   struct Offers {
     bool alpha, beta, shares, numbers, infinity, all_floats;
   };
@@ -105,7 +105,7 @@ class Stage {
     wrong.facts.strides = trial.steps();
     throw Failure(fmt::format("{} ({})", wrong.text, wrong.facts.shapes), wrong.facts);
   }
-  Kit& kit_;
+  CaseContext& context_;
   const Line& line_;
   const void* slot_ = nullptr;
   std::unique_ptr<Memory> memory_;
@@ -114,7 +114,7 @@ class Stage {
 
 namespace {
 
-/// A routine in one dtype and layout: what a case is about.
+/// A routine in one dtype and layout: the subject of a case.
 struct Subject {
   const Line* line;
   const Signature* signature;
@@ -123,8 +123,8 @@ struct Subject {
   std::vector<Flag> flags;
   std::string name;  ///< "gemv/f32/row"
 
-  Trial trial(Twist twist, std::uint64_t seed, std::vector<Setting> settings) const {
-    Trial trial(*line, dtype, layout, twist, seed, std::move(settings));
+  Trial trial(TrialKind kind, std::uint64_t seed, std::vector<Setting> settings) const {
+    Trial trial(*line, dtype, layout, kind, seed, std::move(settings));
     signature->build(trial);
     return trial;
   }
@@ -165,21 +165,21 @@ std::vector<std::int64_t> few_sizes() {
   return small_sizes() ? std::vector<std::int64_t>{0, 1, 3, 7} : std::vector<std::int64_t>{0, 1, 2, 3, 7, 17};
 }
 
-/// All flags and small sizes; increments, leading dimensions, alpha and beta are drawn.
-void check_values(Kit& kit, const Subject& at) {
-  Stage stage(kit, *at.line);
+/// All flags and small sizes; increments, leading dimensions, alpha and beta are random.
+void check_values(CaseContext& context, const Subject& at) {
+  Stage stage(context, *at.line);
   const std::vector<std::int64_t> sizes = few_sizes();
   std::size_t combinations = 1;
   for (const Flag& flag : at.flags) combinations *= flag.values.size();
   for (std::size_t i = 0; i < at.signature->sizes.size(); ++i) combinations *= sizes.size();
   const int rounds = std::max(1, often(400) / static_cast<int>(combinations));
-  std::uint64_t index = seed_for(kit.seed, at.name);
+  std::uint64_t index = seed_for(context.seed, at.name);
   const auto each_size = [&](const std::vector<Setting>& flags) {
     std::vector<std::size_t> place(at.signature->sizes.size(), 0);
     for (;;) {
       std::vector<Setting> settings = flags;
       for (std::size_t i = 0; i < place.size(); ++i) settings.push_back({at.signature->sizes[i], sizes[place[i]]});
-      Trial trial = at.trial(Twist::none, ++index, std::move(settings));
+      Trial trial = at.trial(TrialKind::none, ++index, std::move(settings));
       stage.run(trial);
       std::size_t i = 0;
       while (i < place.size() && ++place[i] == sizes.size()) place[i++] = 0;
@@ -189,99 +189,99 @@ void check_values(Kit& kit, const Subject& at) {
   for (int round = 0; round < rounds; ++round) at.each_flags(each_size);
 }
 
-/// Sizes of 64 and 257, flags drawn.
-void check_blocks(Kit& kit, const Subject& at) {
-  Stage stage(kit, *at.line);
-  Random random(seed_for(kit.seed, at.name + "/blocks"));
+/// Sizes of 64 and 257, random flags.
+void check_blocks(CaseContext& context, const Subject& at) {
+  Stage stage(context, *at.line);
+  Random random(seed_for(context.seed, at.name + "/blocks"));
   const int trials = often(at.line->level == 3 ? 4 : 8);
   for (int i = 0; i < trials; ++i) {
-    Trial trial = at.trial(i % 4 == 3 ? Twist::none : Twist::full, random.bits(), at.drawn(random, {64, 257, 64, 257, 9}));
+    Trial trial = at.trial(i % 4 == 3 ? TrialKind::none : TrialKind::full, random.bits(), at.drawn(random, {64, 257, 64, 257, 9}));
     stage.run(trial);
   }
 }
 
-/// The most that is asked for. Plain loops take seconds for a product of 1024, and so does what judges complex ones.
-void check_large(Kit& kit, const Subject& at) {
-  Stage stage(kit, *at.line);
+/// The largest sizes. Plain loops take seconds for a product of 1024, and so does the oracle for complex ones.
+void check_large(CaseContext& context, const Subject& at) {
+  Stage stage(context, *at.line);
   std::int64_t n = small_sizes() ? 50000 : 1000000;
   if (at.line->level == 3) {
     const bool several = std::strstr(at.line->routine, "batched") != nullptr;
-    n = kit.device.is_oracle() || small_sizes() ? 300 : several ? 400 : is_complex(at.dtype) ? 700 : 1024;
+    n = context.device.is_oracle() || small_sizes() ? 300 : several ? 400 : is_complex(at.dtype) ? 700 : 1024;
   }
-  Random random(seed_for(kit.seed, at.name + "/large"));
-  Trial trial = at.trial(Twist::full, random.bits(), at.drawn(random, {n}));
+  Random random(seed_for(context.seed, at.name + "/large"));
+  Trial trial = at.trial(TrialKind::full, random.bits(), at.drawn(random, {n}));
   stage.run(trial);
 }
 
 /// Bytes that belong to no element are 0xFF, NaN, in every trial; the result must not change if they are 3.0.
-void check_guards(Kit& kit, const Subject& at) {
-  Stage stage(kit, *at.line);
-  Random random(seed_for(kit.seed, at.name + "/guards"));
+void check_guards(CaseContext& context, const Subject& at) {
+  Stage stage(context, *at.line);
+  Random random(seed_for(context.seed, at.name + "/guards"));
   for (int i = 0; i < often(40); ++i) {
     const std::uint64_t seed = random.bits();
     const std::vector<Setting> settings = at.drawn(random, {1, 3, 7, 17, 33});
-    Trial first = at.trial(Twist::none, seed, settings), second = at.trial(Twist::none, seed, settings);
+    Trial first = at.trial(TrialKind::none, seed, settings), second = at.trial(TrialKind::none, seed, settings);
     stage.run(first, false, 0xFF);
     stage.run(second, false, 0x40);
-    Stage::expect_same(first, second, "the result depends on bytes that are no operand's");
+    Stage::expect_same(first, second, "the result depends on bytes outside the operands");
   }
 }
 
-void check_twist(Kit& kit, const Subject& at, Twist twist, const char* what, int rounds) {
-  Stage stage(kit, *at.line);
-  Random random(seed_for(kit.seed, at.name + "/" + what));
+void check_kind(CaseContext& context, const Subject& at, TrialKind kind, const char* what, int rounds) {
+  Stage stage(context, *at.line);
+  Random random(seed_for(context.seed, at.name + "/" + what));
   for (int round = 0; round < often(rounds); ++round) {
     at.each_flags([&](std::vector<Setting> settings) {
       const std::int64_t same = random.integer(1, 9);
       for (const char* size : at.signature->sizes) {
-        settings.push_back({size, twist == Twist::aliasing ? same : random.integer(0, 9) < 8 ? random.integer(1, 8) : 35});
+        settings.push_back({size, kind == TrialKind::aliasing ? same : random.integer(0, 9) < 8 ? random.integer(1, 8) : 35});
       }
-      Trial trial = at.trial(twist, random.bits(), std::move(settings));
-      if (twist == Twist::aliasing && !Stage::shares(trial)) return;
+      Trial trial = at.trial(kind, random.bits(), std::move(settings));
+      if (kind == TrialKind::aliasing && !Stage::shares(trial)) return;
       stage.run(trial);
     });
   }
 }
 
-/// Each size 0 in turn. Addresses of what is not touched are NULL.
-void check_nothing(Kit& kit, const Subject& at) {
-  Stage stage(kit, *at.line);
-  Random random(seed_for(kit.seed, at.name + "/nothing"));
+/// Each size 0 in turn. Addresses of operands that are not accessed are NULL.
+void check_nothing(CaseContext& context, const Subject& at) {
+  Stage stage(context, *at.line);
+  Random random(seed_for(context.seed, at.name + "/nothing"));
   for (std::size_t zero = 0; zero < at.signature->sizes.size(); ++zero) {
     at.each_flags([&](std::vector<Setting> settings) {
       for (std::size_t i = 0; i < at.signature->sizes.size(); ++i) {
         settings.push_back({at.signature->sizes[i], i == zero ? 0 : random.integer(0, 6)});
       }
-      Trial trial = at.trial(Twist::nothing, random.bits(), std::move(settings));
+      Trial trial = at.trial(TrialKind::nothing, random.bits(), std::move(settings));
       stage.run(trial);
     });
   }
 }
 
-/// alpha, beta, parameters and results in device memory give what they give in host memory.
-void check_device_scalars(Kit& kit, const Subject& at) {
-  Stage stage(kit, *at.line);
-  Random random(seed_for(kit.seed, at.name + "/device_scalars"));
+/// alpha, beta, parameters and results in device memory give the same results as in host memory.
+void check_device_scalars(CaseContext& context, const Subject& at) {
+  Stage stage(context, *at.line);
+  Random random(seed_for(context.seed, at.name + "/device_scalars"));
   for (int i = 0; i < often(40); ++i) {
     const std::uint64_t seed = random.bits();
     const std::vector<Setting> settings = at.drawn(random, {0, 1, 3, 7, 17});
-    Trial host = at.trial(Twist::none, seed, settings), device = at.trial(Twist::none, seed, settings);
+    Trial host = at.trial(TrialKind::none, seed, settings), device = at.trial(TrialKind::none, seed, settings);
     stage.run(host);
     stage.run(device, true);
-    Stage::expect_same(host, device, "other bits with numbers in device memory");
+    Stage::expect_same(host, device, "different bits with numbers in device memory");
   }
 }
 
-void check_deterministic(Kit& kit, const Subject& at) {
-  Stage stage(kit, *at.line);
-  Random random(seed_for(kit.seed, at.name + "/deterministic"));
+void check_deterministic(CaseContext& context, const Subject& at) {
+  Stage stage(context, *at.line);
+  Random random(seed_for(context.seed, at.name + "/deterministic"));
   for (int i = 0; i < 2; ++i) {
     const std::uint64_t seed = random.bits();
     const std::vector<Setting> settings = at.drawn(random, {17, 130});
-    Trial first = at.trial(Twist::none, seed, settings), second = at.trial(Twist::none, seed, settings);
+    Trial first = at.trial(TrialKind::none, seed, settings), second = at.trial(TrialKind::none, seed, settings);
     stage.run(first);
     stage.run(second);
-    Stage::expect_same(first, second, "other bits the second time");
+    Stage::expect_same(first, second, "different bits the second time");
   }
 }
 
@@ -307,29 +307,30 @@ tenon_dtype dtype_of(char letter) {
 
 void add_cases(const Subject& at, std::vector<Case>& out) {
   const auto add = [&](const char* what, auto check) {
-    out.push_back({at.name + "/" + what, at.line->routine, at.line->signature, at.dtype, true, [at, check](Kit& kit) { check(kit, at); }});
+    out.push_back({at.name + "/" + what, at.line->routine, at.line->signature, at.dtype, true,
+                   [at, check](CaseContext& context) { check(context, at); }});
   };
-  const auto twist = [&](const char* what, Twist kind, int rounds) {
-    add(what, [what, kind, rounds](Kit& kit, const Subject& subject) { check_twist(kit, subject, kind, what, rounds); });
+  const auto add_kind = [&](const char* what, TrialKind kind, int rounds) {
+    add(what, [what, kind, rounds](CaseContext& context, const Subject& subject) { check_kind(context, subject, kind, what, rounds); });
   };
   std::vector<Setting> settings;
   for (const Flag& flag : at.flags) settings.push_back({flag.name, flag.values.front()});
   for (const char* size : at.signature->sizes) settings.push_back({size, 3});
-  const Stage::Offers offers = Stage::offers(at.trial(Twist::aliasing, 1, std::move(settings)));
+  const Stage::Offers offers = Stage::offers(at.trial(TrialKind::aliasing, 1, std::move(settings)));
   const bool sized = !at.signature->sizes.empty();
   add("values", check_values);
   if (sized) add("blocks", check_blocks);
-  // One per routine and dtype: the layout takes turns.
+  // One large case per routine and dtype: the layout alternates.
   const bool row = at.dtype == TENON_DTYPE_F32 || at.dtype == TENON_DTYPE_C128;
-  const bool turn = at.layout == 0 || row == (at.layout == TENON_LAYOUT_ROW_MAJOR);
-  if (sized && at.line->level != 2 && turn) add("large", check_large);
+  const bool selected_layout = at.layout == 0 || row == (at.layout == TENON_LAYOUT_ROW_MAJOR);
+  if (sized && at.line->level != 2 && selected_layout) add("large", check_large);
   add("guards", check_guards);
-  if (offers.beta) twist("beta_zero", Twist::beta_zero, 8);
-  if (offers.alpha && at.line->level > 1) twist("alpha_zero", Twist::alpha_zero, 8);
+  if (offers.beta) add_kind("beta_zero", TrialKind::beta_zero, 8);
+  if (offers.alpha && at.line->level > 1) add_kind("alpha_zero", TrialKind::alpha_zero, 8);
   if (sized) add("nothing", check_nothing);
-  if (sized && offers.all_floats) twist("nan", Twist::nan, 16);
-  if (offers.infinity) twist("infinity", Twist::infinite, 16);
-  if (offers.shares) twist("aliasing", Twist::aliasing, 8);
+  if (sized && offers.all_floats) add_kind("nan", TrialKind::nan, 16);
+  if (offers.infinity) add_kind("infinity", TrialKind::infinite, 16);
+  if (offers.shares) add_kind("aliasing", TrialKind::aliasing, 8);
   if (offers.numbers) add("device_scalars", check_device_scalars);
   add("deterministic", check_deterministic);
 }
@@ -342,7 +343,7 @@ std::vector<std::string> gaps() {
     if (signature_of(line) == nullptr) {
       result.push_back(fmt::format("{}: no case in tests/conformance/blas/{}.cpp", line.routine, line.signature));
     } else if (signature_of(line)->why == nullptr) {
-      result.push_back(fmt::format("{}: a bound without its reason in tests/conformance/blas/{}.cpp", line.routine, line.signature));
+      result.push_back(fmt::format("{}: a bound without a reason in tests/conformance/blas/{}.cpp", line.routine, line.signature));
     }
   }
   return result;

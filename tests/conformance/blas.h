@@ -1,9 +1,8 @@
-// blas.h - what a file of blas/ says about a signature class of blas.def: which flags and sizes there are, what is handed over, and what
-// the result is by definition. From that the harness (blas.cpp, blas_trial.cpp, blas_verdict.cpp) makes cases for every routine and dtype
-// of the list.
+// blas.h - the description of a signature class of blas.def that a file of blas/ gives: its flags and sizes, its arguments, and its result
+// by definition. From that the harness (blas.cpp, blas_trial.cpp, blas_verdict.cpp) makes cases for every routine and dtype of the list.
 //
-// The oracle is the kit's own, so that every backend is judged, the reference too: each matrix is read from the very bytes that the backend
-// is given, expanded to a dense one of long double, op applied, and the definition, a sum of products, is worked out on those.
+// The kit has its own oracle, so that every backend is judged, including reference: each matrix is read from the same bytes that the
+// backend gets, expanded to a dense one of long double with op applied, and the definition, a sum of products, is evaluated on those.
 #pragma once
 
 #include <complex>
@@ -28,7 +27,7 @@ struct Line {
   int level;
   const char* signature;
   const char* dtypes;    ///< "sdcz"
-  std::uint64_t offset;  ///< of the slot in tenon_blas_table
+  std::uint64_t offset;  ///< offset of the slot in tenon_blas_table
 };
 const std::vector<Line>& lines();
 
@@ -49,18 +48,18 @@ struct Place {
   Kind kind = Kind::vector;
   std::int64_t rows = 0, columns = 0;
   std::int64_t step = 1;              ///< increment or leading dimension
-  std::int64_t below = 0, above = 0;  ///< band: diagonals that are stored beside the main one
+  std::int64_t below = 0, above = 0;  ///< band: diagonals stored below and above the main one
   std::uint32_t layout = TENON_LAYOUT_ROW_MAJOR;
-  std::uint32_t triangle = 0;  ///< TENON_UPPER, TENON_LOWER; 0: all of it
+  std::uint32_t triangle = 0;  ///< TENON_UPPER, TENON_LOWER; 0: the whole matrix
   bool no_diagonal = false;    ///< a unit triangle's diagonal is not referenced
 
   /// -1: not stored.
   std::int64_t at(std::int64_t i, std::int64_t j) const;
-  /// Elements from the first to the last line's end.
+  /// Number of elements from the first element to the end of the last line.
   std::int64_t extent() const;
 };
 
-/// What the elements that are not stored are.
+/// The values of elements that are not stored.
 enum class Meaning {
   nothing,    ///< zeros, which take no part in a sum
   symmetric,  ///< the stored triangle, mirrored
@@ -78,7 +77,7 @@ struct Factor {
   Ref operand;
   std::uint32_t op = TENON_NO_TRANS;
   bool diagonal = false;  ///< the vector as a diagonal matrix
-  bool after = false;     ///< what it is after the call: the solution of an equation
+  bool after = false;     ///< its value after the call: the solution of an equation
 };
 /// coefficient * left * right.
 struct Term {
@@ -87,27 +86,27 @@ struct Term {
   Factor right = {one};
 };
 
-/// A matrix of long double. `there` is false for zeros that are not stored: no product is formed with them, not even with NaN.
+/// A matrix of long double. `stored` is false for implied zeros: no product is formed with them, not even with NaN.
 struct Dense {
   std::int64_t rows = 0, columns = 0;
   std::vector<long double> re, im;
-  std::vector<char> there;
+  std::vector<char> stored;
   Number at(std::int64_t i, std::int64_t j = 0) const {
     const auto e = static_cast<std::size_t>(i * columns + j);
     return {re[e], im.empty() ? 0 : im[e]};
   }
 };
 
-/// Addresses and the head of a call, as a slot wants them.
-class Wire;
+/// The arguments of a call at the level of the C ABI.
+class AbiArguments;
 
-/// What a trial is to show beyond correct values.
-enum class Twist {
+/// What a trial checks in addition to correct values.
+enum class TrialKind {
   none,
   full,        ///< alpha and beta are neither 0 nor 1: every operand counts
   beta_zero,   ///< beta = 0, and NaN in what it multiplies
   alpha_zero,  ///< alpha = 0, and NaN in what it multiplies
-  nothing,     ///< a size is 0; addresses of what is not touched are NULL
+  nothing,     ///< a size is 0; addresses of operands that are not accessed are NULL
   nan,         ///< a NaN somewhere in an operand
   infinite,    ///< an infinity somewhere in an operand
   aliasing     ///< two operands in the same memory
@@ -118,38 +117,38 @@ struct Setting {
   std::int64_t value;
 };
 
-/// One call: operands in guarded memory, numbers, and what the results are by definition. A signature's `build` makes one.
+/// One call: operands in guarded memory, numbers, and the expected results by definition. A signature's `build` makes one.
 class Trial {
  public:
-  Trial(const Line& line, tenon_dtype dtype, std::uint32_t layout, Twist twist, std::uint64_t seed, std::vector<Setting> settings);
+  Trial(const Line& line, tenon_dtype dtype, std::uint32_t layout, TrialKind kind, std::uint64_t seed, std::vector<Setting> settings);
 
-  // What is asked for.
+  // Parameters.
   bool is(const char* routine) const;
   tenon_dtype dtype() const { return dtype_; }
   bool complex() const { return is_complex(dtype_); }
-  Twist twist() const { return twist_; }
+  TrialKind kind() const { return kind_; }
   std::int64_t size(const char* name) const;
   std::uint32_t flag(const char* name) const { return static_cast<std::uint32_t>(size(name)); }
   Random& random() { return random_; }
-  /// One of these, drawn and named in reports.
+  /// Draws one of these values, which reports name.
   std::int64_t draw(const char* name, const std::vector<std::int64_t>& from);
 
-  // Operands. Increments, leading dimensions and values are drawn.
+  // Operands. Increments, leading dimensions and values are random.
   Ref vector(const char* name, std::int64_t n, Access access = Access::read);
   /// With an increment above 0.
   Ref forward_vector(const char* name, std::int64_t n, Access access = Access::read);
   Ref matrix(const char* name, std::int64_t rows, std::int64_t columns, Access access = Access::read);
   Ref band(const char* name, std::int64_t rows, std::int64_t columns, std::int64_t below, std::int64_t above);
-  /// Of an (n, n) matrix, one triangle. k: Storage::band.
+  /// One triangle of an (n, n) matrix. `k` is for Storage::band.
   Ref triangle(const char* name, std::int64_t n, std::uint32_t uplo, Meaning meaning, Storage storage = Storage::full, std::int64_t k = 0,
                Access access = Access::read);
-  /// One more of the same shape and arrangement.
+  /// Another operand of the same shape and layout.
   Ref another(Ref like);
   std::int64_t step(Ref operand) const { return operands_[operand].place.step; }
   std::int64_t extent(Ref operand) const { return operands_[operand].place.extent(); }
-  /// Numbers that lie in host or device memory, as the case wants.
+  /// Numbers in host or device memory, depending on the case.
   Ref numbers(const char* name, const std::vector<Number>& values, tenon_dtype dtype, Access access = Access::read);
-  /// Where a routine leaves a number.
+  /// A number that the routine writes.
   Ref result(tenon_dtype dtype) { return numbers("result", {0}, dtype, Access::write); }
   /// 0, 1 or another; real_only: without an imaginary part, and of the real dtype.
   struct Scalar {
@@ -157,29 +156,29 @@ class Trial {
     Number value;
     operator Number() const { return value; }
   };
-  Scalar alpha(bool real_only = false) { return scalar("alpha", real_only, Twist::alpha_zero); }
-  Scalar beta(bool real_only = false) { return scalar("beta", real_only, Twist::beta_zero); }
+  Scalar alpha(bool real_only = false) { return scalar("alpha", real_only, TrialKind::alpha_zero); }
+  Scalar beta(bool real_only = false) { return scalar("beta", real_only, TrialKind::beta_zero); }
 
-  // How operands are filled: uniform in [-1, 1], unless said here.
+  // Values of operands: uniform in [-1, 1] unless set here.
   void scale(Ref operand, long double factor);
   void fill(Ref operand, const std::vector<Number>& values);
-  /// A diagonal of 2 to 3, and other elements of at most 1/n: solving with it amplifies nothing.
+  /// A diagonal of 2 to 3, and other elements of at most 1/n, so that a solve amplifies no errors.
   void condition(Ref operand);
-  /// Where both lie alike in memory, the aliasing cases put `operand` into the memory of `other`.
+  /// If both have the same layout, the aliasing cases put `operand` into the memory of `other`.
   void may_share(Ref operand, Ref other);
-  /// `operand` lies in the memory of `other`, so many elements behind its start.
+  /// Puts `operand` into the memory of `other`, `elements` after its start.
   void put_inside(Ref operand, Ref other, std::int64_t elements);
 
-  // What has to come of it.
+  // Expected results.
   /// result = sum of terms + beta * result. `epsilon`: rounding of a step, `rounding`: of the result; 0: those of the dtype.
   void equals(Ref result, std::vector<Term> terms, Number beta = 0, double epsilon = 0);
-  /// The same numbers, bit for bit but for the sign of a zero.
+  /// The same numbers, bitwise except for the sign of a zero.
   void same(Ref result, Ref source);
   /// op(A) X = alpha B (left) or X op(A) = alpha B, X over B.
   void solves(Ref b, Factor a, bool left, Number alpha);
-  /// Nothing at all may be written.
+  /// If `condition`, nothing may be written.
   void untouched_if(bool condition) { untouched_ = condition; }
-  /// Something else, on before() and after(); empty: it holds.
+  /// Any other check on before() and after(); it returns an empty result if it holds.
   void expect(std::function<Wrong(const Trial&)> holds) { holds_ = std::move(holds); }
   /// An infinity of an operand makes the result infinite.
   void spreads_infinity() { spreads_infinity_ = true; }
@@ -187,10 +186,12 @@ class Trial {
   Dense before(const Factor& factor) const;
   Dense after(Ref operand) const;
 
-  /// The call: body(slot, wire) returns the status.
+  /// Sets the call: body(slot, arguments) returns the status.
   template <class Slot, class Body>
   void call(Body body) {
-    body_ = [body](const void* slot, const Wire& wire) { return body(reinterpret_cast<Slot>(const_cast<void*>(slot)), wire); };
+    body_ = [body](const void* slot, const AbiArguments& arguments) {
+      return body(reinterpret_cast<Slot>(const_cast<void*>(slot)), arguments);
+    };
   }
 
   /// "trans=none m=3 n=7 lda=9 incx=-1 alpha=0.25", and the seed.
@@ -199,7 +200,7 @@ class Trial {
   std::string steps() const { return drawn_.empty() ? "" : drawn_.substr(1); }
 
  private:
-  friend class Wire;
+  friend class AbiArguments;
   friend class Stage;
   struct Operand {
     std::string name;
@@ -207,13 +208,13 @@ class Trial {
     Place place;
     Meaning meaning = Meaning::nothing;
     Access access = Access::read;
-    bool number = false;  ///< lies where numbers do
+    bool number = false;  ///< made by numbers()
     bool conditioned = false;
     long double scale = 1;
     std::vector<Number> given = {};  ///< empty: drawn
-    Ref inside = one;                ///< operand whose memory it shares
-    std::int64_t start = 0;          ///< elements from that one's start
-    std::int64_t room = 0;           ///< elements of its memory, for itself and those inside
+    Ref inside = one;                ///< the operand whose memory it shares
+    std::int64_t start = 0;          ///< elements from the start of `inside`
+    std::int64_t capacity = 0;       ///< elements of its memory, for itself and the operands inside
     std::uint64_t origin = 0;        ///< bytes from the memory's start
   };
   struct Equation {
@@ -222,10 +223,10 @@ class Trial {
     Number beta;
     double epsilon = 0;
     bool exact = false;
-    bool solve = false;  ///< terms have to be beta * what result was
+    bool solve = false;  ///< the terms have to equal beta * the previous result
   };
   Ref add(Operand operand);
-  Scalar scalar(const char* name, bool real_only, Twist zero);
+  Scalar scalar(const char* name, bool real_only, TrialKind zero);
   std::int64_t increment(const char* name, bool forward);
   std::int64_t padding();
   void lay_out(unsigned char poison);
@@ -233,7 +234,7 @@ class Trial {
   Number get(const Operand& operand, std::int64_t place, bool after) const;
   Dense dense(Ref operand, bool after) const;
   bool needed(Ref operand) const;
-  bool has(Twist twist) const;
+  bool has(TrialKind kind) const;
   std::vector<Dense> factors_of(const Equation& equation) const;
   Number scaled_by(Number coefficient, Number value) const;
   Number sum_at(const Equation& equation, const std::vector<Dense>& factors, std::int64_t i, std::int64_t j, long double& out_size) const;
@@ -248,7 +249,7 @@ class Trial {
   const Line& line_;
   const tenon_dtype dtype_;
   const std::uint32_t layout_;
-  const Twist twist_;
+  const TrialKind kind_;
   const std::uint64_t seed_;
   std::vector<Setting> settings_;
   Random random_;
@@ -259,28 +260,28 @@ class Trial {
   bool untouched_ = false, spreads_infinity_ = false, shares_ = false;
   bool alpha_ = false, beta_ = false;
   std::function<Wrong(const Trial&)> holds_;
-  std::function<tenon_status(const void*, const Wire&)> body_;
+  std::function<tenon_status(const void*, const AbiArguments&)> body_;
   std::vector<unsigned char> content_, after_;
 };
 
-class Wire {
+class AbiArguments {
  public:
   tenon_device* device = nullptr;
   tenon_stream* stream = nullptr;
   tenon_dtype dtype = TENON_DTYPE_NONE;
   tenon_error* error = nullptr;
   std::uint32_t layout = 0;
-  std::uint32_t on_device = 0;  ///< whether numbers lie in device memory
+  std::uint32_t on_device = 0;  ///< whether numbers are in device memory
 
-  /// Its address; NULL for `one`.
+  /// The address of an operand; NULL for `one`.
   std::uint64_t operator[](Ref operand) const;
   std::int64_t step(Ref operand) const { return trial->operands_[operand].place.step; }
   const tenon_scalar* number(Ref operand) const { return &scalars[operand]; }
   const tenon_scalar* number(const Trial::Scalar& scalar) const { return number(scalar.ref); }
 
   const Trial* trial = nullptr;
-  std::uint64_t base = 0;         ///< of the device's copy
-  unsigned char* host = nullptr;  ///< of the host's
+  std::uint64_t base = 0;         ///< address of the device's copy
+  unsigned char* host = nullptr;  ///< the host's copy
   std::vector<tenon_scalar> scalars;
 };
 
@@ -289,7 +290,7 @@ struct Flag {
   std::vector<std::uint32_t> values;
 };
 
-/// Where bounds come from, for people: the reference pages print it. blas_verdict.cpp has the algebra and its sources.
+/// Where bounds come from; the reference pages print it. blas_verdict.cpp has the algebra and its sources.
 inline constexpr const char* why_products =
     "A sum of products: |error| <= c (terms + 4) epsilon (sum of |alpha| |A| |B| + |beta| |C|) for each element, which any order of "
     "summation "
@@ -303,20 +304,20 @@ inline constexpr const char* why_products_and_solves =
 /// Everything the kit knows about a signature class.
 struct Signature {
   std::vector<const char*> routines;  ///< of blas.def: a line whose routine is missing here has no case
-  bool layouts = true;                ///< matrices take part
+  bool layouts = true;                ///< it has matrix operands
   std::vector<const char*> sizes;
   std::vector<Flag> (*flags)(const Line&, tenon_dtype) = nullptr;
   void (*build)(Trial&);
   const char* why = nullptr;  ///< where the bound of its results comes from
 };
 
-/// Empty if `got` is `want` within the bound; NaN wants NaN, an infinity the same infinity.
-Wrong compare(const std::string& where, Number want, Number got, long double bound);
+/// Empty if `got` equals `expected` within the bound; NaN needs NaN, an infinity the same infinity.
+Wrong compare(const std::string& where, Number expected, Number got, long double bound);
 
-/// Routines of blas.def that no file names, each with a sentence.
+/// Messages about routines of blas.def without a case or a reason for their bound.
 std::vector<std::string> gaps();
 
-/// All files' signatures with their names, in the order of blas.def; written by the build.
+/// All signatures with their names, in the order of blas.def; generated by the build.
 std::vector<std::pair<std::string, Signature>> all_signatures();
 
 }  // namespace tenon::conformance::blas

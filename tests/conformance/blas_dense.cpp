@@ -29,18 +29,18 @@ Dense transformed(Dense from, std::uint32_t op) {
   }
   if (!transposes(op)) return from;
   if (from.rows > 1 && from.columns > 1) {
-    const auto turn = [&](auto& values) {
-      auto turned = values;
+    const auto transpose = [&](auto& values) {
+      auto transposed = values;
       for (std::int64_t i = 0; i < from.rows; ++i) {
         for (std::int64_t j = 0; j < from.columns; ++j) {
-          turned[static_cast<std::size_t>(j * from.rows + i)] = values[static_cast<std::size_t>(i * from.columns + j)];
+          transposed[static_cast<std::size_t>(j * from.rows + i)] = values[static_cast<std::size_t>(i * from.columns + j)];
         }
       }
-      values = std::move(turned);
+      values = std::move(transposed);
     };
-    turn(from.re);
-    if (!from.im.empty()) turn(from.im);
-    turn(from.there);
+    transpose(from.re);
+    if (!from.im.empty()) transpose(from.im);
+    transpose(from.stored);
   }
   std::swap(from.rows, from.columns);
   return from;
@@ -54,7 +54,7 @@ Dense diagonal_of(const Dense& vector) {
     const auto to = static_cast<std::size_t>(i * n + i), from = static_cast<std::size_t>(i);
     result.re[to] = vector.re[from];
     if (!vector.im.empty()) result.im[to] = vector.im[from];
-    result.there[to] = 1;
+    result.stored[to] = 1;
   }
   return result;
 }
@@ -64,7 +64,7 @@ void add_products(const Dense& a, const Dense& b, std::int64_t i, std::int64_t j
   const bool complex = !a.im.empty() || !b.im.empty();
   for (std::int64_t k = 0; k < a.columns; ++k) {
     const auto x = static_cast<std::size_t>(i * a.columns + k), y = static_cast<std::size_t>(k * b.columns + j);
-    if (a.there[x] == 0 || b.there[y] == 0) continue;
+    if (a.stored[x] == 0 || b.stored[y] == 0) continue;
     if (complex) {
       const Number p = a.at(i, k), q = b.at(k, j), pq = product(p, q);
       re += pq.real();
@@ -86,7 +86,7 @@ Column times(const Dense& a, const Column& v) {
     long double size = 0;
     for (std::int64_t k = 0; k < a.columns; ++k) {
       const auto e = static_cast<std::size_t>(i * a.columns + k), from = static_cast<std::size_t>(k);
-      if (a.there[e] == 0) continue;
+      if (a.stored[e] == 0) continue;
       const Number value = a.at(i, k);
       sum += product(value, v.value[from]);
       size += magnitude(value) * v.size[from];
@@ -100,7 +100,7 @@ Column times(const Dense& a, const Column& v) {
 Dense substitute(const Dense& a, Dense b) {
   bool lower = false;
   for (std::int64_t i = 0; i < a.rows; ++i) {
-    for (std::int64_t j = 0; j < i; ++j) lower = lower || a.there[static_cast<std::size_t>(i * a.columns + j)] != 0;
+    for (std::int64_t j = 0; j < i; ++j) lower = lower || a.stored[static_cast<std::size_t>(i * a.columns + j)] != 0;
   }
   b.im.resize(b.re.size());
   for (std::int64_t step = 0; step < a.rows; ++step) {
@@ -108,7 +108,7 @@ Dense substitute(const Dense& a, Dense b) {
     for (std::int64_t j = 0; j < b.columns; ++j) {
       Number sum = b.at(i, j);
       for (std::int64_t k = 0; k < a.rows; ++k) {
-        if (k != i && a.there[static_cast<std::size_t>(i * a.columns + k)] != 0) sum -= product(a.at(i, k), b.at(k, j));
+        if (k != i && a.stored[static_cast<std::size_t>(i * a.columns + k)] != 0) sum -= product(a.at(i, k), b.at(k, j));
       }
       sum /= a.at(i, i);
       b.re[static_cast<std::size_t>(i * b.columns + j)] = sum.real();
@@ -118,22 +118,22 @@ Dense substitute(const Dense& a, Dense b) {
   return b;
 }
 
-bool within(Number want, Number got, long double bound) {
-  if (is_nan(want)) return is_nan(got);
-  if (std::isinf(magnitude(want))) return want == got;
-  return magnitude(want - got) <= bound;
+bool within(Number expected, Number got, long double bound) {
+  if (is_nan(expected)) return is_nan(got);
+  if (std::isinf(magnitude(expected))) return expected == got;
+  return magnitude(expected - got) <= bound;
 }
 
-Wrong compare(const std::string& where, Number want, Number got, long double bound) {
-  if (within(want, got, bound)) return {};
+Wrong compare(const std::string& where, Number expected, Number got, long double bound) {
+  if (within(expected, got, bound)) return {};
   Facts facts;
   facts.element = where.substr(where.rfind("element ", 0) == 0 ? std::strlen("element ") : 0);
-  facts.wanted = str(want, true);
+  facts.expected = str(expected, true);
   facts.got = str(got, true);
-  const std::string text = fmt::format("{}: wanted {}, got {}", where, facts.wanted, facts.got);
-  if (is_nan(want)) return {text + ": a NaN is lost", facts};
-  if (std::isinf(magnitude(want))) return {text + ": an infinity is lost", facts};
-  facts.error = fmt::format("{:.3g}", static_cast<double>(magnitude(want - got)));
+  const std::string text = fmt::format("{}: expected {}, got {}", where, facts.expected, facts.got);
+  if (is_nan(expected)) return {text + ": a NaN is lost", facts};
+  if (std::isinf(magnitude(expected))) return {text + ": an infinity is lost", facts};
+  facts.error = fmt::format("{:.3g}", static_cast<double>(magnitude(expected - got)));
   facts.bound = fmt::format("{:.3g}", static_cast<double>(bound));
   return {fmt::format("{}; error {}, at most {} allowed", text, facts.error, facts.bound), facts};
 }

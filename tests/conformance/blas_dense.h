@@ -1,4 +1,4 @@
-// blas_dense.h - matrices of long double, and the algebra that the oracle of BLAS works with.
+// blas_dense.h - matrices of long double, and the algebra of the BLAS oracle.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ inline constexpr std::uint64_t guard_size = 64;
 /// |re| + |im|.
 long double magnitude(Number z);
 bool is_nan(Number z);
-/// Without the recovery of infinities that std::complex's own product has.
+/// The product by definition: the operator of std::complex recovers infinities from NaN.
 Number product(Number a, Number b);
 std::string str(Number z, bool complex);
-/// NaN wants NaN, an infinity the same one.
-bool within(Number want, Number got, long double bound);
+/// NaN needs NaN, an infinity the same infinity.
+bool within(Number expected, Number got, long double bound);
 
 /// op(A).
 Dense transformed(Dense from, std::uint32_t op);

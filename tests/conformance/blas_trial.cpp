@@ -1,4 +1,4 @@
-// What a call is given: operands drawn and laid out in guarded memory, and how they read as dense matrices.
+// The operands of a call: random values laid out in guarded memory, and their conversion to dense matrices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ tenon_dtype real_of(tenon_dtype dtype) {
 
 namespace {
 
-/// A setting as people write it.
+/// A setting as text.
 std::string word_for(std::int64_t value) {
   switch (value) {
     case TENON_LAYOUT_ROW_MAJOR:
@@ -55,8 +55,8 @@ std::string word_for(std::int64_t value) {
 
 }  // namespace
 
-Trial::Trial(const Line& line, tenon_dtype dtype, std::uint32_t layout, Twist twist, std::uint64_t seed, std::vector<Setting> settings)
-    : line_(line), dtype_(dtype), layout_(layout), twist_(twist), seed_(seed), settings_(std::move(settings)), random_(seed) {}
+Trial::Trial(const Line& line, tenon_dtype dtype, std::uint32_t layout, TrialKind kind, std::uint64_t seed, std::vector<Setting> settings)
+    : line_(line), dtype_(dtype), layout_(layout), kind_(kind), seed_(seed), settings_(std::move(settings)), random_(seed) {}
 
 bool Trial::is(const char* routine) const {
   return std::strcmp(line_.routine, routine) == 0;
@@ -83,7 +83,7 @@ Ref Trial::add(Operand operand) {
 std::int64_t Trial::increment(const char* name, bool forward) {
   static constexpr std::int64_t all[] = {1, 3, -1, -3};
   std::int64_t value = all[random_.integer(0, forward ? 2 : 4)];
-  if (twist_ == Twist::aliasing) {
+  if (kind_ == TrialKind::aliasing) {
     if (shared_increment_ == 0) shared_increment_ = value;
     value = shared_increment_;
   }
@@ -93,7 +93,7 @@ std::int64_t Trial::increment(const char* name, bool forward) {
 
 std::int64_t Trial::padding() {
   static constexpr std::int64_t some[] = {0, 0, 1, 5};
-  return twist_ == Twist::aliasing ? 1 : some[random_.integer(0, 4)];
+  return kind_ == TrialKind::aliasing ? 1 : some[random_.integer(0, 4)];
 }
 
 Ref Trial::vector(const char* name, std::int64_t n, Access access) {
@@ -103,7 +103,7 @@ Ref Trial::forward_vector(const char* name, std::int64_t n, Access access) {
   return add({name, dtype_, {Place::Kind::vector, n, 1, increment(name, true)}, Meaning::nothing, access});
 }
 Ref Trial::matrix(const char* name, std::int64_t rows, std::int64_t columns, Access access) {
-  const std::int64_t least = std::max<std::int64_t>(1, layout_ == TENON_LAYOUT_ROW_MAJOR ? columns : rows), lead = least + padding();
+  const std::int64_t min_lead = std::max<std::int64_t>(1, layout_ == TENON_LAYOUT_ROW_MAJOR ? columns : rows), lead = min_lead + padding();
   drawn_ += fmt::format(" ld{}={}", name, lead);
   return add({name, dtype_, {Place::Kind::full, rows, columns, lead, 0, 0, layout_}, Meaning::nothing, access});
 }
@@ -140,12 +140,12 @@ Ref Trial::numbers(const char* name, const std::vector<Number>& values, tenon_dt
   return add(std::move(operand));
 }
 
-Trial::Scalar Trial::scalar(const char* name, bool real_only, Twist zero) {
-  (zero == Twist::alpha_zero ? alpha_ : beta_) = true;
+Trial::Scalar Trial::scalar(const char* name, bool real_only, TrialKind zero) {
+  (zero == TrialKind::alpha_zero ? alpha_ : beta_) = true;
   const bool has_imaginary = complex() && !real_only;
-  // The other number counts where NaN is to show, and where level 1 multiplies NaN by whatever it is.
-  const bool other =
-      twist_ == Twist::full || twist_ == Twist::nan || twist_ == Twist::infinite || (line_.level == 1 && twist_ == Twist::beta_zero);
+  // The other scalar must not be 0 where NaN has to show, and where level 1 multiplies NaN by it.
+  const bool other = kind_ == TrialKind::full || kind_ == TrialKind::nan || kind_ == TrialKind::infinite ||
+                     (line_.level == 1 && kind_ == TrialKind::beta_zero);
   const std::int64_t choice = other ? 3 : random_.integer(0, 4);
   Number value = choice == 0 ? 0 : 1;
   if (choice >= 2) {
@@ -154,7 +154,7 @@ Trial::Scalar Trial::scalar(const char* name, bool real_only, Twist zero) {
     const long double re = part();
     value = {re, has_imaginary ? part() : 0};
   }
-  if (twist_ == zero) value = 0;
+  if (kind_ == zero) value = 0;
   drawn_ += fmt::format(" {}={}", name, str(value, has_imaginary));
   return {numbers(name, {value}, real_only ? real_of(dtype_) : dtype_), value};
 }
@@ -170,7 +170,7 @@ void Trial::condition(Ref operand) {
 }
 
 void Trial::may_share(Ref operand, Ref other) {
-  if (twist_ != Twist::aliasing) return;
+  if (kind_ != TrialKind::aliasing) return;
   const Place &a = operands_[operand].place, &b = operands_[other].place;
   if (a.rows != b.rows || a.columns != b.columns || a.step != b.step) return;
   shares_ = true;
@@ -244,7 +244,7 @@ Number Trial::get(const Operand& operand, std::int64_t place, bool after) const 
   }
 }
 
-/// The definition reads it, given alpha and beta.
+/// Whether the definition reads the operand, given alpha and beta.
 bool Trial::needed(Ref operand) const {
   for (const Equation& equation : equations_) {
     if (equation.solve && equation.beta == Number(0)) continue;
@@ -257,22 +257,22 @@ bool Trial::needed(Ref operand) const {
   return equations_.empty();
 }
 
-/// Places and fills every operand. What is no element of one gets `poison`, so that reading it shows.
+/// Places and fills every operand. Bytes that belong to no element get `poison`, so that reads of them show.
 void Trial::lay_out(unsigned char poison) {
   std::uint64_t end = 0;
-  for (Operand& operand : operands_) operand.room = operand.place.extent();
+  for (Operand& operand : operands_) operand.capacity = operand.place.extent();
   for (const Operand& operand : operands_) {
     if (operand.inside == one) continue;
     Operand& other = operands_[operand.inside];
-    other.room = std::max(other.room, operand.start + operand.place.extent());
+    other.capacity = std::max(other.capacity, operand.start + operand.place.extent());
   }
   for (Operand& operand : operands_) {
     if (operand.inside != one) continue;
     const auto size = static_cast<std::uint64_t>(sdk::size_of(operand.dtype));
-    // As aligned as an element has to be, and no more.
+    // Aligned to the element size, and no more.
     const auto skew = operand.number ? 0 : static_cast<std::uint64_t>(random_.integer(0, 4));
     operand.origin = (end + guard_size + 63) / 64 * 64 + skew * size;
-    end = operand.origin + static_cast<std::uint64_t>(operand.room) * size;
+    end = operand.origin + static_cast<std::uint64_t>(operand.capacity) * size;
   }
   for (Operand& operand : operands_) {
     if (operand.inside == one) continue;
@@ -281,7 +281,7 @@ void Trial::lay_out(unsigned char poison) {
   }
   content_.assign(end + guard_size, poison);
 
-  const bool not_read_is_nan = twist_ == Twist::alpha_zero || twist_ == Twist::beta_zero;
+  const bool not_read_is_nan = kind_ == TrialKind::alpha_zero || kind_ == TrialKind::beta_zero;
   constexpr long double nan = std::numeric_limits<long double>::quiet_NaN();
   std::vector<Ref> candidates;  // for a NaN or an infinity
   for (Ref ref = 0; ref < operands_.size(); ++ref) {
@@ -313,14 +313,14 @@ void Trial::lay_out(unsigned char poison) {
     }
     if (stored > 0 && !operand.number) candidates.push_back(ref);
   }
-  if ((twist_ != Twist::nan && twist_ != Twist::infinite) || candidates.empty()) return;
+  if ((kind_ != TrialKind::nan && kind_ != TrialKind::infinite) || candidates.empty()) return;
   const Operand& chosen = operands_[candidates[static_cast<std::size_t>(random_.integer(0, static_cast<std::int64_t>(candidates.size())))]];
   for (;;) {
     const std::int64_t i = random_.integer(0, chosen.place.rows), j = random_.integer(0, chosen.place.columns);
     const std::int64_t at = chosen.place.at(i, j);
     if (at < 0) continue;
-    put(chosen, at, twist_ == Twist::nan ? nan : std::numeric_limits<long double>::infinity());
-    drawn_ += fmt::format(" {} at ({},{}) of {}", twist_ == Twist::nan ? "NaN" : "Inf", i, j, chosen.name);
+    put(chosen, at, kind_ == TrialKind::nan ? nan : std::numeric_limits<long double>::infinity());
+    drawn_ += fmt::format(" {} at ({},{}) of {}", kind_ == TrialKind::nan ? "NaN" : "Inf", i, j, chosen.name);
     break;
   }
 }
@@ -339,7 +339,7 @@ Dense Trial::dense(Ref ref, bool after) const {
       bool mirrored = false;
       if (at < 0 && operand.meaning == Meaning::unit && i == j) {
         result.re[e] = 1;
-        result.there[e] = 1;
+        result.stored[e] = 1;
         continue;
       }
       if (at < 0 && (operand.meaning == Meaning::symmetric || operand.meaning == Meaning::hermitian)) {
@@ -348,7 +348,7 @@ Dense Trial::dense(Ref ref, bool after) const {
       }
       if (at < 0) continue;
       const Number value = get(operand, at, after);
-      result.there[e] = 1;
+      result.stored[e] = 1;
       result.re[e] = value.real();
       if (!complex_values) continue;
       const bool hermitian = operand.meaning == Meaning::hermitian;
@@ -367,11 +367,11 @@ Dense Trial::after(Ref operand) const {
   return dense(operand, true);
 }
 
-std::uint64_t Wire::operator[](Ref ref) const {
+std::uint64_t AbiArguments::operator[](Ref ref) const {
   if (ref == one) return 0;
   const Trial::Operand& operand = trial->operands_[ref];
   if (operand.number && on_device == 0) return reinterpret_cast<std::uintptr_t>(host + operand.origin);
-  if (trial->twist_ == Twist::nothing && (trial->untouched_ || operand.place.extent() == 0)) return 0;
+  if (trial->kind_ == TrialKind::nothing && (trial->untouched_ || operand.place.extent() == 0)) return 0;
   return base + operand.origin;
 }
 

@@ -1,12 +1,12 @@
-// Whether what came of a call is right. The algebra that makes the checks valid:
+// Checks of the results of a call. The algebra that makes them valid:
 //
 // Sums of products. C = sum alpha A B + beta C: |error| <= c (terms + 4) epsilon (|alpha| |A| |B| + |beta| |C|) for each element, with
 //   |z| = |re z| + |im z|. Any order of summation keeps that with c = 1 for real numbers (Higham, Accuracy and Stability, 3.5). c is 2 for
 //   another rounding of alpha and beta, and 8 for complex numbers, whose products may be formed of three real ones, which is stable only in
 //   that norm (23.2.4).
 // Large products. C v = alpha A (B v) + beta (C v) for vectors v of random signs (Freivalds): wrong elements of a row cancel in all of them
-//   with probability 2^-vectors at most, and one alone never does. The bound is the sum of the elements' bounds along a row, so this sees
-//   what is grossly wrong anywhere; some rows and columns, the first and last among them, are held to the elements' own bounds. Where only
+//   with probability 2^-vectors at most, and a single one never does. The bound is the sum of the elements' bounds along a row, so this
+//   finds gross errors anywhere; some rows and columns, including the first and last, are held to the elements' own bounds. Where only
 //   a triangle of an unsymmetric C exists there are no products with vectors, but more rows and columns.
 // Solves. op(A) X = alpha B by its residual: |op(A) X - alpha B| <= c (n + 4) epsilon |op(A)| |X|, which any stable substitution keeps
 //   whatever the condition (8.5), and products with inverted blocks keep because the triangles are well conditioned.
@@ -43,7 +43,7 @@ Wrong Trial::damage() const {
   const auto byte = static_cast<std::uint64_t>(std::mismatch(allowed.begin(), allowed.end(), after_.begin()).first - allowed.begin());
   for (const Operand& operand : operands_) {
     const auto size = static_cast<std::uint64_t>(sdk::size_of(operand.dtype));
-    const std::uint64_t end = operand.origin + static_cast<std::uint64_t>(operand.room) * size;
+    const std::uint64_t end = operand.origin + static_cast<std::uint64_t>(operand.capacity) * size;
     if (operand.inside != one || byte >= end) continue;
     if (byte < operand.origin) {
       if (operand.origin - byte <= guard_size) return fmt::format("wrote {} bytes before {}", operand.origin - byte, operand.name);
@@ -54,12 +54,12 @@ Wrong Trial::damage() const {
       for (std::int64_t j = 0; j < operand.place.columns; ++j) {
         if (operand.place.at(i, j) != static_cast<std::int64_t>(element)) continue;
         return fmt::format("changed element ({},{}) of {}, {}", i, j, operand.name,
-                           operand.access == Access::read ? "which is only read" : "though nothing is to be done");
+                           operand.access == Access::read ? "which is only read" : "though nothing may be written");
       }
     }
     return fmt::format("wrote into memory of {} that holds none of its elements, {} elements from its start", operand.name, element);
   }
-  return fmt::format("wrote behind an operand (byte {} of what is under guard)", byte);
+  return fmt::format("wrote past the end of an operand (byte {} of the guarded memory)", byte);
 }
 
 Wrong Trial::difference(const Trial& other) const {
@@ -85,13 +85,13 @@ Wrong Trial::judge() const {
   if (Wrong found = damage(); !found.empty()) return found;
   if (untouched_) return {};
   for (const Equation& equation : equations_) {
-    Wrong found = twist_ == Twist::nan || twist_ == Twist::infinite ? judge_nan(equation) : judge(equation);
+    Wrong found = kind_ == TrialKind::nan || kind_ == TrialKind::infinite ? judge_nan(equation) : judge(equation);
     if (!found.empty()) return found;
   }
   return holds_ ? holds_(*this) : Wrong();
 }
 
-/// Left and right of each term that counts.
+/// The left and right factors of each term with a nonzero coefficient.
 std::vector<Dense> Trial::factors_of(const Equation& equation) const {
   std::vector<Dense> factors;
   for (const Term& term : equation.terms) {
@@ -107,7 +107,7 @@ Number Trial::scaled_by(Number coefficient, Number value) const {
   return complex() ? product(coefficient, value) : coefficient.real() * value.real();
 }
 
-/// Element (i, j) of the terms' sum, and of magnitudes.
+/// Element (i, j) of the sum of the terms; the sum of their magnitudes is added to `out_size`.
 Number Trial::sum_at(const Equation& equation, const std::vector<Dense>& factors, std::int64_t i, std::int64_t j,
                      long double& out_size) const {
   Number total = 0;
@@ -154,7 +154,7 @@ Wrong Trial::judge(const Equation& equation) const {
 
   const bool whole = result.place.triangle == 0 || result.meaning != Meaning::nothing;
   const bool large = after.rows * after.columns * inner > 500000 && after.columns > 8 && inner > 8;
-  std::set<std::int64_t> rows, columns;  // of a large product, those that are worked out
+  std::set<std::int64_t> rows, columns;  // of a large product: those that are computed element by element
   if (large) {
     Random random(seed_ ^ 0x2545f491u);
     rows = {0, after.rows - 1};
@@ -177,25 +177,25 @@ Wrong Trial::judge(const Equation& equation) const {
       if (large && rows.count(i) == 0 && columns.count(j) == 0) continue;
       if (result.place.at(i, j) < 0) continue;
       long double size = 0;
-      Number want = sum_at(equation, factors, i, j, size);
+      Number expected = sum_at(equation, factors, i, j, size);
       Number got = after.at(i, j);
       if (equation.beta != Number(0)) {
         const Number scaled = scaled_by(equation.beta, was.at(i, j));
         if (equation.solve) {
-          got = want;  // op(A) X is held against alpha B
-          want = scaled;
+          got = expected;  // op(A) X is compared with alpha B
+          expected = scaled;
         } else {
-          want += scaled;
+          expected += scaled;
           size += magnitude(equation.beta) * magnitude(was.at(i, j));
         }
       }
       const tenon_dtype type = real_of(result.dtype);
       const long double bound =
-          equation.exact ? 0 : c * static_cast<double>(count + 4) * (step * size + smallest(type)) + epsilon(type) * magnitude(want);
-      if (within(want, got, bound)) continue;
+          equation.exact ? 0 : c * static_cast<double>(count + 4) * (step * size + smallest(type)) + epsilon(type) * magnitude(expected);
+      if (within(expected, got, bound)) continue;
       if (wrong++ > 0) continue;
       const char* what = equation.solve ? "op(A) X against alpha " : "";
-      first = compare(fmt::format("element ({},{}) of {}{}", i, j, what, result.name), want, got, bound);
+      first = compare(fmt::format("element ({},{}) of {}{}", i, j, what, result.name), expected, got, bound);
     }
   }
   if (wrong > 0) first.text += fmt::format("; {} elements are wrong", wrong);
@@ -214,42 +214,42 @@ Wrong Trial::judge_by_vectors(const Equation& equation, const std::vector<Dense>
     Column v{std::vector<Number>(static_cast<std::size_t>(after.columns)),
              std::vector<long double>(static_cast<std::size_t>(after.columns), 1)};
     for (Number& sign : v.value) sign = (signs.bits() & 1) != 0 ? 1 : -1;
-    Column got = times(after, v), want{std::vector<Number>(got.value.size()), std::vector<long double>(got.value.size())};
+    Column got = times(after, v), expected{std::vector<Number>(got.value.size()), std::vector<long double>(got.value.size())};
     for (std::size_t t = 0; t < equation.terms.size(); ++t) {
       const Term& term = equation.terms[t];
       if (term.coefficient == Number(0)) continue;
       const Column part = times(factors[2 * t], term.right.operand == one ? v : times(factors[2 * t + 1], v));
-      for (std::size_t i = 0; i < want.value.size(); ++i) {
-        want.value[i] += product(term.coefficient, part.value[i]);
-        want.size[i] += magnitude(term.coefficient) * part.size[i];
+      for (std::size_t i = 0; i < expected.value.size(); ++i) {
+        expected.value[i] += product(term.coefficient, part.value[i]);
+        expected.size[i] += magnitude(term.coefficient) * part.size[i];
       }
     }
     if (equation.beta != Number(0)) {
       const Column part = times(was, v);
-      for (std::size_t i = 0; i < want.value.size(); ++i) {
+      for (std::size_t i = 0; i < expected.value.size(); ++i) {
         const Number scaled = product(equation.beta, part.value[i]);
         if (equation.solve) {
-          got.value[i] = want.value[i];
-          want.value[i] = scaled;
+          got.value[i] = expected.value[i];
+          expected.value[i] = scaled;
         } else {
-          want.value[i] += scaled;
-          want.size[i] += magnitude(equation.beta) * part.size[i];
+          expected.value[i] += scaled;
+          expected.size[i] += magnitude(equation.beta) * part.size[i];
         }
       }
     }
-    for (std::size_t i = 0; i < want.value.size(); ++i) {
-      const long double bound = c * epsilon_of_sum * want.size[i];
-      if (within(want.value[i], got.value[i], bound)) continue;
+    for (std::size_t i = 0; i < expected.value.size(); ++i) {
+      const long double bound = c * epsilon_of_sum * expected.size[i];
+      if (within(expected.value[i], got.value[i], bound)) continue;
       Wrong found =
           compare(fmt::format("row {} of {} times a vector of signs{}", i, result.name, equation.solve ? " (op(A) X against alpha B)" : ""),
-                  want.value[i], got.value[i], bound);
+                  expected.value[i], got.value[i], bound);
       if (!found.empty()) return found;
     }
   }
   return {};
 }
 
-/// Every result that depends on the NaN is one; a result that depends on an infinity alone is that infinity.
+/// Every result that depends on the NaN is NaN; a result that depends on an infinity and no NaN is that infinity.
 Wrong Trial::judge_nan(const Equation& equation) const {
   const Operand& result = operands_[equation.result];
   const Dense after = dense(equation.result, true);
@@ -266,23 +266,23 @@ Wrong Trial::judge_nan(const Equation& equation) const {
   for (std::int64_t i = 0; i < after.rows; ++i) {
     for (std::int64_t j = 0; j < after.columns; ++j) {
       if (result.place.at(i, j) < 0) continue;
-      Number want = 0;
+      Number expected = 0;
       if (equation.solve) {
-        want = solution.at(i, j);
+        expected = solution.at(i, j);
       } else {
         long double ignored = 0;
-        want = sum_at(equation, factors, i, j, ignored);
-        if (equation.beta != Number(0)) want += scaled_by(equation.beta, was.at(i, j));
+        expected = sum_at(equation, factors, i, j, ignored);
+        if (equation.beta != Number(0)) expected += scaled_by(equation.beta, was.at(i, j));
       }
-      if (!is_nan(want) && !(twist_ == Twist::infinite && std::isinf(magnitude(want)))) continue;
-      const Wrong found = compare(fmt::format("element ({},{}) of {}", i, j, result.name), want, after.at(i, j), 0);
+      if (!is_nan(expected) && !(kind_ == TrialKind::infinite && std::isinf(magnitude(expected)))) continue;
+      const Wrong found = compare(fmt::format("element ({},{}) of {}", i, j, result.name), expected, after.at(i, j), 0);
       if (!found.empty()) return found;
     }
   }
   return {};
 }
 
-/// A Hermitian result's diagonal is real. Where the reference has nothing to do (C = C), it may have been left as it was.
+/// The diagonal of a Hermitian result is real. If the definition has nothing to do (C = C), the diagonal may be unchanged.
 Wrong Trial::judge_diagonal(const Equation& equation) const {
   const Operand& result = operands_[equation.result];
   if (result.meaning != Meaning::hermitian) return {};

@@ -1,4 +1,4 @@
-// The capture block, where it is offered: recording executes nothing, a replay does what was recorded, and packed parameters stay true.
+// The capture block, if offered: recording executes nothing, a replay does what was recorded, and packed parameters stay current.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -15,25 +15,25 @@ namespace {
   throw Failure(text);
 }
 
-const tenon_capture_table& block_of(const Kit& kit) {
-  const tenon_capture_table* block = kit.device.table().capture;
+const tenon_capture_table& block_of(const CaseContext& context) {
+  const tenon_capture_table* block = context.device.table().capture;
   if (block == nullptr) throw Unsupported("the backend records nothing (tenon_backend_table.capture is NULL)");
   if (block->begin == nullptr || block->end == nullptr || block->replay == nullptr || block->destroy == nullptr) {
-    fail("the capture block has an empty slot: begin, end, replay and destroy are of no use alone");
+    fail("the capture block has an empty slot: begin, end, replay and destroy are needed together");
   }
   return *block;
 }
 
-/// A stream to record on, and what was recorded last.
+/// A stream to record on, and the last recording.
 class Recorder {
  public:
-  explicit Recorder(const Kit& kit) : kit_(kit), block_(block_of(kit)) {
+  explicit Recorder(const CaseContext& context) : context_(context), block_(block_of(context)) {
     ErrorText error;
-    expect_ok(kit.device.table().stream_create(kit.device.handle(), &stream, error), error, "stream_create");
+    expect_ok(context.device.table().stream_create(context.device.handle(), &stream, error), error, "stream_create");
   }
   ~Recorder() {
     drop();
-    kit_.device.table().stream_destroy(stream);
+    context_.device.table().stream_destroy(stream);
   }
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
@@ -50,7 +50,7 @@ class Recorder {
     expect_ok(block_.end(stream, &capture_, error), error, "capture end");
     if (capture_ == nullptr) fail("capture end returned OK and left its out-parameter NULL");
   }
-  /// Ends a recording in which something was refused. What `end` says is the backend's choice.
+  /// Ends a recording in which a call was refused. The status of `end` is the backend's choice.
   void give_up() {
     drop();
     ErrorText ignored;
@@ -58,8 +58,8 @@ class Recorder {
   }
   void replay() {
     ErrorText error;
-    expect_ok(block_.replay(capture_, kit_.device.stream(), error), error, "capture replay");
-    expect_ok(kit_.device.synchronize(error), error, "stream_synchronize");
+    expect_ok(block_.replay(capture_, context_.device.stream(), error), error, "capture replay");
+    expect_ok(context_.device.synchronize(error), error, "stream_synchronize");
   }
   void drop() {
     if (capture_ != nullptr) block_.destroy(std::exchange(capture_, nullptr));
@@ -67,7 +67,7 @@ class Recorder {
   tenon_stream* stream = nullptr;
 
  private:
-  const Kit& kit_;
+  const CaseContext& context_;
   const tenon_capture_table& block_;
   tenon_capture* capture_ = nullptr;
 };
@@ -76,48 +76,48 @@ using Floats = std::vector<float>;
 
 /// Device memory of a few numbers.
 struct Numbers {
-  Numbers(const Kit& of, const Floats& start) : kit(of), count(start.size()), memory(of, count * sizeof(float)) { set(start); }
+  Numbers(const CaseContext& c, const Floats& start) : context(c), count(start.size()), memory(c, count * sizeof(float)) { set(start); }
   void set(const Floats& values) {
     ErrorText error;
-    expect_ok(kit.device.upload(memory.address, values.data(), count * sizeof(float), error), error, "a copy to the device");
+    expect_ok(context.device.upload(memory.address, values.data(), count * sizeof(float), error), error, "a copy to the device");
   }
-  void expect(const Floats& want, const char* when) const {
+  void expect(const Floats& expected, const char* when) const {
     Floats got(count);
     ErrorText error;
-    expect_ok(kit.device.download(got.data(), memory.address, count * sizeof(float), error), error, "a copy from the device");
+    expect_ok(context.device.download(got.data(), memory.address, count * sizeof(float), error), error, "a copy from the device");
     for (std::size_t i = 0; i < count; ++i) {
-      if (got[i] != want[i]) fail(fmt::format("{}: element {} is {}, wanted {}", when, i, got[i], want[i]));
+      if (got[i] != expected[i]) fail(fmt::format("{}: element {} is {}, expected {}", when, i, got[i], expected[i]));
     }
   }
-  const Kit& kit;
+  const CaseContext& context;
   const std::size_t count;
   Memory memory;
 };
 
-/// A plan with memory to run in.
+/// A plan with its memory.
 struct Work {
-  Work(const Kit& of, const Net& net, std::vector<std::uint64_t> bound)
-      : kit(of), plan(of.device, net), addresses(std::move(bound)), workspace(of, plan.ready() ? plan.info().workspace_size_bytes : 0) {
+  Work(const CaseContext& c, const Net& net, std::vector<std::uint64_t> bound)
+      : context(c), plan(c.device, net), addresses(std::move(bound)), workspace(c, plan.ready() ? plan.info().workspace_size_bytes : 0) {
     if (!plan.ready()) throw Unsupported(plan.why());
   }
-  tenon_status give(tenon_stream* stream, std::uint64_t epoch, tenon_error* error) const {
+  tenon_status enqueue(tenon_stream* stream, std::uint64_t epoch, tenon_error* error) const {
     tenon_bindings bindings{};
     bindings.struct_size = sizeof bindings;
     bindings.address_count = static_cast<std::uint32_t>(addresses.size());
     bindings.addresses = addresses.data();
     bindings.parameters_epoch = epoch;
-    return kit.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream, error);
+    return context.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream, error);
   }
   void execute(std::uint64_t epoch = 1) const {
     ErrorText error;
-    expect_ok(give(kit.device.stream(), epoch, error), error, "plan_execute");
-    expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
+    expect_ok(enqueue(context.device.stream(), epoch, error), error, "plan_execute");
+    expect_ok(context.device.synchronize(error), error, "stream_synchronize");
   }
-  /// Between begin and end. Throws Unsupported for a refusal, which has to have a reason.
+  /// Records an execution. Throws Unsupported for a refusal with a reason.
   void record(Recorder& recorder, std::uint64_t epoch = 1) const {
     recorder.begin();
     ErrorText error;
-    const tenon_status status = give(recorder.stream, epoch, error);
+    const tenon_status status = enqueue(recorder.stream, epoch, error);
     if (status != TENON_OK) {
       recorder.give_up();
       if (status == TENON_UNSUPPORTED && !error.text().empty()) throw Unsupported(error.text());
@@ -125,7 +125,7 @@ struct Work {
     }
     recorder.end();
   }
-  const Kit& kit;
+  const CaseContext& context;
   const Plan plan;
   const std::vector<std::uint64_t> addresses;
   const Memory workspace;
@@ -142,11 +142,11 @@ Net relu_net() {
 
 // ---------------------------------------------------------------- cases
 
-void replays_compute(Kit& kit) {
+void replays_compute(CaseContext& context) {
   const Net net = relu_net();
-  Numbers x(kit, {1, -2, 3, -4}), y(kit, {9, 9, 9, 9});
-  const Work work(kit, net, {x.memory.address, y.memory.address});
-  Recorder recorder(kit);
+  Numbers x(context, {1, -2, 3, -4}), y(context, {9, 9, 9, 9});
+  const Work work(context, net, {x.memory.address, y.memory.address});
+  Recorder recorder(context);
   work.execute();
   y.set({9, 9, 9, 9});
   work.record(recorder);
@@ -159,89 +159,91 @@ void replays_compute(Kit& kit) {
   recorder.drop();
   x.set({5, 6, 7, 8});
   work.execute();
-  y.expect({5, 6, 7, 8}, "executed when the recording was gone");
+  y.expect({5, 6, 7, 8}, "executed after the recording was destroyed");
 }
 
-void copies_in_order(Kit& kit) {
-  Numbers a(kit, {1, 2, 3, 4}), b(kit, {5, 6, 7, 8});
-  Recorder recorder(kit);
+void copies_in_order(CaseContext& context) {
+  Numbers a(context, {1, 2, 3, 4}), b(context, {5, 6, 7, 8});
+  Recorder recorder(context);
   recorder.begin();
   ErrorText error;
   const std::uint64_t size = 4 * sizeof(float);
   const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, b.memory.address, a.memory.address, size, nullptr};
-  expect_ok(kit.device.table().copy(kit.device.handle(), &copy, recorder.stream, error), error, "a copy within the device while recording");
-  expect_ok(kit.device.table().fill(kit.device.handle(), a.memory.address, size, 0, recorder.stream, error), error, "fill while recording");
+  expect_ok(context.device.table().copy(context.device.handle(), &copy, recorder.stream, error), error,
+            "a copy within the device while recording");
+  expect_ok(context.device.table().fill(context.device.handle(), a.memory.address, size, 0, recorder.stream, error), error,
+            "fill while recording");
   recorder.end();
   a.expect({1, 2, 3, 4}, "after a recording, which executes nothing");
   b.expect({5, 6, 7, 8}, "after a recording, which executes nothing");
   recorder.replay();
-  a.expect({0, 0, 0, 0}, "filled behind the copy");
+  a.expect({0, 0, 0, 0}, "filled after the copy");
   b.expect({1, 2, 3, 4}, "copied before the fill");
 }
 
-void begin_and_end_pair(Kit& kit) {
-  const tenon_capture_table& block = block_of(kit);
-  Recorder recorder(kit);
+void begin_and_end_pair(CaseContext& context) {
+  const tenon_capture_table& block = block_of(context);
+  Recorder recorder(context);
   recorder.begin();
   ErrorText error;
-  if (block.begin(recorder.stream, error) == TENON_OK) fail("a stream that is being recorded could be recorded once more");
-  if (error.text().empty()) fail("a second begin is refused without a sentence that says why");
+  if (block.begin(recorder.stream, error) == TENON_OK) fail("a second begin on a stream that is being recorded succeeded");
+  if (error.text().empty()) fail("a second begin is refused without a text that says why");
   recorder.give_up();
   tenon_capture* capture = nullptr;
   ErrorText second;
-  if (block.end(recorder.stream, &capture, second) == TENON_OK) fail("a recording that was not begun could be ended");
+  if (block.end(recorder.stream, &capture, second) == TENON_OK) fail("capture end without begin succeeded");
   if (capture != nullptr) fail("a failed capture end wrote its out-parameter");
   recorder.begin();
   recorder.end();
   recorder.replay();
 }
 
-/// Other streams go on while one is recorded.
-void only_its_stream(Kit& kit) {
+/// Other streams execute while one is being recorded.
+void only_its_stream(CaseContext& context) {
   const Net net = relu_net();
-  Numbers x(kit, {1, -2, 3, -4}), y(kit, {9, 9, 9, 9});
-  const Work work(kit, net, {x.memory.address, y.memory.address});
+  Numbers x(context, {1, -2, 3, -4}), y(context, {9, 9, 9, 9});
+  const Work work(context, net, {x.memory.address, y.memory.address});
   work.execute();
   y.set({9, 9, 9, 9});
-  Recorder recorder(kit);
+  Recorder recorder(context);
   recorder.begin();
   work.execute();
   y.expect({1, 0, 3, 0}, "executed on the device's stream while another was recorded");
   recorder.end();
   y.set({9, 9, 9, 9});
   recorder.replay();
-  y.expect({9, 9, 9, 9}, "after the replay of a stream that was given nothing");
+  y.expect({9, 9, 9, 9}, "after the replay of an empty recording");
 }
 
-/// A plan that packs parameters refuses to be recorded until it has packed them; others take any epoch, and read parameters where they are.
-void parameters(Kit& kit) {
+/// A plan that packs parameters refuses to be recorded until it has packed them; others accept any epoch and read parameters in place.
+void parameters(CaseContext& context) {
   Net net;
   Array weights(TENON_DTYPE_F32, {2, 2});
   const std::uint32_t a = net.input(Array(TENON_DTYPE_F32, {1, 2}));
   const std::uint32_t w = net.input(weights, {}, TENON_VALUE_PARAMETER), y = net.output(TENON_DTYPE_F32, {1, 2});
   net.node(TENON_OP_MatMul, line_of(TENON_OP_MatMul).version, &no_attributes, {a, w}, {y});
-  Numbers left(kit, {1, 1}), right(kit, {1, 2, 3, 4}), result(kit, {9, 9});
-  const Work work(kit, net, {left.memory.address, right.memory.address, result.memory.address});
-  Recorder recorder(kit);
+  Numbers left(context, {1, 1}), right(context, {1, 2, 3, 4}), result(context, {9, 9});
+  const Work work(context, net, {left.memory.address, right.memory.address, result.memory.address});
+  Recorder recorder(context);
   work.execute(1);
   result.expect({4, 6}, "executed");
 
   right.set({5, 6, 7, 8});
   recorder.begin();
   ErrorText error;
-  const tenon_status status = work.give(recorder.stream, 2, error);
+  const tenon_status status = work.enqueue(recorder.stream, 2, error);
   if (status == TENON_OK) {
     recorder.end();
     recorder.replay();
     result.expect({12, 14}, "recorded under a new parameters_epoch");
     right.set({1, 0, 0, 1});
     recorder.replay();
-    result.expect({1, 1}, "replayed after the parameters had changed, though the recording under a new parameters_epoch was taken");
+    result.expect({1, 1}, "replayed after the parameters had changed, though recording under a new parameters_epoch was accepted");
     return;
   }
   recorder.give_up();
   if (status != TENON_UNSUPPORTED || error.text().empty()) {
-    fail(fmt::format("recording under a new parameters_epoch: wanted OK or UNSUPPORTED and why, got {} ({})", status_name(status),
+    fail(fmt::format("recording under a new parameters_epoch: expected OK, or UNSUPPORTED with a reason, got {} ({})", status_name(status),
                      error.text()));
   }
   work.execute(2);
@@ -252,11 +254,11 @@ void parameters(Kit& kit) {
   result.expect({5, 6}, "recorded under the epoch of the last execution");
 }
 
-void nothing_left(Kit& kit) {
+void nothing_left(CaseContext& context) {
   const Net net = relu_net();
-  Numbers x(kit, {1, -2, 3, -4}), y(kit, {9, 9, 9, 9});
-  const Work work(kit, net, {x.memory.address, y.memory.address});
-  Recorder recorder(kit);
+  Numbers x(context, {1, -2, 3, -4}), y(context, {9, 9, 9, 9});
+  const Work work(context, net, {x.memory.address, y.memory.address});
+  Recorder recorder(context);
   const auto round = [&] {
     work.record(recorder);
     recorder.replay();
@@ -268,21 +270,21 @@ void nothing_left(Kit& kit) {
     tenon_memory_stats stats{};
     stats.struct_size = sizeof stats;
     ErrorText error;
-    expect_ok(kit.device.table().memory_stats(kit.device.handle(), &stats, error), error, "memory_stats");
+    expect_ok(context.device.table().memory_stats(context.device.handle(), &stats, error), error, "memory_stats");
     return stats.live_size_bytes;
   };
   const std::uint64_t before = live();
-  const std::int64_t blocks = kit.device.host().live_blocks();
+  const std::int64_t blocks = context.device.host().live_blocks();
   for (int i = 0; i < 10; ++i) round();
-  if (live() != before) fail("recordings that were destroyed left device memory behind");
-  if (kit.device.host().live_blocks() != blocks) fail("recordings that were destroyed left host memory behind");
+  if (live() != before) fail("recordings that were destroyed leaked device memory");
+  if (context.device.host().live_blocks() != blocks) fail("recordings that were destroyed leaked host memory");
 }
 
 }  // namespace
 
 std::vector<Case> capture_case_list() {
   std::vector<Case> cases;
-  const auto add = [&](const char* name, void (*check)(Kit&)) {
+  const auto add = [&](const char* name, void (*check)(CaseContext&)) {
     cases.push_back({std::string("core/capture/") + name, "core", "core", TENON_DTYPE_NONE, false, check});
   };
   add("replays_compute", replays_compute);

@@ -14,7 +14,7 @@ bool small = false;
 
 const std::vector<OpLine>& op_lines() {
   static const std::vector<OpLine> lines{
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) {id, version, #name, #stem, #room, dtypes},
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) {id, version, #name, #stem, #family, dtypes},
 #include <tenon/ops.def>
 #undef TENON_OP
   };
@@ -44,7 +44,7 @@ void set_small_sizes(bool value) {
   small = value;
 }
 
-std::vector<Array> Kit::run(const Net& net, PlanOptions options, unsigned char poison) const {
+std::vector<Array> CaseContext::run(const Net& net, PlanOptions options, unsigned char poison) const {
   const Plan plan(device, net, options);
   if (!plan.failure().empty()) throw Failure(plan.failure());
   if (plan.refused()) throw Unsupported(plan.why());
@@ -54,11 +54,10 @@ std::vector<Array> Kit::run(const Net& net, PlanOptions options, unsigned char p
   return std::move(outcome.outputs);
 }
 
-std::vector<Array> Kit::judge(const Net& net) const {
-  if (oracle == nullptr)
-    throw NotRun("this backend is the oracle, and is not judged by itself: golden vectors and finite differences do that");
+std::vector<Array> CaseContext::judge(const Net& net) const {
+  if (oracle == nullptr) throw NotRun("this backend is the oracle: golden vectors and finite differences judge it, not itself");
   const Plan plan(*oracle, net);
-  if (!plan.ready()) throw Failure("the oracle does not take it: " + plan.why());
+  if (!plan.ready()) throw Failure("the oracle does not support it: " + plan.why());
   Outcome outcome = plan.run();
   if (!outcome.ok()) throw Failure("the oracle failed: " + outcome.text);
   return std::move(outcome.outputs);
@@ -83,7 +82,7 @@ Net net_of(const OpLine& line, const Variant& variant, tenon_dtype dtype, const 
   }
   for (const tenon_donation& d : setting.donations) net.donate(ins[d.input], outs[d.output]);
   AttributeBytes attributes = variant.attributes;
-  const bool random = std::strcmp(line.room, "random") == 0 || line.op == TENON_OP_Dropout;
+  const bool random = std::strcmp(line.family, "random") == 0 || line.op == TENON_OP_Dropout;
   if (random) static_cast<tenon_attributes_random*>(attributes.data())->dtype = dtype;
   if (line.op == TENON_OP_OneHot) {
     static_cast<tenon_attributes_one_hot*>(attributes.data())->dtype = resolved(variant.outputs[0].dtype, dtype);
@@ -111,11 +110,11 @@ std::vector<Array> fill(const Variant& variant, tenon_dtype dtype, std::uint64_t
         array.set(i, *values.sometimes);
       } else if (values.whole || !is_float(type)) {
         const double low = is_unsigned ? std::max(values.low, 0.0) : values.low;
-        const auto draw = [&] {
+        const auto random_integer = [&] {
           return static_cast<double>(random.integer(static_cast<std::int64_t>(low), static_cast<std::int64_t>(values.high)));
         };
-        double value = draw();
-        while (std::fabs(value) < values.gap) value = draw();
+        double value = random_integer();
+        while (std::fabs(value) < values.gap) value = random_integer();
         array.set(i, value);
       } else {
         double value = random.uniform(values.low, values.high);

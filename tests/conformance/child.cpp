@@ -26,9 +26,9 @@ using nlohmann::json;
 
 bool is_a_child = false;  ///< this process is one of the kit's children
 
-constexpr std::size_t most_printed = 4096;    ///< bytes of what it printed that are kept
-constexpr std::size_t most_lines = 12;        ///< of them that a report quotes
-constexpr std::chrono::seconds patience{10};  ///< with a process that has been killed, before it is left to the system
+constexpr std::size_t max_printed = 4096;     ///< bytes of the output that are kept
+constexpr std::size_t max_lines = 12;         ///< lines of the output that a report quotes
+constexpr std::chrono::seconds patience{10};  ///< the time to wait for a killed process before it is left to the system
 
 // ---------------------------------------------------------------- the child's side
 
@@ -38,7 +38,7 @@ void send(int pipe, const json& message) {
   while (sent < line.size()) {
     const ssize_t n = write(pipe, line.data() + sent, line.size() - sent);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) _exit(3);  // the parent is gone, or the backend has closed what is not its own
+    if (n <= 0) _exit(3);  // the parent is gone, or the backend has closed a descriptor that it does not own
     sent += static_cast<std::size_t>(n);
   }
 }
@@ -54,23 +54,25 @@ json to_message(std::size_t index, const Verdict& verdict) {
 /// Loads the backend itself, since devices do not survive a fork.
 [[noreturn]] void work(const Options& options, const std::vector<Case>& cases, Chunk chunk, bool shuts_down, int pipe) {
   is_a_child = true;
-  // A crash is to be the child's end, whatever handlers the parent has.
+  // A crash must end the child, whatever handlers the parent has.
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTERM}) std::signal(signal, SIG_DFL);
   try {
-    auto rig = std::make_unique<Rig>(options);
-    send(pipe, {{"backend", rig->backend()}, {"version", rig->version()}, {"device", rig->device()}});
+    auto backend_under_test = std::make_unique<BackendUnderTest>(options);
+    send(
+        pipe,
+        {{"backend", backend_under_test->backend()}, {"version", backend_under_test->version()}, {"device", backend_under_test->device()}});
     for (std::size_t i = chunk.begin; i < chunk.end; ++i) {
-      const Verdict verdict = rig->run(cases[i], options.seed);
+      const Verdict verdict = backend_under_test->run(cases[i], options.seed);
       send(pipe, to_message(i, verdict));
       if (cases[i].ending == Ending::exits && verdict.outcome == Class::pass) {
-        static_cast<void>(rig.release());  // everything stays open
+        static_cast<void>(backend_under_test.release());  // everything stays open
         std::exit(0);
       }
     }
     if (shuts_down) {
-      rig.reset();
+      backend_under_test.reset();
     } else {
-      static_cast<void>(rig.release());
+      static_cast<void>(backend_under_test.release());
     }
     send(pipe, {{"end", true}});
   } catch (const WrongUse& e) {
@@ -81,7 +83,7 @@ json to_message(std::size_t index, const Verdict& verdict) {
   _exit(0);
 }
 
-/// A process group of its own, nothing to read, and what it prints goes to the parent.
+/// Sets up a new process group, an empty standard input, and output to the parent.
 void settle(int output) {
   setpgid(0, 0);
 #if defined(__linux__)
@@ -109,7 +111,7 @@ struct Pipe {
   int from = -1, to = -1;
 };
 
-/// All that can be read now. Closes what has ended.
+/// Reads all that is available. Closes the descriptor at its end.
 std::string take(int& descriptor) {
   std::string text;
   char bytes[4096];
@@ -123,7 +125,7 @@ std::string take(int& descriptor) {
       break;
     }
     text.append(bytes, static_cast<std::size_t>(n));
-    if (text.size() > 1u << 20) break;  // one that prints without end does not keep the others waiting
+    if (text.size() > 1u << 20) break;  // endless output must not block the other children
   }
   return text;
 }
@@ -131,7 +133,7 @@ std::string take(int& descriptor) {
 std::string last_lines(const std::string& printed) {
   std::string text;
   std::size_t end = printed.find_last_not_of(" \t\r\n") + 1, begin = end;
-  for (std::size_t line = 0; line < most_lines && begin > 0; ++line) {
+  for (std::size_t line = 0; line < max_lines && begin > 0; ++line) {
     begin = printed.rfind('\n', begin - 1);
     if (begin == std::string::npos) begin = 0;
   }
@@ -150,14 +152,14 @@ std::string last_lines(const std::string& printed) {
 Child::Child(const Options& options, const std::vector<Case>& cases, Chunk chunk, bool shuts_down)
     : options_(options), chunk_(chunk), heard_(std::chrono::steady_clock::now()) {
   const Pipe messages, output;
-  std::fflush(nullptr);  // what is not written yet would be written twice
+  std::fflush(nullptr);  // otherwise buffered output would be written twice
   process_ = fork();
   if (process_ < 0) throw Error(Status::internal, fmt::format("conformance: fork: {}", std::strerror(errno)));
   if (process_ == 0) {
     settle(output.to);
     work(options, cases, chunk, shuts_down, messages.to);
   }
-  setpgid(process_, process_);  // here, too: one of the two is first
+  setpgid(process_, process_);  // also in the child: either may run first
   close(messages.to);
   close(output.to);
   messages_ = messages.from;
@@ -176,13 +178,13 @@ Child::~Child() {
 
 void Child::end_it() {
   kill(process_, SIGKILL);
-  kill(-process_, SIGKILL);  // and whatever it has started
+  kill(-process_, SIGKILL);  // and its descendants
   killed_ = true;
 }
 
 void Child::handle(const std::string& line) {
   const json message = json::parse(line, nullptr, false);
-  if (!message.is_object()) return;  // the backend wrote where nothing is its own
+  if (!message.is_object()) return;  // the backend wrote to a descriptor that it does not own
   const auto text = [&](const char* key) { return message.value(key, std::string()); };
   if (message.contains("backend")) {
     backend_ = text("backend");
@@ -205,11 +207,11 @@ void Child::handle(const std::string& line) {
 
 void Child::advance() {
   if (over_) return;
-  // First whether it lives: what it wrote before its death can be read then.
+  // First check whether it is alive, so that all it wrote before its death is read below.
   siginfo_t died{};
-  const int asked = waitid(P_PID, static_cast<id_t>(process_), &died, WEXITED | WNOHANG | WNOWAIT);
-  // Where SIGCHLD is ignored the system has buried it already.
-  const bool dead = asked == 0 ? died.si_pid == process_ : errno == ECHILD;
+  const int waited = waitid(P_PID, static_cast<id_t>(process_), &died, WEXITED | WNOHANG | WNOWAIT);
+  // If SIGCHLD is ignored, the system has already reaped it.
+  const bool dead = waited == 0 ? died.si_pid == process_ : errno == ECHILD;
   const auto now = std::chrono::steady_clock::now();
   const std::string said = take(messages_);
   if (!said.empty()) heard_ = now;
@@ -219,14 +221,14 @@ void Child::advance() {
     handle(unread_.substr(begin, line - begin));
   unread_.erase(0, begin);
   printed_ += take(output_);
-  if (printed_.size() > most_printed) printed_.erase(0, printed_.size() - most_printed);
+  if (printed_.size() > max_printed) printed_.erase(0, printed_.size() - max_printed);
   if (dead) {
     kill(-process_, SIGKILL);
     while (waitpid(process_, &status_, 0) < 0 && errno == EINTR) {
     }
     over_ = true;
   } else if (killed_) {
-    over_ = now - heard_ > patience;  // it sleeps in a driver, and no signal wakes it
+    over_ = now - heard_ > patience;  // it sleeps in a driver that no signal interrupts
   } else if (std::chrono::duration<double>(now - heard_).count() > options_.timeout_s) {
     timed_out_ = true;
     heard_ = now;
@@ -241,7 +243,7 @@ bool Child::exited_well() const {
 std::string Child::fate() const {
   std::string text;
   if (timed_out_) {
-    text = fmt::format("no answer for {} s: the process was ended", options_.timeout_s);
+    text = fmt::format("no message for {} s: the process was killed", options_.timeout_s);
   } else if (WIFSIGNALED(status_)) {
     text = fmt::format("the process died of signal {} ({})", WTERMSIG(status_), strsignal(WTERMSIG(status_)));
   } else {
@@ -255,7 +257,7 @@ std::string Child::fate() const {
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
-// LeakSanitizer asks at exit. A child ends with everything open: leaks are looked for where all is closed, in the unit tests.
+// LeakSanitizer calls this at exit. Children end with everything open; the unit tests, which close everything, check for leaks.
 extern "C" int __lsan_is_turned_off();
 extern "C" int __lsan_is_turned_off() {
   return tenon::conformance::is_a_child ? 1 : 0;

@@ -1,4 +1,4 @@
-// child.h - cases in a process of their own: what the backend does to that process is one result, and nothing of it reaches this one.
+// child.h - runs cases in a child process, so that what the backend does to that process cannot affect this one.
 #pragma once
 
 #include <sys/types.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rig.h"
+#include "backend_under_test.h"
 
 namespace tenon::conformance {
 
@@ -17,39 +17,39 @@ struct Chunk {
   std::size_t begin = 0, end = 0;
 };
 
-/// A process that loads the backend and runs a chunk of cases, seen from the one that started it. It can print, hang, crash, call exit(),
-/// install handlers and close descriptors: it has a process group, an end of the terminal and descriptors of its own, and is killed.
+/// The parent's handle of a process that loads the backend and runs a chunk of cases. That process may print, hang, crash, call exit(),
+/// install handlers and close descriptors: it has its own process group, standard streams and descriptors, and is killed in the end.
 /// Threads  one.
 class Child {
  public:
-  /// Starts it; options and cases outlive it. `shuts_down`: it closes devices and backends at its end, instead of leaving them to the
-  /// system.
+  /// Starts the process; options and cases outlive it. `shuts_down`: it closes devices and backends at its end instead of leaving them to
+  /// the system.
   Child(const Options& options, const std::vector<Case>& cases, Chunk chunk, bool shuts_down);
-  /// Kills what is left of it.
+  /// Kills the process if it still runs.
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  /// Its ends of pipes, for poll(): something to read is a reason to advance(). -1: closed.
+  /// Pipes for poll(): call advance() when one is readable. -1: closed.
   int messages() const { return messages_; }
   int output() const { return output_; }
-  /// Takes what there is, without waiting; kills it when it has been silent for too long.
+  /// Reads what is available without waiting; kills the process after a timeout without messages.
   void advance();
   bool over() const { return over_; }
 
   Chunk chunk() const { return chunk_; }
-  /// Of the cases from chunk().begin on, so far.
+  /// The verdicts so far, from case chunk().begin on.
   const std::vector<Verdict>& verdicts() const { return verdicts_; }
   std::size_t next() const { return chunk_.begin + verdicts_.size(); }
   bool loaded() const { return !backend_.empty(); }
-  /// It did all that it was to do, its shutdown included.
+  /// Whether the process completed its work, including the shutdown.
   bool ended() const { return ended_; }
-  /// For a case that ends with exit(0): it did.
+  /// For a case that ends with exit(0): whether the process did.
   bool exited_well() const;
-  /// Why the backend could not be loaded, in the loader's words; empty: it was, or the process died of it.
+  /// The loader's message if the backend could not be loaded; empty if it was loaded or the process died.
   const std::string& refusal() const { return refusal_; }
   const std::string& wrong_use() const { return wrong_use_; }
-  /// How it ended, with the last lines that it printed.
+  /// How the process ended, with the last lines that it printed.
   std::string fate() const;
 
   const std::string& backend() const { return backend_; }

@@ -25,7 +25,7 @@ std::int64_t product_of(const Dims& sizes) {
 
 // The transforms of Winograd's convolution of n data with 3 filter elements to n - 2 results,
 //   y = A' ((G w) * (B' x)),
-// two-dimensional ones being the same along both dimensions.
+// and the same along both dimensions in two.
 // Source  Lavin, Gray: Fast Algorithms for Convolutional Neural Networks (2016), section 4; F(6, 3) by the same construction with the
 // points
 //         0, 1, -1, 2, -2, 1/2, -1/2 and infinity.
@@ -72,11 +72,11 @@ double square(const std::array<double, n>& row) {
   return std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
 }
 
-/// How much larger than one product x w, by root mean square, the numbers are that the worst of the results is added up from: an element of
-/// B' x is the norm of its row of B' times as large as x, one of G w the norm of its row of G, and A' scales their products. In two
-/// dimensions this happens twice. About 94 for F(4, 3), 139 for F(6, 3); 3 for the nine products of a direct sum.
+/// The root mean square of the terms of the worst result, relative to one product x w: an element of B' x is larger than x by the norm of
+/// its row of B', one of G w by the norm of its row of G, and A' scales their products. In two dimensions this happens twice. About 94 for
+/// F(4, 3), 139 for F(6, 3); 3 for the nine products of a direct sum.
 ///
-/// The gradient by the filters takes the transposed way, y to A y and back by G', so that A's columns and G's change places.
+/// The filter gradient uses the transposed algorithm, y to A y and back by G', so that the columns of A and of G change places.
 template <std::size_t n>
 double gain(const Winograd<n>& f, bool by_filters) {
   const auto column = [](const auto& rows, std::size_t j) {
@@ -95,7 +95,7 @@ double gain(const Winograd<n>& f, bool by_filters) {
   return worst;  // the square of one dimension's root
 }
 
-/// Where F(4x4, 3x3) or F(6x6, 3x3) may stand for the sum.
+/// Whether F(4x4, 3x3) or F(6x6, 3x3) may compute the sum.
 bool may_be_winograd(const Convolution& shape, tenon_dtype dtype) {
   const auto is = [](const Dims& list, std::int64_t value) {
     return std::all_of(list.begin(), list.end(), [&](std::int64_t size) { return size == value; });
@@ -177,10 +177,10 @@ Convolution Convolution::of(tenon_op op, const Variant& variant) {
 /// A sum of products of numbers up to 2, as a matrix product is; a bias up to 2 rounds once more.
 ///
 /// Winograd's algorithm is allowed in f32, and where narrower numbers are computed in f32, for 3x3 kernels of stride 1. Its errors are
-/// those of the numbers it works with, which are `gain` times as large as single products (see there). With x and w up to 2, evenly
-/// distributed, a product's root mean square is 4 / 3. Each of the T channels (in the gradient by the filters: tiles) brings about 16
-/// roundings in its transforms, whose errors add up to 4 times one; adding T of them rounds numbers that grow as their root, T / root(2)
-/// times one in all; each rounding is epsilon / 2 at most. Six times what is likely is never seen by chance.
+/// relative to its intermediate values, which are `gain` times as large as single products (see there). With x and w up to 2, evenly
+/// distributed, a product's root mean square is 4 / 3. Each of the T channels (in the filter gradient: tiles) has about 16 roundings in its
+/// transforms, whose errors add up to 4 times one; adding T of them rounds numbers that grow as their root, T / root(2) times one in all;
+/// each rounding is epsilon / 2 at most. Six times the likely error does not occur by chance.
 Bound convolution_bound(const Convolution& shape, tenon_op op, tenon_dtype dtype) {
   Bound bound = product_bound(shape.terms(op), dtype);
   bound.absolute += 2 * epsilon(dtype);
@@ -194,7 +194,7 @@ Bound convolution_bound(const Convolution& shape, tenon_op op, tenon_dtype dtype
 }
 
 Variant variant_of(const Convolution& shape, tenon_op op, bool bias, Special special) {
-  // an infinity or a NaN in the filters meets padding, where some add its product with 0 and some nothing
+  // No special values in the filters: for padding some kernels add their product with 0 and some add nothing.
   const Values image{.special = special};
   switch (op) {
     case TENON_OP_Conv:

@@ -1,7 +1,7 @@
-// convolution.h - what the rooms of convolutions share.
+// convolution.h - helpers that the families of convolutions share.
 #pragma once
 
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 
@@ -9,7 +9,7 @@ namespace tenon::conformance {
 struct Convolution {
   std::int64_t batch, channels, filters;
   Dims sizes, kernel;
-  Dims strides = {}, dilations = {}, before = {}, after = {};  ///< per spatial dimension; empty: 1, 1, 0, as before
+  Dims strides = {}, dilations = {}, before = {}, after = {};  ///< per spatial dimension; empty: 1, 1, 0, `before`
   std::int64_t groups = 1;
 
   Dims results() const;
@@ -17,15 +17,15 @@ struct Convolution {
   Dims w() const;
   Dims y() const;
   AttributeBytes attributes() const;
-  /// "groups=2,strides=(2,2),pads=(1,1)-(0,2)": what is not usual.
+  /// "groups=2,strides=(2,2),pads=(1,1)-(0,2)": the values that differ from the defaults.
   std::string label() const;
   /// Terms that each element of y, dx or dw sums.
   std::int64_t terms(tenon_op op) const;
-  /// That of any node of Conv, its gradients or ConvTranspose.
+  /// The convolution of a node of Conv, its gradients or ConvTranspose.
   static Convolution of(tenon_op op, const Variant& variant);
 };
 
-/// What a result may be off by: see the definition.
+/// The bound of a result; see the definition.
 Bound convolution_bound(const Convolution& shape, tenon_op op, tenon_dtype dtype);
 
 template <tenon_op op>
@@ -37,7 +37,7 @@ inline constexpr Tolerance bound_of_convolution{
     "of stride 1: its errors are those of the larger numbers it works with.",
     [](const Variant& variant, tenon_dtype dtype) -> Bound { return convolution_bound(Convolution::of(op, variant), op, dtype); }};
 
-/// Of operands x, w and y filled with numbers up to 2; those that are results are what `op` makes of the others.
+/// A variant of `op`, with those of x, w and y that are operands filled with numbers up to 2.
 Variant variant_of(const Convolution& shape, tenon_op op, bool bias = false, Special special = Special::none);
 
 }  // namespace tenon::conformance

@@ -1,4 +1,4 @@
-// Profile core: what every backend owes whatever it computes. One file of cases per subject: core_<subject>.cpp, recordings in capture.cpp.
+// Profile core: what every backend must do whatever ops it has. One file of cases per subject: core_<subject>.cpp, recordings in
 #include "core.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::vector<Case> core_case_list() {
     std::vector<Case> more = list();
     std::move(more.begin(), more.end(), std::back_inserter(cases));
   }
-  // Last of those that share a process: what all the others did to the host's memory. Behind it those that end theirs.
+  // The check of the host's memory comes last of the cases that share a process, followed by the cases that end theirs.
   const auto place = [](const Case& c) { return c.ending == Ending::exits ? 2 : c.name == "core/host/memory_intact" ? 1 : 0; };
   std::stable_sort(cases.begin(), cases.end(), [&](const Case& a, const Case& b) { return place(a) < place(b); });
   return cases;
@@ -40,9 +40,9 @@ void expect_refusal(tenon_status status, const ErrorText& error, std::initialize
   if (std::find(allowed.begin(), allowed.end(), status) == allowed.end()) {
     std::string names;
     for (const tenon_status s : allowed) names += (names.empty() ? "" : " or ") + status_name(s);
-    fail(fmt::format("{}: wanted {}, got {} ({})", what, names, status_name(status), error.text()));
+    fail(fmt::format("{}: expected {}, got {} ({})", what, names, status_name(status), error.text()));
   }
-  if (error.text().empty()) fail(fmt::format("{}: {} without a sentence that says why", what, status_name(status)));
+  if (error.text().empty()) fail(fmt::format("{}: {} without a text that says why", what, status_name(status)));
 }
 
 void on_threads(int count, const std::function<void(int)>& body) {
@@ -72,21 +72,22 @@ std::vector<unsigned char> pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
-void upload(const Kit& kit, std::uint64_t address, const std::vector<unsigned char>& bytes) {
+void upload(const CaseContext& context, std::uint64_t address, const std::vector<unsigned char>& bytes) {
   ErrorText error;
-  expect_ok(kit.device.upload(address, bytes.data(), bytes.size(), error), error, "a copy to the device");
+  expect_ok(context.device.upload(address, bytes.data(), bytes.size(), error), error, "a copy to the device");
 }
 
-std::vector<unsigned char> download(const Kit& kit, std::uint64_t address, std::size_t size) {
+std::vector<unsigned char> download(const CaseContext& context, std::uint64_t address, std::size_t size) {
   std::vector<unsigned char> bytes(size);
   ErrorText error;
-  expect_ok(kit.device.download(bytes.data(), address, size, error), error, "a copy from the device");
+  expect_ok(context.device.download(bytes.data(), address, size, error), error, "a copy from the device");
   return bytes;
 }
 
-void expect_bytes(const std::vector<unsigned char>& want, const std::vector<unsigned char>& got, const char* what) {
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    if (want[i] != got[i]) fail(fmt::format("{}: byte {} of {} is 0x{:02x}, wanted 0x{:02x}", what, i, want.size(), got[i], want[i]));
+void expect_bytes(const std::vector<unsigned char>& expected, const std::vector<unsigned char>& got, const char* what) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] != got[i])
+      fail(fmt::format("{}: byte {} of {} is 0x{:02x}, expected 0x{:02x}", what, i, expected.size(), got[i], expected[i]));
   }
 }
 
@@ -104,20 +105,21 @@ tenon_copy copy_of(std::uint32_t direction, std::uint64_t to, std::uint64_t from
   return copy;
 }
 
-tenon_memory_stats stats_of(const Kit& kit) {
+tenon_memory_stats stats_of(const CaseContext& context) {
   tenon_memory_stats stats{};
   stats.struct_size = sizeof stats;
   ErrorText error;
-  expect_ok(kit.device.table().memory_stats(kit.device.handle(), &stats, error), error, "memory_stats");
+  expect_ok(context.device.table().memory_stats(context.device.handle(), &stats, error), error, "memory_stats");
   return stats;
 }
 
 // ---------------------------------------------------------------- objects
 
-Another::Another(const Kit& kit) : host_(kit.device.info(), kit.device.backend().abi_minor(), kit.device.source().knobs) {
+Another::Another(const CaseContext& context)
+    : host_(context.device.info(), context.device.backend().abi_minor(), context.device.source().options) {
   ErrorText error;
   const tenon_backend_table* sent = nullptr;
-  expect_ok(kit.device.info().create(host_.table(), &backend, &sent, error), error, "create");
+  expect_ok(context.device.info().create(host_.table(), &backend, &sent, error), error, "create");
   if (backend == nullptr || sent == nullptr) fail("create returned OK and left an out-parameter NULL");
   loader::complete_table(*sent, table_);
 }
@@ -133,14 +135,14 @@ void Another::end() {
   if (!host_.damage().empty()) fail(host_.damage());
 }
 
-Stream::Stream(const Kit& kit) : table_(kit.device.table()) {
+Stream::Stream(const CaseContext& context) : table_(context.device.table()) {
   ErrorText error;
-  expect_ok(table_.stream_create(kit.device.handle(), &handle, error), error, "stream_create");
+  expect_ok(table_.stream_create(context.device.handle(), &handle, error), error, "stream_create");
 }
 
-Event::Event(const Kit& kit) : table_(kit.device.table()) {
+Event::Event(const CaseContext& context) : table_(context.device.table()) {
   ErrorText error;
-  expect_ok(table_.event_create(kit.device.handle(), &handle, error), error, "event_create");
+  expect_ok(table_.event_create(context.device.handle(), &handle, error), error, "event_create");
 }
 
 // ---------------------------------------------------------------- graphs
@@ -151,16 +153,16 @@ tenon_plan_options default_options() {
   return options;
 }
 
-void require_ops(const Kit& kit, std::initializer_list<tenon_op> ops, tenon_dtype dtype) {
+void require_ops(const CaseContext& context, std::initializer_list<tenon_op> ops, tenon_dtype dtype) {
   for (const tenon_op op : ops) {
     const OpLine& line = line_of(op);
-    if ((kit.device.capability(op, line.version) & TENON_DTYPE_BIT(dtype)) != 0) continue;
+    if ((context.device.capability(op, line.version) & TENON_DTYPE_BIT(dtype)) != 0) continue;
     throw NotRun(fmt::format("not offered: the capability table has no {} for {}", line.name, sdk::name_of(dtype)));
   }
 }
 
-void require_graphs(const Kit& kit) {
-  if ((kit.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0) return;
+void require_graphs(const CaseContext& context) {
+  if ((context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0) return;
   throw NotRun("the device takes plans of one node only (TENON_DEVICE_SINGLE_NODE_PLANS)");
 }
 
@@ -180,21 +182,21 @@ Net relu_net(std::int64_t n) {
 
 void expect_relu(const std::vector<Array>& outputs) {
   for (std::int64_t i = 0; i < outputs[0].count(); ++i) {
-    const double want = std::max(0.0, static_cast<double>(i - 3));
-    if (outputs[0].at(i) != want) fail(fmt::format("relu({}) is {}, wanted {}", i - 3, outputs[0].str(i), want));
+    const double expected = std::max(0.0, static_cast<double>(i - 3));
+    if (outputs[0].at(i) != expected) fail(fmt::format("relu({}) is {}, expected {}", i - 3, outputs[0].str(i), expected));
   }
 }
 
-void require_relu(const Kit& kit) {
-  require_ops(kit, {TENON_OP_Relu});
+void require_relu(const CaseContext& context) {
+  require_ops(context, {TENON_OP_Relu});
 }
 
-void expect_sane(const Kit& kit) {
-  const Memory memory(kit, 4096);
-  upload(kit, memory.address, pattern(4096, 9));
-  expect_bytes(pattern(4096, 9), download(kit, memory.address, 4096), "there and back");
+void expect_sane(const CaseContext& context) {
+  const Memory memory(context, 4096);
+  upload(context, memory.address, pattern(4096, 9));
+  expect_bytes(pattern(4096, 9), download(context, memory.address, 4096), "copied to the device and back");
   const OpLine& line = line_of(TENON_OP_Relu);
-  if ((kit.device.capability(line.op, line.version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0) expect_relu(kit.run(relu_net()));
+  if ((context.device.capability(line.op, line.version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0) expect_relu(context.run(relu_net()));
 }
 
 }  // namespace tenon::conformance

@@ -1,12 +1,12 @@
-// Out of memory by injection: the host's n-th allocation fails, and all after it, for n = 0, 1, 2, ... until the call goes through. Each
-// failure is a clean OUT_OF_MEMORY, nothing is left of it, and the same call succeeds afterwards.
+// Injected out-of-memory failures: the host's n-th allocation and all later ones fail, for n = 0, 1, 2, ... until the call succeeds. Each
+// failure must be a clean OUT_OF_MEMORY without leaks, and the same call must succeed afterwards.
 #include "core.h"
 
 namespace tenon::conformance {
 namespace {
 
-/// No call of these small ones needs as many allocations.
-constexpr int most_allocations = 200;
+/// More allocations than any of these small calls needs.
+constexpr int max_allocations = 200;
 
 /// One call that may run out of memory.
 struct Attempt {
@@ -16,14 +16,14 @@ struct Attempt {
   std::function<bool()> wrote = [] { return false; };  ///< a failed call touched its out-parameters
 };
 
-/// What was injected, for the report.
-struct Tally {
+/// Counts of injected failures, for the report.
+struct FailureCounts {
   std::int64_t refused = 0, absorbed = 0;
 };
 
-void exhaust(Host& host, const Attempt& attempt, Tally& tally) {
+void exhaust(Host& host, const Attempt& attempt, FailureCounts& counts) {
   for (int n = 0;; ++n) {
-    if (n == most_allocations) fail(fmt::format("{} needs more than {} allocations of host memory", attempt.what, most_allocations));
+    if (n == max_allocations) fail(fmt::format("{} needs more than {} allocations of host memory", attempt.what, max_allocations));
     const std::int64_t blocks = host.live_blocks(), refusals = host.refusals();
     ErrorText error;
     host.fail_after(n);
@@ -33,7 +33,7 @@ void exhaust(Host& host, const Attempt& attempt, Tally& tally) {
     if (status == TENON_OK) {
       attempt.undo();
       if (!injected) return;
-      ++tally.absorbed;
+      ++counts.absorbed;
       continue;
     }
     const std::string where = fmt::format("{} with the host out of memory from its allocation {} on", attempt.what, n + 1);
@@ -41,9 +41,9 @@ void exhaust(Host& host, const Attempt& attempt, Tally& tally) {
     expect_refusal(status, error, {TENON_OUT_OF_MEMORY}, where);
     if (attempt.wrote()) fail(where + " failed and wrote its out-parameters");
     if (host.live_blocks() != blocks)
-      fail(fmt::format("{} failed and left {} blocks of host memory behind", where, host.live_blocks() - blocks));
-    ++tally.refused;
-    // Without a tenon_error the failure is the same one.
+      fail(fmt::format("{} failed and leaked {} blocks of host memory", where, host.live_blocks() - blocks));
+    ++counts.refused;
+    // Without a tenon_error the failure must be the same.
     host.fail_after(n);
     const tenon_status again = attempt.call(nullptr);
     host.fail_never();
@@ -58,15 +58,17 @@ void exhaust(Host& host, const Attempt& attempt, Tally& tally) {
   }
 }
 
-/// A graph that wants much: a product of constants and parameters if the backend has products, else what it has.
-Net demanding_net(const Kit& kit) {
-  const auto offers = [&](tenon_op op) { return (kit.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0; };
+/// A graph that needs many allocations: products with constants and parameters if the backend has MatMul, else a relu.
+Net demanding_net(const CaseContext& context) {
+  const auto offers = [&](tenon_op op) {
+    return (context.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0;
+  };
   if (!offers(TENON_OP_MatMul)) return relu_net(1000);
   Net net;
   const std::uint32_t x = net.input(Array(TENON_DTYPE_F32, {32, 32}));
   const std::uint32_t w = net.input(Array(TENON_DTYPE_F32, {32, 32}), {}, TENON_VALUE_CONSTANT);
   const std::uint32_t y = net.output(TENON_DTYPE_F32, {32, 32});
-  const bool graphs = (kit.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0;
+  const bool graphs = (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0;
   if (!graphs) {
     net.node(TENON_OP_MatMul, line_of(TENON_OP_MatMul).version, &no_attributes, {x, w}, {y});
     return net;
@@ -78,46 +80,46 @@ Net demanding_net(const Kit& kit) {
   return net;
 }
 
-void out_of_memory(Kit& kit) {
-  Tally tally;
+void out_of_memory(CaseContext& context) {
+  FailureCounts counts;
   {
-    Host host(kit.device.info(), kit.device.backend().abi_minor(), kit.device.source().knobs);
+    Host host(context.device.info(), context.device.backend().abi_minor(), context.device.source().options);
     tenon_backend* backend = nullptr;
     const tenon_backend_table* sent = nullptr;
     exhaust(host,
-            {"create", [&](tenon_error* error) { return kit.device.info().create(host.table(), &backend, &sent, error); },
+            {"create", [&](tenon_error* error) { return context.device.info().create(host.table(), &backend, &sent, error); },
              [&] {
                sent->destroy(std::exchange(backend, nullptr));
                sent = nullptr;
              },
              [&] { return backend != nullptr || sent != nullptr; }},
-            tally);
+            counts);
     if (host.live_blocks() != 0 || !host.damage().empty()) {
       fail(fmt::format("{} blocks of host memory are left after failed and undone `create`s {}", host.live_blocks(), host.damage()));
     }
   }
 
-  Another another(kit);
+  Another another(context);
   Host& host = another.host();
   const tenon_backend_table& table = another.table();
   tenon_device* device = nullptr;
   exhaust(host,
           {"device_open", [&](tenon_error* error) { return table.device_open(another.backend, 0, &device, error); },
            [&] { table.device_close(std::exchange(device, nullptr)); }, [&] { return device != nullptr; }},
-          tally);
+          counts);
   ErrorText error;
   expect_ok(table.device_open(another.backend, 0, &device, error), error, "device_open");
   tenon_stream* stream = nullptr;
   exhaust(host,
           {"stream_create", [&](tenon_error* e) { return table.stream_create(device, &stream, e); },
            [&] { table.stream_destroy(std::exchange(stream, nullptr)); }, [&] { return stream != nullptr; }},
-          tally);
+          counts);
   expect_ok(table.stream_create(device, &stream, error), error, "stream_create");
   tenon_event* event = nullptr;
   exhaust(host,
           {"event_create", [&](tenon_error* e) { return table.event_create(device, &event, e); },
            [&] { table.event_destroy(std::exchange(event, nullptr)); }, [&] { return event != nullptr; }},
-          tally);
+          counts);
   tenon_memory* memory = nullptr;
   std::uint64_t address = 0;
   const auto free_memory = [&] {
@@ -129,61 +131,62 @@ void out_of_memory(Kit& kit) {
       host,
       {"memory_allocate", [&](tenon_error* e) { return table.memory_allocate(device, TENON_MEMORY_DEVICE, 5000, &memory, &address, e); },
        free_memory, memory_written},
-      tally);
+      counts);
   std::vector<unsigned char> bytes = pattern(5000, 3);
   exhaust(host,
           {"memory_import",
            [&](tenon_error* e) { return table.memory_import(device, bytes.data(), bytes.size(), TENON_IMPORT_COPY, &memory, &address, e); },
            free_memory, memory_written},
-          tally);
+          counts);
 
-  const Net net = demanding_net(kit);
-  const Wire wire(net);
+  const Net net = demanding_net(context);
+  const AbiGraph abi_graph(net);
   const tenon_plan_options options = default_options();
-  std::vector<tenon_answer> answers(wire.nodes.size());
-  expect_ok(table.supports(device, &wire.graph, &options, answers.data(), error), error, "supports");
+  std::vector<tenon_answer> answers(abi_graph.nodes.size());
+  expect_ok(table.supports(device, &abi_graph.graph, &options, answers.data(), error), error, "supports");
   const bool served = std::all_of(answers.begin(), answers.end(), [](const tenon_answer& a) { return a.supported == 1; });
   if (served) {
     tenon_plan* plan = nullptr;
     exhaust(host,
-            {"plan_create", [&](tenon_error* e) { return table.plan_create(device, &wire.graph, &options, &plan, e); },
+            {"plan_create", [&](tenon_error* e) { return table.plan_create(device, &abi_graph.graph, &options, &plan, e); },
              [&] { table.plan_destroy(std::exchange(plan, nullptr)); }, [&] { return plan != nullptr; }},
-            tally);
-    expect_ok(table.plan_create(device, &wire.graph, &options, &plan, error), error, "plan_create");
+            counts);
+    expect_ok(table.plan_create(device, &abi_graph.graph, &options, &plan, error), error, "plan_create");
     tenon_plan_info info{};
     info.struct_size = sizeof info;
     expect_ok(table.plan_info(plan, &info, error), error, "plan_info");
-    // Inputs, outputs and the workspace at aligned places of one block.
+    // Inputs, outputs and the workspace at aligned addresses of one block.
     constexpr std::uint64_t step = 1 << 16;
-    const std::uint64_t wanted = step * (wire.bound.size() + 1) + info.workspace_size_bytes;
-    expect_ok(table.memory_allocate(device, TENON_MEMORY_DEVICE, wanted, &memory, &address, error), error, "memory_allocate");
-    expect_ok(table.fill(device, address, wanted, 0, stream, error), error, "fill");
+    const std::uint64_t required = step * (abi_graph.bound.size() + 1) + info.workspace_size_bytes;
+    expect_ok(table.memory_allocate(device, TENON_MEMORY_DEVICE, required, &memory, &address, error), error, "memory_allocate");
+    expect_ok(table.fill(device, address, required, 0, stream, error), error, "fill");
     std::vector<std::uint64_t> addresses;
-    for (std::size_t i = 0; i < wire.bound.size(); ++i) addresses.push_back(address + i * step);
+    for (std::size_t i = 0; i < abi_graph.bound.size(); ++i) addresses.push_back(address + i * step);
     tenon_bindings bindings{};
     bindings.struct_size = sizeof bindings;
     bindings.address_count = static_cast<std::uint32_t>(addresses.size());
     bindings.addresses = addresses.data();
-    // An asynchronous device may report at the synchronise that follows.
+    // An asynchronous device may report the failure at the next stream_synchronize.
     exhaust(host,
             {"plan_execute",
              [&](tenon_error* e) {
                ++bindings.parameters_epoch;
-               const tenon_status status = table.plan_execute(plan, &bindings, address + step * wire.bound.size(), stream, e);
+               const tenon_status status = table.plan_execute(plan, &bindings, address + step * abi_graph.bound.size(), stream, e);
                const tenon_status waited = table.stream_synchronize(stream, status == TENON_OK ? e : nullptr);
                return status == TENON_OK ? waited : status;
              },
              [] {}},
-            tally);
+            counts);
     table.plan_destroy(plan);
     free_memory();
   }
   table.stream_destroy(stream);
   table.device_close(device);
   another.end();
-  expect_sane(kit);
-  kit.remark = fmt::format("{} of {} injected failures came back as OUT_OF_MEMORY, the calls did without the memory in the others",
-                           tally.refused, tally.refused + tally.absorbed);
+  expect_sane(context);
+  context.remark =
+      fmt::format("{} of {} injected failures were reported as OUT_OF_MEMORY, in the others the calls succeeded without the memory",
+                  counts.refused, counts.refused + counts.absorbed);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Whole graphs on small whole numbers, whose sums f32 keeps exact: constants, parameters, donations, fusion, many threads.
+// Whole graphs on small integers, whose sums are exact in f32: constants, parameters, donations, fusion, many threads.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,14 +10,14 @@ namespace {
 
 using Indices = std::vector<std::uint32_t>;
 
-/// A graph in the making, of the ops that every network has.
-class Sketch {
+/// Builds a graph from the most common ops.
+class GraphBuilder {
  public:
-  explicit Sketch(std::uint32_t weights) : weights_(weights) {}
+  explicit GraphBuilder(std::uint32_t weights) : weights_(weights) {}
   std::uint32_t input(Dims shape) { return net.input(numbers(std::move(shape)), {}, TENON_VALUE_INPUT); }
   std::uint32_t weight(Dims shape) { return net.input(numbers(std::move(shape)), {}, weights_); }
   std::uint32_t output(Dims shape) { return net.output(TENON_DTYPE_F32, std::move(shape)); }
-  std::uint32_t between(Dims shape) { return net.internal(TENON_DTYPE_F32, std::move(shape)); }
+  std::uint32_t internal(Dims shape) { return net.internal(TENON_DTYPE_F32, std::move(shape)); }
   void relu(std::uint32_t x, std::uint32_t y) { node(TENON_OP_Relu, {x}, y); }
   void add(std::uint32_t a, std::uint32_t b, std::uint32_t y) { node(TENON_OP_Add, {a, b}, y); }
   void product(std::uint32_t a, std::uint32_t b, std::uint32_t y) { node(TENON_OP_MatMul, {a, b}, y); }
@@ -47,8 +47,8 @@ double broadcast_at(const Array& x, const Dims& shape, std::int64_t i) {
   return x.at(index);
 }
 
-/// What a graph of these three ops gives, outputs in their order.
-std::vector<Array> worked_out(const Net& net) {
+/// The outputs of a graph of these three ops.
+std::vector<Array> reference_outputs(const Net& net) {
   std::vector<Array> arrays;
   for (const Net::Value& value : net.values) {
     const bool given = value.kind != TENON_VALUE_OUTPUT && value.kind != TENON_VALUE_INTERNAL;
@@ -77,12 +77,12 @@ std::vector<Array> worked_out(const Net& net) {
   return outputs;
 }
 
-void expect_exact(const std::vector<Array>& want, const Outcome& outcome, const std::string& where) {
+void expect_exact(const std::vector<Array>& expected, const Outcome& outcome, const std::string& where) {
   if (!outcome.ok()) fail(fmt::format("{}: execution failed with {}: {}", where, status_name(outcome.status), outcome.text));
   if (!outcome.damage.empty()) fail(fmt::format("{}: the execution {}", where, outcome.damage));
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    const std::string wrong = compare(want[i], outcome.outputs[i], {});
-    if (!wrong.empty()) fail(fmt::format("{}: output {}: {}; sums of small whole numbers are exact", where, i, wrong));
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::string wrong = compare(expected[i], outcome.outputs[i], {});
+    if (!wrong.empty()) fail(fmt::format("{}: output {}: {}; sums of small integers are exact", where, i, wrong));
   }
 }
 
@@ -91,51 +91,51 @@ struct Sample {
   Net net;
 };
 
-/// Graphs with weights of a kind. Only those that the backend says it serves.
-std::vector<Sample> samples(const Kit& kit, std::uint32_t weights) {
+/// Graphs with weights of the given kind; only those that the backend supports.
+std::vector<Sample> samples(const CaseContext& context, std::uint32_t weights) {
   std::vector<Sample> all;
-  const auto add = [&](const char* name, void (*draw)(Sketch&)) {
-    Sketch sketch(weights);
-    draw(sketch);
-    all.push_back({name, std::move(sketch.net)});
+  const auto add = [&](const char* name, void (*build)(GraphBuilder&)) {
+    GraphBuilder builder(weights);
+    build(builder);
+    all.push_back({name, std::move(builder.net)});
   };
-  add("a sum", [](Sketch& s) {
+  add("a sum", [](GraphBuilder& s) {
     const auto x = s.input({3, 5}), w = s.weight({3, 5}), y = s.output({3, 5});
     s.add(x, w, y);
   });
-  add("a product", [](Sketch& s) {
+  add("a product", [](GraphBuilder& s) {
     const auto x = s.input({6, 40}), w = s.weight({40, 24}), y = s.output({6, 24});
     s.product(x, w, y);
   });
-  add("a layer", [](Sketch& s) {
+  add("a layer", [](GraphBuilder& s) {
     const auto x = s.input({6, 40}), w = s.weight({40, 24}), b = s.weight({24}), y = s.output({6, 24});
-    const auto xw = s.between({6, 24}), sum = s.between({6, 24});
+    const auto xw = s.internal({6, 24}), sum = s.internal({6, 24});
     s.product(x, w, xw);
     s.add(xw, b, sum);
     s.relu(sum, y);
   });
-  add("two layers with a residual", [](Sketch& s) {
+  add("two layers with a residual", [](GraphBuilder& s) {
     const auto x = s.input({6, 40}), w = s.weight({40, 40}), b = s.weight({40}), v = s.weight({40, 10}), y = s.output({6, 10});
-    const auto xw = s.between({6, 40}), sum = s.between({6, 40}), more = s.between({6, 40}), hidden = s.output({6, 40});
+    const auto xw = s.internal({6, 40}), sum = s.internal({6, 40}), more = s.internal({6, 40}), hidden = s.output({6, 40});
     s.product(x, w, xw);
     s.add(xw, b, sum);
     s.add(sum, x, more);
     s.relu(more, hidden);  // an output that another node reads
     s.product(hidden, v, y);
   });
-  add("a diamond", [](Sketch& s) {
+  add("a diamond", [](GraphBuilder& s) {
     const auto x = s.input({7, 9}), a = s.weight({7, 9}), b = s.weight({9}), y = s.output({7, 9});
-    const auto top = s.between({7, 9}), left = s.between({7, 9}), right = s.between({7, 9});
+    const auto top = s.internal({7, 9}), left = s.internal({7, 9}), right = s.internal({7, 9});
     s.relu(x, top);
     s.add(top, b, right);
     s.add(top, a, left);
     s.add(left, right, y);
   });
-  add("a long chain", [](Sketch& s) {
+  add("a long chain", [](GraphBuilder& s) {
     auto x = s.input({4, 33});
     const auto w = s.weight({4, 33}), y = s.output({4, 33});
     for (int i = 0; i < 12; ++i) {
-      const auto next = s.between({4, 33});
+      const auto next = s.internal({4, 33});
       if (i % 3 == 2) {
         s.relu(x, next);
       } else {
@@ -145,11 +145,11 @@ std::vector<Sample> samples(const Kit& kit, std::uint32_t weights) {
     }
     s.relu(x, y);
   });
-  const bool single = (kit.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0;
+  const bool single = (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0;
   const auto served = [&](const Sample& sample) {
     return (!single || sample.net.nodes.size() == 1) &&
            std::all_of(sample.net.nodes.begin(), sample.net.nodes.end(), [&](const Net::Node& node) {
-             return (kit.device.capability(node.op, node.version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0;
+             return (context.device.capability(node.op, node.version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0;
            });
   };
   all.erase(std::remove_if(all.begin(), all.end(), [&](const Sample& sample) { return !served(sample); }), all.end());
@@ -159,79 +159,79 @@ std::vector<Sample> samples(const Kit& kit, std::uint32_t weights) {
 
 // ---------------------------------------------------------------- cases
 
-/// What the workspace and the outputs held before does not matter.
-void whole_graphs(Kit& kit) {
-  for (const Sample& sample : samples(kit, TENON_VALUE_INPUT)) {
-    const Plan plan(kit.device, sample.net);
+/// The previous content of workspace and outputs does not matter.
+void whole_graphs(CaseContext& context) {
+  for (const Sample& sample : samples(context, TENON_VALUE_INPUT)) {
+    const Plan plan(context.device, sample.net);
     expect_ready(plan);
     for (const int poison : {0xFF, 0x40, 0x00}) {
-      expect_exact(worked_out(sample.net), plan.run(static_cast<unsigned char>(poison)),
+      expect_exact(reference_outputs(sample.net), plan.run(static_cast<unsigned char>(poison)),
                    fmt::format("{}, memory full of 0x{:02x}", sample.name, poison));
     }
   }
 }
 
-/// Any order in which the nodes may run says the same.
-void node_order(Kit& kit) {
-  require_graphs(kit);
-  for (Sample& sample : samples(kit, TENON_VALUE_INPUT)) {
-    const std::vector<Array> want = worked_out(sample.net);
-    Random random(seed_for(kit.seed, sample.name));
+/// Every topological order of the nodes gives the same results.
+void node_order(CaseContext& context) {
+  require_graphs(context);
+  for (Sample& sample : samples(context, TENON_VALUE_INPUT)) {
+    const std::vector<Array> expected = reference_outputs(sample.net);
+    Random random(seed_for(context.seed, sample.name));
     for (int round = 0; round < 4; ++round) {
-      // Those that can run are drawn until none is left.
-      std::vector<Net::Node> waiting = sample.net.nodes, order;
+      // Draw a random ready node until none is left.
+      std::vector<Net::Node> remaining = sample.net.nodes, order;
       std::vector<bool> known;
       for (const Net::Value& value : sample.net.values)
         known.push_back(value.kind != TENON_VALUE_INTERNAL && value.kind != TENON_VALUE_OUTPUT);
-      while (!waiting.empty()) {
-        const auto at = waiting.begin() + random.integer(0, static_cast<std::int64_t>(waiting.size()));
+      while (!remaining.empty()) {
+        const auto at = remaining.begin() + random.integer(0, static_cast<std::int64_t>(remaining.size()));
         if (!std::all_of(at->inputs.begin(), at->inputs.end(), [&](std::uint32_t v) { return known[v]; })) continue;
         known[at->outputs[0]] = true;
         order.push_back(std::move(*at));
-        waiting.erase(at);
+        remaining.erase(at);
       }
       sample.net.nodes = std::move(order);
-      const Plan plan(kit.device, sample.net);
+      const Plan plan(context.device, sample.net);
       expect_ready(plan);
-      expect_exact(want, plan.run(), fmt::format("{}, its nodes in another order", sample.name));
+      expect_exact(expected, plan.run(), fmt::format("{}, its nodes in another order", sample.name));
     }
   }
 }
 
-void fusion(Kit& kit) {
-  for (const Sample& sample : samples(kit, TENON_VALUE_CONSTANT)) {
+void fusion(CaseContext& context) {
+  for (const Sample& sample : samples(context, TENON_VALUE_CONSTANT)) {
     std::uint32_t kernels[3] = {};
     for (const std::uint32_t setting : {TENON_FUSION_FULL, TENON_FUSION_ELEMENTWISE, TENON_FUSION_OFF}) {
-      const Plan plan(kit.device, sample.net, {.fusion = setting});
+      const Plan plan(context.device, sample.net, {.fusion = setting});
       expect_ready(plan);
       kernels[setting] = plan.info().kernel_count;
-      expect_exact(worked_out(sample.net), plan.run(), fmt::format("{} under fusion setting {}", sample.name, setting));
+      expect_exact(reference_outputs(sample.net), plan.run(), fmt::format("{} under fusion setting {}", sample.name, setting));
     }
     if (kernels[TENON_FUSION_OFF] < kernels[TENON_FUSION_FULL]) {
-      fail(fmt::format("{}: {} kernels with all the fusion there is, {} without any", sample.name, kernels[TENON_FUSION_FULL],
+      fail(fmt::format("{}: {} kernels with full fusion, {} without fusion", sample.name, kernels[TENON_FUSION_FULL],
                        kernels[TENON_FUSION_OFF]));
     }
   }
 }
 
-/// The bytes of constants are the caller's again once plan_create returns.
-void constants(Kit& kit) {
-  for (Sample& sample : samples(kit, TENON_VALUE_CONSTANT)) {
-    const std::vector<Array> want = worked_out(sample.net);
-    const Plan plan(kit.device, sample.net);
+/// The caller may overwrite the bytes of constants once plan_create returns.
+void constants(CaseContext& context) {
+  for (Sample& sample : samples(context, TENON_VALUE_CONSTANT)) {
+    const std::vector<Array> expected = reference_outputs(sample.net);
+    const Plan plan(context.device, sample.net);
     expect_ready(plan);
     for (Net::Value& value : sample.net.values) {
       if (value.kind == TENON_VALUE_CONSTANT) std::memset(value.array.bytes(), 0xFF, value.array.size_bytes());
     }
     for (int round = 0; round < 2; ++round)
-      expect_exact(want, plan.run(), fmt::format("{} with constant weights, their bytes gone", sample.name));
+      expect_exact(expected, plan.run(), fmt::format("{} with constant weights, their original bytes overwritten", sample.name));
   }
 }
 
-/// Parameters change when the epoch does, to whatever it changes; also back, and also to the same bytes.
-void parameters(Kit& kit) {
-  for (Sample& sample : samples(kit, TENON_VALUE_PARAMETER)) {
-    const Plan plan(kit.device, sample.net);
+/// Parameters change whenever the epoch changes, to any value: back to an earlier one, or with the same bytes.
+void parameters(CaseContext& context) {
+  for (Sample& sample : samples(context, TENON_VALUE_PARAMETER)) {
+    const Plan plan(context.device, sample.net);
     expect_ready(plan);
     Plan::Bindings bindings(plan, 0xFF);
     Net now = sample.net;
@@ -244,7 +244,7 @@ void parameters(Kit& kit) {
       }
     };
     const auto expect = [&](std::uint64_t epoch) {
-      expect_exact(worked_out(now), bindings.execute(epoch), fmt::format("{} with parameters in epoch {}", sample.name, epoch));
+      expect_exact(reference_outputs(now), bindings.execute(epoch), fmt::format("{} with parameters in epoch {}", sample.name, epoch));
     };
     expect(1);
     change(1, TENON_VALUE_INPUT);
@@ -260,70 +260,72 @@ void parameters(Kit& kit) {
     change(-3, TENON_VALUE_PARAMETER);
     expect(~std::uint64_t{0});
     change(1, TENON_VALUE_PARAMETER);
-    expect(1);  // an epoch from before is another epoch than the last
-    // Fresh memory, at other addresses, in the epoch that is packed: the same parameters.
+    expect(1);  // an earlier epoch differs from the last one
+    // New memory at other addresses in the same epoch: the same parameters.
     Plan::Bindings elsewhere(plan, 0x40);
     for (std::uint32_t v = 0; v < now.values.size(); ++v) {
       if (now.values[v].kind == TENON_VALUE_PARAMETER || now.values[v].kind == TENON_VALUE_INPUT) elsewhere.set(v, now.values[v].array);
     }
-    expect_exact(worked_out(now), elsewhere.execute(1), fmt::format("{} with parameters in epoch 1, at other addresses", sample.name));
+    expect_exact(reference_outputs(now), elsewhere.execute(1),
+                 fmt::format("{} with parameters in epoch 1, at other addresses", sample.name));
   }
 }
 
-/// The output is written after every read of the input, by whichever node, and whatever the order of the nodes.
-void donation(Kit& kit) {
+/// The output must be written after all reads of the input, whichever nodes read it and in whatever order.
+void donation(CaseContext& context) {
   int runs = 0;
-  const auto check = [&](const char* name, std::initializer_list<tenon_op> ops, void (*draw)(Sketch&)) {
-    Sketch sketch(TENON_VALUE_PARAMETER);
-    draw(sketch);
-    if (sketch.net.nodes.size() > 1 && (kit.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0) return;
+  const auto check = [&](const char* name, std::initializer_list<tenon_op> ops, void (*build)(GraphBuilder&)) {
+    GraphBuilder builder(TENON_VALUE_PARAMETER);
+    build(builder);
+    if (builder.net.nodes.size() > 1 && (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0) return;
     for (const tenon_op op : ops) {
-      if ((kit.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) == 0) return;
+      if ((context.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) == 0) return;
     }
-    const Plan plan(kit.device, sketch.net);
+    const Plan plan(context.device, builder.net);
     expect_ready(plan);
     Plan::Bindings bindings(plan, 0xFF);
     for (int round = 0; round < 2; ++round) {
-      expect_exact(worked_out(sketch.net), bindings.execute(static_cast<std::uint64_t>(round + 1)), fmt::format("donation, {}", name));
+      expect_exact(reference_outputs(builder.net), bindings.execute(static_cast<std::uint64_t>(round + 1)),
+                   fmt::format("donation, {}", name));
     }
     ++runs;
   };
-  check("relu over its operand", {TENON_OP_Relu}, [](Sketch& s) {
+  check("relu over its operand", {TENON_OP_Relu}, [](GraphBuilder& s) {
     const auto x = s.input({5, 77}), y = s.output({5, 77});
     s.relu(x, y);
     s.net.donate(x, y);
   });
-  check("a sum over its first operand", {TENON_OP_Add}, [](Sketch& s) {
+  check("a sum over its first operand", {TENON_OP_Add}, [](GraphBuilder& s) {
     const auto a = s.input({5, 77}), b = s.weight({5, 77}), y = s.output({5, 77});
     s.add(a, b, y);
     s.net.donate(a, y);
   });
-  check("a sum over its second operand", {TENON_OP_Add}, [](Sketch& s) {
+  check("a sum over its second operand", {TENON_OP_Add}, [](GraphBuilder& s) {
     const auto a = s.input({5, 77}), b = s.weight({5, 77}), y = s.output({5, 77});
     s.add(a, b, y);
     s.net.donate(b, y);
   });
-  check("a product over one of its operands", {TENON_OP_MatMul}, [](Sketch& s) {
+  check("a product over one of its operands", {TENON_OP_MatMul}, [](GraphBuilder& s) {
     const auto a = s.input({24, 24}), b = s.weight({24, 24}), y = s.output({24, 24});
     s.product(a, b, y);
     s.net.donate(a, y);
   });
-  check("an operand that a later node reads as well", {TENON_OP_Relu, TENON_OP_Add}, [](Sketch& s) {
+  check("an operand that a later node reads as well", {TENON_OP_Relu, TENON_OP_Add}, [](GraphBuilder& s) {
     const auto x = s.input({5, 77}), b = s.weight({5, 77}), y = s.output({5, 77}), z = s.output({5, 77});
     s.relu(x, y);
     s.add(x, b, z);
     s.net.donate(x, y);
   });
-  check("an operand that is read on the way to its own new value", {TENON_OP_Relu, TENON_OP_Add}, [](Sketch& s) {
+  check("an operand that is read to compute its own new value", {TENON_OP_Relu, TENON_OP_Add}, [](GraphBuilder& s) {
     const auto x = s.weight({5, 77}), g = s.input({5, 77}), y = s.output({5, 77});
-    const auto t = s.between({5, 77});
+    const auto t = s.internal({5, 77});
     s.add(x, g, t);
     s.relu(t, y);
     s.net.donate(x, y);
   });
-  check("two parameters that take each other's place", {TENON_OP_Relu, TENON_OP_Add}, [](Sketch& s) {
+  check("two parameters that depend on each other", {TENON_OP_Relu, TENON_OP_Add}, [](GraphBuilder& s) {
     const auto p = s.weight({40}), q = s.weight({40}), new_p = s.output({40}), new_q = s.output({40});
-    const auto t = s.between({40}), u = s.between({40});
+    const auto t = s.internal({40}), u = s.internal({40});
     s.add(p, q, t);
     s.relu(q, new_p);
     s.add(t, p, u);
@@ -334,25 +336,25 @@ void donation(Kit& kit) {
   if (runs == 0) throw NotRun("not offered: the capability table has neither Relu nor Add nor MatMul for f32");
 }
 
-/// One plan, four threads, each with a stream, bindings and a workspace of its own.
-void concurrent(Kit& kit) {
-  std::vector<Sample> all = samples(kit, TENON_VALUE_PARAMETER);
+/// One plan executed by four threads, each with its own stream, bindings and workspace.
+void concurrent(CaseContext& context) {
+  std::vector<Sample> all = samples(context, TENON_VALUE_PARAMETER);
   for (const Sample& sample : all) {
-    const Plan plan(kit.device, sample.net);
+    const Plan plan(context.device, sample.net);
     expect_ready(plan);
     on_threads(4, [&](int thread) {
       Net own = sample.net;
-      const Stream stream(kit);
+      const Stream stream(context);
       Plan::Bindings bindings(plan, static_cast<unsigned char>(0x30 + thread));
       for (std::uint32_t v = 0; v < own.values.size(); ++v) {
         Net::Value& value = own.values[v];
-        if (value.kind != TENON_VALUE_INPUT) continue;  // parameters are the same for all, as their epoch is
+        if (value.kind != TENON_VALUE_INPUT) continue;  // parameters are the same for all threads, as is their epoch
         for (std::int64_t i = 0; i < value.array.count(); ++i) value.array.set(i, value.array.at(i) + static_cast<double>(thread));
         bindings.set(v, value.array);
       }
-      const std::vector<Array> want = worked_out(own);
+      const std::vector<Array> expected = reference_outputs(own);
       for (int round = 0; round < (small_sizes() ? 4 : 25); ++round) {
-        expect_exact(want, bindings.execute(1, stream.handle),
+        expect_exact(expected, bindings.execute(1, stream.handle),
                      fmt::format("{}, thread {} of 4 that execute one plan", sample.name, thread));
       }
     });
@@ -360,15 +362,16 @@ void concurrent(Kit& kit) {
 }
 
 /// Plans are made and destroyed on several threads while others execute.
-void made_on_threads(Kit& kit) {
-  const std::vector<Sample> all = samples(kit, TENON_VALUE_CONSTANT);
+void made_on_threads(CaseContext& context) {
+  const std::vector<Sample> all = samples(context, TENON_VALUE_CONSTANT);
   on_threads(4, [&](int thread) {
-    const Stream stream(kit);
+    const Stream stream(context);
     for (int round = 0; round < (small_sizes() ? 1 : 4); ++round) {
       for (const Sample& sample : all) {
-        const Plan plan(kit.device, sample.net);
+        const Plan plan(context.device, sample.net);
         expect_ready(plan);
-        expect_exact(worked_out(sample.net), plan.run(0xFF, stream.handle), fmt::format("{}, made on thread {} of 4", sample.name, thread));
+        expect_exact(reference_outputs(sample.net), plan.run(0xFF, stream.handle),
+                     fmt::format("{}, made on thread {} of 4", sample.name, thread));
       }
     }
   });

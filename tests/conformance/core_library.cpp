@@ -1,4 +1,4 @@
-// The file itself: what it shows to the outside, and what it wants from there.
+// The file itself: the symbols it exports and the libraries it needs.
 #include <elf.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string text_at(std::ifstream& file, std::uint64_t offset) {
   return text;
 }
 
-/// Names that a shared object defines for others, from its dynamic symbol table. Nothing if it has no section headers.
+/// Names that a shared object exports, from its dynamic symbol table. Empty if it has no section headers.
 std::set<std::string> exports_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   const auto header = read_at<Elf64_Ehdr>(file, 0);
@@ -46,30 +46,31 @@ std::set<std::string> exports_of(const std::filesystem::path& path) {
   return names;
 }
 
-const std::filesystem::path& file_of(const Kit& kit) {
-  const std::filesystem::path& file = kit.device.source().file;
+const std::filesystem::path& file_of(const CaseContext& context) {
+  const std::filesystem::path& file = context.device.source().file;
   if (file.empty()) throw NotRun("the backend is part of the process, not a file");
   return file;
 }
 
-/// A second public symbol meets that of another library, and one of the two is called in the place of the other.
-void exports(Kit& kit) {
-  std::set<std::string> names = exports_of(file_of(kit));
+/// A second public symbol may collide with that of another library, so that one is called instead of the other.
+void exports(CaseContext& context) {
+  std::set<std::string> names = exports_of(file_of(context));
   if (names.empty()) throw NotRun("the file has no section headers to find its symbols by");
-  // What linkers put there themselves.
+  // Symbols that linkers add.
   for (const char* own : {TENON_BACKEND_QUERY_SYMBOL, "_init", "_fini", "_edata", "_end", "__bss_start"}) names.erase(own);
   if (names.empty()) return;
   const std::size_t count = names.size();
   std::vector<std::string> some(names.begin(), std::next(names.begin(), static_cast<std::ptrdiff_t>(std::min<std::size_t>(count, 8))));
-  fail(fmt::format("wanted {} as the one public symbol, got {} more: {}{}; compile with -fvisibility=hidden, or link with a version script",
-                   TENON_BACKEND_QUERY_SYMBOL, count, fmt::join(some, ", "), count > some.size() ? ", ..." : ""));
+  fail(fmt::format(
+      "expected {} as the only public symbol, got {} more: {}{}; compile with -fvisibility=hidden, or link with a version script",
+      TENON_BACKEND_QUERY_SYMBOL, count, fmt::join(some, ", "), count > some.size() ? ", ..." : ""));
 }
 
-/// Everything a backend may ask of the core comes in the host table: it runs with a core of another build.
-void needs_no_core(Kit& kit) {
-  for (const std::string& needed : loader::read_elf(file_of(kit)).needed) {
+/// A backend uses the core only through the host table, so that it runs with any build of the core.
+void needs_no_core(CaseContext& context) {
+  for (const std::string& needed : loader::read_elf(file_of(context)).needed) {
     if (needed.rfind("libtenon.", 0) == 0)
-      fail(fmt::format("it needs {}, wanted no library of Tenon's: everything comes in the host table", needed));
+      fail(fmt::format("it needs {}, expected no library of Tenon: all services are in the host table", needed));
   }
 }
 

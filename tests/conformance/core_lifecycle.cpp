@@ -1,4 +1,4 @@
-// Lifecycle: the query, backends created and destroyed in every order the header allows, devices, and processes that end without a word.
+// Lifecycle: the query, backends created and destroyed in every order the header allows, devices, and processes that end without shutdown.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -15,55 +15,55 @@ namespace {
 // ---------------------------------------------------------------- the query
 
 /// The query function of the backend under test, which is loaded already.
-tenon_backend_query_fn query_of(const Kit& kit) {
-  const Source& source = kit.device.source();
+tenon_backend_query_fn query_of(const CaseContext& context) {
+  const Source& source = context.device.source();
   if (source.query != nullptr) return source.query;
   void* library = dlopen(source.file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) fail(fmt::format("{} cannot be opened once more", source.file.string()));
+  if (library == nullptr) fail(fmt::format("{} cannot be opened again", source.file.string()));
   const auto query = reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
-  dlclose(library);  // the loader holds it
+  dlclose(library);  // the loader keeps it loaded
   if (query == nullptr) fail("the library has lost " TENON_BACKEND_QUERY_SYMBOL);
   return query;
 }
 
-/// The loader asks twice and refuses a backend that answers otherwise the second time; here it is asked again while it is at work.
-void query_again(Kit& kit) {
-  const Device again(kit.device.source());
-  if (const auto difference = loader::difference(kit.device.info(), again.info()))
+/// The loader queries twice and refuses a backend whose second answer differs; here the query is repeated while the backend is in use.
+void query_again(CaseContext& context) {
+  const Device again(context.device.source());
+  if (const auto difference = loader::difference(context.device.info(), again.info()))
     fail("the second answer to the query differs: " + *difference);
   for (const std::string& warning : again.backend().record().warnings) fail("the loader warns: " + warning);
 }
 
-/// An older host has room for less, a newer one for more: the answer fills what both know and says how much that was.
-void query_sizes(Kit& kit) {
+/// An older host has a smaller struct, a newer one a larger: the query fills what both know and returns that size.
+void query_sizes(CaseContext& context) {
   constexpr std::uint32_t longer = 64;
-  const tenon_backend_query_fn query = query_of(kit);
-  for (const std::size_t room_size : {offsetof(tenon_backend_info, name), offsetof(tenon_backend_info, create), sizeof(tenon_backend_info),
-                                      sizeof(tenon_backend_info) + longer}) {
+  const tenon_backend_query_fn query = query_of(context);
+  for (const std::size_t capacity : {offsetof(tenon_backend_info, name), offsetof(tenon_backend_info, create), sizeof(tenon_backend_info),
+                                     sizeof(tenon_backend_info) + longer}) {
     struct {
       tenon_backend_info info;
       unsigned char later[2 * longer];
-    } room;
-    std::memset(static_cast<void*>(&room), 0xA5, sizeof room);
-    const auto size = static_cast<std::uint32_t>(room_size);
-    room.info.struct_size = size;
-    const tenon_status status = query(&loader::host_info(), &room.info);
-    if (status != TENON_OK) fail(fmt::format("asked with room for {} bytes, the query answers {}", size, status_name(status)));
-    if (room.info.struct_size > size) {
-      fail(fmt::format("the query had room for {} bytes and says that it wrote {} (struct_size)", size, room.info.struct_size));
+    } buffer;
+    std::memset(static_cast<void*>(&buffer), 0xA5, sizeof buffer);
+    const auto size = static_cast<std::uint32_t>(capacity);
+    buffer.info.struct_size = size;
+    const tenon_status status = query(&loader::host_info(), &buffer.info);
+    if (status != TENON_OK) fail(fmt::format("with a struct of {} bytes, the query returns {}", size, status_name(status)));
+    if (buffer.info.struct_size > size) {
+      fail(fmt::format("the query had a struct of {} bytes and reports {} as written (struct_size)", size, buffer.info.struct_size));
     }
-    const auto* bytes = reinterpret_cast<const unsigned char*>(&room);
-    for (std::size_t i = room.info.struct_size; i < sizeof room; ++i) {
+    const auto* bytes = reinterpret_cast<const unsigned char*>(&buffer);
+    for (std::size_t i = buffer.info.struct_size; i < sizeof buffer; ++i) {
       if (bytes[i] != 0xA5)
-        fail(fmt::format("the query had room for {} bytes, says that it wrote {}, and wrote byte {}", size, room.info.struct_size, i));
+        fail(fmt::format("the query had a struct of {} bytes, reports {} as written, and wrote byte {}", size, buffer.info.struct_size, i));
     }
-    if (room.info.abi_major != TENON_ABI_MAJOR) fail(fmt::format("asked with room for {} bytes, the query leaves abi_major out", size));
+    if (buffer.info.abi_major != TENON_ABI_MAJOR) fail(fmt::format("with a struct of {} bytes, the query does not set abi_major", size));
   }
 }
 
-/// A host of another major version gets INCOMPATIBLE and the plugin's own range, which is what the core's message is made of.
-void query_of_another_host(Kit& kit) {
-  const tenon_backend_query_fn query = query_of(kit);
+/// A host of another major version gets INCOMPATIBLE and the plugin's own range, which the core's message names.
+void query_of_another_host(CaseContext& context) {
+  const tenon_backend_query_fn query = query_of(context);
   for (const bool major : {true, false}) {
     tenon_host_info host = loader::host_info();
     if (major) host.abi_major += 70;
@@ -74,19 +74,19 @@ void query_of_another_host(Kit& kit) {
     const tenon_status status = query(&host, &info);
     const std::string who =
         fmt::format("a host of ABI {}.{} to {}.{}", host.abi_major, host.abi_minor_lowest, host.abi_major, host.abi_minor_highest);
-    if (status != TENON_INCOMPATIBLE) fail(fmt::format("{}: wanted INCOMPATIBLE, got {}", who, status_name(status)));
-    if (info.abi_major != kit.device.info().abi_major || info.abi_minor_lowest != kit.device.info().abi_minor_lowest ||
-        info.abi_minor_highest != kit.device.info().abi_minor_highest) {
-      fail(who + " is told another range of versions than the one that fits");
+    if (status != TENON_INCOMPATIBLE) fail(fmt::format("{}: expected INCOMPATIBLE, got {}", who, status_name(status)));
+    if (info.abi_major != context.device.info().abi_major || info.abi_minor_lowest != context.device.info().abi_minor_lowest ||
+        info.abi_minor_highest != context.device.info().abi_minor_highest) {
+      fail(who + " gets a different range of versions than a compatible host");
     }
   }
 }
 
 // ---------------------------------------------------------------- create, shutdown, destroy
 
-void create_and_destroy(Kit& kit) {
+void create_and_destroy(CaseContext& context) {
   for (int round = 0; round < 5; ++round) {
-    Another another(kit);
+    Another another(context);
     ErrorText error;
     tenon_device* device = nullptr;
     expect_ok(another.table().device_open(another.backend, 0, &device, error), error, "device_open");
@@ -96,45 +96,45 @@ void create_and_destroy(Kit& kit) {
   }
 }
 
-/// Several backends of one library at a time share nothing that the end of one could take from the others.
-void several_at_once(Kit& kit) {
+/// Several backends of one library at a time do not depend on each other's lifetime.
+void several_at_once(CaseContext& context) {
   for (const bool last_first : {false, true}) {
     std::vector<std::unique_ptr<Device>> devices;
-    for (int i = 0; i < 3; ++i) devices.push_back(std::make_unique<Device>(Beside{kit.device}));
+    for (int i = 0; i < 3; ++i) devices.push_back(std::make_unique<Device>(SecondInstance{context.device}));
     if (last_first) std::reverse(devices.begin(), devices.end());
     while (!devices.empty()) {
-      for (const auto& device : devices) expect_sane(Kit(*device, nullptr, kit.seed));
+      for (const auto& device : devices) expect_sane(CaseContext(*device, nullptr, context.seed));
       devices.erase(devices.begin());
     }
-    expect_sane(kit);
+    expect_sane(context);
   }
 }
 
-void create_on_threads(Kit& kit) {
+void create_on_threads(CaseContext& context) {
   on_threads(4, [&](int) {
     for (int round = 0; round < 3; ++round) {
-      const Device device(Beside{kit.device});
-      expect_sane(Kit(device, nullptr, kit.seed));
+      const Device device(SecondInstance{context.device});
+      expect_sane(CaseContext(device, nullptr, context.seed));
     }
   });
-  expect_sane(kit);
+  expect_sane(context);
 }
 
-void shutdown_twice(Kit& kit) {
-  Another another(kit);
+void shutdown_twice(CaseContext& context) {
+  Another another(context);
   another.table().shutdown(another.backend);
   another.table().shutdown(another.backend);
   another.end();
 }
 
-void destroy_without_shutdown(Kit& kit) {
-  Another another(kit);
+void destroy_without_shutdown(CaseContext& context) {
+  Another another(context);
   another.end();
 }
 
-/// shutdown closes what is open: a device that nobody closed.
-void shutdown_closes_devices(Kit& kit) {
-  Another another(kit);
+/// shutdown closes devices that are still open.
+void shutdown_closes_devices(CaseContext& context) {
+  Another another(context);
   const tenon_backend_table& table = another.table();
   ErrorText error;
   tenon_device* device = nullptr;
@@ -144,39 +144,39 @@ void shutdown_closes_devices(Kit& kit) {
   table.stream_destroy(stream);
   table.shutdown(another.backend);
   another.end();
-  expect_sane(kit);
+  expect_sane(context);
 }
 
-void floating_point_untouched(Kit& kit) {
+void floating_point_untouched(CaseContext& context) {
   const auto before = loader::FloatingPoint::current();
   {
-    Another another(kit);
-    expect_sane(kit);
+    Another another(context);
+    expect_sane(context);
   }
   if (const auto change = loader::FloatingPoint::current().change_since(before)) fail("creating and running " + *change);
 }
 
 // ---------------------------------------------------------------- the end of the process
 
-/// A device that is never closed, of a backend that is never destroyed. Reachable, so that no leak checker complains.
-Device& endless_device(const Kit& kit) {
+/// A device that is never closed, of a backend that is never destroyed. It stays reachable, so that leak checkers do not report it.
+Device& endless_device(const CaseContext& context) {
   static auto* const devices = new std::vector<std::unique_ptr<Device>>;
-  devices->push_back(std::make_unique<Device>(Beside{kit.device}));
+  devices->push_back(std::make_unique<Device>(SecondInstance{context.device}));
   return *devices->back();
 }
 
-void exit_without_shutdown(Kit& kit) {
-  expect_sane(Kit(endless_device(kit), nullptr, kit.seed));
+void exit_without_shutdown(CaseContext& context) {
+  expect_sane(CaseContext(endless_device(context), nullptr, context.seed));
 }
 
-void exit_without_destroy(Kit& kit) {
-  static auto* const another = new Another(kit);
+void exit_without_destroy(CaseContext& context) {
+  static auto* const another = new Another(context);
   another->table().shutdown(another->backend);
 }
 
-/// A thread goes on executing while the process ends around it. What it uses stays until the very end.
-void exit_while_busy(Kit& kit) {
-  require_relu(kit);
+/// A thread executes while the process exits. What it uses is never destroyed.
+void exit_while_busy(CaseContext& context) {
+  require_relu(context);
   struct Work {
     explicit Work(const Device& on) : device(on), net(relu_net(20000)), plan(device, net), bindings(plan, 0xFF) {}
     const Device& device;
@@ -185,7 +185,7 @@ void exit_while_busy(Kit& kit) {
     Plan::Bindings bindings;
     std::atomic<int> rounds{0};
   };
-  static auto* const work = new Work(endless_device(kit));
+  static auto* const work = new Work(endless_device(context));
   expect_ready(work->plan);
   std::thread([] {
     for (;;) {
@@ -199,10 +199,10 @@ void exit_while_busy(Kit& kit) {
   if (work->rounds < 0) fail("an execution failed");
 }
 
-/// Work that was given to a stream and that nobody waits for.
-void exit_with_work_queued(Kit& kit) {
+/// Work is queued on a stream and never waited for.
+void exit_with_work_queued(CaseContext& context) {
   constexpr std::uint64_t size = 1 << 22;
-  const Kit endless(endless_device(kit), nullptr, kit.seed);
+  const CaseContext endless(endless_device(context), nullptr, context.seed);
   static auto* const memory = new Memory(endless, size);
   ErrorText error;
   for (int round = 0; round < 50; ++round) {
@@ -214,66 +214,67 @@ void exit_with_work_queued(Kit& kit) {
 
 // ---------------------------------------------------------------- devices
 
-void device_out_of_range(Kit& kit) {
-  const tenon_backend_table& table = kit.device.table();
-  tenon_backend* backend = kit.device.backend().handle();
+void device_out_of_range(CaseContext& context) {
+  const tenon_backend_table& table = context.device.table();
+  tenon_backend* backend = context.device.backend().handle();
   ErrorText error;
   std::uint32_t count = 0;
   expect_ok(table.device_count(backend, &count, error), error, "device_count");
   tenon_device* device = nullptr;
   expect_refusal(table.device_open(backend, count, &device, error), error, {TENON_DEVICE_NOT_FOUND, TENON_INVALID_ARGUMENT},
-                 "opening a device that is not there");
+                 "opening a device that does not exist");
   if (device != nullptr) fail("a failed device_open wrote its out-parameter");
   tenon_device_info info{};
   info.struct_size = sizeof info;
   ErrorText second;
   expect_refusal(table.device_info(backend, count + 7, &info, second), second, {TENON_DEVICE_NOT_FOUND, TENON_INVALID_ARGUMENT},
-                 "describing a device that is not there");
-  expect_sane(kit);
+                 "describing a device that does not exist");
+  expect_sane(context);
 }
 
-void device_described(Kit& kit) {
-  const tenon_device_info& info = kit.device.device_info();
+void device_described(CaseContext& context) {
+  const tenon_device_info& info = context.device.device_info();
   if (info.name == nullptr || info.name[0] == 0) fail("the device has no name");
   if (info.identity == nullptr || info.identity[0] == 0) fail("the device has no identity that is stable across runs");
-  if (info.kind < TENON_DEVICE_CPU || info.kind > TENON_DEVICE_ACCELERATOR) fail(fmt::format("kind {} is none of the header's", info.kind));
+  if (info.kind < TENON_DEVICE_CPU || info.kind > TENON_DEVICE_ACCELERATOR)
+    fail(fmt::format("kind {} is not defined by the header", info.kind));
   const std::uint64_t a = info.alignment_bytes;
-  if (a == 0 || (a & (a - 1)) != 0) fail(fmt::format("an alignment of {} bytes is no power of two", a));
+  if (a == 0 || (a & (a - 1)) != 0) fail(fmt::format("an alignment of {} bytes is not a power of two", a));
   if ((info.dtypes & TENON_DTYPE_BIT(TENON_DTYPE_F32)) == 0) fail("device memory cannot hold f32");
 }
 
-void device_opened_twice(Kit& kit) {
-  const tenon_backend_table& table = kit.device.table();
+void device_opened_twice(CaseContext& context) {
+  const tenon_backend_table& table = context.device.table();
   ErrorText error;
   tenon_device* second = nullptr;
-  const tenon_status status = table.device_open(kit.device.backend().handle(), 0, &second, error);
+  const tenon_status status = table.device_open(context.device.backend().handle(), 0, &second, error);
   if (status != TENON_OK) {
     expect_refusal(status, error, {TENON_UNSUPPORTED}, "opening a device twice");
     return;
   }
   table.device_close(second);
-  expect_sane(kit);
+  expect_sane(context);
 }
 
-/// A host that knows less of a struct than the backend gets only what it has room for.
-void old_host_structs(Kit& kit) {
+/// For an older host with a smaller struct, the backend writes only the fields that fit.
+void old_host_structs(CaseContext& context) {
   struct {
     tenon_device_info info;
     unsigned char guard[64];
-  } room;
-  std::memset(static_cast<void*>(&room), 0xA5, sizeof room);
-  room.info.struct_size = offsetof(tenon_device_info, name);
+  } buffer;
+  std::memset(static_cast<void*>(&buffer), 0xA5, sizeof buffer);
+  buffer.info.struct_size = offsetof(tenon_device_info, name);
   ErrorText error;
-  expect_ok(kit.device.table().device_info(kit.device.backend().handle(), 0, &room.info, error), error, "device_info");
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&room);
-  for (std::size_t i = offsetof(tenon_device_info, name); i < sizeof room; ++i) {
+  expect_ok(context.device.table().device_info(context.device.backend().handle(), 0, &buffer.info, error), error, "device_info");
+  const auto* bytes = reinterpret_cast<const unsigned char*>(&buffer);
+  for (std::size_t i = offsetof(tenon_device_info, name); i < sizeof buffer; ++i) {
     if (bytes[i] != 0xA5) fail(fmt::format("device_info wrote byte {} of a struct of {} bytes", i, offsetof(tenon_device_info, name)));
   }
-  if (room.info.kind != kit.device.device_info().kind) fail("device_info left out a field that struct_size covers");
+  if (buffer.info.kind != context.device.device_info().kind) fail("device_info left out a field that struct_size covers");
 }
 
-/// Error texts are cut to their room; no tenon_error at all is fine, too.
-void small_error_text(Kit& kit) {
+/// Error texts are cut to their buffer; a NULL tenon_error is allowed.
+void small_error_text(CaseContext& context) {
   char text[16];
   std::memset(text, 0x7E, sizeof text);
   tenon_error error{};
@@ -281,13 +282,13 @@ void small_error_text(Kit& kit) {
   error.text = text;
   error.text_capacity = 8;
   tenon_device* device = nullptr;
-  const tenon_backend_table& table = kit.device.table();
-  if (table.device_open(kit.device.backend().handle(), 1000, &device, &error) == TENON_OK) fail("device 1000 could be opened");
+  const tenon_backend_table& table = context.device.table();
+  if (table.device_open(context.device.backend().handle(), 1000, &device, &error) == TENON_OK) fail("device 1000 could be opened");
   if (std::memchr(text, 0, 8) == nullptr) fail("an error text of 8 bytes does not end in NUL");
   for (std::size_t i = 8; i < sizeof text; ++i) {
     if (text[i] != 0x7E) fail("an error text was written beyond text_capacity");
   }
-  if (table.device_open(kit.device.backend().handle(), 1000, &device, nullptr) == TENON_OK) fail("device 1000 could be opened");
+  if (table.device_open(context.device.backend().handle(), 1000, &device, nullptr) == TENON_OK) fail("device 1000 could be opened");
 }
 
 }  // namespace

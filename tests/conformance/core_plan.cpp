@@ -1,4 +1,4 @@
-// Plans as such: what is borrowed, what is promised, numerics policies, and what a crossing costs.
+// Plans: borrowed data, reported properties, numerics policies, and the cost of a call.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -9,21 +9,21 @@
 namespace tenon::conformance {
 namespace {
 
-void empty_graph(Kit& kit) {
-  require_graphs(kit);
+void empty_graph(CaseContext& context) {
+  require_graphs(context);
   const Net net;
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   if (!plan.ready()) fail("a graph without nodes: " + plan.why());
   const Outcome outcome = plan.run();
   if (!outcome.ok()) fail("executing a plan without nodes: " + outcome.text);
 }
 
-void missing_bindings(Kit& kit) {
-  require_relu(kit);
+void missing_bindings(CaseContext& context) {
+  require_relu(context);
   const Net net = relu_net();
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());
-  const Memory workspace(kit, plan.info().workspace_size_bytes);
+  const Memory workspace(context, plan.info().workspace_size_bytes);
   tenon_bindings bindings{};
   bindings.struct_size = sizeof bindings;
   const std::uint64_t one = workspace.address;
@@ -31,31 +31,32 @@ void missing_bindings(Kit& kit) {
     bindings.address_count = count;
     bindings.addresses = &one;
     ErrorText error;
-    const tenon_status status = kit.device.table().plan_execute(plan.handle(), &bindings, workspace.address, kit.device.stream(), error);
+    const tenon_status status =
+        context.device.table().plan_execute(plan.handle(), &bindings, workspace.address, context.device.stream(), error);
     expect_refusal(status, error, {TENON_INVALID_ARGUMENT}, "executing with fewer addresses than the plan has bindings");
   }
-  expect_sane(kit);
+  expect_sane(context);
 }
 
-void plan_info_sane(Kit& kit) {
-  require_relu(kit);
+void plan_info_sane(CaseContext& context) {
+  require_relu(context);
   const Net net = relu_net();
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());
   const tenon_plan_info& info = plan.info();
   if (info.kernel_count < 1) fail("a plan of one node launches no kernel");
   const std::uint64_t a = info.workspace_alignment_bytes;
   if (info.workspace_size_bytes > 0 && (a == 0 || (a & (a - 1)) != 0))
-    fail(fmt::format("a workspace alignment of {} is no power of two", a));
+    fail(fmt::format("a workspace alignment of {} is not a power of two", a));
   if (info.workspace_size_bytes > (1u << 26))
-    fail(fmt::format("16 elements of relu want a workspace of {} bytes", info.workspace_size_bytes));
+    fail(fmt::format("a relu of 16 elements needs a workspace of {} bytes", info.workspace_size_bytes));
 }
 
-/// A newer core's values and nodes are longer: the strides say where the next one is.
-void longer_elements(Kit& kit) {
-  require_relu(kit);
+/// A newer core's values and nodes are longer: backends must step by the strides.
+void longer_elements(CaseContext& context) {
+  require_relu(context);
   const Net net = relu_net();
-  const Wire wire(net);
+  const AbiGraph abi_graph(net);
   struct LongValue {
     tenon_value value;
     std::uint64_t later[3];
@@ -65,10 +66,10 @@ void longer_elements(Kit& kit) {
     std::uint64_t later[5];
   };
   std::vector<LongValue> values;
-  for (const tenon_value& value : wire.values) values.push_back({value, {~0ull, ~0ull, ~0ull}});
+  for (const tenon_value& value : abi_graph.values) values.push_back({value, {~0ull, ~0ull, ~0ull}});
   std::vector<LongNode> nodes;
-  for (const tenon_node& node : wire.nodes) nodes.push_back({node, {~0ull, ~0ull, ~0ull, ~0ull, ~0ull}});
-  tenon_graph graph = wire.graph;
+  for (const tenon_node& node : abi_graph.nodes) nodes.push_back({node, {~0ull, ~0ull, ~0ull, ~0ull, ~0ull}});
+  tenon_graph graph = abi_graph.graph;
   graph.values = &values[0].value;
   graph.value_stride = sizeof(LongValue);
   graph.nodes = &nodes[0].node;
@@ -76,89 +77,89 @@ void longer_elements(Kit& kit) {
   const tenon_plan_options options = default_options();
   ErrorText error;
   tenon_plan* plan = nullptr;
-  const tenon_status status = kit.device.table().plan_create(kit.device.handle(), &graph, &options, &plan, error);
+  const tenon_status status = context.device.table().plan_create(context.device.handle(), &graph, &options, &plan, error);
   if (status == TENON_UNSUPPORTED) throw Unsupported(error.text());
   expect_ok(status, error, "plan_create of a graph with longer elements");
-  kit.device.table().plan_destroy(plan);
+  context.device.table().plan_destroy(plan);
 }
 
-/// The graph's bytes are the caller's again once plan_create returns.
-void plan_keeps_nothing_borrowed(Kit& kit) {
-  require_relu(kit);
+/// The caller may overwrite the graph once plan_create returns.
+void plan_keeps_nothing_borrowed(CaseContext& context) {
+  require_relu(context);
   auto net = std::make_unique<Net>(relu_net());
-  auto wire = std::make_unique<Wire>(*net);
+  auto abi_graph = std::make_unique<AbiGraph>(*net);
   const tenon_plan_options options = default_options();
   ErrorText error;
   tenon_plan* plan = nullptr;
-  const tenon_status status = kit.device.table().plan_create(kit.device.handle(), &wire->graph, &options, &plan, error);
+  const tenon_status status = context.device.table().plan_create(context.device.handle(), &abi_graph->graph, &options, &plan, error);
   if (status == TENON_UNSUPPORTED) throw Unsupported(error.text());
   expect_ok(status, error, "plan_create");
   struct Destroy {
-    const Kit& kit;
+    const CaseContext& context;
     tenon_plan* plan;
-    ~Destroy() { kit.device.table().plan_destroy(plan); }
-  } destroy_at_end{kit, plan};
-  std::memset(static_cast<void*>(wire->values.data()), 0xFF, wire->values.size() * sizeof(tenon_value));
-  std::memset(static_cast<void*>(wire->nodes.data()), 0xFF, wire->nodes.size() * sizeof(tenon_node));
+    ~Destroy() { context.device.table().plan_destroy(plan); }
+  } destroy_at_end{context, plan};
+  std::memset(static_cast<void*>(abi_graph->values.data()), 0xFF, abi_graph->values.size() * sizeof(tenon_value));
+  std::memset(static_cast<void*>(abi_graph->nodes.data()), 0xFF, abi_graph->nodes.size() * sizeof(tenon_node));
   std::fill(net->values[0].shape.begin(), net->values[0].shape.end(), -1);
-  wire.reset();
+  abi_graph.reset();
   net.reset();
 
   tenon_plan_info info{};
   info.struct_size = sizeof info;
-  expect_ok(kit.device.table().plan_info(plan, &info, error), error, "plan_info");
-  const Memory x(kit, 64), y(kit, 64), workspace(kit, info.workspace_size_bytes);
+  expect_ok(context.device.table().plan_info(plan, &info, error), error, "plan_info");
+  const Memory x(context, 64), y(context, 64), workspace(context, info.workspace_size_bytes);
   const Array bytes = relu_net().values[0].array;
-  expect_ok(kit.device.upload(x.address, bytes.bytes(), 64, error), error, "a copy to the device");
+  expect_ok(context.device.upload(x.address, bytes.bytes(), 64, error), error, "a copy to the device");
   const std::uint64_t addresses[] = {x.address, y.address};
   tenon_bindings bindings{};
   bindings.struct_size = sizeof bindings;
   bindings.address_count = 2;
   bindings.addresses = addresses;
-  expect_ok(kit.device.table().plan_execute(plan, &bindings, workspace.address, kit.device.stream(), error), error, "plan_execute");
+  expect_ok(context.device.table().plan_execute(plan, &bindings, workspace.address, context.device.stream(), error), error, "plan_execute");
   Array result(TENON_DTYPE_F32, {16});
-  expect_ok(kit.device.download(result.bytes(), y.address, 64, error), error, "a copy from the device");
+  expect_ok(context.device.download(result.bytes(), y.address, 64, error), error, "a copy from the device");
   expect_relu({result});
 }
 
-/// No allocation and no logging inside an execution, once the plan is warm.
-void quiet_execution(Kit& kit) {
-  require_relu(kit);
+/// An execution of a warm plan neither allocates nor logs.
+void quiet_execution(CaseContext& context) {
+  require_relu(context);
   const Net net = relu_net(100000);
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   if (!plan.ready()) throw Unsupported(plan.why());
   Plan::Bindings bindings(plan, 0xFF);
   ErrorText error;
   for (int round = 0; round < 3; ++round) expect_ok(bindings.execute_bare(1, error), error, "plan_execute");
-  expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
-  const std::int64_t allocations = kit.device.host().allocations(), lines = kit.device.host().log_lines();
-  const tenon_memory_stats before = stats_of(kit);
+  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+  const std::int64_t allocations = context.device.host().allocations(), lines = context.device.host().log_lines();
+  const tenon_memory_stats before = stats_of(context);
   for (int round = 0; round < 10; ++round) expect_ok(bindings.execute_bare(1, error), error, "plan_execute");
-  expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
-  if (kit.device.host().allocations() != allocations || stats_of(kit).allocation_count != before.allocation_count) {
+  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+  if (context.device.host().allocations() != allocations || stats_of(context).allocation_count != before.allocation_count) {
     fail("executing a warm plan allocated memory");
   }
-  if (kit.device.host().log_lines() != lines) fail("executing a plan wrote to the log");
+  if (context.device.host().log_lines() != lines) fail("executing a plan wrote to the log");
 }
 
 // ---------------------------------------------------------------- numerics policies
 
-/// What a backend says to options, by both slots.
+/// A backend's answer to plan options.
 struct Answered {
-  bool yes = false;          ///< `supports`, to every node
-  std::uint32_t reason = 0;  ///< of a no; NONE where `supports` itself failed
+  bool yes = false;          ///< `supports` said yes to every node
+  std::uint32_t reason = 0;  ///< the reason of a no; NONE if `supports` itself failed
   std::string text;
 };
 
-/// Asks both slots, which have to agree; a plan that is made is run by `use`.
-Answered ask(const Kit& kit, const Net& net, const tenon_plan_options& options, const std::string& what,
+/// Calls `supports` and plan_create, which have to agree; a plan is passed to `use`.
+Answered ask(const CaseContext& context, const Net& net, const tenon_plan_options& options, const std::string& what,
              const std::function<void(tenon_plan*)>& use) {
-  const Wire wire(net);
-  std::vector<tenon_answer> answers(wire.nodes.size());
+  const AbiGraph abi_graph(net);
+  std::vector<tenon_answer> answers(abi_graph.nodes.size());
   Answered answered;
   ErrorText error;
-  const tenon_backend_table& table = kit.device.table();
-  const tenon_status status = table.supports(kit.device.handle(), &wire.graph, &options, answers.data(), error);
+  const tenon_backend_table& table = context.device.table();
+  const tenon_status status = table.supports(context.device.handle(), &abi_graph.graph, &options, answers.data(), error);
   if (status == TENON_OK) {
     answered.yes = std::all_of(answers.begin(), answers.end(), [](const tenon_answer& a) { return a.supported == 1; });
     for (const tenon_answer& a : answers) {
@@ -167,14 +168,14 @@ Answered ask(const Kit& kit, const Net& net, const tenon_plan_options& options, 
       answered.text = a.text;
     }
     if (!answered.yes && answered.reason == TENON_REASON_NONE) fail(what + ": `supports` says no without a reason");
-    if (!answered.yes && answered.text.empty()) fail(what + ": `supports` says no without a sentence that says why");
+    if (!answered.yes && answered.text.empty()) fail(what + ": `supports` says no without a text that says why");
   } else {
     expect_refusal(status, error, {TENON_INVALID_ARGUMENT, TENON_UNSUPPORTED}, what + " to `supports`");
     answered.text = error.text();
   }
   tenon_plan* plan = nullptr;
   ErrorText second;
-  const tenon_status made = table.plan_create(kit.device.handle(), &wire.graph, &options, &plan, second);
+  const tenon_status made = table.plan_create(context.device.handle(), &abi_graph.graph, &options, &plan, second);
   if (made == TENON_OK) {
     struct Destroy {
       const tenon_backend_table& table;
@@ -191,7 +192,7 @@ Answered ask(const Kit& kit, const Net& net, const tenon_plan_options& options, 
   return answered;
 }
 
-/// A product with the identity, of numbers that TF32 and bf16 round and f32 does not.
+/// A product with the identity, of numbers that are exact in f32 but not in TF32 and bf16.
 Net fine_product() {
   Net net;
   Array a(TENON_DTYPE_F32, {8, 8}), b(TENON_DTYPE_F32, {8, 8});
@@ -204,48 +205,50 @@ Net fine_product() {
   return net;
 }
 
-/// Runs a plan of two inputs and one output of 8 x 8, or of one input: bare, since the options are not the kit's.
-Array run_bare(const Kit& kit, const Net& net, tenon_plan* plan) {
+/// Runs a plan directly, since Plan does not support these options.
+Array run_bare(const CaseContext& context, const Net& net, tenon_plan* plan) {
   tenon_plan_info info{};
   info.struct_size = sizeof info;
   ErrorText error;
-  const tenon_backend_table& table = kit.device.table();
+  const tenon_backend_table& table = context.device.table();
   expect_ok(table.plan_info(plan, &info, error), error, "plan_info");
-  const Memory workspace(kit, info.workspace_size_bytes);
+  const Memory workspace(context, info.workspace_size_bytes);
   std::vector<std::unique_ptr<Memory>> memory;
   std::vector<std::uint64_t> addresses;
   for (const Net::Value& value : net.values) {
     const std::uint64_t size = Array(value.dtype, value.shape).size_bytes();
-    memory.push_back(std::make_unique<Memory>(kit, size));
+    memory.push_back(std::make_unique<Memory>(context, size));
     addresses.push_back(memory.back()->address);
     if (value.kind != TENON_VALUE_OUTPUT)
-      expect_ok(kit.device.upload(addresses.back(), value.array.bytes(), size, error), error, "a copy to the device");
+      expect_ok(context.device.upload(addresses.back(), value.array.bytes(), size, error), error, "a copy to the device");
   }
   tenon_bindings bindings{};
   bindings.struct_size = sizeof bindings;
   bindings.address_count = static_cast<std::uint32_t>(addresses.size());
   bindings.addresses = addresses.data();
   bindings.parameters_epoch = 1;
-  expect_ok(table.plan_execute(plan, &bindings, workspace.address, kit.device.stream(), error), error, "plan_execute");
-  expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
+  expect_ok(table.plan_execute(plan, &bindings, workspace.address, context.device.stream(), error), error, "plan_execute");
+  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
   Array result(net.values.back().dtype, net.values.back().shape);
-  expect_ok(kit.device.download(result.bytes(), addresses.back(), result.size_bytes(), error), error, "a copy from the device");
+  expect_ok(context.device.download(result.bytes(), addresses.back(), result.size_bytes(), error), error, "a copy from the device");
   return result;
 }
 
-/// Each value of `math` and `deterministic` is honoured or refused; one that nobody knows is refused.
-void math_policies(Kit& kit) {
-  const auto offers = [&](tenon_op op) { return (kit.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0; };
+/// Each value of `math` and `deterministic` is honoured or refused; unknown values are refused.
+void math_policies(CaseContext& context) {
+  const auto offers = [&](tenon_op op) {
+    return (context.device.capability(op, line_of(op).version) & TENON_DTYPE_BIT(TENON_DTYPE_F32)) != 0;
+  };
   const bool product = offers(TENON_OP_MatMul);
-  if (!product) require_relu(kit);
+  if (!product) require_relu(context);
   const Net net = product ? fine_product() : relu_net();
   const auto judge = [&](tenon_plan* plan, double bound, const std::string& what) {
-    const Array y = run_bare(kit, net, plan);
+    const Array y = run_bare(context, net, plan);
     if (!product) return expect_relu({y});
     for (std::int64_t i = 0; i < y.count(); ++i) {
-      const double want = net.values[0].array.at(i);
-      if (std::fabs(y.at(i) - want) <= bound) continue;
-      fail(fmt::format("{}: element {} of a product with the identity is {}, wanted {} within {}", what, i, y.str(i),
+      const double expected = net.values[0].array.at(i);
+      if (std::fabs(y.at(i) - expected) <= bound) continue;
+      fail(fmt::format("{}: element {} of a product with the identity is {}, expected {} within {}", what, i, y.str(i),
                        net.values[0].array.str(i), bound));
     }
   };
@@ -258,7 +261,7 @@ void math_policies(Kit& kit) {
       // 8 terms, each product and sum rounded by 2^-24 at most: algorithms that split operands may take twice that
       {TENON_MATH_STRICT, "STRICT", 32 * 0x1p-24},
       {TENON_MATH_TF32, "TF32", 0x1p-10},  // half a unit of 10 bits for each of the two operands, which are below 2
-      {TENON_MATH_BF16, "BF16", 0x1p-7},   // of 7 bits
+      {TENON_MATH_BF16, "BF16", 0x1p-7},   // half a unit of 7 bits, likewise
   };
   for (const auto& policy : policies) {
     for (const std::uint32_t deterministic : {0u, 1u}) {
@@ -267,17 +270,17 @@ void math_policies(Kit& kit) {
       options.deterministic = deterministic;
       const std::string what = fmt::format("math {}, deterministic {}", policy.name, deterministic);
       Array first;
-      const Answered answered = ask(kit, net, options, what, [&](tenon_plan* plan) {
+      const Answered answered = ask(context, net, options, what, [&](tenon_plan* plan) {
         judge(plan, policy.bound, what);
-        if (deterministic == 1 && !run_bare(kit, net, plan).same_bits(run_bare(kit, net, plan)))
-          fail(what + ": other bits the second time");
+        if (deterministic == 1 && !run_bare(context, net, plan).same_bits(run_bare(context, net, plan)))
+          fail(what + ": different bits the second time");
       });
       if (answered.yes) {
         honoured += (honoured.empty() ? "" : "; ") + what;
       } else if (policy.math == TENON_MATH_STRICT && deterministic == 0) {
-        fail("math STRICT is what every plan may ask for, and is refused: " + answered.text);
+        fail("math STRICT must be supported by every plan, but is refused: " + answered.text);
       } else if (answered.reason != TENON_REASON_OPTIONS) {
-        fail(fmt::format("{} is refused ({}): wanted the reason OPTIONS, got {}", what, answered.text, answered.reason));
+        fail(fmt::format("{} is refused ({}): expected the reason OPTIONS, got {}", what, answered.text, answered.reason));
       }
     }
   }
@@ -285,24 +288,24 @@ void math_policies(Kit& kit) {
     tenon_plan_options options = default_options();
     options.*field = 77;
     const std::string what = fmt::format("{} = 77 in the plan's options", name);
-    const Answered answered = ask(kit, net, options, what, [](tenon_plan*) {});
-    if (answered.yes) fail(what + " is no value of the header: wanted a no for TENON_REASON_OPTIONS, got a plan");
+    const Answered answered = ask(context, net, options, what, [](tenon_plan*) {});
+    if (answered.yes) fail(what + " is not defined by the header: expected a no for TENON_REASON_OPTIONS, got a plan");
     if (answered.reason != TENON_REASON_NONE && answered.reason != TENON_REASON_OPTIONS) {
-      fail(fmt::format("{}: wanted the reason OPTIONS, got {} ({})", what, answered.reason, answered.text));
+      fail(fmt::format("{}: expected the reason OPTIONS, got {} ({})", what, answered.reason, answered.text));
     }
   };
   unknown("math", &tenon_plan_options::math);
   unknown("deterministic", &tenon_plan_options::deterministic);
   unknown("fusion", &tenon_plan_options::fusion);
-  expect_sane(kit);
-  kit.remark = "honoured: " + honoured;
+  expect_sane(context);
+  context.remark = "honoured: " + honoured;
 }
 
-// ---------------------------------------------------------------- what a crossing costs
+// ---------------------------------------------------------------- the cost of a call
 
-/// Measured, reported, and judged by nobody: the median of many executions that are given one after the other.
-double crossing_ns(const Kit& kit, const Net& net) {
-  const Plan plan(kit.device, net);
+/// The median time of many consecutive executions; it is reported, not judged.
+double call_ns(const CaseContext& context, const Net& net) {
+  const Plan plan(context.device, net);
   expect_ready(plan);
   Plan::Bindings bindings(plan, 0xFF);
   std::vector<double> times(small_sizes() ? 101 : 2001);
@@ -313,19 +316,19 @@ double crossing_ns(const Kit& kit, const Net& net) {
     const tenon_status status = bindings.execute_bare(1, error);
     time = std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - begin).count();
     expect_ok(status, error, "plan_execute");
-    expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
+    expect_ok(context.device.synchronize(error), error, "stream_synchronize");
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   return times[times.size() / 2];
 }
 
-void crossing_cost(Kit& kit) {
-  require_relu(kit);
-  const bool graphs = (kit.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0;
+void call_cost(CaseContext& context) {
+  require_relu(context);
+  const bool graphs = (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0;
   std::string text;
-  if (graphs) text = fmt::format("empty plan {:.2f} us, ", crossing_ns(kit, Net{}) / 1000);
-  text += fmt::format("relu of 16 {:.2f} us a crossing (median of {})", crossing_ns(kit, relu_net()) / 1000, small_sizes() ? 101 : 2001);
-  kit.remark = text;
+  if (graphs) text = fmt::format("empty plan {:.2f} us, ", call_ns(context, Net{}) / 1000);
+  text += fmt::format("relu of 16 {:.2f} us a call (median of {})", call_ns(context, relu_net()) / 1000, small_sizes() ? 101 : 2001);
+  context.remark = text;
 }
 
 }  // namespace
@@ -339,7 +342,7 @@ std::vector<Case> core_plan_cases() {
       {"plan/keeps_nothing_borrowed", plan_keeps_nothing_borrowed},
       {"plan/quiet_execution", quiet_execution},
       {"plan/math_policies", math_policies},
-      {"plan/crossing_cost", crossing_cost},
+      {"plan/call_cost", call_cost},
   });
 }
 

@@ -1,4 +1,4 @@
-// Process hygiene: a backend changes no process state, from its loading to its end, and leaves nothing running or open behind it.
+// Process hygiene: a backend changes no process state from its loading to its end, and leaves no threads or descriptors open.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,56 +14,56 @@
 namespace tenon::conformance {
 namespace {
 
-/// Lets a second instance live and die, and calls `look` after each stage.
-void live(const Kit& kit, const std::function<void(const char* stage)>& look) {
-  auto device = std::make_unique<Device>(Beside{kit.device});
-  look("create and device_open");
-  expect_sane(Kit(*device, nullptr, kit.seed));
-  look("copies and an execution");
+/// Creates, uses and destroys a second instance, and calls `check` after each stage.
+void run_second_instance(const CaseContext& context, const std::function<void(const char* stage)>& check) {
+  auto device = std::make_unique<Device>(SecondInstance{context.device});
+  check("create and device_open");
+  expect_sane(CaseContext(*device, nullptr, context.seed));
+  check("copies and an execution");
   device.reset();
-  look("shutdown and destroy");
+  check("shutdown and destroy");
 }
 
-/// Nothing of it changes, at any stage; the loading of the library and its first `create` included.
-void expect_untouched(const Kit& kit, const char* name) {
-  const Reading& before = kit.device.before_loading().at(name);
-  const auto look = [&](const char* stage) {
+/// Checks that the facet does not change at any stage, including the loading of the library and its first `create`.
+void expect_untouched(const CaseContext& context, const char* name) {
+  const Reading& before = context.device.before_loading().at(name);
+  const auto check = [&](const char* stage) {
     const std::string change = change_between(before, process_facet(name).read());
     if (!change.empty()) fail(fmt::format("after {}: {}", stage, change));
   };
-  look("loading, create, device_open and the cases before this one");
-  live(kit, look);
+  check("loading, create, device_open and the cases before this one");
+  run_second_instance(context, check);
 }
 
-void floating_point(Kit& kit) {
-  expect_untouched(kit, "floating_point");
+void floating_point(CaseContext& context) {
+  expect_untouched(context, "floating_point");
 }
-void signals(Kit& kit) {
-  expect_untouched(kit, "signals");
+void signals(CaseContext& context) {
+  expect_untouched(context, "signals");
 }
-void locale(Kit& kit) {
-  expect_untouched(kit, "locale");
+void locale(CaseContext& context) {
+  expect_untouched(context, "locale");
 }
-void environment(Kit& kit) {
-  expect_untouched(kit, "environment");
+void environment(CaseContext& context) {
+  expect_untouched(context, "environment");
 }
-void affinity(Kit& kit) {
-  expect_untouched(kit, "affinity");
+void affinity(CaseContext& context) {
+  expect_untouched(context, "affinity");
 }
-void files(Kit& kit) {
-  expect_untouched(kit, "files");
+void files(CaseContext& context) {
+  expect_untouched(context, "files");
 }
-void limits(Kit& kit) {
-  expect_untouched(kit, "limits");
+void limits(CaseContext& context) {
+  expect_untouched(context, "limits");
 }
 
-/// A second life leaves nothing that was not there before it. What is ending gets time to end.
-void expect_nothing_left(const Kit& kit, const char* name) {
+/// Checks that a second instance leaves no new entries. Threads that are ending get time to end.
+void expect_nothing_left(const CaseContext& context, const char* name) {
   using namespace std::chrono_literals;
-  live(kit, [](const char*) {});
+  run_second_instance(context, [](const char*) {});
   const Facet& facet = process_facet(name);
   const Reading before = facet.read();
-  live(kit, [](const char*) {});
+  run_second_instance(context, [](const char*) {});
   std::string left;
   for (int patience = 0; patience < 40; ++patience) {
     left.clear();
@@ -73,29 +73,29 @@ void expect_nothing_left(const Kit& kit, const char* name) {
     if (left.empty()) return;
     std::this_thread::sleep_for(50ms);
   }
-  fail("left behind after shutdown and destroy: " + left);
+  fail("left after shutdown and destroy: " + left);
 }
 
-void threads(Kit& kit) {
-  expect_nothing_left(kit, "threads");
+void threads(CaseContext& context) {
+  expect_nothing_left(context, "threads");
 }
-void descriptors(Kit& kit) {
-  expect_nothing_left(kit, "descriptors");
+void descriptors(CaseContext& context) {
+  expect_nothing_left(context, "descriptors");
 }
 
-/// Standard output and error are the host's: a backend speaks through the host's log and tenon_error.
-void output(Kit& kit) {
-  std::string heard;
+/// Standard output and error belong to the host: a backend reports through the host's log and tenon_error.
+void output(CaseContext& context) {
+  std::string captured;
   {
-    struct Listener {
-      Listener() : file(memfd_create("output", MFD_CLOEXEC)) {
+    struct OutputCapture {
+      OutputCapture() : file(memfd_create("output", MFD_CLOEXEC)) {
         std::fflush(nullptr);
         for (const int stream : {1, 2}) {
           kept[stream] = fcntl(stream, F_DUPFD_CLOEXEC, 3);
           dup2(file, stream);
         }
       }
-      ~Listener() {
+      ~OutputCapture() {
         std::fflush(nullptr);
         for (const int stream : {1, 2}) {
           if (kept[stream] < 0) {
@@ -107,18 +107,18 @@ void output(Kit& kit) {
         }
         char text[200];
         const ssize_t size = pread(file, text, sizeof text, 0);
-        if (size > 0) heard->assign(text, static_cast<std::size_t>(size));
+        if (size > 0) captured->assign(text, static_cast<std::size_t>(size));
         close(file);
       }
-      Listener(const Listener&) = delete;
-      Listener& operator=(const Listener&) = delete;
+      OutputCapture(const OutputCapture&) = delete;
+      OutputCapture& operator=(const OutputCapture&) = delete;
       int file, kept[3] = {-1, -1, -1};
-      std::string* heard = nullptr;
-    } listener;
-    listener.heard = &heard;
-    live(kit, [](const char*) {});
+      std::string* captured = nullptr;
+    } capture;
+    capture.captured = &captured;
+    run_second_instance(context, [](const char*) {});
   }
-  if (!heard.empty()) fail(fmt::format("the backend wrote to standard output or error: \"{}\"", heard));
+  if (!captured.empty()) fail(fmt::format("the backend wrote to standard output or error: \"{}\"", captured));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Every function that crosses the socket, with cases that exercise it: a slot without one fails the build.
+// Every function of the plugin ABI with a case that exercises it: a slot without a case fails the suite.
 #include <fmt/format.h>
 
 #include <cstddef>
@@ -63,8 +63,8 @@ std::vector<SlotTable> slot_tables() {
                      TENON_SLOT(capture, "capture/replays_compute"),
                      TENON_SLOT(pack, "pack/shared"),
                      TENON_SLOT(profile, "profile/records"),
-                     TENON_SLOT(collectives, "collectives/alone"),
-                     TENON_SLOT(foreign_stream, "foreign_stream/lent")}});
+                     TENON_SLOT(collectives, "collectives/single_device"),
+                     TENON_SLOT(foreign_stream, "foreign_stream/import")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_capture_table
   tables.push_back({"tenon_capture_table",
@@ -90,17 +90,17 @@ std::vector<SlotTable> slot_tables() {
   tables.push_back({"tenon_collective_table",
                     offsetof(TENON_STRUCT, create),
                     sizeof(TENON_STRUCT),
-                    {TENON_SLOT(create, "collectives/alone"), TENON_SLOT(destroy, "collectives/alone"),
-                     TENON_SLOT(all_reduce, "collectives/alone"), TENON_SLOT(broadcast, "collectives/alone"),
-                     TENON_SLOT(all_gather, "collectives/alone"), TENON_SLOT(reduce_scatter, "collectives/alone")}});
+                    {TENON_SLOT(create, "collectives/single_device"), TENON_SLOT(destroy, "collectives/single_device"),
+                     TENON_SLOT(all_reduce, "collectives/single_device"), TENON_SLOT(broadcast, "collectives/single_device"),
+                     TENON_SLOT(all_gather, "collectives/single_device"), TENON_SLOT(reduce_scatter, "collectives/single_device")}});
 #undef TENON_STRUCT
 #define TENON_STRUCT tenon_foreign_stream_table
   tables.push_back({"tenon_foreign_stream_table",
                     offsetof(TENON_STRUCT, import),
                     sizeof(TENON_STRUCT),
-                    {TENON_SLOT(import, "foreign_stream/lent"), TENON_SLOT(native, "foreign_stream/lent")}});
+                    {TENON_SLOT(import, "foreign_stream/import"), TENON_SLOT(native, "foreign_stream/import")}});
 #undef TENON_STRUCT
-  // What a backend may ask of the host: cases in which a wrong use of it shows.
+  // Host services, with cases in which a wrong use of them shows.
 #define TENON_STRUCT tenon_host
   tables.push_back({"tenon_host",
                     offsetof(TENON_STRUCT, log),
@@ -132,7 +132,7 @@ std::vector<std::string> slot_gaps() {
         gaps.push_back(fmt::format("{}: the slot before {} has no line in core_slots.cpp", table.name, slot.name));
       expected = slot.offset + sizeof(void*);
       if (slot.judge[0] != 0 && names.count(slot.judge) == 0) {
-        gaps.push_back(fmt::format("{}.{}: its case {} is not there", table.name, slot.name, slot.judge));
+        gaps.push_back(fmt::format("{}.{}: its case {} does not exist", table.name, slot.name, slot.judge));
       }
     }
     if (expected != table.end) gaps.push_back(fmt::format("{}: its last slots have no line in core_slots.cpp", table.name));

@@ -1,4 +1,4 @@
-// Streams and events: what a stream is given runs in order, what waits for an event runs after it, and failures are told once.
+// Streams and events: work on a stream runs in order, work that waits for an event runs after it, and failures are reported once.
 #include <chrono>
 #include <thread>
 
@@ -7,10 +7,10 @@
 namespace tenon::conformance {
 namespace {
 
-/// Calls on one device that have to succeed, for chains of them.
+/// Calls on one device that must succeed.
 class Worker {
  public:
-  explicit Worker(const Kit& kit) : device_(kit.device) {}
+  explicit Worker(const CaseContext& context) : device_(context.device) {}
   void fill(std::uint64_t address, std::uint64_t size, std::uint8_t value, const Stream& stream) {
     ErrorText error;
     expect_ok(device_.table().fill(device_.handle(), address, size, value, stream.handle, error), error, "fill");
@@ -49,43 +49,43 @@ std::uint64_t large() {
   return small_sizes() ? 1 << 16 : 1 << 20;
 }
 
-void empty_stream(Kit& kit) {
+void empty_stream(CaseContext& context) {
   for (int round = 0; round < 20; ++round) {
-    const Stream stream(kit);
+    const Stream stream(context);
     ErrorText error;
-    expect_ok(kit.device.table().stream_synchronize(stream.handle, error), error, "synchronizing a stream without work");
+    expect_ok(context.device.table().stream_synchronize(stream.handle, error), error, "synchronizing a stream without work");
   }
 }
 
-void stream_order(Kit& kit) {
+void stream_order(CaseContext& context) {
   constexpr std::uint64_t size = 1 << 20;
-  const Memory a(kit, size), b(kit, size);
-  const tenon_backend_table& table = kit.device.table();
+  const Memory a(context, size), b(context, size);
+  const tenon_backend_table& table = context.device.table();
   ErrorText error;
   for (int round = 0; round < 8; ++round) {
     const auto value = static_cast<std::uint8_t>(round + 1);
-    expect_ok(table.fill(kit.device.handle(), a.address, size, value, kit.device.stream(), error), error, "fill");
+    expect_ok(table.fill(context.device.handle(), a.address, size, value, context.device.stream(), error), error, "fill");
     const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, b.address, a.address, size);
-    expect_ok(table.copy(kit.device.handle(), &copy, kit.device.stream(), error), error, "copy");
-    expect_ok(table.fill(kit.device.handle(), a.address, size, 0, kit.device.stream(), error), error, "fill");
+    expect_ok(table.copy(context.device.handle(), &copy, context.device.stream(), error), error, "copy");
+    expect_ok(table.fill(context.device.handle(), a.address, size, 0, context.device.stream(), error), error, "fill");
   }
-  expect_ok(kit.device.synchronize(error), error, "stream_synchronize");
-  expect_bytes(std::vector<unsigned char>(size, 8), download(kit, b.address, size), "the last of eight copies, given in order");
+  expect_ok(context.device.synchronize(error), error, "stream_synchronize");
+  expect_bytes(std::vector<unsigned char>(size, 8), download(context, b.address, size), "the last of eight copies on one stream");
 }
 
-/// Each link of a chain reads what the one before it wrote: executions, copies and fills by turns.
-void long_chain(Kit& kit) {
-  require_relu(kit);
+/// A chain of executions, copies and fills, each of which reads what the one before it wrote.
+void long_chain(CaseContext& context) {
+  require_relu(context);
   constexpr std::int64_t n = 10000;
   constexpr std::uint64_t bytes = n * sizeof(float);
   const Net net = relu_net(n);
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   expect_ready(plan);
-  const Memory a(kit, bytes), b(kit, bytes), workspace(kit, plan.info().workspace_size_bytes);
-  const Stream stream(kit);
-  Worker worker(kit);
+  const Memory a(context, bytes), b(context, bytes), workspace(context, plan.info().workspace_size_bytes);
+  const Stream stream(context);
+  Worker worker(context);
   const Array x = net.values[0].array;
-  upload(kit, a.address, std::vector<unsigned char>(x.bytes(), x.bytes() + bytes));
+  upload(context, a.address, std::vector<unsigned char>(x.bytes(), x.bytes() + bytes));
   const std::uint64_t addresses[] = {a.address, b.address};
   tenon_bindings bindings{};
   bindings.struct_size = sizeof bindings;
@@ -94,25 +94,26 @@ void long_chain(Kit& kit) {
   const int rounds = small_sizes() ? 16 : 128;
   for (int round = 0; round < rounds; ++round) {
     ErrorText error;
-    expect_ok(kit.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream.handle, error), error, "plan_execute");
-    worker.fill(a.address, bytes, 0xFF, stream);  // NaN, if an execution should come too late
+    expect_ok(context.device.table().plan_execute(plan.handle(), &bindings, workspace.address, stream.handle, error), error,
+              "plan_execute");
+    worker.fill(a.address, bytes, 0xFF, stream);  // NaN, in case an execution runs too late
     worker.copy(a.address, b.address, bytes, stream);
     worker.fill(b.address, bytes, 0xFF, stream);
   }
   worker.synchronize(stream);
   Array y(TENON_DTYPE_F32, {n});
   ErrorText error;
-  expect_ok(kit.device.download(y.bytes(), a.address, bytes, error), error, "a copy from the device");
+  expect_ok(context.device.download(y.bytes(), a.address, bytes, error), error, "a copy from the device");
   expect_relu({y});
 }
 
-/// Two streams wait for each other by turns, in both directions.
-void cross_wait(Kit& kit) {
+/// Two streams wait for each other alternately.
+void cross_wait(CaseContext& context) {
   const std::uint64_t size = large();
-  const Memory a(kit, size), b(kit, size);
-  const Stream first(kit), second(kit);
-  const Event there(kit), back(kit);
-  Worker worker(kit);
+  const Memory a(context, size), b(context, size);
+  const Stream first(context), second(context);
+  const Event there(context), back(context);
+  Worker worker(context);
   for (int round = 1; round <= 16; ++round) {
     worker.fill(a.address, size, 0xEE, first);
     worker.fill(a.address, size, static_cast<std::uint8_t>(round), first);
@@ -121,13 +122,14 @@ void cross_wait(Kit& kit) {
     worker.copy(b.address, a.address, size, second);
     worker.record(back, second);
     worker.wait(back, first);
-    worker.copy(a.address, b.address, size, first);  // what the other one made of it
+    worker.copy(a.address, b.address, size, first);  // what the other stream wrote
     worker.synchronize(first);
-    expect_bytes(all_of(size, round), download(kit, b.address, size), "what the second stream copied after it waited for the first");
-    expect_bytes(all_of(size, round), download(kit, a.address, size), "what the first stream copied back after it waited for the second");
+    expect_bytes(all_of(size, round), download(context, b.address, size), "what the second stream copied after it waited for the first");
+    expect_bytes(all_of(size, round), download(context, a.address, size),
+                 "what the first stream copied back after it waited for the second");
   }
   worker.synchronize(second);
-  // The same without a look in between: 64 hand-overs that only the events keep in order.
+  // The same without checks in between: 64 hand-overs that only the events keep in order.
   for (int round = 1; round <= 64; ++round) {
     const bool even = round % 2 == 0;
     worker.copy(even ? a.address : b.address, even ? b.address : a.address, size, even ? second : first);
@@ -137,19 +139,19 @@ void cross_wait(Kit& kit) {
   }
   worker.synchronize(first);
   worker.synchronize(second);
-  expect_bytes(all_of(size, 16), download(kit, a.address, size), "what was handed on 64 times between two streams");
-  expect_bytes(all_of(size, 0x80 + 64), download(kit, b.address, size), "what the last of 64 fills left");
+  expect_bytes(all_of(size, 16), download(context, a.address, size), "what two streams passed to each other 64 times");
+  expect_bytes(all_of(size, 0x80 + 64), download(context, b.address, size), "what the last of 64 fills wrote");
 }
 
-/// One stream opens, two work side by side, the fourth waits for both.
-void diamond(Kit& kit) {
+/// Two streams wait for a first one and run concurrently; a fourth waits for both.
+void diamond(CaseContext& context) {
   const std::uint64_t size = large();
-  const Memory top(kit, size), left(kit, size), right(kit, size), bottom(kit, 2 * size);
-  const Stream opens(kit), goes_left(kit), goes_right(kit), closes(kit);
-  const Event opened(kit), left_done(kit), right_done(kit), closed(kit);
-  Worker worker(kit);
+  const Memory top(context, size), left(context, size), right(context, size), bottom(context, 2 * size);
+  const Stream opens(context), goes_left(context), goes_right(context), closes(context);
+  const Event opened(context), left_done(context), right_done(context), closed(context);
+  Worker worker(context);
   for (int round = 1; round <= 8; ++round) {
-    worker.wait(closed, opens);  // never recorded in the first round: done
+    worker.wait(closed, opens);  // not recorded yet in the first round, which counts as done
     worker.fill(top.address, size, static_cast<std::uint8_t>(round), opens);
     worker.record(opened, opens);
     worker.wait(opened, goes_left);
@@ -167,18 +169,18 @@ void diamond(Kit& kit) {
     worker.record(closed, closes);
   }
   worker.synchronize(closes);
-  expect_bytes(all_of(2 * size, 8), download(kit, bottom.address, 2 * size), "what two streams handed to a third, eight times");
+  expect_bytes(all_of(2 * size, 8), download(context, bottom.address, 2 * size), "what two streams passed to a third, eight times");
   for (const Stream* stream : {&opens, &goes_left, &goes_right}) worker.synchronize(*stream);
 }
 
-/// Streams of different threads share nothing but the device.
-void streams_on_threads(Kit& kit) {
+/// Streams of different threads share only the device.
+void streams_on_threads(CaseContext& context) {
   const std::uint64_t size = large() / 4;
   on_threads(4, [&](int thread) {
-    const Memory a(kit, size), b(kit, size);
-    const Stream stream(kit);
-    const Event event(kit);
-    Worker worker(kit);
+    const Memory a(context, size), b(context, size);
+    const Stream stream(context);
+    const Event event(context);
+    Worker worker(context);
     for (int round = 0; round < 16; ++round) {
       const int value = 16 * thread + round;
       worker.fill(a.address, size, static_cast<std::uint8_t>(value), stream);
@@ -189,36 +191,36 @@ void streams_on_threads(Kit& kit) {
       std::vector<unsigned char> got(size);
       ErrorText error;
       const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_HOST, address_of(got.data()), b.address, size);
-      expect_ok(kit.device.table().copy(kit.device.handle(), &copy, stream.handle, error), error, "copy");
+      expect_ok(context.device.table().copy(context.device.handle(), &copy, stream.handle, error), error, "copy");
       worker.synchronize(stream);
       expect_bytes(all_of(size, value), got, fmt::format("thread {} on a stream of its own", thread).c_str());
     }
   });
 }
 
-/// A failure that is found when the work runs: told by plan_execute or the synchronise that follows, once, with its node.
-void error_propagation(Kit& kit) {
-  require_ops(kit, {TENON_OP_Gather});
+/// A failure at execution is reported once, with its node, by plan_execute or the next stream_synchronize.
+void error_propagation(CaseContext& context) {
+  require_ops(context, {TENON_OP_Gather});
   tenon_attributes_axis attributes{};
   attributes.struct_size = sizeof attributes;
-  const bool graphs = (kit.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0 &&
-                      kit.device.capability(TENON_OP_Relu, line_of(TENON_OP_Relu).version) != 0;
+  const bool graphs = (context.device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) == 0 &&
+                      context.device.capability(TENON_OP_Relu, line_of(TENON_OP_Relu).version) != 0;
   Net net;
   Array good(TENON_DTYPE_I64, {4}), bad(TENON_DTYPE_I64, {4});
   bad.put<std::int64_t>(2, 1234);
   std::uint32_t x = net.input(Array(TENON_DTYPE_F32, {10, 3}));
   const std::uint32_t indices = net.input(good);
-  if (graphs) {  // another node before it, so that its number is not 0
+  if (graphs) {  // another node before it, so that its index is not 0
     const std::uint32_t positive = net.internal(TENON_DTYPE_F32, {10, 3});
     net.node(TENON_OP_Relu, line_of(TENON_OP_Relu).version, &no_attributes, {x}, {positive});
     x = positive;
   }
   const std::uint32_t y = net.output(TENON_DTYPE_F32, {4, 3});
   net.node(TENON_OP_Gather, line_of(TENON_OP_Gather).version, &attributes, {x, indices}, {y});
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   expect_ready(plan);
   const std::uint32_t culprit = graphs ? 1 : 0;
-  const Stream stream(kit);
+  const Stream stream(context);
   Plan::Bindings bindings(plan, 0xFF);
   for (int round = 0; round < 3; ++round) {
     bindings.set(indices, good);
@@ -227,66 +229,65 @@ void error_propagation(Kit& kit) {
       fail(fmt::format("round {}: an execution with good indices failed with {}: {}", round, status_name(outcome.status), outcome.text));
     bindings.set(indices, bad);
     outcome = bindings.execute(1, stream.handle);
-    if (outcome.ok()) fail("index 1234 of 10: wanted INVALID_ARGUMENT from plan_execute or stream_synchronize, got OK");
+    if (outcome.ok()) fail("index 1234 of 10: expected INVALID_ARGUMENT from plan_execute or stream_synchronize, got OK");
     if (outcome.status != TENON_INVALID_ARGUMENT) {
-      fail(fmt::format("index 1234 of 10: wanted INVALID_ARGUMENT, got {} ({})", status_name(outcome.status), outcome.text));
+      fail(fmt::format("index 1234 of 10: expected INVALID_ARGUMENT, got {} ({})", status_name(outcome.status), outcome.text));
     }
-    if (outcome.text.empty()) fail("index 1234 of 10: INVALID_ARGUMENT without a sentence that says why");
-    if (outcome.node != culprit)
-      fail(fmt::format("index 1234 of 10: the failing node is {}, tenon_error.node says {}", culprit, outcome.node));
+    if (outcome.text.empty()) fail("index 1234 of 10: INVALID_ARGUMENT without a text that says why");
+    if (outcome.node != culprit) fail(fmt::format("index 1234 of 10: expected node {} in tenon_error.node, got {}", culprit, outcome.node));
     ErrorText error;
-    expect_ok(kit.device.table().stream_synchronize(stream.handle, error), error, "the stream, after its failure was told,");
+    expect_ok(context.device.table().stream_synchronize(stream.handle, error), error, "stream_synchronize after the failure was reported");
   }
   bindings.set(indices, good);
   const Outcome outcome = bindings.execute(1, stream.handle);
   if (!outcome.ok())
     fail(fmt::format("after failures, an execution with good indices failed with {}: {}", status_name(outcome.status), outcome.text));
-  // Another stream of the device has nothing to do with it.
-  expect_sane(kit);
+  // Another stream of the device is not affected.
+  expect_sane(context);
 }
 
 // ---------------------------------------------------------------- events
 
-void events(Kit& kit) {
-  const tenon_backend_table& table = kit.device.table();
-  const Event event(kit);
+void events(CaseContext& context) {
+  const tenon_backend_table& table = context.device.table();
+  const Event event(context);
   ErrorText error;
-  expect_ok(table.event_query(event.handle, error), error, "querying an event never recorded, which is done,");
-  expect_ok(table.event_synchronize(event.handle, error), error, "waiting for an event never recorded");
-  expect_ok(table.event_wait(event.handle, kit.device.stream(), error), error, "a stream's waiting for an event never recorded");
+  expect_ok(table.event_query(event.handle, error), error, "event_query of an event that was never recorded");
+  expect_ok(table.event_synchronize(event.handle, error), error, "event_synchronize on an event that was never recorded");
+  expect_ok(table.event_wait(event.handle, context.device.stream(), error), error, "event_wait for an event that was never recorded");
   for (int round = 0; round < 3; ++round) {
-    expect_ok(table.event_record(event.handle, kit.device.stream(), error), error, "event_record");
+    expect_ok(table.event_record(event.handle, context.device.stream(), error), error, "event_record");
     expect_ok(table.event_synchronize(event.handle, error), error, "event_synchronize");
     expect_ok(table.event_query(event.handle, error), error, "event_query after event_synchronize");
   }
 }
 
-void event_between_streams(Kit& kit) {
+void event_between_streams(CaseContext& context) {
   constexpr std::uint64_t size = 1 << 20;
-  const Memory a(kit, size), b(kit, size);
-  const Stream first(kit), second(kit);
-  const Event written(kit);
-  const tenon_backend_table& table = kit.device.table();
+  const Memory a(context, size), b(context, size);
+  const Stream first(context), second(context);
+  const Event written(context);
+  const tenon_backend_table& table = context.device.table();
   ErrorText error;
-  expect_ok(table.fill(kit.device.handle(), a.address, size, 0x11, first.handle, error), error, "fill");
-  expect_ok(table.fill(kit.device.handle(), a.address, size, 0x22, first.handle, error), error, "fill");
+  expect_ok(table.fill(context.device.handle(), a.address, size, 0x11, first.handle, error), error, "fill");
+  expect_ok(table.fill(context.device.handle(), a.address, size, 0x22, first.handle, error), error, "fill");
   expect_ok(table.event_record(written.handle, first.handle, error), error, "event_record");
   expect_ok(table.event_wait(written.handle, second.handle, error), error, "event_wait");
   const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_DEVICE, b.address, a.address, size);
-  expect_ok(table.copy(kit.device.handle(), &copy, second.handle, error), error, "copy");
+  expect_ok(table.copy(context.device.handle(), &copy, second.handle, error), error, "copy");
   expect_ok(table.stream_synchronize(second.handle, error), error, "stream_synchronize");
-  expect_bytes(std::vector<unsigned char>(size, 0x22), download(kit, b.address, size),
+  expect_bytes(std::vector<unsigned char>(size, 0x22), download(context, b.address, size),
                "what a stream copied after the event it waited for");
   expect_ok(table.stream_synchronize(first.handle, error), error, "stream_synchronize");
 }
 
-/// An event that is recorded again stands for its new point; what waited for the old one goes on from there.
-void event_again(Kit& kit) {
+/// An event that is recorded again stands for its new point.
+void event_again(CaseContext& context) {
   const std::uint64_t size = large();
-  const Memory a(kit, size), b(kit, size);
-  const Stream first(kit), second(kit);
-  const Event event(kit);
-  Worker worker(kit);
+  const Memory a(context, size), b(context, size);
+  const Stream first(context), second(context);
+  const Event event(context);
+  Worker worker(context);
   for (int round = 1; round <= 8; ++round) {
     worker.fill(a.address, size, 0xEE, first);
     worker.record(event, first);
@@ -298,23 +299,23 @@ void event_again(Kit& kit) {
     worker.wait(event, first);
   }
   worker.synchronize(event);
-  expect_bytes(all_of(size, 8), download(kit, b.address, size), "what was copied after an event that was recorded again");
+  expect_bytes(all_of(size, 8), download(context, b.address, size), "what was copied after an event that was recorded again");
   worker.synchronize(first);
   worker.synchronize(second);
 }
 
-/// A pending event says NOT_READY and then OK; never anything else, and never OK before its work is done.
-void event_pending(Kit& kit) {
+/// event_query of a pending event returns NOT_READY and then OK, nothing else, and never OK before its work is done.
+void event_pending(CaseContext& context) {
   const std::uint64_t size = 4 * large();
-  const Memory a(kit, size), b(kit, size);
-  const Stream stream(kit);
-  const Event event(kit);
-  Worker worker(kit);
+  const Memory a(context, size), b(context, size);
+  const Stream stream(context);
+  const Event event(context);
+  Worker worker(context);
   const auto done = [&] {
     ErrorText error;
-    const tenon_status status = kit.device.table().event_query(event.handle, error);
+    const tenon_status status = context.device.table().event_query(event.handle, error);
     if (status != TENON_OK && status != TENON_NOT_READY) {
-      fail(fmt::format("event_query: wanted OK or NOT_READY, got {} ({})", status_name(status), error.text()));
+      fail(fmt::format("event_query: expected OK or NOT_READY, got {} ({})", status_name(status), error.text()));
     }
     return status == TENON_OK;
   };
@@ -327,54 +328,54 @@ void event_pending(Kit& kit) {
     while (!done() && --patience > 0) std::this_thread::sleep_for(std::chrono::microseconds(100));
     if (patience == 0) {
       worker.synchronize(stream);
-      if (!done()) fail("event_query says NOT_READY of an event whose stream has been waited for");
+      if (!done()) fail("event_query says NOT_READY after its stream was synchronized");
     }
-    // Read on a stream that waits for nothing: the event alone says that the bytes are there.
-    const Stream other(kit);
+    // Read on a stream that waits for nothing: only the event says that the bytes are there.
+    const Stream other(context);
     std::vector<unsigned char> got(size);
     ErrorText error;
     const tenon_copy copy = copy_of(TENON_COPY_DEVICE_TO_HOST, address_of(got.data()), b.address, size);
-    expect_ok(kit.device.table().copy(kit.device.handle(), &copy, other.handle, error), error, "copy");
+    expect_ok(context.device.table().copy(context.device.handle(), &copy, other.handle, error), error, "copy");
     worker.synchronize(other);
-    expect_bytes(all_of(size, round), got, "what an event that is done stands for");
+    expect_bytes(all_of(size, round), got, "what was written before an event that is done");
   }
   worker.synchronize(stream);
 }
 
-void event_on_another_thread(Kit& kit) {
+void event_on_another_thread(CaseContext& context) {
   const std::uint64_t size = large();
-  const Memory a(kit, size), b(kit, size);
-  const Stream stream(kit);
-  const Event event(kit);
-  Worker worker(kit);
+  const Memory a(context, size), b(context, size);
+  const Stream stream(context);
+  const Event event(context);
+  Worker worker(context);
   for (int round = 1; round <= 8; ++round) {
     worker.fill(a.address, size, static_cast<std::uint8_t>(round), stream);
     worker.copy(b.address, a.address, size, stream);
     worker.record(event, stream);
     on_threads(1, [&](int) {
-      Worker there(kit);
+      Worker there(context);
       there.synchronize(event);
-      const Stream own(kit);
+      const Stream own(context);
       there.copy(a.address, b.address, size, own);
       there.synchronize(own);
     });
-    expect_bytes(all_of(size, round), download(kit, a.address, size), "what another thread copied after it waited for the event");
+    expect_bytes(all_of(size, round), download(context, a.address, size), "what another thread copied after it waited for the event");
   }
 }
 
-void event_times(Kit& kit) {
-  const tenon_backend_table& table = kit.device.table();
-  const Event begin(kit), end(kit);
-  const Memory memory(kit, 1 << 22);
+void event_times(CaseContext& context) {
+  const tenon_backend_table& table = context.device.table();
+  const Event begin(context), end(context);
+  const Memory memory(context, 1 << 22);
   ErrorText error;
-  expect_ok(table.event_record(begin.handle, kit.device.stream(), error), error, "event_record");
-  expect_ok(table.fill(kit.device.handle(), memory.address, 1 << 22, 1, kit.device.stream(), error), error, "fill");
-  expect_ok(table.event_record(end.handle, kit.device.stream(), error), error, "event_record");
+  expect_ok(table.event_record(begin.handle, context.device.stream(), error), error, "event_record");
+  expect_ok(table.fill(context.device.handle(), memory.address, 1 << 22, 1, context.device.stream(), error), error, "fill");
+  expect_ok(table.event_record(end.handle, context.device.stream(), error), error, "event_record");
   expect_ok(table.event_synchronize(end.handle, error), error, "event_synchronize");
   std::uint64_t elapsed = 0;
   expect_ok(table.event_elapsed(begin.handle, end.handle, &elapsed, error), error, "event_elapsed");
-  // 4 MiB take no device less than 100 ns, and none a minute.
-  if (elapsed < 100 || elapsed > 60'000'000'000u) fail(fmt::format("filling 4 MiB took {} ns by the events", elapsed));
+  // No device needs less than 100 ns or more than a minute for 4 MiB.
+  if (elapsed < 100 || elapsed > 60'000'000'000u) fail(fmt::format("filling 4 MiB took {} ns according to the events", elapsed));
 }
 
 }  // namespace

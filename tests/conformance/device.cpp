@@ -27,7 +27,7 @@ Span span_of(const Dims& shape, const Dims& strides) {
   return span;
 }
 
-/// Writes dense elements to where strides put them; `origin` is the byte of element (0, ..., 0).
+/// Writes dense elements at their strided positions; `origin` is the byte of element (0, ..., 0).
 void scatter(const Array& array, const Dims& strides, unsigned char* origin) {
   const Dims& shape = array.shape();
   if (strides == dense_strides(shape)) {
@@ -70,7 +70,7 @@ Device::Device(const Source& source) : source_(source), before_(process_state())
   options.core_digests = core_digests;
   options.make_host = [this](const tenon_backend_info& info, std::uint32_t abi_minor) {
     try {
-      first_host_ = std::make_shared<Host>(info, abi_minor, source_.knobs);
+      first_host_ = std::make_shared<Host>(info, abi_minor, source_.options);
     } catch (const Error& e) {
       throw WrongUse(e.what());
     }
@@ -90,7 +90,7 @@ Device::Device(const Source& source) : source_(source), before_(process_state())
     if (result.records.empty()) throw Error(Status::device_not_found, "conformance: " + where + " is not a backend file");
     const loader::Record& record = result.records[0];
     const std::string text = "conformance: " + loader::describe(record);
-    // A backend that is well and has nothing to run on is not judged.
+    // A healthy backend without a device is not judged.
     if (record.reached == loader::Stage::created && record.status == TENON_DEVICE_NOT_FOUND) throw WrongUse(text);
     throw Error(Status::device_not_found, text);
   }
@@ -98,12 +98,12 @@ Device::Device(const Source& source) : source_(source), before_(process_state())
   open();
 }
 
-Device::Device(Beside other)
+Device::Device(SecondInstance other)
     : source_(other.loaded.source_),
       before_(other.loaded.before_),
       first_host_(other.loaded.first_host_),
       backend_(other.loaded.backend_),
-      host_(std::make_shared<Host>(info(), backend_->abi_minor(), source_.knobs)) {
+      host_(std::make_shared<Host>(info(), backend_->abi_minor(), source_.options)) {
   ErrorText error;
   const tenon_backend_table* sent = nullptr;
   const tenon_status status = info().create(host_->table(), &own_, &sent, error);
@@ -171,7 +171,7 @@ tenon_status Device::download(void* bytes, std::uint64_t address, std::uint64_t 
   return status == TENON_OK ? synchronize(error) : status;
 }
 
-// ---------------------------------------------------------------- Net and Wire
+// ---------------------------------------------------------------- Net and AbiGraph
 
 std::uint32_t Net::input(Array array, Layout layout, std::uint32_t kind) {
   const tenon_dtype dtype = array.dtype();
@@ -196,40 +196,40 @@ void Net::node(tenon_op op, std::uint32_t version, const void* attributes, std::
   nodes.push_back({op, version, std::move(copy), std::move(inputs), std::move(outputs), fmt::format("node_{}", nodes.size())});
 }
 
-Wire::Wire(const Net& net) : donations_(net.donations) {
+AbiGraph::AbiGraph(const Net& net) : donations_(net.donations) {
   for (std::uint32_t v = 0; v < net.values.size(); ++v) {
     const Net::Value& value = net.values[v];
-    tenon_value wire{};
-    wire.desc.shape = value.shape.data();
-    wire.desc.strides = value.layout.strides.empty() ? nullptr : value.layout.strides.data();
-    wire.desc.rank = static_cast<std::uint32_t>(value.shape.size());
-    wire.desc.dtype = value.dtype;
-    wire.kind = value.kind;
-    wire.binding = TENON_NO_INDEX;
+    tenon_value abi_value{};
+    abi_value.desc.shape = value.shape.data();
+    abi_value.desc.strides = value.layout.strides.empty() ? nullptr : value.layout.strides.data();
+    abi_value.desc.rank = static_cast<std::uint32_t>(value.shape.size());
+    abi_value.desc.dtype = value.dtype;
+    abi_value.kind = value.kind;
+    abi_value.binding = TENON_NO_INDEX;
     if (value.kind == TENON_VALUE_CONSTANT) {
-      wire.data = value.array.bytes();
+      abi_value.data = value.array.bytes();
     } else if (value.kind != TENON_VALUE_INTERNAL) {
-      wire.binding = static_cast<std::uint32_t>(bound.size());
+      abi_value.binding = static_cast<std::uint32_t>(bound.size());
       bound.push_back(v);
     }
-    values.push_back(wire);
+    values.push_back(abi_value);
   }
   for (const Net::Node& node : net.nodes) {
     operands_.push_back(node.inputs);
     const auto& inputs = operands_.back();
     operands_.push_back(node.outputs);
     const auto& outputs = operands_.back();
-    tenon_node wire{};
-    wire.op = node.op;
-    wire.version = node.version;
-    wire.inputs = inputs.data();
-    wire.outputs = outputs.data();
-    wire.input_count = static_cast<std::uint32_t>(inputs.size());
-    wire.output_count = static_cast<std::uint32_t>(outputs.size());
-    wire.attributes = node.attributes.data();
-    wire.name = node.name.c_str();
-    wire.id = nodes.size() + 1;
-    nodes.push_back(wire);
+    tenon_node abi_node{};
+    abi_node.op = node.op;
+    abi_node.version = node.version;
+    abi_node.inputs = inputs.data();
+    abi_node.outputs = outputs.data();
+    abi_node.input_count = static_cast<std::uint32_t>(inputs.size());
+    abi_node.output_count = static_cast<std::uint32_t>(outputs.size());
+    abi_node.attributes = node.attributes.data();
+    abi_node.name = node.name.c_str();
+    abi_node.id = nodes.size() + 1;
+    nodes.push_back(abi_node);
   }
   graph.struct_size = sizeof graph;
   graph.value_count = static_cast<std::uint32_t>(values.size());
@@ -245,26 +245,26 @@ Wire::Wire(const Net& net) : donations_(net.donations) {
 
 // ---------------------------------------------------------------- Plan
 
-Plan::Plan(const Device& device, const Net& net, PlanOptions asked) : device_(device), net_(net), wire_(net) {
+Plan::Plan(const Device& device, const Net& net, PlanOptions requested) : device_(device), net_(net), abi_graph_(net) {
   const tenon_backend_table& table = device.table();
   tenon_plan_options options{};
   options.struct_size = sizeof options;
-  options.deterministic = asked.deterministic ? 1 : 0;
-  options.fusion = asked.fusion;
+  options.deterministic = requested.deterministic ? 1 : 0;
+  options.fusion = requested.fusion;
 
-  std::vector<tenon_answer> answers(wire_.nodes.size() + 1);
-  std::memset(static_cast<void*>(answers.data()), 0x7F, answers.size() * sizeof(tenon_answer));  // an answer left out is neither yes nor no
+  std::vector<tenon_answer> answers(abi_graph_.nodes.size() + 1);
+  std::memset(static_cast<void*>(answers.data()), 0x7F, answers.size() * sizeof(tenon_answer));  // a missing answer is neither yes nor no
   ErrorText error;
-  tenon_status status = table.supports(device.handle(), &wire_.graph, &options, answers.data(), error);
+  tenon_status status = table.supports(device.handle(), &abi_graph_.graph, &options, answers.data(), error);
   if (status != TENON_OK) {
-    failure_ = fmt::format("`supports` failed with {} ({}): it answers yes or no", status_name(status), error.text());
+    failure_ = fmt::format("`supports` failed with {} ({}), expected yes or no", status_name(status), error.text());
     return;
   }
   if (answers.back().supported != 0x7F7F7F7F) {
-    failure_ = fmt::format("`supports` wrote more answers than the graph has nodes ({})", wire_.nodes.size());
+    failure_ = fmt::format("`supports` wrote more answers than the graph has nodes ({})", abi_graph_.nodes.size());
     return;
   }
-  for (std::size_t n = 0; n < wire_.nodes.size(); ++n) {
+  for (std::size_t n = 0; n < abi_graph_.nodes.size(); ++n) {
     const tenon_answer& answer = answers[n];
     if (answer.supported > 1) {
       failure_ = fmt::format("`supports` gave node {} no answer (`supported` is {})", n, answer.supported);
@@ -274,7 +274,7 @@ Plan::Plan(const Device& device, const Net& net, PlanOptions asked) : device_(de
     const bool ends = std::memchr(answer.text, 0, sizeof answer.text) != nullptr;
     if (!ends || answer.text[0] == 0 || answer.reason == TENON_REASON_NONE) {
       failure_ = fmt::format("`supports` refused node {} without {}", n,
-                             answer.reason == TENON_REASON_NONE ? "a reason code" : "a sentence that says why");
+                             answer.reason == TENON_REASON_NONE ? "a reason code" : "a text that says why");
       return;
     }
     if (!refused_) {
@@ -284,15 +284,15 @@ Plan::Plan(const Device& device, const Net& net, PlanOptions asked) : device_(de
     }
   }
   tenon_plan* plan = nullptr;
-  status = table.plan_create(device.handle(), &wire_.graph, &options, &plan, error);
+  status = table.plan_create(device.handle(), &abi_graph_.graph, &options, &plan, error);
   if (refused_) {
     if (status == TENON_OK) {
       failure_ = fmt::format("`supports` said no ({}), yet plan_create made a plan", refusal_);
       table.plan_destroy(plan);
     } else if (plan != nullptr) {
-      failure_ = "plan_create failed and wrote its out-parameter all the same";
+      failure_ = "plan_create failed but wrote its out-parameter";
     } else if (error.text().empty()) {
-      failure_ = fmt::format("plan_create failed with {} and said nothing", status_name(status));
+      failure_ = fmt::format("plan_create failed with {} and no message", status_name(status));
     }
     return;
   }
@@ -348,7 +348,7 @@ Plan::Bindings::Bindings(const Plan& plan, unsigned char poison) : plan_(plan), 
     allocate(buffer);
     fill(v);
   }
-  for (const std::uint32_t v : plan.wire_.bound) {
+  for (const std::uint32_t v : plan.abi_graph_.bound) {
     const Buffer& own = buffers_[v];
     const Buffer& buffer = own.donated != TENON_NO_INDEX ? buffers_[own.donated] : own;
     addresses_.push_back(buffer.address + buffer.origin);
@@ -401,13 +401,13 @@ tenon_status Plan::Bindings::send(std::string& out_text, tenon_stream* stream) {
 }
 
 tenon_status Plan::Bindings::execute_bare(std::uint64_t epoch, tenon_error* error) {
-  tenon_bindings wire{};
-  wire.struct_size = sizeof wire;
-  wire.address_count = static_cast<std::uint32_t>(addresses_.size());
-  wire.addresses = addresses_.data();
-  wire.parameters_epoch = epoch;
+  tenon_bindings abi_bindings{};
+  abi_bindings.struct_size = sizeof abi_bindings;
+  abi_bindings.address_count = static_cast<std::uint32_t>(addresses_.size());
+  abi_bindings.addresses = addresses_.data();
+  abi_bindings.parameters_epoch = epoch;
   const Device& device = plan_.device_;
-  return device.table().plan_execute(plan_.plan_, &wire, workspace_.address + workspace_.origin, device.stream(), error);
+  return device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, device.stream(), error);
 }
 
 Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
@@ -417,13 +417,13 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
   outcome.status = send(outcome.text, stream);
   if (outcome.status != TENON_OK) return outcome;
 
-  tenon_bindings wire{};
-  wire.struct_size = sizeof wire;
-  wire.address_count = static_cast<std::uint32_t>(addresses_.size());
-  wire.addresses = addresses_.data();
-  wire.parameters_epoch = epoch;
+  tenon_bindings abi_bindings{};
+  abi_bindings.struct_size = sizeof abi_bindings;
+  abi_bindings.address_count = static_cast<std::uint32_t>(addresses_.size());
+  abi_bindings.addresses = addresses_.data();
+  abi_bindings.parameters_epoch = epoch;
   ErrorText error;
-  outcome.status = device.table().plan_execute(plan_.plan_, &wire, workspace_.address + workspace_.origin, stream, error);
+  outcome.status = device.table().plan_execute(plan_.plan_, &abi_bindings, workspace_.address + workspace_.origin, stream, error);
   if (outcome.status == TENON_OK) outcome.status = device.table().stream_synchronize(stream, error);
   outcome.text = error.text();
   outcome.node = error.node();
@@ -440,7 +440,7 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
       outcome.text = "copy from the device: " + ignored.text();
     }
   };
-  // What lies outside [from, to) has to be as it was. `what` names the buffer.
+  // Bytes outside [from, to) must not have changed. `what` names the buffer.
   const auto guard = [&](const Buffer& buffer, std::uint64_t from, std::uint64_t to, const std::string& what) {
     const auto same = [&](std::uint64_t begin, std::uint64_t end) {
       return begin >= end || std::memcmp(after.data() + begin, buffer.content.data() + begin, end - begin) == 0;
@@ -450,13 +450,13 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
       if ((i >= from && i < to) || after[i] == buffer.content[i]) continue;
       const auto end = buffer.begin + buffer.extent;
       outcome.damage = i < buffer.begin ? fmt::format("wrote {} bytes before {}", buffer.begin - i, what)
-                       : i >= end       ? fmt::format("wrote {} bytes behind the end of {}", i - end + 1, what)
+                       : i >= end       ? fmt::format("wrote {} bytes past the end of {}", i - end + 1, what)
                                         : fmt::format("changed byte {} of {}", i - buffer.begin, what);
     }
   };
-  std::vector<bool> given_away(buffers_.size(), false);
+  std::vector<bool> donated(buffers_.size(), false);
   for (const Buffer& buffer : buffers_) {
-    if (buffer.donated != TENON_NO_INDEX) given_away[buffer.donated] = true;
+    if (buffer.donated != TENON_NO_INDEX) donated[buffer.donated] = true;
   }
   std::uint32_t inputs = 0, outputs = 0;
   for (std::uint32_t v = 0; v < buffers_.size(); ++v) {
@@ -466,7 +466,7 @@ Outcome Plan::Bindings::execute(std::uint64_t epoch, tenon_stream* stream) {
     const Buffer& buffer = buffers_[v].donated != TENON_NO_INDEX ? buffers_[buffers_[v].donated] : buffers_[v];
     const std::string what = is_output ? fmt::format("output {}", outputs++) : fmt::format("input {}", inputs++);
     fetch(buffer);
-    const bool may_change = is_output || given_away[v];
+    const bool may_change = is_output || donated[v];
     guard(buffer, may_change ? buffer.begin : 0, may_change ? buffer.begin + buffer.extent : 0, what);
     if (!is_output) continue;
     Array result(value.dtype, value.shape);

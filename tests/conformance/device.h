@@ -1,4 +1,4 @@
-// device.h - an open device of the backend under test, and graphs run on it with everything that is not theirs under guard.
+// device.h - an open device of the backend under test, and graphs that run on it in guarded memory.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace tenon::conformance {
 
-/// A tenon_error with room for its text.
+/// A tenon_error with a text buffer.
 class ErrorText {
  public:
   ErrorText();
@@ -35,31 +35,32 @@ class ErrorText {
 /// "INVALID_ARGUMENT", ...
 std::string status_name(tenon_status status);
 
-/// What was asked for cannot be judged, or not by this oracle: no word about the backend's quality.
+/// The request itself is wrong, for example an option or the oracle: it says nothing about the backend's quality.
 struct WrongUse : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// What the kit was given: files and how to load them.
+/// A backend and how to load it.
 struct Source {
-  std::filesystem::path file;  ///< empty: registered in the process
+  std::filesystem::path file;  ///< empty if registered in the process
   std::string name;
   tenon_backend_query_fn query = nullptr;
-  std::map<std::string, std::string> knobs = {};  ///< those that do not have their defaults
+  std::map<std::string, std::string> options = {};  ///< those that differ from their defaults
 };
 
 class Device;
-/// A second backend of the library that is loaded already, with host services of its own.
-struct Beside {
+/// Requests a second backend of a library that is already loaded, with host services of its own.
+struct SecondInstance {
   const Device& loaded;
 };
 
-/// A loaded backend and its device 0. Errors: tenon::Error with the loader's record; WrongUse for a backend without a device, a wrong knob.
+/// A loaded backend and its device 0. Errors: tenon::Error with the loader's record; WrongUse for a backend without a device, a wrong
+/// option.
 class Device {
  public:
   explicit Device(const Source& source);
-  /// `create` alone, without the loader's checks. The other one may go before this one does.
-  explicit Device(Beside other);
+  /// Calls only `create`, without the loader's checks. The other instance may be destroyed first.
+  explicit Device(SecondInstance other);
   ~Device();
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
@@ -70,7 +71,7 @@ class Device {
   const tenon_device_info& device_info() const { return backend_->devices()[0]; }
   const tenon_backend_table& table() const { return own_ != nullptr ? own_table_.table : backend_->table(); }
   Host& host() const { return *host_; }
-  /// The process as it was before this backend, and its library if it was the first of it, came into it.
+  /// The process state before this backend was created and, for the first instance, before its library was loaded.
   const ProcessState& before_loading() const { return before_; }
   tenon_device* handle() const { return device_; }
   tenon_stream* stream() const { return stream_; }
@@ -87,10 +88,10 @@ class Device {
 
   const Source source_;
   const ProcessState before_;
-  std::shared_ptr<Host> first_host_;  ///< of backend_
+  std::shared_ptr<Host> first_host_;  ///< the host services of backend_
   std::shared_ptr<loader::Backend> backend_;
   std::shared_ptr<Host> host_;
-  tenon_backend* own_ = nullptr;  ///< where backend_ is another's
+  tenon_backend* own_ = nullptr;  ///< for a second instance, whose backend_ belongs to the first
   loader::Table own_table_;
   tenon_device* device_ = nullptr;
   tenon_stream* stream_ = nullptr;
@@ -102,7 +103,7 @@ struct Layout {
   std::int64_t offset = 0;  ///< elements between an aligned address and the first byte used
 };
 
-/// A graph with its operands, in the making.
+/// A graph under construction, with its operands.
 class Net {
  public:
   struct Value {
@@ -134,16 +135,16 @@ class Net {
   std::vector<tenon_donation> donations;
 };
 
-/// A Net in the socket's form. Points into itself and the Net.
-class Wire {
+/// A Net as a tenon_graph of the plugin ABI. Points into itself and the Net.
+class AbiGraph {
  public:
-  explicit Wire(const Net& net);
-  Wire(const Wire&) = delete;
-  Wire& operator=(const Wire&) = delete;
+  explicit AbiGraph(const Net& net);
+  AbiGraph(const AbiGraph&) = delete;
+  AbiGraph& operator=(const AbiGraph&) = delete;
   tenon_graph graph{};
   std::vector<tenon_value> values;
   std::vector<tenon_node> nodes;
-  std::vector<std::uint32_t> bound;  ///< per binding: the value
+  std::vector<std::uint32_t> bound;  ///< per binding: the index of its value
 
  private:
   std::list<std::vector<std::uint32_t>> operands_;
@@ -153,21 +154,21 @@ class Wire {
 /// What one execution did.
 struct Outcome {
   tenon_status status = TENON_OK;
-  std::string text;                     ///< the backend's words for a failure
-  std::uint32_t node = TENON_NO_INDEX;  ///< that the backend says it failed at
+  std::string text;                     ///< the backend's message for a failure
+  std::uint32_t node = TENON_NO_INDEX;  ///< the node that the backend reports as failed
   std::string damage;                   ///< bytes outside the outputs that changed; empty: none
   std::vector<Array> outputs;           ///< in the order in which the Net made them
 
   bool ok() const { return status == TENON_OK; }
 };
 
-/// The value of `plan_options` that a case asks for.
+/// The plan options that a case requests.
 struct PlanOptions {
   bool deterministic = false;
   std::uint32_t fusion = TENON_FUSION_FULL;
 };
 
-/// A plan of a Net. Building one asks `supports` first and holds the backend to its word.
+/// A plan of a Net. The constructor asks `supports` first and checks that plan_create agrees.
 class Plan {
  public:
   /// `net` outlives the plan.
@@ -177,10 +178,10 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// `supports` said no: the first such node's reason and words.
+  /// Whether `supports` said no; reason() and why() are those of the first such node.
   bool refused() const { return refused_; }
   std::uint32_t reason() const { return reason_; }
-  /// `supports` or plan_create failed, or a yes was not kept: a sentence. Empty: the plan is there.
+  /// The message if `supports` or plan_create failed or disagreed. Empty: the plan exists or was refused.
   const std::string& failure() const { return failure_; }
   bool ready() const { return plan_ != nullptr; }
   /// Why there is no plan.
@@ -188,28 +189,28 @@ class Plan {
   const tenon_plan_info& info() const { return info_; }
   tenon_plan* handle() const { return plan_; }
 
-  /// Memory for one execution at a time, with guards.
+  /// Guarded memory for one execution at a time.
   class Bindings {
    public:
     Bindings(const Plan& plan, unsigned char poison);
     ~Bindings();
     Bindings(const Bindings&) = delete;
     Bindings& operator=(const Bindings&) = delete;
-    /// New bytes for an input or parameter; same dtype and shape.
+    /// Sets the bytes of an input or parameter; same dtype and shape.
     void set(std::uint32_t value, const Array& array);
     /// Poisons outputs and workspace, executes, waits, collects. `stream` NULL: the device's.
     Outcome execute(std::uint64_t epoch = 1, tenon_stream* stream = nullptr);
-    /// The bare call on what is bound; nothing is poisoned, checked or collected.
+    /// Only the call to plan_execute: nothing is poisoned, checked or collected.
     tenon_status execute_bare(std::uint64_t epoch, tenon_error* error);
 
    private:
     struct Buffer {
       tenon_memory* memory = nullptr;
-      std::uint64_t address = 0;               ///< of the memory
+      std::uint64_t address = 0;               ///< start address of the memory
       std::uint64_t begin = 0;                 ///< bytes from the memory's start to the operand's lowest byte
       std::uint64_t origin = 0;                ///< bytes to element (0, ..., 0)
       std::uint64_t extent = 0;                ///< bytes the operand spans
-      std::vector<unsigned char> content;      ///< all of it, as it should be before an execution
+      std::vector<unsigned char> content;      ///< the whole memory before an execution
       std::uint32_t donated = TENON_NO_INDEX;  ///< the value whose memory this one shares
     };
     void fill(std::uint32_t value);
@@ -227,7 +228,7 @@ class Plan {
  private:
   const Device& device_;
   const Net& net_;
-  Wire wire_;
+  AbiGraph abi_graph_;
   tenon_plan* plan_ = nullptr;
   tenon_plan_info info_{};
   bool refused_ = false;

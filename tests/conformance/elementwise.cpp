@@ -24,21 +24,21 @@ Array all_magnitudes(tenon_dtype dtype, std::uint64_t seed) {
   return array;
 }
 
-void check_magnitudes(Kit& kit, tenon_op op, tenon_dtype dtype, const AttributeBytes& attributes, const Bound& bound) {
-  const Array x = all_magnitudes(dtype, seed_for(kit.seed, line_of(op).stem));
+void check_magnitudes(CaseContext& context, tenon_op op, tenon_dtype dtype, const AttributeBytes& attributes, const Bound& bound) {
+  const Array x = all_magnitudes(dtype, seed_for(context.seed, line_of(op).stem));
   const Variant variant = of_shape(x.shape(), {}, attributes);
-  const auto got = kit.run(net_of(line_of(op), variant, dtype, {x}));
-  const auto want = kit.judge(net_of(line_of(op), variant, TENON_DTYPE_F64, {x.as(TENON_DTYPE_F64)}));
-  const std::string wrong = compare(want[0], got[0], bound);
+  const auto got = context.run(net_of(line_of(op), variant, dtype, {x}));
+  const auto expected = context.judge(net_of(line_of(op), variant, TENON_DTYPE_F64, {x.as(TENON_DTYPE_F64)}));
+  const std::string wrong = compare(expected[0], got[0], bound);
   if (wrong.empty()) return;
-  // The operand tells more than the index.
+  // Report the operand, which says more than the index.
   std::int64_t first = 0;
   const auto one = [&](const Array& from, std::int64_t i) {
     Array element(from.dtype(), {1});
     element.set(0, from.at(i));
     return element;
   };
-  while (first + 1 < x.count() && compare(one(want[0], first), one(got[0], first), bound).empty()) ++first;
+  while (first + 1 < x.count() && compare(one(expected[0], first), one(got[0], first), bound).empty()) ++first;
   throw Failure(fmt::format("at x = {}: {}", x.str(first), wrong));
 }
 

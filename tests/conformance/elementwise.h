@@ -1,14 +1,14 @@
-// elementwise.h - words that the rooms of elementwise functions share.
+// elementwise.h - helpers that the families of elementwise functions share.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 
-/// Of functions of one operand.
+/// Shapes for functions of one operand.
 inline std::vector<Dims> elementwise_shapes() {
   return {{}, {1}, {7}, {8, 10}, {2, 3, 5}, {2, 1, 3, 1, 2}, {0}, {3, 0, 2}, {sized(70003, 1003)}};
 }
@@ -24,14 +24,14 @@ inline std::vector<Variant> of_every_shape(const Values& x, const AttributeBytes
   return variants;
 }
 
-/// Values worked out elsewhere, x -> y one by one.
+/// Golden values, x -> y elementwise.
 inline Golden values_at(const std::string& name, std::vector<double> x, std::vector<double> y, std::vector<tenon_dtype> dtypes = {},
                         const AttributeBytes& attributes = {}) {
   const auto n = static_cast<std::int64_t>(x.size());
   return {name, of_shape({n}, {}, attributes), {std::move(x)}, {std::move(y)}, std::move(dtypes)};
 }
 
-/// Shapes that broadcast, from scalars to what a thread is worth.
+/// Shapes that broadcast, from scalars to sizes that several threads share.
 inline std::vector<std::pair<Dims, Dims>> broadcasting_shapes() {
   return {{{}, {}},
           {{1}, {1}},
@@ -58,20 +58,20 @@ inline std::vector<Variant> of_pairs(const Values& a, const Values& b, tenon_dty
   return variants;
 }
 
-/// Elements of all magnitudes, NaN and the infinities among them: bit patterns at even distances, each moved a little by chance.
+/// Elements of all magnitudes, including NaN and the infinities: equidistant bit patterns, each moved at random.
 Array all_magnitudes(tenon_dtype dtype, std::uint64_t seed);
 
-/// One operand of all magnitudes against the oracle in f64.
-void check_magnitudes(Kit& kit, tenon_op op, tenon_dtype dtype, const AttributeBytes& attributes, const Bound& bound);
+/// Compares an op on an operand of all magnitudes with the oracle in f64.
+void check_magnitudes(CaseContext& context, tenon_op op, tenon_dtype dtype, const AttributeBytes& attributes, const Bound& bound);
 
-/// The case "all_magnitudes" of an op: its bound as the room has it, its attributes as `attributes()` gives them.
+/// The case "all_magnitudes" of an op with its bound and attributes.
 template <tenon_op op, const Tolerance& bound, AttributeBytes (*attributes)() = nullptr>
 Extra at_all_magnitudes(const char* name = "all_magnitudes") {
-  return {name, [](Kit& kit, tenon_dtype dtype) {
+  return {name, [](CaseContext& context, tenon_dtype dtype) {
             if (!is_float(dtype)) return;
             Variant variant;
             if constexpr (attributes != nullptr) variant.attributes = attributes();
-            check_magnitudes(kit, op, dtype, variant.attributes, bound(variant, dtype));
+            check_magnitudes(context, op, dtype, variant.attributes, bound(variant, dtype));
           }};
 }
 

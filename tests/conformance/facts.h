@@ -1,4 +1,4 @@
-// facts.h - what a failed case says beside its sentence, field by field.
+// facts.h - the fields that a failed case reports in addition to its message.
 #pragma once
 
 #include <string>
@@ -6,17 +6,17 @@
 
 namespace tenon::conformance {
 
-/// What is known of a failure beside its sentence. Empty: it has none of that.
+/// Facts about a failure. Fields that do not apply are empty.
 struct Facts {
-  std::string shapes;   ///< of the operands: "f32(8,10); f32(10)"
-  std::string strides;  ///< of operands that are not dense: "(20,2); dense"
-  std::string element;  ///< the index of the first wrong one: "(0,3)"
-  std::string wanted, got;
-  std::string error, bound;  ///< how far off it is, and how far it may be
+  std::string shapes;   ///< the operands: "f32(8,10); f32(10)"
+  std::string strides;  ///< strides of operands that are not dense: "(20,2); dense"
+  std::string element;  ///< the index of the first wrong element: "(0,3)"
+  std::string expected, got;
+  std::string error, bound;  ///< the error and the largest allowed error
 };
-/// Their names in reports, in the order in which they are read.
+/// The names of the facts in reports, in the order of display.
 inline constexpr std::pair<const char*, std::string Facts::*> fact_fields[] = {
-    {"shapes", &Facts::shapes}, {"strides", &Facts::strides}, {"element", &Facts::element}, {"wanted", &Facts::wanted},
+    {"shapes", &Facts::shapes}, {"strides", &Facts::strides}, {"element", &Facts::element}, {"expected", &Facts::expected},
     {"got", &Facts::got},       {"error", &Facts::error},     {"bound", &Facts::bound},
 };
 

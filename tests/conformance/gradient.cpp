@@ -1,4 +1,4 @@
-// Gradients against finite differences: the runtime differentiates, the backend computes both sides in f64.
+// Gradients compared with finite differences: the runtime differentiates, the backend computes both sides in f64.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 namespace tenon::conformance {
 namespace {
 
-/// The bytes of a node's attributes as the graph takes them.
+/// The attributes of a node in the graph's form.
 Attributes graph_attributes(tenon_op op, const AttributeBytes& bytes) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
+  case id:                                                                                  \
     return Attributes::of(bytes.as<tenon_attributes_##attributes>());
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -29,19 +29,19 @@ Dims dims(const Shape& shape) {
   return Dims(shape.begin(), shape.end());
 }
 
-/// sum over results r of sum(weight_r * r): a scalar that depends on every element in another way.
+/// sum over results r of sum(weight_r * r): a scalar that depends on each element differently.
 struct Loss {
   Graph graph;
   std::vector<ValueId> inputs;      ///< per operand; no_id: absent
   std::vector<ValueId> results;     ///< floating results of the node
-  std::vector<std::size_t> places;  ///< per entry of `results`: its number among those that are wanted
+  std::vector<std::size_t> places;  ///< per entry of `results`: its index among the results that are present
   std::vector<Array> weights;       ///< per entry of `results`
   std::vector<ValueId> weight_ids;
-  std::vector<Value> gradients;  ///< per operand asked for
+  std::vector<Value> gradients;  ///< per requested operand
 };
 
-/// Lowers the whole graph; `wanted` become outputs, in this order.
-Net lower(const Loss& loss, const std::vector<Array>& operands, const std::vector<ValueId>& wanted) {
+/// Lowers the whole graph; `requested` become outputs, in this order.
+Net lower(const Loss& loss, const std::vector<Array>& operands, const std::vector<ValueId>& requested) {
   Net net;
   const auto& infos = loss.graph.values();
   std::vector<std::uint32_t> value_of(infos.size(), TENON_NO_INDEX);
@@ -49,7 +49,7 @@ Net lower(const Loss& loss, const std::vector<Array>& operands, const std::vecto
     if (loss.inputs[i] != no_id) value_of[loss.inputs[i]] = net.input(operands[i]);
   }
   for (std::size_t r = 0; r < loss.weight_ids.size(); ++r) value_of[loss.weight_ids[r]] = net.input(loss.weights[r]);
-  for (const ValueId id : wanted) {
+  for (const ValueId id : requested) {
     if (infos[id].kind != ValueKind::computed || value_of[id] != TENON_NO_INDEX) continue;
     value_of[id] = net.output(static_cast<tenon_dtype>(infos[id].dtype), dims(infos[id].shape));
   }
@@ -86,7 +86,7 @@ void build(Loss& loss, const OpCase& op_case, const Variant& variant, std::uint6
   }
   while (!operands.empty() && !operands.back().present()) operands.pop_back();
   NodeOptions options;
-  options.shape = Shape(std::span(variant.outputs[0].shape));  // read by the ops whose result no operand tells
+  options.shape = Shape(std::span(variant.outputs[0].shape));  // read by ops whose operands do not imply the result's shape
   if (op_case.op == TENON_OP_Split) {
     const auto axis = static_cast<std::size_t>(variant.attributes.as<tenon_attributes_axis>().axis);
     for (const ResultSpec& part : variant.outputs) options.sizes.push_back(part.shape[axis]);
@@ -126,7 +126,7 @@ void build(Loss& loss, const OpCase& op_case, const Variant& variant, std::uint6
 
 }  // namespace
 
-void check_gradient(Kit& kit, const OpCase& op_case, const Variant& variant, std::uint64_t seed) {
+void check_gradient(CaseContext& context, const OpCase& op_case, const Variant& variant, std::uint64_t seed) {
   std::vector<Array> operands = fill(variant, TENON_DTYPE_F64, seed);
   Loss loss;
   build(loss, op_case, variant, seed);
@@ -134,11 +134,11 @@ void check_gradient(Kit& kit, const OpCase& op_case, const Variant& variant, std
   for (const tenon_op op : op_case.gradient_ops) {
     const auto& nodes = loss.graph.nodes();
     if (std::none_of(nodes.begin(), nodes.end(), [&](const NodeInfo& node) { return node.op == op; })) {
-      throw Failure(fmt::format("the runtime's gradient does not use {}: nothing judges it here", line_of(op).stem));
+      throw Failure(fmt::format("the runtime's gradient does not use {}: nothing checks it here", line_of(op).stem));
     }
   }
 
-  // A gradient that is a value of another kind (a weight, a constant) comes back through a product with 1.
+  // A gradient that is not computed (a weight, a constant) is multiplied by 1, so that it becomes an output.
   std::vector<Array> analytic;
   {
     std::vector<ValueId> computed;
@@ -147,12 +147,12 @@ void check_gradient(Kit& kit, const OpCase& op_case, const Variant& variant, std
       if (loss.graph.info(gradient.id()).kind != ValueKind::computed || repeated) gradient = ops::mul(gradient, 1.0);
       computed.push_back(gradient.id());
     }
-    analytic = kit.run(lower(loss, operands, computed));
+    analytic = context.run(lower(loss, operands, computed));
   }
 
-  // The forward node alone, executed again and again with one element moved.
+  // Only the forward node, executed repeatedly with one element moved.
   const Net forward = net_of(line_of(op_case.op), variant, TENON_DTYPE_F64, operands);
-  const Plan plan(kit.device, forward);
+  const Plan plan(context.device, forward);
   if (!plan.ready()) throw Failure(plan.why());
   Plan::Bindings bindings(plan, 0xFF);
   std::vector<std::uint32_t> value_of;
@@ -169,21 +169,22 @@ void check_gradient(Kit& kit, const OpCase& op_case, const Variant& variant, std
     return sum;
   };
 
-  constexpr std::int64_t most = 24;  // elements of an operand that are moved: a large operand is sampled
+  constexpr std::int64_t max_moved = 24;  // elements of an operand that are moved: a large operand is sampled
   Random random(seed + 2);
   std::size_t g = 0;
   for (const std::size_t i : op_case.gradient) {
     if (i >= variant.inputs.size() || !variant.inputs[i].present) continue;
     const Array& gradient = analytic[g++];
     if (gradient.shape() != operands[i].shape()) {
-      throw Failure(fmt::format("the gradient of operand {} has shape {}, wanted {}", i, str(gradient.shape()), str(operands[i].shape())));
+      throw Failure(
+          fmt::format("the gradient of operand {} has shape {}, expected {}", i, str(gradient.shape()), str(operands[i].shape())));
     }
-    // Sums of many terms are off by their rounding; what counts is how large the gradient can be.
+    // Sums of many terms have rounding errors relative to the largest element of the gradient.
     double scale = 1;
     for (std::int64_t e = 0; e < gradient.count(); ++e) scale = std::max(scale, std::fabs(gradient.at(e)));
     const std::int64_t count = gradient.count();
-    for (std::int64_t n = 0; n < std::min(count, most); ++n) {
-      const std::int64_t e = count <= most ? n : random.integer(0, count);
+    for (std::int64_t n = 0; n < std::min(count, max_moved); ++n) {
+      const std::int64_t e = count <= max_moved ? n : random.integer(0, count);
       const double x = operands[i].at(e);
       // The error of a central difference is least where h^2 and epsilon / h meet: near the cube root of epsilon.
       const double h = 6e-6 * std::max(1.0, std::fabs(x));
@@ -203,13 +204,13 @@ void check_gradient(Kit& kit, const OpCase& op_case, const Variant& variant, std
       if (!(error <= allowed)) {
         Facts facts;
         facts.element = index_of(e, gradient.shape());
-        facts.wanted = fmt::format("{:.12g}", difference);
+        facts.expected = fmt::format("{:.12g}", difference);
         facts.got = fmt::format("{:.12g}", gradient.at(e));
         facts.error = fmt::format("{:.3g}", error);
         facts.bound = fmt::format("{:.3g}", allowed);
         throw Failure(
             fmt::format("the gradient of operand {} {} at element {} is {}, finite differences give {}; error {}, at most {} allowed", i,
-                        operands[i].str(), facts.element, facts.got, facts.wanted, facts.error, facts.bound),
+                        operands[i].str(), facts.element, facts.got, facts.expected, facts.error, facts.bound),
             facts);
       }
     }

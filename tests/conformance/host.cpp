@@ -7,7 +7,7 @@
 #include <cstring>
 #include <thread>
 
-#include "exec/knobs.h"
+#include "exec/backend_options.h"
 #include "loader/self_check.h"
 
 namespace tenon::conformance {
@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::uint64_t guard_bytes = 64;
 constexpr unsigned char guard_byte = 0xA5;
-/// More than any case needs; a request beyond it is one that the memory cases make to be refused.
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;
+/// More than any case needs. Only the memory cases request more, and expect a refusal.
+constexpr std::uint64_t max_bytes = std::uint64_t{1} << 36;
 
-/// What memory holds when a backend gets it and when it has given it back; of large blocks, their beginning.
+/// The content of memory after allocation and after release; of large blocks, only of their beginning.
 constexpr unsigned char stale_byte = 0xCD;
-constexpr std::uint64_t most_stale_bytes = 1 << 16;
+constexpr std::uint64_t max_stale_bytes = 1 << 16;
 
 thread_local bool inside_parallel_for = false;
 
@@ -34,8 +34,8 @@ Host& Host::of(tenon_host_context* context) {
   return *reinterpret_cast<Host*>(context);
 }
 
-Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& knobs)
-    : options_(exec::knob_values(info, knobs, fmt::format("--knob {}", info.name))) {
+Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& options)
+    : options_(exec::option_values(info, options, fmt::format("--backend-option {}", info.name))) {
   table_.struct_size = sizeof table_;
   table_.abi_minor = abi_minor;
   table_.context = reinterpret_cast<tenon_host_context*>(this);
@@ -65,8 +65,8 @@ Host::Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::m
   table_.thread_count = [](tenon_host_context*) { return std::uint32_t{2}; };
   table_.trace_begin = [](tenon_host_context*, const char*, std::uint64_t) {};
   table_.trace_end = [](tenon_host_context*) {};
-  table_.option = [](tenon_host_context* context, const char* knob) -> const char* {
-    const auto found = of(context).options_.find(knob);
+  table_.option = [](tenon_host_context* context, const char* option) -> const char* {
+    const auto found = of(context).options_.find(option);
     return found == of(context).options_.end() ? nullptr : found->second.c_str();
   };
   table_.cache_directory = [](tenon_host_context*) -> const char* { return nullptr; };
@@ -83,7 +83,7 @@ Host::~Host() {
   for (const auto& [memory, block] : blocks_) std::free(block.base);
 }
 
-/// A body that leaves another floating-point environment behind changes the results of whatever this thread does next.
+/// A body that changes the floating-point environment would change the results of whatever this thread does next.
 void Host::run(void (*body)(void*, std::int64_t, std::int64_t), void* argument, std::int64_t begin, std::int64_t end) {
   const auto before = loader::FloatingPoint::current();
   body(argument, begin, end);
@@ -127,7 +127,7 @@ bool Host::may_allocate() {
 
 void* Host::allocate(std::uint64_t size, std::uint64_t alignment) {
   if (!may_allocate()) return nullptr;
-  if (size > most_bytes || alignment == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
+  if (size > max_bytes || alignment == 0 || (alignment & (alignment - 1)) != 0) return nullptr;
   const std::uint64_t lead = std::max(alignment, guard_bytes);
   const std::uint64_t total = (lead + size + guard_bytes + alignment - 1) / alignment * alignment;
   auto* base = static_cast<unsigned char*>(std::aligned_alloc(std::max<std::uint64_t>(alignment, sizeof(void*)), (total + 7) / 8 * 8));
@@ -135,7 +135,7 @@ void* Host::allocate(std::uint64_t size, std::uint64_t alignment) {
   unsigned char* memory = base + lead;
   std::memset(memory - guard_bytes, guard_byte, guard_bytes);
   std::memset(memory + size, guard_byte, guard_bytes);
-  std::memset(memory, stale_byte, std::min(size, most_stale_bytes));
+  std::memset(memory, stale_byte, std::min(size, max_stale_bytes));
   ++allocations_;
   ++live_blocks_;
   const std::lock_guard lock(mutex_);
@@ -148,15 +148,15 @@ void Host::release(void* memory, std::uint64_t size) {
   const std::lock_guard lock(mutex_);
   const auto found = blocks_.find(memory);
   if (found == blocks_.end()) {
-    damage_ = "the backend released host memory that it does not hold";
+    damage_ = "the backend released host memory that it does not own";
     return;
   }
   const Block block = found->second;
   if (size != block.size) damage_ = fmt::format("the backend allocated {} bytes of host memory and released them as {}", block.size, size);
   const auto* bytes = static_cast<unsigned char*>(memory);
   if (!is_guard(bytes - guard_bytes)) damage_ = fmt::format("the backend wrote before its host memory of {} bytes", block.size);
-  if (!is_guard(bytes + block.size)) damage_ = fmt::format("the backend wrote behind its host memory of {} bytes", block.size);
-  std::memset(memory, stale_byte, std::min(block.size, most_stale_bytes));
+  if (!is_guard(bytes + block.size)) damage_ = fmt::format("the backend wrote past the end of its host memory of {} bytes", block.size);
+  std::memset(memory, stale_byte, std::min(block.size, max_stale_bytes));
   std::free(block.base);
   blocks_.erase(found);
   --live_blocks_;

@@ -1,4 +1,4 @@
-// host.h - the process as the kit shows it to a backend: two threads, guarded memory, everything counted.
+// host.h - the host services that the kit gives to a backend: two threads, guarded memory, counters.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 
 namespace tenon::conformance {
 
-/// Host services that keep books. Not movable: the table points here.
+/// Host services that count their use. Not movable: the table points here.
 /// Threads  every member may be called from any thread.
 class Host {
  public:
-  /// Options are answered with what is given, else with the defaults of the knobs that `info` declares. Errors: tenon::Error for an unknown
-  /// knob, a value that its declaration does not allow.
-  Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& knobs = {});
+  /// Options have the given values, else the defaults that `info` declares. Errors: tenon::Error for an
+  /// unknown option, a value that its declaration does not allow.
+  Host(const tenon_backend_info& info, std::uint32_t abi_minor, const std::map<std::string, std::string>& options = {});
   ~Host();
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
@@ -27,7 +27,7 @@ class Host {
   std::int64_t allocations() const { return allocations_.load(); }
   std::int64_t live_blocks() const { return live_blocks_.load(); }
   std::int64_t log_lines() const { return log_lines_.load(); }
-  /// What the backend did to its allocations that it must not: wrote beside one, released one with another size. Empty: nothing.
+  /// How the backend misused its allocations, for example a write out of bounds or a release with another size. Empty: it did not.
   std::string damage() const;
 
   /// From now on `count` allocations succeed and all later ones fail, until fail_never().
@@ -56,7 +56,7 @@ class Host {
   tenon_host table_{};
   std::map<std::string, std::string> options_;
   std::atomic<std::int64_t> allocations_{0}, live_blocks_{0}, log_lines_{0}, refusals_{0};
-  std::atomic<std::int64_t> allocations_left_{-1};  ///< below 0: all there are
+  std::atomic<std::int64_t> allocations_left_{-1};  ///< negative: unlimited
   mutable std::mutex mutex_;
   std::map<void*, Block> blocks_;
   std::string damage_;

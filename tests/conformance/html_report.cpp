@@ -1,4 +1,4 @@
-// The report as one page for a browser: a summary that needs no script, and a table of all cases that the page's own script filters
+// The report as one HTML page: a summary that needs no script, and a table of all cases that the page's own script filters
 // (html_report_page.cpp). Cases are kept in columns, names by what differs from the name before: 60000 of them take about 2 MB.
 #include "html_report.h"
 
@@ -19,22 +19,22 @@ using nlohmann::ordered_json;
 
 constexpr Class classes[] = {Class::fail, Class::unsupported, Class::not_run, Class::excluded, Class::pass};
 
-/// Words that repeat, numbered as they come.
+/// Strings that repeat, with indices in the order of their first use.
 class Pool {
  public:
   std::size_t operator()(const std::string& word) {
-    const auto [entry, is_new] = numbers_.emplace(word, words_.size());
+    const auto [entry, is_new] = indices_.emplace(word, words_.size());
     if (is_new) words_.push_back(word);
     return entry->second;
   }
   const std::vector<std::string>& words() const { return words_; }
 
  private:
-  std::map<std::string, std::size_t> numbers_;
+  std::map<std::string, std::size_t> indices_;
   std::vector<std::string> words_;
 };
 
-/// Failures first, then what a reader has to know of, then the rest; each as the report has it.
+/// The results by class, failures first; within a class in the order of the report.
 std::vector<const Result*> by_class(const Report& report) {
   std::vector<const Result*> results;
   for (const Class outcome : classes) {
@@ -47,7 +47,7 @@ std::vector<const Result*> by_class(const Report& report) {
 
 ordered_json table_of(const Report& report) {
   Pool ops, dtypes, texts;
-  texts("");  // number 0: none
+  texts("");  // index 0: none
   ordered_json shared = ordered_json::array(), rest = ordered_json::array(), op = ordered_json::array(), dtype = ordered_json::array(),
                text = ordered_json::array(), more = ordered_json::object();
   std::string kinds, before;
@@ -74,7 +74,7 @@ ordered_json table_of(const Report& report) {
           {"texts", texts.words()}};
 }
 
-/// JSON that may stand in a script element: no '<' means no end of it.
+/// JSON for a script element: without '<' it cannot end the element.
 std::string in_script(const ordered_json& data) {
   std::string text;
   for (const char c : data.dump(-1, ' ', false, ordered_json::error_handler_t::replace)) {
@@ -97,15 +97,15 @@ std::string facts_of(const Report& report) {
   add("profile", report.filter == "*" ? report.profile : fmt::format("{}, cases {}", report.profile, report.filter));
   add("seed", std::to_string(report.seed));
   add("math", "strict: arithmetic of the operands' width");
-  add("determinism", "asked for where a case is about the same bits");
-  std::string knobs;
-  for (const auto& [knob, value] : report.knobs) knobs += fmt::format("{}{}={}", knobs.empty() ? "" : ", ", knob, value);
-  add("knobs", knobs);
-  add("kit", report.kit);
+  add("determinism", "requested by cases that compare bits");
+  std::string options;
+  for (const auto& [option, value] : report.options) options += fmt::format("{}{}={}", options.empty() ? "" : ", ", option, value);
+  add("options", options);
+  add("kit", report.kit_version);
   add("took", fmt::format("{:.1f} s", report.seconds));
   add("file", report.path);
   add("sha256", report.checksum);
-  add("excused by", report.waivers);
+  add("waivers", report.waivers);
   return list + "</dl>\n";
 }
 
@@ -124,7 +124,7 @@ std::string counts_of(const Report& report) {
 std::string to_html(const Report& report) {
   const std::int64_t missing = std::count_if(report.results.begin(), report.results.end(),
                                              [](const Result& r) { return r.outcome == Class::unsupported && r.mandatory; });
-  std::string verdict = "Nothing failed, and all that is mandatory is there.";
+  std::string verdict = "No case failed, and everything mandatory is supported.";
   if (report.exit_code() != 0) {
     verdict = fmt::format("{} failed{}.", report.count(Class::fail),
                           missing == 0 ? "" : fmt::format(", {} mandatory cases are unsupported", missing));

@@ -4,7 +4,7 @@
 namespace tenon::conformance::html_report {
 
 extern const char* const style;
-extern const char* const filters;  ///< what the script fills: choices, the list of cases
+extern const char* const filters;  ///< elements that the script fills: choices, the list of cases
 extern const char* const script;
 
 }  // namespace tenon::conformance::html_report

@@ -2,7 +2,7 @@
 
 namespace tenon::conformance::html_report {
 
-// A class has a sign and a word beside its colour: ✘ fail, ✔ pass, ○ unsupported, – excluded, … not run.
+// A class has a symbol and a word in addition to its colour: ✘ fail, ✔ pass, ○ unsupported, – excluded, … not run.
 const char* const style = R"(
 .verdict { font-size: 17px; color: var(--ink); margin: 4px 0 14px; }
 .verdict::before, .kind::before, #classes button::before { font-weight: bold; margin-right: 6px; }
@@ -65,23 +65,23 @@ const element = (tag, className, text) => {
   return made;
 };
 
-// Names, from what each shares with the one before.
+// Decodes the names: each shares a prefix with the one before.
 const names = [];
 for (let i = 0, name = ""; i < data.rest.length; ++i) names.push(name = name.slice(0, data.shared[i]) + data.rest[i]);
 
-const wanted = {class: "", op: "", dtype: "", text: ""};
+const filter = {class: "", op: "", dtype: "", text: ""};
 let found = [], shown = 0;
 
 function find() {
-  const kind = wanted.class ? String(kinds.indexOf(wanted.class)) : "";
-  const op = wanted.op ? data.ops.indexOf(wanted.op) : -1, dtype = wanted.dtype ? data.dtypes.indexOf(wanted.dtype) : -1;
-  const text = wanted.text.toLowerCase();
-  const said = data.texts.map(t => t.toLowerCase().includes(text));  // few: cases share them
+  const kind = filter.class ? String(kinds.indexOf(filter.class)) : "";
+  const op = filter.op ? data.ops.indexOf(filter.op) : -1, dtype = filter.dtype ? data.dtypes.indexOf(filter.dtype) : -1;
+  const text = filter.text.toLowerCase();
+  const said = data.texts.map(t => t.toLowerCase().includes(text));  // few, since cases share texts
   const result = [];
   for (let i = 0; i < names.length; ++i) {
     if (kind && data.kinds[i] !== kind) continue;
-    if (wanted.op && data.op[i] !== op) continue;
-    if (wanted.dtype && data.dtype[i] !== dtype) continue;
+    if (filter.op && data.op[i] !== op) continue;
+    if (filter.dtype && data.dtype[i] !== dtype) continue;
     if (text && !said[data.text[i]] && !names[i].toLowerCase().includes(text)) continue;
     result.push(i);
   }
@@ -103,7 +103,7 @@ function details(i, kind) {
   if (more.again) {
     const line = element("div", "again"), code = element("code", "", more.again), copy = element("button", "", "Copy");
     copy.type = "button";
-    copy.title = "copy the command that runs this case alone";
+    copy.title = "copy the command that runs only this case";
     copy.onclick = () => {
       getSelection().selectAllChildren(code);
       if (navigator.clipboard) navigator.clipboard.writeText(more.again).catch(() => {});
@@ -148,20 +148,20 @@ function show() {
   shown = 0;
   at("cases").replaceChildren();
   at("count").value = found.length.toLocaleString("en") + " of " + names.length.toLocaleString("en") + " cases";
-  for (const button of at("classes").children) button.setAttribute("aria-pressed", button.dataset.class === wanted.class);
-  for (const key of ["op", "dtype", "text"]) if (at(key).value !== wanted[key]) at(key).value = wanted[key];
+  for (const button of at("classes").children) button.setAttribute("aria-pressed", button.dataset.class === filter.class);
+  for (const key of ["op", "dtype", "text"]) if (at(key).value !== filter[key]) at(key).value = filter[key];
   show_more();
 }
 
 function read_address() {
   const given = new URLSearchParams(location.hash.slice(1));
-  for (const key of Object.keys(wanted)) wanted[key] = given.get(key) || "";
+  for (const key of Object.keys(filter)) filter[key] = given.get(key) || "";
   show();
 }
-function want(change) {
-  Object.assign(wanted, change);
+function apply_filter(change) {
+  Object.assign(filter, change);
   const given = new URLSearchParams();
-  for (const key of Object.keys(wanted)) if (wanted[key]) given.set(key, wanted[key]);
+  for (const key of Object.keys(filter)) if (filter[key]) given.set(key, filter[key]);
   history.replaceState(null, "", "#" + given);
   show();
 }
@@ -178,7 +178,7 @@ function by_op() {
   for (const op of ops) {
     const line = element("tr"), name = element("th"), button = element("button", "", data.ops[op]);
     button.type = "button";
-    button.onclick = () => want({op: data.ops[op], class: ""});
+    button.onclick = () => apply_filter({op: data.ops[op], class: ""});
     name.append(button);
     line.append(name, ...order.map(k => element("td", "", counts[op][k] || "")));
     body.append(line);
@@ -189,13 +189,13 @@ function by_op() {
 
 for (const [key, list] of [["op", data.ops], ["dtype", data.dtypes]])
   for (const word of list.filter(w => w).sort()) at(key).append(new Option(word, word));
-for (const button of at("classes").children) button.onclick = () => want({class: button.dataset.class});
-at("op").onchange = event => want({op: event.target.value});
-at("dtype").onchange = event => want({dtype: event.target.value});
+for (const button of at("classes").children) button.onclick = () => apply_filter({class: button.dataset.class});
+at("op").onchange = event => apply_filter({op: event.target.value});
+at("dtype").onchange = event => apply_filter({dtype: event.target.value});
 let typing = 0;
-at("text").oninput = event => { clearTimeout(typing); typing = setTimeout(() => want({text: event.target.value}), 120); };
+at("text").oninput = event => { clearTimeout(typing); typing = setTimeout(() => apply_filter({text: event.target.value}), 120); };
 at("filters").onsubmit = event => event.preventDefault();
-at("filters").onreset = event => { event.preventDefault(); want({class: "", op: "", dtype: "", text: ""}); };
+at("filters").onreset = event => { event.preventDefault(); apply_filter({class: "", op: "", dtype: "", text: ""}); };
 at("more").onclick = show_more;
 at("by-op").ontoggle = event => { const box = event.target.querySelector("div"); if (!box.children.length) box.append(by_op()); };
 window.onhashchange = read_address;

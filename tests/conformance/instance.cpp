@@ -22,15 +22,16 @@ bool Instance::all_results_empty() const {
                      [](const ResultSpec& o) { return !o.present || count_of(o.shape) == 0; });
 }
 
-Shared& Instance::shared_by(const Kit& kit) const {
-  Shared& shared = *kit.shared;
-  if (shared.name != name || shared.seed != kit.seed) shared = {name, kit.seed, fill(*variant, dtype, seed_for(kit.seed, name)), {}};
+Shared& Instance::shared_by(const CaseContext& context) const {
+  Shared& shared = *context.shared;
+  if (shared.name != name || shared.seed != context.seed)
+    shared = {name, context.seed, fill(*variant, dtype, seed_for(context.seed, name)), {}};
   return shared;
 }
 
-const std::vector<Array>& Instance::dense_answer(const Kit& kit) const {
-  Shared& shared = shared_by(kit);
-  if (!shared.dense) shared.dense = kit.run(net(shared.inputs));
+const std::vector<Array>& Instance::dense_answer(const CaseContext& context) const {
+  Shared& shared = shared_by(context);
+  if (!shared.dense) shared.dense = context.run(net(shared.inputs));
   return *shared.dense;
 }
 
@@ -60,25 +61,26 @@ std::string describe(const std::vector<Array>& inputs, const std::vector<Layout>
   return "inputs " + text;
 }
 
-void expect_close(const std::vector<Array>& want, const std::vector<Array>& got, const Bound& bound, const std::string& where) {
+void expect_close(const std::vector<Array>& expected, const std::vector<Array>& got, const Bound& bound, const std::string& where) {
   for (std::size_t i = 0; i < got.size(); ++i) {
-    const Wrong wrong = difference(want[i], got[i], bound);
+    const Wrong wrong = difference(expected[i], got[i], bound);
     if (!wrong.empty()) throw Failure(fmt::format("output {}: {} ({})", i, wrong.text, where), wrong.facts);
   }
 }
 
-void expect_same_bits(const std::vector<Array>& want, const std::vector<Array>& got, const std::string& what, const std::string& where) {
+void expect_same_bits(const std::vector<Array>& expected, const std::vector<Array>& got, const std::string& what,
+                      const std::string& where) {
   for (std::size_t i = 0; i < got.size(); ++i) {
-    if (want[i].same_bits(got[i])) continue;
+    if (expected[i].same_bits(got[i])) continue;
     std::string first = "NaN patterns differ";
     Facts facts;
     for (std::int64_t e = 0; e < got[i].count(); ++e) {
       const auto size = static_cast<std::size_t>(got[i].element_size());
-      if (std::memcmp(want[i].bytes() + e * got[i].element_size(), got[i].bytes() + e * got[i].element_size(), size) == 0) continue;
+      if (std::memcmp(expected[i].bytes() + e * got[i].element_size(), got[i].bytes() + e * got[i].element_size(), size) == 0) continue;
       facts.element = index_of(e, got[i].shape());
-      facts.wanted = want[i].str(e);
+      facts.expected = expected[i].str(e);
       facts.got = got[i].str(e);
-      first = fmt::format("element {} was {}, then {}", facts.element, facts.wanted, facts.got);
+      first = fmt::format("element {} was {}, then {}", facts.element, facts.expected, facts.got);
       break;
     }
     throw Failure(fmt::format("output {}: {}: {} ({})", i, what, first, where), facts);
@@ -94,16 +96,16 @@ void expect_clean(const Outcome& outcome) {
   if (!outcome.damage.empty()) throw Failure("the execution " + outcome.damage);
 }
 
-std::vector<Array> oracle_answer(const Kit& kit, const Instance& at, const std::vector<Array>& inputs) {
+std::vector<Array> oracle_answer(const CaseContext& context, const Instance& at, const std::vector<Array>& inputs) {
   const bool widen = at.op_case->oracle == Oracle::widened && is_float(at.dtype);
-  if (!widen) return kit.judge(at.net(inputs));
+  if (!widen) return context.judge(at.net(inputs));
   std::vector<Array> wide;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const OperandSpec& spec = at.variant->inputs[i];
     const bool selected = spec.present && (spec.dtype == TENON_DTYPE_NONE || spec.dtype == dtype_of_sums);
     wide.push_back(selected ? inputs[i].as(TENON_DTYPE_F64) : inputs[i]);
   }
-  return kit.judge(net_of(*at.line, *at.variant, TENON_DTYPE_F64, wide));
+  return context.judge(net_of(*at.line, *at.variant, TENON_DTYPE_F64, wide));
 }
 
 }  // namespace tenon::conformance

@@ -1,4 +1,4 @@
-// The report as JUnit's XML, for what runs tests and shows their results.
+// The report as JUnit XML, for test runners and viewers.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* replacement = "\xEF\xBF\xBD";
 
-/// Text as XML 1.0 takes it. It quotes what a backend said: what is no UTF-8, or no character of XML, is replaced.
+/// Text escaped for XML 1.0. It may quote the backend's messages: invalid UTF-8 and characters that XML does not allow are replaced.
 std::string escaped(const std::string& text) {
   using nlohmann::json;
   const auto valid = json::parse(json(text).dump(-1, ' ', false, json::error_handler_t::replace)).get<std::string>();
@@ -72,8 +72,8 @@ std::string to_junit(const Report& report) {
   property("sha256", report.checksum);
   property("device", report.device);
   property("seed", std::to_string(report.seed));
-  property("kit", report.kit);
-  for (const auto& [knob, value] : report.knobs) property("knob." + knob, value);
+  property("kit", report.kit_version);
+  for (const auto& [option, value] : report.options) property("option." + option, value);
   xml += "</properties>\n";
   for (const Result& result : report.results) {
     const std::string where = fmt::format("{}.{}{}", report.backend, result.op, result.dtype.empty() ? "" : "." + result.dtype);

@@ -1,4 +1,4 @@
-// memory.h - device memory for a case, and calls that have to succeed.
+// memory.h - device memory for a case, and the check of calls that must succeed.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ inline void expect_ok(tenon_status status, const ErrorText& error, const char* w
 /// Device memory for a case.
 class Memory {
  public:
-  Memory(const Kit& kit, std::uint64_t size, std::uint32_t kind = TENON_MEMORY_DEVICE) : device_(kit.device) {
+  Memory(const CaseContext& context, std::uint64_t size, std::uint32_t kind = TENON_MEMORY_DEVICE) : device_(context.device) {
     ErrorText error;
     expect_ok(device_.table().memory_allocate(device_.handle(), kind, size, &memory_, &address, error), error, "memory_allocate");
   }

@@ -1,4 +1,4 @@
-// ONNX node tests: vectors that others worked out, as onnx/convert.py wrote them down.
+// ONNX node tests: ONNX's test vectors in the form that onnx/convert.py writes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ Array array_of(const json& from) {
   Array array(static_cast<tenon_dtype>(*type), from.at("shape").get<Dims>());
   const std::string hex = from.at("data");
   if (hex.size() != 2 * array.size_bytes()) {
-    throw Error(fmt::format("{} has {} bytes, wanted {}", array.str(), hex.size() / 2, array.size_bytes()));
+    throw Error(fmt::format("{} has {} bytes, expected {}", array.str(), hex.size() / 2, array.size_bytes()));
   }
   for (std::size_t i = 0; i < array.size_bytes(); ++i)
     array.bytes()[i] = static_cast<unsigned char>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
@@ -35,7 +35,7 @@ Array array_of(const json& from) {
 template <class T, std::size_t size>
 void copy_entries(const json& from, T (&to)[size]) {
   const auto entries = from.get<std::vector<T>>();
-  if (entries.size() > size) throw Error("more dimensions than there can be");
+  if (entries.size() > size) throw Error("too many dimensions");
   std::copy(entries.begin(), entries.end(), to);
 }
 
@@ -66,7 +66,7 @@ AttributeBytes attributes_of(tenon_op op, const json& from) {
     case TENON_OP_Transpose: {
       tenon_attributes_axes a{};
       const auto axes = from.at("axes").get<Dims>();
-      if (axes.size() > TENON_MAX_RANK) throw Error("more axes than there can be");
+      if (axes.size() > TENON_MAX_RANK) throw Error("too many axes");
       a.keepdims = flag("keepdims");
       a.count = static_cast<std::uint32_t>(axes.size());
       std::copy(axes.begin(), axes.end(), a.axes);
@@ -136,7 +136,7 @@ AttributeBytes attributes_of(tenon_op op, const json& from) {
     }
     case TENON_OP_Gelu: {
       tenon_attributes_gelu a{};
-      a.tanh_form = flag("tanh_form");
+      a.approximate_tanh = flag("approximate_tanh");
       return a;
     }
     case TENON_OP_Cast: {
@@ -242,7 +242,7 @@ struct Vector {
   std::vector<Array> inputs, outputs;  ///< absent ones have TENON_DTYPE_NONE
 };
 
-void check_vector(Kit& kit, const Vector& vector) {
+void check_vector(CaseContext& context, const Vector& vector) {
   Variant variant;
   variant.attributes = vector.attributes;
   double largest_operand = 1;
@@ -251,17 +251,17 @@ void check_vector(Kit& kit, const Vector& vector) {
     for (std::int64_t i = 0; is_float(input.dtype()) && i < input.count(); ++i)
       largest_operand = std::max(largest_operand, std::fabs(input.at(i)));
   }
-  std::vector<Array> want;
+  std::vector<Array> expected;
   for (const Array& output : vector.outputs) {
     variant.outputs.push_back({output.shape(), output.dtype(), output.dtype() != TENON_DTYPE_NONE});
-    if (output.dtype() != TENON_DTYPE_NONE) want.push_back(output);
+    if (output.dtype() != TENON_DTYPE_NONE) expected.push_back(output);
   }
-  const auto got = kit.run(net_of(*vector.line, variant, vector.inputs[0].dtype(), vector.inputs));
+  const auto got = context.run(net_of(*vector.line, variant, vector.inputs[0].dtype(), vector.inputs));
   for (std::size_t i = 0; i < got.size(); ++i) {
-    // Both sides carry the error of an f32 (or f64) computation over at most some hundred terms.
+    // Both sides have the error of an f32 (or f64) computation with at most some hundred terms.
     Bound bound;
     if (is_float(got[i].dtype())) bound = {32 * epsilon(got[i].dtype()), 32 * epsilon(got[i].dtype()) * largest_operand};
-    const std::string wrong = compare(want[i], got[i], bound);
+    const std::string wrong = compare(expected[i], got[i], bound);
     if (!wrong.empty()) throw Failure(fmt::format("output {}: {}", i, wrong));
   }
 }
@@ -284,7 +284,7 @@ std::vector<Case> onnx_case_list(const std::filesystem::path& file) {
       if (vector.inputs.empty() || vector.outputs.empty()) throw Error("a vector without operands or results");
       const tenon_dtype dtype = vector.inputs[0].dtype();
       cases.push_back({"onnx/" + entry.at("name").get<std::string>(), line->stem, "onnx", dtype,
-                       (line->dtypes & TENON_DTYPE_BIT(dtype)) != 0, [vector](Kit& kit) { check_vector(kit, vector); }});
+                       (line->dtypes & TENON_DTYPE_BIT(dtype)) != 0, [vector](CaseContext& context) { check_vector(context, vector); }});
     }
   } catch (const json::exception& e) {
     throw Error(fmt::format("{}: {}", file.string(), e.what()));

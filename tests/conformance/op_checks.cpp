@@ -1,4 +1,4 @@
-// An instance's checks: its answer against the oracle's, its behaviour against itself.
+// The checks of an instance: its results against the oracle's, its behaviour against itself.
 #include "op_checks.h"
 
 #include <fmt/format.h>
@@ -79,38 +79,38 @@ Layout arrange(Arrangement arrangement, const Dims& shape) {
 
 }  // namespace
 
-// ---------------------------------------------------------------- the answer
+// ---------------------------------------------------------------- results
 
-void check_forward(Kit& kit, const Instance& at) {
-  const auto inputs = at.inputs(kit);
-  const auto got = kit.run(at.net(inputs));
+void check_forward(CaseContext& context, const Instance& at) {
+  const auto inputs = at.inputs(context);
+  const auto got = context.run(at.net(inputs));
   if (at.all_results_empty()) return;
-  expect_close(oracle_answer(kit, at, inputs), got, at.bound(), describe(inputs));
+  expect_close(oracle_answer(context, at, inputs), got, at.bound(), describe(inputs));
 }
 
-void check_special(Kit& kit, const Instance& at) {
-  auto inputs = at.inputs(kit);
-  Random random(seed_for(kit.seed, at.name + "/special"));
+void check_special(CaseContext& context, const Instance& at) {
+  auto inputs = at.inputs(context);
+  Random random(seed_for(context.seed, at.name + "/special"));
   for (std::size_t i = 0; i < inputs.size(); ++i) put_specials(inputs[i], at.variant->inputs[i].values.special, random);
-  const auto got = kit.run(at.net(inputs));
-  expect_close(oracle_answer(kit, at, inputs), got, at.bound(), describe(inputs) + " with NaN, Inf and denormals");
+  const auto got = context.run(at.net(inputs));
+  expect_close(oracle_answer(context, at, inputs), got, at.bound(), describe(inputs) + " with NaN, Inf and denormals");
 }
 
 // ---------------------------------------------------------------- behaviour: the backend against itself
 
-void check_guards(Kit& kit, const Instance& at) {
-  const auto inputs = at.inputs(kit);
+void check_guards(CaseContext& context, const Instance& at) {
+  const auto inputs = at.inputs(context);
   const Net net = at.net(inputs);
-  // What an output held before, and what the workspace held, must not matter.
-  const auto first = kit.run(net, {.deterministic = true}, 0xFF);
-  const auto second = kit.run(net, {.deterministic = true}, 0x40);
-  expect_same_bits(first, second, "the result depends on what output or workspace held before", describe(inputs));
+  // The previous content of outputs and workspace must not matter.
+  const auto first = context.run(net, {.deterministic = true}, 0xFF);
+  const auto second = context.run(net, {.deterministic = true}, 0x40);
+  expect_same_bits(first, second, "the result depends on the previous content of output or workspace", describe(inputs));
 }
 
-void check_deterministic(Kit& kit, const Instance& at) {
-  const auto inputs = at.inputs(kit);
+void check_deterministic(CaseContext& context, const Instance& at) {
+  const auto inputs = at.inputs(context);
   const Net net = at.net(inputs);
-  const Plan plan(kit.device, net, {.deterministic = true});
+  const Plan plan(context.device, net, {.deterministic = true});
   expect_made(plan);
   Plan::Bindings bindings(plan, 0xFF);
   const Outcome first = bindings.execute(1);
@@ -119,30 +119,30 @@ void check_deterministic(Kit& kit, const Instance& at) {
   for (const Outcome* outcome : {&first, &second, &elsewhere}) {
     expect_clean(*outcome);
   }
-  expect_same_bits(first.outputs, second.outputs, "other bits the second time", describe(inputs));
-  expect_same_bits(first.outputs, elsewhere.outputs, "other bits at other addresses", describe(inputs));
+  expect_same_bits(first.outputs, second.outputs, "different bits the second time", describe(inputs));
+  expect_same_bits(first.outputs, elsewhere.outputs, "different bits at other addresses", describe(inputs));
 }
 
 bool may_be_arranged(const OperandSpec& spec) {
   return spec.present && spec.dtype != TENON_DTYPE_U64 && !spec.shape.empty();
 }
 
-void check_arrangement(Kit& kit, const Instance& at, Arrangement arrangement) {
-  auto inputs = at.inputs(kit);
+void check_arrangement(CaseContext& context, const Instance& at, Arrangement arrangement) {
+  auto inputs = at.inputs(context);
   Setting setting;
   setting.layouts.resize(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const OperandSpec& spec = at.variant->inputs[i];
-    if (!may_be_arranged(spec) && arrangement != Arrangement::misaligned) continue;  // keys and scalars have one arrangement
+    if (!may_be_arranged(spec) && arrangement != Arrangement::misaligned) continue;  // keys and scalars are always dense
     setting.layouts[i] = arrange(arrangement, spec.shape);
     if (arrangement == Arrangement::broadcast_stride) inputs[i] = seen_through(inputs[i], setting.layouts[i].strides);
   }
-  const auto dense = arrangement == Arrangement::broadcast_stride ? kit.run(at.net(inputs)) : at.dense_answer(kit);
+  const auto dense = arrangement == Arrangement::broadcast_stride ? context.run(at.net(inputs)) : at.dense_answer(context);
   const std::string where = describe(inputs, setting.layouts);
   const Net net = at.net(inputs, setting);
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   if (plan.refused() && plan.reason() == TENON_REASON_STRIDES && plan.failure().empty()) {
-    throw NotRun("the backend takes dense operands only and says so: the core copies (" + plan.why() + ")");
+    throw NotRun("the backend takes only dense operands and says so: the core copies (" + plan.why() + ")");
   }
   const auto strided = [&](Failure failure) {
     failure.facts.strides = strides_of(setting.layouts);
@@ -150,42 +150,42 @@ void check_arrangement(Kit& kit, const Instance& at, Arrangement arrangement) {
   };
   std::vector<Array> got;
   try {
-    got = kit.run(net);
+    got = context.run(net);
   } catch (const Failure& failure) {
     throw strided(Failure(fmt::format("{} ({})", failure.what(), where), failure.facts));
   }
   try {
-    // Both may be off by the bound, in different directions: blocking of loops follows strides and alignment.
-    expect_close(dense, got, at.bound().times(2), where + ", wanted what dense operands give");
+    // Both may be off by the bound, in different directions: loop blocking depends on strides and alignment.
+    expect_close(dense, got, at.bound().times(2), where + ", expected the result of dense operands");
   } catch (const Failure& failure) {
     throw strided(failure);
   }
 }
 
-void check_in_place(Kit& kit, const Instance& at, const std::vector<tenon_donation>& donations) {
-  const auto inputs = at.inputs(kit);
-  const auto apart = at.dense_answer(kit);
+void check_in_place(CaseContext& context, const Instance& at, const std::vector<tenon_donation>& donations) {
+  const auto inputs = at.inputs(context);
+  const auto apart = at.dense_answer(context);
   Setting setting;
   setting.donations = donations;
-  const auto got = kit.run(at.net(inputs, setting));
-  expect_close(apart, got, at.bound().times(2), describe(inputs) + ", wanted what separate memory gives");
+  const auto got = context.run(at.net(inputs, setting));
+  expect_close(apart, got, at.bound().times(2), describe(inputs) + ", expected the result in separate memory");
 }
 
-void check_concurrent(Kit& kit, const Instance& at) {
-  const auto inputs = at.inputs(kit);
+void check_concurrent(CaseContext& context, const Instance& at) {
+  const auto inputs = at.inputs(context);
   const Net net = at.net(inputs);
-  const Plan plan(kit.device, net, {.deterministic = true});
+  const Plan plan(context.device, net, {.deterministic = true});
   expect_made(plan);
-  const Outcome alone = plan.run();
-  if (!alone.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(alone.status), alone.text));
+  const Outcome sequential = plan.run();
+  if (!sequential.ok()) throw Failure(fmt::format("execution failed with {}: {}", status_name(sequential.status), sequential.text));
   constexpr int rounds = 4;
   std::vector<Outcome> outcomes[2];
   std::string broken[2];
   const auto worker = [&](int w) {
-    const tenon_backend_table& table = kit.device.table();
+    const tenon_backend_table& table = context.device.table();
     ErrorText error;
     tenon_stream* stream = nullptr;
-    if (table.stream_create(kit.device.handle(), &stream, error) != TENON_OK) {
+    if (table.stream_create(context.device.handle(), &stream, error) != TENON_OK) {
       broken[w] = "a second stream: " + error.text();
       return;
     }
@@ -206,20 +206,21 @@ void check_concurrent(Kit& kit, const Instance& at) {
       if (!outcome.ok())
         throw Failure(fmt::format("thread {}: execution failed with {}: {}", w, status_name(outcome.status), outcome.text));
       if (!outcome.damage.empty()) throw Failure(fmt::format("thread {}: the execution {}", w, outcome.damage));
-      expect_same_bits(alone.outputs, outcome.outputs, fmt::format("other bits when thread {} runs beside another", w), describe(inputs));
+      expect_same_bits(sequential.outputs, outcome.outputs, fmt::format("different bits when thread {} runs concurrently with another", w),
+                       describe(inputs));
     }
   }
 }
 
-void check_constants(Kit& kit, const Instance& at) {
-  const auto inputs = at.inputs(kit);
-  const auto want = at.dense_answer(kit);
+void check_constants(CaseContext& context, const Instance& at) {
+  const auto inputs = at.inputs(context);
+  const auto expected = at.dense_answer(context);
   Setting setting;
   setting.kind = TENON_VALUE_CONSTANT;
-  // The bytes are the plan's from plan_create on: those they were copied from are gone when it runs.
+  // plan_create copies the bytes of constants: the originals are overwritten before the plan runs.
   std::unique_ptr<Plan> plan;
   Net net = at.net(inputs, setting);
-  plan = std::make_unique<Plan>(kit.device, net);
+  plan = std::make_unique<Plan>(context.device, net);
   expect_made(*plan);
   for (Net::Value& value : net.values) {
     if (value.kind == TENON_VALUE_CONSTANT && value.array.size_bytes() > 0)
@@ -228,25 +229,26 @@ void check_constants(Kit& kit, const Instance& at) {
   for (int round = 0; round < 2; ++round) {
     const Outcome outcome = plan->run();
     expect_clean(outcome);
-    expect_close(want, outcome.outputs, at.bound().times(2), describe(inputs) + ", all of them constants; wanted what inputs give");
+    expect_close(expected, outcome.outputs, at.bound().times(2),
+                 describe(inputs) + ", all of them constants; expected the result of inputs");
   }
 }
 
-void check_parameters(Kit& kit, const Instance& at) {
-  const auto first = at.inputs(kit);
-  const auto second = fill(*at.variant, at.dtype, seed_for(kit.seed, at.name + "/epoch 2"));
-  const auto want_first = at.dense_answer(kit);
-  const auto want_second = kit.run(at.net(second));
+void check_parameters(CaseContext& context, const Instance& at) {
+  const auto first = at.inputs(context);
+  const auto second = fill(*at.variant, at.dtype, seed_for(context.seed, at.name + "/epoch 2"));
+  const auto expect_first = at.dense_answer(context);
+  const auto expect_second = context.run(at.net(second));
   Setting setting;
   setting.kind = TENON_VALUE_PARAMETER;
   const Net net = at.net(first, setting);
-  const Plan plan(kit.device, net);
+  const Plan plan(context.device, net);
   expect_made(plan);
   Plan::Bindings bindings(plan, 0xFF);
-  const auto expect = [&](std::uint64_t epoch, const std::vector<Array>& want) {
+  const auto expect = [&](std::uint64_t epoch, const std::vector<Array>& expected) {
     const Outcome outcome = bindings.execute(epoch);
     expect_clean(outcome);
-    expect_close(want, outcome.outputs, at.bound().times(2),
+    expect_close(expected, outcome.outputs, at.bound().times(2),
                  fmt::format("{}, all of them parameters, in epoch {}", describe(first), epoch));
   };
   const auto bind = [&](const std::vector<Array>& arrays) {
@@ -255,17 +257,17 @@ void check_parameters(Kit& kit, const Instance& at) {
       if (array.dtype() != TENON_DTYPE_NONE) bindings.set(value++, array);
     }
   };
-  expect(1, want_first);
-  expect(1, want_first);
+  expect(1, expect_first);
+  expect(1, expect_first);
   bind(second);
-  expect(2, want_second);
+  expect(2, expect_second);
   bind(first);
-  expect(7, want_first);
+  expect(7, expect_first);
 }
 
-void check_property(Kit& kit, const Instance& at, const Property& property) {
-  const auto inputs = at.inputs(kit);
-  const auto outputs = at.dense_answer(kit);
+void check_property(CaseContext& context, const Instance& at, const Property& property) {
+  const auto inputs = at.inputs(context);
+  const auto outputs = at.dense_answer(context);
   const std::string broken = property.broken(*at.variant, at.dtype, inputs, outputs);
   if (!broken.empty()) throw Failure(fmt::format("\"{}\" does not hold: {} ({})", property.name, broken, describe(inputs)));
 }

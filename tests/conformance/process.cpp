@@ -35,7 +35,7 @@ Reading read_floating_point() {
         return fmt::format("mode {}", mode);
     }
   };
-  // What the control register says is seen by what arithmetic does.
+  // The effect of the control register shows in arithmetic.
   volatile double smallest_normal = DBL_MIN, denormal = DBL_MIN / 4, three = 3, one = 1;
   const volatile double half = smallest_normal / 2, again = denormal * 2, third = one / three;
   return {{"the rounding mode", name_of_rounding(std::fegetround())},
@@ -52,7 +52,7 @@ Reading read_signals() {
   pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   for (int signal = 1; signal <= SIGRTMAX; ++signal) {
     struct sigaction action {};
-    if (sigaction(signal, nullptr, &action) != 0) continue;  // the C library's own
+    if (sigaction(signal, nullptr, &action) != 0) continue;  // reserved by the C library
     const char* known = sigabbrev_np(signal);
     const std::string name = known != nullptr ? fmt::format("SIG{}", known) : fmt::format("signal {}", signal);
     const bool with_details = (action.sa_flags & SA_SIGINFO) != 0;
@@ -102,7 +102,7 @@ Reading read_files() {
   Reading reading;
   std::error_code error;
   reading["the working directory"] = std::filesystem::current_path(error).string();
-  // Asking umask() itself would change it for a moment, for all threads.
+  // umask() itself would change it briefly, for all threads.
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     if (line.rfind("Umask:", 0) == 0) reading["the umask"] = line.substr(line.find_first_not_of(" \t", 6));
@@ -124,7 +124,7 @@ Reading read_limits() {
   return reading;
 }
 
-/// Entries of a folder of /proc, each with what it points to or says in `file`.
+/// Entries of a folder of /proc, each with its link target or the first line of `file`.
 Reading read_folder(const char* folder, const char* what, const char* file) {
   Reading reading;
   std::error_code error;
@@ -136,7 +136,7 @@ Reading read_folder(const char* folder, const char* what, const char* file) {
       std::getline(std::ifstream(path / file), text);
     } else {
       text = std::filesystem::read_symlink(path, error).string();
-      if (error || text == folder || text.rfind("/proc/", 0) == 0) {  // the one that reads this folder
+      if (error || text == folder || text.rfind("/proc/", 0) == 0) {  // the descriptor that reads this folder
         error.clear();
         continue;
       }

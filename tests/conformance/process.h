@@ -1,4 +1,4 @@
-// process.h - what belongs to the process and not to a backend: read before and after, and compared.
+// process.h - process state that a backend must not change: read before and after, and compared.
 #pragma once
 
 #include <map>
@@ -7,14 +7,14 @@
 
 namespace tenon::conformance {
 
-/// What was read, by what it is: "the handler of SIGUSR1" is "0x7f...".
+/// Values by description: "the handler of SIGUSR1" is "0x7f...".
 using Reading = std::map<std::string, std::string>;
 
 /// A part of the process's state.
 struct Facet {
   const char* name;  ///< as in core/process/<name>
   Reading (*read)();
-  bool once;  ///< the first backend of a library may add to it for good: a vendor's driver keeps its threads and files
+  bool once;  ///< the first backend of a library may add to it permanently: a vendor's driver keeps its threads and files
 };
 const std::vector<Facet>& process_facets();
 const Facet& process_facet(const std::string& name);

@@ -13,32 +13,32 @@ Array numbers(tenon_dtype dtype, const Dims& shape, Random& random) {
   return array;
 }
 
-struct Parts {
+struct Epilogue {
   bool bias;
   tenon_op activation;  ///< TENON_OP_NONE: none
 };
 
 /// The layer as one graph.
-Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Array& bias, Parts parts) {
+Net net_of_layer(const Layer& layer, tenon_dtype dtype, const Array& a, const Array& b, const Array& bias, Epilogue epilogue) {
   const tenon_attributes_none none{sizeof none, 0};
   Net net;
   const std::uint32_t in_a = net.input(a), in_b = net.input(b, {}, TENON_VALUE_PARAMETER);
   std::uint32_t value = 0;
   const auto next = [&](bool last) { return value = last ? net.output(dtype, layer.y) : net.internal(dtype, layer.y); };
-  const bool activates = parts.activation != TENON_OP_NONE;
+  const bool activates = epilogue.activation != TENON_OP_NONE;
   const OpLine& product = line_of(layer.op);
   std::vector<std::uint32_t> operands{in_a, in_b};
   if (layer.op == TENON_OP_Gemm) operands.push_back(TENON_NO_INDEX);
-  const std::uint32_t first = next(!parts.bias && !activates);
+  const std::uint32_t first = next(!epilogue.bias && !activates);
   net.node(product.op, product.version, layer.attributes.data(), operands, {first});
-  if (parts.bias) {
+  if (epilogue.bias) {
     const std::uint32_t before = value, with = net.input(bias, {}, TENON_VALUE_PARAMETER);
     const std::uint32_t after = next(!activates);
     net.node(TENON_OP_Add, line_of(TENON_OP_Add).version, &none, {before, with}, {after});
   }
   if (activates) {
     const std::uint32_t before = value, after = next(true);
-    net.node(parts.activation, line_of(parts.activation).version, &none, {before}, {after});
+    net.node(epilogue.activation, line_of(epilogue.activation).version, &none, {before}, {after});
   }
   return net;
 }
@@ -50,20 +50,21 @@ Bound product_bound(std::int64_t k, tenon_dtype dtype) {
   return {2 * epsilon(dtype), epsilon(dtype) * std::sqrt(terms) * 4 * terms};
 }
 
-void check_fused_epilogue(Kit& kit, tenon_dtype dtype, const Layer& layer) {
-  Random random(seed_for(kit.seed, fmt::format("fused epilogue {} {}", layer.op, dtype)));
+void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& layer) {
+  Random random(seed_for(context.seed, fmt::format("fused epilogue {} {}", layer.op, dtype)));
   const Array a = numbers(dtype, layer.a, random), b = numbers(dtype, layer.b, random), bias = numbers(dtype, {layer.y.back()}, random);
   for (const bool with_bias : {false, true}) {
     for (const tenon_op activation : {TENON_OP_NONE, TENON_OP_Relu, TENON_OP_Sigmoid, TENON_OP_Tanh}) {
       const Net net = net_of_layer(layer, dtype, a, b, bias, {with_bias, activation});
-      const auto apart = kit.run(net, {.fusion = TENON_FUSION_OFF});
-      const auto together = kit.run(net, {.fusion = TENON_FUSION_FULL});
+      const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+      const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
       // The activations are no steeper than 1; theirs and the bias's own error is within 8 epsilon.
       Bound bound = product_bound(layer.k, dtype).times(2);
       bound.absolute += 8 * epsilon(dtype);
       const std::string wrong = compare(apart[0], together[0], bound);
       if (!wrong.empty()) {
-        throw Failure(fmt::format("fused {}{}{}: {}, wanted what separate kernels give", line_of(layer.op).stem, with_bias ? " + bias" : "",
+        throw Failure(fmt::format("fused {}{}{}: {}, expected the result of separate kernels", line_of(layer.op).stem,
+                                  with_bias ? " + bias" : "",
                                   activation == TENON_OP_NONE ? "" : std::string(" + ") + line_of(activation).stem, wrong));
       }
     }

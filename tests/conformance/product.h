@@ -1,4 +1,4 @@
-// product.h - what the rooms of matrix products share.
+// product.h - helpers that the families of matrix products share.
 #pragma once
 
 #include "case.h"
@@ -16,7 +16,7 @@ struct Layer {
   Dims a, b, y;
   std::int64_t k;
 };
-/// Product, bias and activation in one plan give what they give one by one, with and without fusion, whichever comes.
-void check_fused_epilogue(Kit& kit, tenon_dtype dtype, const Layer& layer);
+/// Checks that product, bias and activation give the same results with and without fusion.
+void check_fused_epilogue(CaseContext& context, tenon_dtype dtype, const Layer& layer);
 
 }  // namespace tenon::conformance

@@ -13,7 +13,7 @@ Values weight(const RecurrentForm& form) {
   return {.low = -limit, .high = limit};
 }
 
-/// Lengths, batches and units around vectors and tiles; both ways of sharing the work among threads.
+/// Lengths, batches and units around vector and tile sizes; both ways of splitting the work among threads.
 std::vector<RecurrentForm> sizes(unsigned results) {
   std::vector<RecurrentForm> forms;
   const auto add = [&](RecurrentForm form) {
@@ -48,8 +48,8 @@ std::vector<OperandSpec> recurrent_operands(const RecurrentForm& form, std::int6
 std::vector<ResultSpec> recurrent_gradients(const RecurrentForm& form, std::int64_t gates, std::int64_t states) {
   const std::int64_t d = form.directions(), rows = gates * form.units;
   std::vector<ResultSpec> results{result({form.steps, form.batch, form.features}), result({d, rows, form.features}),
-                                  result({d, rows, form.units}), form.bias ? result({d, 2 * rows}) : unwanted};
-  for (std::int64_t s = 0; s < states; ++s) results.push_back(form.states ? result(form.state()) : unwanted);
+                                  result({d, rows, form.units}), form.bias ? result({d, 2 * rows}) : omitted};
+  for (std::int64_t s = 0; s < states; ++s) results.push_back(form.states ? result(form.state()) : omitted);
   return results;
 }
 

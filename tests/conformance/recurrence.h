@@ -1,10 +1,10 @@
-// recurrence.h - what the rooms of rnn, gru and lstm share.
+// recurrence.h - helpers that the families of rnn, gru and lstm share.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 
@@ -14,7 +14,7 @@ struct RecurrentForm {
   std::uint32_t direction = TENON_DIRECTION_FORWARD;
   bool bias = true;
   bool states = true;  ///< h0, and c0 of lstm
-  /// Bit i: result i is wanted; of a gradient, operand i, the gradient of that result, is there.
+  /// Bit i: result i is present; for a gradient op, operand i, the gradient of that result, is present.
   unsigned results = 0b1;
   unsigned variant = 0;  ///< rnn: activation; gru: linear_before_reset
 
@@ -24,15 +24,15 @@ struct RecurrentForm {
   Dims kept_gates() const { return {steps, batch, directions(), 4 * units}; }
 };
 
-/// x, w, r, b, h0 and, of two states, c0.
+/// x, w, r, b, h0 and, with two states, c0.
 std::vector<OperandSpec> recurrent_operands(const RecurrentForm& form, std::int64_t gates, std::int64_t states);
-/// dx, dw, dr, db, dh0 and, of two states, dc0; those of absent operands are not wanted.
+/// dx, dw, dr, db, dh0 and, with two states, dc0; those of absent operands are omitted.
 std::vector<ResultSpec> recurrent_gradients(const RecurrentForm& form, std::int64_t gates, std::int64_t states);
 /// "both,no_bias,no_states,results=6".
 std::string recurrent_label(const RecurrentForm& form, const std::string& variant = {});
 
-/// Forms that take every road: lengths, batches and units around vectors and tiles, both ways of cutting the work, operands there and
-/// absent, all of the results in `all_results` and each alone.
+/// Forms that cover every code path: lengths, batches and units around vector and tile sizes, both ways of splitting the work, operands
+/// present and absent, all of the results in `all_results` and each one separately.
 std::vector<RecurrentForm> recurrent_forms(unsigned all_results);
 
 Bound recurrent_error(const Variant& variant, tenon_dtype dtype);

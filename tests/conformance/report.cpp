@@ -26,7 +26,7 @@ int Report::exit_code() const {
 
 namespace {
 
-/// Lines behind the first stand below it.
+/// Indents all lines after the first.
 std::string indented(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -61,7 +61,7 @@ std::string to_text(const Report& report) {
     if (result.outcome == Class::pass && !result.text.empty())
       text += fmt::format("MEASURED     {}: {}\n", result.name, indented(result.text));
   }
-  // One line per reason: there are many cases and few reasons.
+  // One line per reason, since there are many cases and few reasons.
   for (const Class outcome : {Class::excluded, Class::not_run}) {
     std::map<std::string, std::int64_t> reasons;
     for (const Result& result : report.results) {
@@ -71,7 +71,7 @@ std::string to_text(const Report& report) {
       text += fmt::format("{:12} {} cases: {}\n", outcome == Class::excluded ? "EXCLUDED" : "NOT RUN", count, indented(reason));
   }
   if (report.profile == "onnx") {
-    text += fmt::format("{} ONNX node vectors judged {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
+    text += fmt::format("{} ONNX node vectors on {}: {} pass\n", report.results.size(), report.backend, report.count(Class::pass));
   }
   return text + summary(report) + "\n";
 }
@@ -89,10 +89,10 @@ std::string to_json(const Report& report) {
   root["profile"] = report.profile;
   root["filter"] = report.filter;
   root["seed"] = report.seed;
-  root["kit"] = report.kit;
+  root["kit"] = report.kit_version;
   root["waivers"] = report.waivers;
-  root["knobs"] = nlohmann::ordered_json::object();
-  for (const auto& [knob, value] : report.knobs) root["knobs"][knob] = value;
+  root["options"] = nlohmann::ordered_json::object();
+  for (const auto& [option, value] : report.options) root["options"][option] = value;
   root["seconds"] = report.seconds;
   root["cases"] = nlohmann::ordered_json::array();
   for (const Result& result : report.results) {
@@ -106,7 +106,7 @@ std::string to_json(const Report& report) {
     if (!result.again.empty()) entry["again"] = result.again;
     root["cases"].push_back(std::move(entry));
   }
-  // Texts quote what a backend said: bytes that are no UTF-8 are replaced, not fatal.
+  // Texts quote the backend's messages: bytes that are not UTF-8 are replaced.
   return root.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

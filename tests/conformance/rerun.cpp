@@ -33,7 +33,7 @@ std::string command_for(const Options& options, const Report& report, const std:
     add("--plugin", report.path);
   }
   if (options.oracle != defaults.oracle) add("--oracle", options.oracle);
-  for (const auto& [knob, value] : options.knobs) add("--knob", knob + "=" + value);
+  for (const auto& [option, value] : options.options) add("--backend-option", option + "=" + value);
   if (!options.waivers.empty()) add("--waivers", options.waivers.string());
   add("--profile", profile);
   if (!options.vectors.empty()) add("--vectors", options.vectors.string());

@@ -1,4 +1,4 @@
-// rerun.h - the command that shows a failure again.
+// rerun.h - the command that reproduces a failure.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace tenon::conformance {
 
-/// A word as a POSIX shell takes it: quoted where it has to be.
+/// A word for a POSIX shell, quoted if necessary.
 std::string shell_word(const std::string& word);
 
-/// `tenon conformance ...` for one case of a profile, with all that the run under way was told.
+/// `tenon conformance ...` for one case of a profile, with the options of the current run.
 std::string command_for(const Options& options, const Report& report, const std::string& profile, const std::string& test);
 
 }  // namespace tenon::conformance

@@ -1,4 +1,4 @@
-// Which cases there are, and what becomes of them in the report. schedule.cpp runs them, each group in processes of its own.
+// Selects the cases and writes their verdicts into the report. schedule.cpp runs them, each group in processes of its own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,8 +22,8 @@
 namespace tenon::conformance {
 namespace {
 
-const std::vector<OpCase>& rooms() {
-  // Cases point into it. Sizes are settled before the first call.
+const std::vector<OpCase>& op_cases() {
+  // Cases point into it. The sizes are set before the first call.
   static const std::vector<OpCase> cases = all_op_cases();
   return cases;
 }
@@ -33,31 +33,31 @@ std::vector<Case> cases_of(const Options& options) {
   const auto append = [&](std::vector<Case> more) { std::move(more.begin(), more.end(), std::back_inserter(cases)); };
   const std::string& profile = options.profile;
   if (profile != "core" && profile != "ops" && profile != "training" && profile != "blas" && profile != "onnx" && profile != "full") {
-    throw Error(fmt::format("conformance: unknown profile '{}', wanted core, ops, training, blas, onnx or full", profile));
+    throw Error(fmt::format("conformance: unknown profile '{}', expected core, ops, training, blas, onnx or full", profile));
   }
   if (profile == "core" || profile == "full") {
-    // It passes where the others can run at all; a backend that cannot be loaded fails it, whatever the profile.
-    cases.push_back({"core/lifecycle/load", "core", "core", TENON_DTYPE_NONE, true, [](Kit&) {}});
+    // It passes if the other cases can run at all. A backend that cannot be loaded fails it in every profile.
+    cases.push_back({"core/lifecycle/load", "core", "core", TENON_DTYPE_NONE, true, [](CaseContext&) {}});
     append(core_case_list());
   }
-  if (profile == "ops" || profile == "full") append(op_case_list(rooms()));
-  if (profile == "ops" || profile == "full") append(honesty_case_list());
+  if (profile == "ops" || profile == "full") append(op_case_list(op_cases()));
+  if (profile == "ops" || profile == "full") append(capability_consistency_case_list());
   if (profile == "training" || profile == "full") append(training_case_list(options.models));
   if (profile == "blas" || profile == "full") append(blas_case_list());
-  if (profile == "onnx" && options.vectors.empty()) throw Error("conformance: profile onnx wants --vectors FILE");
+  if (profile == "onnx" && options.vectors.empty()) throw Error("conformance: profile onnx needs --vectors FILE");
   if (!options.vectors.empty() && (profile == "onnx" || profile == "full")) append(onnx_case_list(options.vectors));
   const auto left_out = [&](const Case& c) {
-    return !loader::matches_glob(options.filter, c.name) || (!options.room.empty() && options.room != c.group);
+    return !loader::matches_glob(options.filter, c.name) || (!options.family.empty() && options.family != c.group);
   };
   cases.erase(std::remove_if(cases.begin(), cases.end(), left_out), cases.end());
   if (cases.empty()) {
     throw Error(fmt::format("conformance: no case of profile {}{} matches '{}'", profile,
-                            options.room.empty() ? "" : " and room " + options.room, options.filter));
+                            options.family.empty() ? "" : " and family " + options.family, options.filter));
   }
   return cases;
 }
 
-/// Where a backend's waivers are: named, beside its file under its name, or in its folder. Empty: it has none.
+/// The file of a backend's waivers: named by an option, next to the backend's file under its name, or in its folder. Empty: none.
 std::filesystem::path waivers_of(const Options& options, const Source& source) {
   if (!options.waivers.empty()) {
     if (!std::filesystem::exists(options.waivers))
@@ -94,17 +94,17 @@ class Writer {
          verdict.seconds},
         options_.profile, test.name);
   }
-  /// A result that is no case's own; `test` shows it again.
+  /// A result that belongs to no case; `test` is the filter that reproduces it.
   void add(const std::string& name, const std::string& op, const Verdict& verdict, const std::string& profile, const std::string& test) {
     add({name, verdict.outcome, op, {}, verdict.text}, profile, test);
   }
-  /// A waiver that fits no case is one that nobody looks after. Only a run of everything can tell.
+  /// A waiver that matches no case is obsolete. Only a run of all cases can tell.
   void expect_waivers_used() {
-    if (options_.profile != "full" || options_.filter != "*" || !options_.room.empty()) return;
+    if (options_.profile != "full" || options_.filter != "*" || !options_.family.empty()) return;
     for (const std::string& match : waivers_.matching_none(report_.results)) {
       if (options_.vectors.empty() && match.rfind("onnx", 0) == 0) continue;
       add("conformance.yaml/" + match, "core",
-          {Class::fail, fmt::format("'{}' in {} matches no case: take the entry out", match, report_.waivers)}, "full", "*");
+          {Class::fail, fmt::format("'{}' in {} matches no case: remove the entry", match, report_.waivers)}, "full", "*");
     }
   }
 
@@ -125,11 +125,11 @@ class Writer {
 std::vector<std::string> gaps() {
   std::vector<std::string> result;
   std::set<tenon_op> with_case, judged;
-  for (const OpCase& op_case : rooms()) {
+  for (const OpCase& op_case : op_cases()) {
     const OpLine& line = line_of(op_case.op);
     if (!with_case.insert(op_case.op).second) result.push_back(fmt::format("{}: two cases", line.stem));
     if (op_case.variants.empty()) result.push_back(fmt::format("{}: a case without variants", line.stem));
-    if (op_case.bound.why == nullptr) result.push_back(fmt::format("{}: a bound without its reason", line.stem));
+    if (op_case.bound.why == nullptr) result.push_back(fmt::format("{}: a bound without a reason", line.stem));
     for (const tenon_dtype dtype : dtypes_of(op_case)) {
       const bool any = std::any_of(op_case.golden.begin(), op_case.golden.end(), [&](const Golden& g) {
         return g.dtypes.empty() || std::find(g.dtypes.begin(), g.dtypes.end(), dtype) != g.dtypes.end();
@@ -141,13 +141,13 @@ std::vector<std::string> gaps() {
   }
   for (const OpLine& line : op_lines()) {
     if (with_case.count(line.op) == 0) {
-      result.push_back(fmt::format("{}: no case in tests/conformance/ops/{}.cpp", line.stem, line.room));
+      result.push_back(fmt::format("{}: no case in tests/conformance/ops/{}.cpp", line.stem, line.family));
     } else if (judged.count(line.op) == 0) {
       result.push_back(fmt::format("{}: neither golden vectors nor finite differences judge the oracle", line.stem));
     }
   }
   std::set<std::string> names;
-  std::vector<Case> cases = op_case_list(rooms()), routines = blas_case_list();
+  std::vector<Case> cases = op_case_list(op_cases()), routines = blas_case_list();
   std::move(routines.begin(), routines.end(), std::back_inserter(cases));
   for (const Case& c : cases) {
     if (!names.insert(c.name).second) result.push_back(fmt::format("{}: two cases of that name", c.name));
@@ -171,23 +171,23 @@ Report judge(const Options& options) {
   report.seed = options.seed;
   report.profile = options.profile;
   report.filter = options.filter;
-  report.kit = TENON_VERSION;
-  report.knobs = options.knobs;
+  report.kit_version = TENON_VERSION;
+  report.options = options.options;
   Writer writer(options, report);
   const auto begin = std::chrono::steady_clock::now();
-  const Course course = options.in_process ? run_in_process(options, cases) : run_in_children(options, cases);
+  const RunResults run = options.in_process ? run_in_process(options, cases) : run_in_children(options, cases);
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (course.backend.empty()) {
-    writer.add("core/lifecycle/load", "core", course.load, "core", "core/lifecycle/load");
+  if (run.backend.empty()) {
+    writer.add("core/lifecycle/load", "core", run.load, "core", "core/lifecycle/load");
     return report;
   }
-  report.backend = course.backend;
-  report.version = course.version;
-  report.device = course.device;
-  auto extra = course.extras.begin();
+  report.backend = run.backend;
+  report.version = run.version;
+  report.device = run.device;
+  auto extra = run.extras.begin();
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    writer.add(cases[i], course.verdicts[i]);
-    for (; extra != course.extras.end() && extra->behind == i; ++extra)
+    writer.add(cases[i], run.verdicts[i]);
+    for (; extra != run.extras.end() && extra->after == i; ++extra)
       writer.add(extra->name, cases[i].op, extra->verdict, options.profile, extra->filter);
   }
   writer.expect_waivers_used();
@@ -199,10 +199,10 @@ int run_conformance(const Options& options) {
       {"text", to_text}, {"json", to_json}, {"junit", to_junit}, {"html", to_html}};
   const auto* format = std::find_if(std::begin(formats), std::end(formats), [&](const auto& f) { return options.format == f.first; });
   if (format == std::end(formats))
-    throw Error(fmt::format("conformance: unknown format '{}', wanted text, json, junit or html", options.format));
-  // Minutes of work are not to end at a folder that is not there.
+    throw Error(fmt::format("conformance: unknown format '{}', expected text, json, junit or html", options.format));
+  // Checked first, so that minutes of work are not lost because the folder does not exist.
   if (!options.out.empty() && !std::filesystem::is_directory(std::filesystem::absolute(options.out).parent_path()))
-    throw Error(fmt::format("conformance: --out {}: its folder is not there", options.out.string()));
+    throw Error(fmt::format("conformance: --out {}: its folder does not exist", options.out.string()));
   const Report report = judge(options);
   const std::string text = format->second(report);
   if (options.out.empty()) {

@@ -18,10 +18,10 @@
 namespace tenon::conformance {
 namespace {
 
-/// Longest sleep while nothing is said: deaths are looked for as often.
+/// The longest wait without a message. Dead processes are detected at this interval.
 constexpr int tick_ms = 50;
 
-/// Waits until one of them has something to say, or a tick.
+/// Waits until one of the children sends something, at most a tick.
 template <class Children>
 void wait_for(const Children& children) {
   std::vector<pollfd> ends;
@@ -38,9 +38,9 @@ class Schedule {
  public:
   Schedule(const Options& options, const std::vector<Case>& cases) : options_(options), cases_(cases) {}
 
-  Course run() {
-    if (!probe()) return std::move(course_);
-    course_.verdicts.resize(cases_.size());
+  RunResults run() {
+    if (!probe()) return std::move(results_);
+    results_.verdicts.resize(cases_.size());
     cut();
     while (!waiting_.empty() || !running_.empty()) {
       while (!waiting_.empty() && running_.size() < static_cast<std::size_t>(std::max(1, options_.jobs))) {
@@ -51,7 +51,7 @@ class Schedule {
       wait_for(running_);
       for (auto child = running_.begin(); child != running_.end();) {
         child->advance();
-        // Beyond the last death that its group may have there is nothing more to learn.
+        // The rest of the group is skipped after the last death that it may have.
         const bool given_up = !child->over() && child->next() > last_of(child->chunk());
         if (child->over() || given_up) conclude(*child, given_up);
         child = child->over() || given_up ? running_.erase(child) : std::next(child);
@@ -59,16 +59,16 @@ class Schedule {
       tell_progress();
     }
     finish();
-    return std::move(course_);
+    return std::move(results_);
   }
 
  private:
   struct Group {
     std::set<std::size_t> deaths;                  ///< cases that a process died in
-    std::map<std::size_t, std::string> shutdowns;  ///< cases behind which one died while it shut down, and of what
-    /// The last case that counts.
+    std::map<std::size_t, std::string> shutdowns;  ///< cases after which a process died while it shut down, with the cause
+    /// The last case that is not skipped.
     std::size_t last() const {
-      return deaths.size() < most_deaths_of_a_group ? ~std::size_t{0} : *std::next(deaths.begin(), most_deaths_of_a_group - 1);
+      return deaths.size() < max_deaths_of_a_group ? ~std::size_t{0} : *std::next(deaths.begin(), max_deaths_of_a_group - 1);
     }
   };
   std::size_t last_of(Chunk chunk) { return groups_[cases_[chunk.begin].group].last(); }
@@ -82,11 +82,11 @@ class Schedule {
       child.advance();
     }
     if (!child.wrong_use().empty()) throw Error(Status::device_not_found, child.wrong_use());
-    course_.backend = child.backend();
-    course_.version = child.version();
-    course_.device = child.device();
+    results_.backend = child.backend();
+    results_.version = child.version();
+    results_.device = child.device();
     if (!child.loaded()) {
-      course_.load = {Class::fail, child.refusal().empty() ? "while the backend was loaded, " + child.fate() : child.refusal()};
+      results_.load = {Class::fail, child.refusal().empty() ? "while the backend was loaded, " + child.fate() : child.refusal()};
       return false;
     }
     if (!child.ended()) {
@@ -96,13 +96,13 @@ class Schedule {
     return true;
   }
 
-  /// Chunks of consecutive cases of a group. One that ends its process is alone.
+  /// Makes chunks of consecutive cases of a group. A case that ends its process has its own chunk.
   void cut() {
     for (std::size_t begin = 0; begin < cases_.size();) {
       std::size_t end = begin + 1;
       const auto joins = [&](const Case& c) { return c.group == cases_[begin].group && c.ending == Ending::shut_down; };
       if (cases_[begin].ending == Ending::shut_down) {
-        while (end < cases_.size() && end - begin < most_cases_of_a_process && joins(cases_[end])) ++end;
+        while (end < cases_.size() && end - begin < max_cases_of_a_process && joins(cases_[end])) ++end;
       }
       waiting_.push_back({begin, end});
       begin = end;
@@ -113,18 +113,18 @@ class Schedule {
     if (!child.wrong_use().empty()) throw Error(Status::device_not_found, child.wrong_use());
     const Chunk chunk = child.chunk();
     Group& group = groups_[cases_[chunk.begin].group];
-    std::move(child.verdicts().begin(), child.verdicts().end(), course_.verdicts.begin() + static_cast<std::ptrdiff_t>(chunk.begin));
+    std::move(child.verdicts().begin(), child.verdicts().end(), results_.verdicts.begin() + static_cast<std::ptrdiff_t>(chunk.begin));
     done_ += child.verdicts().size();
     if (given_up || child.ended()) return;
     const std::size_t next = child.next();
     if (next < chunk.end) {
       const std::string fate = child.refusal().empty() ? child.fate() : child.refusal();
-      course_.verdicts[next] = {Class::fail, child.loaded() ? fate : "while the backend was loaded again, " + fate};
+      results_.verdicts[next] = {Class::fail, child.loaded() ? fate : "while the backend was loaded again, " + fate};
       ++done_;
       group.deaths.insert(next);
       if (next + 1 < chunk.end) waiting_.push_front({next + 1, chunk.end});
     } else if (cases_[chunk.begin].ending == Ending::exits) {
-      Verdict& verdict = course_.verdicts[chunk.begin];
+      Verdict& verdict = results_.verdicts[chunk.begin];
       if (verdict.outcome == Class::pass && !child.exited_well())
         verdict = {Class::fail, "after exit(0) was called with everything open, " + child.fate()};
     } else {
@@ -132,7 +132,7 @@ class Schedule {
     }
   }
 
-  /// What is to be said of groups, and cases that were given up.
+  /// Adds the results of groups, and marks the cases that were skipped.
   void finish() {
     std::map<std::string, std::vector<std::size_t>> members;
     for (std::size_t i = 0; i < cases_.size(); ++i) members[cases_[i].group].push_back(i);
@@ -140,26 +140,26 @@ class Schedule {
       const Group& group = groups_[name];
       const auto lost = std::upper_bound(cases.begin(), cases.end(), group.last());
       for (auto i = lost; i != cases.end(); ++i)
-        course_.verdicts[*i] = {Class::not_run, fmt::format("{} processes of group {} had died", most_deaths_of_a_group, name)};
+        results_.verdicts[*i] = {Class::not_run, fmt::format("{} processes of group {} had died", max_deaths_of_a_group, name)};
       if (lost != cases.end()) {
         add_extra(
             name + "/not_run", cases.back(), cases_[*lost].name,
-            fmt::format("{} processes of the group died, and its last {} cases were not run", most_deaths_of_a_group, cases.end() - lost));
+            fmt::format("{} processes of the group died, and its last {} cases were not run", max_deaths_of_a_group, cases.end() - lost));
       }
-      // The first of them stands for all.
+      // Only the first one is reported.
       if (!group.shutdowns.empty() && group.shutdowns.begin()->first <= group.last()) {
         const auto& [last, fate] = *group.shutdowns.begin();
         add_extra(name + "/shutdown", cases.back(), cases_[last].name, "after its last case, while it shut down, " + fate);
       }
     }
-    std::stable_sort(course_.extras.begin(), course_.extras.end(), [](const auto& a, const auto& b) { return a.behind < b.behind; });
+    std::stable_sort(results_.extras.begin(), results_.extras.end(), [](const auto& a, const auto& b) { return a.after < b.after; });
   }
-  void add_extra(const std::string& name, std::size_t behind, const std::string& filter, const std::string& text) {
-    course_.extras.push_back({name, behind, filter, {Class::fail, text}});
+  void add_extra(const std::string& name, std::size_t after, const std::string& filter, const std::string& text) {
+    results_.extras.push_back({name, after, filter, {Class::fail, text}});
   }
 
   void tell_progress() {
-    if (cases_.size() < 2 * most_cases_of_a_process || isatty(STDERR_FILENO) == 0) return;
+    if (cases_.size() < 2 * max_cases_of_a_process || isatty(STDERR_FILENO) == 0) return;
     std::size_t done = done_;
     for (const Child& child : running_) done += child.verdicts().size();
     const std::size_t percent = waiting_.empty() && running_.empty() ? 100 : std::min<std::size_t>(99, 100 * done / cases_.size());
@@ -172,7 +172,7 @@ class Schedule {
 
   const Options& options_;
   const std::vector<Case>& cases_;
-  Course course_;
+  RunResults results_;
   std::deque<Chunk> waiting_;
   std::list<Child> running_;
   std::map<std::string, Group> groups_;
@@ -182,29 +182,29 @@ class Schedule {
 
 }  // namespace
 
-Course run_in_children(const Options& options, const std::vector<Case>& cases) {
+RunResults run_in_children(const Options& options, const std::vector<Case>& cases) {
   return Schedule(options, cases).run();
 }
 
-Course run_in_process(const Options& options, const std::vector<Case>& cases) {
-  Course course;
-  std::unique_ptr<Rig> rig;
+RunResults run_in_process(const Options& options, const std::vector<Case>& cases) {
+  RunResults results;
+  std::unique_ptr<BackendUnderTest> backend_under_test;
   try {
-    rig = std::make_unique<Rig>(options);
+    backend_under_test = std::make_unique<BackendUnderTest>(options);
   } catch (const WrongUse& e) {
     throw Error(Status::device_not_found, e.what());
   } catch (const std::exception& e) {
-    course.load = {Class::fail, e.what()};
-    return course;
+    results.load = {Class::fail, e.what()};
+    return results;
   }
-  course.backend = rig->backend();
-  course.version = rig->version();
-  course.device = rig->device();
+  results.backend = backend_under_test->backend();
+  results.version = backend_under_test->version();
+  results.device = backend_under_test->device();
   for (const Case& test : cases) {
-    course.verdicts.push_back(test.ending == Ending::exits ? Verdict{Class::not_run, "needs a process of its own: not with --in-process"}
-                                                           : rig->run(test, options.seed));
+    results.verdicts.push_back(test.ending == Ending::exits ? Verdict{Class::not_run, "needs a process of its own: not with --in-process"}
+                                                            : backend_under_test->run(test, options.seed));
   }
-  return course;
+  return results;
 }
 
 }  // namespace tenon::conformance

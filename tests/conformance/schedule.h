@@ -1,39 +1,39 @@
-// schedule.h - which process runs which cases, and what becomes of a group whose processes die.
+// schedule.h - distributes cases to child processes, and handles groups whose processes die.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "rig.h"
+#include "backend_under_test.h"
 
 namespace tenon::conformance {
 
-/// Cases of one group that one process runs at most: so many that loading the backend costs little beside them, so few that large groups
-/// are shared out.
-inline constexpr std::size_t most_cases_of_a_process = 400;
-/// Processes of a group that may die before the rest of the group is given up: a backend that always hangs takes this many timeouts.
-inline constexpr std::size_t most_deaths_of_a_group = 3;
+/// The maximum number of cases of a group per process: large enough that loading the backend costs little in comparison, small enough to
+/// split large groups.
+inline constexpr std::size_t max_cases_of_a_process = 400;
+/// The number of processes of a group that may die before the rest of the group is skipped: a backend that always hangs takes this many
+inline constexpr std::size_t max_deaths_of_a_group = 3;
 
-/// What came of all cases.
-struct Course {
-  /// A result that is no case's own: the end of a process, the rest of a group.
+/// The results of all cases.
+struct RunResults {
+  /// A result that belongs to no case: the end of a process, the rest of a group.
   struct Extra {
     std::string name;
-    std::size_t behind;  ///< this case's result in the report
-    std::string filter;  ///< the case that shows it again
+    std::size_t after;   ///< index of the case that it follows in the report
+    std::string filter;  ///< the case that reproduces it
     Verdict verdict;
   };
   std::string backend, version, device;  ///< empty if it could not be loaded
   std::vector<Verdict> verdicts;         ///< per case; none if it could not be loaded
-  std::vector<Extra> extras;             ///< in the order of `behind`
+  std::vector<Extra> extras;             ///< sorted by `after`
   Verdict load;                          ///< why it could not be loaded
 };
 
-/// Runs them in child processes, options.jobs at a time. The same cases have the same results whatever that number is.
-/// Errors  tenon::Error for what cannot be judged.
-Course run_in_children(const Options& options, const std::vector<Case>& cases);
+/// Runs the cases in child processes, options.jobs at a time. The results do not depend on that number.
+/// Errors  tenon::Error for a backend or oracle that cannot be used.
+RunResults run_in_children(const Options& options, const std::vector<Case>& cases);
 
-/// Runs them here and now.
-Course run_in_process(const Options& options, const std::vector<Case>& cases);
+/// Runs the cases in this process.
+RunResults run_in_process(const Options& options, const std::vector<Case>& cases);
 
 }  // namespace tenon::conformance

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "convnet/train_batch_norm.yaml" is convnet_batch_norm, "convnet/train.yaml" is convnet; others are called by their path.
+/// "convnet/train_batch_norm.yaml" is convnet_batch_norm, "convnet/train.yaml" is convnet; others are named by their path.
 std::string name_of_definition(const fs::path& file, const fs::path& folder) {
   const std::string stem = file.stem().string(), train = "train";
   const std::string parent = file.parent_path().lexically_relative(folder).generic_string();
@@ -44,7 +44,7 @@ Tensor numbers_below(std::int64_t end, const Shape& shape, Random& random) {
   return tensor;
 }
 
-/// Rows of the embedding that tokens go to; 0: there is none.
+/// Rows of the embedding of the tokens; 0: there is none.
 std::int64_t vocabulary(const ModelDefinition& model) {
   for (const LayerDefinition& layer : model.layers) {
     if (layer.kind == LayerDefinition::Kind::embedding) return layer.rows;
@@ -64,7 +64,7 @@ Array array_of(const Tensor& tensor) {
 std::vector<TrainingModel> training_models(const fs::path& folder) {
   const std::string remedy = "name the folder of model definitions with --models";
   if (!fs::is_directory(folder))
-    throw Error(fmt::format("conformance: profile training: there is no folder '{}'; {}", folder.string(), remedy));
+    throw Error(fmt::format("conformance: profile training: the folder '{}' does not exist; {}", folder.string(), remedy));
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
     if (entry.path().extension() == ".yaml") files.push_back(entry.path());
@@ -72,21 +72,21 @@ std::vector<TrainingModel> training_models(const fs::path& folder) {
   std::sort(files.begin(), files.end());
   std::vector<TrainingModel> models;
   std::set<fs::path> named;  // by a train.yaml
-  std::vector<fs::path> alone;
+  std::vector<fs::path> model_files;
   for (const fs::path& file : files) {
     if (config::load_yaml(file.string()).find("layers") != nullptr) {
-      alone.push_back(file);
+      model_files.push_back(file);
       continue;
     }
     const config::TrainDefinition definition = config::load_train(file.string());
     named.insert(fs::weakly_canonical(definition.model.file));
     models.push_back({name_of_definition(file, folder), file, definition.model.conformance.has_value()});
   }
-  for (const fs::path& file : alone) {
+  for (const fs::path& file : model_files) {
     if (named.count(fs::weakly_canonical(file)) != 0) continue;
     models.push_back({name_of_definition(file, folder), file, config::load_model(file.string()).conformance.has_value()});
   }
-  if (models.empty()) throw Error(fmt::format("conformance: profile training: no model is in '{}'; {}", folder.string(), remedy));
+  if (models.empty()) throw Error(fmt::format("conformance: profile training: no model in '{}'; {}", folder.string(), remedy));
   std::sort(models.begin(), models.end(), [](const TrainingModel& a, const TrainingModel& b) { return a.name < b.name; });
   return models;
 }

@@ -1,5 +1,5 @@
-// training_run.h - models made small, batches made for them, and what a device makes of both. It runs them as an application would: by the
-// runtime, which finds the backend by its file or its query function.
+// training_run.h - reduced models, batches for them, and their training on a device. The runtime runs them as in an application: it finds
+// the backend by its file or its query function.
 #pragma once
 
 #include <cstdint>
@@ -15,45 +15,45 @@
 
 namespace tenon::conformance {
 
-/// A definition that trains: a train.yaml, or a model.yaml that none names.
+/// A definition for training: a train.yaml, or a model.yaml that no train.yaml names.
 struct TrainingModel {
   std::string name;  ///< "convnet", "convnet_batch_norm", "bench/resnet_50"
   std::filesystem::path file;
-  bool has_cut = false;  ///< its model says how it is made small
+  bool has_cut = false;  ///< its model says how it is reduced
 };
-/// All of a folder, by name. Errors: tenon::Error for a folder that is not there or has none, a definition that cannot be read.
+/// All models of a folder, sorted by name. Errors: tenon::Error for a folder that does not exist or has none, an unreadable definition.
 std::vector<TrainingModel> training_models(const std::filesystem::path& folder);
 
 /// One batch.
 struct TrainingBatch {
   Tensor x, y;
 };
-/// Noise of the shapes that the cut's first layer and loss want: pixels in [0, 1), tokens, labels.
+/// Noise in the shapes that the cut's first layer and loss expect: pixels in [0, 1), tokens, labels.
 TrainingBatch batch_for(const config::TrainDefinition& cut, std::uint64_t seed);
 
-/// Something that a run came to.
+/// A result of a run.
 struct Finding {
   std::string what;  ///< "gradient of conv2d/kernel"
   Array value;
 };
 
-/// The elements, brought to the host.
+/// A copy of the elements on the host.
 Array array_of(const Tensor& tensor);
 
-/// A context that knows the device's backend and no other.
+/// A context with only the device's backend.
 Context context_on(const Device& device, std::uint64_t seed, bool deterministic);
 
-/// A cut under way on a device.
+/// A cut in training on a device.
 class TrainingRun {
  public:
   TrainingRun(const Context& context, const config::TrainDefinition& cut);
 
-  /// Every weight moved by up to 16 units in its last place, at random.
+  /// Moves every weight at random by up to 16 units in its last place.
   void nudge(std::uint64_t seed);
   Finding prediction(const std::string& when, const Tensor& x);
-  /// Gradients of the batch; they wait, so that no step can follow.
+  /// Gradients of the batch. They stay accumulated, so no step can follow.
   std::vector<Finding> gradients(const TrainingBatch& batch);
-  /// One step, forward to update; what the loss was before it.
+  /// One training step. Returns the loss before the update.
   double step(const TrainingBatch& batch) { return model.train_batch(batch.x, batch.y)[0].second; }
   /// Weights and running statistics.
   std::vector<Finding> parameters(const std::string& when);

@@ -18,9 +18,9 @@ std::vector<Waiver> list_of(const YAML::Node& node, const std::string& file, con
   const auto refuse = [&](const YAML::Node& at, const char* text) {
     throw Error(fmt::format("{}:{}: {}: {}", file, at.Mark().line + 1, key, text));
   };
-  if (!node.IsSequence()) refuse(node, "wanted a list of {match: GLOB, reason: TEXT}");
+  if (!node.IsSequence()) refuse(node, "expected a list of {match: GLOB, reason: TEXT}");
   for (const YAML::Node& entry : node) {
-    if (!entry.IsMap() || entry.size() != 2 || !entry["match"] || !entry["reason"]) refuse(entry, "wanted {match: GLOB, reason: TEXT}");
+    if (!entry.IsMap() || entry.size() != 2 || !entry["match"] || !entry["reason"]) refuse(entry, "expected {match: GLOB, reason: TEXT}");
     waivers.push_back({entry["match"].as<std::string>(), entry["reason"].as<std::string>()});
     if (waivers.back().reason.empty()) refuse(entry, "the reason is empty");
   }
@@ -45,7 +45,7 @@ Waivers Waivers::read(const std::filesystem::path& file) {
     for (const auto& entry : root) {
       const auto key = entry.first.as<std::string>();
       if (key != "unsupported" && key != "expected_failures") {
-        throw Error(fmt::format("{}:{}: unknown key '{}', wanted unsupported or expected_failures", file.string(),
+        throw Error(fmt::format("{}:{}: unknown key '{}', expected unsupported or expected_failures", file.string(),
                                 entry.first.Mark().line + 1, key));
       }
     }
@@ -83,7 +83,7 @@ void Waivers::apply(Result& result) const {
     result.text = "fails as expected: " + expected->reason;
   } else if (result.outcome == Class::pass) {
     result.outcome = Class::fail;
-    result.text = fmt::format("passes, although conformance.yaml expects a failure under '{}' ({}): take the entry out", expected->match,
+    result.text = fmt::format("passes, although conformance.yaml expects a failure under '{}' ({}): remove the entry", expected->match,
                               expected->reason);
   }
 }

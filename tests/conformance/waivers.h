@@ -1,4 +1,4 @@
-// waivers.h - conformance.yaml beside a backend: what it does not offer and what it does not yet get right, each with its reason.
+// waivers.h - conformance.yaml next to a backend: what it does not support and what it does not yet get right, each with its reason.
 #pragma once
 
 #include <filesystem>
@@ -19,11 +19,11 @@ struct Waivers {
   std::vector<Waiver> unsupported;
   std::vector<Waiver> expected_failures;
 
-  /// Reads the file; no file, no waivers. Errors: tenon::Error with file and line for an unknown key or an entry without a reason.
+  /// Reads the file; without a file there are no waivers. Errors: tenon::Error with file and line for an unknown key or a missing reason.
   static Waivers read(const std::filesystem::path& file);
-  /// Turns what is waived into "excluded", and a pass that was expected to fail into a failure.
+  /// Turns waived results into "excluded", and passes of cases that are expected to fail into failures.
   void apply(Result& result) const;
-  /// The globs of both lists that fit none of these results.
+  /// The globs of both lists that match none of these results.
   std::vector<std::string> matching_none(const std::vector<Result>& results) const;
 };
 

@@ -1,4 +1,4 @@
-/* A vendor's library that is there when a plugin is linked and gone when it is loaded. */
+/* A vendor's library that exists when a plugin is linked and is missing when it is loaded. */
 #include <tenon/backend.h>
 
 TENON_EXPORT int tenon_absent_function(void);

@@ -1,4 +1,4 @@
-// Memory that runs out in a small training run, at each request in turn: a clean error, nothing lost, nothing half done.
+// Memory runs out in a small training run, at each request in turn: a clean error, no leak, no inconsistent state.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -41,7 +41,7 @@ std::shared_ptr<const Dataset> digits() {
   return data;
 }
 
-/// A bit of everything: a convolution, running statistics, dropout, products that are packed, batches of two sizes, optimizer state.
+/// A model with a convolution, running statistics, dropout, packed products, batches of two sizes and optimizer state.
 Model new_model(const Context& context) {
   Model model({layers::reshape({1, 28, 28}), layers::conv2d(4, 5, 3), layers::batch_norm(), layers::max_pool2d(2), layers::flatten(),
                layers::dense(24, Activation::relu), layers::dropout(0.2), layers::dense(10, Activation::softmax)});
@@ -66,7 +66,7 @@ void fit(Model& model) {
   model.fit(digits(), {.batch_size = 16, .epochs = 2, .workers = 0});
 }
 
-/// What the run comes to.
+/// The results of a run.
 struct Outcome {
   Weights weights;
   std::vector<float> prediction, frozen;
@@ -87,7 +87,7 @@ bool finite(const Weights& weights) {
   return true;
 }
 
-/// All of the first 200 requests, some beyond, and the last 50; of reduced sizes a tenth of each.
+/// The first 200 requests, some in between, and the last 50; with reduced sizes a tenth of each.
 std::vector<std::int64_t> requests_of(std::int64_t total) {
   const char* size = std::getenv("TENON_TEST_SIZE");
   const std::int64_t part = size != nullptr && std::string(size) == "small" ? 10 : 1;
@@ -100,22 +100,22 @@ std::vector<std::int64_t> requests_of(std::int64_t total) {
   return chosen;
 }
 
-/// The run with the n-th request of the supply refused, and in the end all others or none.
+/// Runs with the n-th request of the supply refused, and with or without all later ones.
 void check_shortage(Supply& supply, const Setting& setting) {
-  test::shortage::take(setting.backend);
+  test::shortage::use_backend(setting.backend);
   CAPTURE(setting.backend);
   CAPTURE(setting.pool);
   Outcome undisturbed;
   std::int64_t total = 0;
-  std::uint64_t kept = 0;  // by the context's one-op programs, for the next model
+  std::uint64_t kept = 0;  // bytes that the context's one-op programs keep for the next model
   {
-    supply.plenty();
-    supply.asked = 0;
+    supply.never_fail();
+    supply.requests = 0;
     const Context context = context_for(setting);
     {
       Model model = new_model(context);
       undisturbed = finish(model);
-      total = supply.asked;
+      total = supply.requests;
     }
     kept = context.default_device().live_size_bytes();
   }
@@ -126,15 +126,15 @@ void check_shortage(Supply& supply, const Setting& setting) {
       CAPTURE(for_good);
       CAPTURE(n);
       {
-        supply.plenty();
+        supply.never_fail();
         const Context context = context_for(setting);
-        supply.run_out_at(n, for_good);
+        supply.fail_at(n, for_good);
         {
           Model model = new_model(context);
           bool failed = false;
           try {
             const Outcome outcome = finish(model);
-            CHECK(outcome == undisturbed);  // what is refused once may be asked for in another way
+            CHECK(outcome == undisturbed);  // a request that is refused once may succeed in another way
             ++survived;
           } catch (const Error& error) {
             failed = true;
@@ -142,13 +142,13 @@ void check_shortage(Supply& supply, const Setting& setting) {
             CHECK_MESSAGE(error.status() == Status::out_of_memory, error.what());
             CHECK_MESSAGE(std::string(error.what()).find("memory") != std::string::npos, error.what());
           }
-          supply.plenty();
+          supply.never_fail();
           CHECK(finite(weights_of(model)));
-          if (failed) CHECK(finish(model) == undisturbed);  // the same model goes on where it stands
+          if (failed) CHECK(finish(model) == undisturbed);  // the same model continues from its state
         }
         CHECK(context.default_device().live_size_bytes() <= kept);
         {
-          Model another = new_model(context);  // and the context is as good as new
+          Model another = new_model(context);  // the context still works
           CHECK(finish(another) == undisturbed);
         }
         CHECK(context.default_device().live_size_bytes() == kept);
@@ -162,19 +162,19 @@ void check_shortage(Supply& supply, const Setting& setting) {
           " runs ended with an error, ", survived, " did without");
 }
 
-TEST_CASE("allocation: host memory that a plugin is refused is an error, and nothing else") {
+TEST_CASE("allocation: a refusal of host memory to a plugin is only an error") {
   for (const std::string backend : {"reference", "openblas"}) check_shortage(host_memory, {backend, true});
 }
 
-TEST_CASE("allocation: so is host memory where nothing is pooled") {
+TEST_CASE("allocation: a refusal of host memory without a pool is only an error") {
   for (const std::string backend : {"reference", "openblas"}) check_shortage(host_memory, {backend, false});
 }
 
-TEST_CASE("allocation: device memory that runs out while a model is compiled or fitted is an error, and nothing else") {
+TEST_CASE("allocation: device memory that runs out while a model is compiled or fitted is only an error") {
   for (const std::string backend : {"reference", "openblas"}) check_shortage(device_memory, {backend, false});
 }
 
-TEST_CASE("allocation: and a copy for which a device finds no room") {
+TEST_CASE("allocation: a copy that fails for lack of memory is only an error") {
   for (const std::string backend : {"reference", "openblas"}) check_shortage(test::shortage::copies, {backend, true});
 }
 

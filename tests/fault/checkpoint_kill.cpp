@@ -1,5 +1,5 @@
-// Processes that are killed while they write checkpoints, at random points: whatever is cut short, there is a checkpoint that loads, and
-// its weights are those of the step it states.
+// Processes that are killed at random points while they write checkpoints: there is always a checkpoint that loads, and its weights are
+// those of the step that it states.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kills = 100;  ///< of each kind of run
+constexpr int kills = 100;  ///< per kind of run
 constexpr std::uint64_t seed = 1;
 
 Context new_context() {
@@ -65,18 +65,18 @@ Weights weights_of(Model& model) {
   return all;
 }
 
-/// A way to train and save.
+/// A way to save checkpoints.
 struct Kind {
   std::string name;
-  /// What saves after each epoch.
+  /// The callback that saves after each epoch.
   std::unique_ptr<Callback> (*saver)(const std::string& folder);
-  /// Files that are left by a run that nobody kills.
+  /// The files that a run leaves if it is not killed.
   std::set<std::string> (*files)(std::int64_t step);
 };
 
-/// Says on a pipe that a step is taken and a checkpoint about to be written.
-struct Tell final : Callback {
-  explicit Tell(int to) : pipe(to) {}
+/// Writes to a pipe after each step, before the checkpoint is written.
+struct Notify final : Callback {
+  explicit Notify(int to) : pipe(to) {}
   void epoch_end(const EpochLogs&) override {
     if (write(pipe, "x", 1) != 1) _exit(2);
   }
@@ -88,15 +88,15 @@ void train(Model& model, std::int64_t epochs, std::vector<Callback*> callbacks) 
   model.fit(digits(), {.batch_size = 32, .epochs = epochs, .workers = 0, .callbacks = std::move(callbacks)});
 }
 
-/// Trains until somebody ends it.
+/// Trains until the process is killed.
 [[noreturn]] void train_for_ever(const Kind& kind, const std::string& folder, int pipe) {
   try {
     const Context context = new_context();
     Model model = new_model(context);
     if (const std::string newest = newest_checkpoint(folder); !newest.empty()) model.load(newest);
     const std::unique_ptr<Callback> saver = kind.saver(folder);
-    Tell tell(pipe);
-    train(model, std::numeric_limits<std::int32_t>::max(), {&tell, saver.get()});
+    Notify notify(pipe);
+    train(model, std::numeric_limits<std::int32_t>::max(), {&notify, saver.get()});
   } catch (const std::exception& e) {
     std::fprintf(stderr, "the child that trains: %s\n", e.what());
   }
@@ -105,7 +105,7 @@ void train(Model& model, std::int64_t epochs, std::vector<Callback*> callbacks) 
 
 using Clock = std::chrono::steady_clock;
 
-/// A child that is killed at some point of its `checkpoints`th checkpoint, or soon after. `part`: of the time that one takes, in [0, 1).
+/// Kills a child at some point of its `checkpoints`th checkpoint, or soon after. `part`: fraction of the time of one, in [0, 1).
 void run_and_kill(const Kind& kind, const std::string& folder, int checkpoints, double part, Clock::duration& time_of_one) {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
@@ -142,16 +142,16 @@ void check_kills(const Kind& kind) {
   std::mt19937_64 random(seed);
   const auto below = [&](double end) { return static_cast<double>(random() >> 11) * 0x1p-53 * end; };
   const Context context = new_context();
-  Model undisturbed = new_model(context);  // follows the others, step by step
+  Model undisturbed = new_model(context);  // trained to the same step as each killed run
   int in_the_middle = 0, between_files = 0;
-  std::size_t most_files = 0;
+  std::size_t max_files = 0;
   Clock::duration time_of_one = std::chrono::milliseconds(1);
   for (int round = 0; round < kills; ++round) {
     CAPTURE(round);
-    // The second to the fifth one, so that there is one always.
+    // The second to the fifth checkpoint, so that there is always one.
     run_and_kill(kind, folder.path(), 2 + static_cast<int>(below(4)), below(1), time_of_one);
     const std::set<std::string> files = files_in(folder.path());
-    most_files = std::max(most_files, files.size());
+    max_files = std::max(max_files, files.size());
     bool temporary = false;
     for (const std::string& file : files) temporary = temporary || file.ends_with(".tmp");
     in_the_middle += temporary;
@@ -168,10 +168,10 @@ void check_kills(const Kind& kind) {
     between_files += !temporary && files != kind.files(model.step());
   }
   MESSAGE(kind.name, ", seed ", seed, ": ", kills, " runs killed, ", in_the_middle, " while a file was written, ", between_files,
-          " between two files; ", undisturbed.step(), " steps, at most ", most_files, " files");
+          " between two files; ", undisturbed.step(), " steps, at most ", max_files, " files");
   CHECK(in_the_middle > 0);
 
-  // What is left of all that goes when a run comes to its end.
+  // A run that ends normally removes leftover files.
   Model last = new_model(context);
   last.load(newest_checkpoint(folder.path()));
   const std::unique_ptr<Callback> saver = kind.saver(folder.path());
@@ -179,16 +179,16 @@ void check_kills(const Kind& kind) {
   CHECK(files_in(folder.path()) == kind.files(last.step()));
 }
 
-/// Saves always under one name, as a `best` checkpoint does in a run that goes well.
+/// Always saves under one name, like a `best` checkpoint whose metric keeps improving.
 struct SaveOne final : Callback {
   explicit SaveOne(std::string to) : folder(std::move(to)) {}
   std::string name() const override { return "save_one"; }
   void epoch_end(const EpochLogs&) override { model().save(folder, "best"); }
-  bool goes_last() const override { return true; }
+  bool runs_last() const override { return true; }
   std::string folder;
 };
 
-TEST_CASE("checkpoint: a run that is killed leaves one that loads, where each epoch has a name of its own") {
+TEST_CASE("checkpoint: a killed run leaves one that loads, with a file name per epoch") {
   check_kills({"epochs",
                [](const std::string& folder) -> std::unique_ptr<Callback> {
                  return std::make_unique<Checkpoint>(Checkpoint::Options{.directory = folder, .keep = 2});
@@ -204,7 +204,7 @@ TEST_CASE("checkpoint: a run that is killed leaves one that loads, where each ep
                }});
 }
 
-TEST_CASE("checkpoint: a run that is killed leaves one that loads, where each takes the place of the last") {
+TEST_CASE("checkpoint: a killed run leaves one that loads, with one file name for all epochs") {
   check_kills({"one name", [](const std::string& folder) -> std::unique_ptr<Callback> { return std::make_unique<SaveOne>(folder); },
                [](std::int64_t) {
                  return std::set<std::string>{"best.yaml", "best.safetensors"};

@@ -1,4 +1,4 @@
-// A plugin with one fault, which the build names: -DFAULT=create_throws makes libtenon_backend_create_throws.so of it.
+// A plugin with one fault, which the build selects: -DFAULT=create_throws makes libtenon_backend_create_throws.so.
 #include <tenon/backend.h>
 
 #include <chrono>
@@ -9,7 +9,7 @@
 #include <xmmintrin.h>
 #endif
 
-extern "C" tenon_status sound_query(const tenon_host_info* host, tenon_backend_info* out_info);
+extern "C" tenon_status healthy_query(const tenon_host_info* host, tenon_backend_info* out_info);
 #if defined(CALLS_ABSENT)
 extern "C" int tenon_absent_function();
 #endif
@@ -66,7 +66,7 @@ tenon_status nameless_device(tenon_backend*, std::uint32_t, tenon_device_info*, 
   return say(error, TENON_VENDOR_ERROR, "vendorGetName returned 7");
 }
 
-tenon_backend_table spoiled(tenon_backend_table table) {
+tenon_backend_table modified(tenon_backend_table table) {
   if (fault == Fault::small_table) table.struct_size = 64;
   if (fault == Fault::null_slot) table.event_query = nullptr, table.plan_info = nullptr;
   if (fault == Fault::no_devices || fault == Fault::no_devices_silently) table.device_count = no_device;
@@ -83,22 +83,22 @@ tenon_status create(const tenon_host* host, tenon_backend** out_backend, const t
 #if defined(__SSE2__)
   if (fault == Fault::rounds_down) _mm_setcsr(_mm_getcsr() | 0x2000);
 #endif
-  tenon_host_info speaks{};
-  speaks.struct_size = sizeof speaks;
-  speaks.abi_minor_highest = host->abi_minor;
-  tenon_backend_info sound{};
-  sound.struct_size = sizeof sound;
-  sound_query(&speaks, &sound);
-  const tenon_backend_table* sound_table = nullptr;
-  const tenon_status status = sound.create(host, out_backend, &sound_table, error);
+  tenon_host_info host_info{};
+  host_info.struct_size = sizeof host_info;
+  host_info.abi_minor_highest = host->abi_minor;
+  tenon_backend_info healthy{};
+  healthy.struct_size = sizeof healthy;
+  healthy_query(&host_info, &healthy);
+  const tenon_backend_table* healthy_table = nullptr;
+  const tenon_status status = healthy.create(host, out_backend, &healthy_table, error);
   if (status != TENON_OK) return status;
-  static const tenon_backend_table table = spoiled(*sound_table);
+  static const tenon_backend_table table = modified(*healthy_table);
   *out_table = &table;
   return TENON_OK;
 }
 
 #if defined(__SSE2__)
-/// What a library linked with -ffast-math does when it is opened.
+/// A library linked with -ffast-math does this when it is opened.
 __attribute__((constructor)) void at_open() {
   if (fault == Fault::flush_to_zero) _mm_setcsr(_mm_getcsr() | 0x8040);
 }
@@ -110,7 +110,7 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
   if (fault == Fault::query_throws) throw std::logic_error("nobody expects this");
   if (fault == Fault::query_fails) return TENON_INTERNAL;
   const std::uint32_t offered = out_info->struct_size;
-  const tenon_status status = sound_query(host, out_info);
+  const tenon_status status = healthy_query(host, out_info);
   out_info->create = create;
   out_info->name = name;
   if (fault == Fault::wrong_major) out_info->abi_major = TENON_ABI_MAJOR + 7;

@@ -1,4 +1,4 @@
-// Files that cannot be backends here, and files that others may change: made for another system, out of reach, open to strangers.
+// Files that cannot be used as backends, and files that others may change: built for another system, unreadable, writable by everyone.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 
 namespace {
 
-/// A folder under /tmp that any user may enter, gone with its owner.
+/// A folder under /tmp that any user may enter; the destructor removes it.
 class OpenFolder {
  public:
   OpenFolder() : path_("/tmp/tenon_fault_XXXXXX") {
@@ -31,7 +31,7 @@ class OpenFolder {
   std::string path_;
 };
 
-/// body() in a process that is not root's: permissions mean nothing to root. True if it returns true there.
+/// Runs body() in a process without root's rights, since permissions do not restrict root. Returns its result.
 template <class Body>
 bool holds_for_nobody(const Body& body) {
   const pid_t child = fork();
@@ -49,7 +49,7 @@ bool holds_for_nobody(const Body& body) {
 
 }  // namespace
 
-TEST_CASE("files: a plugin that wants a newer C library says which version it wants and which there is") {
+TEST_CASE("files: a plugin that needs a newer C library names the needed and the installed version") {
   check_failure("newer_libc", Stage::found, TENON_INCOMPATIBLE, "libtenon_backend_newer_libc.so needs GLIBC_2.99 of libc.so.6, and ",
                 "install a build of the plugin made on a system no newer than this one, or a newer libc.so.6");
   const Loaded loaded({file_of("newer_libc")});
@@ -58,19 +58,19 @@ TEST_CASE("files: a plugin that wants a newer C library says which version it wa
   CHECK_FALSE(contains(loaded.only().text, "GLIBC_PRIVATE"));
 }
 
-TEST_CASE("files: a plugin that wants a newer C++ library says which") {
+TEST_CASE("files: a plugin that needs a newer C++ library names the version") {
   check_failure("newer_libstdcxx", Stage::found, TENON_INCOMPATIBLE, "needs GLIBCXX_3.4.99 of libstdc++.so.6, and ",
                 "or a newer libstdc++.so.6");
   const Loaded loaded({file_of("newer_libstdcxx")});
   CHECK(contains(loaded.only().text, "has GLIBCXX_3.4."));
 }
 
-TEST_CASE("files: a plugin for another C library is told apart from one that lacks a library") {
+TEST_CASE("files: a plugin for another C library is distinguished from one that lacks a library") {
   check_failure("musl", Stage::found, TENON_INCOMPATIBLE,
                 "libtenon_backend_musl.so was built for the musl C library (it needs libc.musl-x86_64.so.1)", "with glibc");
 }
 
-TEST_CASE("files: a missing library is there for programs too") {
+TEST_CASE("files: a missing library is also reported in a field of the record") {
   const Loaded loaded({file_of("missing_library")});
   REQUIRE(loaded.only().missing.size() == 1);
   const MissingLibrary& missing = loaded.only().missing[0];
@@ -79,18 +79,18 @@ TEST_CASE("files: a missing library is there for programs too") {
   CHECK(std::find(missing.folders.begin(), missing.folders.end(), "/usr/lib") != missing.folders.end());
 }
 
-TEST_CASE("files: a library of a cross compiler says for which machine it is") {
+TEST_CASE("files: a library of a cross compiler is refused with its machine") {
   if (!fs::exists(file_of("aarch64"))) {
-    MESSAGE("skipped: no aarch64-linux-gnu-gcc was here when this was built");
+    MESSAGE("skipped: aarch64-linux-gnu-gcc was not installed at build time");
     return;
   }
 #if defined(__x86_64__)
-  check_failure("aarch64", Stage::found, TENON_INCOMPATIBLE, "wanted 64-bit little-endian x86_64, got 64-bit little-endian aarch64",
+  check_failure("aarch64", Stage::found, TENON_INCOMPATIBLE, "expected 64-bit little-endian x86_64, got 64-bit little-endian aarch64",
                 "put a backend built for linux-x86_64 there");
 #endif
 }
 
-TEST_CASE("files: a 32-bit library is told so") {
+TEST_CASE("files: a 32-bit library is refused as such") {
   std::string bytes = bytes_of(file_of("healthy"));
   bytes[4] = 1;   // ELFCLASS32
   bytes[18] = 3;  // EM_386
@@ -99,7 +99,7 @@ TEST_CASE("files: a 32-bit library is told so") {
   check_failure("thirty_two", Stage::found, TENON_INCOMPATIBLE, "got 32-bit little-endian x86", "put a backend built for linux-");
 }
 
-TEST_CASE("files: a symbolic link to nothing is told so, found in a folder or named") {
+TEST_CASE("files: a dangling symbolic link is reported as such, found in a folder or named") {
   const OpenFolder folder;
   const fs::path link = folder.path() / "libtenon_backend_dangling.so";
   fs::create_symlink("nowhere.so", link);
@@ -112,7 +112,7 @@ TEST_CASE("files: a symbolic link to nothing is told so, found in a folder or na
   }
 }
 
-TEST_CASE("files: a file that this user may not read is told so") {
+TEST_CASE("files: a file that this user may not read is reported as such") {
   const OpenFolder folder;
   const fs::path file = folder.plugin();
   fs::permissions(file, fs::perms::none);
@@ -124,7 +124,7 @@ TEST_CASE("files: a file that this user may not read is told so") {
   }));
 }
 
-TEST_CASE("files: a folder that this user may not read is told as a place") {
+TEST_CASE("files: a folder that this user may not read is reported as a place") {
   const OpenFolder folder;
   folder.plugin();
   fs::permissions(folder.path(), fs::perms::none);
@@ -135,7 +135,7 @@ TEST_CASE("files: a folder that this user may not read is told as a place") {
   fs::permissions(folder.path(), fs::perms(0755));
 }
 
-TEST_CASE("files: a file that anyone may write to is warned of and used") {
+TEST_CASE("files: a file that anyone may write to causes a warning and is used") {
   const OpenFolder folder;
   const fs::path file = folder.plugin();
   fs::permissions(file, fs::perms(0646));
@@ -145,7 +145,7 @@ TEST_CASE("files: a file that anyone may write to is warned of and used") {
   CHECK(is_exposed(loaded.only(), "(chmod o-w " + file.string() + ")"));
 }
 
-TEST_CASE("files: what the owner's group may write to is no matter") {
+TEST_CASE("files: write permission of the owner's group causes no warning") {
   const OpenFolder folder;
   const fs::path file = folder.plugin();
   fs::permissions(file, fs::perms(0664));
@@ -155,7 +155,7 @@ TEST_CASE("files: what the owner's group may write to is no matter") {
   CHECK(loaded.only().exposures.empty());
 }
 
-TEST_CASE("files: a sticky folder that anyone may write to matters where its files are searched, not for a file that is named") {
+TEST_CASE("files: a sticky folder that anyone may write to causes a warning if it is searched, not for a named file") {
   const OpenFolder folder;
   const fs::path file = folder.plugin();
   fs::permissions(folder.path(), fs::perms(01777));
@@ -167,7 +167,7 @@ TEST_CASE("files: a sticky folder that anyone may write to matters where its fil
   CHECK(named.only().exposures.empty());
 }
 
-TEST_CASE("files: what belongs to somebody who is neither this user nor root is warned of") {
+TEST_CASE("files: a file of a user other than this one and root causes a warning") {
   if (geteuid() != 0) {
     MESSAGE("skipped: only root can give a file away");
     return;

@@ -1,4 +1,4 @@
-// What the loader says about plugins that lie, fail or are missing, and that none of them harms the healthy one beside it.
+// The loader's messages about plugins that are wrong, fail or are missing; none of them harms a healthy one.
 #include "loader/loader.h"
 
 #include <dlfcn.h>
@@ -63,16 +63,16 @@ TEST_CASE("loader: a backend that declares itself unloadable is unmapped with it
   CHECK(dlopen(file_of("unloadable").c_str(), RTLD_NOW | RTLD_NOLOAD) == nullptr);
 }
 
-TEST_CASE("loader: a file that is not there is named so") {
+TEST_CASE("loader: a file that does not exist is reported as such") {
   check_failure("no_such_plugin", Stage::named, TENON_INVALID_ARGUMENT, "there is no such file", "correct the path");
 }
 
-TEST_CASE("loader: a text file is no library") {
+TEST_CASE("loader: a text file is not a library") {
   write_plugin("text", "backends:\n  use: [cuda]\n");
   check_failure("text", Stage::found, TENON_INVALID_ARGUMENT, "the file is not a library", "put a backend built for linux-");
 }
 
-TEST_CASE("loader: an empty file is named so") {
+TEST_CASE("loader: an empty file is reported as such") {
   write_plugin("empty", "");
   check_failure("empty", Stage::found, TENON_INVALID_ARGUMENT, "the file is empty", "copy or build it again");
 }
@@ -86,7 +86,7 @@ TEST_CASE("loader: a truncated library is refused before it is mapped, wherever 
   const std::string whole = bytes_of(file_of("healthy"));
   for (const std::size_t size : {whole.size() - 1, whole.size() / 3, std::size_t{700}}) {
     write_plugin("truncated", whole.substr(0, size));
-    check_failure("truncated", Stage::found, TENON_INVALID_ARGUMENT, "it is truncated: its headers speak of", "copy or build it again");
+    check_failure("truncated", Stage::found, TENON_INVALID_ARGUMENT, "it is truncated: its headers describe", "copy or build it again");
   }
   write_plugin("truncated", whole.substr(0, 100));
   check_failure("truncated", Stage::found, TENON_INVALID_ARGUMENT, "it ends inside its program headers: 100 bytes",
@@ -95,7 +95,7 @@ TEST_CASE("loader: a truncated library is refused before it is mapped, wherever 
   check_failure("truncated", Stage::found, TENON_INVALID_ARGUMENT, "it ends inside its header: 20 bytes", "copy or build it again");
 }
 
-TEST_CASE("loader: a library for another machine says for which") {
+TEST_CASE("loader: a library for another machine is refused with its machine") {
   std::string bytes = bytes_of(file_of("healthy"));
   bytes[18] = 22;  // EM_S390
   bytes[19] = 0;
@@ -103,14 +103,14 @@ TEST_CASE("loader: a library for another machine says for which") {
   check_failure("other_machine", Stage::found, TENON_INCOMPATIBLE, "64-bit little-endian s390", "put a backend built for linux-");
 }
 
-TEST_CASE("loader: an object file is no shared object") {
+TEST_CASE("loader: an object file is not a shared object") {
   std::string bytes = bytes_of(file_of("healthy"));
   bytes[16] = 1;  // ET_REL
   write_plugin("object_file", bytes);
   check_failure("object_file", Stage::found, TENON_INVALID_ARGUMENT, "the file is an object file", "-shared");
 }
 
-TEST_CASE("loader: a folder with a library's name is no candidate of its parent, and refused when named") {
+TEST_CASE("loader: a folder with a library's name is not a candidate of its parent") {
   fs::create_directories(plugins / "folder" / "libtenon_backend_folder.so");
   const Loaded parent({plugins / "folder"});
   CHECK(parent.result.records.empty());
@@ -118,7 +118,7 @@ TEST_CASE("loader: a folder with a library's name is no candidate of its parent,
   CHECK(contains(parent.result.places[0].text, "no file named libtenon_backend_<name>.so"));
 }
 
-TEST_CASE("loader: a missing library is named, with who needs it and where it was looked for") {
+TEST_CASE("loader: a missing library is named, with the library that needs it and the searched folders") {
   check_failure("missing_library", Stage::found, TENON_INCOMPATIBLE,
                 "the library libtenon_absent.so.1, needed by libtenon_backend_missing_library.so, is in none of these folders: ",
                 "install the package that has libtenon_absent.so.1");
@@ -126,22 +126,22 @@ TEST_CASE("loader: a missing library is named, with who needs it and where it wa
   CHECK(contains(loaded.only().text, "/usr/lib"));
 }
 
-TEST_CASE("loader: a symbol that nobody defines is named when the library is opened, not when it is called") {
+TEST_CASE("loader: an undefined symbol is named when the library is opened, not when it is called") {
   check_failure("undefined_symbol", Stage::found, TENON_INCOMPATIBLE, "undefined symbol: tenon_absent_function", "-z,defs");
 }
 
-TEST_CASE("loader: a library without the symbol is no backend") {
+TEST_CASE("loader: a library without the symbol is not a backend") {
   check_failure("missing_symbol", Stage::opened, TENON_INCOMPATIBLE, "it does not export tenon_backend_query", "TENON_EXPORT");
 }
 
-TEST_CASE("loader: versions that do not meet are told with both ranges, both builds and what to install") {
-  check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the core speaks ABI 0.1 (build 'tenon ",
-                "install a Tenon that speaks ABI 7.1");
+TEST_CASE("loader: incompatible versions are reported with both ranges, both builds and what to install") {
+  check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the core supports ABI 0.1 (build 'tenon ",
+                "install a Tenon that supports ABI 7.1");
   check_failure("wrong_major", Stage::symbol, TENON_INCOMPATIBLE, "the plugin ABI 7.1 (build 'template 0.1.0 ", "made for ABI 0.1");
-  check_failure("too_new", Stage::symbol, TENON_INCOMPATIBLE, "the plugin ABI 0.2 to 0.4", "install a Tenon that speaks ABI 0.2 to 0.4");
+  check_failure("too_new", Stage::symbol, TENON_INCOMPATIBLE, "the plugin ABI 0.2 to 0.4", "install a Tenon that supports ABI 0.2 to 0.4");
 }
 
-TEST_CASE("loader: a plugin that refuses a host it could speak to is told apart") {
+TEST_CASE("loader: a plugin that refuses a compatible host is reported separately") {
   check_failure("refuses_host", Stage::symbol, TENON_INCOMPATIBLE, "its query refuses this core", "vendor");
 }
 
@@ -162,34 +162,34 @@ TEST_CASE("loader: a backend refused after its creation is destroyed") {
   CHECK(loaded.host.live_bytes == 0);
 }
 
-TEST_CASE("loader: a name that is no device name is refused") {
-  check_failure("bad_name", Stage::symbol, TENON_INCOMPATIBLE, "its name 'Bad Name' is none", "device names");
+TEST_CASE("loader: a name that is not a device name is refused") {
+  check_failure("bad_name", Stage::symbol, TENON_INCOMPATIBLE, "its name 'Bad Name' is invalid", "device names");
 }
 
 TEST_CASE("loader: a query that writes more than it may is caught") {
   check_failure("overrun", Stage::symbol, TENON_INTERNAL, "its query wrote beyond the", "vendor");
 }
 
-TEST_CASE("loader: what a plugin throws is caught and told") {
+TEST_CASE("loader: exceptions of a plugin are caught and reported") {
   check_failure("query_throws", Stage::symbol, TENON_INTERNAL, "its query threw an exception: nobody expects this",
                 "no exception may leave");
   check_failure("create_throws", Stage::self_check, TENON_INTERNAL,
                 "`create` threw an exception: the vendor's library was not expected to fail", "no exception may leave");
-  check_failure("create_throws_integer", Stage::self_check, TENON_INTERNAL, "`create` threw something that is no std::exception",
+  check_failure("create_throws_integer", Stage::self_check, TENON_INTERNAL, "`create` threw something that is not a std::exception",
                 "no exception may leave");
 }
 
-TEST_CASE("loader: a failing query and a failing create keep their code and their words") {
+TEST_CASE("loader: a failing query and a failing create keep their code and message") {
   check_failure("query_fails", Stage::symbol, TENON_INTERNAL, "its query returned INTERNAL", "vendor");
   check_failure("create_fails", Stage::self_check, TENON_VENDOR_ERROR, "vendorInit returned 999: the driver is too old", "backends.use");
   check_failure("create_returns_nothing", Stage::self_check, TENON_INTERNAL, "`create` returned OK without a backend", "vendor");
 }
 
-TEST_CASE("loader: an empty reason is filled in and called a mistake") {
+TEST_CASE("loader: an empty reason is filled in and reported as a defect") {
   check_failure("create_fails_silently", Stage::self_check, TENON_INTERNAL, "`create` returned INTERNAL and gave no reason",
-                "a failure without a reason is a mistake of the plugin");
+                "a failure without a reason is a bug in the plugin");
   check_failure("no_devices_silently", Stage::created, TENON_DEVICE_NOT_FOUND, "it offers no device and gives no reason",
-                "a failure without a reason is a mistake of the plugin");
+                "a failure without a reason is a bug in the plugin");
 }
 
 TEST_CASE("loader: a backend without devices keeps its reason and its capabilities") {
@@ -202,7 +202,7 @@ TEST_CASE("loader: a backend without devices keeps its reason and its capabiliti
   CHECK(contains(backend.record().text, "no card answers"));
 }
 
-TEST_CASE("loader: a device that cannot be described keeps the vendor's words") {
+TEST_CASE("loader: a device that cannot be described keeps the vendor's message") {
   check_failure("device_info_fails", Stage::created, TENON_VENDOR_ERROR, "vendorGetName returned 7", "backends.use");
 }
 
@@ -215,7 +215,7 @@ TEST_CASE("loader: another sanitizer and another platform are refused") {
   check_failure("foreign_platform", Stage::symbol, TENON_INCOMPATIBLE, "it was built for plan9-mips, the core for linux-", "linux-");
 }
 
-TEST_CASE("loader: an op defined differently is switched off alone, with its reason") {
+TEST_CASE("loader: only an op that is defined differently is switched off, with a reason") {
   const tenon_op_digest core[] = {{TENON_OP_Add, 14, 0x0ac45bf52f7b52f5ull}, {TENON_OP_Relu, 14, 0xeb83914624541289ull}};
   Options options;
   options.core_digests = core;
@@ -231,7 +231,7 @@ TEST_CASE("loader: an op defined differently is switched off alone, with its rea
 }
 
 #if defined(__SSE2__)
-TEST_CASE("loader: flush-to-zero set by opening a library is undone and told") {
+TEST_CASE("loader: flush-to-zero set by opening a library is undone and reported") {
   const unsigned before = _mm_getcsr();
   const Loaded loaded({file_of("flush_to_zero")});
   CHECK(loaded.only().healthy);
@@ -239,7 +239,7 @@ TEST_CASE("loader: flush-to-zero set by opening a library is undone and told") {
   CHECK((_mm_getcsr() & 0x8040) == (before & 0x8040));
 }
 
-TEST_CASE("loader: a rounding mode set by create is undone and told") {
+TEST_CASE("loader: a rounding mode set by create is undone and reported") {
   const int before = std::fegetround();
   const Loaded loaded({file_of("rounds_down")});
   CHECK(loaded.only().healthy);
@@ -248,13 +248,13 @@ TEST_CASE("loader: a rounding mode set by create is undone and told") {
 }
 #endif
 
-TEST_CASE("loader: a query that starts a thread is warned of") {
+TEST_CASE("loader: a query that starts a thread causes a warning") {
   const Loaded loaded({file_of("query_starts_thread")});
   CHECK(loaded.only().healthy);
   CHECK(has_warning(loaded.only(), "its query seems to start threads"));
 }
 
-TEST_CASE("loader: of two files with one name the first wins and the other says by whom it is shadowed") {
+TEST_CASE("loader: of two files with one name the first wins and the other names what shadows it") {
   const fs::path copies = plugins / "copies";
   fs::create_directories(copies);
   fs::copy_file(file_of("healthy"), copies / "libtenon_backend_healthy.so", fs::copy_options::overwrite_existing);
@@ -266,11 +266,11 @@ TEST_CASE("loader: of two files with one name the first wins and the other says 
   CHECK_FALSE(second.healthy);
   CHECK(second.reached == Stage::named);
   CHECK(contains(second.text, "another backend 'healthy' was found first: " + file_of("healthy").string()));
-  CHECK(contains(second.remedy, "nothing, if the first is the one you want"));
+  CHECK(contains(second.remedy, "nothing, if the first is the intended one"));
   CHECK(loaded.result.backends.size() == 1);
 }
 
-TEST_CASE("loader: a backend whose own name is taken is shadowed, whatever its file is called") {
+TEST_CASE("loader: a backend whose name is taken is shadowed, whatever its file name") {
   const Loaded loaded({file_of("healthy"), file_of("other_name")});
   REQUIRE(loaded.result.records.size() == 2);
   CHECK(loaded.result.records[1].shadowed);
@@ -290,17 +290,17 @@ TEST_CASE("loader: deny and allow lists keep a candidate out, unopened") {
   REQUIRE(denied.result.records.size() == 2);
   CHECK(denied.result.records[0].denied);
   CHECK(denied.result.records[0].status == TENON_UNSUPPORTED);
-  CHECK(contains(denied.result.records[0].text, "the deny list's 'heal*' keeps it out"));
+  CHECK(contains(denied.result.records[0].text, "the deny list's 'heal*' excludes it"));
   CHECK_FALSE(denied.result.records[0].remedy.empty());
   CHECK(denied.result.records[1].healthy);
   Options allow;
   allow.allow = {"cuda", "openblas"};
   const Loaded allowed({file_of("healthy")}, allow);
   CHECK(allowed.only().denied);
-  CHECK(contains(allowed.only().text, "the allow list does not name it; it has: cuda, openblas"));
+  CHECK(contains(allowed.only().text, "the allow list does not name it; it names: cuda, openblas"));
 }
 
-TEST_CASE("loader: a folder that anyone may write to is warned of") {
+TEST_CASE("loader: a folder that anyone may write to causes a warning") {
   const fs::path open_to_all = plugins / "open_to_all";
   fs::create_directories(open_to_all);
   fs::copy_file(file_of("healthy"), open_to_all / "libtenon_backend_healthy.so", fs::copy_options::overwrite_existing);
@@ -311,7 +311,7 @@ TEST_CASE("loader: a folder that anyone may write to is warned of") {
   fs::permissions(open_to_all, fs::perms::others_write, fs::perm_options::remove);
 }
 
-TEST_CASE("loader: a missing folder is told as a place, not as a candidate") {
+TEST_CASE("loader: a missing folder is reported as a place, not as a candidate") {
   const Loaded loaded({plugins / "nowhere", file_of("healthy")});
   CHECK(loaded.only().healthy);
   REQUIRE(loaded.result.places.size() == 2);

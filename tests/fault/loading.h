@@ -1,4 +1,4 @@
-// loading.h - what the claims about the loader share: plugins of the build, and what became of them.
+// loading.h - helpers of the loader's tests: plugins of the build, and their records.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ inline bool has_warning(const Record& record, const std::string& part) {
   return has(record.warnings, part);
 }
 inline bool is_exposed(const Record& record, const std::string& part) {
-  return has(record.exposures, part) && !has(record.warnings, part);  // it is no fault of the backend's
+  return has(record.exposures, part) && !has(record.warnings, part);  // an exposure is not the backend's fault
 }
 
 /// Loads from files and folders; the host outlives the result.
@@ -54,7 +54,7 @@ class Loaded {
   Result result;
 };
 
-/// What every failure has in common: a stage, a code, a reason, a remedy, and no Backend.
+/// Checks that a failure has a stage, a code, a reason, a remedy, and no Backend.
 inline void check_failure(const std::string& name, Stage reached, tenon_status status, const std::string& text, const std::string& remedy) {
   CAPTURE(name);
   const Loaded loaded({file_of(name), file_of("healthy")});

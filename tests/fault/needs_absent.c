@@ -1,4 +1,4 @@
-/* A library that cannot be opened: whom it calls, the build says. */
+/* A library that cannot be opened, since it calls a function that the build leaves undefined or puts into a missing library. */
 #include <tenon/backend.h>
 
 int tenon_absent_function(void);

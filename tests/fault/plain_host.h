@@ -1,4 +1,4 @@
-// The least a host can offer a backend: memory, and loops that run inline. Counts what is out, so that a test can see a leak.
+// A minimal host for a backend: memory, and loops that run inline. It counts live bytes, so that a test can detect a leak.
 #pragma once
 
 #include <tenon/backend.h>

@@ -1,9 +1,8 @@
-// shortage.h - a backend of this build whose host memory, device memory or room for copies runs out when a test says so. One file of a
-// program includes it.
+// shortage.h - wraps a backend of this build so that its host memory, device memory or memory for copies runs out at a chosen request. One
+// file of a program includes it.
 //
-// It stands between core and plugin: the host table that the plugin gets is the core's but for `allocate` and `release`, the backend's
-// table is the plugin's but for memory_allocate, memory_free and copy. Its devices say that the host cannot read their memory, so that the
-// core takes the road of GPUs.
+// The plugin gets the core's host table with other `allocate` and `release`; the core gets the plugin's table with other memory_allocate,
+// memory_free and copy. The devices report that the host cannot read their memory, so that the core uses the code path for GPUs.
 #pragma once
 
 #include <dlfcn.h>
@@ -20,20 +19,20 @@
 
 namespace tenon::test::shortage {
 
-/// Requests of one kind: how many there were, which fail, and what is held.
+/// Requests of one kind: their number, which of them fail, and the number of live allocations.
 struct Supply {
-  std::atomic<std::int64_t> asked{0};
+  std::atomic<std::int64_t> requests{0};
   std::atomic<std::int64_t> first = std::numeric_limits<std::int64_t>::max();  ///< the first request that fails, from 0
-  std::atomic<bool> lasting{false};                                            ///< so do all later ones
-  std::atomic<std::int64_t> held{0};                                           ///< given and not given back
+  std::atomic<bool> lasting{false};                                            ///< all later requests fail as well
+  std::atomic<std::int64_t> held{0};                                           ///< allocated and not freed
 
   bool refuses() {
-    const std::int64_t request = asked.fetch_add(1);
+    const std::int64_t request = requests.fetch_add(1);
     return lasting ? request >= first : request == first;
   }
-  void plenty() { first = std::numeric_limits<std::int64_t>::max(); }
-  void run_out_at(std::int64_t request, bool for_good) {
-    asked = 0;
+  void never_fail() { first = std::numeric_limits<std::int64_t>::max(); }
+  void fail_at(std::int64_t request, bool for_good) {
+    requests = 0;
     lasting = for_good;
     first = request;
   }
@@ -48,7 +47,7 @@ struct Plugin {
 };
 inline Plugin plugin;
 
-/// The core's table as it was, and one per backend that is almost the same; these outlive every backend of the program.
+/// The core's original table, and a modified one per backend; these outlive every backend of the program.
 inline tenon_host core{};
 inline std::list<tenon_host> tables;
 
@@ -66,7 +65,7 @@ inline void release(tenon_host_context* context, void* memory, std::uint64_t siz
 inline tenon_status memory_allocate(tenon_device* device, std::uint32_t kind, std::uint64_t size, tenon_memory** out_memory,
                                     std::uint64_t* out_address, tenon_error* error) {
   if (device_memory.refuses()) {
-    if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "the shelves are empty");
+    if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "out of device memory for the test");
     return TENON_OUT_OF_MEMORY;
   }
   const tenon_status status = plugin.table->memory_allocate(device, kind, size, out_memory, out_address, error);
@@ -115,8 +114,8 @@ inline tenon_status query(const tenon_host_info* host, tenon_backend_info* out_i
   return status;
 }
 
-/// From here on `query` is that of this backend.
-inline void take(const std::string& backend) {
+/// Makes `query` that of this backend.
+inline void use_backend(const std::string& backend) {
   const std::string file = TENON_BACKEND_DIRECTORY "/libtenon_backend_" + backend + ".so";
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   REQUIRE_MESSAGE(library != nullptr, dlerror());

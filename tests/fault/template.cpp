@@ -1,4 +1,4 @@
-// plugins/template, through its table: what authors copy works, and refuses what it should. TENON_TEMPLATE_PLUGIN names the file.
+// plugins/template, through its table: it works, and refuses what it should. TENON_TEMPLATE_PLUGIN names the file.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class Template {
   tenon_error error{sizeof(tenon_error), TENON_OK, TENON_NO_INDEX, sizeof text, text};
 };
 
-/// A graph of one node whose operands are bound in their order: inputs, then the output.
+/// A graph of one node whose operands are bound in order: inputs, then the output.
 struct OneNode {
   OneNode(tenon_op op, std::uint32_t version, std::vector<Shape> operand_shapes, tenon_dtype dtype = TENON_DTYPE_F32)
       : shapes(std::move(operand_shapes)) {
@@ -87,7 +87,7 @@ struct OneNode {
     g.value_stride = sizeof(tenon_value);
     g.node_count = node_count;
     g.nodes = &node;
-    g.node_stride = 0;  // the same node again: enough to count them
+    g.node_stride = 0;  // the same node repeated, which suffices for a count
     const auto is_bound = [](const tenon_value& value) { return value.binding != TENON_NO_INDEX; };
     g.binding_count = static_cast<std::uint32_t>(std::count_if(values.begin(), values.end(), is_bound));
     return g;
@@ -136,11 +136,11 @@ void check_refused(const Template& t, const OneNode& one, std::uint32_t reason, 
 
 }  // namespace
 
-TEST_CASE("template: it calls itself by its name and gives one CPU device") {
+TEST_CASE("template: it reports its name and one CPU device") {
   const Template t;
   CHECK(t.backend->name() == "template");
   for (const std::string& warning : t.backend->record().warnings) {
-    // The template is never built with a sanitizer; a host that is may say so.
+    // The template is never built with a sanitizer; a sanitized host may warn about that.
     CHECK_MESSAGE(warning.find("it was built without ThreadSanitizer") == 0, warning);
   }
   REQUIRE(t.backend->devices().size() == 1);
@@ -150,7 +150,7 @@ TEST_CASE("template: it calls itself by its name and gives one CPU device") {
   CHECK(device.alignment_bytes >= 64);
 }
 
-TEST_CASE("template: relu keeps what is positive, and a NaN") {
+TEST_CASE("template: relu keeps positive elements and NaN") {
   Template t;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x{-2.0f, 0.0f, 3.5f, nan, -0.5f, 1e-40f};
@@ -201,13 +201,13 @@ TEST_CASE("template: a constant is copied when the plan is made") {
   t.table->plan_destroy(plan);
 }
 
-TEST_CASE("template: what it does not serve it refuses with a reason, and plan_create keeps to that") {
+TEST_CASE("template: supports refuses what it lacks with a reason, and plan_create agrees") {
   Template t;
   check_refused(t, OneNode(TENON_OP_Sub, 14, {{2}, {2}, {2}}), TENON_REASON_OP, "this backend has Add-14 and Relu-14");
   check_refused(t, OneNode(TENON_OP_Relu, 13, {{2}, {2}}), TENON_REASON_OP, "version 13");
-  check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}, {2}}), TENON_REASON_OP, "wanted 1 inputs");
-  check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}}, TENON_DTYPE_F64), TENON_REASON_DTYPE, "only f32 is served");
-  check_refused(t, OneNode(TENON_OP_Add, 14, {{2, 3}, {3}, {2, 3}}), TENON_REASON_SHAPE, "nothing is broadcast");
+  check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}, {2}}), TENON_REASON_OP, "expected 1 inputs");
+  check_refused(t, OneNode(TENON_OP_Relu, 14, {{2}, {2}}, TENON_DTYPE_F64), TENON_REASON_DTYPE, "only f32 is supported");
+  check_refused(t, OneNode(TENON_OP_Add, 14, {{2, 3}, {3}, {2, 3}}), TENON_REASON_SHAPE, "broadcasting is not supported");
   const Shape transposed{1, 2};
   OneNode strided(TENON_OP_Relu, 14, {{2, 2}, {2, 2}});
   strided.values[0].desc.strides = transposed.data();
@@ -222,7 +222,7 @@ TEST_CASE("template: what it does not serve it refuses with a reason, and plan_c
   const tenon_graph two = one.graph(2);
   tenon_plan* plan = nullptr;
   CHECK(t.table->plan_create(t.device, &two, &strict, &plan, &t.error) == TENON_UNSUPPORTED);
-  CHECK(std::string(t.text) == "template: wanted a graph of 1 node, got 2");
+  CHECK(std::string(t.text) == "template: expected a graph of 1 node, got 2");
   CHECK(plan == nullptr);
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("template: memory is aligned, counted, filled, copied and imported") {
   CHECK(none == nullptr);
 }
 
-TEST_CASE("template: events are done when they are recorded and tell the time between them") {
+TEST_CASE("template: events are done when they are recorded and measure the time between them") {
   Template t;
   tenon_event *begin = nullptr, *end = nullptr;
   REQUIRE(t.table->event_create(t.device, &begin, &t.error) == TENON_OK);
@@ -290,7 +290,7 @@ TEST_CASE("template: an unknown device index is refused by name") {
   Template t;
   tenon_device* other = nullptr;
   CHECK(t.table->device_open(t.backend->handle(), 3, &other, &t.error) == TENON_DEVICE_NOT_FOUND);
-  CHECK(std::string(t.text) == "template:3 does not exist: there is template:0 alone");
+  CHECK(std::string(t.text) == "template:3 does not exist: the only device is template:0");
   CHECK(other == nullptr);
   CHECK(t.error.status == TENON_DEVICE_NOT_FOUND);
 }

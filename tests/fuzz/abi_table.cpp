@@ -1,7 +1,7 @@
-// What a plugin hands over at `create`, and what its table says of devices, as the loader receives it.
+// The table that a plugin returns from `create`, and its devices, as the loader receives them.
 #include "plugin.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  tenon::fuzz::load_bent(tenon::fuzz::Part::table, data, size);
+  tenon::fuzz::load_altered(tenon::fuzz::Part::table, data, size);
   return 0;
 }

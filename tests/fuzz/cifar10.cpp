@@ -1,4 +1,4 @@
-// CIFAR-10's records of 3073 bytes, plain and gzip. The record is stretched from the input: its pixels are of no interest.
+// CIFAR-10's records of 3073 bytes, plain and gzip. The pixels of a record do not matter and are zeros.
 #include <tenon/data.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Runs a target once on every file of the folders it is given: what libFuzzer does with a corpus, in builds that have none.
+// Runs a target once on every file of the given folders, as libFuzzer does with a corpus, in builds without libFuzzer.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace {
 
-/// A file of some hundred bytes has no business with gigabytes. A sanitizer maps more than that for itself.
+/// A file of some hundred bytes must not need gigabytes. A sanitizer itself maps more than that.
 void bound_memory() {
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(TENON_SANITIZED)
   const rlimit limit{std::uint64_t{4} << 30, std::uint64_t{4} << 30};
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
     std::printf("%s\n", file.filename().c_str());
-    std::fflush(stdout);  // the last name is that of the file which ended the run
+    std::fflush(stdout);  // the last name is that of the file that ended the run
     std::ifstream stream(file, std::ios::binary);
     const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());

@@ -1,4 +1,4 @@
-// Tensors of other libraries: any DLManagedTensor whose memory is what it says to have, or more.
+// Tensors of other libraries: any DLManagedTensor whose memory is at least as large as it says.
 #include <dlpack/dlpack.h>
 #include <tenon/dlpack.h>
 
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   DLManagedTensor managed{};
   DLTensor& tensor = managed.dl_tensor;
   tensor.ndim = static_cast<std::int32_t>(odd_number(bytes));
-  if (tensor.ndim > 16) tensor.ndim = 16;  // that many sizes are there
+  if (tensor.ndim > 16) tensor.ndim = 16;  // the number of sizes in the arrays
   tensor.dtype.code = bytes.take<std::uint8_t>();
   tensor.dtype.bits = bytes.take<std::uint8_t>();
   tensor.dtype.lanes = bytes.take<std::uint16_t>();

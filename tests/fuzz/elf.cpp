@@ -1,4 +1,4 @@
-// ELF files, as the loader reads them before the dynamic linker does.
+// ELF files, which the loader reads before the dynamic linker does.
 #include "loader/elf.h"
 
 #include "fuzz.h"
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   demand(elf.kind != loader::Elf::Kind::damaged || !elf.fault.empty(), "a damaged file has a reason");
   std::size_t text = 0;
   for (const std::string& name : elf.needed) text += name.size();
-  demand(text <= loader::most_needed_bytes, "the names of needed libraries are bounded");
+  demand(text <= loader::max_needed_bytes, "the names of needed libraries are bounded");
   demand(!loader::machine_name(elf.machine).empty(), "every machine has a name");
   return 0;
 }

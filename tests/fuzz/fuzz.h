@@ -1,4 +1,4 @@
-// fuzz.h - what the targets share: claims, bytes taken apart, files made of them.
+// fuzz.h - helpers of the targets: claims, reading numbers from the input, files with its bytes.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +9,15 @@
 
 #include <tenon/error.h>
 
-/// A target: one run on these bytes. Ends the process where a claim does not hold; an exception that leaves it does so as well.
+/// A target: one run on these bytes. Ends the process if a claim does not hold or an exception escapes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace tenon::fuzz {
 
-/// Ends the process with the claim if it does not hold.
+/// Prints the claim and aborts if it does not hold.
 void demand(bool holds, const char* claim);
 
-/// True if `read` comes to an end, false if it refuses with a tenon::Error that says why. Any other exception ends the run.
+/// True if `read` succeeds, false if it throws a tenon::Error with a message. Any other exception ends the run.
 template <class Read>
 bool accepts(const Read& read) {
   try {
@@ -29,7 +29,7 @@ bool accepts(const Read& read) {
   }
 }
 
-/// Bytes from front to back; zeros behind the end, so that a short input is a plain one.
+/// Reads bytes from front to back, and zeros after the end, so that a short input means plain values.
 class Bytes {
  public:
   Bytes(const std::uint8_t* data, std::size_t size) : rest_(data, size) {}
@@ -50,12 +50,12 @@ class Bytes {
   std::span<const std::uint8_t> rest_;
 };
 
-/// A number as liars send it: small, a power of two and its neighbours, the ends of the range, or anything.
+/// An adversarial number: small, a power of two or its neighbour, an end of the range, or anything.
 std::uint64_t odd_number(Bytes& bytes);
 
-/// A folder of this process alone, gone when it ends.
+/// A temporary folder of this process, removed at its end.
 const std::string& scratch_folder();
-/// Writes the bytes to a file of that folder; its path.
+/// Writes the bytes to a file of that folder and returns its path.
 std::string file_of(const std::string& name, std::span<const std::uint8_t> bytes);
 
 }  // namespace tenon::fuzz

@@ -1,4 +1,4 @@
-// Pictures: the first byte chooses between PGM and PPM, PNG, and NumPy's arrays.
+// Images: the first byte chooses between PGM and PPM, PNG, and NumPy arrays.
 #include "data/image_file.h"
 
 #include "fuzz.h"
@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string path = file_of(names[data[0] % 3], {data + 1, size - 1});
   Tensor image;
   if (!accepts([&] { image = data::read_image(path); })) return 0;
-  demand(image.dtype() == DType::u8 && image.shape().rank() == 3, "a picture is u8(channels, height, width)");
-  demand(static_cast<std::uint64_t>(image.count()) <= 8 * 1032 * 3 * size, "a picture is no larger than deflate can pack into its file");
+  demand(image.dtype() == DType::u8 && image.shape().rank() == 3, "an image is u8(channels, height, width)");
+  demand(static_cast<std::uint64_t>(image.count()) <= 8 * 1032 * 3 * size, "an image is no larger than deflate can pack into its file");
   return 0;
 }

@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(parse_device_name(name.str()).str() == name.str(), "the canonical form of a name is its own");
     const AvailableDevice devices[] = {{"cuda", 0, DeviceKind::gpu}, {"openblas", 0, DeviceKind::cpu}, {"openblas", 1, DeviceKind::cpu}};
     std::size_t position = 0;
-    if (accepts([&] { position = find_device(name, devices); })) demand(position < 3, "a device that is found is there");
+    if (accepts([&] { position = find_device(name, devices); })) demand(position < 3, "a device that is found exists");
   }
   if (const auto dtype = dtype_from(text)) demand(dtype_from(name_of(*dtype)) == dtype, "a dtype is what its name says");
   return 0;

@@ -1,4 +1,4 @@
-// .npy: what is read can be written, and reads the same again.
+// .npy: an array that is read can be written, and reads the same again.
 #include <tenon/npy.h>
 
 #include "fuzz.h"

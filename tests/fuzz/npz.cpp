@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const NamedTensor& entry : first) bytes += static_cast<std::uint64_t>(entry.tensor.size_bytes());
   demand(bytes <= 1032 * size, "an archive holds no more than deflate can pack into its file");
   const std::string again = scratch_folder() + "/b.npz";
-  // Some names that an archive may have are none that save_npz gives: twice the same, one that is empty.
+  // Some names of an archive are refused by save_npz: duplicates, an empty one.
   if (!accepts([&] { save_npz(again, first, size % 2 == 0 ? NpzCompression::none : NpzCompression::deflate); })) return 0;
   const std::vector<NamedTensor> second = load_npz(again);
   demand(first.size() == second.size(), "an archive that was written has as many members");

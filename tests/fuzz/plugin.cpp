@@ -11,23 +11,23 @@ namespace {
 
 constexpr tenon_op_digest digests[] = TENON_OP_DIGESTS;
 
-/// What is sent. One load at a time: the query is a plain function.
-struct Bent {
+/// The plugin's answers. Global, since the query is a plain function: one load at a time.
+struct Answers {
   tenon_backend_info info{};
   tenon_backend_table table{};
   tenon_blas_table blas{};
   tenon_capture_table capture{};
-  /// Room behind the arrays, so that strides and counts may be odd: entries in front, zeros behind.
+  /// Larger than the arrays, so that any strides and counts are safe: entries at the start, then zeros.
   alignas(8) unsigned char capabilities[1 << 16] = {};
-  alignas(8) unsigned char knobs[1 << 16] = {};
+  alignas(8) unsigned char options[1 << 16] = {};
   tenon_device_info device{};
   tenon_status create_status = TENON_OK, count_status = TENON_OK, device_status = TENON_OK;
   std::uint32_t device_count = 1;
   bool no_handle = false, no_table = false, other_answer = false;
-  std::uint8_t says = 0;  ///< what is written into errors: nothing, a sentence, all of the room without an end
+  std::uint8_t says = 0;  ///< what is written into errors: nothing, a text, the whole buffer without NUL
   std::uint32_t queries = 0;
 };
-Bent bent;
+Answers answers;
 tenon_host host;
 
 const char* const strings[] = {nullptr, "", "fuzzed", "Fuzzed", "9", "x:y", "\xff\xfe", "linux-x86_64", "a|b|c", "%s%n{}{:d}", "a\nb"};
@@ -36,48 +36,48 @@ const char* odd_string(Bytes& bytes) {
 }
 
 void say(tenon_error* error) {
-  if (error == nullptr || error->text == nullptr || bent.says == 0) return;
+  if (error == nullptr || error->text == nullptr || answers.says == 0) return;
   std::memset(error->text, 'x', error->text_capacity);
-  if (bent.says == 1) error->text[error->text_capacity - 1] = '\0';
+  if (answers.says == 1) error->text[error->text_capacity - 1] = '\0';
   error->status = 4711;
   error->node = 12345;
 }
 
 tenon_status create(const tenon_host*, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error* error) {
   say(error);
-  if (bent.create_status != TENON_OK) return bent.create_status;
-  *out_backend = bent.no_handle ? nullptr : reinterpret_cast<tenon_backend*>(&bent);
-  *out_table = bent.no_table ? nullptr : &bent.table;
+  if (answers.create_status != TENON_OK) return answers.create_status;
+  *out_backend = answers.no_handle ? nullptr : reinterpret_cast<tenon_backend*>(&answers);
+  *out_table = answers.no_table ? nullptr : &answers.table;
   return TENON_OK;
 }
 
 tenon_status query(const tenon_host_info*, tenon_backend_info* out_info) {
-  *out_info = bent.info;
-  if (bent.other_answer && bent.queries++ % 2 == 1) ++out_info->priority;
+  *out_info = answers.info;
+  if (answers.other_answer && answers.queries++ % 2 == 1) ++out_info->priority;
   return TENON_OK;
 }
 
 tenon_status device_count(tenon_backend*, std::uint32_t* out_count, tenon_error* error) {
   say(error);
-  if (bent.count_status == TENON_OK) *out_count = bent.device_count;
-  return bent.count_status;
+  if (answers.count_status == TENON_OK) *out_count = answers.device_count;
+  return answers.count_status;
 }
 tenon_status device_info(tenon_backend*, std::uint32_t, tenon_device_info* out_info, tenon_error* error) {
   say(error);
-  if (bent.device_status == TENON_OK) *out_info = bent.device;
-  return bent.device_status;
+  if (answers.device_status == TENON_OK) *out_info = answers.device;
+  return answers.device_status;
 }
 
 void unused() {}
 
-void straighten() {
-  bent.~Bent();
-  new (&bent) Bent;
+void reset() {
+  answers.~Answers();
+  new (&answers) Answers;
   const tenon_capability capability{TENON_OP_Relu, 14, TENON_DTYPE_BIT(TENON_DTYPE_F32), 0, 0};
-  std::memcpy(bent.capabilities, &capability, sizeof capability);
-  const tenon_knob knob{"threads", TENON_KNOB_INTEGER, 0, "1", nullptr, 1, 64, "threads to use"};
-  std::memcpy(bent.knobs, &knob, sizeof knob);
-  tenon_backend_info& info = bent.info;
+  std::memcpy(answers.capabilities, &capability, sizeof capability);
+  const tenon_option option{"threads", TENON_OPTION_INTEGER, 0, "1", nullptr, 1, 64, "threads to use"};
+  std::memcpy(answers.options, &option, sizeof option);
+  tenon_backend_info& info = answers.info;
   info.struct_size = sizeof info;
   info.abi_major = TENON_ABI_MAJOR;
   info.abi_minor_lowest = 0;
@@ -85,37 +85,37 @@ void straighten() {
   info.name = "fuzzed";
   info.digests = digests;
   info.op_count = std::size(digests);
-  info.capabilities = reinterpret_cast<const tenon_capability*>(bent.capabilities);
+  info.capabilities = reinterpret_cast<const tenon_capability*>(answers.capabilities);
   info.capability_count = 1;
   info.capability_stride = sizeof capability;
-  info.knobs = reinterpret_cast<const tenon_knob*>(bent.knobs);
-  info.knob_count = 1;
-  info.knob_stride = sizeof knob;
+  info.options = reinterpret_cast<const tenon_option*>(answers.options);
+  info.option_count = 1;
+  info.option_stride = sizeof option;
   info.create = create;
-  // Slots that the loader does not call only have to be there.
+  // Slots that the loader does not call only have to be set.
   void (*const slot)() = unused;
   for (std::size_t at = offsetof(tenon_backend_table, shutdown); at < offsetof(tenon_backend_table, blas); at += sizeof slot) {
-    std::memcpy(reinterpret_cast<char*>(&bent.table) + at, &slot, sizeof slot);
+    std::memcpy(reinterpret_cast<char*>(&answers.table) + at, &slot, sizeof slot);
   }
-  bent.table.struct_size = sizeof bent.table;
-  bent.table.shutdown = [](tenon_backend*) {};
-  bent.table.destroy = [](tenon_backend*) {};
-  bent.table.device_count = device_count;
-  bent.table.device_info = device_info;
-  bent.blas.struct_size = sizeof bent.blas;
-  bent.capture.struct_size = sizeof bent.capture;
-  bent.device.struct_size = sizeof bent.device;
-  bent.device.name = "a device";
+  answers.table.struct_size = sizeof answers.table;
+  answers.table.shutdown = [](tenon_backend*) {};
+  answers.table.destroy = [](tenon_backend*) {};
+  answers.table.device_count = device_count;
+  answers.table.device_info = device_info;
+  answers.blas.struct_size = sizeof answers.blas;
+  answers.capture.struct_size = sizeof answers.capture;
+  answers.device.struct_size = sizeof answers.device;
+  answers.device.name = "a device";
 }
 
-/// Counts and strides that reach beyond what is there are no host's to find out: they are cut to it.
-void keep_inside(std::uint32_t& count, std::uint32_t stride, std::size_t room) {
+/// Limits a count so that the array fits its buffer, which no host can check.
+void limit(std::uint32_t& count, std::uint32_t stride, std::size_t capacity) {
   if (stride == 0 || count > (1u << 20)) return;  // never read
-  count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, room / stride));
+  count = static_cast<std::uint32_t>(std::min<std::uint64_t>(count, capacity / stride));
 }
 
-void bend_query(Bytes& bytes) {
-  tenon_backend_info& info = bent.info;
+void alter_query(Bytes& bytes) {
+  tenon_backend_info& info = answers.info;
   while (!bytes.empty()) {
     switch (bytes.below(12)) {
       case 0: {
@@ -137,16 +137,16 @@ void bend_query(Bytes& bytes) {
         info.capability_count = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       case 4:
-        info.knob_stride = static_cast<std::uint32_t>(odd_number(bytes));
+        info.option_stride = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       case 5:
-        info.knob_count = static_cast<std::uint32_t>(odd_number(bytes));
+        info.option_count = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       case 6:
         info.capabilities = nullptr;
         break;
       case 7:
-        info.knobs = nullptr;
+        info.options = nullptr;
         break;
       case 8:
         info.op_count = static_cast<std::uint32_t>(odd_number(bytes));
@@ -160,98 +160,102 @@ void bend_query(Bytes& bytes) {
         }
         break;
       case 10: {
-        tenon_knob knob{};
-        std::memcpy(&knob, bent.knobs, sizeof knob);
-        knob.name = odd_string(bytes);
-        knob.type = bytes.below(6);
-        knob.default_value = odd_string(bytes);
-        knob.choices = odd_string(bytes);
-        std::memcpy(bent.knobs, &knob, sizeof knob);
+        tenon_option option{};
+        std::memcpy(&option, answers.options, sizeof option);
+        option.name = odd_string(bytes);
+        option.type = bytes.below(6);
+        option.default_value = odd_string(bytes);
+        option.choices = odd_string(bytes);
+        std::memcpy(answers.options, &option, sizeof option);
         break;
       }
       default:
-        bent.other_answer = true;
+        answers.other_answer = true;
     }
   }
-  keep_inside(info.capability_count, info.capability_stride, sizeof bent.capabilities);
-  keep_inside(info.knob_count, info.knob_stride, sizeof bent.knobs);
+  limit(info.capability_count, info.capability_stride, sizeof answers.capabilities);
+  limit(info.option_count, info.option_stride, sizeof answers.options);
 }
 
-void bend_table(Bytes& bytes) {
+void alter_table(Bytes& bytes) {
   while (!bytes.empty()) {
     switch (bytes.below(12)) {
       case 0:
-        bent.table.struct_size = static_cast<std::uint32_t>(odd_number(bytes));
+        answers.table.struct_size = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       case 1: {
         constexpr std::size_t slots = (offsetof(tenon_backend_table, blas) - offsetof(tenon_backend_table, shutdown)) / sizeof(void*);
         const std::size_t at = offsetof(tenon_backend_table, shutdown) + bytes.below(slots) * sizeof(void*);
-        std::memset(reinterpret_cast<char*>(&bent.table) + at, 0, sizeof(void*));
+        std::memset(reinterpret_cast<char*>(&answers.table) + at, 0, sizeof(void*));
         break;
       }
       case 2:
-        bent.table.blas = &bent.blas;
-        bent.blas.struct_size = static_cast<std::uint32_t>(odd_number(bytes));
+        answers.table.blas = &answers.blas;
+        answers.blas.struct_size = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       case 3:
-        bent.table.capture = &bent.capture;
-        bent.capture.struct_size = static_cast<std::uint32_t>(odd_number(bytes));
+        answers.table.capture = &answers.capture;
+        answers.capture.struct_size = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       case 4:
-        bent.create_status = static_cast<tenon_status>(odd_number(bytes));
+        answers.create_status = static_cast<tenon_status>(odd_number(bytes));
         break;
       case 5:
-        bent.count_status = static_cast<tenon_status>(odd_number(bytes));
+        answers.count_status = static_cast<tenon_status>(odd_number(bytes));
         break;
       case 6:
-        bent.device_status = static_cast<tenon_status>(odd_number(bytes));
+        answers.device_status = static_cast<tenon_status>(odd_number(bytes));
         break;
       case 7:
-        bent.device_count = static_cast<std::uint32_t>(odd_number(bytes));
+        answers.device_count = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       case 8:
-        bent.says = static_cast<std::uint8_t>(bytes.below(3));
+        answers.says = static_cast<std::uint8_t>(bytes.below(3));
         break;
       case 9: {
-        std::uint32_t* const fields[] = {&bent.device.struct_size, &bent.device.kind, &bent.device.flags};
+        std::uint32_t* const fields[] = {&answers.device.struct_size, &answers.device.kind, &answers.device.flags};
         *fields[bytes.below(std::size(fields))] = static_cast<std::uint32_t>(odd_number(bytes));
         break;
       }
       case 10:
-        bent.device.name = odd_string(bytes);
-        bent.device.identity = odd_string(bytes);
+        answers.device.name = odd_string(bytes);
+        answers.device.identity = odd_string(bytes);
         break;
       default:
-        bent.no_handle = bytes.below(2) == 0;
-        bent.no_table = bytes.below(2) == 0;
+        answers.no_handle = bytes.below(2) == 0;
+        answers.no_table = bytes.below(2) == 0;
     }
   }
 }
 
-/// What the core reads later has to be there, in the sizes of this header.
-void look_at(const loader::Backend& backend) {
+/// Checks that everything that the core reads later exists, in the sizes of this header.
+void check(const loader::Backend& backend) {
   const tenon_backend_info& info = backend.info();
-  demand(info.struct_size == sizeof info && backend.table().struct_size == sizeof(tenon_backend_table), "what is kept has our sizes");
+  demand(info.struct_size == sizeof info && backend.table().struct_size == sizeof(tenon_backend_table),
+         "structs have the sizes of this header");
   demand(loader::host_info().abi_minor_lowest <= backend.abi_minor() && backend.abi_minor() <= loader::host_info().abi_minor_highest,
-         "the minor that was agreed on is one the core speaks");
-  demand(info.capability_stride == sizeof(tenon_capability) && info.knob_stride == sizeof(tenon_knob), "arrays have our strides");
-  for (std::uint32_t i = 0; i < info.knob_count; ++i) {
-    demand(info.knobs[i].name != nullptr && info.knobs[i].name[0] != '\0', "a knob has a name");
-    demand(info.knobs[i].type != TENON_KNOB_CHOICE || info.knobs[i].choices != nullptr, "a knob of choices has choices");
+         "the core supports the negotiated minor version");
+  demand(info.capability_stride == sizeof(tenon_capability) && info.option_stride == sizeof(tenon_option),
+         "arrays have the strides of this header");
+  for (std::uint32_t i = 0; i < info.option_count; ++i) {
+    demand(info.options[i].name != nullptr && info.options[i].name[0] != '\0', "an option has a name");
+    demand(info.options[i].type != TENON_OPTION_CHOICE || info.options[i].choices != nullptr, "an option of choices has choices");
   }
-  if (const tenon_blas_table* blas = backend.table().blas) demand(blas->struct_size == sizeof *blas, "blocks have our sizes");
-  for (const tenon_device_info& device : backend.devices()) demand(device.struct_size == sizeof device, "devices have our sizes");
+  if (const tenon_blas_table* blas = backend.table().blas)
+    demand(blas->struct_size == sizeof *blas, "blocks have the sizes of this header");
+  for (const tenon_device_info& device : backend.devices())
+    demand(device.struct_size == sizeof device, "devices have the sizes of this header");
 }
 
 }  // namespace
 
-void load_bent(Part part, const std::uint8_t* data, std::size_t size) {
+void load_altered(Part part, const std::uint8_t* data, std::size_t size) {
   Bytes bytes(data, size);
-  straighten();
+  reset();
   if (part == Part::query) {
-    bend_query(bytes);
+    alter_query(bytes);
   } else {
-    bend_table(bytes);
+    alter_table(bytes);
   }
   loader::Options options;
   options.core_digests = digests;
@@ -262,8 +266,8 @@ void load_bent(Part part, const std::uint8_t* data, std::size_t size) {
   const loader::Record& record = result.records[0];
   demand(record.healthy || (!record.text.empty() && !record.remedy.empty()), "a refusal has a reason and a remedy");
   demand(!record.healthy || !record.devices.empty(), "a healthy backend has devices");
-  demand(!loader::describe(record).empty(), "every record can be told");
-  for (const auto& backend : result.backends) look_at(*backend);
+  demand(!loader::describe(record).empty(), "every record has a description");
+  for (const auto& backend : result.backends) check(*backend);
 }
 
 }  // namespace tenon::fuzz

@@ -1,5 +1,5 @@
-// plugin.h - a backend in this process whose answers the bytes bend: sizes, counts, strides, pointers, statuses, texts. All memory that it
-// speaks of is there: what no host can check, that a pointer leads to as much as it should, is kept.
+// plugin.h - a backend in this process whose answers the input alters: sizes, counts, strides, pointers, statuses, texts. Pointers always
+// lead to as much memory as they should, since no host can check that.
 #pragma once
 
 #include "fuzz.h"
@@ -7,8 +7,8 @@
 
 namespace tenon::fuzz {
 
-/// One query from the loader's to the last device, with `data` deciding what is odd in the query's answer, or in what comes after it.
+/// One load, from the query to the last device. `data` alters the query's answer, or what follows it.
 enum class Part { query, table };
-void load_bent(Part part, const std::uint8_t* data, std::size_t size);
+void load_altered(Part part, const std::uint8_t* data, std::size_t size);
 
 }  // namespace tenon::fuzz

@@ -1,4 +1,4 @@
-// safetensors: what is read can be written, and reads the same again.
+// safetensors: a file that is read can be written, and reads the same again.
 #include <tenon/safetensors.h>
 
 #include "fuzz.h"

@@ -1,4 +1,4 @@
-// same.h - tensors as their bytes are.
+// same.h - bitwise comparison of tensors.
 #pragma once
 
 #include <cstring>

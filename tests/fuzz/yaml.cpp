@@ -1,4 +1,4 @@
-// YAML: tenon.yaml, model.yaml and train.yaml, each reader on every input. What a tenon.yaml says survives being written and read again.
+// YAML: tenon.yaml, model.yaml and train.yaml, each reader on every input. A configuration is unchanged after it is written and read.
 #include <tenon/config.h>
 
 #include "config/model_yaml.h"
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     demand(to_yaml(config_from_text(written), false) == written, "a configuration that was written reads as it was");
   }
   accepts([&] { config::model_from_text(text); });
-  // Paths in it start from an empty folder.
+  // Relative paths refer to an empty folder.
   accepts([&] { config::train_from_text(text, "<text>", scratch_folder()); });
   return 0;
 }

@@ -1,4 +1,4 @@
-// The mutant's query and lifecycle: the honest backend's, found in a file beside the plugin, under another name.
+// The mutant's query and lifecycle: those of the unmodified backend, a file next to the plugin, under another name.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 namespace tenon::mutants {
 namespace {
 
-/// A file of its own, hence another library than the oracle in the same process.
-tenon_backend_query_fn honest_query() {
+/// A copy of the file, so that it is a different library from the oracle in the same process.
+tenon_backend_query_fn unmodified_query() {
   static void* const library = dlopen("$ORIGIN/libtenon_honest.so", RTLD_NOW | RTLD_LOCAL);
   static void* const symbol = library == nullptr ? nullptr : dlsym(library, TENON_BACKEND_QUERY_SYMBOL);
   return reinterpret_cast<tenon_backend_query_fn>(symbol);
 }
 
-const tenon_backend_table* honest_table = nullptr;
-tenon_status (*honest_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
+const tenon_backend_table* unmodified_table = nullptr;
+tenon_status (*unmodified_create)(const tenon_host*, tenon_backend**, const tenon_backend_table**, tenon_error*) = nullptr;
 
 std::mutex hosts_mutex;
 std::map<tenon_backend*, const tenon_host*> hosts;
@@ -34,7 +34,7 @@ const tenon_host* host_of_backend(tenon_backend* backend) {
 }  // namespace
 
 const tenon_backend_table& real() {
-  return *honest_table;
+  return *unmodified_table;
 }
 
 const tenon_host* host_of(tenon_device* device) {
@@ -61,8 +61,8 @@ void shutdown(tenon_backend* backend) {
 }
 
 tenon_status device_open(tenon_backend* backend, std::uint32_t index, tenon_device** out_device, tenon_error* error) {
-  // Nobody has to hand over room for an error.
-  if (is(Mutation::wants_an_error)) error->node = TENON_NO_INDEX;
+  // The caller may pass a NULL error.
+  if (is(Mutation::expects_an_error)) error->node = TENON_NO_INDEX;
   const tenon_status status = real().device_open(backend, index, out_device, error);
   if (status != TENON_OK) {
     if (is(Mutation::wrong_error_code)) return TENON_CANCELLED;
@@ -93,11 +93,11 @@ tenon_status device_info(tenon_backend* backend, std::uint32_t index, tenon_devi
   return status;
 }
 
-tenon_backend_table spoiled(tenon_backend_table table) {
+tenon_backend_table modified(tenon_backend_table table) {
   table.shutdown = shutdown;
   table.device_open = device_open;
   table.device_info = device_info;
-  // Their plans and streams are not ours.
+  // These blocks expect the unmodified plans and streams.
   table.capture = nullptr;
   table.pack = nullptr;
   table.profile = nullptr;
@@ -116,31 +116,31 @@ tenon_status create(const tenon_host* host, tenon_backend** out_backend, const t
     const std::lock_guard lock(hosts_mutex);
     if (!hosts.empty()) return say(error, TENON_UNSUPPORTED, "there is one already");
   }
-  const tenon_status status = honest_create(host, out_backend, &honest_table, error);
+  const tenon_status status = unmodified_create(host, out_backend, &unmodified_table, error);
   if (status != TENON_OK) return status;
   if (is(Mutation::leaks_host_memory)) host->allocate(host->context, 64, 64);
-  static const tenon_backend_table table = spoiled(*honest_table);
+  static const tenon_backend_table table = modified(*unmodified_table);
   *out_table = &table;
   const std::lock_guard lock(hosts_mutex);
   hosts[*out_backend] = host;
   return status;
 }
 
-/// The capability table with a lie about Relu.
+/// The whole answer of the query, with the changes of the mutation.
 tenon_status answer_whole(const tenon_host_info* host, tenon_backend_info* out_info) {
-  const tenon_backend_query_fn ask = honest_query();
+  const tenon_backend_query_fn ask = unmodified_query();
   if (ask == nullptr) return TENON_INTERNAL;
-  tenon_host_info itself = *host;
-  if (is(Mutation::speaks_to_any_host)) {
-    itself.abi_major = TENON_ABI_MAJOR;
-    itself.abi_minor_lowest = itself.abi_minor_highest = TENON_ABI_MINOR;
+  tenon_host_info altered_host = *host;
+  if (is(Mutation::accepts_any_host)) {
+    altered_host.abi_major = TENON_ABI_MAJOR;
+    altered_host.abi_minor_lowest = altered_host.abi_minor_highest = TENON_ABI_MINOR;
   }
-  const tenon_status status = ask(&itself, out_info);
+  const tenon_status status = ask(&altered_host, out_info);
   if (status != TENON_OK) return status;
-  honest_create = out_info->create;
+  unmodified_create = out_info->create;
   out_info->create = create;
   out_info->name = mutation_name;
-  out_info->description = "the reference backend with one thing wrong";
+  out_info->description = "the reference backend with one defect";
   out_info->flags &= ~static_cast<std::uint32_t>(TENON_BACKEND_ORACLE);
   out_info->priority = 1000;
   if (is(Mutation::wrong_op_digest)) {
@@ -169,17 +169,17 @@ tenon_status answer_whole(const tenon_host_info* host, tenon_backend_info* out_i
   return status;
 }
 
-/// As much of it as the caller has room for; less than the version, and the honest backend has its say.
+/// As much of the answer as fits the caller's struct. Failures and structs that are too small are left to the unmodified backend.
 tenon_status answer(const tenon_host_info* host, tenon_backend_info* out_info) {
-  const std::uint32_t room = out_info->struct_size;
+  const std::uint32_t capacity = out_info->struct_size;
   tenon_backend_info whole{};
   whole.struct_size = sizeof whole;
   const tenon_status status = answer_whole(host, &whole);
-  if (status != TENON_OK || room < sizeof whole.struct_size) {
-    const tenon_backend_query_fn ask = honest_query();
+  if (status != TENON_OK || capacity < sizeof whole.struct_size) {
+    const tenon_backend_query_fn ask = unmodified_query();
     return ask == nullptr ? tenon_status{TENON_INTERNAL} : ask(host, out_info);
   }
-  whole.struct_size = std::min<std::uint32_t>(room, sizeof whole);
+  whole.struct_size = std::min<std::uint32_t>(capacity, sizeof whole);
   std::memcpy(static_cast<void*>(out_info), &whole, whole.struct_size);
   return status;
 }

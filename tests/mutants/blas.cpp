@@ -4,7 +4,7 @@
 namespace tenon::mutants {
 namespace {
 
-const tenon_blas_table& honest() {
+const tenon_blas_table& unmodified() {
   return *real().blas;
 }
 
@@ -15,7 +15,7 @@ T host_number(const tenon_scalar& scalar) {
   return value;
 }
 
-/// C = 0 C first, so that its NaN stays.
+/// Computes C = 0 C first, which keeps NaN.
 template <class T>
 void multiply_by_zero(std::uint64_t c, std::uint32_t layout, std::int64_t m, std::int64_t n, std::int64_t ldc) {
   const bool rows = layout == TENON_LAYOUT_ROW_MAJOR;
@@ -50,17 +50,17 @@ tenon_status gemm(tenon_device* device, tenon_stream* stream, tenon_dtype dtype,
     if (trans_a == TENON_CONJ_TRANS) trans_a = TENON_TRANS;
     if (trans_b == TENON_CONJ_TRANS) trans_b = TENON_TRANS;
   }
-  return honest().gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, &factor, c, ldc, error);
+  return unmodified().gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, &factor, c, ldc, error);
 }
 
 tenon_status axpy(tenon_device* device, tenon_stream* stream, tenon_dtype dtype, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x,
                   std::int64_t incx, std::uint64_t y, std::int64_t incy, tenon_error* error) {
-  return honest().axpy(device, stream, dtype, n, alpha, x, incx < 0 ? -incx : incx, y, incy, error);
+  return unmodified().axpy(device, stream, dtype, n, alpha, x, incx < 0 ? -incx : incx, y, incy, error);
 }
 
 tenon_status iamax(tenon_device* device, tenon_stream* stream, tenon_dtype dtype, std::int64_t n, std::uint64_t x, std::int64_t incx,
                    const tenon_scalar* out_result, tenon_error* error) {
-  const tenon_status status = honest().iamax(device, stream, dtype, n, x, incx, out_result, error);
+  const tenon_status status = unmodified().iamax(device, stream, dtype, n, x, incx, out_result, error);
   if (status != TENON_OK) return status;
   std::int64_t index = 0;
   std::memcpy(&index, bytes_at(out_result->address), sizeof index);
@@ -72,7 +72,7 @@ tenon_status iamax(tenon_device* device, tenon_stream* stream, tenon_dtype dtype
 tenon_status trmv(tenon_device* device, tenon_stream* stream, tenon_dtype dtype, std::uint32_t layout, std::uint32_t uplo,
                   std::uint32_t trans, std::uint32_t, std::int64_t n, std::int64_t k, std::uint64_t a, std::int64_t lda, std::uint64_t x,
                   std::int64_t incx, tenon_error* error) {
-  return honest().trmv(device, stream, dtype, layout, uplo, trans, TENON_NON_UNIT, n, k, a, lda, x, incx, error);
+  return unmodified().trmv(device, stream, dtype, layout, uplo, trans, TENON_NON_UNIT, n, k, a, lda, x, incx, error);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ tenon_status trmv(tenon_device* device, tenon_stream* stream, tenon_dtype dtype,
 void spoil_blas(tenon_backend_table& table) {
   static tenon_blas_table blas;
   if (table.blas == nullptr) return;
-  // Their streams are not ours.
+  // BLAS expects the unmodified streams.
   if (is_asynchronous()) {
     table.blas = nullptr;
     return;

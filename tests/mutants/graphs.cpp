@@ -1,4 +1,4 @@
-// Graphs that are not quite those the caller gave: another attribute, operands exchanged, strides forgotten.
+// Changes to the caller's graphs: another attribute, exchanged operands, dropped strides.
 #include "mutant.h"
 
 namespace tenon::mutants {
@@ -18,7 +18,7 @@ void exchange(T* a, T* b, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) std::swap(a[i], b[i]);
 }
 
-/// What a mutation does to each node of an op.
+/// The change that a mutation makes to each node of an op.
 struct Edit {
   Mutation mutation;
   tenon_op op;
@@ -96,7 +96,7 @@ bool Graph::can_copy(const tenon_graph& graph) {
 }
 
 Graph::Graph(const tenon_graph& graph)
-    : binding_count(graph.binding_count), donations_(graph.donations, graph.donations + graph.donation_count), wire_(graph) {
+    : binding_count(graph.binding_count), donations_(graph.donations, graph.donations + graph.donation_count), abi_(graph) {
   for (std::uint32_t v = 0; v < graph.value_count; ++v) {
     const tenon_value& from = element(graph.values, graph.value_stride, v);
     Value value{{from.desc.shape, from.desc.shape + from.desc.rank}, std::nullopt, from};
@@ -118,27 +118,27 @@ Graph::Graph(const tenon_graph& graph)
   }
 }
 
-const tenon_graph& Graph::wire() {
+const tenon_graph& Graph::abi() {
   value_array_.clear();
   node_array_.clear();
   for (Value& value : values) {
-    value.wire.desc.shape = value.shape.data();
-    value.wire.desc.strides = value.strides ? value.strides->data() : nullptr;
-    value_array_.push_back(value.wire);
+    value.abi.desc.shape = value.shape.data();
+    value.abi.desc.strides = value.strides ? value.strides->data() : nullptr;
+    value_array_.push_back(value.abi);
   }
   for (Node& node : nodes) {
-    node.wire.inputs = node.inputs.data();
-    node.wire.outputs = node.outputs.data();
-    node.wire.attributes = node.attributes.data();
-    node.wire.name = node.name.c_str();
-    node_array_.push_back(node.wire);
+    node.abi.inputs = node.inputs.data();
+    node.abi.outputs = node.outputs.data();
+    node.abi.attributes = node.attributes.data();
+    node.abi.name = node.name.c_str();
+    node_array_.push_back(node.abi);
   }
-  wire_.values = value_array_.data();
-  wire_.value_stride = sizeof(tenon_value);
-  wire_.nodes = node_array_.data();
-  wire_.node_stride = sizeof(tenon_node);
-  wire_.donations = donations_.data();
-  return wire_;
+  abi_.values = value_array_.data();
+  abi_.value_stride = sizeof(tenon_value);
+  abi_.nodes = node_array_.data();
+  abi_.node_stride = sizeof(tenon_node);
+  abi_.donations = donations_.data();
+  return abi_;
 }
 
 bool changes_graphs() {
@@ -154,9 +154,9 @@ void change(Graph& graph) {
     for (Graph::Value& value : graph.values) value.strides.reset();
   }
   for (Graph::Node& node : graph.nodes) {
-    if (is(Mutation::any_version_will_do) && node.wire.op == TENON_OP_Relu) node.wire.version = 14;
+    if (is(Mutation::any_version_will_do) && node.abi.op == TENON_OP_Relu) node.abi.version = 14;
     for (const Edit& edit : edits) {
-      if (edit.mutation == mutation && edit.op == node.wire.op) edit.edit(node);
+      if (edit.mutation == mutation && edit.op == node.abi.op) edit.edit(node);
     }
   }
 }

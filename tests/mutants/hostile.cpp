@@ -1,6 +1,6 @@
-// A normal program that meets a wrong backend: hostile PLUGIN use|avoid. The plugin comes before every other backend; the program works on
-// the reference backend all the same, tries the plugin's device unless it is to avoid it, and works again. It ends well, whatever the
-// plugin does that a process can survive.
+// A normal program with a defective backend: hostile PLUGIN use|avoid. The plugin takes precedence over every other backend. The program
+// computes on the reference backend, then on the plugin's device unless it is to avoid it, then on reference again. It must end normally
+// whatever the plugin does that a process can survive.
 #include <fmt/format.h>
 
 #include <cfenv>
@@ -19,7 +19,7 @@ using namespace tenon;
 
 namespace {
 
-/// A small network's arithmetic, exact in f32.
+/// A small computation that is exact in f32.
 void compute(const Context& context, const std::string& device) {
   Graph graph;
   const Value a = graph.input("a", DType::f32, {2, 3});
@@ -30,28 +30,29 @@ void compute(const Context& context, const std::string& device) {
   Program program(context, graph, options);
   const Tensor y =
       program.run({Tensor::of<float>({1, 2, 3, 4, 5, 6}, {2, 3}), Tensor::of<float>({1, -1, 2, -2, 3, -3}, {3, 2})})[0].to_host();
-  const std::vector<float> want{14, 0, 32, 0};
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    if (y.data<float>()[i] != want[i]) throw std::runtime_error(fmt::format("element {} is {}, wanted {}", i, y.data<float>()[i], want[i]));
+  const std::vector<float> expected{14, 0, 32, 0};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (y.data<float>()[i] != expected[i])
+      throw std::runtime_error(fmt::format("element {} is {}, expected {}", i, y.data<float>()[i], expected[i]));
   }
 }
 
 void run(const std::filesystem::path& plugin, bool use) {
   const Context context(resolve_config(), {}, {plugin});
-  if (std::fegetround() != FE_TONEAREST) throw std::runtime_error("the process rounds otherwise since the plugin was loaded");
+  if (std::fegetround() != FE_TONEAREST) throw std::runtime_error("loading the plugin changed the rounding mode of the process");
   const loader::Record& record = context.load_report().records.front();
   std::printf("%s\n", loader::describe(record).c_str());
-  if (record.path != std::filesystem::canonical(plugin)) throw std::runtime_error("the plugin was not looked at first");
+  if (record.path != std::filesystem::canonical(plugin)) throw std::runtime_error("the plugin was not examined first");
   if (!record.healthy && (record.text.empty() || record.remedy.empty())) throw std::runtime_error("a refusal without a reason or a remedy");
   compute(context, "reference:0");
   std::printf("reference:0: works\n");
   if (!record.healthy || !use) return;
-  // What is wrong about it is the kit's business: here it is enough that the program hears of failures as exceptions.
+  // The conformance kit finds the defect. Here it is enough that failures reach the program as exceptions.
   try {
     compute(context, record.name + ":0");
-    std::printf("%s:0: works, it seems\n", record.name.c_str());
+    std::printf("%s:0: seems to work\n", record.name.c_str());
   } catch (const std::exception& e) {
-    if (*e.what() == '\0') throw std::runtime_error("a failure without words");
+    if (*e.what() == '\0') throw std::runtime_error("a failure without a message");
     std::printf("%s:0: %s\n", record.name.c_str(), e.what());
   }
   compute(context, "reference:0");

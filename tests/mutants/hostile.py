@@ -1,4 +1,4 @@
-"""Holds the runtime to surviving one plugin of mutants.def: `tenon doctor` whatever it does, a normal program whatever can be survived."""
+"""Checks that the runtime survives one plugin of mutants.def: `tenon doctor` always, a normal program if a process can survive it."""
 import argparse
 import json
 import pathlib
@@ -7,22 +7,22 @@ import sys
 
 import mutants
 
-# What the doctor says of a plugin that takes a process down, and when.
+# What the doctor reports for a plugin that ends its process, and when.
 FATES = {
     "segfault": "crashed (signal 11, Segmentation fault)",
     "aborts": "crashed (signal 6, Aborted)",
-    "exits": "ended the process (exit code 0)",
+    "exits": "exited the process (exit code 0)",
     "hangs": "did not return within 2 s",
 }
-DEEDS = {
-    "query": "while the library was opened and its tenon_backend_query was asked",
-    "create": "in its `create`, or while it named its devices",
-    "shutdown": "while it was shut down",
+MOMENTS = {
+    "query": "while loading the library and calling its tenon_backend_query",
+    "create": "in its `create` or while listing its devices",
+    "shutdown": "during shutdown",
 }
 STAGES = {"query": "found", "create": "self-check", "shutdown": "devices"}
 
 
-def demand(condition, text):
+def require(condition, text):
     if not condition:
         sys.exit(text)
 
@@ -32,32 +32,32 @@ def call(command):
 
 
 def examine(arguments, entry, plugin):
-    """The doctor's report is whole, others are healthy, and this one has its line."""
+    """The doctor's report is complete, other backends are healthy, and this one is listed."""
     done = call([arguments.tenon, "doctor", "--plugin", plugin, "--format", "json", "--timeout", "2" if entry.name.startswith("hangs") else "60"])
-    demand(done.returncode == 0, f"doctor: exit code {done.returncode}: {done.stdout}{done.stderr}")
+    require(done.returncode == 0, f"doctor: exit code {done.returncode}: {done.stdout}{done.stderr}")
     backends = {backend["name"]: backend for backend in json.loads(done.stdout)["backends"]}
-    demand(backends["reference"]["state"] == "healthy", "doctor: the reference backend is not healthy any more")
-    demand(entry.name in backends, f"doctor: no word about {entry.name}")
-    told = backends[entry.name]
-    print(json.dumps({key: told.get(key) for key in ("state", "stage", "reason", "remedy", "warnings")}, indent=1))
-    if entry.ends in DEEDS:
-        fate = f"the plugin {FATES[entry.name.split('_')[0]]} {DEEDS[entry.ends]}"
-        demand(told["reason"] == fate, f"doctor: wanted '{fate}', got '{told['reason']}'")
-        demand(told["stage"] == STAGES[entry.ends], f"doctor: wanted stage {STAGES[entry.ends]}, got {told['stage']}")
-    if told["state"] != "healthy":
-        demand(told["state"] == "not usable" and told["reason"] and told["remedy"] and told["stage"], f"doctor: {entry.name} is refused without a reason, a stage or a remedy")
+    require(backends["reference"]["state"] == "healthy", "doctor: the reference backend is no longer healthy")
+    require(entry.name in backends, f"doctor: {entry.name} is not listed")
+    reported = backends[entry.name]
+    print(json.dumps({key: reported.get(key) for key in ("state", "stage", "reason", "remedy", "warnings")}, indent=1))
+    if entry.ends in MOMENTS:
+        fate = f"the plugin {FATES[entry.name.split('_')[0]]} {MOMENTS[entry.ends]}"
+        require(reported["reason"] == fate, f"doctor: expected '{fate}', got '{reported['reason']}'")
+        require(reported["stage"] == STAGES[entry.ends], f"doctor: expected stage {STAGES[entry.ends]}, got {reported['stage']}")
+    if reported["state"] != "healthy":
+        require(reported["state"] == "not usable" and reported["reason"] and reported["remedy"] and reported["stage"], f"doctor: {entry.name} is refused without a reason, a stage or a remedy")
 
 
-def meet(arguments, plugin, how):
-    """Programs in whose process the plugin is loaded."""
+def run_programs(arguments, plugin, how):
+    """Runs programs that load the plugin into their process."""
     done = call([arguments.program, plugin, how])
     print(done.stdout, done.stderr)
-    demand(done.returncode == 0, f"the program ended with {done.returncode}")
-    demand("reference:0: works" in done.stdout, "the program did not work")
+    require(done.returncode == 0, f"the program ended with {done.returncode}")
+    require("reference:0: works" in done.stdout, "the program did not work")
     for verb in ("backends", "devices"):
         done = call([arguments.tenon, verb, "--plugin", plugin])
-        demand(done.returncode == 0, f"tenon {verb}: exit code {done.returncode}: {done.stderr}")
-        demand("reference" in done.stdout, f"tenon {verb}: the reference backend is missing: {done.stdout}")
+        require(done.returncode == 0, f"tenon {verb}: exit code {done.returncode}: {done.stderr}")
+        require("reference" in done.stdout, f"tenon {verb}: the reference backend is missing: {done.stdout}")
 
 
 def main():
@@ -72,7 +72,7 @@ def main():
     plugin = arguments.plugins / f"libtenon_backend_{entry.name}.so"
     examine(arguments, entry, plugin)
     if entry.ends in ("never", "execute"):
-        meet(arguments, plugin, "use" if entry.ends == "never" else "avoid")
+        run_programs(arguments, plugin, "use" if entry.ends == "never" else "avoid")
 
 
 main()

@@ -1,4 +1,4 @@
-"""Holds the conformance kit to its word about one plugin of mutants.def: the named case fails and says why; nobody honest is accused."""
+"""Checks the conformance kit with one plugin of mutants.def: the named case fails and says why; an unmodified backend passes."""
 import argparse
 import fnmatch
 import json
@@ -10,12 +10,12 @@ import tempfile
 
 import mutants
 
-# A mutant that hangs is given up after so many seconds; all others are done in a fraction of the second number.
+# A mutant that hangs is killed after the first number of seconds; all others need a fraction of the second.
 HANG_SECONDS, PATIENCE_SECONDS = 2, 100
 
 
 def glob(pattern):
-    """Only * and ? are special, as in the kit's own filters."""
+    """Only * and ? are special, as in the kit's filters."""
     return re.sub(r"\[", "[[]", pattern)
 
 
@@ -33,32 +33,32 @@ def run(arguments, entry, cases):
         return done.returncode, json.loads(out.read_text())
 
 
-def accused(case):
+def failed(case):
     return case["class"] == "fail" or (case["class"] == "unsupported" and case["mandatory"])
 
 
-def judge_honest(arguments, entry):
+def judge_unmodified(arguments, entry):
     passed = 0
     for cases in entry.filter.split():
         code, report = run(arguments, entry, cases)
         for case in report["cases"]:
-            if accused(case):
-                sys.exit(f"{entry.name}: {case['name']} accuses an honest backend: {case['text']}")
+            if failed(case):
+                sys.exit(f"{entry.name}: {case['name']} fails for an unmodified backend: {case['text']}")
         if code != 0:
-            sys.exit(f"{entry.name}: exit code {code} for {cases}, wanted 0")
+            sys.exit(f"{entry.name}: exit code {code} for {cases}, expected 0")
         if report["summary"]["pass"] == 0:
-            sys.exit(f"{entry.name}: nothing of {cases} passed")
+            sys.exit(f"{entry.name}: no case of {cases} passed")
         passed += report["summary"]["pass"]
     print(f"{entry.name}: {passed} cases pass")
 
 
 def judge_mutant(arguments, entry):
     code, report = run(arguments, entry, entry.filter)
-    failures = [case for case in report["cases"] if accused(case)]
+    failures = [case for case in report["cases"] if failed(case)]
     for case in failures:
         print(f"{case['name']}: {case['text']}")
     if code != 1:
-        sys.exit(f"{entry.name}: exit code {code}, wanted 1")
+        sys.exit(f"{entry.name}: exit code {code}, expected 1")
     for case in failures:
         if not case["text"]:
             sys.exit(f"{entry.name}: {case['name']} fails and does not say why")
@@ -77,7 +77,7 @@ def main():
     parser.add_argument("--tenon", required=True)
     arguments = parser.parse_args()
     entry = mutants.read(arguments.list)[arguments.name]
-    (judge_honest if entry.honest else judge_mutant)(arguments, entry)
+    (judge_unmodified if entry.unmodified else judge_mutant)(arguments, entry)
 
 
 main()

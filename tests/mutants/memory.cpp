@@ -1,4 +1,4 @@
-// Memory, copies and what is said about them.
+// Memory, copies and their statistics.
 #include "mutant.h"
 
 namespace tenon::mutants {
@@ -9,8 +9,8 @@ tenon_status memory_allocate(tenon_device* device, std::uint32_t kind, std::uint
   const bool is_small = size < std::uint64_t{1} << 30;
   if (is(Mutation::refuses_zero_bytes) && size == 0) return say(error, TENON_INVALID_ARGUMENT, "nothing to allocate");
   const bool shifted = is(Mutation::misaligned_memory) && is_small;
-  const std::uint64_t asked = shifted ? size + 8 : is(Mutation::less_memory_than_asked) && is_small ? size - size / 4 : size;
-  tenon_status status = real().memory_allocate(device, kind, asked, out_memory, out_address, error);
+  const std::uint64_t requested = shifted ? size + 8 : is(Mutation::less_memory_than_asked) && is_small ? size - size / 4 : size;
+  tenon_status status = real().memory_allocate(device, kind, requested, out_memory, out_address, error);
   if (status == TENON_OK && shifted) *out_address += 8;
   if (status == TENON_OUT_OF_MEMORY && is(Mutation::out_of_memory_is_internal)) status = TENON_INTERNAL;
   return status;

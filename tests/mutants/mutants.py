@@ -14,11 +14,11 @@ def read(path):
     text = pathlib.Path(path).read_text()
     entries = {}
     for name, profile, cases, what in _HONEST.findall(text):
-        entries[name] = types.SimpleNamespace(name=name, honest=True, ends="never", profile=profile, filter=cases, what=what)
+        entries[name] = types.SimpleNamespace(name=name, unmodified=True, ends="never", profile=profile, filter=cases, what=what)
     for name, ends, profile, cases, case, words, what in _MUTANT.findall(text):
-        entries[name] = types.SimpleNamespace(name=name, honest=False, ends=ends, profile=profile, filter=cases, case=case, words=words,
+        entries[name] = types.SimpleNamespace(name=name, unmodified=False, ends=ends, profile=profile, filter=cases, case=case, words=words,
                                               what=what)
     unread = set(_LINE.findall(text)) - set(entries)
     if unread:
-        raise SystemExit(f"{path}: cannot be read as a line of the list: {', '.join(sorted(unread))}")
+        raise SystemExit(f"{path}: lines of the list that cannot be parsed: {', '.join(sorted(unread))}")
     return entries

@@ -1,4 +1,4 @@
-// Plans: what is said about graphs, and how they are executed.
+// Plans: answers about graphs, and execution.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -19,15 +19,15 @@ bool is_f32(const tenon_graph& graph) {
   return graph.value_count > 0 && graph.values[0].desc.dtype == TENON_DTYPE_F32;
 }
 
-/// The graph and options that the honest backend is asked about in place of the caller's.
+/// The graph and options that the unmodified backend gets instead of the caller's.
 struct Question {
-  Question(const tenon_graph& asked, const tenon_plan_options& asked_options) : head(asked), graph(&head), options(asked_options) {
+  Question(const tenon_graph& caller, const tenon_plan_options& caller_options) : head(caller), graph(&head), options(caller_options) {
     if (is(Mutation::any_math_will_do)) options.math = TENON_MATH_STRICT;
     if (is(Mutation::ignores_value_stride)) head.value_stride = sizeof(tenon_value);
-    if (!changes_graphs() || !Graph::can_copy(asked)) return;
-    copy = Graph(asked);
+    if (!changes_graphs() || !Graph::can_copy(caller)) return;
+    copy = Graph(caller);
     change(copy);
-    graph = &copy.wire();
+    graph = &copy.abi();
   }
   Graph copy;
   tenon_graph head;
@@ -65,7 +65,7 @@ tenon_status supports(tenon_device* device, const tenon_graph* graph, const teno
 
 tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const tenon_plan_options* options, tenon_plan** out_plan,
                          tenon_error* error) {
-  if (is(Mutation::yes_then_fails)) return say(error, TENON_UNSUPPORTED, "on second thoughts, no");
+  if (is(Mutation::yes_then_fails)) return say(error, TENON_UNSUPPORTED, "not supported after all");
   if (is(Mutation::no_to_mandatory_op) && is_relu(*graph) && is_f32(*graph)) return say(error, TENON_UNSUPPORTED, "no rectifier in f32");
   if (is(Mutation::writes_where_no_memory_is)) {
     const tenon_host* const host = host_of(device);
@@ -75,14 +75,14 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
   }
   const Question question(*graph, *options);
   auto plan = std::make_unique<Plan>();
-  const tenon_status status = real().plan_create(device, question.graph, &question.options, &plan->honest, error);
+  const tenon_status status = real().plan_create(device, question.graph, &question.options, &plan->unmodified, error);
   if (status != TENON_OK) {
     if (is(Mutation::accepts_malformed_graph)) {
       tenon_graph nothing{};
       nothing.struct_size = sizeof nothing;
       nothing.value_stride = sizeof(tenon_value);
       nothing.node_stride = sizeof(tenon_node);
-      if (real().plan_create(device, &nothing, options, &plan->honest, error) == TENON_OK) {
+      if (real().plan_create(device, &nothing, options, &plan->unmodified, error) == TENON_OK) {
         plan->device = device;
         *out_plan = reinterpret_cast<tenon_plan*>(plan.release());
         return TENON_OK;
@@ -103,10 +103,10 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
     std::uint64_t address = 0;
     real().memory_allocate(device, TENON_MEMORY_DEVICE, 64, &memory, &address, error);
   }
-  // Constants are read where the caller left them: the honest plan is made again at each execution.
+  // Constants are read at the caller's address: the unmodified plan is made again at each execution.
   if (is(Mutation::constants_borrowed)) {
-    real().plan_destroy(plan->honest);
-    plan->honest = nullptr;
+    real().plan_destroy(plan->unmodified);
+    plan->unmodified = nullptr;
   }
   if (is(Mutation::stale_workspace)) plan->own_workspace = 64;
   *out_plan = reinterpret_cast<tenon_plan*>(plan.release());
@@ -115,26 +115,26 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
 
 void plan_destroy(tenon_plan* plan) {
   if (plan == nullptr) return;
-  if (Plan::of(plan).honest != nullptr) real().plan_destroy(Plan::of(plan).honest);
+  if (Plan::of(plan).unmodified != nullptr) real().plan_destroy(Plan::of(plan).unmodified);
   delete &Plan::of(plan);
 }
 
-/// What the honest plan says, whether it is there or not.
-tenon_status honest_info(Plan& plan, tenon_plan_info* out_info, tenon_error* error) {
-  if (plan.honest != nullptr) return real().plan_info(plan.honest, out_info, error);
-  tenon_plan* honest = nullptr;
-  tenon_status status = real().plan_create(plan.device, &plan.graph.wire(), &plan.options, &honest, error);
+/// The info of the unmodified plan, which is made if it does not exist.
+tenon_status unmodified_info(Plan& plan, tenon_plan_info* out_info, tenon_error* error) {
+  if (plan.unmodified != nullptr) return real().plan_info(plan.unmodified, out_info, error);
+  tenon_plan* unmodified = nullptr;
+  tenon_status status = real().plan_create(plan.device, &plan.graph.abi(), &plan.options, &unmodified, error);
   if (status != TENON_OK) return status;
-  status = real().plan_info(honest, out_info, error);
-  real().plan_destroy(honest);
+  status = real().plan_info(unmodified, out_info, error);
+  real().plan_destroy(unmodified);
   return status;
 }
 
 tenon_status plan_info(tenon_plan* plan, tenon_plan_info* out_info, tenon_error* error) {
-  const tenon_status status = honest_info(Plan::of(plan), out_info, error);
+  const tenon_status status = unmodified_info(Plan::of(plan), out_info, error);
   if (status != TENON_OK) return status;
   out_info->workspace_size_bytes += Plan::of(plan).own_workspace;
-  if (is(Mutation::wants_no_kernels)) out_info->kernel_count = 0;
+  if (is(Mutation::expects_no_kernels)) out_info->kernel_count = 0;
   if (is(Mutation::workspace_without_bound)) out_info->workspace_size_bytes += std::uint64_t{1} << 27;
   return status;
 }
@@ -149,31 +149,31 @@ void disturb(Plan& plan) {
 tenon_status plan_execute(tenon_plan* handle, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
   Plan& plan = Plan::of(handle);
-  tenon_stream* const honest_stream = drained(stream);
+  tenon_stream* const unmodified_stream = drained(stream);
   if (bindings->address_count < plan.graph.binding_count) {
     if (is(Mutation::too_few_addresses_will_do)) return TENON_OK;
-    const tenon_status refused = real().plan_execute(plan.honest, bindings, workspace, honest_stream, error);
+    const tenon_status refused = real().plan_execute(plan.unmodified, bindings, workspace, unmodified_stream, error);
     if (is(Mutation::error_without_text) && error != nullptr && error->text_capacity > 0) error->text[0] = '\0';
     return refused;
   }
   disturb(plan);
-  if (is(Mutation::keeps_graph_pointers) && !plan.graph.values.empty() && plan.borrowed[0].desc.rank != plan.graph.values[0].wire.desc.rank)
+  if (is(Mutation::keeps_graph_pointers) && !plan.graph.values.empty() && plan.borrowed[0].desc.rank != plan.graph.values[0].abi.desc.rank)
     return say(error, TENON_INTERNAL, "the graph has changed since the plan was made");
-  tenon_plan* honest = plan.honest;
-  if (honest == nullptr) {
-    const tenon_status status = real().plan_create(plan.device, &plan.graph.wire(), &plan.options, &honest, error);
+  tenon_plan* unmodified = plan.unmodified;
+  if (unmodified == nullptr) {
+    const tenon_status status = real().plan_create(plan.device, &plan.graph.abi(), &plan.options, &unmodified, error);
     if (status != TENON_OK) return status;
   }
   tenon_plan_info info{};
   info.struct_size = sizeof info;
-  real().plan_info(honest, &info, nullptr);
+  real().plan_info(unmodified, &info, nullptr);
 
   Execution run{plan, {bindings->addresses, bindings->addresses + bindings->address_count}, workspace, info.workspace_size_bytes, {}, {}};
   before_execution(run);
   tenon_bindings altered = *bindings;
   altered.addresses = run.addresses.data();
-  const tenon_status status = real().plan_execute(honest, &altered, workspace, honest_stream, error);
-  if (plan.honest == nullptr) real().plan_destroy(honest);
+  const tenon_status status = real().plan_execute(unmodified, &altered, workspace, unmodified_stream, error);
+  if (plan.unmodified == nullptr) real().plan_destroy(unmodified);
   if (status != TENON_OK) {
     if (is(Mutation::hides_failures)) return TENON_OK;
     if (is(Mutation::mistakes_are_internal) && status == TENON_INVALID_ARGUMENT) return TENON_INTERNAL;

@@ -1,4 +1,4 @@
-// What no backend may do to the process it lives in.
+// Misuse of the process that the backend is loaded into.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -40,7 +40,7 @@ void set_flush_to_zero() {
 #endif
 }
 
-/// The process is kept on the last of the processors it may use.
+/// Restricts the process to the last of the processors it may use.
 void stay_on_one_processor() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -54,19 +54,19 @@ void stay_on_one_processor() {
   sched_setaffinity(0, sizeof set, &set);
 }
 
-void open_one_file_less() {
+void lower_file_limit() {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   --limit.rlim_cur;
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-struct Deed {
+struct Misuse {
   Mutation mutation;
   Moment moment;
-  void (*deed)();
+  void (*action)();
 };
-const Deed deeds[] = {
+const Misuse misuses[] = {
     {Mutation::segfault_at_query, Moment::query, crash},
     {Mutation::segfault_at_create, Moment::create, crash},
     {Mutation::segfault_at_execute, Moment::execute, crash},
@@ -89,7 +89,7 @@ const Deed deeds[] = {
     {Mutation::changes_environment, Moment::create, [] { setenv("TENON_MUTANT_WAS_HERE", "1", 1); }},
     {Mutation::installs_signal_handler, Moment::create, [] { std::signal(SIGINT, ignore_signal); }},
     {Mutation::changes_umask, Moment::create, [] { umask(0); }},
-    {Mutation::lowers_limits, Moment::create, open_one_file_less},
+    {Mutation::lowers_limits, Moment::create, lower_file_limit},
     {Mutation::leaves_file_open, Moment::create, [] { static_cast<void>(open("/dev/null", O_RDONLY)); }},
     {Mutation::changes_affinity, Moment::create, stay_on_one_processor},
     {Mutation::leaves_thread_behind, Moment::create, [] { std::thread(hang).detach(); }},
@@ -103,8 +103,8 @@ const Deed deeds[] = {
 }  // namespace
 
 void misbehave(Moment moment) {
-  for (const Deed& deed : deeds) {
-    if (deed.mutation == mutation && deed.moment == moment) deed.deed();
+  for (const Misuse& misuse : misuses) {
+    if (misuse.mutation == mutation && misuse.moment == moment) misuse.action();
   }
 }
 

@@ -1,4 +1,4 @@
-// What an execution reads and writes, changed before and after the honest backend has done its part.
+// Changes what an execution reads and writes, before and after that of the unmodified backend.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,40 +17,40 @@ using Value = Graph::Value;
 
 // ---------------------------------------------------------------- before
 
-/// A donated result is written before its input is read.
+/// Writes a donated result before its input is read.
 void ignore_donation(Execution& run) {
   if (!run.plan.donates) return;
   run.each_output([&](const Value& value) { std::memset(run.bytes_of(value), 0, value.size_bytes()); });
 }
 
-/// Parameters are those of the first execution for ever.
+/// Keeps the parameters of the first execution forever.
 void keep_parameters(Execution& run) {
   for (const Value& value : run.plan.graph.values) {
-    if (value.wire.kind != TENON_VALUE_PARAMETER || !value.is_dense() || value.size_bytes() == 0) continue;
-    auto& kept = run.plan.parameters[value.wire.binding];
+    if (value.abi.kind != TENON_VALUE_PARAMETER || !value.is_dense() || value.size_bytes() == 0) continue;
+    auto& kept = run.plan.parameters[value.abi.binding];
     const unsigned char* bytes = run.bytes_of(value);
     if (kept.empty()) kept.assign(bytes, bytes + value.size_bytes());
-    run.addresses[value.wire.binding] = reinterpret_cast<std::uintptr_t>(kept.data());
+    run.addresses[value.abi.binding] = reinterpret_cast<std::uintptr_t>(kept.data());
   }
 }
 
-/// Products of f32 read their operands with 10 bits of mantissa.
+/// Rounds the operands of f32 products to 10 bits of mantissa.
 void round_to_tf32(Execution& run) {
   if (run.op() != TENON_OP_MatMul) return;
   for (std::size_t i = 0; i < 2; ++i) {
     const Value* value = run.input(i);
-    if (value == nullptr || value->wire.desc.dtype != TENON_DTYPE_F32) continue;
+    if (value == nullptr || value->abi.desc.dtype != TENON_DTYPE_F32) continue;
     change_elements<std::uint32_t>(run.replace(*value), value->count(),
                                    [](std::uint32_t bits, std::uint64_t) { return (bits + 0x1000u) & ~std::uint32_t{0x1FFF}; });
   }
 }
 
-/// w (O, C / groups, k...) is read as it is where the gradient wants each window turned round.
-void turn_filter(Execution& run) {
+/// Reads w (O, C / groups, k...) without the rotation of each window by 180 degrees that the gradient needs.
+void skip_filter_rotation(Execution& run) {
   const Value* w = run.op() == TENON_OP_ConvInputGrad ? run.input(1) : nullptr;
   if (w == nullptr) return;
   const auto windows = static_cast<std::uint64_t>(w->shape[0] * w->shape[1]);
-  const std::uint64_t size = size_of(w->wire.desc.dtype), count = w->count() / windows;
+  const std::uint64_t size = size_of(w->abi.desc.dtype), count = w->count() / windows;
   unsigned char* bytes = run.replace(*w);
   for (std::uint64_t window = 0; window < windows; ++window, bytes += count * size) {
     for (std::uint64_t i = 0; i < count / 2; ++i)
@@ -58,7 +58,7 @@ void turn_filter(Execution& run) {
   }
 }
 
-/// An index outside is drawn to the edge in silence.
+/// Clamps indices that are out of range.
 void clamp_indices(Execution& run) {
   if (run.op() != TENON_OP_Gather || run.node().inputs[0] == TENON_NO_INDEX) return;
   const Value* indices = run.input(1);
@@ -69,8 +69,8 @@ void clamp_indices(Execution& run) {
   const auto clamp = [size](auto index, std::uint64_t) {
     return static_cast<decltype(index)>(std::clamp<std::int64_t>(index, -size, size - 1));
   };
-  if (indices->wire.desc.dtype == TENON_DTYPE_I32) change_elements<std::int32_t>(bytes, indices->count(), clamp);
-  if (indices->wire.desc.dtype == TENON_DTYPE_I64) change_elements<std::int64_t>(bytes, indices->count(), clamp);
+  if (indices->abi.desc.dtype == TENON_DTYPE_I32) change_elements<std::int32_t>(bytes, indices->count(), clamp);
+  if (indices->abi.desc.dtype == TENON_DTYPE_I64) change_elements<std::int64_t>(bytes, indices->count(), clamp);
 }
 
 // ---------------------------------------------------------------- after
@@ -80,11 +80,11 @@ void wrong_first_element(Execution& run) {
       [&](const Value& value) { change_floats(run.bytes_of(value), value, [](auto y, std::uint64_t i) { return i == 0 ? y + 1 : y; }); });
 }
 
-/// The loop ends one early.
+/// Ends the loop one element early.
 void leave_last_element_out(Execution& run) {
   run.each_output([&](const Value& value) {
-    const std::uint64_t size = size_of(value.wire.desc.dtype), last = value.size_bytes() - size;
-    std::memcpy(run.bytes_of(value) + last, run.before[value.wire.binding].data() + last, size);
+    const std::uint64_t size = size_of(value.abi.desc.dtype), last = value.size_bytes() - size;
+    std::memcpy(run.bytes_of(value) + last, run.before[value.abi.binding].data() + last, size);
   });
 }
 
@@ -95,7 +95,7 @@ void write_before_the_start(Execution& run) {
   run.each_output([&](const Value& value) { *(run.bytes_of(value) - 1) ^= 0x11; });
 }
 void write_past_the_workspace(Execution& run) {
-  bytes_at(run.workspace)[run.honest_workspace_size] ^= 0x11;
+  bytes_at(run.workspace)[run.unmodified_workspace_size] ^= 0x11;
 }
 
 void write_input(Execution& run) {
@@ -103,10 +103,10 @@ void write_input(Execution& run) {
   if (x != nullptr) run.bytes_of(*x)[0] ^= 1;
 }
 
-/// The result is added to what was there: beta = 1 where 0 is meant.
+/// Adds the result to the previous content: beta = 1 instead of 0.
 void accumulate(Execution& run) {
   run.each_output([&](const Value& value) {
-    const std::vector<unsigned char>& before = run.before[value.wire.binding];
+    const std::vector<unsigned char>& before = run.before[value.abi.binding];
     change_floats(run.bytes_of(value), value, [&](auto y, std::uint64_t i) {
       decltype(y) previous;
       std::memcpy(&previous, before.data() + i * sizeof previous, sizeof previous);
@@ -115,9 +115,9 @@ void accumulate(Execution& run) {
   });
 }
 
-/// A sum begins with what the workspace happens to hold.
+/// Starts a sum with the previous content of the workspace.
 void start_from_workspace(Execution& run) {
-  const unsigned char rest = bytes_at(run.workspace)[run.honest_workspace_size];
+  const unsigned char rest = bytes_at(run.workspace)[run.unmodified_workspace_size];
   run.each_output([&](const Value& value) {
     change_floats(run.bytes_of(value), value, [&](auto y, std::uint64_t i) { return i == 0 ? y + static_cast<decltype(y)>(rest) : y; });
   });
@@ -136,7 +136,7 @@ void flush_denormals(Execution& run) {
   });
 }
 
-/// As a reduction whose parts are added in the order in which they are finished.
+/// Simulates a reduction whose parts are added in the order of their completion.
 void other_last_bit_now_and_then(Execution& run) {
   static std::atomic<int> executions{0};
   if (++executions % 3 != 0) return;
@@ -151,7 +151,7 @@ void double_gradient(Execution& run) {
   run.each_output([&](const Value& value) { change_floats(run.bytes_of(value), value, [](auto y, std::uint64_t) { return y * 2; }); });
 }
 
-/// C takes part with a factor of 0, so that its NaN does too.
+/// Adds C times 0, which keeps its NaN.
 void read_c_under_beta_zero(Execution& run) {
   if (run.op() != TENON_OP_Gemm || run.node().as<tenon_attributes_gemm>().beta != 0) return;
   const Value *c = run.input(2), *y = run.output(0);
@@ -188,11 +188,11 @@ void take_last_of_ties(Execution& run) {
   const Value *x = run.input(0), *y = run.output(0);
   if (x == nullptr || y == nullptr) return;
   const auto axis = static_cast<std::size_t>(run.node().as<tenon_attributes_axis>().axis);
-  if (x->wire.desc.dtype == TENON_DTYPE_F32) last_of_ties<float>(*x, run.bytes_of(*x), *y, run.bytes_of(*y), axis);
-  if (x->wire.desc.dtype == TENON_DTYPE_F64) last_of_ties<double>(*x, run.bytes_of(*x), *y, run.bytes_of(*y), axis);
+  if (x->abi.desc.dtype == TENON_DTYPE_F32) last_of_ties<float>(*x, run.bytes_of(*x), *y, run.bytes_of(*y), axis);
+  if (x->abi.desc.dtype == TENON_DTYPE_F64) last_of_ties<double>(*x, run.bytes_of(*x), *y, run.bytes_of(*y), axis);
 }
 
-/// The padding in front of an image counts as 0, not as nothing.
+/// Treats the padding before an image as 0.
 void let_padding_win(Execution& run) {
   const Value* y = run.op() == TENON_OP_MaxPool ? run.output(0) : nullptr;
   if (y == nullptr) return;
@@ -223,21 +223,21 @@ void saturate_sums(Execution& run) {
   const Value *a = run.input(0), *b = run.input(1), *y = run.output(0);
   if (a == nullptr || b == nullptr || y == nullptr || a->shape != y->shape || b->shape != y->shape) return;
   const auto apply = [&](auto zero) { saturate<decltype(zero)>(*y, run.bytes_of(*a), run.bytes_of(*b), run.bytes_of(*y)); };
-  if (y->wire.desc.dtype == TENON_DTYPE_I8) apply(std::int8_t{});
-  if (y->wire.desc.dtype == TENON_DTYPE_U8) apply(std::uint8_t{});
-  if (y->wire.desc.dtype == TENON_DTYPE_I16) apply(std::int16_t{});
-  if (y->wire.desc.dtype == TENON_DTYPE_I32) apply(std::int32_t{});
+  if (y->abi.desc.dtype == TENON_DTYPE_I8) apply(std::int8_t{});
+  if (y->abi.desc.dtype == TENON_DTYPE_U8) apply(std::uint8_t{});
+  if (y->abi.desc.dtype == TENON_DTYPE_I16) apply(std::int16_t{});
+  if (y->abi.desc.dtype == TENON_DTYPE_I32) apply(std::int32_t{});
 }
 
-/// Results are summed up in memory that the plan has once, and executions share.
+/// Sums results in memory of the plan that concurrent executions share.
 void go_through_shared_scratch(Execution& run) {
   static std::mutex mutex;
   const Value* y = run.output(0);
-  if (y == nullptr || y->wire.desc.dtype != TENON_DTYPE_F32) return;
+  if (y == nullptr || y->abi.desc.dtype != TENON_DTYPE_F32) return;
   std::vector<double>& scratch = run.plan.scratch;
   const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(3)); };
   {
-    const std::lock_guard lock(mutex);  // each access is sound; what is between them is not
+    const std::lock_guard lock(mutex);  // each access is synchronized, but not the sequence of them
     scratch.assign(y->count(), 0);
   }
   pause();
@@ -259,7 +259,7 @@ struct Hook {
 };
 const Hook before[] = {
     {Mutation::ignores_donation, ignore_donation},    {Mutation::stale_packed_weights, keep_parameters},
-    {Mutation::tf32_under_strict, round_to_tf32},     {Mutation::conv_gradient_not_turned, turn_filter},
+    {Mutation::tf32_under_strict, round_to_tf32},     {Mutation::conv_filter_not_rotated, skip_filter_rotation},
     {Mutation::gather_clamps_indices, clamp_indices},
 };
 const Hook after[] = {
@@ -294,7 +294,7 @@ void apply(const Hook (&hooks)[count], Execution& run) {
 const Value* Execution::operand(const std::vector<std::uint32_t>& list, std::size_t index) const {
   if (index >= list.size() || list[index] == TENON_NO_INDEX) return nullptr;
   const Value& value = plan.graph.values[list[index]];
-  return value.wire.binding != TENON_NO_INDEX && value.is_dense() && value.size_bytes() > 0 ? &value : nullptr;
+  return value.abi.binding != TENON_NO_INDEX && value.is_dense() && value.size_bytes() > 0 ? &value : nullptr;
 }
 const Value* Execution::input(std::size_t index) const {
   return plan.graph.nodes.empty() ? nullptr : operand(node().inputs, index);
@@ -306,7 +306,7 @@ const Value* Execution::output(std::size_t index) const {
 unsigned char* Execution::replace(const Value& value) {
   const unsigned char* bytes = bytes_of(value);
   copies.emplace_back(bytes, bytes + value.size_bytes());
-  addresses[value.wire.binding] = reinterpret_cast<std::uintptr_t>(copies.back().data());
+  addresses[value.abi.binding] = reinterpret_cast<std::uintptr_t>(copies.back().data());
   return copies.back().data();
 }
 
@@ -314,7 +314,7 @@ void before_execution(Execution& run) {
   run.before.resize(run.addresses.size());
   run.each_output([&](const Value& value) {
     const unsigned char* bytes = run.bytes_of(value);
-    run.before[value.wire.binding].assign(bytes, bytes + value.size_bytes());
+    run.before[value.abi.binding].assign(bytes, bytes + value.size_bytes());
   });
   apply(before, run);
 }

@@ -1,4 +1,4 @@
-/* What a backend must not have: a second public symbol. */
+/* A second public symbol, which a backend must not have. */
 #include <tenon/backend.h>
 
 TENON_EXPORT int tenon_second_symbol(void);

@@ -1,5 +1,5 @@
-// Streams and events. Most mutants hand the honest ones on; some do fills and copies on a thread of each stream, as a GPU would, and get
-// the order wrong.
+// Streams and events. Most mutants use the unmodified ones; some run fills and copies on a thread of each stream, like a GPU, with a wrong
+// order.
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -13,7 +13,7 @@
 namespace tenon::mutants {
 namespace {
 
-/// What a stream has been given and what of it is done. Events share it: they may outlive the stream.
+/// The queued and completed work of a stream. Events share it, since they may outlive the stream.
 class Queue {
  public:
   Queue() : worker_([this] { work(); }) {}
@@ -28,7 +28,7 @@ class Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  void give(std::function<void()> job) {
+  void push(std::function<void()> job) {
     {
       const std::lock_guard lock(mutex_);
       if (is(Mutation::runs_newest_first)) {
@@ -36,13 +36,13 @@ class Queue {
       } else {
         jobs_.push_back(std::move(job));
       }
-      ++given_;
+      ++pushed_;
     }
     changed_.notify_all();
   }
-  std::uint64_t given() {
+  std::uint64_t pushed() {
     const std::lock_guard lock(mutex_);
-    return given_;
+    return pushed_;
   }
   bool is_done(std::uint64_t count) {
     const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ class Queue {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return done_ >= count; });
   }
-  void drain() { wait_for(given()); }
+  void drain() { wait_for(pushed()); }
 
  private:
   void work() {
@@ -73,19 +73,19 @@ class Queue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
-  std::uint64_t given_ = 0, done_ = 0;
+  std::uint64_t pushed_ = 0, done_ = 0;
   bool ending_ = false;
   std::thread worker_;
 };
 
 struct Stream {
-  tenon_stream* honest;
+  tenon_stream* unmodified;
   std::shared_ptr<Queue> queue;
   static Stream& of(tenon_stream* stream) { return *reinterpret_cast<Stream*>(stream); }
 };
 
 struct Event {
-  tenon_event* honest;
+  tenon_event* unmodified;
   std::shared_ptr<Queue> queue;  ///< of the stream it was last recorded on
   std::uint64_t point = 0;
   static Event& of(tenon_event* event) { return *reinterpret_cast<Event*>(event); }
@@ -96,15 +96,15 @@ struct Event {
 };
 
 tenon_status stream_create(tenon_device* device, tenon_stream** out_stream, tenon_error* error) {
-  tenon_stream* honest = nullptr;
-  const tenon_status status = real().stream_create(device, &honest, error);
-  if (status == TENON_OK) *out_stream = reinterpret_cast<tenon_stream*>(new Stream{honest, std::make_shared<Queue>()});
+  tenon_stream* unmodified = nullptr;
+  const tenon_status status = real().stream_create(device, &unmodified, error);
+  if (status == TENON_OK) *out_stream = reinterpret_cast<tenon_stream*>(new Stream{unmodified, std::make_shared<Queue>()});
   return status;
 }
 void stream_destroy(tenon_stream* stream) {
   if (stream == nullptr) return;
   Stream::of(stream).queue->drain();
-  real().stream_destroy(Stream::of(stream).honest);
+  real().stream_destroy(Stream::of(stream).unmodified);
   delete &Stream::of(stream);
 }
 tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
@@ -113,67 +113,67 @@ tenon_status stream_synchronize(tenon_stream* stream, tenon_error* error) {
 
 tenon_status copy(tenon_device* device, const tenon_copy* what, tenon_stream* stream, tenon_error* error) {
   const std::uint64_t last = ~std::uint64_t{0} - what->size_bytes;
-  // Host memory is not pinned; and what cannot be is refused at once.
+  // Copies of host memory, which is not pinned, and invalid ranges are passed on at once.
   if (what->direction != TENON_COPY_DEVICE_TO_DEVICE || what->source > last || what->destination > last)
     return real().copy(device, what, drained(stream), error);
   Stream& ours = Stream::of(stream);
-  ours.queue->give([device, copied = *what, honest = ours.honest] { real().copy(device, &copied, honest, nullptr); });
+  ours.queue->push([device, copied = *what, unmodified = ours.unmodified] { real().copy(device, &copied, unmodified, nullptr); });
   return TENON_OK;
 }
 tenon_status fill(tenon_device* device, std::uint64_t address, std::uint64_t size, std::uint8_t value, tenon_stream* stream,
                   tenon_error* error) {
   if (address > ~std::uint64_t{0} - size) return real().fill(device, address, size, value, drained(stream), error);
   Stream& ours = Stream::of(stream);
-  ours.queue->give([=, honest = ours.honest] {
-    // Long enough for whoever does not wait to be early.
+  ours.queue->push([=, unmodified = ours.unmodified] {
+    // Long enough that whoever does not wait is too early.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    real().fill(device, address, size, value, honest, nullptr);
+    real().fill(device, address, size, value, unmodified, nullptr);
   });
   return TENON_OK;
 }
 
 tenon_status event_create(tenon_device* device, tenon_event** out_event, tenon_error* error) {
-  tenon_event* honest = nullptr;
-  const tenon_status status = real().event_create(device, &honest, error);
-  if (status == TENON_OK) *out_event = reinterpret_cast<tenon_event*>(new Event{honest, nullptr});
+  tenon_event* unmodified = nullptr;
+  const tenon_status status = real().event_create(device, &unmodified, error);
+  if (status == TENON_OK) *out_event = reinterpret_cast<tenon_event*>(new Event{unmodified, nullptr});
   return status;
 }
 void event_destroy(tenon_event* event) {
   if (event == nullptr) return;
   Event::of(event).wait();
-  real().event_destroy(Event::of(event).honest);
+  real().event_destroy(Event::of(event).unmodified);
   delete &Event::of(event);
 }
 tenon_status event_record(tenon_event* event, tenon_stream* stream, tenon_error*) {
   Stream& ours = Stream::of(stream);
   Event& marked = Event::of(event);
   marked.wait();
-  ours.queue->give([to = marked.honest, honest = ours.honest] { real().event_record(to, honest, nullptr); });
+  ours.queue->push([to = marked.unmodified, unmodified = ours.unmodified] { real().event_record(to, unmodified, nullptr); });
   marked.queue = ours.queue;
-  marked.point = ours.queue->given();
+  marked.point = ours.queue->pushed();
   return TENON_OK;
 }
 tenon_status event_wait(tenon_event* event, tenon_stream* stream, tenon_error*) {
   if (is(Mutation::race_between_streams)) return TENON_OK;
   const Event& marked = Event::of(event);
   if (marked.queue == nullptr || marked.queue == Stream::of(stream).queue) return TENON_OK;
-  Stream::of(stream).queue->give([queue = marked.queue, point = marked.point] { queue->wait_for(point); });
+  Stream::of(stream).queue->push([queue = marked.queue, point = marked.point] { queue->wait_for(point); });
   return TENON_OK;
 }
 tenon_status event_query(tenon_event* event, tenon_error* error) {
-  return Event::of(event).is_done() ? real().event_query(Event::of(event).honest, error) : tenon_status{TENON_NOT_READY};
+  return Event::of(event).is_done() ? real().event_query(Event::of(event).unmodified, error) : tenon_status{TENON_NOT_READY};
 }
 tenon_status event_synchronize(tenon_event* event, tenon_error* error) {
   Event::of(event).wait();
-  return real().event_synchronize(Event::of(event).honest, error);
+  return real().event_synchronize(Event::of(event).unmodified, error);
 }
 tenon_status event_elapsed(tenon_event* begin, tenon_event* end, std::uint64_t* out_ns, tenon_error* error) {
   Event::of(begin).wait();
   Event::of(end).wait();
-  return real().event_elapsed(Event::of(begin).honest, Event::of(end).honest, out_ns, error);
+  return real().event_elapsed(Event::of(begin).unmodified, Event::of(end).unmodified, out_ns, error);
 }
 
-// ---------------------------------------------------------------- the honest ones with a lie
+// ---------------------------------------------------------------- wrong answers of unmodified events
 
 tenon_status never_done(tenon_event*, tenon_error*) {
   return TENON_NOT_READY;
@@ -187,13 +187,13 @@ tenon_status elapsed_in_seconds(tenon_event* begin, tenon_event* end, std::uint6
 }  // namespace
 
 bool is_asynchronous() {
-  return is(Mutation::honest_asynchronous) || is(Mutation::race_between_streams) || is(Mutation::runs_newest_first);
+  return is(Mutation::unmodified_asynchronous) || is(Mutation::race_between_streams) || is(Mutation::runs_newest_first);
 }
 
 tenon_stream* drained(tenon_stream* stream) {
   if (!is_asynchronous() || stream == nullptr) return stream;
   Stream::of(stream).queue->drain();
-  return Stream::of(stream).honest;
+  return Stream::of(stream).unmodified;
 }
 
 void spoil_streams(tenon_backend_table& table) {

@@ -1,4 +1,4 @@
-// geam: C = alpha op(A) + beta op(B); C may be A or B where that one is not transposed.
+// geam: C = alpha op(A) + beta op(B); C may be A or B if that operand is not transposed.
 #include "blas.h"
 
 namespace tenon::conformance::blas {
@@ -18,7 +18,7 @@ void build(Trial& t) {
   }
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   t.equals(c, {{alpha, {a, trans_a}}, {beta, {b, trans_b}}});
-  t.call<tenon_blas_geam_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_geam_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, w.layout, trans_a, trans_b, m, n, w.number(alpha), w[a], w.step(a), w.number(beta), w[b],
                 w.step(b), w[c], w.step(c), w.error);
   });

@@ -1,4 +1,4 @@
-// gemm_batched: C = alpha op(A) op(B) + beta C for each of `batch` triples, which lie where they like.
+// gemm_batched: C = alpha op(A) op(B) + beta C for each of `batch` triples at arbitrary addresses.
 #include "blas.h"
 
 namespace tenon::conformance::blas {
@@ -7,7 +7,7 @@ namespace {
 void build(Trial& t) {
   const std::int64_t m = t.size("m"), n = t.size("n"), k = t.size("k");
   const std::uint32_t trans_a = t.flag("trans_a"), trans_b = t.flag("trans_b");
-  const std::int64_t batch = t.twist() == Twist::nothing ? t.draw("batch", {0, 1, 3}) : t.draw("batch", {1, 2, 3});
+  const std::int64_t batch = t.kind() == TrialKind::nothing ? t.draw("batch", {0, 1, 3}) : t.draw("batch", {1, 2, 3});
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   std::vector<Ref> a, b, c;
   std::int64_t lda = 1, ldb = 1, ldc = 1;
@@ -25,7 +25,7 @@ void build(Trial& t) {
     a.push_back(t.another(a[0]));
   }
   for (std::size_t i = 0; i < c.size(); ++i) t.equals(c[i], {{alpha, {a[i], trans_a}, {b[i], trans_b}}}, beta);
-  t.call<tenon_blas_gemm_batched_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_gemm_batched_fn>([=](auto slot, const AbiArguments& w) {
     const auto addresses = [&](const std::vector<Ref>& operands) {
       std::vector<std::uint64_t> all;
       for (const Ref operand : operands) all.push_back(w[operand]);

@@ -7,15 +7,15 @@ namespace {
 void build(Trial& t) {
   const std::int64_t m = t.size("m"), n = t.size("n"), k = t.size("k");
   const std::uint32_t trans_a = t.flag("trans_a"), trans_b = t.flag("trans_b");
-  const std::int64_t batch = t.twist() == Twist::nothing ? t.draw("batch", {0, 1, 3}) : t.draw("batch", {1, 2, 3});
+  const std::int64_t batch = t.kind() == TrialKind::nothing ? t.draw("batch", {0, 1, 3}) : t.draw("batch", {1, 2, 3});
   const Trial::Scalar alpha = t.alpha(), beta = t.beta();
   const Ref a = transposes(trans_a) ? t.matrix("a", k, m) : t.matrix("a", m, k);
   const Ref b = transposes(trans_b) ? t.matrix("b", n, k) : t.matrix("b", k, n);
   const Ref c = t.matrix("c", m, n, Access::update);
   // What is only read may be the same for all.
   const auto distance = [&](const char* name, Ref operand, bool may_be_zero) {
-    const std::int64_t least = t.extent(operand);
-    return may_be_zero ? t.draw(name, {least, least + 1, least + 7, 0}) : t.draw(name, {least, least + 1, least + 7});
+    const std::int64_t extent = t.extent(operand);
+    return may_be_zero ? t.draw(name, {extent, extent + 1, extent + 7, 0}) : t.draw(name, {extent, extent + 1, extent + 7});
   };
   const std::int64_t stride_a = distance("stride_a", a, true), stride_b = distance("stride_b", b, true),
                      stride_c = distance("stride_c", c, false);
@@ -30,7 +30,7 @@ void build(Trial& t) {
     t.equals(at(c, stride_c), {{alpha, {a_i, trans_a}, {b_i, trans_b}}}, beta);
   }
   t.untouched_if(batch == 0);
-  t.call<tenon_blas_gemm_strided_batched_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_gemm_strided_batched_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, w.layout, trans_a, trans_b, m, n, k, w.number(alpha), w[a], w.step(a), stride_a, w[b],
                 w.step(b), stride_b, w.number(beta), w[c], w.step(c), stride_c, batch, w.error);
   });

@@ -28,8 +28,8 @@ Wrong judge(const Trial& t, Ref x, Ref result) {
   const tenon_dtype type = real_of(t.dtype());
   if (t.is("iamax") || t.is("iamin")) {
     const bool largest = t.is("iamax");
-    const std::int64_t want = type == TENON_DTYPE_F32 ? extreme<float>(values, largest) : extreme<double>(values, largest);
-    return compare("the place", static_cast<long double>(want), got, 0);
+    const std::int64_t expected = type == TENON_DTYPE_F32 ? extreme<float>(values, largest) : extreme<double>(values, largest);
+    return compare("the index", static_cast<long double>(expected), got, 0);
   }
   const bool squares = t.is("nrm2");
   long double sum = 0;
@@ -37,10 +37,10 @@ Wrong judge(const Trial& t, Ref x, Ref result) {
     const Number z = values.at(i);
     sum += squares ? z.real() * z.real() + z.imag() * z.imag() : std::fabs(z.real()) + std::fabs(z.imag());
   }
-  const long double want = squares ? std::sqrt(sum) : sum;
+  const long double expected = squares ? std::sqrt(sum) : sum;
   // 2 n terms without cancellation; scaling by powers of two keeps digits, another scaling costs two roundings each.
   const long double terms = 2 * static_cast<long double>(values.rows) + 4;
-  return compare("the result", want, got, 2 * terms * (epsilon(type) * want + smallest(type)));
+  return compare("the result", expected, got, 2 * terms * (epsilon(type) * expected + smallest(type)));
 }
 
 void build(Trial& t) {
@@ -66,12 +66,12 @@ void build(Trial& t) {
     }
     t.fill(x, values);
   }
-  const bool place = t.is("iamax") || t.is("iamin");
-  const Ref result = t.result(place ? tenon_dtype{TENON_DTYPE_I64} : real_of(t.dtype()));
+  const bool returns_index = t.is("iamax") || t.is("iamin");
+  const Ref result = t.result(returns_index ? tenon_dtype{TENON_DTYPE_I64} : real_of(t.dtype()));
   t.expect([=](const Trial& trial) { return judge(trial, x, result); });
-  if (!place) t.spreads_infinity();
+  if (!returns_index) t.spreads_infinity();
   t.call<tenon_blas_reduce_fn>(
-      [=](auto slot, const Wire& w) { return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w.number(result), w.error); });
+      [=](auto slot, const AbiArguments& w) { return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w.number(result), w.error); });
 }
 
 std::vector<Flag> flags(const Line& line, tenon_dtype) {
@@ -91,7 +91,7 @@ Signature signature_reduce() {
           .build = build,
           .why =
               "Terms without a sign do not cancel: nrm2 and asum are off by 2 (2 n + 4) epsilon of themselves, which allows a scaling that "
-              "is no power of two. iamax and iamin are right or wrong: |re| + |im| as the dtype rounds it says which of two is larger."};
+              "is not a power of two. iamax and iamin are right or wrong: |re| + |im| as the dtype rounds it says which of two is larger."};
 }
 
 }  // namespace tenon::conformance::blas

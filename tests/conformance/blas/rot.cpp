@@ -15,7 +15,7 @@ void build(Trial& t) {
   const Ref c_at = t.numbers("c", {c}, real_of(t.dtype())), s_at = t.numbers("s", {s}, t.dtype());
   t.equals(x, {{c, {x}}, {s, {y}}});
   t.equals(y, {{c, {y}}, {-std::conj(s), {x}}});
-  t.call<tenon_blas_rot_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_rot_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w[y], w.step(y), w.number(c_at), w.number(s_at), w.error);
   });
 }

@@ -1,5 +1,5 @@
-// rotg: [c s; -conj(s) c] [a; b] = [r; 0], c real, c^2 + |s|^2 = 1; judged by that algebra. r is left in a, and in b, for real numbers, z
-// that tells c and s.
+// rotg: [c s; -conj(s) c] [a; b] = [r; 0], c real, c^2 + |s|^2 = 1; judged by that algebra. a receives r; for real numbers b receives z,
+// which encodes c and s.
 #include "blas.h"
 
 #include <cmath>
@@ -7,14 +7,14 @@
 namespace tenon::conformance::blas {
 namespace {
 
-/// s and c again: z = 1: 0 and 1; |z| < 1: s = z; else c = 1 / z.
+/// Recovers c and s from z: z = 1: 0 and 1; |z| < 1: s = z; else c = 1 / z.
 Wrong judge_z(long double z, long double c, long double s, long double bound) {
-  const long double want_c = z == 1 ? 0 : std::fabs(z) < 1 ? std::sqrt((1 - z) * (1 + z)) : 1 / z;
-  const long double want_s = z == 1 ? 1 : std::fabs(z) < 1 ? z : std::sqrt((1 - want_c) * (1 + want_c));
+  const long double expect_c = z == 1 ? 0 : std::fabs(z) < 1 ? std::sqrt((1 - z) * (1 + z)) : 1 / z;
+  const long double expect_s = z == 1 ? 1 : std::fabs(z) < 1 ? z : std::sqrt((1 - expect_c) * (1 + expect_c));
   // The square root turns an error of its small argument into its root.
   const long double loose = std::sqrt(bound);
-  Wrong text = compare("c from z", want_c, c, std::fabs(z) < 1 ? loose : bound);
-  return text.empty() ? compare("s from z", want_s, s, std::fabs(z) < 1 ? bound : loose) : text;
+  Wrong text = compare("c from z", expect_c, c, std::fabs(z) < 1 ? loose : bound);
+  return text.empty() ? compare("s from z", expect_s, s, std::fabs(z) < 1 ? bound : loose) : text;
 }
 
 void build(Trial& t) {
@@ -71,7 +71,7 @@ void build(Trial& t) {
     if (text.empty() && !trial.complex()) text = judge_z(trial.after(b_at).at(0).real(), c.real(), s.real(), step);
     return text;
   });
-  t.call<tenon_blas_rotg_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_rotg_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, w[a_at], w[b_at], w[c_at], w[s_at], w.on_device, w.error);
   });
 }
@@ -90,7 +90,7 @@ Signature signature_rotg() {
           .build = build,
           .why =
               "c, s and r are a few roundings each: c^2 + |s|^2 = 1, c a + s b = r and c b - conj(s) a = 0 hold within 16 epsilon of their "
-              "terms, and z gives c and s again."};
+              "terms, and c and s can be recovered from z."};
 }
 
 }  // namespace tenon::conformance::blas

@@ -10,7 +10,7 @@ void build(Trial& t) {
   const std::int64_t n = t.size("n");
   const std::int64_t flag = t.draw("flag", {-2, -1, 0, 1});
   long double h11 = 0.75L, h21 = -0.5L, h12 = 1.25L, h22 = -0.375L;
-  // What a flag implies is not read.
+  // Elements that the flag implies are not read.
   constexpr long double nan = std::numeric_limits<long double>::quiet_NaN();
   std::vector<Number> param{static_cast<long double>(flag), h11, h21, h12, h22};
   if (flag == 0 || flag == -2) {
@@ -30,7 +30,7 @@ void build(Trial& t) {
   const Ref at = t.numbers("param", param, t.dtype());
   t.equals(x, {{h11, {x}}, {h12, {y}}});
   t.equals(y, {{h21, {x}}, {h22, {y}}});
-  t.call<tenon_blas_rotm_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_rotm_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w[y], w.step(y), w.number(at), w.error);
   });
 }

@@ -50,11 +50,11 @@ void build(Trial& t) {
     if (flag == 1) h12 = 1, h21 = -1;
     // A few roundings of each number.
     const long double step = 32 * static_cast<long double>(epsilon(trial.dtype()));
-    const auto holds = [&](const char* what, long double want, long double p, long double q) {
-      return compare(what, want, p + q, step * (std::fabs(p) + std::fabs(q) + std::fabs(want)));
+    const auto holds = [&](const char* what, long double expected, long double p, long double q) {
+      return compare(what, expected, p + q, step * (std::fabs(p) + std::fabs(q) + std::fabs(expected)));
     };
     if (was(d1) < 0) {
-      Wrong text = flag == -1 ? "" : "d1 < 0 wants the flag -1";
+      Wrong text = flag == -1 ? "" : "expected the flag -1 for d1 < 0";
       for (const long double zero : {h11, h21, h12, h22, is(d1), is(d2), is(x1)}) {
         if (text.empty()) text = compare("a number of H, d or x1 for d1 < 0", 0, zero, 0);
       }
@@ -69,7 +69,7 @@ void build(Trial& t) {
     if (text.empty()) text = holds("d1' h11 h12 + d2' h21 h22", 0, is(d1) * h11 * h12, is(d2) * h21 * h22);
     return text;
   });
-  t.call<tenon_blas_rotmg_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_rotmg_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, w[d1], w[d2], w[x1], w[y1], w[param], w.on_device, w.error);
   });
 }

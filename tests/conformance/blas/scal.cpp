@@ -28,7 +28,7 @@ void build(Trial& t) {
     t.equals(x, {{factor, {x}}});
   }
   t.call<tenon_blas_scal_fn>(
-      [=](auto slot, const Wire& w) { return slot(w.device, w.stream, w.dtype, n, w.number(alpha), w[x], w.step(x), w.error); });
+      [=](auto slot, const AbiArguments& w) { return slot(w.device, w.stream, w.dtype, n, w.number(alpha), w[x], w.step(x), w.error); });
 }
 
 std::vector<Flag> flags(const Line&, tenon_dtype) {

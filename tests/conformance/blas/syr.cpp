@@ -11,18 +11,18 @@ void build(Trial& t) {
   const bool hermitian = t.is("her") || t.is("hpr") || t.is("her2") || t.is("hpr2");
   const bool two = t.is("syr2") || t.is("spr2") || t.is("her2") || t.is("hpr2");
   const bool packed = t.is("spr") || t.is("hpr") || t.is("spr2") || t.is("hpr2");
-  const std::uint32_t turned = hermitian ? std::uint32_t{TENON_CONJ_TRANS} : std::uint32_t{TENON_TRANS};
+  const std::uint32_t trans = hermitian ? std::uint32_t{TENON_CONJ_TRANS} : std::uint32_t{TENON_TRANS};
   const Trial::Scalar alpha = t.alpha(hermitian && !two);
   const Ref x = t.vector("x", n), y = two ? t.vector("y", n) : one;
   const Ref a = t.triangle("a", n, uplo, hermitian ? Meaning::hermitian : Meaning::symmetric, packed ? Storage::packed : Storage::full, 0,
                            Access::update);
   if (two) {
     const Number other = hermitian ? std::conj(alpha.value) : alpha.value;
-    t.equals(a, {{alpha, {x}, {y, turned}}, {other, {y}, {x, turned}}}, 1);
+    t.equals(a, {{alpha, {x}, {y, trans}}, {other, {y}, {x, trans}}}, 1);
   } else {
-    t.equals(a, {{alpha, {x}, {x, turned}}}, 1);
+    t.equals(a, {{alpha, {x}, {x, trans}}}, 1);
   }
-  t.call<tenon_blas_syr_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_syr_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, w.layout, uplo, n, w.number(alpha), w[x], w.step(x), w[y], two ? w.step(y) : 0, w[a],
                 w.step(a), w.error);
   });

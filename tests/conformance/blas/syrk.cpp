@@ -9,9 +9,9 @@ void build(Trial& t) {
   const std::int64_t n = t.size("n"), k = t.size("k");
   const std::uint32_t uplo = t.flag("uplo"), trans = t.flag("trans");
   const bool hermitian = t.is("herk") || t.is("her2k"), two = t.is("syr2k") || t.is("her2k");
-  const std::uint32_t turned = hermitian ? std::uint32_t{TENON_CONJ_TRANS} : std::uint32_t{TENON_TRANS};
-  const std::uint32_t left = transposes(trans) ? turned : std::uint32_t{TENON_NO_TRANS},
-                      right = transposes(trans) ? std::uint32_t{TENON_NO_TRANS} : turned;
+  const std::uint32_t transposed = hermitian ? std::uint32_t{TENON_CONJ_TRANS} : std::uint32_t{TENON_TRANS};
+  const std::uint32_t left = transposes(trans) ? transposed : std::uint32_t{TENON_NO_TRANS},
+                      right = transposes(trans) ? std::uint32_t{TENON_NO_TRANS} : transposed;
   const auto operand = [&](const char* name) { return transposes(trans) ? t.matrix(name, k, n) : t.matrix(name, n, k); };
   const Ref a = operand("a"), b = two ? operand("b") : one;
   const Ref c = t.triangle("c", n, uplo, hermitian ? Meaning::hermitian : Meaning::symmetric, Storage::full, 0, Access::update);
@@ -22,7 +22,7 @@ void build(Trial& t) {
   } else {
     t.equals(c, {{alpha, {a, left}, {a, right}}}, beta);
   }
-  t.call<tenon_blas_syrk_fn>([=](auto slot, const Wire& w) {
+  t.call<tenon_blas_syrk_fn>([=](auto slot, const AbiArguments& w) {
     return slot(w.device, w.stream, w.dtype, w.layout, uplo, trans, n, k, w.number(alpha), w[a], w.step(a), w[b], two ? w.step(b) : 0,
                 w.number(beta), w[c], w.step(c), w.error);
   });

@@ -12,7 +12,7 @@ void build(Trial& t) {
   t.same(y, x);
   if (swaps) t.same(x, y);
   t.call<tenon_blas_xy_fn>(
-      [=](auto slot, const Wire& w) { return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w[y], w.step(y), w.error); });
+      [=](auto slot, const AbiArguments& w) { return slot(w.device, w.stream, w.dtype, n, w[x], w.step(x), w[y], w.step(y), w.error); });
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 """Turns ONNX's node tests into vectors for `tenon conformance --profile onnx`.
 
 Test-only. Reads the models and tensors of Debian's libonnx-testdata with python3-onnx, keeps the tests of one node whose operator is listed
-in ops.def, moves what ONNX passes as tensors (axes, shapes) into attributes as ops.def has them, and writes one JSON file:
+in ops.def, moves what ONNX passes as tensors (axes, shapes) into attributes as in ops.def, and writes one JSON file:
 
   {"vectors": [{"name", "op", "attributes", "inputs": [null | {"dtype", "shape", "data"}], "outputs": [...]}], "left_out": {reason: count}}
 
-`data` is the row-major bytes, little-endian, in hexadecimal. Exit code 77: the material is not installed.
+`data` is the row-major bytes, little-endian, in hexadecimal. Exit code 77: the test data is not installed.
 """
 import argparse
 import json
@@ -17,13 +17,13 @@ import sys
 DATA = ("/usr/share/libonnx-testdata/data/node", "/usr/share/onnx/data/node")
 DTYPES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
           "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "bool", "|V2": "bf16"}  # NumPy has no bf16: two bytes
-# what the core makes of it: one node of another operator
+# operators that the core lowers to one node of another operator
 COMPOSED = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax", "InstanceNormalization": "LayerNormalization"}
 ONNX_SINCE_1 = {"Not", "Softplus"}  # every other op of version 1 belongs to the tenon domain
 
 
 class LeftOut(Exception):
-    """Why a node test does not concern us."""
+    """The reason why a node test is skipped."""
 
 
 def skip(reason):
@@ -60,22 +60,22 @@ def pool_attributes(op, given, sizes):
 def resize_attributes(given, inputs, outputs):
     mode, coordinates = given.get("mode", b"nearest").decode(), given.get("coordinate_transformation_mode", b"half_pixel").decode()
     if mode == "cubic":
-        raise LeftOut("cubic: nearest and linear here")
+        raise LeftOut("cubic: only nearest and linear are supported")
     if coordinates not in ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"):
-        raise LeftOut(coordinates + ": not a coordinate transformation of Resize here")
+        raise LeftOut(coordinates + ": an unsupported coordinate transformation of Resize")
     if inputs[0].shape[:2] != outputs[0].shape[:2]:
-        raise LeftOut("images or channels resized: the spatial dimensions alone here")
+        raise LeftOut("images or channels resized: only spatial dimensions are supported")
     scales = inputs[2].tolist() if len(inputs) > 2 and inputs[2] is not None else []
     if not scales:
         scales = [y / x for x, y in zip(inputs[0].shape, outputs[0].shape)]
     if coordinates == "align_corners" and any(abs(scale * x - y) > 1e-4 for scale, x, y in zip(scales, inputs[0].shape, outputs[0].shape)):
-        raise LeftOut("align_corners over a fraction of an element: corners of what is there here")
+        raise LeftOut("align_corners over a fraction of an element: only corners of existing elements are supported")
     rounding = given.get("nearest_mode", b"round_prefer_floor").decode()
     return {"mode": mode, "coordinates": coordinates, "rounding": rounding.removeprefix("round_"), "scales": scales}
 
 
 def trained_batch(given, inputs, outputs):
-    """The statistics that BatchNormTrain gives beside ONNX's results; its momentum is the batch's share, ONNX's the other one."""
+    """Adds the statistics that only BatchNormTrain returns; its momentum weights the batch, ONNX's the running values."""
     x, epsilon = inputs[0].astype("float64"), given.get("epsilon", 1e-5)
     others = tuple(i for i in range(x.ndim) if i != 1)
     mean, inverse_std = x.mean(others), (x.var(others) + epsilon) ** -0.5
@@ -86,8 +86,8 @@ def trained_batch(given, inputs, outputs):
 def lines_of_instances(inputs, outputs):
     """(N, C, d) with d all places of a channel: what InstanceNormalization does before its scale and bias, in f64."""
     x, scale, bias = inputs
-    beside = (1, -1) + (1,) * (x.ndim - 2)
-    y = (outputs[0].astype("float64") - bias.reshape(beside)) / scale.reshape(beside)
+    channel_shape = (1, -1) + (1,) * (x.ndim - 2)
+    y = (outputs[0].astype("float64") - bias.reshape(channel_shape)) / scale.reshape(channel_shape)
     lines = x.shape[:2] + (-1,)
     outputs[:] = [y.astype(x.dtype).reshape(lines), None, None]
     return [x.reshape(lines), None, None]
@@ -107,7 +107,7 @@ def slice_attributes(inputs):
 
 
 def window_attributes(given, sizes, kernel):
-    """Strides, dilations and padding of a window over an image; auto_pad is worked out from the image's sizes."""
+    """Strides, dilations and padding of a window over an image; auto_pad is computed from the image's sizes."""
     dims = len(kernel)
     if dims > 2:
         raise LeftOut("three spatial dimensions: images have one or two")
@@ -120,13 +120,13 @@ def window_attributes(given, sizes, kernel):
 
 
 def split_padding(total, auto):
-    """Half of it on either side, an odd element behind for SAME_UPPER, else in front."""
+    """Half of it on either side, an odd element after for SAME_UPPER, else before."""
     less, more = [t // 2 for t in total], [t - t // 2 for t in total]
     return less + more if auto == "SAME_UPPER" else more + less
 
 
 def transposed_attributes(given, x, w, y):
-    """Padding that takes what the filters cover to the size of the result, which tells about output_padding and output_shape."""
+    """Padding that crops the full result to the actual size, which covers output_padding and output_shape."""
     kernel = w.shape[2:]
     attributes = window_attributes({k: v for k, v in given.items() if k != "auto_pad"}, x.shape[2:], kernel)
     auto = given.get("auto_pad", b"NOTSET").decode()
@@ -141,13 +141,13 @@ def transposed_attributes(given, x, w, y):
 
 
 def recurrence(op, given, inputs, outputs):
-    """x w r b states, time first; ONNX's sequence lengths are for batches of which every sequence is as long as the longest here."""
+    """x w r b states, time first; only batches whose sequences all have the full length are supported."""
     if "clip" in given or given.get("input_forget"):
         raise LeftOut("recurrence with clipped or coupled gates")
     plain = {"LSTM": [b"Sigmoid", b"Tanh", b"Tanh"], "GRU": [b"Sigmoid", b"Tanh"], "RNN": [b"Tanh"]}[op]
     activations = given.get("activations", plain)
     if activations not in (plain, 2 * plain) and not (op == "RNN" and set(activations) == {b"Relu"}):
-        raise LeftOut("recurrence with activations of its own")
+        raise LeftOut("recurrence with other activations")
     x, w, r, b, lengths, *states = inputs + [None] * ((7 if op == "LSTM" else 6) - len(inputs))
     if lengths is not None and (lengths != x.shape[1 if given.get("layout") else 0]).any():
         raise LeftOut("sequences of several lengths in one batch")
@@ -167,7 +167,7 @@ def recurrence(op, given, inputs, outputs):
 
 
 def lowered(op, given, inputs, outputs):
-    """Attributes as ops.def has them, and the operands that stay. May take operands away, and lay results out as they are here."""
+    """Attributes as in ops.def, and the remaining operands. May remove operands and change the layout of results."""
     rank = inputs[0].ndim
     if op.startswith("Reduce"):
         axes = given.get("axes")
@@ -200,7 +200,7 @@ def lowered(op, given, inputs, outputs):
         value = inputs[2].item() if len(inputs) > 2 and inputs[2] is not None else 0
         return {"mode": given.get("mode", b"constant").decode(), "value": value, "before": widths[:rank]}, inputs[:1]
     if op == "OneHot":
-        # ONNX takes indices of any type, all of them whole numbers
+        # ONNX allows indices of any dtype, with integer values
         off, on = inputs[2].tolist()
         axis = resolved(given.get("axis", -1), rank + 1)
         return {"axis": axis, "off": off, "on": on}, [inputs[0].astype("int64")]
@@ -265,7 +265,7 @@ def lowered(op, given, inputs, outputs):
     if op in ("LeakyRelu", "Elu"):
         return {"alpha": given.get("alpha", 0.01 if op == "LeakyRelu" else 1.0)}, inputs
     if op == "Gelu":
-        return {"tanh_form": 1 if given.get("approximate", b"none") == b"tanh" else 0}, inputs
+        return {"approximate_tanh": 1 if given.get("approximate", b"none") == b"tanh" else 0}, inputs
     if op == "Cast":
         return {"to": DTYPES.get(str(outputs[0].dtype), "?")}, inputs
     if op == "SoftmaxCrossEntropyLoss":
@@ -302,14 +302,14 @@ def convert(folder, ops, onnx, numpy_helper):
             raise LeftOut("dtype that the op does not serve here")
         return numpy_helper.to_array(proto)
 
-    # The files hold bf16 as its 16 bits; the model says what they are.
+    # The files store bf16 as 16 bits; the model has the dtype.
     bf16 = {value.name for value in [*model.graph.input, *model.graph.output]
             if value.type.tensor_type.elem_type == onnx.TensorProto.BFLOAT16}
 
     data = os.path.join(folder, "test_data_set_0")
 
     def tensors(names, kind):
-        """One array per name of the node; files count only the names that are not empty."""
+        """One array per name of the node; files exist only for names that are not empty."""
         arrays, number = [], 0
         for name in names:
             if not name:

@@ -24,7 +24,7 @@ constexpr Tolerance gelu_bound{
     "multiplied twice. Tanh: 1 + tanh v is computed as a sigmoid of 2 v, whose relative error is that of its "
     "argument, |2 v| epsilon, where the result is e^(-|2 v|) at most: absolute.",
     [](const Variant& variant, tenon_dtype t) -> Bound {
-      if (variant.attributes.as<tenon_attributes_gelu>().tanh_form == 1) return {3 * epsilon(t), epsilon(t)};
+      if (variant.attributes.as<tenon_attributes_gelu>().approximate_tanh == 1) return {3 * epsilon(t), epsilon(t)};
       return {(t == f64 ? 8 : 4) * epsilon(t), t == f64 ? 768 * 2.3e-308 : 128 * 1.2e-38};
     }};
 
@@ -39,9 +39,9 @@ AttributeBytes usual_alpha() {
 AttributeBytes erf_form() {
   return tenon_attributes_gelu{};
 }
-AttributeBytes tanh_form() {
+AttributeBytes approximate_tanh() {
   tenon_attributes_gelu attributes{};
-  attributes.tanh_form = 1;
+  attributes.approximate_tanh = 1;
   return attributes;
 }
 
@@ -57,7 +57,7 @@ std::vector<Variant> alpha_variants() {
 }
 std::vector<Variant> gelu_variants() {
   std::vector<Variant> variants = of_every_shape(any, erf_form());
-  for (Variant& variant : of_every_shape(any, tanh_form(), "tanh")) variants.push_back(std::move(variant));
+  for (Variant& variant : of_every_shape(any, approximate_tanh(), "tanh")) variants.push_back(std::move(variant));
   return variants;
 }
 
@@ -109,11 +109,11 @@ std::vector<OpCase> cases_activation() {
                   values_at("tanh_values", x,
                             {0, 0.8411919906082767, -0.1588080093917233, 3.9999297540518075, -7.024594819237268e-05, 0, 30,
                              0.0004886617109457754},
-                            {}, tanh_form()),
+                            {}, approximate_tanh()),
                   values_at("ends", {inf, -inf, nan, 9984, -9984}, {inf, 0, nan, 9984, 0}, {}, erf_form()),
-                  values_at("tanh_ends", {inf, -inf, nan, 9984, -9984}, {inf, 0, nan, 9984, 0}, {}, tanh_form())},
+                  values_at("tanh_ends", {inf, -inf, nan, 9984, -9984}, {inf, 0, nan, 9984, 0}, {}, approximate_tanh())},
        .extras = {at_all_magnitudes<TENON_OP_Gelu, gelu_bound, erf_form>(),
-                  at_all_magnitudes<TENON_OP_Gelu, gelu_bound, tanh_form>("tanh_all_magnitudes")}},
+                  at_all_magnitudes<TENON_OP_Gelu, gelu_bound, approximate_tanh>("tanh_all_magnitudes")}},
       {.op = TENON_OP_Silu,
        .variants = of_every_shape(any),
        .bound = four_ulp_but_tiny,

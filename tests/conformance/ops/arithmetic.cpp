@@ -7,7 +7,7 @@ namespace {
 constexpr Tolerance exact{"Bits are cleared or numbers compared; nothing is rounded.",
                           [](const Variant&, tenon_dtype) -> Bound { return {}; }};
 constexpr Tolerance one_rounding{
-    "A square root, a quotient, a bound that is no number of the dtype: each is rounded once, by half an epsilon.",
+    "A square root, a quotient, a bound that is not representable in the dtype: each is rounded once, by half an epsilon.",
     [](const Variant&, tenon_dtype t) -> Bound {
       return {epsilon(t), 0};
     }};
@@ -18,7 +18,6 @@ constexpr Tolerance two_roundings{"A square root and a quotient: half an epsilon
 
 const std::vector<tenon_dtype> floats{f16, bf16, f32, f64};
 constexpr Values no_kink{.low = -3, .high = 3, .gap = 0.05, .special = Special::all};
-/// Between whole numbers and halves there is no step.
 constexpr Values positive{.low = 0.25, .high = 4, .special = Special::all};
 
 AttributeBytes bounds(double low, double high) {

@@ -1,5 +1,5 @@
 // Attention and its gradient: several heads, shared keys, masks, causal rows.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -33,11 +33,11 @@ Variant attention(const Form& form) {
   const Values q{.low = -1, .high = 1, .special = form.special};
   return {form.label(),
           {operand(form.q(), q), operand(form.k(), small), operand(form.v(), small), form.mask},
-          {result(form.y()), form.log_sum ? result(form.rows(), dtype_of_sums) : unwanted},
+          {result(form.y()), form.log_sum ? result(form.rows(), dtype_of_sums) : omitted},
           form.attributes()};
 }
 
-/// y and log_sum as they could be: the latter about the logarithm of 20 keys.
+/// Plausible y and log_sum: the latter about the logarithm of 20 keys.
 Variant attention_grad(const Form& form) {
   return {form.label(),
           {operand(form.y(), small), operand(form.q(), small), operand(form.k(), small), operand(form.v(), small), form.mask,
@@ -61,15 +61,15 @@ std::vector<Form> forms() {
       {1, 3, 3, 4, 5, 4, 4, false, mask({1, 3, 4, 5})},
       {1, 3, 3, 4, 5, 4, 4, false, mask({3, 4, 1}), true, -0.5},
       {1, 1, 1, 3, 4, 4, 2, false, mask({})},
-      // one query, as when text is generated
+      // one query, as in text generation
       {2, 4, 2, 1, n, 16, 16},
       {1, 2, 2, 1, 40, 16, 8, false, mask({40})},
-      // more than a block of queries, and of keys
+      // more than one block of queries and of keys
       {1, 2, 1, 70, n, 16, 8, false, mask({1, 1, 70, n})},
       {1, 2, 2, 130, 130, 16, 16, true},
       {1, 1, 1, 65, n, 8, 8, true},
       {9, 1, 1, 5, 6, 4, 4, true},
-      // nothing to do
+      // empty
       {0, 2, 2, 3, 4, 2, 2},
       {1, 2, 2, 0, 4, 2, 2},
       {1, 2, 2, 3, 0, 2, 2, true},
@@ -83,7 +83,7 @@ std::vector<Variant> variants(Make make) {
   return list;
 }
 
-/// What a score is off by. It sums `size` products of at most 1, each good to epsilon, times the scale, and a mask of at most 1.
+/// The error of a score. It sums `size` products of at most 1, each good to epsilon, times the scale, and a mask of at most 1.
 double score_error(const Variant& variant, std::size_t q, tenon_dtype t) {
   const auto size = static_cast<double>(variant.inputs[q].shape[3]);
   const double scale = std::fabs(variant.attributes.as<tenon_attributes_attention>().scale);
@@ -119,49 +119,49 @@ Array filled(tenon_dtype dtype, const Dims& shape, double value) {
 }
 
 /// Weights of a row sum to 1, so that values which are all 1 give 1.
-void weights_sum_to_one(Kit& kit, tenon_dtype dtype) {
+void weights_sum_to_one(CaseContext& context, tenon_dtype dtype) {
   for (const bool causal : {false, true}) {
     const Variant variant = attention({1, 2, 1, 70, 300, 8, 3, causal, absent, false});
-    std::vector<Array> inputs = fill(variant, dtype, seed_for(kit.seed, "ones"));
+    std::vector<Array> inputs = fill(variant, dtype, seed_for(context.seed, "ones"));
     inputs[2] = filled(dtype, variant.inputs[2].shape, 1);
-    const Array y = kit.run(net_of(line_of(TENON_OP_Attention), variant, dtype, inputs))[0];
+    const Array y = context.run(net_of(line_of(TENON_OP_Attention), variant, dtype, inputs))[0];
     const std::string wrong = compare(filled(f64, y.shape(), 1), y, attention_bound(variant, dtype));
     if (!wrong.empty()) throw Failure(wrong);
   }
 }
 
 /// Causal is a mask of minus infinity above the diagonal.
-void causal_is_a_mask(Kit& kit, tenon_dtype dtype) {
+void causal_is_a_mask(CaseContext& context, tenon_dtype dtype) {
   const Form causal{1, 2, 1, 70, 80, 8, 3, true};
   Form masked = causal;
   masked.causal = false;
   masked.mask = operand({70, 80});
-  const auto inputs = fill(attention(causal), dtype, seed_for(kit.seed, "causal"));
+  const auto inputs = fill(attention(causal), dtype, seed_for(context.seed, "causal"));
   Array mask(dtype, {70, 80});
   for (std::int64_t i = 0; i < mask.count(); ++i) mask.set(i, i % 80 > i / 80 ? -inf : 0);
-  const auto want = kit.run(net_of(line_of(TENON_OP_Attention), attention(causal), dtype, inputs));
-  const auto got = kit.run(net_of(line_of(TENON_OP_Attention), attention(masked), dtype, {inputs[0], inputs[1], inputs[2], mask}));
+  const auto expected = context.run(net_of(line_of(TENON_OP_Attention), attention(causal), dtype, inputs));
+  const auto got = context.run(net_of(line_of(TENON_OP_Attention), attention(masked), dtype, {inputs[0], inputs[1], inputs[2], mask}));
   for (std::size_t i = 0; i < 2; ++i) {
-    const std::string wrong = compare(want[i], got[i], attention_bound(attention(masked), dtype).times(2));
-    if (!wrong.empty()) throw Failure(fmt::format("output {}: {}, wanted what causal rows give", i, wrong));
+    const std::string wrong = compare(expected[i], got[i], attention_bound(attention(masked), dtype).times(2));
+    if (!wrong.empty()) throw Failure(fmt::format("output {}: {}, expected the result of causal rows", i, wrong));
   }
 }
 
-/// A row whose mask is minus infinity everywhere is 0, and has no gradient; its neighbours do not notice.
-void masked_rows_are_zero(Kit& kit, tenon_dtype dtype) {
+/// A row whose mask is minus infinity everywhere is 0 and has no gradient; other rows are not affected.
+void masked_rows_are_zero(CaseContext& context, tenon_dtype dtype) {
   Form form{1, 1, 1, 3, 5, 4, 4};
   form.mask = operand({3, 1});
   const Array mask(dtype, {3, 1}, {0, -inf, 0});
-  auto inputs = fill(attention(form), dtype, seed_for(kit.seed, "rows"));
+  auto inputs = fill(attention(form), dtype, seed_for(context.seed, "rows"));
   inputs[3] = mask;
-  const auto out = kit.run(net_of(line_of(TENON_OP_Attention), attention(form), dtype, inputs));
-  const auto grads = kit.run(net_of(line_of(TENON_OP_AttentionGrad), attention_grad(form), dtype,
-                                    {filled(dtype, form.y(), 1), inputs[0], inputs[1], inputs[2], mask, out[0], out[1]}));
+  const auto out = context.run(net_of(line_of(TENON_OP_Attention), attention(form), dtype, inputs));
+  const auto grads = context.run(net_of(line_of(TENON_OP_AttentionGrad), attention_grad(form), dtype,
+                                        {filled(dtype, form.y(), 1), inputs[0], inputs[1], inputs[2], mask, out[0], out[1]}));
   for (std::int64_t i = 0; i < 4; ++i) {
-    if (out[0].at(4 + i) != 0) throw Failure(fmt::format("y[1,{}] is {}, wanted 0", i, out[0].str(4 + i)));
-    if (grads[0].at(4 + i) != 0) throw Failure(fmt::format("dq[1,{}] is {}, wanted 0", i, grads[0].str(4 + i)));
+    if (out[0].at(4 + i) != 0) throw Failure(fmt::format("y[1,{}] is {}, expected 0", i, out[0].str(4 + i)));
+    if (grads[0].at(4 + i) != 0) throw Failure(fmt::format("dq[1,{}] is {}, expected 0", i, grads[0].str(4 + i)));
   }
-  if (out[1].at(1) != -inf) throw Failure(fmt::format("log_sum[1] is {}, wanted -inf", out[1].str(1)));
+  if (out[1].at(1) != -inf) throw Failure(fmt::format("log_sum[1] is {}, expected -inf", out[1].str(1)));
   for (const Array& array : {out[0], grads[0], grads[1], grads[2]}) {
     for (std::int64_t i = 0; i < array.count(); ++i) {
       if (!std::isfinite(array.at(i))) throw Failure(fmt::format("element {} is {}", i, array.str(i)));
@@ -169,12 +169,12 @@ void masked_rows_are_zero(Kit& kit, tenon_dtype dtype) {
   }
 }
 
-/// Scores far beyond what an exponential holds: the largest one of a row decides.
-void large_scores(Kit& kit, tenon_dtype dtype) {
+/// Scores far beyond the range of the exponential: the largest one of a row decides.
+void large_scores(CaseContext& context, tenon_dtype dtype) {
   const Form form{1, 1, 1, 2, 3, 1, 1, false, absent, false, 1};
   const Array q(dtype, {1, 1, 2, 1}, {128, -128}), k(dtype, {1, 1, 3, 1}, {8, 64, -64}), v(dtype, {1, 1, 3, 1}, {1, 2, 3});
-  const Array y = kit.run(net_of(line_of(TENON_OP_Attention), attention(form), dtype, {q, k, v, {}}))[0];
-  if (y.at(0) != 2 || y.at(1) != 3) throw Failure(fmt::format("y is {}, {}, wanted 2, 3", y.str(0), y.str(1)));
+  const Array y = context.run(net_of(line_of(TENON_OP_Attention), attention(form), dtype, {q, k, v, {}}))[0];
+  if (y.at(0) != 2 || y.at(1) != 3) throw Failure(fmt::format("y is {}, {}, expected 2, 3", y.str(0), y.str(1)));
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // BatchNormalization, BatchNormTrain and BatchNormTrainGrad: statistics per channel.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
 
 const std::vector<tenon_dtype> floats{f16, bf16, f32, f64};
-/// Bounds of these extras are for formats with digits enough.
+/// The bounds of these extras hold for formats with enough digits.
 bool has_digits(tenon_dtype dtype) {
   return dtype == f32 || dtype == f64;
 }
@@ -14,7 +14,7 @@ struct Place {
   Dims shape;
   std::int64_t axis;
 };
-/// Matrices of few and of many channels, more rows than one thread takes, images, what has more dimensions than an image, other axes.
+/// Matrices of few and of many channels, more rows than one thread takes, images, more dimensions than an image, other axes.
 std::vector<Place> places() {
   return {{{2, 3}, 1},
           {{8, 10}, 1},
@@ -50,7 +50,7 @@ AttributeBytes attributes_of(std::int64_t axis, double epsilon = 1e-5, double mo
   return attributes;
 }
 
-/// Numbers of channels, kept as sums are.
+/// Values per channel, in the accumulation dtype.
 OperandSpec per_channel(const Dims& channels, const Values& values = {}) {
   return operand(channels, values, dtype_of_sums);
 }
@@ -70,7 +70,7 @@ Variant given(const Dims& shape, std::int64_t axis, double epsilon = 1e-5) {
           attributes_of(axis, epsilon)};
 }
 
-/// The running values are written over what they were: that is how a training step runs.
+/// The running values are updated in place, as in a training step.
 Variant train(const Dims& shape, std::int64_t axis, double momentum = 0.1, double epsilon = 1e-5, bool biased = false) {
   const Dims channels{channels_of(shape, axis)};
   return {
@@ -103,7 +103,7 @@ constexpr Tolerance train_bound{
       return {(8 + root) * epsilon(t), (32 + 4 * root) * epsilon(t)};
     }};
 constexpr Tolerance train_grad_bound{
-    "dx is put together from terms up to 100, each off by some epsilon; the sums behind it as those of the "
+    "dx is put together from terms up to 100, each off by some epsilon; the sums in it as those of the "
     "statistics, with terms that cancel.",
     [](const Variant& variant, tenon_dtype t) -> Bound {
       const double root = std::sqrt(elements_of_channel(variant, 1));
@@ -131,7 +131,7 @@ std::vector<Variant> all_train_grad() {
   return variants;
 }
 
-// ---------------------------------------------------------------- cases of their own
+// ---------------------------------------------------------------- extras
 
 std::vector<double> repeated(std::initializer_list<double> values, std::size_t times) {
   std::vector<double> list;
@@ -139,8 +139,8 @@ std::vector<double> repeated(std::initializer_list<double> values, std::size_t t
   return list;
 }
 
-void expect(const Array& got, std::vector<double> wanted, const Bound& bound, const char* what) {
-  const std::string wrong = compare(Array(f64, got.shape(), wanted), got, bound);
+void expect(const Array& got, std::vector<double> expected, const Bound& bound, const char* what) {
+  const std::string wrong = compare(Array(f64, got.shape(), expected), got, bound);
   if (!wrong.empty()) throw Failure(fmt::format("{}: {}", what, wrong));
 }
 
@@ -148,32 +148,32 @@ Bound few(tenon_dtype dtype) {
   return {8 * epsilon(dtype), 8 * epsilon(dtype)};
 }
 
-/// y = 0 * old + 1 * result: never the other way round. With the old content in it the result would not be the same whatever it was.
-void batch_norm_alpha_beta(Kit& kit, tenon_dtype dtype) {
+/// y = 0 * old + 1 * result, not the reverse: the result must not depend on the old content.
+void batch_norm_alpha_beta(CaseContext& context, tenon_dtype dtype) {
   const Dims shape{2, 2, 2, 1};
   const std::vector<double> x{1, 3, -2, 2, 5, 7, 0, 4};
   for (const unsigned char old : std::initializer_list<unsigned char>{0x00, 0x3F, 0xFF}) {
-    const auto evaluated = kit.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype,
-                                          {Array(dtype, shape, x), numbers(dtype, {2, 1}), numbers(dtype, {1, -1}), numbers(dtype, {3, 1}),
-                                           numbers(dtype, {4, 0.25})}),
-                                   {}, old);
+    const auto evaluated = context.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype,
+                                              {Array(dtype, shape, x), numbers(dtype, {2, 1}), numbers(dtype, {1, -1}),
+                                               numbers(dtype, {3, 1}), numbers(dtype, {4, 0.25})}),
+                                       {}, old);
     expect(evaluated[0], {-1, 1, -7, 1, 3, 5, -3, 5}, few(dtype), "evaluation");
-    const auto trained = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.5, 0), dtype,
-                                        {Array(dtype, shape, x), numbers(dtype, {std::sqrt(5.0), std::sqrt(5.0)}), numbers(dtype, {1, 0}),
-                                         numbers(dtype, {0, 0}), numbers(dtype, {1, 1})}),
-                                 {}, old);
+    const auto trained = context.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.5, 0), dtype,
+                                            {Array(dtype, shape, x), numbers(dtype, {std::sqrt(5.0), std::sqrt(5.0)}),
+                                             numbers(dtype, {1, 0}), numbers(dtype, {0, 0}), numbers(dtype, {1, 1})}),
+                                     {}, old);
     expect(trained[0], {-2, 0, -3, 1, 2, 4, -1, 3}, few(dtype), "training");
   }
 }
 
-/// One mean for each channel, over the batch and all places; per activation is a matter of another shape, (N, C d...).
-void batch_norm_same_mode(Kit& kit, tenon_dtype dtype) {
+/// One mean per channel, over the batch and all positions; a mean per activation needs the shape (N, C d...).
+void batch_norm_same_mode(CaseContext& context, tenon_dtype dtype) {
   const std::vector<double> x{0, 2, 4, 6, 2, 4, 8, 6};  // (N, C, L)
   const auto mean_of = [&](const Dims& shape) {
     const Variant variant = train(shape, 1);
     const Dims channels = variant.inputs[1].shape;
     const Array one = numbers(dtype, std::vector<double>(static_cast<std::size_t>(channels[0]), 1));
-    return kit.run(net_of(line_of(TENON_OP_BatchNormTrain), variant, dtype, {Array(dtype, shape, x), one, one, one, one}))[3];
+    return context.run(net_of(line_of(TENON_OP_BatchNormTrain), variant, dtype, {Array(dtype, shape, x), one, one, one, one}))[3];
   };
   expect(mean_of({2, 2, 2}), {2, 6}, few(dtype), "mean per channel");
   expect(mean_of({2, 4}), {1, 3, 6, 6}, few(dtype), "mean per activation");
@@ -181,28 +181,28 @@ void batch_norm_same_mode(Kit& kit, tenon_dtype dtype) {
 
 /// With scale 1 and bias 0, and statistics 0 and 1 before the first step, evaluation leaves x as it is, and training gives a batch of mean
 /// 0 and variance 1, whatever its size.
-void batch_norm_default_scale(Kit& kit, tenon_dtype dtype) {
+void batch_norm_default_scale(CaseContext& context, tenon_dtype dtype) {
   for (const std::int64_t batch : {2, 6}) {
     const Dims shape{batch, 2};
     const std::vector<double> x = repeated({3, -1, 1, 5}, static_cast<std::size_t>(batch) / 2);
     const std::vector<Array> operands{Array(dtype, shape, x), numbers(dtype, {1, 1}), numbers(dtype, {0, 0}), numbers(dtype, {0, 0}),
                                       numbers(dtype, {1, 1})};
-    const auto evaluated = kit.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype, operands));
+    const auto evaluated = context.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype, operands));
     expect(evaluated[0], x, {}, "evaluation");
-    const auto trained = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.1, 0), dtype, operands));
+    const auto trained = context.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.1, 0), dtype, operands));
     expect(trained[0], repeated({1, -1, -1, 1}, static_cast<std::size_t>(batch) / 2), few(dtype), "training");
   }
 }
 
-/// Train, evaluate, train: statistics go on from where they were.
-void batch_norm_keeps_statistics(Kit& kit, tenon_dtype dtype) {
+/// Train, evaluate, train: statistics continue from their previous values.
+void batch_norm_keeps_statistics(CaseContext& context, tenon_dtype dtype) {
   const Dims shape{2, 1};
   const Array scale = numbers(dtype, {1}), bias = numbers(dtype, {0});
   std::vector<Array> running{numbers(dtype, {0}), numbers(dtype, {1})};
   double mean = 0, variance = 1;
   const auto step = [&](double low, double high) {
-    const auto results = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.25, 0), dtype,
-                                        {Array(dtype, shape, {low, high}), scale, bias, running[0], running[1]}));
+    const auto results = context.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.25, 0), dtype,
+                                            {Array(dtype, shape, {low, high}), scale, bias, running[0], running[1]}));
     running = {results[1], results[2]};
     mean = 0.75 * mean + 0.25 * (low + high) / 2;
     variance = 0.75 * variance + 0.25 * (high - low) * (high - low) / 2;  // over n - 1 = 1
@@ -210,8 +210,8 @@ void batch_norm_keeps_statistics(Kit& kit, tenon_dtype dtype) {
     expect(running[1], {variance}, few(dtype), "running variance");
   };
   const auto evaluate = [&] {
-    const auto y = kit.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype,
-                                  {Array(dtype, shape, {1, 3}), scale, bias, running[0], running[1]}));
+    const auto y = context.run(net_of(line_of(TENON_OP_BatchNormalization), given(shape, 1, 0), dtype,
+                                      {Array(dtype, shape, {1, 3}), scale, bias, running[0], running[1]}));
     const double deviation = std::sqrt(variance);
     expect(y[0], {(1 - mean) / deviation, (3 - mean) / deviation}, {32 * epsilon(dtype), 32 * epsilon(dtype)}, "evaluation");
   };
@@ -223,8 +223,8 @@ void batch_norm_keeps_statistics(Kit& kit, tenon_dtype dtype) {
   evaluate();
 }
 
-/// Far from 0, the variance by sum(x^2) / n - mean^2 has no digit left; the distances themselves have all of theirs.
-void large_mean(Kit& kit, tenon_dtype dtype) {
+/// Far from 0, the variance by sum(x^2) / n - mean^2 has no correct digit; the distances themselves are exact.
+void large_mean(CaseContext& context, tenon_dtype dtype) {
   if (!has_digits(dtype)) return;
   for (const Dims& shape : std::vector<Dims>{{4000, 3}, {20, 3, 9, 7}, {90, 70}, {3, 3, 2, 3, 40}}) {
     for (const double middle : {1e4, -3e6}) {
@@ -235,7 +235,7 @@ void large_mean(Kit& kit, tenon_dtype dtype) {
       // Distances from the middle that are numbers of the dtype, spread over a quarter to 2 and the like.
       for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, middle + 0.25 * static_cast<double>(static_cast<std::int64_t>(4 * x.at(i))));
       const std::int64_t inner = count_of(shape) / shape[0] / channels;
-      const auto results = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), variant, dtype, operands));
+      const auto results = context.run(net_of(line_of(TENON_OP_BatchNormTrain), variant, dtype, operands));
       for (std::int64_t c = 0; c < channels; ++c) {
         double sum = 0, squares = 0, n = 0;
         for (std::int64_t i = 0; i < x.count(); ++i) {
@@ -245,10 +245,10 @@ void large_mean(Kit& kit, tenon_dtype dtype) {
           ++n;
         }
         const double mean = sum / n, variance = squares / n - mean * mean;
-        const auto close = [&](double got, double want, double allowed, const char* what) {
-          if (!(std::fabs(got - want) <= allowed))
+        const auto close = [&](double got, double expected, double allowed, const char* what) {
+          if (!(std::fabs(got - expected) <= allowed))
             throw Failure(
-                fmt::format("{} of channel {} of {} about {}: wanted {:.12g}, got {:.12g}", what, c, str(shape), middle, want, got));
+                fmt::format("{} of channel {} of {} about {}: expected {:.12g}, got {:.12g}", what, c, str(shape), middle, expected, got));
         };
         // In f64 the mean itself is rounded, by its own magnitude.
         const double small = (64 + (dtype == f64 ? std::fabs(middle) : 0)) * epsilon(dtype);
@@ -264,37 +264,37 @@ void large_mean(Kit& kit, tenon_dtype dtype) {
   }
 }
 
-/// A channel that does not vary has variance 0: y is its bias, and 1 / deviation what epsilon makes it. Its neighbour does not notice.
-void constant_channel(Kit& kit, tenon_dtype dtype) {
+/// A constant channel has variance 0: y is its bias, and 1 / deviation is 1 / sqrt(epsilon). Other channels are not affected.
+void constant_channel(CaseContext& context, tenon_dtype dtype) {
   for (const std::int64_t batch : {5, 131, 1000}) {
     const Dims shape{batch, 3};
     std::vector<double> x;
     for (std::int64_t i = 0; i < batch; ++i) x.insert(x.end(), {1.0 / 3, static_cast<double>(i % 2), -700});
-    const double epsilon_added = 0.0009765625;  // a number of every dtype
-    const auto results = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.5, epsilon_added), dtype,
-                                        {Array(dtype, shape, x), numbers(dtype, {2, 1, 4}), numbers(dtype, {0.5, 0, -3}),
-                                         numbers(dtype, {0, 0, 0}), numbers(dtype, {1, 1, 1})}));
+    const double epsilon_added = 0.0009765625;  // exact in every dtype
+    const auto results = context.run(net_of(line_of(TENON_OP_BatchNormTrain), train(shape, 1, 0.5, epsilon_added), dtype,
+                                            {Array(dtype, shape, x), numbers(dtype, {2, 1, 4}), numbers(dtype, {0.5, 0, -3}),
+                                             numbers(dtype, {0, 0, 0}), numbers(dtype, {1, 1, 1})}));
     for (std::int64_t i = 0; i < batch; ++i) {
       const double first = results[0].at(3 * i), third = results[0].at(3 * i + 2);
       if (!(std::fabs(first - 0.5) <= 4 * epsilon(dtype) && std::fabs(third + 3) <= 12 * epsilon(dtype)))
-        throw Failure(fmt::format("row {} of {}: wanted the bias (0.5, -3), got ({}, {})", i, batch, first, third));
+        throw Failure(fmt::format("row {} of {}: expected the bias (0.5, -3), got ({}, {})", i, batch, first, third));
     }
     for (const std::int64_t c : {0, 2}) {
       if (!(std::fabs(results[4].at(c) - 32) <= 64 * epsilon(dtype)) || !(std::fabs(results[2].at(c) - 0.5) <= 2 * epsilon(dtype)))
-        throw Failure(fmt::format("channel {} of {} rows: wanted inverse_std 32 and running variance 0.5, got {} and {}", c, batch,
+        throw Failure(fmt::format("channel {} of {} rows: expected inverse_std 32 and running variance 0.5, got {} and {}", c, batch,
                                   results[4].str(c), results[2].str(c)));
     }
   }
 }
 
 /// NaN stays in its channel, forward, in the statistics and backward.
-void nan_stays_in_its_channel(Kit& kit, tenon_dtype dtype) {
+void nan_stays_in_its_channel(CaseContext& context, tenon_dtype dtype) {
   for (const Dims& shape : std::vector<Dims>{{200, 2}, {3, 2, 4, 5}, {2, 2, 2, 2, 3}}) {
     const Variant variant = train(shape, 1);
     std::vector<Array> operands = fill(variant, dtype, 11);
     const std::int64_t inner = count_of(shape) / shape[0] / 2;
     operands[0].set(count_of(shape) - 1, nan);  // in the last channel
-    const auto results = kit.run(net_of(line_of(TENON_OP_BatchNormTrain), variant, dtype, operands));
+    const auto results = context.run(net_of(line_of(TENON_OP_BatchNormTrain), variant, dtype, operands));
     const auto check = [&](const Array& array, const char* what) {
       const bool whole = array.count() > 2;
       for (std::int64_t i = 0; i < array.count(); ++i) {
@@ -308,7 +308,7 @@ void nan_stays_in_its_channel(Kit& kit, tenon_dtype dtype) {
     check(results[2], "the running variance");
     std::vector<Array> backward = fill(train_grad(shape, 1), dtype, 12);
     backward[1] = operands[0];
-    const auto gradient = kit.run(net_of(line_of(TENON_OP_BatchNormTrainGrad), train_grad(shape, 1), dtype, backward));
+    const auto gradient = context.run(net_of(line_of(TENON_OP_BatchNormTrainGrad), train_grad(shape, 1), dtype, backward));
     check(gradient[0], "dx");
     check(gradient[1], "dscale");
   }

@@ -10,14 +10,14 @@ constexpr Tolerance one_rounding{
     [](const Variant&, tenon_dtype t) -> Bound {
       return {epsilon(t), 0};
     }};
-constexpr Tolerance exact{"One of the operands comes out as it is.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
+constexpr Tolerance exact{"The result is one of the operands.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
 constexpr Tolerance four_ulp{"4 ulp at most: an ulp is half an epsilon of the largest numbers that have it.",
                              [](const Variant&, tenon_dtype t) -> Bound {
                                return {2 * epsilon(t), 0};
                              }};
 
 constexpr Values plain{.special = Special::all};
-/// Away from zero: the derivative of a quotient is as steep as its denominator is small.
+/// Away from zero, where the derivative of a quotient is steep.
 constexpr Values denominator{.low = -3, .high = 3, .gap = 0.5, .special = Special::all};
 /// Real powers have positive bases.
 constexpr Values base{.low = 0.25, .high = 4, .special = Special::all};
@@ -53,7 +53,6 @@ OpCase choice(tenon_op op, std::vector<Golden> golden) {
   return {.op = op, .variants = of_pairs(plain, plain), .bound = exact, .gradient = {0, 1}, .golden = std::move(golden)};
 }
 
-/// Requirement E02's first test.
 Golden first_test() {
   return of_two("first_test", {1, 2, 3}, {4, 5, 6}, {4, 10, 18}, {});
 }

@@ -28,46 +28,46 @@ std::vector<Variant> variants() {
   return list;
 }
 
-/// Every type to `type`, x -> y one by one.
+/// Every dtype to `type`, x -> y elementwise.
 Golden conversion(const std::string& name, tenon_dtype type, std::vector<double> x, std::vector<double> y, std::vector<tenon_dtype> from) {
   const auto n = static_cast<std::int64_t>(x.size());
   return {name, to(type, {n}), {std::move(x)}, {std::move(y)}, std::move(from)};
 }
 
-/// Numbers of all magnitudes from one floating type to each other: as many bits differ as there are.
-void check_between_floats(Kit& kit, tenon_dtype dtype) {
+/// Numbers of all magnitudes from one floating dtype to each other, with all bits varied.
+void check_between_floats(CaseContext& context, tenon_dtype dtype) {
   if (!is_float(dtype)) return;
-  const Array x = all_magnitudes(dtype, kit.seed);
+  const Array x = all_magnitudes(dtype, context.seed);
   for (const tenon_dtype type : {f16, bf16, f32, f64}) {
     const Variant variant = to(type, x.shape());
-    const auto got = kit.run(net_of(line_of(TENON_OP_Cast), variant, dtype, {x}));
-    // Array rounds by arithmetic of its own: this judges the oracle, too.
+    const auto got = context.run(net_of(line_of(TENON_OP_Cast), variant, dtype, {x}));
+    // Array has its own rounding, so this checks the oracle, too.
     const std::string wrong = compare(x.as(TENON_DTYPE_F64), got[0], {});
     if (!wrong.empty()) throw Failure(fmt::format("to {}: {}", sdk::name_of(type), wrong));
   }
 }
 
-/// Back from a narrow type gives the same number.
-void check_round_trip(Kit& kit, tenon_dtype dtype) {
+/// A round trip from a narrow dtype gives the same number.
+void check_round_trip(CaseContext& context, tenon_dtype dtype) {
   if (dtype != f16 && dtype != bf16) return;
-  const Array x = all_magnitudes(dtype, kit.seed);
+  const Array x = all_magnitudes(dtype, context.seed);
   for (const tenon_dtype type : {f32, f64}) {
-    const auto wide = kit.run(net_of(line_of(TENON_OP_Cast), to(type, x.shape()), dtype, {x}));
-    const auto back = kit.run(net_of(line_of(TENON_OP_Cast), to(dtype, x.shape()), type, {wide[0]}));
+    const auto wide = context.run(net_of(line_of(TENON_OP_Cast), to(type, x.shape()), dtype, {x}));
+    const auto back = context.run(net_of(line_of(TENON_OP_Cast), to(dtype, x.shape()), type, {wide[0]}));
     const std::string wrong = compare(x, back[0], {});
     if (!wrong.empty()) throw Failure(fmt::format("through {}: {}", sdk::name_of(type), wrong));
   }
 }
 
-/// The largest 64-bit integers are not doubles: no golden vector can say them.
-void check_largest_integers(Kit& kit, tenon_dtype dtype) {
+/// The largest 64-bit integers are not representable as doubles, and so not in golden vectors.
+void check_largest_integers(CaseContext& context, tenon_dtype dtype) {
   if (!is_float(dtype) || dtype == f16) return;
   const Array x(dtype, {3}, {1e20, inf, 3e30});
   for (const tenon_dtype type : {i64, u64}) {
-    const auto y = kit.run(net_of(line_of(TENON_OP_Cast), to(type, {3}), dtype, {x}));
-    const std::uint64_t want = type == i64 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::uint64_t>::max();
+    const auto y = context.run(net_of(line_of(TENON_OP_Cast), to(type, {3}), dtype, {x}));
+    const std::uint64_t expected = type == i64 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::uint64_t>::max();
     for (std::int64_t i = 0; i < 3; ++i) {
-      if (y[0].get<std::uint64_t>(i) != want) throw Failure(fmt::format("{} became {}, wanted {}", x.str(i), y[0].str(i), want));
+      if (y[0].get<std::uint64_t>(i) != expected) throw Failure(fmt::format("{} became {}, expected {}", x.str(i), y[0].str(i), expected));
     }
   }
 }
@@ -93,7 +93,7 @@ std::vector<OpCase> cases_cast() {
                  conversion("rounds_to_nearest", f32, {16777217, 16777219, -16777217}, {16777216, 16777220, -16777216}, {f64, i32, i64}),
                  conversion("rounds_to_f16", f16, {2049, 2051, -2049, 65519, 65520, -70000}, {2048, 2052, -2048, 65504, inf, -inf},
                             {f32, f64, i32, i64}),
-                 // a tie and a little more, which a rounding to f32 on the way would lose
+                 // slightly above a tie, which an intermediate rounding to f32 would lose
                  conversion("rounds_once_to_f16", f16, {1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11, 0x1p-25 + 0x1p-60, 0x1p-25},
                             {1 + 0x1p-10, 1, 0x1p-24, 0}, {f64}),
                  conversion("subnormal_f16", f16, {0x1p-24, 3 * 0x1p-25, -0x1p-15, 0x1p-14 - 0x1p-26},

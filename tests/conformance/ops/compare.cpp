@@ -1,4 +1,4 @@
-// Equal, Less and their relatives: exact, so the answer is too.
+// Equal, Less and their variants: exact.
 #include "elementwise.h"
 
 namespace tenon::conformance {
@@ -22,7 +22,7 @@ Golden of_two(const std::string& name, std::vector<double> a, std::vector<double
       name, {"", {operand({n}), operand({n})}, {result({n}, boolean)}}, {std::move(a), std::move(b)}, {std::move(y)}, std::move(dtypes)};
 }
 
-/// What the op says of (0, 0), (0, 1), (1, 0), (1, 1); of ten IEEE pairs; and of three with and without a sign bit.
+/// The results for (0, 0), (0, 1), (1, 0), (1, 1); for ten IEEE pairs; and for three pairs with and without a sign bit.
 OpCase comparison(tenon_op op, std::vector<double> ones_and_zeros, std::vector<double> ieee, std::vector<double> large) {
   using std::move;
   return {.op = op,
@@ -32,7 +32,7 @@ OpCase comparison(tenon_op op, std::vector<double> ones_and_zeros, std::vector<d
                      of_two("ieee", {nan, inf, -inf, 0.0, 1.5, nan, 1, -1.5, -inf, 2}, {nan, inf, inf, -0.0, 1.5, 1, nan, -0.5, -2, 1},
                             ieee, {f16, bf16, f32, f64}),
                      of_two("signed", {-1, 1, -2}, {1, -1, -1}, large, {f16, bf16, f32, f64, TENON_DTYPE_I8, TENON_DTYPE_I16, i32, i64}),
-                     // what has the top bit is large, not negative
+                     // unsigned values with the top bit are large, not negative
                      of_two("unsigned_8", {255, 1, 254}, {1, 255, 255}, {large[1], large[0], large[2]}, {u8}),
                      of_two("unsigned_16", {65535, 1, 65534}, {1, 65535, 65535}, {large[1], large[0], large[2]}, {TENON_DTYPE_U16}),
                      of_two("unsigned_32", {4294967295, 1, 4294967294}, {1, 4294967295, 4294967295}, {large[1], large[0], large[2]},

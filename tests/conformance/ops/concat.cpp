@@ -1,5 +1,5 @@
-// Concat and Split: elements move, bits stay.
-#include "room.h"
+// Concat and Split: elements are copied bitwise.
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {

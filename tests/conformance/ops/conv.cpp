@@ -1,4 +1,4 @@
-// Conv and its gradients by image and filters.
+// Conv and its gradients with respect to image and filters.
 #include <numeric>
 
 #include "convolution.h"
@@ -12,7 +12,7 @@ struct Shape {
   Special special = Special::none;
 };
 
-/// Every road that a fast kernel may take, with channels and sizes that do and do not fill its blocks.
+/// Shapes for every algorithm that a fast kernel may use, with channels and sizes that do and do not fill its blocks.
 std::vector<Shape> shapes() {
   const std::int64_t n = sized(30, 15);
   return {
@@ -47,7 +47,7 @@ std::vector<Shape> shapes() {
       {{1, 3, 2, {2, 2}, {5, 5}, {}, {}, {4, 4}, {4, 4}}},
       {{1, 5, 6, {9, 9}, {3, 3}, {}, {2, 2}, {2, 2}, {2, 2}}, true},
       {{1, 3, 4, {8, 11}, {2, 3}, {1, 2}, {3, 2}, {1, 0}, {0, 1}}},
-      // groups, and a channel each
+      // groups, also of one channel each
       {{2, 6, 9, {6, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}, 3}, true},
       {{1, 32, 16, {5, 5}, {1, 1}, {}, {}, {}, {}, 2}},
       {{1, 16, 32, {7, 6}, {5, 5}, {2, 2}, {}, {2, 2}, {2, 2}, 2}},
@@ -63,7 +63,7 @@ std::vector<Shape> shapes() {
       {{2, 4, 3, {9}, {1}}},
       {{1, 2, 4, {13}, {3}, {}, {3}, {2}, {4}}},
       {{1, 6, 6, {12}, {4}, {}, {}, {1}, {2}, 6}, true},
-      // nothing to do
+      // empty
       {{0, 3, 4, {5, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, true},
   };
 }
@@ -94,7 +94,7 @@ Net one_node(const Convolution& shape, tenon_op op, tenon_dtype dtype, const std
   return net_of(line_of(op), variant_of(shape, op), dtype, inputs);
 }
 
-// ---------------------------------------------------------------- shapes by chance
+// ---------------------------------------------------------------- random shapes
 
 Convolution any_shape(Random& random) {
   const auto dims = static_cast<std::size_t>(random.integer(1, 3));
@@ -115,12 +115,12 @@ Convolution any_shape(Random& random) {
   return shape;
 }
 
-/// Forward and both gradients against the oracle, and against each other: each is the others' transpose, so that
+/// Compares forward and both gradients with the oracle and with each other: each is the others' transpose, so that
 /// <dy, conv(x, w)> = <conv_input_grad(dy, w), x> = <conv_weight_grad(dy, x), w>.
-void random_shapes(Kit& kit, tenon_dtype dtype) {
+void random_shapes(CaseContext& context, tenon_dtype dtype) {
   const int count = dtype == f32 || dtype == f64 ? 200 : 20;
-  for (int number = 0; number < count; ++number) {
-    Random random(seed_for(kit.seed, fmt::format("conv {} {}", number, dtype)));
+  for (int index = 0; index < count; ++index) {
+    Random random(seed_for(context.seed, fmt::format("conv {} {}", index, dtype)));
     const Convolution shape = any_shape(random);
     const Array x = numbers(dtype, shape.x(), random), w = numbers(dtype, shape.w(), random), dy = numbers(dtype, shape.y(), random);
     const auto magnitude = [](const Array& operand, const Bound& bound, const Array& result) {
@@ -133,24 +133,24 @@ void random_shapes(Kit& kit, tenon_dtype dtype) {
     const struct {
       tenon_op op;
       const Array &a, &b, &with;
-    } roads[] = {{TENON_OP_Conv, x, w, dy}, {TENON_OP_ConvInputGrad, dy, w, x}, {TENON_OP_ConvWeightGrad, dy, x, w}};
+    } products_of[] = {{TENON_OP_Conv, x, w, dy}, {TENON_OP_ConvInputGrad, dy, w, x}, {TENON_OP_ConvWeightGrad, dy, x, w}};
     for (std::size_t r = 0; r < 3; ++r) {
-      const auto& road = roads[r];
-      std::vector<Array> inputs{road.a, road.b};
-      const Bound bound = convolution_bound(shape, road.op, dtype);
-      if (road.op == TENON_OP_Conv) inputs.emplace_back();
+      const auto& product = products_of[r];
+      std::vector<Array> inputs{product.a, product.b};
+      const Bound bound = convolution_bound(shape, product.op, dtype);
+      if (product.op == TENON_OP_Conv) inputs.emplace_back();
       const auto where = [&] {
-        return fmt::format("{} of x {}, w {}, {}", line_of(road.op).stem, str(shape.x()), str(shape.w()), shape.label());
+        return fmt::format("{} of x {}, w {}, {}", line_of(product.op).stem, str(shape.x()), str(shape.w()), shape.label());
       };
-      const Array got = kit.run(one_node(shape, road.op, dtype, inputs))[0];
-      if (kit.oracle != nullptr) {
+      const Array got = context.run(one_node(shape, product.op, dtype, inputs))[0];
+      if (context.oracle != nullptr) {
         std::vector<Array> wide;
         for (const Array& input : inputs) wide.push_back(input.dtype() == TENON_DTYPE_NONE ? input : input.as(f64));
-        const std::string wrong = compare(kit.judge(one_node(shape, road.op, f64, wide))[0], got, bound);
+        const std::string wrong = compare(context.judge(one_node(shape, product.op, f64, wide))[0], got, bound);
         if (!wrong.empty()) throw Failure(fmt::format("{}: {}", where(), wrong));
       }
-      products[r] = dot(got, road.with);
-      errors[r] = magnitude(road.with, bound, got);
+      products[r] = dot(got, product.with);
+      errors[r] = magnitude(product.with, bound, got);
       if (r > 0 && !(std::fabs(products[r] - products[0]) <= errors[r] + errors[0])) {
         throw Failure(
             fmt::format("{}: its product with the third operand is {:.17g}, that of conv {:.17g}", where(), products[r], products[0]));
@@ -159,13 +159,13 @@ void random_shapes(Kit& kit, tenon_dtype dtype) {
   }
 }
 
-// ---------------------------------------------------------------- two convolutions, one behind the other
+// ---------------------------------------------------------------- two convolutions in sequence
 
-/// The gradient by the first filters passes through the second ones: it must read these, not an image. The loss is linear in each operand,
-/// so that a step of any length tells its gradient.
-void conv_input_gradient_uses_filter(Kit& kit, tenon_dtype dtype) {
+/// The gradient with respect to the first filters passes through the second ones, which it must read instead of an image. The loss is
+/// linear in each operand, so that a step of any length gives its gradient.
+void conv_input_gradient_uses_filter(CaseContext& context, tenon_dtype dtype) {
   const Convolution first{2, 2, 3, {6, 5}, {3, 3}, {}, {}, {1, 1}, {1, 1}}, second{2, 3, 2, {6, 5}, {3, 3}, {2, 1}, {}, {1, 0}, {0, 1}};
-  Random random(seed_for(kit.seed, "stacked"));
+  Random random(seed_for(context.seed, "stacked"));
   const Array x = whole_numbers(dtype, first.x(), random), w1 = whole_numbers(dtype, first.w(), random),
               w2 = whole_numbers(dtype, second.w(), random), dy = whole_numbers(dtype, second.y(), random);
   const auto add = [&](Net& net, tenon_op op, const Convolution& shape, std::vector<std::uint32_t> operands, std::uint32_t out) {
@@ -178,7 +178,7 @@ void conv_input_gradient_uses_filter(Kit& kit, tenon_dtype dtype) {
     const std::uint32_t middle = net.internal(dtype, first.y()), out = net.output(dtype, second.y());
     add(net, TENON_OP_Conv, first, {in, a}, middle);
     add(net, TENON_OP_Conv, second, {middle, b}, out);
-    return dot(kit.run(net)[0], dy);
+    return dot(context.run(net)[0], dy);
   };
   Net net;
   const std::uint32_t in = net.input(x), a = net.input(w1), b = net.input(w2), d = net.input(dy);
@@ -186,7 +186,7 @@ void conv_input_gradient_uses_filter(Kit& kit, tenon_dtype dtype) {
   add(net, TENON_OP_ConvInputGrad, second, {d, b}, dmiddle);
   add(net, TENON_OP_ConvInputGrad, first, {dmiddle, a}, dx);
   add(net, TENON_OP_ConvWeightGrad, first, {dmiddle, in}, dw1);
-  const auto gradients = kit.run(net);
+  const auto gradients = context.run(net);
   const double before = loss(x, w1);
   const auto expect = [&](const char* what, const Array& gradient, const Array& operand, auto&& loss_of) {
     Array moved = operand, step = operand;
@@ -194,21 +194,21 @@ void conv_input_gradient_uses_filter(Kit& kit, tenon_dtype dtype) {
       step.set(i, static_cast<double>(random.integer(-1, 2)));
       moved.set(i, operand.at(i) + step.at(i));
     }
-    // all numbers are whole and small: what is not equal is off by 1 or more
-    const double wanted = loss_of(moved) - before, got = dot(gradient, step);
-    if (!(std::fabs(wanted - got) <= 0.25 + 4 * epsilon(dtype) * std::fabs(wanted))) {
-      throw Failure(fmt::format("a step of {} changes the loss by {}, its gradient says {}", what, wanted, got));
+    // all numbers are small integers: unequal values differ by 1 or more
+    const double expected = loss_of(moved) - before, got = dot(gradient, step);
+    if (!(std::fabs(expected - got) <= 0.25 + 4 * epsilon(dtype) * std::fabs(expected))) {
+      throw Failure(fmt::format("a step of {} changes the loss by {}, its gradient says {}", what, expected, got));
     }
   };
   expect("x", gradients[0], x, [&](const Array& moved) { return loss(moved, w1); });
   expect("the first filters", gradients[1], w1, [&](const Array& moved) { return loss(x, moved); });
 }
 
-// ---------------------------------------------------------------- forms and neighbours
+// ---------------------------------------------------------------- 1-d, NaN and fusion
 
-/// One dimension is two of which the first has size 1.
-void conv1d_is_conv2d_of_height_1(Kit& kit, tenon_dtype dtype) {
-  Random random(seed_for(kit.seed, "conv1d"));
+/// A 1-d convolution equals a 2-d convolution of height 1.
+void conv1d_is_conv2d_of_height_1(CaseContext& context, tenon_dtype dtype) {
+  Random random(seed_for(context.seed, "conv1d"));
   const Convolution line{2, 4, 6, {13}, {3}, {2}, {2}, {1}, {3}, 2}, flat{2, 4, 6, {1, 13}, {1, 3}, {1, 2}, {1, 2}, {0, 1}, {0, 3}, 2};
   const Array x = numbers(dtype, line.x(), random), w = numbers(dtype, line.w(), random), dy = numbers(dtype, line.y(), random);
   const auto as = [](const Array& from, const Dims& shape) {
@@ -218,37 +218,38 @@ void conv1d_is_conv2d_of_height_1(Kit& kit, tenon_dtype dtype) {
   };
   const Array x2 = as(x, flat.x()), w2 = as(w, flat.w()), dy2 = as(dy, flat.y());
   const auto expect = [&](tenon_op op, const std::vector<Array>& of_line, const std::vector<Array>& of_flat, const Dims& shape) {
-    const Array got = kit.run(one_node(line, op, dtype, of_line))[0];
+    const Array got = context.run(one_node(line, op, dtype, of_line))[0];
     const std::string wrong =
-        compare(as(kit.run(one_node(flat, op, dtype, of_flat))[0], shape), got, convolution_bound(line, op, dtype).times(2));
-    if (!wrong.empty()) throw Failure(fmt::format("{}: {}, wanted what the form of height 1 gives", line_of(op).stem, wrong));
+        compare(as(context.run(one_node(flat, op, dtype, of_flat))[0], shape), got, convolution_bound(line, op, dtype).times(2));
+    if (!wrong.empty()) throw Failure(fmt::format("{}: {}, expected the result of height 1", line_of(op).stem, wrong));
   };
   expect(TENON_OP_Conv, {x, w, {}}, {x2, w2, {}}, line.y());
   expect(TENON_OP_ConvInputGrad, {dy, w}, {dy2, w2}, line.x());
   expect(TENON_OP_ConvWeightGrad, {dy, x}, {dy2, x2}, line.w());
 }
 
-/// A NaN in the image comes out wherever a window sees it, whatever the algorithm.
-void nan_reaches_what_sees_it(Kit& kit, tenon_dtype dtype) {
+/// A NaN in the image reaches every result whose window contains it, whatever the algorithm.
+void nan_reaches_what_sees_it(CaseContext& context, tenon_dtype dtype) {
   const Convolution shape{1, 3, 5, {9, 10}, {3, 3}, {}, {}, {1, 1}, {1, 1}};
-  Random random(seed_for(kit.seed, "nan"));
+  Random random(seed_for(context.seed, "nan"));
   Array x = numbers(dtype, shape.x(), random);
   const Array w = numbers(dtype, shape.w(), random);
   const std::int64_t row = 4, column = 7;
   x.set((1 * 9 + row) * 10 + column, nan);
-  const Array y = kit.run(one_node(shape, TENON_OP_Conv, dtype, {x, w, {}}))[0];
+  const Array y = context.run(one_node(shape, TENON_OP_Conv, dtype, {x, w, {}}))[0];
   for (std::int64_t o = 0; o < 5; ++o) {
     for (std::int64_t i = row - 1; i <= row + 1; ++i) {
       for (std::int64_t j = column - 1; j <= column + 1; ++j) {
         const std::int64_t e = (o * 9 + i) * 10 + j;
-        if (!std::isnan(y.at(e))) throw Failure(fmt::format("y[0,{},{},{}] is {}, its window sees a NaN", o, i, j, y.str(e)));
+        if (!std::isnan(y.at(e)))
+          throw Failure(fmt::format("y[0,{},{},{}] is {}, expected NaN since its window contains one", o, i, j, y.str(e)));
       }
     }
   }
 }
 
-/// Conv, what is added to it and an activation give together what they give one by one.
-void fused_epilogue(Kit& kit, tenon_dtype dtype) {
+/// Conv with an addition and an activation gives the same results fused and separately.
+void fused_epilogue(CaseContext& context, tenon_dtype dtype) {
   const Convolution all[] = {{2, 5, 17, {6, 7}, {1, 1}},
                              {1, 16, 17, {7, 9}, {3, 3}, {}, {}, {1, 1}, {1, 1}},
                              {1, 3, 16, {9, 8}, {5, 5}, {2, 2}, {}, {2, 2}, {2, 2}},
@@ -256,7 +257,7 @@ void fused_epilogue(Kit& kit, tenon_dtype dtype) {
                              {2, 4, 6, {11}, {3}, {}, {}, {1}, {1}}};
   const tenon_attributes_none none{sizeof none, 0};
   for (const Convolution& shape : all) {
-    Random random(seed_for(kit.seed, "epilogue" + str(shape.x())));
+    Random random(seed_for(context.seed, "epilogue" + str(shape.x())));
     const Array x = numbers(dtype, shape.x(), random), w = numbers(dtype, shape.w(), random), b = numbers(dtype, {shape.filters}, random),
                 residual = numbers(dtype, shape.y(), random);
     for (const bool with_residual : {false, true}) {
@@ -275,15 +276,15 @@ void fused_epilogue(Kit& kit, tenon_dtype dtype) {
           const std::uint32_t before = value, after = next(true);
           net.node(activation, line_of(activation).version, &none, {before}, {after});
         }
-        const auto apart = kit.run(net, {.fusion = TENON_FUSION_OFF});
-        const auto together = kit.run(net, {.fusion = TENON_FUSION_FULL});
-        // the sum may round in between, with what is added up to 2 larger; activations are no steeper than 1, and good to 8 epsilon
+        const auto apart = context.run(net, {.fusion = TENON_FUSION_OFF});
+        const auto together = context.run(net, {.fusion = TENON_FUSION_FULL});
+        // the sum may round in between, with addends up to 2; activations have slopes up to 1 and errors up to 8 epsilon
         Bound bound = convolution_bound(shape, TENON_OP_Conv, dtype).times(2);
         bound.relative += 2 * epsilon(dtype);
         bound.absolute += (8 + 4 * static_cast<double>(shape.terms(TENON_OP_Conv))) * epsilon(dtype);
         const std::string wrong = compare(apart[0], together[0], bound);
         if (!wrong.empty()) {
-          throw Failure(fmt::format("conv of x {}, w {}{}{}: {}, wanted what separate kernels give", str(shape.x()), str(shape.w()),
+          throw Failure(fmt::format("conv of x {}, w {}{}{}: {}, expected the result of separate kernels", str(shape.x()), str(shape.w()),
                                     with_residual ? " + residual" : "",
                                     activation == TENON_OP_NONE ? "" : std::string(" + ") + line_of(activation).stem, wrong));
         }
@@ -295,7 +296,7 @@ void fused_epilogue(Kit& kit, tenon_dtype dtype) {
 }  // namespace
 
 std::vector<OpCase> cases_conv() {
-  // PyTorch 1.13: conv2d and conv1d of whole numbers, and their gradients
+  // PyTorch 1.13: conv2d and conv1d of integers, and their gradients
   const Convolution pad1{1, 2, 2, {3, 3}, {3, 3}, {}, {}, {1, 1}, {1, 1}};
   const Convolution mixed{1, 2, 4, {4, 5}, {2, 2}, {2, 1}, {1, 2}, {1, 0}, {0, 2}, 2};
   const Convolution line{2, 2, 1, {5}, {3}, {2}, {}, {1}, {1}};

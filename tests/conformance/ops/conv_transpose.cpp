@@ -1,11 +1,11 @@
-// ConvTranspose: the gradient of a convolution by its image, with something added.
+// ConvTranspose: the image gradient of a convolution, plus a bias.
 #include "convolution.h"
 
 namespace tenon::conformance {
 namespace {
 
 struct Shape {
-  Convolution convolution;  ///< the one that takes y to x
+  Convolution convolution;  ///< the convolution from y to x
   bool bias = false;
   Special special = Special::none;
 };
@@ -35,16 +35,16 @@ std::vector<Variant> variants() {
 }
 
 /// Without a bias it is ConvInputGrad.
-void equals_conv_input_grad(Kit& kit, tenon_dtype dtype) {
+void equals_conv_input_grad(CaseContext& context, tenon_dtype dtype) {
   for (const Variant& variant : variants()) {
     Variant plain = variant;
     plain.inputs.resize(2);
-    const auto inputs = fill(plain, dtype, seed_for(kit.seed, "transpose" + variant.label));
-    const Array want = kit.run(net_of(line_of(TENON_OP_ConvInputGrad), plain, dtype, inputs))[0];
+    const auto inputs = fill(plain, dtype, seed_for(context.seed, "transpose" + variant.label));
+    const Array expected = context.run(net_of(line_of(TENON_OP_ConvInputGrad), plain, dtype, inputs))[0];
     plain.inputs.push_back(absent);
-    const Array got = kit.run(net_of(line_of(TENON_OP_ConvTranspose), plain, dtype, {inputs[0], inputs[1], {}}))[0];
-    const std::string wrong = compare(want, got, bound_of_convolution<TENON_OP_ConvTranspose>(plain, dtype).times(2));
-    if (!wrong.empty()) throw Failure(fmt::format("{}: {}, wanted what conv_input_grad gives", variant.label, wrong));
+    const Array got = context.run(net_of(line_of(TENON_OP_ConvTranspose), plain, dtype, {inputs[0], inputs[1], {}}))[0];
+    const std::string wrong = compare(expected, got, bound_of_convolution<TENON_OP_ConvTranspose>(plain, dtype).times(2));
+    if (!wrong.empty()) throw Failure(fmt::format("{}: {}, expected the result of conv_input_grad", variant.label, wrong));
   }
 }
 

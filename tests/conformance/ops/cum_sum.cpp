@@ -1,5 +1,5 @@
-// CumSum: running sums from either end, with and without the element itself.
-#include "room.h"
+// CumSum: running sums from either end, inclusive and exclusive.
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -31,9 +31,9 @@ std::vector<OpCase> cases_cum_sum() {
     for (const bool reverse : {false, true}) {
       variants.push_back(sums({7}, 0, exclusive, reverse));
       variants.push_back(sums({2, 3, 5}, 1, exclusive, reverse));
-      variants.push_back(sums({5, sized(700, 270)}, 0, exclusive, reverse));  // lines side by side, more than fit a bundle
+      variants.push_back(sums({5, sized(700, 270)}, 0, exclusive, reverse));  // adjacent lines, more than fit a bundle
       variants.push_back(sums({3, sized(5000, 500)}, 1, exclusive, reverse));
-      variants.push_back(sums({sized(2000, 300), 3}, 0, exclusive, reverse));  // long lines side by side, in several parts
+      variants.push_back(sums({sized(2000, 300), 3}, 0, exclusive, reverse));  // long adjacent lines, in several parts
     }
   }
   variants.push_back(sums({0, 4}, 1));
@@ -45,7 +45,7 @@ std::vector<OpCase> cases_cum_sum() {
       .variants = variants,
       .bound = bound,
       .gradient = {0},
-      // NumPy: cumsum, and the same shifted and turned round
+      // NumPy: cumsum, also shifted and reversed
       .golden = {{"plain", sums({2, 3}, 1), {{1, 2, 3, -4, 5, 6}}, {{1, 3, 6, -4, 1, 7}}},
                  {"columns", sums({2, 3}, 0), {{1, 2, 3, -4, 5, 6}}, {{1, 2, 3, -3, 7, 9}}},
                  {"exclusive", sums({2, 3}, 1, true), {{1, 2, 3, -4, 5, 6}}, {{0, 1, 3, 0, -4, 1}}},

@@ -1,5 +1,5 @@
 // Dropout: the mask is specified bit for bit, the scale is one rounding.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -11,24 +11,24 @@ Variant dropped(const Dims& shape, double p, std::uint32_t stream = 42) {
   return {fmt::format("p={}", p), {operand(shape, {.special = Special::not_large}), key()}, {result(shape)}, attributes};
 }
 
-/// Kept elements are scaled by one over the probability of keeping, in the gradient as well, which drops the same ones.
-void dropout_backward_scale(Kit& kit, tenon_dtype dtype) {
+/// Kept elements are scaled by 1 / (1 - p), also in the gradient, which drops the same elements.
+void dropout_backward_scale(CaseContext& context, tenon_dtype dtype) {
   const double p = 0.75;
   const Array ones(dtype, {999}, std::vector<double>(999, 1.0));
   const Array k(u64, {2}, {11, 3});
-  const Array y = kit.run(net_of(line_of(TENON_OP_Dropout), dropped({999}, p), dtype, {ones, k}))[0];
-  // The op is its own gradient: dy in the place of x.
+  const Array y = context.run(net_of(line_of(TENON_OP_Dropout), dropped({999}, p), dtype, {ones, k}))[0];
+  // The op is its own gradient, with dy instead of x.
   Array dy = ones;
   for (std::int64_t i = 0; i < dy.count(); ++i) dy.set(i, 0.5);
-  const Array dx = kit.run(net_of(line_of(TENON_OP_Dropout), dropped({999}, p), dtype, {dy, k}))[0];
+  const Array dx = context.run(net_of(line_of(TENON_OP_Dropout), dropped({999}, p), dtype, {dy, k}))[0];
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < 999; ++i) {
-    if (y.at(i) != 0 && y.at(i) != 4) throw Failure(fmt::format("element {} of y is {}, wanted 0 or 1 / (1 - 0.75)", i, y.str(i)));
-    if (dx.at(i) != 0.5 * y.at(i)) throw Failure(fmt::format("element {} of dx is {}, wanted {}", i, dx.str(i), 0.5 * y.at(i)));
+    if (y.at(i) != 0 && y.at(i) != 4) throw Failure(fmt::format("element {} of y is {}, expected 0 or 1 / (1 - 0.75)", i, y.str(i)));
+    if (dx.at(i) != 0.5 * y.at(i)) throw Failure(fmt::format("element {} of dx is {}, expected {}", i, dx.str(i), 0.5 * y.at(i)));
     kept += y.at(i) != 0 ? 1 : 0;
   }
   // 250 expected, five standard deviations of 14.
-  if (kept < 180 || kept > 320) throw Failure(fmt::format("{} of 999 elements are kept, wanted about a quarter", kept));
+  if (kept < 180 || kept > 320) throw Failure(fmt::format("{} of 999 elements are kept, expected about a quarter", kept));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Gather and GatherElements: elements move, bits stay; an index that names nothing is refused.
-#include "room.h"
+// Gather and GatherElements: elements are copied bitwise; an index out of range is refused.
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -33,7 +33,7 @@ template <int index>
 void spoil(std::vector<Array>& inputs) {
   inputs[1].set(5, index);
 }
-/// Of an axis of 10.
+/// Bad indices of an axis of 10.
 std::vector<BadArgument> bad_indices(Variant (*make)(const Dims&, const Dims&, std::int64_t, tenon_dtype)) {
   return {{"index_too_large", make({10, 3}, {4, 2}, 0, i64), spoil<10>, {"index 10", "position 5", "[-10, 10)", "gather"}},
           {"index_too_small", make({10, 3}, {4, 2}, 0, i64), spoil<-11>, {"index -11", "position 5", "[-10, 10)"}},
@@ -41,7 +41,7 @@ std::vector<BadArgument> bad_indices(Variant (*make)(const Dims&, const Dims&, s
           {"nothing_to_name", make({0, 3}, {4, 2}, 0, i64), spoil<0>, {"[0, 0)"}}};
 }
 
-/// Element 0 of these is 0 as well: an empty axis has no index.
+/// No valid index exists for an empty axis, also not 0.
 std::vector<BadArgument> refused(std::vector<BadArgument> list) {
   list.back().spoil = [](std::vector<Array>& inputs) {
     for (std::int64_t i = 0; i < inputs[1].count(); ++i) inputs[1].set(i, 0);
@@ -52,7 +52,7 @@ std::vector<BadArgument> refused(std::vector<BadArgument> list) {
 }  // namespace
 
 std::vector<OpCase> cases_gather() {
-  const std::vector<double> bits{0, 1, 1, 0, 1, 0};  // fits every dtype
+  const std::vector<double> bits{0, 1, 1, 0, 1, 0};  // exact in every dtype
   const std::int64_t n = sized(1009, 109);
   return {
       {.op = TENON_OP_Gather,

@@ -1,5 +1,5 @@
-// Gemm: scaled, transposed, with something added.
-#include "room.h"
+// Gemm: scaled and transposed products, plus c.
+#include "op_family.h"
 
 #include "product.h"
 
@@ -43,8 +43,8 @@ constexpr Tolerance bound{
                                                  (variant.inputs[2].present ? 4 * std::fabs(attributes.beta) * epsilon(t) : 0)};
     }};
 
-void fused(Kit& kit, tenon_dtype dtype) {
-  check_fused_epilogue(kit, dtype, {TENON_OP_Gemm, attributes_of(false, true, 1, 1), {13, 31}, {17, 31}, {13, 17}, 31});
+void fused(CaseContext& context, tenon_dtype dtype) {
+  check_fused_epilogue(context, dtype, {TENON_OP_Gemm, attributes_of(false, true, 1, 1), {13, 31}, {17, 31}, {13, 17}, 31});
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ std::vector<OpCase> cases_gemm() {
                   product({2, 2, 2}, false, false, 0.5, 2, operand({2})),
                   {{1, 2, 3, 4}, {5, 6, 7, 8}, {0.25, -1}},
                   {{10, 9, 22, 23}}},
-                 // BLAS: what is scaled by zero is not read
+                 // as in BLAS, an operand that is scaled by 0 is not read
                  {"beta_0_does_not_read_c",
                   product({2, 2, 2}, false, false, 1, 0, operand({2, 2})),
                   {{1, 2, 3, 4}, {5, 6, 7, 8}, {nan, inf, nan, -inf}},

@@ -18,10 +18,10 @@ std::string label_of(const RecurrentForm& form) {
 }
 
 Variant layer(const RecurrentForm& form) {
-  const auto wanted = [&](unsigned i, const Dims& shape) { return (form.results >> i & 1u) != 0 ? result(shape) : unwanted; };
+  const auto optional_result = [&](unsigned i, const Dims& shape) { return (form.results >> i & 1u) != 0 ? result(shape) : omitted; };
   return {label_of(form),
           recurrent_operands(form, gates, states),
-          {wanted(0, form.sequence()), wanted(1, form.state()), wanted(2, form.kept_gates())},
+          {optional_result(0, form.sequence()), optional_result(1, form.state()), optional_result(2, form.kept_gates())},
           attributes_of(form)};
 }
 

@@ -1,4 +1,4 @@
-// Im2Col moves elements, Col2Im adds them up again.
+// Im2Col copies elements, Col2Im adds them up.
 #include "convolution.h"
 
 namespace tenon::conformance {
@@ -67,7 +67,7 @@ constexpr Tolerance sum_bound{"What meets in an element is added: sums of as man
 }  // namespace
 
 std::vector<OpCase> cases_im2col() {
-  // PyTorch 1.13: unfold and fold of whole numbers
+  // PyTorch 1.13: unfold and fold of integers
   const Convolution plain{1, 2, 1, {3, 3}, {2, 2}, {2, 1}, {}, {1, 0}, {1, 0}}, wide{1, 1, 1, {4, 4}, {2, 2}, {}, {2, 2}};
   return {
       {.op = TENON_OP_Im2Col,

@@ -1,5 +1,5 @@
 // LayerNormalization and its gradient.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -18,7 +18,7 @@ Dims statistics_of(Dims shape, std::int64_t axis) {
   return shape;
 }
 
-/// Which optional operands and results are there.
+/// Which optional operands and results are present.
 struct Company {
   bool scale = true, bias = true, statistics = true;
 };
@@ -28,7 +28,7 @@ std::string label(std::int64_t axis, const Company& with) {
 
 Variant forward(const Dims& shape, std::int64_t axis, const Company& with = {}, double epsilon = 1e-5) {
   const OperandSpec line = operand(line_of_shape(shape, axis));
-  const ResultSpec statistics = with.statistics ? result(statistics_of(shape, axis)) : unwanted;
+  const ResultSpec statistics = with.statistics ? result(statistics_of(shape, axis)) : omitted;
   return {label(axis, with),
           {operand(shape, {.special = Special::not_large}), with.scale ? line : absent, with.bias ? line : absent},
           {result(shape), statistics, statistics},
@@ -40,7 +40,7 @@ Variant backward(const Dims& shape, std::int64_t axis, const Company& with = {})
   return {label(axis, with),
           {operand(shape, {.low = -1, .high = 2}), operand(shape), with.scale ? line : absent, operand(statistics, {.low = -1, .high = 1}),
            operand(statistics, {.low = 0.5, .high = 2})},
-          {result(shape), with.scale ? result(line.shape) : unwanted, with.bias ? result(line.shape) : unwanted},
+          {result(shape), with.scale ? result(line.shape) : omitted, with.bias ? result(line.shape) : omitted},
           from_axis(axis)};
 }
 
@@ -49,7 +49,7 @@ struct Place {
   std::int64_t axis;
   Company with;
 };
-/// Lines of one element, of some, of more than a register block, of more than the gradient takes whole; few and many of them.
+/// Lines of one element, a few, more than a register block, more than one block of the gradient; few and many lines.
 std::vector<Place> places() {
   return {{{1, 2}, 1, {}},
           {{8, 10}, 1, {}},
@@ -74,34 +74,35 @@ constexpr Tolerance forward_bound{
       const double root = std::sqrt(length_of(variant, 0));
       return {(8 + root) * epsilon(t), (32 + 4 * root) * epsilon(t)};
     }};
-constexpr Tolerance backward_bound{"dx is made of terms up to 100; sums over the line behind it, and sums over the lines beside it.",
-                                   [](const Variant& variant, tenon_dtype t) -> Bound {
-                                     const double n = length_of(variant, 1);
-                                     const double lines = static_cast<double>(count_of(variant.inputs[1].shape)) / n;
-                                     const double roots = std::sqrt(n) + std::sqrt(lines);
-                                     return {(4 + roots) * epsilon(t), (128 + 16 * roots) * epsilon(t)};
-                                   }};
+constexpr Tolerance backward_bound{
+    "dx is made of terms up to 100; it depends on sums over the line, and dscale and dbias are sums over the lines.",
+    [](const Variant& variant, tenon_dtype t) -> Bound {
+      const double n = length_of(variant, 1);
+      const double lines = static_cast<double>(count_of(variant.inputs[1].shape)) / n;
+      const double roots = std::sqrt(n) + std::sqrt(lines);
+      return {(4 + roots) * epsilon(t), (128 + 16 * roots) * epsilon(t)};
+    }};
 
-/// A line of one element is its own mean: y is the bias. A line that does not vary is too.
-void lines_without_variance(Kit& kit, tenon_dtype dtype) {
-  const auto one = kit.run(net_of(line_of(TENON_OP_LayerNormalization), forward({3, 1}, 1), dtype,
-                                  {Array(dtype, {3, 1}, {5, -1000, 0.3}), Array(dtype, {1}, {2}), Array(dtype, {1}, {0.75})}));
+/// In a line of one element, or of equal elements, each is the mean: y is the bias.
+void lines_without_variance(CaseContext& context, tenon_dtype dtype) {
+  const auto one = context.run(net_of(line_of(TENON_OP_LayerNormalization), forward({3, 1}, 1), dtype,
+                                      {Array(dtype, {3, 1}, {5, -1000, 0.3}), Array(dtype, {1}, {2}), Array(dtype, {1}, {0.75})}));
   for (std::int64_t i = 0; i < 3; ++i) {
-    if (one[0].at(i) != 0.75) throw Failure(fmt::format("a line of one element: wanted its bias 0.75, got {}", one[0].str(i)));
+    if (one[0].at(i) != 0.75) throw Failure(fmt::format("a line of one element: expected its bias 0.75, got {}", one[0].str(i)));
   }
   const std::int64_t n = 1001;
   const std::vector<double> ones(n, 1), thirds(n, 1.0 / 3), quarters(n, 0.25);
-  const auto flat = kit.run(net_of(line_of(TENON_OP_LayerNormalization), forward({1, n}, 1, {}, 0.0009765625), dtype,
-                                   {Array(dtype, {1, n}, thirds), Array(dtype, {n}, ones), Array(dtype, {n}, quarters)}));
+  const auto flat = context.run(net_of(line_of(TENON_OP_LayerNormalization), forward({1, n}, 1, {}, 0.0009765625), dtype,
+                                       {Array(dtype, {1, n}, thirds), Array(dtype, {n}, ones), Array(dtype, {n}, quarters)}));
   for (std::int64_t i = 0; i < n; ++i) {
     if (!(std::fabs(flat[0].at(i) - 0.25) <= 4 * epsilon(dtype)))
-      throw Failure("a line of equal elements: wanted 0.25, got " + flat[0].str(i));
+      throw Failure("a line of equal elements: expected 0.25, got " + flat[0].str(i));
   }
-  if (!(std::fabs(flat[2].at(0) - 32) <= 64 * epsilon(dtype))) throw Failure("inverse_std: wanted 32, got " + flat[2].str(0));
+  if (!(std::fabs(flat[2].at(0) - 32) <= 64 * epsilon(dtype))) throw Failure("inverse_std: expected 32, got " + flat[2].str(0));
 }
 
-/// Far from 0 the distances keep the digits that the elements have.
-void large_mean(Kit& kit, tenon_dtype dtype) {
+/// Far from 0 the distances from the mean are as exact as the elements.
+void large_mean(CaseContext& context, tenon_dtype dtype) {
   if (dtype != f32 && dtype != f64) return;
   for (const std::int64_t n : {64, 999, 20000}) {
     for (const double middle : {1e4, -3e6}) {
@@ -115,17 +116,17 @@ void large_mean(Kit& kit, tenon_dtype dtype) {
       }
       mean /= static_cast<double>(n);
       const double inverse_std = 1 / std::sqrt(squares / static_cast<double>(n) - mean * mean);
-      const auto y = kit.run(net_of(line_of(TENON_OP_LayerNormalization), forward({1, n}, 1, {.scale = false, .bias = false}, 0), dtype,
-                                    {Array(dtype, {1, n}, x), Array(), Array()}));
+      const auto y = context.run(net_of(line_of(TENON_OP_LayerNormalization), forward({1, n}, 1, {.scale = false, .bias = false}, 0), dtype,
+                                        {Array(dtype, {1, n}, x), Array(), Array()}));
       // In f64 the mean itself is rounded, by its own magnitude.
       const double small = (64 + (dtype == f64 ? std::fabs(middle) : 0)) * epsilon(dtype);
       for (std::int64_t i = 0; i < n; ++i) {
-        const double want = (x[static_cast<std::size_t>(i)] - middle - mean) * inverse_std;
-        if (!(std::fabs(y[0].at(i) - want) <= small))
-          throw Failure(fmt::format("element {} of {} about {}: wanted {:.12g}, got {}", i, n, middle, want, y[0].str(i)));
+        const double expected = (x[static_cast<std::size_t>(i)] - middle - mean) * inverse_std;
+        if (!(std::fabs(y[0].at(i) - expected) <= small))
+          throw Failure(fmt::format("element {} of {} about {}: expected {:.12g}, got {}", i, n, middle, expected, y[0].str(i)));
       }
       if (!(std::fabs(y[2].at(0) - inverse_std) <= small * inverse_std))
-        throw Failure(fmt::format("inverse_std of {} elements about {}: wanted {:.12g}, got {}", n, middle, inverse_std, y[2].str(0)));
+        throw Failure(fmt::format("inverse_std of {} elements about {}: expected {:.12g}, got {}", n, middle, inverse_std, y[2].str(0)));
     }
   }
 }

@@ -20,16 +20,16 @@ OpCase kind_of_number(tenon_op op, std::vector<double> y) {
   return {.op = op, .variants = variants, .bound = decided, .golden = {{"ieee", of_shape({n}, {}, {}, "", boolean), {x}, {std::move(y)}}}};
 }
 
-/// A count of NaNs, which threads that share a counter lose some of: over enough elements for all of them, time and again.
-void nan_count_without_race(Kit& kit, tenon_dtype dtype) {
+/// Counts NaNs repeatedly, over enough elements for all threads: threads that race on a shared counter would lose some.
+void nan_count_without_race(CaseContext& context, tenon_dtype dtype) {
   constexpr std::int64_t n = 200'003;
-  Random random(seed_for(kit.seed, "nan_count"));
+  Random random(seed_for(context.seed, "nan_count"));
   Array x(dtype, {n});
-  std::int64_t want = 0;
+  std::int64_t expected = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t kind = random.integer(0, 8);
     x.set(i, kind == 0 ? nan : kind == 1 ? inf : static_cast<double>(kind));
-    want += kind == 0;
+    expected += kind == 0;
   }
   Net net;
   const std::uint32_t in = net.input(x), found = net.internal(TENON_DTYPE_BOOL, {n}), ones = net.internal(TENON_DTYPE_I64, {n});
@@ -42,8 +42,8 @@ void nan_count_without_race(Kit& kit, tenon_dtype dtype) {
   net.node(TENON_OP_Cast, line_of(TENON_OP_Cast).version, AttributeBytes(to).data(), {found}, {ones});
   net.node(TENON_OP_ReduceSum, line_of(TENON_OP_ReduceSum).version, AttributeBytes(all).data(), {ones}, {count});
   for (int run = 0; run < 20; ++run) {
-    const double got = kit.run(net)[0].at(0);
-    if (got != static_cast<double>(want)) throw Failure(fmt::format("run {} counts {} NaNs, wanted {}", run, got, want));
+    const double got = context.run(net)[0].at(0);
+    if (got != static_cast<double>(expected)) throw Failure(fmt::format("run {} counts {} NaNs, expected {}", run, got, expected));
   }
 }
 

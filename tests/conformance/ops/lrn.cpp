@@ -1,5 +1,5 @@
 // LRN and its gradient: windows over neighbouring channels.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -26,8 +26,8 @@ Variant backward(const Dims& shape, std::int64_t size, double alpha = 0.5, doubl
           over(size, alpha, beta, bias)};
 }
 
-/// Windows smaller and larger than what there is, odd and even; powers that have a formula of their own and others; pixels side by side and
-/// not.
+/// Windows smaller and larger than the number of channels, odd and even; powers with and without a special formula; pixels adjacent in
+/// memory and not.
 template <class Make>
 std::vector<Variant> variants(Make make) {
   return {make({2, 5}, 3, 0.5, 0.75, 2),
@@ -63,7 +63,7 @@ constexpr Tolerance backward_bound{
 std::vector<OpCase> cases_lrn() {
   const std::vector<double> x{1.0, -2.0, 0.5, 3.0, -1.0, 2.0, 0.25, -0.5, 1.5, 4.0};
   return {
-      // PyTorch 1.13 in f64; the even window, which it places otherwise, by the formula in NumPy
+      // PyTorch 1.13 in f64; the even window, which PyTorch places differently, by the formula in NumPy
       {.op = TENON_OP_LRN,
        .variants = variants([](const Dims& shape, std::int64_t size, double alpha, double beta, double bias) {
          return forward(shape, size, alpha, beta, bias);

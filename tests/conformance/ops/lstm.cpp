@@ -13,11 +13,11 @@ AttributeBytes attributes_of(const RecurrentForm& form) {
 }
 
 Variant layer(const RecurrentForm& form) {
-  const auto wanted = [&](unsigned i, const Dims& shape) { return (form.results >> i & 1u) != 0 ? result(shape) : unwanted; };
+  const auto optional_result = [&](unsigned i, const Dims& shape) { return (form.results >> i & 1u) != 0 ? result(shape) : omitted; };
   return {recurrent_label(form),
           recurrent_operands(form, gates, states),
-          {wanted(0, form.sequence()), wanted(1, form.state()), wanted(2, form.state()), wanted(3, form.kept_gates()),
-           wanted(4, form.sequence())},
+          {optional_result(0, form.sequence()), optional_result(1, form.state()), optional_result(2, form.state()),
+           optional_result(3, form.kept_gates()), optional_result(4, form.sequence())},
           attributes_of(form)};
 }
 
@@ -37,7 +37,7 @@ Variant layer_gradient(const RecurrentForm& form) {
 constexpr Tolerance gradient_bound{recurrent_gradient_reason,
                                    [](const Variant& variant, tenon_dtype t) -> Bound { return recurrent_gradient_bound(variant, 3, t); }};
 
-/// LSTM knows one way: no form twice.
+/// LSTM has only one variant, so that no form occurs twice.
 std::vector<RecurrentForm> forms(unsigned all_results) {
   std::vector<RecurrentForm> forms;
   for (const RecurrentForm& form : recurrent_forms(all_results)) {

@@ -1,5 +1,5 @@
-// MatMul: stacks of matrices, vectors as NumPy takes them.
-#include "room.h"
+// MatMul: stacks of matrices, and vectors as in NumPy.
+#include "op_family.h"
 
 #include "product.h"
 
@@ -27,14 +27,14 @@ constexpr Tolerance bound{
     "k; kernels sum by blocks, which brings the first k down to about its root.",
     [](const Variant& variant, tenon_dtype t) -> Bound { return product_bound(variant.inputs[0].shape.back(), t); }};
 
-void fused(Kit& kit, tenon_dtype dtype) {
-  check_fused_epilogue(kit, dtype, {TENON_OP_MatMul, AttributeBytes(), {13, 31}, {31, 17}, {13, 17}, 31});
+void fused(CaseContext& context, tenon_dtype dtype) {
+  check_fused_epilogue(context, dtype, {TENON_OP_MatMul, AttributeBytes(), {13, 31}, {31, 17}, {13, 17}, 31});
 }
 
 }  // namespace
 
 std::vector<OpCase> cases_matmul() {
-  // Beyond 257 the oracle is too slow: larger products are judged by what multiplies them, in the BLAS cases.
+  // Beyond 257 the oracle is too slow: the BLAS cases cover larger products.
   const std::int64_t n = sized(257, 33);
   return {{
       .op = TENON_OP_MatMul,

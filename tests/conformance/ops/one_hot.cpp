@@ -1,5 +1,5 @@
 // OneHot: exact.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -12,7 +12,7 @@ Variant marked(const Dims& indices, std::int64_t depth, std::int64_t axis, tenon
   Dims y = indices;
   y.insert(y.begin() + axis, depth);
   const auto n = static_cast<double>(depth);
-  // beyond the classes on either side as well
+  // also out of range on either side
   return {fmt::format("depth={}/axis={}{}{}", depth, axis, dtype == i32 ? "/i32" : "", off != 0 ? "/inverted" : ""),
           {operand(indices, {.low = -n - 2, .high = n + 2, .whole = true}, dtype)},
           {result(y)},

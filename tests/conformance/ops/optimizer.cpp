@@ -1,15 +1,15 @@
 // SgdStep, AdamStep, AmsGradStep, RmsPropStep, AdagradStep, AdadeltaStep over several parameters at once.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
 
 constexpr Values learning_rate{.low = 0.01, .high = 0.1};
 constexpr Values number{.low = -2, .high = 2};
-/// A mean of squares; not near 0, where its root is steep.
+/// A mean of squares, not near 0, where its root is steep.
 constexpr Values square{.low = 0.1, .high = 1};
 
-/// Groups of (w, g, states...), with every output over its input: that is how a training step runs.
+/// Groups of (w, g, states...), with every output written over its input, as in a training step.
 Variant groups(std::string label, const std::vector<Dims>& shapes, const std::vector<OperandSpec>& shared,
                const std::vector<Values>& states, const AttributeBytes& attributes) {
   Variant variant{std::move(label), shared, {}, attributes};

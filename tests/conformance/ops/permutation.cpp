@@ -1,5 +1,5 @@
 // RandomPermutation: the bits are specified, so every backend has the oracle's.
-#include "room.h"
+#include "op_family.h"
 
 #include <set>
 
@@ -23,24 +23,24 @@ std::string each_once(const Variant&, tenon_dtype, const std::vector<Array>&, co
   return {};
 }
 
-/// Another seed, step or stream gives another order.
-void seeds_reproduce(Kit& kit, tenon_dtype dtype) {
+/// A different seed, step or stream gives a different order.
+void seeds_reproduce(CaseContext& context, tenon_dtype dtype) {
   const auto draw = [&](double seed, double step, std::uint32_t stream) {
-    return kit.run(net_of(line_of(TENON_OP_RandomPermutation), drawn(1000, stream), dtype, {Array(u64, {2}, {seed, step})}))[0];
+    return context.run(net_of(line_of(TENON_OP_RandomPermutation), drawn(1000, stream), dtype, {Array(u64, {2}, {seed, step})}))[0];
   };
   const Array first = draw(1, 1, 1);
-  if (!first.same_bits(draw(1, 1, 1))) throw Failure("the same seed, step and stream give another order the second time");
+  if (!first.same_bits(draw(1, 1, 1))) throw Failure("the same seed, step and stream give a different order the second time");
   const Array others[] = {draw(2, 1, 1), draw(1, 2, 1), draw(1, 1, 2)};
   const char* const names[] = {"seed", "step", "stream"};
   for (int i = 0; i < 3; ++i) {
-    if (first.same_bits(others[i])) throw Failure(fmt::format("another {} gives the same order", names[i]));
+    if (first.same_bits(others[i])) throw Failure(fmt::format("a different {} gives the same order", names[i]));
   }
 }
 
 }  // namespace
 
 std::vector<OpCase> cases_permutation() {
-  // Golden orders come from a second implementation.
+  // The golden orders come from an independent implementation.
   return {{
       .op = TENON_OP_RandomPermutation,
       .variants = {drawn(7), drawn(1), drawn(0), drawn(64), drawn(1000, 0xFFFFFFFFu), drawn(sized(200003, 2003))},

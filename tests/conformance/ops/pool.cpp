@@ -1,16 +1,16 @@
 // MaxPool and AveragePool over one and two dimensions, and their gradients.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
 
-/// One entry per spatial dimension; a list that is empty has the default behind it.
+/// One entry per spatial dimension; an empty list means the default in its comment.
 struct Form {
   Dims x;  ///< (N, C, d...)
   Dims kernel;
   Dims strides = {};    ///< 1
   Dims before = {};     ///< 0
-  Dims after = {};      ///< as before
+  Dims after = {};      ///< `before`
   Dims dilations = {};  ///< 1
   bool ceil_mode = false;
   bool count_include_pad = false;
@@ -35,14 +35,14 @@ tenon_attributes_window attributes_of(const Form& form) {
   return a;
 }
 
-/// As ONNX counts them; with ceil_mode a window that would start in the padding behind is none.
+/// The number of windows as in ONNX; with ceil_mode, windows that would start in the trailing padding do not count.
 Dims windows_of(const Form& form) {
   const tenon_attributes_window a = attributes_of(form);
   Dims y{form.x[0], form.x[1]};
   for (std::size_t i = 0; i < form.kernel.size(); ++i) {
-    const std::int64_t room = form.x[i + 2] + a.pads_before[i] + a.pads_after[i] - a.dilations[i] * (a.kernel[i] - 1) - 1;
-    std::int64_t count = room / a.strides[i] + 1;
-    if (form.ceil_mode && room % a.strides[i] != 0 && count * a.strides[i] < form.x[i + 2] + a.pads_before[i]) ++count;
+    const std::int64_t family = form.x[i + 2] + a.pads_before[i] + a.pads_after[i] - a.dilations[i] * (a.kernel[i] - 1) - 1;
+    std::int64_t count = family / a.strides[i] + 1;
+    if (form.ceil_mode && family % a.strides[i] != 0 && count * a.strides[i] < form.x[i + 2] + a.pads_before[i]) ++count;
     y.push_back(count);
   }
   return y;
@@ -68,7 +68,7 @@ Variant max_pool(const Form& form, bool indices, const Values& values = {.specia
   const Dims y = windows_of(form);
   return {label_of(form) + (indices ? ",indices" : ""),
           {operand(form.x, values)},
-          {result(y), indices ? result(y, i64) : unwanted},
+          {result(y), indices ? result(y, i64) : omitted},
           attributes_of(form)};
 }
 Variant average_pool(const Form& form) {
@@ -76,16 +76,16 @@ Variant average_pool(const Form& form) {
 }
 Variant average_pool_grad(const Form& form) {
   AttributeBytes attributes = attributes_of(form);
-  static_cast<tenon_attributes_window*>(attributes.data())->ceil_mode = 0;  // dy has the windows that it has
+  static_cast<tenon_attributes_window*>(attributes.data())->ceil_mode = 0;  // the windows of dy are given
   return {label_of(form), {operand(windows_of(form))}, {result(form.x)}, attributes};
 }
-/// Any indices will do where there is one plane.
+/// With one plane any indices are valid.
 Variant max_pool_grad(const Dims& windows, const Dims& x) {
   const OperandSpec indices = operand(windows, {.low = 0, .high = static_cast<double>(count_of(x)), .whole = true}, i64);
   return {"to=" + str(x), {operand(windows), indices}, {result(x)}, tenon_attributes_none{}};
 }
 
-/// Whole registers of channels, four at once, and what is left of one; windows inside, over each edge, and apart; rows for two threads.
+/// Full registers of channels, four at once, and partial ones; windows inside, over each edge, and with gaps; rows for two threads.
 std::vector<Form> forms() {
   return {{.x = {1, 1, 4}, .kernel = {2}, .strides = {2}},
           {.x = {2, 3, 7}, .kernel = {3}, .strides = {2}, .before = {1}},
@@ -134,22 +134,22 @@ constexpr Tolerance shares_bound{
       return {3 * epsilon(t), epsilon(t) * std::sqrt(terms(variant)) * 8};
     }};
 
-/// Each index names an element of x that is the result: numbers count (N, C, d...).
+/// Each index is the flat index in x (N, C, d...) of the element that is the result.
 std::string indices_name_results(const Variant& variant, tenon_dtype, const std::vector<Array>& inputs, const std::vector<Array>& outputs) {
   if (!variant.outputs[1].present) return "";
   const std::int64_t planes = variant.inputs[0].shape[0] * variant.inputs[0].shape[1];
   const std::int64_t windows = outputs[0].count() / planes, elements = inputs[0].count() / planes;
   for (std::int64_t i = 0; i < outputs[1].count(); ++i) {
     const auto at = outputs[1].get<std::int64_t>(i);
-    if (at / elements != i / windows || at < 0) return fmt::format("index {} of result {} is not of its image and channel", at, i);
+    if (at / elements != i / windows || at < 0) return fmt::format("index {} of result {} is outside its image and channel", at, i);
     if (inputs[0].at(at) != outputs[0].at(i))
       return fmt::format("result {} is {}, element {} is {}", i, outputs[0].at(i), at, inputs[0].at(at));
   }
   return "";
 }
 
-/// The pool and its gradient one after the other, with as many planes as there are: what finite differences do not see in every dtype.
-void check_there_and_back(Kit& kit, tenon_dtype dtype) {
+/// The pool followed by its gradient, in every dtype and with all planes, which finite differences do not cover.
+void check_round_trip(CaseContext& context, tenon_dtype dtype) {
   std::vector<Form> all = forms();
   for (const Form& form : dilated_forms()) all.push_back(form);
   for (const Form& form : all) {
@@ -164,23 +164,23 @@ void check_there_and_back(Kit& kit, tenon_dtype dtype) {
       net.node(TENON_OP_MaxPoolGrad, line_of(TENON_OP_MaxPoolGrad).version, AttributeBytes().data(), {gradient, indices}, {dx});
       return net;
     };
-    const std::uint64_t seed = seed_for(kit.seed, label_of(form));
+    const std::uint64_t seed = seed_for(context.seed, label_of(form));
     const Array x = fill(max_pool(form, false), dtype, seed)[0], dy = fill(average_pool_grad(form), dtype, seed + 1)[0];
-    const auto got = kit.run(build(dtype, x, dy), {.deterministic = true});
-    const auto again = kit.run(build(dtype, x, dy), {.deterministic = true}, 0x33);
-    const auto want = kit.judge(build(f64, x, dy));
+    const auto got = context.run(build(dtype, x, dy), {.deterministic = true});
+    const auto again = context.run(build(dtype, x, dy), {.deterministic = true}, 0x33);
+    const auto expected = context.judge(build(f64, x, dy));
     // at most as many gradients of 2 as a window has elements
     const Bound bound{2 * epsilon(dtype), epsilon(dtype) * 4 * terms(max_pool(form, false))};
     for (std::size_t i = 0; i < got.size(); ++i) {
-      const std::string wrong = compare(want[i], got[i], i == 0 ? Bound{} : bound);
+      const std::string wrong = compare(expected[i], got[i], i == 0 ? Bound{} : bound);
       if (!wrong.empty()) throw Failure(fmt::format("{}{}: {}: {}", str(form.x), label_of(form), i == 0 ? "y" : "dx", wrong));
-      if (!got[i].same_bits(again[i])) throw Failure(fmt::format("{}{}: other bits the second time", str(form.x), label_of(form)));
+      if (!got[i].same_bits(again[i])) throw Failure(fmt::format("{}{}: different bits the second time", str(form.x), label_of(form)));
     }
   }
 }
 
-/// The first of equal elements and the first NaN, wherever in the registers they are.
-void check_ties(Kit& kit, tenon_dtype dtype) {
+/// The first of equal elements and the first NaN win, wherever in the registers they are.
+void check_ties(CaseContext& context, tenon_dtype dtype) {
   const Form form{.x = {1, 37, 3, 4}, .kernel = {3, 3}, .strides = {1, 1}};
   Array x(dtype, form.x);
   for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, i % 12 % 4 == 0 ? 1 : 2);  // column 0 is smaller
@@ -188,13 +188,13 @@ void check_ties(Kit& kit, tenon_dtype dtype) {
     x.set(c * 12 + 6, nan);
     x.set(c * 12 + 9, nan);
   }
-  const auto got = kit.run(net_of(line_of(TENON_OP_MaxPool), max_pool(form, true), dtype, {x}));
+  const auto got = context.run(net_of(line_of(TENON_OP_MaxPool), max_pool(form, true), dtype, {x}));
   for (std::int64_t c = 0; c < 37; ++c) {
     for (std::int64_t column = 0; column < 2; ++column) {
       const std::int64_t i = 2 * c + column, place = c * 12 + (c % 2 == 0 ? 6 : 1);
       const bool value = c % 2 == 0 ? std::isnan(got[0].at(i)) : got[0].at(i) == 2;
       if (!value || got[1].get<std::int64_t>(i) != place) {
-        throw Failure(fmt::format("channel {}, window {}: got {} at {}, wanted {} at {}", c, column, got[0].str(i), got[1].str(i),
+        throw Failure(fmt::format("channel {}, window {}: got {} at {}, expected {} at {}", c, column, got[0].str(i), got[1].str(i),
                                   c % 2 == 0 ? "nan" : "2", place));
       }
     }
@@ -202,9 +202,9 @@ void check_ties(Kit& kit, tenon_dtype dtype) {
 }
 
 /// The average of (1, 3) is 2; a maximum would be 3.
-void avg_pool_1d_is_average(Kit& kit, tenon_dtype dtype) {
+void avg_pool_1d_is_average(CaseContext& context, tenon_dtype dtype) {
   const Variant variant = average_pool({.x = {1, 1, 4}, .kernel = {2}, .strides = {2}});
-  const auto y = kit.run(net_of(line_of(TENON_OP_AveragePool), variant, dtype, {Array(dtype, {1, 1, 4}, {1, 3, -2, 8})}));
+  const auto y = context.run(net_of(line_of(TENON_OP_AveragePool), variant, dtype, {Array(dtype, {1, 1, 4}, {1, 3, -2, 8})}));
   if (y[0].at(0) != 2 || y[0].at(1) != 3) {
     throw Failure(fmt::format("the averages of (1, 3) and (-2, 8) are 2 and 3, got {} and {}", y[0].str(0), y[0].str(1)));
   }
@@ -212,7 +212,7 @@ void avg_pool_1d_is_average(Kit& kit, tenon_dtype dtype) {
 
 template <std::int64_t index, std::int64_t position>
 void spoil(std::vector<Array>& inputs) {
-  // in the plane of its channel each
+  // each in the plane of its channel
   for (std::int64_t i = 0; i < inputs[1].count(); ++i) inputs[1].put<std::int64_t>(i, i / 4 * 16);
   inputs[1].put<std::int64_t>(position, index);
 }
@@ -251,7 +251,7 @@ std::vector<OpCase> cases_pool() {
   const Form spread{.x = {1, 1, 5, 5}, .kernel = {3, 3}, .strides = {2, 2}, .before = {1, 1}};
   Form spread_with_padding = spread;
   spread_with_padding.count_include_pad = true;
-  // f16 and bf16 round thirds before they are compared
+  // f16 and bf16 round thirds before the comparison
   const auto rounded = [](tenon_dtype t) { return Bound{4 * epsilon(t), 0}; };
   return {
       {.op = TENON_OP_MaxPool,
@@ -271,7 +271,7 @@ std::vector<OpCase> cases_pool() {
                    {x},
                    {{3, 4, 9, 2, 5, 5, 9, 9, 3, 8, 6, 4, 3, 8, 7, 5, 2, 8},
                     {0, 2, 5, 6, 8, 10, 12, 14, 17, 18, 20, 23, 24, 26, 29, 31, 33, 34}}}},
-       .extras = {{"there_and_back", check_there_and_back}, {"ties_and_nan_go_to_the_first", check_ties}}},
+       .extras = {{"round_trip", check_round_trip}, {"ties_and_nan_go_to_the_first", check_ties}}},
       {.op = TENON_OP_MaxPoolGrad,
        .variants = {max_pool_grad({1, 1, 3, 3}, {1, 1, 6, 6}), max_pool_grad({1, 1, 5}, {1, 1, 8}),
                     max_pool_grad({1, 1, 1, 1}, {1, 1, 3, 5}), max_pool_grad({1, 1, 7, 7}, {1, 1, 4, 4}),

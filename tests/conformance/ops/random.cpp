@@ -1,10 +1,10 @@
 // RandomUniform, RandomNormal, RandomBernoulli: the bits are specified, so every backend has the oracle's.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
 
-constexpr double seed = 0xfedcba9876543;  // of more than 32 bits, exact as a double
+constexpr double seed = 0xfedcba9876543;  // more than 32 bits, exact as a double
 constexpr double step = 7;
 
 Variant drawn(const Dims& shape, double a, double b, std::uint32_t stream = 42) {
@@ -15,7 +15,7 @@ Variant drawn(const Dims& shape, double a, double b, std::uint32_t stream = 42) 
   return {fmt::format("a={},b={},stream={}", a, b, stream), {key()}, {result(shape)}, attributes};
 }
 
-/// Odd sizes end inside a block of the generator; more than one size begins a thread's share inside one.
+/// Odd sizes end inside a block of the generator, and some make a thread start inside one.
 std::vector<Variant> variants(double a, double b) {
   std::vector<Variant> list;
   for (const Dims& shape : {Dims{}, Dims{1}, Dims{7}, Dims{3, 5}, Dims{0}, Dims{2, 0, 3}, Dims{sized(100003, 2003)}})
@@ -26,34 +26,36 @@ std::vector<Variant> variants(double a, double b) {
 
 constexpr std::int64_t many = 20000;
 
-Array draw(const Kit& kit, tenon_op op, tenon_dtype dtype, double a, double b, double draw_seed, double draw_step, std::uint32_t stream) {
-  return kit.run(net_of(line_of(op), drawn({many}, a, b, stream), dtype, {Array(u64, {2}, {draw_seed, draw_step})}))[0];
+Array draw(const CaseContext& context, tenon_op op, tenon_dtype dtype, double a, double b, double draw_seed, double draw_step,
+           std::uint32_t stream) {
+  return context.run(net_of(line_of(op), drawn({many}, a, b, stream), dtype, {Array(u64, {2}, {draw_seed, draw_step})}))[0];
 }
 
-/// Weights and masks come from seed, step and stream alone: the same again, others for others.
+/// Results depend only on seed, step and stream: the same for the same key, different for different ones.
 template <tenon_op op>
-void seeds_reproduce(Kit& kit, tenon_dtype dtype) {
+void seeds_reproduce(CaseContext& context, tenon_dtype dtype) {
   const double a = op == TENON_OP_RandomBernoulli ? 0.5 : 0, b = 1;
-  const Array first = draw(kit, op, dtype, a, b, 1, 1, 1);
-  if (!first.same_bits(draw(kit, op, dtype, a, b, 1, 1, 1)))
-    throw Failure("the same seed, step and stream give other numbers the second time");
-  const Array others[] = {draw(kit, op, dtype, a, b, 2, 1, 1), draw(kit, op, dtype, a, b, 1, 2, 1), draw(kit, op, dtype, a, b, 1, 1, 2)};
+  const Array first = draw(context, op, dtype, a, b, 1, 1, 1);
+  if (!first.same_bits(draw(context, op, dtype, a, b, 1, 1, 1)))
+    throw Failure("the same seed, step and stream give different numbers the second time");
+  const Array others[] = {draw(context, op, dtype, a, b, 2, 1, 1), draw(context, op, dtype, a, b, 1, 2, 1),
+                          draw(context, op, dtype, a, b, 1, 1, 2)};
   const char* const names[] = {"seed", "step", "stream"};
   for (int i = 0; i < 3; ++i) {
-    if (first.same_bits(others[i])) throw Failure(fmt::format("another {} gives the same numbers", names[i]));
+    if (first.same_bits(others[i])) throw Failure(fmt::format("a different {} gives the same numbers", names[i]));
   }
 }
 
-/// The uniform initialiser draws uniforms, not normals: the distribution function is a straight line.
-void glorot_uniform_is_uniform(Kit& kit, tenon_dtype dtype) {
+/// The uniform op draws uniforms, not normals: the distribution function is a straight line.
+void glorot_uniform_is_uniform(CaseContext& context, tenon_dtype dtype) {
   const double limit = std::sqrt(6.0 / (300 + 100));
-  const Array x = draw(kit, TENON_OP_RandomUniform, dtype, -limit, limit, 3, 0, 9);
+  const Array x = draw(context, TENON_OP_RandomUniform, dtype, -limit, limit, 3, 0, 9);
   std::vector<double> sorted;
   for (std::int64_t i = 0; i < many; ++i) sorted.push_back(x.at(i));
   std::sort(sorted.begin(), sorted.end());
-  const double edge = limit * (1 + epsilon(dtype));  // the bound itself is rounded to the dtype, and so is what comes close to it
+  const double edge = limit * (1 + epsilon(dtype));  // the bound and values close to it are rounded to the dtype
   if (sorted.front() < -edge || sorted.back() > edge) {
-    throw Failure(fmt::format("values reach from {} to {}, wanted [{}, {}]", sorted.front(), sorted.back(), -limit, limit));
+    throw Failure(fmt::format("expected values in [{2}, {3}], got {0} to {1}", sorted.front(), sorted.back(), -limit, limit));
   }
   double distance = 0;
   for (std::int64_t i = 0; i < many; ++i) {
@@ -61,11 +63,12 @@ void glorot_uniform_is_uniform(Kit& kit, tenon_dtype dtype) {
     distance = std::max(distance, std::fabs(expected - (static_cast<double>(i) + 0.5) / many));
   }
   // Kolmogorov and Smirnov: beyond 2 / sqrt(n) in 7 of 10,000 draws; a normal of that variance is off by 0.05.
-  if (distance > 2 / std::sqrt(double{many})) throw Failure(fmt::format("the distribution is off a straight line by {}", distance));
+  if (distance > 2 / std::sqrt(double{many}))
+    throw Failure(fmt::format("the distribution function differs from a straight line by {}", distance));
 }
 
-void normal_moments(Kit& kit, tenon_dtype dtype) {
-  const Array x = draw(kit, TENON_OP_RandomNormal, dtype, 3, 2, 4, 0, 9);
+void normal_moments(CaseContext& context, tenon_dtype dtype) {
+  const Array x = draw(context, TENON_OP_RandomNormal, dtype, 3, 2, 4, 0, 9);
   double mean = 0, square = 0, fourth = 0;
   for (std::int64_t i = 0; i < many; ++i) mean += x.at(i) / many;
   for (std::int64_t i = 0; i < many; ++i) {
@@ -75,22 +78,22 @@ void normal_moments(Kit& kit, tenon_dtype dtype) {
   }
   // Five standard errors each: sigma / sqrt(n), sqrt(2 / n), sqrt(96 / n).
   const double n = many;
-  if (std::fabs(mean - 3) > 5 * 2 / std::sqrt(n)) throw Failure(fmt::format("the mean is {}, wanted 3", mean));
-  if (std::fabs(square - 1) > 5 * std::sqrt(2 / n)) throw Failure(fmt::format("the variance is {} of what was asked for", square));
-  if (std::fabs(fourth - 3) > 5 * std::sqrt(96 / n)) throw Failure(fmt::format("the fourth moment is {}, wanted 3", fourth));
+  if (std::fabs(mean - 3) > 5 * 2 / std::sqrt(n)) throw Failure(fmt::format("the mean is {}, expected 3", mean));
+  if (std::fabs(square - 1) > 5 * std::sqrt(2 / n)) throw Failure(fmt::format("the variance is {} times the requested one", square));
+  if (std::fabs(fourth - 3) > 5 * std::sqrt(96 / n)) throw Failure(fmt::format("the fourth moment is {}, expected 3", fourth));
 }
 
-void bernoulli_frequency(Kit& kit, tenon_dtype dtype) {
-  const Array x = draw(kit, TENON_OP_RandomBernoulli, dtype, 0.3, 0, 5, 0, 9);
+void bernoulli_frequency(CaseContext& context, tenon_dtype dtype) {
+  const Array x = draw(context, TENON_OP_RandomBernoulli, dtype, 0.3, 0, 5, 0, 9);
   double ones = 0;
   for (std::int64_t i = 0; i < many; ++i) {
-    if (x.at(i) != 0 && x.at(i) != 1) throw Failure(fmt::format("element {} is {}, wanted 0 or 1", i, x.str(i)));
+    if (x.at(i) != 0 && x.at(i) != 1) throw Failure(fmt::format("element {} is {}, expected 0 or 1", i, x.str(i)));
     ones += x.at(i);
   }
-  if (std::fabs(ones / many - 0.3) > 5 * std::sqrt(0.21 / many)) throw Failure(fmt::format("{} of {} are one, wanted 0.3", ones, many));
+  if (std::fabs(ones / many - 0.3) > 5 * std::sqrt(0.21 / many)) throw Failure(fmt::format("{} of {} are one, expected 30 %", ones, many));
 }
 
-/// The values come from another logarithm and from the sine of a rounded angle of up to 2 pi, which is off by an epsilon of that.
+/// Logarithms differ, and the sine of a rounded angle of up to 2 pi is off by an epsilon of the angle.
 Bound of_another_library(tenon_dtype t) {
   return {4 * epsilon(t), 16 * epsilon(t)};
 }
@@ -98,7 +101,7 @@ Bound of_another_library(tenon_dtype t) {
 }  // namespace
 
 std::vector<OpCase> cases_random() {
-  // What Philox4x32-10 makes of an all-zero counter and key is published with Random123; the rest is a second implementation's.
+  // Random123 publishes the result of Philox4x32-10 for an all-zero counter and key; the rest is from an independent implementation.
   return {
       {.op = TENON_OP_RandomUniform,
        .variants = variants(-0.5, 1.5),

@@ -1,5 +1,5 @@
 // Reductions over any set of axes.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -18,7 +18,7 @@ Variant over(const Dims& shape, const Dims& axes, bool keepdims, const Values& v
   return {fmt::format("axes={}{}", str(axes), keepdims ? "/keepdims" : ""), {operand(shape, values)}, {result(reduced)}, attributes};
 }
 
-/// Long lines take other ways than short ones: blocks, threads, parts.
+/// Long lines use other algorithms than short ones: blocks, threads, parts.
 std::vector<Variant> variants(const Values& values = {.special = Special::not_large}) {
   return {over({1}, {0}, false, values),
           over({7}, {0}, true, values),
@@ -34,7 +34,7 @@ std::vector<Variant> variants(const Values& values = {.special = Special::not_la
           over({sized(70001, 1001)}, {0}, false, values)};
 }
 
-/// The same with lines of nothing, for reductions that have a value there.
+/// The same with empty lines, for reductions that have a value for them.
 std::vector<Variant> variants_and_nothing(const Values& values = {.special = Special::not_large}) {
   std::vector<Variant> list = variants(values);
   for (Variant& variant : std::vector<Variant>{over({0}, {0}, false), over({3, 0}, {1}, false), over({0, 3}, {1}, false)}) {
@@ -79,41 +79,41 @@ constexpr Tolerance log_bound{
     }};
 constexpr Tolerance exact{"The result is one of the elements.", [](const Variant&, tenon_dtype) -> Bound { return {}; }};
 
-/// The sum is the same for elements in another order: here n ones.
-void check_many_ones(Kit& kit, tenon_dtype dtype) {
-  // Exact: every number up to 2^digits is one of the dtype.
+/// The sum of n ones is exact in any order.
+void check_many_ones(CaseContext& context, tenon_dtype dtype) {
+  // Exact: every integer up to 2^digits is representable in the dtype.
   const std::int64_t n =
       is_float(dtype) ? std::min(static_cast<std::int64_t>(2 / epsilon(dtype)), sized(1000003, 100003)) : sized(1000003, 100003);
   const Variant variant = over({n}, {0}, false);
-  const auto sum = kit.run(
+  const auto sum = context.run(
       net_of(line_of(TENON_OP_ReduceSum), variant, dtype, {Array(dtype, {n}, std::vector<double>(static_cast<std::size_t>(n), 1.0))}));
   if (sum[0].at(0) != static_cast<double>(n)) throw Failure(fmt::format("{} ones sum to {}", n, sum[0].str(0)));
 }
 
-/// Squares of these leave the range of the dtype; the norm of (3, 4) 2^e does not, and its bits are known.
-void check_range(Kit& kit, tenon_dtype dtype) {
+/// The squares are out of the range of the dtype; the norm of (3, 4) 2^e is not, and its bits are known.
+void check_range(CaseContext& context, tenon_dtype dtype) {
   const int highest = std::ilogb(largest(dtype)) - 3, lowest = std::ilogb(smallest_normal(dtype)) + 1;
   for (const int exponent : {highest, lowest}) {
     const double unit = std::ldexp(1.0, exponent);
-    const auto y =
-        kit.run(net_of(line_of(TENON_OP_ReduceL2), over({2, 2}, {1}, false), dtype, {Array(dtype, {2, 2}, {3 * unit, -4 * unit, 0, 0})}));
-    // Within the rounding of a square root of a rounded sum.
+    const auto y = context.run(
+        net_of(line_of(TENON_OP_ReduceL2), over({2, 2}, {1}, false), dtype, {Array(dtype, {2, 2}, {3 * unit, -4 * unit, 0, 0})}));
+    // Up to the rounding of a square root of a rounded sum.
     if (!(std::fabs(y[0].at(0) - 5 * unit) <= 5 * unit * 2 * epsilon(dtype)) || y[0].at(1) != 0) {
       throw Failure(fmt::format("the norms of (3, -4) * 2^{} and of (0, 0) are {} and {}", exponent, y[0].str(0), y[0].str(1)));
     }
   }
 }
 
-/// The maximum is added to the logarithm: inside it, 1000 would be no number.
-void logsumexp_exact(Kit& kit, tenon_dtype dtype) {
+/// The maximum is added to the logarithm: exp(1000) would overflow.
+void logsumexp_exact(CaseContext& context, tenon_dtype dtype) {
   const double m = dtype == TENON_DTYPE_F16 || dtype == TENON_DTYPE_BF16 ? 256 : 1000;
-  const auto y = kit.run(
+  const auto y = context.run(
       net_of(line_of(TENON_OP_ReduceLogSumExp), over({4, 2}, {1}, false), dtype, {Array(dtype, {4, 2}, {m, m, -m, -m, 0, m, -3, -3})}));
   const double log_2 = 0.6931471805599453;
-  const double want[] = {m + log_2, -m + log_2, m, -3 + log_2};
+  const double expected[] = {m + log_2, -m + log_2, m, -3 + log_2};
   for (int i = 0; i < 4; ++i) {
-    if (!(std::fabs(y[0].at(i) - want[i]) <= 2 * epsilon(dtype) * std::fabs(want[i]))) {
-      throw Failure(fmt::format("row {}: wanted {}, got {}", i, want[i], y[0].str(i)));
+    if (!(std::fabs(y[0].at(i) - expected[i]) <= 2 * epsilon(dtype) * std::fabs(expected[i]))) {
+      throw Failure(fmt::format("row {}: expected {}, got {}", i, expected[i], y[0].str(i)));
     }
   }
 }

@@ -1,5 +1,5 @@
-// Resize: nearest and linear, with every way of finding a coordinate, and its gradient.
-#include "room.h"
+// Resize: nearest and linear, with every coordinate transformation and rounding, and its gradient.
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -9,7 +9,7 @@ struct Form {
   std::uint32_t mode = TENON_RESIZE_NEAREST;
   std::uint32_t coordinates = TENON_COORDINATES_HALF_PIXEL;
   std::uint32_t rounding = TENON_ROUND_PREFER_FLOOR;
-  Dims scaled = {};  ///< scales in hundredths where they are not the quotients of the sizes
+  Dims scaled = {};  ///< scales in hundredths, if they are not the quotients of the sizes
 };
 
 tenon_attributes_resize attributes_of(const Form& form) {
@@ -35,7 +35,7 @@ std::string label_of(const Form& form) {
 }
 
 Variant resize(const Form& form) {
-  // a weight of 0 and an infinity make NaN or nothing: only where elements move does the answer not depend on it
+  // a weight of 0 times an infinity may give NaN or be skipped: only `nearest` has a defined result for it
   const Values values{.special = form.mode == TENON_RESIZE_NEAREST ? Special::all : Special::none};
   return {label_of(form), {operand(form.x, values)}, {result(form.y)}, attributes_of(form)};
 }
@@ -43,7 +43,7 @@ Variant resize_grad(const Form& form) {
   return {label_of(form), {operand(form.y)}, {result(form.x)}, attributes_of(form)};
 }
 
-/// Up and down, by whole factors and others, one dimension alone, registers of channels whole and in part.
+/// Up and down, by integers and other factors, only one dimension, full and partial registers of channels.
 std::vector<Form> forms() {
   std::vector<Form> all;
   for (const std::uint32_t mode : {TENON_RESIZE_NEAREST, TENON_RESIZE_LINEAR}) {
@@ -71,7 +71,7 @@ constexpr Tolerance bound{"Elements move; between two, four products of rounded 
                             return {2 * epsilon(t), 8 * epsilon(t)};
                           }};
 constexpr Tolerance gradient_bound{
-    "An element of x is a part of as many as lie within its neighbours' distance: (2 scale + 1) in a dimension, and "
+    "An element of x contributes to all elements within its neighbours' distance: (2 scale + 1) in a dimension, and "
     "at an end as many more.",
     [](const Variant& variant, tenon_dtype t) -> Bound {
       double parts = 1;
@@ -83,15 +83,15 @@ constexpr Tolerance gradient_bound{
     }};
 
 /// Each pixel becomes a block.
-void check_blocks(Kit& kit, tenon_dtype dtype) {
+void check_blocks(CaseContext& context, tenon_dtype dtype) {
   const Form form{{2, 3, 3, 2}, {2, 3, 6, 8}, TENON_RESIZE_NEAREST, TENON_COORDINATES_ASYMMETRIC, TENON_ROUND_FLOOR};
   Array x(dtype, form.x);
   for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, static_cast<double>(i));
-  const auto y = kit.run(net_of(line_of(TENON_OP_Resize), resize(form), dtype, {x}));
+  const auto y = context.run(net_of(line_of(TENON_OP_Resize), resize(form), dtype, {x}));
   for (std::int64_t i = 0; i < y[0].count(); ++i) {
     const std::int64_t plane = i / 48, row = i % 48 / 8, column = i % 8;
-    const auto want = static_cast<double>(plane * 6 + row / 2 * 2 + column / 4);
-    if (y[0].at(i) != want) throw Failure(fmt::format("element {} is {}, wanted {}", i, y[0].str(i), want));
+    const auto expected = static_cast<double>(plane * 6 + row / 2 * 2 + column / 4);
+    if (y[0].at(i) != expected) throw Failure(fmt::format("element {} is {}, expected {}", i, y[0].str(i), expected));
   }
 }
 
@@ -103,7 +103,7 @@ std::vector<OpCase> cases_resize() {
     forward.push_back(resize(form));
     backward.push_back(resize_grad(form));
   }
-  // Golden values are PyTorch's; its `nearest` rounds down what is not shifted by half a pixel.
+  // Golden values are PyTorch's; its `nearest` rounds coordinates down that are not shifted by half a pixel.
   const std::vector<double> x{1, 2, -3, 4, 0.5, 6};
   const std::vector<double> dy{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const Dims from{1, 1, 2, 3}, to{1, 1, 3, 5};

@@ -1,5 +1,5 @@
 // RMSNormalization and its gradient.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -15,11 +15,11 @@ Dims statistics_of(Dims shape, std::int64_t axis) {
   return shape;
 }
 
-/// Without a scale y alone is wanted, and dx alone.
+/// Without a scale the only results are y and dx.
 Variant forward(const Dims& shape, std::int64_t axis, bool scaled) {
   return {fmt::format("axis={}{}", axis, scaled ? "" : ",no_scale"),
           {operand(shape, {.special = Special::not_large}), scaled ? operand({shape.begin() + axis, shape.end()}) : absent},
-          {result(shape), scaled ? result(statistics_of(shape, axis)) : unwanted},
+          {result(shape), scaled ? result(statistics_of(shape, axis)) : omitted},
           from_axis(axis)};
 }
 Variant backward(const Dims& shape, std::int64_t axis, bool scaled) {
@@ -27,7 +27,7 @@ Variant backward(const Dims& shape, std::int64_t axis, bool scaled) {
   return {fmt::format("axis={}{}", axis, scaled ? "" : ",no_scale"),
           {operand(shape, {.low = -1, .high = 2}), operand(shape), scaled ? operand(line) : absent,
            operand(statistics_of(shape, axis), {.low = 0.5, .high = 2})},
-          {result(shape), scaled ? result(line) : unwanted},
+          {result(shape), scaled ? result(line) : omitted},
           from_axis(axis)};
 }
 
@@ -57,7 +57,7 @@ constexpr Tolerance forward_bound{"A sum of n squares has a relative error, of w
                                   [](const Variant& variant, tenon_dtype t) -> Bound {
                                     return {(4 + std::sqrt(length_of(variant, 0))) * epsilon(t), smallest_normal(t)};
                                   }};
-constexpr Tolerance backward_bound{"dx is made of terms up to 100; sums over the line behind it, and sums over the lines beside it.",
+constexpr Tolerance backward_bound{"dx is made of terms up to 100; it depends on sums over the line, and dscale is sums over the lines.",
                                    [](const Variant& variant, tenon_dtype t) -> Bound {
                                      const double n = length_of(variant, 1);
                                      const double roots =
@@ -76,7 +76,7 @@ std::vector<OpCase> cases_rms_norm() {
   const std::vector<double> x{1.0, 2.0, 4.0, -1.0, 0.5, 3.0, 0.0, -2.0, 1.0, 2.0, 2.5, -4.0}, scale{1.0, -2.0, 0.5};
   const std::vector<double> inverse_rms{0.3779642030348929, 0.5410009890922741, 0.7745943454619326, 0.33806150871345686};
   return {
-      // the formula by PyTorch 1.13 and its differentiation, in f64
+      // the formula and its gradient by PyTorch 1.13 autograd, in f64
       {.op = TENON_OP_RMSNormalization,
        .variants = forwards,
        .bound = forward_bound,

@@ -14,10 +14,10 @@ AttributeBytes attributes_of(const RecurrentForm& form) {
 }
 
 Variant layer(const RecurrentForm& form) {
-  const auto wanted = [&](unsigned i, const Dims& shape) { return (form.results >> i & 1u) != 0 ? result(shape) : unwanted; };
+  const auto optional_result = [&](unsigned i, const Dims& shape) { return (form.results >> i & 1u) != 0 ? result(shape) : omitted; };
   return {recurrent_label(form, form.variant == 1 ? "relu" : "tanh"),
           recurrent_operands(form, gates, states),
-          {wanted(0, form.sequence()), wanted(1, form.state())},
+          {optional_result(0, form.sequence()), optional_result(1, form.state())},
           attributes_of(form)};
 }
 

@@ -1,5 +1,5 @@
-// ScatterElements and ScatterAdd: changes are made in a fixed order; an index that names nothing is refused before any is.
-#include "room.h"
+// ScatterElements and ScatterAdd: updates are made in a fixed order; an index out of range is refused before any update.
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -35,7 +35,7 @@ Variant added(const Dims& x, const Dims& indices, std::int64_t axis, tenon_dtype
           attributes};
 }
 
-/// How many updates may meet in one element.
+/// The maximum number of updates of one element.
 double meeting(const Variant& variant) {
   return static_cast<double>(count_of(variant.inputs[1].shape));
 }
@@ -62,16 +62,16 @@ void spoil(std::vector<Array>& inputs) {
   inputs[1].set(5, index);
 }
 
-/// Equal indices are added in their order: 1 is lost in 2^digits, and is not when the large number has gone.
-void check_order(Kit& kit, tenon_dtype dtype) {
+/// Equal indices are added in order: 1 is lost next to 2^digits, but not after the large number is gone.
+void check_order(CaseContext& context, tenon_dtype dtype) {
   if (!is_float(dtype)) throw NotRun("sums of integers do not depend on their order");
-  if (dtype == f16 || dtype == bf16) throw NotRun("sums are f32's, where none of its numbers is lost");
+  if (dtype == f16 || dtype == bf16) throw NotRun("sums are kept in f32, where no element is lost");
   const double large = 4 / epsilon(dtype);
-  const auto y = kit.run(
+  const auto y = context.run(
       net_of(line_of(TENON_OP_ScatterAdd), added({2}, {6}, 0), dtype,
              {Array(dtype, {2}, {0, 0}), Array(i64, {6}, {0, 0, 0, 1, 1, 1}), Array(dtype, {6}, {large, 1, -large, large, -large, 1})}));
   if (y[0].at(0) != 0 || y[0].at(1) != 1) {
-    throw Failure(fmt::format("L + 1 - L and L - L + 1 are {} and {}, wanted 0 and 1", y[0].str(0), y[0].str(1)));
+    throw Failure(fmt::format("L + 1 - L and L - L + 1 are {} and {}, expected 0 and 1", y[0].str(0), y[0].str(1)));
   }
 }
 

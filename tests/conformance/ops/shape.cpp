@@ -1,5 +1,5 @@
-// Reshape, Flatten, Transpose, Expand: elements move, bits stay.
-#include "room.h"
+// Reshape, Flatten, Transpose, Expand: elements are copied bitwise.
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -34,7 +34,7 @@ Variant expanded(const Dims& from, const Dims& to) {
 }  // namespace
 
 std::vector<OpCase> cases_shape() {
-  const std::vector<double> bits{0, 1, 1, 0, 1, 0};  // fits every dtype
+  const std::vector<double> bits{0, 1, 1, 0, 1, 0};  // exact in every dtype
   const std::int64_t n = sized(257, 67);
   return {
       {.op = TENON_OP_Reshape,

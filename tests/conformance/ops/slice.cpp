@@ -1,5 +1,5 @@
-// Slice and Pad: elements move, bits stay.
-#include "room.h"
+// Slice and Pad: elements are copied bitwise.
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -27,7 +27,7 @@ Variant padded(const Dims& from, const Dims& before, const Dims& to, std::uint32
 }  // namespace
 
 std::vector<OpCase> cases_slice() {
-  const std::vector<double> bits{0, 1, 1, 0, 1, 0};  // fits every dtype
+  const std::vector<double> bits{0, 1, 1, 0, 1, 0};  // exact in every dtype
   const std::int64_t n = sized(257, 67);
   constexpr std::uint32_t constant = TENON_PAD_CONSTANT, reflect = TENON_PAD_REFLECT, edge = TENON_PAD_EDGE;
   return {

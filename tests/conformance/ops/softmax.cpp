@@ -1,5 +1,5 @@
 // Softmax, LogSoftmax and their gradients along one axis.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -78,9 +78,9 @@ std::vector<Variant> of_dy_and_y(const Values& y) {
   return variants;
 }
 
-/// Sums of f over lines along the axis have to be `wanted`.
+/// Sums of f over lines along the axis have to be `expected`.
 template <class F>
-std::string lines_sum_to(const Variant& variant, const Array& y, double wanted, double tolerance, F f) {
+std::string lines_sum_to(const Variant& variant, const Array& y, double expected, double tolerance, F f) {
   const auto axis = static_cast<std::size_t>(variant.attributes.as<tenon_attributes_axis>().axis);
   const Dims& shape = y.shape();
   std::int64_t outer = 1, inner = 1;
@@ -91,7 +91,7 @@ std::string lines_sum_to(const Variant& variant, const Array& y, double wanted, 
     for (std::int64_t i = 0; i < inner; ++i) {
       double sum = 0;
       for (std::int64_t k = 0; k < n; ++k) sum += f(y.at((o * n + k) * inner + i));
-      if (!(std::fabs(sum - wanted) <= tolerance)) return fmt::format("line ({},{}) sums to {:.17g}", o, i, sum);
+      if (!(std::fabs(sum - expected) <= tolerance)) return fmt::format("line ({},{}) sums to {:.17g}", o, i, sum);
     }
   }
   return {};
@@ -107,16 +107,16 @@ std::string exponentials_sum_to_one(const Variant& variant, tenon_dtype t, const
 }
 
 /// log(sum exp x) = max + log(sum exp(x - max)): the maximum belongs outside the logarithm. A shift of x must not change y.
-void logsumexp_exact(Kit& kit, tenon_dtype dtype) {
+void logsumexp_exact(CaseContext& context, tenon_dtype dtype) {
   const Variant variant{"", {operand({1, 3})}, {result({1, 3})}, along(1)};
   const auto y_of = [&](double shift) {
-    return kit.run(net_of(line_of(TENON_OP_LogSoftmax), variant, dtype, {Array(dtype, {1, 3}, {shift, shift + 1, shift + 2})}))[0];
+    return context.run(net_of(line_of(TENON_OP_LogSoftmax), variant, dtype, {Array(dtype, {1, 3}, {shift, shift + 1, shift + 2})}))[0];
   };
-  const Array want = y_of(0);
+  const Array expected = y_of(0);
   for (const double shift : {200.0, -202.0, 1000.0, -1000.0, 65536.0}) {
     const Array shifted(dtype, {1, 3}, {shift, shift + 1, shift + 2});
     if (shifted.at(0) != shift || shifted.at(1) != shift + 1 || shifted.at(2) != shift + 2) continue;  // bf16 counts by 4 at 1000
-    const std::string wrong = compare(want, y_of(shift), log_softmax_bound(variant, dtype));
+    const std::string wrong = compare(expected, y_of(shift), log_softmax_bound(variant, dtype));
     if (!wrong.empty()) throw Failure(fmt::format("x shifted by {}: {}", shift, wrong));
   }
 }

@@ -1,5 +1,5 @@
 // SoftmaxCrossEntropyLoss on integer labels, and its gradient.
-#include "room.h"
+#include "op_family.h"
 
 namespace tenon::conformance {
 namespace {
@@ -51,7 +51,7 @@ Variant loss(const Form& form) {
   const Values scores{.low = -30, .high = 30};
   return {label_of(form),
           {operand(form.scores, scores), labels_of(form), weights_of(form)},
-          {result(form.reduction == TENON_REDUCTION_NONE ? positions(form) : Dims{}), form.log_prob ? result(form.scores) : unwanted},
+          {result(form.reduction == TENON_REDUCTION_NONE ? positions(form) : Dims{}), form.log_prob ? result(form.scores) : omitted},
           attributes_of(form)};
 }
 Variant loss_gradient(const Form& form) {
@@ -102,12 +102,12 @@ constexpr Tolerance gradient_bound{
       return {4 * epsilon(t), (variant.inputs[3].present ? 80 : 8) * epsilon(t)};
     }};
 
-/// The loss is the mean of logarithms, not the logarithm of a mean: it can be added up from the log probabilities.
-void loss_is_cross_entropy(Kit& kit, tenon_dtype dtype) {
+/// The loss is the mean of logarithms, not the logarithm of a mean: it follows from the log probabilities.
+void loss_is_cross_entropy(CaseContext& context, tenon_dtype dtype) {
   const Variant variant = loss({.scores = {2, 2}, .log_prob = true});
   // Probabilities of the right class: 1/4 and 3/4. The mean of the logarithms is log(sqrt(3) / 4); the logarithm of the mean, log(1/2).
   const std::vector<double> scores{0, std::log(3.0), 0, std::log(3.0)};
-  const auto got = kit.run(
+  const auto got = context.run(
       net_of(line_of(TENON_OP_SoftmaxCrossEntropyLoss), variant, dtype, {Array(dtype, {2, 2}, scores), Array(i64, {2}, {0, 1}), Array()}));
   const std::string wrong = compare(Array(f64, {}, {-std::log(std::sqrt(3.0) / 4)}), got[0], {8 * epsilon(dtype), 0});
   if (!wrong.empty()) throw Failure(wrong);

@@ -1,5 +1,5 @@
-// TopK: values as they are, and where they were found.
-#include "room.h"
+// TopK: values, copied bitwise, and their indices.
+#include "op_family.h"
 
 #include <algorithm>
 #include <vector>
@@ -21,30 +21,30 @@ Variant best(const Dims& shape, std::int64_t axis, std::int64_t k, bool largest 
           a};
 }
 
-/// sorted = 0 may put them in any order: the same values at the indices given, each index once.
-void unsorted(Kit& kit, tenon_dtype dtype) {
+/// sorted = 0 allows any order: the same values as at their indices, each index once.
+void unsorted(CaseContext& context, tenon_dtype dtype) {
   Variant variant = best({3, 40}, 1, 7);
   tenon_attributes_top_k a = variant.attributes.as<tenon_attributes_top_k>();
-  const auto inputs = fill(variant, dtype, seed_for(kit.seed, "unsorted"));
-  const auto sorted = kit.run(net_of(line_of(TENON_OP_TopK), variant, dtype, inputs));
+  const auto inputs = fill(variant, dtype, seed_for(context.seed, "unsorted"));
+  const auto sorted = context.run(net_of(line_of(TENON_OP_TopK), variant, dtype, inputs));
   a.sorted = 0;
   variant.attributes = a;
-  const auto any = kit.run(net_of(line_of(TENON_OP_TopK), variant, dtype, inputs));
+  const auto any = context.run(net_of(line_of(TENON_OP_TopK), variant, dtype, inputs));
   for (std::int64_t row = 0; row < 3; ++row) {
-    std::vector<double> want, got;
+    std::vector<double> expected, got;
     for (std::int64_t k = 0; k < 7; ++k) {
-      want.push_back(sorted[1].at(row * 7 + k));
+      expected.push_back(sorted[1].at(row * 7 + k));
       got.push_back(any[1].at(row * 7 + k));
       const std::int64_t place = static_cast<std::int64_t>(got.back());
       if (place < 0 || place >= 40) throw Failure(fmt::format("row {}: index {} of 40", row, place));
       if (any[0].at(row * 7 + k) != inputs[0].at(row * 40 + place)) {
-        throw Failure(fmt::format("row {}: value {} is {}, at its index {} there is {}", row, k, any[0].str(row * 7 + k), place,
+        throw Failure(fmt::format("row {}: value {} is {}, but element {} is {}", row, k, any[0].str(row * 7 + k), place,
                                   inputs[0].str(row * 40 + place)));
       }
     }
-    std::sort(want.begin(), want.end());
+    std::sort(expected.begin(), expected.end());
     std::sort(got.begin(), got.end());
-    if (want != got) throw Failure(fmt::format("row {}: other elements than with sorted = 1", row));
+    if (expected != got) throw Failure(fmt::format("row {}: different elements than with sorted = 1", row));
   }
 }
 
@@ -52,7 +52,7 @@ void unsorted(Kit& kit, tenon_dtype dtype) {
 
 std::vector<OpCase> cases_top_k() {
   const std::int64_t n = sized(20011, 6007);
-  // ties in variants beyond the reach of finite differences, which they would mislead
+  // ties only in variants that are too large for finite differences, which ties would invalidate
   const Values few{.low = -3, .high = 4, .whole = true};
   const Variant row = best({1, 6}, 1, 4), smallest = best({1, 6}, 1, 4, false);
   return {{

@@ -9,10 +9,10 @@ constexpr Tolerance four_ulp{"4 ulp at most, near the zeros too: an ulp is half 
                                return {2 * epsilon(t), 0};
                              }};
 
-/// As many as fill registers without a large one among them, then one that is large: both reductions have to agree.
+/// Enough small arguments to fill registers, then a large one: both range reductions have to agree.
 std::vector<Variant> variants() {
   std::vector<Variant> list = of_every_shape({.low = -10, .high = 10, .special = Special::all});
-  // Reduced, too, more than the harness takes finite differences of: at 60000 those lose the digits that they are to judge.
+  // Also with reduced sizes, too many for finite differences, which lose their digits at 60000.
   list.push_back(of_shape({sized(20001, 5003)}, {.low = -60000, .high = 60000}));
   return list;
 }

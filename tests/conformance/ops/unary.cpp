@@ -1,4 +1,4 @@
-// Neg, Relu, Sigmoid, Tanh and the gradients that take the function's result.
+// Neg, Relu, Sigmoid, Tanh and the gradients that use the function's result.
 #include "elementwise.h"
 
 namespace tenon::conformance {

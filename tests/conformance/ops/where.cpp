@@ -1,4 +1,4 @@
-// Where: elements are moved, so the bits are the same.
+// Where: elements are copied bitwise.
 #include "elementwise.h"
 
 namespace tenon::conformance {
@@ -41,7 +41,7 @@ std::vector<OpCase> cases_where() {
       .gradient = {1, 2},
       .golden =
           {{"rows", rows, {{1, 0, 1, 0, 0, 1}, {1, 0, 1}, {0, 1}}, {{1, 0, 1, 1, 1, 1}}},
-           // what is not chosen leaves no trace
+           // elements that are not selected do not matter
            {"nan_stays_out", pairs, {{1, 0, 1, 0}, {1, nan, nan, inf}, {nan, 2, 3, -inf}}, {{1, 2, nan, -inf}}, {f16, bf16, f32, f64}}},
   }};
 }

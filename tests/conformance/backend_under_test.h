@@ -1,4 +1,4 @@
-// rig.h - a backend under test beside its oracle, in the process that runs cases.
+// backend_under_test.h - a backend under test with its oracle, in the process that runs cases.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tenon::conformance {
 
-/// What became of one case, before the backend's waivers are looked at.
+/// The outcome of one case, before the backend's waivers are applied.
 struct Verdict {
   Class outcome = Class::not_run;
   std::string text = {};
@@ -16,14 +16,14 @@ struct Verdict {
   double seconds = 0;
 };
 
-/// The backend that `options` asks about. Errors: tenon::Error for a file that is not there.
+/// The backend that `options` names. Errors: tenon::Error for a file that does not exist.
 Source under_test(const Options& options);
 
-/// A loaded backend, and the oracle unless it is one itself.
-class Rig {
+/// A loaded backend, and the oracle unless the backend is the oracle.
+class BackendUnderTest {
  public:
   /// Errors  tenon::Error for a backend that cannot be loaded, WrongUse for an oracle.
-  explicit Rig(const Options& options);
+  explicit BackendUnderTest(const Options& options);
   Verdict run(const Case& test, std::uint64_t seed) const;
   std::string backend() const { return device_->backend().name(); }
   std::string version() const { return device_->info().version; }

@@ -1,4 +1,4 @@
-#include "rig.h"
+#include "backend_under_test.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 namespace tenon::conformance {
 namespace {
 
-/// The file (or query function) behind a name.
+/// The file or query function of a backend's name.
 Source find_backend(const Options& options, const std::string& name) {
   for (const auto& [registered, query] : options.registered) {
     if (registered == name) return {{}, name, query, {}};
@@ -20,7 +20,7 @@ Source find_backend(const Options& options, const std::string& name) {
   const std::filesystem::path file = std::filesystem::absolute(folder / fmt::format("libtenon_backend_{}.so", name));
   if (!std::filesystem::exists(file)) {
     throw Error(Status::device_not_found,
-                fmt::format("conformance: no backend '{}': {} is not there; name a file with --plugin", name, file.string()));
+                fmt::format("conformance: no backend '{}': {} does not exist; name a file with --plugin", name, file.string()));
   }
   return {file, name, nullptr, {}};
 }
@@ -33,16 +33,16 @@ Source under_test(const Options& options) {
     source = find_backend(options, options.backend);
   } else {
     if (!std::filesystem::exists(options.plugin)) {
-      throw Error(Status::device_not_found, fmt::format("conformance: {} is not there", options.plugin.string()));
+      throw Error(Status::device_not_found, fmt::format("conformance: {} does not exist", options.plugin.string()));
     }
     source.file = std::filesystem::absolute(options.plugin);
     source.name = loader::backend_name_of(source.file).value_or(source.file.stem().string());
   }
-  source.knobs = {options.knobs.begin(), options.knobs.end()};
+  source.options = {options.options.begin(), options.options.end()};
   return source;
 }
 
-Rig::Rig(const Options& options) : device_(std::make_unique<Device>(under_test(options))) {
+BackendUnderTest::BackendUnderTest(const Options& options) : device_(std::make_unique<Device>(under_test(options))) {
   if (device_->is_oracle()) return;
   try {
     oracle_ = std::make_unique<Device>(find_backend(options, options.oracle));
@@ -51,13 +51,13 @@ Rig::Rig(const Options& options) : device_(std::make_unique<Device>(under_test(o
   }
 }
 
-Verdict Rig::run(const Case& test, std::uint64_t seed) const {
-  Kit kit(*device_, oracle_.get(), seed, shared_);
+Verdict BackendUnderTest::run(const Case& test, std::uint64_t seed) const {
+  CaseContext context(*device_, oracle_.get(), seed, shared_);
   const auto begin = std::chrono::steady_clock::now();
   Verdict verdict;
   try {
-    test.run(kit);
-    verdict = {Class::pass, kit.remark};
+    test.run(context);
+    verdict = {Class::pass, context.remark};
   } catch (const Failure& e) {
     verdict = {Class::fail, e.what(), e.facts};
   } catch (const Unsupported& e) {
@@ -67,15 +67,15 @@ Verdict Rig::run(const Case& test, std::uint64_t seed) const {
   } catch (const std::exception& e) {
     verdict = {Class::fail, e.what()};
   } catch (...) {
-    verdict = {Class::fail, "something was thrown through the boundary that is no std::exception"};
+    verdict = {Class::fail, "something that is not a std::exception was thrown through the plugin ABI"};
   }
   verdict.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return verdict;
 }
 
-std::string Rig::device() const {
+std::string BackendUnderTest::device() const {
   const char* product = device_->device_info().name;
-  return fmt::format("{}:0 ({})", device_->backend().name(), product != nullptr ? product : "without a name");
+  return fmt::format("{}:0 ({})", device_->backend().name(), product != nullptr ? product : "unnamed");
 }
 
 }  // namespace tenon::conformance

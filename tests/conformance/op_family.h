@@ -1,4 +1,4 @@
-// room.h - words that the rooms share.
+// op_family.h - names and helpers that the files of op families share.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,13 +23,13 @@ inline constexpr tenon_dtype boolean = TENON_DTYPE_BOOL;
 inline constexpr double inf = std::numeric_limits<double>::infinity();
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-/// Reasons for no error at all.
-inline constexpr Tolerance moved{"Elements are moved as they are: the same bits."};
-inline constexpr Tolerance decided{"The answer is one of two, or a position: it is right or wrong."};
+/// Tolerances of results that must be exact, with the reason.
+inline constexpr Tolerance moved{"Elements are copied: the same bits."};
+inline constexpr Tolerance decided{"The result is a boolean or an index: it is right or wrong."};
 inline constexpr Tolerance specified{
-    "Every bit is specified: plugins/abi/README.md says how it is made of key, stream and the element's place."};
+    "Every bit is specified: plugins/abi/README.md says how it follows from key, stream and the element's index."};
 
-/// Whole sizes, or a part of them where sizes are reduced.
+/// `full`, or `reduced` if reduced sizes were requested.
 inline std::int64_t sized(std::int64_t full, std::int64_t reduced) {
   return small_sizes() ? reduced : full;
 }

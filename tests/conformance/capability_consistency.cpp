@@ -1,8 +1,9 @@
-// Capability honesty: the table and `supports` on random instances of every op. A yes is executed, a no has to be one.
+// Capability consistency: the capability table and `supports` on random instances of every op. After a yes the node is executed; a no must
+// be confirmed by plan_create.
 //
-// The contract lets a backend rely on shapes that the core's rule has checked. Instances that are executed keep that rule; those that break
-// it are only asked about: whatever the answer, it has to be one.
-#include "honesty.h"
+// A backend may rely on shapes that the runtime's rule has checked. Instances that are executed keep that rule; for those that break it any
+// well-formed answer is accepted.
+#include "capability_consistency.h"
 
 #include <fmt/format.h>
 
@@ -23,13 +24,13 @@ const char* name_of_reason(std::uint32_t reason) {
   return reason < std::size(names) ? names[reason] : "unknown";
 }
 
-// ---------------------------------------------------------------- asking
+// ---------------------------------------------------------------- queries
 
-/// What `supports` said to every node of a graph: well-formed answers, or a refusal of the graph as a whole.
+/// What `supports` answered for each node of a graph, or its failure for the whole graph.
 struct Reply {
   tenon_status status = TENON_OK;
   std::vector<tenon_answer> answers;
-  std::string text;  ///< of a failure
+  std::string text;  ///< of the failure
 
   bool says_yes(std::size_t node = 0) const { return status == TENON_OK && answers[node].supported == 1; }
   std::string str(std::size_t node = 0) const {
@@ -39,71 +40,72 @@ struct Reply {
   }
 };
 
-Reply ask_once(const Device& device, const Wire& wire, const tenon_plan_options& options, const std::string& where) {
+Reply ask_once(const Device& device, const AbiGraph& abi_graph, const tenon_plan_options& options, const std::string& where) {
   Reply reply;
-  reply.answers.resize(wire.nodes.size());
+  reply.answers.resize(abi_graph.nodes.size());
   std::memset(static_cast<void*>(reply.answers.data()), 0x7F, reply.answers.size() * sizeof(tenon_answer));
   ErrorText error;
-  reply.status = device.table().supports(device.handle(), &wire.graph, &options, reply.answers.data(), error);
+  reply.status = device.table().supports(device.handle(), &abi_graph.graph, &options, reply.answers.data(), error);
   reply.text = error.text();
   if (reply.status != TENON_OK) return reply;
   for (const tenon_answer& answer : reply.answers) {
     if (answer.supported == 1) continue;
-    if (answer.supported != 0) throw Failure(fmt::format("`supports` gave no answer: `supported` is {} ({})", answer.supported, where));
+    if (answer.supported != 0)
+      throw Failure(fmt::format("`supports` gave no answer: expected `supported` 0 or 1, got {} ({})", answer.supported, where));
     if (answer.reason == TENON_REASON_NONE || answer.reason > TENON_REASON_GRAPH) {
-      throw Failure(fmt::format("`supports` said no with the reason {}, which is none of the header's ({})", answer.reason, where));
+      throw Failure(fmt::format("`supports` said no with the unknown reason {} ({})", answer.reason, where));
     }
     if (answer.text[0] == 0 || std::memchr(answer.text, 0, sizeof answer.text) == nullptr) {
-      throw Failure(fmt::format("`supports` said no without a sentence that ends ({})", where));
+      throw Failure(fmt::format("`supports` said no without a NUL-terminated text ({})", where));
     }
   }
   return reply;
 }
 
-/// The same question twice has the same answer.
+/// Asks twice: the answers must be the same.
 Reply ask(const Device& device, const Net& net, const tenon_plan_options& options, const std::string& where) {
-  const Wire wire(net);
-  const Reply first = ask_once(device, wire, options, where), second = ask_once(device, wire, options, where);
-  for (std::size_t n = 0; n < wire.nodes.size(); ++n) {
+  const AbiGraph abi_graph(net);
+  const Reply first = ask_once(device, abi_graph, options, where), second = ask_once(device, abi_graph, options, where);
+  for (std::size_t n = 0; n < abi_graph.nodes.size(); ++n) {
     if (first.str(n) != second.str(n)) {
-      throw Failure(fmt::format("`supports` said {}, and asked again {} ({})", first.str(n), second.str(n), where));
+      throw Failure(fmt::format("`supports` said {}, and the second time {} ({})", first.str(n), second.str(n), where));
     }
     if (first.status != TENON_OK) break;
   }
   return first;
 }
 
-/// A plan made and destroyed. `plan_create` must not go back on what `supports` said, but for lack of memory.
+/// Makes and destroys a plan. After a yes of `supports`, plan_create may fail only for lack of memory.
 void plan_only(const Device& device, const Net& net, const tenon_plan_options& options, const Reply& reply, bool yes_binds,
                const std::string& where) {
-  const Wire wire(net);
+  const AbiGraph abi_graph(net);
   const bool all_yes = reply.status == TENON_OK && std::all_of(reply.answers.begin(), reply.answers.end(),
                                                                [](const tenon_answer& answer) { return answer.supported == 1; });
   ErrorText error;
   tenon_plan* plan = nullptr;
-  const tenon_status status = device.table().plan_create(device.handle(), &wire.graph, &options, &plan, error);
+  const tenon_status status = device.table().plan_create(device.handle(), &abi_graph.graph, &options, &plan, error);
   if (status == TENON_OK) {
-    if (plan == nullptr) throw Failure(fmt::format("plan_create said OK and made no plan ({})", where));
+    if (plan == nullptr) throw Failure(fmt::format("plan_create returned OK and no plan ({})", where));
     device.table().plan_destroy(plan);
     if (!all_yes) throw Failure(fmt::format("`supports` said {}, yet plan_create made a plan ({})", reply.str(), where));
     return;
   }
-  if (plan != nullptr) throw Failure(fmt::format("plan_create failed and wrote its out-parameter all the same ({})", where));
-  if (error.text().empty()) throw Failure(fmt::format("plan_create failed with {} and said nothing ({})", status_name(status), where));
+  if (plan != nullptr) throw Failure(fmt::format("plan_create failed but wrote its out-parameter ({})", where));
+  if (error.text().empty()) throw Failure(fmt::format("plan_create failed with {} and no message ({})", status_name(status), where));
   if (all_yes && yes_binds && status != TENON_OUT_OF_MEMORY) {
     throw Failure(fmt::format("`supports` said yes, yet plan_create failed with {}: {} ({})", status_name(status), error.text(), where));
   }
 }
 
-// ---------------------------------------------------------------- the claims
+// ---------------------------------------------------------------- checks
 
 bool is_known(const OpCase& op_case, tenon_dtype dtype) {
   const std::vector<tenon_dtype> known = dtypes_of(op_case);
   return std::find(known.begin(), known.end(), dtype) != known.end();
 }
 
-/// Zeros for dtypes that the op's room does not speak of: its values need not be any of theirs.
-std::vector<Array> operands_of(const Draw& drawn, const Instance& at, std::uint64_t seed) {
+/// Zeros for dtypes that the op's case does not list: its values need not be representable in them.
+std::vector<Array> operands_of(const RandomNode& drawn, const Instance& at, std::uint64_t seed) {
   std::vector<Array> inputs;
   if (is_known(*at.op_case, at.dtype)) {
     inputs = fill(*at.variant, at.dtype, seed_for(seed, at.name));
@@ -119,7 +121,7 @@ std::vector<Array> operands_of(const Draw& drawn, const Instance& at, std::uint6
   return inputs;
 }
 
-Net arranged(const Draw& drawn, const Instance& at, const std::vector<Array>& inputs) {
+Net bound_net(const RandomNode& drawn, const Instance& at, const std::vector<Array>& inputs) {
   Net net = at.net(inputs, drawn.setting);
   std::size_t v = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -128,18 +130,18 @@ Net arranged(const Draw& drawn, const Instance& at, const std::vector<Array>& in
   return net;
 }
 
-std::string describe(const Draw& drawn, const std::vector<Array>& inputs) {
+std::string describe(const RandomNode& drawn, const std::vector<Array>& inputs) {
   static constexpr const char* kinds[] = {"internal", "input", "output", "parameter", "constant"};
   static constexpr const char* maths[] = {"strict", "tf32", "bf16"};
   std::string text = drawn.variant.label.empty() ? "" : drawn.variant.label + ", ";
   text += conformance::describe(inputs, drawn.setting.layouts) + ", bound as";
   for (const std::uint32_t kind : drawn.kinds) text += fmt::format(" {}", kinds[kind]);
-  for (const tenon_donation& d : drawn.setting.donations) text += fmt::format(", input {} given to output {}", d.input, d.output);
+  for (const tenon_donation& d : drawn.setting.donations) text += fmt::format(", input {} donated to output {}", d.input, d.output);
   return text + fmt::format(", math {}, fusion {}{}", maths[drawn.math], drawn.options.fusion,
                             drawn.options.deterministic ? ", deterministic" : "");
 }
 
-/// The table says yes exactly where `supports` does; a shape or attribute may be out of reach all the same.
+/// The table must say yes exactly where `supports` does, unless `supports` refuses the shape or the attributes.
 void check_table(const Device& device, const Instance& at, const Reply& plain, const std::string& where) {
   const bool stated = (device.capability(at.line->op, at.line->version) & TENON_DTYPE_BIT(at.dtype)) != 0;
   const bool about_this_shape = !plain.says_yes() && plain.status == TENON_OK &&
@@ -149,72 +151,72 @@ void check_table(const Device& device, const Instance& at, const Reply& plain, c
                             plain.str(), where));
 }
 
-/// What is served plain and dense is refused for its strides or its options alone, and then with that reason.
-void check_reason(const Draw& drawn, const Reply& plain, const Reply& reply, const std::string& where) {
+/// A node that is supported with dense inputs and default options may be refused only for its strides or its options, with that reason.
+void check_reason(const RandomNode& drawn, const Reply& plain, const Reply& reply, const std::string& where) {
   if (reply.says_yes() || !plain.says_yes()) return;
   const std::uint32_t reason = reply.status == TENON_OK ? reply.answers[0].reason : std::uint32_t{TENON_REASON_NONE};
   if (reason == TENON_REASON_STRIDES && drawn.is_strided()) return;
   if (reason == TENON_REASON_OPTIONS && (drawn.math != TENON_MATH_STRICT || drawn.options.deterministic)) return;
   throw Failure(
-      fmt::format("`supports` says yes to dense inputs and plain options, but here {}: wanted yes, or the reason STRIDES or "
+      fmt::format("`supports` says yes to dense inputs and default options, but here {}: expected yes, or the reason STRIDES or "
                   "OPTIONS where they differ ({})",
                   reply.str(), where));
 }
 
-/// Another node beside it changes nothing, unless plans have one node only.
-void check_company(const Device& device, const Draw& drawn, const Net& alone, const Reply& reply, const std::string& where) {
+/// An independent second node must not change the answer, unless plans have only one node.
+void check_with_second_node(const Device& device, const RandomNode& drawn, const Net& net, const Reply& reply, const std::string& where) {
   if (reply.status != TENON_OK || (device.device_info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0) return;
-  Net both = alone;
-  const tenon_plan_options options = wire_options(drawn.options, drawn.math);
+  Net both = net;
+  const tenon_plan_options options = abi_plan_options(drawn.options, drawn.math);
   const OpLine& relu = line_of(TENON_OP_Relu);
   const tenon_attributes_none none{sizeof none, 0};
   const std::uint32_t x = both.input(Array(TENON_DTYPE_F32, {3, 4})), y = both.output(TENON_DTYPE_F32, {3, 4});
   both.node(relu.op, relu.version, &none, {x}, {y});
-  const Reply together = ask(device, both, options, where + ", beside a Relu");
+  const Reply together = ask(device, both, options, where + ", with an independent Relu");
   if (together.status != TENON_OK) {
-    throw Failure(fmt::format("`supports` said {}, and beside a Relu of other values {} ({})", reply.str(), together.str(), where));
+    throw Failure(fmt::format("`supports` said {}, and with an independent Relu in the graph {} ({})", reply.str(), together.str(), where));
   }
   if (together.says_yes(0) != reply.says_yes(0) || (!reply.says_yes() && together.answers[0].reason != reply.answers[0].reason)) {
-    throw Failure(fmt::format("`supports` said {}, and beside a Relu of other values {} ({})", reply.str(), together.str(), where));
+    throw Failure(fmt::format("`supports` said {}, and with an independent Relu in the graph {} ({})", reply.str(), together.str(), where));
   }
-  plan_only(device, both, options, together, true, where + ", beside a Relu");
+  plan_only(device, both, options, together, true, where + ", with an independent Relu");
 }
 
-/// A yes is executed and agrees with the oracle; on the oracle, with its own answer to plain operands.
-void check_yes(const Kit& kit, const Draw& drawn, const Instance& at, const Net& net, const std::vector<Array>& inputs,
+/// After a yes, executes the node and compares with the oracle; on the oracle, with its own result for dense inputs.
+void check_yes(const CaseContext& context, const RandomNode& drawn, const Instance& at, const Net& net, const std::vector<Array>& inputs,
                const std::string& where) {
   std::vector<Array> got;
   try {
-    got = kit.run(net, drawn.options);
+    got = context.run(net, drawn.options);
   } catch (const Failure& failure) {
     throw Failure(fmt::format("{} ({})", failure.what(), where));
   }
   if (!is_known(*at.op_case, at.dtype) || at.all_results_empty()) return;
-  const bool judged = kit.oracle != nullptr;
-  const auto want = judged ? oracle_answer(kit, at, inputs) : kit.run(at.net(inputs));
-  // In f64 the oracle is no wider than what it judges: both may be off by the bound, as two runs of one device may.
+  const bool judged = context.oracle != nullptr;
+  const auto expected = judged ? oracle_answer(context, at, inputs) : context.run(at.net(inputs));
+  // In f64 the oracle is no wider than the device under test, so both may be off by the bound, as may two runs of one device.
   const bool wider = judged && at.dtype != TENON_DTYPE_F64;
-  expect_close(want, got, wider ? at.bound() : at.bound().times(2), where + (judged ? "" : ", wanted what plain dense inputs give"));
+  expect_close(expected, got, wider ? at.bound() : at.bound().times(2), where + (judged ? "" : ", expected the result of dense inputs"));
 }
 
-/// Throws a Failure, or Unsupported where a dtype that every backend serves is not.
-void check(const Kit& kit, const OpCase& op_case, const std::string& name, Random& random) {
-  const Draw drawn = draw(op_case, random);
+/// Throws Failure, or Unsupported if a mandatory dtype is not supported.
+void check(const CaseContext& context, const OpCase& op_case, const std::string& name, Random& random) {
+  const RandomNode drawn = random_node(op_case, random);
   const Instance at{&op_case, &line_of(op_case.op), &drawn.variant, drawn.dtype, name};
   const std::vector<Array> inputs = operands_of(drawn, at, random.bits());
   const std::string where = describe(drawn, inputs);
-  const Device& device = kit.device;
+  const Device& device = context.device;
 
-  const Net dense = at.net(inputs), net = arranged(drawn, at, inputs);
-  const tenon_plan_options none = wire_options({}), options = wire_options(drawn.options, drawn.math);
-  const Reply plain = ask(device, dense, none, where + ", all dense and plain");
+  const Net dense = at.net(inputs), net = bound_net(drawn, at, inputs);
+  const tenon_plan_options none = abi_plan_options({}), options = abi_plan_options(drawn.options, drawn.math);
+  const Reply plain = ask(device, dense, none, where + ", dense inputs and default options");
   check_table(device, at, plain, where);
-  plan_only(device, dense, none, plain, true, where + ", all dense and plain");
+  plan_only(device, dense, none, plain, true, where + ", dense inputs and default options");
 
   const Reply reply = ask(device, net, options, where);
   check_reason(drawn, plain, reply, where);
   plan_only(device, net, options, reply, true, where);
-  check_company(device, drawn, net, reply, where);
+  check_with_second_node(device, drawn, net, reply, where);
 
   const auto only_ask = [&](const std::optional<Net>& other, bool is_valid, const char* what) {
     if (!other) return;
@@ -224,21 +226,21 @@ void check(const Kit& kit, const OpCase& op_case, const std::string& name, Rando
     const Reply answer = ask(device, *other, options, here);
     plan_only(device, *other, options, answer, is_valid, here);
   };
-  only_ask(grown(*at.line, net, random), true, "as large as");
+  only_ask(grown(*at.line, net, random), true, "enlarged to");
   only_ask(broken(*at.line, net, random), false, "with shapes that do not fit");
 
-  // Other math has other errors, which no bound of an op speaks of.
-  if (reply.says_yes() && drawn.math == TENON_MATH_STRICT) check_yes(kit, drawn, at, net, inputs, where);
+  // The bounds of ops hold for strict math only.
+  if (reply.says_yes() && drawn.math == TENON_MATH_STRICT) check_yes(context, drawn, at, net, inputs, where);
   const bool mandatory = (at.line->dtypes & TENON_DTYPE_BIT(at.dtype)) != 0;
   if (mandatory && !plain.says_yes()) throw Unsupported(fmt::format("{} ({})", plain.str(), where));
 }
 
-void check_all(const Kit& kit, const OpCase& op_case, const std::string& name) {
-  Random random(seed_for(kit.seed, name));
+void check_all(const CaseContext& context, const OpCase& op_case, const std::string& name) {
+  Random random(seed_for(context.seed, name));
   std::string unsupported;
   for (int round = 0; round < (small_sizes() ? small_rounds : full_rounds); ++round) {
     try {
-      check(kit, op_case, name, random);
+      check(context, op_case, name, random);
     } catch (const Unsupported& no) {
       if (unsupported.empty()) unsupported = no.what();
     }
@@ -248,16 +250,16 @@ void check_all(const Kit& kit, const OpCase& op_case, const std::string& name) {
 
 }  // namespace
 
-std::vector<Case> honesty_case_list() {
-  // Cases point into it. Sizes are settled before the first call.
+std::vector<Case> capability_consistency_case_list() {
+  // Cases point into it. The sizes are set before the first call.
   static const std::vector<OpCase> ops = all_op_cases();
   std::vector<Case> cases;
   for (const OpCase& op_case : ops) {
     const OpLine& line = line_of(op_case.op);
     for (int n = 0; n < (small_sizes() ? small_count : full_count); ++n) {
-      std::string name = fmt::format("honesty/{}/{}", line.stem, n);
-      const auto run = [&op_case, name](Kit& kit) { check_all(kit, op_case, name); };
-      cases.push_back({name, line.stem, "honesty", TENON_DTYPE_NONE, true, run});
+      std::string name = fmt::format("capability_consistency/{}/{}", line.stem, n);
+      const auto run = [&op_case, name](CaseContext& context) { check_all(context, op_case, name); };
+      cases.push_back({name, line.stem, "capability_consistency", TENON_DTYPE_NONE, true, run});
     }
   }
   return cases;

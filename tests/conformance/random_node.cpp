@@ -1,4 +1,4 @@
-// Random instances: sizes, dtypes, layouts, kinds, donations, options. The runtime's shape rule says which of them there can be.
+// Random instances: sizes, dtypes, layouts, kinds, donations, options. The runtime's shape rule says which are valid.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 #include <tenon/error.h>
 #include <tenon/graph.h>
 
-#include "honesty.h"
+#include "capability_consistency.h"
 
 namespace tenon::conformance {
 namespace {
 
 /// Bytes of all operands and results together.
-constexpr std::int64_t most_bytes = std::int64_t{1} << 21;
-/// Elements, likewise: products and recurrences take more time than memory.
-constexpr std::int64_t most_elements = std::int64_t{1} << 16;
+constexpr std::int64_t max_bytes = std::int64_t{1} << 21;
+/// Elements of all operands and results together: products and recurrences take more time than memory.
+constexpr std::int64_t max_elements = std::int64_t{1} << 16;
 
 template <class List>
 const auto& one_of(const List& list, Random& random) {
@@ -26,7 +26,7 @@ bool one_in(std::int64_t n, Random& random) {
   return random.integer(0, n) == 0;
 }
 
-/// Calls body(shape) for each operand and result there is.
+/// Calls body(shape) for each operand and result that is present.
 template <class Body>
 void for_each_shape(Variant& variant, const Body& body) {
   for (OperandSpec& spec : variant.inputs) {
@@ -38,7 +38,7 @@ void for_each_shape(Variant& variant, const Body& body) {
 }
 
 bool fits_the_budget(const Variant& variant, tenon_dtype dtype) {
-  double elements = 0, bytes = 0;  // whose products do not overflow
+  double elements = 0, bytes = 0;  // double: the products do not overflow
   const auto add = [&](const Dims& shape, tenon_dtype spec) {
     double count = 1;
     for (const std::int64_t size : shape) count *= static_cast<double>(size);
@@ -51,10 +51,10 @@ bool fits_the_budget(const Variant& variant, tenon_dtype dtype) {
   for (const ResultSpec& spec : variant.outputs) {
     if (spec.present) add(spec.shape, spec.dtype);
   }
-  return elements <= static_cast<double>(most_elements) && bytes <= static_cast<double>(most_bytes);
+  return elements <= static_cast<double>(max_elements) && bytes <= static_cast<double>(max_bytes);
 }
 
-/// A variant as a Net without elements: the rule looks at nothing else.
+/// A variant as a Net without elements, which the shape rule does not need.
 Net bare_net(const OpLine& line, const Variant& variant, tenon_dtype dtype) {
   return net_of(line, variant, dtype, std::vector<Array>(variant.inputs.size()));
 }
@@ -69,20 +69,20 @@ bool is_valid(const OpLine& line, const Variant& variant, tenon_dtype dtype) {
   return keeps_the_rule(line, net);
 }
 
-/// Whether there are indices or labels, whose values fit the sizes that the room gave.
+/// Whether there are indices or labels, whose values depend on the sizes of the variant.
 bool has_indices(const Variant& variant) {
   return std::any_of(variant.inputs.begin(), variant.inputs.end(), [](const OperandSpec& spec) {
     return spec.present && (spec.dtype == TENON_DTYPE_I32 || spec.dtype == TENON_DTYPE_I64);
   });
 }
 
-/// Whether errors grow from step to step: bounds hold for the numbers of steps and of units that the room gave.
+/// Whether errors grow from step to step, so that bounds hold only for the variant's number of steps and units.
 bool is_recurrent(const OpLine& line) {
-  const std::string room = line.room;
-  return room == "rnn" || room == "gru" || room == "lstm";
+  const std::string family = line.family;
+  return family == "rnn" || family == "gru" || family == "lstm";
 }
 
-/// All dimensions of one size get another one.
+/// Replaces all dimensions of one size by another size.
 Variant resized(Variant variant, Random& random) {
   std::set<std::int64_t> sizes;
   for_each_shape(variant, [&](const Dims& shape) { sizes.insert(shape.begin(), shape.end()); });
@@ -94,7 +94,7 @@ Variant resized(Variant variant, Random& random) {
   return variant;
 }
 
-/// Up to rank 8: dimensions in front of all operands, or of those with the highest rank alone.
+/// Prepends dimensions, up to rank 8, to all operands or only to those with the highest rank.
 Variant deepened(Variant variant, Random& random) {
   std::size_t rank = 0;
   for_each_shape(variant, [&](const Dims& shape) { rank = std::max(rank, shape.size()); });
@@ -108,7 +108,7 @@ Variant deepened(Variant variant, Random& random) {
   return variant;
 }
 
-/// Any order of the dimensions in memory, gaps, backwards walks, repeated elements, an origin off alignment.
+/// A random layout: any order of the dimensions in memory, gaps, negative and zero strides, an unaligned origin.
 Layout lay_out(const Dims& shape, Random& random) {
   Layout layout;
   if (one_in(4, random)) layout.offset = random.integer(1, 5);
@@ -140,17 +140,17 @@ std::vector<tenon_donation> some_donations(const Variant& variant, tenon_dtype d
 
 }  // namespace
 
-bool Draw::is_strided() const {
+bool RandomNode::is_strided() const {
   return std::any_of(setting.layouts.begin(), setting.layouts.end(), [](const Layout& layout) { return !layout.strides.empty(); });
 }
 
-tenon_plan_options wire_options(const PlanOptions& options, std::uint32_t math) {
-  tenon_plan_options wire{};
-  wire.struct_size = sizeof wire;
-  wire.math = math;
-  wire.deterministic = options.deterministic ? 1 : 0;
-  wire.fusion = options.fusion;
-  return wire;
+tenon_plan_options abi_plan_options(const PlanOptions& options, std::uint32_t math) {
+  tenon_plan_options result{};
+  result.struct_size = sizeof result;
+  result.math = math;
+  result.deterministic = options.deterministic ? 1 : 0;
+  result.fusion = options.fusion;
+  return result;
 }
 
 bool keeps_the_rule(const OpLine& line, const Net& net) {
@@ -186,10 +186,10 @@ bool keeps_the_rule(const OpLine& line, const Net& net) {
   }
 }
 
-Draw draw(const OpCase& op_case, Random& random) {
+RandomNode random_node(const OpCase& op_case, Random& random) {
   const OpLine& line = line_of(op_case.op);
-  Draw drawn;
-  // Half of them are dtypes that every backend has, the others any, also those that the op cannot have.
+  RandomNode drawn;
+  // Half of the dtypes are those of the case, the others any, also dtypes that the op cannot have.
   drawn.dtype = one_in(2, random) ? static_cast<tenon_dtype>(random.integer(TENON_DTYPE_F16, TENON_DTYPE_BOOL + 1))
                                   : one_of(dtypes_of(op_case), random);
   drawn.variant = one_of(op_case.variants, random);
@@ -203,17 +203,17 @@ Draw draw(const OpCase& op_case, Random& random) {
   for (int step = 0; step < steps; ++step) adopt(one_in(3, random) ? deepened(drawn.variant, random) : resized(drawn.variant, random));
 
   drawn.setting.donations = one_in(3, random) ? some_donations(drawn.variant, drawn.dtype, random) : std::vector<tenon_donation>{};
-  const auto is_given_away = [&](std::size_t i) {
+  const auto is_donated = [&](std::size_t i) {
     return std::any_of(drawn.setting.donations.begin(), drawn.setting.donations.end(),
                        [&](const tenon_donation& d) { return d.input == i; });
   };
   const bool plain = one_in(4, random);
   for (std::size_t i = 0; i < drawn.variant.inputs.size(); ++i) {
     constexpr std::uint32_t kinds[] = {TENON_VALUE_INPUT, TENON_VALUE_PARAMETER, TENON_VALUE_CONSTANT};
-    const bool given_away = is_given_away(i);
-    drawn.kinds.push_back(given_away ? tenon_dtype{TENON_VALUE_INPUT} : one_of(kinds, random));
-    // Constants are dense, and so is what an output will lie over.
-    const bool dense = plain || given_away || drawn.kinds[i] == TENON_VALUE_CONSTANT || !drawn.variant.inputs[i].present;
+    const bool donated = is_donated(i);
+    drawn.kinds.push_back(donated ? tenon_dtype{TENON_VALUE_INPUT} : one_of(kinds, random));
+    // Constants and donated inputs are dense.
+    const bool dense = plain || donated || drawn.kinds[i] == TENON_VALUE_CONSTANT || !drawn.variant.inputs[i].present;
     drawn.setting.layouts.push_back(dense ? Layout{} : lay_out(drawn.variant.inputs[i].shape, random));
   }
   constexpr std::uint32_t maths[] = {TENON_MATH_STRICT, TENON_MATH_STRICT, TENON_MATH_TF32, TENON_MATH_BF16};
@@ -237,7 +237,7 @@ std::optional<Net> grown(const OpLine& line, const Net& net, Random& random) {
       std::replace(value.shape.begin(), value.shape.end(), from, to);
       value.layout = {};
       value.array = {};
-      if (value.kind == TENON_VALUE_CONSTANT) value.kind = TENON_VALUE_INPUT;  // nobody has such bytes
+      if (value.kind == TENON_VALUE_CONSTANT) value.kind = TENON_VALUE_INPUT;  // there are no bytes of this size
     }
     if (keeps_the_rule(line, bigger)) return bigger;
   }
@@ -247,7 +247,7 @@ std::optional<Net> grown(const OpLine& line, const Net& net, Random& random) {
 std::optional<Net> broken(const OpLine& line, const Net& net, Random& random) {
   for (int attempt = 0; attempt < 6; ++attempt) {
     Net other = net;
-    // There are only so many bytes behind a constant, and a plan may read as many as the rule says.
+    // A constant has only the bytes of its original shape, and a plan may read as many as the changed shape has.
     for (Net::Value& value : other.values) {
       if (value.kind == TENON_VALUE_CONSTANT) value.kind = TENON_VALUE_INPUT;
     }
