@@ -10,14 +10,14 @@
 
 namespace {
 
-/// What a host sees of a plugin's table whose struct ends after `size_bytes`.
+/// What a host sees of a plugin's table that ends after `size_bytes`.
 tenon_backend_table table_of_size(std::size_t size_bytes) {
   tenon_backend_table table{};
   table.struct_size = static_cast<std::uint32_t>(size_bytes);
   return table;
 }
 
-TEST_CASE("abi: a struct covers a field from the byte its end is inside") {
+TEST_CASE("abi: a struct covers a field once its size includes the field's last byte") {
   const std::size_t end = offsetof(tenon_backend_table, plan_execute) + sizeof(tenon_backend_table::plan_execute);
   const tenon_backend_table whole = table_of_size(end);
   CHECK(TENON_HAS(&whole, tenon_backend_table, plan_execute));
@@ -41,8 +41,8 @@ TEST_CASE("abi: a struct from a newer header covers every field this one knows")
   CHECK(TENON_HAS(&options, tenon_plan_options, fusion));
 }
 
-TEST_CASE("abi: an array of a newer element type is walked by its stride") {
-  // A node as a later header might have it: today's fields first, more behind them.
+TEST_CASE("abi: an array of a newer element type is indexed by its stride") {
+  // A node as a later header might declare it: today's fields first, then more.
   struct LaterNode {
     tenon_node node;
     std::uint64_t since_later[2];
@@ -71,7 +71,7 @@ TEST_CASE("abi: every op of the list has one published digest for its version") 
     std::uint32_t version;
   };
   constexpr Listed ops[] = {
-#define TENON_OP(id, name, version, stem, room, type_operand, dtypes, attributes, schema) {id, version},
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) {id, version},
 #include <tenon/ops.def>
 #undef TENON_OP
   };

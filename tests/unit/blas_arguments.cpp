@@ -1,4 +1,4 @@
-// Wrong arguments are named by the words and positions of the reference BLAS, before a backend sees them.
+// Wrong arguments are reported with the names and positions of the reference BLAS, before a backend sees them.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -14,17 +14,17 @@ namespace {
 float numbers[16] = {};
 std::complex<double> complexes[16] = {};
 
-struct Refusal {
+struct LoadError {
   std::string argument;
   int position;
   std::string text;
 };
 
-/// What the check says; an empty argument if it lets the call pass.
+/// The diagnostic of the check; its argument is empty if the call is valid.
 template <class Arguments>
-Refusal refusal(Routine routine, const Arguments& p) {
+LoadError refusal(Routine routine, const Arguments& p) {
   try {
-    blas::admit(routine, p);
+    blas::validate(routine, p);
   } catch (const blas::ArgumentError& e) {
     CHECK(e.routine() == routine);
     CHECK(e.status() == Status::invalid_argument);
@@ -35,7 +35,7 @@ Refusal refusal(Routine routine, const Arguments& p) {
 template <class Arguments>
 void check_refused(Routine routine, const Arguments& p, const std::string& argument, int position) {
   CAPTURE(name_of(routine));
-  const Refusal r = refusal(routine, p);
+  const LoadError r = refusal(routine, p);
   CHECK(r.argument == argument);
   CHECK(r.position == position);
 }
@@ -48,7 +48,7 @@ blas::arguments::gemv<float> good_gemv() {
   return {.m = 2, .n = 3, .kl = 1, .ku = 1, .a = numbers, .lda = 3, .x = numbers, .y = numbers};
 }
 
-/// A copy with one thing changed.
+/// A copy with one change.
 template <class Arguments, class Change>
 Arguments with(Arguments p, Change&& change) {
   change(p);
@@ -57,7 +57,7 @@ Arguments with(Arguments p, Change&& change) {
 
 }  // namespace
 
-TEST_CASE("blas arguments: gemm's are named in the order of the reference") {
+TEST_CASE("blas arguments: those of gemm are checked in the order of the reference BLAS") {
   const auto gemm = [](auto&& change, const char* argument, int position) {
     check_refused(Routine::gemm, with(good_gemm(), change), argument, position);
   };
@@ -78,7 +78,7 @@ TEST_CASE("blas arguments: gemm's are named in the order of the reference") {
 }
 
 TEST_CASE("blas arguments: leading dimensions follow layout and transposition") {
-  const auto least = [](blas::Layout layout, Op trans_a, Op trans_b) {
+  const auto min_leading_dimensions = [](blas::Layout layout, Op trans_a, Op trans_b) {
     Gemm p = good_gemm();
     p.layout = layout, p.trans_a = trans_a, p.trans_b = trans_b;
     std::array<std::int64_t, 3> found{};
@@ -94,26 +94,26 @@ TEST_CASE("blas arguments: leading dimensions follow layout and transposition") 
     return found;
   };
   using Three = std::array<std::int64_t, 3>;
-  CHECK(least(blas::Layout::row_major, Op::none, Op::none) == Three{4, 3, 3});
-  CHECK(least(blas::Layout::row_major, Op::trans, Op::conj_trans) == Three{2, 4, 3});
-  CHECK(least(blas::Layout::row_major, Op::conj, Op::conj) == Three{4, 3, 3});
-  CHECK(least(blas::Layout::column_major, Op::none, Op::none) == Three{2, 4, 2});
-  CHECK(least(blas::Layout::column_major, Op::trans, Op::trans) == Three{4, 3, 2});
+  CHECK(min_leading_dimensions(blas::Layout::row_major, Op::none, Op::none) == Three{4, 3, 3});
+  CHECK(min_leading_dimensions(blas::Layout::row_major, Op::trans, Op::conj_trans) == Three{2, 4, 3});
+  CHECK(min_leading_dimensions(blas::Layout::row_major, Op::conj, Op::conj) == Three{4, 3, 3});
+  CHECK(min_leading_dimensions(blas::Layout::column_major, Op::none, Op::none) == Three{2, 4, 2});
+  CHECK(min_leading_dimensions(blas::Layout::column_major, Op::trans, Op::trans) == Three{4, 3, 2});
 }
 
-TEST_CASE("blas arguments: the sentence has name, position, what was got and what was wanted") {
+TEST_CASE("blas arguments: the message has name, position, actual and expected value") {
   Gemm p = good_gemm();
   p.lda = 2;
-  CHECK(refusal(Routine::gemm, p).text == "gemm: argument 8, lda, is 2: wanted at least 4, the columns of a row-major matrix (2, 4)");
+  CHECK(refusal(Routine::gemm, p).text == "gemm: argument 8, lda, is 2: expected at least 4, the columns of a row-major matrix (2, 4)");
   p = good_gemm();
   p.b = nullptr;
-  CHECK(refusal(Routine::gemm, p).text == "gemm: argument 9, b, is NULL: wanted the address of what is read or written there");
+  CHECK(refusal(Routine::gemm, p).text == "gemm: argument 9, b, is NULL: expected the address of memory that is read or written");
   p = good_gemm();
   p.layout = blas::Layout(7);
-  CHECK(refusal(Routine::gemm, p).text == "gemm: argument layout, is 7: wanted row-major (101) or column-major (102)");
+  CHECK(refusal(Routine::gemm, p).text == "gemm: argument layout, is 7: expected row-major (101) or column-major (102)");
 }
 
-TEST_CASE("blas arguments: what is not read may be NULL") {
+TEST_CASE("blas arguments: operands that are not read may be NULL") {
   Gemm p = good_gemm();
   p.alpha = 0.0F, p.a = p.b = nullptr;
   CHECK(refusal(Routine::gemm, p).argument.empty());
@@ -124,23 +124,23 @@ TEST_CASE("blas arguments: what is not read may be NULL") {
   CHECK(refusal(Routine::gemm, p).argument.empty());
   float zero = 0;
   p = good_gemm();
-  p.alpha = blas::Scalar<float>::on_device(&zero), p.a = nullptr;  // nobody looks at the device to find out
+  p.alpha = blas::Scalar<float>::on_device(&zero), p.a = nullptr;  // the value on the device is not read
   CHECK(refusal(Routine::gemm, p).argument == "a");
 }
 
-TEST_CASE("blas arguments: the reference's early returns are ours") {
-  const auto works = [](Routine routine, const auto& p) { return blas::admit(routine, p); };
+TEST_CASE("blas arguments: the early returns are those of the reference BLAS") {
+  const auto works = [](Routine routine, const auto& p) { return blas::validate(routine, p); };
   CHECK(works(Routine::gemm, good_gemm()));
   CHECK_FALSE(works(Routine::gemm, with(good_gemm(), [](Gemm& p) { p.m = 0; })));
   CHECK(works(Routine::gemm, with(good_gemm(), [](Gemm& p) { p.k = 0; })));  // C = beta C
   CHECK_FALSE(works(Routine::gemm, with(good_gemm(), [](Gemm& p) { p.k = 0, p.beta = 1.0F; })));
   CHECK_FALSE(works(Routine::gemm, with(good_gemm(), [](Gemm& p) { p.alpha = 0.0F, p.beta = 1.0F; })));
-  CHECK_FALSE(works(Routine::gemv, with(good_gemv(), [](auto& p) { p.n = 0; })));  // y stays, whatever beta is
+  CHECK_FALSE(works(Routine::gemv, with(good_gemv(), [](auto& p) { p.n = 0; })));  // y is unchanged for every beta
   CHECK_FALSE(works(Routine::axpy, blas::arguments::axpy<float>{.n = 3, .alpha = 0.0F, .x = numbers, .y = numbers}));
-  CHECK(works(Routine::nrm2, blas::arguments::reduce<float>{.n = 0, .result = numbers}));  // it has a result to leave
+  CHECK(works(Routine::nrm2, blas::arguments::reduce<float>{.n = 0, .result = numbers}));  // the result is still written
 }
 
-TEST_CASE("blas arguments: level 2 in the reference's positions") {
+TEST_CASE("blas arguments: level 2 uses the positions of the reference BLAS") {
   const auto gemv = [](Routine routine, auto&& change, const char* argument, int position) {
     check_refused(routine, with(good_gemv(), change), argument, position);
   };
@@ -180,7 +180,7 @@ TEST_CASE("blas arguments: level 2 in the reference's positions") {
   CHECK(refusal(Routine::syr, with(syr, [](Syr& p) { p.y = nullptr, p.incy = 0; })).argument.empty());
 }
 
-TEST_CASE("blas arguments: rank-k updates conjugate where they are Hermitian and nowhere else") {
+TEST_CASE("blas arguments: rank-k updates conjugate only if they are Hermitian") {
   using Complex = blas::arguments::syrk<std::complex<double>>;
   using Float = blas::arguments::syrk<float>;
   const Complex p{.n = 2, .k = 2, .a = complexes, .lda = 2, .b = complexes, .ldb = 2, .c = complexes, .ldc = 2};
@@ -194,12 +194,12 @@ TEST_CASE("blas arguments: rank-k updates conjugate where they are Hermitian and
   check_refused(Routine::syrk, with(f, [](Float& q) { q.ldc = 1; }), "ldc", 10);
 }
 
-TEST_CASE("blas arguments: level 1 says what the reference passes over in silence") {
+TEST_CASE("blas arguments: level 1 reports errors that the reference BLAS ignores") {
   using Axpy = blas::arguments::axpy<float>;
   const Axpy axpy{.n = 3, .x = numbers, .y = numbers};
   check_refused(Routine::axpy, with(axpy, [](Axpy& p) { p.n = -1; }), "n", 1);
   check_refused(Routine::axpy, with(axpy, [](Axpy& p) { p.incy = 0; }), "incy", 6);
-  CHECK(refusal(Routine::axpy, with(axpy, [](Axpy& p) { p.incx = 0; })).argument.empty());  // one number for all: as ever
+  CHECK(refusal(Routine::axpy, with(axpy, [](Axpy& p) { p.incx = 0; })).argument.empty());  // one element for all is valid
   check_refused(Routine::axpy, with(axpy, [](Axpy& p) { p.x = nullptr; }), "x", 3);
   check_refused(Routine::scal, blas::arguments::scal<float>{.n = 3, .x = numbers, .incx = -1}, "incx", 4);
   check_refused(Routine::iamax, blas::arguments::reduce<float>{.n = 3, .x = numbers}, "result", 0);

@@ -1,4 +1,4 @@
-// BLAS on addresses and on tensors, through both CPU backends.
+// BLAS calls on addresses and on tensors, on both CPU backends.
 #include "exec_testing.h"
 
 #include <cmath>
@@ -53,7 +53,7 @@ TEST_CASE("blas: a product on addresses, in both layouts") {
   }
 }
 
-TEST_CASE("blas: results of level 1 go to the host or stay on the device") {
+TEST_CASE("blas: results of level 1 go to the host or to the device") {
   const Context context(test_config());
   for (const char* name : backends) {
     CAPTURE(name);
@@ -79,7 +79,7 @@ TEST_CASE("blas: results of level 1 go to the host or stay on the device") {
   }
 }
 
-TEST_CASE("blas: tensors are read as their views lie") {
+TEST_CASE("blas: views of tensors are read in place") {
   const Context context(test_config());
   for (const char* name : backends) {
     CAPTURE(name);
@@ -88,18 +88,18 @@ TEST_CASE("blas: tensors are read as their views lie") {
     Tensor c = Tensor::full(DType::f32, {2, 2}, NAN);
     blas::gemm(queue, 1, a, b.transpose(0, 1), 0, c);
     CHECK(c.to_vector<float>() == std::vector<float>{7, 9, 16, 16.5F});
-    // The same into a column-major result, from the other side.
+    // The same into a column-major result.
     Tensor d = Tensor::full(DType::f32, {2, 2}, NAN);
     blas::gemm(queue, 1, a, b, 0, d.transpose(0, 1), blas::Op::none, blas::Op::trans);
     CHECK(d.transpose(0, 1).to_vector<float>() == c.to_vector<float>());
-    // Every second element, backwards.
+    // Every second element in reverse.
     const Tensor x = Tensor::of<float>({9, 1, 9, 2, 9, 3}, {6}), y = Tensor::zeros(DType::f32, {2});
     blas::gemv(queue, 1, a, x.slice(0, 5, -1, -2), 0, y);
     CHECK(y.to_vector<float>() == std::vector<float>{3 + 4 + 3, 12 + 10 + 6});
     CHECK(blas::dot(queue, x.slice(0, 1, 6, 2), x.slice(0, 0, 5, 2)).item() == 54);
     CHECK(blas::iamax(queue, x).item() == 0);
     CHECK(blas::nrm2(queue, x.flip(0)).item() == doctest::Approx(std::sqrt(257.0)));
-    // A submatrix of a larger one: rows with a gap between them.
+    // A submatrix of a larger matrix: there are gaps between its rows.
     Tensor wide = Tensor::zeros(DType::f32, {4, 5});
     blas::ger(queue, 2, y, y, wide.narrow(0, 1, 2).narrow(1, 2, 2));
     CHECK(wide.select(0, 1).to_vector<float>() == std::vector<float>{0, 0, 200, 560, 0});
@@ -118,13 +118,13 @@ TEST_CASE("blas: a triangle of a transposed view is the other triangle") {
     blas::gemm(queue, 1, dense, x, 0, solved);
     blas::trsm(queue, blas::Side::left, blas::Uplo::lower, 1, a, solved);
     CHECK(all_close(solved, x));
-    // A' x by way of the view: its upper triangle.
+    // A' x through the view: its upper triangle.
     Tensor product = Tensor::empty(DType::f32, {3, 2});
     blas::gemm(queue, 1, dense.transpose(0, 1), x, 0, product);
     b.copy_from(x);
     blas::trmm(queue, blas::Side::left, blas::Uplo::upper, 1, a.transpose(0, 1), b);
     CHECK(all_close(b, product));
-    // A symmetric one from the same triangle, in either view.
+    // A symmetric matrix from the same triangle, in either view.
     Tensor symmetric = Tensor::empty(DType::f32, {3, 2}), other = Tensor::empty(DType::f32, {3, 2});
     blas::symm(queue, blas::Side::left, blas::Uplo::lower, 1, a, x, 0, symmetric);
     blas::symm(queue, blas::Side::left, blas::Uplo::upper, 1, a.transpose(0, 1), x, 0, other);
@@ -133,16 +133,16 @@ TEST_CASE("blas: a triangle of a transposed view is the other triangle") {
   }
 }
 
-TEST_CASE("blas: complex tensors, conjugated or not") {
+TEST_CASE("blas: complex tensors with and without conjugation") {
   const Context context(test_config());
   for (const char* name : backends) {
     CAPTURE(name);
     const blas::Queue queue = context.device(name);
     std::vector<C64> xs{{1, 2}, {0, -1}}, ys{{2, 0}, {1, 1}};
     const Tensor x = Tensor::borrow(xs.data(), DType::c64, {2}), y = Tensor::borrow(ys.data(), DType::c64, {2});
-    const auto number = [](const Tensor& t) { return *static_cast<const C64*>(t.to_host().raw()); };
-    CHECK(number(blas::dot(queue, x, y)) == C64(3, 3));
-    CHECK(number(blas::dotc(queue, x, y)) == C64(1, -3));
+    const auto value = [](const Tensor& t) { return *static_cast<const C64*>(t.to_host().raw()); };
+    CHECK(value(blas::dot(queue, x, y)) == C64(3, 3));
+    CHECK(value(blas::dotc(queue, x, y)) == C64(1, -3));
     CHECK(blas::asum(queue, x).item() == 4);
     blas::scal(queue, {0, 1}, y);
     CHECK(ys == std::vector<C64>{{0, 2}, {-1, 1}});
@@ -151,20 +151,24 @@ TEST_CASE("blas: complex tensors, conjugated or not") {
   }
 }
 
-TEST_CASE("blas: what tensors cannot say is refused with names and shapes") {
+TEST_CASE("blas: unsupported views are rejected with names and shapes") {
   const Context context(test_config());
   const blas::Queue queue = context.device("reference:0");
   const Tensor a = matrix({1, 2, 3, 4, 5, 6}, 2, 3), c = Tensor::zeros(DType::f32, {2, 2});
   CHECK(contains(message_of([&] { blas::gemm(queue, 1, a, a, 0, c); }), "gemm: op(A) (2, 3) times op(B) (2, 3) does not give C f32(2,2)"));
   CHECK(contains(message_of([&] { blas::gemm(queue, 1, a.slice(1, 0, 3, 2), c, 0, c); }), "has strides (3, 2)"));
-  CHECK(contains(message_of([&] { blas::gemm(queue, {1, 1}, c, c, 0, c); }), "alpha has an imaginary part"));
-  CHECK(contains(message_of([&] { blas::scal(queue, 1, Tensor::zeros(DType::i32, {2})); }), "dtype i32: f32, f64, c64 or c128 is wanted"));
+  CHECK(contains(message_of([&] {
+                   blas::gemm(queue, {1, 1}, c, c, 0, c);
+                 }),
+                 "alpha: expected a real number for real operands, got the imaginary part"));
+  CHECK(
+      contains(message_of([&] { blas::scal(queue, 1, Tensor::zeros(DType::i32, {2})); }), "expected dtype f32, f64, c64 or c128, got i32"));
   CHECK(contains(message_of([&] { blas::symv(queue, blas::Uplo::upper, 1, a, a.select(0, 0), 0, a.select(0, 1)); }), "a square matrix"));
-  CHECK(contains(message_of([&] { blas::dot(queue, a, a); }), "x is f32(2,3): a vector of rank 1 is wanted"));
+  CHECK(contains(message_of([&] { blas::dot(queue, a, a); }), "x: expected a vector of rank 1, got f32(2,3)"));
   CHECK(contains(message_of([&] { blas::dot(queue, a.select(0, 0), c.select(0, 0)); }), "x has 3 elements, y 2"));
 }
 
-TEST_CASE("blas: a backend without BLAS says so, and so does one without a routine") {
+TEST_CASE("blas: a backend without BLAS or without a routine is reported") {
   const Context context(test_config());
   const exec::DeviceEntry& entry = context.state()->entries[find_device(parse_device_name("reference"), context.state()->available)];
   const blas::Queue queue = context.device("reference:0");

@@ -11,7 +11,7 @@ using namespace tenon;
 using tenon::testing::error_of;
 using Kind = DeviceName::Kind;
 
-TEST_CASE("device name: every accepted form gives its kind, backend and index") {
+TEST_CASE("device name: every accepted form yields kind, backend and index") {
   struct Row {
     const char* typed;
     Kind kind;
@@ -62,7 +62,7 @@ TEST_CASE("device name: every accepted form gives its kind, backend and index") 
   }
 }
 
-TEST_CASE("device name: every rejected form says why") {
+TEST_CASE("device name: every rejected form has a reason") {
   struct Row {
     const char* typed;
     const char* reason;
@@ -72,38 +72,38 @@ TEST_CASE("device name: every rejected form says why") {
       {" cpu", "it contains a space"},
       {"cpu: 0", "it contains a space"},
       {"cpu:", "the index after ':' is missing"},
-      {"cpu:x", "index 'x' is not a whole number from 0 on"},
-      {"gpu:-1", "index '-1' is not a whole number from 0 on"},
-      {"gpu:1.5", "index '1.5' is not a whole number from 0 on"},
-      {"gpu:+1", "index '+1' is not a whole number from 0 on"},
+      {"cpu:x", "index 'x' is not a non-negative integer"},
+      {"gpu:-1", "index '-1' is not a non-negative integer"},
+      {"gpu:1.5", "index '1.5' is not a non-negative integer"},
+      {"gpu:+1", "index '+1' is not a non-negative integer"},
       {"gpu:01", "index '01' has a leading zero"},
       {"gpu:65536", "index 65536 is above 65535"},
       {"gpu:99999999999999999999", "index 99999999999999999999 is above 65535"},
       {"auto:0", "'auto' takes no index"},
       {":0", "the name is empty"},
-      {"0", "'0' is no backend name (a letter, then letters, digits and '_')"},
-      {"2cuda:0", "'2cuda' is no backend name (a letter, then letters, digits and '_')"},
-      {"my-npu:0", "'my-npu' is no backend name (a letter, then letters, digits and '_')"},
+      {"0", "'0' is not a backend name (a letter, then letters, digits and '_')"},
+      {"2cuda:0", "'2cuda' is not a backend name (a letter, then letters, digits and '_')"},
+      {"my-npu:0", "'my-npu' is not a backend name (a letter, then letters, digits and '_')"},
       {"cuda:0:1", "it has more than one ':'"},
-      {"cuda:*", "index '*' is not a whole number from 0 on"},
-      {"/", "'' names no device type"},
-      {"/device:", "'device:' names no device type"},
-      {"/device", "'device' names no device type"},
+      {"cuda:*", "index '*' is not a non-negative integer"},
+      {"/", "'' has no device type"},
+      {"/device:", "'device:' has no device type"},
+      {"/device", "'device' has no device type"},
       {"/device:GPU:0:1", "'device:gpu:0:1' has too many parts"},
       {"/device:GPU:", "the index after ':' is missing"},
-      {"/device:auto", "'auto' stands alone"},
+      {"/device:auto", "'auto' cannot be combined with other parts"},
       {"/device:XLA_GPU:0", "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')"},
       {"XLA_CPU:0", "XLA_CPU and XLA_GPU are ways to execute, not devices (see the key 'fusion')"},
-      {"device", "'device' begins TensorFlow's names, and no backend is called so"},
-      {"/job:worker/replica:0/task:0/device:GPU:0", "job 'worker' is not this process, whose job is localhost"},
-      {"/job:localhost/replica:1/task:0/device:GPU:0", "replica '1' is not this process, whose replica is 0"},
-      {"/job:localhost/replica:0/task:2/device:GPU:0", "task '2' is not this process, whose task is 0"},
-      {"/job:localhost/replica:0/task:0", "it names a process but no device"},
+      {"device", "'device' is the prefix of TensorFlow names and not a backend name"},
+      {"/job:worker/replica:0/task:0/device:GPU:0", "job 'worker' is not this process; expected job 'localhost'"},
+      {"/job:localhost/replica:1/task:0/device:GPU:0", "replica '1' is not this process; expected replica '0'"},
+      {"/job:localhost/replica:0/task:2/device:GPU:0", "task '2' is not this process; expected task '0'"},
+      {"/job:localhost/replica:0/task:0", "it names a process but not a device"},
       {"/job/device:GPU:0", "'job' is not of the form job:VALUE"},
       {"/job:localhost/job:localhost/device:GPU:0", "'job' is given twice"},
       {"/gpu:0/cpu:0", "'device' is given twice"},
   };
-  const std::string tail = "; wanted auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0";
+  const std::string tail = "; expected auto, cpu, gpu, cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0";
   for (const Row& row : rows) {
     CAPTURE(row.typed);
     CHECK(error_of([&] { parse_device_name(row.typed); }) == "device '" + std::string(row.typed) + "': " + row.reason + tail);
@@ -117,7 +117,7 @@ const std::vector<AvailableDevice> mixed = {{"cuda", 0, DeviceKind::gpu},       
                                             {"sycl", 0, DeviceKind::gpu},        {"reference", 0, DeviceKind::cpu}};
 }  // namespace
 
-TEST_CASE("device: a missing one is DEVICE_NOT_FOUND with the list of those there are") {
+TEST_CASE("device: a missing device is DEVICE_NOT_FOUND with the list of available ones") {
   CHECK_THROWS_WITH_AS(find_device("gpu:1", two_cpus), "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)",
                        Error);
   try {
@@ -149,7 +149,7 @@ TEST_CASE("device: auto is the first in order, and aliases count CPUs and GPUs i
   CHECK(describe(mixed) == "cuda:0 (gpu:0), cuda:1 (gpu:1), npu:0, openblas:0 (cpu:0), sycl:0 (gpu:2), reference:0 (cpu:1)");
 }
 
-TEST_CASE("device: messages show the canonical name, and the alias where one was typed") {
+TEST_CASE("device: messages show the canonical name, and the alias if one was given") {
   CHECK(shown_name(parse_device_name("gpu:2"), mixed[4]) == "sycl:0 (gpu:2)");
   CHECK(shown_name(parse_device_name("/device:GPU:2"), mixed[4]) == "sycl:0 (/device:GPU:2)");
   CHECK(shown_name(parse_device_name("sycl"), mixed[4]) == "sycl:0");

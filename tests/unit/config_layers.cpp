@@ -50,7 +50,7 @@ TEST_CASE("layers: every key of a convolution reaches its field") {
   CHECK(layer_of("conv2d: {filters: 8, kernel_size: 3}", "preset: torch\n").bias_initializer.kind == Initializer::Kind::fan_in_uniform);
 }
 
-TEST_CASE("layers: padding is a word, a number for all sides, one per dimension or one per side from the top left on") {
+TEST_CASE("layers: padding is a keyword, a number for all sides, one per dimension, or one per side starting at the top left") {
   const auto padding = [](const std::string& value) {
     return layer_of("conv2d: {filters: 1, kernel_size: 3, padding: " + value + "}").window;
   };
@@ -63,7 +63,7 @@ TEST_CASE("layers: padding is a word, a number for all sides, one per dimension 
   CHECK(layer_of("conv1d: {filters: 1, kernel_size: 3, padding: [1, 2]}").window.padding == Sides{{1, 2}});
 }
 
-TEST_CASE("layers: pools say how their window moves, and adaptive ones how large they end") {
+TEST_CASE("layers: pools take window and stride, adaptive pools their output size") {
   const LayerDefinition largest = layer_of("max_pool2d: {pool_size: 3, strides: 2, padding: 1, ceil_mode: true}");
   CHECK(largest.kind == Kind::max_pool2d);
   CHECK(largest.window.size == Sizes{3, 3});
@@ -79,7 +79,7 @@ TEST_CASE("layers: pools say how their window moves, and adaptive ones how large
   CHECK(layer_of("upsample2d").window.size == Sizes{2, 2});
 }
 
-TEST_CASE("layers: batch_norm knows three conventions, and converts Keras's momentum") {
+TEST_CASE("layers: batch_norm has three conventions and converts the momentum of Keras") {
   const NormDefinition own = layer_of("batch_norm").norm;
   CHECK(own.momentum == 0.1);
   CHECK(own.epsilon == 1e-5);
@@ -101,7 +101,7 @@ TEST_CASE("layers: batch_norm knows three conventions, and converts Keras's mome
   CHECK(gorgonia.per_activation);
 }
 
-TEST_CASE("layers: recurrence and attention take their keys, forget gates start as the preset has it") {
+TEST_CASE("layers: recurrence and attention take their keys, forget gate biases follow the preset") {
   const LayerDefinition lstm =
       layer_of("lstm: {units: 5, num_layers: 2, bidirectional: true, dropout: 0.1, return_sequences: true, recurrent_initializer: zeros}");
   CHECK(lstm.units == 5);
@@ -121,7 +121,7 @@ TEST_CASE("layers: recurrence and attention take their keys, forget gates start 
   CHECK(attention.sequence.causal);
 }
 
-TEST_CASE("layers: repeat writes its layers out, residual and branches hold theirs") {
+TEST_CASE("layers: repeat expands its layers, residual and branches nest theirs") {
   const ModelDefinition model = model_from_text(R"(
 layers:
   - repeat:
@@ -155,51 +155,53 @@ layers:
   CHECK(model.layers[5].parts[1][0].activation == Activation::tanh);
 }
 
-TEST_CASE("layers: what is wrong with a layer of images or sequences is named with line, layer and key") {
+TEST_CASE("layers: an error in an image or sequence layer has line, layer and key") {
   struct Row {
     const char* text;
     const char* message;
   };
   const Row rows[] = {
       {"conv2d: {filters: 3}",
-       "model.yaml:2:13: layers[0] conv2d: key 'kernel_size' is missing; wanted an integer from 1 on, or [height, width]"},
+       "model.yaml:2:13: layers[0] conv2d: key 'kernel_size' is missing; expected an integer of at least 1, or [height, width]"},
       {"conv2d: {filters: 3, kernel_size: 3, strides: 0}",
-       "model.yaml:2:51: layers[0] conv2d: key 'strides': wanted an integer in [1, 1048576], got '0'"},
+       "model.yaml:2:51: layers[0] conv2d: key 'strides': expected an integer in [1, 1048576], got '0'"},
       {"conv2d: {filters: 3, kernel_size: [3, 3, 3]}",
-       "model.yaml:2:39: layers[0] conv2d: key 'kernel_size': has 3 sizes; wanted an integer from 1 on, or [height, width]"},
+       "model.yaml:2:39: layers[0] conv2d: key 'kernel_size': has 3 sizes; expected an integer of at least 1, or [height, width]"},
       {"conv2d: {filters: 3, kernel_size: 3, padding: sme}",
-       "model.yaml:2:51: layers[0] conv2d: key 'padding': wanted same, valid, an integer from 0 on, [height, width] or [top, left, "
+       "model.yaml:2:51: layers[0] conv2d: key 'padding': expected same, valid, an integer of at least 0, [height, width] or [top, left, "
        "bottom, right], got 'sme'"},
       {"conv2d: {filters: 3, kernel_size: 3, padding: [1, 2, 3]}",
-       "model.yaml:2:51: layers[0] conv2d: key 'padding': has 3 numbers; wanted same, valid, an integer from 0 on, [height, width] or "
+       "model.yaml:2:51: layers[0] conv2d: key 'padding': has 3 numbers; expected same, valid, an integer of at least 0, [height, width] "
+       "or "
        "[top, left, bottom, right]"},
       {"conv2d: {filters: 3, kernel_size: 3, groups: 0}",
-       "model.yaml:2:50: layers[0] conv2d: key 'groups': wanted an integer in [1, 1073741824], got '0'"},
+       "model.yaml:2:50: layers[0] conv2d: key 'groups': expected an integer in [1, 1073741824], got '0'"},
       {"max_pool2d: {pool_size: 2, count_include_pad: true}",
-       "model.yaml:2:32: layers[0] max_pool2d: unknown key 'count_include_pad'; known here: pool_size, strides, padding, ceil_mode, "
+       "model.yaml:2:32: layers[0] max_pool2d: unknown key 'count_include_pad'; known keys: pool_size, strides, padding, ceil_mode, "
        "dilation, name, device"},
-      {"batch_norm: {momentum: 2}", "model.yaml:2:28: layers[0] batch_norm: key 'momentum': wanted a number in [0, 1], got '2'"},
+      {"batch_norm: {momentum: 2}", "model.yaml:2:28: layers[0] batch_norm: key 'momentum': expected a number in [0, 1], got '2'"},
       {"batch_norm: {mode: spacial}",
-       "model.yaml:2:24: layers[0] batch_norm: key 'mode': wanted one of spatial, per_activation, got 'spacial'; did you mean 'spatial'?"},
+       "model.yaml:2:24: layers[0] batch_norm: key 'mode': expected one of spatial, per_activation, got 'spacial'; did you mean "
+       "'spatial'?"},
       {"batch_norm: {scale: false, gamma_initializer: ones}",
-       "model.yaml:2:51: layers[0] batch_norm: key 'gamma_initializer': starts a factor, but the layer has 'scale: false'"},
-      {"lstm: {units: 3, dropout: 1}", "model.yaml:2:31: layers[0] lstm: key 'dropout': wanted a number in [0, 1), got '1'"},
-      {"residual: {body: relu}", "model.yaml:2:22: layers[0] residual: key 'body': wanted a list of layers, got 'relu'"},
-      {"residual: {body: [{dens: {units: 3}}]}", "model.yaml:2:24: layers[0] residual: key 'body[0]': wanted one of "},
-      {"branches: []", "model.yaml:2:15: layers[0] branches: key 'parts': is empty; wanted at least one list of layers"},
-      {"repeat: {times: 0, layers: [relu]}", "model.yaml:2:21: layers[0] repeat: key 'times': wanted an integer in [1, 10000], got '0'"},
-      {"repeat: {times: 2}", "model.yaml:2:13: layers[0] repeat: key 'layers' is missing; wanted a list of layers"},
+       "model.yaml:2:51: layers[0] batch_norm: key 'gamma_initializer': initialises gamma, but the layer has 'scale: false'"},
+      {"lstm: {units: 3, dropout: 1}", "model.yaml:2:31: layers[0] lstm: key 'dropout': expected a number in [0, 1), got '1'"},
+      {"residual: {body: relu}", "model.yaml:2:22: layers[0] residual: key 'body': expected a list of layers, got 'relu'"},
+      {"residual: {body: [{dens: {units: 3}}]}", "model.yaml:2:24: layers[0] residual: key 'body[0]': expected one of "},
+      {"branches: []", "model.yaml:2:15: layers[0] branches: key 'parts': is empty; expected at least one list of layers"},
+      {"repeat: {times: 0, layers: [relu]}", "model.yaml:2:21: layers[0] repeat: key 'times': expected an integer in [1, 10000], got '0'"},
+      {"repeat: {times: 2}", "model.yaml:2:13: layers[0] repeat: key 'layers' is missing; expected a list of layers"},
       {"repeat: {times: 1000, layers: [{repeat: {times: 1000, layers: [relu]}}]}",
-       "model.yaml:2:35: layers[0] repeat: key 'layers': makes 1000 layers 1000 times, 1000000 in all; wanted at most 50000"},
+       "model.yaml:2:35: layers[0] repeat: key 'layers': repeats 1000 layers 1000 times, 1000000 in total; expected at most 50000"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
-    const std::string got = layer_error(row.text), wanted = row.message;
-    CHECK(got.substr(0, wanted.size()) == wanted);
+    const std::string got = layer_error(row.text), expected = row.message;
+    CHECK(got.substr(0, expected.size()) == expected);
   }
 }
 
-TEST_CASE("layers: a cut makes a model small as its conformance block says") {
+TEST_CASE("layers: the reduced model follows the conformance block") {
   const ModelDefinition model = model_from_text(R"(
 layers: [{dense: {units: 64}}, {dense: {units: 10}}]
 conformance: {batch_size: 3, width: 0.25, set: {input.shape: [1, 14, 14], dtype: float64}}

@@ -66,10 +66,10 @@ layers:
   CHECK(model.layers[5].activation == Activation::tanh);
   CHECK(model.layers[6].activation == Activation::sigmoid);
   CHECK(model.layers[6].name == "squash");
-  CHECK(error_of([&] { hidden.fail("wanted rank 2, got rank 3"); }) == "model.yaml:7:5: layers[1] dense: wanted rank 2, got rank 3");
+  CHECK(error_of([&] { hidden.fail("expected rank 2, got rank 3"); }) == "model.yaml:7:5: layers[1] dense: expected rank 2, got rank 3");
 }
 
-TEST_CASE("model: without a word, a model takes any input, f32, and starts as Keras does") {
+TEST_CASE("model: by default a model takes any f32 input and has the initializers of Keras") {
   const ModelDefinition model = model_from_text("layers: [{dense: {units: 3}}]");
   CHECK_FALSE(model.input_shape.has_value());
   CHECK(model.dtype == DType::f32);
@@ -79,7 +79,7 @@ TEST_CASE("model: without a word, a model takes any input, f32, and starts as Ke
   CHECK(model_from_text("{input: {shape: []}, layers: [relu]}").input_shape == std::vector<std::int64_t>{});
 }
 
-TEST_CASE("model: a preset changes how layers start, and a layer's own word wins") {
+TEST_CASE("model: a preset changes the initializers, and a layer's own keys win") {
   const auto start = [](const std::string& preset, const std::string& more) {
     const ModelDefinition model = model_from_text("preset: " + preset + "\nlayers: [{dense: {units: 3" + more + "}}]");
     return std::string(name_of(model.layers[0].kernel_initializer.kind)) + " " + name_of(model.layers[0].bias_initializer.kind);
@@ -91,7 +91,7 @@ TEST_CASE("model: a preset changes how layers start, and a layer's own word wins
   CHECK(start("torch", ", bias_initializer: ones") == "fan_in_uniform ones");
 }
 
-TEST_CASE("model: what is wrong is named with file, line, layer and key") {
+TEST_CASE("model: an error has file, line, layer and key") {
   struct Row {
     const char* text;
     std::string message;
@@ -106,68 +106,70 @@ TEST_CASE("model: what is wrong is named with file, line, layer and key") {
        "model.yaml:4:13: layers[2] dense: unknown key 'unit'; did you mean 'units'?"},
       {"layers:\n  - dense:\n      units: 3\n      bais: true\n",
        "model.yaml:4:7: layers[0] dense: unknown key 'bais'; did you mean 'bias'?"},
-      {"layers: [{dense: {units: 0}}]", "model.yaml:1:26: layers[0] dense: key 'units': wanted an integer in [1, 1073741824], got '0'"},
+      {"layers: [{dense: {units: 0}}]", "model.yaml:1:26: layers[0] dense: key 'units': expected an integer in [1, 1073741824], got '0'"},
       {"layers: [{dense: {units: many}}]",
-       "model.yaml:1:26: layers[0] dense: key 'units': wanted an integer in [1, 1073741824], got 'many'"},
-      {"layers: [{dense: {}}]", "model.yaml:1:18: layers[0] dense: key 'units' is missing; wanted an integer from 1 on"},
-      {"layers:\n  - dense:\n", "model.yaml:2:5: layers[0] dense: key 'units' is missing; wanted an integer from 1 on"},
-      {"layers: [dense]", "model.yaml:1:10: layers[0] dense: key 'units' is missing; wanted an integer from 1 on"},
-      {"layers: [{dense: 128}]", "model.yaml:1:18: layers[0] dense: wanted keys and values (a map), got '128'"},
+       "model.yaml:1:26: layers[0] dense: key 'units': expected an integer in [1, 1073741824], got 'many'"},
+      {"layers: [{dense: {}}]", "model.yaml:1:18: layers[0] dense: key 'units' is missing; expected an integer of at least 1"},
+      {"layers:\n  - dense:\n", "model.yaml:2:5: layers[0] dense: key 'units' is missing; expected an integer of at least 1"},
+      {"layers: [dense]", "model.yaml:1:10: layers[0] dense: key 'units' is missing; expected an integer of at least 1"},
+      {"layers: [{dense: 128}]", "model.yaml:1:18: layers[0] dense: expected keys and values (a map), got '128'"},
       {"layers: [{dense: {units: 3, activation: rellu}}]",
-       "model.yaml:1:41: layers[0] dense: key 'activation': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
+       "model.yaml:1:41: layers[0] dense: key 'activation': expected one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
        "leaky_relu, elu, softplus, mish, gelu, silu, got 'rellu'; "
        "did you "
        "mean 'relu'?"},
       {"layers: [{dense: {units: 3, bias: false, bias_initializer: ones}}]",
-       "model.yaml:1:60: layers[0] dense: key 'bias_initializer': starts a bias, but the layer has 'bias: false'"},
+       "model.yaml:1:60: layers[0] dense: key 'bias_initializer': initialises the bias, but the layer has 'bias: false'"},
       {"layers: [{dense: {units: 3, kernel_initializer: glorot}}]",
-       "model.yaml:1:49: layers[0] dense: key 'kernel_initializer': wanted one of zeros, ones, constant, uniform, normal, glorot_uniform, "
+       "model.yaml:1:49: layers[0] dense: key 'kernel_initializer': expected one of zeros, ones, constant, uniform, normal, "
+       "glorot_uniform, "
        "glorot_normal, he_uniform, he_normal, lecun_uniform, lecun_normal, fan_in_uniform, truncated_normal, orthogonal, identity, got "
        "'glorot'; did you mean 'glorot_uniform'?"},
       {"layers: [{dense: {units: 3, kernel_initializer: {name: uniform, low: 2, high: 1}}}]",
        "model.yaml:1:49: layers[0] dense: kernel_initializer: low 2 is not below high 1"},
       {"layers: [{dense: {units: 3, kernel_initializer: {name: zeros, gain: 1}}}]",
-       "model.yaml:1:63: layers[0] dense: kernel_initializer: unknown key 'gain'; known here: name"},
+       "model.yaml:1:63: layers[0] dense: kernel_initializer: unknown key 'gain'; known keys: name"},
       {"layers: [{dense: {units: 3, kernel_initializer: {name: he_normal, gain: 0}}}]",
-       "model.yaml:1:73: layers[0] dense: kernel_initializer: key 'gain': wanted a number above 0, got '0'"},
-      {"layers: [{dropout: {p: 1}}]", "model.yaml:1:24: layers[0] dropout: key 'p': wanted a number in [0, 1), got '1'"},
-      {"layers: [dropout]", "model.yaml:1:10: layers[0] dropout: key 'p' is missing; wanted a number in [0, 1)"},
+       "model.yaml:1:73: layers[0] dense: kernel_initializer: key 'gain': expected a number above 0, got '0'"},
+      {"layers: [{dropout: {p: 1}}]", "model.yaml:1:24: layers[0] dropout: key 'p': expected a number in [0, 1), got '1'"},
+      {"layers: [dropout]", "model.yaml:1:10: layers[0] dropout: key 'p' is missing; expected a number in [0, 1)"},
       {"layers: [{activation: {name: soft_max}}]",
-       "model.yaml:1:30: layers[0] activation: key 'name': wanted one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
+       "model.yaml:1:30: layers[0] activation: key 'name': expected one of linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, "
        "leaky_relu, elu, softplus, mish, gelu, silu, got "
        "'soft_max'; did "
        "you mean 'softmax'?"},
-      {"layers: [{flatten: {units: 3}}]", "model.yaml:1:21: layers[0] flatten: unknown key 'units'; known here: name, device"},
+      {"layers: [{flatten: {units: 3}}]", "model.yaml:1:21: layers[0] flatten: unknown key 'units'; known keys: name, device"},
       {"layers: [{dense: {units: 3, device: 'gpu:'}}]",
-       "model.yaml:1:37: layers[0] dense: key 'device': device 'gpu:': the index after ':' is missing; wanted auto, cpu, gpu, cpu:N, "
+       "model.yaml:1:37: layers[0] dense: key 'device': device 'gpu:': the index after ':' is missing; expected auto, cpu, gpu, cpu:N, "
        "gpu:N, "
        "<backend>:N or a TensorFlow name such as /device:GPU:0"},
-      {"layers: [dens]", "model.yaml:1:10: key 'layers[0]': wanted one of " + all_words + ", got 'dens'; did you mean 'dense'?"},
+      {"layers: [dens]", "model.yaml:1:10: key 'layers[0]': expected one of " + all_words + ", got 'dens'; did you mean 'dense'?"},
       {"layers: [{desne: {units: 3}}]",
-       "model.yaml:1:11: key 'layers[0]': wanted one of " + all_words + ", got 'desne'; did you mean 'dense'?"},
+       "model.yaml:1:11: key 'layers[0]': expected one of " + all_words + ", got 'desne'; did you mean 'dense'?"},
       {"layers:\n  - dense:\n    units: 3\n",
-       "model.yaml:2:5: key 'layers[0]': wanted a map of one key, the layer's type, as in `dense: {units: 10}`, got one of 2 keys; the "
-       "keys of a "
-       "layer stand in a map of their own"},
-      {"layers: [[dense]]", "model.yaml:1:10: key 'layers[0]': wanted a layer: a word, or a map such as `dense: {units: 10}`, got a list"},
-      {"layers: []", "model.yaml:1:9: key 'layers': is empty; wanted at least one layer"},
-      {"layers: {dense: {units: 3}}", "model.yaml:1:9: key 'layers': wanted a list of layers, got a map"},
-      {"name: x\n", "model.yaml:1:1: key 'layers' is missing; wanted a list of layers"},
+       "model.yaml:2:5: key 'layers[0]': expected a map of one key, the layer's type, as in `dense: {units: 10}`, got one of 2 keys; put "
+       "the keys of a layer into a map of their own"},
+      {"layers: [[dense]]",
+       "model.yaml:1:10: key 'layers[0]': expected a layer: a name, or a map such as `dense: {units: 10}`, got a list"},
+      {"layers: []", "model.yaml:1:9: key 'layers': is empty; expected at least one layer"},
+      {"layers: {dense: {units: 3}}", "model.yaml:1:9: key 'layers': expected a list of layers, got a map"},
+      {"name: x\n", "model.yaml:1:1: key 'layers' is missing; expected a list of layers"},
       {"layer: [relu]\n", "model.yaml:1:1: unknown key 'layer'; did you mean 'layers'?"},
       {"layers: [{dense: {units: 1, name: a}}, {dense: {units: 1, name: a}}]",
-       "model.yaml:1:40: layers[1] dense: the name 'a' is taken by layers[0]"},
-      {"{input: {shape: [28, 0]}, layers: [relu]}", "model.yaml:1:22: key 'input.shape[1]': wanted an integer in [1, 1073741824], got '0'"},
+       "model.yaml:1:40: layers[1] dense: the name 'a' is already used by layers[0]"},
+      {"{input: {shape: [28, 0]}, layers: [relu]}",
+       "model.yaml:1:22: key 'input.shape[1]': expected an integer in [1, 1073741824], got '0'"},
       {"{input: {shape: 28}, layers: [relu]}",
-       "model.yaml:1:17: key 'input.shape': wanted a list of integers, the batch axis left out, got '28'"},
+       "model.yaml:1:17: key 'input.shape': expected a list of integers without the batch axis, got '28'"},
       {"{input: {shape: [1, 1, 1, 1, 1, 1, 1, 1]}, layers: [relu]}",
-       "model.yaml:1:17: key 'input.shape': has 8 dimensions; wanted at most 7"},
+       "model.yaml:1:17: key 'input.shape': has 8 dimensions; expected at most 7"},
       {"{input: {shpe: [28]}, layers: [relu]}", "model.yaml:1:10: unknown key 'input.shpe'; did you mean 'input.shape'?"},
       {"{dtype: float16, layers: [relu]}",
-       "model.yaml:1:9: key 'dtype': wanted one of float32, float64, f32, f64, got 'float16'; did you mean 'float32'?"},
+       "model.yaml:1:9: key 'dtype': expected one of float32, float64, f32, f64, got 'float16'; did you mean 'float32'?"},
       {"{preset: pytorch, layers: [relu]}",
-       "model.yaml:1:10: key 'preset': wanted one of none, keras, torch, gorgonia, got 'pytorch'; did you mean 'torch'?"},
-      {"- dense\n", "model.yaml:1:1: wanted keys and values (a map), got a list"},
-      {"", "model.yaml:1:1: the file is empty; wanted keys and values"},
+       "model.yaml:1:10: key 'preset': expected one of none, keras, torch, gorgonia, got 'pytorch'; did you mean 'torch'?"},
+      {"- dense\n", "model.yaml:1:1: expected keys and values (a map), got a list"},
+      {"", "model.yaml:1:1: the file is empty; expected keys and values"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -175,7 +177,7 @@ TEST_CASE("model: what is wrong is named with file, line, layer and key") {
   }
 }
 
-TEST_CASE("model: activations beside the first ones, with an alpha where it means something") {
+TEST_CASE("model: further activations, with alpha where they have one") {
   const ModelDefinition model = model_from_text(R"(
 layers:
   - dense: {units: 3, activation: {name: leaky_relu, alpha: 0.2}}
@@ -199,10 +201,10 @@ layers:
   CHECK(model.layers[6].activation == Activation::mish);
   CHECK(model.layers[7].activation == Activation::silu);
   CHECK_FALSE(model.layers[8].alpha.has_value());
-  CHECK(model_error("layers: [{gelu: {alpha: 1}}]") == "model.yaml:1:18: layers[0] gelu: unknown key 'alpha'; known here: name, device");
+  CHECK(model_error("layers: [{gelu: {alpha: 1}}]") == "model.yaml:1:18: layers[0] gelu: unknown key 'alpha'; known keys: name, device");
 }
 
-TEST_CASE("model: an embedding has rows and dim") {
+TEST_CASE("model: embedding takes rows and dim") {
   const LayerDefinition layer = model_from_text("layers: [{embedding: {rows: 100, dim: 8, name: words}}]").layers[0];
   CHECK(layer.kind == LayerKind::embedding);
   CHECK(layer.rows == 100);
@@ -213,10 +215,10 @@ TEST_CASE("model: an embedding has rows and dim") {
   CHECK(torch.embedding_initializer.kind == Initializer::Kind::normal);
   CHECK(torch.embedding_initializer.stddev == 1);
   CHECK(model_error("layers: [{embedding: {rows: 100}}]") ==
-        "model.yaml:1:22: layers[0] embedding: key 'dim' is missing; wanted an integer from 1 on");
+        "model.yaml:1:22: layers[0] embedding: key 'dim' is missing; expected an integer of at least 1");
 }
 
-TEST_CASE("model: initializers that are cut, orthogonal, or the identity") {
+TEST_CASE("model: truncated, orthogonal and identity initializers") {
   const auto start = [](const std::string& preset, const std::string& text) {
     return model_from_text("preset: " + preset + "\nlayers: [{dense: {units: 3, kernel_initializer: " + text + "}}]")
         .layers[0]
@@ -233,15 +235,15 @@ TEST_CASE("model: initializers that are cut, orthogonal, or the identity") {
   CHECK(start("none", "{name: lecun_normal, truncated: true}").truncated);
 }
 
-TEST_CASE("model: overrides are set before anything is read") {
+TEST_CASE("model: overrides are applied before the model is read") {
   const std::string text = "layers:\n  - flatten\n  - dense: {units: 3}\n";
   const ModelDefinition model = model_from_text(text, "m", {{"layers.1.dense.units", "64"}, {"dtype", "float64"}});
   CHECK(model.layers[1].units == 64);
   CHECK(model.dtype == DType::f64);
   CHECK(error_of([&] {
           model_from_text(text, "m", {{"dtype", "f16"}});
-        }) == "--set dtype=f16: key 'dtype': wanted one of float32, float64, f32, f64, got 'f16'");
+        }) == "--set dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'");
   CHECK(error_of([&] {
           model_from_text(text, "m", {{"layers.2.dense.units", "1"}});
-        }) == "--set layers.2.dense.units=1: key 'layers.2.dense.units': '2' is no item of a list of 2");
+        }) == "--set layers.2.dense.units=1: key 'layers.2.dense.units': index '2' is out of range for a list of 2");
 }

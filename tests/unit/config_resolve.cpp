@@ -92,7 +92,7 @@ TEST_CASE("config: every key reaches its field") {
   CHECK(config.origin_of("backends.options.openblas.threads") == "tenon.yaml:6:33");
 }
 
-TEST_CASE("config: written as YAML and read again it is the same") {
+TEST_CASE("config: a YAML round trip preserves it") {
   for (const char* text :
        {every_key, "device: auto\n", "placement: [{match: \"*\\\"\\\\x\", device: cpu}]\nlogging: {file: \"/a b/c: d\"}\n",
         "backends: {options: {x: {a: null_, b: \"null\", c: \"\", d: \"- x\", e: \"a#b # c\"}}}\n"}) {
@@ -104,7 +104,7 @@ TEST_CASE("config: written as YAML and read again it is the same") {
   }
 }
 
-TEST_CASE("config: canonical YAML tells where each value came from") {
+TEST_CASE("config: canonical YAML states the origin of each value") {
   Config config = config_from_text("backends:\n  options: {openblas: {threads: 2}}\nseed: 3\n", "tenon.yaml");
   apply_override(config, "device", "cpu:0", {Origin::Kind::command_line, "--device cpu:0"});
   const std::string text = to_yaml(config);
@@ -123,7 +123,7 @@ TEST_CASE("config: canonical YAML tells where each value came from") {
   CHECK(text.find("\nseed: 3                                  # tenon.yaml:3:7\n") != std::string::npos);
 }
 
-TEST_CASE("config: the schema documents every key, and is a configuration of nothing but defaults") {
+TEST_CASE("config: the schema documents every key and is a valid configuration of defaults") {
   const std::string schema = config_schema();
   CAPTURE(schema);
   const Config config = config_from_text(schema, "schema.yaml");
@@ -136,7 +136,7 @@ TEST_CASE("config: the schema documents every key, and is a configuration of not
   CHECK(config_keys().size() == 25);
 }
 
-TEST_CASE("config: what is wrong is named with file, line and key") {
+TEST_CASE("config: an error has file, line and key") {
   struct Row {
     const char* text;
     const char* message;
@@ -145,54 +145,56 @@ TEST_CASE("config: what is wrong is named with file, line and key") {
       {"device: cpu\nprecison: tf32\n", "tenon.yaml:2:1: unknown key 'precison'; did you mean 'precision'?"},
       {"backends:\n  usee: [a]\n", "tenon.yaml:2:3: unknown key 'backends.usee'; did you mean 'backends.use'?"},
       {"memory: {growht: true}\n", "tenon.yaml:1:10: unknown key 'memory.growht'; did you mean 'memory.growth'?"},
-      {"backends:\n  use: {cuda: 1}\n", "tenon.yaml:2:8: key 'backends.use': wanted a list of names, got a map"},
-      {"backends:\n  use: [cuda, cuda]\n", "tenon.yaml:2:8: key 'backends.use': names 'cuda' twice"},
+      {"backends:\n  use: {cuda: 1}\n", "tenon.yaml:2:8: key 'backends.use': expected a list of names, got a map"},
+      {"backends:\n  use: [cuda, cuda]\n", "tenon.yaml:2:8: key 'backends.use': 'cuda' is given twice"},
       {"backends:\n  use: [CUDA]\n",
-       "tenon.yaml:2:8: key 'backends.use': 'CUDA' is no backend name; wanted a small letter, then small letters, digits and '_'"},
-      {"backends: [cuda]\n", "tenon.yaml:1:11: key 'backends': wanted a map, got a list"},
-      {"backends: {options: {openblas: 2}}\n", "tenon.yaml:1:32: key 'backends.options.openblas': wanted a map, got '2'"},
+       "tenon.yaml:2:8: key 'backends.use': 'CUDA' is not a backend name; expected a lower-case letter, then lower-case letters, digits "
+       "and '_'"},
+      {"backends: [cuda]\n", "tenon.yaml:1:11: key 'backends': expected a map, got a list"},
+      {"backends: {options: {openblas: 2}}\n", "tenon.yaml:1:32: key 'backends.options.openblas': expected a map, got '2'"},
       {"backends: {options: {openblas: {threads: [2]}}}\n",
-       "tenon.yaml:1:42: key 'backends.options.openblas.threads': wanted the value of a knob, got a list"},
+       "tenon.yaml:1:42: key 'backends.options.openblas.threads': expected the value of an option, got a list"},
       {"backends: {options: {openblas: {a.b: 2}}}\n",
-       "tenon.yaml:1:38: key 'backends.options.openblas.a.b': 'a.b' is no knob name; wanted letters, digits, '_' and '-'"},
-      {"backends: {search: [{a: 1}]}\n", "tenon.yaml:1:21: key 'backends.search[0]': wanted a path, got a map"},
+       "tenon.yaml:1:38: key 'backends.options.openblas.a.b': 'a.b' is not an option name; expected letters, digits, '_' and '-'"},
+      {"backends: {search: [{a: 1}]}\n", "tenon.yaml:1:21: key 'backends.search[0]': expected a path, got a map"},
       {"device: gpu:x\n",
-       "tenon.yaml:1:9: key 'device': device 'gpu:x': index 'x' is not a whole number from 0 on; wanted auto, cpu, gpu, "
+       "tenon.yaml:1:9: key 'device': device 'gpu:x': index 'x' is not a non-negative integer; expected auto, cpu, gpu, "
        "cpu:N, gpu:N, <backend>:N or a TensorFlow name such as /device:GPU:0"},
       {"precision: float16\n",
-       "tenon.yaml:1:12: key 'precision': wanted one of float32, tf32, mixed_bfloat16, mixed_float16, got 'float16'; "
+       "tenon.yaml:1:12: key 'precision': expected one of float32, tf32, mixed_bfloat16, mixed_float16, got 'float16'; "
        "did you mean 'float32'?"},
-      {"fallback: never\n", "tenon.yaml:1:11: key 'fallback': wanted one of error, warn, allow, got 'never'"},
+      {"fallback: never\n", "tenon.yaml:1:11: key 'fallback': expected one of error, warn, allow, got 'never'"},
       {"fallback_ops: {Rlu: warn}\n", "tenon.yaml:1:21: key 'fallback_ops.Rlu': there is no op 'Rlu'; did you mean 'Relu'?"},
       {"fallback_ops: {relu: warn}\n", "tenon.yaml:1:22: key 'fallback_ops.relu': there is no op 'relu'; did you mean 'Relu'?"},
-      {"fallback_ops: {Relu: maybe}\n", "tenon.yaml:1:22: key 'fallback_ops.Relu': wanted one of error, warn, allow, got 'maybe'"},
-      {"soft_placement: 1\n", "tenon.yaml:1:17: key 'soft_placement': wanted true or false, got '1'"},
-      {"seed: -1\n", "tenon.yaml:1:7: key 'seed': wanted an integer from 0 on, got '-1'"},
-      {"seed:\n", "tenon.yaml:1:1: key 'seed': wanted an integer from 0 on, got nothing"},
-      {"threads: two\n", "tenon.yaml:1:10: key 'threads': wanted an integer in [0, 4096], got 'two'"},
-      {"threads: 5000\n", "tenon.yaml:1:10: key 'threads': wanted an integer in [0, 4096], got '5000'"},
+      {"fallback_ops: {Relu: maybe}\n", "tenon.yaml:1:22: key 'fallback_ops.Relu': expected one of error, warn, allow, got 'maybe'"},
+      {"soft_placement: 1\n", "tenon.yaml:1:17: key 'soft_placement': expected true or false, got '1'"},
+      {"seed: -1\n", "tenon.yaml:1:7: key 'seed': expected an integer of at least 0, got '-1'"},
+      {"seed:\n", "tenon.yaml:1:1: key 'seed': expected an integer of at least 0, got nothing"},
+      {"threads: two\n", "tenon.yaml:1:10: key 'threads': expected an integer in [0, 4096], got 'two'"},
+      {"threads: 5000\n", "tenon.yaml:1:10: key 'threads': expected an integer in [0, 4096], got '5000'"},
       {"logging: {level: verbose}\n",
-       "tenon.yaml:1:18: key 'logging.level': wanted one of off, error, warning, info, debug, got 'verbose'"},
+       "tenon.yaml:1:18: key 'logging.level': expected one of off, error, warning, info, debug, got 'verbose'"},
       {"check_numerics: output\n",
-       "tenon.yaml:1:17: key 'check_numerics': wanted one of off, outputs, all, got 'output'; did you mean 'outputs'?"},
-      {"fusion: ful\n", "tenon.yaml:1:9: key 'fusion': wanted one of off, elementwise, full, got 'ful'; did you mean 'full'?"},
-      {"memory: {limit_mb: -1}\n", "tenon.yaml:1:20: key 'memory.limit_mb': wanted an integer from 0 on, got '-1'"},
-      {"placement: {match: a, device: cpu}\n", "tenon.yaml:1:12: key 'placement': wanted a list of {match, device}, got a map"},
+       "tenon.yaml:1:17: key 'check_numerics': expected one of off, outputs, all, got 'output'; did you mean 'outputs'?"},
+      {"fusion: ful\n", "tenon.yaml:1:9: key 'fusion': expected one of off, elementwise, full, got 'ful'; did you mean 'full'?"},
+      {"memory: {limit_mb: -1}\n", "tenon.yaml:1:20: key 'memory.limit_mb': expected an integer of at least 0, got '-1'"},
+      {"placement: {match: a, device: cpu}\n", "tenon.yaml:1:12: key 'placement': expected a list of {match, device}, got a map"},
       {"placement: [{mach: a, device: cpu}]\n", "tenon.yaml:1:14: placement[0]: unknown key 'mach'; did you mean 'match'?"},
-      {"placement: [{match: a}]\n", "tenon.yaml:1:13: placement[0]: key 'device' is missing; wanted a device name"},
+      {"placement: [{match: a}]\n", "tenon.yaml:1:13: placement[0]: key 'device' is missing; expected a device name"},
       {"placement: [{match: '', device: cpu}]\n",
        "tenon.yaml:1:21: placement[0]: key 'match': is empty and would match nothing; '*' matches everything"},
       {"placement: [{match: a, device: 'cpu 0'}]\n",
-       "tenon.yaml:1:32: placement[0]: key 'device': device 'cpu 0': it contains a space; wanted auto, cpu, gpu, cpu:N, gpu:N, <backend>:N "
+       "tenon.yaml:1:32: placement[0]: key 'device': device 'cpu 0': it contains a space; expected auto, cpu, gpu, cpu:N, gpu:N, "
+       "<backend>:N "
        "or a "
        "TensorFlow name such as /device:GPU:0"},
-      {"virtual: [{of: auto, count: 2}]\n", "tenon.yaml:1:16: virtual[0]: key 'of': 'auto' names no particular device to divide"},
-      {"virtual: [{of: cpu}]\n", "tenon.yaml:1:11: virtual[0]: key 'count' is missing; wanted an integer in [1, 64]"},
-      {"virtual: [{of: cpu, count: 65}]\n", "tenon.yaml:1:28: virtual[0]: key 'count': wanted an integer in [1, 64], got '65'"},
-      {"virtual: [cpu]\n", "tenon.yaml:1:11: key 'virtual[0]': wanted a map, got 'cpu'"},
+      {"virtual: [{of: auto, count: 2}]\n", "tenon.yaml:1:16: virtual[0]: key 'of': 'auto' does not name one device to divide"},
+      {"virtual: [{of: cpu}]\n", "tenon.yaml:1:11: virtual[0]: key 'count' is missing; expected an integer in [1, 64]"},
+      {"virtual: [{of: cpu, count: 65}]\n", "tenon.yaml:1:28: virtual[0]: key 'count': expected an integer in [1, 64], got '65'"},
+      {"virtual: [cpu]\n", "tenon.yaml:1:11: key 'virtual[0]': expected a map, got 'cpu'"},
       {"device: cpu\ndevice: gpu\n", "tenon.yaml:2:1: key 'device' is given twice; first at line 1"},
-      {"memory:\n\tlimit_mb: 1\n", "tenon.yaml:2:1: tab character used for indentation; YAML wants spaces"},
-      {"", "tenon.yaml:1:1: the file is empty; wanted keys and values"},
+      {"memory:\n\tlimit_mb: 1\n", "tenon.yaml:2:1: tab character used for indentation; YAML expects spaces"},
+      {"", "tenon.yaml:1:1: the file is empty; expected keys and values"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
@@ -200,7 +202,7 @@ TEST_CASE("config: what is wrong is named with file, line and key") {
   }
 }
 
-TEST_CASE("config: overrides set any key, and say who they are when they are wrong") {
+TEST_CASE("config: overrides set any key, and their errors name the override") {
   Config config;
   const Origin set = {Origin::Kind::command_line, "--set x"};
   apply_override(config, "memory.limit_mb", "64", set);
@@ -218,15 +220,15 @@ TEST_CASE("config: overrides set any key, and say who they are when they are wro
   };
   CHECK(wrong("memory.limit", "1") == "--set memory.limit=1: unknown key 'memory.limit'; did you mean 'memory.limit_mb'?");
   CHECK(wrong("divice", "cpu") == "--set divice=cpu: unknown key 'divice'; did you mean 'device'?");
-  CHECK(wrong("threads", "x") == "--set threads=x: key 'threads': wanted an integer in [0, 4096], got 'x'");
-  CHECK(wrong("memory", "3") == "--set memory=3: key 'memory': wanted a map, got '3'");
-  CHECK(wrong("device.index", "3") == "--set device.index=3: key 'device': wanted a device name, got a map");
-  // A path of an option of its own is text, whatever YAML would make of it.
+  CHECK(wrong("threads", "x") == "--set threads=x: key 'threads': expected an integer in [0, 4096], got 'x'");
+  CHECK(wrong("memory", "3") == "--set memory=3: key 'memory': expected a map, got '3'");
+  CHECK(wrong("device.index", "3") == "--set device.index=3: key 'device': expected a device name, got a map");
+  // The path of a dedicated option is text, whatever YAML would parse it as.
   apply_override(config, "logging.file", "/tmp/a: b # c", {Origin::Kind::command_line, "--log-file"}, true);
   CHECK(config.logging.file == "/tmp/a: b # c");
 }
 
-TEST_CASE("config: API over command line over environment over YAML over default, for every combination") {
+TEST_CASE("config: precedence is API, command line, environment, YAML, default, in every combination") {
   const Folder folder("precedence");
   const std::string file = folder.write("tenon.yaml", "device: yaml_device\nlogging: {level: error}\n");
   for (unsigned mask = 0; mask < 16; ++mask) {
@@ -261,7 +263,7 @@ TEST_CASE("config: API over command line over environment over YAML over default
   }
 }
 
-TEST_CASE("config: TENON_CONFIG names the file unless one is given; TENON_LOG sets the level; empty variables say nothing") {
+TEST_CASE("config: TENON_CONFIG names the file unless one is given; TENON_LOG sets the level; empty variables are ignored") {
   const Folder folder("environment");
   const std::string from_variable = folder.write("a.yaml", "device: cpu:1\nthreads: 3\n");
   const std::string given = folder.write("b.yaml", "device: cpu:2\n");
@@ -279,17 +281,17 @@ TEST_CASE("config: TENON_CONFIG names the file unless one is given; TENON_LOG se
 
   sources = {};
   sources.environment = environment({{"TENON_CONFIG", "/nowhere/t.yaml"}});
-  CHECK(error_of([&] { resolve_config(sources); }) == "environment TENON_CONFIG: /nowhere/t.yaml: no such file; wanted a YAML file");
+  CHECK(error_of([&] { resolve_config(sources); }) == "environment TENON_CONFIG: /nowhere/t.yaml: no such file; expected a YAML file");
   sources.environment = environment({{"TENON_DEVICE", "gpu:"}});
   CHECK(error_of([&] {
           resolve_config(sources);
         }).rfind("environment TENON_DEVICE: key 'device': device 'gpu:': the index after ':' is missing", 0) == 0);
   sources.environment = environment({{"TENON_LOG", "loud"}});
   CHECK(error_of([&] { resolve_config(sources); }) ==
-        "environment TENON_LOG: key 'logging.level': wanted one of off, error, warning, info, debug, got 'loud'");
+        "environment TENON_LOG: key 'logging.level': expected one of off, error, warning, info, debug, got 'loud'");
 }
 
-TEST_CASE("config: a layer over the file wins at its own keys only, and an override inside it beats the environment") {
+TEST_CASE("config: an overlay wins for its own keys only, and an override in it beats the environment") {
   const Folder folder("layers");
   ConfigSources sources;
   sources.file = folder.write("tenon.yaml", "device: cpu:1\nseed: 4\nbackends: {options: {openblas: {threads: 2, library: x}}}\n");
@@ -311,28 +313,28 @@ TEST_CASE("config: a layer over the file wins at its own keys only, and an overr
   CHECK(config.origin_of("device") == "--set device=cpu:4");
 }
 
-TEST_CASE("config: a weaker origin never overwrites a stronger one, yet must be right") {
+TEST_CASE("config: an origin of lower precedence never overwrites, yet is validated") {
   Config config;
   apply_override(config, "threads", "2", {Origin::Kind::api, "API"});
   apply_override(config, "threads", "3", {Origin::Kind::environment, "environment X"});
   CHECK(config.threads == 2);
   CHECK(error_of([&] {
           apply_override(config, "threads", "x", {Origin::Kind::environment, "environment X"});
-        }) == "environment X: key 'threads': wanted an integer in [0, 4096], got 'x'");
+        }) == "environment X: key 'threads': expected an integer in [0, 4096], got 'x'");
 }
 
-TEST_CASE("config: memory taken at once needs its size") {
+TEST_CASE("config: memory without growth needs a size") {
   const Folder folder("memory");
   ConfigSources sources;
   sources.environment = environment({});
   sources.file = folder.write("tenon.yaml", "memory: {growth: false}\n");
-  CHECK(error_of([&] { resolve_config(sources); }) ==
-        sources.file +
-            ":1:18: key 'memory.growth': false takes memory.limit_mb at the start, which is not set; set it, or leave growth true");
+  CHECK(error_of([&] { resolve_config(sources); }) == sources.file +
+                                                          ":1:18: key 'memory.growth': false allocates memory.limit_mb at the start, but "
+                                                          "memory.limit_mb is not set; set it, or leave memory.growth true");
   sources.command_line = {{"memory.limit_mb", "64"}};
   CHECK(resolve_config(sources).memory.limit_mb == 64);
 }
 
-TEST_CASE("config: a missing file is named") {
-  CHECK(error_of([] { load_config("/nowhere/tenon.yaml"); }) == "/nowhere/tenon.yaml: no such file; wanted a YAML file");
+TEST_CASE("config: a missing file is reported by name") {
+  CHECK(error_of([] { load_config("/nowhere/tenon.yaml"); }) == "/nowhere/tenon.yaml: no such file; expected a YAML file");
 }

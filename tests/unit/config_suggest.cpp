@@ -21,7 +21,7 @@ TEST_CASE("suggest: the distance counts insertions, deletions, substitutions and
   CHECK(edit_distance("ca", "abc") == 3);  // optimal string alignment: no edit inside a swap
 }
 
-TEST_CASE("suggest: a slip finds its word, another word finds nothing") {
+TEST_CASE("suggest: a typo finds its word, an unrelated word finds none") {
   const std::vector<std::string> words = {"precision", "placement", "device", "seed", "use"};
   CHECK(suggest("precison", words) == "precision");
   CHECK(suggest("plcaement", words) == "placement");
@@ -29,13 +29,13 @@ TEST_CASE("suggest: a slip finds its word, another word finds nothing") {
   CHECK(suggest("sede", words) == "seed");
   CHECK(suggest("banana", words) == "");
   CHECK(suggest("abc", words) == "");
-  CHECK(suggest("place", words) == "placement");  // its beginning
+  CHECK(suggest("place", words) == "placement");  // a prefix
   CHECK(suggest("pl", words) == "");
   CHECK(suggest("", words) == "");
   CHECK(suggest(std::string(1000, 'x'), words) == "");
 }
 
-TEST_CASE("suggest: of equally near words the first wins, and the tail of a message is ready-made") {
+TEST_CASE("suggest: of equally close words the first wins; the suffix of a message is formatted") {
   const std::vector<std::string> words = {"beta1", "beta2"};
   CHECK(suggest("beta", words) == "beta1");
   CHECK(did_you_mean("beta3", words) == "; did you mean 'beta1'?");

@@ -1,4 +1,4 @@
-// What the config tests share.
+// Helpers of the config tests.
 #pragma once
 
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 namespace tenon::testing {
 
-/// The text of the tenon::Error that `call` throws; another exception passes through.
+/// The text of the tenon::Error that `call` throws; other exceptions propagate.
 template <class Call>
 std::string error_of(Call call) {
   try {
@@ -22,7 +22,7 @@ std::string error_of(Call call) {
   return "no error";
 }
 
-/// A folder of its own for a test, removed at its end.
+/// A temporary folder of a test, removed at its end.
 class Folder {
  public:
   explicit Folder(const std::string& name)

@@ -20,7 +20,7 @@ const std::string head = "model: {layers: [softmax]}\ndata: {source: digits}\nlo
 TrainDefinition train(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
   return train_from_text(head + more, "train.yaml", "/base", overrides);
 }
-/// Its lines count from 4.
+/// The given text starts at line 4.
 std::string train_error(const std::string& more, const std::vector<ConfigOverride>& overrides = {}) {
   return error_of([&] { train(more, overrides); });
 }
@@ -98,7 +98,7 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
   CHECK(t.config.origin_of("seed") == "train.yaml:19:7");
 }
 
-TEST_CASE("train: defaults are those of the interface it resembles") {
+TEST_CASE("train: the defaults are those of Keras") {
   const TrainDefinition t = train("");
   CHECK(t.batch_size == 32);
   CHECK(t.epochs == 1);
@@ -130,7 +130,7 @@ TEST_CASE("train: optimizers have the defaults of their presets") {
     double learning_rate, epsilon, rho, weight_decay;
     bool outside;
   };
-  // rho is read of rmsprop, weight_decay of adamw; the others keep what means nothing to them.
+  // rho is read for rmsprop, weight_decay for adamw; fields without a meaning keep their defaults.
   const Row rows[] = {
       {"adam", 0.001, 1e-8, 0.999, 0, false},
       {"{name: adam, preset: torch}", 0.001, 1e-8, 0.999, 0, false},
@@ -175,7 +175,7 @@ TEST_CASE("train: optimizers have the defaults of their presets") {
   CHECK(sgd.weight_decay == 1e-4);
 }
 
-TEST_CASE("train: what is wrong is named with file, line and key") {
+TEST_CASE("train: an error has file, line and key") {
   struct Row {
     const char* text;
     const char* message;
@@ -184,79 +184,80 @@ TEST_CASE("train: what is wrong is named with file, line and key") {
       {"epohcs: 3\n", "train.yaml:4:1: unknown key 'epohcs'; did you mean 'epochs'?"},
       {"precison: tf32\n", "train.yaml:4:1: unknown key 'precison'; did you mean 'precision'?"},
       {"memory: {limit: 3}\n", "train.yaml:4:10: unknown key 'memory.limit'; did you mean 'memory.limit_mb'?"},
-      {"epochs: abc\n", "train.yaml:4:9: key 'epochs': wanted an integer in [1, 1099511627776], got 'abc'"},
-      {"epochs: 0\n", "train.yaml:4:9: key 'epochs': wanted an integer in [1, 1099511627776], got '0'"},
-      {"batch_size: 1.5\n", "train.yaml:4:13: key 'batch_size': wanted an integer in [1, 1099511627776], got '1.5'"},
-      {"verbose: 3\n", "train.yaml:4:10: key 'verbose': wanted an integer in [0, 2], got '3'"},
-      {"shuffle: maybe\n", "train.yaml:4:10: key 'shuffle': wanted true or false, got 'maybe'"},
-      {"log_style: kears\n", "train.yaml:4:12: key 'log_style': wanted one of keras, gorgonia, got 'kears'; did you mean 'keras'?"},
-      {"steps_per_epoch: -1\n", "train.yaml:4:18: key 'steps_per_epoch': wanted an integer in [1, 1099511627776], got '-1'"},
+      {"epochs: abc\n", "train.yaml:4:9: key 'epochs': expected an integer in [1, 1099511627776], got 'abc'"},
+      {"epochs: 0\n", "train.yaml:4:9: key 'epochs': expected an integer in [1, 1099511627776], got '0'"},
+      {"batch_size: 1.5\n", "train.yaml:4:13: key 'batch_size': expected an integer in [1, 1099511627776], got '1.5'"},
+      {"verbose: 3\n", "train.yaml:4:10: key 'verbose': expected an integer in [0, 2], got '3'"},
+      {"shuffle: maybe\n", "train.yaml:4:10: key 'shuffle': expected true or false, got 'maybe'"},
+      {"log_style: kears\n", "train.yaml:4:12: key 'log_style': expected one of keras, gorgonia, got 'kears'; did you mean 'keras'?"},
+      {"steps_per_epoch: -1\n", "train.yaml:4:18: key 'steps_per_epoch': expected an integer in [1, 1099511627776], got '-1'"},
       {"optimizer: adm\n",
-       "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got 'adm'; did you mean "
+       "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got 'adm'; did you mean "
        "'adam'?"},
       {"optimizer: [adam]\n",
-       "train.yaml:4:12: key 'optimizer': wanted one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got a list"},
-      {"optimizer: {learning_rate: 1}\n", "train.yaml:4:12: optimizer: key 'name' is missing; wanted the name of an optimizer"},
+       "train.yaml:4:12: key 'optimizer': expected one of adam, adamw, amsgrad, sgd, rmsprop, adagrad, adadelta, got a list"},
+      {"optimizer: {learning_rate: 1}\n", "train.yaml:4:12: optimizer: key 'name' is missing; expected the name of an optimizer"},
       {"optimizer: {name: sgd, beta1: 0.9}\n",
-       "train.yaml:4:24: optimizer: unknown key 'beta1'; known here: name, preset, learning_rate, momentum, nesterov, weight_decay, "
+       "train.yaml:4:24: optimizer: unknown key 'beta1'; known keys: name, preset, learning_rate, momentum, nesterov, weight_decay, "
        "clip_value, clip_norm, clip_global_norm"},
       {"optimizer: {name: adam, learnig_rate: 1}\n",
        "train.yaml:4:25: optimizer: unknown key 'learnig_rate'; did you mean 'learning_rate'?"},
       {"optimizer: {name: adam, learning_rate: -1}\n",
-       "train.yaml:4:40: optimizer: key 'learning_rate': wanted a number from 0 on, got '-1'"},
-      {"optimizer: {name: adam, beta1: 1}\n", "train.yaml:4:32: optimizer: key 'beta1': wanted a number in [0, 1), got '1'"},
-      {"optimizer: {name: adam, epsilon: 0}\n", "train.yaml:4:34: optimizer: key 'epsilon': wanted a number above 0, got '0'"},
-      {"optimizer: {name: sgd, nesterov: true}\n", "train.yaml:4:34: optimizer: key 'nesterov': Nesterov's step wants a momentum above 0"},
+       "train.yaml:4:40: optimizer: key 'learning_rate': expected a number of at least 0, got '-1'"},
+      {"optimizer: {name: adam, beta1: 1}\n", "train.yaml:4:32: optimizer: key 'beta1': expected a number in [0, 1), got '1'"},
+      {"optimizer: {name: adam, epsilon: 0}\n", "train.yaml:4:34: optimizer: key 'epsilon': expected a number above 0, got '0'"},
+      {"optimizer: {name: sgd, nesterov: true}\n", "train.yaml:4:34: optimizer: key 'nesterov': requires a momentum above 0"},
       {"metrics: [acuracy]\n",
-       "train.yaml:4:11: key 'metrics[0]': wanted one of accuracy, acc, sparse_categorical_accuracy, categorical_accuracy, "
+       "train.yaml:4:11: key 'metrics[0]': expected one of accuracy, acc, sparse_categorical_accuracy, categorical_accuracy, "
        "binary_accuracy, top_k, top_k_categorical_accuracy, perplexity, mse, mean_squared_error, mae, mean_absolute_error, got 'acuracy'; "
        "did you mean 'accuracy'?"},
       {"metrics: [accuracy, accuracy]\n", "train.yaml:4:21: key 'metrics[1]': 'accuracy' is given twice"},
-      {"metrics: mse\n", "train.yaml:4:10: key 'metrics': 'mse' does not go with the loss sparse_categorical_crossentropy"},
-      {"checkpoint: {every_epochs: 2}\n", "train.yaml:4:13: key 'checkpoint.directory' is missing; wanted a folder"},
+      {"metrics: mse\n", "train.yaml:4:10: key 'metrics': 'mse' cannot be used with the loss sparse_categorical_crossentropy"},
+      {"checkpoint: {every_epochs: 2}\n", "train.yaml:4:13: key 'checkpoint.directory' is missing; expected a folder"},
       {"checkpoint: {directory: x, every_epochs: 0}\n",
-       "train.yaml:4:42: key 'checkpoint.every_epochs': wanted an integer in [1, 1099511627776], got '0'"},
-      {"checkpoint: runs\n", "train.yaml:4:13: key 'checkpoint': wanted a map, got 'runs'"},
+       "train.yaml:4:42: key 'checkpoint.every_epochs': expected an integer in [1, 1099511627776], got '0'"},
+      {"checkpoint: runs\n", "train.yaml:4:13: key 'checkpoint': expected a map, got 'runs'"},
       {"checkpoint: {directory: x, kep: 2}\n", "train.yaml:4:28: unknown key 'checkpoint.kep'; did you mean 'checkpoint.keep'?"},
-      {"resume: auto\n", "train.yaml:4:9: key 'resume': 'auto' takes the newest checkpoint in checkpoint.directory, which is not set"},
-      {"resume: [x]\n", "train.yaml:4:9: key 'resume': wanted never, auto or the path of a checkpoint, got a list"},
-      {"output: [x]\n", "train.yaml:4:9: key 'output': wanted a path, got a list"},
+      {"resume: auto\n",
+       "train.yaml:4:9: key 'resume': 'auto' resumes from the newest checkpoint in checkpoint.directory, which is not set"},
+      {"resume: [x]\n", "train.yaml:4:9: key 'resume': expected never, auto or the path of a checkpoint, got a list"},
+      {"output: [x]\n", "train.yaml:4:9: key 'output': expected a path, got a list"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.text);
     CHECK(train_error(row.text) == row.message);
   }
   const auto whole = [](const std::string& text) { return error_of([&] { train_from_text(text, "train.yaml"); }); };
-  CHECK(whole("loss: mse\n") == "train.yaml:1:1: key 'data' is missing; wanted a map with the key 'source'");
-  CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': wanted a map with the key 'source', got 'digits'");
-  CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; wanted the name of a data set");
+  CHECK(whole("loss: mse\n") == "train.yaml:1:1: key 'data' is missing; expected a map with the key 'source'");
+  CHECK(whole("data: digits\n") == "train.yaml:1:7: key 'data': expected a map with the key 'source', got 'digits'");
+  CHECK(whole("data: {}\n") == "train.yaml:1:7: key 'data.source' is missing; expected the name of a data set");
   CHECK(whole("data: {source: minst}\n") ==
-        "train.yaml:1:16: key 'data.source': wanted one of mnist, fashion_mnist, idx, cifar10, npz, images, csv, tokens, digits, "
+        "train.yaml:1:16: key 'data.source': expected one of mnist, fashion_mnist, idx, cifar10, npz, images, csv, tokens, digits, "
         "linear_regression, cifar_like, signals, ptb_like, markov, random, got 'minst'; did you mean 'mnist'?");
   CHECK(whole("data: {source: mnist, validation_split: 1}\n") ==
-        "train.yaml:1:41: key 'data.validation_split': wanted a number in [0, 1), got '1'");
+        "train.yaml:1:41: key 'data.validation_split': expected a number in [0, 1), got '1'");
   CHECK(whole("data: {source: mnist, normalise: unit}\nloss: mse\nmodel: {layers: [relu]}\n") ==
         "train.yaml:1:23: unknown key 'data.normalise'; did you mean 'data.normalize'?");
   CHECK(whole("data: {source: mnist, noise: 1}\nloss: mse\nmodel: {layers: [relu]}\n")
-            .rfind("train.yaml:1:23: unknown key 'data.noise'; known here: source, directory, ", 0) == 0);
-  CHECK(whole("data: {source: mnist}\n") == "train.yaml:1:1: key 'loss' is missing; wanted the name of a loss");
+            .rfind("train.yaml:1:23: unknown key 'data.noise'; known keys: source, directory, ", 0) == 0);
+  CHECK(whole("data: {source: mnist}\n") == "train.yaml:1:1: key 'loss' is missing; expected the name of a loss");
   CHECK(whole("data: {source: mnist}\nloss: {name: mse, from_logits: true}\n") ==
-        "train.yaml:2:19: loss: unknown key 'from_logits'; known here: name");
+        "train.yaml:2:19: loss: unknown key 'from_logits'; known keys: name");
   CHECK(whole("data: {source: mnist}\nloss: mse\n") ==
-        "train.yaml:1:1: key 'model' is missing; wanted the path of a model.yaml, or the model itself");
+        "train.yaml:1:1: key 'model' is missing; expected the path of a model.yaml, or an inline model");
   CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: [relu]\n") ==
-        "train.yaml:3:8: key 'model': wanted the path of a model.yaml, or the model itself, got a list");
+        "train.yaml:3:8: key 'model': expected the path of a model.yaml, or an inline model, got a list");
   CHECK(whole("data: {source: mnist}\nloss: mse\nmodel: {layers: [], nme: x}\n") ==
-        "train.yaml:3:17: model: key 'layers': is empty; wanted at least one layer");
-  CHECK(whole("") == "train.yaml:1:1: the file is empty; wanted keys and values");
+        "train.yaml:3:17: model: key 'layers': is empty; expected at least one layer");
+  CHECK(whole("") == "train.yaml:1:1: the file is empty; expected keys and values");
 }
 
-TEST_CASE("train: a resume path is a path, and 'auto' knows its checkpoints") {
+TEST_CASE("train: resume takes a path or a keyword") {
   CHECK(train("resume: runs/ck/epoch-3\n").resume.path == "/base/runs/ck/epoch-3");
   CHECK(train("resume: never\n").resume.kind == ResumeDefinition::Kind::never);
 }
 
-TEST_CASE("train: overrides come before typing and name themselves") {
+TEST_CASE("train: overrides are applied before types are checked, and their errors name them") {
   CHECK(train("epochs: 5\n", {{"epochs", "2"}}).epochs == 2);
   CHECK(train("", {{"data.train_count", "100"}}).data.train_count == 100);
   CHECK(train("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
@@ -265,12 +266,12 @@ TEST_CASE("train: overrides come before typing and name themselves") {
   CHECK(t.config.device == "cpu:2");
   CHECK(t.config.origins.at("device").kind == Origin::Kind::command_line);
   CHECK(t.config.origin_of("device") == "--set device=cpu:2");
-  CHECK(train_error("", {{"epochs", "abc"}}) == "--set epochs=abc: key 'epochs': wanted an integer in [1, 1099511627776], got 'abc'");
+  CHECK(train_error("", {{"epochs", "abc"}}) == "--set epochs=abc: key 'epochs': expected an integer in [1, 1099511627776], got 'abc'");
   CHECK(train_error("", {{"epohcs", "3"}}) == "--set epohcs=3: unknown key 'epohcs'; did you mean 'epochs'?");
   CHECK(train("", {{"data.directory", "/a: b", "--data /a: b", true}}).data.directory == "/a: b");
 }
 
-TEST_CASE("train: a model in a file of its own is found beside train.yaml, and overrides reach into it") {
+TEST_CASE("train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
   const Folder folder("train");
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {units: 3}\n");
   const std::string file = folder.write("train.yaml", "model: model.yaml\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n");
@@ -280,17 +281,17 @@ TEST_CASE("train: a model in a file of its own is found beside train.yaml, and o
   CHECK(t.model.layers[0].units == 7);
   CHECK(error_of([&] {
           load_train(file, {{"model.dtype", "f16"}});
-        }) == "--set model.dtype=f16: key 'dtype': wanted one of float32, float64, f32, f64, got 'f16'");
+        }) == "--set model.dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'");
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {unit: 3}\n");
   CHECK(error_of([&] { load_train(file); }) ==
         folder.path("model.yaml") + ":3:13: layers[0] dense: unknown key 'unit'; did you mean 'units'?");
   CHECK(error_of([&] {
           load_train(file, {{"model", folder.path("other.yaml")}});
-        }) ==
-        "--set model=" + folder.path("other.yaml") + ": key 'model': " + folder.path("other.yaml") + ": no such file; wanted a YAML file");
+        }) == "--set model=" + folder.path("other.yaml") + ": key 'model': " + folder.path("other.yaml") +
+                  ": no such file; expected a YAML file");
 }
 
-TEST_CASE("train: the examples of models/README.md are valid, and the defaults it states are the defaults") {
+TEST_CASE("train: the examples of models/README.md are valid, and its stated defaults are right") {
   std::ifstream stream(std::string(TENON_SOURCE_DIRECTORY) + "/models/README.md");
   std::vector<std::string> examples;
   bool inside = false;
@@ -323,7 +324,7 @@ TEST_CASE("train: the examples of models/README.md are valid, and the defaults i
   CHECK(t.output == plain.output);
 }
 
-TEST_CASE("train: metrics take their keys, and go with the loss") {
+TEST_CASE("train: metrics take their keys and must fit the loss") {
   const TrainDefinition t = train("metrics: [acc, {name: top_k, k: 3}, top_k, perplexity]\n");
   REQUIRE(t.metrics.size() == 4);
   CHECK(t.metrics[0] == MetricDefinition(Metric::accuracy));
@@ -331,12 +332,12 @@ TEST_CASE("train: metrics take their keys, and go with the loss") {
   CHECK(t.metrics[2].name() == "top_5_accuracy");
   CHECK(t.metrics[3].metric == Metric::perplexity);
   CHECK(train_error("metrics: [{name: top_k, k: 0}]\n") ==
-        "train.yaml:4:28: metrics[0]: key 'k': wanted an integer in [1, 1099511627776], got '0'");
+        "train.yaml:4:28: metrics[0]: key 'k': expected an integer in [1, 1099511627776], got '0'");
   CHECK(train_error("metrics: [{name: mae}]\n") ==
-        "train.yaml:4:11: key 'metrics[0]': 'mae' does not go with the loss sparse_categorical_crossentropy");
+        "train.yaml:4:11: key 'metrics[0]': 'mae' cannot be used with the loss sparse_categorical_crossentropy");
 }
 
-TEST_CASE("train: schedules of the learning rate") {
+TEST_CASE("train: every learning rate schedule is readable") {
   const Optimizer cosine =
       optimizer("{name: sgd, learning_rate: {schedule: cosine, initial: 0.2, per: epoch, length: 9, minimum: 0.01, warmup: 2}}");
   CHECK(cosine.learning_rate == 0.2);
@@ -352,10 +353,10 @@ TEST_CASE("train: schedules of the learning rate") {
   const Optimizer inv = optimizer("{name: sgd, learning_rate: {schedule: inv, gamma: 0.001, power: 0.5}}");
   CHECK(inv.schedule.gamma == 0.001);
   CHECK(inv.schedule.power == 0.5);
-  CHECK(
-      train_error("optimizer: {name: sgd, learning_rate: {schedule: cosin}}\n") ==
-      "train.yaml:4:50: optimizer: learning_rate: key 'schedule': wanted one of constant, step, exponential, cosine, inv, on_plateau, got "
-      "'cosin'; did you mean 'cosine'?");
+  CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: cosin}}\n") ==
+        "train.yaml:4:50: optimizer: learning_rate: key 'schedule': expected one of constant, step, exponential, cosine, inv, on_plateau, "
+        "got "
+        "'cosin'; did you mean 'cosine'?");
   CHECK(train_error("optimizer: {name: sgd, learning_rate: {schedule: step, length: 3}}\n").find("unknown key 'length'") !=
         std::string::npos);
 
@@ -367,7 +368,7 @@ TEST_CASE("train: schedules of the learning rate") {
   CHECK(options.monitor.min_delta == 1e-4);
 }
 
-TEST_CASE("train: every callback is reachable, its keys are its own") {
+TEST_CASE("train: every callback is readable and rejects the keys of others") {
   const TrainDefinition t = train(R"(
 accumulate: 4
 callbacks:
@@ -405,14 +406,14 @@ callbacks:
         std::string::npos);
 }
 
-TEST_CASE("train: gradients are clipped, kernels regularised as the files say") {
+TEST_CASE("train: clipping and regularisation keys reach their fields") {
   const Optimizer clipped = optimizer("{name: sgd, clip_value: 0.5, clip_norm: 1, clip_global_norm: 2}");
   CHECK(clipped.clip.value == 0.5);
   CHECK(clipped.clip.norm == 1);
   CHECK(clipped.clip.global_norm == 2);
   CHECK_FALSE(optimizer("sgd").clip.value);
   CHECK(train_error("optimizer: {name: sgd, clip_norm: 0}\n") ==
-        "train.yaml:4:35: optimizer: key 'clip_norm': wanted a number above 0, got '0'");
+        "train.yaml:4:35: optimizer: key 'clip_norm': expected a number above 0, got '0'");
   const ModelDefinition model = model_from_text("layers: [{dense: {units: 2, kernel_regularizer: {l1: 0.1, l2: 0.2}}}]");
   CHECK(model.layers[0].kernel_l1 == 0.1);
   CHECK(model.layers[0].kernel_l2 == 0.2);
@@ -455,13 +456,13 @@ TEST_CASE("train: the models of the repository are valid") {
   CHECK(line.data.noise == 0.1);
 }
 
-TEST_CASE("train: huber may be told where its parabola ends") {
+TEST_CASE("train: huber takes a delta") {
   const auto loss_of = [](const std::string& loss) {
     return train_from_text("model: {layers: [relu]}\ndata: {source: linear_regression}\nloss: " + loss + "\n", "train.yaml").loss;
   };
   CHECK(loss_of("huber").delta == 1);
   CHECK(loss_of("{name: huber, delta: 0.25}").delta == 0.25);
   CHECK(loss_of("negative_log_likelihood").loss == Loss::nll);
-  CHECK(error_of([&] { loss_of("{name: huber, delta: 0}"); }) == "train.yaml:3:28: loss: key 'delta': wanted a number above 0, got '0'");
+  CHECK(error_of([&] { loss_of("{name: huber, delta: 0}"); }) == "train.yaml:3:28: loss: key 'delta': expected a number above 0, got '0'");
   CHECK(error_of([&] { loss_of("{name: mae, delta: 2}"); }).find("unknown key 'delta'") != std::string::npos);
 }

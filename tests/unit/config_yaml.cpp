@@ -14,7 +14,7 @@ Node parse(const std::string& text) {
   return parse_yaml(text, std::make_shared<Source>(Source{"t.yaml", "", Origin::Kind::yaml}));
 }
 
-/// The error of parsing alone.
+/// The error of parsing only.
 std::string parse_error(const std::string& text) {
   return error_of([&] { parse(text); });
 }
@@ -32,7 +32,7 @@ std::string read_error(const std::string& text, Read read) {
 
 }  // namespace
 
-TEST_CASE("yaml: values come with their types and places") {
+TEST_CASE("yaml: values have types and positions") {
   const Node tree = parse("a: 7\nb:\n  c: [x, 2.5]\n  d: \"5\"\ne:\n");
   Section top(tree);
   CHECK(top.get<int>("a", 0) == 7);
@@ -60,60 +60,60 @@ TEST_CASE("yaml: an integer is decimal or hexadecimal, signed, and fits") {
   CHECK(read("-9223372036854775808") == INT64_MIN);
   for (const char* bad : {"9223372036854775808", "1e3", "1.0", "abc", "--1", "0x", "1_000", "true"}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { read(bad); }) == "t.yaml:1:4: key 'k': wanted an integer, got '" + std::string(bad) + "'");
+    CHECK(error_of([&] { read(bad); }) == "t.yaml:1:4: key 'k': expected an integer, got '" + std::string(bad) + "'");
   }
   const Node big = parse("k: 18446744073709551615\nn: -1\n");
   CHECK(Section(big).get<std::uint64_t>("k", 0) == UINT64_MAX);
-  CHECK(error_of([&] { Section(big).get<std::uint64_t>("n", 0); }) == "t.yaml:2:4: key 'n': wanted an integer from 0 on, got '-1'");
-  CHECK(error_of([&] { Section(big).get<int>("k", 0); }) == "t.yaml:1:4: key 'k': wanted an integer, got '18446744073709551615'");
+  CHECK(error_of([&] { Section(big).get<std::uint64_t>("n", 0); }) == "t.yaml:2:4: key 'n': expected an integer of at least 0, got '-1'");
+  CHECK(error_of([&] { Section(big).get<int>("k", 0); }) == "t.yaml:1:4: key 'k': expected an integer, got '18446744073709551615'");
   CHECK(error_of([&] { Section(parse("k: 3000000000")).get<int>("k", 0); }) ==
-        "t.yaml:1:4: key 'k': wanted an integer of 32 bits, got '3000000000'");
+        "t.yaml:1:4: key 'k': expected an integer of 32 bits, got '3000000000'");
 }
 
-TEST_CASE("yaml: a number is finite; a truth is a word") {
+TEST_CASE("yaml: a number is finite; a bool is true or false") {
   const auto number = [](const char* text) { return Section(parse(std::string("k: ") + text)).get<double>("k", 0); };
   CHECK(number("1e-8") == 1e-8);
   CHECK(number("-.5") == -0.5);
   CHECK(number("3") == 3.0);
   for (const char* bad : {".inf", "nan", "inf", "1e999", "1,5", "x"}) {
     CAPTURE(bad);
-    CHECK(error_of([&] { number(bad); }) == "t.yaml:1:4: key 'k': wanted a number, got '" + std::string(bad) + "'");
+    CHECK(error_of([&] { number(bad); }) == "t.yaml:1:4: key 'k': expected a number, got '" + std::string(bad) + "'");
   }
   const auto truth = [](const char* text) { return Section(parse(std::string("k: ") + text)).get<bool>("k", false); };
   for (const char* word : {"true", "True", "yes", "on"}) CHECK(truth(word));
   for (const char* word : {"false", "FALSE", "no", "off"}) CHECK_FALSE(truth(word));
-  CHECK(error_of([&] { truth("1"); }) == "t.yaml:1:4: key 'k': wanted true or false, got '1'");
-  CHECK(error_of([&] { truth("'true'"); }) == "t.yaml:1:4: key 'k': wanted true or false, got the text 'true'");
+  CHECK(error_of([&] { truth("1"); }) == "t.yaml:1:4: key 'k': expected true or false, got '1'");
+  CHECK(error_of([&] { truth("'true'"); }) == "t.yaml:1:4: key 'k': expected true or false, got the text 'true'");
 }
 
 TEST_CASE("yaml: a value out of range names the range") {
   const auto message = [](const char* text, Range<std::int64_t> range) {
     return error_of([&] { Section(parse(std::string("k: ") + text)).get<std::int64_t>("k", 0, range); });
   };
-  CHECK(message("0", {1}) == "t.yaml:1:4: key 'k': wanted an integer from 1 on, got '0'");
-  CHECK(message("5", {0, 4}) == "t.yaml:1:4: key 'k': wanted an integer in [0, 4], got '5'");
+  CHECK(message("0", {1}) == "t.yaml:1:4: key 'k': expected an integer of at least 1, got '0'");
+  CHECK(message("5", {0, 4}) == "t.yaml:1:4: key 'k': expected an integer in [0, 4], got '5'");
   CHECK(message("4", {0, 4}) == "no error");
   const auto number = [](const char* text, Range<double> range) {
     return error_of([&] { Section(parse(std::string("k: ") + text)).get<double>("k", 0, range); });
   };
-  CHECK(number("1", {0, 1, false, true}) == "t.yaml:1:4: key 'k': wanted a number in [0, 1), got '1'");
-  CHECK(number("0", {.lowest = 0, .above_lowest = true}) == "t.yaml:1:4: key 'k': wanted a number above 0, got '0'");
+  CHECK(number("1", {0, 1, false, true}) == "t.yaml:1:4: key 'k': expected a number in [0, 1), got '1'");
+  CHECK(number("0", {.lowest = 0, .above_lowest = true}) == "t.yaml:1:4: key 'k': expected a number above 0, got '0'");
   CHECK(number("0.999", {0, 1, false, true}) == "no error");
 }
 
-TEST_CASE("yaml: a wrong type says what was wanted and got, with the full key") {
+TEST_CASE("yaml: a type error has the full key, the expected and the actual type") {
   const auto names = [](Section& top) { (void)top.child("backends")->find("use")->as_names(); };
-  CHECK(read_error("backends:\n  use: {a: 1}\n", names) == "t.yaml:2:8: key 'backends.use': wanted a list of names, got a map");
-  CHECK(read_error("backends:\n  use: [a, [b]]\n", names) == "t.yaml:2:12: key 'backends.use[1]': wanted a name, got a list");
-  CHECK(read_error("backends:\n  use:\n", names) == "t.yaml:2:3: key 'backends.use': wanted a list of names, got nothing");
-  CHECK(read_error("backends: 3\n", names) == "t.yaml:1:11: key 'backends': wanted a map, got '3'");
-  CHECK(read_error("k: \"5\"", [](Section& top) { top.get<int>("k", 0); }) == "t.yaml:1:4: key 'k': wanted an integer, got the text '5'");
+  CHECK(read_error("backends:\n  use: {a: 1}\n", names) == "t.yaml:2:8: key 'backends.use': expected a list of names, got a map");
+  CHECK(read_error("backends:\n  use: [a, [b]]\n", names) == "t.yaml:2:12: key 'backends.use[1]': expected a name, got a list");
+  CHECK(read_error("backends:\n  use:\n", names) == "t.yaml:2:3: key 'backends.use': expected a list of names, got nothing");
+  CHECK(read_error("backends: 3\n", names) == "t.yaml:1:11: key 'backends': expected a map, got '3'");
+  CHECK(read_error("k: \"5\"", [](Section& top) { top.get<int>("k", 0); }) == "t.yaml:1:4: key 'k': expected an integer, got the text '5'");
   CHECK(read_error("k: " + std::string(100, 'x'), [](Section& top) { top.get<int>("k", 0); }) ==
-        "t.yaml:1:4: key 'k': wanted an integer, got '" + std::string(40, 'x') + "...'");
-  CHECK(read_error("- a\n", [](Section&) {}) == "t.yaml:1:1: wanted keys and values (a map), got a list");
+        "t.yaml:1:4: key 'k': expected an integer, got '" + std::string(40, 'x') + "...'");
+  CHECK(read_error("- a\n", [](Section&) {}) == "t.yaml:1:1: expected keys and values (a map), got a list");
 }
 
-TEST_CASE("yaml: an unknown key is named, with the near one or the known ones") {
+TEST_CASE("yaml: an unknown key is reported with the closest key or the list of known keys") {
   const auto read = [](Section& top) {
     top.get("device", "");
     top.get("precision", "");
@@ -121,37 +121,37 @@ TEST_CASE("yaml: an unknown key is named, with the near one or the known ones") 
   };
   CHECK(read_error("device: cpu\n\n  \nprecison: tf32\n", read) == "t.yaml:4:1: unknown key 'precison'; did you mean 'precision'?");
   CHECK(read_error("memory:\n  limitmb: 3\n", read) == "t.yaml:2:3: unknown key 'memory.limitmb'; did you mean 'memory.limit_mb'?");
-  CHECK(read_error("banana: 1\n", read) == "t.yaml:1:1: unknown key 'banana'; known here: device, precision, memory");
+  CHECK(read_error("banana: 1\n", read) == "t.yaml:1:1: unknown key 'banana'; known keys: device, precision, memory");
 }
 
-TEST_CASE("yaml: a missing key is missed, or its misspelling found") {
-  const auto read = [](Section& top) { top.require<int>("units", "an integer from 1 on", {1}); };
-  CHECK(read_error("name: x\n", read) == "t.yaml:1:1: key 'units' is missing; wanted an integer from 1 on");
+TEST_CASE("yaml: a missing key is reported, or its misspelling is") {
+  const auto read = [](Section& top) { top.require<int>("units", "an integer of at least 1", {1}); };
+  CHECK(read_error("name: x\n", read) == "t.yaml:1:1: key 'units' is missing; expected an integer of at least 1");
   CHECK(read_error("name: x\nunit: 3\n", read) == "t.yaml:2:1: unknown key 'unit'; did you mean 'units'?");
 }
 
-TEST_CASE("yaml: two readers share one map without false alarms") {
+TEST_CASE("yaml: two readers of one map report no false unknown keys") {
   const Node tree = parse("a: 1\nb: 2\nc: {d: 3}\n");
   Section top(tree);
   Section shared = top;
   CHECK(top.get<int>("a", 0) == 1);
   CHECK(shared.get<int>("b", 0) == 2);
-  CHECK(error_of([&] { top.finish(); }) == "t.yaml:3:1: unknown key 'c'; known here: a, b");
+  CHECK(error_of([&] { top.finish(); }) == "t.yaml:3:1: unknown key 'c'; known keys: a, b");
   (void)shared.child("c");
-  CHECK(error_of([&] { top.finish(); }) == "t.yaml:3:5: unknown key 'c.d'; known here: ");
+  CHECK(error_of([&] { top.finish(); }) == "t.yaml:3:5: unknown key 'c.d'; known keys: ");
   CHECK(top.child("c")->get<int>("d", 0) == 3);
   top.finish();
 }
 
-TEST_CASE("yaml: a choice lists its words and finds slips") {
+TEST_CASE("yaml: a choice lists its values and suggests a correction") {
   enum class Color { red, green };
   const std::vector<Choice<Color>> colors = {{"red", Color::red}, {"green", Color::green}};
   CHECK(Section(parse("k: green")).choice("k", Color::red, colors) == Color::green);
   CHECK(Section(parse("x: 1")).choice("k", Color::red, colors) == Color::red);
   CHECK(error_of([&] { Section(parse("k: grene")).choice("k", Color::red, colors); }) ==
-        "t.yaml:1:4: key 'k': wanted one of red, green, got 'grene'; did you mean 'green'?");
+        "t.yaml:1:4: key 'k': expected one of red, green, got 'grene'; did you mean 'green'?");
   CHECK(error_of([&] { Section(parse("k: [green]")).choice("k", Color::red, colors); }) ==
-        "t.yaml:1:4: key 'k': wanted one of red, green, got a list");
+        "t.yaml:1:4: key 'k': expected one of red, green, got a list");
 }
 
 TEST_CASE("yaml: a key given twice is an error") {
@@ -159,32 +159,31 @@ TEST_CASE("yaml: a key given twice is an error") {
   CHECK(parse_error("m: {x: 1, x: 2}\n") == "t.yaml:1:11: key 'x' is given twice; first at line 1");
 }
 
-TEST_CASE("yaml: tabs as indentation are named where they are") {
-  const char* message = ": tab character used for indentation; YAML wants spaces";
+TEST_CASE("yaml: tabs as indentation are reported with their position") {
+  const char* message = ": tab character used for indentation; YAML expects spaces";
   CHECK(parse_error("a:\n\tb: 1\n") == std::string("t.yaml:2:1") + message);
   CHECK(parse_error("a:\n  b: 1\n\tc: 2\n") == std::string("t.yaml:3:1") + message);
   CHECK(parse_error("a:\n  \tb: 1\n") == std::string("t.yaml:2:3") + message);
   CHECK(parse_error("\ta: 1\n") == std::string("t.yaml:1:1") + message);
   CHECK(parse_error("a:\n\t- 1\n\t- 2\n") == std::string("t.yaml:2:1") + message);
-  CHECK(parse_error("a: [1,\n\t2]\nb:\t3\n") == "no error");  // inside brackets and after a key a tab is only space
+  CHECK(parse_error("a: [1,\n\t2]\nb:\t3\n") == "no error");  // inside brackets and after a key a tab is whitespace
 }
 
-TEST_CASE("yaml: a file without content, and one that is two, are refused") {
-  CHECK(parse_error("") == "t.yaml:1:1: the file is empty; wanted keys and values");
-  CHECK(parse_error("# nothing\n\n") == "t.yaml:1:1: the file is empty; wanted keys and values");
+TEST_CASE("yaml: an empty file and a file of two documents are rejected") {
+  CHECK(parse_error("") == "t.yaml:1:1: the file is empty; expected keys and values");
+  CHECK(parse_error("# nothing\n\n") == "t.yaml:1:1: the file is empty; expected keys and values");
   CHECK(parse_error("a: 1\n---\nb: 2\n") ==
-        "t.yaml:2:1: a second document starts here; wanted one document, without '---' after the first");
-  CHECK(read_error("text", [](Section&) {}) == "t.yaml:1:1: wanted keys and values (a map), got 'text'");
+        "t.yaml:2:1: a second document starts here; expected one document, without '---' after the first");
+  CHECK(read_error("text", [](Section&) {}) == "t.yaml:1:1: expected keys and values (a map), got 'text'");
 }
 
-TEST_CASE("yaml: what is not YAML is explained in plain words") {
-  CHECK(parse_error("a: b: c\n") ==
-        "t.yaml:1:5: a ':' stands where no key can be; check the indentation, or quote the text that contains it");
+TEST_CASE("yaml: a syntax error is explained") {
+  CHECK(parse_error("a: b: c\n") == "t.yaml:1:5: a ':' where no key is allowed; check the indentation, or quote the text that contains it");
   CHECK(parse_error("a: [1, 2\nb: 3\n") == "t.yaml:2:2: the list opened with '[' is not closed with ']'");
   CHECK(parse_error("a: {x: 1\nb: 3\n") == "t.yaml:2:2: the map opened with '{' is not closed with '}'");
   CHECK(parse_error("a: ]\n") == "t.yaml:1:4: a ']' or '}' closes nothing");
-  CHECK(parse_error("a: @b\n") == "t.yaml:1:4: a character that YAML reserves; quote the text");
-  CHECK(parse_error("a: *b\n") == "t.yaml:1:4: the alias names no anchor defined above it");
+  CHECK(parse_error("a: @b\n") == "t.yaml:1:4: a character reserved by YAML; quote the text");
+  CHECK(parse_error("a: *b\n") == "t.yaml:1:4: the alias refers to an anchor that is not defined before it");
   CHECK(parse_error("a: \"x\nb: 1\n") == "t.yaml:1:4: the quote that opens here is not closed");
   CHECK(parse_error("a: 'it''s'\nb: \"x\\\"y\"\n") == "no error");
   CHECK(parse_error("a: \"two\n  lines\"\n") == "no error");
@@ -192,7 +191,7 @@ TEST_CASE("yaml: what is not YAML is explained in plain words") {
   CHECK(parse_error(std::string(5000, '[')) == "t.yaml:1:1: lists and maps are nested too deeply");
 }
 
-TEST_CASE("yaml: anchors and merge keys work; what is written beside `<<` wins") {
+TEST_CASE("yaml: anchors and merge keys work; keys next to `<<` win") {
   const Node tree = parse("base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\nlist: [*b, *b]\n");
   Section top(tree);
   Section use = *top.child("use");
@@ -200,11 +199,11 @@ TEST_CASE("yaml: anchors and merge keys work; what is written beside `<<` wins")
   CHECK(use.get<int>("y", 0) == 3);
   CHECK(top.find("list")->items().size() == 2);
   CHECK(use.node().entries.size() == 2);
-  CHECK(parse_error("a: &x [*x]\n") == "t.yaml:1:8: the alias stands inside the anchor it names");
-  CHECK(parse_error("a: {<<: 3}\n") == "t.yaml:1:5: the merge key '<<' wants a map or a list of maps");
+  CHECK(parse_error("a: &x [*x]\n") == "t.yaml:1:8: the alias is inside the anchor that it refers to");
+  CHECK(parse_error("a: {<<: 3}\n") == "t.yaml:1:5: the merge key '<<' expects a map or a list of maps");
 }
 
-TEST_CASE("yaml: aliases of aliases cannot fill the memory") {
+TEST_CASE("yaml: aliases of aliases cannot exhaust memory") {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 10; ++i) {
     text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [";
@@ -214,14 +213,14 @@ TEST_CASE("yaml: aliases of aliases cannot fill the memory") {
   CHECK(parse_error(text).find("more than 100000 values, aliases counted each time") != std::string::npos);
 }
 
-TEST_CASE("yaml: a file that cannot be read is named") {
+TEST_CASE("yaml: a file that cannot be read is reported by name") {
   const Folder folder("files");
-  CHECK(error_of([&] { load_yaml(folder.path("none.yaml")); }) == folder.path("none.yaml") + ": no such file; wanted a YAML file");
-  CHECK(error_of([&] { load_yaml(folder.path()); }) == folder.path() + ": is a folder; wanted a YAML file");
+  CHECK(error_of([&] { load_yaml(folder.path("none.yaml")); }) == folder.path("none.yaml") + ": no such file; expected a YAML file");
+  CHECK(error_of([&] { load_yaml(folder.path()); }) == folder.path() + ": is a folder; expected a YAML file");
   const std::string bad = folder.write("bad.yaml", "a: 1\r\nb: [\r\n");
   CHECK(error_of([&] { load_yaml(bad); }).rfind(bad + ":", 0) == 0);
   const std::string large = folder.write("large.yaml", std::string((16 << 20) + 1, '#'));
-  CHECK(error_of([&] { load_yaml(large); }) == large + ": is larger than 16 MiB; wanted a YAML file written by hand");
+  CHECK(error_of([&] { load_yaml(large); }) == large + ": is larger than 16 MiB; expected a YAML file written by hand");
   const std::string good = folder.write("good.yaml",
                                         "\xEF\xBB\xBF"
                                         "a: 1\r\nb: x\r\n");
@@ -230,7 +229,7 @@ TEST_CASE("yaml: a file that cannot be read is named") {
   CHECK(Section(tree).get("b", "") == "x");
 }
 
-TEST_CASE("yaml: paths start from the file's folder, `~/` from home") {
+TEST_CASE("yaml: paths are relative to the file's folder, `~/` to home") {
   const Node tree =
       parse_yaml("a: data/x\nb: /abs/../y\nc: ~/z\nd: ~other/z\n", std::make_shared<Source>(Source{"f", "/base/dir", Origin::Kind::yaml}));
   Section top(tree);
@@ -238,10 +237,10 @@ TEST_CASE("yaml: paths start from the file's folder, `~/` from home") {
   CHECK(top.find("b")->as_path() == "/y");
   CHECK(top.find("c")->as_path() == process_environment("HOME").value() + "/z");
   CHECK(error_of([&] { (void)top.find("d")->as_path(); }) ==
-        "f:4:4: key 'd': only '~/' is understood, not the home folder of another user: '~other/z'");
+        "f:4:4: key 'd': only '~/' is supported, not the home folder of another user: '~other/z'");
 }
 
-TEST_CASE("yaml: overrides replace, create, reach into lists, and carry their own name in messages") {
+TEST_CASE("yaml: overrides replace, create and reach into lists, and messages name them") {
   Node tree = parse("epochs: 5\nlayers:\n  - dense: {units: 3}\n  - flatten\n");
   const auto set = [&](const std::string& text) {
     const Assignment change = parse_assignment(text);
@@ -258,12 +257,12 @@ TEST_CASE("yaml: overrides replace, create, reach into lists, and carry their ow
   CHECK(top.find("metrics")->items().size() == 2);
 
   set("epochs=abc");
-  CHECK(error_of([&] { Section(tree).get<int>("epochs", 0); }) == "--set epochs=abc: key 'epochs': wanted an integer, got 'abc'");
+  CHECK(error_of([&] { Section(tree).get<int>("epochs", 0); }) == "--set epochs=abc: key 'epochs': expected an integer, got 'abc'");
   set("epochs=");
-  CHECK(error_of([&] { Section(tree).get<int>("epochs", 0); }) == "--set epochs=: key 'epochs': wanted an integer, got nothing");
-  CHECK(error_of([&] { set("layers.5.x=1"); }) == "--set layers.5.x=1: key 'layers.5.x': '5' is no item of a list of 2");
+  CHECK(error_of([&] { Section(tree).get<int>("epochs", 0); }) == "--set epochs=: key 'epochs': expected an integer, got nothing");
+  CHECK(error_of([&] { set("layers.5.x=1"); }) == "--set layers.5.x=1: key 'layers.5.x': index '5' is out of range for a list of 2");
   CHECK(error_of([&] { set("a..b=1"); }) == "--set a..b=1: key 'a..b' has an empty part");
   CHECK(error_of([&] { set("epochs=[1"); }) == "--set epochs=[1: the value is not YAML: the list opened with '[' is not closed with ']'");
-  CHECK(error_of([] { parse_assignment("epochs"); }) == "--set epochs: wanted key=value, as in epochs=3");
-  CHECK(error_of([] { parse_assignment("=3"); }) == "--set =3: wanted key=value, as in epochs=3");
+  CHECK(error_of([] { parse_assignment("epochs"); }) == "--set epochs: expected key=value, as in epochs=3");
+  CHECK(error_of([] { parse_assignment("=3"); }) == "--set =3: expected key=value, as in epochs=3");
 }

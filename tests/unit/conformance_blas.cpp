@@ -1,4 +1,4 @@
-// The BLAS cases under test: tables that are wrong in one routine each, made of the reference backend's.
+// Tests of the BLAS cases of the conformance kit: the reference backend's table with one wrong routine at a time.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@ struct Backend : test::Disguise<Backend> {
   }
 };
 
-/// What the kit says about the routines that match when `how` has changed the table.
+/// The kit's report on the routines that match `filter`, after `how` has changed the table.
 conformance::Report judged(void (*how)(tenon_blas_table&), const std::string& filter) {
   spoil = how;
   conformance::Report report = conformance::judge(Backend::options("blas", filter));
@@ -55,27 +55,27 @@ bool passes(const conformance::Report& report, const std::string& name) {
 float* floats(std::uint64_t address) {
   return reinterpret_cast<float*>(static_cast<std::uintptr_t>(address));
 }
-float number(const tenon_scalar* scalar) {
+float value_of(const tenon_scalar* scalar) {
   return *floats(scalar->address);
 }
 
 }  // namespace
 
-TEST_CASE("conformance blas: the wrapped table without a lie passes") {
+TEST_CASE("conformance blas: the unmodified wrapped table passes") {
   const auto report = judged(nullptr, "*mv/f64/*");
   for (const conformance::Result& result : report.results) CHECK_MESSAGE(result.outcome == Class::pass, result.name, ": ", result.text);
   CHECK(report.results.size() > 100);
   CHECK(report.exit_code() == 0);
 }
 
-TEST_CASE("conformance blas: a gemv that reads y under beta = 0 is seen, and only there") {
+TEST_CASE("conformance blas: a gemv that reads y for beta = 0 is caught, and only in that case") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.gemv = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t trans, std::int64_t m, std::int64_t n, std::int64_t kl,
                         std::int64_t ku, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx,
                         const tenon_scalar* beta, std::uint64_t y, std::int64_t incy, tenon_error* error) -> tenon_status {
           float first = 0;
-          if (m > 0 && n > 0 && number(beta) == 0) first = floats(y)[0] * number(beta);
+          if (m > 0 && n > 0 && value_of(beta) == 0) first = floats(y)[0] * value_of(beta);
           const tenon_status status =
               Backend::real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy, error);
           if (m > 0 && n > 0) floats(y)[0] += first;
@@ -88,14 +88,14 @@ TEST_CASE("conformance blas: a gemv that reads y under beta = 0 is seen, and onl
   CHECK(fails(report, "gemv/f32/row/beta_zero"));
   const auto& result = result_named(report, "gemv/f32/row/beta_zero");
   const std::string text = result.text + "; again: " + result.again;
-  for (const char* part : {"element (", "of y", "wanted", "got (nan", "gemv row trans=", "m=", "lda=", "incx=", "alpha=", "beta=0", "seed",
-                           "tenon conformance --backend wrong --profile blas --filter 'gemv/f32/row/beta_zero' --seed 1"}) {
+  for (const char* part : {"element (", "of y", "expected", "got (nan", "gemv row trans=", "m=", "lda=", "incx=", "alpha=", "beta=0",
+                           "seed", "tenon conformance --backend wrong --profile blas --filter 'gemv/f32/row/beta_zero' --seed 1"}) {
     CHECK_MESSAGE(text.find(part) != std::string::npos, part, " is not in: ", text);
   }
   CHECK(report.exit_code() == 1);
 }
 
-TEST_CASE("conformance blas: a gemm that ignores lda is seen") {
+TEST_CASE("conformance blas: a gemm that ignores lda is caught") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.gemm = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b,
@@ -103,16 +103,16 @@ TEST_CASE("conformance blas: a gemm that ignores lda is seen") {
                         std::uint64_t b, std::int64_t ldb, const tenon_scalar* beta, std::uint64_t c, std::int64_t ldc,
                         tenon_error* error) -> tenon_status {
           const bool turned = trans_a == TENON_TRANS || trans_a == TENON_CONJ_TRANS;
-          const std::int64_t least = turned == (layout == TENON_LAYOUT_ROW_MAJOR) ? m : k;
+          const std::int64_t min_rows = turned == (layout == TENON_LAYOUT_ROW_MAJOR) ? m : k;
           return Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
-                                           std::max<std::int64_t>(least, 1), b, ldb, beta, c, ldc, error);
+                                           std::max<std::int64_t>(min_rows, 1), b, ldb, beta, c, ldc, error);
         };
       },
       "gemm/f32/row/*");
   CHECK(fails(report, "gemm/f32/row/values"));
 }
 
-TEST_CASE("conformance blas: an element of a large product that is wrong is seen by its products with vectors") {
+TEST_CASE("conformance blas: a wrong element of a large product is caught by products with vectors") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.gemm = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b,
@@ -132,7 +132,7 @@ TEST_CASE("conformance blas: an element of a large product that is wrong is seen
   CHECK_MESSAGE(text.find("row 100 of c times a vector of signs") != std::string::npos, text);
 }
 
-TEST_CASE("conformance blas: a large product that leaves out the last term in its last column is seen by its elements") {
+TEST_CASE("conformance blas: a large product that omits the last term in its last column is caught by sampled elements") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.gemm = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans_a, std::uint32_t trans_b,
@@ -141,7 +141,7 @@ TEST_CASE("conformance blas: a large product that leaves out the last term in it
                         tenon_error* error) -> tenon_status {
           const tenon_status status = Backend::real->blas->gemm(device, stream, dtype, layout, uplo, trans_a, trans_b, m, n, k, alpha, a,
                                                                 lda, b, ldb, beta, c, ldc, error);
-          // About the size of one product of k.
+          // About the magnitude of one of the k products.
           if (m > 200 && n > 200) floats(c)[100 * ldc + n - 1] += 0.25F;
           return status;
         };
@@ -151,7 +151,7 @@ TEST_CASE("conformance blas: a large product that leaves out the last term in it
   CHECK(result_named(report, "gemm/f32/row/large").text.find("element (100,299) of c") != std::string::npos);
 }
 
-TEST_CASE("conformance blas: a trsv that reads a unit diagonal is seen") {
+TEST_CASE("conformance blas: a trsv that reads a unit diagonal is caught") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.trsv = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::uint32_t, std::int64_t n,
@@ -165,7 +165,7 @@ TEST_CASE("conformance blas: a trsv that reads a unit diagonal is seen") {
   CHECK(result_named(report, "trsv/f32/column/values").text.find("diag=unit") != std::string::npos);
 }
 
-TEST_CASE("conformance blas: a syrk that writes the other triangle is seen") {
+TEST_CASE("conformance blas: a syrk that writes the other triangle is caught") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.syrk = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t uplo, std::uint32_t trans, std::int64_t n, std::int64_t k,
@@ -183,7 +183,7 @@ TEST_CASE("conformance blas: a syrk that writes the other triangle is seen") {
   CHECK(result_named(report, "syrk/f32/row/values").text.find("memory of c that holds none of its elements") != std::string::npos);
 }
 
-TEST_CASE("conformance blas: an axpy that runs the wrong way for a negative increment is seen") {
+TEST_CASE("conformance blas: an axpy that runs the wrong way for a negative increment is caught") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.axpy = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx, std::uint64_t y,
@@ -196,7 +196,7 @@ TEST_CASE("conformance blas: an axpy that runs the wrong way for a negative incr
   CHECK(result_named(report, "axpy/f32/values").text.find("incx=-") != std::string::npos);
 }
 
-TEST_CASE("conformance blas: sums in too narrow a type and squares that overflow are seen") {
+TEST_CASE("conformance blas: sums in too narrow a type and overflowing squares are caught") {
   const auto sums = judged(
       [](tenon_blas_table& table) {
         table.dsdot = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar*, std::uint64_t x, std::int64_t incx, std::uint64_t y,
@@ -225,36 +225,36 @@ TEST_CASE("conformance blas: sums in too narrow a type and squares that overflow
   CHECK(result_named(norms, "nrm2/f32/values").text.find("range=") != std::string::npos);
 }
 
-TEST_CASE("conformance blas: a scal that takes 0 NaN for 0 is seen") {
+TEST_CASE("conformance blas: a scal that computes 0 * NaN as 0 is caught") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.scal = [](TENON_BLAS_HEAD, std::int64_t n, const tenon_scalar* alpha, std::uint64_t x, std::int64_t incx,
                         tenon_error* error) -> tenon_status {
-          if (number(alpha) != 0) return Backend::real->blas->scal(device, stream, dtype, n, alpha, x, incx, error);
+          if (value_of(alpha) != 0) return Backend::real->blas->scal(device, stream, dtype, n, alpha, x, incx, error);
           for (std::int64_t i = 0; i < n; ++i) floats(x)[i * incx] = 0;
           return TENON_OK;
         };
       },
       "scal/f32/values");
-  CHECK(result_named(report, "scal/f32/values").text.find("0 NaN: wanted (nan") != std::string::npos);
+  CHECK(result_named(report, "scal/f32/values").text.find("0 NaN: expected (nan") != std::string::npos);
 }
 
-TEST_CASE("conformance blas: work that is done though there is nothing to do is seen") {
+TEST_CASE("conformance blas: work on empty operands is caught") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.gemv = [](TENON_BLAS_HEAD, std::uint32_t layout, std::uint32_t trans, std::int64_t m, std::int64_t n, std::int64_t kl,
                         std::int64_t ku, const tenon_scalar* alpha, std::uint64_t a, std::int64_t lda, std::uint64_t x, std::int64_t incx,
                         const tenon_scalar* beta, std::uint64_t y, std::int64_t incy, tenon_error* error) -> tenon_status {
-          if (trans == TENON_NO_TRANS && n == 0 && m > 0 && y != 0) floats(y)[0] *= number(beta);
+          if (trans == TENON_NO_TRANS && n == 0 && m > 0 && y != 0) floats(y)[0] *= value_of(beta);
           return Backend::real->blas->gemv(device, stream, dtype, layout, trans, m, n, kl, ku, alpha, a, lda, x, incx, beta, y, incy,
                                            error);
         };
       },
       "gemv/f32/row/values");
-  CHECK(result_named(report, "gemv/f32/row/values").text.find("though nothing is to be done") != std::string::npos);
+  CHECK(result_named(report, "gemv/f32/row/values").text.find("though nothing may be written") != std::string::npos);
 }
 
-TEST_CASE("conformance blas: other bits the second time are seen") {
+TEST_CASE("conformance blas: results that are not reproducible are caught") {
   const auto report = judged(
       [](tenon_blas_table& table) {
         table.asum = [](TENON_BLAS_HEAD, std::int64_t n, std::uint64_t x, std::int64_t incx, const tenon_scalar* out_result,
@@ -271,7 +271,7 @@ TEST_CASE("conformance blas: other bits the second time are seen") {
   CHECK(fails(report, "asum/f32/deterministic"));
 }
 
-TEST_CASE("conformance blas: an empty slot, a refusal and no table are unsupported, which is mandatory") {
+TEST_CASE("conformance blas: an empty slot, an unsupported call and a missing table are reported as unsupported") {
   const auto empty = judged([](tenon_blas_table& table) { table.swap = nullptr; }, "swap/f32/*");
   CHECK(empty.count(Class::unsupported) == static_cast<std::int64_t>(empty.results.size()));
   CHECK(empty.results.front().text.find("has no swap") != std::string::npos);

@@ -1,4 +1,4 @@
-// The kit's cases about recordings: a backend that records passes them, one that lies about it does not, one that does not is let go.
+// The kit's capture cases: a backend that captures passes, one that breaks the rules fails, one without the block is skipped.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -31,7 +31,7 @@ const conformance::Result& result_named(const conformance::Report& report, const
   return report.results.front();
 }
 
-TEST_CASE("conformance: a backend that records passes, packed parameters included") {
+TEST_CASE("conformance: a backend that captures passes, with packed parameters") {
   tape = {};
   const auto report = judged("tape");
   for (const auto& result : report.results) CHECK_MESSAGE(result.outcome == Class::pass, result.name, ": ", result.text);
@@ -40,21 +40,21 @@ TEST_CASE("conformance: a backend that records passes, packed parameters include
   CHECK(tape.live == 0);
 }
 
-TEST_CASE("conformance: a recording that executes is seen") {
+TEST_CASE("conformance: a capture that executes is caught") {
   tape = {};
   tape.runs_while_recording = true;
   const auto report = judged("tape");
-  CHECK(result_named(report, "replays_compute").text.find("after a recording, which executes nothing: element 0 is 1, wanted 9") == 0);
+  CHECK(result_named(report, "replays_compute").text.find("after a recording, which executes nothing: element 0 is 1, expected 9") == 0);
   CHECK(result_named(report, "copies_in_order").outcome == Class::fail);
 }
 
-TEST_CASE("conformance: a recording that cannot be ended is a failure") {
+TEST_CASE("conformance: a capture that cannot be ended is a failure") {
   tape = {};
   tape.fail_end = true;
   CHECK(result_named(judged("tape"), "replays_compute").text.find("capture end failed with VENDOR_ERROR: the tape has torn") == 0);
 }
 
-TEST_CASE("conformance: a backend without the capture block is told so, and nothing is wrong with it") {
+TEST_CASE("conformance: a backend without the capture block is skipped without a failure") {
   const auto report = judged("openblas");
   CHECK(report.count(Class::unsupported) == 6);
   CHECK(report.exit_code() == 0);

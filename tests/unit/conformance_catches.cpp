@@ -1,4 +1,4 @@
-// The kit under test: what it says, whom it accuses, and that it goes on. What it catches is the business of tests/mutants.
+// Tests of the conformance kit: reports, attribution and robustness. What it catches is tested by tests/mutants.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ namespace {
 
 enum class Wrong {
   nothing,
-  element,  // one element of each result
+  element,  // one element of each result is wrong
   crashes,
   hangs,
   gradient_doubled,  // ReluGrad gives twice the gradient
@@ -43,7 +43,7 @@ struct Backend : test::Disguise<Backend> {
   }
 };
 
-/// What a lying plan_execute has to know about a plan.
+/// What the modified plan_execute needs of a plan.
 struct Output {
   std::uint32_t binding;
   tenon_dtype dtype;
@@ -112,7 +112,7 @@ conformance::Options options_for(const std::string& filter, const std::string& p
   return Backend::options(profile, filter);
 }
 
-/// What the kit says about the backend that is wrong in this way.
+/// The kit's report on the backend with this defect.
 conformance::Report judged(Wrong how, const std::string& filter, const std::string& profile = "ops") {
   wrong = how;
   conformance::Report report = conformance::judge(options_for(filter, profile));
@@ -137,24 +137,24 @@ bool passes(const conformance::Report& report, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("conformance: every listed op has a case, and something foreign judges the oracle") {
+TEST_CASE("conformance: every listed op has a case, and an independent source validates the oracle") {
   for (const std::string& gap : conformance::gaps()) FAIL_CHECK(gap);
 }
 
-TEST_CASE("conformance: the wrapped backend without a lie passes") {
+TEST_CASE("conformance: the unmodified wrapped backend passes") {
   const auto report = judged(Wrong::nothing, "relu*");
   CHECK(report.count(Class::fail) == 0);
   CHECK(report.count(Class::pass) > 100);
   CHECK(report.exit_code() == 0);
 }
 
-TEST_CASE("conformance: a wrong element fails the forward case, and the text says all of it") {
+TEST_CASE("conformance: a wrong element fails the forward case with a complete message") {
   const auto report = judged(Wrong::element, "softmax/f32(8,10)/axis=1/*");
   const auto& forward = result_named(report, "softmax/f32(8,10)/axis=1/forward");
   CHECK(forward.outcome == Class::fail);
   CHECK(forward.op == "softmax");
   CHECK(forward.dtype == "f32");
-  for (const char* part : {"element (0,0)", "wanted", "got 1.", "error", "allowed", "f32(8,10)",
+  for (const char* part : {"element (0,0)", "expected", "got 1.", "error", "allowed", "f32(8,10)",
                            "tenon conformance --backend wrong --profile ops --filter 'softmax/f32(8,10)/axis=1/forward' --seed 1"}) {
     const std::string all = forward.text + "; again: " + forward.again;
     CHECK_MESSAGE(all.find(part) != std::string::npos, part, " is not in: ", all);
@@ -163,7 +163,7 @@ TEST_CASE("conformance: a wrong element fails the forward case, and the text say
   CHECK(report.exit_code() == 1);
 }
 
-TEST_CASE("conformance: a crash is one result, and the cases after it still run") {
+TEST_CASE("conformance: a crash is one result, and later cases still run") {
   const auto report = judged(Wrong::crashes, "relu/f32(8,10)/*");
   CHECK(result_named(report, "relu/f32(8,10)/forward").text.find("signal 11") != std::string::npos);
   CHECK(fails(report, "relu/f32(8,10)/guards"));
@@ -182,7 +182,7 @@ TEST_CASE("conformance: a hang is one result") {
   CHECK(report.results[0].text.find("no answer for 0.5 s") != std::string::npos);
 }
 
-TEST_CASE("conformance: the oracle's own mistakes are found by golden vectors and finite differences") {
+TEST_CASE("conformance: errors of the oracle are found by golden vectors and finite differences") {
   is_oracle = true;
   const auto grad = judged(Wrong::gradient_doubled, "relu_grad/*");
   const auto relu = judged(Wrong::gradient_doubled, "relu/f64*");
@@ -193,7 +193,7 @@ TEST_CASE("conformance: the oracle's own mistakes are found by golden vectors an
   CHECK(result_named(relu, "relu/f64(8,10)/gradient").text.find("finite differences") != std::string::npos);
 }
 
-TEST_CASE("conformance: the report in JSON has the summary and every case") {
+TEST_CASE("conformance: the JSON report has the summary and every case") {
   const auto report = judged(Wrong::element, "neg/f32(7)/*");
   const auto json = nlohmann::json::parse(conformance::to_json(report));
   CHECK(json.at("summary").at("fail").get<std::int64_t>() == report.count(Class::fail));
@@ -204,7 +204,7 @@ TEST_CASE("conformance: the report in JSON has the summary and every case") {
   CHECK(json.at("seed") == 1);
 }
 
-TEST_CASE("conformance: a mandatory op that is unsupported costs the exit code, an optional one does not") {
+TEST_CASE("conformance: an unsupported mandatory op changes the exit code, an optional one does not") {
   conformance::Report report;
   report.results.push_back({"relu/f32(7)/forward", Class::unsupported, "relu", "f32", "no", true});
   CHECK(report.exit_code() == 1);
@@ -214,7 +214,7 @@ TEST_CASE("conformance: a mandatory op that is unsupported costs the exit code, 
   CHECK(report.exit_code() == 1);
 }
 
-TEST_CASE("conformance: waivers exclude with a reason, and an unexpected pass fails") {
+TEST_CASE("conformance: waivers exclude cases with a reason, and an unexpected pass fails") {
   const auto file = std::filesystem::temp_directory_path() / "tenon_waivers_test.conformance.yaml";
   std::ofstream(file) << "unsupported:\n  - {match: 'relu/*', reason: no rectifier in this device}\n"
                          "expected_failures:\n  - {match: 'tanh/*/special', reason: NaN is lost}\n";
@@ -229,16 +229,16 @@ TEST_CASE("conformance: waivers exclude with a reason, and an unexpected pass fa
   result = {"tanh/f32(7)/special", Class::pass, "tanh", "f32", "", true};
   waivers.apply(result);
   CHECK(result.outcome == Class::fail);
-  CHECK(result.text.find("take the entry out") != std::string::npos);
+  CHECK(result.text.find("remove the entry") != std::string::npos);
 
   std::ofstream(file) << "unsupported:\n  - {match: 'relu/*'}\n";
-  CHECK_THROWS_WITH_AS(conformance::Waivers::read(file), doctest::Contains(":2: unsupported: wanted {match: GLOB, reason: TEXT}"), Error);
+  CHECK_THROWS_WITH_AS(conformance::Waivers::read(file), doctest::Contains(":2: unsupported: expected {match: GLOB, reason: TEXT}"), Error);
   std::ofstream(file) << "unsuported: []\n";
   CHECK_THROWS_WITH_AS(conformance::Waivers::read(file), doctest::Contains(":1: unknown key 'unsuported'"), Error);
   std::filesystem::remove(file);
 }
 
-TEST_CASE("conformance: what cannot be run is said, not passed over") {
+TEST_CASE("conformance: cases that cannot run are reported") {
   CHECK_THROWS_WITH_AS(conformance::judge(options_for("no_such_op/*")), "conformance: no case of profile ops matches 'no_such_op/*'",
                        Error);
   auto options = options_for("*");

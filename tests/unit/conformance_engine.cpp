@@ -1,5 +1,5 @@
-// The kit's engine: which process runs what, what a backend may do to it, and what reports say. Backends are the reference backend with a
-// manner of its own.
+// The kit's engine: distribution over processes, robustness against backends, and reports. The backends are the reference backend with
+// one modified behaviour.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -28,37 +28,37 @@ using conformance::Class;
 
 namespace {
 
-enum class Manner {
+enum class Behaviour {
   honest,
-  wrong_element,  ///< the first element of each f32 result
+  wrong_element,  ///< the first element of each f32 result is wrong
   ignores_strides,
-  idle_axpy,  ///< says OK and does nothing
-  crashes,    ///< at every execution
+  idle_axpy,  ///< returns OK and does nothing
+  crashes,    ///< in every execution
   aborts_with_words,
   closes_descriptors,
-  leaves_a_process,  ///< that holds all descriptors, and crashes
+  leaves_a_process,  ///< starts a process that holds all descriptors, then crashes
   throws_an_integer,
   crashes_at_create,
   exits_at_create,
   refuses_to_create,
   crashes_at_shutdown,
 };
-Manner manner = Manner::honest;
+Behaviour behaviour = Behaviour::honest;
 
 struct Backend : test::Disguise<Backend> {
   static constexpr const char *file = "reference", *name = "mannered";
   static void alter(tenon_backend_table& table);
   static tenon_status refuse(tenon_error* error) {
-    if (manner == Manner::crashes_at_create) std::raise(SIGSEGV);
-    if (manner == Manner::exits_at_create) std::exit(0);
-    if (manner != Manner::refuses_to_create) return TENON_OK;
+    if (behaviour == Behaviour::crashes_at_create) std::raise(SIGSEGV);
+    if (behaviour == Behaviour::exits_at_create) std::exit(0);
+    if (behaviour != Behaviour::refuses_to_create) return TENON_OK;
     return test::say(error, TENON_INTERNAL, "the license has expired");
   }
   static void describe(tenon_backend_info& info) {
-    static const tenon_knob knob{"pace", TENON_KNOB_CHOICE, 0, "slow", "slow|fast", 0, 0, "how it walks"};
-    info.knobs = &knob;
-    info.knob_count = 1;
-    info.knob_stride = sizeof knob;
+    static const tenon_option option{"pace", TENON_OPTION_CHOICE, 0, "slow", "slow|fast", 0, 0, "how it walks"};
+    info.options = &option;
+    info.option_count = 1;
+    info.option_stride = sizeof option;
   }
 };
 
@@ -69,7 +69,7 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
   std::vector<tenon_value> values(graph->values, graph->values + graph->value_count);
   tenon_graph altered = *graph;
   altered.values = values.data();
-  if (manner == Manner::ignores_strides) {
+  if (behaviour == Behaviour::ignores_strides) {
     for (tenon_value& value : values) value.desc.strides = nullptr;
   }
   const tenon_status status = Backend::real->plan_create(device, &altered, options, out_plan, error);
@@ -84,26 +84,26 @@ tenon_status plan_create(tenon_device* device, const tenon_graph* graph, const t
 
 tenon_status plan_execute(tenon_plan* plan, const tenon_bindings* bindings, std::uint64_t workspace, tenon_stream* stream,
                           tenon_error* error) {
-  if (manner == Manner::crashes) std::raise(SIGSEGV);
-  if (manner == Manner::aborts_with_words) {
+  if (behaviour == Behaviour::crashes) std::raise(SIGSEGV);
+  if (behaviour == Behaviour::aborts_with_words) {
     std::printf("first of all\n\x01 second\n");
     std::fflush(stdout);
     std::fprintf(stderr, "now I have had enough\n");
     std::abort();
   }
-  if (manner == Manner::closes_descriptors) {
+  if (behaviour == Behaviour::closes_descriptors) {
     for (int descriptor = 3; descriptor < 64; ++descriptor) close(descriptor);
   }
-  if (manner == Manner::leaves_a_process) {
+  if (behaviour == Behaviour::leaves_a_process) {
     if (fork() == 0) {
       pause();
       _exit(0);
     }
     std::raise(SIGKILL);
   }
-  if (manner == Manner::throws_an_integer) throw 7;
+  if (behaviour == Behaviour::throws_an_integer) throw 7;
   const tenon_status status = Backend::real->plan_execute(plan, bindings, workspace, stream, error);
-  if (manner == Manner::wrong_element && status == TENON_OK && f32_results.count(plan) != 0) {
+  if (behaviour == Behaviour::wrong_element && status == TENON_OK && f32_results.count(plan) != 0) {
     auto* y = reinterpret_cast<float*>(static_cast<std::uintptr_t>(bindings->addresses[f32_results[plan]]));
     *y += 1;
   }
@@ -116,14 +116,14 @@ tenon_status axpy(tenon_device*, tenon_stream*, tenon_dtype, std::int64_t, const
 }
 
 void shutdown(tenon_backend* backend) {
-  if (manner == Manner::crashes_at_shutdown) std::raise(SIGSEGV);
+  if (behaviour == Behaviour::crashes_at_shutdown) std::raise(SIGSEGV);
   Backend::real->shutdown(backend);
 }
 
 void Backend::alter(tenon_backend_table& table) {
   static tenon_blas_table blas;
   blas = *real->blas;
-  if (manner == Manner::idle_axpy) blas.axpy = axpy;
+  if (behaviour == Behaviour::idle_axpy) blas.axpy = axpy;
   table.blas = &blas;
   table.plan_create = plan_create;
   table.plan_execute = plan_execute;
@@ -134,14 +134,14 @@ conformance::Options options_for(const std::string& filter, const std::string& p
   return Backend::options(profile, filter);
 }
 
-conformance::Report judged(Manner how, const conformance::Options& options) {
-  manner = how;
+conformance::Report judged(Behaviour how, const conformance::Options& options) {
+  behaviour = how;
   conformance::Report report = conformance::judge(options);
-  manner = Manner::honest;
+  behaviour = Behaviour::honest;
   return report;
 }
 
-/// Everything but how long it took.
+/// Everything except durations.
 std::vector<std::string> lines_of(const conformance::Report& report) {
   std::vector<std::string> lines;
   for (const auto& r : report.results) lines.push_back(r.name + " " + conformance::name_of(r.outcome) + " " + r.text + " " + r.again);
@@ -152,38 +152,38 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Cases that a test writes itself.
-conformance::Case case_of(const std::string& name, std::function<void(conformance::Kit&)> run,
+/// Cases that a test defines.
+conformance::Case case_of(const std::string& name, std::function<void(conformance::CaseContext&)> run,
                           conformance::Ending ending = conformance::Ending::shut_down) {
   return {name, "core", "core", TENON_DTYPE_NONE, true, std::move(run), ending};
 }
 
 }  // namespace
 
-TEST_CASE("conformance: results come in the order of the cases, however many processes there are") {
+TEST_CASE("conformance: results are in the order of the cases for any number of processes") {
   auto options = options_for("*/f32(7)*");
-  const auto alone = judged(Manner::honest, options);
+  const auto serial = judged(Behaviour::honest, options);
   options.jobs = 3;
-  const auto together = judged(Manner::honest, options);
-  CHECK(alone.results.size() > 200);
-  CHECK(alone.count(Class::fail) == 0);
-  CHECK(lines_of(alone) == lines_of(together));
+  const auto parallel = judged(Behaviour::honest, options);
+  CHECK(serial.results.size() > 200);
+  CHECK(serial.count(Class::fail) == 0);
+  CHECK(lines_of(serial) == lines_of(parallel));
   const auto names = conformance::case_names(options);
-  REQUIRE(names.size() == alone.results.size());
-  for (std::size_t i = 0; i < names.size(); ++i) CHECK(names[i] == alone.results[i].name);
+  REQUIRE(names.size() == serial.results.size());
+  for (std::size_t i = 0; i < names.size(); ++i) CHECK(names[i] == serial.results[i].name);
 }
 
-TEST_CASE("conformance: a large group is shared out among processes, and its results are the same") {
+TEST_CASE("conformance: a large group is distributed over processes with the same results") {
   auto options = options_for("add/f*");
-  REQUIRE(conformance::case_names(options).size() > conformance::most_cases_of_a_process);
-  const auto alone = judged(Manner::wrong_element, options);
+  REQUIRE(conformance::case_names(options).size() > conformance::max_cases_of_a_process);
+  const auto serial = judged(Behaviour::wrong_element, options);
   options.jobs = 2;
-  CHECK(lines_of(alone) == lines_of(judged(Manner::wrong_element, options)));
+  CHECK(lines_of(serial) == lines_of(judged(Behaviour::wrong_element, options)));
 }
 
-TEST_CASE("conformance: three deaths end a group, and the rest of it is not run, and one failure that says so") {
+TEST_CASE("conformance: after three crashes the rest of a group is not run and is one failure") {
   auto options = options_for("relu/f32(7)/*");
-  const auto report = judged(Manner::crashes, options);
+  const auto report = judged(Behaviour::crashes, options);
   const auto names = conformance::case_names(options);
   REQUIRE(names.size() > 5);
   REQUIRE(report.results.size() == names.size() + 1);
@@ -200,18 +200,18 @@ TEST_CASE("conformance: three deaths end a group, and the rest of it is not run,
   CHECK(report.exit_code() == 1);
 }
 
-TEST_CASE("conformance: a backend that always dies has the same report with one process at a time and with three") {
+TEST_CASE("conformance: a backend that always crashes has the same report with one process and with three") {
   auto options = options_for("*u*/f32(7)/*");
-  const auto alone = judged(Manner::crashes, options);
+  const auto serial = judged(Behaviour::crashes, options);
   options.jobs = 3;
-  CHECK(lines_of(alone) == lines_of(judged(Manner::crashes, options)));
-  const auto ends = std::count_if(alone.results.begin(), alone.results.end(), [](const auto& r) { return contains(r.name, "/not_run"); });
-  CHECK(ends >= 2);  // one group's end is not the other's
+  CHECK(lines_of(serial) == lines_of(judged(Behaviour::crashes, options)));
+  const auto ends = std::count_if(serial.results.begin(), serial.results.end(), [](const auto& r) { return contains(r.name, "/not_run"); });
+  CHECK(ends >= 2);  // each group ends separately
 }
 
 TEST_CASE("conformance: a crash while the backend is loaded is a failed result") {
   for (const char* profile : {"ops", "core"}) {
-    const auto report = judged(Manner::crashes_at_create, options_for("*", profile));
+    const auto report = judged(Behaviour::crashes_at_create, options_for("*", profile));
     REQUIRE(report.results.size() == 1);
     const auto& result = report.results[0];
     CHECK(result.name == "core/lifecycle/load");
@@ -222,14 +222,14 @@ TEST_CASE("conformance: a crash while the backend is loaded is a failed result")
     CHECK(contains(conformance::to_text(report), "mannered, not loaded, profile "));
     CHECK(report.exit_code() == 1);
   }
-  CHECK(contains(judged(Manner::exits_at_create, options_for("relu/*")).results.at(0).text, "the process ended with exit code 0"));
+  CHECK(contains(judged(Behaviour::exits_at_create, options_for("relu/*")).results.at(0).text, "the process ended with exit code 0"));
 }
 
-TEST_CASE("conformance: a backend that refuses to be created fails with the loader's words, in children and in the process") {
+TEST_CASE("conformance: a backend whose create fails is reported with the loader's message, in children and in process") {
   auto options = options_for("relu/*");
   for (const bool in_process : {false, true}) {
     options.in_process = in_process;
-    const auto report = judged(Manner::refuses_to_create, options);
+    const auto report = judged(Behaviour::refuses_to_create, options);
     REQUIRE(report.results.size() == 1);
     CHECK(report.results[0].name == "core/lifecycle/load");
     CHECK(contains(report.results[0].text, "the license has expired"));
@@ -237,13 +237,13 @@ TEST_CASE("conformance: a backend that refuses to be created fails with the load
 }
 
 TEST_CASE("conformance: a backend that can be loaded passes core/lifecycle/load") {
-  const auto report = judged(Manner::honest, options_for("core/lifecycle/load", "core"));
+  const auto report = judged(Behaviour::honest, options_for("core/lifecycle/load", "core"));
   REQUIRE(report.results.size() == 1);
   CHECK(report.results[0].outcome == Class::pass);
 }
 
 TEST_CASE("conformance: a crash at shutdown is one failure of the run, and the cases have their own results") {
-  const auto report = judged(Manner::crashes_at_shutdown, options_for("*/f32(7)/forward"));
+  const auto report = judged(Behaviour::crashes_at_shutdown, options_for("*/f32(7)/forward"));
   CHECK(report.count(Class::fail) == 1);
   CHECK(report.count(Class::pass) > 20);
   for (const auto& result : report.results) {
@@ -251,38 +251,38 @@ TEST_CASE("conformance: a crash at shutdown is one failure of the run, and the c
   }
 }
 
-TEST_CASE("conformance: what a dying backend printed is quoted, and what a living one prints disturbs nothing") {
-  const auto report = judged(Manner::aborts_with_words, options_for("relu/f32(7)/forward"));
+TEST_CASE("conformance: the output of a crashed backend is quoted, other output is harmless") {
+  const auto report = judged(Behaviour::aborts_with_words, options_for("relu/f32(7)/forward"));
   REQUIRE(report.results.size() == 1);
   CHECK(contains(report.results[0].text, "signal 6"));
   CHECK(contains(report.results[0].text, "it printed last:\n| first of all\n| ? second\n| now I have had enough"));
   CHECK(contains(conformance::to_text(report), "             | now I have had enough"));
 }
 
-TEST_CASE("conformance: a backend that closes the kit's descriptors fails, and nothing waits for it") {
-  const auto report = judged(Manner::closes_descriptors, options_for("relu/f32(7)/forward"));
+TEST_CASE("conformance: a backend that closes the kit's descriptors fails without a hang") {
+  const auto report = judged(Behaviour::closes_descriptors, options_for("relu/f32(7)/forward"));
   CHECK(report.results.at(0).outcome == Class::fail);
 }
 
-TEST_CASE("conformance: a process that the backend started and left holding the pipe is not waited for") {
-  const auto report = judged(Manner::leaves_a_process, options_for("relu/f32(7)/forward"));
+TEST_CASE("conformance: a leftover process that holds the pipe is not waited for") {
+  const auto report = judged(Behaviour::leaves_a_process, options_for("relu/f32(7)/forward"));
   CHECK(contains(report.results.at(0).text, "signal 9"));
 }
 
-TEST_CASE("conformance: an integer thrown through the boundary fails the case alone") {
-  const auto report = judged(Manner::throws_an_integer, options_for("relu/f32(7)/*"));
-  CHECK(contains(report.results.at(0).text, "thrown through the boundary"));
+TEST_CASE("conformance: an integer thrown across the boundary fails only its case") {
+  const auto report = judged(Behaviour::throws_an_integer, options_for("relu/f32(7)/*"));
+  CHECK(contains(report.results.at(0).text, "thrown through the plugin ABI"));
 }
 
-TEST_CASE("conformance: a case that ends its process passes only if the process ends well") {
+TEST_CASE("conformance: a case that ends its process passes only if the exit is clean") {
   using conformance::Ending;
-  const auto good = [](conformance::Kit&) {};
+  const auto good = [](conformance::CaseContext&) {};
   const std::vector<conformance::Case> cases{
       case_of("core/before", good), case_of("core/exits", good, Ending::exits),
       case_of(
-          "core/exits_badly", [](conformance::Kit&) { std::atexit([] { _exit(5); }); }, Ending::exits),
+          "core/exits_badly", [](conformance::CaseContext&) { std::atexit([] { _exit(5); }); }, Ending::exits),
       case_of(
-          "core/fails", [](conformance::Kit&) -> void { throw conformance::Failure("no"); }, Ending::exits),
+          "core/fails", [](conformance::CaseContext&) -> void { throw conformance::Failure("no"); }, Ending::exits),
       case_of("core/after", good)};
   auto options = options_for("*");
   const auto course = conformance::run_in_children(options, cases);
@@ -300,20 +300,20 @@ TEST_CASE("conformance: a case that ends its process passes only if the process 
   CHECK(here.verdicts[4].outcome == Class::pass);
 }
 
-TEST_CASE("conformance: what a passing case measured is in every report") {
+TEST_CASE("conformance: measurements of passing cases are in every report") {
   conformance::Report report;
   report.results.push_back({"core/crossing/cost", Class::pass, "core", "", "0.21 us an empty plan", true});
   CHECK(contains(conformance::to_text(report), "MEASURED     core/crossing/cost: 0.21 us an empty plan\n"));
   CHECK(contains(conformance::to_json(report), "0.21 us an empty plan"));
   CHECK(contains(conformance::to_junit(report), "<system-out>0.21 us an empty plan</system-out>"));
   CHECK(contains(conformance::to_html(report), "0.21 us an empty plan"));
-  const auto course =
-      conformance::run_in_children(options_for("*"), {case_of("core/measures", [](conformance::Kit& kit) { kit.remark = "3 things"; })});
+  const auto course = conformance::run_in_children(
+      options_for("*"), {case_of("core/measures", [](conformance::CaseContext& context) { context.remark = "3 things"; })});
   CHECK(course.verdicts.at(0).text == "3 things");
 }
 
-TEST_CASE("conformance: a failure has its facts as fields, in JSON and JUnit as in its sentence") {
-  const auto report = judged(Manner::wrong_element, options_for("softmax/f32(8,10)/axis=1/*"));
+TEST_CASE("conformance: a failure has its facts as fields in JSON and JUnit") {
+  const auto report = judged(Behaviour::wrong_element, options_for("softmax/f32(8,10)/axis=1/*"));
   const auto json = nlohmann::json::parse(conformance::to_json(report));
   const auto& forward = json.at("cases").at(0);
   CHECK(forward.at("op") == "softmax");
@@ -321,51 +321,52 @@ TEST_CASE("conformance: a failure has its facts as fields, in JSON and JUnit as 
   CHECK(forward.at("shapes") == "f32(8,10); axis=1");
   CHECK(forward.at("element") == "(0,0)");
   CHECK(forward.at("seed") == 1);
-  for (const char* key : {"wanted", "got", "error", "bound"}) {
+  for (const char* key : {"expected", "got", "error", "bound"}) {
     CHECK(contains(forward.at("text"), forward.at(key)));
     CHECK(contains(conformance::to_junit(report), std::string(key) + ": " + forward.at(key).get<std::string>()));
   }
   CHECK(contains(forward.at("again"), "--filter 'softmax/f32(8,10)/axis=1/forward' --seed 1"));
   CHECK_FALSE(forward.contains("strides"));
 
-  const auto strided = judged(Manner::ignores_strides, options_for("neg/f32(8,10)/strided")).results.at(0);
+  const auto strided = judged(Behaviour::ignores_strides, options_for("neg/f32(8,10)/strided")).results.at(0);
   CHECK(strided.facts.strides == "(23,2)");
   CHECK(strided.facts.shapes == "f32(8,10)");
 
   conformance::Report passes;
   passes.results.push_back({"relu/f32(7)/forward", Class::pass, "relu", "f32", "", true});
   const auto pass = nlohmann::json::parse(conformance::to_json(passes)).at("cases").at(0);
-  for (const char* key : {"shapes", "element", "wanted", "seed", "again"}) CHECK_FALSE(pass.contains(key));
+  for (const char* key : {"shapes", "element", "expected", "seed", "again"}) CHECK_FALSE(pass.contains(key));
 }
 
-TEST_CASE("conformance: failures of BLAS routines have fields, too") {
-  const auto facts = judged(Manner::idle_axpy, options_for("axpy/f32/values", "blas")).results.at(0).facts;
+TEST_CASE("conformance: failures of BLAS routines have fields as well") {
+  const auto facts = judged(Behaviour::idle_axpy, options_for("axpy/f32/values", "blas")).results.at(0).facts;
   CHECK(contains(facts.shapes, "axpy n="));
   CHECK(contains(facts.strides, "incx="));
   CHECK(contains(facts.element, " of y"));
-  for (const std::string* field : {&facts.wanted, &facts.got, &facts.error, &facts.bound}) CHECK_FALSE(field->empty());
+  for (const std::string* field : {&facts.expected, &facts.got, &facts.error, &facts.bound}) CHECK_FALSE(field->empty());
 }
 
-TEST_CASE("conformance: a command is quoted as a shell takes it") {
+TEST_CASE("conformance: a command is quoted for the shell") {
   CHECK(conformance::shell_word("plain-word_1.so") == "plain-word_1.so");
   CHECK(conformance::shell_word("two words") == "'two words'");
   CHECK(conformance::shell_word("it's") == "'it'\\''s'");
   CHECK(conformance::shell_word("") == "''");
   conformance::Options options;
   options.backend = "openblas";
-  options.knobs = {{"library", "/a b/lib.so"}};
+  options.options = {{"library", "/a b/lib.so"}};
   conformance::Report report;
   report.seed = 7;
-  CHECK(conformance::command_for(options, report, "ops", "add/it's \"so\"") ==
-        "tenon conformance --backend openblas --knob 'library=/a b/lib.so' --profile ops --filter 'add/it'\\''s \"so\"' --seed 7");
-  options.knobs.clear();
+  CHECK(
+      conformance::command_for(options, report, "ops", "add/it's \"so\"") ==
+      "tenon conformance --backend openblas --backend-option 'library=/a b/lib.so' --profile ops --filter 'add/it'\\''s \"so\"' --seed 7");
+  options.options.clear();
   options.models = "elsewhere";
   options.models_named = true;
   CHECK(contains(conformance::command_for(options, report, "training", "training/mnist_mlp/one_step"),
                  "--profile training --models elsewhere"));
 }
 
-TEST_CASE("conformance: JUnit's XML holds whatever a backend said") {
+TEST_CASE("conformance: JUnit XML escapes any text of a backend") {
   conformance::Report report;
   report.results.push_back(
       {"add/f32/<&>\"", Class::fail, "add", "f32", std::string("a\x01\xff\xc3 <b>\nline\t]]> \xEF\xBF\xBF\xC3\xA4"), true});
@@ -378,7 +379,7 @@ TEST_CASE("conformance: JUnit's XML holds whatever a backend said") {
   CHECK_FALSE(contains(xml, "]]>"));
 }
 
-TEST_CASE("conformance: the page holds every case, needs no network, and ends its scripts where it means to") {
+TEST_CASE("conformance: the HTML page has every case, needs no network and escapes script text") {
   conformance::Report report;
   report.backend = "<script>";
   report.results.push_back({"add/f32/</script><!--", Class::fail, "add", "f32", "said </script><b>", true});
@@ -394,20 +395,20 @@ TEST_CASE("conformance: the page holds every case, needs no network, and ends it
   CHECK(contains(page, "<b>1</b> fail"));
 }
 
-TEST_CASE("conformance: knobs reach the backend if it has them, and are in the report") {
+TEST_CASE("conformance: options reach a backend that has them and are in the report") {
   auto options = options_for("relu/f32(7)/forward");
-  options.knobs = {{"pace", "fast"}};
-  const auto report = judged(Manner::honest, options);
+  options.options = {{"pace", "fast"}};
+  const auto report = judged(Behaviour::honest, options);
   CHECK(report.exit_code() == 0);
-  CHECK(nlohmann::json::parse(conformance::to_json(report)).at("knobs").at("pace") == "fast");
-  options.knobs = {{"pase", "fast"}};
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("unknown knob 'pase'; did you mean 'pace'?; it has pace"), Error);
-  options.knobs = {{"pace", "quick"}};
+  CHECK(nlohmann::json::parse(conformance::to_json(report)).at("options").at("pace") == "fast");
+  options.options = {{"pase", "fast"}};
+  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("unknown option 'pase'; did you mean 'pace'?; it has pace"), Error);
+  options.options = {{"pace", "quick"}};
   options.in_process = true;
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("pace: wanted one of slow|fast, got 'quick'"), Error);
+  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("pace: expected one of slow|fast, got 'quick'"), Error);
 }
 
-TEST_CASE("conformance: a waiver that matches nothing is found") {
+TEST_CASE("conformance: a waiver that matches nothing is reported") {
   conformance::Waivers waivers;
   waivers.unsupported = {{"relu/*", "no rectifier"}, {"no_such_op/*", "forgotten"}};
   waivers.expected_failures = {{"tanh/*", "later"}};
@@ -416,7 +417,7 @@ TEST_CASE("conformance: a waiver that matches nothing is found") {
   CHECK(waivers.matching_none(results) == std::vector<std::string>{"no_such_op/*", "tanh/*"});
 }
 
-TEST_CASE("conformance: waivers are those that are named, beside the file, or of its folder") {
+TEST_CASE("conformance: waivers come from the named file, next to the backend's file, or from its folder") {
   namespace fs = std::filesystem;
   const fs::path folder = fs::temp_directory_path() / ("tenon_engine_waivers_" + std::to_string(getpid()));
   fs::create_directories(folder);
@@ -429,8 +430,8 @@ TEST_CASE("conformance: waivers are those that are named, beside the file, or of
   options.plugin = folder / "libtenon_backend_openblas.so";
   write("conformance.yaml", "of the folder");
   CHECK(contains(conformance::judge(options).results.at(0).text, "of the folder"));
-  write("libtenon_backend_openblas.conformance.yaml", "beside the file");
-  CHECK(contains(conformance::judge(options).results.at(0).text, "beside the file"));
+  write("libtenon_backend_openblas.conformance.yaml", "next to the file");
+  CHECK(contains(conformance::judge(options).results.at(0).text, "next to the file"));
   write("named.yaml", "named");
   options.waivers = folder / "named.yaml";
   const auto report = conformance::judge(options);
@@ -441,10 +442,10 @@ TEST_CASE("conformance: waivers are those that are named, beside the file, or of
   fs::remove_all(folder);
 }
 
-TEST_CASE("conformance: a report that cannot be written is an error before the work, not after it") {
+TEST_CASE("conformance: a report that cannot be written is an error before any case runs") {
   auto options = options_for("relu/f32(7)/forward");
   options.out = "/no/such/folder/report.html";
-  CHECK_THROWS_WITH_AS(conformance::run_conformance(options), doctest::Contains("its folder is not there"), Error);
+  CHECK_THROWS_WITH_AS(conformance::run_conformance(options), doctest::Contains("its folder does not exist"), Error);
   options.format = "yaml";
   CHECK_THROWS_WITH_AS(conformance::run_conformance(options), doctest::Contains("unknown format 'yaml'"), Error);
 }

@@ -1,4 +1,4 @@
-// What the kit reads of a process: each thing that a backend must leave alone is seen when it changes, and named.
+// The process state that the kit checks: every change of state that a backend must not touch is detected and named.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -24,7 +24,7 @@ namespace {
 using conformance::change_between;
 using conformance::process_facet;
 
-/// Nothing changes by itself; `change` is seen by the facet in these words, and what undoes it is seen as well.
+/// Nothing changes by itself; the facet reports `change` with this text, and reports its undoing as well.
 void expect_seen(const char* facet, const std::string& words, const std::function<void()>& change, const std::function<void()>& undo) {
   const auto before = process_facet(facet).read();
   CHECK(change_between(before, process_facet(facet).read()) == "");
@@ -37,7 +37,7 @@ void expect_seen(const char* facet, const std::string& words, const std::functio
 
 void ignore(int) {}
 
-TEST_CASE("conformance: a changed floating-point environment is seen") {
+TEST_CASE("conformance: a changed floating-point environment is detected") {
   expect_seen(
       "floating_point", "the rounding mode was to nearest, is now downward", [] { std::fesetround(FE_DOWNWARD); },
       [] { std::fesetround(FE_TONEAREST); });
@@ -51,7 +51,7 @@ TEST_CASE("conformance: a changed floating-point environment is seen") {
 #endif
 }
 
-TEST_CASE("conformance: a signal's changed handler or mask is seen") {
+TEST_CASE("conformance: a changed signal handler or mask is detected") {
   expect_seen(
       "signals", "the handler of SIGUSR2 was the default, is now a function at", [] { std::signal(SIGUSR2, ignore); },
       [] { std::signal(SIGUSR2, SIG_DFL); });
@@ -66,7 +66,7 @@ TEST_CASE("conformance: a signal's changed handler or mask is seen") {
       [&] { pthread_sigmask(SIG_UNBLOCK, &set, nullptr); });
 }
 
-TEST_CASE("conformance: a changed locale is seen, of the process and of the thread") {
+TEST_CASE("conformance: a changed locale of the process or the thread is detected") {
   const std::string old = std::setlocale(LC_ALL, nullptr);
   expect_seen(
       "locale", "the locale was", [] { REQUIRE(std::setlocale(LC_ALL, "C.UTF-8") != nullptr); },
@@ -77,16 +77,16 @@ TEST_CASE("conformance: a changed locale is seen, of the process and of the thre
   freelocale(own);
 }
 
-TEST_CASE("conformance: a changed environment variable is seen") {
+TEST_CASE("conformance: a changed environment variable is detected") {
   expect_seen(
       "environment", "the environment variable TENON_TEST_OF_PROCESS is new: '1'", [] { setenv("TENON_TEST_OF_PROCESS", "1", 1); },
       [] { unsetenv("TENON_TEST_OF_PROCESS"); });
 }
 
-TEST_CASE("conformance: a changed set of processors is seen") {
+TEST_CASE("conformance: a changed CPU affinity is detected") {
   cpu_set_t all;
   REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
-  if (CPU_COUNT(&all) < 2) return;  // there is no smaller set
+  if (CPU_COUNT(&all) < 2) return;  // no smaller set exists
   cpu_set_t one;
   CPU_ZERO(&one);
   for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu) {
@@ -97,7 +97,7 @@ TEST_CASE("conformance: a changed set of processors is seen") {
       [&] { sched_setaffinity(0, sizeof all, &all); });
 }
 
-TEST_CASE("conformance: a changed working directory, umask and limit are seen") {
+TEST_CASE("conformance: a changed working directory, umask or limit is detected") {
   const auto here = std::filesystem::current_path();
   expect_seen(
       "files", "the working directory was", [] { std::filesystem::current_path("/"); }, [&] { std::filesystem::current_path(here); });
@@ -113,7 +113,7 @@ TEST_CASE("conformance: a changed working directory, umask and limit are seen") 
       "limits", "the limit of open files was", [&] { setrlimit(RLIMIT_NOFILE, &fewer); }, [&] { setrlimit(RLIMIT_NOFILE, &files); });
 }
 
-TEST_CASE("conformance: an open file and a running thread are seen") {
+TEST_CASE("conformance: an open file and a running thread are detected") {
   int file = -1;
   expect_seen(
       "descriptors", "is new: '/dev/null'", [&] { file = open("/dev/null", O_RDONLY | O_CLOEXEC); }, [&] { close(file); });

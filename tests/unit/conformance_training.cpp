@@ -1,4 +1,4 @@
-// Profile training under test: backends that train wrongly in one way each, made of the openblas backend and a slot that lies.
+// Tests of the training profile: the openblas backend with one modified slot that makes training wrong.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -19,9 +19,9 @@ namespace {
 
 enum class Wrong {
   nothing,
-  weights_of_the_first_epoch,  // what was packed once stays packed
+  weights_of_the_first_epoch,  // packed weights are never packed again
   half_the_momentum,
-  no_products,  // says no to MatMul
+  no_products,  // does not support MatMul
 };
 Wrong wrong = Wrong::nothing;
 
@@ -86,7 +86,7 @@ conformance::Report judged(Wrong how, const std::string& filter) {
   return report;
 }
 
-/// The one case that the filter leaves.
+/// The single case that matches the filter.
 conformance::Result only(const conformance::Report& report) {
   REQUIRE(report.results.size() == 1);
   return report.results[0];
@@ -98,31 +98,31 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("conformance training: the wrapped backend without a lie passes, and one model can be asked for alone") {
+TEST_CASE("conformance training: the unmodified wrapped backend passes, and a single model can be selected") {
   const conformance::Report report = judged(Wrong::nothing, "training/mnist_mlp/*");
   CHECK(report.results.size() == 5);
   CHECK(report.count(Class::pass) == 5);
   CHECK(report.exit_code() == 0);
 }
 
-TEST_CASE("conformance training: weights that stay packed as they were are caught, step and model are named") {
+TEST_CASE("conformance training: stale packed weights are caught with step and model") {
   const conformance::Result result = only(judged(Wrong::weights_of_the_first_epoch, "training/lstm_lm/prediction"));
   CHECK(result.outcome == Class::fail);
   CAPTURE(result.text);
-  CHECK(contains(result.text, "lstm_lm, step 3: loss: wanted "));
+  CHECK(contains(result.text, "lstm_lm, step 3: loss: expected "));
   CHECK(contains(result.text, " allowed"));
   CHECK(contains(result.again, "--filter 'training/lstm_lm/prediction' --seed 1"));
 }
 
-TEST_CASE("conformance training: half the momentum is caught, and the step that shows it named") {
+TEST_CASE("conformance training: a halved momentum is caught with its step") {
   const conformance::Result result = only(judged(Wrong::half_the_momentum, "training/mnist_mlp/50_steps"));
   CHECK(result.outcome == Class::fail);
   CAPTURE(result.text);
-  CHECK(contains(result.text, "mnist_mlp, step 3: loss: wanted "));
-  CHECK(only(judged(Wrong::half_the_momentum, "training/mnist_mlp/one_step")).outcome == Class::pass);  // it has none
+  CHECK(contains(result.text, "mnist_mlp, step 3: loss: expected "));
+  CHECK(only(judged(Wrong::half_the_momentum, "training/mnist_mlp/one_step")).outcome == Class::pass);  // one step uses no momentum
 }
 
-TEST_CASE("conformance training: what a backend does not do is unsupported in the runtime's words, and no pass") {
+TEST_CASE("conformance training: an unsupported op is reported with the runtime's message and is no pass") {
   const conformance::Report report = judged(Wrong::no_products, "training/mnist_mlp/one_step");
   const conformance::Result result = only(report);
   CHECK(result.outcome == Class::unsupported);
@@ -140,19 +140,19 @@ TEST_CASE("conformance training: the oracle is not compared with itself") {
   CHECK(report.count(Class::not_run) == static_cast<std::int64_t>(report.results.size()));
 }
 
-TEST_CASE("conformance training: without models there is an error that says which option names them") {
+TEST_CASE("conformance training: without models the error names the option that sets their folder") {
   conformance::Options options = options_for("*");
   options.models = "/nonexistent/models";
-  CHECK_THROWS_WITH_AS(conformance::judge(options),
-                       "conformance: profile training: there is no folder '/nonexistent/models'; name the folder of model definitions with "
-                       "--models",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      conformance::judge(options),
+      "conformance: profile training: the folder '/nonexistent/models' does not exist; name the folder of model definitions with --models",
+      Error);
   const test::TemporaryFolder folder;
   options.models = folder.path();
-  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("no model is in"), Error);
+  CHECK_THROWS_WITH_AS(conformance::judge(options), doctest::Contains("no model in"), Error);
 }
 
-TEST_CASE("conformance training: a model that cannot be made small is said to be, and is no pass") {
+TEST_CASE("conformance training: a model without a reduced form is reported and is no pass") {
   const test::TemporaryFolder folder;
   folder.write("large.yaml", "layers:\n  - dense: {units: 100000}\n");
   conformance::Options options = options_for("*");

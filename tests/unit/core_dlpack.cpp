@@ -1,4 +1,4 @@
-// DLPack, both ways: no copies, and every deleter called once.
+// DLPack import and export: no copies, and every deleter is called once.
 #include <doctest/doctest.h>
 
 #include <dlpack/dlpack.h>
@@ -17,7 +17,7 @@ using test::far_copy, test::FarMemory, test::iota, test::ints, test::Ints;
 
 namespace {
 
-/// Another library's tensor: six floats, 2 x 3, that counts how often it is given back.
+/// Another library's tensor of 2 x 3 floats that counts the calls of its deleter.
 struct Foreign {
   std::array<float, 6> elements{0, 1, 2, 3, 4, 5};
   std::array<std::int64_t, 2> shape{2, 3};
@@ -36,7 +36,7 @@ std::string refusal(Foreign& foreign) {
   try {
     (void)from_dlpack(&foreign.managed);
   } catch (const Error& error) {
-    CHECK(foreign.deleted == 0);  // still the caller's
+    CHECK(foreign.deleted == 0);  // the caller still owns it
     return error.what();
   }
   return "accepted";
@@ -44,7 +44,7 @@ std::string refusal(Foreign& foreign) {
 
 }  // namespace
 
-TEST_CASE("dlpack: an import is the exporter's memory until its last view is gone") {
+TEST_CASE("dlpack: an import keeps the exporter's memory until its last view is destroyed") {
   Foreign foreign;
   {
     Tensor view;
@@ -98,47 +98,48 @@ TEST_CASE("dlpack: a scalar, an empty tensor, an exporter without a deleter") {
   CHECK(from_dlpack(&foreign.managed).shape() == Shape{0, 3});
 }
 
-TEST_CASE("dlpack: what cannot be taken is named and stays the caller's") {
+TEST_CASE("dlpack: a rejected tensor is described and stays with the caller") {
   Foreign foreign;
   DLTensor& t = foreign.managed.dl_tensor;
-  const std::string wanted =
-      "from_dlpack: wanted float 16 to 64, bfloat 16, int and uint 8 to 64, complex 64 or 128, or bool 8 bits, of one lane; got ";
+  const std::string expected =
+      "from_dlpack: expected float 16 to 64, bfloat 16, int and uint 8 to 64, complex 64 or 128, or bool 8 bits, of one lane; got ";
   t.dtype = {kDLFloat, 8, 1};
-  CHECK(refusal(foreign) == wanted + "float 8 bits");
+  CHECK(refusal(foreign) == expected + "float 8 bits");
   t.dtype = {kDLOpaqueHandle, 64, 1};
-  CHECK(refusal(foreign) == wanted + "opaque handle 64 bits");
+  CHECK(refusal(foreign) == expected + "opaque handle 64 bits");
   t.dtype = {kDLFloat, 32, 4};
-  CHECK(refusal(foreign) == wanted + "float 32 bits x 4 lanes");
+  CHECK(refusal(foreign) == expected + "float 32 bits x 4 lanes");
   t.dtype = {17, 4, 1};
-  CHECK(refusal(foreign) == wanted + "type code 17 4 bits");
+  CHECK(refusal(foreign) == expected + "type code 17 4 bits");
   t.dtype = {kDLFloat, 32, 1};
   t.device = {kDLCUDA, 1};
-  CHECK(refusal(foreign) == "from_dlpack: wanted memory that the host can read, got that of CUDA device 1; copy it to the host first");
+  CHECK(refusal(foreign) == "from_dlpack: expected memory that the host can read, got that of CUDA device 1; copy it to the host first");
   t.device = {kDLCPU, 0};
   t.ndim = 9;
-  CHECK(refusal(foreign) == "from_dlpack: wanted a shape of up to 8 dimensions, got 9");
+  CHECK(refusal(foreign) == "from_dlpack: expected a shape of up to 8 dimensions, got 9");
   t.ndim = 2;
   foreign.shape = {-1, 3};
-  CHECK(refusal(foreign) == "shape (-1,3): wanted sizes of 0 or more, got -1");
+  CHECK(refusal(foreign) == "shape (-1,3): expected sizes of 0 or more, got -1");
   foreign.shape = {2, 3};
   t.byte_offset = 2;
-  CHECK(refusal(foreign) == "from_dlpack: wanted f32 elements aligned to 4 bytes, got byte_offset 2 in memory that makes them misaligned");
+  CHECK(refusal(foreign) ==
+        "from_dlpack: expected f32 elements aligned to 4 bytes, got byte_offset 2 in memory that makes them misaligned");
   t.byte_offset = 0;
   t.data = nullptr;
-  CHECK(refusal(foreign) == "from_dlpack: wanted memory for (2,3), got a null pointer");
-  CHECK_THROWS_WITH_AS(from_dlpack(nullptr), "from_dlpack: wanted a DLManagedTensor, got null", Error);
+  CHECK(refusal(foreign) == "from_dlpack: expected memory for (2,3), got a null pointer");
+  CHECK_THROWS_WITH_AS(from_dlpack(nullptr), "from_dlpack: expected a DLManagedTensor, got null", Error);
 }
 
-TEST_CASE("dlpack: strides beyond what can be addressed are refused") {
+TEST_CASE("dlpack: strides beyond the address range are rejected") {
   Foreign foreign;
   foreign.strides = {std::int64_t{1} << 62, 1};
-  CHECK(refusal(foreign) == "from_dlpack: wanted strides that 64 bits can address, got others for (2,3)");
+  CHECK(refusal(foreign) == "from_dlpack: expected strides that 64 bits can address, got others for (2,3)");
   foreign.strides = {std::numeric_limits<std::int64_t>::min(), 1};
-  CHECK(refusal(foreign) == "from_dlpack: wanted strides that 64 bits can address, got others for (2,3)");
+  CHECK(refusal(foreign) == "from_dlpack: expected strides that 64 bits can address, got others for (2,3)");
   CHECK(foreign.deleted == 0);
 }
 
-TEST_CASE("dlpack: an export is this library's memory until the receiver lets go") {
+TEST_CASE("dlpack: an export keeps this library's memory until the receiver releases it") {
   auto owner = std::make_shared<std::vector<float>>(6, 1.0f);
   const std::weak_ptr<std::vector<float>> watch = owner;
   DLManagedTensor* managed = to_dlpack(Tensor::borrow(owner->data(), DType::f32, {2, 3}, owner).transpose(0, 1));
@@ -154,7 +155,7 @@ TEST_CASE("dlpack: an export is this library's memory until the receiver lets go
   CHECK(watch.expired());
 }
 
-TEST_CASE("dlpack: out and in again is the same memory for every dtype") {
+TEST_CASE("dlpack: a round trip returns the same memory for every dtype") {
   for (const DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64, DType::c64, DType::c128, DType::i8, DType::i16, DType::i32,
                             DType::i64, DType::u8, DType::u16, DType::u32, DType::u64, DType::boolean}) {
     const Tensor t = Tensor::zeros(dtype, {4, 2});
@@ -168,6 +169,6 @@ TEST_CASE("dlpack: out and in again is the same memory for every dtype") {
 TEST_CASE("dlpack: device memory is not exported") {
   const auto device = std::make_shared<FarMemory>();
   CHECK_THROWS_WITH_AS(to_dlpack(far_copy(iota({2}), device)),
-                       "to_dlpack: wanted memory that the host can read, got device memory i32(2); to_host() copies it", Error);
+                       "to_dlpack: expected memory that the host can read, got device memory i32(2); to_host() copies it", Error);
   CHECK_THROWS_WITH_AS(to_dlpack(Tensor()), "to_dlpack: got an undefined tensor", Error);
 }

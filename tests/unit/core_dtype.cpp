@@ -13,11 +13,11 @@ constexpr DType every_dtype[] = {DType::f16, DType::bf16, DType::f32, DType::f64
                                  DType::i32, DType::i64,  DType::u8,  DType::u16, DType::u32, DType::u64,  DType::boolean};
 }
 
-TEST_CASE("dtype: the name of every dtype leads back to it") {
+TEST_CASE("dtype: names round-trip for every dtype") {
   for (const DType t : every_dtype) CHECK(dtype_from(name_of(t)) == t);
 }
 
-TEST_CASE("dtype: NumPy's and C's names are understood") {
+TEST_CASE("dtype: NumPy and C names are accepted") {
   CHECK(dtype_from("float32") == DType::f32);
   CHECK(dtype_from("float") == DType::f32);
   CHECK(dtype_from("double") == DType::f64);
@@ -28,7 +28,7 @@ TEST_CASE("dtype: NumPy's and C's names are understood") {
   CHECK(dtype_from("complex64") == DType::c64);
 }
 
-TEST_CASE("dtype: an unknown or empty name is nothing") {
+TEST_CASE("dtype: an unknown or empty name yields nothing") {
   CHECK_FALSE(dtype_from("f33").has_value());
   CHECK_FALSE(dtype_from("").has_value());
   CHECK_FALSE(dtype_from("none").has_value());
@@ -50,7 +50,7 @@ TEST_CASE("dtype: epsilon is the gap after 1") {
   CHECK(epsilon_of(DType::f64) == 0x1p-52);
   CHECK(epsilon_of(DType::f16) == 0x1p-10);
   CHECK(epsilon_of(DType::bf16) == 0x1p-7);
-  CHECK_THROWS_WITH_AS(epsilon_of(DType::i32), "epsilon_of: wanted f16, bf16, f32 or f64, got i32", Error);
+  CHECK_THROWS_WITH_AS(epsilon_of(DType::i32), "epsilon_of: expected f16, bf16, f32 or f64, got i32", Error);
 }
 
 TEST_CASE("error: carries its status, INVALID_ARGUMENT if none is given") {

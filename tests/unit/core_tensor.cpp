@@ -1,4 +1,4 @@
-// Tensors: host memory, views, and the way back from device memory.
+// Tensors: host memory, views, and downloads from device memory.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -57,28 +57,28 @@ TEST_CASE("tensor: zeros are zero") {
   CHECK(values_of<double>(Tensor::zeros(DType::f64, {2, 2})) == std::vector<double>(4, 0.0));
 }
 
-TEST_CASE("tensor: values go in and come out") {
+TEST_CASE("tensor: values round-trip") {
   const Tensor t = Tensor::of<float>({1, 2, 3, 4}, {2, 2});
   CHECK(t.str() == "f32(2,2)");
   CHECK(t.size_bytes() == 16);
   CHECK(t.data<float>()[3] == 4.0f);
-  CHECK_THROWS_WITH_AS(Tensor::of<float>({1, 2}, {3}), "Tensor::of: shape (3) wants 3 values, got 2", Error);
+  CHECK_THROWS_WITH_AS(Tensor::of<float>({1, 2}, {3}), "Tensor::of: shape (3) expects 3 values, got 2", Error);
 }
 
-TEST_CASE("tensor: a copy is a view of the same elements") {
+TEST_CASE("tensor: a copy shares the elements") {
   Tensor a = Tensor::of<float>({1, 2}, {2});
   Tensor b = a;
   b.data<float>()[0] = 9;
   CHECK(a.data<float>()[0] == 9.0f);
 }
 
-TEST_CASE("tensor: data of another dtype or of nothing is refused") {
+TEST_CASE("tensor: access with another dtype or to an undefined tensor is rejected") {
   const Tensor t = Tensor::of<float>({1}, {1});
-  CHECK_THROWS_WITH_AS(t.data<double>(), "Tensor::data: wanted f64, got f32(1)", Error);
-  CHECK_THROWS_WITH_AS(Tensor().data<double>(), "Tensor::data: wanted f64, got an undefined tensor", Error);
+  CHECK_THROWS_WITH_AS(t.data<double>(), "Tensor::data: expected f64, got f32(1)", Error);
+  CHECK_THROWS_WITH_AS(Tensor().data<double>(), "Tensor::data: expected f64, got an undefined tensor", Error);
 }
 
-TEST_CASE("tensor: memory that cannot be had is an OUT_OF_MEMORY that names the bytes") {
+TEST_CASE("tensor: a failed allocation is OUT_OF_MEMORY with the number of bytes") {
   try {
     (void)Tensor::empty(DType::f32, {std::int64_t{1} << 58});
     FAIL("allocated 2^60 bytes");
@@ -106,7 +106,7 @@ TEST_CASE("tensor: borrowed memory keeps its owner alive") {
     CHECK_FALSE(watch.expired());
   }
   CHECK(watch.expired());
-  CHECK_THROWS_WITH_AS(Tensor::borrow(nullptr, DType::f32, {2}), "Tensor::borrow: wanted memory for f32(2), got a null pointer", Error);
+  CHECK_THROWS_WITH_AS(Tensor::borrow(nullptr, DType::f32, {2}), "Tensor::borrow: expected memory for f32(2), got a null pointer", Error);
 }
 
 TEST_CASE("tensor: item reads one element of any real dtype") {
@@ -114,7 +114,7 @@ TEST_CASE("tensor: item reads one element of any real dtype") {
   CHECK(Tensor::scalar(true).item() == 1.0);
   CHECK(Tensor::scalar<std::int64_t>(-7).item() == -7.0);
   CHECK(Tensor::scalar<std::uint8_t>(200).item() == 200.0);
-  CHECK_THROWS_WITH_AS(Tensor::of<float>({1, 2}, {2}).item(), "Tensor::item: wanted one element, got f32(2)", Error);
+  CHECK_THROWS_WITH_AS(Tensor::of<float>({1, 2}, {2}).item(), "Tensor::item: expected one element, got f32(2)", Error);
   CHECK_THROWS_WITH_AS(Tensor::zeros(DType::c64, {}).item(), "Tensor::item: a c64 value is not a real number", Error);
 }
 
@@ -131,24 +131,24 @@ TEST_CASE("tensor: item decodes half floats") {
   CHECK(Tensor::borrow(&brain, DType::bf16, {}).item() == -3.140625);
 }
 
-TEST_CASE("tensor: reshape keeps the elements and refuses another count") {
+TEST_CASE("tensor: reshape keeps the elements and rejects another count") {
   const Tensor t = iota({2, 3});
   const Tensor r = t.reshape({3, 2});
   CHECK(r.address() == t.address());
   CHECK(r.shape() == Shape{3, 2});
-  CHECK_THROWS_WITH_AS(t.reshape({4}), "Tensor::reshape: i32(2,3) has 6 elements, (4) wants 4", Error);
+  CHECK_THROWS_WITH_AS(t.reshape({4}), "Tensor::reshape: i32(2,3) has 6 elements, (4) expects 4", Error);
   CHECK_THROWS_WITH_AS(t.transpose({1, 0}).reshape({6}),
-                       "Tensor::reshape: wanted a dense tensor, got a strided view i32(3,2); call contiguous() for a dense copy", Error);
+                       "Tensor::reshape: expected a dense tensor, got a strided view i32(3,2); call contiguous() for a dense copy", Error);
 }
 
-TEST_CASE("tensor: a slice sees its part") {
+TEST_CASE("tensor: a slice is a view of a part") {
   const Tensor t = iota({4, 3});
   CHECK(values_of<std::int32_t>(t.slice(0, 1, 3)) == std::vector<std::int32_t>{3, 4, 5, 6, 7, 8});
   CHECK(t.slice(0, 1, 3).is_dense());
   CHECK(values_of<std::int32_t>(t.slice(-1, 1, 2)) == std::vector<std::int32_t>{1, 4, 7, 10});
   CHECK_FALSE(t.slice(1, 0, 2).is_dense());
   CHECK(t.slice(0, 4, 4).count() == 0);
-  CHECK_THROWS_WITH_AS(t.slice(0, 2, 5), "Tensor::slice of i32(4,3): wanted 0 <= begin <= end <= 4 on axis 0, got [2, 5)", Error);
+  CHECK_THROWS_WITH_AS(t.slice(0, 2, 5), "Tensor::slice of i32(4,3): expected 0 <= begin <= end <= 4 on axis 0, got [2, 5)", Error);
   CHECK_THROWS_AS(t.slice(2, 0, 1), Error);
 }
 
@@ -158,10 +158,10 @@ TEST_CASE("tensor: a transpose permutes, and its dense copy is in the new order"
   CHECK(u.shape() == Shape{2, 2, 3});
   CHECK(values_of<std::int32_t>(u) == std::vector<std::int32_t>{0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11});
   CHECK_THROWS_WITH_AS(t.transpose({0, 0, 1}), "Tensor::transpose of i32(2,3,2): axis 0 is named twice", Error);
-  CHECK_THROWS_WITH_AS(t.transpose({0, 1}), "Tensor::transpose of i32(2,3,2): wanted 3 axes, got 2", Error);
+  CHECK_THROWS_WITH_AS(t.transpose({0, 1}), "Tensor::transpose of i32(2,3,2): expected 3 axes, got 2", Error);
 }
 
-TEST_CASE("tensor: dense copies of strided views hold for every element size") {
+TEST_CASE("tensor: dense copies of strided views are right for every element size") {
   for (const DType t : {DType::u8, DType::bf16, DType::f32, DType::f64, DType::c128}) {
     const auto size = static_cast<std::size_t>(size_of(t));
     Tensor source = Tensor::empty(t, {3, 5});
@@ -170,21 +170,21 @@ TEST_CASE("tensor: dense copies of strided views hold for every element size") {
     for (std::size_t r = 0; r < 5; ++r) {
       for (std::size_t c = 0; c < 3; ++c) {
         const auto* got = static_cast<const unsigned char*>(copy.raw()) + (r * 3 + c) * size;
-        const auto* wanted = static_cast<const unsigned char*>(source.raw()) + (c * 5 + r) * size;
-        CHECK(std::memcmp(got, wanted, size) == 0);
+        const auto* expected = static_cast<const unsigned char*>(source.raw()) + (c * 5 + r) * size;
+        CHECK(std::memcmp(got, expected, size) == 0);
       }
     }
   }
 }
 
-TEST_CASE("tensor: to_host is a copy of its own") {
+TEST_CASE("tensor: to_host makes a separate copy") {
   Tensor t = Tensor::scalar(1.0f);
   const Tensor copy = t.to_host();
   t.data<float>()[0] = 2;
   CHECK(copy.item() == 1.0);
 }
 
-TEST_CASE("tensor: device memory is not read through pointers") {
+TEST_CASE("tensor: device memory has no host pointer") {
   const auto device = std::make_shared<FarMemory>();
   const Tensor t = far_copy(iota({3, 4}), device);
   CHECK_FALSE(t.on_host());
@@ -200,6 +200,6 @@ TEST_CASE("tensor: device memory is downloaded, a strided view through the span 
   device->downloaded = 0;
   const Tensor column = t.slice(1, 1, 2);
   CHECK(values_of<std::int32_t>(column) == std::vector<std::int32_t>{1, 5, 9});
-  CHECK(device->downloaded == 9 * sizeof(std::int32_t));  // from element 1 to element 9, not beyond the memory
+  CHECK(device->downloaded == 9 * sizeof(std::int32_t));  // from element 1 to element 9, within the memory
   CHECK(values_of<std::int32_t>(t.transpose({1, 0})) == values_of<std::int32_t>(host.transpose({1, 0})));
 }

@@ -1,4 +1,4 @@
-// Tensors for people: printing and comparing.
+// Printing and comparing tensors.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@
 using namespace tenon;
 using test::far_copy, test::FarMemory, test::iota;
 
-TEST_CASE("text: elements stand as NumPy writes them") {
+TEST_CASE("text: elements are formatted as in NumPy") {
   CHECK(Tensor::scalar(1.5f).text() == "1.5");
   CHECK(iota({3}).text() == "[0, 1, 2]");
   CHECK(iota({2, 2}).text() == "[[0, 1],\n [2, 3]]");
@@ -22,12 +22,12 @@ TEST_CASE("text: elements stand as NumPy writes them") {
   CHECK(Tensor().text() == "undefined");
 }
 
-TEST_CASE("text: a long axis shows its ends") {
+TEST_CASE("text: a long axis is abbreviated to its ends") {
   CHECK(iota({7}).text() == "[0, 1, 2, 3, 4, 5, 6]");
   CHECK(iota({8}).text() == "[0, 1, 2, ..., 5, 6, 7]");
   CHECK(iota({5, 2}).text(1) == "[[0, 1],\n ...,\n [8, 9]]");
   CHECK(iota({1000000}).expand({1000000, 1000000}).text(1) ==
-        "[[0, ..., 999999],\n ...,\n [0, ..., 999999]]");  // only what is shown is read
+        "[[0, ..., 999999],\n ...,\n [0, ..., 999999]]");  // only the shown elements are read
 }
 
 TEST_CASE("text: every kind of element") {
@@ -41,14 +41,14 @@ TEST_CASE("text: every kind of element") {
   CHECK(Tensor::borrow(parts, DType::c64, {}).text() == "1-2i");
 }
 
-TEST_CASE("text: streams print tensors, those of a device too") {
+TEST_CASE("text: streams print tensors, also those of a device") {
   const auto device = std::make_shared<FarMemory>();
   std::ostringstream out;
   out << far_copy(iota({2}), device).flip(0);
   CHECK(out.str() == "[1, 0]");
 }
 
-TEST_CASE("equal: dtype, shape and bits, wherever and however the elements lie") {
+TEST_CASE("equal: compares dtype, shape and bits for any device and layout") {
   const Tensor t = iota({2, 3});
   const auto device = std::make_shared<FarMemory>();
   CHECK(equal(t, far_copy(t, device)));

@@ -1,4 +1,4 @@
-// Views: every one O(1), on host and device memory alike, against elements written out by hand.
+// Views are O(1) on host and device memory; expected elements are written by hand.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -14,7 +14,7 @@ using test::far_copy, test::FarMemory, test::iota, test::ints, test::Ints;
 
 namespace {
 
-/// The claim holds for the host tensor and for its copy in far memory, and no view moves a byte.
+/// The claim holds for the host tensor and its copy in device memory, and no view copies.
 template <class Claim>
 void on_both(const Tensor& host, Claim&& claim) {
   const auto device = std::make_shared<FarMemory>();
@@ -35,23 +35,23 @@ TEST_CASE("view: a slice takes every step-th element, forwards and backwards") {
     CHECK(ints(t.slice(0, 2, 7, std::int64_t{1} << 62)) == Ints{2});
     CHECK(ints(t.slice(0, 6, -1, INT64_MIN)) == Ints{6});
     CHECK(t.slice(0, 3, 3, -1).count() == 0);
-    // A slice of a slice: steps multiply.
+    // The steps of a slice of a slice multiply.
     CHECK(ints(t.slice(0, 6, -1, -2).slice(0, 3, 0, -1)) == Ints{0, 2, 4});
   });
   const Tensor t = iota({7});
-  CHECK_THROWS_WITH_AS(t.slice(0, 0, 3, 0), "Tensor::slice of i32(7): wanted a step other than 0 on axis 0, got [0, 3) step 0", Error);
-  CHECK_THROWS_WITH_AS(t.slice(0, 7, -1, -1), "Tensor::slice of i32(7): wanted 7 > begin >= end >= -1 on axis 0, got [7, -1) step -1",
+  CHECK_THROWS_WITH_AS(t.slice(0, 0, 3, 0), "Tensor::slice of i32(7): expected a step other than 0 on axis 0, got [0, 3) step 0", Error);
+  CHECK_THROWS_WITH_AS(t.slice(0, 7, -1, -1), "Tensor::slice of i32(7): expected 7 > begin >= end >= -1 on axis 0, got [7, -1) step -1",
                        Error);
-  CHECK_THROWS_WITH_AS(t.slice(0, 3, 2, 1), "Tensor::slice of i32(7): wanted 0 <= begin <= end <= 7 on axis 0, got [3, 2)", Error);
+  CHECK_THROWS_WITH_AS(t.slice(0, 3, 2, 1), "Tensor::slice of i32(7): expected 0 <= begin <= end <= 7 on axis 0, got [3, 2)", Error);
   CHECK_THROWS_WITH_AS(Tensor().slice(0, 0, 1), "Tensor::slice: got an undefined tensor", Error);
 }
 
-TEST_CASE("view: narrow counts from its beginning") {
+TEST_CASE("view: narrow takes an offset and a length") {
   on_both(iota({3, 4}), [](const Tensor& t) {
     CHECK(ints(t.narrow(1, 1, 2)) == Ints{1, 2, 5, 6, 9, 10});
     CHECK(t.narrow(0, 3, 0).shape() == Shape{0, 4});
   });
-  CHECK_THROWS_WITH_AS(iota({3, 4}).narrow(1, 2, 3), "Tensor::narrow of i32(3,4): wanted a part of [0, 4) on axis 1, got 3 from 2 on",
+  CHECK_THROWS_WITH_AS(iota({3, 4}).narrow(1, 2, 3), "Tensor::narrow of i32(3,4): expected a part of [0, 4) on axis 1, got 3 from 2 on",
                        Error);
   CHECK_THROWS_AS(iota({3, 4}).narrow(0, 1, INT64_MAX), Error);
 }
@@ -69,13 +69,13 @@ TEST_CASE("view: select drops the axis, an index counts from either end") {
   CHECK_THROWS_AS(iota({}).select(0, 0), Error);
 }
 
-TEST_CASE("view: axes are permuted by list or in pairs") {
+TEST_CASE("view: axes are permuted by a list or swapped in pairs") {
   on_both(iota({2, 3}), [](const Tensor& t) {
     CHECK(ints(t.transpose(0, -1)) == Ints{0, 3, 1, 4, 2, 5});
     CHECK(ints(t.permute({1, 0})) == Ints{0, 3, 1, 4, 2, 5});
     CHECK(ints(t.transpose(1, 1)) == Ints{0, 1, 2, 3, 4, 5});
   });
-  CHECK_THROWS_WITH_AS(iota({2, 3}).transpose(0, 2), "Tensor::transpose of i32(2,3): axis 2 is out of range for rank 2, wanted -2 to 1",
+  CHECK_THROWS_WITH_AS(iota({2, 3}).transpose(0, 2), "Tensor::transpose of i32(2,3): axis 2 is out of range for rank 2, expected -2 to 1",
                        Error);
 }
 
@@ -90,11 +90,11 @@ TEST_CASE("view: expand repeats by stride 0") {
   });
   CHECK(ints(Tensor::scalar<std::int32_t>(7).expand({3})) == Ints{7, 7, 7});
   CHECK_THROWS_WITH_AS(iota({2, 3}).expand({4, 3}),
-                       "Tensor::expand of i32(2,3): wanted sizes equal to those of (4,3) or 1, counted from the last", Error);
+                       "Tensor::expand of i32(2,3): expected sizes equal to those of (4,3) or 1, counted from the last", Error);
   CHECK_THROWS_AS(iota({2, 3}).expand({3}), Error);
 }
 
-TEST_CASE("view: an expansion beyond all memory is refused") {
+TEST_CASE("view: an expansion beyond the maximum size is rejected") {
   try {
     (void)Tensor::scalar(1.0).expand({std::int64_t{1} << 61});
     FAIL("a view of 2^64 bytes");
@@ -112,12 +112,12 @@ TEST_CASE("view: squeeze and unsqueeze drop and add axes of size 1") {
     CHECK(ints(t.unsqueeze(2).squeeze()) == Ints{0, 1, 2});
     CHECK(t.unsqueeze(2).is_dense());
   });
-  CHECK_THROWS_WITH_AS(iota({1, 3}).squeeze(1), "Tensor::squeeze of i32(1,3): wanted an axis of size 1, got axis 1 of size 3", Error);
+  CHECK_THROWS_WITH_AS(iota({1, 3}).squeeze(1), "Tensor::squeeze of i32(1,3): expected an axis of size 1, got axis 1 of size 3", Error);
   CHECK_THROWS_AS(iota({3}).unsqueeze(2), Error);
   CHECK_THROWS_AS(iota({1, 1, 1, 1, 1, 1, 1, 1}).unsqueeze(0), Error);  // a ninth axis
 }
 
-TEST_CASE("view: flip runs an axis backwards") {
+TEST_CASE("view: flip reverses an axis") {
   on_both(iota({2, 3}), [](const Tensor& t) {
     CHECK(ints(t.flip(1)) == Ints{2, 1, 0, 5, 4, 3});
     CHECK(ints(t.flip(0).flip(1)) == Ints{5, 4, 3, 2, 1, 0});
@@ -137,10 +137,10 @@ TEST_CASE("view: a diagonal is the elements (i, i + offset)") {
   const Tensor cube = iota({2, 3, 2});
   CHECK(cube.diagonal(0, 0, 2).shape() == Shape{3, 2});
   CHECK(ints(cube.diagonal(0, 0, 2)) == Ints{0, 7, 2, 9, 4, 11});
-  CHECK_THROWS_WITH_AS(cube.diagonal(0, 1, 1), "Tensor::diagonal of i32(2,3,2): wanted two axes, got axis 1 twice", Error);
+  CHECK_THROWS_WITH_AS(cube.diagonal(0, 1, 1), "Tensor::diagonal of i32(2,3,2): expected two axes, got axis 1 twice", Error);
 }
 
-TEST_CASE("view: views of far memory move no bytes until elements are asked for") {
+TEST_CASE("view: views of device memory copy nothing until elements are read") {
   const auto device = std::make_shared<FarMemory>();
   const Tensor t = far_copy(iota({4, 4}), device);
   const Tensor view = t.flip(0).slice(1, 0, 4, 2).transpose(0, 1).unsqueeze(0).expand({2, 2, 4});
@@ -148,7 +148,7 @@ TEST_CASE("view: views of far memory move no bytes until elements are asked for"
   CHECK(ints(view[1]) == Ints{12, 8, 4, 0, 14, 10, 6, 2});
 }
 
-TEST_CASE("contiguous: dense memory stays, a strided view becomes dense where it lives") {
+TEST_CASE("contiguous: dense memory is kept, a strided view becomes dense on its device") {
   const Tensor host = iota({2, 3});
   CHECK(host.contiguous().address() == host.address());
   const Tensor turned = host.transpose(0, 1).contiguous();
@@ -161,7 +161,7 @@ TEST_CASE("contiguous: dense memory stays, a strided view becomes dense where it
   CHECK(ints(there) == Ints{2, 1, 0, 5, 4, 3});
 }
 
-TEST_CASE("copy_from: elements reach a strided view and nothing beside it") {
+TEST_CASE("copy_from: elements reach a strided view and nothing outside it") {
   on_both(iota({3, 4}), [](const Tensor& t) {
     Tensor column = t.select(1, 2);
     column.copy_from(Tensor::of<std::int32_t>({-1, -2, -3}, {3}));
@@ -185,7 +185,7 @@ TEST_CASE("copy_from: source and destination may overlap") {
   });
 }
 
-TEST_CASE("copy_from: between far memories and the host by the shortest road") {
+TEST_CASE("copy_from: copies between devices and the host take the shortest path") {
   const auto device = std::make_shared<FarMemory>(), other = std::make_shared<FarMemory>();
   const Tensor a = far_copy(iota({4}), device);
   Tensor b = far_copy(Tensor::zeros(DType::i32, {4}), device);
@@ -203,13 +203,13 @@ TEST_CASE("copy_from: between far memories and the host by the shortest road") {
   CHECK(ints(host) == Ints{3, 2, 1, 0});
 }
 
-TEST_CASE("copy_from: what does not fit is refused") {
+TEST_CASE("copy_from: mismatched operands are rejected") {
   Tensor t = iota({2, 2});
-  CHECK_THROWS_WITH_AS(t.copy_from(iota({4})), "Tensor::copy_from: wanted i32(2,2), got i32(4)", Error);
-  CHECK_THROWS_WITH_AS(t.copy_from(Tensor()), "Tensor::copy_from: wanted i32(2,2), got an undefined tensor", Error);
+  CHECK_THROWS_WITH_AS(t.copy_from(iota({4})), "Tensor::copy_from: expected i32(2,2), got i32(4)", Error);
+  CHECK_THROWS_WITH_AS(t.copy_from(Tensor()), "Tensor::copy_from: expected i32(2,2), got an undefined tensor", Error);
   Tensor repeated = iota({1}).expand({3});
   CHECK_THROWS_WITH_AS(repeated.copy_from(iota({3})),
-                       "Tensor::copy_from: wanted a tensor whose elements are its own, got i32(3) which repeats them along axis 0; "
+                       "Tensor::copy_from: expected a tensor without repeated elements, got i32(3) which repeats them along axis 0; "
                        "contiguous() makes a copy",
                        Error);
 }
@@ -240,18 +240,18 @@ TEST_CASE("fill: half floats round to the nearest, ties to even") {
   CHECK(bf16(1e39) == std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("fill: a value that the dtype does not hold is refused") {
+TEST_CASE("fill: a value that the dtype cannot represent is rejected") {
   Tensor t = iota({2});
-  CHECK_THROWS_WITH_AS(t.fill(1.5), "Tensor::fill: wanted a value of i32, got 1.5", Error);
-  CHECK_THROWS_WITH_AS(t.fill(2147483648.0), "Tensor::fill: wanted a value of i32, got 2147483648", Error);
-  CHECK_THROWS_WITH_AS(Tensor::full(DType::u8, {1}, -1), "Tensor::fill: wanted a value of u8, got -1", Error);
-  CHECK_THROWS_WITH_AS(Tensor::full(DType::boolean, {1}, 2), "Tensor::fill: wanted 0 or 1 for bool, got 2", Error);
+  CHECK_THROWS_WITH_AS(t.fill(1.5), "Tensor::fill: expected a value that fits i32, got 1.5", Error);
+  CHECK_THROWS_WITH_AS(t.fill(2147483648.0), "Tensor::fill: expected a value that fits i32, got 2147483648", Error);
+  CHECK_THROWS_WITH_AS(Tensor::full(DType::u8, {1}, -1), "Tensor::fill: expected a value that fits u8, got -1", Error);
+  CHECK_THROWS_WITH_AS(Tensor::full(DType::boolean, {1}, 2), "Tensor::fill: expected 0 or 1 for bool, got 2", Error);
   CHECK_THROWS_AS(Tensor::full(DType::i64, {1}, 0x1p63), Error);
   CHECK(Tensor::full(DType::i64, {}, -0x1p63).to_vector<std::int64_t>() == std::vector<std::int64_t>{INT64_MIN});
 }
 
-TEST_CASE("to_vector: another dtype is refused") {
-  CHECK_THROWS_WITH_AS(iota({2}).to_vector<float>(), "Tensor::to_vector: wanted f32, got i32(2)", Error);
-  CHECK_THROWS_WITH_AS(Tensor().to_vector<float>(), "Tensor::to_vector: wanted f32, got an undefined tensor", Error);
+TEST_CASE("to_vector: another dtype is rejected") {
+  CHECK_THROWS_WITH_AS(iota({2}).to_vector<float>(), "Tensor::to_vector: expected f32, got i32(2)", Error);
+  CHECK_THROWS_WITH_AS(Tensor().to_vector<float>(), "Tensor::to_vector: expected f32, got an undefined tensor", Error);
   CHECK(Tensor::of<std::uint8_t>({}, {0}).to_vector<std::uint8_t>().empty());
 }

@@ -1,5 +1,4 @@
-// The cuda backend's passes over channels on the emulation: plans, and batch normalisation in what no graph of the conformance kit asks
-// for.
+// The cuda backend's passes over channels on the emulation: plans, and batch normalisation beyond the conformance cases.
 #include "backends/cuda/channel_plan.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +16,7 @@
 namespace tenon::cuda {
 namespace {
 
-TEST_CASE("cuda channels: every unit of every channel is one block's, and few blocks have much to do") {
+TEST_CASE("cuda channels: every unit of every channel belongs to one block, and few blocks get much work") {
   for (const Channels& at : std::vector<Channels>{{1, 1, 1},
                                                   {2, 3, 1},
                                                   {1, 7, 1000},
@@ -51,7 +50,7 @@ TEST_CASE("cuda channels: every unit of every channel is one block's, and few bl
   }
 }
 
-/// Numbers in device memory.
+/// Values in device memory.
 template <class T>
 class Memory {
  public:
@@ -87,11 +86,11 @@ class Memory {
 std::vector<double> some(std::size_t count, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<double> values(count);
-  for (double& value : values) value = (static_cast<double>(random() % 129) - 64) / 32;  // numbers of every type
+  for (double& value : values) value = (static_cast<double>(random() % 129) - 64) / 32;  // exact in every dtype
   return values;
 }
 
-/// activation(batch norm in training + bias + residual), from the definition.
+/// activation(batch norm in training + bias + residual), by definition.
 std::vector<double> by_definition(const Channels& at, const std::vector<double>& x, const std::vector<double>& scale,
                                   const std::vector<double>& bias, double epsilon, const std::vector<double>& residual,
                                   const std::vector<double>& columns, sdk::Activation activation) {
@@ -115,10 +114,10 @@ std::vector<double> by_definition(const Channels& at, const std::vector<double>&
 template <class T>
 void check_epilogues(double tolerance, double first = 0) {
   Device device{sdk::Host(), 0};
-  tenon_stream wire{std::make_unique<Stream>(device)};
-  auto& stream = static_cast<Stream&>(*wire.stream);
+  tenon_stream abi_stream{std::make_unique<Stream>(device)};
+  auto& stream = static_cast<Stream&>(*abi_stream.stream);
   struct Case {
-    std::vector<std::int64_t> shape;  // as it lies
+    std::vector<std::int64_t> shape;  // the shape in memory order
     bool channels_last;
   };
   for (const Case& at : std::vector<Case>{{{3, 5, 7}, false},
@@ -139,7 +138,7 @@ void check_epilogues(double tolerance, double first = 0) {
     call.attributes = &attributes;
     call.channels_last = at.channels_last;
     call.device = &device;
-    call.stream = &wire;
+    call.stream = &abi_stream;
     sdk::Operand x{nullptr, at.shape.data(), strides, count, rank, sdk::dtype_of<T>, true};
     const Channels channels = channels_around(call, x, 1);
     const auto per_channel = static_cast<std::size_t>(channels.count);
@@ -171,10 +170,11 @@ void check_epilogues(double tolerance, double first = 0) {
           call.epilogue = {has_columns ? &of_columns : nullptr, adds ? &addend : nullptr, activation};
           kernel_batch_norm_train.functions[sdk::dtype_of<T>](call);
           const std::vector<double> got = out.get();
-          const std::vector<double> wanted = by_definition(channels, values, scales, offsets, attributes.epsilon, adds ? sums : none,
-                                                           has_columns ? last : none, activation);
+          const std::vector<double> expected = by_definition(channels, values, scales, offsets, attributes.epsilon, adds ? sums : none,
+                                                             has_columns ? last : none, activation);
           double worst = 0;
-          for (std::size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::fabs(got[i] - wanted[i]) / (1 + std::fabs(wanted[i])));
+          for (std::size_t i = 0; i < got.size(); ++i)
+            worst = std::max(worst, std::fabs(got[i] - expected[i]) / (1 + std::fabs(expected[i])));
           CAPTURE(rank);
           CAPTURE(at.shape[0]);
           CAPTURE(adds);
@@ -186,14 +186,14 @@ void check_epilogues(double tolerance, double first = 0) {
   }
 }
 
-TEST_CASE("cuda batch norm: bias, residual and activation are part of the pass, wherever the channels are") {
+TEST_CASE("cuda batch norm: bias, residual and activation are part of the pass in every layout") {
   check_epilogues<float>(1e-5);
   check_epilogues<double>(1e-13);
   check_epilogues<sdk::Half>(1e-3);
   check_epilogues<sdk::BFloat16>(8e-3);
 }
 
-TEST_CASE("cuda batch norm: a first element far from the others costs no digits, although distances are taken from it") {
+TEST_CASE("cuda batch norm: a first element far from the others costs no precision, although distances are relative to it") {
   check_epilogues<float>(1e-5, 1000);
   check_epilogues<float>(1e-5, -30000);
 }

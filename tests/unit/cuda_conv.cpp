@@ -1,4 +1,4 @@
-// What a convolution of the cuda backend is in numbers, which of cuDNN's engines it may have, and under what name a choice is kept.
+// Convolutions of the cuda backend: shapes, the cuDNN engines that are allowed, and the cache key of a choice.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/cuda/convolutions.h"
-#include "backends/cuda/knobs.h"
+#include "backends/cuda/options.h"
 
 namespace tenon::cuda {
 namespace {
@@ -28,14 +28,14 @@ ConvProblem problem_3x3(tenon_dtype dtype = TENON_DTYPE_F32) {
   return problem;
 }
 
-/// What is said of an engine with these notes; NULL: it may be taken.
+/// Why an engine with these notes is rejected; NULL if it is allowed.
 const char* refused(const ConvProblem& problem, std::initializer_list<cudnnBackendNumericalNote_t> notes) {
   std::uint32_t bits = 0;
   for (const auto note : notes) bits |= 1u << note;
-  return refusal(problem, bits, 0);
+  return rejection_reason(problem, bits, 0);
 }
 
-TEST_CASE("cuda conv: an image of one dimension is one of a single row") {
+TEST_CASE("cuda conv: a one-dimensional image is an image of one row") {
   const std::int64_t x[] = {2, 4, 13}, w[] = {6, 2, 3}, y[] = {2, 6, 7};
   tenon_attributes_conv attributes{};
   attributes.groups = 2;
@@ -43,10 +43,10 @@ TEST_CASE("cuda conv: an image of one dimension is one of a single row") {
   attributes.dilations[0] = 2;
   attributes.pads_before[0] = 1;
   attributes.pads_after[0] = 3;
-  const ConvShape wanted{2, 4, 6, 2, {1, 13}, {1, 3}, {1, 7}, {1, 2}, {1, 2}, {0, 1}, {0, 3}};
-  CHECK(conv_shape(operand(x, 3), operand(w, 3), operand(y, 3), attributes, false) == wanted);
+  const ConvShape expected{2, 4, 6, 2, {1, 13}, {1, 3}, {1, 7}, {1, 2}, {1, 2}, {0, 1}, {0, 3}};
+  CHECK(conv_shape(operand(x, 3), operand(w, 3), operand(y, 3), attributes, false) == expected);
   const std::int64_t x_last[] = {2, 13, 4}, y_last[] = {2, 7, 6};
-  CHECK(conv_shape(operand(x_last, 3), operand(w, 3), operand(y_last, 3), attributes, true) == wanted);
+  CHECK(conv_shape(operand(x_last, 3), operand(w, 3), operand(y_last, 3), attributes, true) == expected);
 }
 
 TEST_CASE("cuda conv: strict f32 takes no tensor cores, tf32 and narrower types do") {
@@ -57,7 +57,7 @@ TEST_CASE("cuda conv: strict f32 takes no tensor cores, tf32 and narrower types 
   CHECK(refused(problem_3x3(TENON_DTYPE_BF16), {CUDNN_NUMERICAL_NOTE_TENSOR_CORE}) == nullptr);
 }
 
-TEST_CASE("cuda conv: nothing is rounded, or added up, in a narrower type than the op's; Fourier's errors are nobody's") {
+TEST_CASE("cuda conv: nothing is rounded or accumulated in a narrower type than the op's, and FFT engines are excluded") {
   for (const tenon_dtype dtype : {TENON_DTYPE_F16, TENON_DTYPE_BF16, TENON_DTYPE_F32, TENON_DTYPE_F64}) {
     ConvProblem problem = problem_3x3(dtype);
     problem.math = TENON_MATH_TF32;
@@ -68,7 +68,7 @@ TEST_CASE("cuda conv: nothing is rounded, or added up, in a narrower type than t
   }
 }
 
-TEST_CASE("cuda conv: Winograd's transform is for 3x3 filters of stride 1, with the tiles whose errors are known") {
+TEST_CASE("cuda conv: Winograd transforms are for 3x3 filters of stride 1, with tiles of known error") {
   const auto winograd = {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6};
   const ConvProblem good = problem_3x3();
   CHECK(refused(good, winograd) == nullptr);
@@ -88,14 +88,14 @@ TEST_CASE("cuda conv: Winograd's transform is for 3x3 filters of stride 1, with 
   CHECK(refused(other, winograd) != nullptr);
 }
 
-TEST_CASE("cuda conv: sums in any order are refused where the plan is to be deterministic, and there alone") {
+TEST_CASE("cuda conv: nondeterministic sums are rejected only in deterministic plans") {
   ConvProblem problem = problem_3x3();
   CHECK(refused(problem, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}) == nullptr);
   problem.deterministic = true;
   CHECK(refused(problem, {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC}) != nullptr);
 }
 
-TEST_CASE("cuda conv: all that decides a choice is in the name under which it is kept") {
+TEST_CASE("cuda conv: everything that affects a choice is in its cache key") {
   const auto key = [](const ConvProblem& problem, bool measured = false, const char* device = "NVIDIA H200", int capability = 90,
                       std::size_t version = 91900) { return cache_key(problem, measured, device, capability, version); };
   const ConvProblem problem = problem_3x3();
@@ -132,7 +132,7 @@ TEST_CASE("cuda conv: all that decides a choice is in the name under which it is
   CHECK(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
 }
 
-TEST_CASE("cuda conv: an engine is read as it is written") {
+TEST_CASE("cuda conv: an engine's text round-trips") {
   const Engine engine{38, {{2, 1}, {14, 4}}};
   CHECK(engine.text() == "engine 38 2=1 14=4");
   CHECK(Engine::of(engine.text()) == engine);
@@ -142,25 +142,25 @@ TEST_CASE("cuda conv: an engine is read as it is written") {
   }
 }
 
-TEST_CASE("cuda conv: an engine is named by its number and nothing else") {
-  CHECK(engine_number("engine 37") == 37);
+TEST_CASE("cuda conv: an engine is named only by its id") {
+  CHECK(engine_index("engine 37") == 37);
   for (const char* wrong : {"", "heuristic", "engine", "engine ", "engine -1", "engine 37 2=1", "Engine 37", "37"}) {
-    CHECK_FALSE(engine_number(wrong).has_value());
+    CHECK_FALSE(engine_index(wrong).has_value());
   }
 }
 
-TEST_CASE("cuda conv: refusals with the same reason are told together") {
-  Refusals refusals;
-  CHECK(refusals.text() == "none");
-  refusals.add({67, {}}, "it rounds");
-  refusals.add({38, {{2, 1}}}, "it rounds");
-  refusals.add({38, {{2, 5}}}, "it rounds");
-  refusals.add({1, {}}, "it wants much");
-  refusals.add("no such graph");
-  CHECK(refusals.text() == "engines 38, 67: it rounds; engine 1: it wants much; no such graph");
+TEST_CASE("cuda conv: rejections with the same reason are grouped") {
+  Rejections rejections;
+  CHECK(rejections.text() == "none");
+  rejections.add({67, {}}, "it rounds");
+  rejections.add({38, {{2, 1}}}, "it rounds");
+  rejections.add({38, {{2, 5}}}, "it rounds");
+  rejections.add({1, {}}, "it expects much");
+  rejections.add("no such graph");
+  CHECK(rejections.text() == "engines 38, 67: it rounds; engine 1: it expects much; no such graph");
 }
 
-TEST_CASE("cuda conv: cuDNN's version says its major one in two ways") {
+TEST_CASE("cuda conv: cuDNN versions encode the major version in two ways") {
   CHECK(cudnn_major(8907) == 8);
   CHECK(cudnn_major(90000) == 9);
   CHECK(cudnn_major(91900) == 9);

@@ -1,5 +1,5 @@
-// Which engine of cuDNN a convolution gets, and what is said and done where none serves: on an emulated library and device, and, where
-// there is NVIDIA's own library, on a device that is described to it alone.
+// Which cuDNN engine a convolution gets, and what happens if none fits: on an emulated library and device and, if NVIDIA's library is
+// installed, on a device that only a description defines.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -28,9 +28,9 @@ sdk::Error error_of(const Body& body) {
   return {TENON_OK, "nothing was thrown"};
 }
 
-/// A host with knobs, which keeps lines and choices.
+/// A host with options that stores log lines and choices.
 struct TestHost {
-  std::map<std::string, std::string> knobs{{"libraries", TENON_EMULATED_LIBRARIES "/libraries"}};
+  std::map<std::string, std::string> options{{"libraries", TENON_EMULATED_LIBRARIES "/libraries"}};
   std::map<std::string, std::string> kept;
   std::vector<std::string> warnings, lines;
   tenon_host table{};
@@ -41,9 +41,9 @@ struct TestHost {
     table.log = [](tenon_host_context* context, std::uint32_t level, const char* text) {
       (level == TENON_LOG_WARNING ? of(context).warnings : of(context).lines).emplace_back(text);
     };
-    table.option = [](tenon_host_context* context, const char* knob) -> const char* {
-      const auto found = of(context).knobs.find(knob);
-      return found == of(context).knobs.end() ? nullptr : found->second.c_str();
+    table.option = [](tenon_host_context* context, const char* option) -> const char* {
+      const auto found = of(context).options.find(option);
+      return found == of(context).options.end() ? nullptr : found->second.c_str();
     };
     table.autotune_get = [](tenon_host_context* context, const char* key, void* value, std::uint64_t capacity) -> std::uint64_t {
       const auto found = of(context).kept.find(key);
@@ -61,16 +61,16 @@ struct TestHost {
 /// An opened device with such a host.
 struct Bench {
   Bench() = default;
-  Bench(const char* knob, const char* value) { host.knobs[knob] = value; }
+  Bench(const char* option, const char* value) { host.options[option] = value; }
   const ConvPlan& choose(ConvProblem problem) {
-    problem.workspace_limit = std::min(problem.workspace_limit, knobs_of(device).workspace_limit);
+    problem.workspace_limit = std::min(problem.workspace_limit, options_of(device).workspace_limit);
     return device.attached.get<ConvDevice>(device).choose(problem);
   }
   TestHost host;
   Device device{sdk::Host(&host.table), 0};
 };
 
-/// Engines that the emulated cuDNN has, while it lives.
+/// Sets the engines of the emulated cuDNN during its lifetime.
 class Engines {
  public:
   explicit Engines(const char* list) { ::setenv("TENON_CUDNN_EMULATION_ENGINES", list, 1); }
@@ -88,8 +88,8 @@ ConvProblem problem(tenon_dtype dtype, std::int64_t kernel = 3) {
 }
 
 // First: see cuda_library.cpp.
-TEST_CASE("cuda conv: NVIDIA's own library, where there is one, takes our graphs for a described H200") {
-  if (emulation::address_sanitized) return;  // what it keeps until the process ends is its own business
+TEST_CASE("cuda conv: NVIDIA's library, if installed, accepts our graphs for a described H200") {
+  if (emulation::address_sanitized) return;  // the library keeps memory until the process ends
   const Search here = search_here(nullptr);
   try {
     Library({"cuDNN", "libcudnn", CUDNN_MAJOR}, here);
@@ -118,11 +118,11 @@ TEST_CASE("cuda conv: NVIDIA's own library, where there is one, takes our graphs
       ConvProblem asked = problem(dtype);
       asked.direction = direction;
       asked.deterministic = true;
-      asked.shape.pads_before[0] = 0;  // one more behind than before
+      asked.shape.pads_before[0] = 0;  // one more element of padding after than before
       asked.shape.pads_after[0] = 2;
-      Refusals refusals;
-      const std::vector<ConvPlan> plans = acceptable_plans(functions, target, asked, 1, refusals);
-      REQUIRE_MESSAGE(!plans.empty(), text_of(asked) << ": " << refusals.text());
+      Rejections rejections;
+      const std::vector<ConvPlan> plans = acceptable_plans(functions, target, asked, 1, rejections);
+      REQUIRE_MESSAGE(!plans.empty(), text_of(asked) << ": " << rejections.text());
       MESSAGE(text_of(asked) << ": " << plans[0].text() << ", " << plans[0].plan->workspace_bytes() << " bytes");
       const std::optional<ConvPlan> again = remembered_plan(functions, target, asked, plans[0].text());
       REQUIRE(again.has_value());
@@ -130,12 +130,12 @@ TEST_CASE("cuda conv: NVIDIA's own library, where there is one, takes our graphs
       CHECK(again->plan->workspace_bytes() == plans[0].plan->workspace_bytes());
     }
   }
-  // What is added as well: engines for the others are compiled when they are asked for, which takes a driver.
+  // Only addends: engines for other epilogues are compiled on demand, which needs a driver.
   ConvProblem with_bias = problem(TENON_DTYPE_F32);
   with_bias.bias = true;
-  Refusals refusals;
-  const std::vector<ConvPlan> plans = acceptable_plans(functions, target, with_bias, 1, refusals);
-  REQUIRE_MESSAGE(!plans.empty(), refusals.text());
+  Rejections rejections;
+  const std::vector<ConvPlan> plans = acceptable_plans(functions, target, with_bias, 1, rejections);
+  REQUIRE_MESSAGE(!plans.empty(), rejections.text());
   CHECK(plans[0].adds);
   ConvProblem transposed = problem(TENON_DTYPE_BF16);
   transposed.direction = ConvDirection::data_gradient;
@@ -143,7 +143,7 @@ TEST_CASE("cuda conv: NVIDIA's own library, where there is one, takes our graphs
   CHECK_NOTHROW(graph_of(functions, target, transposed, true));
 }
 
-TEST_CASE("cuda conv: a cuDNN that is not there is named with the folders, the remedy, and what runs without it") {
+TEST_CASE("cuda conv: a missing cuDNN is reported with the folders, the remedy, and what runs without it") {
   const sdk::Error error = error_of([] { Cudnn(Search{"/nowhere", {}}); });
   CHECK(error.status() == TENON_INCOMPATIBLE);
   CHECK_MESSAGE(contains(error.what(), "cuDNN 9 (libcudnn.so.9) cannot be opened; looked in /nowhere"), error.what());
@@ -151,7 +151,7 @@ TEST_CASE("cuda conv: a cuDNN that is not there is named with the folders, the r
   CHECK_MESSAGE(contains(error.what(), "backends.options.cuda.kernels: naive"), error.what());
 }
 
-TEST_CASE("cuda conv: a cuDNN of another major version is a mismatch that names both, and what runs without it") {
+TEST_CASE("cuda conv: a cuDNN of another major version is a mismatch that states both, and what runs without it") {
   const sdk::Error error = error_of([] { Cudnn(Search{TENON_EMULATED_LIBRARIES "/another_version", {}}); });
   CHECK(error.status() == TENON_INCOMPATIBLE);
   CHECK_MESSAGE(contains(error.what(), "is version 8"), error.what());
@@ -161,27 +161,27 @@ TEST_CASE("cuda conv: a cuDNN of another major version is a mismatch that names 
 
 TEST_CASE("cuda conv: each kind of arithmetic gets the first engine that may compute it") {
   Bench bench;
-  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.number == 61);  // Winograd's
-  CHECK(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.number == 28);
-  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.number == 38);
-  CHECK(bench.choose(problem(TENON_DTYPE_F64)).engine.number == 28);
+  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.index == 61);  // a Winograd engine
+  CHECK(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.index == 28);
+  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.index == 38);
+  CHECK(bench.choose(problem(TENON_DTYPE_F64)).engine.index == 28);
   ConvProblem tf32 = problem(TENON_DTYPE_F32, 5);
   tf32.math = TENON_MATH_TF32;
-  CHECK(bench.choose(tf32).engine.number == 38);
+  CHECK(bench.choose(tf32).engine.index == 38);
   CHECK(bench.host.warnings.empty());
   CHECK(bench.host.lines.size() == 5);
 }
 
-TEST_CASE("cuda conv: gradients may be summed in any order unless they are to be deterministic") {
+TEST_CASE("cuda conv: gradients may be summed in any order unless deterministic results are requested") {
   Bench bench;
   ConvProblem gradient = problem(TENON_DTYPE_F32, 5);
   gradient.direction = ConvDirection::filter_gradient;
-  CHECK(bench.choose(gradient).engine.number == 20);
+  CHECK(bench.choose(gradient).engine.index == 20);
   gradient.deterministic = true;
-  CHECK(bench.choose(gradient).engine.number == 28);
+  CHECK(bench.choose(gradient).engine.index == 28);
 }
 
-TEST_CASE("cuda conv: an engine adds bias and residual where one can; an engine of last resort that could is not preferred") {
+TEST_CASE("cuda conv: an engine that fuses bias and residual is used, but a fallback engine is not preferred for it") {
   Bench bench;
   ConvProblem narrow = problem(TENON_DTYPE_BF16);
   narrow.bias = narrow.residual = true;
@@ -199,20 +199,20 @@ TEST_CASE("cuda conv: an engine adds bias and residual where one can; an engine 
   CHECK(bench.choose(wide).text() == "plain engine 28 2=3 14=4");
 }
 
-TEST_CASE("cuda conv: engines above the limit on workspaces are not taken") {
+TEST_CASE("cuda conv: engines above the workspace limit are not used") {
   Bench bench("workspace_limit_mib", "1");
-  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.number == 1);  // those before it want 3 and 2 MiB
-  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.number == 38);
+  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.index == 1);  // those before it need 3 and 2 MiB
+  CHECK(bench.choose(problem(TENON_DTYPE_F16)).engine.index == 38);
 }
 
-TEST_CASE("cuda conv: operands that are not aligned to 16 bytes get an engine that does not ask for it") {
+TEST_CASE("cuda conv: operands that are not aligned to 16 bytes get an engine that does not need it") {
   Bench bench;
   ConvProblem odd = problem(TENON_DTYPE_F16);
   odd.alignment_bytes = 2;
-  CHECK(bench.choose(odd).engine.number == 1);
+  CHECK(bench.choose(odd).engine.index == 1);
 }
 
-TEST_CASE("cuda conv: where no engine serves there is no plan, and one line that says so with the remedy") {
+TEST_CASE("cuda conv: without a usable engine there is no plan, and one log line with the remedy") {
   const Engines engines("99,38");
   Bench bench;
   const ConvProblem strict = problem(TENON_DTYPE_F32);
@@ -228,16 +228,16 @@ TEST_CASE("cuda conv: where no engine serves there is no plan, and one line that
   CHECK(bench.host.kept.empty());
 }
 
-TEST_CASE("cuda conv: a named engine is used wherever it serves") {
+TEST_CASE("cuda conv: a named engine is used wherever it is usable") {
   Bench bench("algorithm", "engine 1");
-  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.number == 1);
+  CHECK(bench.choose(problem(TENON_DTYPE_F32)).engine.index == 1);
   ConvProblem with_bias = problem(TENON_DTYPE_F16);
   with_bias.bias = true;
   CHECK(bench.choose(with_bias).text() == "plain engine 1");
   CHECK(bench.host.kept.empty());
 }
 
-TEST_CASE("cuda conv: a named engine that cannot is an error that names op, shape and engine") {
+TEST_CASE("cuda conv: a named engine that is not usable is an error with op, shape and engine") {
   Bench bench("algorithm", "engine 38");
   const sdk::Error strict = error_of([&] { bench.choose(problem(TENON_DTYPE_F32)); });
   CHECK(strict.status() == TENON_UNSUPPORTED);
@@ -247,14 +247,14 @@ TEST_CASE("cuda conv: a named engine that cannot is an error that names op, shap
   CHECK(contains(error_of([&] { bench.choose(problem(TENON_DTYPE_F64)); }).what(), "does not serve this graph"));
 }
 
-TEST_CASE("cuda conv: a text that names no way of choosing is refused when the device is opened") {
+TEST_CASE("cuda conv: an invalid selection mode is rejected when the device is opened") {
   Bench bench("algorithm", "fastest");
-  const sdk::Error error = error_of([&] { knobs_of(bench.device); });
+  const sdk::Error error = error_of([&] { options_of(bench.device); });
   CHECK(error.status() == TENON_INVALID_ARGUMENT);
-  CHECK_MESSAGE(contains(error.what(), "wanted heuristic, measure or an engine's name"), error.what());
+  CHECK_MESSAGE(contains(error.what(), "expected heuristic, measure or an engine's name"), error.what());
 }
 
-TEST_CASE("cuda conv: a choice is kept by the host, and taken from it by the next device") {
+TEST_CASE("cuda conv: a choice is cached by the host and reused by the next device") {
   std::map<std::string, std::string> kept;
   {
     Bench bench;
@@ -271,7 +271,7 @@ TEST_CASE("cuda conv: a choice is kept by the host, and taken from it by the nex
   CHECK(contains(next.host.lines.back(), "as chosen before"));
 }
 
-TEST_CASE("cuda conv: a kept choice that may not be taken, or is none, is made anew") {
+TEST_CASE("cuda conv: an invalid cached choice is made again") {
   for (const char* stale : {"plain engine 38 2=3", "plain engine 4711", "engine 28", "nonsense", "adding engine 28"}) {
     std::string key;
     {
@@ -281,12 +281,12 @@ TEST_CASE("cuda conv: a kept choice that may not be taken, or is none, is made a
     }
     Bench bench;
     bench.host.kept[key] = stale;
-    CHECK_MESSAGE(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.number == 28, stale);
+    CHECK_MESSAGE(bench.choose(problem(TENON_DTYPE_F32, 5)).engine.index == 28, stale);
     CHECK(bench.host.kept[key] == "plain engine 28 2=3 14=4");
   }
 }
 
-TEST_CASE("cuda conv: a plan that was chosen before is recorded and replayed, nothing is chosen meanwhile") {
+TEST_CASE("cuda conv: a plan with a cached choice is recorded and replayed without another choice") {
   Bench bench;
   ConvProblem point = problem(TENON_DTYPE_F64, 1);
   point.shape = {1, 2, 1, 1, {1, 2}, {1, 1}, {1, 2}, {1, 1}, {1, 1}, {}, {}};
@@ -315,18 +315,18 @@ TEST_CASE("cuda conv: a plan that was chosen before is recorded and replayed, no
   bench.device.deallocate(TENON_MEMORY_DEVICE, memory, 1024);
 }
 
-TEST_CASE("cuda conv: measuring runs the candidates once, and gives its memory back") {
+TEST_CASE("cuda conv: measuring runs the candidates once and frees its memory") {
   Bench bench("algorithm", "measure");
   ConvProblem small = problem(TENON_DTYPE_F32);
   small.shape = {1, 2, 2, 1, {4, 4}, {3, 3}, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
   const ConvPlan& plan = bench.choose(small);
-  CHECK((plan.engine.number == 61 || plan.engine.number == 28));
+  CHECK((plan.engine.index == 61 || plan.engine.index == 28));
   CHECK(contains(bench.host.lines.back(), "the fastest"));
   CHECK(contains(bench.host.kept.begin()->first, "; measured on "));
   CHECK(&bench.choose(small) == &plan);
 }
 
-TEST_CASE("cuda conv: an engine that has a plan and does not run is out, and an error if all are") {
+TEST_CASE("cuda conv: an engine that fails to run is skipped; it is an error if all fail") {
   ConvProblem small = problem(TENON_DTYPE_F32);
   small.shape = {1, 2, 2, 1, {4, 4}, {3, 3}, {4, 4}, {1, 1}, {1, 1}, {1, 1}, {1, 1}};
   for (const bool all : {false, true}) {
@@ -335,13 +335,13 @@ TEST_CASE("cuda conv: an engine that has a plan and does not run is out, and an 
     if (all) {
       const sdk::Error error = error_of([&] { bench.choose(small); });
       CHECK(error.status() == TENON_VENDOR_ERROR);
-      CHECK_MESSAGE(contains(error.what(), "engines that were measured runs (the log says why)"), error.what());
+      CHECK_MESSAGE(contains(error.what(), "measured engines runs (the log says why)"), error.what());
     } else {
-      CHECK(bench.choose(small).engine.number == 28);
+      CHECK(bench.choose(small).engine.index == 28);
     }
     ::unsetenv("TENON_CUDNN_EMULATION_FAILING");
     CHECK(std::any_of(bench.host.warnings.begin(), bench.host.warnings.end(),
-                      [](const std::string& line) { return contains(line, "engine 61 is out"); }));
+                      [](const std::string& line) { return contains(line, "engine 61 is rejected"); }));
   }
 }
 

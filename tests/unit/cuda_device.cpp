@@ -52,7 +52,7 @@ __global__ void find_fault(FaultRecord* record, std::uint32_t node) {
   *record = {fault_written, FaultKind::index, TENON_OP_Gather, node, 2, 9, -3, 3};
 }
 
-TEST_CASE("cuda device: what is written is read, kernels work on it in stream order") {
+TEST_CASE("cuda device: written data is read back, kernels run in stream order") {
   Bench bench;
   const std::uint64_t x = bench.device.allocate(TENON_MEMORY_DEVICE, 40);
   bench.write(x, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
@@ -62,7 +62,7 @@ TEST_CASE("cuda device: what is written is read, kernels work on it in stream or
   bench.device.deallocate(TENON_MEMORY_DEVICE, x, 40);
 }
 
-TEST_CASE("cuda device: a recording runs nothing, each replay all of it") {
+TEST_CASE("cuda device: a recording runs nothing, each replay everything") {
   Bench bench;
   const std::uint64_t x = bench.device.allocate(TENON_MEMORY_DEVICE, 8);
   bench.write(x, {1, 10});
@@ -81,7 +81,7 @@ TEST_CASE("cuda device: a recording runs nothing, each replay all of it") {
   bench.device.deallocate(TENON_MEMORY_DEVICE, x, 8);
 }
 
-TEST_CASE("cuda device: what libraries keep for a stream is not what they keep for its recording, which outlives the stream") {
+TEST_CASE("cuda device: library state of a stream and of its recording are separate, and a recording outlives its stream") {
   Device device{sdk::Host(), 0};
   std::unique_ptr<sdk::Capture> capture;
   const auto kept = std::make_shared<int>(0);
@@ -103,7 +103,7 @@ TEST_CASE("cuda device: what libraries keep for a stream is not what they keep f
   CHECK(kept.use_count() == 1);
 }
 
-TEST_CASE("cuda device: what a kernel finds wrong is thrown once, by whoever waits, with its node") {
+TEST_CASE("cuda device: a kernel's fault is thrown once, by the next wait, with its node") {
   Bench bench;
   launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), 6u);
   const sdk::Error found = error_of([&] { bench.stream.synchronize(); });
@@ -119,7 +119,7 @@ TEST_CASE("cuda device: what a kernel finds wrong is thrown once, by whoever wai
   event->synchronize();
 }
 
-TEST_CASE("cuda device: a fault of a recorded kernel is thrown where it was replayed") {
+TEST_CASE("cuda device: a fault of a recorded kernel is thrown on the stream of the replay") {
   Bench bench;
   bench.stream.begin_capture();
   launch(bench.stream, {1, 1}, find_fault, bench.stream.faults().get(), 5u);
@@ -130,7 +130,7 @@ TEST_CASE("cuda device: a fault of a recorded kernel is thrown where it was repl
   bench.stream.synchronize();
 }
 
-TEST_CASE("cuda device: memory that is not there is refused with what was asked for and what is free") {
+TEST_CASE("cuda device: a failed allocation reports the requested and the free bytes") {
   Bench bench;
   const sdk::Error refused = error_of([&] { bench.device.allocate(TENON_MEMORY_DEVICE, std::uint64_t{1} << 45); });
   CHECK(refused.status() == TENON_OUT_OF_MEMORY);
@@ -140,7 +140,7 @@ TEST_CASE("cuda device: memory that is not there is refused with what was asked 
   bench.device.deallocate(TENON_MEMORY_DEVICE, small, 64);
 }
 
-TEST_CASE("cuda device: borrowed host memory is used in place, and given back") {
+TEST_CASE("cuda device: borrowed host memory is used in place and released") {
   Bench bench;
   std::vector<float> mine{1, 2, 3};
   for (int round = 0; round < 2; ++round) {
@@ -157,7 +157,7 @@ TEST_CASE("cuda device: borrowed host memory is used in place, and given back") 
   CHECK(mine == std::vector<float>{4, 8, 12});
 }
 
-TEST_CASE("cuda device: a call that fails is named, and the device goes on") {
+TEST_CASE("cuda device: a failed call is reported by name, and the device stays usable") {
   Bench bench;
   emulation::fail_next("cudaStreamCreateWithFlags", cudaErrorUnknown);
   const sdk::Error refused = error_of([&] { bench.device.make_stream(); });
@@ -166,7 +166,7 @@ TEST_CASE("cuda device: a call that fails is named, and the device goes on") {
   CHECK(bench.device.make_stream() != nullptr);
 }
 
-TEST_CASE("cuda device: a kernel's illegal access loses the device until it is closed") {
+TEST_CASE("cuda device: an illegal access of a kernel makes the device unusable until it is closed") {
   {
     Device device{sdk::Host(), 0};
     Stream stream{device};
@@ -179,7 +179,7 @@ TEST_CASE("cuda device: a kernel's illegal access loses the device until it is c
     const sdk::Error later = error_of([&] { device.allocate(TENON_MEMORY_DEVICE, 8); });
     CHECK(later.status() == TENON_DEVICE_LOST);
     CHECK(says(later, "close it"));
-    device.deallocate(TENON_MEMORY_DEVICE, x, 8);  // went with the context
+    device.deallocate(TENON_MEMORY_DEVICE, x, 8);  // freed with the context
   }
   Device again{sdk::Host(), 0};
   const std::uint64_t x = again.allocate(TENON_MEMORY_DEVICE, 8);

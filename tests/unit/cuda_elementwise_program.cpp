@@ -1,4 +1,4 @@
-// The cuda backend's fused programs: how a group of nodes becomes instructions.
+// The cuda backend's fused programs: groups of nodes become instructions.
 #include "backends/cuda/elementwise_program.h"
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ TEST_CASE("cuda program: in a chain each instruction reads the one before, and n
   CHECK(code[2].output == 0);
 }
 
-TEST_CASE("cuda program: what a later instruction reads is kept in a slot until its last reader, and the slot is used again") {
+TEST_CASE("cuda program: a value is kept in a slot until its last reader, then the slot is reused") {
   // a = x + y; b = exp(a); c = a * b; d = relu(c); e = c + d
   sdk::ElementwiseProgram group;
   group.input_count = 2;
@@ -65,7 +65,7 @@ TEST_CASE("cuda program: what a later instruction reads is kept in a slot until 
   CHECK(code[4].sources[1].kind == Source::Kind::last);
 }
 
-TEST_CASE("cuda program: a result that leaves the group and is read inside it is read from where it was made") {
+TEST_CASE("cuda program: a result that leaves the group and is read inside it is read from the previous instruction") {
   sdk::ElementwiseProgram group;
   group.input_count = 1;
   group.output_count = 2;
@@ -78,7 +78,7 @@ TEST_CASE("cuda program: a result that leaves the group and is read inside it is
   CHECK(code[1].sources[0].kind == Source::Kind::last);
 }
 
-TEST_CASE("cuda program: attributes choose the code and its numbers") {
+TEST_CASE("cuda program: attributes choose opcode and constants") {
   sdk::ElementwiseProgram group;
   group.input_count = 1;
   group.output_count = 1;
@@ -89,7 +89,7 @@ TEST_CASE("cuda program: attributes choose the code and its numbers") {
   tenon_attributes_alpha elu{};
   elu.alpha = 0.5;
   tenon_attributes_gelu gelu{};
-  gelu.tanh_form = 1;
+  gelu.approximate_tanh = 1;
   tenon_attributes_cast cast{};
   cast.to = TENON_DTYPE_F16;
   group.members = {member(TENON_OP_Clip, clip, {0}, 2), member(TENON_OP_Elu, elu, {2}, 2), member(TENON_OP_Gelu, gelu, {2}, 2),

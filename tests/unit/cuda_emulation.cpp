@@ -1,4 +1,4 @@
-// The emulation is a test double, and a test double that is too kind proves nothing: these claims are about how unkind it is.
+// Tests of the CUDA emulation. A test double that is too lenient proves nothing, so these tests are about its strictness.
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ __global__ void scale(int n, float factor, float* x) {
   if (i < n) x[i] *= factor;
 }
 
-/// Reverses a block of 64 by way of shared memory; without the barrier a thread reads what may not be there yet.
+/// Reverses a block of 64 through shared memory; without the barrier a thread may read before the write.
 template <bool Barrier>
 __global__ void reverse(int* x) {
   __shared__ int tile[64];
@@ -97,7 +97,7 @@ Buffer<T> pinned(std::size_t n) {
   return Buffer<T>(n, 0);
 }
 
-/// The signal that ended a child which ran `body`, 0 if it came back; what it wrote to stderr.
+/// The signal that ended a child process that ran `body` (0 if it returned) and its stderr.
 template <class F>
 std::pair<int, std::string> in_child(F body) {
   int pipe_ends[2];
@@ -150,9 +150,9 @@ TEST_CASE("cuda emulation: a barrier makes what was written before it visible, i
     Buffer<int> x(counted(64));
     launch(stream, 1, 64, [p = x.data] { reverse<true>(p); });
     REQUIRE(cudaStreamSynchronize(stream) == cudaSuccess);
-    std::vector<int> wanted = counted(64);
-    std::reverse(wanted.begin(), wanted.end());
-    CHECK(x.read() == wanted);
+    std::vector<int> expected = counted(64);
+    std::reverse(expected.begin(), expected.end());
+    CHECK(x.read() == expected);
   }
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("cuda emulation: shuffles and barriers add up a block") {
   }
 }
 
-TEST_CASE("cuda emulation: votes count the lanes of their mask; a partial warp has only those that exist") {
+TEST_CASE("cuda emulation: votes count the lanes of their mask; a partial warp has only its existing lanes") {
   const Stream stream;
   Buffer<unsigned> x(std::vector<unsigned>(40));
   launch(stream, 1, 40, [p = x.data] {
@@ -221,7 +221,7 @@ TEST_CASE("cuda emulation: threads that have returned are not waited for") {
   CHECK(x.read()[32] == 1);
 }
 
-TEST_CASE("cuda emulation: a block that can never end names its threads") {
+TEST_CASE("cuda emulation: a deadlocked block reports its threads") {
   const auto [signal, text] = in_child([] {
     const Stream stream;
     launch(stream, 1, 4, [] { divided_barrier(); });
@@ -233,7 +233,7 @@ TEST_CASE("cuda emulation: a block that can never end names its threads") {
   CHECK(text.find("thread (1, 0, 0) waits in __syncwarp") != std::string::npos);
 }
 
-TEST_CASE("cuda emulation: a launch that no GPU takes is refused, and the error is kept once") {
+TEST_CASE("cuda emulation: an invalid launch is rejected, and its error is returned once") {
   const Stream stream;
   for (const auto& [grid, block] : {std::pair(dim3(1), dim3(1025)),
                                     {dim3(0), dim3(1)},
@@ -248,7 +248,7 @@ TEST_CASE("cuda emulation: a launch that no GPU takes is refused, and the error 
   }
 }
 
-TEST_CASE("cuda emulation: nothing runs before somebody waits") {
+TEST_CASE("cuda emulation: nothing runs before a wait") {
   const Stream stream;
   int runs = 0;
   launch(stream, 1, 1, [&] { ++runs; });
@@ -262,7 +262,7 @@ TEST_CASE("cuda emulation: nothing runs before somebody waits") {
   CHECK(cudaGetLastError() == cudaErrorNotReady);
 }
 
-TEST_CASE("cuda emulation: a copy from pageable memory takes the bytes at the call, from pinned memory later") {
+TEST_CASE("cuda emulation: a copy from pageable memory reads the bytes in the call, from pinned memory later") {
   const Stream stream;
   Buffer<int> x(1), y(1);
   const Buffer<int> fixed = pinned<int>(1);
@@ -276,7 +276,7 @@ TEST_CASE("cuda emulation: a copy from pageable memory takes the bytes at the ca
   CHECK(y.read()[0] == 2);
 }
 
-TEST_CASE("cuda emulation: a copy to pageable memory is done when the call is back, to pinned memory later") {
+TEST_CASE("cuda emulation: a copy to pageable memory is done when the call returns, to pinned memory later") {
   const Stream stream;
   Buffer<int> x(std::vector<int>{7});
   const Buffer<int> fixed = pinned<int>(1);
@@ -289,7 +289,7 @@ TEST_CASE("cuda emulation: a copy to pageable memory is done when the call is ba
   CHECK(*fixed.data == 7);
 }
 
-TEST_CASE("cuda emulation: a copy out of bounds or of a wrong kind is refused") {
+TEST_CASE("cuda emulation: a copy out of bounds or of a wrong kind is rejected") {
   const Stream stream;
   Buffer<int> x(4);
   std::vector<int> host(8);
@@ -299,7 +299,7 @@ TEST_CASE("cuda emulation: a copy out of bounds or of a wrong kind is refused") 
   cudaGetLastError();
 }
 
-TEST_CASE("cuda emulation: an event orders two streams, and without it the second one is early") {
+TEST_CASE("cuda emulation: an event orders two streams, and without it the second runs early") {
   const Stream first, second;
   Buffer<int> x(1), y(1), z(1);
   cudaEvent_t event = nullptr;
@@ -319,7 +319,7 @@ TEST_CASE("cuda emulation: an event orders two streams, and without it the secon
   cudaEventDestroy(event);
 }
 
-TEST_CASE("cuda emulation: elapsed time wants two events that were recorded and reached") {
+TEST_CASE("cuda emulation: elapsed time expects two events that were recorded and reached") {
   const Stream stream;
   cudaEvent_t begin = nullptr, end = nullptr;
   REQUIRE(cudaEventCreate(&begin) == cudaSuccess);
@@ -404,16 +404,16 @@ TEST_CASE("cuda emulation: a capture executes nothing, and each replay everythin
   cudaGetLastError();
 }
 
-TEST_CASE("cuda emulation: what is not allowed in a capture invalidates it") {
+TEST_CASE("cuda emulation: calls that are not allowed in a capture invalidate it") {
   const Stream stream, other;
   cudaGraph_t graph = nullptr;
   void* memory = nullptr;
   cudaEvent_t event = nullptr;
   REQUIRE(cudaEventCreate(&event) == cudaSuccess);
   REQUIRE(cudaEventRecord(event, other) == cudaSuccess);
-  const auto invalidates = [&](cudaError_t wanted, auto act) {
+  const auto invalidates = [&](cudaError_t expected, auto act) {
     REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) == cudaSuccess);
-    CHECK(act() == wanted);
+    CHECK(act() == expected);
     launch(stream, 1, 1, [] {});
     CHECK(cudaGetLastError() == cudaErrorStreamCaptureInvalidated);
     CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
@@ -432,7 +432,7 @@ TEST_CASE("cuda emulation: what is not allowed in a capture invalidates it") {
   cudaEventDestroy(event);
 }
 
-TEST_CASE("cuda emulation: a thread-local capture leaves other threads alone") {
+TEST_CASE("cuda emulation: a thread-local capture does not affect other threads") {
   const Stream stream;
   cudaGraph_t graph = nullptr;
   REQUIRE(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
@@ -447,7 +447,7 @@ TEST_CASE("cuda emulation: a thread-local capture leaves other threads alone") {
   cudaGraphDestroy(graph);
 }
 
-TEST_CASE("cuda emulation: a capture takes in a second stream by an event, which must come back") {
+TEST_CASE("cuda emulation: a capture forks to a second stream by an event, which must join") {
   const Stream stream, other;
   cudaEvent_t fork_event = nullptr, join_event = nullptr;
   cudaEventCreate(&fork_event);
@@ -473,7 +473,7 @@ TEST_CASE("cuda emulation: a capture takes in a second stream by an event, which
   cudaEventDestroy(join_event);
 }
 
-TEST_CASE("cuda emulation: an external record in a capture is made by each replay") {
+TEST_CASE("cuda emulation: an external event record in a capture is executed by each replay") {
   const Stream stream;
   cudaEvent_t begin = nullptr, end = nullptr;
   cudaEventCreate(&begin);
@@ -501,7 +501,7 @@ TEST_CASE("cuda emulation: an external record in a capture is made by each repla
   cudaEventDestroy(end);
 }
 
-TEST_CASE("cuda emulation: new memory and freed memory hold 0xFF bytes") {
+TEST_CASE("cuda emulation: new and freed memory is filled with 0xFF") {
   const Stream stream, other;
   void *first = nullptr, *second = nullptr;
   REQUIRE(cudaMallocAsync(&first, 256, stream) == cudaSuccess);
@@ -518,7 +518,7 @@ TEST_CASE("cuda emulation: new memory and freed memory hold 0xFF bytes") {
   cudaGetLastError();
 }
 
-TEST_CASE("cuda emulation: more memory than the device has is refused, and what was freed comes back") {
+TEST_CASE("cuda emulation: more memory than the device has is rejected, and freed memory is available again") {
   std::size_t before = 0, total = 0, after = 0;
   REQUIRE(cudaMemGetInfo(&before, &total) == cudaSuccess);
   void* memory = nullptr;
@@ -533,7 +533,7 @@ TEST_CASE("cuda emulation: more memory than the device has is refused, and what 
   CHECK(after == before);
 }
 
-TEST_CASE("cuda emulation: a pool counts what it has given") {
+TEST_CASE("cuda emulation: a pool counts its allocations") {
   const Stream stream;
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
@@ -573,7 +573,7 @@ TEST_CASE("cuda emulation: the host cannot read device memory, nor can a host fu
   CHECK(x.read()[0] == 1);
 }
 
-TEST_CASE("cuda emulation: a call that is told to fail fails once and does nothing") {
+TEST_CASE("cuda emulation: an injected failure happens once and the call has no effect") {
   void* memory = nullptr;
   tenon::emulation::fail_next("cudaMalloc", cudaErrorMemoryAllocation);
   CHECK(cudaMalloc(&memory, 16) == cudaErrorMemoryAllocation);
@@ -590,7 +590,7 @@ TEST_CASE("cuda emulation: a call that is told to fail fails once and does nothi
   CHECK(runs == 0);
 }
 
-TEST_CASE("cuda emulation: a fault is reported by whoever waits next, and by everything after it until the device is reset") {
+TEST_CASE("cuda emulation: a fault is reported by the next wait and by every later call until the device is reset") {
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
   int runs = 0;

@@ -1,4 +1,4 @@
-// The cuda backend's images: windows over them, where packs lie, divisions by what does not change.
+// Image helpers of the cuda backend: windows, positions of packs, division by invariants.
 #include "backends/cuda/image.cuh"
 
 #include <doctest/doctest.h>
@@ -21,14 +21,14 @@ tenon_attributes_window window(std::int64_t kernel, std::int64_t stride, std::in
 
 /// body(axis) for windows of many forms over 1 to 9 elements.
 template <class Body>
-void for_each_axis(std::int64_t most_dilation, const Body& body) {
+void for_each_axis(std::int64_t max_dilation, const Body& body) {
   for (std::int64_t size = 1; size <= 9; ++size) {
     for (std::int64_t kernel = 1; kernel <= 4; ++kernel) {
       for (std::int64_t stride = 1; stride <= 3; ++stride) {
-        for (std::int64_t dilation = 1; dilation <= most_dilation; ++dilation) {
+        for (std::int64_t dilation = 1; dilation <= max_dilation; ++dilation) {
           for (std::int64_t pad = 0; pad < kernel; ++pad) {
-            const std::int64_t room = size + 2 * pad - dilation * (kernel - 1) - 1;
-            if (room >= 0) body(WindowAxis(size, room / stride + 1, window(kernel, stride, dilation, pad, pad), 0));
+            const std::int64_t last_start = size + 2 * pad - dilation * (kernel - 1) - 1;
+            if (last_start >= 0) body(WindowAxis(size, last_start / stride + 1, window(kernel, stride, dilation, pad, pad), 0));
           }
         }
       }
@@ -54,41 +54,41 @@ TEST_CASE("cuda images: a divisor gives the quotients of the division") {
   CHECK(Divisor(std::int64_t{1} << 40).quotient((std::int64_t{5} << 40) + 3) == 5);
 }
 
-TEST_CASE("cuda images: taps are the elements of a window that lie in the image") {
+TEST_CASE("cuda images: taps are the elements of a window inside the image") {
   std::int64_t wrong = 0;
   for_each_axis(3, [&](const WindowAxis& axis) {
     for (std::int64_t w = 0; w < axis.windows; ++w) {
-      std::vector<std::int64_t> want, got;
+      std::vector<std::int64_t> expected, got;
       for (std::int64_t k = 0; k < axis.kernel; ++k) {
         const std::int64_t at = w * axis.stride - axis.before + k * axis.dilation;
-        if (at >= 0 && at < axis.size) want.push_back(at);
+        if (at >= 0 && at < axis.size) expected.push_back(at);
       }
       const Range taps = axis.taps(w);
       for (std::int64_t k = 0; k < taps.count; ++k) got.push_back(taps.first + k * axis.dilation);
-      wrong += got != want;
+      wrong += got != expected;
     }
   });
   CHECK(wrong == 0);
 }
 
-TEST_CASE("cuda images: an element is seen by the windows whose taps it is one of") {
+TEST_CASE("cuda images: an element is covered by the windows that have it as a tap") {
   std::int64_t wrong = 0;
   for_each_axis(1, [&](const WindowAxis& axis) {
     for (std::int64_t element = 0; element < axis.size; ++element) {
-      std::vector<std::int64_t> want, got;
+      std::vector<std::int64_t> expected, got;
       for (std::int64_t w = 0; w < axis.windows; ++w) {
         const Range taps = axis.taps(w);
-        if (element >= taps.first && element < taps.first + taps.count) want.push_back(w);
+        if (element >= taps.first && element < taps.first + taps.count) expected.push_back(w);
       }
       const Range seen = axis.seen_by(element);
       for (std::int64_t w = 0; w < seen.count; ++w) got.push_back(seen.first + w);
-      wrong += got != want;
+      wrong += got != expected;
     }
   });
   CHECK(wrong == 0);
 }
 
-TEST_CASE("cuda images: packs are numbered as they lie, and a walk goes row by row and stays at its end") {
+TEST_CASE("cuda images: packs are indexed in memory order, and a walk goes row by row and stops at the end") {
   ImageShape x;
   x.outer = 2;
   x.rows = 3;
@@ -103,9 +103,9 @@ TEST_CASE("cuda images: packs are numbered as they lie, and a walk goes row by r
   }
   CHECK(wrong == 0);
 
-  PlaneWalk walk({1, 2}, {2, 3}, 3, 2, 10);  // rows 1 and 4, columns 2, 4 and 6 of a plane 10 wide
+  PlaneLoop loop({1, 2}, {2, 3}, 3, 2, 10);  // rows 1 and 4, columns 2, 4 and 6 of a plane 10 wide
   std::vector<std::int64_t> places;
-  for (std::int64_t t = 0; t < walk.count + 2; ++t, walk.advance()) places.push_back(walk.place);
+  for (std::int64_t t = 0; t < loop.count + 2; ++t, loop.advance()) places.push_back(loop.place);
   CHECK(places == std::vector<std::int64_t>{12, 14, 16, 42, 44, 46, 46, 46});
 }
 

@@ -1,4 +1,4 @@
-// The cuda backend's layouts: as few dimensions as say how operands lie.
+// The cuda backend's layouts: dimensions of operands are merged as far as possible.
 #include "backends/cuda/layout.h"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 namespace tenon::cuda {
 namespace {
 
-TEST_CASE("cuda layout: dense operands are one dimension") {
+TEST_CASE("cuda layout: dense operands merge into one dimension") {
   const std::int64_t shape[] = {2, 3, 4};
   const auto layout = collapse<2>(shape, 3, {{{12, 4, 1}, {12, 4, 1}}});
   CHECK(layout.count == 24);
@@ -18,7 +18,7 @@ TEST_CASE("cuda layout: dense operands are one dimension") {
   CHECK(!is_scalar(layout, 1));
 }
 
-TEST_CASE("cuda layout: a bias over rows keeps two dimensions, a scalar none of its own") {
+TEST_CASE("cuda layout: a bias over rows keeps two dimensions, a scalar adds none") {
   const std::int64_t shape[] = {5, 1, 7};
   const auto layout = collapse<3>(shape, 3, {{{7, 7, 1}, {0, 0, 1}, {0, 0, 0}}});
   CHECK(layout.rank == 2);
@@ -40,7 +40,7 @@ TEST_CASE("cuda layout: no elements, one element") {
   CHECK(is_dense(layout, 0));
 }
 
-TEST_CASE("cuda layout: whatever is merged, every element keeps its place") {
+TEST_CASE("cuda layout: merging keeps the offset of every element") {
   std::mt19937 random(5);
   for (int trial = 0; trial < 200; ++trial) {
     const std::uint32_t rank = 1 + random() % 4;

@@ -1,4 +1,4 @@
-// Where the cuda backend looks for NVIDIA's libraries, and what it says when they are not there or not the right ones.
+// Where the cuda backend looks for NVIDIA's libraries, and its errors for missing or mismatched ones.
 #include "backends/cuda/library.h"
 
 #include <dlfcn.h>
@@ -16,10 +16,10 @@ namespace tenon::cuda {
 namespace {
 namespace fs = std::filesystem;
 
-constexpr WantedLibrary cublas_13{"cuBLAS", "libcublas", 13};
-constexpr WantedLibrary cublas_of_build{"cuBLAS", "libcublas", CUBLAS_VER_MAJOR};
+constexpr LibrarySpec cublas_13{"cuBLAS", "libcublas", 13};
+constexpr LibrarySpec cublas_of_build{"cuBLAS", "libcublas", CUBLAS_VER_MAJOR};
 
-/// A file system of a test's own.
+/// A temporary root of the file system.
 class Root {
  public:
   Root() {
@@ -57,8 +57,8 @@ std::string message_of(const Body& body) {
   return "nothing was thrown";
 }
 
-// First: the loader takes what it has opened under a name for whatever is asked for by that name later.
-TEST_CASE("cuda libraries: NVIDIA's own, where there are some, have every function of the lists") {
+// This test is first because the dynamic loader returns an already loaded library for every later request by its name.
+TEST_CASE("cuda libraries: NVIDIA's libraries, if installed, have every listed function") {
   const Search here = search_here(nullptr);
   bool there = true;
   try {
@@ -74,7 +74,7 @@ TEST_CASE("cuda libraries: NVIDIA's own, where there are some, have every functi
   MESSAGE(cublas.library.file() << ", " << cublas_lt.library.file());
 }
 
-TEST_CASE("cuda libraries: toolkits come before wheels, the usual one first, then the newest") {
+TEST_CASE("cuda libraries: toolkits come before wheels, the default one first, then the newest") {
   const Root root;
   const fs::path old = root.folder("usr/local/cuda-9.2/lib64"), newer = root.folder("usr/local/cuda-12.8/lib64"),
                  newest = root.folder("usr/local/cuda-13.0/lib64"), usual = root.folder("usr/local/cuda/lib64");
@@ -84,7 +84,7 @@ TEST_CASE("cuda libraries: toolkits come before wheels, the usual one first, the
   CHECK(library_folders(root.path(), {}) == std::vector<fs::path>{usual, newest, newer, old, of_system, of_local});
 }
 
-TEST_CASE("cuda libraries: the wheels beside a loaded runtime are looked at, wherever they are") {
+TEST_CASE("cuda libraries: the wheels next to a loaded runtime are searched") {
   const Root root;
   const fs::path runtime = root.folder("venv/lib/python3.12/site-packages/nvidia/cuda_runtime/lib"),
                  blas = root.folder("venv/lib/python3.12/site-packages/nvidia/cublas/lib");
@@ -98,36 +98,36 @@ TEST_CASE("cuda libraries: the loader's own order comes first, then folders that
   CHECK(search.candidates(cublas_13) == std::vector<std::string>{"libcublas.so.13", with.string()});
 }
 
-TEST_CASE("cuda libraries: folders of the knob are the only ones") {
+TEST_CASE("cuda libraries: only the folders of the option are searched, if it is given") {
   const Search search{"/first:/second", {"/usr"}};
   CHECK(search.candidates(cublas_13) == std::vector<std::string>{"/first/libcublas.so.13", "/second/libcublas.so.13"});
 }
 
-TEST_CASE("cuda libraries: what is not there is named with its version, the folders and the remedy") {
+TEST_CASE("cuda libraries: a missing library is reported with its version, the folders and the remedy") {
   const Root root;
-  const WantedLibrary nothing{"cuNothing", "libcunothing", 3};
+  const LibrarySpec nothing{"cuNothing", "libcunothing", 3};
   const std::string by_default = message_of([&] { Library(nothing, {"", {root.path()}}); });
   CHECK_MESSAGE(contains(by_default, "cuNothing 3 (libcunothing.so.3)"), by_default);
   CHECK_MESSAGE(contains(by_default, "looked in the loader's own folders, " + root.path().string()), by_default);
   CHECK_MESSAGE(contains(by_default, "backends.options.cuda.libraries"), by_default);
-  const std::string by_knob = message_of([&] { Library(nothing, {root.path().string(), {}}); });
-  CHECK_MESSAGE(contains(by_knob, "looked in " + root.path().string() + " (backends.options.cuda.libraries)"), by_knob);
+  const std::string by_option = message_of([&] { Library(nothing, {root.path().string(), {}}); });
+  CHECK_MESSAGE(contains(by_option, "looked in " + root.path().string() + " (backends.options.cuda.libraries)"), by_option);
 }
 
-TEST_CASE("cuda libraries: a file that is no library is refused in the loader's words") {
+TEST_CASE("cuda libraries: a file that is no library is rejected with the loader's message") {
   const Root root;
   const fs::path file = root.file("libcublas.so.13");
   const std::string text = message_of([&] { Library(cublas_13, {root.path().string(), {}}); });
   CHECK_MESSAGE(contains(text, "the loader says: " + file.string()), text);
 }
 
-TEST_CASE("cuda libraries: one of another version than its name is a mismatch that names both") {
+TEST_CASE("cuda libraries: a version that differs from the file name is a mismatch that states both") {
   const std::string text = message_of([&] { Cublas(Search{TENON_EMULATED_LIBRARIES "/another_version", {}}); });
   CHECK_MESSAGE(contains(text, "is version " + std::to_string(CUBLAS_VER_MAJOR - 1)), text);
   CHECK_MESSAGE(contains(text, "built for " + std::to_string(CUBLAS_VER_MAJOR)), text);
 }
 
-TEST_CASE("cuda libraries: a function that a library lacks is named") {
+TEST_CASE("cuda libraries: a missing function is reported by name") {
   const Library library(cublas_of_build, {TENON_EMULATED_LIBRARIES "/another_version", {}});
   const std::string text = message_of([&] { library.function<void (*)()>("cublasCreate_v2"); });
   CHECK_MESSAGE(contains(text, "lacks cublasCreate_v2"), text);

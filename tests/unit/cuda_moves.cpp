@@ -1,4 +1,4 @@
-// The cuda backend's sort and strided copies on the emulation, beyond the sizes and layouts that ops ask for.
+// The cuda backend's sort and strided copies on the emulation, beyond the sizes and layouts that ops use.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tenon::cuda {
 namespace {
 
-/// Device memory that holds what is put into it.
+/// A device buffer with upload and download.
 class Memory {
  public:
   Memory(Device& device, Stream& stream, std::size_t size_bytes)
@@ -46,7 +46,7 @@ class Memory {
   std::uint64_t address_;
 };
 
-TEST_CASE("cuda sort: pairs come in the order of their keys, equal keys in the order they had") {
+TEST_CASE("cuda sort: pairs are sorted by key and the sort is stable") {
   Device device{sdk::Host(), 0};
   Stream stream{device};
   std::mt19937_64 random(7);
@@ -56,55 +56,55 @@ TEST_CASE("cuda sort: pairs come in the order of their keys, equal keys in the o
       CAPTURE(bits);
       std::vector<std::uint64_t> keys(static_cast<std::size_t>(count));
       for (std::uint64_t& key : keys) key = bits == 64 ? random() : random() & ((std::uint64_t{1} << bits) - 1);
-      std::vector<std::uint32_t> values(keys.size()), wanted(keys.size());
+      std::vector<std::uint32_t> values(keys.size()), expected(keys.size());
       std::iota(values.begin(), values.end(), 0u);
-      std::iota(wanted.begin(), wanted.end(), 0u);
-      std::stable_sort(wanted.begin(), wanted.end(), [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
+      std::iota(expected.begin(), expected.end(), 0u);
+      std::stable_sort(expected.begin(), expected.end(), [&](std::uint32_t a, std::uint32_t b) { return keys[a] < keys[b]; });
 
       Memory scratch(device, stream, sort_bytes(count));
-      const SortRoom room = sort_room(scratch.at(), count);
-      scratch.put(keys, room.keys[0]);
-      scratch.put(values, room.values[0]);
-      const int side = sort_pairs(stream, room, count, bits);
-      CHECK(scratch.get<std::uint32_t>(room.values[side], values.size()) == wanted);
-      const auto sorted = scratch.get<std::uint64_t>(room.keys[side], keys.size());
+      const SortBuffers buffers = sort_buffers(scratch.at(), count);
+      scratch.put(keys, buffers.keys[0]);
+      scratch.put(values, buffers.values[0]);
+      const int side = sort_pairs(stream, buffers, count, bits);
+      CHECK(scratch.get<std::uint32_t>(buffers.values[side], values.size()) == expected);
+      const auto sorted = scratch.get<std::uint64_t>(buffers.keys[side], keys.size());
       CHECK(std::is_sorted(sorted.begin(), sorted.end()));
     }
   }
 }
 
-TEST_CASE("cuda sort: as many bits as the numbers need") {
+TEST_CASE("cuda sort: only the necessary bits are sorted") {
   CHECK(bits_below(2) == 1);
   CHECK(bits_below(256) == 8);
   CHECK(bits_below(257) == 9);
 }
 
-TEST_CASE("cuda copies: whatever the layout and the alignment, each element arrives where it belongs, and nothing else changes") {
+TEST_CASE("cuda copies: in any layout and alignment each element arrives, and nothing else changes") {
   Device device{sdk::Host(), 0};
   Stream stream{device};
   std::mt19937 random(3);
   const std::int64_t shape[3] = {3, 34, 40};
-  constexpr std::size_t count = 3 * 34 * 40, room = 2 * count + 64;
+  constexpr std::size_t count = 3 * 34 * 40, capacity = 2 * count + 64;
   const std::array<sdk::Strides, 5> layouts{{{1360, 40, 1}, {1360, 1, 34}, {40, 120, 1}, {1, 3, 102}, {2720, 80, 2}}};
-  std::vector<std::uint16_t> source(room);
+  std::vector<std::uint16_t> source(capacity);
   for (std::uint16_t& x : source) x = static_cast<std::uint16_t>(random());
   for (const sdk::Strides& from : layouts) {
     for (const sdk::Strides& to : layouts) {
       for (const std::size_t offset : {0, 1}) {
-        Memory memory(device, stream, 2 * room * sizeof(std::uint16_t));
-        std::vector<std::uint16_t> wanted(room, 0xABAB);
+        Memory memory(device, stream, 2 * capacity * sizeof(std::uint16_t));
+        std::vector<std::uint16_t> expected(capacity, 0xABAB);
         memory.put(source, memory.at());
-        memory.put(wanted, memory.at(2 * room));
+        memory.put(expected, memory.at(2 * capacity));
         for (std::int64_t i = 0; i < shape[0]; ++i) {
           for (std::int64_t j = 0; j < shape[1]; ++j) {
             for (std::int64_t k = 0; k < shape[2]; ++k) {
-              wanted[offset + static_cast<std::size_t>(i * to[0] + j * to[1] + k * to[2])] =
+              expected[offset + static_cast<std::size_t>(i * to[0] + j * to[1] + k * to[2])] =
                   source[static_cast<std::size_t>(i * from[0] + j * from[1] + k * from[2])];
             }
           }
         }
-        copy_strided(stream, 2, StridedCopy{shape, 3, memory.at(), from, memory.at(2 * (room + offset)), to});
-        CHECK(memory.get<std::uint16_t>(memory.at(2 * room), room) == wanted);
+        copy_strided(stream, 2, StridedCopy{shape, 3, memory.at(), from, memory.at(2 * (capacity + offset)), to});
+        CHECK(memory.get<std::uint16_t>(memory.at(2 * capacity), capacity) == expected);
       }
     }
   }

@@ -1,4 +1,4 @@
-// Row-major matrices in the words of cuBLAS, which knows column-major order alone; judged by the matrices that both words mean.
+// Row-major matrices for cuBLAS, which only has column-major order; checked element by element.
 #include "backends/cuda/blas/orientation.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ C by_cublas(blas::Operation operation, int lead, int i, int j) {
 constexpr std::uint32_t all_ops[] = {TENON_NO_TRANS, TENON_TRANS, TENON_CONJ_TRANS, TENON_CONJ_NO_TRANS};
 constexpr std::uint32_t both_layouts[] = {TENON_LAYOUT_ROW_MAJOR, TENON_LAYOUT_COLUMN_MAJOR};
 
-TEST_CASE("cuda orientation: beside vectors, op of the transpose is the same matrix") {
+TEST_CASE("cuda orientation: with vectors, op of the transpose is the same matrix") {
   for (const std::uint32_t layout : both_layouts) {
     for (const std::uint32_t trans : all_ops) {
       const int lead = blas::in_order(layout, rows, columns).first;
@@ -44,7 +44,7 @@ TEST_CASE("cuda orientation: beside vectors, op of the transpose is the same mat
   }
 }
 
-TEST_CASE("cuda orientation: in a product that turns whole, op stays and its result is the transpose") {
+TEST_CASE("cuda orientation: in a transposed product op is kept and the result is the transpose") {
   for (const std::uint32_t trans : all_ops) {
     const auto [m, n] = blas::transposes(trans) ? std::pair(columns, rows) : std::pair(rows, columns);
     for (int i = 0; i < m; ++i) {
@@ -60,7 +60,7 @@ TEST_CASE("cuda orientation: real matrices are their own conjugates") {
   }
 }
 
-TEST_CASE("cuda orientation: triangles and sides turn with the layout") {
+TEST_CASE("cuda orientation: triangles and sides swap with the layout") {
   CHECK(blas::triangle(TENON_LAYOUT_COLUMN_MAJOR, TENON_UPPER) == CUBLAS_FILL_MODE_UPPER);
   CHECK(blas::triangle(TENON_LAYOUT_ROW_MAJOR, TENON_UPPER) == CUBLAS_FILL_MODE_LOWER);
   CHECK(blas::triangle(TENON_LAYOUT_ROW_MAJOR, TENON_LOWER) == CUBLAS_FILL_MODE_UPPER);
@@ -76,7 +76,7 @@ TEST_CASE("cuda orientation: rank updates change their operation with the layout
   CHECK(blas::rank_operation(TENON_LAYOUT_ROW_MAJOR, TENON_TRANS, false) == CUBLAS_OP_N);
 }
 
-TEST_CASE("cuda matrix view: a row-major matrix is its transpose, with its row's length for leading dimension") {
+TEST_CASE("cuda matrix view: a row-major matrix is its transpose with the row length as leading dimension") {
   const auto dense = lt_matrix({4, 7, 7, 1});
   REQUIRE(dense);
   CHECK(dense->rows == 7);
@@ -86,7 +86,7 @@ TEST_CASE("cuda matrix view: a row-major matrix is its transpose, with its row's
   CHECK(lt_matrix({4, 7, 9, 1})->ld == 9);
 }
 
-TEST_CASE("cuda matrix view: a transposed view is read where it lies") {
+TEST_CASE("cuda matrix view: a transposed view is read in place") {
   const auto turned = lt_matrix(MatrixView{7, 4, 4, 1}.transposed());
   REQUIRE(turned);
   CHECK(turned->rows == 4);
@@ -95,14 +95,14 @@ TEST_CASE("cuda matrix view: a transposed view is read where it lies") {
   CHECK(turned->transposed);
 }
 
-TEST_CASE("cuda matrix view: strides that no leading dimension says are not served") {
+TEST_CASE("cuda matrix view: strides without a leading dimension are rejected") {
   CHECK(!lt_matrix({4, 7, 14, 2}));
   CHECK(!lt_matrix({4, 7, 3, 1}));   // rows overlap
-  CHECK(!lt_matrix({4, 7, 0, 1}));   // one row for all
-  CHECK(!lt_matrix({4, 7, -7, 1}));  // from the last row to the first
+  CHECK(!lt_matrix({4, 7, 0, 1}));   // one row is repeated
+  CHECK(!lt_matrix({4, 7, -7, 1}));  // rows are reversed
 }
 
-TEST_CASE("cuda matrix view: the stride of a dimension of one element does not matter") {
+TEST_CASE("cuda matrix view: the stride of a dimension of size 1 does not matter") {
   CHECK(lt_matrix({1, 7, 0, 1})->ld == 7);
   CHECK(lt_matrix({1, 7, 0, 5})->ld == 5);
   CHECK(lt_matrix({7, 1, 5, 0})->ld == 5);

@@ -1,4 +1,4 @@
-// The host side of recurrent layers on GPUs: which time is whose step, and what memory a call asks for.
+// The host side of recurrent layers on GPUs: the order of time steps, and the scratch memory of a call.
 #include "backends/cuda/recurrent.h"
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 namespace tenon::cuda {
 namespace {
 
-/// A call of rnn with shapes alone: x (steps, 2, 3), w (directions, 4, 3), r (directions, 4, 4).
+/// A call of rnn with shapes only: x (steps, 2, 3), w (directions, 4, 3), r (directions, 4, 4).
 struct LayerCall {
   std::array<std::int64_t, 3> x, w, r;
   std::array<sdk::Operand, 3> inputs{};
@@ -33,7 +33,7 @@ struct LayerCall {
   LayerCall& operator=(const LayerCall&) = delete;
 };
 
-TEST_CASE("cuda recurrent: a forward layer takes times as they come, a reverse one from the end") {
+TEST_CASE("cuda recurrent: a forward layer goes through time steps in order, a reverse one from the end") {
   const LayerCall forward(5, TENON_DIRECTION_FORWARD), reverse(5, TENON_DIRECTION_REVERSE);
   for (std::int64_t s = 0; s < 5; ++s) {
     CHECK(Recurrent(forward.call, 0, 1).step(s).time[0] == s);
@@ -41,7 +41,7 @@ TEST_CASE("cuda recurrent: a forward layer takes times as they come, a reverse o
   }
 }
 
-TEST_CASE("cuda recurrent: both directions meet every time once, and the step before is the one they took before") {
+TEST_CASE("cuda recurrent: both directions visit every time step once, and the previous step is the one visited before") {
   const LayerCall both(5, TENON_DIRECTION_BOTH);
   const Recurrent layer(both.call, 0, 1);
   REQUIRE(layer.directions == 2);
@@ -55,19 +55,21 @@ TEST_CASE("cuda recurrent: both directions meet every time once, and the step be
   }
 }
 
-TEST_CASE("cuda recurrent: parts of scratch memory are aligned for products, apart, and within what was asked for") {
-  Parts counted(nullptr);
-  const auto take_all = [](Parts& parts) { return std::array<char*, 3>{parts.take<char>(1), parts.take<char>(300), parts.take<char>(0)}; };
-  for (const char* const part : take_all(counted)) CHECK(part == nullptr);
+TEST_CASE("cuda recurrent: parts of scratch memory are aligned for products, disjoint, and within the requested size") {
+  ScratchArena counted(nullptr);
+  const auto allocate_all = [](ScratchArena& arena) {
+    return std::array<char*, 3>{arena.allocate<char>(1), arena.allocate<char>(300), arena.allocate<char>(0)};
+  };
+  for (const char* const part : allocate_all(counted)) CHECK(part == nullptr);
   alignas(64) static std::array<char, 2048> memory;
-  REQUIRE(counted.wanted() + 64 <= memory.size());
+  REQUIRE(counted.required_bytes() + 64 <= memory.size());
   for (const std::size_t start : {std::size_t{0}, std::size_t{64}}) {
-    Parts parts(memory.data() + start);
-    const std::array<char*, 3> at = take_all(parts);
+    ScratchArena arena(memory.data() + start);
+    const std::array<char*, 3> at = allocate_all(arena);
     for (const char* const part : at) CHECK(reinterpret_cast<std::uintptr_t>(part) % 256 == 0);
     CHECK(at[1] >= at[0] + 1);
     CHECK(at[2] >= at[1] + 300);
-    CHECK(static_cast<char*>(parts.rest()) <= memory.data() + start + counted.wanted());
+    CHECK(static_cast<char*>(arena.rest()) <= memory.data() + start + counted.required_bytes());
   }
 }
 

@@ -1,4 +1,4 @@
-// The cuda backend's reductions: which threads make which results.
+// The cuda backend's reductions: the mapping of threads to results.
 #include "backends/cuda/reduction_plan.h"
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ std::int64_t place(const Layout<1>& layout, std::int64_t i) {
   return at;
 }
 
-/// The places that each line is read at, as the kernels follow the plan.
+/// The offsets at which each line is read when the kernels follow the plan.
 std::vector<std::vector<std::int64_t>> reads_of(const ReductionPlan& plan) {
   std::vector<std::vector<std::int64_t>> reads(static_cast<std::size_t>(plan.results));
   const std::int64_t step = plan.blocks() / plan.splits;
@@ -71,9 +71,9 @@ std::vector<std::vector<std::int64_t>> reads_of(const ReductionPlan& plan) {
   return reads;
 }
 
-/// The places that belong to each line, from the definition.
+/// The offsets of each line, by definition.
 std::vector<std::vector<std::int64_t>> terms_of(const Dims& shape, const Dims& strides, std::uint32_t axes) {
-  std::map<Dims, std::vector<std::int64_t>> lines;  // by the index in the kept dimensions: row-major, as it compares
+  std::map<Dims, std::vector<std::int64_t>> lines;  // by the index in the kept dimensions, in row-major order
   const std::int64_t count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
   for (std::int64_t i = 0; i < count; ++i) {
     Dims kept;
@@ -110,7 +110,7 @@ TEST_CASE("cuda reduction: every term of every line is read once") {
   }
 }
 
-TEST_CASE("cuda reduction: strides may be anything") {
+TEST_CASE("cuda reduction: any strides work") {
   const Dims shape{6, 40, 8};
   const std::vector<Dims> all{{320, 8, 1}, {1, 6, 240}, {0, 8, 1}, {320, -8, -1}, {640, 16, 2}, {324, 8, 1}, {321, 8, 1}, {0, 0, 0}};
   for (const Dims& strides : all) {
@@ -139,14 +139,14 @@ TEST_CASE("cuda reduction: packs start at multiples of their size") {
   CHECK(plan_of({1027}, 1u).tail == 3);
 }
 
-TEST_CASE("cuda reduction: rows are read along, columns beside each other") {
+TEST_CASE("cuda reduction: rows are read along the row, columns across adjacent ones") {
   CHECK_FALSE(plan_of({1000, 1000}, 0b10u).columns);
   CHECK(plan_of({1000, 1000}, 0b01u).columns);
   CHECK_FALSE(plan_of({32, 64, 56, 56}, 0b1101u).columns);  // channels of images: runs of 56 x 56
-  CHECK(plan_of({32, 56, 56, 64}, 0b0111u).columns);        // and with the channels last
+  CHECK(plan_of({32, 56, 56, 64}, 0b0111u).columns);        // with channels last
 }
 
-TEST_CASE("cuda reduction: few results share their lines between blocks, many do not") {
+TEST_CASE("cuda reduction: lines are split over blocks only if there are few results") {
   CHECK(plan_of({100'000'000}, 1u).blocks() >= 500);
   CHECK(plan_of({4, 25'000'000}, 0b10u).blocks() >= 500);
   CHECK(plan_of({25'000'000, 4}, 0b01u).blocks() >= 500);
@@ -163,7 +163,7 @@ TEST_CASE("cuda reduction: short lines do not take whole warps") {
   CHECK(plan_of({100'000, 100'000}, 0b10u).lanes == reduction_threads);
 }
 
-TEST_CASE("cuda reduction: lines of nothing have results, nothing has none") {
+TEST_CASE("cuda reduction: empty lines have results, no lines have none") {
   CHECK(plan_of({3, 0}, 0b10u).blocks() == 1);
   CHECK(plan_of({3, 0}, 0b10u).terms == 0);
   CHECK(plan_of({0, 3}, 0b10u).blocks() == 0);

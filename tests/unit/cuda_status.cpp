@@ -1,4 +1,4 @@
-// What CUDA says, in words and statuses of the socket: no call of CUDA is made here.
+// CUDA errors as messages and statuses of the plugin ABI; no CUDA call is made here.
 #include "backends/cuda/status.h"
 
 #include <doctest/doctest.h>
@@ -16,42 +16,42 @@ std::string reason(cudaError_t error, int driver_version = 13000, const char* vi
   return no_device_reason({.error = error, .driver_version = driver_version, .runtime_version = 13000, .visible_devices = visible_devices});
 }
 
-TEST_CASE("cuda status: without a driver the sentence names its library, the version and the way out") {
+TEST_CASE("cuda status: without a driver the message has its library, the version and the remedy") {
   CHECK(reason(cudaErrorInsufficientDriver, 0) ==
         "no NVIDIA driver (libcuda.so.1) was found, and this backend was built with CUDA 13.0: install a driver for CUDA 13.0 or later, or "
         "use "
         "another backend");
 }
 
-TEST_CASE("cuda status: a driver that is too old is told from none, with both versions") {
+TEST_CASE("cuda status: a driver that is too old is distinguished from none, with both versions") {
   CHECK(reason(cudaErrorInsufficientDriver, 11020) ==
-        "the NVIDIA driver speaks CUDA 11.2, this backend was built with CUDA 13.0: update the driver to one for CUDA 13.0 or later");
-  CHECK(contains(reason(cudaErrorNoDevice, 12090), "speaks CUDA 12.9"));  // a major version older is too old, whatever it counts
+        "the NVIDIA driver supports CUDA 11.2, this backend was built with CUDA 13.0: update the driver to one for CUDA 13.0 or later");
+  CHECK(contains(reason(cudaErrorNoDevice, 12090), "supports CUDA 12.9"));  // an older major version is too old, whatever the device count
 }
 
 TEST_CASE("cuda status: a driver of the same major version is never called too old") {
   CHECK_FALSE(contains(no_device_reason({.error = cudaErrorNoDevice, .driver_version = 13000, .runtime_version = 13020}), "update"));
 }
 
-TEST_CASE("cuda status: CUDA_VISIBLE_DEVICES is named when it hides the devices") {
+TEST_CASE("cuda status: CUDA_VISIBLE_DEVICES is reported when it hides the devices") {
   CHECK(reason(cudaErrorNoDevice, 13000, "") == "CUDA_VISIBLE_DEVICES is set and empty, which hides every GPU: unset it");
   CHECK(contains(reason(cudaErrorNoDevice, 13000, "7"), "CUDA_VISIBLE_DEVICES names ('7')"));
   CHECK(contains(reason(cudaSuccess, 13000, "7"), "('7')"));
 }
 
-TEST_CASE("cuda status: CUDA_VISIBLE_DEVICES is not blamed for what it does not do") {
+TEST_CASE("cuda status: CUDA_VISIBLE_DEVICES is not reported when it hides nothing") {
   CHECK(contains(reason(cudaErrorInsufficientDriver, 0, ""), "no NVIDIA driver"));
   CHECK(contains(reason(cudaErrorInsufficientDriver, 11020, "0"), "update the driver"));
   CHECK(contains(reason(cudaErrorNotPermitted, 13000, "0"), "/dev/nvidia*"));
 }
 
-TEST_CASE("cuda status: each cause that can be told apart has its own remedy") {
+TEST_CASE("cuda status: each distinguishable cause has its own remedy") {
   CHECK(contains(reason(cudaErrorNoDevice), "nvidia-smi"));
   CHECK(contains(reason(cudaErrorOperatingSystem), "/dev/nvidia*"));
   CHECK(contains(reason(cudaErrorSystemNotReady), "nvidia-fabricmanager"));
   CHECK(contains(reason(cudaErrorSystemDriverMismatch), "`compat`"));
   CHECK(contains(reason(cudaErrorStubLibrary), "`stubs`"));
-  CHECK(contains(reason(cudaErrorDevicesUnavailable), "in use by others"));
+  CHECK(contains(reason(cudaErrorDevicesUnavailable), "in use by other processes"));
   CHECK(contains(reason(cudaErrorUnknown), "cudaErrorUnknown"));
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("cuda status: requirements name the major version of the build") {
         "for convolutions cuDNN 9 (libcudnn.so.9)");
 }
 
-TEST_CASE("cuda status: an error keeps CUDA's own name and the call it came from") {
+TEST_CASE("cuda status: an error has CUDA's name and the failed call") {
   std::string text;
   tenon_status status = TENON_OK;
   try {
@@ -75,7 +75,7 @@ TEST_CASE("cuda status: an error keeps CUDA's own name and the call it came from
   CHECK_NOTHROW(check(cudaSuccess, "cudaFree"));
 }
 
-TEST_CASE("cuda status: faults of a kernel lose the device, mistakes of a call do not") {
+TEST_CASE("cuda status: kernel faults make the device unusable, invalid calls do not") {
   for (const cudaError_t error : {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorECCUncorrectable}) {
     CHECK(is_sticky(error));
     CHECK(status_of(error) == TENON_DEVICE_LOST);

@@ -1,4 +1,4 @@
-// Data sets in memory: scaling, targets, slices, and batches that do not fit.
+// Data sets in memory: scaling, targets, slices, and mismatched batches.
 #include <doctest/doctest.h>
 
 #include <tenon/data.h>
@@ -37,7 +37,7 @@ std::vector<T> values_of(const Tensor& t) {
   return {t.data<T>(), t.data<T>() + t.count()};
 }
 
-/// What making a data set says.
+/// The error of making a data set.
 std::string refusal_of(const Tensor& x, const Tensor& y, const ArrayOptions& options) {
   try {
     const ArrayDataset data(x, y, options);
@@ -49,7 +49,7 @@ std::string refusal_of(const Tensor& x, const Tensor& y, const ArrayOptions& opt
 
 }  // namespace
 
-TEST_CASE("array: bytes are scaled to [0, 1], in the order asked for") {
+TEST_CASE("array: bytes are scaled to [0, 1], in the requested order") {
   const ArrayDataset data(bytes, labels, options_of(Scaling::unit()));
   CHECK(data.size() == 3);
   CHECK(data.x_type().shape == Shape{2});
@@ -57,13 +57,13 @@ TEST_CASE("array: bytes are scaled to [0, 1], in the order asked for") {
   const auto [x, y] = gather(data, {2, 0, 2});
   CHECK(x.shape() == Shape{3, 2});
   const auto values = values_of<float>(x);
-  const std::vector<float> wanted = {0.8f, 1.0f, 0.0f, 0.2f, 0.8f, 1.0f};
-  for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(values[i] == doctest::Approx(wanted[i]).epsilon(1e-6));
+  const std::vector<float> expected = {0.8f, 1.0f, 0.0f, 0.2f, 0.8f, 1.0f};
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(values[i] == doctest::Approx(expected[i]).epsilon(1e-6));
   CHECK(values[1] == 1.0f);  // exactly: 255 is white
   CHECK(values_of<std::int64_t>(y) == std::vector<std::int64_t>{1, 2, 1});
 }
 
-TEST_CASE("array: Gorgonia's and the standard scaling are as named") {
+TEST_CASE("array: Gorgonia and standard scaling follow their formulas") {
   const auto gorgonia = values_of<float>(gather(ArrayDataset(bytes, labels, options_of(Scaling::gorgonia())), {0, 2}).x);
   CHECK(gorgonia[0] == 0.1f);
   CHECK(gorgonia[1] == doctest::Approx(51.0 / 255 * 0.9 + 0.1));
@@ -71,7 +71,7 @@ TEST_CASE("array: Gorgonia's and the standard scaling are as named") {
   const auto standard = values_of<float>(gather(ArrayDataset(bytes, labels, options_of(Scaling::standard(0.1307, 0.3081))), {0, 2}).x);
   CHECK(standard[0] == doctest::Approx(-0.1307 / 0.3081));
   CHECK(standard[3] == doctest::Approx((1 - 0.1307) / 0.3081));
-  CHECK_THROWS_WITH_AS(Scaling::standard(0, 0), "Scaling::standard: wanted a deviation above 0, got 0.000000", Error);
+  CHECK_THROWS_WITH_AS(Scaling::standard(0, 0), "Scaling::standard: expected a deviation above 0, got 0.000000", Error);
 }
 
 TEST_CASE("array: f64 results are scaled in f64, and f32 without scaling is copied") {
@@ -82,7 +82,7 @@ TEST_CASE("array: f64 results are scaled in f64, and f32 without scaling is copi
   CHECK(values_of<float>(gather(ArrayDataset(x, x), {1, 0}).x) == std::vector<float>{-2.5f, 1.5f});
 }
 
-TEST_CASE("array: other dtypes pass unscaled") {
+TEST_CASE("array: other dtypes are not scaled") {
   ArrayOptions options;
   options.name = "tokens";
   options.x_dtype = DType::i64;
@@ -90,10 +90,10 @@ TEST_CASE("array: other dtypes pass unscaled") {
   CHECK(values_of<std::int64_t>(gather(ArrayDataset(tokens, tokens, options), {1}).x) == std::vector<std::int64_t>{7, 8});
   options.scaling = Scaling::unit();
   CHECK(refusal_of(tokens, tokens, options) ==
-        "tokens: x i64(2,2) does not scale to i64; wanted u8, f32 or f64 to f32 or f64, or x_dtype i64 unscaled");
+        "tokens: x i64(2,2) does not scale to i64; expected u8, f32 or f64 scaled to f32 or f64, or unscaled x_dtype i64");
 }
 
-TEST_CASE("array: targets become one-hot vectors, hard or soft") {
+TEST_CASE("array: targets become hard or soft one-hot vectors") {
   ArrayOptions options = options_of(Scaling::unit());
   options.targets = Targets::one_hot;
   const Gathered hard = gather(ArrayDataset(bytes, labels, options), {0, 1});
@@ -102,33 +102,33 @@ TEST_CASE("array: targets become one-hot vectors, hard or soft") {
   options.targets = Targets::soft_one_hot;
   CHECK(values_of<float>(gather(ArrayDataset(bytes, labels, options), {2}).y) == std::vector<float>{0.1f, 0.9f, 0.1f});
   options.num_classes.reset();
-  CHECK(refusal_of(bytes, labels, options) == "little: one-hot targets want num_classes, got none");
+  CHECK(refusal_of(bytes, labels, options) == "little: one-hot targets require num_classes; set it");
 }
 
-TEST_CASE("array: without classes y is whatever it is") {
+TEST_CASE("array: without classes y is unchanged") {
   const Tensor y = Tensor::of<float>({1, 2, 3, 4, 5, 6}, {3, 2});
   CHECK(values_of<float>(gather(ArrayDataset(bytes, y), {2}).y) == std::vector<float>{5, 6});
   CHECK_FALSE(ArrayDataset(bytes, y).num_classes().has_value());
 }
 
-TEST_CASE("array: a label out of range is named with its index") {
+TEST_CASE("array: a label out of range is reported with its index") {
   ArrayOptions options = options_of(Scaling::unit());
   options.num_classes = 2;
-  CHECK(refusal_of(bytes, labels, options) == "little: label 2 of sample 0 is out of range, wanted 0 to 1; num_classes sets the range");
+  CHECK(refusal_of(bytes, labels, options) == "little: label 2 of sample 0 is out of range, expected 0 to 1; num_classes sets the range");
   CHECK(refusal_of(bytes, Tensor::of<std::int32_t>({0, 1, -1}, {3}), options) ==
-        "little: label -1 of sample 2 is out of range, wanted 0 to 1; num_classes sets the range");
+        "little: label -1 of sample 2 is out of range, expected 0 to 1; num_classes sets the range");
 }
 
-TEST_CASE("array: samples and targets that do not fit are named") {
+TEST_CASE("array: mismatched samples and targets are reported") {
   ArrayOptions options = options_of(Scaling::unit());
   CHECK(refusal_of(bytes, Tensor::zeros(DType::u8, {4}), options) ==
-        "little: wanted as many targets as samples, got x u8(3,2) and y u8(4)");
-  CHECK(refusal_of(bytes, Tensor::scalar(1.0f), options) == "little: wanted as many targets as samples, got x u8(3,2) and y f32()");
-  CHECK(refusal_of(bytes, Tensor(), options) == "little: wanted x and y, got an undefined tensor");
-  CHECK(refusal_of(bytes, Tensor::zeros(DType::f32, {3}), options) == "little: wanted integers as labels, got f32(3)");
-  CHECK(refusal_of(bytes, Tensor::zeros(DType::u8, {3, 1}), options) == "little: wanted one label per sample, got u8(3,1)");
+        "little: expected as many targets as samples, got x u8(3,2) and y u8(4)");
+  CHECK(refusal_of(bytes, Tensor::scalar(1.0f), options) == "little: expected as many targets as samples, got x u8(3,2) and y f32()");
+  CHECK(refusal_of(bytes, Tensor(), options) == "little: expected x and y, got an undefined tensor");
+  CHECK(refusal_of(bytes, Tensor::zeros(DType::f32, {3}), options) == "little: expected integers as labels, got f32(3)");
+  CHECK(refusal_of(bytes, Tensor::zeros(DType::u8, {3, 1}), options) == "little: expected one label per sample, got u8(3,1)");
   options.num_classes = 0;
-  CHECK(refusal_of(bytes, labels, options) == "little: wanted num_classes of 1 or more, got 0");
+  CHECK(refusal_of(bytes, labels, options) == "little: expected num_classes of at least 1, got 0");
 }
 
 TEST_CASE("array: a strided x is made dense once") {
@@ -136,31 +136,31 @@ TEST_CASE("array: a strided x is made dense once") {
   CHECK(values_of<float>(gather(ArrayDataset(x, x), {0}).x) == std::vector<float>{1, 3});
 }
 
-TEST_CASE("array: a slice is a data set of its own over the same memory") {
+TEST_CASE("array: a slice is a separate data set over the same memory") {
   const ArrayDataset data(bytes, labels, options_of(Scaling::unit()));
   const ArrayDataset part = data.slice(1, 3, "part");
   CHECK(part.size() == 2);
   CHECK(part.name() == "part");
   CHECK(part.x().address() == data.x().address() + 2);
   CHECK(values_of<std::int64_t>(gather(part, {0, 1}).y) == std::vector<std::int64_t>{0, 1});
-  CHECK_THROWS_WITH_AS(data.slice(2, 4, "x"), "little: slice: wanted 0 <= begin <= end <= 3, got [2, 4)", Error);
+  CHECK_THROWS_WITH_AS(data.slice(2, 4, "x"), "little: slice: expected 0 <= begin <= end <= 3, got [2, 4)", Error);
 }
 
-TEST_CASE("array: a batch that does not fit is named") {
+TEST_CASE("array: a mismatched batch is reported") {
   const ArrayDataset data(bytes, labels, options_of(Scaling::unit()));
   Tensor x = Tensor::zeros(DType::f32, {2, 2}), y = Tensor::zeros(DType::i64, {2});
   const std::vector<std::int64_t> good = {0, 1}, beyond = {0, 3}, negative = {-1, 0};
   CHECK_NOTHROW(data.gather(good, x, y));
-  CHECK_THROWS_WITH_AS(data.gather(beyond, x, y), "little: gather: indices[1] is 3, wanted 0 to 2", Error);
-  CHECK_THROWS_WITH_AS(data.gather(negative, x, y), "little: gather: indices[0] is -1, wanted 0 to 2", Error);
+  CHECK_THROWS_WITH_AS(data.gather(beyond, x, y), "little: gather: indices[1] is 3, expected 0 to 2", Error);
+  CHECK_THROWS_WITH_AS(data.gather(negative, x, y), "little: gather: indices[0] is -1, expected 0 to 2", Error);
   Tensor wide = Tensor::zeros(DType::f32, {2, 3}), doubles = Tensor::zeros(DType::f64, {2, 2}), none;
-  CHECK_THROWS_WITH_AS(data.gather(good, wide, y), "little: gather: wanted x as dense f32(2,2) in host memory, got f32(2,3)", Error);
-  CHECK_THROWS_WITH_AS(data.gather(good, doubles, y), "little: gather: wanted x as dense f32(2,2) in host memory, got f64(2,2)", Error);
-  CHECK_THROWS_WITH_AS(data.gather(good, none, y), "little: gather: wanted x as dense f32(2,2) in host memory, got an undefined tensor",
+  CHECK_THROWS_WITH_AS(data.gather(good, wide, y), "little: gather: expected x as dense f32(2,2) in host memory, got f32(2,3)", Error);
+  CHECK_THROWS_WITH_AS(data.gather(good, doubles, y), "little: gather: expected x as dense f32(2,2) in host memory, got f64(2,2)", Error);
+  CHECK_THROWS_WITH_AS(data.gather(good, none, y), "little: gather: expected x as dense f32(2,2) in host memory, got an undefined tensor",
                        Error);
   Tensor turned = Tensor::zeros(DType::f32, {2, 2}).transpose({1, 0});
-  CHECK_THROWS_WITH_AS(data.gather(good, turned, y), "little: gather: wanted x as dense f32(2,2) in host memory, got f32(2,2), strided",
+  CHECK_THROWS_WITH_AS(data.gather(good, turned, y), "little: gather: expected x as dense f32(2,2) in host memory, got f32(2,2), strided",
                        Error);
   Tensor short_y = Tensor::zeros(DType::i64, {1});
-  CHECK_THROWS_WITH_AS(data.gather(good, x, short_y), "little: gather: wanted y as dense i64(2) in host memory, got i64(1)", Error);
+  CHECK_THROWS_WITH_AS(data.gather(good, x, short_y), "little: gather: expected y as dense i64(2) in host memory, got i64(1)", Error);
 }

@@ -1,4 +1,4 @@
-// Crops and flips: what they do to an image, that (seed, epoch, index) alone decides them, and that only training sees them.
+// Crops and flips: their effect on an image; they depend only on (seed, epoch, index) and apply only to training.
 #include <doctest/doctest.h>
 #include <tenon/sdk/random.h>
 
@@ -39,7 +39,7 @@ AugmentOptions options_of(std::int64_t padding, bool across = false, bool over =
   return options;
 }
 
-/// The image that a window (down, right), then flips, make: by definition, pixel by pixel.
+/// The image after a window (down, right) and then flips, by definition, pixel by pixel.
 std::vector<float> changed(const std::vector<float>& image, int down, int right, bool across, bool over) {
   std::vector<float> result;
   for (int c = 0; c < 2; ++c)
@@ -54,7 +54,7 @@ std::vector<float> changed(const std::vector<float>& image, int down, int right,
 
 }  // namespace
 
-TEST_CASE("augment: each image is one of the windows and flips there are, and every one of them comes") {
+TEST_CASE("augment: each image is one of the possible windows and flips, and each of them occurs") {
   const auto data = images(1);
   const auto augmented = augment(data, options_of(2, true, true));
   const std::vector<float> image = values_of<float>(gather(*data, {0}).x);
@@ -72,7 +72,7 @@ TEST_CASE("augment: each image is one of the windows and flips there are, and ev
   CHECK(seen.size() == 100);
 }
 
-TEST_CASE("augment: without crop or flip that change stays away") {
+TEST_CASE("augment: without crop or flip that change does not happen") {
   const auto data = images(1);
   const std::vector<float> image = values_of<float>(gather(*data, {0}).x);
   int flipped = 0;
@@ -86,7 +86,7 @@ TEST_CASE("augment: without crop or flip that change stays away") {
   CHECK(augment(data, options_of(0)) == data);
 }
 
-TEST_CASE("augment: the bits are those of Philox as the header states them") {
+TEST_CASE("augment: the random bits are those of Philox as the header specifies") {
   const auto data = images(40);
   const auto augmented = augment(data, options_of(2, true, true));
   for (const std::uint32_t index : {0u, 17u, 39u}) {
@@ -100,7 +100,7 @@ TEST_CASE("augment: the bits are those of Philox as the header states them") {
   }
 }
 
-TEST_CASE("augment: a sample's changes do not depend on its place in a batch, or on the batch") {
+TEST_CASE("augment: a sample's changes do not depend on the batch or its position in it") {
   const auto augmented = augment(images(20), options_of(1, true));
   const Tensor all = gather_augmented(*augmented, {4, 9, 17}, 2).x;
   for (const std::int64_t row : {0, 1, 2}) {
@@ -109,7 +109,7 @@ TEST_CASE("augment: a sample's changes do not depend on its place in a batch, or
   }
 }
 
-TEST_CASE("augment: gather itself changes nothing, and other dtypes and ranks work alike") {
+TEST_CASE("augment: gather without an epoch changes nothing; other dtypes and ranks work alike") {
   const auto data = images(3);
   const auto augmented = augment(data, options_of(2, true, true));
   CHECK(equal(gather(*augmented, {0, 1, 2}).x, gather(*data, {0, 1, 2}).x));
@@ -118,12 +118,12 @@ TEST_CASE("augment: gather itself changes nothing, and other dtypes and ranks wo
   const auto bytes = augment(images(3, DType::u8), options_of(2, true, true));
   const auto doubles = augment(images(3, DType::f64), options_of(2, true, true));
   for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
-    const auto wanted = values_of<float>(gather_augmented(*augmented, {0, 1, 2}, epoch).x);
+    const auto expected = values_of<float>(gather_augmented(*augmented, {0, 1, 2}, epoch).x);
     const auto as_bytes = values_of<std::uint8_t>(gather_augmented(*bytes, {0, 1, 2}, epoch).x);
     const auto as_doubles = values_of<double>(gather_augmented(*doubles, {0, 1, 2}, epoch).x);
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      REQUIRE(static_cast<float>(as_bytes[i]) == wanted[i]);
-      REQUIRE(static_cast<float>(as_doubles[i]) == wanted[i]);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      REQUIRE(static_cast<float>(as_bytes[i]) == expected[i]);
+      REQUIRE(static_cast<float>(as_doubles[i]) == expected[i]);
     }
   }
   const Tensor grey = Tensor::of<float>({1, 2, 3, 4}, {1, 2, 2});
@@ -146,23 +146,23 @@ TEST_CASE("augment: batches of training are augmented, the same for any number o
     }
     return values;
   };
-  const std::vector<float> alone = run(0, true);
-  for (const int workers : {1, 2, 4}) CHECK(run(workers, true) == alone);
+  const std::vector<float> without_workers = run(0, true);
+  for (const int workers : {1, 2, 4}) CHECK(run(workers, true) == without_workers);
   const std::vector<float> plain = run(2, false);
-  CHECK(plain != alone);
-  CHECK(std::count(plain.begin(), plain.end(), 7.0f) < std::count(alone.begin(), alone.end(), 7.0f));
+  CHECK(plain != without_workers);
+  CHECK(std::count(plain.begin(), plain.end(), 7.0f) < std::count(without_workers.begin(), without_workers.end(), 7.0f));
 }
 
-TEST_CASE("augment: what cannot be changed is named") {
+TEST_CASE("augment: unsupported samples are reported") {
   const auto data = images(1);
   CHECK(error_of([&] { augment(data, options_of(4)); }) ==
-        "little: augment: wanted a padding of 0 to 3, less than the sides of (2,4,5), got 4");
+        "little: augment: expected a padding of 0 to 3, less than the sides of (2,4,5), got 4");
   CHECK(error_of([&] { augment(data, options_of(-1)); }) ==
-        "little: augment: wanted a padding of 0 to 3, less than the sides of (2,4,5), got -1");
+        "little: augment: expected a padding of 0 to 3, less than the sides of (2,4,5), got -1");
   AugmentOptions options = options_of(1);
   options.fill = {1, 2, 3};
-  CHECK(error_of([&] { augment(data, options); }) == "little: augment: wanted one fill, or 2 for (2,4,5), got 3");
+  CHECK(error_of([&] { augment(data, options); }) == "little: augment: expected one fill, or 2 for (2,4,5), got 3");
   const auto table = std::make_shared<ArrayDataset>(Tensor::zeros(DType::f32, {2, 3}), Tensor::zeros(DType::i64, {2}));
-  CHECK(error_of([&] { augment(table, options_of(1)); }) == "array: augment: wanted images (C,H,W) or (H,W), got samples f32(3)");
-  CHECK(error_of([&] { augment(nullptr, options_of(1)); }) == "augment: wanted a data set, got none");
+  CHECK(error_of([&] { augment(table, options_of(1)); }) == "array: augment: expected images (C,H,W) or (H,W), got samples f32(3)");
+  CHECK(error_of([&] { augment(nullptr, options_of(1)); }) == "augment: expected a data set, got none");
 }

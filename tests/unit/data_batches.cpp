@@ -1,4 +1,4 @@
-// The batches of an epoch: order, reuse of memory, work ahead, failures and early ends.
+// The batches of an epoch: order, reuse of memory, prefetching, failures and early ends.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -34,7 +34,7 @@ void* counted(void* memory) {
   return memory;
 }
 }  // namespace
-// This program's: every other form of new ends in one of these two.
+// Replaces the global operator new: every other form calls one of these two.
 void* operator new(std::size_t size) {
   return counted(std::malloc(size));
 }
@@ -58,7 +58,7 @@ void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
 
 namespace {
 
-/// Sample i is x = (i, i + 0.5), y = i. Tells who gathers what, can wait and fail.
+/// Sample i is x = (i, i + 0.5), y = i. Records which thread gathers what, can block and fail.
 class Probe final : public Dataset {
  public:
   explicit Probe(std::int64_t size) : size_(size) {}
@@ -116,7 +116,7 @@ BatchOptions options_of(std::int64_t batch_size, int workers, int prefetch = 2) 
   return options;
 }
 
-/// The labels of what is left of the epoch, after checking that x belongs to them.
+/// The labels of the rest of the epoch, after checking that x belongs to them.
 std::vector<std::int64_t> drain(Batches& batches) {
   std::vector<std::int64_t> seen;
   while (const Batch* batch = batches.next()) {
@@ -149,7 +149,7 @@ std::string refusal_of(std::shared_ptr<const Dataset> data, const BatchOptions& 
 
 }  // namespace
 
-TEST_CASE("batches: the order is that of (seed, epoch), whatever the workers") {
+TEST_CASE("batches: the order depends on (seed, epoch), not on the number of workers") {
   for (const int workers : {0, 1, 2, 5}) {
     for (const int prefetch : {1, 2, 7}) {
       Batches batches(std::make_shared<Probe>(103), options_of(10, workers, prefetch));
@@ -163,14 +163,14 @@ TEST_CASE("batches: the order is that of (seed, epoch), whatever the workers") {
   }
 }
 
-TEST_CASE("batches: without shuffling the order is the data set's") {
+TEST_CASE("batches: without shuffling the order is that of the data set") {
   BatchOptions options = options_of(4, 1);
   options.shuffle = false;
   Batches batches(std::make_shared<Probe>(10), options);
   batches.start(5);
-  std::vector<std::int64_t> wanted(10);
-  std::iota(wanted.begin(), wanted.end(), 0);
-  CHECK(drain(batches) == wanted);
+  std::vector<std::int64_t> message(10);
+  std::iota(message.begin(), message.end(), 0);
+  CHECK(drain(batches) == message);
 }
 
 TEST_CASE("batches: the last one is smaller, or dropped") {
@@ -183,7 +183,7 @@ TEST_CASE("batches: the last one is smaller, or dropped") {
       Batches batches(std::make_shared<Probe>(10), options);
       batches.start(0);
       while (const Batch* batch = batches.next()) {
-        CHECK(batch->number == static_cast<std::int64_t>(sizes.size()));
+        CHECK(batch->index == static_cast<std::int64_t>(sizes.size()));
         sizes.push_back(batch->x.shape()[0]);
       }
       return sizes;
@@ -199,7 +199,7 @@ TEST_CASE("batches: the last one is smaller, or dropped") {
   }
 }
 
-TEST_CASE("batches: an epoch goes on where it stopped") {
+TEST_CASE("batches: an epoch resumes where it stopped") {
   for (const int workers : {0, 1, 3}) {
     Batches batches(std::make_shared<Probe>(50), options_of(8, workers));
     const std::vector<std::int64_t> whole = shuffled(50, 42, 9);
@@ -207,8 +207,8 @@ TEST_CASE("batches: an epoch goes on where it stopped") {
       batches.start(9, first);
       CHECK(drain(batches) == std::vector<std::int64_t>(whole.begin() + std::min<std::int64_t>(8 * first, 50), whole.end()));
     }
-    CHECK_THROWS_WITH_AS(batches.start(9, 8), "probe: wanted to start at batch 0 to 7, got 8", Error);
-    CHECK_THROWS_WITH_AS(batches.start(9, -1), "probe: wanted to start at batch 0 to 7, got -1", Error);
+    CHECK_THROWS_WITH_AS(batches.start(9, 8), "probe: expected to start at batch 0 to 7, got 8", Error);
+    CHECK_THROWS_WITH_AS(batches.start(9, -1), "probe: expected to start at batch 0 to 7, got -1", Error);
   }
 }
 
@@ -219,13 +219,13 @@ TEST_CASE("batches: the next one is gathered while this one is in use") {
   REQUIRE(batches.next() != nullptr);
   CHECK(data->wait_for(3));  // the one in use and two ahead, though next() was called once
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  CHECK(data->gathered() == 3);  // and no more: the ring is bounded
+  CHECK(data->gathered() == 3);  // not more: the ring is bounded
   REQUIRE(batches.next() != nullptr);
   CHECK(data->wait_for(4));
   CHECK(data->threads().count(std::this_thread::get_id()) == 0);
 }
 
-TEST_CASE("batches: a batch in use is not written to") {
+TEST_CASE("batches: a batch in use is not overwritten") {
   Batches batches(std::make_shared<Probe>(200), options_of(5, 3, 3));
   batches.start(0);
   while (const Batch* batch = batches.next()) {
@@ -244,7 +244,7 @@ TEST_CASE("batches: without workers the caller gathers") {
   CHECK(data->threads() == std::set<std::thread::id>{std::this_thread::get_id()});
 }
 
-TEST_CASE("batches: a failure reaches the consumer at its batch, and the next epoch is whole again") {
+TEST_CASE("batches: a failure reaches the consumer at its batch, and the next epoch is complete") {
   for (const int workers : {0, 1, 3}) {
     const auto data = std::make_shared<Probe>(40);
     data->fails_at = 25;
@@ -254,15 +254,15 @@ TEST_CASE("batches: a failure reaches the consumer at its batch, and the next ep
     batches.start(0);
     REQUIRE(batches.next() != nullptr);
     REQUIRE(batches.next() != nullptr);
-    const char* wanted = "probe: sample 25 is unreadable (sample 25, batch 3 of 4, epoch 1)";
-    CHECK_THROWS_WITH_AS(batches.next(), wanted, Error);
-    CHECK_THROWS_WITH_AS(batches.next(), wanted, Error);
+    const char* message = "probe: sample 25 is unreadable (sample 25, batch 3 of 4, epoch 1)";
+    CHECK_THROWS_WITH_AS(batches.next(), message, Error);
+    CHECK_THROWS_WITH_AS(batches.next(), message, Error);
     batches.start(1, 3);
     CHECK(drain(batches).size() == 10);
   }
 }
 
-TEST_CASE("batches: a shuffle buffer keeps the order near the data set's, and is the same for any workers") {
+TEST_CASE("batches: a shuffle buffer keeps samples near their position, for any number of workers") {
   std::vector<std::int64_t> first;
   for (const int workers : {0, 1, 2, 4}) {
     BatchOptions options = options_of(7, workers);
@@ -277,7 +277,7 @@ TEST_CASE("batches: a shuffle buffer keeps the order near the data set's, and is
   }
 }
 
-TEST_CASE("batches: their memory may come from elsewhere, and must fit") {
+TEST_CASE("batches: memory may come from the caller and must fit") {
   BatchOptions options = options_of(10, 1, 2);
   int made = 0;
   options.allocate = [&](DType dtype, const Shape& shape) {
@@ -291,13 +291,13 @@ TEST_CASE("batches: their memory may come from elsewhere, and must fit") {
   CHECK(made == 6);
   options.allocate = [](DType dtype, const Shape&) { return Tensor::empty(dtype, {3}); };
   CHECK(refusal_of(std::make_shared<Probe>(25), options) ==
-        "probe: wanted dense f32(10,2) in host memory for x from the batches' allocate, got f32(3)");
+        "probe: expected dense f32(10,2) in host memory for x from the batches' allocate, got f32(3)");
   options.allocate = [](DType, const Shape&) { return Tensor(); };
   CHECK(refusal_of(std::make_shared<Probe>(25), options) ==
-        "probe: wanted dense f32(10,2) in host memory for x from the batches' allocate, got an undefined tensor");
+        "probe: expected dense f32(10,2) in host memory for x from the batches' allocate, got an undefined tensor");
 }
 
-TEST_CASE("batches: an epoch may be left at any point, by destruction or by another") {
+TEST_CASE("batches: an epoch may be left at any point, by destruction or by starting another") {
   for (const int workers : {0, 1, 4}) {
     for (int used = 0; used < 12; ++used) {
       const auto data = std::make_shared<Probe>(100);
@@ -315,27 +315,27 @@ TEST_CASE("batches: an epoch may be left at any point, by destruction or by anot
   }
 }
 
-TEST_CASE("batches: next without start is refused") {
+TEST_CASE("batches: next without start is rejected") {
   Batches batches(std::make_shared<Probe>(10), options_of(2, 1));
-  CHECK_THROWS_WITH_AS(batches.next(), "probe: start() an epoch before next()", Error);
+  CHECK_THROWS_WITH_AS(batches.next(), "probe: next() without an epoch; call start() first", Error);
 }
 
-TEST_CASE("batches: options that cannot be are named") {
+TEST_CASE("batches: invalid options are reported") {
   const auto data = std::make_shared<Probe>(10);
-  CHECK(refusal_of(nullptr, {}) == "Batches: wanted a data set, got none");
-  CHECK(refusal_of(std::make_shared<Probe>(0), {}) == "probe: wanted 1 sample or more to make batches of, got 0");
-  CHECK(refusal_of(data, options_of(0, 1)) == "probe: wanted a batch size of 1 or more, got 0");
-  CHECK(refusal_of(data, options_of(1, -1)) == "probe: wanted 0 to 256 data workers, got -1");
-  CHECK(refusal_of(data, options_of(1, 1, 0)) == "probe: wanted 1 to 4096 batches of prefetch, got 0");
+  CHECK(refusal_of(nullptr, {}) == "Batches: expected a data set, got none");
+  CHECK(refusal_of(std::make_shared<Probe>(0), {}) == "probe: expected at least 1 sample, got 0");
+  CHECK(refusal_of(data, options_of(0, 1)) == "probe: expected a batch size of at least 1, got 0");
+  CHECK(refusal_of(data, options_of(1, -1)) == "probe: expected 0 to 256 data workers, got -1");
+  CHECK(refusal_of(data, options_of(1, 1, 0)) == "probe: expected 1 to 4096 batches of prefetch, got 0");
   BatchOptions options = options_of(11, 1);
   options.shuffle_buffer = -1;
-  CHECK(refusal_of(data, options) == "probe: wanted a shuffle buffer of 1 or more samples, or 0 for all, got -1");
+  CHECK(refusal_of(data, options) == "probe: expected a shuffle buffer of at least 1 sample, or 0 for all, got -1");
   options.shuffle_buffer = 0;
   options.drop_last = true;
-  CHECK(refusal_of(data, options) == "probe: wanted at least one batch of 11 samples, since drop_last leaves a smaller one out, got 10");
+  CHECK(refusal_of(data, options) == "probe: expected at least one batch of 11 samples, since drop_last drops a smaller one, got 10");
 }
 
-TEST_CASE("batches: memory is used again, nothing is allocated by start and next") {
+TEST_CASE("batches: memory is reused, start and next allocate nothing") {
 #ifdef COUNTS_ALLOCATIONS
   const Tensor x = Tensor::zeros(DType::u8, {1003, 28, 28}), y = Tensor::zeros(DType::i64, {1003});
   ArrayOptions array;

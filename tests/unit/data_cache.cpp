@@ -1,4 +1,4 @@
-// Caches: samples that are asked for once, files that are reused, made anew and removed.
+// Caches: samples are read once; files are reused, rewritten and removed.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ using tenon::test::values_of;
 
 namespace {
 
-/// Sample i is x = (i, -i), y = i; counts how often samples are asked for.
+/// Sample i is x = (i, -i), y = i; counts the reads of samples.
 class Counting final : public Dataset {
  public:
   explicit Counting(std::int64_t size) : size_(size) {}
@@ -64,7 +64,7 @@ std::string stored(const DiskCache& cache, const Dataset& data, const std::strin
 
 }  // namespace
 
-TEST_CASE("cache: in memory every sample is asked for once, in whatever batches it comes") {
+TEST_CASE("cache: in memory every sample is read once, in any batches") {
   const auto data = std::make_shared<Counting>(10);
   const auto cached = cache_in_memory(data);
   CHECK(data->asked == 0);
@@ -76,11 +76,11 @@ TEST_CASE("cache: in memory every sample is asked for once, in whatever batches 
   CHECK(data->asked == 6);
   CHECK(values_of<std::int64_t>(y) == std::vector<std::int64_t>{1, 5, 9, 4, 2, 3});
   CHECK(values_of<float>(x) == std::vector<float>{1, -1, 5, -5, 9, -9, 4, -4, 2, -2, 3, -3});
-  CHECK(error_of([&] { gather(*cached, {10}); }) == "counting: gather: indices[0] is 10, wanted 0 to 9");
-  CHECK(error_of([] { cache_in_memory(nullptr); }) == "cache_in_memory: wanted a data set, got none");
+  CHECK(error_of([&] { gather(*cached, {10}); }) == "counting: gather: indices[0] is 10, expected 0 to 9");
+  CHECK(error_of([] { cache_in_memory(nullptr); }) == "cache_in_memory: expected a data set, got none");
 }
 
-TEST_CASE("cache: a sample that failed is asked for again") {
+TEST_CASE("cache: a sample that failed is read again") {
   const auto data = std::make_shared<Counting>(4);
   const auto cached = cache_in_memory(data);
   data->fails_at = 2;
@@ -89,7 +89,7 @@ TEST_CASE("cache: a sample that failed is asked for again") {
   CHECK(values_of<std::int64_t>(gather(*cached, {0, 2}).y) == std::vector<std::int64_t>{0, 2});
 }
 
-TEST_CASE("cache: epochs after the first ask for nothing, whatever the workers") {
+TEST_CASE("cache: epochs after the first read nothing, for any number of workers") {
   for (const int workers : {0, 1, 4}) {
     const auto data = std::make_shared<Counting>(100);
     Batches batches(cache_in_memory(data), {.batch_size = 7, .workers = workers, .prefetch = 4});
@@ -104,7 +104,7 @@ TEST_CASE("cache: epochs after the first ask for nothing, whatever the workers")
   }
 }
 
-TEST_CASE("cache: keys tell contents apart") {
+TEST_CASE("cache: keys distinguish contents") {
   CHECK(key_of("abc").size() == 32);
   CHECK(key_of("abc") == key_of("abc"));
   CHECK(key_of("abc") != key_of("abd"));
@@ -123,7 +123,7 @@ TEST_CASE("cache: keys tell contents apart") {
   CHECK(one.str() != renamed.str());
 }
 
-TEST_CASE("cache: samples on disk come back mapped, with what was stored beside them") {
+TEST_CASE("cache: samples on disk are mapped, with their stored metadata") {
   const TemporaryFolder folder;
   const DiskCache cache(folder.file("new/deep"));
   const Counting data(600);
@@ -142,7 +142,7 @@ TEST_CASE("cache: samples on disk come back mapped, with what was stored beside 
   CHECK(cache.open(path).data == nullptr);
 }
 
-TEST_CASE("cache: another content removes what the same source left, other options do not") {
+TEST_CASE("cache: new content removes old files of the same source, other options do not") {
   const TemporaryFolder folder;
   const DiskCache cache(folder.path());
   const Counting data(5);
@@ -158,9 +158,9 @@ TEST_CASE("cache: another content removes what the same source left, other optio
   CHECK(cache.open(third).data != nullptr);
 }
 
-TEST_CASE("cache: a damaged file counts as none") {
+TEST_CASE("cache: a damaged file is ignored") {
   const std::uint32_t level = log::level();
-  log::set_level(TENON_LOG_ERROR);  // each is said, which would be many lines
+  log::set_level(TENON_LOG_ERROR);  // each damaged file is logged
   const TemporaryFolder folder;
   const DiskCache cache(folder.path());
   const std::string path = stored(cache, Counting(5), "content", "options");
@@ -177,10 +177,10 @@ TEST_CASE("cache: a damaged file counts as none") {
   log::set_level(level);
 }
 
-TEST_CASE("cache: a folder that cannot be made is named with the remedy") {
+TEST_CASE("cache: a folder that cannot be created is reported with the remedy") {
   const TemporaryFolder folder;
   folder.write("file", "");
   const std::string text = error_of([&] { const DiskCache cache(folder.file("file/inner")); });
-  CHECK(text.rfind(folder.file("file/inner") + ": the cache's folder cannot be made: ", 0) == 0);
+  CHECK(text.rfind(folder.file("file/inner") + ": the cache folder cannot be created: ", 0) == 0);
   CHECK(text.find("data.cache_directory names another") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// CIFAR-10's binary files: where they may lie, what they give, and what is wrong with them.
+// CIFAR-10's binary files: locations, contents and errors.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -28,7 +28,7 @@ void write_all(const TemporaryFolder& folder, const std::string& inner = "") {
 
 }  // namespace
 
-TEST_CASE("cifar10: five batches follow each other as planes of red, green and blue") {
+TEST_CASE("cifar10: five batches are concatenated as planes of red, green and blue") {
   const TemporaryFolder folder;
   write_all(folder);
   const auto train = load_cifar10(folder.path(), Split::train);
@@ -50,7 +50,7 @@ TEST_CASE("cifar10: the folder that the archive unpacks to is found") {
   CHECK(load_cifar10(folder.path(), Split::train)->size() == 10);
 }
 
-TEST_CASE("cifar10: each channel may have a scaling of its own") {
+TEST_CASE("cifar10: each channel may have its own scaling") {
   const TemporaryFolder folder;
   write_all(folder);
   Cifar10Options options;
@@ -62,25 +62,25 @@ TEST_CASE("cifar10: each channel may have a scaling of its own") {
   CHECK(x.data<float>()[2048] == 14.0f);
   options.channels.pop_back();
   CHECK(error_of([&] { load_cifar10(folder.path(), Split::train, options); }) ==
-        "cifar10 train: wanted a scaling for each index of a sample's first axis, got 2 for x u8(10,3,32,32)");
+        "cifar10 train: expected a scaling for each index of a sample's first axis, got 2 for x u8(10,3,32,32)");
 }
 
-TEST_CASE("cifar10: what is wrong is named with file and record") {
+TEST_CASE("cifar10: an error has file and record") {
   const TemporaryFolder folder;
   CHECK(error_of([&] { load_cifar10(folder.file("none"), Split::train); }) ==
-        folder.file("none") + ": folder not found; wanted one with data_batch_1.bin[.gz]");
+        folder.file("none") + ": folder not found; expected one with data_batch_1.bin[.gz]");
   write_all(folder);
   folder.write("data_batch_3.bin", record(1) + record(2).substr(1));
   CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }) ==
         folder.file("data_batch_3.bin") +
-            ": wanted records of 3073 bytes, 10000 of them in the original, got 6145 bytes: 1 records and 3072 bytes more; fetch the file "
-            "again");
+            ": expected records of 3073 bytes, 10000 of them in the original, got 6145 bytes: 1 records and 3072 extra bytes; download the "
+            "file again");
   folder.write("data_batch_3.bin", record(1) + record(17));
   CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }) ==
-        folder.file("data_batch_3.bin") + ": record 1: label 17 is out of range, wanted 0 to 9; CIFAR-100 has another layout");
+        folder.file("data_batch_3.bin") + ": record 1: label 17 is out of range, expected 0 to 9; CIFAR-100 has a different layout");
   folder.write("data_batch_3.bin", "");
   CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }).find("got 0 bytes") != std::string::npos);
   std::filesystem::remove(folder.file("data_batch_3.bin"));
   CHECK(error_of([&] { load_cifar10(folder.path(), Split::train); }) ==
-        folder.path() + ": wanted data_batch_3.bin or data_batch_3.bin.gz, got neither");
+        folder.path() + ": expected data_batch_3.bin or data_batch_3.bin.gz, got neither");
 }

@@ -1,4 +1,4 @@
-// Tables of numbers: headers, quotes, labels of every kind, and the place of what is wrong.
+// Tables of numbers: headers, quotes, labels of every kind, and positions of errors.
 #include <doctest/doctest.h>
 
 #include "data_testing.h"
@@ -20,7 +20,7 @@ CsvData load(const std::string& text, const CsvOptions& options = {}) {
   return load_csv(folder.write("t.csv", text), options);
 }
 
-/// What is wrong with a text, from the line number on.
+/// The error of a text, from the line number on.
 std::string refusal_of(const std::string& text, const CsvOptions& options = {}) {
   const TemporaryFolder folder;
   const std::string path = folder.write("t.csv", text);
@@ -32,7 +32,7 @@ const std::string iris = "length,width,species\n5.1,3.5,setosa\n6.2,2.9,versicol
 
 }  // namespace
 
-TEST_CASE("csv: a header, numbers, and words as classes in their order") {
+TEST_CASE("csv: a header, numbers, and text labels as classes in order") {
   const CsvData csv = load(iris);
   CHECK(csv.features == std::vector<std::string>{"length", "width"});
   CHECK(csv.label == "species");
@@ -44,23 +44,23 @@ TEST_CASE("csv: a header, numbers, and words as classes in their order") {
   CHECK(values_of<std::int64_t>(y) == std::vector<std::int64_t>{1, 0});
 }
 
-TEST_CASE("csv: the label's column by name, number or from the end") {
+TEST_CASE("csv: the label column by name, by index or from the end") {
   const std::string text = "a,b,c\n1,20,3\n4,50,6\n";
-  for (const auto& [label, wanted] : {std::pair<const char*, const char*>{"", "c"}, {"b", "b"}, {"0", "a"}, {"-2", "b"}}) {
+  for (const auto& [label, expected] : {std::pair<const char*, const char*>{"", "c"}, {"b", "b"}, {"0", "a"}, {"-2", "b"}}) {
     CsvOptions options;
     options.label = label;
-    CHECK(load(text, options).label == wanted);
+    CHECK(load(text, options).label == expected);
   }
   CsvOptions options;
   options.label = "species";
   const TemporaryFolder folder;
   const std::string path = folder.write("t.csv", text);
-  CHECK(error_of([&] { load_csv(path, options); }) == path + ": wanted a label column 'species', got 3 columns: a, b, c");
+  CHECK(error_of([&] { load_csv(path, options); }) == path + ": expected a label column 'species', got 3 columns: a, b, c");
   options.label = "3";
-  CHECK(error_of([&] { load_csv(path, options); }) == path + ": wanted a label column '3', got 3 columns: a, b, c");
+  CHECK(error_of([&] { load_csv(path, options); }) == path + ": expected a label column '3', got 3 columns: a, b, c");
 }
 
-TEST_CASE("csv: integers are classes, other numbers values, unless said otherwise") {
+TEST_CASE("csv: integers are classes and other numbers values, unless specified") {
   CHECK(load("1,0\n2,3\n").data->num_classes() == 4);
   CHECK(load("1,0\n2,3\n").classes.empty());
   const CsvData values = load("1,0.5\n2,3\n");
@@ -77,7 +77,7 @@ TEST_CASE("csv: integers are classes, other numbers values, unless said otherwis
   CHECK(load("1,-1\n2,1\n", options).data->y().to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 0});
 }
 
-TEST_CASE("csv: headers are found, or said") {
+TEST_CASE("csv: headers are detected or specified") {
   CHECK(load("1,2\n3,4\n").features == std::vector<std::string>{"0"});
   CHECK(load("1,2\n3,4\n").data->size() == 2);
   CsvOptions options;
@@ -85,42 +85,42 @@ TEST_CASE("csv: headers are found, or said") {
   CHECK(load("1,2\n3,4\n", options).data->size() == 1);
   CHECK(load("1,2\n3,4\n", options).label == "2");
   options.header = Header::absent;
-  CHECK(refusal_of("a,b\n1,2\n", options) == "1:1: column '0': wanted a finite number, got 'a'");
+  CHECK(refusal_of("a,b\n1,2\n", options) == "1:1: column '0': expected a finite number, got 'a'");
 }
 
 TEST_CASE("csv: quotes, blanks, delimiters, line ends, byte order marks and gzip") {
-  const std::vector<float> wanted = {1, 2, 3, -4};
+  const std::vector<float> expected = {1, 2, 3, -4};
   for (const char* text :
        {"1,2,0\n3,-4,1\n", "1,2,0\r\n3,-4,1\r\n", "\xef\xbb\xbf\"1\",\"2\",0\n\n3,-4,\"1\"", " +1 , 2,0\n\r\n3,-4e0, 1"}) {
     CAPTURE(text);
-    CHECK(values_of<float>(load(text).data->x()) == wanted);
+    CHECK(values_of<float>(load(text).data->x()) == expected);
     CHECK(values_of<std::int64_t>(load(text).data->y()) == std::vector<std::int64_t>{0, 1});
   }
   CsvOptions options;
   options.delimiter = '\t';
-  CHECK(values_of<float>(load("1\t2\t0\n3\t-4\t1\n", options).data->x()) == wanted);
+  CHECK(values_of<float>(load("1\t2\t0\n3\t-4\t1\n", options).data->x()) == expected);
   CHECK(load("a,\"the \"\"label\"\",\nlong\"\n1,x\n").label == "the \"label\",\nlong");
   const TemporaryFolder folder;
   CHECK(load_csv(folder.write("t.csv.gz", tenon::test::gzip(iris))).data->size() == 3);
 }
 
-TEST_CASE("csv: what is wrong is named with line and column") {
-  CHECK(refusal_of("a,b,c\n1,2,3\n4,wide,6\n") == "3:3: column 'b': wanted a finite number, got 'wide'");
-  CHECK(refusal_of("a,b,c\n1,2,3\n4,,6\n") == "3:3: column 'b': wanted a finite number, got an empty field");
-  CHECK(refusal_of("a,b,c\n1,  nan,3\n") == "2:5: column 'b': wanted a finite number, got 'nan'");
-  CHECK(refusal_of("a,b\n1e999,3\n") == "2:1: column 'a': wanted a finite number, got '1e999'");
-  CHECK(refusal_of("a,b,c\n1,2,3\n4,5\n") == "3:1: wanted 3 fields, as the first line has, got 2");
-  CHECK(refusal_of("a,b\n1,2,\n") == "2:1: wanted 2 fields, as the first line has, got 3");
-  CHECK(refusal_of("a,b\n\"1,2\n3,4\n") == "2:1: a quote that is never closed");
-  CHECK(refusal_of("a,b\n\"1\"x,2\n") == "2:4: text follows a closing quote");
-  CHECK(refusal_of("\"a\nb\",c\nx,2\n") == "3:1: column 'a\nb': wanted a finite number, got 'x'");
-  CHECK(refusal_of("1;2\n") == "1:1: wanted two columns or more, a feature and the label, got 1; is the delimiter right?");
-  CHECK(refusal_of("") == " is empty; wanted rows of numbers");
-  CHECK(refusal_of("a,b\n") == " holds a header and no rows");
+TEST_CASE("csv: an error has line and column") {
+  CHECK(refusal_of("a,b,c\n1,2,3\n4,wide,6\n") == "3:3: column 'b': expected a finite number, got 'wide'");
+  CHECK(refusal_of("a,b,c\n1,2,3\n4,,6\n") == "3:3: column 'b': expected a finite number, got an empty field");
+  CHECK(refusal_of("a,b,c\n1,  nan,3\n") == "2:5: column 'b': expected a finite number, got 'nan'");
+  CHECK(refusal_of("a,b\n1e999,3\n") == "2:1: column 'a': expected a finite number, got '1e999'");
+  CHECK(refusal_of("a,b,c\n1,2,3\n4,5\n") == "3:1: expected 3 fields as in the first line, got 2");
+  CHECK(refusal_of("a,b\n1,2,\n") == "2:1: expected 2 fields as in the first line, got 3");
+  CHECK(refusal_of("a,b\n\"1,2\n3,4\n") == "2:1: the quote is not closed");
+  CHECK(refusal_of("a,b\n\"1\"x,2\n") == "2:4: unexpected text after a closing quote");
+  CHECK(refusal_of("\"a\nb\",c\nx,2\n") == "3:1: column 'a\nb': expected a finite number, got 'x'");
+  CHECK(refusal_of("1;2\n") == "1:1: expected at least two columns, a feature and the label, got 1; check the delimiter");
+  CHECK(refusal_of("") == " is empty; expected rows of numbers");
+  CHECK(refusal_of("a,b\n") == " expected at least one row after the header, got none");
   CsvOptions options;
   options.target = Target::values;
-  CHECK(refusal_of(iris, options) == "2:9: column 'species': wanted a finite number, got 'setosa'");
+  CHECK(refusal_of(iris, options) == "2:9: column 'species': expected a finite number, got 'setosa'");
   options.target = Target::detect;
   options.classes = {"virginica", "setosa"};
-  CHECK(refusal_of(iris, options) == "3:9: column 'species': wanted a class of virginica, setosa, got 'versicolor'");
+  CHECK(refusal_of(iris, options) == "3:9: column 'species': expected a class of virginica, setosa, got 'versicolor'");
 }

@@ -1,4 +1,4 @@
-// Batches and training together: the order of events, failures that reach fit, and ends in the middle.
+// Batches and training together: the order of events, failures that reach fit, and early ends.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +15,7 @@ namespace {
 using test::error_of;
 using test::test_config;
 
-/// "read 3 begins", "train 2 ends": who did what, in one order that a mutex decides. No clock is asked.
+/// A log such as "read 3 begins", "train 2 ends", in one order under a mutex. No clock is used.
 class Events {
  public:
   void add(const std::string& what) {
@@ -23,13 +23,13 @@ class Events {
     events_.push_back(what);
     changed_.notify_all();
   }
-  /// False if it does not come within a minute, which only a failed test waits for.
+  /// False if it does not come within a minute; only a failing test waits that long.
   bool wait_for(const std::string& what) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::minutes(1),
                              [&] { return std::find(events_.begin(), events_.end(), what) != events_.end(); });
   }
-  /// Place of an event that must be there, once.
+  /// The index of an event that must occur once.
   std::int64_t place(const std::string& what) {
     const std::lock_guard lock(mutex_);
     CHECK_MESSAGE(std::count(events_.begin(), events_.end(), what) == 1, what);
@@ -53,7 +53,7 @@ std::string train_event(std::int64_t batch, const char* what) {
   return "train " + std::to_string(batch) + " " + what;
 }
 
-/// x = (i, 1), y = 3 i + 1, unshuffled in batches of `batch_size`; writes down each batch that is read.
+/// x = (i, 1), y = 3 i + 1, unshuffled in batches of `batch_size`; logs each batch that is read.
 class Recorded final : public Dataset {
  public:
   Recorded(std::int64_t size, std::int64_t batch_size, Events* events) : size_(size), batch_size_(batch_size), events_(events) {}
@@ -88,7 +88,7 @@ Model line_model(const Context& context) {
   return model;
 }
 
-/// Does something at the end of each batch.
+/// Runs a function at the end of each batch.
 struct AtBatchEnd final : Callback {
   explicit AtBatchEnd(std::function<void(std::int64_t)> what) : action(std::move(what)) {}
   void batch_end(std::int64_t batch, const Logs&) override { action(batch); }
@@ -97,7 +97,7 @@ struct AtBatchEnd final : Callback {
 
 }  // namespace
 
-TEST_CASE("prefetch: batch n + 1 is read while n is in use, and no further than the ring is deep") {
+TEST_CASE("prefetch: batch n + 1 is read while n is in use, up to the depth of the ring") {
   for (const int workers : {1, 2, 4}) {
     for (const int prefetch : {1, 3}) {
       CAPTURE(workers);
@@ -110,7 +110,7 @@ TEST_CASE("prefetch: batch n + 1 is read while n is in use, and no further than 
       for (std::int64_t n = 0; n < count; ++n) {
         REQUIRE(batches.next() != nullptr);
         events.add(train_event(n, "begins"));
-        // Training does not end before the next batches are read: if reading waited for training, this would wait for ever.
+        // Training does not end before the next batches are read: if reading waited for training, this would deadlock.
         for (std::int64_t ahead = n + 1; ahead <= std::min(n + prefetch, count - 1); ++ahead) {
           REQUIRE(events.wait_for(read_event(ahead, "ends")));
         }
@@ -129,7 +129,7 @@ TEST_CASE("prefetch: batch n + 1 is read while n is in use, and no further than 
   }
 }
 
-TEST_CASE("prefetch: without workers each batch is read when it is asked for") {
+TEST_CASE("prefetch: without workers each batch is read on request") {
   Events events;
   Batches batches(std::make_shared<Recorded>(12, 4, &events), {.batch_size = 4, .shuffle = false, .workers = 0});
   batches.start(0);
@@ -144,7 +144,7 @@ TEST_CASE("prefetch: fit trains on a batch while the next ones are read") {
   const Context context(test_config("openblas:0"));
   Events events;
   Model model = line_model(context);
-  // The end of a batch, before fit asks for the next one: whatever is read by then was read without being asked for.
+  // The end of a batch, before fit requests the next one: all that has been read by then was read ahead.
   AtBatchEnd wait([&](std::int64_t n) {
     for (std::int64_t ahead = n + 1; ahead <= std::min<std::int64_t>(n + 2, 9); ++ahead) CHECK(events.wait_for(read_event(ahead, "ends")));
   });
@@ -156,7 +156,7 @@ TEST_CASE("prefetch: fit trains on a batch while the next ones are read") {
   CHECK(model.step() == 10);
 }
 
-TEST_CASE("prefetch: what a worker throws reaches fit, naming sample, batch and epoch, and the model stays as it stood") {
+TEST_CASE("prefetch: an exception of a worker reaches fit with sample, batch and epoch, and the model is unchanged") {
   const Context context(test_config("openblas:0"));
   for (const int workers : {0, 1, 4}) {
     const auto data = std::make_shared<Recorded>(40, 4, nullptr);
@@ -174,9 +174,9 @@ TEST_CASE("prefetch: what a worker throws reaches fit, naming sample, batch and 
   }
 }
 
-TEST_CASE("prefetch: the order, and with it the training, is the same for any number of workers") {
+TEST_CASE("prefetch: order and training are the same for any number of workers") {
   const Context context(test_config("openblas:0"));
-  std::vector<double> wanted;
+  std::vector<double> expected;
   for (const int workers : {0, 1, 2, 4}) {
     Model model = line_model(context);
     std::vector<double> losses;
@@ -185,12 +185,12 @@ TEST_CASE("prefetch: the order, and with it the training, is the same for any nu
     options.epochs = 3;
     options.workers = workers;
     for (const EpochLogs& epoch : model.fit(std::make_shared<Recorded>(103, 5, nullptr), options)) losses.push_back(epoch.logs[0].second);
-    if (workers == 0) wanted = losses;
-    CHECK(losses == wanted);
+    if (workers == 0) expected = losses;
+    CHECK(losses == expected);
   }
 }
 
-TEST_CASE("prefetch: fit may be left in the middle, many times, without a thread that waits for ever") {
+TEST_CASE("prefetch: fit may be left early many times without a deadlock") {
   const Context context(test_config("openblas:0"));
   Model model = line_model(context);
   for (std::int64_t round = 0; round < 60; ++round) {
@@ -206,7 +206,7 @@ TEST_CASE("prefetch: fit may be left in the middle, many times, without a thread
   }
 }
 
-TEST_CASE("prefetch: batches may be destroyed or started anew at any moment of their work") {
+TEST_CASE("prefetch: batches may be destroyed or restarted at any moment") {
   for (int round = 0; round < 300; ++round) {
     const auto data = std::make_shared<Recorded>(64, 4, nullptr);
     if (round % 3 == 0) data->fails_at = round % 64;
@@ -221,8 +221,8 @@ TEST_CASE("prefetch: batches may be destroyed or started anew at any moment of t
   }
 }
 
-TEST_CASE("augment: fit trains on changed samples, evaluate sees them as they are") {
-  /// Tells which of the two gathers was used.
+TEST_CASE("augment: fit trains on augmented samples, evaluate uses the originals") {
+  /// Counts which of the two gather functions was used.
   class Watched final : public Dataset {
    public:
     const std::string& name() const override { return name_; }

@@ -1,4 +1,4 @@
-// Generated data sets: the same bytes everywhere, splits that differ, classes that can be told apart.
+// Generated data sets: the same bytes everywhere, different splits, separable classes.
 #include <doctest/doctest.h>
 #include <zlib.h>
 
@@ -31,12 +31,12 @@ double nearest_neighbour(const ArrayDataset& train, const ArrayDataset& test) {
   const std::int64_t size = train.x_type().shape.count();
   int right = 0;
   for (std::int64_t t = 0; t < test.size(); ++t) {
-    const auto* wanted = test.x().data<std::uint8_t>() + t * size;
+    const auto* expected = test.x().data<std::uint8_t>() + t * size;
     std::int64_t best = -1, best_distance = 0;
     for (std::int64_t i = 0; i < train.size(); ++i) {
       const auto* candidate = train.x().data<std::uint8_t>() + i * size;
       std::int32_t distance = 0;
-      for (std::int64_t p = 0; p < size; ++p) distance += (wanted[p] - candidate[p]) * (wanted[p] - candidate[p]);
+      for (std::int64_t p = 0; p < size; ++p) distance += (expected[p] - candidate[p]) * (expected[p] - candidate[p]);
       if (best < 0 || distance < best_distance) {
         best = i;
         best_distance = distance;
@@ -49,7 +49,7 @@ double nearest_neighbour(const ArrayDataset& train, const ArrayDataset& test) {
 
 }  // namespace
 
-TEST_CASE("generated: shapes, ranges and names are those of the sets they stand for") {
+TEST_CASE("generated: shapes, ranges and names are those of the imitated data sets") {
   const auto digits = generate_digits(options_of(50));
   CHECK(digits->size() == 50);
   CHECK(digits->x_type().shape == Shape{28, 28});
@@ -71,7 +71,7 @@ TEST_CASE("generated: the bytes are the same on every machine and with every com
   CHECK(label[2] == 7);
 }
 
-TEST_CASE("generated: a sample does not depend on how many there are") {
+TEST_CASE("generated: a sample does not depend on the number of samples") {
   for (const Generator generate : generators) {
     const auto few = generate(options_of(5)), many = generate(options_of(20));
     CHECK(std::memcmp(few->x().raw(), many->x().raw(), static_cast<std::size_t>(few->x().size_bytes())) == 0);
@@ -96,7 +96,7 @@ TEST_CASE("generated: the classes are equally frequent") {
   }
 }
 
-TEST_CASE("generated: digits can be learnt, but not by a few examples") {
+TEST_CASE("generated: digits can be learned, but not from a few examples") {
   const auto test = generate_digits(options_of(100, 1, Split::test));
   const double few = nearest_neighbour(*generate_digits(options_of(100)), *test);
   const double many = nearest_neighbour(*generate_digits(options_of(2000)), *test);
@@ -106,18 +106,18 @@ TEST_CASE("generated: digits can be learnt, but not by a few examples") {
   CHECK(many > 0.75);
 }
 
-TEST_CASE("generated: a count that cannot be is named") {
-  CHECK_THROWS_WITH_AS(generate_digits(options_of(0)), "digits: wanted a count of 1 to 2^32, got 0", Error);
-  CHECK_THROWS_WITH_AS(generate_textures(options_of(-5)), "textures: wanted a count of 1 to 2^32, got -5", Error);
+TEST_CASE("generated: an invalid count is reported") {
+  CHECK_THROWS_WITH_AS(generate_digits(options_of(0)), "digits: expected a count of 1 to 2^32, got 0", Error);
+  CHECK_THROWS_WITH_AS(generate_textures(options_of(-5)), "textures: expected a count of 1 to 2^32, got -5", Error);
   LinearOptions linear;
   linear.features = 0;
-  CHECK_THROWS_WITH_AS(generate_linear(linear), "linear: wanted 1 feature or more, got 0", Error);
+  CHECK_THROWS_WITH_AS(generate_linear(linear), "linear: expected at least 1 feature, got 0", Error);
   linear.features = 1;
   linear.noise = -1;
-  CHECK_THROWS_WITH_AS(generate_linear(linear), "linear: wanted a noise of 0 or more, got -1.000000", Error);
+  CHECK_THROWS_WITH_AS(generate_linear(linear), "linear: expected a noise of at least 0, got -1.000000", Error);
 }
 
-TEST_CASE("linear: without noise y is x.w + b, with noise it strays by the deviation") {
+TEST_CASE("linear: without noise y is x.w + b, with noise it has the standard deviation") {
   LinearOptions options;
   options.count = 5000;
   options.features = 4;
@@ -128,9 +128,9 @@ TEST_CASE("linear: without noise y is x.w + b, with noise it strays by the devia
     const auto* y = problem.data->y().data<float>();
     double squares = 0;
     for (std::int64_t i = 0; i < options.count; ++i) {
-      double wanted = problem.b;
-      for (std::int64_t j = 0; j < 4; ++j) wanted += static_cast<double>(x[4 * i + j]) * static_cast<double>(problem.w.data<float>()[j]);
-      squares += (static_cast<double>(y[i]) - wanted) * (static_cast<double>(y[i]) - wanted);
+      double expected = problem.b;
+      for (std::int64_t j = 0; j < 4; ++j) expected += static_cast<double>(x[4 * i + j]) * static_cast<double>(problem.w.data<float>()[j]);
+      squares += (static_cast<double>(y[i]) - expected) * (static_cast<double>(y[i]) - expected);
     }
     return std::sqrt(squares / static_cast<double>(options.count));
   };
@@ -139,7 +139,7 @@ TEST_CASE("linear: without noise y is x.w + b, with noise it strays by the devia
   CHECK(strays() == doctest::Approx(0.25).epsilon(0.05));  // 5000 samples: one deviation is 1 %
 }
 
-TEST_CASE("linear: w and b are the seed's, the samples also the split's") {
+TEST_CASE("linear: w and b depend on the seed, the samples also on the split") {
   LinearOptions options;
   options.count = 8;
   const LinearProblem train = generate_linear(options);

@@ -1,4 +1,4 @@
-// IDX files: every dtype, every way to be wrong, and the real MNIST sets where they are at hand.
+// IDX files: every dtype, every error, and the real MNIST sets if available.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -24,7 +24,7 @@ std::string idx(std::uint32_t magic, const std::vector<std::uint32_t>& sizes, co
   return bytes + content;
 }
 
-/// What load_idx says about a file of these bytes, without the path at its beginning.
+/// The error of load_idx for a file of these bytes, without the leading path.
 std::string refusal_of(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string path = folder.write("bad.idx", bytes);
@@ -80,35 +80,36 @@ TEST_CASE("idx: plain and gzip files have the same tensor") {
   }
 }
 
-TEST_CASE("idx: a missing file is named") {
+TEST_CASE("idx: a missing file is reported") {
   CHECK_THROWS_WITH_AS(load_idx("/no/such/images.gz"), "/no/such/images.gz: file not found", Error);
 }
 
-TEST_CASE("idx: a wrong magic is named") {
-  const std::string wanted = "wanted an IDX magic (two zero bytes, a dtype of 8, 9, 11, 12, 13 or 14, 1 to 8 dimensions), got ";
-  CHECK(refusal_of("<html>oops") == wanted + std::to_string(0x3c68746d));
-  CHECK(refusal_of(idx(0x0A01, {1}, "x")) == wanted + "2561");
-  CHECK(refusal_of(idx(0x0800, {}, "x")) == wanted + "2048");
-  CHECK(refusal_of(idx(0x0809, {1, 1, 1, 1, 1, 1, 1, 1, 1}, "x")) == wanted + "2057");
+TEST_CASE("idx: a wrong magic is reported") {
+  const std::string expected = "expected an IDX magic (two zero bytes, a dtype of 8, 9, 11, 12, 13 or 14, 1 to 8 dimensions), got ";
+  CHECK(refusal_of("<html>oops") == expected + std::to_string(0x3c68746d));
+  CHECK(refusal_of(idx(0x0A01, {1}, "x")) == expected + "2561");
+  CHECK(refusal_of(idx(0x0800, {}, "x")) == expected + "2048");
+  CHECK(refusal_of(idx(0x0809, {1, 1, 1, 1, 1, 1, 1, 1, 1}, "x")) == expected + "2057");
 }
 
-TEST_CASE("idx: truncation is named with what was wanted and got") {
-  CHECK(refusal_of("") == "wanted an IDX file of 4 bytes or more, got 0");
-  CHECK(refusal_of(big_endian(2051) + big_endian(2)) == "truncated: wanted a header of 16 bytes, got 8");
-  CHECK(refusal_of(two_images.substr(0, 23)) == "truncated: u8(2,2,2) wants 8 bytes after the header, got 7");
-  CHECK(refusal_of(idx(0x0E01, {3}, "12345678")) == "truncated: f64(3) wants 24 bytes after the header, got 8");
+TEST_CASE("idx: truncation is reported with expected and actual size") {
+  CHECK(refusal_of("") == "expected an IDX file of at least 4 bytes, got 0");
+  CHECK(refusal_of(big_endian(2051) + big_endian(2)) == "truncated: expected a header of 16 bytes, got 8");
+  CHECK(refusal_of(two_images.substr(0, 23)) == "truncated: u8(2,2,2) expects 8 bytes after the header, got 7");
+  CHECK(refusal_of(idx(0x0E01, {3}, "12345678")) == "truncated: f64(3) expects 24 bytes after the header, got 8");
 }
 
-TEST_CASE("idx: bytes after the end are named") {
-  CHECK(refusal_of(two_images + "x") == "bytes follow its end: u8(2,2,2) wants 8 bytes after the header, got 9");
+TEST_CASE("idx: bytes after the end are reported") {
+  CHECK(refusal_of(two_images + "x") == "trailing bytes: u8(2,2,2) expects 8 bytes after the header, got 9");
 }
 
-TEST_CASE("idx: sizes that no memory holds are refused without trying") {
+TEST_CASE("idx: sizes beyond memory are rejected before allocating") {
   CHECK(refusal_of(idx(2051, {0xffffffff, 0x3fffffff, 1}, "")) ==
-        "truncated: u8(4294967295,1073741823,1) wants 4611686013058678785 bytes after the header, got 0");
+        "truncated: u8(4294967295,1073741823,1) expects 4611686013058678785 bytes after the header, got 0");
   CHECK(refusal_of(idx(0x0E03, {0xffffffff, 0x3fffffff, 1}, "")) ==
-        "truncated: f64(4294967295,1073741823,1) wants more than 2^64 bytes after the header, got 0");
-  CHECK(refusal_of(idx(2051, {0xffffffff, 0xffffffff, 1}, "")) == "shape (4294967295,4294967295): wanted at most 2^62 elements, got more");
+        "truncated: f64(4294967295,1073741823,1) expects more than 2^64 bytes after the header, got 0");
+  CHECK(refusal_of(idx(2051, {0xffffffff, 0xffffffff, 1}, "")) ==
+        "shape (4294967295,4294967295): expected at most 2^62 elements, got more");
 }
 
 TEST_CASE("mnist: images and labels are found plain or packed, and scaled") {
@@ -132,44 +133,44 @@ TEST_CASE("mnist: images and labels are found plain or packed, and scaled") {
   }
 }
 
-TEST_CASE("mnist: missing folders and files are named with what was looked for") {
+TEST_CASE("mnist: missing folders and files are reported with the searched names") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH_AS(load_mnist("/no/such", Split::test), "/no/such: folder not found; wanted one with t10k-images-idx3-ubyte[.gz]",
+  CHECK_THROWS_WITH_AS(load_mnist("/no/such", Split::test), "/no/such: folder not found; expected one with t10k-images-idx3-ubyte[.gz]",
                        Error);
-  CHECK(mnist_refusal(folder) == folder.path() + ": wanted train-images-idx3-ubyte or train-images-idx3-ubyte.gz, got neither");
+  CHECK(mnist_refusal(folder) == folder.path() + ": expected train-images-idx3-ubyte or train-images-idx3-ubyte.gz, got neither");
   folder.write("train-images-idx3-ubyte", two_images);
-  CHECK(mnist_refusal(folder) == folder.path() + ": wanted train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz, got neither");
+  CHECK(mnist_refusal(folder) == folder.path() + ": expected train-labels-idx1-ubyte or train-labels-idx1-ubyte.gz, got neither");
 }
 
-TEST_CASE("mnist: a file of another kind is named, also one that is not gzip") {
+TEST_CASE("mnist: a file of another format is reported, also one that is not gzip") {
   const TemporaryFolder folder;
   write_set(folder, two_labels, two_labels);
   CHECK(mnist_refusal(folder) ==
-        folder.file("train-images-idx3-ubyte") + ": wanted magic 2051 (u8 with 3 dimensions), got 2049 (u8 with 1 dimension)");
+        folder.file("train-images-idx3-ubyte") + ": expected magic 2051 (u8 with 3 dimensions), got 2049 (u8 with 1 dimension)");
   write_set(folder, two_images, two_images);
   CHECK(mnist_refusal(folder) ==
-        folder.file("train-labels-idx1-ubyte") + ": wanted magic 2049 (u8 with 1 dimension), got 2051 (u8 with 3 dimensions)");
+        folder.file("train-labels-idx1-ubyte") + ": expected magic 2049 (u8 with 1 dimension), got 2051 (u8 with 3 dimensions)");
   const TemporaryFolder packed;
   write_set(packed, "this is not gzip", two_labels, ".gz");
   CHECK(mnist_refusal(packed) ==
-        packed.file("train-images-idx3-ubyte.gz") + ": wanted magic 2051 (u8 with 3 dimensions), got 1952999795 (no IDX file)");
+        packed.file("train-images-idx3-ubyte.gz") + ": expected magic 2051 (u8 with 3 dimensions), got 1952999795 (not an IDX file)");
   const std::string whole = gzip(two_images);
   write_set(packed, whole.substr(0, whole.size() - 3), two_labels, ".gz");
   CHECK(mnist_refusal(packed).find(packed.file("train-images-idx3-ubyte.gz") + ": gzip data is truncated") == 0);
 }
 
-TEST_CASE("mnist: labels and images that differ in number are named with both files") {
+TEST_CASE("mnist: different counts of labels and images are reported with both files") {
   const TemporaryFolder folder;
   write_set(folder, two_images, idx(2049, {3}, "\x01\x02\x03"));
-  CHECK(mnist_refusal(folder) == folder.file("train-labels-idx1-ubyte") + ": wanted 2 labels, as many as " +
+  CHECK(mnist_refusal(folder) == folder.file("train-labels-idx1-ubyte") + ": expected 2 labels, as many as " +
                                      folder.file("train-images-idx3-ubyte") + " has images, got 3");
 }
 
-TEST_CASE("mnist: a label out of range is named with its index, more classes are an option") {
+TEST_CASE("mnist: a label out of range is reported with its index, more classes are an option") {
   const TemporaryFolder folder;
   write_set(folder, two_images, idx(2049, {2}, std::string("\x00\x0a", 2)));
   CHECK(mnist_refusal(folder) ==
-        folder.file("train-labels-idx1-ubyte") + ": label 10 of sample 1 is out of range, wanted 0 to 9; num_classes sets the range");
+        folder.file("train-labels-idx1-ubyte") + ": label 10 of sample 1 is out of range, expected 0 to 9; num_classes sets the range");
   MnistOptions options;
   options.num_classes = 47;
   CHECK(mnist_refusal(folder, options) == "(loaded)");

@@ -1,4 +1,4 @@
-// Folders of images: what is read, in which order, and what is refused.
+// Folders of images: formats, order and errors.
 #include <doctest/doctest.h>
 #include <tenon/npy.h>
 #include <zlib.h>
@@ -28,7 +28,8 @@ std::string chunk(const std::string& type, const std::string& content) {
   const auto check = static_cast<std::uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(both.data()), static_cast<uInt>(both.size())));
   return big_endian(static_cast<std::uint32_t>(content.size())) + both + big_endian(check);
 }
-/// `rows` are the bytes of a line each, of a depth of 8 or 16 bits; `colour` is PNG's: 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6 RGBA.
+/// Each of `rows` has the bytes of a line at a depth of 8 or 16 bits; `colour` is PNG's: 0 grey, 2 RGB, 3 palette, 4 grey and alpha, 6
+/// RGBA.
 std::string png(std::uint32_t width, const std::vector<Bytes>& rows, char colour, char depth = 8, const std::string& between = "") {
   std::string lines;
   for (const Bytes& row : rows) lines += '\0' + text_of(row);
@@ -65,7 +66,7 @@ TEST_CASE("images: PNG of every kind of colour") {
   const TemporaryFolder folder;
   const auto read = [&](const std::string& content) { return data::read_image(folder.write("a.png", content)); };
   CHECK(values_of<std::uint8_t>(read(png(3, {{0, 128, 255}, {1, 2, 3}}, 0))) == Bytes{0, 128, 255, 1, 2, 3});
-  CHECK(values_of<std::uint8_t>(read(png(2, {{9, 0, 7, 255}}, 4))) == Bytes{9, 7});  // transparent or not, a pixel has its colour
+  CHECK(values_of<std::uint8_t>(read(png(2, {{9, 0, 7, 255}}, 4))) == Bytes{9, 7});  // transparency does not change the colour
   const Tensor rgb = read(png(2, {{1, 2, 3, 4, 5, 6}}, 2));
   CHECK(rgb.shape() == Shape{3, 1, 2});
   CHECK(values_of<std::uint8_t>(rgb) == Bytes{1, 4, 2, 5, 3, 6});
@@ -74,7 +75,7 @@ TEST_CASE("images: PNG of every kind of colour") {
   CHECK(values_of<std::uint8_t>(read(png(3, {{0, 1, 0}}, 3, 8, palette))) == Bytes{10, 40, 10, 20, 50, 20, 30, 60, 30});
 }
 
-TEST_CASE("images: damaged files are refused by name") {
+TEST_CASE("images: damaged files are rejected by name") {
   const TemporaryFolder folder;
   const auto error = [&](const std::string& name, const std::string& content) {
     const std::string file = folder.write(name, content);
@@ -82,9 +83,9 @@ TEST_CASE("images: damaged files are refused by name") {
     CHECK(text.substr(0, file.size() + 2) == file + ": ");
     return text.substr(std::min(text.size(), file.size() + 2));
   };
-  CHECK(error("a.pgm", "P2 1 1 255\n7\n") == "wanted a binary PGM (P5) or PPM (P6), got one of another kind");
-  CHECK(error("a.pgm", "P5 2 2 65535\n") == "wanted values up to 255, got up to 65535");
-  CHECK(error("a.pgm", "P5 2 2 255\nabc") == "wanted 4 bytes of pixels for 2 x 2, got 3");
+  CHECK(error("a.pgm", "P2 1 1 255\n7\n") == "expected a binary PGM (P5) or PPM (P6), got another PNM format");
+  CHECK(error("a.pgm", "P5 2 2 65535\n") == "expected values up to 255, got up to 65535");
+  CHECK(error("a.pgm", "P5 2 2 255\nabc") == "expected 4 bytes of pixels for 2 x 2, got 3");
   CHECK(error("a.pgm", "P5 2 0 255\n").find("sides of 1 to 65536") != std::string::npos);
   CHECK(error("a.pgm", "P5 99999999999999999999 1 255\n").find("sides of 1 to 65536") != std::string::npos);
   CHECK(error("a.png", "no picture").find("cannot be read as PNG: ") == 0);
@@ -97,7 +98,7 @@ TEST_CASE("images: damaged files are refused by name") {
   CHECK(error_of([&] { data::read_image(folder.file("a.npy")); }).find("got f32(1,2)") != std::string::npos);
 }
 
-TEST_CASE("image folder: classes take turns, in the order of their names") {
+TEST_CASE("image folder: classes are interleaved in the order of their names") {
   Pictures p;
   const auto picture = [](std::uint8_t value) { return "P5 1 1 255\n" + std::string(1, static_cast<char>(value)); };
   p.write("dog/1.pgm", picture(10));
@@ -117,7 +118,7 @@ TEST_CASE("image folder: classes take turns, in the order of their names") {
   CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::test); }).find("has no folder test") != std::string::npos);
 }
 
-TEST_CASE("image folder: train and test lie beside one another, and the classes of one are those of the other") {
+TEST_CASE("image folder: train and test are sibling folders with the same classes") {
   Pictures p;
   p.write("train/a/1.pgm", "P5 1 1 255\nx");
   p.write("train/b/1.pgm", "P5 1 1 255\ny");
@@ -128,17 +129,18 @@ TEST_CASE("image folder: train and test lie beside one another, and the classes 
   const ImageFolderData test = load_image_folder(p.folder.path(), Split::test, options);
   CHECK(values_of<std::int64_t>(test.data->y()) == std::vector<std::int64_t>{1});
   p.write("test/c/1.pgm", "P5 1 1 255\nz");
-  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::test, options); }).find("c: a class that is not among the 2 known") !=
-        std::string::npos);
+  CHECK(error_of([&] {
+          load_image_folder(p.folder.path(), Split::test, options);
+        }).find("c: unknown class; expected one of the 2 given classes") != std::string::npos);
 }
 
-TEST_CASE("image folder: pictures of different sizes, and folders without any, are refused") {
+TEST_CASE("image folder: images of different sizes and empty folders are rejected") {
   Pictures p;
   const std::string first = p.write("a/1.pgm", "P5 1 1 255\nx"), second = p.write("b/1.pgm", "P5 2 1 255\nxy");
   CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::train); }) ==
-        second + ": wanted channels, height and width of the first, " + first + ", (1,1,1), got (1,1,2)");
+        second + ": expected the shape of the first image " + first + ", (1,1,1), got (1,1,2)");
   CHECK(error_of([&] {
           load_image_folder(p.folder.file("a"), Split::train);
-        }).find("wanted a folder of .pgm, .ppm, .png or .npy images for each class, got none") != std::string::npos);
+        }).find("expected a folder of .pgm, .ppm, .png or .npy images per class, got none") != std::string::npos);
   CHECK(error_of([&] { load_image_folder(p.folder.file("none"), Split::train); }).find("folder not found") != std::string::npos);
 }

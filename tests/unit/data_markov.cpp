@@ -1,4 +1,4 @@
-// The Markov source: its own probabilities show in its stream, and its entropy rate is what they say.
+// The Markov source: its stream follows its probabilities, and its entropy rate is theirs.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ std::string message_of(const MarkovOptions& options) {
 
 }  // namespace
 
-TEST_CASE("markov: a sample's targets are its symbols one later, and each row of probabilities adds up to one") {
+TEST_CASE("markov: targets are the symbols shifted by one, and each row of probabilities sums to one") {
   MarkovOptions options;
   options.count = 20 * 8 + 1;
   options.sequence = 8;
@@ -48,7 +48,7 @@ TEST_CASE("markov: a sample's targets are its symbols one later, and each row of
   }
 }
 
-TEST_CASE("markov: symbols follow each other as often as the probabilities say, and surprise as much as the entropy rate says") {
+TEST_CASE("markov: transition frequencies match the probabilities, and the mean surprise matches the entropy rate") {
   MarkovOptions options;
   options.symbols = 5;
   options.sequence = 100;
@@ -61,9 +61,9 @@ TEST_CASE("markov: symbols follow each other as often as the probabilities say, 
     double row = 0;
     for (std::size_t j = 0; j < 5; ++j) row += pairs[i * 5 + j];
     for (std::size_t j = 0; j < 5; ++j) {
-      const double wanted = p[i * 5 + j];
-      CHECK(std::abs(pairs[i * 5 + j] / row - wanted) < 5 * std::sqrt(wanted / row));  // five deviations
-      surprise -= pairs[i * 5 + j] * std::log(wanted);
+      const double expected = p[i * 5 + j];
+      CHECK(std::abs(pairs[i * 5 + j] / row - expected) < 5 * std::sqrt(expected / row));  // five deviations
+      surprise -= pairs[i * 5 + j] * std::log(expected);
     }
   }
   surprise /= static_cast<double>(stream.data->x().count());
@@ -84,7 +84,7 @@ TEST_CASE("markov: two symbols have the entropy rate of the formula") {
   }
 }
 
-TEST_CASE("markov: both parts are of one source, and the seed decides it") {
+TEST_CASE("markov: both splits come from one source that depends on the seed") {
   MarkovOptions options, test, other;
   test.split = Split::test;
   other.seed = 2;
@@ -96,13 +96,13 @@ TEST_CASE("markov: both parts are of one source, and the seed decides it") {
   CHECK(equal(generate_markov(options).data->x(), a.data->x()));
 }
 
-TEST_CASE("markov: what makes no stream is refused") {
+TEST_CASE("markov: invalid options are rejected") {
   MarkovOptions options;
   options.symbols = 1;
-  CHECK(message_of(options) == "markov train: wanted 2 to 4096 symbols, got 1");
+  CHECK(message_of(options) == "markov train: expected 2 to 4096 symbols, got 1");
   options.symbols = 64;
   options.count = 1;
-  CHECK(message_of(options) == "markov train: wanted a count of 2 symbols or more, got 1");
+  CHECK(message_of(options) == "markov train: expected a count of at least 2 symbols, got 1");
   options.count = 32;
-  CHECK(message_of(options).find("markov train: wanted at least 33 tokens") == 0);
+  CHECK(message_of(options).find("markov train: expected at least 33 tokens") == 0);
 }

@@ -1,4 +1,4 @@
-// The order of an epoch, held by values that another implementation (Python integers) computed from the specification.
+// The order of an epoch, against values that another implementation (Python integers) computed from the specification.
 #include "data/shuffle.h"
 
 #include <doctest/doctest.h>
@@ -37,18 +37,18 @@ TEST_CASE("shuffle: an order of 60000 is the specified one, and a permutation") 
   for (std::size_t i = 0; i < order.size(); ++i) REQUIRE(order[i] == static_cast<std::int64_t>(i));
 }
 
-TEST_CASE("shuffle: every place is taken equally often") {
+TEST_CASE("shuffle: every position is equally likely") {
   constexpr int rounds = 6000;
   std::vector<int> taken(36);
   for (std::uint64_t epoch = 0; epoch < rounds; ++epoch) {
     const auto order = order_of(6, 1, epoch);
     for (std::size_t i = 0; i < 6; ++i) ++taken[i * 6 + static_cast<std::size_t>(order[i])];
   }
-  // 1000 wanted with a deviation of 29: five deviations
+  // 1000 expected with a standard deviation of 29: five deviations
   for (const int count : taken) CHECK(std::abs(count - 1000) < 145);
 }
 
-TEST_CASE("shuffle: a buffer keeps samples near their place, and every sample comes once") {
+TEST_CASE("shuffle: a buffer keeps samples near their position, and every sample occurs once") {
   std::vector<std::int64_t> order(1000), whole(1000);
   for (const std::int64_t buffer : {1, 2, 10, 999, 1000, 5000}) {
     CAPTURE(buffer);
@@ -57,7 +57,7 @@ TEST_CASE("shuffle: a buffer keeps samples near their place, and every sample co
     std::sort(sorted.begin(), sorted.end());
     std::iota(whole.begin(), whole.end(), 0);
     CHECK(sorted == whole);
-    // Before a sample enters the buffer nobody can draw it.
+    // A sample cannot be drawn before it enters the buffer.
     for (std::size_t i = 0; i < order.size(); ++i) REQUIRE(order[i] < static_cast<std::int64_t>(i) + buffer);
     if (buffer == 1) CHECK(order == whole);
     if (buffer > 1) CHECK(order != whole);
@@ -74,7 +74,7 @@ TEST_CASE("shuffle: a buffer keeps samples near their place, and every sample co
 }
 
 TEST_CASE("shuffle: the windowed order is that of a buffer refilled sample by sample") {
-  // Which slot a draw takes is free; which samples it may take is not: those of the buffer alone, and after n draws the buffer is empty.
+  // The slot of a draw is free, but only samples of the buffer can be drawn, and after n draws the buffer is empty.
   constexpr std::int64_t size = 60, buffer = 7;
   std::vector<std::int64_t> order(size);
   std::vector<int> first(size);

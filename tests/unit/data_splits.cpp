@@ -1,4 +1,4 @@
-// The data that a train.yaml names: every source, scalings, splits, caches, and what is refused.
+// The data section of train.yaml: every source, scalings, splits, caches, and errors.
 #include <doctest/doctest.h>
 #include <tenon/npy.h>
 
@@ -46,7 +46,7 @@ std::vector<float> all_x(const Dataset& data) {
 struct Moments {
   double mean, deviation;
 };
-/// Of every `step`-th value from `begin` on, in runs of `run`.
+/// Mean and deviation of every `step`-th value from `begin` on, in runs of `run`.
 Moments moments_of(const std::vector<float>& values, std::size_t begin, std::size_t run, std::size_t step) {
   double sum = 0, squares = 0, count = 0;
   for (std::size_t at = begin; at < values.size(); at += step) {
@@ -79,7 +79,7 @@ TEST_CASE("splits: every generated source gives both parts") {
   CHECK(make("source: markov, sequence: 6, train_count: 3").train->y_type().shape == Shape{6});
 }
 
-TEST_CASE("splits: CIFAR-10, arrays, tables and text are reached by their names") {
+TEST_CASE("splits: CIFAR-10, arrays, tables and text are selected by name") {
   const TemporaryFolder cifar, arrays, tables, text;
   for (const char* file :
        {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"})
@@ -106,30 +106,29 @@ TEST_CASE("splits: CIFAR-10, arrays, tables and text are reached by their names"
   CHECK(values_of<std::int64_t>(gather(*tokens.test, {0}).y) == std::vector<std::int64_t>{0, 1});
 }
 
-TEST_CASE("splits: a source without a test part gives some of its own, if asked") {
+TEST_CASE("splits: a source without a test split gives a part of its samples on request") {
   const TemporaryFolder folder;
   const std::string path = folder.write("iris.csv", iris);
-  CHECK(refusal_of("source: csv", path) ==
-        "data: " + path + " has no test part; data.test_split: 0.1 would take a tenth of it from its end");
+  CHECK(refusal_of("source: csv", path) == "data: " + path + " has no test part; data.test_split: 0.1 takes the last tenth of it");
   const train::DataSplits data = make("source: csv, test_split: 0.25, validation_split: 0.34", path);
   CHECK(data.train->size() == 1);
   CHECK(data.validation->size() == 2);
   CHECK(data.test->size() == 1);
   CHECK(all_x(*data.test)[0] == 5.0f);
-  CHECK(refusal_of("source: csv, test_split: 0.9", path) == "data: test_split 0.9 of 4 samples leaves nothing on one side");
+  CHECK(refusal_of("source: csv, test_split: 0.9", path) == "data: test_split 0.9 of 4 samples leaves one part empty");
   folder.write("train.csv", iris);
   folder.write("test.csv", iris);
   CHECK(refusal_of("source: csv, test_split: 0.5", folder.path()) ==
-        "data: test_split 0.5: " + folder.path() + " has a test part of its own; leave test_split out");
+        "data: test_split 0.5: " + folder.path() + " has a test part of its own; remove test_split");
   folder.write("test.csv", "length,height,species\n1,2,setosa\n");
-  CHECK(refusal_of("source: csv", folder.path()) == folder.file("test.csv") + ": wanted the columns of " + folder.file("train.csv") +
+  CHECK(refusal_of("source: csv", folder.path()) == folder.file("test.csv") + ": expected the columns of " + folder.file("train.csv") +
                                                         ", length, width and the label species, got length, height and species");
   folder.write("test.csv", "length,width,species\n1,2,virginica\n");
   CHECK(refusal_of("source: csv", folder.path()) ==
-        folder.file("test.csv") + ":2:5: column 'species': wanted a class of setosa, versicolor, got 'virginica'");
+        folder.file("test.csv") + ":2:5: column 'species': expected a class of setosa, versicolor, got 'virginica'");
 }
 
-TEST_CASE("splits: standard and per_channel bring the training set to mean 0 and deviation 1") {
+TEST_CASE("splits: standard and per_channel scale the training set to mean 0 and deviation 1") {
   const std::vector<float> standard = all_x(*make("source: cifar_like, normalize: standard, train_count: 50").train);
   CHECK(moments_of(standard, 0, standard.size(), standard.size()).mean == doctest::Approx(0).epsilon(1e-4));
   CHECK(moments_of(standard, 0, standard.size(), standard.size()).deviation == doctest::Approx(1).epsilon(1e-4));
@@ -143,7 +142,7 @@ TEST_CASE("splits: standard and per_channel bring the training set to mean 0 and
       *make("source: csv, normalize: per_channel, test_split: 0.25", folder.write("c.csv", "1,10,0\n3,10,1\n5,10,0\n9,10,1\n")).train);
   CHECK(table[0] == doctest::Approx(-std::sqrt(1.5)));
   CHECK(table[2] == doctest::Approx(0));
-  CHECK(table[1] == 0.0f);  // a column that never varies
+  CHECK(table[1] == 0.0f);  // a constant column
 }
 
 TEST_CASE("splits: mean and std may be given, for all or for each channel") {
@@ -155,14 +154,14 @@ TEST_CASE("splits: mean and std may be given, for all or for each channel") {
   const std::vector<float> same = all_x(*make("source: digits, train_count: 2, normalize: {mean: 0.1307, std: 0.3081}").train);
   CHECK(same[0] == doctest::Approx((all_x(*make("source: digits, train_count: 2").train)[0] - 0.1307f) / 0.3081f).epsilon(1e-5));
   CHECK(refusal_of("source: cifar_like, train_count: 2, normalize: {mean: [0, 0], std: [1, 1]}") ==
-        "data: normalize: mean and std: textures train holds u8(2,3,32,32), wanted samples whose first axis is 2, the number of means");
+        "data: normalize: mean and std: textures train holds u8(2,3,32,32), expected samples whose first axis is 2, the number of means");
   CHECK(refusal_of("source: digits, train_count: 2, normalize: per_channel") ==
-        "data: normalize: per_channel: digits train holds u8(2,28,28), wanted samples (C,H,W) or (columns); 'standard' takes all values "
-        "together");
-  CHECK(refusal_of("source: linear_regression, normalize: unit").find("wanted bytes (u8)") != std::string::npos);
+        "data: normalize: per_channel: digits train holds u8(2,28,28), expected samples (C,H,W) or (columns); use 'standard' for one "
+        "scaling of all values");
+  CHECK(refusal_of("source: linear_regression, normalize: unit").find("expected bytes (u8)") != std::string::npos);
 }
 
-TEST_CASE("splits: training is augmented, with black where there was nothing; validation and test are not") {
+TEST_CASE("splits: training is augmented with black padding; validation and test are not") {
   const train::DataSplits data = make(
       "source: cifar_like, train_count: 40, test_count: 4, validation_split: 0.25, normalize: {mean: 0.5, std: 0.5}, "
       "augment: {crop: {padding: 8}, flip: [horizontal, vertical]}");
@@ -177,7 +176,7 @@ TEST_CASE("splits: training is augmented, with black where there was nothing; va
   CHECK(black > 1000);
 }
 
-TEST_CASE("splits: a cache on disk is reused, and made anew when a file changes") {
+TEST_CASE("splits: a cache on disk is reused, and rewritten when a file changes") {
   const TemporaryFolder folder, cache;
   const std::string path = folder.write("iris.csv", iris);
   const std::string yaml =
@@ -197,7 +196,7 @@ TEST_CASE("splits: a cache on disk is reused, and made anew when a file changes"
     CHECK(same(*cached.test, *plain.test));
     CHECK(cache.count_files() == 3);
   }
-  // That the files are what the second run read: their bytes are believed.
+  // Shows that the second run read the files: changed bytes are used.
   for (const auto& entry : std::filesystem::directory_iterator(cache.path())) {
     const std::string name = entry.path().filename().string();
     if (name.find("csv-train-") != 0) continue;
@@ -208,34 +207,35 @@ TEST_CASE("splits: a cache on disk is reused, and made anew when a file changes"
   CHECK_FALSE(same(*make(yaml, path).train, *plain.train));
   folder.write("iris.csv", "length,width,species\n9,9,setosa\n6,2,versicolor\n4,3,setosa\n5.0,3.1,setosa\n");
   CHECK_FALSE(same(*make(yaml, path).train, *plain.train));
-  CHECK(cache.count_files() == 3);  // those of the old content are gone
+  CHECK(cache.count_files() == 3);  // those of the old content were removed
   CHECK_NOTHROW(make("source: csv, test_split: 0.25, cache: disk, cache_directory: " + cache.path(), path));
-  CHECK(cache.count_files() == 5);  // other options are files of their own
+  CHECK(cache.count_files() == 5);  // other options have separate files
   const std::string digits = "source: digits, train_count: 20, test_count: 5";
   const std::string on_disk = digits + ", cache: disk, cache_directory: " + cache.path();
   CHECK(same(*make(on_disk).train, *make(digits).train));
-  CHECK(same(*make(on_disk, "", 6).train, *make(digits, "", 6).train));  // the seed is part of it
+  CHECK(same(*make(on_disk, "", 6).train, *make(digits, "", 6).train));  // the seed is part of the key
   CHECK_FALSE(same(*make(on_disk, "", 6).train, *make(on_disk).train));
 }
 
-TEST_CASE("splits: padding is as black from the disk as it was when made") {
+TEST_CASE("splits: padding from a disk cache is as black as without one") {
   const TemporaryFolder cache;
   const std::string yaml = "source: cifar_like, train_count: 4, test_count: 2, normalize: per_channel, augment: {crop: {padding: 9}}";
   const auto plain = make(yaml), made = make(yaml + ", cache: disk, cache_directory: " + cache.path()),
              mapped = make(yaml + ", cache: disk, cache_directory: " + cache.path()), kept = make(yaml + ", cache: ram");
   for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
-    const Tensor wanted = gather_augmented(*plain.train, {0, 1, 2, 3}, epoch).x;
-    CHECK(equal(gather_augmented(*made.train, {0, 1, 2, 3}, epoch).x, wanted));
-    CHECK(equal(gather_augmented(*mapped.train, {0, 1, 2, 3}, epoch).x, wanted));
-    CHECK(equal(gather_augmented(*kept.train, {0, 1, 2, 3}, epoch).x, wanted));
+    const Tensor expected = gather_augmented(*plain.train, {0, 1, 2, 3}, epoch).x;
+    CHECK(equal(gather_augmented(*made.train, {0, 1, 2, 3}, epoch).x, expected));
+    CHECK(equal(gather_augmented(*mapped.train, {0, 1, 2, 3}, epoch).x, expected));
+    CHECK(equal(gather_augmented(*kept.train, {0, 1, 2, 3}, epoch).x, expected));
   }
 }
 
-TEST_CASE("splits: sources of files want a place") {
+TEST_CASE("splits: file sources need a path") {
   CHECK(refusal_of("source: mnist") ==
-        "data: source mnist wants a folder with its IDX files; give --data DIR, or data.directory in the YAML");
-  CHECK(refusal_of("source: cifar10") ==
-        "data: source cifar10 wants a folder with data_batch_1..5.bin and test_batch.bin; give --data DIR, or data.directory in the YAML");
+        "data: source mnist expects a folder with its IDX files; give --data DIR, or data.directory in the YAML");
+  CHECK(
+      refusal_of("source: cifar10") ==
+      "data: source cifar10 expects a folder with data_batch_1..5.bin and test_batch.bin; give --data DIR, or data.directory in the YAML");
   CHECK(refusal_of("source: csv").find("a .csv file, or a folder with train.csv and test.csv") != std::string::npos);
 }
 
@@ -269,7 +269,7 @@ TEST_CASE("data yaml: every key reaches its field") {
   CHECK(text.sequence == 20);
 }
 
-TEST_CASE("data yaml: what means nothing is refused, with its place") {
+TEST_CASE("data yaml: meaningless keys are rejected with their position") {
   const auto known = [](const std::string& text, const char* key) {
     return text.find(std::string("unknown key 'data.") + key) != std::string::npos;
   };
@@ -280,19 +280,19 @@ TEST_CASE("data yaml: what means nothing is refused, with its place") {
   CHECK(known(yaml_refusal_of("source: digits, vocabulary: 10"), "vocabulary"));
   CHECK(known(yaml_refusal_of("source: cifar10, augment: {rotate: 3}"), "augment.rotate"));
   CHECK(yaml_refusal_of("source: digits, workers: 0, prefetch: 3") ==
-        "t.yaml:3:46: key 'data.prefetch': nothing is gathered ahead with workers: 0; leave it out, or give workers");
+        "t.yaml:3:46: key 'data.prefetch': has no effect with workers: 0; remove it, or set workers to at least 1");
   CHECK(yaml_refusal_of("source: digits, cache: ram, cache_directory: x") ==
-        "t.yaml:3:53: key 'data.cache_directory': means nothing without cache: disk");
-  CHECK(yaml_refusal_of("source: digits, cache: tape") == "t.yaml:3:31: key 'data.cache': wanted one of none, ram, disk, got 'tape'");
+        "t.yaml:3:53: key 'data.cache_directory': has no effect without cache: disk");
+  CHECK(yaml_refusal_of("source: digits, cache: tape") == "t.yaml:3:31: key 'data.cache': expected one of none, ram, disk, got 'tape'");
   CHECK(yaml_refusal_of("source: digits, shuffle_buffer: 5", "shuffle: false\n") ==
-        "t.yaml:4:10: key 'shuffle': data.shuffle_buffer means nothing without shuffling");
-  CHECK(yaml_refusal_of("source: digits, shuffle_buffer: 0").find("wanted an integer in [1, ") != std::string::npos);
+        "t.yaml:4:10: key 'shuffle': data.shuffle_buffer has no effect without shuffling");
+  CHECK(yaml_refusal_of("source: digits, shuffle_buffer: 0").find("expected an integer in [1, ") != std::string::npos);
   CHECK(yaml_refusal_of("source: digits, augment: {flip: sideways}") ==
-        "t.yaml:3:40: key 'data.augment.flip': wanted horizontal, vertical or [horizontal, vertical], got 'sideways'");
+        "t.yaml:3:40: key 'data.augment.flip': expected horizontal, vertical or [horizontal, vertical], got 'sideways'");
   CHECK(yaml_refusal_of("source: digits, augment: {crop: {}}").find("key 'data.augment.crop.padding' is missing") != std::string::npos);
   CHECK(yaml_refusal_of("source: cifar10, normalize: {mean: [1, 2], std: 1}") ==
-        "t.yaml:3:56: key 'data.normalize.std': wanted as many values as 'mean' has, 2, got 1");
-  CHECK(yaml_refusal_of("source: cifar10, normalize: {mean: 1, std: 0}").find("wanted a number above 0, got '0'") != std::string::npos);
-  CHECK(yaml_refusal_of("source: csv, delimiter: ab").find("wanted one character, or tab, got 'ab'") != std::string::npos);
-  CHECK(yaml_refusal_of("source: random, shape: []").find("wanted a list of 1 to 7 sizes") != std::string::npos);
+        "t.yaml:3:56: key 'data.normalize.std': expected as many values as 'mean' has (2), got 1");
+  CHECK(yaml_refusal_of("source: cifar10, normalize: {mean: 1, std: 0}").find("expected a number above 0, got '0'") != std::string::npos);
+  CHECK(yaml_refusal_of("source: csv, delimiter: ab").find("expected one character, or tab, got 'ab'") != std::string::npos);
+  CHECK(yaml_refusal_of("source: random, shape: []").find("expected a list of 1 to 7 sizes") != std::string::npos);
 }

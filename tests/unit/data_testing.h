@@ -1,4 +1,4 @@
-// What the data tests share.
+// Helpers of the data tests.
 #pragma once
 
 #include <string>
@@ -23,20 +23,20 @@ struct Gathered {
   Tensor x, y;
 };
 
-inline Tensor room_for(const SampleType& type, std::size_t count) {
+inline Tensor empty_batch_tensor(const SampleType& type, std::size_t count) {
   Shape shape{static_cast<std::int64_t>(count)};
   for (const std::int64_t size : type.shape) shape.push_back(size);
   return Tensor::zeros(type.dtype, shape);
 }
 
 inline Gathered gather(const Dataset& data, const std::vector<std::int64_t>& indices) {
-  Gathered batch{room_for(data.x_type(), indices.size()), room_for(data.y_type(), indices.size())};
+  Gathered batch{empty_batch_tensor(data.x_type(), indices.size()), empty_batch_tensor(data.y_type(), indices.size())};
   data.gather(indices, batch.x, batch.y);
   return batch;
 }
 
 inline Gathered gather_augmented(const Dataset& data, const std::vector<std::int64_t>& indices, std::uint64_t epoch) {
-  Gathered batch{room_for(data.x_type(), indices.size()), room_for(data.y_type(), indices.size())};
+  Gathered batch{empty_batch_tensor(data.x_type(), indices.size()), empty_batch_tensor(data.y_type(), indices.size())};
   data.gather_augmented(indices, epoch, batch.x, batch.y);
   return batch;
 }

@@ -1,4 +1,4 @@
-// Text as numbers: vocabularies, sequences whose targets are one ahead, and a language made up.
+// Text as tokens: vocabularies, sequences whose targets are shifted by one, and a generated language.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ TEST_CASE("vocabulary: the most frequent words, after <unk> and <eos>") {
   CHECK(all.word(1) == "<eos>");
   CHECK(all.word(2) == "the");
   CHECK(all.word(3) == "sat");
-  CHECK(all.word(4) == "cat");  // the rest is as frequent, in the order of bytes
+  CHECK(all.word(4) == "cat");  // the others are equally frequent and sorted by bytes
   CHECK(all.word(7) == "on");
   CHECK(all.id("mat") == 6);
   CHECK(all.id("bird") == Vocabulary::unknown);
@@ -29,12 +29,12 @@ TEST_CASE("vocabulary: the most frequent words, after <unk> and <eos>") {
   CHECK(few.size() == 4);
   CHECK(values_of<std::int64_t>(few.encode("the cat sat\nsat")) == Ids{2, 0, 3, 1, 3});
   CHECK(few.encode("").count() == 0);
-  CHECK(error_of([&] { few.word(4); }) == "vocabulary: id 4 is out of range, wanted 0 to 3");
-  CHECK(error_of([&] { Vocabulary::of_text(text, 2); }) == "vocabulary: wanted a size of 3 or more, <unk> and <eos> among them, got 2");
+  CHECK(error_of([&] { few.word(4); }) == "vocabulary: id 4 is out of range, expected 0 to 3");
+  CHECK(error_of([&] { Vocabulary::of_text(text, 2); }) == "vocabulary: expected a size of at least 3, including <unk> and <eos>, got 2");
   CHECK(error_of([] { Vocabulary({"a", "<eos>"}); }) == "vocabulary: word '<eos>' is given twice");
 }
 
-TEST_CASE("tokens: samples follow each other, and targets are one token later") {
+TEST_CASE("tokens: samples are consecutive, and targets are one token later") {
   const TemporaryFolder folder;
   const std::string path = folder.write("train.txt", "a b c\na b\nd\n");  // a b c <eos> a b <eos> d <eos>
   TokenOptions options;
@@ -47,27 +47,27 @@ TEST_CASE("tokens: samples follow each other, and targets are one token later") 
   const auto [x, y] = gather(*tokens.data, {0, 1, 3});
   CHECK(values_of<std::int64_t>(x) == Ids{2, 3, 4, 1, 1, 5});
   CHECK(values_of<std::int64_t>(y) == Ids{3, 4, 1, 2, 5, 1});
-  // Another text in the same words.
+  // Another text with the same vocabulary.
   options.words = tokens.vocabulary;
   const TokenData test = load_tokens(folder.write("test.txt", "d e\nb"), options);
   CHECK(values_of<std::int64_t>(test.data->x()) == Ids{5, 0});
   CHECK(values_of<std::int64_t>(test.data->y()) == Ids{0, 1});
 }
 
-TEST_CASE("tokens: what is wrong is named") {
+TEST_CASE("tokens: errors are reported") {
   const TemporaryFolder folder;
   TokenOptions options;
   options.sequence = 3;
   const std::string path = folder.write("a.txt", "a b\n");
-  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": wanted at least 4 tokens, a sequence of 3 and the one after it, got 3");
+  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": expected at least 4 tokens, a sequence of 3 and the next token, got 3");
   options.sequence = 0;
-  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": wanted a sequence of 1 token or more, got 0");
+  CHECK(error_of([&] { load_tokens(path, options); }) == path + ": expected a sequence of at least 1 token, got 0");
   const std::string binary = folder.write("b.txt", std::string("a b\nc \0 d\n", 10));
-  CHECK(error_of([&] { load_tokens(binary); }) == binary + ":2: holds a byte 0; wanted text");
+  CHECK(error_of([&] { load_tokens(binary); }) == binary + ":2: expected text, got a zero byte");
   CHECK(error_of([&] { load_tokens(folder.file("c.txt")); }) == folder.file("c.txt") + ": file not found");
 }
 
-TEST_CASE("tokens: the language made up is the same each time, skewed, and can be learned") {
+TEST_CASE("tokens: the generated language is reproducible, skewed and learnable") {
   TokenStreamOptions options;
   options.count = 35 * 2000 + 1;
   options.vocabulary = 1000;
@@ -83,7 +83,7 @@ TEST_CASE("tokens: the language made up is the same each time, skewed, and can b
     ++counts[x[i]];
     ++pairs[x[i]][y[i]];
   }
-  // Whoever knows the last word guesses the next one far more often than whoever knows only how frequent words are.
+  // Prediction from the last word is far better than prediction from word frequencies.
   std::int64_t by_pair = 0, by_count = 0;
   for (const auto& [word, followers] : pairs) {
     std::int64_t best = 0;
@@ -97,10 +97,10 @@ TEST_CASE("tokens: the language made up is the same each time, skewed, and can b
   options.split = Split::test;
   CHECK_FALSE(equal(data->x(), generate_tokens(options)->x()));
   options.vocabulary = 2;
-  CHECK(error_of([&] { generate_tokens(options); }) == "tokens test: wanted a vocabulary of 3 to 2^31 words, got 2");
+  CHECK(error_of([&] { generate_tokens(options); }) == "tokens test: expected a vocabulary of 3 to 2^31 words, got 2");
 }
 
-TEST_CASE("random: any shape, the same bytes each time, splits that differ") {
+TEST_CASE("random: any shape, reproducible bytes, different splits") {
   RandomOptions options;
   options.count = 20;
   options.shape = {3, 5, 7};
@@ -118,5 +118,5 @@ TEST_CASE("random: any shape, the same bytes each time, splits that differ") {
   options.split = Split::test;
   CHECK_FALSE(equal(data->x(), generate_random(options)->x()));
   options.classes = 0;
-  CHECK(error_of([&] { generate_random(options); }) == "random: wanted 1 to 2^31 classes, got 0");
+  CHECK(error_of([&] { generate_random(options); }) == "random: expected 1 to 2^31 classes, got 0");
 }

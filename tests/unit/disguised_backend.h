@@ -1,4 +1,4 @@
-// disguised_backend.h - a backend of the build in front of which a test puts slots of its own. The kit is given its query and judges it.
+// disguised_backend.h - wraps a backend of the build and lets a test replace its slots. The kit tests it through its query.
 #pragma once
 
 #include <dlfcn.h>
@@ -13,17 +13,17 @@
 
 namespace tenon::test {
 
-/// Self says what is behind, `static constexpr const char *file, *name;`, and may hide alter, refuse and describe. The slots it puts into
-/// the table call those of `real`. One instance at a time.
+/// Self names the wrapped backend with `static constexpr const char *file, *name;` and may hide alter, refuse and describe. The slots that
+/// it replaces call those of `real`. Only one instance may exist at a time.
 template <class Self>
 struct Disguise {
-  static inline const tenon_backend_table* real = nullptr;  ///< of the backend behind, once it is created
+  static inline const tenon_backend_table* real = nullptr;  ///< of the wrapped backend, after create
 
   /// Puts Self's slots into a copy of the table.
   static void alter(tenon_backend_table&) {}
-  /// What `create` answers before anything exists: TENON_OK to go on.
+  /// The status that `create` returns before creating anything; TENON_OK continues.
   static tenon_status refuse(tenon_error*) { return TENON_OK; }
-  /// Alters what the query answers.
+  /// Alters the result of the query.
   static void describe(tenon_backend_info&) {}
 
   static tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
@@ -40,7 +40,7 @@ struct Disguise {
     return status;
   }
 
-  /// For the kit, which judges it by these cases at reduced sizes.
+  /// Options that make the kit run the matching cases at reduced sizes.
   static conformance::Options options(const std::string& profile, const std::string& filter) {
     conformance::Options options;
     options.backend = Self::name;
@@ -67,7 +67,7 @@ struct Disguise {
   }
 };
 
-/// A slot's refusal with its sentence.
+/// Returns `status` with a message from a slot.
 inline tenon_status say(tenon_error* error, tenon_status status, const char* text) {
   if (error != nullptr && error->text != nullptr) std::snprintf(error->text, error->text_capacity, "%s", text);
   return status;

@@ -1,4 +1,4 @@
-// Errors of devices that work on while the host goes on: they come when the device is waited for, and name op and node.
+// Errors of asynchronous devices: they are reported by the next synchronization and name op and node.
 #include "exec_testing.h"
 
 #include <cstdio>
@@ -17,7 +17,7 @@ using test::floats;
 using test::message_of;
 using test::test_config;
 
-/// The reference backend under the name `late`: a plan that fails says so when its stream is synchronised.
+/// The reference backend under the name `late`: a failed plan is reported when its stream is synchronised.
 struct Late {
   static inline const loader::Backend* real = nullptr;
   static inline tenon_backend_table table;
@@ -63,7 +63,7 @@ struct Late {
   }
 };
 
-/// A context with the device late:0 beside those it has.
+/// A context with the additional device late:0.
 Context with_late_device(const Config& config, bool names_node = true) {
   Context context(config);
   exec::ContextState& state = *context.state();
@@ -88,7 +88,7 @@ Context with_late_device(const Config& config, bool names_node = true) {
   return context;
 }
 
-/// A loss over labels, which fails for one that is out of range, between two other nodes.
+/// A loss over labels, which fails for a label out of range, between two other nodes.
 Graph labelled(const std::string& device, const std::string& then) {
   Graph graph;
   const Value scores = graph.input("scores", DType::f32, {2, 3});
@@ -113,7 +113,7 @@ Tensor labels(std::int64_t second) {
   return Tensor::of<std::int64_t>({0, second}, {2});
 }
 
-TEST_CASE("asynchronous errors: found when waited for, they name device, node and op; the program works on") {
+TEST_CASE("asynchronous errors: a synchronization reports device, node and op, and the program stays usable") {
   const Context context = with_late_device(test_config());
   Program program(context, labelled("late:0", "late:0"));
   CHECK(program.placement().partitions == 1);
@@ -124,7 +124,7 @@ TEST_CASE("asynchronous errors: found when waited for, they name device, node an
   CHECK(floats(program.run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
 }
 
-TEST_CASE("asynchronous errors: where the backend names no node the remedy is told, and sync_debug finds it") {
+TEST_CASE("asynchronous errors: without a node the message has the remedy, and sync_debug finds the node") {
   Config config = test_config();
   {
     const Context context = with_late_device(config, false);
@@ -132,7 +132,7 @@ TEST_CASE("asynchronous errors: where the backend names no node the remedy is to
     const std::string text = message_of([&] { program.run({scores, labels(7)}); });
     CHECK(contains(text, "device 'late:0': "));
     CHECK(contains(text, "label 7 at index 1"));
-    CHECK(contains(text, "; with sync_debug: true each node is waited for, and the one that fails is named"));
+    CHECK(contains(text, "; set sync_debug: true to wait for each node and name the one that fails"));
   }
   config.sync_debug = true;
   const Context context = with_late_device(config, false);
@@ -144,7 +144,7 @@ TEST_CASE("asynchronous errors: where the backend names no node the remedy is to
   CHECK(floats(program.run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
 }
 
-TEST_CASE("asynchronous errors: a crossing to another device waits, and says whose error it is") {
+TEST_CASE("asynchronous errors: a copy to another device waits and reports the failed device") {
   const Context context = with_late_device(test_config());
   Program program(context, labelled("late:0", "reference:0"));
   CHECK(program.placement().partitions == 3);
@@ -154,7 +154,7 @@ TEST_CASE("asynchronous errors: a crossing to another device waits, and says who
   CHECK(floats(program.run({scores, labels(2)})[0])[0] == doctest::Approx(1.0 / 3));
 }
 
-TEST_CASE("sync_debug: the same numbers on devices that need no waiting") {
+TEST_CASE("sync_debug: the same results on synchronous devices") {
   Config config = test_config("openblas:0");
   const auto run = [&] {
     const Context context(config);
@@ -167,7 +167,7 @@ TEST_CASE("sync_debug: the same numbers on devices that need no waiting") {
   CHECK(config_from_text("sync_debug: true").sync_debug);
 }
 
-TEST_CASE("trace: an asynchronous device is waited for, its kernels lie in their plans") {
+TEST_CASE("trace: an asynchronous device is synchronised, and its kernels are inside their plans") {
   const Context context = with_late_device(test_config());
   Program program(context, labelled("late:0", "late:0"));
   const Trace trace(context);
@@ -181,7 +181,7 @@ TEST_CASE("trace: an asynchronous device is waited for, its kernels lie in their
     waits += contains(event["name"], "wait") ? 1 : 0;
   }
   CHECK(kernels >= 2);
-  CHECK(copies == 2);  // both inputs: the device does not reach the host's memory
+  CHECK(copies == 2);  // both inputs: the device cannot access host memory
   CHECK(waits > 0);
 }
 

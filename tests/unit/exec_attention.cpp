@@ -1,4 +1,4 @@
-// Numbers of attention and rotary positions, against softmax and products one by one, and against turned complex numbers.
+// Results of attention against separate products and softmax, and of rotary positions against rotated complex numbers.
 #include <cmath>
 #include <complex>
 #include <functional>
@@ -10,7 +10,7 @@ namespace {
 
 using test::test_config;
 
-/// Numbers within (-1, 1), all different for a while.
+/// Values in (-1, 1) with a long period.
 Tensor numbers(const Shape& shape, int start) {
   std::vector<double> values(static_cast<std::size_t>(shape.count()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<double>(i) * 1.7 + start);
@@ -19,7 +19,7 @@ Tensor numbers(const Shape& shape, int start) {
 
 using Function = std::function<Value(const std::vector<Value>&)>;
 
-/// The result of a function of f64 tensors, and the gradient of the sum of its result times weights by each of them.
+/// The result of a function of f64 tensors, and the gradients of the weighted sum of its result.
 std::vector<Tensor> result_and_gradients(const std::string& device, const std::vector<Tensor>& inputs, const Function& function) {
   const Context context(test_config(device));
   Graph graph;
@@ -33,11 +33,11 @@ std::vector<Tensor> result_and_gradients(const std::string& device, const std::v
   return program.run(inputs);
 }
 
-void check_equal(const std::vector<Tensor>& want, const std::vector<Tensor>& got) {
-  REQUIRE(want.size() == got.size());
-  for (std::size_t k = 0; k < want.size(); ++k) {
+void check_equal(const std::vector<Tensor>& expected, const std::vector<Tensor>& got) {
+  REQUIRE(expected.size() == got.size());
+  for (std::size_t k = 0; k < expected.size(); ++k) {
     CAPTURE(k);
-    const Tensor a = want[k].to_host(), b = got[k].to_host();
+    const Tensor a = expected[k].to_host(), b = got[k].to_host();
     REQUIRE(a.shape() == b.shape());
     double worst = 0;
     for (std::int64_t i = 0; i < a.count(); ++i) worst = std::max(worst, std::fabs(a.data<double>()[i] - b.data<double>()[i]));
@@ -45,7 +45,7 @@ void check_equal(const std::vector<Tensor>& want, const std::vector<Tensor>& got
   }
 }
 
-/// Every head of q with keys of its own.
+/// Repeats the keys for every head of q.
 Value by_parts(Value q, Value k, Value v, Value mask, bool causal) {
   const std::int64_t queries = q.shape()[2], keys = k.shape()[2];
   Value scores = ops::mul(ops::matmul(q, ops::transpose(k, {0, 1, 3, 2})), 1 / std::sqrt(static_cast<double>(q.shape()[3])));
@@ -60,7 +60,7 @@ Value by_parts(Value q, Value k, Value v, Value mask, bool causal) {
 
 }  // namespace
 
-TEST_CASE("attention: it and its gradients, by the mask too, are what products and softmax give") {
+TEST_CASE("attention: result and gradients, also of the mask, match products and softmax") {
   for (const std::string device : {"reference:0", "openblas:0"}) {
     CAPTURE(device);
     for (const bool causal : {false, true}) {
@@ -80,7 +80,7 @@ TEST_CASE("attention: it and its gradients, by the mask too, are what products a
   }
 }
 
-TEST_CASE("attention: heads that share keys are heads with equal keys") {
+TEST_CASE("attention: heads that share keys match heads with equal keys") {
   const auto shared = [](const std::vector<Value>& x, bool together) {
     const auto repeated = [&](Value v) {
       const Shape s = v.shape();
@@ -98,7 +98,7 @@ TEST_CASE("attention: heads that share keys are heads with equal keys") {
   }
 }
 
-TEST_CASE("rotary_embedding: pairs are complex numbers that are turned, and the gradient turns back") {
+TEST_CASE("rotary_embedding: pairs are rotated complex numbers, and the gradient rotates back") {
   const std::int64_t length = 5, half = 3;
   Tensor cosines = Tensor::zeros(DType::f64, {length, half}), sines = Tensor::zeros(DType::f64, {length, half});
   for (std::int64_t i = 0; i < length * half; ++i) {
@@ -110,7 +110,7 @@ TEST_CASE("rotary_embedding: pairs are complex numbers that are turned, and the 
     for (const Shape& shape : {Shape{length, 2 * half}, Shape{2, 3, length, 2 * half}, Shape{1, 2, 1, 1, 1, 1, length, 2 * half}}) {
       CAPTURE(shape.str());
       const Tensor x = numbers(shape, 1);
-      Tensor want = numbers(shape, 1);
+      Tensor expected = numbers(shape, 1);
       Tensor slope = numbers(shape, 11);  // the weights of the loss
       for (std::int64_t i = 0; i < x.count() / 2; ++i) {
         const std::int64_t line = i / half, k = i % half, s = line % length;
@@ -121,10 +121,10 @@ TEST_CASE("rotary_embedding: pairs are complex numbers that are turned, and the 
           to.data<double>()[first] = turned.real();
           to.data<double>()[second] = turned.imag();
         };
-        turn(x, want, 1);
+        turn(x, expected, 1);
         turn(numbers(shape, 11), slope, -1);
       }
-      check_equal({want, slope}, result_and_gradients("reference:0", {x}, [&](const auto& v) {
+      check_equal({expected, slope}, result_and_gradients("reference:0", {x}, [&](const auto& v) {
                     Graph& g = v[0].graph();
                     return ops::rotary_embedding(v[0], g.constant(cosines), g.constant(sines), interleaved);
                   }));

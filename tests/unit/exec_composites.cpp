@@ -1,4 +1,4 @@
-// Numbers of the functions that are made of several ops, against plain loops.
+// Results of composite functions against plain loops.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -16,14 +16,14 @@ std::vector<double> doubles(const Tensor& t) {
   return {host.data<double>(), host.data<double>() + host.count()};
 }
 
-/// Whole numbers that differ from one another for a while: sums of their products are exact.
+/// Integers with a long period: sums of their products are exact.
 Tensor numbers(const Shape& shape, int start) {
   std::vector<double> values(static_cast<std::size_t>(shape.count()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((static_cast<int>(i) * 7 + start) % 23 - 11);
   return Tensor::of(values, shape);
 }
 
-/// What a function of f64 tensors gives on the reference backend.
+/// The result of a function of f64 tensors on the reference backend.
 std::vector<double> result_of(const std::vector<Tensor>& inputs, const std::function<Value(const std::vector<Value>&)>& function) {
   static const Context context(test_config());
   Graph graph;
@@ -34,7 +34,7 @@ std::vector<double> result_of(const std::vector<Tensor>& inputs, const std::func
   return doubles(program.run(inputs)[0]);
 }
 
-/// An explicit equation of letters by its definition: the sum over everything that is not in the result.
+/// An explicit equation by definition: the sum over all indices that are not in the result.
 std::vector<double> einsum_by_loops(const std::string& equation, const std::vector<Tensor>& operands) {
   std::vector<std::string> parts(1);
   for (std::size_t i = 0; i < equation.size(); ++i) {
@@ -78,7 +78,7 @@ std::vector<double> einsum_by_loops(const std::string& equation, const std::vect
   return y;
 }
 
-TEST_CASE("einsum: every way through it gives what its definition says") {
+TEST_CASE("einsum: every lowering matches the definition") {
   struct Row {
     const char* equation;
     std::vector<Shape> shapes;
@@ -115,7 +115,7 @@ TEST_CASE("einsum: every way through it gives what its definition says") {
   }
 }
 
-TEST_CASE("einsum: what is left unsaid is what NumPy makes of it") {
+TEST_CASE("einsum: implicit outputs follow NumPy") {
   const Tensor a = numbers({2, 3}, 0), b = numbers({3, 4}, 5), batch = numbers({5, 2, 3}, 1), one = numbers({1, 3, 4}, 2);
   const auto same = [](const std::string& said, const std::string& meant, const std::vector<Tensor>& x, const std::vector<Tensor>& y) {
     CAPTURE(said);
@@ -138,7 +138,7 @@ TEST_CASE("tensordot: pairs of axes are summed over") {
   CHECK(result_of({v, w}, [](const auto& x) { return ops::outer(x[0], x[1]); }) == einsum_by_loops("i,j->ij", {v, w}));
 }
 
-TEST_CASE("norm: every p, and no slope where there is none") {
+TEST_CASE("norm: every p, and a zero gradient where it is undefined") {
   const Tensor x = Tensor::of<double>({3, -4, 0, 0, 0, 0}, {2, 3});
   const auto rows = [&](double p) { return result_of({x}, [&](const auto& v) { return ops::norm(v[0], p, {1}); }); };
   CHECK(rows(1) == std::vector<double>{7, 0});
@@ -157,13 +157,13 @@ TEST_CASE("norm: every p, and no slope where there is none") {
   }
 }
 
-TEST_CASE("variance: of numbers far from zero it keeps its digits") {
+TEST_CASE("variance: values far from zero keep their precision") {
   const Tensor x = Tensor::of<double>({1e8 + 1, 1e8 + 2, 1e8 + 3, 1e8 + 6}, {4});
   CHECK(result_of({x}, [](const auto& v) { return ops::variance(v[0]); }) == std::vector<double>{3.5});
   CHECK(result_of({x}, [](const auto& v) { return ops::variance(v[0], {}, false, true); })[0] == doctest::Approx(14.0 / 3));
 }
 
-TEST_CASE("shape functions: what goes where") {
+TEST_CASE("shape functions: every element has its position") {
   const Tensor x = Tensor::of<double>({1, 2, 3, 4, 5, 6}, {2, 3});
   const auto of_x = [&](const std::function<Value(Value)>& f) { return result_of({x}, [&](const auto& v) { return f(v[0]); }); };
   using List = std::vector<double>;
@@ -178,7 +178,7 @@ TEST_CASE("shape functions: what goes where") {
   CHECK(of_x([](Value v) { return ops::pad(v, {{0, 0}, {2, 1}}, 0, ops::PadMode::reflect); }) == List{3, 2, 1, 2, 3, 2, 6, 5, 4, 5, 6, 5});
 }
 
-TEST_CASE("scatter_elements: of several updates the one that stays has the gradient") {
+TEST_CASE("scatter_elements: of several updates the last one has the gradient") {
   const Tensor x = numbers({3}, 0), u = numbers({4}, 5);
   const std::vector<double> slope = result_of({x, u}, [](const auto& v) {
     const Value i = v[0].graph().constant(Tensor::of<std::int64_t>({0, 2, 0, 2}, {4}));
@@ -188,7 +188,7 @@ TEST_CASE("scatter_elements: of several updates the one that stays has the gradi
   CHECK(slope == std::vector<double>{0, 0, 1, 3});
 }
 
-TEST_CASE("gather: an index that names nothing stops the program and is named") {
+TEST_CASE("gather: an index out of range stops the program and is reported") {
   const Context context(test_config());
   Graph graph;
   const Value weights = graph.input("weights", DType::f32, {10, 2}), i = graph.input("i", DType::i64, {3});

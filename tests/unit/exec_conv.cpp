@@ -1,4 +1,4 @@
-// Numbers of convolution's forms and of its gradients through the graph.
+// Results of the forms of convolution and of its gradients.
 #include <cmath>
 #include <functional>
 
@@ -9,7 +9,7 @@ namespace {
 
 using test::test_config;
 
-/// Small whole numbers: sums of their products are exact.
+/// Small integers: sums of their products are exact.
 Tensor numbers(const Shape& shape, int start) {
   std::vector<double> values(static_cast<std::size_t>(shape.count()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<double>((static_cast<int>(i) * 7 + start) % 5 - 2);
@@ -36,7 +36,7 @@ std::vector<std::vector<double>> results_of(const std::vector<Tensor>& inputs, c
 
 }  // namespace
 
-TEST_CASE("conv_input_gradient_uses_filter: two convolutions, one behind the other") {
+TEST_CASE("conv_input_gradient_uses_filter: two convolutions in sequence") {
   const Shape x{2, 2, 6, 5}, w1{3, 2, 3, 3}, w2{2, 3, 2, 3};
   const std::vector<Tensor> inputs{numbers(x, 0), numbers(w1, 1), numbers(w2, 3)};
   const auto loss = [](const std::vector<Value>& v) {
@@ -50,7 +50,7 @@ TEST_CASE("conv_input_gradient_uses_filter: two convolutions, one behind the oth
     CAPTURE(device);
     const auto gradient = results_of(
         inputs, [&](const auto& v) { return gradients(loss(v), v); }, device);
-    // the loss is linear in each operand alone: a step of 1 in an element changes it by the gradient, exactly
+    // The loss is linear in each operand: a step of 1 in an element changes it by exactly the gradient.
     const double before = results_of(inputs, [&](const auto& v) { return std::vector<Value>{loss(v)}; })[0][0];
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       for (std::int64_t i = 0; i < inputs[k].count(); i += 5) {
@@ -66,7 +66,7 @@ TEST_CASE("conv_input_gradient_uses_filter: two convolutions, one behind the oth
   }
 }
 
-TEST_CASE("conv1d of (N, C, 1, L) is that of (N, C, L), and channels last are channels first elsewhere") {
+TEST_CASE("conv1d of (N, C, 1, L) equals that of (N, C, L), and channels last equals channels first") {
   ops::ConvOptions options;
   options.strides = {2};
   options.dilations = {2};
@@ -85,7 +85,7 @@ TEST_CASE("conv1d of (N, C, 1, L) is that of (N, C, L), and channels last are ch
   CHECK(results[0] == results[2]);
 }
 
-TEST_CASE("conv is im2col and a product, and its transpose a product and col2im") {
+TEST_CASE("conv equals im2col and a product, its transpose a product and col2im") {
   ops::ConvOptions options;
   options.strides = {2, 1};
   options.padding = {{1, 0}, {0, 2}};

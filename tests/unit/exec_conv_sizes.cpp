@@ -1,5 +1,5 @@
-// Convolutions and their inputs' gradients at sizes that the oracle is too slow for: every road of a fast backend, cut into blocks and
-// shared.
+// Convolutions and their input gradients at sizes for which the oracle is too slow: every algorithm of a fast backend, blocked and
+// distributed over threads.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -38,34 +38,34 @@ struct Convolution {
 
 const Convolution convolutions[] = {
     {"3x3: blocks of tiles, the last one smaller", 1, 64, 50, 46, 40, 3, 1, 1},
-    {"3x3: channels that fill no register", 3, 21, 19, 22, 35, 3, 1, 1},
-    {"3x3: small images side by side, no padding", 7, 48, 8, 9, 64, 3},
-    {"3x3: more padding than the kernel sees", 2, 32, 9, 6, 32, 3, 1, 3},
+    {"3x3: channels that do not fill a register", 3, 21, 19, 22, 35, 3, 1, 1},
+    {"3x3: small images next to each other, no padding", 7, 48, 8, 9, 64, 3},
+    {"3x3: more padding than kernel", 2, 32, 9, 6, 32, 3, 1, 3},
     {"3x3: weights that all threads share", 1, 256, 23, 26, 130, 3, 1, 1},
-    {"3x3: weights that come from memory", 4, 400, 11, 9, 320, 3, 1, 1},
-    {"3x3: few pixels and many weights, panels shared", 1, 512, 5, 6, 288, 3, 1, 1},
+    {"3x3: weights that exceed the cache", 4, 400, 11, 9, 320, 3, 1, 1},
+    {"3x3: few pixels and many weights, shared panels", 1, 512, 5, 6, 288, 3, 1, 1},
     {"3x3 with strides", 2, 60, 37, 34, 70, 3, 2, 1},
     {"3x3 with dilation", 2, 33, 24, 29, 40, 3, 1, 2, 2},
     {"5x5 with strides and dilation", 1, 30, 41, 38, 50, 5, 3, 4, 2},
-    {"1x1: the image as it is", 2, 70, 30, 31, 90, 1},
-    {"1x1: the image as it is, panels shared", 1, 1024, 7, 7, 200, 1},
-    {"1x1: many rows of many channels, a stretch of them at a time", 1, 1100, 30, 31, 90, 1},
+    {"1x1: the image in place", 2, 70, 30, 31, 90, 1},
+    {"1x1: the image in place, shared panels", 1, 1024, 7, 7, 200, 1},
+    {"1x1: many rows of many channels, in chunks", 1, 1100, 30, 31, 90, 1},
     {"1x1 with strides", 2, 130, 27, 28, 65, 1, 2},
-    {"1x1 with strides, panels shared", 1, 256, 9, 10, 513, 1, 2},
-    {"few channels: taps side by side", 1, 3, 75, 68, 64, 7, 2, 3},
-    {"few channels, a kernel of eleven", 2, 3, 70, 71, 33, 11, 4, 2},
+    {"1x1 with strides, shared panels", 1, 256, 9, 10, 513, 1, 2},
+    {"few channels: taps next to each other", 1, 3, 75, 68, 64, 7, 2, 3},
+    {"few channels, kernel size 11", 2, 3, 70, 71, 33, 11, 4, 2},
     {"groups", 2, 48, 21, 20, 60, 3, 1, 1, 1, 3},
-    {"groups with strides, panels shared", 1, 256, 6, 6, 256, 3, 2, 1, 1, 2},
-    {"a channel each", 3, 70, 31, 25, 70, 3, 1, 1, 1, 70},
-    {"a channel each, with strides", 2, 37, 30, 33, 37, 5, 2, 2, 1, 37},
+    {"groups with strides, shared panels", 1, 256, 6, 6, 256, 3, 2, 1, 1, 2},
+    {"depthwise", 3, 70, 31, 25, 70, 3, 1, 1, 1, 70},
+    {"depthwise, with strides", 2, 37, 30, 33, 37, 5, 2, 2, 1, 37},
 };
 
-/// Numbers in [-1, 1) that differ from place to place.
+/// Pseudorandom values in [-1, 1).
 std::vector<float> numbers(const Shape& shape, std::uint32_t seed) {
   std::vector<float> list(static_cast<std::size_t>(shape.count()));
-  for (float& number : list) {
+  for (float& value : list) {
     seed = seed * 1664525u + 1013904223u;
-    number = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
+    value = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
   }
   return list;
 }
@@ -74,7 +74,7 @@ struct Results {
   std::vector<float> y, dx;
 };
 
-/// Weights as a constant, which is packed when the plan is made, or as an input, which is packed at the call.
+/// Weights as a constant, packed when the plan is made, or as an input, packed in the call.
 Results run(const Convolution& c, bool packed, std::uint32_t threads, const std::string& memory = "normal") {
   Config config = test_config("openblas:0");
   config.threads = threads;
@@ -109,7 +109,7 @@ struct Sum {
   }
 };
 
-/// Calls use(x, y, w) with the places of every pixel of x and weight that one element of y is a sum of.
+/// Calls use(pixel, weight) with the offsets of every term of one element of y.
 template <class Use>
 void for_each_term(const Convolution& c, std::int64_t y, const Use& use) {
   const std::int64_t height = c.result(c.height), width = c.result(c.width), group_channels = c.channels / c.groups;
@@ -125,23 +125,23 @@ void for_each_term(const Convolution& c, std::int64_t y, const Use& use) {
   }
 }
 
-/// Winograd's transforms multiply the errors of single terms, whose sum has that of its magnitudes at most. At an edge it errs as it does
-/// in the middle, where so many terms of about 1/4 come together.
-bool near(float got, const Sum& want, std::int64_t terms) {
-  return std::fabs(double{got} - want.value) <= 16 * 1.2e-7 * std::max(want.magnitude, static_cast<double>(terms) / 4);
+/// Winograd transforms multiply the errors of single terms, so the bound is relative to the sum of magnitudes. At an edge the error is
+/// that of the interior, where `terms` terms of about 1/4 are added.
+bool near(float got, const Sum& expected, std::int64_t terms) {
+  return std::fabs(double{got} - expected.value) <= 16 * 1.2e-7 * std::max(expected.magnitude, static_cast<double>(terms) / 4);
 }
 
-/// Elements of y, some at the end and some here and there, and every fifth of dx in the last image, which has the last blocks.
+/// Checks elements of y at the end and at a stride, and every fifth of dx in the last image, which has the last blocks.
 void check(const Convolution& c, const Results& results) {
   const std::vector<float> x = numbers(c.x(), 1), w = numbers(c.w(), 2), dy = numbers(c.y(), 3);
   const std::int64_t count = c.y().count();
   const std::int64_t taps = c.kernel * c.kernel;
   for (std::int64_t i = 0; i < 300; ++i) {
     const std::int64_t y = i < 60 ? count - 1 - i % count : i * 7919 % count;
-    Sum want;
-    for_each_term(c, y, [&](std::size_t pixel, std::size_t weight) { want.add(x[pixel], w[weight]); });
+    Sum expected;
+    for_each_term(c, y, [&](std::size_t pixel, std::size_t weight) { expected.add(x[pixel], w[weight]); });
     CAPTURE(y);
-    CHECK(near(results.y[static_cast<std::size_t>(y)], want, c.channels / c.groups * taps));
+    CHECK(near(results.y[static_cast<std::size_t>(y)], expected, c.channels / c.groups * taps));
   }
   std::vector<Sum> dx(x.size());
   const std::int64_t image_values = count / c.images;
@@ -163,14 +163,14 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("conv and conv_input_grad: every road sums every term once") {
+TEST_CASE("conv and conv_input_grad: every algorithm sums every term once") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
     check(c, run(c, true, 2));
   }
 }
 
-TEST_CASE("conv and conv_input_grad: the same bits on any number of threads, weights packed ahead or at the call") {
+TEST_CASE("conv and conv_input_grad: the same bits on any number of threads, with weights packed ahead or in the call") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
     const Results one = run(c, true, 1);
@@ -182,7 +182,7 @@ TEST_CASE("conv and conv_input_grad: the same bits on any number of threads, wei
   }
 }
 
-TEST_CASE("conv: memory small takes the direct road, to the same numbers") {
+TEST_CASE("conv: memory small selects the direct algorithm, with the same results") {
   for (const Convolution& c : {convolutions[0], convolutions[5]}) {
     CAPTURE(c.label);
     const Results small = run(c, true, 2, "small");

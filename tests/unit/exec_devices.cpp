@@ -1,4 +1,4 @@
-// Choosing devices: lists, scopes, errors, immediate ops on any of them, and what a fork leaves.
+// Choosing devices: lists, scopes, errors, immediate ops on any device, and behaviour after a fork.
 #include "exec_testing.h"
 
 #if defined(__linux__)
@@ -39,7 +39,7 @@ TEST_CASE("devices: an immediate op runs on any of them") {
   }
 }
 
-TEST_CASE("placement scope: the inner one wins, its end brings the outer one back") {
+TEST_CASE("placement scope: the inner one wins, its end restores the outer one") {
   const Context context(test_config("reference:0"));
   CHECK(context.default_device().name() == "reference:0");
   {
@@ -50,13 +50,13 @@ TEST_CASE("placement scope: the inner one wins, its end brings the outer one bac
       CHECK(device_of(product_of_two(context)) == "reference:0");
     }
     CHECK(device_of(product_of_two(context)) == "openblas:0");
-    // A device named outright is not overruled.
+    // An explicit device is not overridden.
     CHECK(device_of(context.apply(context.device("reference:0"), TENON_OP_Neg, {Tensor::scalar(1.0f)})[0]) == "reference:0");
   }
   CHECK(context.default_device().name() == "reference:0");
 }
 
-TEST_CASE("placement scope: programs made inside it run there, inputs follow and are counted") {
+TEST_CASE("placement scope: programs made inside it run there, and copied inputs are counted") {
   const Context context(test_config("reference:0"));
   Graph graph;
   graph.output("y", ops::neg(graph.input("x", DType::f32, {2})));
@@ -66,7 +66,7 @@ TEST_CASE("placement scope: programs made inside it run there, inputs follow and
   CHECK(floats(program.run({Tensor::of<float>({1, 2}, {2})})[0]) == Floats{-1, -2});
 }
 
-TEST_CASE("placement scope: holds for its own thread and its own context") {
+TEST_CASE("placement scope: applies only to its thread and its context") {
   const Context context(test_config("reference:0")), other(test_config("reference:0"));
   const PlacementScope scope(context, "openblas:0");
   CHECK(other.default_device().name() == "reference:0");
@@ -75,21 +75,21 @@ TEST_CASE("placement scope: holds for its own thread and its own context") {
   CHECK(elsewhere == "reference:0");
 }
 
-TEST_CASE("devices: a missing one is an error that lists what there is") {
+TEST_CASE("devices: a missing device is an error that lists the available ones") {
   const Context context(test_config("auto"));
-  const std::string wanted = "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)";
-  CHECK(message_of([&] { (void)context.device("gpu:1"); }) == wanted);
-  CHECK(message_of([&] { const PlacementScope scope(context, "gpu:1"); }) == wanted);
+  const std::string message = "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0 (cpu:1)";
+  CHECK(message_of([&] { (void)context.device("gpu:1"); }) == message);
+  CHECK(message_of([&] { const PlacementScope scope(context, "gpu:1"); }) == message);
   try {
     (void)context.device("/device:GPU:1");
     FAIL("found a GPU");
   } catch (const Error& error) {
     CHECK(error.status() == Status::device_not_found);
   }
-  CHECK(context.default_device().name() == "openblas:0");  // a scope that failed leaves nothing behind
+  CHECK(context.default_device().name() == "openblas:0");  // a failed scope has no effect
 }
 
-TEST_CASE("devices: asking for a GPU never throws") {
+TEST_CASE("devices: a query for a GPU never throws") {
   CHECK(default_gpu().empty());
   ::setenv("TENON_CONFIG", "/nonexistent/tenon.yaml", 1);
   CHECK(default_gpu().empty());
@@ -110,12 +110,12 @@ TEST_CASE("devices: asking for a GPU never throws") {
 #ifndef NO_FORK
 namespace {
 
-/// What the body returns in a child process; -1 if the child came to harm.
+/// The return value of the body in a child process; -1 if the child crashed.
 template <class Body>
 int in_child(Body&& body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);  // a child that hangs is a failure, not a wait
+    ::alarm(60);  // a child that hangs fails
     int code = 99;
     try {
       code = body();
@@ -130,7 +130,7 @@ int in_child(Body&& body) {
 
 }  // namespace
 
-TEST_CASE("fork: a CPU device works on in the child, with threads of its own") {
+TEST_CASE("fork: a CPU device stays usable in the child, with its own threads") {
   const Context context(test_config("openblas:0"));
   // Large enough that the loops use the pool's threads, before the fork and after.
   const Tensor ones = Tensor::full(DType::f32, {1 << 20}, 1);
@@ -141,7 +141,7 @@ TEST_CASE("fork: a CPU device works on in the child, with threads of its own") {
   CHECK(adds_up());
 }
 
-TEST_CASE("fork: a device with state of its own refuses in the child; a context made there is the remedy") {
+TEST_CASE("fork: a device with state is rejected in the child; a new context works") {
   const Context context(test_config());
   const exec::DeviceEntry& entry = context.state()->entries.back();
   DeviceInfo info = entry.info;
@@ -149,10 +149,10 @@ TEST_CASE("fork: a device with state of its own refuses in the child; a context 
   const Device device(std::make_shared<exec::DeviceState>(entry.loaded, entry.index, info));
   const Tensor there = Tensor::scalar(1.0f).to(device);
   const int code = in_child([&] {
-    const std::string wanted = "device 'reference:0' was opened before fork(); a child process opens its own context";
-    if (message_of([&] { (void)there.to_host(); }) != wanted) return 1;
-    if (message_of([&] { (void)device.empty(DType::f32, {1}); }) != wanted) return 2;
-    if (message_of([&] { (void)Stream(device); }) != wanted) return 3;
+    const std::string message = "device 'reference:0' was opened before fork(); a child process opens its own context";
+    if (message_of([&] { (void)there.to_host(); }) != message) return 1;
+    if (message_of([&] { (void)device.empty(DType::f32, {1}); }) != message) return 2;
+    if (message_of([&] { (void)Stream(device); }) != message) return 3;
     return floats(product_of_two(Context(test_config()))) == Floats{4, 10, 18} ? 0 : 4;
   });
   CHECK(code == 0);

@@ -1,4 +1,4 @@
-// Elementwise ops on the reference: derivatives where finite differences cannot look, results of composites.
+// Elementwise ops on the reference backend: derivatives where finite differences fail, results of composites.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -50,7 +50,7 @@ TEST_CASE("elementwise: the derivative of a power is finite where the power is f
   CHECK(derivative_of([](Value b) { return ops::pow(ops::mul(b, 0), b); }, {2})[0] == 0);
 }
 
-TEST_CASE("elementwise: gradients of activations are finite far out") {
+TEST_CASE("elementwise: gradients of activations are finite for large inputs") {
   const std::vector<float> far{-1e4f, -100, 100, 1e4f, 1e30f, -1e30f};
   CHECK(derivative_of([](Value x) { return ops::sigmoid(x); }, {-1e4f, 1e4f}) == std::vector<float>{0, 0});
   const std::function<Value(Value)> functions[] = {[](Value x) { return ops::softplus(x); },   [](Value x) { return ops::silu(x); },
@@ -65,19 +65,19 @@ TEST_CASE("elementwise: gradients of activations are finite far out") {
   }
 }
 
-TEST_CASE("elementwise: gelu's derivative keeps its digits where the tail is small") {
+TEST_CASE("elementwise: gelu's derivative keeps its precision in the tail") {
   // Phi(-5) - 5 phi(-5), mpmath
   CHECK(derivative_of([](Value x) { return ops::gelu(x); }, {-5})[0] == doctest::Approx(-7.14694600179229e-06).epsilon(1e-5));
 }
 
-TEST_CASE("elementwise: composites compute what their names say") {
+TEST_CASE("elementwise: composites match their definitions") {
   CHECK(result_of([](Value x) { return ops::square(x); }, {-3, 2}) == std::vector<float>{9, 4});
   CHECK(result_of([](Value x) { return ops::cube(x); }, {-3, 2}) == std::vector<float>{-27, 8});
   CHECK(result_of([](Value x) { return ops::relu6(x); }, {-inf, -1, 3, 9, inf}) == std::vector<float>{0, 0, 3, 6, 6});
   CHECK(result_of([](Value x) { return ops::cast(ops::not_equal(x, ops::abs(x)), DType::f32); }, {-3, 2}) == std::vector<float>{1, 0});
 }
 
-TEST_CASE("elementwise: a gradient crosses a cast in the operand's dtype") {
+TEST_CASE("elementwise: the gradient of a cast has the operand's dtype") {
   CHECK(derivative_of([](Value x) { return ops::cast(ops::mul(ops::cast(x, DType::f64), 3), DType::f32); }, {1, 2}) ==
         std::vector<float>{3, 3});
   CHECK(derivative_of([](Value x) { return ops::cast(ops::mul(ops::cast(x, DType::bf16), 0.5), DType::f32); }, {1, 2}) ==

@@ -1,4 +1,4 @@
-// A frozen program has its parameters for constants: same results, no store, and weights that are packed exist packed alone.
+// A frozen program has its parameters as constants: same results, no store, and packed weights exist only in packed form.
 #include "exec_testing.h"
 
 namespace tenon {
@@ -15,7 +15,7 @@ Tensor numbers(const Shape& shape, float by, float from) {
   return t;
 }
 
-/// y = relu(batch_norm(conv(x))) twice, with enough weights to show in the books.
+/// y = relu(batch_norm(conv(x))) twice, with enough weights to show in the allocator.
 struct Net {
   static constexpr std::int64_t channels = 64;
   static constexpr std::uint64_t weight_bytes = 2 * channels * channels * 9 * sizeof(float);
@@ -47,7 +47,7 @@ struct Net {
 
 }  // namespace
 
-TEST_CASE("freeze: the program gives what it gave with parameters, and sees no later change of them") {
+TEST_CASE("freeze: the results are those with parameters, and later changes of parameters have no effect") {
   for (const char* device : {"reference:0", "openblas:0"}) {
     CAPTURE(device);
     const Context context(test_config(device));
@@ -55,12 +55,12 @@ TEST_CASE("freeze: the program gives what it gave with parameters, and sees no l
     net.start(context.default_device());
     Program living(context, net.graph, {.device = device, .parameters = net.store});
     Program frozen(context, net.graph, {.device = device, .parameters = net.store, .freeze = true});
-    const std::vector<float> want = floats(living.run({net.x})[0]);
+    const std::vector<float> expected = floats(living.run({net.x})[0]);
     const std::vector<float> got = floats(frozen.run({net.x})[0]);
-    REQUIRE(got.size() == want.size());
-    for (std::size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-4));
+    REQUIRE(got.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-4));
     net.store->set("second/scale", numbers({Net::channels}, 0.1f, 2));
-    CHECK(floats(living.run({net.x})[0]) != want);
+    CHECK(floats(living.run({net.x})[0]) != expected);
     CHECK(floats(frozen.run({net.x})[0]) == got);
     CHECK(frozen.parameters()->all().empty());
     for (const NodeInfo& node : frozen.graph().nodes()) CHECK(node.op != TENON_OP_BatchNormalization);
@@ -68,7 +68,7 @@ TEST_CASE("freeze: the program gives what it gave with parameters, and sees no l
   }
 }
 
-TEST_CASE("freeze: without the store the device holds packed weights, constants, arena and output, and nothing else") {
+TEST_CASE("freeze: without the store the device holds only packed weights, constants, arena and output") {
   const Context context(test_config("openblas:0"));
   const Device device = context.default_device();
   const std::uint64_t before = device.live_size_bytes();
@@ -91,7 +91,7 @@ TEST_CASE("freeze: without the store the device holds packed weights, constants,
   CHECK(bytes + Net::weight_bytes <= living_bytes);
 }
 
-TEST_CASE("freeze: a graph that updates parameters, a store that is missing and a parameter without a value are refused by name") {
+TEST_CASE("freeze: a graph with updates, a missing store and a parameter without a value are rejected by name") {
   const Context context(test_config());
   const Net net;
   CHECK(contains(message_of([&] { Program(context, net.graph, {.device = {}, .parameters = nullptr, .freeze = true}); }), "got none"));

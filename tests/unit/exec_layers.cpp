@@ -1,4 +1,4 @@
-// Layers on devices of their own: the same training, and a report that tells what went where and what crossed.
+// Layers on separate devices: the same training, and a report of placement and copies.
 #include "exec_testing.h"
 
 #include <set>
@@ -20,7 +20,7 @@ std::vector<LayerDefinition> three_layers(const std::string& second) {
   return list;
 }
 
-/// Losses of five steps with Adam, then a weight of each layer.
+/// The losses of five steps with Adam, then a weight of each layer.
 std::vector<float> train(const Context& context, std::vector<LayerDefinition> list, PlacementReport& report) {
   Model model(std::move(list));
   LossDefinition loss;
@@ -72,7 +72,7 @@ TEST_CASE("layers: one on another virtual device trains to the same bits") {
   CHECK(two.copies_inserted > 0);
 }
 
-TEST_CASE("layers: one on another backend trains to the same numbers") {
+TEST_CASE("layers: one on another backend trains to the same results") {
   const Context context(test_config("openblas:0"));
   PlacementReport report;
   const std::vector<float> expected = train(context, three_layers(""), report);
@@ -82,7 +82,7 @@ TEST_CASE("layers: one on another backend trains to the same numbers") {
   check_middle(report, "reference:0", "openblas:0");
 }
 
-TEST_CASE("layers: a placement rule finds them by name, and soft placement replaces a device that is missing") {
+TEST_CASE("layers: a placement rule finds them by name, and soft placement replaces a missing device") {
   Config config = test_config("openblas:0");
   config.placement = {{"middle*", "reference:0"}};
   PlacementReport report;

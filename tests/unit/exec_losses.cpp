@@ -1,4 +1,4 @@
-// Losses and their gradients against PyTorch 1.13's in f64, and at values where a naive formula breaks.
+// Losses and their gradients against PyTorch 1.13 in f64, and at values where a naive formula fails.
 #include <cmath>
 #include <functional>
 
@@ -44,7 +44,7 @@ const Shape shape{2, 3};
 
 }  // namespace
 
-TEST_CASE("losses: differences of numbers are PyTorch's") {
+TEST_CASE("losses: regression losses match PyTorch") {
   check(evaluate(y, t, shape, ops::mse), 3.3151041666666665, {-1.0 / 6, -7.0 / 12, 0, 4.0 / 3, 1.0 / 24, -0.25});
   check(evaluate(y, t, shape, ops::half_mse), 4.97265625, {-0.25, -0.875, 0, 2, 0.0625, -0.375});
   check(evaluate(y, t, shape, ops::mae), 1.1875, {-1.0 / 6, -1.0 / 6, 0, 1.0 / 6, 1.0 / 6, -1.0 / 6});
@@ -53,7 +53,7 @@ TEST_CASE("losses: differences of numbers are PyTorch's") {
   check(evaluate(y, t, shape, ops::neg_mean_prod), -0.15104166666666666, {-1.0 / 6, -0.5 / 6, -2.0 / 6, 1.0 / 6, -0.125 / 6, 0});
 }
 
-TEST_CASE("losses: cross-entropies are PyTorch's, of probabilities and of logits") {
+TEST_CASE("losses: cross-entropies of probabilities and of logits match PyTorch") {
   check(evaluate(p, q, shape, [](Value a, Value b) { return ops::binary_cross_entropy(a, b); }), 0.9603795282317896,
         {-0.8333333333333331, 0.3333333333333333, 0.2380952380952381, 0.5555555555555555, -0.7017543859649122, -0.4444444444444444});
   check(evaluate(y, q, shape, [](Value a, Value b) { return ops::binary_cross_entropy(a, b, true); }), 1.2690553090226562,
@@ -73,7 +73,7 @@ TEST_CASE("losses: nll picks the labels' log probabilities") {
   check(got, -2.5, {0, 0, -0.5, -0.5, 0, 0});
 }
 
-TEST_CASE("losses: cross-entropies stay finite where probabilities are 0 and logits huge") {
+TEST_CASE("losses: cross-entropies stay finite for zero probabilities and huge logits") {
   const Result certain = evaluate({0, 1}, {1, 0}, {1, 2}, [](Value a, Value b) { return ops::binary_cross_entropy(a, b); });
   CHECK(certain.loss == doctest::Approx(-std::log(1e-7)));
   const Result logits = evaluate({1e4, -1e4}, {0, 1}, {1, 2}, [](Value a, Value b) { return ops::binary_cross_entropy(a, b, true); });
@@ -81,18 +81,18 @@ TEST_CASE("losses: cross-entropies stay finite where probabilities are 0 and log
   CHECK(logits.gradient == std::vector<double>{0.5, -0.5});
 }
 
-TEST_CASE("losses: shapes that would broadcast are refused, and so is what no loss can be") {
+TEST_CASE("losses: shapes that would broadcast and invalid arguments are rejected") {
   Graph graph;
   const Value a = graph.input("a", DType::f32, {8});
   const Value b = graph.input("b", DType::f32, {8, 1});
   for (const auto& loss : {ops::mse, ops::mae, ops::half_mse, ops::neg_mean_prod}) {
-    CHECK(contains(message_of([&] { loss(a, b); }), "wanted y and target of one shape, got 'a' (8) and 'b' (8,1)"));
+    CHECK(contains(message_of([&] { loss(a, b); }), "expected y and target of one shape, got 'a' (8) and 'b' (8,1)"));
   }
-  CHECK(contains(message_of([&] { ops::huber(a, a, 0); }), "delta is 0, wanted delta > 0"));
-  CHECK(contains(message_of([&] { ops::nll(a, b); }), "wanted log probabilities (N, C) and labels (N)"));
+  CHECK(contains(message_of([&] { ops::huber(a, a, 0); }), "delta is 0, expected delta > 0"));
+  CHECK(contains(message_of([&] { ops::nll(a, b); }), "expected log probabilities (N, C) and labels (N)"));
 }
 
-// ---------------------------------------------------------------- stable forms, at values where the written ones break
+// ---------------------------------------------------------------- stable forms, at values where the original expressions fail
 
 namespace {
 double at(double x, const std::function<Value(Value)>& f) {
@@ -108,7 +108,7 @@ Value one(Value x) {
 }
 }  // namespace
 
-TEST_CASE("stabilize: compiled programs keep the digits that the expressions as written lose") {
+TEST_CASE("stabilize: compiled programs keep the precision that the original expressions lose") {
   CHECK(at(1e-20, [](Value x) { return ops::log(ops::add(x, 1)); }) == 1e-20);
   CHECK(at(1e-20, [](Value x) { return ops::sub(ops::exp(x), 1); }) == 1e-20);
   CHECK(at(50, [](Value x) { return ops::sub(one(x), ops::sigmoid(x)); }) == doctest::Approx(std::exp(-50.0)).epsilon(1e-14));
@@ -120,7 +120,7 @@ TEST_CASE("stabilize: compiled programs keep the digits that the expressions as 
   CHECK(at(0.1, [](Value x) { return ops::neg(ops::neg(x)); }) == 0.1);
 }
 
-TEST_CASE("fold: constant parts are worked out by the oracle when a program is made") {
+TEST_CASE("fold: constant subexpressions are evaluated by the oracle when a program is made") {
   const Context context(test_config("openblas:0"));
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2});

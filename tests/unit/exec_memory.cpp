@@ -1,4 +1,4 @@
-// Device memory: limits, the pool, what an error says, what is left at the end.
+// Device memory: limits, the pool, error messages, and leaks.
 #include "exec_testing.h"
 
 #include <cstdint>
@@ -26,7 +26,7 @@ Tensor bytes_on(const Device& device, std::int64_t count) {
   return device.empty(DType::u8, {count});
 }
 
-/// A pool over addresses that belong to nobody.
+/// A pool over made-up addresses.
 struct PoolTest {
   std::uint64_t next = 1 << 20;
   std::uint64_t taken = 0, blocks = 0;
@@ -43,7 +43,7 @@ struct PoolTest {
                   }};
 };
 
-TEST_CASE("pool: a freed piece is used again, neighbours grow together") {
+TEST_CASE("pool: a freed piece is reused, and adjacent pieces merge") {
   PoolTest test;
   CHECK(test.pool.reuse(1) == 0);
   test.pool.grow(4096);
@@ -65,7 +65,7 @@ TEST_CASE("pool: a freed piece is used again, neighbours grow together") {
   CHECK(test.pool.reserved_size_bytes() == 0);
 }
 
-TEST_CASE("pool: blocks that lie side by side stay two") {
+TEST_CASE("pool: adjacent blocks are not merged") {
   PoolTest test;
   test.pool.grow(1024);
   test.pool.grow(1024);
@@ -77,7 +77,7 @@ TEST_CASE("pool: blocks that lie side by side stay two") {
   CHECK(test.taken == 0);
 }
 
-TEST_CASE("pool: whatever the order, pieces never overlap and all come back") {
+TEST_CASE("pool: in any order pieces never overlap and all are returned") {
   PoolTest test;
   std::mt19937 random(5);
   std::map<std::uint64_t, std::uint64_t> held;  // address -> size
@@ -111,7 +111,7 @@ TEST_CASE("pool: whatever the order, pieces never overlap and all come back") {
   CHECK(test.taken == 0);
 }
 
-TEST_CASE("memory: a limit of 64 MiB refuses with numbers and advice, and the run goes on") {
+TEST_CASE("memory: exceeding a limit of 64 MiB is an error with sizes and advice, and the run continues") {
   for (const bool pool : {true, false}) {
     for (const char* name : {"reference:0", "openblas:0"}) {
       Config config = test_config(name);
@@ -127,7 +127,7 @@ TEST_CASE("memory: a limit of 64 MiB refuses with numbers and advice, and the ru
         CHECK(error.status() == Status::out_of_memory);
         const std::string text = error.what();
         CHECK(contains(text, std::string("device '") + name + "': out of memory: requested 31457280 bytes, 25165824 of 67108864 are free"));
-        CHECK(contains(text, "41943040 are in use, 41943040 were at the peak"));
+        CHECK(contains(text, "41943040 are in use, peak 41943040"));
         CHECK(contains(text, "memory.limit_mb: 64 MiB (--set memory.limit_mb=64)"));
         CHECK(contains(text, "Raise the limit, take a smaller batch or model"));
       }
@@ -138,7 +138,7 @@ TEST_CASE("memory: a limit of 64 MiB refuses with numbers and advice, and the ru
   }
 }
 
-TEST_CASE("memory: a program that does not fit is refused whole; a smaller one runs") {
+TEST_CASE("memory: a program that does not fit is rejected; a smaller one runs") {
   Config config = test_config("openblas:0");
   config.memory.limit_mb = 64;
   const Context context(config);
@@ -178,10 +178,10 @@ TEST_CASE("memory: contexts of one process share a device's limit") {
     const Tensor held = bytes_on(other, 12 * mebi);
     CHECK(contains(message_of([&] { bytes_on(device, 8 * mebi); }), "4194304 of 16777216 are free"));
   }
-  CHECK(bytes_on(device, 8 * mebi).defined());  // that device has been closed
+  CHECK(bytes_on(device, 8 * mebi).defined());  // the other context's device is closed
 }
 
-TEST_CASE("memory: growth false takes its memory at the start, but for an eighth that plans may need, and keeps it") {
+TEST_CASE("memory: growth false allocates at the start all but an eighth, which plans may need, and keeps it") {
   Config config = test_config();
   config.memory.limit_mb = 8;
   config.memory.growth = false;
@@ -196,7 +196,7 @@ TEST_CASE("memory: growth false takes its memory at the start, but for an eighth
   CHECK(contains(message_of([&] { bytes_on(device, 9 * mebi); }), "out of memory"));
 }
 
-TEST_CASE("memory: the pool keeps what is freed, trim gives it back; without it nothing is kept") {
+TEST_CASE("memory: the pool keeps freed memory until trim; without a pool nothing is kept") {
   Config config = test_config();
   {
     const Context context(config);
@@ -217,16 +217,16 @@ TEST_CASE("memory: the pool keeps what is freed, trim gives it back; without it 
   CHECK(device.memory().reserved_size_bytes == 0);
 }
 
-TEST_CASE("memory: what the pool keeps gives way to a request that needs it") {
+TEST_CASE("memory: cached memory is released for a request that needs it") {
   Config config = test_config();
   config.memory.limit_mb = 16;
   const Context context(config);
   const Device device = context.default_device();
   CHECK(bytes_on(device, 10 * mebi).defined());
-  CHECK(bytes_on(device, 12 * mebi).defined());  // the 10 are given back first
+  CHECK(bytes_on(device, 12 * mebi).defined());  // the cached 10 are released first
 }
 
-TEST_CASE("memory: the second thousand steps of a program take nothing new from the device") {
+TEST_CASE("memory: the second thousand steps of a program allocate nothing from the device") {
   const Context context(test_config("openblas:0"));
   Graph graph;
   const Value x = graph.input("x", DType::f32, {64, 32});
@@ -246,7 +246,7 @@ TEST_CASE("memory: the second thousand steps of a program take nothing new from 
   CHECK(after.live_size_bytes == before.live_size_bytes);
 }
 
-TEST_CASE("memory: closing a device says what was held; a tensor that outlives its context is named") {
+TEST_CASE("memory: closing a device logs the memory in use; a tensor that outlives its context is reported") {
   const test::TemporaryFolder folder;
   const std::string path = folder.file("log.txt");
   Tensor survivor;
@@ -264,13 +264,13 @@ TEST_CASE("memory: closing a device says what was held; a tensor that outlives i
   CHECK(contains(text(), "device 'reference:0': 4096 bytes outlive their context, in tensors or programs"));
   CHECK_FALSE(contains(text(), "never freed"));
   survivor = {};
-  CHECK(contains(text(), "device 'reference:0': 1 pieces of memory in 1 allocations, 4096 bytes at the peak; 0 bytes were never freed"));
-  CHECK_FALSE(contains(text(), "still counts as live"));
+  CHECK(contains(text(), "device 'reference:0': 1 requests in 1 device allocations, peak 4096 bytes; 0 bytes were never freed"));
+  CHECK_FALSE(contains(text(), "while its backend reports"));
   log::set_file("");
   log::set_level(TENON_LOG_ERROR + 1);
 }
 
-TEST_CASE("memory: keys that contradict each other are refused, one that cannot act is said") {
+TEST_CASE("memory: contradictory keys are rejected, an ineffective key is logged") {
   const auto refusal = [](const std::vector<ConfigOverride>& keys) {
     ConfigSources sources;
     sources.api = keys;
@@ -279,7 +279,7 @@ TEST_CASE("memory: keys that contradict each other are refused, one that cannot 
   };
   CHECK(contains(refusal({{"memory.growth", "false"}}), "memory.limit_mb"));
   CHECK(contains(refusal({{"memory.growth", "false"}, {"memory.limit_mb", "8"}, {"memory.pool", "false"}}),
-                 "key 'memory.pool': false returns each piece"));
+                 "key 'memory.pool': false returns each freed block"));
   const test::TemporaryFolder folder;
   Config config = test_config();
   config.logging.level = LogLevel::warning;
@@ -293,7 +293,7 @@ TEST_CASE("memory: keys that contradict each other are refused, one that cannot 
 }
 
 }  // namespace
-TEST_CASE("memory: what an immediate op made is all that it holds") {
+TEST_CASE("memory: an immediate op holds only its results") {
   const Context context(test_config("openblas:0"));
   const Device device = context.default_device();
   const Tensor x = Tensor::full(DType::f32, {256, 1024}, 1.0);

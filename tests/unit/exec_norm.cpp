@@ -1,4 +1,4 @@
-// Normalisation as programs run it: statistics that outlive runs, and forms that are made of other shapes.
+// Normalisation in programs: statistics that persist over runs, and forms that reshape.
 #include <cmath>
 
 #include "exec_testing.h"
@@ -11,9 +11,9 @@ using test::test_config;
 
 constexpr const char* devices[] = {"reference:0", "openblas:0"};
 
-void check_close(const std::vector<float>& got, const std::vector<double>& want) {
-  REQUIRE(got.size() == want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-5));
+void check_close(const std::vector<float>& got, const std::vector<double>& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
 }
 
 /// Parameters of a layer of two channels in a store.
@@ -40,7 +40,7 @@ struct Layer {
 
 }  // namespace
 
-TEST_CASE("batch norm: training moves the statistics, evaluation reads them and leaves them alone") {
+TEST_CASE("batch norm: training updates the statistics, evaluation only reads them") {
   for (const char* device : devices) {
     CAPTURE(device);
     const Context context(test_config(device));
@@ -73,7 +73,7 @@ TEST_CASE("batch norm: training moves the statistics, evaluation reads them and 
   }
 }
 
-TEST_CASE("batch norm: per activation the statistics have the shape of a sample, and are renewed") {
+TEST_CASE("batch norm: per-activation statistics have the shape of a sample and are updated") {
   for (const char* device : devices) {
     CAPTURE(device);
     const Context context(test_config(device));
@@ -90,7 +90,7 @@ TEST_CASE("batch norm: per activation the statistics have the shape of a sample,
   }
 }
 
-TEST_CASE("batch norm: channels last and channels first are the same numbers in another place") {
+TEST_CASE("batch norm: channels last and channels first give the same results") {
   for (const char* device : devices) {
     CAPTURE(device);
     const Context context(test_config(device));
@@ -115,14 +115,14 @@ TEST_CASE("batch norm: channels last and channels first are the same numbers in 
     check_close(floats(results[1]), {first.begin(), first.end()});
     for (std::size_t i = 0; i < first.size(); ++i) {
       const bool second = i / 20 % 2 == 1;
-      const double want =
+      const double expected =
           (values[i] - (second ? -1 : 0.25)) / std::sqrt((second ? 0.5 : 4) + 1e-5) * (second ? -3 : 2) + (second ? 1 : 0.5);
-      CHECK(first[i] == doctest::Approx(want).epsilon(1e-5));
+      CHECK(first[i] == doctest::Approx(expected).epsilon(1e-5));
     }
   }
 }
 
-TEST_CASE("group norm: a group of channels shares mean and variance, scale and bias are the channels' own") {
+TEST_CASE("group norm: a group of channels shares mean and variance, scale and bias are per channel") {
   for (const char* device : devices) {
     CAPTURE(device);
     const Context context(test_config(device));
@@ -135,7 +135,7 @@ TEST_CASE("group norm: a group of channels shares mean and variance, scale and b
     const auto& y = program.run({Tensor::of<float>({1, 1, 3, 3, 0, 2, 2, 0}, {1, 4, 2})});
     check_close(floats(y[0]), {-1, -1, 2, 2, -2, 4, 3, -5});
     const std::vector<float> instances = floats(y[1]);
-    CHECK(std::isnan(instances[0]));  // a channel that does not vary, without an epsilon
+    CHECK(std::isnan(instances[0]));  // a constant channel without an epsilon
     check_close({instances.begin() + 4, instances.end()}, {-2, 4, 3, -5});
   }
 }

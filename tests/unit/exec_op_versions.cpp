@@ -1,4 +1,4 @@
-// Which version of an op a backend is sent. The lines are the test's own: Elu-6 as if it had followed an Elu-5 without alpha.
+// Which version of an op is sent to a backend. The test defines its own versions: Elu-6 as if it had followed an Elu-5 without alpha.
 #include "exec/op_versions.h"
 
 #include <tenon/functions.h>
@@ -22,7 +22,7 @@ const sdk::OlderVersion lines[] = {
     {TENON_OP_Elu, 5, 6, sizeof(tenon_attributes_none), sizeof(tenon_attributes_alpha), alpha_is_one},
 };
 
-/// A backend that only states what it has.
+/// A backend that only has capabilities.
 class Stating {
  public:
   explicit Stating(std::vector<tenon_capability> has, std::vector<loader::SwitchedOff> off = {}) {
@@ -48,33 +48,33 @@ tenon_capability elu(std::uint32_t version) {
 struct Sent {
   std::uint32_t version = 0, size = 0;
 };
-/// What the backend is sent of an Elu with this alpha.
+/// The version that the backend is sent for an Elu with this alpha.
 Sent sent(const loader::Backend& backend, double alpha) {
   Graph graph;
   graph.output("y", ops::elu(graph.input("x", DType::f32, {3}), alpha));
-  exec::WireGraph wire;
-  exec::lower(graph, {0}, std::vector<bool>(graph.values().size(), false), {}, exec::count_uses(graph), wire);
-  exec::speak_versions_of(backend, graph, wire, lines);
-  CHECK(exec::spoken_version(backend, graph.nodes()[0], lines) == wire.nodes[0].version);
-  Sent result{wire.nodes[0].version, 0};
-  std::memcpy(&result.size, wire.nodes[0].attributes, sizeof result.size);
+  exec::AbiGraph abi_graph;
+  exec::lower(graph, {0}, std::vector<bool>(graph.values().size(), false), {}, exec::count_uses(graph), abi_graph);
+  exec::lower_to_supported_versions(backend, graph, abi_graph, lines);
+  CHECK(exec::supported_version(backend, graph.nodes()[0], lines) == abi_graph.nodes[0].version);
+  Sent result{abi_graph.nodes[0].version, 0};
+  std::memcpy(&result.size, abi_graph.nodes[0].attributes, sizeof result.size);
   return result;
 }
 
-TEST_CASE("op versions: a backend that has the newest is sent the newest") {
+TEST_CASE("op versions: a backend with the newest version is sent the newest") {
   const Stating both({elu(5), elu(6)});
   CHECK(sent(both.get(), 1).version == 6);
   CHECK(sent(both.get(), 1).size == sizeof(tenon_attributes_alpha));
 }
 
-TEST_CASE("op versions: a backend that has an older one alone is sent that, where it says the same") {
+TEST_CASE("op versions: a backend with only an older version is sent that, if it is equivalent") {
   const Stating older({elu(5)});
   CHECK(sent(older.get(), 1).version == 5);
   CHECK(sent(older.get(), 1).size == sizeof(tenon_attributes_none));
   CHECK(sent(older.get(), 0.5).version == 6);
 }
 
-TEST_CASE("op versions: a node that no older version can say is refused by name") {
+TEST_CASE("op versions: a node that no older version can express is rejected by name") {
   const Stating older({elu(5)});
   Graph graph;
   const Value x = graph.input("x", DType::f32, {3});
@@ -86,7 +86,7 @@ TEST_CASE("op versions: a node that no older version can say is refused by name"
   CHECK(exec::why_not_older(Stating(std::vector<tenon_capability>{}).get(), graph.nodes()[0], lines).empty());
 }
 
-TEST_CASE("op versions: a version that is switched off is not there, and takes no other with it") {
+TEST_CASE("op versions: a disabled version is not used, and other versions are") {
   const Stating newest_off({elu(5), elu(6)}, {{TENON_OP_Elu, 6, "its digest differs"}});
   CHECK(sent(newest_off.get(), 1).version == 5);
   const Stating older_off({elu(5), elu(6)}, {{TENON_OP_Elu, 5, "its digest differs"}});

@@ -1,4 +1,4 @@
-// Where nodes go: mixed devices and backends in one graph, the placement log, soft placement.
+// Placement of nodes: several devices and backends in one graph, the placement log, soft placement.
 #include "exec_testing.h"
 
 #include <fstream>
@@ -16,7 +16,7 @@ using test::floats;
 using test::message_of;
 using test::test_config;
 
-/// Everything that is logged while it lives.
+/// Collects the log messages of its lifetime.
 class LogFile {
  public:
   explicit LogFile(Config& config) : path_(folder_.file("log.txt")) { config.logging.file = path_; }
@@ -37,7 +37,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-/// relu(x w + b), then its mean square, with a step downhill for w and b.
+/// The mean square of relu(x w + b), with a gradient step for w and b.
 Graph small_network(const std::string& first, const std::string& second) {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {8, 4});
@@ -79,7 +79,7 @@ std::vector<float> train(const Context& context, const Graph& graph, PlacementRe
   return result;
 }
 
-TEST_CASE("placement: two virtual devices give the numbers of one, and the report counts what crosses") {
+TEST_CASE("placement: two virtual devices give the results of one, and the report counts the copies") {
   Config config = test_config();
   config.virtual_devices = {{"reference:0", 2, 0}};
   const Context context(config);
@@ -101,16 +101,16 @@ TEST_CASE("placement: two virtual devices give the numbers of one, and the repor
   CHECK(contains(two.str(), "reference:0 -> reference:1, 96 bytes"));  // the hidden layer's result: f32(8,3)
 }
 
-TEST_CASE("placement: two backends share one graph, and agree with each of them alone") {
+TEST_CASE("placement: two backends share one graph, and agree with each single backend") {
   Config config = test_config("auto");
   const Context context(config);
   PlacementReport mixed, report;
   const std::vector<float> both = train(context, small_network("openblas:0", "reference:0"), mixed);
   for (const char* device : {"openblas:0", "reference:0"}) {
-    const std::vector<float> alone = train(context, small_network(device, device), report, device);
+    const std::vector<float> single = train(context, small_network(device, device), report, device);
     CHECK(report.copies.empty());
-    REQUIRE(alone.size() == both.size());
-    for (std::size_t i = 0; i < both.size(); ++i) CHECK(both[i] == doctest::Approx(alone[i]).epsilon(1e-5));
+    REQUIRE(single.size() == both.size());
+    for (std::size_t i = 0; i < both.size(); ++i) CHECK(both[i] == doctest::Approx(single[i]).epsilon(1e-5));
   }
   std::size_t there = 0;
   for (const Placement& placement : mixed.nodes) {
@@ -123,7 +123,7 @@ TEST_CASE("placement: two backends share one graph, and agree with each of them 
   CHECK_FALSE(mixed.copies.empty());
 }
 
-TEST_CASE("placement: the copies a run makes are those the report counts") {
+TEST_CASE("placement: the copies of a run are those in the report") {
   Config config = test_config();
   config.virtual_devices = {{"reference:0", 2, 0}};
   const Context context(config);
@@ -179,7 +179,7 @@ TEST_CASE("placement log: devices, then a line for each node with its kernel") {
   CHECK(json["partitions"] == 2);
 }
 
-TEST_CASE("soft placement: the next best device, with one warning however often the missing one is asked for") {
+TEST_CASE("soft placement: the next best device is used, with one warning for all requests of the missing one") {
   Config config = test_config("gpu:0");
   config.backends.use = {"reference", "openblas"};
   config.logging.level = LogLevel::warning;
@@ -203,10 +203,10 @@ TEST_CASE("soft placement: the next best device, with one warning however often 
   CHECK(report.nodes[0].device == "reference:0");
   CHECK(report.nodes[0].requested == "gpu:0");
   CHECK(report.nodes[0].reason == "soft_placement: there is no gpu:0");
-  CHECK(report.nodes[2].device == "openblas:0");  // the same backend comes before the first in order
+  CHECK(report.nodes[2].device == "openblas:0");  // the same backend is preferred to the first in order
   CHECK(report.moved() == 3);
   CHECK(count_of(file.text(), "device 'gpu:0' not found") == 1);
-  CHECK(count_of(file.text(), "soft_placement takes openblas:0 instead") == 1);
+  CHECK(count_of(file.text(), "soft_placement uses openblas:0 instead") == 1);
 }
 
 TEST_CASE("soft placement: without it a missing device stays an error") {
@@ -215,7 +215,7 @@ TEST_CASE("soft placement: without it a missing device stays an error") {
   CHECK(contains(message_of([&] { (void)context.default_device(); }), "device 'gpu:0' not found; available: "));
 }
 
-TEST_CASE("placement: the layer's device beats the rule, the rule beats the program's") {
+TEST_CASE("placement: the layer's device overrides the rule, the rule overrides the program's device") {
   Config config = test_config("openblas:0");
   config.placement = {{"hidden*", "reference:0"}};
   const Context context(config);

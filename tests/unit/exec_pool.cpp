@@ -1,4 +1,4 @@
-// Numbers of pools and resizes through the runtime: composites against plain loops, backends against one another.
+// Results of pools and resizes: composites against plain loops, backends against each other.
 #include "exec_testing.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@ namespace {
 
 using test::test_config;
 
-/// Numbers that differ from one another: no ties.
+/// Distinct values: no ties.
 Tensor numbers(DType dtype, const Shape& shape) {
   Tensor t = Tensor::empty(dtype, shape);
   for (std::int64_t i = 0; i < shape.count(); ++i) {
@@ -66,7 +66,7 @@ std::vector<double> adaptive_by_loops(const Tensor& x, std::int64_t height, std:
 
 constexpr const char* devices[] = {"reference:0", "openblas:0"};
 
-TEST_CASE("adaptive_average_pool: means of parts whose bounds are rounded outwards") {
+TEST_CASE("adaptive_average_pool: means of windows whose bounds are rounded outwards") {
   const Tensor x = numbers(DType::f64, {2, 3, 7, 8});
   for (const char* device : devices) {
     for (const auto& [height, width] : {std::pair{3, 5}, {7, 2}, {1, 1}, {7, 3}, {5, 8}, {9, 16}}) {
@@ -80,7 +80,7 @@ TEST_CASE("adaptive_average_pool: means of parts whose bounds are rounded outwar
   }
 }
 
-TEST_CASE("global pools: the mean and the largest of an image") {
+TEST_CASE("global pools: the mean and the maximum of an image") {
   const Tensor x = numbers(DType::f64, {2, 3, 4, 5});
   std::vector<double> means, peaks;
   for (std::int64_t plane = 0; plane < 6; ++plane) {
@@ -96,7 +96,7 @@ TEST_CASE("global pools: the mean and the largest of an image") {
   }
 }
 
-TEST_CASE("upsample: nearest repeats each pixel, linear is a mean of neighbours") {
+TEST_CASE("upsample: nearest repeats pixels, linear averages neighbours") {
   const Tensor x = numbers(DType::f64, {2, 3, 3, 4});
   for (const char* device : devices) {
     const std::vector<double> nearest = result_of(device, x, [](Value v) { return ops::upsample(v, {3, 2}); });
@@ -114,7 +114,7 @@ TEST_CASE("upsample: nearest repeats each pixel, linear is a mean of neighbours"
   }
 }
 
-TEST_CASE("pools: images with their channels last give the same numbers") {
+TEST_CASE("pools: channels last gives the same results") {
   const Tensor x = numbers(DType::f32, {2, 5, 6, 19});
   ops::WindowOptions options;
   options.strides = {2, 1};
@@ -134,7 +134,7 @@ TEST_CASE("pools: images with their channels last give the same numbers") {
   }
 }
 
-TEST_CASE("pools and resize: both backends give the same, and the same gradients") {
+TEST_CASE("pools and resize: both backends give the same results and gradients") {
   const Tensor x = numbers(DType::f32, {3, 21, 9, 10});
   ops::WindowOptions window;
   window.strides = {2, 2};
@@ -165,7 +165,7 @@ TEST_CASE("pools and resize: both backends give the same, and the same gradients
 }
 
 TEST_CASE("max_pool: indices are computed only for a gradient") {
-  const auto wanted = [](bool trains) {
+  const auto computes_indices = [](bool trains) {
     Graph graph;
     const Value x = graph.input("x", DType::f32, {1, 2, 4, 4});
     const Value y = ops::max_pool(x, {2, 2});
@@ -176,11 +176,11 @@ TEST_CASE("max_pool: indices are computed only for a gradient") {
     }
     return false;
   };
-  CHECK(wanted(true));
-  CHECK_FALSE(wanted(false));
+  CHECK(computes_indices(true));
+  CHECK_FALSE(computes_indices(false));
 }
 
-TEST_CASE("max_pool_grad: an index that is not of its channel is refused by name") {
+TEST_CASE("max_pool_grad: an index outside its channel is rejected by name") {
   Graph graph;
   const Value dy = graph.input("dy", DType::f32, {1, 2, 2}), indices = graph.input("indices", DType::i64, {1, 2, 2});
   graph.output("dx", graph.apply(TENON_OP_MaxPoolGrad, {dy, indices}, {}, {.name = {}, .shape = Shape{1, 2, 4}})[0]);

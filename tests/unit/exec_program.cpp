@@ -1,4 +1,4 @@
-// Programs: placement, crossing between devices, updates, errors, immediate mode.
+// Programs: placement, copies between devices, updates, errors, immediate mode.
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -20,7 +20,7 @@ Config two_virtual_devices() {
   return config;
 }
 
-TEST_CASE("program: results are what the graph says") {
+TEST_CASE("program: results match the graph") {
   const Context context(test_config());
   Graph graph;
   const Value a = graph.input("a", DType::f32, {3});
@@ -30,16 +30,16 @@ TEST_CASE("program: results are what the graph says") {
   CHECK(floats(program.run({Tensor::of<float>({1, 2, 3}, {3}), Tensor::of<float>({4, 5, 6}, {3})})[0]) == std::vector<float>{4, 10, 18});
 }
 
-TEST_CASE("program: an input of another shape is refused by name") {
+TEST_CASE("program: an input of another shape is rejected by name") {
   const Context context(test_config());
   Graph graph;
   graph.output("y", ops::relu(graph.input("x", DType::f32, {2, 3})));
   Program program(context, graph);
-  CHECK(message_of([&] { program.run({Tensor::zeros(DType::f32, {3, 2})}); }) == "input 'x': wanted f32(2,3), got f32(3,2)");
-  CHECK(message_of([&] { program.run(std::span<const Tensor>{}); }) == "program: 1 inputs wanted, got 0");
+  CHECK(message_of([&] { program.run({Tensor::zeros(DType::f32, {3, 2})}); }) == "input 'x': expected f32(2,3), got f32(3,2)");
+  CHECK(message_of([&] { program.run(std::span<const Tensor>{}); }) == "program: expected 1 inputs, got 0");
 }
 
-TEST_CASE("program: an input, a parameter and a constant may be outputs themselves") {
+TEST_CASE("program: an input, a parameter and a constant may be outputs") {
   const Context context(test_config());
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2});
@@ -66,7 +66,7 @@ TEST_CASE("program: a strided input gives the same result as its dense copy") {
   CHECK(floats(program.run({x})[0]) == std::vector<float>{1, 3, 5, 0, 4, 0});
 }
 
-TEST_CASE("program: an update is seen by the next run, and old outputs by this one") {
+TEST_CASE("program: an update is visible to the next run, and the current run reads the old value") {
   const Context context(test_config());
   Graph graph;
   const Value p = graph.parameter("p", DType::f32, {2});
@@ -94,7 +94,7 @@ TEST_CASE("program: parameters may be swapped in one run") {
   CHECK(floats(program.parameters()->get("b")) == std::vector<float>{1});
 }
 
-TEST_CASE("program: a parameter read after its new value is made is read as it was") {
+TEST_CASE("program: a parameter that is read after its new value is computed has its old value") {
   // y = p + relu(p + x) is read together with p's update to relu(p + x).
   const Context context(test_config());
   Graph graph;
@@ -109,7 +109,7 @@ TEST_CASE("program: a parameter read after its new value is made is read as it w
   CHECK(floats(program.parameters()->get("p")) == std::vector<float>{7});
 }
 
-TEST_CASE("placement: an op asked to another device runs there, and what crosses is counted") {
+TEST_CASE("placement: an op placed on another device runs there, and copies are counted") {
   const Context context(two_virtual_devices());
   Graph graph;
   const Value x = graph.input("x", DType::f32, {4});
@@ -125,14 +125,14 @@ TEST_CASE("placement: an op asked to another device runs there, and what crosses
   program.parameters()->set("w", Tensor::of<float>({1, 2, 3, 4}, {4}));
   const PlacementReport& report = program.placement();
   CHECK(report.partitions == 3);
-  CHECK(report.copies_inserted == 4);  // x * w and w there; relu back for neg, and for w when all have run
+  CHECK(report.copies_inserted == 4);  // x * w and w to the device; relu back for neg, and for w at the end
   CHECK(report.bytes_copied_per_run == 4 * 16);
   CHECK(report.moved() == 0);
   CHECK(floats(program.run({Tensor::of<float>({1, 1, -4, 1}, {4})})[0]) == std::vector<float>{-2, -4, -0.0f, -8});
   CHECK(floats(program.parameters()->get("w")) == std::vector<float>{2, 4, 0, 8});
 }
 
-TEST_CASE("placement: any split over devices gives the same results as one device") {
+TEST_CASE("placement: every split over devices gives the results of one device") {
   const Context context(two_virtual_devices());
   const auto run = [&](unsigned mask) {
     Graph graph;
@@ -176,7 +176,7 @@ TEST_CASE("placement: a rule matches node names") {
   CHECK(program.placement().nodes[1].device == "reference:0");
 }
 
-TEST_CASE("placement: a device that is not there is an error, or with soft_placement a move") {
+TEST_CASE("placement: a missing device is an error, or replaced with soft_placement") {
   Config config = test_config();
   config.backends.use = {"reference"};
   Graph graph;
@@ -192,7 +192,7 @@ TEST_CASE("placement: a device that is not there is an error, or with soft_place
   CHECK(Program(soft, graph).placement().nodes[0].device == "reference:0");
 }
 
-TEST_CASE("check_numerics: all names the first value that is not finite") {
+TEST_CASE("check_numerics: all reports the first value that is not finite") {
   Config config = test_config();
   config.check_numerics = CheckNumerics::all;
   const Context context(config);
@@ -205,7 +205,7 @@ TEST_CASE("check_numerics: all names the first value that is not finite") {
   CHECK(contains(message_of([&] { program.run({Tensor::of<float>({2, 0}, {2})}); }), "check_numerics: 'quotient' has"));
 }
 
-TEST_CASE("immediate mode: equal calls share a plan and never share results") {
+TEST_CASE("immediate mode: equal calls share a plan but not results") {
   const Context context(test_config());
   const Device device = context.default_device();
   const Tensor x = Tensor::of<float>({-1, 2}, {2});
@@ -215,7 +215,7 @@ TEST_CASE("immediate mode: equal calls share a plan and never share results") {
   CHECK(floats(second) == std::vector<float>{5, 0});
 }
 
-TEST_CASE("a kernel's error names device, node and op, and the program works afterwards") {
+TEST_CASE("a kernel's error names device, node and op, and the program stays usable") {
   const Context context(test_config());
   Graph graph;
   const Value scores = graph.input("scores", DType::f32, {2, 3});
@@ -249,12 +249,13 @@ TEST_CASE("two contexts, two threads: no shared state, the same results") {
   CHECK(a == doctest::Approx(64.0));
 }
 
-TEST_CASE("context: a knob that the backend does not have is an error with a suggestion") {
+TEST_CASE("context: an unknown backend option is an error with a suggestion") {
   Config config = test_config("openblas:0");
   config.backends.options["openblas"]["thread"] = "1";
-  CHECK(contains(message_of([&] { Context c(config); }), "backends.options.openblas: unknown knob 'thread'; did you mean 'threads'?"));
+  CHECK(contains(message_of([&] { Context c(config); }), "backends.options.openblas: unknown option 'thread'; did you mean 'threads'?"));
   config.backends.options["openblas"] = {{"threads", "many"}};
-  CHECK(contains(message_of([&] { Context c(config); }), "backends.options.openblas.threads: wanted an integer in [0, 1024], got 'many'"));
+  CHECK(
+      contains(message_of([&] { Context c(config); }), "backends.options.openblas.threads: expected an integer in [0, 1024], got 'many'"));
 }
 
 }  // namespace

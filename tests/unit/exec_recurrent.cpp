@@ -1,5 +1,4 @@
-// Recurrent layers through the runtime: against PyTorch 1.13's numbers in f64, and against the same layers made of products and
-// activations.
+// Recurrent layers against PyTorch 1.13 in f64, and against the same layers made of products and activations.
 #include <cmath>
 
 #include "exec_testing.h"
@@ -13,7 +12,7 @@ using Numbers = std::vector<double>;
 
 constexpr const char* devices[] = {"reference:0", "openblas:0"};
 
-/// torch.nn's layers of 2 units over 2 steps of 1 sequence of 2 features; loss = sum(y dy) + sum(h dy_h) + sum(c dy_c). Weights are in
+/// Layers of torch.nn of 2 units over 2 steps of 1 sequence of 2 features; loss = sum(y dy) + sum(h dy_h) + sum(c dy_c). Weights are in
 /// PyTorch's order of gates, their gradients in ONNX's.
 struct Golden {
   RecurrentCell cell;
@@ -100,13 +99,13 @@ const Golden of_lstm{
     .dc0 = {-0.02575738035294208, -0.5276695668144558},
 };
 
-void check_close(const char* what, const Tensor& got, const Numbers& want, double bound = 1e-14) {
+void check_close(const char* what, const Tensor& got, const Numbers& expected, double bound = 1e-14) {
   CAPTURE(what);
   const std::vector<double> values = got.to_vector<double>();
-  REQUIRE(values.size() == want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) {
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
     CAPTURE(i);
-    CHECK(std::abs(values[i] - want[i]) <= bound * std::max(1.0, std::abs(want[i])));
+    CHECK(std::abs(values[i] - expected[i]) <= bound * std::max(1.0, std::abs(expected[i])));
   }
 }
 
@@ -169,7 +168,7 @@ Value gate_of(Value weights, std::int64_t d, std::int64_t gate, std::int64_t uni
   return ops::slice(own, 0, gate * units, (gate + 1) * units);
 }
 
-/// The layer step by step, of ops that know nothing of recurrence.
+/// The layer step by step, made of other ops.
 ops::RecurrentResult unrolled(RecurrentCell cell, Value x, const ops::RecurrentValues& v, ops::Direction direction, bool flag) {
   const std::int64_t steps = x.shape()[0], directions = v.r.shape()[0], units = v.r.shape()[2];
   const std::int64_t gates = v.r.shape()[1] / units;
@@ -278,20 +277,20 @@ void check_unrolled(RecurrentCell cell, bool flag) {
 
 }  // namespace
 
-TEST_CASE("recurrent: results and gradients are PyTorch's") {
+TEST_CASE("recurrent: results and gradients match PyTorch") {
   for (const Golden* golden : {&of_rnn, &of_gru, &of_lstm}) check_golden(*golden);
 }
 
-TEST_CASE("recurrent: an lstm is its products and activations, step by step, and so are its gradients") {
+TEST_CASE("recurrent: an lstm and its gradients match step-by-step products and activations") {
   check_unrolled(RecurrentCell::lstm, false);
 }
 
-TEST_CASE("recurrent: a gru is its products and activations, wherever it resets") {
+TEST_CASE("recurrent: a gru matches products and activations, in both reset variants") {
   check_unrolled(RecurrentCell::gru, true);
   check_unrolled(RecurrentCell::gru, false);
 }
 
-TEST_CASE("recurrent: an rnn is its products and activations, tanh or relu") {
+TEST_CASE("recurrent: an rnn matches products and activations, with tanh and relu") {
   check_unrolled(RecurrentCell::rnn, false);
   check_unrolled(RecurrentCell::rnn, true);
 }

@@ -1,4 +1,4 @@
-// Backends that are part of the process: contexts made while their scope lives know them, before any file.
+// Backends that are registered in the process: contexts made during their scope find them before any file.
 #include <dlfcn.h>
 
 #include <thread>
@@ -18,7 +18,7 @@ tenon_backend_query_fn reference_query() {
   return reinterpret_cast<tenon_backend_query_fn>(dlsym(library, TENON_BACKEND_QUERY_SYMBOL));
 }
 
-/// Where a context's reference backend comes from; empty: from the process.
+/// The file of a context's reference backend; empty if it is registered.
 std::string file_of_reference(const Context& context) {
   for (const loader::Record& record : context.load_report().records) {
     if (record.name == "reference" && record.healthy) return record.path.string();
@@ -27,7 +27,7 @@ std::string file_of_reference(const Context& context) {
   return {};
 }
 
-TEST_CASE("registered: a backend of the process comes before files, in contexts of its scope and thread alone") {
+TEST_CASE("registered: a registered backend precedes files, only in contexts of its scope and thread") {
   const Context before(test_config());
   CHECK_FALSE(file_of_reference(before).empty());
   {

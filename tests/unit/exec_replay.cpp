@@ -1,4 +1,4 @@
-// Programs on a device that records: what is recorded and when, what a replay computes, and when runs are executed all the same.
+// Programs on a device with capture: what is recorded and when, results of replays, and when runs are executed anyway.
 #include "exec_testing.h"
 
 #include <nlohmann/json.hpp>
@@ -19,7 +19,7 @@ using test::test_config;
 using test::recording::tape;
 using Floats = std::vector<float>;
 
-/// A context with the device tape:0 beside those of this build.
+/// A context with the additional device tape:0.
 Context with_tape(const Config& config = test_config(), tenon_backend_query_fn query = test::recording::query) {
   tape = {};
   Context context(config);
@@ -44,7 +44,7 @@ Context with_tape(const Config& config = test_config(), tenon_backend_query_fn q
 
 const ProgramOptions on_tape{.device = "tape:0"};
 
-/// The same backend with slots that say what no backend should.
+/// The same backend with slots that return invalid answers.
 tenon_backend_table bent;
 template <tenon_status (*create_bent)(const tenon_backend_table&)>
 tenon_status query_bent(const tenon_host_info* host, tenon_backend_info* out_info) {
@@ -80,7 +80,7 @@ tenon_status fail_without_end(const tenon_backend_table& table) {
   };
   return TENON_OK;
 }
-tenon_status want_everything(const tenon_backend_table& table) {
+tenon_status expect_everything(const tenon_backend_table& table) {
   bent = table;
   bent.plan_info = [](tenon_plan*, tenon_plan_info* out_info, tenon_error*) {
     out_info->workspace_size_bytes = ~std::uint64_t{0};
@@ -101,7 +101,7 @@ Graph doubled() {
   return graph;
 }
 
-/// y = -(x w), w (2, 2): a product that packs its parameter, and a kernel behind it.
+/// y = -(x w), w (2, 2): a product that packs its parameter, and a kernel after it.
 Graph projected() {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {1, 2});
@@ -113,7 +113,7 @@ void set_weights(Program& program, float value) {
   program.parameters()->set("w", Tensor::full(DType::f32, {2, 2}, value));
 }
 
-TEST_CASE("replay: words of a backend that have no end are cut where their room ends") {
+TEST_CASE("replay: unterminated text of a backend is cut at its capacity") {
   const Context refusing = with_tape(test_config(), query_bent<refuse_without_end>);
   const std::string refusal = message_of([&] { Program(refusing, doubled(), on_tape); });
   CHECK_MESSAGE(contains(refusal, std::string(247, 'n')), refusal);
@@ -124,13 +124,13 @@ TEST_CASE("replay: words of a backend that have no end are cut where their room 
   CHECK_FALSE(contains(failure, std::string(1025, 'f')));
 }
 
-TEST_CASE("replay: a workspace that no memory can hold is refused") {
-  const Context context = with_tape(test_config(), query_bent<want_everything>);
+TEST_CASE("replay: a workspace that no memory can hold is rejected") {
+  const Context context = with_tape(test_config(), query_bent<expect_everything>);
   const std::string refusal = message_of([&] { Program(context, doubled(), on_tape); });
   CHECK_MESSAGE(contains(refusal, "18446744073709551615 bytes of workspace"), refusal);
 }
 
-TEST_CASE("replay: the third run is recorded, and every later one is that recording with the inputs of its own") {
+TEST_CASE("replay: the third run is recorded, and later runs replay it with their own inputs") {
   {
     const Context context = with_tape();
     Program program(context, doubled(), on_tape);
@@ -151,7 +151,7 @@ TEST_CASE("replay: the third run is recorded, and every later one is that record
   CHECK(tape.live == 0);
 }
 
-TEST_CASE("replay: inputs that lie on the device are read where they are; buffers that take turns have a recording each") {
+TEST_CASE("replay: inputs on the device are read in place; alternating buffers have separate recordings") {
   const Context context = with_tape();
   Program program(context, doubled(), on_tape);
   const Device device = context.device("tape:0");
@@ -163,7 +163,7 @@ TEST_CASE("replay: inputs that lie on the device are read where they are; buffer
   CHECK(tape.replayed == 6);
 }
 
-TEST_CASE("replay: results may go to tensors of the caller's") {
+TEST_CASE("replay: results may be written to the caller's tensors") {
   const Context context = with_tape();
   Program program(context, doubled(), on_tape);
   std::vector<Tensor> first{program.make_output(0)}, second{program.make_output(0)};
@@ -178,7 +178,7 @@ TEST_CASE("replay: results may go to tensors of the caller's") {
   CHECK(floats(second[0]) == Floats{-2, -4});
 }
 
-TEST_CASE("replay: addresses that never come back are not recorded, and of many sets the last used are kept") {
+TEST_CASE("replay: addresses that never recur are not recorded, and of many sets the last used are kept") {
   const Context context = with_tape();
   Program program(context, doubled(), on_tape);
   const Device device = context.device("tape:0");
@@ -195,7 +195,7 @@ TEST_CASE("replay: addresses that never come back are not recorded, and of many 
   CHECK(tape.live == 4);
 }
 
-TEST_CASE("replay: parameters that were packed are packed again when they change, by an execution") {
+TEST_CASE("replay: changed parameters are packed again by an execution") {
   const Context context = with_tape();
   Program program(context, projected(), on_tape);
   float weight = 1;
@@ -208,7 +208,7 @@ TEST_CASE("replay: parameters that were packed are packed again when they change
   CHECK(tape.replayed == 4 + 7 * 5);
 }
 
-TEST_CASE("replay: where parameters change in almost every run it is given up, and the program executes") {
+TEST_CASE("replay: if parameters change in almost every run the program executes instead") {
   const Context context = with_tape();
   Program program(context, projected(), on_tape);
   for (int change = 0; change < 10; ++change) {
@@ -218,10 +218,10 @@ TEST_CASE("replay: where parameters change in almost every run it is given up, a
   }
   CHECK(program.placement().records == 4);
   CHECK(tape.live == 0);
-  CHECK(contains(program.placement().replay, "no longer: 4 recordings in a row were used once only"));
+  CHECK(contains(program.placement().replay, "no longer: 4 consecutive recordings were used only once"));
 }
 
-TEST_CASE("replay: an update is seen by the next replay, though it makes another epoch each time") {
+TEST_CASE("replay: an update is visible to the next replay, although it starts a new epoch each time") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2}), sum = graph.parameter("sum", DType::f32, {2});
   const Value next = sum + ops::neg(x);
@@ -239,7 +239,7 @@ TEST_CASE("replay: an update is seen by the next replay, though it makes another
   CHECK(tape.replayed == 6);
 }
 
-TEST_CASE("replay: what is worked out from parameters alone is worked out when they change, and replays read it") {
+TEST_CASE("replay: values that depend only on parameters are recomputed when these change, and replays read them") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2}), w = graph.parameter("w", DType::f32, {2});
   graph.output("y", ops::neg(x + ops::neg(w * w)));
@@ -250,11 +250,11 @@ TEST_CASE("replay: what is worked out from parameters alone is worked out when t
     program.parameters()->set("w", pair(weight, 0));
     for (int run = 0; run < 4; ++run) CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{weight * weight - 1, -2});
   }
-  CHECK(program.placement().records == 2);  // before and after the first change: it shows that the plan does not mind
+  CHECK(program.placement().records == 2);  // before and after the first change, which shows that the plan tolerates changes
   CHECK(program.placement().replays == 18);
 }
 
-TEST_CASE("replay: a training step whose products pack parameters is executed each time, and right") {
+TEST_CASE("replay: a training step whose products pack parameters is executed each time, with right results") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {1, 2}), w = graph.parameter("w", DType::f32, {2, 2});
   graph.output("y", ops::matmul(x, w));
@@ -269,7 +269,7 @@ TEST_CASE("replay: a training step whose products pack parameters is executed ea
   CHECK(program.placement().replay == "from the third run at the same addresses on");
 }
 
-TEST_CASE("replay: an error of a replayed kernel names its node, and the next replay is right") {
+TEST_CASE("replay: an error of a replayed kernel names its node, and the next replay succeeds") {
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2});
   {
@@ -287,16 +287,16 @@ TEST_CASE("replay: an error of a replayed kernel names its node, and the next re
   CHECK(tape.recorded == 1);
 }
 
-TEST_CASE("replay: a recording that fails is an execution, and the last one that is tried") {
+TEST_CASE("replay: after a failed recording the program executes and never records again") {
   const Context context = with_tape();
   Program program(context, doubled(), on_tape);
   tape.fail_end = true;
   for (int run = 0; run < 5; ++run) CHECK(floats(program.run({pair(1, 2)})[0]) == Floats{-2, -4});
   CHECK(tape.kernels == 10);
-  CHECK(program.placement().replay == "no longer: a recording cannot end: the tape has torn");
+  CHECK(program.placement().replay == "no longer: cannot end a recording: the tape has torn");
 }
 
-TEST_CASE("replay: a replay that cannot be given is an error, and recorded anew in the next run") {
+TEST_CASE("replay: a replay that cannot be enqueued is an error, and the next run records again") {
   const Context context = with_tape();
   Program program(context, doubled(), on_tape);
   for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
@@ -308,7 +308,7 @@ TEST_CASE("replay: a replay that cannot be given is an error, and recorded anew 
   CHECK(tape.live == 1);
 }
 
-TEST_CASE("replay: while a trace or a profile is taken runs are executed; then replays go on") {
+TEST_CASE("replay: during a trace or profile runs are executed; then replays resume") {
   const Context context = with_tape();
   Program program(context, doubled(), on_tape);
   for (int run = 0; run < 4; ++run) program.run({pair(1, 2)});
@@ -331,7 +331,7 @@ TEST_CASE("replay: while a trace or a profile is taken runs are executed; then r
   CHECK(tape.recorded == 1);
 }
 
-TEST_CASE("replay: never where it is off, watched node by node, checked, one launch anyway, or on several devices; the report says why") {
+TEST_CASE("replay: never if disabled, debugged, checked, a single launch, or on several devices; the report has the reason") {
   const auto reason = [](const Config& config, const Graph& graph) {
     const Context context = with_tape(config);
     Program program(context, graph, on_tape);
@@ -347,7 +347,7 @@ TEST_CASE("replay: never where it is off, watched node by node, checked, one lau
   CHECK(reason(config, doubled()) == "never: sync_debug waits for each node");
   config = test_config();
   config.check_numerics = CheckNumerics::outputs;
-  CHECK(reason(config, doubled()) == "never: check_numerics looks at results");
+  CHECK(reason(config, doubled()) == "never: check_numerics reads results");
 
   Graph one;
   one.output("y", ops::neg(one.input("x", DType::f32, {2})));
@@ -368,7 +368,7 @@ TEST_CASE("replay: never where it is off, watched node by node, checked, one lau
   CHECK(Program(context, doubled(), {.device = "reference:0"}).placement().replay.empty());
 }
 
-TEST_CASE("replay: what a program copies within the device is part of it, and counted in every run") {
+TEST_CASE("replay: copies within the device are part of the recording and counted in every run") {
   Graph graph;
   const Value a = graph.parameter("a", DType::f32, {2}), b = graph.parameter("b", DType::f32, {2});
   graph.update(a, b);
@@ -383,7 +383,7 @@ TEST_CASE("replay: what a program copies within the device is part of it, and co
 }
 
 #ifndef TENON_MALLOC_IS_TAKEN
-TEST_CASE("replay: nothing is allocated") {
+TEST_CASE("replay: a replay allocates nothing") {
   const Context context = with_tape();
   Program program(context, projected(), on_tape);
   set_weights(program, 1);

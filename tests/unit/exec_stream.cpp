@@ -1,4 +1,4 @@
-// Streams, events and asynchronous copies, on a real CPU backend and on the same one disguised as a device with memory of its own.
+// Streams, events and asynchronous copies, on a CPU backend and on the same backend presented as a device with separate memory.
 #include "exec_testing.h"
 
 #include <thread>
@@ -10,20 +10,21 @@ using test::test_config;
 
 namespace {
 
-/// The reference backend, but neither inline nor in reach of the host: what the runtime does for an accelerator.
+/// The reference backend, presented as neither inline nor host-addressable, so that the runtime treats it as an accelerator.
 Device far_device(const Context& context) {
   const exec::DeviceEntry& entry = context.state()->entries[find_device(parse_device_name("reference"), context.state()->available)];
   DeviceInfo info = entry.info;
   info.name = "far:0";
   info.flags &= ~(TENON_DEVICE_HOST_ADDRESSABLE | TENON_DEVICE_INLINE_STREAMS);
-  return Device(std::shared_ptr<exec::DeviceState>(new exec::DeviceState(entry.loaded, entry.index, info, {context.state()->tally})));
+  return Device(
+      std::shared_ptr<exec::DeviceState>(new exec::DeviceState(entry.loaded, entry.index, info, {context.state()->copy_counters})));
 }
 
 using Floats = std::vector<float>;
 
 }  // namespace
 
-TEST_CASE("stream: copies go to the device, within it and back") {
+TEST_CASE("stream: copies to, within and from the device") {
   const Context context(test_config());
   for (const Device& device : {context.device("reference:0"), far_device(context)}) {
     CAPTURE(device.name());
@@ -44,7 +45,7 @@ TEST_CASE("stream: copies go to the device, within it and back") {
   }
 }
 
-TEST_CASE("stream: a copy keeps its memory alive, however many are under way") {
+TEST_CASE("stream: every pending copy keeps its memory alive") {
   const Context context(test_config());
   const Device device = far_device(context);
   Tensor sum = Tensor::zeros(DType::f32, {64});
@@ -60,7 +61,7 @@ TEST_CASE("stream: a copy keeps its memory alive, however many are under way") {
   CHECK(device.live_size_bytes() == 0);
 }
 
-TEST_CASE("stream: an event orders two streams and measures what lies between") {
+TEST_CASE("stream: an event orders two streams, and two events measure elapsed time") {
   const Context context(test_config());
   for (const Device& device : {context.device("reference:0"), far_device(context)}) {
     const Stream first(device);
@@ -81,30 +82,30 @@ TEST_CASE("stream: an event orders two streams and measures what lies between") 
   }
 }
 
-TEST_CASE("stream: what cannot be copied is refused") {
+TEST_CASE("stream: invalid copies are rejected") {
   const Context context(test_config());
   const Device device = context.device("reference:0"), far = far_device(context);
   const Stream stream(device), far_stream(far);
   Tensor a = device.empty(DType::f32, {4, 4}), host = Tensor::zeros(DType::f32, {4, 4}), other = Tensor::zeros(DType::f32, {4, 4});
   Tensor there = far.empty(DType::f32, {4, 4}), column = a.narrow(1, 0, 1), upper = a.narrow(0, 0, 3), lower = a.narrow(0, 1, 3);
   Tensor longer = Tensor::zeros(DType::f32, {5}), undefined;
-  CHECK_THROWS_WITH_AS(copy_async(longer, a, stream), "copy_async: wanted two tensors of one dtype and shape, got f32(5) and f32(4,4)",
+  CHECK_THROWS_WITH_AS(copy_async(longer, a, stream), "copy_async: expected two tensors of one dtype and shape, got f32(5) and f32(4,4)",
                        Error);
   CHECK_THROWS_WITH_AS(copy_async(undefined, a, stream), "copy_async: got an undefined tensor", Error);
   CHECK_THROWS_WITH_AS(copy_async(host.narrow(1, 0, 1), column, stream),
-                       "copy_async: wanted dense tensors, got a strided source f32(4,1); contiguous() makes a dense copy", Error);
+                       "copy_async: expected dense tensors, got a strided source f32(4,1); contiguous() makes a dense copy", Error);
   CHECK_THROWS_WITH_AS(copy_async(upper, lower, stream),
-                       "copy_async: wanted memory that does not overlap, got two views of f32(3,4) that do", Error);
-  CHECK_THROWS_WITH_AS(copy_async(host, other, far_stream),
-                       "copy_async on a stream of device 'far:0': wanted a copy between that device and the host, within it, or to it from "
-                       "another of its backend; got a source on the host and a destination on the host",
-                       Error);
+                       "copy_async: expected memory that does not overlap, got two views of f32(3,4) that do", Error);
+  CHECK_THROWS_WITH_AS(
+      copy_async(host, other, far_stream),
+      "copy_async on a stream of device 'far:0': expected a copy between that device and the host, within it, or to it from "
+      "another of its backend; got a source on the host and a destination on the host",
+      Error);
   Event event(far);
-  CHECK_THROWS_WITH_AS(event.record(stream), "an event of device 'far:0': wanted a stream of the same device, got one of 'reference:0'",
+  CHECK_THROWS_WITH_AS(event.record(stream), "an event of device 'far:0': expected a stream of the same device, got one of 'reference:0'",
                        Error);
   CHECK_THROWS_WITH_AS(event.elapsed_ns_since(Event(device)),
-                       "an event of device 'far:0': wanted another of the same device to measure from, got an event of device "
-                       "'reference:0'",
+                       "an event of device 'far:0': expected a begin event of the same device, got an event of device 'reference:0'",
                        Error);
 }
 
@@ -147,16 +148,16 @@ TEST_CASE("device memory: every view of it works as on the host") {
   }
 }
 
-TEST_CASE("device memory: a size that overflows is refused before anybody is asked") {
+TEST_CASE("device memory: a size that overflows is rejected before the device is called") {
   const Context context(test_config());
   const Device device = context.device("reference:0");
-  const std::string wanted = "device 'reference:0': f64(2305843009213693952) needs more bytes than any memory has";
-  CHECK_THROWS_WITH_AS(device.empty(DType::f64, {std::int64_t{1} << 61}), wanted.c_str(), Error);
-  CHECK_THROWS_WITH_AS(device.empty_pinned(DType::f64, {std::int64_t{1} << 61}), wanted.c_str(), Error);
+  const std::string message = "device 'reference:0': f64(2305843009213693952) needs more bytes than any memory has";
+  CHECK_THROWS_WITH_AS(device.empty(DType::f64, {std::int64_t{1} << 61}), message.c_str(), Error);
+  CHECK_THROWS_WITH_AS(device.empty_pinned(DType::f64, {std::int64_t{1} << 61}), message.c_str(), Error);
   CHECK_THROWS_AS(device.empty(DType::none, {1}), Error);
 }
 
-TEST_CASE("stream: that of a device's programs marks their end, and makes them wait") {
+TEST_CASE("stream: the stream of a device's programs orders work after and before them") {
   const Context context(test_config());
   const Device device = context.default_device();
   Stream programs = Stream::of_programs(device);
@@ -174,6 +175,6 @@ TEST_CASE("stream: that of a device's programs marks their end, and makes them w
   done.record(programs);
   done.synchronize();
   CHECK(done.done());
-  { const Stream again = Stream::of_programs(device); }  // its end is not that of the device's stream
+  { const Stream again = Stream::of_programs(device); }  // its destruction does not destroy the device's stream
   CHECK(test::floats(program.run({a})[0]) == Floats{2, 4, 6, 8});
 }

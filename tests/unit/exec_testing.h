@@ -1,4 +1,4 @@
-// exec_testing.h - what tests of the executor share.
+// exec_testing.h - helpers of the executor tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@
 
 namespace tenon::test {
 
-/// A configuration that finds the backends of this build and nothing else.
+/// A configuration that finds only the backends of this build.
 inline Config test_config(const std::string& device = "reference:0") {
   Config config;
   config.backends.search = {TENON_BACKEND_DIRECTORY};

@@ -1,4 +1,4 @@
-// The host's threads: every index once, nested and concurrent loops, forks.
+// The host's thread pool: every index once, nested and concurrent loops, forks.
 #include <doctest/doctest.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ struct Counts {
   }
 };
 
-TEST_CASE("parallel_for: every index once, whatever count, grain and budget") {
+TEST_CASE("parallel_for: every index once, for any count, grain and budget") {
   for (const std::uint32_t budget : {1u, 2u, 3u, 8u}) {
     ThreadPool pool(budget);
     for (const std::int64_t count : {0, 1, 2, 7, 64, 1000}) {
@@ -88,7 +88,7 @@ TEST_CASE("parallel_for: many loops from many threads") {
 #endif
 
 #ifndef TENON_THREADS_END_AT_FORK
-TEST_CASE("fork: a child process gets workers of its own") {
+TEST_CASE("fork: a child process gets its own workers") {
   ThreadPool pool(2);
   Counts before(100);
   pool.parallel_for(100, 1, Counts::body, &before);
@@ -106,7 +106,7 @@ TEST_CASE("fork: a child process gets workers of its own") {
 #endif
 
 #if defined(__linux__)
-TEST_CASE("parallel_for: a thread that was woken beside its caller moves away and may still run wherever it might before") {
+TEST_CASE("parallel_for: a thread that wakes on its caller's CPU moves away, and its affinity is unchanged") {
   cpu_set_t before;
   REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
   ThreadPool pool(4);

@@ -1,4 +1,4 @@
-// Traces: what is recorded, that spans nest and ids match, that nothing is recorded without one.
+// Traces: recorded events, nesting of spans, matching ids, and no recording without a trace.
 #include "exec_testing.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::vector<Json> events_of(const Json& trace, const std::string& phase, const s
   return result;
 }
 
-/// What Perfetto wants of a file: fields by phase, and on each track spans that lie beside or inside each other.
+/// Checks what Perfetto requires of a file: fields by phase, and spans on each track that are disjoint or nested.
 void check_form(const Json& trace) {
   std::map<std::pair<int, int>, std::vector<std::pair<std::int64_t, std::int64_t>>> tracks;  // in nanoseconds
   std::map<std::uint64_t, int> flows;
@@ -111,7 +111,7 @@ TEST_CASE("trace: kernels with node, algorithm, device, work and ids, each insid
   CHECK(plans[0]["args"]["correlation"] != plans[1]["args"]["correlation"]);
   CHECK(plans[0]["args"]["kernels"] == 2);
   CHECK(events_of(json, "s").size() == 2);
-  CHECK(events_of(json, "X", "host").size() == 2);  // the two runs
+  CHECK(events_of(json, "X", "host").size() == 2);  // two runs
   CHECK_FALSE(events_of(json, "C").empty());
 
   const std::vector<Trace::Kernel> sums = trace.kernels();
@@ -168,12 +168,12 @@ TEST_CASE("trace: copies between devices, memory and the caller's spans") {
   std::set<std::string> names;
   for (const Json& span : events_of(json, "X", "host")) names.insert(span["name"]);
   CHECK(names == std::set<std::string>{"outer", "inner \"quoted\"", "run"});
-  std::uint64_t most = 0, least = ~std::uint64_t{0};
+  std::uint64_t largest = 0, smallest = ~std::uint64_t{0};
   for (const Json& counter : events_of(json, "C")) {
-    most = std::max(most, counter["args"]["live_size_bytes"].get<std::uint64_t>());
-    least = std::min(least, counter["args"]["live_size_bytes"].get<std::uint64_t>());
+    largest = std::max(largest, counter["args"]["live_size_bytes"].get<std::uint64_t>());
+    smallest = std::min(smallest, counter["args"]["live_size_bytes"].get<std::uint64_t>());
   }
-  CHECK(most >= least + 4000);
+  CHECK(largest >= smallest + 4000);
   std::set<std::string> processes;
   for (const Json& event : events_of(json, "M")) {
     if (event["name"] == "process_name") processes.insert(event["args"]["name"].get<std::string>());
@@ -197,11 +197,11 @@ TEST_CASE("trace: two threads on one device keep their kernels apart") {
   CHECK(events_of(json, "X", "plan").size() == 100);
 }
 
-TEST_CASE("trace: one at a time; the next one begins anew") {
+TEST_CASE("trace: only one at a time; the next one starts empty") {
   const Context context(test_config());
   {
     const Trace trace(context);
-    CHECK(contains(message_of([&] { const Trace second(context); }), "this context is being traced already"));
+    CHECK(contains(message_of([&] { const Trace second(context); }), "this context is already being traced"));
     (void)context.apply(TENON_OP_Neg, {Tensor::scalar(1.0f)});
     CHECK(trace.kernels().size() == 1);
   }
@@ -215,7 +215,7 @@ TEST_CASE("trace: one at a time; the next one begins anew") {
   CHECK_THROWS_AS(trace.write(folder.file("no/such/folder.json")), Error);
 }
 
-TEST_CASE("trace: gathering batches is seen on the threads that do it") {
+TEST_CASE("trace: gathering of batches appears on the threads that do it") {
   const Context context(test_config());
   const Tensor x = Tensor::zeros(DType::f32, {20, 3}), y = Tensor::zeros(DType::i64, {20});
   ArrayOptions options;
@@ -232,7 +232,7 @@ TEST_CASE("trace: gathering batches is seen on the threads that do it") {
   CHECK(gathered == 4);
 }
 
-TEST_CASE("profile: kernels tell their nodes, work and beginning") {
+TEST_CASE("profile: kernels have their nodes, work and start time") {
   const Context context(test_config("openblas:0"));
   Program program(context, two_layers());
   program.enable_profile(true);

@@ -1,4 +1,4 @@
-// Gradients of convolutions' weights at sizes that the oracle is too slow for: many pixels, channels and images, cut into blocks and parts.
+// Weight gradients of convolutions at sizes for which the oracle is too slow: many pixels, channels and images in blocks and parts.
 #include <cmath>
 #include <cstring>
 
@@ -35,27 +35,27 @@ struct Convolution {
 
 const Convolution convolutions[] = {
     {"one channel", 60, 1, 28, 28, 40, 3, 1, 1},
-    {"three channels, a kernel of seven, strides", 6, 3, 61, 60, 20, 7, 2, 3},
-    {"five channels, a kernel of eleven, strides", 3, 5, 67, 63, 33, 11, 4, 2},
+    {"three channels, kernel size 7, strides", 6, 3, 61, 60, 20, 7, 2, 3},
+    {"five channels, kernel size 11, strides", 3, 5, 67, 63, 33, 11, 4, 2},
     {"3x3 in one block of channels and many parts of the tiles", 9, 32, 37, 34, 48, 3, 1, 1},
     {"3x3 in blocks of channels, the last ones smaller", 5, 80, 13, 15, 144, 3, 1, 1},
     {"3x3 without padding", 3, 48, 23, 18, 32, 3},
     {"3x3 with strides: panels of im2col", 5, 24, 31, 33, 40, 3, 2, 1},
     {"3x3 with strides: panels of a part of the columns", 2, 120, 27, 25, 70, 3, 2, 1},
     {"5x5: panels that end within a line", 4, 12, 30, 41, 17, 5, 1, 2},
-    {"1x1: x as it is", 6, 60, 31, 33, 70, 1},
+    {"1x1: x in place", 6, 60, 31, 33, 70, 1},
     {"1x1 with strides", 6, 60, 31, 33, 70, 1, 2},
     {"more filters than a block of rows has", 1, 16, 9, 9, 1040, 1},
     {"groups", 4, 24, 29, 31, 36, 3, 1, 1, 3},
-    {"a channel each", 9, 70, 41, 35, 70, 3, 1, 1, 70},
+    {"depthwise", 9, 70, 41, 35, 70, 3, 1, 1, 70},
 };
 
-/// Numbers in [-1, 1) that differ from place to place.
+/// Pseudorandom values in [-1, 1).
 std::vector<float> numbers(const Shape& shape, std::uint32_t seed) {
   std::vector<float> list(static_cast<std::size_t>(shape.count()));
-  for (float& number : list) {
+  for (float& value : list) {
     seed = seed * 1664525u + 1013904223u;
-    number = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
+    value = static_cast<float>(static_cast<std::int32_t>(seed >> 8) - (1 << 23)) / static_cast<float>(1 << 23);
   }
   return list;
 }
@@ -100,7 +100,7 @@ Sum sum_of(const Convolution& c, const std::vector<float>& dy, const std::vector
   return sum;
 }
 
-TEST_CASE("conv_weight_grad: every pixel counts once, whatever the work is cut into") {
+TEST_CASE("conv_weight_grad: every pixel counts once for any partition of the work") {
   for (const Convolution& c : convolutions) {
     CAPTURE(c.label);
     const std::vector<float> dy = numbers(c.dy(), 1), x = numbers(c.x(), 2);
@@ -108,9 +108,9 @@ TEST_CASE("conv_weight_grad: every pixel counts once, whatever the work is cut i
     const std::int64_t count = c.w().count();
     for (std::int64_t i = 0; i < 60; ++i) {
       const std::int64_t weight = i < 20 ? count - 1 - i % count : i * 7919 % count;
-      const Sum want = sum_of(c, dy, x, weight);
-      // Winograd's transforms multiply the errors of single terms, whose sum has that of its magnitudes at most.
-      CHECK(std::fabs(double{dw[static_cast<std::size_t>(weight)]} - want.value) <= 16 * 1.2e-7 * want.magnitude);
+      const Sum expected = sum_of(c, dy, x, weight);
+      // Winograd transforms multiply the errors of single terms, so the bound is relative to the sum of magnitudes.
+      CHECK(std::fabs(double{dw[static_cast<std::size_t>(weight)]} - expected.value) <= 16 * 1.2e-7 * expected.magnitude);
     }
   }
 }

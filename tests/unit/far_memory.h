@@ -1,4 +1,4 @@
-// far_memory.h - device memory that the host cannot read, without a device.
+// far_memory.h - emulated device memory that the host cannot read.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@
 
 namespace tenon::test {
 
-/// Addresses are no host pointers: they count from `base`. Memory is never reused.
+/// Addresses are not host pointers: they count from `base`. Memory is never reused.
 struct FarMemory final : DeviceMemory, std::enable_shared_from_this<FarMemory> {
   static constexpr std::uint64_t base = 0x1000;
   std::vector<std::byte> bytes;

@@ -1,4 +1,4 @@
-// BLAS on a GPU where the conformance cases do not go: numbers of one call in both memories, more products than fit at once, panels.
+// BLAS on a GPU beyond the conformance cases: scalars in host and device memory, batches larger than a table, panels.
 #include <tenon/blas.h>
 
 #include <complex>
@@ -21,7 +21,7 @@ Tensor on_device(const Device& device, const std::vector<T>& values) {
   return Tensor::of<T>(values, {static_cast<std::int64_t>(values.size())}).to(device);
 }
 
-TEST_CASE("gpu blas: of two factors one may lie on the host and one on the device") {
+TEST_CASE("gpu blas: alpha and beta may be in different memories") {
   const Context context(gpu_config());
   const Device device = context.device("cuda:0");
   const Tensor a = on_device<float>(device, {1, 2, 3, 4}), x = on_device<float>(device, {1, 1}), two = on_device<float>(device, {2});
@@ -33,20 +33,20 @@ TEST_CASE("gpu blas: of two factors one may lie on the host and one on the devic
   CHECK(floats(y) == std::vector<float>{11, 24});
 }
 
-TEST_CASE("gpu blas: a conjugated product takes its factors from the device, too") {
+TEST_CASE("gpu blas: a conjugated product takes alpha and beta from the device as well") {
   using C = std::complex<float>;
   const Context context(gpu_config());
   const Device device = context.device("cuda:0");
   const Tensor numbers = on_device<float>(device, {0, 1, 1, 2, 3, -1, 0, 2, 5, 5});
-  // y = alpha conj(a) x + beta y of single numbers
+  // y = alpha conj(a) x + beta y with single elements
   blas::arguments::gemv<C> p{.m = 1, .n = 1, .a = at<C>(numbers, 1), .lda = 1, .x = at<C>(numbers, 2), .y = at<C>(numbers, 4)};
   p.trans = blas::Op::conj;
   p.alpha = blas::Scalar<C>::on_device(at<C>(numbers));
   p.beta = blas::Scalar<C>::on_device(at<C>(numbers, 3));
   blas::gemv<C>(device, p);
-  const C want = C{0, 1} * std::conj(C{1, 2}) * C{3, -1} + C{0, 2} * C{5, 5};
+  const C expected = C{0, 1} * std::conj(C{1, 2}) * C{3, -1} + C{0, 2} * C{5, 5};
   const std::vector<float> got = floats(numbers);
-  CHECK(C{got[8], got[9]} == want);
+  CHECK(C{got[8], got[9]} == expected);
 }
 
 TEST_CASE("gpu blas: a result on the host is there when the call returns") {
@@ -61,7 +61,7 @@ TEST_CASE("gpu blas: a result on the host is there when the call returns") {
   CHECK(sum == 24);
 }
 
-TEST_CASE("gpu blas: as many products as wanted in one batch") {
+TEST_CASE("gpu blas: a batch may have any number of products") {
   const Context context(gpu_config());
   const Device device = context.device("cuda:0");
   constexpr std::int64_t count = 2500;  // more than two tables of addresses
@@ -84,10 +84,10 @@ TEST_CASE("gpu blas: as many products as wanted in one batch") {
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[got.size() - 1 - i] == 2 * static_cast<float>(i) + 1);
 }
 
-TEST_CASE("gpu blas: gemmt's panels make one triangle, and leave the other alone") {
+TEST_CASE("gpu blas: gemmt's panels write one triangle and leave the other unchanged") {
   const Context context(gpu_config());
   const Device device = context.device("cuda:0");
-  constexpr std::int64_t n = 300;  // a whole panel and a part of one
+  constexpr std::int64_t n = 300;  // a full and a partial panel
   std::vector<float> rows(n), columns(n);
   for (std::size_t i = 0; i < n; ++i) {
     rows[i] = static_cast<float>(i + 1);

@@ -1,4 +1,4 @@
-// What goes wrong on a GPU: found out late, named all the same, and the process lives on.
+// Errors on a GPU: detected late, reported by name, and the process continues.
 #include "gpu_testing.h"
 
 namespace tenon {
@@ -17,7 +17,7 @@ Graph picked() {
   return graph;
 }
 
-TEST_CASE("gpu: an index out of range names node, index and position, nothing is read there, and the program runs again") {
+TEST_CASE("gpu: an index out of range is reported with node, index and position, is not read, and the program runs again") {
   const Context context(gpu_config());
   Program program(context, picked(), {.device = "cuda:0"});
   const Tensor x = Tensor::of<float>({0, 0, 0, 0, 0}, {5});
@@ -38,7 +38,7 @@ TEST_CASE("gpu: an integer divided by zero is an error") {
   CHECK_MESSAGE(contains(text, "div: an integer divided by zero"), text);
 }
 
-TEST_CASE("gpu: more memory than there is is refused with what was wanted, what is free and the peak; the device goes on") {
+TEST_CASE("gpu: an allocation beyond the memory reports requested, free and peak bytes; the device stays usable") {
   const Context context(gpu_config());
   const Device device = context.device("cuda:0");
   const Tensor kept = device.empty(DType::f32, {1000});

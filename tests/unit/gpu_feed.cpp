@@ -1,4 +1,4 @@
-// Training on the GPU from batches that are copied ahead.
+// Training on the GPU from prefetched batches.
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -10,7 +10,7 @@ namespace {
 
 using test::gpu_config;
 
-constexpr std::int64_t batch = 50, count = 12;  // and one more, which is smaller
+constexpr std::int64_t batch = 50, count = 12;  // plus one smaller batch
 
 struct Trained {
   std::vector<double> losses;
@@ -28,12 +28,12 @@ Model make_model(const Context& context) {
   return model;
 }
 
-Trained train(const FitOptions& wanted, Callback* watcher = nullptr) {
+Trained train(const FitOptions& requested, Callback* watcher = nullptr) {
   Config config = gpu_config();
   config.seed = 3;
   const Context context(config);
   Model model = make_model(context);
-  FitOptions options = wanted;
+  FitOptions options = requested;
   options.batch_size = batch;
   options.epochs = 2;
   if (watcher != nullptr) options.callbacks = {watcher};
@@ -60,7 +60,7 @@ FitOptions read_by(int workers, bool pinned = true) {
   return options;
 }
 
-TEST_CASE("gpu: batches that are copied ahead train as those read one by one, bit for bit, and both buffers are replayed") {
+TEST_CASE("gpu: prefetched batches train as those read one by one, bit for bit, and both buffers are replayed") {
   const Trained serial = train(read_by(0));
   CHECK(serial.records == 1);
   CHECK(serial.replays == 2 * count - 2);
@@ -77,16 +77,16 @@ TEST_CASE("gpu: batches that are copied ahead train as those read one by one, bi
   }
 }
 
-TEST_CASE("gpu: the next batch is on its way before fit asks for it") {
-  /// At the end of a batch, before the next is asked for, the copy of the next one has been given to the device.
+TEST_CASE("gpu: the next batch is being copied before fit requests it") {
+  /// At the end of a batch, before the next is requested, its copy has been submitted to the device.
   struct Watcher final : Callback {
     void train_begin(std::int64_t, std::int64_t) override { before = bytes(); }
-    void batch_end(std::int64_t number, const Logs&) override {
-      if (model().epochs_done() > 0 || number + 1 >= count) return;
-      const std::uint64_t wanted = static_cast<std::uint64_t>(number + 2) * batch * 28 * 28 * sizeof(float);
+    void batch_end(std::int64_t index, const Logs&) override {
+      if (model().epochs_done() > 0 || index + 1 >= count) return;
+      const std::uint64_t requested = static_cast<std::uint64_t>(index + 2) * batch * 28 * 28 * sizeof(float);
       const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-      while (bytes() - before < wanted && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-      CHECK(bytes() - before >= wanted);
+      while (bytes() - before < requested && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+      CHECK(bytes() - before >= requested);
     }
     std::uint64_t bytes() const { return context->profile().host_to_device.size_bytes; }
     const Context* context = nullptr;
@@ -103,10 +103,10 @@ TEST_CASE("gpu: the next batch is on its way before fit asks for it") {
   CHECK(model.step() == count);
 }
 
-TEST_CASE("gpu: fit from batches that are copied ahead may be left in the middle, and goes on") {
+TEST_CASE("gpu: fit from prefetched batches may be left early, and resumes") {
   struct Leave final : Callback {
-    void batch_end(std::int64_t number, const Logs&) override {
-      if (number == at) throw Error("enough");
+    void batch_end(std::int64_t index, const Logs&) override {
+      if (index == at) throw Error("enough");
     }
     std::int64_t at = 0;
   };

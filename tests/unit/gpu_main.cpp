@@ -1,4 +1,4 @@
-// The tests of a GPU run where there is one: exit status 77 and a reason where there is none.
+// Main of the GPU tests: without a GPU they exit with status 77 and a reason.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// Nets on the GPU: they train as on the CPU, in f32 and in mixed precision, and what belongs together is one kernel.
+// Nets on the GPU: they train as on the CPU, in f32 and in mixed precision, and fused nodes are one kernel.
 #include <algorithm>
 #include <cmath>
 
@@ -9,7 +9,7 @@ namespace {
 
 using test::gpu_config;
 
-/// A convnet with everything that a layer can be followed by.
+/// A convnet with every epilogue of a layer.
 std::vector<LayerDefinition> convnet() {
   return {layers::reshape({1, 28, 28}),
           layers::conv2d(8, 3, 2),
@@ -22,7 +22,7 @@ std::vector<LayerDefinition> convnet() {
           layers::flatten(),
           layers::dense(10, Activation::softmax)};
 }
-/// Rows of a digit as a sequence.
+/// An LSTM on the rows of a digit as a sequence.
 std::vector<LayerDefinition> recurrent() {
   return {layers::lstm(16), layers::dense(10, Activation::softmax)};
 }
@@ -30,11 +30,11 @@ std::vector<LayerDefinition> recurrent() {
 using Losses = std::vector<double>;
 
 Losses train(const std::string& device, Precision precision, const std::vector<LayerDefinition>& layers, std::int64_t steps,
-             const std::map<std::string, std::string>& knobs = {}) {
+             const std::map<std::string, std::string>& backend_options = {}) {
   Config config = gpu_config(device);
   config.seed = 3;
   config.precision = precision;
-  if (!knobs.empty()) config.backends.options["cuda"] = knobs;
+  if (!backend_options.empty()) config.backends.options["cuda"] = backend_options;
   const Context context(config);
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::adam;
@@ -51,21 +51,21 @@ Losses train(const std::string& device, Precision precision, const std::vector<L
 
 double largest_difference(const Losses& a, const Losses& b) {
   REQUIRE(a.size() == b.size());
-  double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+  return largest;
 }
 
 TEST_CASE("gpu: a convnet and an LSTM have the losses of the CPU") {
   for (const auto& layers : {convnet(), recurrent()}) {
-    const double most =
+    const double largest =
         largest_difference(train("openblas:0", Precision::float32, layers, 8), train("cuda:0", Precision::float32, layers, 8));
-    MESSAGE("largest difference of the loss over 8 steps: ", most);
-    CHECK(most < 1e-3);
+    MESSAGE("largest difference of the loss over 8 steps: ", largest);
+    CHECK(largest < 1e-3);
   }
 }
 
-TEST_CASE("gpu: in mixed precision they come close, whether gradients are scaled or not") {
+TEST_CASE("gpu: in mixed precision the losses are close, with and without loss scaling") {
   for (const auto& layers : {convnet(), recurrent()}) {
     const Losses cpu = train("openblas:0", Precision::float32, layers, 8);
     for (const Precision precision : {Precision::mixed_bfloat16, Precision::mixed_float16}) {
@@ -75,12 +75,12 @@ TEST_CASE("gpu: in mixed precision they come close, whether gradients are scaled
   }
 }
 
-TEST_CASE("gpu: plain kernels train as the libraries do") {
+TEST_CASE("gpu: built-in kernels train as the libraries do") {
   CHECK(largest_difference(train("cuda:0", Precision::float32, convnet(), 3),
                            train("cuda:0", Precision::float32, convnet(), 3, {{"kernels", "naive"}})) < 1e-3);
 }
 
-/// What the kernels of a run stand for.
+/// The nodes of the kernels of a run.
 std::vector<std::string> algorithms(Program& program, const std::vector<Tensor>& inputs) {
   program.enable_profile(true);
   program.run(inputs);
@@ -89,7 +89,7 @@ std::vector<std::string> algorithms(Program& program, const std::vector<Tensor>&
   return all;
 }
 
-TEST_CASE("gpu: bias, residual and activation behind a convolution or a norm in training are its kernel's") {
+TEST_CASE("gpu: bias, residual and activation after a convolution or a training norm are part of its kernel") {
   const Context context(gpu_config());
   for (const DType dtype : {DType::f32, DType::bf16}) {
     CAPTURE(name_of(dtype));
@@ -113,7 +113,7 @@ TEST_CASE("gpu: bias, residual and activation behind a convolution or a norm in 
     CHECK(has("Conv+relu"));
     CHECK(has("Conv"));
     CHECK(has("BatchNormTrain+residual+relu"));
-    // f32 lies as the graph has it; bf16 is turned on its way in and on its way out.
+    // f32 keeps the graph's layout; bf16 is transposed on input and output.
     CHECK(kernels.size() == (dtype == DType::f32 ? 3 : 5));
   }
 }

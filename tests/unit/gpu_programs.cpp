@@ -22,7 +22,7 @@ TEST_CASE("gpu: a chain of elementwise ops is one kernel, in f32 and in f16") {
   for (const DType dtype : {DType::f32, DType::f16}) {
     Graph graph;
     const Value x = graph.input("x", dtype, {64, 33});
-    // In f16 the bias would be converted once, by a kernel of its own.
+    // In f16 the bias would be converted once, by a separate kernel.
     const Shape bias = dtype == DType::f32 ? Shape{33} : Shape{64, 33};
     const Value b = graph.input("b", dtype, bias);
     graph.output("y", ops::cast(ops::tanh(ops::relu(x + b) * x) - b, DType::f32));
@@ -38,7 +38,7 @@ TEST_CASE("gpu: a chain of elementwise ops is one kernel, in f32 and in f16") {
   }
 }
 
-TEST_CASE("gpu: a product's activation leaves NaN what it is, and a bias may lie anywhere") {
+TEST_CASE("gpu: a product's activation propagates NaN, and a bias may have any alignment") {
   const Context context(gpu_config());
   Graph graph;
   const Value x = graph.input("x", DType::f32, {2, 3});

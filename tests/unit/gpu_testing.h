@@ -1,4 +1,4 @@
-// gpu_testing.h - what tests of the cuda backend share. They find it as a user's program would: TENON_BACKEND_PATH, or beside the library.
+// gpu_testing.h - helpers of the GPU tests. They find the cuda backend like a user's program: by TENON_BACKEND_PATH or next to the library.
 #pragma once
 
 #include "exec_testing.h"

@@ -39,13 +39,13 @@ void check_same(OptimizerDefinition::Kind kind, const std::vector<LayerDefinitio
   const std::vector<double> cpu = losses_of("openblas:0", kind, layers, steps), gpu = losses_of("cuda:0", kind, layers, steps);
   REQUIRE(cpu.size() == static_cast<std::size_t>(steps));
   REQUIRE(gpu.size() == cpu.size());
-  double most = 0;
-  for (std::size_t step = 0; step < cpu.size(); ++step) most = std::max(most, std::abs(cpu[step] - gpu[step]));
-  MESSAGE("largest difference of the loss over ", steps, " steps: ", most);
-  CHECK(most < 1e-3);
+  double largest = 0;
+  for (std::size_t step = 0; step < cpu.size(); ++step) largest = std::max(largest, std::abs(cpu[step] - gpu[step]));
+  MESSAGE("largest difference of the loss over ", steps, " steps: ", largest);
+  CHECK(largest < 1e-3);
 }
 
-/// And learn.
+/// The loss also decreases.
 void check_learns(OptimizerDefinition::Kind kind) {
   const std::vector<double> losses = losses_of("cuda:0", kind, mlp(), 50);
   CHECK(losses.back() < 0.9 * losses.front());
@@ -57,11 +57,11 @@ TEST_CASE("gpu: the first 50 steps of the MNIST perceptron have the losses of th
   check_learns(OptimizerDefinition::Kind::adam);
 }
 
-TEST_CASE("gpu: RMSProp, whose first steps enlarge what is rounded, has them for a dozen") {
+TEST_CASE("gpu: RMSProp, whose first steps amplify rounding, has the losses of the CPU for a dozen steps") {
   check_same(OptimizerDefinition::Kind::rmsprop, mlp(), 12);
 }
 
-TEST_CASE("gpu: dropout drops what it drops on the CPU, with Adam") {
+TEST_CASE("gpu: dropout with Adam drops the same elements as on the CPU") {
   check_same(OptimizerDefinition::Kind::adam,
              {layers::flatten(), layers::dense(64, Activation::relu), layers::dropout(0.25), layers::dense(10, Activation::softmax)}, 12);
 }

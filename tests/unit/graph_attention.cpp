@@ -1,4 +1,4 @@
-// Shapes and refusals of attention, rotary positions, top_k and cum_sum.
+// Shapes and errors of attention, rotary positions, top_k and cum_sum.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -29,7 +29,7 @@ ops::AttentionOptions masked(Value mask) {
 
 }  // namespace
 
-TEST_CASE("attention: heads of q share those of k and v, and the scale is 1 / sqrt(size) unless it is given") {
+TEST_CASE("attention: heads of q share those of k and v, and the scale defaults to 1 / sqrt(size)") {
   Heads h;
   const Value y = ops::attention(h.q, h.k, h.v);
   CHECK(str(y) == "f32(2,6,5,8)");
@@ -48,59 +48,62 @@ TEST_CASE("attention: heads of q share those of k and v, and the scale is 1 / sq
   CHECK(op_name(node_of(grads[2]).op) == std::string("AttentionGrad"));
 }
 
-TEST_CASE("attention: what does not fit is refused by name") {
+TEST_CASE("attention: what does not fit is rejected by name") {
   Heads h;
   const auto with = [](Value q, Value k, Value v, const ops::AttentionOptions& options = {}) {
     return error_of([&] { ops::attention(q, k, v, options); });
   };
   CHECK(with(h.other({2, 4, 5, 4}), h.k, h.v) ==
         "attention 'attention': the 3 heads of k f32(2,3,7,4) do not divide the 4 of q f32(2,4,5,4)");
-  CHECK(with(h.q, h.other({2, 3, 7, 5}), h.v) == "attention 'attention': the sizes differ: q f32(2,6,5,4), k f32(2,3,7,5)");
-  CHECK(with(h.q, h.k, h.other({2, 3, 6, 8})) == "attention 'attention': the lengths differ: k f32(2,3,7,4), v f32(2,3,6,8)");
-  CHECK(with(h.q, h.k, h.other({2, 1, 7, 8})) == "attention 'attention': the heads differ: k f32(2,3,7,4), v f32(2,1,7,8)");
+  CHECK(with(h.q, h.other({2, 3, 7, 5}), h.v) == "attention 'attention': expected equal head sizes, got q f32(2,6,5,4), k f32(2,3,7,5)");
+  CHECK(with(h.q, h.k, h.other({2, 3, 6, 8})) == "attention 'attention': expected equal lengths, got k f32(2,3,7,4), v f32(2,3,6,8)");
+  CHECK(with(h.q, h.k, h.other({2, 1, 7, 8})) ==
+        "attention 'attention': expected equal numbers of heads, got k f32(2,3,7,4), v f32(2,1,7,8)");
   CHECK(with(h.other({1, 6, 5, 4}), h.k, h.v) ==
-        "attention 'attention': the batches differ: q f32(1,6,5,4), k f32(2,3,7,4), v f32(2,3,7,8)");
-  CHECK(with(h.other({6, 5, 4}), h.k, h.v) == "attention 'attention': wanted (batch, heads, length, size), got q f32(6,5,4)");
-  CHECK(with(h.other({2, 6, 5, 0}), h.other({2, 3, 7, 0}), h.v) == "attention 'attention': wanted heads with elements, got q f32(2,6,5,0)");
+        "attention 'attention': expected equal batch sizes, got q f32(1,6,5,4), k f32(2,3,7,4), v f32(2,3,7,8)");
+  CHECK(with(h.other({6, 5, 4}), h.k, h.v) == "attention 'attention': expected (batch, heads, length, size), got q f32(6,5,4)");
+  CHECK(with(h.other({2, 6, 5, 0}), h.other({2, 3, 7, 0}), h.v) ==
+        "attention 'attention': expected heads with elements, got q f32(2,6,5,0)");
   CHECK(with(h.q, h.k, h.v, masked(h.other({6, 7}))) == "attention 'attention': mask f32(6,7) does not broadcast to the scores (2,6,5,7)");
   CHECK(with(h.q, h.k, h.v, masked(h.other({5, 7}, DType::f64))) ==
-        "attention 'attention': the dtypes differ: q f32(2,6,5,4), mask f64(5,7)");
+        "attention 'attention': expected equal dtypes, got q f32(2,6,5,4), mask f64(5,7)");
   ops::AttentionOptions options;
   options.scale = std::numeric_limits<double>::infinity();
-  CHECK(with(h.q, h.k, h.v, options) == "attention 'attention': wanted a finite scale, got inf");
+  CHECK(with(h.q, h.k, h.v, options) == "attention 'attention': expected a finite scale, got inf");
 }
 
-TEST_CASE("rotary_embedding wants pairs, and an angle for each") {
+TEST_CASE("rotary_embedding expects pairs with an angle each") {
   Heads h;
   const Value c = h.other({5, 2}), s = h.other({5, 2});
   CHECK(str(ops::rotary_embedding(h.q, c, s)) == "f32(2,6,5,4)");
   CHECK(str(ops::rotary_embedding(h.q, c, s, true)) == "f32(2,6,5,4)");
   CHECK(error_of([&] { ops::rotary_embedding(h.k, c, s); }) ==
-        "rotary_embedding of 'k' (2,3,7,4): wanted cosines and sines of (7,2), got 'x0' (5,2)");
+        "rotary_embedding of 'k' (2,3,7,4): expected cosines and sines of (7,2), got 'x0' (5,2)");
   CHECK(error_of([&] {
           ops::rotary_embedding(h.other({5, 3}), c, s);
-        }) == "rotary_embedding of 'x2' (5,3): wanted (..., S, D) with an even D");
+        }) == "rotary_embedding of 'x2' (5,3): expected (..., S, D) with an even D");
 }
 
-TEST_CASE("top_k: as many as there are at most") {
+TEST_CASE("top_k: k is at most the size of the axis") {
   Heads h;
   const auto [values, indices] = ops::top_k(h.q, 3, 2);
   CHECK(str(values) == "f32(2,6,3,4)");
   CHECK(str(indices) == "i64(2,6,3,4)");
   CHECK(str(ops::top_k(h.other({9}, DType::i32), 9, -1, false).first) == "i32(9)");
   CHECK(str(ops::top_k(h.q, 0).first) == "f32(2,6,5,0)");
-  CHECK(error_of([&] { ops::top_k(h.q, 6, 2); }) == "top_k 'top_k_3': wanted 0 to 5 elements along axis 2 of x f32(2,6,5,4), got k = 6");
-  CHECK(error_of([&] { ops::top_k(h.q, -1, 2); }) == "top_k 'top_k_3': wanted 0 to 5 elements along axis 2 of x f32(2,6,5,4), got k = -1");
+  CHECK(error_of([&] { ops::top_k(h.q, 6, 2); }) == "top_k 'top_k_3': expected 0 to 5 elements along axis 2 of x f32(2,6,5,4), got k = 6");
+  CHECK(error_of([&] { ops::top_k(h.q, -1, 2); }) ==
+        "top_k 'top_k_3': expected 0 to 5 elements along axis 2 of x f32(2,6,5,4), got k = -1");
   CHECK(error_of([&] { ops::top_k(h.q, 1, 4); }).find("axis 4") != std::string::npos);
-  CHECK(error_of([&] { ops::top_k(h.other({3}, DType::boolean), 1); }) == "top_k 'top_k_3': wanted numbers, got x bool(3)");
+  CHECK(error_of([&] { ops::top_k(h.other({3}, DType::boolean), 1); }) == "top_k 'top_k_3': expected numbers, got x bool(3)");
 }
 
-TEST_CASE("cum_sum keeps shape and dtype, and its gradient sums the other way") {
+TEST_CASE("cum_sum keeps shape and dtype, and its gradient sums in the opposite direction") {
   Heads h;
   CHECK(str(ops::cum_sum(h.q, -2)) == "f32(2,6,5,4)");
   CHECK(str(ops::cum_sum(h.other({3}, DType::i64))) == "i64(3)");
   CHECK(error_of([&] { ops::cum_sum(h.q, 4); }).find("axis 4") != std::string::npos);
-  CHECK(error_of([&] { ops::cum_sum(h.other({3}, DType::boolean)); }) == "cum_sum 'cum_sum_2': wanted numbers, got x bool(3)");
+  CHECK(error_of([&] { ops::cum_sum(h.other({3}, DType::boolean)); }) == "cum_sum 'cum_sum_2': expected numbers, got x bool(3)");
   const Value d = gradients(ops::reduce_sum(ops::square(ops::cum_sum(h.q, 2, true))), {h.q})[0];
   const auto& attributes = node_of(d).attributes.as<tenon_attributes_cum_sum>();
   CHECK(op_name(node_of(d).op) == std::string("CumSum"));

@@ -12,13 +12,13 @@ TEST_CASE("graph: inputs and parameters share one set of names") {
   Graph g;
   g.input("x", DType::f32, {2});
   CHECK(error_of([&] { g.parameter("x", DType::f32, {2}); }) ==
-        "parameter 'x': the name belongs to an earlier input; wanted one of its own, values are bound by name");
+        "parameter 'x': the name is already used by an input; expected a unique name, since values are bound by name");
   CHECK(error_of([&] { g.input("", DType::f32, {2}); }) == "graph: the name of the input is empty; it is bound by name");
-  CHECK(error_of([&] { g.input("y", DType::none, {2}); }) == "input 'y': the dtype is none, wanted an element type");
+  CHECK(error_of([&] { g.input("y", DType::none, {2}); }) == "input 'y': the dtype is none, expected an element type");
   CHECK(g.values().size() == 1);
 }
 
-TEST_CASE("graph: node names are unique, made from the op where none is given") {
+TEST_CASE("graph: node names are unique and default to the op's name") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2, 3});
   const Value first = ops::softmax(x), second = ops::softmax(x);
@@ -33,7 +33,7 @@ TEST_CASE("graph: node names are unique, made from the op where none is given") 
   CHECK(names.size() == g.nodes().size());
 }
 
-TEST_CASE("graph: an op's second result is named after the node too") {
+TEST_CASE("graph: an op's second result is also named after the node") {
   Graph g;
   const Value scores = g.input("scores", DType::f32, {8, 10}), labels = g.input("labels", DType::i64, {8});
   const std::vector<Value> results = g.apply(TENON_OP_SoftmaxCrossEntropyLoss, {scores, labels},
@@ -43,7 +43,7 @@ TEST_CASE("graph: an op's second result is named after the node too") {
   CHECK(results[1].name() == "loss.1");
 }
 
-TEST_CASE("graph: name scopes nest and end") {
+TEST_CASE("graph: name scopes nest") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2});
   {
@@ -74,7 +74,7 @@ TEST_CASE("graph: of nested device scopes the inner one wins") {
   CHECK(node_of(ops::relu(x)).device == "");
 }
 
-TEST_CASE("graph: a refused node leaves no trace") {
+TEST_CASE("graph: a rejected node leaves the graph unchanged") {
   Graph g;
   const Value a = g.input("a", DType::f32, {2}), b = g.input("b", DType::f32, {3});
   CHECK_THROWS_AS(ops::add(a, b), Error);
@@ -83,7 +83,7 @@ TEST_CASE("graph: a refused node leaves no trace") {
   CHECK(ops::add(a, a).name() == "add");
 }
 
-TEST_CASE("graph: values of another graph and absent ones are refused") {
+TEST_CASE("graph: values of another graph and undefined values are rejected") {
   Graph g, other;
   const Value x = g.input("x", DType::f32, {2}), y = other.input("y", DType::f32, {2});
   CHECK(error_of([&] { ops::add(x, y); }) == "add: 'y' belongs to another graph");
@@ -92,33 +92,33 @@ TEST_CASE("graph: values of another graph and absent ones are refused") {
   CHECK(error_of([&] { Value().shape(); }).find("an absent value") == 0);
 }
 
-TEST_CASE("graph: an op outside the list and foreign attributes are refused") {
+TEST_CASE("graph: an op outside the list and foreign attributes are rejected") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2});
   CHECK(error_of([&] { g.apply(12345, {x}); }) == "op 12345 is not listed in tenon/ops.def");
-  CHECK(error_of([&] { g.apply(TENON_OP_Softmax, {x}); }) == "softmax: wanted attributes tenon_attributes_axis (16 bytes), got 8 bytes");
+  CHECK(error_of([&] { g.apply(TENON_OP_Softmax, {x}); }) == "softmax: expected attributes tenon_attributes_axis (16 bytes), got 8 bytes");
   CHECK(std::string(op_name(TENON_OP_MatMul)) == "MatMul");
   CHECK(std::string(op_name(12345)) == "op 12345");
 }
 
-TEST_CASE("graph: outputs have names of their own") {
+TEST_CASE("graph: outputs have separate names") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2});
   g.output("x", x);
   g.output("y", ops::relu(x));
-  CHECK(error_of([&] { g.output("y", x); }) == "output 'y': the name belongs to an earlier output; wanted one of its own");
-  CHECK(error_of([&] { g.output("z", Value()); }) == "output 'z': the value is absent, wanted a value of this graph");
+  CHECK(error_of([&] { g.output("y", x); }) == "output 'y': the name is already used by another output; expected a unique name");
+  CHECK(error_of([&] { g.output("z", Value()); }) == "output 'z': the value is absent, expected a value of this graph");
   REQUIRE(g.outputs().size() == 2);
   CHECK(g.outputs()[1].name == "y");
 }
 
-TEST_CASE("graph: a parameter is updated once, by its like") {
+TEST_CASE("graph: a parameter is updated once, by a value of its dtype and shape") {
   Graph g;
   const Value w = g.parameter("w", DType::f32, {2}), x = g.input("x", DType::f32, {2}), y = g.input("y", DType::f32, {3});
   CHECK(error_of([&] { g.update(x, w); }) == "update: 'x' is not a parameter");
-  CHECK(error_of([&] { g.update(w, y); }) == "update of parameter 'w': wanted f32(2), got 'y' f32(3)");
+  CHECK(error_of([&] { g.update(w, y); }) == "update of parameter 'w': expected f32(2), got 'y' f32(3)");
   g.update(w, ops::add(w, x));
-  CHECK(error_of([&] { g.update(w, x); }) == "update: parameter 'w' has an update already");
+  CHECK(error_of([&] { g.update(w, x); }) == "update: parameter 'w' already has an update");
 }
 
 TEST_CASE("graph: a constant keeps its own copy of the elements") {
@@ -128,10 +128,10 @@ TEST_CASE("graph: a constant keeps its own copy of the elements") {
   t.data<float>()[0] = 5;
   CHECK(g.info(c.id()).constant.data<float>()[0] == 1);
   CHECK(c.name() == "constant");
-  CHECK(error_of([&] { g.constant(Tensor(), "c"); }) == "constant 'c': the tensor is undefined, wanted one with elements");
+  CHECK(error_of([&] { g.constant(Tensor(), "c"); }) == "constant 'c': the tensor is undefined, expected one with elements");
 }
 
-TEST_CASE("graph: scalar constants hold what their dtype can") {
+TEST_CASE("graph: scalar constants must be representable in their dtype") {
   Graph g;
   CHECK(str(graph::scalar(g, DType::f64, 0.1)) == "f64()");
   CHECK(g.info(graph::scalar(g, DType::u8, 255).id()).constant.data<std::uint8_t>()[0] == 255);
@@ -143,7 +143,7 @@ TEST_CASE("graph: scalar constants hold what their dtype can") {
   CHECK(ops_of(g) == "Cast");
 }
 
-TEST_CASE("graph: node ids count from 1 and differ") {
+TEST_CASE("graph: node ids start at 1 and are unique") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2});
   ops::relu(ops::relu(x));
@@ -151,7 +151,7 @@ TEST_CASE("graph: node ids count from 1 and differ") {
   CHECK(g.nodes()[1].id == 2);
 }
 
-TEST_CASE("graph: as text it has a line for each thing") {
+TEST_CASE("graph: its text has one line per item") {
   Graph g;
   const Value x = g.input("x", DType::f32, {8, 4}), key = g.input("key", DType::u64, {2}), lr = g.input("lr", DType::f64, {});
   const Value w = g.parameter("w", DType::f32, {4, 3});
@@ -180,7 +180,7 @@ TEST_CASE("graph: as text it has a line for each thing") {
         "update w = sgd_step\n");
 }
 
-TEST_CASE("graph: every op's attributes have a text, under the names of ops.def") {
+TEST_CASE("graph: every op's attributes are printed under the names of ops.def") {
   CHECK(graph::attributes_str(TENON_OP_Add, {}) == "");
   CHECK(graph::attributes_str(TENON_OP_Softmax, Attributes::of(tenon_attributes_axis{.struct_size = 0, .keepdims = 0, .axis = 1})) ==
         " axis=1");
@@ -207,7 +207,7 @@ TEST_CASE("graph: every op's attributes have a text, under the names of ops.def"
         " epsilon_outside rho=0.9 epsilon=1e-07");
 }
 
-TEST_CASE("graph: every listed op has a shape rule and a documentation") {
+TEST_CASE("graph: every listed op has a shape rule and documentation") {
   for (const graph::OpRulesRow* row = graph::op_rules_rows; row->rules != nullptr; ++row) {
     CAPTURE(op_name(row->op));
     CHECK((row->rules->infer != nullptr));

@@ -1,4 +1,4 @@
-// Shapes, forms and refusals of convolution, its transpose and im2col.
+// Shapes, forms and errors of convolution, its transpose and im2col.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -23,14 +23,14 @@ struct Image {
   int next_ = 0;
 };
 
-/// Options in the order in which they are said.
+/// A builder of options.
 struct With : ops::ConvOptions {
   using Sizes = std::vector<std::int64_t>;
   With& stride(const Sizes& list) { return strides = list, *this; }
   With& dilation(const Sizes& list) { return dilations = list, *this; }
   With& pad(const std::vector<std::pair<std::int64_t, std::int64_t>>& list) { return padding = list, *this; }
   With& grouped(std::int64_t count) { return groups = count, *this; }
-  With& padded_same(bool wanted = true) { return same = wanted, *this; }
+  With& padded_same(bool value = true) { return same = value, *this; }
   With& ceil() { return ceil_mode = true, *this; }
   With& last() { return channels_last = true, *this; }
 };
@@ -54,7 +54,7 @@ TEST_CASE("conv: sizes follow from padding, stride and dilation") {
   CHECK(str(ops::conv(m.line({0, 3, 5}), m.line({2, 3, 5}))) == "f32(0,2,1)");
 }
 
-TEST_CASE("conv: same padding gives ceil(size / stride) results, an odd element behind") {
+TEST_CASE("conv: same padding gives ceil(size / stride) results, with an odd element after the image") {
   Image m;
   for (const std::int64_t stride : {1, 2, 3, 4}) {
     for (const std::int64_t kernel : {1, 2, 3, 5}) {
@@ -76,7 +76,7 @@ TEST_CASE("conv: same padding gives ceil(size / stride) results, an odd element 
         }) == "conv of x (2,4,8,9): `same` and `padding` are both given");
 }
 
-TEST_CASE("conv: channels last are transposed around it") {
+TEST_CASE("conv: channels last adds transposes around it") {
   Image m;
   const Value x = m.line({2, 8, 9, 4});
   const Value y = ops::conv(x, m.filters(6, 4, 3, 3), {}, With().stride({2, 1}).padded_same().last());
@@ -85,52 +85,50 @@ TEST_CASE("conv: channels last are transposed around it") {
   CHECK(str(ops::conv1d(m.line({2, 9, 4}), m.line({6, 4, 2}), {}, With().last())) == "f32(2,8,6)");
 }
 
-TEST_CASE("conv: what does not fit is refused with all its values") {
+TEST_CASE("conv: mismatched operands are rejected with all values") {
   Image m;
   const auto with = [&](Value w, const ops::ConvOptions& options = {}, Value b = {}) {
     return error_of([&] { ops::conv(m.x, w, b, options); });
   };
   const Value w = m.filters(6, 4, 3, 3);
-  CHECK(
-      with(m.filters(6, 4, 9, 3)) ==
-      "conv 'conv': the kernel covers 9 elements, more than the 8 of the padded image, in spatial dimension 0: size 8, kernel 9, stride 1, "
-      "dilation 1, padding 0 and 0");
-  CHECK(
-      with(w, With().dilation({1, 6}).pad({{0, 0}, {1, 2}})) ==
-      "conv 'conv': the kernel covers 13 elements, more than the 12 of the padded image, in spatial dimension 1: size 9, kernel 3, stride "
-      "1, dilation 6, padding 1 and 2");
-  CHECK(with(w, With().stride({1, 0})) == "conv 'conv': wanted a stride of 1 to 2147483647, got 0 for spatial dimension 1");
-  CHECK(with(w, With().dilation({0, 1})) == "conv 'conv': wanted a dilation of 1 to 2147483647, got 0 for spatial dimension 0");
-  CHECK(with(w, With().pad({{0, 0}, {0, -1}})) == "conv 'conv': wanted a padding of 0 to 2147483647, got -1 for spatial dimension 1");
+  CHECK(with(m.filters(6, 4, 9, 3)) ==
+        "conv 'conv': the kernel's extent 9 exceeds the padded size 8 in spatial dimension 0: size 8, kernel 9, stride 1, dilation 1, "
+        "padding 0 and 0");
+  CHECK(with(w, With().dilation({1, 6}).pad({{0, 0}, {1, 2}})) ==
+        "conv 'conv': the kernel's extent 13 exceeds the padded size 12 in spatial dimension 1: size 9, kernel 3, stride 1, dilation 6, "
+        "padding 1 and 2");
+  CHECK(with(w, With().stride({1, 0})) == "conv 'conv': expected a stride of 1 to 2147483647, got 0 for spatial dimension 1");
+  CHECK(with(w, With().dilation({0, 1})) == "conv 'conv': expected a dilation of 1 to 2147483647, got 0 for spatial dimension 0");
+  CHECK(with(w, With().pad({{0, 0}, {0, -1}})) == "conv 'conv': expected a padding of 0 to 2147483647, got -1 for spatial dimension 1");
   CHECK(with(w, With().grouped(3)) == "conv 'conv': 3 groups do not divide the 4 channels of x f32(2,4,8,9)");
   CHECK(with(m.filters(5, 2, 3, 3), With().grouped(2)).find("2 groups do not divide the 5 filters of w f32(5,2,3,3)") != std::string::npos);
-  CHECK(with(w, With().grouped(2)) == "conv 'conv': wanted filters over 2 channels, 4 of x f32(2,4,8,9) in 2 groups, got w f32(6,4,3,3)");
-  CHECK(with(w, With().grouped(0)) == "conv of x (2,4,8,9): wanted 1 or more groups, got 0");
-  CHECK(with(w, {}, m.line({5})) == "conv 'conv': wanted b of (6), one for each filter of w f32(6,4,3,3), got b f32(5)");
-  CHECK(with(w, With().stride({1})) == "conv of x (2,4,8,9): wanted 2 strides, one for each dimension of the kernel, got 1");
+  CHECK(with(w, With().grouped(2)) == "conv 'conv': expected filters over 2 channels, 4 of x f32(2,4,8,9) in 2 groups, got w f32(6,4,3,3)");
+  CHECK(with(w, With().grouped(0)) == "conv of x (2,4,8,9): expected 1 or more groups, got 0");
+  CHECK(with(w, {}, m.line({5})) == "conv 'conv': expected b of (6), one for each filter of w f32(6,4,3,3), got b f32(5)");
+  CHECK(with(w, With().stride({1})) == "conv of x (2,4,8,9): expected 2 strides, one per dimension of the kernel, got 1");
   CHECK(with(w, With().ceil()) == "conv of x (2,4,8,9): ceil_mode is for pools");
-  CHECK(with(m.line({6, 4, 3})) == "conv 'conv': wanted a kernel of 4 dimensions for x f32(2,4,8,9), got w f32(6,4,3)");
-  CHECK(with(m.line({6, 4})) == "conv 'conv': wanted a kernel of 4 dimensions for x f32(2,4,8,9), got w f32(6,4)");
-  CHECK(with(m.filters(6, 4, 0, 3)) == "conv 'conv': wanted a kernel with elements, got w f32(6,4,0,3)");
-  CHECK(with(m.g.input("double", DType::f64, {6, 4, 3, 3})) == "conv 'conv': the dtypes differ: x f32(2,4,8,9), w f64(6,4,3,3)");
+  CHECK(with(m.line({6, 4, 3})) == "conv 'conv': expected a kernel of 4 dimensions for x f32(2,4,8,9), got w f32(6,4,3)");
+  CHECK(with(m.line({6, 4})) == "conv 'conv': expected a kernel of 4 dimensions for x f32(2,4,8,9), got w f32(6,4)");
+  CHECK(with(m.filters(6, 4, 0, 3)) == "conv 'conv': expected a kernel with elements, got w f32(6,4,0,3)");
+  CHECK(with(m.g.input("double", DType::f64, {6, 4, 3, 3})) == "conv 'conv': expected equal dtypes, got x f32(2,4,8,9), w f64(6,4,3,3)");
   CHECK(error_of([&] {
           ops::conv(m.line({2, 4, 8, 9, 9}), m.line({2, 4, 1, 1, 1}));
-        }) == "conv 'conv': wanted an image (N, C, L) or (N, C, H, W), got x f32(2,4,8,9,9)");
+        }) == "conv 'conv': expected an image (N, C, L) or (N, C, H, W), got x f32(2,4,8,9,9)");
   CHECK(error_of([&] {
           ops::conv(m.line({2, 4, 0}), m.line({2, 4, 1}), {}, With().pad({{1, 1}}));
-        }) == "conv 'conv': wanted an image with channels and elements, got x f32(2,4,0)");
+        }) == "conv 'conv': expected an image with channels and elements, got x f32(2,4,0)");
   constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();
   for (const bool same : {false, true}) {
-    CHECK(with(w, With().dilation({far, far}).padded_same(same)).find("wanted a dilation of") != std::string::npos);
-    CHECK(with(w, With().stride({far, far}).padded_same(same)).find("wanted a stride of") != std::string::npos);
+    CHECK(with(w, With().dilation({far, far}).padded_same(same)).find("expected a dilation of") != std::string::npos);
+    CHECK(with(w, With().stride({far, far}).padded_same(same)).find("expected a stride of") != std::string::npos);
   }
 }
 
-TEST_CASE("conv: a refusal names the layer") {
+TEST_CASE("conv: an error names the layer") {
   Image m;
   const NameScope scope(m.g, "features/stem");
   CHECK(error_of([&] { ops::conv(m.x, m.filters(6, 3, 3, 3)); }) ==
-        "conv 'features/stem/conv': wanted filters over 4 channels, 4 of x f32(2,4,8,9) in 1 group, got w f32(6,3,3,3)");
+        "conv 'features/stem/conv': expected filters over 4 channels, 4 of x f32(2,4,8,9) in 1 group, got w f32(6,3,3,3)");
 }
 
 TEST_CASE("conv1d takes (N, C, L) and (N, C, 1, L), conv2d (N, C, H, W)") {
@@ -142,15 +140,15 @@ TEST_CASE("conv1d takes (N, C, L) and (N, C, 1, L), conv2d (N, C, H, W)") {
   CHECK(str(ops::conv1d(m.line({5, 1, 11, 4}), w, {}, With().padded_same().last().grouped(2))) == "f32(5,1,11,6)");
   CHECK(error_of([&] {
           ops::conv1d(m.x, m.line({6, 4, 3}));
-        }) == "conv1d: wanted an x of four dimensions to have height 1, got 8 of 'x' (2,4,8,9)");
+        }) == "conv1d: expected an x of four dimensions to have height 1, got 8 of 'x' (2,4,8,9)");
   CHECK(error_of([&] {
           ops::conv1d(m.x, m.filters(6, 4, 1, 3));
-        }).find("conv1d: wanted x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K)") == 0);
+        }).find("conv1d: expected x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K)") == 0);
   CHECK(str(ops::conv2d(m.x, m.filters(6, 4, 1, 3))) == "f32(2,6,8,7)");
-  CHECK(error_of([&] { ops::conv2d(m.line({5, 4, 11}), w); }).substr(0, 38) == "conv2d: wanted x (N, C, H, W) and w (O");
+  CHECK(error_of([&] { ops::conv2d(m.line({5, 4, 11}), w); }).substr(0, 38) == "conv2d: expected x (N, C, H, W) and w (O");
 }
 
-TEST_CASE("conv's gradients are refused for shapes that do not belong together") {
+TEST_CASE("conv's gradients are rejected for inconsistent shapes") {
   Image m;
   const Value w = m.filters(6, 4, 3, 3), dy = m.line({2, 6, 6, 7});
   tenon_attributes_conv attributes = conv_of(ops::conv(m.x, w));
@@ -159,23 +157,23 @@ TEST_CASE("conv's gradients are refused for shapes that do not belong together")
   CHECK(error_of([&] {
           ops::conv_input_grad(dy, w, {2, 4, 8, 8}, attributes);
         }) ==
-        "conv_input_grad 'conv_input_grad_1': an image of the shape given (2,4,8,8) has a result of (2,6,6,6), wanted that of dy "
+        "conv_input_grad 'conv_input_grad_1': an image of the given shape (2,4,8,8) has a result of (2,6,6,6), expected that of dy "
         "f32(2,6,6,7)");
   CHECK(error_of([&] {
           ops::conv_weight_grad(dy, m.x, {6, 4, 3, 2}, attributes);
         }) ==
-        "conv_weight_grad 'conv_weight_grad_1': x f32(2,4,8,9) and filters of the shape given (6,4,3,2) have a result of (2,6,6,8), "
-        "wanted that of dy f32(2,6,6,7)");
+        "conv_weight_grad 'conv_weight_grad_1': x f32(2,4,8,9) and filters of the given shape (6,4,3,2) have a result of (2,6,6,8), "
+        "expected that of dy f32(2,6,6,7)");
   CHECK(error_of([&] {
           m.g.apply(TENON_OP_ConvInputGrad, {dy, w}, Attributes::of(attributes));
         }) == "conv_input_grad 'conv_input_grad_1': the result's shape is not given (NodeOptions::shape)");
   attributes.groups = 0;
   CHECK(error_of([&] {
           ops::conv_input_grad(dy, w, {2, 4, 8, 9}, attributes);
-        }) == "conv_input_grad 'conv_input_grad_1': wanted 1 or more groups, got 0");
+        }) == "conv_input_grad 'conv_input_grad_1': expected 1 or more groups, got 0");
 }
 
-TEST_CASE("conv: gradients are made of the other two, and those have gradients themselves") {
+TEST_CASE("conv: each gradient uses the other two ops, and these are differentiable") {
   Image m;
   const Value w = m.filters(6, 4, 3, 3), b = m.line({6});
   const Value loss = ops::reduce_sum(ops::square(ops::conv(m.x, w, b)));
@@ -192,7 +190,7 @@ TEST_CASE("conv: gradients are made of the other two, and those have gradients t
   }
 }
 
-TEST_CASE("conv_transpose: sizes are those that conv takes back") {
+TEST_CASE("conv_transpose: sizes are those that conv maps back") {
   Image m;
   const Value w = m.filters(4, 3, 3, 2);
   CHECK(str(ops::conv_transpose(m.x, w)) == "f32(2,3,10,10)");
@@ -207,28 +205,28 @@ TEST_CASE("conv_transpose: sizes are those that conv takes back") {
   };
   const std::string start = "conv_transpose of 'x' (2,4,8,9) with 'v0' (4,3,3,2): ";
   CHECK(fails(With().stride({2, 3}), {2, 0}) ==
-        start + "wanted output padding of 0 to less than the stride 2 in spatial dimension 0, got 2");
+        start + "expected output padding of at least 0 and less than the stride 2 in spatial dimension 0, got 2");
   CHECK(fails(With().stride({2, 3}), {0, -1}) ==
-        start + "wanted output padding of 0 to less than the stride 3 in spatial dimension 1, got -1");
-  CHECK(fails(With().stride({2, 3}), {1}) == start + "wanted 2 entries of output padding, got 1");
-  CHECK(fails(With().stride({0, 3})) == start + "wanted strides and dilations of 1 to 2147483647, got 0 and 1");
+        start + "expected output padding of at least 0 and less than the stride 3 in spatial dimension 1, got -1");
+  CHECK(fails(With().stride({2, 3}), {1}) == start + "expected 2 entries of output padding, got 1");
+  CHECK(fails(With().stride({0, 3})) == start + "expected strides and dilations of 1 to 2147483647, got 0 and 1");
   CHECK(fails(With().pad({{5, 5}, {0, 0}})) ==
-        start + "spatial dimension 0 of the result would have 0 elements: 10 less padding 5 and 5, and 0 more");
-  CHECK(fails(With().pad({{-1, 0}, {0, 0}})) == start + "wanted padding of 0 to 2147483647, got -1");
+        start + "spatial dimension 0 of the result would have 0 elements: 10 minus padding 5 and 5, plus 0");
+  CHECK(fails(With().pad({{-1, 0}, {0, 0}})) == start + "expected padding of 0 to 2147483647, got -1");
   CHECK(fails(With().grouped(3)) == "conv_transpose 'conv_transpose_7': 3 groups do not divide the 4 channels of x f32(2,4,8,9)");
   CHECK(fails({}, {}, m.line({4})) ==
-        "conv_transpose 'conv_transpose_7': wanted b of (3), 1 groups of 3 filters of w f32(4,3,3,2), got b f32(4)");
+        "conv_transpose 'conv_transpose_7': expected b of (3), 1 groups of 3 filters of w f32(4,3,3,2), got b f32(4)");
   CHECK(error_of([&] { ops::conv_transpose(m.x, m.filters(3, 4, 3, 3)); }) ==
-        "conv_transpose 'conv_transpose_7': wanted a filter for each of the 4 channels of x f32(2,4,8,9), got w f32(3,4,3,3)");
+        "conv_transpose 'conv_transpose_7': expected a filter for each of the 4 channels of x f32(2,4,8,9), got w f32(3,4,3,3)");
   CHECK(error_of([&] {
           m.g.apply(TENON_OP_ConvTranspose, {m.x, w}, Attributes::of(tenon_attributes_conv{0, 1, {1, 1, 1}, {1, 1, 1}, {}, {}}),
                     {.name = {}, .shape = Shape{2, 3, 10, 11}});
         }) ==
-        "conv_transpose 'conv_transpose_7': the shape given has 10 windows in spatial dimension 1 (size 11, kernel 2, stride 1, "
-        "dilation 1, padding 0 and 0), wanted the 9 of x f32(2,4,8,9)");
+        "conv_transpose 'conv_transpose_7': the given shape has 10 windows in spatial dimension 1 (size 11, kernel 2, stride 1, dilation "
+        "1, padding 0 and 0), expected the 9 of x f32(2,4,8,9)");
 }
 
-TEST_CASE("im2col and col2im are each other's shapes") {
+TEST_CASE("im2col and col2im have inverse shapes") {
   Image m;
   const With options = With().stride({2, 1}).dilation({1, 2}).pad({{1, 0}, {0, 2}});
   const Value columns = ops::im2col(m.x, {3, 2}, options);
@@ -239,18 +237,18 @@ TEST_CASE("im2col and col2im are each other's shapes") {
   CHECK(error_of([&] {
           ops::im2col(m.x, {9, 1});
         }) ==
-        "im2col 'im2col_3': the kernel covers 9 elements, more than the 8 of the padded image, in spatial dimension 0: size 8, kernel 9, "
-        "stride 1, dilation 1, padding 0 and 0");
+        "im2col 'im2col_3': the kernel's extent 9 exceeds the padded size 8 in spatial dimension 0: size 8, kernel 9, stride 1, dilation "
+        "1, padding 0 and 0");
   CHECK(error_of([&] {
           ops::im2col(m.x, {0, 1});
-        }) == "im2col 'im2col_3': wanted a kernel of 1 to 2147483647, got 0 for spatial dimension 0");
+        }) == "im2col 'im2col_3': expected a kernel of 1 to 2147483647, got 0 for spatial dimension 0");
   CHECK(error_of([&] {
           ops::col2im(columns, {8, 8}, {3, 2}, options);
-        }) == "col2im 'col2im_1': an image (2,4,8,8) has columns (2,24,32), got x f32(2,24,36)");
+        }) == "col2im 'col2im_1': expected columns (2,24,32) for an image (2,4,8,8), got x f32(2,24,36)");
   CHECK(error_of([&] {
           ops::col2im(columns, {8, 9}, {5, 2});
         }).find("a kernel of 10 elements does not divide the 24 rows") != std::string::npos);
-  CHECK(error_of([&] { ops::col2im(columns, {8}, {3, 2}); }).find("wanted 2 sizes") != std::string::npos);
+  CHECK(error_of([&] { ops::col2im(columns, {8}, {3, 2}); }).find("expected 2 sizes") != std::string::npos);
   const Value loss = ops::reduce_sum(ops::square(columns));
   CHECK(op_name(node_of(gradients(loss, {m.x})[0]).op) == std::string("Col2Im"));
 }

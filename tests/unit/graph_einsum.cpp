@@ -1,4 +1,4 @@
-// Which ops einsum, tensordot and outer are made of, and what they refuse. The numbers are in exec_composites.cpp.
+// Which ops einsum, tensordot and outer consist of, and their errors. Values are tested in exec_composites.cpp.
 #include <doctest/doctest.h>
 
 #include "graph_testing.h"
@@ -32,38 +32,38 @@ TEST_CASE("einsum: products that BLAS can read are one MatMul of views") {
   CHECK(ops_for("kij,kl->ijl", {{3, 5, 2}, {3, 4}}) == "Reshape Transpose MatMul Reshape");
 }
 
-TEST_CASE("einsum: an axis in one operand alone is summed before the product") {
+TEST_CASE("einsum: an axis in only one operand is summed before the product") {
   CHECK(ops_for("ijx,jk->ik", {{2, 3, 7}, {3, 4}}) == "ReduceSum MatMul");
 }
 
-TEST_CASE("einsum: without an axis to sum over a vector is multiplied in") {
+TEST_CASE("einsum: without a summed axis a vector is multiplied elementwise") {
   CHECK(ops_for("ij,j->ij", {{2, 3}, {3}}) == "Reshape Mul");
   CHECK(ops_for("i,i->i", {{3}, {3}}) == "Mul");
 }
 
-TEST_CASE("einsum: a single operand is summed and turned") {
+TEST_CASE("einsum: a single operand is summed and transposed") {
   CHECK(ops_for("ij->ji", {{2, 3}}) == "Transpose");
   CHECK(ops_for("ij->", {{2, 3}}) == "ReduceSum");
   CHECK(ops_for("ij->ij", {{2, 3}}).empty());
 }
 
-TEST_CASE("einsum: a mistake is named with its equation") {
+TEST_CASE("einsum: an error has the equation") {
   CHECK(refusal("ii->i", {{3, 3}}) ==
-        "einsum \"ii->i\": 'i' stands twice in \"i\": a diagonal is taken by nothing here; multiply by an identity matrix");
-  CHECK(refusal("ij,jk->iq", {{2, 3}, {3, 4}}) == "einsum \"ij,jk->iq\": 'q' of the result is in no operand");
-  CHECK(refusal("ij,jk->ik", {{2, 3}, {5, 4}}) == "einsum \"ij,jk->ik\": 'j' has the sizes 3 and 5: 'x0' f32(2,3), 'x1' f32(5,4)");
-  CHECK(refusal("ij,jk->ik", {{2, 3}, {3}}) == "einsum \"ij,jk->ik\": operand 1 is named by 2 letters, got 'x1' f32(3)");
-  CHECK(refusal("ij->ij", {{2, 3}, {3}}) == "einsum \"ij->ij\": it has 1 operands, got 2");
-  CHECK(refusal("i,j,k->ijk", {{2}, {3}, {4}}) == "einsum \"i,j,k->ijk\": it has more than two operands; contract two at a time");
-  CHECK(refusal("i1->i", {{2, 3}}) == "einsum \"i1->i\": wanted letters, '...', ',' and '->', got '1'");
-  CHECK(refusal("...i->i", {{2, 3}}) == "einsum \"...i->i\": the result leaves out the dimensions that \"...\" stands for");
+        "einsum \"ii->i\": 'i' occurs twice in \"i\": diagonals are not supported; multiply by an identity matrix");
+  CHECK(refusal("ij,jk->iq", {{2, 3}, {3, 4}}) == "einsum \"ij,jk->iq\": 'q' of the result does not occur in any operand");
+  CHECK(refusal("ij,jk->ik", {{2, 3}, {5, 4}}) == "einsum \"ij,jk->ik\": 'j' has sizes 3 and 5: 'x0' f32(2,3), 'x1' f32(5,4)");
+  CHECK(refusal("ij,jk->ik", {{2, 3}, {3}}) == "einsum \"ij,jk->ik\": operand 1: expected 2 dimensions, got 'x1' f32(3)");
+  CHECK(refusal("ij->ij", {{2, 3}, {3}}) == "einsum \"ij->ij\": expected 1 operands, got 2");
+  CHECK(refusal("i,j,k->ijk", {{2}, {3}, {4}}) == "einsum \"i,j,k->ijk\": expected at most two operands, got more; contract two at a time");
+  CHECK(refusal("i1->i", {{2, 3}}) == "einsum \"i1->i\": expected letters, '...', ',' and '->', got '1'");
+  CHECK(refusal("...i->i", {{2, 3}}) == "einsum \"...i->i\": the result omits the dimensions of \"...\"");
 }
 
-TEST_CASE("tensordot: axes that do not pair are named") {
+TEST_CASE("tensordot: mismatched axes are reported") {
   Graph g;
   const Value a = g.input("a", DType::f32, {2, 3}), b = g.input("b", DType::f32, {3, 4});
   CHECK(str(ops::tensordot(a, b, 1)) == "f32(2,4)");
   CHECK(error_of([&] { ops::tensordot(a, b, 2); }) == "tensordot: axis 0 of a and axis 0 of b differ in size: 'a' f32(2,3), 'b' f32(3,4)");
-  CHECK(error_of([&] { ops::tensordot(a, b, 3); }) == "tensordot: wanted 0 to 2 axes for 'a' f32(2,3) and 'b' f32(3,4), got 3");
-  CHECK(error_of([&] { ops::outer(a, b); }) == "outer: wanted two vectors, got 'a' f32(2,3) and 'b' f32(3,4)");
+  CHECK(error_of([&] { ops::tensordot(a, b, 3); }) == "tensordot: expected 0 to 2 axes for 'a' f32(2,3) and 'b' f32(3,4), got 3");
+  CHECK(error_of([&] { ops::outer(a, b); }) == "outer: expected two vectors, got 'a' f32(2,3) and 'b' f32(3,4)");
 }

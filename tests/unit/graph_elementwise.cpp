@@ -1,4 +1,4 @@
-// Elementwise ops in a graph: what they accept, what their composites are made of.
+// Elementwise ops in a graph: accepted operands, and the ops of composites.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -18,42 +18,42 @@ struct Bench {
 };
 }  // namespace
 
-TEST_CASE("elementwise: where broadcasts all three operands and wants a bool condition") {
+TEST_CASE("elementwise: where broadcasts all three operands and expects a bool condition") {
   Bench t;
   const Value a = t.value(DType::f32, {3, 1}), b = t.value(DType::f32, {1, 4});
   CHECK(str(ops::where(t.value(DType::boolean, {2, 1, 1}), a, b)) == "f32(2,3,4)");
   CHECK(str(ops::where(t.value(DType::boolean, {}), t.value(DType::u8, {5}), t.value(DType::u8, {}))) == "u8(5)");
   CHECK(error_of([&] {
           ops::where(t.value(DType::f32, {3, 4}), a, b);
-        }) == "where 'where_2': wanted a condition of bool, got condition f32(3,4); a comparison makes one");
+        }) == "where 'where_2': expected a condition of bool, got condition f32(3,4); use a comparison");
   CHECK(error_of([&] {
           ops::where(t.value(DType::boolean, {2}), t.value(DType::f32, {2}), t.value(DType::f64, {2}));
-        }).find("the dtypes differ: a f32(2), b f64(2)") != std::string::npos);
+        }).find("expected equal dtypes, got a f32(2), b f64(2)") != std::string::npos);
   CHECK(error_of([&] {
           ops::where(t.value(DType::boolean, {5}), t.value(DType::f32, {5}), t.value(DType::f32, {4}));
         }).find("the shapes do not broadcast: condition bool(5), b f32(4)") != std::string::npos);
 }
 
-TEST_CASE("elementwise: logic wants bool, functions want floats, and say what they got") {
+TEST_CASE("elementwise: logic expects bool, functions expect floats, and errors have the actual dtype") {
   Bench t;
   const Value f = t.value(DType::f32, {2}), i = t.value(DType::i32, {2});
-  CHECK(error_of([&] { ops::logical_and(f, f); }) == "logical_and 'logical_and': wanted bool, got a f32(2); cast or a comparison makes it");
-  CHECK(error_of([&] { ops::logical_not(i); }).find("wanted bool, got x i32(2)") != std::string::npos);
-  CHECK(error_of([&] { ops::is_nan(i); }).find("wanted a floating dtype, got x i32(2)") != std::string::npos);
-  CHECK(error_of([&] { ops::exp(i); }).find("wanted a floating dtype, got x i32(2)") != std::string::npos);
-  CHECK(error_of([&] { ops::pow(i, i); }).find("wanted a floating dtype, got a i32(2)") != std::string::npos);
-  CHECK(error_of([&] { ops::abs(t.value(DType::boolean, {2})); }).find("wanted numbers, got x bool(2)") != std::string::npos);
+  CHECK(error_of([&] { ops::logical_and(f, f); }) == "logical_and 'logical_and': expected bool, got a f32(2); use cast or a comparison");
+  CHECK(error_of([&] { ops::logical_not(i); }).find("expected bool, got x i32(2)") != std::string::npos);
+  CHECK(error_of([&] { ops::is_nan(i); }).find("expected a floating dtype, got x i32(2)") != std::string::npos);
+  CHECK(error_of([&] { ops::exp(i); }).find("expected a floating dtype, got x i32(2)") != std::string::npos);
+  CHECK(error_of([&] { ops::pow(i, i); }).find("expected a floating dtype, got a i32(2)") != std::string::npos);
+  CHECK(error_of([&] { ops::abs(t.value(DType::boolean, {2})); }).find("expected numbers, got x bool(2)") != std::string::npos);
 }
 
-TEST_CASE("elementwise: attributes out of range are refused with their values") {
+TEST_CASE("elementwise: attributes out of range are rejected with their values") {
   Bench t;
   const Value x = t.value(DType::f32, {2});
   CHECK(error_of([&] { ops::clip(x, std::numeric_limits<double>::quiet_NaN(), 1); }).find("low=nan high=1") != std::string::npos);
-  CHECK(error_of([&] { ops::elu(x, inf); }).find("wanted a finite alpha, got inf") != std::string::npos);
+  CHECK(error_of([&] { ops::elu(x, inf); }).find("expected a finite alpha, got inf") != std::string::npos);
   CHECK(str(ops::clip(x, -inf, inf)) == "f32(2)");
 }
 
-TEST_CASE("elementwise: composites are made of listed ops") {
+TEST_CASE("elementwise: composites consist of listed ops") {
   Bench t;
   const Value x = t.value(DType::f32, {2});
   ops::square(x);
@@ -63,7 +63,7 @@ TEST_CASE("elementwise: composites are made of listed ops") {
   CHECK(ops_of(t.g) == "Mul Mul Mul Relu Clip Equal Not");
 }
 
-TEST_CASE("elementwise: numbers stand for scalar constants in every binary function") {
+TEST_CASE("elementwise: every binary function accepts numbers as scalar constants") {
   Bench t;
   const Value x = t.value(DType::f64, {2, 3});
   for (const Value y :

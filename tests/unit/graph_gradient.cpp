@@ -1,4 +1,4 @@
-// Structure only; the numbers are checked against finite differences by the conformance kit.
+// Structure of gradients; the conformance kit checks their values against finite differences.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,12 +12,12 @@ using namespace tenon::testing;
 namespace {
 
 /// The ops that gradients() appends for loss = sum(y).
-std::string gradient_ops(Value y, const std::vector<Value>& wanted) {
+std::string gradient_ops(Value y, const std::vector<Value>& variables) {
   Graph& g = y.graph();
   const Value loss = y.shape().rank() == 0 ? y : ops::reduce_sum(y);
   const std::size_t before = g.nodes().size();
-  const std::vector<Value> result = gradients(loss, wanted);
-  for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(str(result[i]) == str(wanted[i]));
+  const std::vector<Value> result = gradients(loss, variables);
+  for (std::size_t i = 0; i < variables.size(); ++i) CHECK(str(result[i]) == str(variables[i]));
   return ops_of(g, before);
 }
 
@@ -29,7 +29,7 @@ struct Pair {
 
 }  // namespace
 
-TEST_CASE("gradient: an MLP's step has one node for each thing to compute") {
+TEST_CASE("gradient: an MLP's step has no redundant nodes") {
   Graph g;
   const Value x = g.input("x", DType::f32, {8, 4}), labels = g.input("labels", DType::i64, {8});
   const Value w1 = g.parameter("w1", DType::f32, {4, 5}), b1 = g.parameter("b1", DType::f32, {5}),
@@ -60,7 +60,7 @@ TEST_CASE("gradient: broadcast operands get the sum over the axes they were repe
   CHECK(gradient_ops(p.a * p.b, {p.a, p.b}) == "Expand Mul ReduceSum Mul ReduceSum Reshape");
 }
 
-TEST_CASE("gradient: arithmetic") {
+TEST_CASE("gradient: arithmetic ops") {
   const Shape s{3};
   Pair add(s, s), sub(s, s), mul(s, s), div(s, s), both(s, s);
   CHECK(gradient_ops(add.a + add.b, {add.a, add.b}) == "Expand");
@@ -135,7 +135,7 @@ TEST_CASE("gradient: gemm's addend") {
   CHECK(ops_for(0, {3}) == "Expand Expand");  // not read: zeros
 }
 
-TEST_CASE("gradient: reductions spread theirs") {
+TEST_CASE("gradient: reductions broadcast it") {
   struct Row {
     std::vector<std::int64_t> axes;
     bool keepdims;
@@ -157,7 +157,7 @@ TEST_CASE("gradient: reductions spread theirs") {
   CHECK(g.info(scale.inputs[1]).constant.item() == 1.0 / 20);
 }
 
-TEST_CASE("gradient: arrangements are undone") {
+TEST_CASE("gradient: shape ops are inverted") {
   Pair p({2, 3, 4}, {3, 1});
   CHECK(gradient_ops(ops::reshape(p.a, {6, 4}), {p.a}) == "Expand Reshape");
   CHECK(gradient_ops(ops::flatten(p.a), {p.a}) == "Expand Reshape");
@@ -212,7 +212,7 @@ TEST_CASE("gradient: casts between floats go back, integers pass none on") {
   CHECK(g.info(node_of(d[0]).inputs[0]).constant.item() == 0);
 }
 
-TEST_CASE("gradient: where there is no path it is zeros") {
+TEST_CASE("gradient: without a path it is zeros") {
   Graph g;
   const Value x = g.parameter("x", DType::f32, {3, 4}), s = g.parameter("s", DType::f64, {}), y = g.parameter("y", DType::f32, {2});
   const std::vector<Value> d = gradients(ops::reduce_sum(y), {x, s});
@@ -239,7 +239,7 @@ TEST_CASE("gradient: several uses of a value add up") {
   CHECK(gradient_ops(y + ops::relu(y), {x}) == "Expand ReluGrad Add TanhGrad");
 }
 
-TEST_CASE("gradient: of a value on the way, and of the loss itself") {
+TEST_CASE("gradient: by an intermediate value and by the loss itself") {
   Graph g;
   const Value x = g.parameter("x", DType::f32, {3}), y = ops::tanh(x), loss = ops::reduce_sum(y);
   const std::vector<Value> d = gradients(loss, {y, loss, x});
@@ -263,12 +263,12 @@ TEST_CASE("gradient: nodes are named after the node they belong to and stay on i
   CHECK(ops::relu(x).name() == "relu");
 }
 
-TEST_CASE("gradient: an unfit loss is named") {
+TEST_CASE("gradient: an invalid loss is reported") {
   Graph g;
   const Value x = g.parameter("x", DType::f32, {3}), n = g.input("n", DType::i64, {});
   CHECK(error_of([&] { gradients(x, {x}); }) ==
-        "gradients: wanted a floating scalar as loss, got 'x' f32(3); reduce_mean or reduce_sum makes one");
-  CHECK(error_of([&] { gradients(n, {x}); }).find("wanted a floating scalar as loss, got 'n' i64()") != std::string::npos);
+        "gradients: expected a floating scalar as loss, got 'x' f32(3); use reduce_mean or reduce_sum");
+  CHECK(error_of([&] { gradients(n, {x}); }).find("expected a floating scalar as loss, got 'n' i64()") != std::string::npos);
   CHECK(error_of([&] { gradients(ops::reduce_sum(x), {n}); }) == "gradients: only floating values have gradients, got 'n' i64()");
   CHECK(error_of([&] { gradients(Value(), {x}); }) == "gradients: the loss is absent");
   Graph other;
@@ -277,10 +277,10 @@ TEST_CASE("gradient: an unfit loss is named") {
         "gradients: 'far' and the loss 'reduce_sum_1' belong to different graphs");
 }
 
-TEST_CASE("gradient: a way through an op without one is named") {
+TEST_CASE("gradient: a path through an op without a gradient is reported") {
   Graph g;
   const Value x = g.parameter("x", DType::f32, {3});
   const Value first = gradients(ops::reduce_sum(ops::tanh(x)), {x})[0];
   CHECK(error_of([&] { gradients(ops::reduce_sum(first), {x}); }) ==
-        "gradients: the way from the loss 'reduce_sum_1' goes through TanhGrad 'gradient/tanh/tanh_grad', an op without a gradient");
+        "gradients: the path from the loss 'reduce_sum_1' goes through TanhGrad 'gradient/tanh/tanh_grad', an op without a gradient");
 }

@@ -1,4 +1,4 @@
-// What leaves a graph that only evaluates: batch norms behind convolutions, and everything that depends on parameters alone.
+// What is removed from an inference graph: batch norms after convolutions, and everything that depends only on parameters.
 #include <doctest/doctest.h>
 
 #include "graph/passes.h"
@@ -9,7 +9,7 @@ using namespace tenon::testing;
 
 namespace {
 
-/// A convolution with a batch norm behind it.
+/// A convolution followed by a batch norm.
 struct Block {
   Graph g;
   Value x = g.input("x", DType::f32, {1, 2, 5, 5});
@@ -48,7 +48,7 @@ TEST_CASE("batch norm folding: a second batch norm follows the first") {
   CHECK(ops_of(after).rfind("Conv") == ops_of(after).size() - 4);
 }
 
-TEST_CASE("batch norm folding: who else reads the convolution, what changes each run and what updates keep it as it is") {
+TEST_CASE("batch norm folding: other readers of the convolution, operands that change each run, and updates prevent it") {
   const auto stays = [](auto build) {
     Block t;
     build(t);
@@ -79,32 +79,32 @@ TEST_CASE("batch norm folding: who else reads the convolution, what changes each
   }));
 }
 
-TEST_CASE("hoisting: what depends on parameters alone goes, and comes back as a parameter") {
+TEST_CASE("hoisting: nodes that depend only on parameters move to the prologue, and their results become parameters") {
   Block t;
   t.g.output("y", t.norm(ops::conv(t.x, t.w)));
   const graph::Hoisted parts = graph::hoist(graph::optimize(t.g));
   CHECK(ops_of(parts.main) == "Conv");
-  CHECK(ops_of(parts.prelude) == "Add Sqrt Div Reshape Mul Neg Mul Add");
-  REQUIRE(parts.prelude.outputs().size() == 2);
-  for (const GraphOutput& output : parts.prelude.outputs()) {
+  CHECK(ops_of(parts.prologue) == "Add Sqrt Div Reshape Mul Neg Mul Add");
+  REQUIRE(parts.prologue.outputs().size() == 2);
+  for (const GraphOutput& output : parts.prologue.outputs()) {
     std::size_t found = 0;
     for (const ValueInfo& value : parts.main.values()) {
       if (value.name != output.name) continue;
       ++found;
       CHECK(value.kind == ValueKind::parameter);
-      CHECK(value.shape == parts.prelude.info(output.value).shape);
+      CHECK(value.shape == parts.prologue.info(output.value).shape);
     }
     CHECK(found == 1);
   }
-  for (const ValueInfo& value : parts.prelude.values()) CHECK(value.kind != ValueKind::input);
+  for (const ValueInfo& value : parts.prologue.values()) CHECK(value.kind != ValueKind::input);
 }
 
-TEST_CASE("hoisting: looks at memory, outputs, what grows, and graphs with updates or without inputs stay") {
+TEST_CASE("hoisting: views, outputs, values that grow, and graphs with updates or without inputs stay") {
   const auto hoisted = [](auto build) {
     Graph g;
     const Value x = g.input("x", DType::f32, {300, 300}), p = g.parameter("p", DType::f32, {300, 300});
     build(g, x, p);
-    return ops_of(graph::hoist(g).prelude);
+    return ops_of(graph::hoist(g).prologue);
   };
   CHECK(hoisted([](Graph& g, Value x, Value p) { g.output("y", ops::add(x, ops::transpose(p))); }).empty());
   CHECK(hoisted([](Graph& g, Value x, Value p) { g.output("y", ops::add(x, ops::neg(ops::transpose(p)))); }) == "Transpose Neg");
@@ -121,8 +121,8 @@ TEST_CASE("hoisting: looks at memory, outputs, what grows, and graphs with updat
           g.output("y", ops::add(x, ops::neg(p)));
           g.update(p, ops::relu(p));
         }).empty());
-  Graph alone;
-  alone.output("y", ops::relu(ops::neg(alone.parameter("p", DType::f32, {3}))));
-  CHECK(ops_of(graph::hoist(alone).prelude).empty());
-  CHECK(ops_of(graph::hoist(alone).main) == "Neg Relu");
+  Graph only_parameters;
+  only_parameters.output("y", ops::relu(ops::neg(only_parameters.parameter("p", DType::f32, {3}))));
+  CHECK(ops_of(graph::hoist(only_parameters).prologue).empty());
+  CHECK(ops_of(graph::hoist(only_parameters).main) == "Neg Relu");
 }

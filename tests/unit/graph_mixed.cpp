@@ -1,4 +1,4 @@
-// Mixed precision as a pass: what becomes narrow, what does not, and how often anything is cast.
+// The mixed precision pass: which nodes are lowered, which are not, and the number of casts.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
@@ -12,11 +12,11 @@
 
 using namespace tenon;
 using namespace tenon::testing;
-using graph::Mixing;
+using graph::PrecisionClass;
 
 namespace {
 
-/// "MatMul:bf16 Add:f32", casts left out.
+/// Ops and dtypes without casts: "MatMul:bf16 Add:f32".
 std::string widths(const Graph& graph) {
   std::string text;
   for (const NodeInfo& node : graph.nodes()) {
@@ -42,7 +42,7 @@ void check_casts(const Graph& graph) {
   }
 }
 
-/// Every node in front of those that read it, and every operand of a dtype that the op's rule takes.
+/// Checks that every node precedes its readers and that every operand has a dtype that the op's rule accepts.
 void check_order(const Graph& graph) {
   Graph again;
   std::vector<Value> copy(graph.values().size());
@@ -100,34 +100,34 @@ struct Net {
 }  // namespace
 
 TEST_CASE("mixed: the policy") {
-  const auto of = [](std::initializer_list<tenon_op> ops, Mixing mixing) {
-    return std::all_of(ops.begin(), ops.end(), [&](tenon_op op) { return graph::mixing_of(op) == mixing; });
+  const auto of = [](std::initializer_list<tenon_op> ops, PrecisionClass mixing) {
+    return std::all_of(ops.begin(), ops.end(), [&](tenon_op op) { return graph::precision_class_of(op) == mixing; });
   };
   CHECK(of(
       {TENON_OP_MatMul, TENON_OP_Gemm, TENON_OP_Conv, TENON_OP_ConvInputGrad, TENON_OP_ConvWeightGrad, TENON_OP_ConvTranspose, TENON_OP_RNN,
        TENON_OP_RNNGrad, TENON_OP_GRU, TENON_OP_GRUGrad, TENON_OP_LSTM, TENON_OP_LSTMGrad, TENON_OP_Attention, TENON_OP_AttentionGrad},
-      Mixing::narrow));
+      PrecisionClass::low_precision));
   CHECK(of({TENON_OP_Add, TENON_OP_Relu, TENON_OP_ReluGrad, TENON_OP_MaxPool, TENON_OP_AveragePoolGrad, TENON_OP_Dropout, TENON_OP_Concat,
             TENON_OP_Transpose, TENON_OP_BatchNormTrain, TENON_OP_BatchNormTrainGrad},
-           Mixing::follows));
-  CHECK(of({TENON_OP_LayerNormalization, TENON_OP_RMSNormalizationGrad, TENON_OP_LRN}, Mixing::inside));
+           PrecisionClass::inherits));
+  CHECK(of({TENON_OP_LayerNormalization, TENON_OP_RMSNormalizationGrad, TENON_OP_LRN}, PrecisionClass::fp32_internal));
   CHECK(of({TENON_OP_Softmax, TENON_OP_LogSoftmax, TENON_OP_SoftmaxCrossEntropyLoss, TENON_OP_ReduceSum, TENON_OP_ReduceMean, TENON_OP_Exp,
             TENON_OP_Log, TENON_OP_Pow, TENON_OP_Sqrt, TENON_OP_Div, TENON_OP_CumSum, TENON_OP_ScatterAdd, TENON_OP_AdamStep,
             TENON_OP_SgdStep, TENON_OP_RandomNormal, TENON_OP_Cast},
-           Mixing::wide));
+           PrecisionClass::fp32));
 }
 
-TEST_CASE("mixed: products and what is between them run in 16 bits, scores and loss in f32") {
+TEST_CASE("mixed: products and nodes between them run in 16 bits, scores and loss in f32") {
   for (const DType dtype : {DType::bf16, DType::f16}) {
     const Graph after = mixed(Net(false).g, dtype);
     const std::string name = name_of(dtype);
     CHECK(widths(after) == fmt::format("MatMul:{0} Add:{0} Relu:{0} MatMul:{0} Add:f32 SoftmaxCrossEntropyLoss:f32", name));
-    CHECK(casts_in(after) == 5);  // x, w1, b1 and w2 down, the second product up
+    CHECK(casts_in(after) == 5);  // x, w1, b1 and w2 to bf16, the second product to f32
     CHECK(after.info(after.outputs()[0].value).dtype == DType::f32);
   }
 }
 
-TEST_CASE("mixed: a training step casts each weight once, and its gradients arrive in f32") {
+TEST_CASE("mixed: a training step casts each weight once, and gradients of weights are f32") {
   const Graph after = mixed(Net(true).g);
   std::map<std::string, int> narrow_copies;
   for (const NodeInfo& node : after.nodes()) {
@@ -146,7 +146,7 @@ TEST_CASE("mixed: a training step casts each weight once, and its gradients arri
   for (const GraphUpdate& update : after.updates()) CHECK(after.info(update.value).dtype == DType::f32);
 }
 
-TEST_CASE("mixed: what is done to gradients before the step is f32") {
+TEST_CASE("mixed: gradient transformations before the step are f32") {
   Net net(false);
   const Value loss(&net.g, net.g.outputs()[0].value);
   const Value g = gradients(loss, {net.parameters[0]})[0];
@@ -158,7 +158,7 @@ TEST_CASE("mixed: what is done to gradients before the step is f32") {
   }
 }
 
-TEST_CASE("mixed: normalisation goes on in the width that it was given, its numbers of channels in f32") {
+TEST_CASE("mixed: normalisation keeps the width of its input, with per-channel values in f32") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2, 3, 8, 8});
   const auto channels = [&](const char* name) { return g.parameter(name, DType::f32, {4}); };
@@ -186,7 +186,7 @@ TEST_CASE("mixed: normalisation goes on in the width that it was given, its numb
     for (std::size_t i = 0; i < node.outputs.size(); ++i) CHECK((after.info(node.outputs[i]).dtype == DType::f32) == (i > 0));
   }
 
-  Graph embedded;  // nothing narrow in front: the residual stream of an embedding stays f32
+  Graph embedded;  // no 16-bit input: the residual stream of an embedding stays f32
   const Value rows = ops::embedding(embedded.parameter("table", DType::f32, {10, 8}), embedded.input("i", DType::i64, {4}));
   const Value normed = ops::layer_norm(rows, {}, {}, -1, 1e-5);
   const Value out = ops::add(rows, ops::matmul(ops::relu(normed), embedded.parameter("w", DType::f32, {8, 8})));
@@ -204,10 +204,10 @@ TEST_CASE("mixed: a batch norm in prediction is folded before anything is cast")
   CHECK(widths(after).find("BatchNormalization") == std::string::npos);
   const graph::Hoisted halves = graph::hoist(after);
   CHECK(widths(halves.main) == "Conv:bf16 Relu:f32");
-  for (const GraphOutput& made : halves.prelude.outputs()) CHECK(halves.prelude.info(made.value).dtype == DType::bf16);
+  for (const GraphOutput& made : halves.prologue.outputs()) CHECK(halves.prologue.info(made.value).dtype == DType::bf16);
 }
 
-TEST_CASE("mixed: what a loss is made of is f32, although gradients for products are made of it, too") {
+TEST_CASE("mixed: the nodes of a loss are f32, although gradients of products depend on them") {
   for (const bool is_sigmoid : {true, false}) {
     CAPTURE(is_sigmoid);
     Graph g;
@@ -230,7 +230,7 @@ TEST_CASE("mixed: what a loss is made of is f32, although gradients for products
   }
 }
 
-TEST_CASE("mixed: a constant beyond the range of 16 bits becomes the largest number there is, not an infinity") {
+TEST_CASE("mixed: a constant beyond the 16-bit range saturates to the largest finite value") {
   Graph g;
   const Value q = g.input("q", DType::f32, {1, 1, 2, 4});
   ops::AttentionOptions options;
@@ -247,7 +247,7 @@ TEST_CASE("mixed: a constant beyond the range of 16 bits becomes the largest num
   CHECK(seen);
 }
 
-TEST_CASE("mixed: a view of a weight is a view of its one cast") {
+TEST_CASE("mixed: a view of a weight is a view of its only cast") {
   Graph g;
   const Value x = g.input("x", DType::f32, {4, 6}), w = g.parameter("w", DType::f32, {8, 6});
   const Value y = ops::matmul(x, ops::transpose(w));
@@ -258,10 +258,10 @@ TEST_CASE("mixed: a view of a weight is a view of its one cast") {
 }
 
 TEST_CASE("mixed: constants that 16 bits would change beyond rounding keep an op in f32") {
-  const auto between = [](double number, DType dtype) {
+  const auto between = [](double value, DType dtype) {
     Graph g;
     const Value x = g.input("x", DType::f32, {4, 4}), w = g.parameter("w", DType::f32, {4, 4});
-    g.output("y", ops::matmul(ops::add(ops::matmul(x, w), number), w));
+    g.output("y", ops::matmul(ops::add(ops::matmul(x, w), value), w));
     return widths(mixed(g, dtype));
   };
   CHECK(between(0.5, DType::f16) == "MatMul:f16 Add:f16 MatMul:f16");
@@ -271,7 +271,7 @@ TEST_CASE("mixed: constants that 16 bits would change beyond rounding keep an op
   CHECK(between(-1e9, DType::bf16) == "MatMul:bf16 Add:bf16 MatMul:bf16");
 }
 
-TEST_CASE("mixed: f64 and what is 16 bits already are left alone, and casts of the caller's are not doubled") {
+TEST_CASE("mixed: f64 and 16-bit values are unchanged, and the caller's casts are not duplicated") {
   Graph g;
   const Value a = g.input("a", DType::f64, {3, 3}), b = g.input("b", DType::bf16, {3, 3});
   g.output("p", ops::matmul(a, a));
@@ -279,10 +279,10 @@ TEST_CASE("mixed: f64 and what is 16 bits already are left alone, and casts of t
   g.output("q", ops::matmul(wide, wide));
   const Graph after = mixed(g);
   CHECK(widths(after) == "MatMul:f64 MatMul:bf16 MatMul:bf16");
-  CHECK(casts_in(after) == 1);  // the result alone
+  CHECK(casts_in(after) == 1);  // only the result
 }
 
-TEST_CASE("mixed: interface and ids of nodes stay") {
+TEST_CASE("mixed: the interface and node ids are unchanged") {
   const Graph before = graph::optimize(Net(true).g);
   const Graph after = graph::mix_precision(before, DType::f16);
   std::set<std::uint64_t> ids;

@@ -1,4 +1,4 @@
-// Shapes, refusals and forms of the ops that normalise.
+// Shapes, errors and forms of the normalisation ops.
 #include <doctest/doctest.h>
 
 #include "graph_testing.h"
@@ -10,7 +10,7 @@ namespace {
 
 using ops::BatchNormOptions;
 
-/// An image batch of three channels and what batch norm wants beside it.
+/// An image batch of three channels and the other operands of batch norm.
 struct Images {
   Graph g;
   Value x = g.input("x", DType::f32, {2, 3, 4, 5});
@@ -27,7 +27,7 @@ std::int64_t axis_of(Value y) {
 
 }  // namespace
 
-TEST_CASE("batch norm: results have the shape of x, and training renews both statistics") {
+TEST_CASE("batch norm: results have the shape of x, and training updates both statistics") {
   Images m;
   CHECK(str(ops::batch_norm(m.x, m.scale, m.bias, m.mean, m.variance)) == "f32(2,3,4,5)");
   const Value y = m.train(m.x);
@@ -45,35 +45,34 @@ TEST_CASE("batch norm: a batch of one element per channel has no variance to tra
   const Value row = m.g.input("row", DType::f32, {1, 3, 2}), none = m.g.input("none", DType::f32, {0, 3});
   const NameScope scope(m.g, "block_1");
   CHECK(error_of([&] { m.train(one); }) ==
-        "batch_norm_train 'block_1/batch_norm_train': training takes the variance of a channel's elements over the batch, and each channel "
-        "of "
-        "x f32(1,3) has 1; wanted 2 or more");
-  CHECK(error_of([&] { m.train(pixel); }).find("x f32(1,3,1,1) has 1; wanted 2 or more") != std::string::npos);
-  CHECK(error_of([&] { m.train(none); }).find("x f32(0,3) has 0; wanted 2 or more") != std::string::npos);
+        "batch_norm_train 'block_1/batch_norm_train': training needs 2 or more elements per channel for the variance, got 1 in each "
+        "channel of x f32(1,3)");
+  CHECK(error_of([&] { m.train(pixel); }).find("x f32(1,3,1,1) has 1; expected 2 or more") != std::string::npos);
+  CHECK(error_of([&] { m.train(none); }).find("x f32(0,3) has 0; expected 2 or more") != std::string::npos);
   CHECK(str(ops::batch_norm(one, m.scale, m.bias, m.mean, m.variance)) == "f32(1,3)");
   CHECK(str(m.train(row)) == "f32(1,3,2)");
 }
 
-TEST_CASE("batch norm: operands that do not fit are refused by name") {
+TEST_CASE("batch norm: operands that do not fit are rejected by name") {
   Images m;
   const Value four = m.g.input("four", DType::f32, {4}), wide = m.g.input("wide", DType::f64, {3});
   const auto evaluate = [&](Value x, Value scale, const BatchNormOptions& options = {}) {
     return error_of([&] { ops::batch_norm(x, scale, m.bias, m.mean, m.variance, options); });
   };
   CHECK(evaluate(m.x, four) ==
-        "batch_norm 'batch_norm': wanted 3 numbers, one per channel of x f32(2,3,4,5) along axis 1, got scale f32(4)");
-  CHECK(evaluate(m.x, wide) == "batch_norm 'batch_norm': wanted f32 numbers per channel beside x f32(2,3,4,5), got scale f64(3)");
+        "batch_norm 'batch_norm': expected 3 values, one per channel of x f32(2,3,4,5) along axis 1, got scale f32(4)");
+  CHECK(evaluate(m.x, wide) == "batch_norm 'batch_norm': expected f32 values per channel for x f32(2,3,4,5), got scale f64(3)");
   CHECK(evaluate(m.x, {}) == "batch_norm 'batch_norm': operand scale is absent");
   CHECK(evaluate(m.g.input("line", DType::f32, {3}), m.scale) ==
-        "batch_norm 'batch_norm': wanted x of rank 2 or more, a batch of channels, got x f32(3)");
-  CHECK(evaluate(m.g.input("whole", DType::i32, {2, 3}), m.scale) == "batch_norm 'batch_norm': wanted a floating dtype, got x i32(2,3)");
+        "batch_norm 'batch_norm': expected x of rank 2 or more (batch, channels, ...), got x f32(3)");
+  CHECK(evaluate(m.g.input("whole", DType::i32, {2, 3}), m.scale) == "batch_norm 'batch_norm': expected a floating dtype, got x i32(2,3)");
   CHECK(evaluate(m.x, m.scale, {.axis = 4}) == "batch_norm 'batch_norm': axis 4 is out of range for x f32(2,3,4,5)");
-  CHECK(evaluate(m.x, m.scale, {.epsilon = -1}) == "batch_norm 'batch_norm': epsilon is -1, wanted epsilon >= 0");
+  CHECK(evaluate(m.x, m.scale, {.epsilon = -1}) == "batch_norm 'batch_norm': epsilon is -1, expected epsilon >= 0");
   CHECK(error_of([&] { m.train(m.x, {.momentum = 1.5}); }) ==
-        "batch_norm_train 'batch_norm_train': momentum is 1.5, wanted 0 <= momentum <= 1");
+        "batch_norm_train 'batch_norm_train': momentum is 1.5, expected 0 <= momentum <= 1");
 }
 
-TEST_CASE("batch norm: channels that come last are those of a matrix") {
+TEST_CASE("batch norm: channels last are the columns of a matrix") {
   Images m;
   for (const std::int64_t axis : {-1, 3}) {
     const Value y = ops::batch_norm(m.g.input("x" + std::to_string(axis), DType::f32, {2, 4, 5, 3}), m.scale, m.bias, m.mean, m.variance,
@@ -96,12 +95,12 @@ TEST_CASE("batch norm: per activation every element of a sample has its own stat
   CHECK(g.info(g.updates()[0].value).shape == Shape{3, 4});
   const Value small = g.parameter("small", DType::f32, {4, 3});
   CHECK(error_of([&] { ops::batch_norm(x, small, bias, mean, variance, {.per_activation = true}); }) ==
-        "batch_norm: per activation, wanted 'small' in the shape of x 'x' (6,3,4) without its first dimension, got (4,3)");
+        "batch_norm: with per_activation, expected 'small' in the shape of x 'x' (6,3,4) without its first dimension, got (4,3)");
   CHECK(error_of([&] { ops::batch_norm(x, scale, bias, mean, variance, {.axis = 2, .per_activation = true}); }) ==
-        "batch_norm: per activation there is no axis of channels: wanted axis 1, got 2");
+        "batch_norm: per_activation has no channel axis: expected axis 1, got 2");
 }
 
-TEST_CASE("layer norm: statistics are per line, and whoever reads y alone has y alone") {
+TEST_CASE("layer norm: statistics are per line, and unused results are left out") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2, 3, 4});
   const Value scale = g.parameter("scale", DType::f32, {3, 4});
@@ -110,16 +109,16 @@ TEST_CASE("layer norm: statistics are per line, and whoever reads y alone has y 
   CHECK(g.info(node_of(y).outputs[1]).shape == Shape{2, 1, 1});
   CHECK(str(ops::layer_norm(x)) == "f32(2,3,4)");
   CHECK(error_of([&] { ops::layer_norm(x, scale); }) ==
-        "layer_norm 'layer_norm_2': wanted (4) for a line of x f32(2,3,4), got scale f32(3,4)");
+        "layer_norm 'layer_norm_2': expected (4) for a line of x f32(2,3,4), got scale f32(3,4)");
   CHECK(error_of([&] { ops::layer_norm(x, {}, {}, 3); }) == "layer_norm 'layer_norm_2': axis 3 is out of range for x f32(2,3,4)");
   CHECK(error_of([&] {
           ops::layer_norm(g.input("empty", DType::f32, {2, 0}));
-        }) == "layer_norm 'layer_norm_2': the lines of x f32(2,0) from axis 1 on have no element");
-  CHECK(error_of([&] { ops::rms_norm(x, scale); }) == "rms_norm 'rms_norm': wanted (4) for a line of x f32(2,3,4), got scale f32(3,4)");
+        }) == "layer_norm 'layer_norm_2': expected elements in x f32(2,0) from axis 1 on, got none");
+  CHECK(error_of([&] { ops::rms_norm(x, scale); }) == "rms_norm 'rms_norm': expected (4) for a line of x f32(2,3,4), got scale f32(3,4)");
   CHECK(str(ops::rms_norm(x, scale, 1)) == "f32(2,3,4)");
 }
 
-TEST_CASE("group and instance norm: groups have to divide the channels") {
+TEST_CASE("group and instance norm: groups must divide the channels") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2, 6, 4, 5});
   const Value scale = g.parameter("scale", DType::f32, {6}), short_scale = g.parameter("short", DType::f32, {5});
@@ -128,21 +127,21 @@ TEST_CASE("group and instance norm: groups have to divide the channels") {
   CHECK(error_of([&] { ops::group_norm(x, 4); }) == "group_norm: 4 groups do not divide the 6 channels of 'x' (2,6,4,5)");
   CHECK(error_of([&] { ops::group_norm(x, 0); }) == "group_norm: 0 groups do not divide the 6 channels of 'x' (2,6,4,5)");
   CHECK(error_of([&] { ops::group_norm(x, 2, short_scale); }) ==
-        "group_norm: wanted scale (6), one per channel of 'x' (2,6,4,5), got 'short' (5)");
-  CHECK(error_of([&] { ops::instance_norm(scale); }) == "instance_norm: wanted x (N, C, d...), got 'scale' (6)");
+        "group_norm: expected scale (6), one per channel of 'x' (2,6,4,5), got 'short' (5)");
+  CHECK(error_of([&] { ops::instance_norm(scale); }) == "instance_norm: expected x (N, C, d...), got 'scale' (6)");
 }
 
-TEST_CASE("lrn: windows and numbers without sense are refused") {
+TEST_CASE("lrn: invalid windows and constants are rejected") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2, 6, 4});
   CHECK(str(ops::lrn(x, 5)) == "f32(2,6,4)");
-  CHECK(error_of([&] { ops::lrn(x, 0); }) == "lrn 'lrn_1': size is 0, wanted a window of 1 channel or more");
-  CHECK(error_of([&] { ops::lrn(x, 5, -1); }) == "lrn 'lrn_1': alpha is -1, wanted alpha >= 0");
-  CHECK(error_of([&] { ops::lrn(x, 5, 1e-4, 0.75, 0); }) == "lrn 'lrn_1': bias is 0, wanted bias > 0");
-  CHECK(error_of([&] { ops::lrn(g.input("line", DType::f32, {6}), 5); }) == "lrn 'lrn_1': wanted x (N, C, d...), got x f32(6)");
+  CHECK(error_of([&] { ops::lrn(x, 0); }) == "lrn 'lrn_1': size is 0, expected a window of 1 channel or more");
+  CHECK(error_of([&] { ops::lrn(x, 5, -1); }) == "lrn 'lrn_1': alpha is -1, expected alpha >= 0");
+  CHECK(error_of([&] { ops::lrn(x, 5, 1e-4, 0.75, 0); }) == "lrn 'lrn_1': bias is 0, expected bias > 0");
+  CHECK(error_of([&] { ops::lrn(g.input("line", DType::f32, {6}), 5); }) == "lrn 'lrn_1': expected x (N, C, d...), got x f32(6)");
 }
 
-TEST_CASE("normalisation: gradients by every operand have their operand's shape") {
+TEST_CASE("normalisation: the gradient by every operand has the operand's shape") {
   Images m;
   const Value loss = ops::reduce_sum(ops::batch_norm(m.x, m.scale, m.bias, m.mean, m.variance));
   const std::vector<Value> by{m.x, m.scale, m.bias, m.mean, m.variance};

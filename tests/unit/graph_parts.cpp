@@ -1,4 +1,4 @@
-// Shapes and refusals of the ops that take tensors apart, put them together and look things up.
+// Shapes and errors of slicing, concatenation and gathering.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -17,7 +17,7 @@ struct Matrix {
 
 }  // namespace
 
-TEST_CASE("slice: begin and end are cut as Python cuts them") {
+TEST_CASE("slice: begin and end are clamped as in Python") {
   Matrix m;
   constexpr std::int64_t far = std::numeric_limits<std::int64_t>::max();
   struct Row {
@@ -30,30 +30,30 @@ TEST_CASE("slice: begin and end are cut as Python cuts them") {
     CAPTURE(row.step);
     CHECK(ops::slice(m.x, 1, row.begin, row.end, row.step).shape() == Shape{4, row.size});
   }
-  CHECK(error_of([&] { ops::slice(m.x, 1, 0, 3, 0); }) == "slice: the step along axis 1 of 'x' (4,6) is 0");
+  CHECK(error_of([&] { ops::slice(m.x, 1, 0, 3, 0); }) == "slice: expected a step other than 0 along axis 1 of 'x' (4,6)");
 }
 
-TEST_CASE("slice: a node that leaves its operand is refused") {
+TEST_CASE("slice: a node that exceeds its operand is rejected") {
   Matrix m;
   tenon_attributes_slice attributes{};
   attributes.starts[1] = 4;
   attributes.steps[0] = attributes.steps[1] = 1;
   CHECK(error_of([&] {
           m.g.apply(TENON_OP_Slice, {m.x}, Attributes::of(attributes), {.name = {}, .shape = Shape{4, 3}});
-        }) == "slice 'slice': 3 elements from 4 in steps of 1 leave axis 1 of x f32(4,6)");
+        }) == "slice 'slice': 3 elements from 4 in steps of 1 exceed axis 1 of x f32(4,6)");
   attributes.steps[1] = std::numeric_limits<std::int64_t>::min();
   CHECK(error_of([&] {
           m.g.apply(TENON_OP_Slice, {m.x}, Attributes::of(attributes), {.name = {}, .shape = Shape{4, 2}});
-        }) == "slice 'slice': 2 elements from 4 in steps of -9223372036854775808 leave axis 1 of x f32(4,6)");
+        }) == "slice 'slice': 2 elements from 4 in steps of -9223372036854775808 exceed axis 1 of x f32(4,6)");
 }
 
-TEST_CASE("pad: widths and values that make no sense are refused") {
+TEST_CASE("pad: invalid widths and values are rejected") {
   Matrix m;
   CHECK(str(ops::pad(m.x, {{1, 2}, {0, 3}})) == "f32(7,9)");
-  CHECK(error_of([&] { ops::pad(m.x, {{1, 2}}); }) == "pad: wanted widths for each dimension of 'x' (4,6), got 1");
+  CHECK(error_of([&] { ops::pad(m.x, {{1, 2}}); }) == "pad: expected one pair of widths per dimension of 'x' (4,6), got 1");
   CHECK(error_of([&] {
           ops::pad(m.x, {{-1, 2}, {0, 0}});
-        }) == "pad: the widths of axis 0 of 'x' (4,6) are (-1, 2), wanted 0 or more; slice takes elements away");
+        }) == "pad: the widths of axis 0 of 'x' (4,6) are (-1, 2), expected 0 or more; use slice to remove elements");
   CHECK(error_of([&] {
           ops::pad(m.x, {{4, 0}, {0, 0}}, 0, ops::PadMode::reflect);
         }) == "pad 'pad_1': reflect repeats at most 3 elements on either side of axis 0 of x f32(4,6), got 4 and 0");
@@ -61,38 +61,40 @@ TEST_CASE("pad: widths and values that make no sense are refused") {
   CHECK(error_of([&] { ops::pad(whole, {{1, 0}}, 0.5); }).substr(0, 4) == "pad:");
 }
 
-TEST_CASE("concat: sizes that differ beside the axis are named") {
+TEST_CASE("concat: sizes that differ outside the axis are reported") {
   Matrix m;
   const Value y = m.g.input("y", DType::f32, {4, 2}), z = m.g.input("z", DType::f32, {3, 2});
   CHECK(str(ops::concat({m.x, y, m.x}, 1)) == "f32(4,14)");
   CHECK(error_of([&] {
           ops::concat({m.x, y, z}, -1);
-        }) == "concat 'concat_1': beside axis 1 the sizes differ: operand 0 f32(4,6), operand 2 f32(3,2)");
+        }) == "concat 'concat_1': expected equal sizes except along axis 1, got operand 0 f32(4,6), operand 2 f32(3,2)");
   CHECK(str(ops::stack({m.x, m.x, m.x}, 1)) == "f32(4,3,6)");
-  CHECK(error_of([&] { ops::stack({m.x, y}); }) == "stack: wanted values of one shape, got (4,6) and (4,2)");
+  CHECK(error_of([&] { ops::stack({m.x, y}); }) == "stack: expected values of one shape, got (4,6) and (4,2)");
 }
 
-TEST_CASE("split: sizes make up the axis") {
+TEST_CASE("split: sizes must sum to the axis") {
   Matrix m;
   const std::vector<Value> parts = ops::split(m.x, {1, 0, 5}, 1);
   REQUIRE(parts.size() == 3);
   CHECK(str(parts[0]) == "f32(4,1)");
   CHECK(str(parts[1]) == "f32(4,0)");
   CHECK(str(parts[2]) == "f32(4,5)");
-  CHECK(error_of([&] { ops::split(m.x, {1, 4}, 1); }) == "split 'split_1': the sizes (1,4) leave 1 of axis 1 of x f32(4,6)");
-  CHECK(error_of([&] { ops::split(m.x, {1, 6}, 1); }) == "split 'split_1': the sizes (1,6) do not make up axis 1 of x f32(4,6)");
+  CHECK(error_of([&] {
+          ops::split(m.x, {1, 4}, 1);
+        }) == "split 'split_1': the sizes (1,4) do not add up to axis 1 of x f32(4,6), 1 elements are left");
+  CHECK(error_of([&] { ops::split(m.x, {1, 6}, 1); }) == "split 'split_1': the sizes (1,6) do not add up to axis 1 of x f32(4,6)");
 }
 
-TEST_CASE("gather: a result of too many dimensions is refused before it is made") {
+TEST_CASE("gather: a result of too many dimensions is rejected") {
   Matrix m;
   const Value i = m.g.input("i", DType::i64, {1, 1, 1, 1, 1, 1, 1, 2});
   CHECK(error_of([&] { ops::gather(m.x, i); }) ==
-        "gather 'gather': the result has 9 dimensions, at most 8 are possible: x f32(4,6), indices i64(1,1,1,1,1,1,1,2)");
-  CHECK(error_of([&] { ops::gather(m.x, m.x); }) == "gather 'gather': wanted indices of i32 or i64, got indices f32(4,6)");
-  CHECK(error_of([&] { ops::embedding(i, i); }) == "embedding: wanted weights of (rows, n), got 'i' (1,1,1,1,1,1,1,2)");
+        "gather 'gather': expected a result of at most 8 dimensions, got 9: x f32(4,6), indices i64(1,1,1,1,1,1,1,2)");
+  CHECK(error_of([&] { ops::gather(m.x, m.x); }) == "gather 'gather': expected indices of i32 or i64, got indices f32(4,6)");
+  CHECK(error_of([&] { ops::embedding(i, i); }) == "embedding: expected weights of (rows, n), got 'i' (1,1,1,1,1,1,1,2)");
 }
 
-TEST_CASE("gradient: of an embedding it is what scatter_add makes of zeros") {
+TEST_CASE("gradient: that of an embedding is a scatter_add to zeros") {
   Graph g;
   const Value weights = g.parameter("weights", DType::f32, {10, 4}), i = g.input("i", DType::i64, {3});
   const Value loss = ops::reduce_sum(ops::embedding(weights, i));
@@ -101,7 +103,7 @@ TEST_CASE("gradient: of an embedding it is what scatter_add makes of zeros") {
   CHECK(ops_of(g, before) == "Expand Expand ScatterAdd");
 }
 
-TEST_CASE("gradient: of a concat it is made only for those who want it") {
+TEST_CASE("gradient: that of a concat is made only for requested operands") {
   Graph g;
   const Value a = g.parameter("a", DType::f32, {2, 3}), b = g.input("b", DType::f32, {2, 4});
   const Value loss = ops::reduce_sum(ops::concat({a, b}, 1));
@@ -110,15 +112,15 @@ TEST_CASE("gradient: of a concat it is made only for those who want it") {
   CHECK(ops_of(g, before) == "Expand Slice");
 }
 
-TEST_CASE("reductions: the largest of nothing is refused by name") {
+TEST_CASE("reductions: the maximum of an empty axis is rejected by name") {
   Graph g;
   const Value x = g.input("x", DType::f32, {3, 0});
   CHECK(error_of([&] { ops::reduce_max(x, {1}); }) == "reduce_max 'reduce_max': axis 1 of x f32(3,0) has no elements to choose from");
   CHECK(error_of([&] { ops::arg_min(x, 1); }) == "arg_min 'arg_min': axis 1 of x f32(3,0) has no elements to choose from");
   CHECK(str(ops::reduce_max(x, {0})) == "f32(0)");
-  CHECK(error_of([&] { ops::norm(x, 0); }) == "norm: p is 0, wanted p > 0; infinity gives the largest magnitude");
+  CHECK(error_of([&] { ops::norm(x, 0); }) == "norm: p is 0, expected p > 0; infinity gives the largest magnitude");
   CHECK(error_of([&] { ops::variance(g.input("one", DType::f32, {1}), {}, false, true); }) ==
-        "variance: the unbiased one divides by n - 1, and 'one' (1) has n = 1");
+        "variance: expected n >= 2 for the unbiased variance of 'one' (1), got n = 1");
 }
 
 TEST_CASE("one_hot: the depth is a new dimension") {
@@ -129,11 +131,11 @@ TEST_CASE("one_hot: the depth is a new dimension") {
   CHECK(error_of([&] { ops::one_hot(i, 5, DType::u8, 0, 256); }).substr(0, 12) == "one_hot: on:");
 }
 
-TEST_CASE("squeeze and unsqueeze: dimensions of one element come and go") {
+TEST_CASE("squeeze and unsqueeze: dimensions of size 1 are removed and added") {
   Graph g;
   const Value x = g.input("x", DType::f32, {1, 3, 1});
   CHECK(str(ops::squeeze(x)) == "f32(3)");
   CHECK(str(ops::squeeze(x, {-1})) == "f32(1,3)");
   CHECK(str(ops::unsqueeze(x, {0, -1})) == "f32(1,1,3,1,1)");
-  CHECK(error_of([&] { ops::squeeze(x, {1}); }) == "squeeze: wanted a size of 1 for axis 1 of 'x' (1,3,1), got 3");
+  CHECK(error_of([&] { ops::squeeze(x, {1}); }) == "squeeze: expected a size of 1 for axis 1 of 'x' (1,3,1), got 3");
 }

@@ -14,7 +14,7 @@ struct Bench {
   Value scalar(float value) { return g.constant(Tensor::scalar(value)); }
 };
 
-/// The ops left of y = f(x) after `pass`.
+/// The ops of y = f(x) after `pass`.
 template <class Function>
 std::string left_by(Graph (*pass)(Graph), Function f) {
   Bench t;
@@ -23,11 +23,11 @@ std::string left_by(Graph (*pass)(Graph), Function f) {
 }
 template <class Function>
 std::string simplified(Function f) {
-  return left_by(graph::simplify, [&](Bench& t) { return ops::neg(f(t)); });  // what it stands before stays computed
+  return left_by(graph::simplify, [&](Bench& t) { return ops::neg(f(t)); });  // the Neg keeps the simplified value computed
 }
 }  // namespace
 
-TEST_CASE("dead code: what no output or update needs is gone, the interface stays") {
+TEST_CASE("dead code: nodes that no output or update needs are removed, the interface stays") {
   Bench t;
   const Value unused = t.g.input("unused", DType::i64, {5});
   ops::tanh(t.x);
@@ -46,7 +46,7 @@ TEST_CASE("dead code: what no output or update needs is gone, the interface stay
   CHECK(ops_of(t.g) == "Tanh Relu Sigmoid Add");
 }
 
-TEST_CASE("dead code: an optional result that nobody reads is left out") {
+TEST_CASE("dead code: an unread optional result is left out") {
   Bench t;
   const Value labels = t.g.input("labels", DType::i64, {2});
   const Value loss = ops::softmax_cross_entropy(t.x, labels);
@@ -67,12 +67,12 @@ TEST_CASE("dead code: a result that is not optional stays with its node") {
   CHECK(graph::eliminate_dead_code(t.g).nodes()[0].outputs == std::vector<ValueId>{4, 5});
 }
 
-TEST_CASE("common subexpressions: twins become one, all the way down") {
+TEST_CASE("common subexpressions: equal nodes merge recursively") {
   CHECK(left_by(graph::eliminate_common_subexpressions,
                 [](Bench& t) { return ops::add(ops::tanh(ops::mul(t.x, 2.0)), ops::tanh(ops::mul(t.x, 2.0))); }) == "Mul Tanh Add");
 }
 
-TEST_CASE("common subexpressions: the first twin's id stays") {
+TEST_CASE("common subexpressions: the first node's id is kept") {
   Bench t;
   t.g.output("y", ops::add(ops::tanh(t.x), ops::tanh(t.x)));
   const Graph after = graph::eliminate_common_subexpressions(t.g);
@@ -81,7 +81,7 @@ TEST_CASE("common subexpressions: the first twin's id stays") {
   CHECK(after.nodes()[1].inputs == std::vector<ValueId>{2, 2});
 }
 
-TEST_CASE("common subexpressions: a difference in anything keeps both") {
+TEST_CASE("common subexpressions: any difference keeps both") {
   const auto kept = [](auto f) {
     Bench t;
     const std::pair<Value, Value> twins = f(t);
@@ -115,7 +115,7 @@ TEST_CASE("common subexpressions: random values merge by key and stream") {
   CHECK(ops_of(graph::eliminate_common_subexpressions(t.g)) == "Dropout Add Dropout Add RandomUniform");
 }
 
-TEST_CASE("common subexpressions: two parameters never get one new content") {
+TEST_CASE("common subexpressions: updates of two parameters are never merged") {
   Bench t;
   const Value v = t.g.parameter("v", DType::f32, {2, 3});
   t.g.update(t.w, ops::tanh(t.x));
@@ -125,7 +125,7 @@ TEST_CASE("common subexpressions: two parameters never get one new content") {
   CHECK(after.updates()[0].value != after.updates()[1].value);
 }
 
-TEST_CASE("simplify: neutral scalars are gone where no bit changes") {
+TEST_CASE("simplify: neutral scalars are removed if no bit changes") {
   CHECK(simplified([](Bench& t) { return ops::mul(t.x, 1.0); }) == "Neg");
   CHECK(simplified([](Bench& t) { return ops::mul(t.scalar(1), t.x); }) == "Neg");
   CHECK(simplified([](Bench& t) { return ops::div(t.x, t.scalar(1)); }) == "Neg");
@@ -142,7 +142,7 @@ TEST_CASE("simplify: a neutral scalar that changes the shape stays") {
         "ReduceSum Mul Neg");
 }
 
-TEST_CASE("simplify: pairs that undo each other cancel") {
+TEST_CASE("simplify: inverse pairs cancel") {
   CHECK(left_by(graph::simplify, [](Bench& t) { return ops::relu(ops::neg(ops::neg(t.x))); }) == "Relu");
   CHECK(simplified([](Bench& t) { return ops::transpose(ops::transpose(t.x)); }) == "Neg");
   CHECK(simplified([](Bench& t) { return ops::transpose(t.x, {0, 1}); }) == "Neg");
@@ -152,7 +152,7 @@ TEST_CASE("simplify: pairs that undo each other cancel") {
   CHECK(simplified([](Bench& t) { return ops::flatten(t.x); }) == "Neg");
 }
 
-TEST_CASE("simplify: chains of arrangements become one") {
+TEST_CASE("simplify: chains of shape ops merge") {
   Bench t;
   const Value cube = t.g.input("cube", DType::f32, {2, 3, 4});
   t.g.output("t", ops::transpose(ops::transpose(cube, {1, 2, 0}), {1, 2, 0}));
@@ -163,17 +163,17 @@ TEST_CASE("simplify: chains of arrangements become one") {
   CHECK(after.nodes()[1].inputs == std::vector<ValueId>{2});
 }
 
-TEST_CASE("simplify: what broadcasts anyway is not expanded first") {
+TEST_CASE("simplify: an Expand before a broadcast is removed") {
   CHECK(simplified([](Bench& t) { return ops::mul(ops::expand(ops::reduce_sum(t.x, {0}), {2, 3}), t.x); }) == "ReduceSum Mul Neg");
   CHECK(simplified([](Bench& t) {
           const Value wide = ops::expand(t.g.input("s", DType::f32, {}), {2, 3});
           return ops::add(wide, wide);
         }) == "Expand Add Neg");
-  // the expansion makes the result what it is
+  // the expansion determines the result's shape
   CHECK(simplified([](Bench& t) { return ops::mul(ops::expand(t.x, {4, 2, 3}), t.w); }) == "Expand Mul Neg");
 }
 
-TEST_CASE("simplify: outputs and updates keep a value of their own") {
+TEST_CASE("simplify: outputs and updates keep separate values") {
   Bench t;
   t.g.output("y", ops::mul(t.x, 1.0));
   t.g.update(t.w, ops::mul(t.x, 1.0));
@@ -181,7 +181,7 @@ TEST_CASE("simplify: outputs and updates keep a value of their own") {
   CHECK(ops_of(after) == "Mul Mul");
 }
 
-TEST_CASE("optimize: the gradient of a mean squared error comes down to its arithmetic") {
+TEST_CASE("optimize: the gradient of a mean squared error reduces to its arithmetic") {
   Bench t;
   const Value loss = ops::mse(t.w, t.x);
   t.g.output("loss", loss);
@@ -189,7 +189,7 @@ TEST_CASE("optimize: the gradient of a mean squared error comes down to its arit
   CHECK(ops_of(graph::optimize(t.g)) == "Sub Mul ReduceMean Mul Add");
 }
 
-TEST_CASE("optimize: a graph that is as small as it can be stays as it is") {
+TEST_CASE("optimize: a minimal graph is unchanged") {
   Bench t;
   t.g.output("y", ops::tanh(ops::add(t.x, t.w)));
   const std::string before = t.g.str();

@@ -1,4 +1,4 @@
-// Shapes and refusals of pools.
+// Shapes and errors of pools.
 #include <doctest/doctest.h>
 
 #include "graph_testing.h"
@@ -22,7 +22,7 @@ ops::WindowOptions windows(std::vector<std::int64_t> strides, std::vector<std::p
 
 }  // namespace
 
-TEST_CASE("pool: windows are counted as ONNX counts them") {
+TEST_CASE("pool: windows are counted as in ONNX") {
   Image m;
   CHECK(str(ops::max_pool(m.x, {2, 2})) == "f32(2,3,3,4)");  // strides are the kernel's
   CHECK(str(ops::max_pool(m.x, {3, 3}, windows({2, 2}))) == "f32(2,3,3,3)");
@@ -32,7 +32,7 @@ TEST_CASE("pool: windows are counted as ONNX counts them") {
   CHECK(str(ops::max_pool(m.x, {3, 3}, cut)) == "f32(2,3,3,4)");
   cut.padding = {{0, 0}, {1, 1}};
   CHECK(str(ops::average_pool(m.x, {3, 3}, cut)) == "f32(2,3,3,5)");
-  cut = windows({4, 3}, {{0, 2}, {0, 2}});  // 8 is behind the 7 elements: a window there would see padding alone
+  cut = windows({4, 3}, {{0, 2}, {0, 2}});  // 8 is after the 7 elements: a window there would see only padding
   cut.ceil_mode = true;
   CHECK(str(ops::max_pool(m.x, {3, 3}, cut)) == "f32(2,3,2,3)");
   ops::WindowOptions same = windows({2, 3});
@@ -45,7 +45,7 @@ TEST_CASE("pool: windows are counted as ONNX counts them") {
   CHECK(str(ops::average_pool(signal, {4}, windows({2}))) == "f16(4,2,3)");
 }
 
-TEST_CASE("pool: an odd element of padding stands behind") {
+TEST_CASE("pool: an odd element of padding comes after the image") {
   Image m;
   ops::WindowOptions same = windows({1, 1});
   same.same = true;
@@ -56,7 +56,7 @@ TEST_CASE("pool: an odd element of padding stands behind") {
   CHECK(attributes.pads_after[1] == 2);
 }
 
-TEST_CASE("pool: channels may lie last") {
+TEST_CASE("pool: channels may be last") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2, 8, 6, 3});
   ops::WindowOptions options;
@@ -68,63 +68,65 @@ TEST_CASE("pool: channels may lie last") {
   CHECK(str(indices) == "i64(2,4,3,3)");
 }
 
-TEST_CASE("pool: a kernel larger than the padded image is refused with all values") {
+TEST_CASE("pool: a kernel larger than the padded image is rejected with all values") {
   Image m;
   CHECK(error_of([&] {
           ops::max_pool(m.x, {9, 2}, windows({1, 1}, {{0, 1}, {0, 0}}));
         }) ==
-        "max_pool 'max_pool': the kernel covers 9 elements, more than the 8 of the padded image, in spatial dimension 0: size 7, kernel 9, "
-        "stride 1, dilation 1, padding 0 and 1");
+        "max_pool 'max_pool': the kernel's extent 9 exceeds the padded size 8 in spatial dimension 0: size 7, kernel 9, stride 1, dilation "
+        "1, padding 0 and 1");
   ops::WindowOptions cut = windows({1, 1});
   cut.ceil_mode = true;
   CHECK(error_of([&] {
           ops::average_pool(m.x, {2, 9}, cut);
-        }).find("the kernel covers 9 elements, more than the 8 of") != std::string::npos);
+        }).find("the kernel's extent 9 exceeds the padded size 8") != std::string::npos);
 }
 
-TEST_CASE("pool: strides, kernels and padding that make no sense are refused") {
+TEST_CASE("pool: invalid strides, kernels and padding are rejected") {
   Image m;
   CHECK(error_of([&] {
           ops::max_pool(m.x, {2, 2}, windows({0, 1}));
-        }) == "max_pool 'max_pool': wanted a stride of 1 to 2147483647, got 0 for spatial dimension 0");
+        }) == "max_pool 'max_pool': expected a stride of 1 to 2147483647, got 0 for spatial dimension 0");
   CHECK(error_of([&] {
           ops::max_pool(m.x, {2, 0}, windows({1, 1}));
-        }) == "max_pool 'max_pool': wanted a kernel of 1 to 2147483647, got 0 for spatial dimension 1");
+        }) == "max_pool 'max_pool': expected a kernel of 1 to 2147483647, got 0 for spatial dimension 1");
   CHECK(error_of([&] {
           ops::average_pool(m.x, {2, 2}, windows({1, 1}, {{0, 0}, {-1, 0}}));
-        }) == "average_pool 'average_pool': wanted a padding of 0 to 2147483647, got -1 for spatial dimension 1");
-  CHECK(error_of([&] {
-          ops::max_pool(m.x, {2, 2}, windows({1, 1}, {{0, 2}, {0, 0}}));
-        }) ==
-        "max_pool 'max_pool': wanted padding of less than the 2 elements that the kernel covers in spatial dimension 0: size 7, kernel 2, "
-        "stride 1, dilation 1, padding 0 and 2");
+        }) == "average_pool 'average_pool': expected a padding of 0 to 2147483647, got -1 for spatial dimension 1");
+  CHECK(
+      error_of([&] {
+        ops::max_pool(m.x, {2, 2}, windows({1, 1}, {{0, 2}, {0, 0}}));
+      }) ==
+      "max_pool 'max_pool': expected padding of less than the 2 elements that the kernel covers in spatial dimension 0: size 7, kernel 2, "
+      "stride 1, dilation 1, padding 0 and 2");
   ops::WindowOptions wide;
   wide.dilations = {2, 1};
   CHECK(error_of([&] {
           ops::average_pool(m.x, {2, 2}, wide);
-        }) == "average_pool 'average_pool': wanted a dilation of 1, got 2 for spatial dimension 0");
-  CHECK(error_of([&] { ops::max_pool(m.x, {2}); }) == "max_pool: wanted a kernel of 2 dimensions for x (2,3,7,8), got 1");
-  CHECK(error_of([&] { ops::max_pool(m.x, {2, 2}, windows({1})); }).find("wanted 2 strides") != std::string::npos);
+        }) == "average_pool 'average_pool': expected a dilation of 1, got 2 for spatial dimension 0");
+  CHECK(error_of([&] { ops::max_pool(m.x, {2}); }) == "max_pool: expected a kernel of 2 dimensions for x (2,3,7,8), got 1");
+  CHECK(error_of([&] { ops::max_pool(m.x, {2, 2}, windows({1})); }).find("expected 2 strides") != std::string::npos);
   const Value flat = m.g.input("flat", DType::f32, {2, 3});
-  CHECK(error_of([&] { ops::max_pool(flat, {}); }) == "max_pool 'max_pool': wanted an image (N, C, L) or (N, C, H, W), got x f32(2,3)");
+  CHECK(error_of([&] { ops::max_pool(flat, {}); }) == "max_pool 'max_pool': expected an image (N, C, L) or (N, C, H, W), got x f32(2,3)");
   const Value whole = m.g.input("whole", DType::i32, {2, 3, 4});
-  CHECK(error_of([&] { ops::max_pool(whole, {2}); }) == "max_pool 'max_pool': wanted a floating dtype, got x i32(2,3,4)");
+  CHECK(error_of([&] { ops::max_pool(whole, {2}); }) == "max_pool 'max_pool': expected a floating dtype, got x i32(2,3,4)");
 }
 
-TEST_CASE("pool: a window that sees padding alone has no largest element") {
+TEST_CASE("pool: a window of only padding has no maximum") {
   Graph g;
   const Value x = g.input("x", DType::f32, {1, 1, 4});
   ops::WindowOptions wide = windows({1}, {{1, 1}});
   wide.dilations = {5};
-  CHECK(error_of([&] { ops::max_pool(x, {2}, wide); }) ==
-        "max_pool 'max_pool': a window sees padding alone in spatial dimension 0: size 4, kernel 2, stride 1, dilation 5, padding 1 and 1");
+  CHECK(
+      error_of([&] { ops::max_pool(x, {2}, wide); }) ==
+      "max_pool 'max_pool': a window covers only padding in spatial dimension 0: size 4, kernel 2, stride 1, dilation 5, padding 1 and 1");
   const Value nothing = g.input("nothing", DType::f32, {1, 1, 0});
   CHECK(error_of([&] {
           ops::average_pool(nothing, {2}, windows({1}, {{1, 1}}));
-        }).find("a window sees padding alone") != std::string::npos);
+        }).find("a window covers only padding") != std::string::npos);
 }
 
-TEST_CASE("gradient: of max_pool it asks for the indices, without it nobody does") {
+TEST_CASE("gradient: only the gradient of max_pool requests the indices") {
   Graph g;
   const Value x = g.parameter("x", DType::f32, {2, 3, 8, 8});
   const Value loss = ops::reduce_sum(ops::max_pool(x, {2, 2}));
@@ -135,7 +137,7 @@ TEST_CASE("gradient: of max_pool it asks for the indices, without it nobody does
   CHECK(g.info(node_of(dx).inputs[1]).dtype == DType::i64);
 }
 
-TEST_CASE("gradient: of average_pool it knows the image's size") {
+TEST_CASE("gradient: that of average_pool has the image's size") {
   Graph g;
   const Value x = g.parameter("x", DType::f32, {2, 3, 6, 9});
   ops::WindowOptions cut = windows({2, 2});
@@ -145,16 +147,16 @@ TEST_CASE("gradient: of average_pool it knows the image's size") {
   CHECK(dx.shape() == x.shape());
 }
 
-TEST_CASE("pool gradients: shapes that do not fit are refused") {
+TEST_CASE("pool gradients: mismatched shapes are rejected") {
   Graph g;
   const Value dy = g.input("dy", DType::f32, {2, 3, 4}), indices = g.input("indices", DType::i64, {2, 3, 4});
   const auto apply = [&](Value places, const Shape& x) {
     return error_of([&] { g.apply(TENON_OP_MaxPoolGrad, {dy, places}, {}, {.name = {}, .shape = x}); });
   };
   CHECK(apply(indices, {2, 3, 8}) == "no error");
-  CHECK(apply(indices, {2, 4, 8}).find("wanted a result of as many dimensions, images and channels as dy f32(2,3,4), got (2,4,8)") !=
+  CHECK(apply(indices, {2, 4, 8}).find("expected a result with the rank, batch size and channels of dy f32(2,3,4), got (2,4,8)") !=
         std::string::npos);
-  CHECK(apply(dy, {2, 3, 8}).find("wanted indices of i64, got indices f32(2,3,4)") != std::string::npos);
+  CHECK(apply(dy, {2, 3, 8}).find("expected indices of i64, got indices f32(2,3,4)") != std::string::npos);
   tenon_attributes_window a{};
   std::fill(std::begin(a.kernel), std::end(a.kernel), 2);
   std::fill(std::begin(a.strides), std::end(a.strides), 2);
@@ -163,11 +165,11 @@ TEST_CASE("pool gradients: shapes that do not fit are refused") {
     return error_of([&] { g.apply(TENON_OP_AveragePoolGrad, {dy}, Attributes::of(a), {.name = {}, .shape = x}); });
   };
   CHECK(average({2, 3, 8}) == "no error");
-  CHECK(average({2, 3, 7}) == "no error");  // the last window cut short
+  CHECK(average({2, 3, 7}) == "no error");  // the last window is cut short
   CHECK(average({2, 3, 10}).find("windows in spatial dimension 0") != std::string::npos);
 }
 
-TEST_CASE("adaptive_average_pool: sizes that divide are windows, others are products") {
+TEST_CASE("adaptive_average_pool: divisible sizes become windows, others products") {
   Image m;
   CHECK(str(ops::adaptive_average_pool(m.x, {7, 2})) == "f32(2,3,7,2)");
   CHECK(ops_of(m.g) == "AveragePool");
@@ -175,7 +177,7 @@ TEST_CASE("adaptive_average_pool: sizes that divide are windows, others are prod
   CHECK(str(ops::adaptive_average_pool(m.x, {3, 5})) == "f32(2,3,3,5)");
   CHECK(ops_of(m.g, before).find("MatMul") != std::string::npos);
   CHECK(error_of([&] { ops::adaptive_average_pool(m.x, {3}); }) ==
-        "adaptive_average_pool: wanted 2 sizes, one for each spatial dimension of 'x' (2,3,7,8), got 1");
+        "adaptive_average_pool: expected 2 sizes, one for each spatial dimension of 'x' (2,3,7,8), got 1");
   CHECK(error_of([&] { ops::adaptive_average_pool(m.x, {3, 0}); }).find("got 0 out of 8 in spatial dimension 1") != std::string::npos);
 }
 
@@ -185,5 +187,5 @@ TEST_CASE("global pools: reductions over the spatial dimensions") {
   CHECK(str(ops::global_max_pool(m.x, false)) == "f32(2,3)");
   CHECK(ops_of(m.g) == "ReduceMean ReduceMax");
   const Value flat = m.g.input("flat", DType::f32, {2, 3});
-  CHECK(error_of([&] { ops::global_average_pool(flat); }) == "global_average_pool: wanted an image (N, C, d...), got 'flat' (2,3)");
+  CHECK(error_of([&] { ops::global_average_pool(flat); }) == "global_average_pool: expected an image (N, C, d...), got 'flat' (2,3)");
 }

@@ -1,4 +1,4 @@
-// Shapes and refusals of recurrent layers.
+// Shapes and errors of recurrent layers.
 #include <doctest/doctest.h>
 
 #include "graph/passes.h"
@@ -23,7 +23,7 @@ struct Layer {
 
 }  // namespace
 
-TEST_CASE("recurrent: states of every step, and the last of each direction") {
+TEST_CASE("recurrent: results are the states of every step and the last of each direction") {
   for (const bool both : {false, true}) {
     Layer layer;
     const std::int64_t d = both ? 2 : 1;
@@ -40,55 +40,54 @@ TEST_CASE("recurrent: states of every step, and the last of each direction") {
   CHECK(!gru.c.present());
 }
 
-TEST_CASE("recurrent: a sequence of no steps is refused") {
+TEST_CASE("recurrent: an empty sequence is rejected") {
   Layer layer;
   const Value none = layer.of("none", {0, 3, 4});
-  CHECK(error_of([&] { ops::lstm(none, layer.values(1, 4)); }) ==
-        "lstm 'lstm': the sequence length is 0, wanted one step or more: x f32(0,3,4)");
+  CHECK(error_of([&] { ops::lstm(none, layer.values(1, 4)); }) == "lstm 'lstm': expected a sequence length of 1 or more, got x f32(0,3,4)");
 }
 
-TEST_CASE("recurrent: gates and units that do not fit are named") {
+TEST_CASE("recurrent: mismatched gates and units are reported") {
   Layer layer;
   const Value three_gates = layer.of("three", {1, 6, 2}), four_gates = layer.of("four", {1, 8, 2});
   const Value w = layer.of("w", {1, 8, 4}), wide = layer.of("wide", {1, 8, 7});
   CHECK(error_of([&] {
           ops::lstm(layer.x, {w, three_gates, {}, {}, {}});
-        }) == "lstm 'lstm': wanted r of shape (directions, 4 units, units), got r f32(1,6,2)");
+        }) == "lstm 'lstm': expected r of shape (directions, 4 units, units), got r f32(1,6,2)");
   CHECK(error_of([&] {
           ops::gru(layer.x, {w, four_gates, {}, {}, {}});
-        }) == "gru 'gru': wanted r of shape (directions, 3 units, units), got r f32(1,8,2)");
+        }) == "gru 'gru': expected r of shape (directions, 3 units, units), got r f32(1,8,2)");
   CHECK(error_of([&] {
           ops::rnn(layer.x, {w, four_gates, {}, {}, {}});
-        }) == "rnn 'rnn': wanted r of shape (directions, units, units), got r f32(1,8,2)");
+        }) == "rnn 'rnn': expected r of shape (directions, units, units), got r f32(1,8,2)");
   CHECK(error_of([&] {
           ops::lstm(layer.x, {wide, four_gates, {}, {}, {}});
-        }) == "lstm 'lstm': wanted w of shape (1,8,4) for x f32(5,3,4) and r f32(1,8,2), got w f32(1,8,7)");
+        }) == "lstm 'lstm': expected w of shape (1,8,4) for x f32(5,3,4) and r f32(1,8,2), got w f32(1,8,7)");
   CHECK(error_of([&] {
           ops::lstm(layer.x, {w, four_gates, layer.of("short", {1, 8}), {}, {}});
-        }) == "lstm 'lstm': wanted b of shape (1,16) beside r f32(1,8,2), got b f32(1,8)");
+        }) == "lstm 'lstm': expected b of shape (1,16) for r f32(1,8,2), got b f32(1,8)");
   CHECK(error_of([&] {
           ops::lstm(layer.x, {w, four_gates, {}, {}, layer.of("c0", {1, 4, 2})});
-        }) == "lstm 'lstm': wanted c0 of shape (1,3,2) beside x f32(5,3,4), got c0 f32(1,4,2)");
-  CHECK(error_of([&] { ops::lstm(layer.x, {w, {}, {}, {}, {}}); }) == "lstm 'lstm': wanted 3 to 6 operands, got 2");
+        }) == "lstm 'lstm': expected c0 of shape (1,3,2) for x f32(5,3,4), got c0 f32(1,4,2)");
+  CHECK(error_of([&] { ops::lstm(layer.x, {w, {}, {}, {}, {}}); }) == "lstm 'lstm': expected 3 to 6 operands, got 2");
 }
 
-TEST_CASE("recurrent: weights have as many directions as are walked") {
+TEST_CASE("recurrent: weights have the number of directions of the layer") {
   Layer layer;
   const ops::RecurrentValues one = layer.values(1, 4);
   CHECK(error_of([&] { ops::lstm(layer.x, one, ops::Direction::both); }) ==
-        "lstm 'lstm': direction both wants 2 directions, got r f32(1,8,2)");
+        "lstm 'lstm': direction both expects 2 directions, got r f32(1,8,2)");
   Layer other;
   const ops::RecurrentValues two = other.values(2, 4);
   CHECK(error_of([&] { ops::lstm(other.x, two, ops::Direction::reverse); }) ==
-        "lstm 'lstm': direction reverse wants 1 direction, got r f32(2,8,2)");
+        "lstm 'lstm': direction reverse expects 1 direction, got r f32(2,8,2)");
   tenon_attributes_recurrent attributes{};
   attributes.direction = 3;
   CHECK(error_of([&] {
           other.g.apply(TENON_OP_LSTM, {other.x, two.w, two.r}, Attributes::of(attributes));
-        }) == "lstm 'lstm': direction is 3, wanted forward (0), reverse (1) or both (2)");
+        }) == "lstm 'lstm': direction is 3, expected forward (0), reverse (1) or both (2)");
 }
 
-TEST_CASE("recurrent: a gradient reads what the layer kept, and nobody else has it kept") {
+TEST_CASE("recurrent: intermediate results are kept only for a gradient") {
   Layer layer;
   const ops::RecurrentValues values = layer.values(1, 4);
   const ops::RecurrentResult result = ops::lstm(layer.x, values);
@@ -113,7 +112,7 @@ TEST_CASE("recurrent: a gradient reads what the layer kept, and nobody else has 
   }
 }
 
-TEST_CASE("recurrent: what a layer keeps for its gradient has none of its own") {
+TEST_CASE("recurrent: intermediate results kept for a gradient have no gradient") {
   Layer layer;
   const ops::RecurrentValues values = layer.values(1, 3);
   const std::vector<Value> results =

@@ -1,4 +1,4 @@
-// Shapes and refusals of resize and upsample.
+// Shapes and errors of resize and upsample.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -28,7 +28,7 @@ tenon_attributes_resize twice() {
 
 }  // namespace
 
-TEST_CASE("resize: the spatial sizes are those asked for") {
+TEST_CASE("resize: the spatial sizes are those requested") {
   Image m;
   const Value y = ops::resize(m.x, {3, 9});
   CHECK(str(y) == "f32(2,3,3,9)");
@@ -41,13 +41,13 @@ TEST_CASE("resize: the spatial sizes are those asked for") {
   CHECK(str(ops::upsample(m.g.input("signal", DType::f64, {1, 2, 5}), {4})) == "f64(1,2,20)");
 }
 
-TEST_CASE("resize: sizes and factors that make no sense are refused") {
+TEST_CASE("resize: invalid sizes and factors are rejected") {
   Image m;
   CHECK(error_of([&] { ops::resize(m.x, {3}); }) ==
-        "resize: wanted a size for each spatial dimension of an image (N, C, d...), got 1 for 'x' (2,3,4,6)");
-  CHECK(error_of([&] { ops::resize(m.x, {3, 0}); }) == "resize: wanted sizes of 1 or more, got 0 for 'x' (2,3,4,6)");
-  CHECK(error_of([&] { ops::upsample(m.x, {0, 1}); }) == "upsample: wanted factors of 1 or more, got 0 for 'x' (2,3,4,6)");
-  CHECK(error_of([&] { ops::upsample(m.x, {2}); }).find("wanted a factor for each spatial dimension") != std::string::npos);
+        "resize: expected a size for each spatial dimension of an image (N, C, d...), got 1 for 'x' (2,3,4,6)");
+  CHECK(error_of([&] { ops::resize(m.x, {3, 0}); }) == "resize: expected sizes of 1 or more, got 0 for 'x' (2,3,4,6)");
+  CHECK(error_of([&] { ops::upsample(m.x, {0, 1}); }) == "upsample: expected factors of 1 or more, got 0 for 'x' (2,3,4,6)");
+  CHECK(error_of([&] { ops::upsample(m.x, {2}); }).find("expected a factor for each spatial dimension") != std::string::npos);
   CHECK(error_of([&] {
           ops::upsample(m.x, {std::numeric_limits<std::int64_t>::max(), 1});
         }).find("longer than a dimension can be") != std::string::npos);
@@ -55,23 +55,23 @@ TEST_CASE("resize: sizes and factors that make no sense are refused") {
   CHECK(error_of([&] { ops::resize(nothing, {3}); }) == "resize 'resize': axis 2 has no elements: from (1,1,0) to (1,1,3)");
 }
 
-TEST_CASE("resize: a node whose scales and sizes contradict one another is refused") {
+TEST_CASE("resize: a node with contradictory scales and sizes is rejected") {
   Image m;
   CHECK(m.apply(twice(), {2, 3, 8, 12}) == "no error");
   CHECK(m.apply(twice(), {2, 3, 8, 18}).find("a scale of 2 does not make 18 elements of 6 along axis 3") != std::string::npos);
-  CHECK(m.apply(twice(), {2, 6, 8, 12}).find("wanted the images and channels of x (2,3,4,6) as they are") != std::string::npos);
+  CHECK(m.apply(twice(), {2, 6, 8, 12}).find("expected the batch size and channels of x (2,3,4,6) unchanged") != std::string::npos);
   tenon_attributes_resize a = twice();
   a.scales[2] = 0;
-  CHECK(m.apply(a, {2, 3, 8, 12}).find("wanted a scale > 0, got 0 for axis 2") != std::string::npos);
+  CHECK(m.apply(a, {2, 3, 8, 12}).find("expected a scale > 0, got 0 for axis 2") != std::string::npos);
   a = twice();
   a.coordinates = 4;
-  CHECK(m.apply(a, {2, 3, 8, 12}).find("coordinates is 4, wanted 0 to 3") != std::string::npos);
+  CHECK(m.apply(a, {2, 3, 8, 12}).find("coordinates is 4, expected 0 to 3") != std::string::npos);
   a = twice();
   a.scales[3] = 2.1;  // sizes are rounded down
   CHECK(m.apply(a, {2, 3, 8, 12}) == "no error");
 }
 
-TEST_CASE("gradient: of resize it has the image's shape") {
+TEST_CASE("gradient: that of resize has the image's shape") {
   Graph g;
   const Value x = g.parameter("x", DType::f32, {2, 3, 4, 6});
   const Value dx = gradients(ops::reduce_sum(ops::resize(x, {9, 5}, {.mode = ops::ResizeMode::linear})), {x})[0];

@@ -1,4 +1,4 @@
-// Expressions that lose digits are put into their stable form; the graph stays a graph.
+// Expressions that lose precision are rewritten in a stable form.
 #include <doctest/doctest.h>
 
 #include "graph/passes.h"
@@ -36,18 +36,18 @@ TEST_CASE("stabilize: each listed expression becomes its stable form") {
   CHECK(stabilized([](Bench& t) { return ops::log(ops::softmax(t.x, 0)); }) == "LogSoftmax");
 }
 
-TEST_CASE("stabilize: what only looks alike is left alone") {
+TEST_CASE("stabilize: similar expressions are unchanged") {
   CHECK(stabilized([](Bench& t) { return ops::log(ops::add(t.x, 2)); }) == "Add Log");
   CHECK(stabilized([](Bench& t) { return ops::sub(t.scalar(1), ops::exp(t.x)); }) == "Exp Sub");
   CHECK(stabilized([](Bench& t) { return ops::sub(ops::sigmoid(t.x), t.scalar(1)); }) == "Sigmoid Sub");
-  // the 1 gives the sum its shape: x does not fit
+  // the 1 determines the shape of the sum, which is not that of x
   CHECK(stabilized([](Bench& t) {
           const Value one = t.g.constant(Tensor::of<double>({1}, {1, 1, 1}));
           return ops::log(ops::add(t.x, one));
         }) == "Add Log");
 }
 
-TEST_CASE("stabilize: an axis goes with its op, and what else is read stays") {
+TEST_CASE("stabilize: the axis is kept, and values with other readers stay") {
   Bench t;
   const Value p = ops::softmax(t.x, 0);
   t.g.output("p", p);
@@ -57,7 +57,7 @@ TEST_CASE("stabilize: an axis goes with its op, and what else is read stays") {
   CHECK(after.nodes()[1].attributes.as<tenon_attributes_axis>().axis == 0);
 }
 
-TEST_CASE("stabilize: in place, values keep their meaning and nodes their order") {
+TEST_CASE("stabilize: values keep their meaning and nodes their order") {
   Bench t;
   const Value s = ops::sigmoid(t.x);
   const Value y = ops::log(s);
@@ -83,7 +83,7 @@ TEST_CASE("stabilize: gradients are those of the stable form") {
 
 // ---------------------------------------------------------------- constants
 
-TEST_CASE("fold: what depends on constants alone is given to the evaluator, once, and becomes a constant") {
+TEST_CASE("fold: nodes that depend only on constants are evaluated once and become constants") {
   Bench t;
   const Value two = ops::add(t.scalar(1), t.scalar(1));
   const Value four = ops::mul(two, two);
@@ -102,7 +102,7 @@ TEST_CASE("fold: what depends on constants alone is given to the evaluator, once
   CHECK(constant.constant.item() == 4.0);
 }
 
-TEST_CASE("fold: outputs and updates stay computed, and large results of small constants are not stored") {
+TEST_CASE("fold: outputs, updates, and large results of small constants are not folded") {
   Bench t;
   const Value w = t.g.parameter("w", DType::f64, {});
   const Value two = ops::add(t.scalar(1), t.scalar(1));
@@ -116,7 +116,7 @@ TEST_CASE("fold: outputs and updates stay computed, and large results of small c
   CHECK(ops_of(after) == ops_of(t.g));
 }
 
-TEST_CASE("fold: a value of another type than the graph says is refused") {
+TEST_CASE("fold: an evaluated value of another type than the graph's is rejected") {
   Bench t;
   t.g.output("y", ops::mul(t.x, ops::neg(t.scalar(1))));
   const std::string text =
@@ -126,7 +126,7 @@ TEST_CASE("fold: a value of another type than the graph says is refused") {
 
 // ---------------------------------------------------------------- dumps
 
-TEST_CASE("dump: DOT names op, attributes, device, bytes, and escapes what people call things") {
+TEST_CASE("dump: DOT has op, attributes, device and bytes, and escapes names") {
   Graph g;
   const Value x = g.input("the \"x\"", DType::f32, {2, 3});
   const Value w = g.parameter("w", DType::f32, {3});
@@ -141,7 +141,7 @@ TEST_CASE("dump: DOT names op, attributes, device, bytes, and escapes what peopl
   CHECK(dot.find("n1 -> o0 [label=\"f32(2)\"]") != std::string::npos);
 }
 
-TEST_CASE("dump: JSON has every value with dtype, shape and bytes, every node with its device") {
+TEST_CASE("dump: JSON has every value with dtype, shape and bytes, and every node with its device") {
   Graph g;
   const Value x = g.input("x", DType::f32, {2, 3});
   const Value w = g.parameter("w", DType::f32, {2, 3});

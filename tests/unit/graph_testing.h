@@ -1,4 +1,4 @@
-// graph_testing.h - what the graph tests share.
+// graph_testing.h - helpers of the graph tests.
 #pragma once
 
 #include <string>
@@ -21,7 +21,7 @@ std::string error_of(Body body) {
   return "no error";
 }
 
-/// "f32(8,10)".
+/// Dtype and shape, such as "f32(8,10)".
 inline std::string str(Value value) {
   return std::string(name_of(value.dtype())) + value.shape().str();
 }

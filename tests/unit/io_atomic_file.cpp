@@ -1,4 +1,4 @@
-// Files that are replaced in one step, whatever happens meanwhile.
+// Files that are replaced atomically.
 #include "io/atomic_file.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ using test::TemporaryFolder;
 
 namespace {
 
-/// Lets files grow to `size_bytes` at most while it lives: the nearest thing to a full disk that needs no privilege.
+/// Limits files to `size_bytes` during its lifetime: the closest to a full disk that needs no privilege.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t size_bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -41,7 +41,7 @@ class SmallDisk {
 
 }  // namespace
 
-TEST_CASE("atomic file: new content takes the old one's place and nothing else is left") {
+TEST_CASE("atomic file: new content replaces the old, and no other file is left") {
   const TemporaryFolder folder;
   const std::string path = folder.write("state", "old");
   write_atomically(path, "new content");
@@ -52,7 +52,7 @@ TEST_CASE("atomic file: new content takes the old one's place and nothing else i
   CHECK(folder.count_files() == 2);
 }
 
-TEST_CASE("atomic file: without commit the old file stays and the temporary one goes") {
+TEST_CASE("atomic file: without commit the old file stays and the temporary one is removed") {
   const TemporaryFolder folder;
   const std::string path = folder.write("state", "old");
   {
@@ -65,7 +65,7 @@ TEST_CASE("atomic file: without commit the old file stays and the temporary one 
   CHECK(folder.count_files() == 1);
 }
 
-TEST_CASE("atomic file: a full disk is named with path and bytes, the old file stays") {
+TEST_CASE("atomic file: a full disk is reported with path and bytes, the old file stays") {
   const TemporaryFolder folder;
   const std::string path = folder.write("state", "old");
   const std::string content(100000, 'x');
@@ -82,13 +82,13 @@ TEST_CASE("atomic file: a full disk is named with path and bytes, the old file s
     }
   }
   CHECK(text == path +
-                    ": cannot be written: File too large after 65536 bytes, 35464 more wanted; what was there before is unchanged; free "
+                    ": cannot be written: File too large after 65536 bytes, 35464 more expected; the previous file is unchanged; free "
                     "some space or choose another folder");
   CHECK(folder.read("state") == "old");
   CHECK(folder.count_files() == 1);
 }
 
-TEST_CASE("atomic file: a process killed while writing leaves the old file, and the next writer tidies up") {
+TEST_CASE("atomic file: a process killed while writing leaves the old file, and the next writer cleans up") {
   const TemporaryFolder folder;
   const std::string path = folder.write("state", "old");
   const pid_t child = fork();
@@ -109,7 +109,7 @@ TEST_CASE("atomic file: a process killed while writing leaves the old file, and 
   CHECK(folder.count_files() == 1);
 }
 
-TEST_CASE("atomic file: a second writer of the same file is refused") {
+TEST_CASE("atomic file: a second writer of the same file is rejected") {
   const TemporaryFolder folder;
   const std::string path = folder.file("state");
   AtomicFile first(path);
@@ -119,7 +119,7 @@ TEST_CASE("atomic file: a second writer of the same file is refused") {
   CHECK(folder.read("state") == "first");
 }
 
-TEST_CASE("atomic file: a missing folder and a folder in the way are named") {
+TEST_CASE("atomic file: a missing folder and a folder at the path are reported") {
   const TemporaryFolder folder;
   const std::string path = folder.file("absent/state");
   CHECK_THROWS_WITH_AS(AtomicFile{path}, (path + ": cannot be written: folder " + folder.file("absent") + " does not exist").c_str(),
@@ -127,7 +127,7 @@ TEST_CASE("atomic file: a missing folder and a folder in the way are named") {
   CHECK_THROWS_WITH_AS(AtomicFile{folder.path()}, (folder.path() + ": cannot be written: it is a folder").c_str(), Error);
 }
 
-TEST_CASE("atomic file: a folder without permission is named") {
+TEST_CASE("atomic file: a folder without permission is reported") {
   if (geteuid() == 0) {
     MESSAGE("skipped: root may write everywhere");
     return;
@@ -138,7 +138,7 @@ TEST_CASE("atomic file: a folder without permission is named") {
   REQUIRE(chmod(folder.path().c_str(), 0700) == 0);
 }
 
-TEST_CASE("atomic file: a link stays a link and its target is replaced") {
+TEST_CASE("atomic file: a symbolic link is kept and its target is replaced") {
   const TemporaryFolder folder;
   folder.write("target", "old");
   REQUIRE(symlink("target", folder.file("link").c_str()) == 0);
@@ -147,10 +147,10 @@ TEST_CASE("atomic file: a link stays a link and its target is replaced") {
   CHECK(std::filesystem::is_symlink(folder.file("link")));
 }
 
-TEST_CASE("atomic file: writing after commit is our own mistake and says so") {
+TEST_CASE("atomic file: writing after commit is an internal error") {
   const TemporaryFolder folder;
   AtomicFile file(folder.file("state"));
   file.commit();
-  CHECK_THROWS_WITH_AS(file.write("x", 1), (folder.file("state") + ": written to after it was finished").c_str(), Error);
-  CHECK_THROWS_WITH_AS(file.commit(), (folder.file("state") + ": committed after it was finished").c_str(), Error);
+  CHECK_THROWS_WITH_AS(file.write("x", 1), (folder.file("state") + ": write after commit").c_str(), Error);
+  CHECK_THROWS_WITH_AS(file.commit(), (folder.file("state") + ": committed twice").c_str(), Error);
 }

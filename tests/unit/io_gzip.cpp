@@ -1,4 +1,4 @@
-// Whole files into memory, plain and gzip.
+// Reading whole files, plain and gzip.
 #include "io/gzip.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ std::string text_of(const std::vector<std::uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
-/// Bytes that do not compress.
+/// Incompressible bytes.
 std::string noise(std::size_t size) {
   std::string bytes(size, '\0');
   std::uint32_t state = 1;
@@ -30,41 +30,41 @@ std::string noise(std::size_t size) {
 }
 }  // namespace
 
-TEST_CASE("gzip: a plain file is read as it is, whatever its name") {
+TEST_CASE("gzip: a plain file is read as it is, with any name") {
   const TemporaryFolder folder;
   CHECK(text_of(io::read_maybe_gzip(folder.write("plain.gz", "hello"))) == "hello");
   CHECK(io::read_maybe_gzip(folder.write("empty", "")).empty());
   CHECK(text_of(io::read_maybe_gzip(folder.write("one", "\x1f"))) == "\x1f");
 }
 
-TEST_CASE("gzip: gzip content is inflated, whatever the name") {
+TEST_CASE("gzip: gzip content is inflated, with any name") {
   const TemporaryFolder folder;
   for (const std::string& content : {std::string(), std::string("hello"), std::string(1000000, 'a'), noise(300000)}) {
     CHECK(text_of(io::read_maybe_gzip(folder.write("packed", gzip(content)))) == content);
   }
 }
 
-TEST_CASE("gzip: members one after another are one content") {
+TEST_CASE("gzip: concatenated members are one content") {
   const TemporaryFolder folder;
   const std::string path = folder.write("two", gzip(std::string(100000, 'x')) + gzip("tail"));
   CHECK(text_of(io::read_maybe_gzip(path)) == std::string(100000, 'x') + "tail");
 }
 
-TEST_CASE("gzip: a missing file is named") {
+TEST_CASE("gzip: a missing file is reported") {
   const TemporaryFolder folder;
   const std::string path = folder.file("absent.gz");
   CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), (path + ": file not found").c_str(), Error);
 }
 
-TEST_CASE("gzip: a folder or a pipe is no file") {
+TEST_CASE("gzip: a folder or a pipe is rejected") {
   const TemporaryFolder folder;
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(folder.path()), (folder.path() + ": wanted a file, got a folder").c_str(), Error);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(folder.path()), (folder.path() + ": expected a file, got a folder").c_str(), Error);
   const std::string pipe = folder.file("pipe");
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(pipe), (pipe + ": wanted a file, got a device or pipe").c_str(), Error);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(pipe), (pipe + ": expected a file, got a device or pipe").c_str(), Error);
 }
 
-TEST_CASE("gzip: truncation at any place is named with what was there") {
+TEST_CASE("gzip: truncation at any byte is reported with the available bytes") {
   const TemporaryFolder folder;
   const std::string whole = gzip(noise(5000));
   for (const std::size_t size : {std::size_t{2}, std::size_t{9}, std::size_t{1000}, whole.size() - 8, whole.size() - 1}) {
@@ -74,33 +74,34 @@ TEST_CASE("gzip: truncation at any place is named with what was there") {
   }
 }
 
-TEST_CASE("gzip: damage is named with its place and reason") {
+TEST_CASE("gzip: damage is reported with position and reason") {
   const TemporaryFolder folder;
   std::string bytes = gzip("some content to be checked");
   bytes[bytes.size() - 6] ^= 0x40;  // within the checksum
   std::string path = folder.write("sum.gz", bytes);
   CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains((path + ": gzip data is damaged near byte ").c_str()), Error);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("incorrect data check; fetch the file again"), Error);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("incorrect data check; download the file again"), Error);
   path = folder.write("method.gz", std::string("\x1f\x8b\x07\x00\x00\x00\x00\x00\x00\x03 and more", 19));
   CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("unknown compression method"), Error);
 }
 
-TEST_CASE("gzip: bytes after the end are named") {
+TEST_CASE("gzip: bytes after the end are reported") {
   const TemporaryFolder folder;
   const std::string path = folder.write("more.gz", gzip("content") + "xyz");
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("3 bytes follow the end of the gzip data"), Error);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path), doctest::Contains("3 trailing bytes after the gzip data"), Error);
 }
 
-TEST_CASE("gzip: content beyond the limit is refused, exactly the limit is not") {
+TEST_CASE("gzip: content beyond the limit is rejected, content of exactly the limit is not") {
   const TemporaryFolder folder;
   const std::string path = folder.write("bomb.gz", gzip(std::string(100000, '\0')));
   CHECK(io::read_maybe_gzip(path, 100000).size() == 100000);
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path, 99999), (path + ": wanted at most 99999 bytes, the gzip data holds more").c_str(), Error);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(path, 99999), (path + ": expected at most 99999 bytes, got more from the gzip data").c_str(),
+                       Error);
   const std::string plain = folder.write("plain", "hello");
-  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(plain, 4), (plain + ": wanted at most 4 bytes, got 5").c_str(), Error);
+  CHECK_THROWS_WITH_AS(io::read_maybe_gzip(plain, 4), (plain + ": expected at most 4 bytes, got 5").c_str(), Error);
 }
 
-TEST_CASE("gzip: a trailer that lies about the size changes nothing but the verdict") {
+TEST_CASE("gzip: a wrong size in the trailer is an error") {
   const TemporaryFolder folder;
   std::string bytes = gzip("short");
   for (std::size_t i = 1; i <= 4; ++i) bytes[bytes.size() - i] = '\xff';

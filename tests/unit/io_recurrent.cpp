@@ -40,7 +40,7 @@ Tensor letters(const std::string& order) {
 
 }  // namespace
 
-TEST_CASE("recurrent weights: gates change places as the libraries' orders say") {
+TEST_CASE("recurrent weights: gates are reordered to the libraries' orders") {
   struct Row {
     RecurrentCell cell;
     GateOrder order;
@@ -61,7 +61,7 @@ TEST_CASE("recurrent weights: gates change places as the libraries' orders say")
   }
 }
 
-TEST_CASE("recurrent weights: PyTorch's and cuDNN's come back as they were") {
+TEST_CASE("recurrent weights: those of PyTorch and cuDNN round-trip") {
   for (const RecurrentCell cell : {RecurrentCell::rnn, RecurrentCell::gru, RecurrentCell::lstm}) {
     const std::int64_t rows = gates_of(cell) * units;
     const TorchWeights forward{counted({rows, features}, 0), counted({rows, units}, 100), counted({rows}, 200), counted({rows}, 300)};
@@ -73,11 +73,11 @@ TEST_CASE("recurrent weights: PyTorch's and cuDNN's come back as they were") {
     const std::vector<TorchWeights> back = to_torch(cell, weights);
     REQUIRE(back.size() == 2);
     for (const bool second : {false, true}) {
-      const TorchWeights &want = second ? backward : forward, &got = back[second ? 1 : 0];
-      CHECK(equal(got.weight_ih, want.weight_ih));
-      CHECK(equal(got.weight_hh, want.weight_hh));
-      CHECK(equal(got.bias_ih, want.bias_ih));
-      CHECK(equal(got.bias_hh, want.bias_hh));
+      const TorchWeights &expected = second ? backward : forward, &got = back[second ? 1 : 0];
+      CHECK(equal(got.weight_ih, expected.weight_ih));
+      CHECK(equal(got.weight_hh, expected.weight_hh));
+      CHECK(equal(got.bias_ih, expected.bias_ih));
+      CHECK(equal(got.bias_hh, expected.bias_hh));
     }
     const RecurrentWeights bare = from_torch(cell, {{forward.weight_ih, forward.weight_hh, {}, {}}});
     CHECK(!bare.b.defined());
@@ -85,21 +85,21 @@ TEST_CASE("recurrent weights: PyTorch's and cuDNN's come back as they were") {
   }
 }
 
-TEST_CASE("recurrent weights: Keras's come back as they were") {
+TEST_CASE("recurrent weights: those of Keras round-trip") {
   for (const RecurrentCell cell : {RecurrentCell::rnn, RecurrentCell::gru, RecurrentCell::lstm}) {
     const std::int64_t columns = gates_of(cell) * units;
     const Shape bias = cell == RecurrentCell::gru ? Shape{2, columns} : Shape{columns};
     const KerasWeights keras{counted({features, columns}, 0), counted({units, columns}, 100), counted(bias, 200)};
     const RecurrentWeights weights = from_keras(cell, {keras});
     CHECK(weights.w.shape() == Shape{1, columns, features});
-    // element (i, j) of a kernel is element (j, i) of w, but for the gates' order
+    // element (i, j) of a kernel is element (j, i) of w, except for the order of gates
     CHECK(weights.w.select(0, 0).select(0, 0).to_vector<float>() == keras.kernel.select(1, 0).to_vector<float>());
     const KerasWeights back = to_keras(cell, weights)[0];
     CHECK(equal(back.kernel, keras.kernel));
     CHECK(equal(back.recurrent_kernel, keras.recurrent_kernel));
     CHECK(equal(back.bias, keras.bias));
   }
-  // a GRU that resets before its product has one bias: that of what x gives
+  // a GRU that resets before its product has one bias, that of the input product
   const RecurrentWeights plain = from_keras(RecurrentCell::gru, {{counted({features, 6}, 0), counted({units, 6}, 0), counted({6}, 1)}});
   CHECK(plain.b.to_vector<float>() == std::vector<float>{1, 2, 3, 4, 5, 6, 0, 0, 0, 0, 0, 0});
   // the two biases of PyTorch's lstm are one in Keras
@@ -108,21 +108,21 @@ TEST_CASE("recurrent weights: Keras's come back as they were") {
   CHECK(to_keras(RecurrentCell::rnn, both)[0].bias.to_vector<float>() == std::vector<float>{11, 13});
 }
 
-TEST_CASE("recurrent weights: what does not fit is named") {
-  CHECK(message_of([] { from_torch(RecurrentCell::lstm, {}); }) == "from_torch: wanted 1 or 2 directions, got 0");
+TEST_CASE("recurrent weights: what does not fit is reported") {
+  CHECK(message_of([] { from_torch(RecurrentCell::lstm, {}); }) == "from_torch: expected 1 or 2 directions, got 0");
   CHECK(message_of([] {
           from_torch(RecurrentCell::lstm, {{counted({6, 3}, 0), counted({8, 2}, 0), {}, {}}});
-        }) == "from_torch: wanted weight_ih f32(8,3), got f32(6,3)");
+        }) == "from_torch: expected weight_ih f32(8,3), got f32(6,3)");
   CHECK(message_of([] {
           from_torch(RecurrentCell::gru, {{counted({6, 3}, 0), counted({6, 2}, 0), counted({6}, 0), {}}});
-        }) == "from_torch: wanted bias_hh f32(6), got none");
+        }) == "from_torch: expected bias_hh f32(6), got none");
   CHECK(message_of([] {
           from_keras(RecurrentCell::lstm, {{counted({3, 8}, 0), counted({2, 8}, 0), counted({2, 8}, 0)}});
-        }) == "from_keras: wanted bias f32(8), got f32(2,8)");
+        }) == "from_keras: expected bias f32(8), got f32(2,8)");
   CHECK(message_of([] {
           to_torch(RecurrentCell::rnn, {counted({1, 2, 3}, 0), counted({1, 3, 2}, 0), {}});
-        }) == "rnn: wanted r f32(1,2,2), got f32(1,3,2)");
+        }) == "rnn: expected r f32(1,2,2), got f32(1,3,2)");
   CHECK(message_of([] {
           reorder_gates(counted({6, 3}, 0), 0, RecurrentCell::lstm, GateOrder::torch, GateOrder::onnx);
-        }) == "reorder_gates: the 4 gates of lstm do not divide axis 0 of f32(6,3)");
+        }) == "reorder_gates: expected a multiple of the 4 gates of lstm on axis 0, got f32(6,3)");
 }

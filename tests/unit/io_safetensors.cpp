@@ -1,4 +1,4 @@
-// Safetensors files: round trips, the format's bytes, and files that lie.
+// Safetensors files: round trips, the bytes of the format, and malicious files.
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -29,7 +29,7 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), static_cast<std::size_t>(a.size_bytes())) == 0;
 }
 
-/// What load says about a file of these bytes, without the path at its beginning.
+/// The error of loading a file of these bytes, without the leading path.
 std::string refusal_of(const std::string& bytes) {
   const TemporaryFolder folder;
   const std::string path = folder.write("bad.safetensors", bytes);
@@ -48,7 +48,7 @@ std::string refusal_of_header(const std::string& header, const std::string& data
 
 }  // namespace
 
-TEST_CASE("safetensors: every dtype comes back bit for bit, in order, with metadata") {
+TEST_CASE("safetensors: every dtype round-trips bit for bit, in order, with metadata") {
   const TemporaryFolder folder;
   const std::string path = folder.file("all.safetensors");
   std::vector<NamedTensor> tensors;
@@ -75,7 +75,7 @@ TEST_CASE("safetensors: every dtype comes back bit for bit, in order, with metad
   CHECK(loaded.find("absent") == nullptr);
 }
 
-TEST_CASE("safetensors: the bytes are the format's, wide elements first, data at a multiple of 8") {
+TEST_CASE("safetensors: bytes follow the format, wide elements first, data at a multiple of 8") {
   const TemporaryFolder folder;
   const std::string path = folder.file("golden.safetensors");
   save_safetensors(path, {{"b", Tensor::of<std::uint8_t>({7, 8, 9}, {3})}, {"w", Tensor::of<float>({1.0f, -2.0f}, {1, 2})}}, {{"k", "v"}});
@@ -85,7 +85,7 @@ TEST_CASE("safetensors: the bytes are the format's, wide elements first, data at
   CHECK(folder.read("golden.safetensors") == file_of(padded, std::string("\0\0\x80\x3f\0\0\0\xc0\x07\x08\x09", 11)));
 }
 
-TEST_CASE("safetensors: a file of another writer is read: any key order, spaces, unaligned data, no tensors") {
+TEST_CASE("safetensors: files of other writers are read: any key order, spaces, unaligned data, no tensors") {
   const TemporaryFolder folder;
   std::string path =
       folder.write("other", file_of(" { \"x\" : {\"data_offsets\":[1,5], \"shape\":[], "
@@ -108,134 +108,135 @@ TEST_CASE("safetensors: a strided view is saved dense") {
   CHECK(same(back, Tensor::of<float>({1, 4, 2, 5, 3, 6}, {3, 2})));
 }
 
-TEST_CASE("safetensors: names that cannot be saved are named") {
+TEST_CASE("safetensors: names that cannot be saved are reported") {
   const TemporaryFolder folder;
   const std::string path = folder.file("bad");
   const Tensor t = Tensor::scalar(1.0f);
   const std::string begin = path + ": cannot be written: ";
   CHECK_THROWS_WITH_AS(save_safetensors(path, {{"w", t}, {"w", t}}), (begin + "tensor \"w\" is given twice").c_str(), Error);
-  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"", t}}), (begin + "tensor \"\": the format has no such name; choose another").c_str(),
-                       Error);
+  CHECK_THROWS_WITH_AS(save_safetensors(path, {{"", t}}),
+                       (begin + "tensor \"\": the format does not allow this name; choose another").c_str(), Error);
   CHECK_THROWS_WITH_AS(save_safetensors(path, {{"__metadata__", t}}),
-                       (begin + "tensor \"__metadata__\": the format has no such name; choose another").c_str(), Error);
+                       (begin + "tensor \"__metadata__\": the format does not allow this name; choose another").c_str(), Error);
   CHECK_THROWS_WITH_AS(save_safetensors(path, {{"w", Tensor()}}), (begin + "tensor \"w\" is undefined").c_str(), Error);
   CHECK_THROWS_WITH_AS(save_safetensors(path, {{"w", Tensor::zeros(DType::c64, {2})}}),
-                       (begin + "tensor \"w\": the format has no dtype for c64(2); save real and imaginary parts apart").c_str(), Error);
+                       (begin + "tensor \"w\": the format has no dtype for c64(2); save real and imaginary parts separately").c_str(),
+                       Error);
   CHECK_THROWS_WITH_AS(save_safetensors(path, {{"\xff", t}}), (begin + "\"\xEF\xBF\xBD\" is not UTF-8").c_str(), Error);
   CHECK(folder.count_files() == 0);
 }
 
-TEST_CASE("safetensors: a missing file is named") {
+TEST_CASE("safetensors: a missing file is reported") {
   CHECK_THROWS_WITH_AS(load_safetensors("/no/such/file"), "/no/such/file: file not found", Error);
 }
 
-TEST_CASE("safetensors: a file too short for its header is refused") {
-  CHECK(refusal_of("") == "wanted a safetensors file of 8 bytes or more, got 0");
-  CHECK(refusal_of("1234567") == "wanted a safetensors file of 8 bytes or more, got 7");
+TEST_CASE("safetensors: a file too short for its header is rejected") {
+  CHECK(refusal_of("") == "expected a safetensors file of at least 8 bytes, got 0");
+  CHECK(refusal_of("1234567") == "expected a safetensors file of at least 8 bytes, got 7");
   CHECK(refusal_of(file_of("{}", "", 3)) ==
-        "wanted a header of at most 2 bytes, got a length of 3; the file is truncated or no safetensors file");
+        "expected a header of at most 2 bytes, got a length of 3; the file is truncated or not a safetensors file");
 }
 
-TEST_CASE("safetensors: a header bomb is refused before anything is read") {
+TEST_CASE("safetensors: a huge header is rejected before it is read") {
   CHECK(refusal_of(file_of("{}", "", ~std::uint64_t{0})) ==
-        "wanted a header of at most 2 bytes, got a length of 18446744073709551615; the file is truncated or no safetensors file");
+        "expected a header of at most 2 bytes, got a length of 18446744073709551615; the file is truncated or not a safetensors file");
   const TemporaryFolder folder;
   const std::string path = folder.write("sparse", file_of("{}", "", 100000001));
   REQUIRE(truncate(path.c_str(), off_t{1} << 33) == 0);  // a hole of 8 GiB: nothing on disk
-  CHECK_THROWS_WITH_AS(load_safetensors(path), doctest::Contains("wanted a header of at most 100000000 bytes, got a length of 100000001"),
+  CHECK_THROWS_WITH_AS(load_safetensors(path), doctest::Contains("expected a header of at most 100000000 bytes, got a length of 100000001"),
                        Error);
 }
 
-TEST_CASE("safetensors: a header that is not the format's JSON is refused") {
+TEST_CASE("safetensors: a header that is not the format's JSON is rejected") {
   CHECK(refusal_of_header("").find("its header is not JSON near byte") == 0);
   CHECK(refusal_of_header("{\"w\":").find("its header is not JSON near byte") == 0);
   CHECK(refusal_of_header("{} x").find("its header is not JSON near byte") == 0);
   CHECK(refusal_of_header("{\"\xff\":1}").find("its header is not JSON near byte") == 0);
-  CHECK(refusal_of_header("[]") == "wanted an object as its header, got a list");
-  CHECK(refusal_of_header("7") == "wanted an object as its header, got the number 7");
-  CHECK(refusal_of_header(R"({"w":3})") == "tensor \"w\": wanted an object, got the number 3");
-  CHECK(refusal_of_header(R"({"w":null})") == "tensor \"w\": wanted an object, got null");
-  CHECK(refusal_of_header(R"({"__metadata__":{"a":1}})") == "metadata \"a\": wanted a text, got the number 1");
-  CHECK(refusal_of_header(R"({"__metadata__":{"a":{}}})") == "metadata \"a\": wanted a text, got an object");
-  CHECK(refusal_of_header(R"({"w":{"dtype":5}})") == "tensor \"w\": dtype: wanted a text, got the number 5");
-  CHECK(refusal_of_header(R"({"w":{"shape":"x"}})") == "tensor \"w\": shape: wanted a list of whole numbers, got the text \"x\"");
-  CHECK(refusal_of_header(R"({"w":{"colour":"red"}})") == "tensor \"w\": wanted the keys dtype, shape and data_offsets, got \"colour\"");
+  CHECK(refusal_of_header("[]") == "expected an object as its header, got a list");
+  CHECK(refusal_of_header("7") == "expected an object as its header, got the number 7");
+  CHECK(refusal_of_header(R"({"w":3})") == "tensor \"w\": expected an object, got the number 3");
+  CHECK(refusal_of_header(R"({"w":null})") == "tensor \"w\": expected an object, got null");
+  CHECK(refusal_of_header(R"({"__metadata__":{"a":1}})") == "metadata \"a\": expected a text, got the number 1");
+  CHECK(refusal_of_header(R"({"__metadata__":{"a":{}}})") == "metadata \"a\": expected a text, got an object");
+  CHECK(refusal_of_header(R"({"w":{"dtype":5}})") == "tensor \"w\": dtype: expected a text, got the number 5");
+  CHECK(refusal_of_header(R"({"w":{"shape":"x"}})") == "tensor \"w\": shape: expected a list of integers, got the text \"x\"");
+  CHECK(refusal_of_header(R"({"w":{"colour":"red"}})") == "tensor \"w\": expected the keys dtype, shape and data_offsets, got \"colour\"");
   CHECK(refusal_of_header(R"({"w":{"shape":[],"data_offsets":[0,0]}})") == "tensor \"w\": has no dtype");
   CHECK(refusal_of_header(R"({"w":{"dtype":"F32","data_offsets":[0,0]}})") == "tensor \"w\": has no shape");
   CHECK(refusal_of_header(R"({"w":{"dtype":"F32","shape":[]}})") == "tensor \"w\": has no data_offsets");
 }
 
-TEST_CASE("safetensors: deep nesting is refused at its second level, however deep it is") {
+TEST_CASE("safetensors: nesting of any depth is rejected at the second level") {
   CHECK(refusal_of_header("{\"w\":{\"shape\":" + std::string(5'000'000, '[')) ==
-        "tensor \"w\": shape: wanted whole numbers of 0 or more, got a list");
+        "tensor \"w\": shape: expected non-negative integers, got a list");
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
-  CHECK(refusal_of_header(objects) == "tensor \"a\": wanted the keys dtype, shape and data_offsets, got \"a\"");
+  CHECK(refusal_of_header(objects) == "tensor \"a\": expected the keys dtype, shape and data_offsets, got \"a\"");
 }
 
-TEST_CASE("safetensors: duplicates are refused") {
+TEST_CASE("safetensors: duplicates are rejected") {
   const std::string w = R"("w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
-  CHECK(refusal_of_header("{" + w + "," + w + "}", "x") == "tensor \"w\" is there twice");
-  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","dtype":"U8"}})") == "tensor \"w\": key \"dtype\" is there twice");
-  CHECK(refusal_of_header(R"({"__metadata__":{"a":"1","a":"2"}})") == "metadata \"a\" is there twice");
+  CHECK(refusal_of_header("{" + w + "," + w + "}", "x") == "tensor \"w\" is given twice");
+  CHECK(refusal_of_header(R"({"w":{"dtype":"U8","dtype":"U8"}})") == "tensor \"w\": key \"dtype\" is given twice");
+  CHECK(refusal_of_header(R"({"__metadata__":{"a":"1","a":"2"}})") == "metadata \"a\" is given twice");
 }
 
-TEST_CASE("safetensors: unknown dtypes and impossible shapes are refused") {
+TEST_CASE("safetensors: unknown dtypes and impossible shapes are rejected") {
   CHECK(refusal_of_header(R"({"w":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", "x") ==
-        "tensor \"w\": dtype \"F8_E4M3\" is unknown; wanted F64 F32 F16 BF16 I64 I32 I16 I8 U8 U16 U32 U64 BOOL");
+        "tensor \"w\": dtype \"F8_E4M3\" is unknown; expected F64 F32 F16 BF16 I64 I32 I16 I8 U8 U16 U32 U64 BOOL");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", "x") ==
-        "tensor \"w\": shape: wanted whole numbers of 0 or more, got the number -1");
+        "tensor \"w\": shape: expected non-negative integers, got the number -1");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[1.5],"data_offsets":[0,1]}})", "x") ==
-        "tensor \"w\": shape: wanted whole numbers of 0 or more, got the number 1.5");
+        "tensor \"w\": shape: expected non-negative integers, got the number 1.5");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1]}})", "x") ==
-        "tensor \"w\": shape (1,1,1,1,1,1,1,1): has 8 dimensions already, another one of 1 does not fit");
+        "tensor \"w\": shape (1,1,1,1,1,1,1,1): already has 8 dimensions, another one of size 1 does not fit");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,1]}})", "x") ==
-        "tensor \"w\": size 18446744073709551615 in its shape is more than any memory has");
+        "tensor \"w\": size 18446744073709551615 in its shape exceeds the range of int64");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4294967296,4294967296],"data_offsets":[0,0]}})") ==
-        "tensor \"w\": shape (4294967296,4294967296): wanted at most 2^62 elements, got more");
+        "tensor \"w\": shape (4294967296,4294967296): expected at most 2^62 elements, got more");
   // 2^62 elements of 8 bytes wrap to 0.
   CHECK(refusal_of_header(R"({"w":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,0]}})") ==
-        "tensor \"w\": F64(4611686018427387904) wants 4611686018427387904 x 8 bytes, its data_offsets [0, 0) hold 0");
+        "tensor \"w\": F64(4611686018427387904) expects 4611686018427387904 x 8 bytes, its data_offsets [0, 0) hold 0");
 }
 
-TEST_CASE("safetensors: offsets that do not fit dtype, shape or file are refused") {
+TEST_CASE("safetensors: offsets that do not fit dtype, shape or file are rejected") {
   CHECK(refusal_of_header(R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", "abcd") ==
-        "tensor \"w\": F32(2) wants 2 x 4 bytes, its data_offsets [0, 4) hold 4");
+        "tensor \"w\": F32(2) expects 2 x 4 bytes, its data_offsets [0, 4) hold 4");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[4,0]}})", "abcd") ==
         "tensor \"w\": its data_offsets [4, 0) end before they begin");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[5],"data_offsets":[0,5]}})", "abcd") ==
         "tensor \"w\": its data_offsets [0, 5) lie outside the file's 4 bytes of data; the file is truncated or damaged");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0]}})", "abcd") ==
-        "tensor \"w\": wanted 2 data_offsets, got 1");
+        "tensor \"w\": expected 2 data_offsets, got 1");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0,4,8]}})", "abcd") ==
-        "tensor \"w\": wanted 2 data_offsets, got more");
+        "tensor \"w\": expected 2 data_offsets, got more");
   CHECK(refusal_of_header(R"({"w":{"dtype":"U8","shape":[4],"data_offsets":[0,-4]}})", "abcd") ==
-        "tensor \"w\": data_offsets: wanted whole numbers of 0 or more, got the number -4");
+        "tensor \"w\": data_offsets: expected non-negative integers, got the number -4");
 }
 
-TEST_CASE("safetensors: overlaps, gaps and trailing bytes are refused") {
+TEST_CASE("safetensors: overlaps, gaps and trailing bytes are rejected") {
   const std::string a = R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)";
   CHECK(refusal_of_header(a + R"("b":{"dtype":"U8","shape":[4],"data_offsets":[2,6]}})", "abcdef") ==
         "tensor \"b\": its data_offsets [2, 6) overlap those of another tensor, which end at 4");
   CHECK(refusal_of_header(a + R"("b":{"dtype":"U8","shape":[1],"data_offsets":[5,6]}})", "abcdef") ==
         "tensor \"b\": its data_offsets [5, 6) leave a gap after 4");
   CHECK(refusal_of_header(a + R"("b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})", "abcdef") ==
-        "1 bytes follow the last tensor; wanted 5 bytes of data, got 6");
+        "1 trailing bytes after the last tensor; expected 5 bytes of data, got 6");
 }
 
-TEST_CASE("safetensors: a bool that is neither 0 nor 1 is refused") {
+TEST_CASE("safetensors: a bool that is neither 0 nor 1 is rejected") {
   CHECK(refusal_of_header(R"({"m":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}})", std::string("\x00\x01\x02", 3)) ==
-        "tensor \"m\": element 2 of BOOL is 2, wanted 0 or 1");
+        "tensor \"m\": element 2 of BOOL is 2, expected 0 or 1");
 }
 
-TEST_CASE("safetensors: hostile names are shown escaped and cut") {
+TEST_CASE("safetensors: hostile names are escaped and truncated in messages") {
   const std::string text = refusal_of_header("{\"\\u001b[2J" + std::string(1000, 'n') + "\":7}");
   CHECK(text.find("\\u001b[2J") != std::string::npos);
   CHECK(text.find('\x1b') == std::string::npos);
   CHECK(text.size() < 250);
 }
 
-TEST_CASE("safetensors: a file cut at any byte is refused") {
+TEST_CASE("safetensors: a file cut at any byte is rejected") {
   const TemporaryFolder folder;
   save_safetensors(folder.file("whole"), {{"w", Tensor::of<float>({1, 2, 3}, {3})}, {"b", Tensor::scalar(1.0f)}});
   const std::string whole = folder.read("whole");
@@ -248,7 +249,7 @@ TEST_CASE("safetensors: a full disk or a kill during save leaves the old checkpo
   save_safetensors(path, {{"w", Tensor::scalar(1.0f)}});
   const pid_t child = fork();
   REQUIRE(child >= 0);
-  if (child == 0) {  // the limit's signal kills the child in the middle of its write
+  if (child == 0) {  // the limit's signal kills the child during its write
     std::signal(SIGXFSZ, SIG_DFL);
     const rlimit limit{4096, 4096}, no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);

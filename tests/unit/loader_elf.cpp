@@ -1,4 +1,4 @@
-// What the loader reads of a file before the dynamic linker does: lies in it cost neither time nor memory.
+// What the loader reads of a file before the dynamic linker: malformed files cost neither time nor memory.
 #include "loader/elf.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ void append(std::string& to, const T& value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// A shared object of headers, dynamic entries and the texts they name, mapped as it lies in the file.
+/// A shared object of headers, dynamic entries and their strings, mapped at file offsets.
 std::string shared_object(const Entries& entries, const std::string& texts, int dynamic_segments = 1) {
   const std::uint64_t headers = sizeof(Elf64_Ehdr) + (1 + static_cast<std::uint64_t>(dynamic_segments)) * sizeof(Elf64_Phdr);
   const std::uint64_t dynamic_bytes = (entries.size() + 2) * sizeof(Elf64_Dyn), strings = headers + dynamic_bytes;
@@ -66,7 +66,7 @@ TEST_CASE("elf: a folder may be called $ORIGIN") {
   CHECK(read_elf(file).run_path == std::vector<std::string>{folder.path() + "/$ORIGIN/lib"});
 }
 
-TEST_CASE("elf: many entries that name the same long text are not all read") {
+TEST_CASE("elf: many entries that share a long string are not all read") {
   const TemporaryFolder folder;
   const std::string texts = '\0' + std::string(10'000, 'x') + '\0';
   const Elf elf = read_elf(folder.write("a.so", shared_object(Entries(1000, {DT_NEEDED, 1}), texts)));
@@ -74,7 +74,7 @@ TEST_CASE("elf: many entries that name the same long text are not all read") {
   CHECK(elf.fault.find("more than 65536 bytes") != std::string::npos);
 }
 
-TEST_CASE("elf: of many dynamic segments one is read") {
+TEST_CASE("elf: only one of many dynamic segments is read") {
   const TemporaryFolder folder;
   const std::string texts("\0liba.so\0", 9);
   const Elf elf = read_elf(folder.write("a.so", shared_object({{DT_NEEDED, 1}}, texts, 60'000)));
@@ -82,7 +82,7 @@ TEST_CASE("elf: of many dynamic segments one is read") {
   CHECK(elf.needed == std::vector<std::string>{"liba.so"});
 }
 
-TEST_CASE("elf: a name without an end is damage") {
+TEST_CASE("elf: an unterminated name is damage") {
   const TemporaryFolder folder;
   const Elf elf = read_elf(folder.write("a.so", shared_object({{DT_NEEDED, 1}}, std::string("\0liba", 5))));
   CHECK(elf.kind == Elf::Kind::damaged);

@@ -10,7 +10,7 @@ using namespace tenon::loader;
 
 namespace {
 
-/// A folder of its own that goes with the test.
+/// A temporary folder of a test.
 class Folder {
  public:
   explicit Folder(const char* name) : path(fs::temp_directory_path() / ("tenon_loader_" + std::string(name))) {
@@ -35,7 +35,7 @@ std::vector<std::string> origins(const std::vector<SearchPlace>& places) {
 
 }  // namespace
 
-TEST_CASE("find: the name of a backend is read from the name of its file") {
+TEST_CASE("find: the name of a backend is derived from its file name") {
   CHECK(backend_name_of("/lib/libtenon_backend_cuda.so") == "cuda");
   CHECK(backend_name_of("libtenon_backend_my_gpu2.so") == "my_gpu2");
   CHECK_FALSE(backend_name_of("libtenon_backend_.so"));
@@ -44,20 +44,20 @@ TEST_CASE("find: the name of a backend is read from the name of its file") {
   CHECK_FALSE(backend_name_of("libtenon.so"));
 }
 
-TEST_CASE("find: API comes before command line, environment, YAML and the folder beside the library") {
+TEST_CASE("find: API comes before command line, environment, YAML and the folder next to the library") {
   Surroundings around;
   around.environment = "/environment/one:/environment/two";
   around.library = "/opt/tenon/lib/libtenon.so";
   const fs::path api[] = {"/api"}, command_line[] = {"/line"}, yaml[] = {"/yaml"};
   const auto places = ordered_places(api, command_line, yaml, around);
   CHECK(origins(places) == std::vector<std::string>{"API", "command line", "TENON_BACKEND_PATH", "TENON_BACKEND_PATH", "backends.search",
-                                                    "beside the library"});
+                                                    "next to the library"});
   CHECK(places[2].path == "/environment/one");
   CHECK(places[3].path == "/environment/two");
   CHECK(places[5].path == "/opt/tenon/lib/tenon/backends");
 }
 
-TEST_CASE("find: under elevated privilege the environment is not read") {
+TEST_CASE("find: with elevated privileges the environment is not read") {
   Surroundings around;
   around.environment = "/environment";
   around.elevated = true;
@@ -65,7 +65,7 @@ TEST_CASE("find: under elevated privilege the environment is not read") {
   CHECK(origins(ordered_places({}, {}, yaml, around)) == std::vector<std::string>{"backends.search"});
 }
 
-TEST_CASE("find: empty entries of the environment are no working directory") {
+TEST_CASE("find: empty entries of the environment are not the working directory") {
   Surroundings around;
   around.environment = ":/environment::";
   const auto places = ordered_places({}, {}, {}, around);
@@ -94,11 +94,11 @@ TEST_CASE("find: a program in bin finds the backends of its install tree") {
   CHECK(places[0].path == root.path / "lib" / "tenon" / "backends");
 }
 
-TEST_CASE("find: the working directory is never a place of its own") {
+TEST_CASE("find: the working directory is never searched implicitly") {
   for (const SearchPlace& place : default_places({}, {}, {})) CHECK(place.path != fs::current_path());
 }
 
-TEST_CASE("find: a folder gives its plugins in the order of their names, and nothing from below") {
+TEST_CASE("find: a folder gives its plugins sorted by name, without subfolders") {
   const Folder folder("folder");
   for (const char* file : {"libtenon_backend_b.so", "libtenon_backend_a.so", "libtenon_backend_c.so.1", "notes.txt"}) folder.touch(file);
   fs::create_directories(folder.path / "below");
@@ -113,7 +113,7 @@ TEST_CASE("find: a folder gives its plugins in the order of their names, and not
   CHECK(record.text == "2 candidates");
 }
 
-TEST_CASE("find: a place says why it has nothing to offer") {
+TEST_CASE("find: a location without plugins has a reason") {
   const Folder folder("empty");
   PlaceRecord record;
   CHECK(candidates_in({folder.path, "API"}, record).empty());
@@ -122,7 +122,7 @@ TEST_CASE("find: a place says why it has nothing to offer") {
   CHECK(record.text == "no such folder");
 }
 
-TEST_CASE("find: an explicit file is a candidate whatever its name, and a library's name even if the file is missing") {
+TEST_CASE("find: an explicit file is a candidate with any name, and a library name even if the file is missing") {
   const Folder folder("files");
   folder.touch("my_backend.plugin");
   PlaceRecord record;
@@ -135,7 +135,7 @@ TEST_CASE("find: an explicit file is a candidate whatever its name, and a librar
   CHECK(record.text == "no such file");
 }
 
-TEST_CASE("glob: star takes any run of characters, question mark one, all else itself") {
+TEST_CASE("glob: star matches any run of characters, question mark one, everything else itself") {
   CHECK(matches_glob("*", ""));
   CHECK(matches_glob("cuda", "cuda"));
   CHECK(matches_glob("c*a", "cuda"));
@@ -149,7 +149,7 @@ TEST_CASE("glob: star takes any run of characters, question mark one, all else i
   CHECK_FALSE(matches_glob("", "cuda"));
 }
 
-TEST_CASE("deny: a denying pattern wins over an allowing one, and one with a slash is about the path") {
+TEST_CASE("deny: a deny pattern wins over an allow pattern, and one with a slash matches the path") {
   Options options;
   const fs::path path = "/opt/vendor/libtenon_backend_cuda.so";
   CHECK_FALSE(denied_by(options, "cuda", path));
@@ -157,13 +157,13 @@ TEST_CASE("deny: a denying pattern wins over an allowing one, and one with a sla
   CHECK_FALSE(denied_by(options, "cuda", path));
   CHECK(denied_by(options, "openblas", path));
   options.deny = {"/opt/vendor/*"};
-  CHECK(denied_by(options, "cuda", path) == "the deny list's '/opt/vendor/*' keeps it out");
+  CHECK(denied_by(options, "cuda", path) == "the deny list's '/opt/vendor/*' excludes it");
   CHECK_FALSE(denied_by(options, "cuda", "/usr/lib/libtenon_backend_cuda.so"));
 }
 
-TEST_CASE("checksum: SHA-256 of files whose sums are published") {
+TEST_CASE("checksum: SHA-256 matches published sums") {
   const Folder folder("checksum");
-  // FIPS 180-4 examples, and a length at which the padding needs a block of its own.
+  // FIPS 180-4 examples, and a length whose padding needs another block.
   std::ofstream(folder.path / "abc", std::ios::binary) << "abc";
   std::ofstream(folder.path / "empty", std::ios::binary) << "";
   std::ofstream(folder.path / "two", std::ios::binary) << "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";

@@ -8,7 +8,7 @@
 #include "loader/check.h"
 #include "loader/complete.h"
 #include "loader/dependencies.h"
-#include "loader/refusal.h"
+#include "loader/load_error.h"
 #include "loader/self_check.h"
 
 using namespace tenon::loader;
@@ -42,17 +42,17 @@ tenon_backend_info info_of(std::uint32_t major, std::uint32_t lowest, std::uint3
   return info;
 }
 
-/// What `call` refuses with; fails the test if it does not.
+/// The LoadError that `call` throws; the test fails if it throws none.
 template <class Call>
-Refusal refusal_of(Call&& call) {
+LoadError refusal_of(Call&& call) {
   try {
     call();
-  } catch (const Refusal& refusal) {
+  } catch (const LoadError& refusal) {
     CHECK_FALSE(refusal.text.empty());
     CHECK_FALSE(refusal.remedy.empty());
     return refusal;
   }
-  FAIL("wanted a refusal");
+  FAIL("expected a refusal");
   return {TENON_OK, "", ""};
 }
 bool contains(const std::string& text, const std::string& part) {
@@ -61,29 +61,29 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("negotiate: the highest minor that both know is spoken") {
+TEST_CASE("negotiate: the highest common minor version is used") {
   CHECK(negotiate_version(host_of(1, 2, 5), info_of(1, 1, 3)) == 3);
   CHECK(negotiate_version(host_of(1, 2, 5), info_of(1, 5, 9)) == 5);
   CHECK(negotiate_version(host_of(1, 2, 5), info_of(1, 0, 2)) == 2);
   CHECK(negotiate_version(host_of(0, 1, 1), info_of(0, 1, 1)) == 1);
 }
 
-TEST_CASE("negotiate: ranges that do not meet are refused with both, and with who has to change") {
-  Refusal refusal = refusal_of([] { negotiate_version(host_of(1, 2, 5), info_of(1, 6, 8)); });
+TEST_CASE("negotiate: disjoint ranges are rejected with both ranges and the side to upgrade") {
+  LoadError refusal = refusal_of([] { negotiate_version(host_of(1, 2, 5), info_of(1, 6, 8)); });
   CHECK(refusal.status == TENON_INCOMPATIBLE);
-  CHECK(refusal.text == "the core speaks ABI 1.2 to 1.5 (build 'tenon 9.9'), the plugin ABI 1.6 to 1.8 (build 'fake 3.1')");
-  CHECK(contains(refusal.remedy, "install a Tenon that speaks ABI 1.6 to 1.8"));
+  CHECK(refusal.text == "the core supports ABI 1.2 to 1.5 (build 'tenon 9.9'), the plugin ABI 1.6 to 1.8 (build 'fake 3.1')");
+  CHECK(contains(refusal.remedy, "install a Tenon that supports ABI 1.6 to 1.8"));
   refusal = refusal_of([] { negotiate_version(host_of(1, 2, 5), info_of(1, 0, 1)); });
   CHECK(contains(refusal.remedy, "install a newer build of the plugin"));
   refusal = refusal_of([] { negotiate_version(host_of(2, 0, 5), info_of(1, 0, 9)); });
   CHECK(contains(refusal.remedy, "install a newer build of the plugin"));
   refusal = refusal_of([] { negotiate_version(host_of(1, 0, 5), info_of(2, 0, 9)); });
-  CHECK(contains(refusal.remedy, "install a Tenon that speaks ABI 2.0 to 2.9"));
+  CHECK(contains(refusal.remedy, "install a Tenon that supports ABI 2.0 to 2.9"));
   refusal = refusal_of([] { negotiate_version(host_of(1, 0, 5), info_of(1, 4, 3)); });
   CHECK(contains(refusal.text, "the plugin's range is empty"));
 }
 
-TEST_CASE("negotiate: the host states itself completely") {
+TEST_CASE("negotiate: the host fills its info completely") {
   const tenon_host_info& host = host_info();
   CHECK(host.struct_size == sizeof(tenon_host_info));
   CHECK(host.abi_minor_lowest <= host.abi_minor_highest);
@@ -91,29 +91,29 @@ TEST_CASE("negotiate: the host states itself completely") {
   CHECK(contains(host.platform, "-"));
 }
 
-TEST_CASE("negotiate: an instrumented plugin needs a host with the same instruments, a plain one fits everywhere") {
+TEST_CASE("negotiate: an instrumented plugin needs a host with the same sanitizers, a plain one fits every host") {
   CHECK_NOTHROW(check_sanitizers(TENON_SANITIZER_NONE, TENON_SANITIZER_NONE));
   CHECK_NOTHROW(check_sanitizers(TENON_SANITIZER_ADDRESS, TENON_SANITIZER_NONE));
   CHECK_NOTHROW(check_sanitizers(TENON_SANITIZER_THREAD, TENON_SANITIZER_THREAD));
-  const Refusal refusal = refusal_of([] { check_sanitizers(TENON_SANITIZER_NONE, TENON_SANITIZER_ADDRESS); });
+  const LoadError refusal = refusal_of([] { check_sanitizers(TENON_SANITIZER_NONE, TENON_SANITIZER_ADDRESS); });
   CHECK(refusal.text == "it was built with AddressSanitizer, the core with no sanitizer");
-  CHECK_THROWS_AS(check_sanitizers(TENON_SANITIZER_ADDRESS, TENON_SANITIZER_THREAD), Refusal);
+  CHECK_THROWS_AS(check_sanitizers(TENON_SANITIZER_ADDRESS, TENON_SANITIZER_THREAD), LoadError);
 }
 
-TEST_CASE("negotiate: a needed sanitizer runtime is seen before the library is opened") {
+TEST_CASE("negotiate: a required sanitizer runtime is detected before the library is opened") {
   CHECK(sanitizer_of({"libstdc++.so.6", "libasan.so.8"}) == TENON_SANITIZER_ADDRESS);
   CHECK(sanitizer_of({"libtsan.so.2"}) == TENON_SANITIZER_THREAD);
   CHECK(sanitizer_of({"libclang_rt.msan-x86_64.so"}) == TENON_SANITIZER_MEMORY);
   CHECK(sanitizer_of({"libc.so.6"}) == TENON_SANITIZER_NONE);
 }
 
-TEST_CASE("negotiate: names must do as device names") {
+TEST_CASE("negotiate: names must be valid device names") {
   for (const char* name : {"a", "cuda", "my_gpu2"}) CHECK(is_valid_name(name));
   for (const char* name : {"", "2cuda", "_a", "Cuda", "my gpu", "a:0", "a-b"}) CHECK_FALSE(is_valid_name(name));
   CHECK_FALSE(is_valid_name(nullptr));
 }
 
-TEST_CASE("negotiate: an answer without create or with a nameless knob is refused") {
+TEST_CASE("negotiate: an info without create or with an unnamed option is rejected") {
   std::vector<std::string> warnings;
   tenon_backend_info info = info_of(0, 1, 1);
   CHECK_NOTHROW(check_answer(host_of(0, 1, 1), info, warnings));
@@ -121,20 +121,19 @@ TEST_CASE("negotiate: an answer without create or with a nameless knob is refuse
   info.create = nullptr;
   CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "no `create`"));
   info = info_of(0, 1, 1);
-  const tenon_knob knob{};
-  info.knobs = &knob;
-  info.knob_count = 1;
-  CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "knob 0 of 1 has no name"));
-  const tenon_knob choice{"kernels", TENON_KNOB_CHOICE, 0, "tuned", nullptr, 0, 0, nullptr};
-  info.knobs = &choice;
-  CHECK(
-      contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "knob 'kernels' is a choice and has no choices"));
+  const tenon_option option{};
+  info.options = &option;
+  info.option_count = 1;
+  CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "option 0 of 1 has no name"));
+  const tenon_option choice{"kernels", TENON_OPTION_CHOICE, 0, "tuned", nullptr, 0, 0, nullptr};
+  info.options = &choice;
+  CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "option 'kernels' is a choice without choices"));
   info = info_of(0, 1, 1);
   info.name = nullptr;
   CHECK(contains(refusal_of([&] { check_answer(host_of(0, 1, 1), info, warnings); }).text, "it has no name"));
 }
 
-TEST_CASE("negotiate: ops offered without a digest are warned of, a vendor's own are not") {
+TEST_CASE("negotiate: listed ops without a digest cause a warning, vendor ops do not") {
   const tenon_capability offered[] = {{TENON_OP_Relu, 14, 1, 0, 0}, {TENON_OP_Add, 14, 1, 0, 0}, {TENON_OP_VENDOR + 1, 1, 1, 0, 0}};
   const tenon_op_digest digest{TENON_OP_Add, 14, 1};
   tenon_backend_info info = info_of(0, 1, 1);
@@ -148,7 +147,7 @@ TEST_CASE("negotiate: ops offered without a digest are warned of, a vendor's own
   CHECK(contains(warnings[0], "no schema digest for Relu-14:"));
 }
 
-TEST_CASE("digests: only an op version that both have and define differently is switched off") {
+TEST_CASE("digests: only an op version that both define differently is disabled") {
   const tenon_op_digest core[] = {{TENON_OP_Add, 14, 1}, {TENON_OP_Relu, 14, 2}, {TENON_OP_Sub, 14, 3}};
   const tenon_op_digest plugin[] = {{TENON_OP_Relu, 14, 99}, {TENON_OP_Add, 14, 1}, {TENON_OP_Sub, 13, 77}, {TENON_OP_VENDOR, 1, 5}};
   const auto off = compare_digests(core, plugin);
@@ -182,7 +181,7 @@ TEST_CASE("complete: a field that the size covers in part is not read") {
   CHECK(completed(sent).kernel_count == 3);
 }
 
-TEST_CASE("complete: arrays of a newer plugin are read by its stride") {
+TEST_CASE("complete: arrays of a newer plugin are read with its stride") {
   struct Newer {
     tenon_capability known;
     std::uint64_t added;
@@ -200,7 +199,7 @@ TEST_CASE("complete: arrays of a newer plugin are read by its stride") {
   CHECK(answer.info.capability_stride == sizeof(tenon_capability));
 }
 
-TEST_CASE("complete: an answer of a newer plugin is taken, one smaller than the first version is not") {
+TEST_CASE("complete: an info of a newer plugin is accepted, one smaller than the first version is not") {
   tenon_backend_info info = info_of(0, 1, 1);
   info.struct_size = sizeof info + 64;
   CHECK(complete_answer(info).info.struct_size == sizeof info);
@@ -208,33 +207,33 @@ TEST_CASE("complete: an answer of a newer plugin is taken, one smaller than the 
   CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "less than the"));
 }
 
-TEST_CASE("complete: arrays that contradict their counts are refused") {
+TEST_CASE("complete: arrays inconsistent with their counts are rejected") {
   tenon_backend_info info = info_of(0, 1, 1);
   info.op_count = 2;
   CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "it has 2 op digests and hands over none"));
   info = info_of(0, 1, 1);
-  const tenon_knob knob{};
-  info.knobs = &knob;
-  info.knob_count = 1;
-  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "its knobs are 0 bytes apart"));
-  info.knob_stride = sizeof knob + 4;  // its second knob could not be read where it lies
-  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "bytes apart, which is no multiple of 8"));
-  info.knobs = nullptr;
-  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "it has 1 knobs and hands over none"));
-  info.knobs = &knob;
-  info.knob_stride = sizeof knob;
-  info.knob_count = 0xffffffffu;
+  const tenon_option option{};
+  info.options = &option;
+  info.option_count = 1;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "its options are 0 bytes apart"));
+  info.option_stride = sizeof option + 4;  // its second option would be misaligned
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "bytes apart, which is not a multiple of 8"));
+  info.options = nullptr;
+  CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "it has 1 options and hands over none"));
+  info.options = &option;
+  info.option_stride = sizeof option;
+  info.option_count = 0xffffffffu;
   CHECK(contains(refusal_of([&] { complete_answer(info); }).text, "too many"));
 }
 
-TEST_CASE("self-check: the floating-point environment is described and put back") {
+TEST_CASE("self-check: the floating-point environment is described and restored") {
   const FloatingPoint before = FloatingPoint::current();
   CHECK_FALSE(FloatingPoint::current().change_since(before));
   before.restore();
   CHECK_FALSE(FloatingPoint::current().change_since(before));
 }
 
-TEST_CASE("self-check: equal answers are equal by their characters, and the field that differs is named") {
+TEST_CASE("self-check: answers compare text by content, and the differing field is reported") {
   const tenon_backend_info first = info_of(0, 1, 1);
   tenon_backend_info second = first;
   const std::string same = "fake";
@@ -252,7 +251,7 @@ TEST_CASE("self-check: threads are counted") {
   CHECK(*count_threads() >= 1);
 }
 
-TEST_CASE("dependencies: a program that runs lacks nothing") {
+TEST_CASE("dependencies: a running program has no missing libraries") {
   const Missing missing = find_missing("/proc/self/exe");
   CHECK(missing.libraries.empty());
   CHECK(missing.versions.empty());

@@ -1,4 +1,4 @@
-// Backends that are part of the process: the loader's whole road without a file.
+// Backends that are registered in the process: the loader's whole path without a file.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -19,7 +19,7 @@ void unused() {}
 
 tenon_status create(const tenon_host* services, tenon_backend** out_backend, const tenon_backend_table** out_table, tenon_error*) {
   CHECK(services == &host);
-  // Slots that no test calls only have to be there.
+  // Slots that no test calls only have to exist.
   void (*const slot)() = unused;
   const std::size_t first = offsetof(tenon_backend_table, shutdown), end = offsetof(tenon_backend_table, blas);
   table = {};
@@ -71,7 +71,7 @@ Options options_for(tenon_backend_query_fn function) {
 
 }  // namespace
 
-TEST_CASE("registered: a backend in the process takes the same road as a file") {
+TEST_CASE("registered: a backend in the process takes the same path as a file") {
   live = shut_down = 0;
   Result result = load(options_for(query));
   REQUIRE(result.records.size() == 1);
@@ -94,7 +94,7 @@ TEST_CASE("registered: a backend in the process takes the same road as a file") 
   CHECK(shut_down == 1);
 }
 
-TEST_CASE("registered: what an older plugin does not know reads as not given") {
+TEST_CASE("registered: fields that an older plugin lacks are unset") {
   const Result result = load(options_for(query));
   REQUIRE(result.backends.size() == 1);
   const Backend& backend = *result.backends[0];
@@ -106,7 +106,7 @@ TEST_CASE("registered: what an older plugin does not know reads as not given") {
   CHECK(backend.table().capture == nullptr);
 }
 
-TEST_CASE("registered: an optional block without a size is refused and the backend destroyed") {
+TEST_CASE("registered: an optional block without a size is rejected and the backend destroyed") {
   live = 0;
   const auto broken = [](const tenon_host_info* info, tenon_backend_info* out_info) {
     const tenon_status status = query(info, out_info);
@@ -125,7 +125,7 @@ TEST_CASE("registered: an optional block without a size is refused and the backe
   CHECK(live == 0);
 }
 
-TEST_CASE("registered: a number of devices that no machine has is not believed") {
+TEST_CASE("registered: an implausible number of devices is rejected") {
   live = 0;
   const auto broken = [](const tenon_host_info* info, tenon_backend_info* out_info) {
     const tenon_status status = query(info, out_info);
@@ -144,12 +144,12 @@ TEST_CASE("registered: a number of devices that no machine has is not believed")
     const Result result = load(options_for(broken));
     REQUIRE(result.records.size() == 1);
     CHECK_FALSE(result.records[0].healthy);
-    CHECK(result.records[0].text == "it says it has 2779096485 devices, wanted at most 4096: the count was never set");
+    CHECK(result.records[0].text == "it reports 2779096485 devices, expected at most 4096: the count was never set");
   }
   CHECK(live == 0);
 }
 
-TEST_CASE("registered: it comes before every file, and a second one of the name is shadowed") {
+TEST_CASE("registered: it precedes every file, and a second one of the same name is shadowed") {
   Options options = options_for(query);
   options.registered.emplace_back("inside", query);
   const Result result = load(options);
@@ -159,7 +159,7 @@ TEST_CASE("registered: it comes before every file, and a second one of the name 
   CHECK(result.records[1].text == "another backend 'inside' was found first: part of this program (in the process)");
 }
 
-TEST_CASE("registered: stages have names and a record reads as a paragraph") {
+TEST_CASE("registered: stages have names and a record is printed as a paragraph") {
   CHECK(std::string(name_of(Stage::self_check)) == "self-check");
   Record record;
   record.name = "cuda";

@@ -1,4 +1,5 @@
-// malloc_counter.h - counts every allocation of the process. It replaces malloc and its kin, so one file of a program includes it.
+// malloc_counter.h - counts every allocation of the process. It replaces malloc and related functions, so only one file of a program
+// includes it.
 //
 // TENON_MALLOC_IS_TAKEN is defined where something else has replaced them already: sanitizers, or another C library.
 #pragma once

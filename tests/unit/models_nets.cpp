@@ -1,4 +1,4 @@
-// models/: every definition is read and built; parameters are as many as its source says; each has a cut that is small.
+// models/: every definition is read and built, has the parameter count of its source, and a small reduced form.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -56,12 +56,12 @@ std::vector<std::string> definitions() {
   return files;
 }
 
-TEST_CASE("nets: parameters are as many as the papers and repositories say") {
+TEST_CASE("nets: parameter counts match the papers and repositories") {
   struct Row {
     const char* file;
     std::int64_t learned;
   };
-  // the counts beyond those that benchmarks state are torchvision's, where it has the net
+  // Counts that benchmarks do not state are those of torchvision, if it has the net.
   const Row rows[] = {
       {"fcn_s", 117'997'696},      {"fcn_8", 130'586'752},     {"fcn_5_k40", 11'492'328},   {"fcn_8_k40", 24'081'384},
       {"fcn_r", 14'205'962},       {"alexnet_s", 62'378'344},  {"alexnet_r", 89'578},       {"lstm_32", 6'180'624},
@@ -78,7 +78,7 @@ TEST_CASE("nets: parameters are as many as the papers and repositories say") {
   CHECK(count(model_in(folder + "mnist_mlp/model.yaml")).learned == 266'200);
 }
 
-TEST_CASE("nets: ResNet-56 has 848,304 numbers in its convolutions") {
+TEST_CASE("nets: ResNet-56 has 848,304 weights in its convolutions") {
   Graph graph;
   std::int64_t in_convolutions = 0;
   for (const LayerSummary& row : built(graph, model_in(folder + "bench/resnet_56.yaml"), 1).layers) {
@@ -87,7 +87,7 @@ TEST_CASE("nets: ResNet-56 has 848,304 numbers in its convolutions") {
   CHECK(in_convolutions == 848'304);
 }
 
-TEST_CASE("nets: the work of a forward pass is what the benchmarks count, within a few percent") {
+TEST_CASE("nets: the FLOPs of a forward pass match the benchmarks within a few percent") {
   struct Row {
     const char* file;
     std::int64_t batch;
@@ -103,7 +103,7 @@ TEST_CASE("nets: the work of a forward pass is what the benchmarks count, within
   }
 }
 
-TEST_CASE("nets: every model that trains has a cut of at most 1 GFLOP a step, which profile training of the conformance kit takes") {
+TEST_CASE("nets: every training model has a reduced form of at most 1 GFLOP per step, which the conformance kit's training profile uses") {
   std::set<std::string> named;  // by a train.yaml
   int cuts = 0;
   for (const std::string& file : definitions()) {

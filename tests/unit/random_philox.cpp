@@ -1,4 +1,4 @@
-// The bits of <tenon/sdk/random.h>: pinned for good. Other words for the same numbers would be other ops.
+// The bits of <tenon/sdk/random.h>, which are part of the ops' definition and must not change.
 #include <tenon/sdk/random.h>
 
 #include <doctest/doctest.h>
@@ -74,7 +74,7 @@ std::array<std::uint32_t, 4> philox(const rng::Counter& counter, const rng::Key&
 
 }  // namespace
 
-TEST_CASE("philox: the published known answers come out") {  // Random123, kat_vectors, philox4x32 10
+TEST_CASE("philox: the published known answers match") {  // Random123, kat_vectors, philox4x32 10
   using Block = std::array<std::uint32_t, 4>;
   constexpr std::uint32_t ones = 0xffffffffu;
   CHECK(philox({{0, 0, 0, 0}}, {{0, 0}}) == Block{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u});
@@ -90,7 +90,7 @@ TEST_CASE("philox: block, stream and step are the counter, the seed is the key")
   for (std::size_t i = 0; i < 4; ++i) CHECK(lanes.x[i] == expected[i]);
 }
 
-TEST_CASE("random: uniform numbers keep their bits") {
+TEST_CASE("random: bits of uniform numbers are pinned") {
   CHECK(uniforms<float>(0, 8) == std::vector<float>{0x1.c3b658p-2f, 0x1.106d4p-5f, 0x1.54675cp-1f, 0x1.5d262p-4f, 0x1.64c5a8p-1f,
                                                     0x1.1f5626p-1f, 0x1.49c07ap-1f, 0x1.3c78ap-5f});
   CHECK(uniforms<double>(0, 8) == std::vector<double>{0x1.106d47ee1db2p-5, 0x1.5d26255aa33a8p-4, 0x1.1f56266164c5ap-1, 0x1.3c78b6949c07p-5,
@@ -101,7 +101,7 @@ TEST_CASE("random: uniform numbers keep their bits") {
   CHECK(uniforms<float>(distant + 1, distant + 3) == std::vector<float>{0x1.074454p-1f, 0x1.9e7beep-1f});
 }
 
-TEST_CASE("random: normal numbers keep their bits, and f32 is the rounded f64") {
+TEST_CASE("random: bits of normal numbers are pinned, and f32 is the rounded f64") {
   const std::vector<double> expected{0x1.4066c161d4ee4p+0,  0x1.0fc1a52a8acd8p-2,  0x1.8dd50e29dd76cp-1, 0x1.d82f793b90a2bp-2,
                                      -0x1.936705aa2abf5p-1, -0x1.4684e17218e99p-2, 0x1.d235da98272ddp-1, 0x1.cdc234bf6f70fp-3};
   CHECK(normals<double>(0, 8) == expected);
@@ -109,18 +109,18 @@ TEST_CASE("random: normal numbers keep their bits, and f32 is the rounded f64") 
   CHECK(normals<double>(distant + 1, distant + 3, source, 0.5, 0.01) == std::vector<double>{0x1.fe2b10c523a8fp-2, 0x1.fc48a4e8db01fp-2});
 }
 
-TEST_CASE("random: bernoulli numbers keep their bits, the same in both dtypes") {
+TEST_CASE("random: bits of bernoulli numbers are pinned, equal in both dtypes") {
   const std::vector<float> expected{0, 1, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0};
   CHECK(bernoullis<float>(0, 32, 0.25) == expected);
   CHECK(bernoullis<double>(0, 32, 0.25) == std::vector<double>(expected.begin(), expected.end()));
 }
 
-TEST_CASE_TEMPLATE("random: probabilities 0 and 1 are certain", T, float, double) {
+TEST_CASE_TEMPLATE("random: probabilities 0 and 1 are exact", T, float, double) {
   CHECK(bernoullis<T>(0, 1000, 0) == std::vector<T>(1000, T(0)));
   CHECK(bernoullis<T>(0, 1000, 1) == std::vector<T>(1000, T(1)));
 }
 
-TEST_CASE_TEMPLATE("random: pieces equal the whole, wherever they begin and end", T, float, double) {
+TEST_CASE_TEMPLATE("random: any piece equals that part of the whole", T, float, double) {
   const auto whole_uniform = uniforms<T>(0, 64, source, -1, 1);
   const auto whole_normal = normals<T>(0, 64, source, 2, 3);
   const auto whole_bernoulli = bernoullis<T>(0, 64, 0.5);
@@ -134,7 +134,7 @@ TEST_CASE_TEMPLATE("random: pieces equal the whole, wherever they begin and end"
   }
 }
 
-TEST_CASE("random: seed, step and stream each give other numbers") {
+TEST_CASE("random: seed, step and stream each change the numbers") {
   const auto first = uniforms<float>(0, 64);
   CHECK(first != uniforms<float>(0, 64, {source.seed + 1, source.step, source.stream}));
   CHECK(first != uniforms<float>(0, 64, {source.seed ^ (std::uint64_t{1} << 63), source.step, source.stream}));
@@ -162,7 +162,7 @@ TEST_CASE_TEMPLATE("random: 1e5 normal numbers are normal", T, float, double) {
 
 TEST_CASE("random: log, cosine and sine agree with the C library to rounding") {
   for (std::uint32_t i = 0; i < 200'000; ++i) {
-    const std::uint32_t x = i < 1000 ? i : i < 2000 ? 0u - i : i * 0x9E3779B9u;  // both ends, and a spread
+    const std::uint32_t x = i < 1000 ? i : i < 2000 ? 0u - i : i * 0x9E3779B9u;  // both ends and a sample between
     const double u = (x + 0.5) * 0x1p-32;
     REQUIRE(std::abs(rng::log_fixed(u) / std::log(u) - 1) < 6e-16);
     const rng::Point p = rng::on_circle(x);
@@ -173,10 +173,10 @@ TEST_CASE("random: log, cosine and sine agree with the C library to rounding") {
 }
 
 TEST_CASE("random: the extreme lanes give finite normals") {
-  const rng::Point least = rng::box_muller(0xffffffffu, 0), greatest = rng::box_muller(0, 0);
-  CHECK(least.cosine > 1.5e-5);  // sqrt(2^-32)
-  CHECK(least.cosine < 1.6e-5);
-  CHECK(greatest.cosine == doctest::Approx(std::sqrt(66 * std::log(2.0))));  // u1 = 2^-33
+  const rng::Point smallest = rng::box_muller(0xffffffffu, 0), largest = rng::box_muller(0, 0);
+  CHECK(smallest.cosine > 1.5e-5);  // sqrt(2^-32)
+  CHECK(smallest.cosine < 1.6e-5);
+  CHECK(largest.cosine == doctest::Approx(std::sqrt(66 * std::log(2.0))));  // u1 = 2^-33
 }
 
 TEST_CASE_TEMPLATE("dropout: keeps where bernoulli is zero, scaled; in place too", T, float, double) {

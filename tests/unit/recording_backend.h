@@ -1,6 +1,6 @@
-// recording_backend.h - a backend on the SDK whose streams keep what they are given until they are waited for, and can be recorded.
+// recording_backend.h - a backend on the SDK whose streams defer work until synchronization and can be captured.
 //
-// Its kernels are Add, Mul, Neg, Relu, Log (fails below 0, when it runs), MatMul (packs its right side), Tanh (not to be recorded) and
+// Its kernels are Add, Mul, Neg, Relu, Log (fails below 0 when it runs), MatMul (packs its right side), Tanh (not capturable) and
 // Reshape, on dense f32. One file of a program includes it.
 #pragma once
 
@@ -16,15 +16,15 @@
 
 namespace tenon::test::recording {
 
-/// What the backend does and how it misbehaves. One test at a time.
+/// Counters and injected faults of the backend. Only one test may use it at a time.
 struct Tape {
-  int kernels = 0;   ///< executed
-  int packs = 0;     ///< executed
-  int recorded = 0;  ///< recordings that were ended
+  int kernels = 0;   ///< executed kernels
+  int packs = 0;     ///< executed packings
+  int recorded = 0;  ///< finished recordings
   int replayed = 0;
   int live = 0;  ///< recordings not destroyed
   bool fail_end = false, fail_replay = false;
-  bool runs_while_recording = false;  ///< what is recorded is executed, too
+  bool runs_while_recording = false;  ///< recorded work is also executed
 };
 inline Tape tape;
 
@@ -111,7 +111,7 @@ class Device final : public sdk::Device {
   }
   void deallocate(std::uint32_t, std::uint64_t address, std::uint64_t size_bytes) override { host.release(at(address), size_bytes); }
   void copy(const tenon_copy& copy, sdk::Stream& stream) override {
-    if (copy.direction == TENON_COPY_HOST_TO_DEVICE) {  // of memory that may change at once
+    if (copy.direction == TENON_COPY_HOST_TO_DEVICE) {  // the source may change after the call
       stream.synchronize();
       std::memcpy(at(copy.destination), at(copy.source), copy.size_bytes);
       return;
@@ -245,7 +245,7 @@ inline const sdk::BackendSpec& spec() {
       .requirements = nullptr,
       .priority = 1,
       .flags = 0,
-      .knobs = {},
+      .options = {},
       .create = [](sdk::Host host) -> std::unique_ptr<sdk::Backend> { return std::make_unique<Backend>(host); },
       .captures = true};
   return tape_spec;

@@ -1,4 +1,4 @@
-// reel_device.h - a device out of the host's reach whose streams keep what they are given until they are waited for, and can be recorded.
+// reel_device.h - a device without host-addressable memory whose streams defer work until synchronization and can be captured.
 #pragma once
 
 #include <condition_variable>
@@ -14,16 +14,16 @@
 
 namespace tenon::test {
 
-/// The reference backend under the name `reel`: its streams keep what they are given until they are waited for, and can be recorded. It
-/// writes down what streams and events do. One test at a time.
+/// The reference backend under the name `reel`: its streams defer work until synchronization and can be captured. It logs the actions of
+/// streams and events. Only one test may use it at a time.
 struct Reel {
-  /// One thing that was done, in an order that a mutex decides.
+  /// One logged action; the log is ordered by a mutex.
   struct Note {
     enum class What { copied, executed, marked, waited };
     What what;
-    std::uint64_t event = 0;       ///< of marked and waited
-    std::uint64_t address = 0;     ///< copied: where to
-    std::uint64_t size_bytes = 0;  ///< copied
+    std::uint64_t event = 0;       ///< for marked and waited
+    std::uint64_t address = 0;     ///< for copied: the destination
+    std::uint64_t size_bytes = 0;  ///< for copied
     const void* stream = nullptr;
   };
   using Work = std::vector<std::function<tenon_status(tenon_error*)>>;
@@ -37,14 +37,14 @@ struct Reel {
   static inline const loader::Backend* real = nullptr;
   static inline tenon_backend_table table;
   static inline std::vector<tenon_capability> capabilities;
-  static inline int recorded = 0, replayed = 0, executed = 0;  ///< executed: plans, by whatever way
-  static inline std::mutex mutex;                              ///< guards what follows
+  static inline int recorded = 0, replayed = 0, executed = 0;  ///< executed counts plans, executed or replayed
+  static inline std::mutex mutex;                              ///< guards the members below
   static inline std::condition_variable changed;
-  static inline std::vector<Note> notes;                 ///< of copies, those from the host
-  static inline int pinned = 0;                          ///< pieces of pinned memory that were asked for
-  static inline bool no_pinned = false;                  ///< there are none
-  static inline std::int64_t copies_left = -1;           ///< before one from the host fails; negative: none does
-  static inline std::function<void()> before_execution;  ///< called as a plan begins, without the mutex
+  static inline std::vector<Note> notes;                 ///< only copies from the host are logged
+  static inline int pinned = 0;                          ///< number of pinned allocations
+  static inline bool no_pinned = false;                  ///< pinned allocations fail
+  static inline std::int64_t copies_left = -1;           ///< copies from the host before one fails; negative: none fails
+  static inline std::function<void()> before_execution;  ///< called before each plan, without the mutex
 
   static void reset() {
     const std::lock_guard lock(mutex);
@@ -80,7 +80,7 @@ struct Reel {
     return status;
   }
   static tenon_status copy(tenon_device* device, const tenon_copy* transfer, tenon_stream* stream, tenon_error* error) {
-    if (transfer->direction != TENON_COPY_DEVICE_TO_DEVICE) {  // the host's memory may change at once
+    if (transfer->direction != TENON_COPY_DEVICE_TO_DEVICE) {  // host memory may change after the call
       tenon_status status = synchronize(stream, error);
       if (status == TENON_OK) status = real->table().copy(device, transfer, of(stream).real, error);
       if (transfer->direction == TENON_COPY_HOST_TO_DEVICE) {

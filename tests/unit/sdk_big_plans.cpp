@@ -1,4 +1,4 @@
-// Plans of thousands of nodes: made in a moment, and in a fraction of the memory that their values would take.
+// Plans of thousands of nodes are made quickly and use a fraction of the memory of their values.
 #include "sdk_testing.h"
 
 #include <chrono>
@@ -6,8 +6,8 @@
 namespace tenon::sdk_test {
 namespace {
 
-/// What training a deep net looks like: blocks of products with skips, then the way back with a sum of gradients at every skip, and at the
-/// end one step over all weights, each written over its old self.
+/// The graph of training a deep net: blocks of products with skips, then the backward pass with a sum of gradients at every skip, and at
+/// the end one step over all weights, each updated in place.
 struct Deep {
   static constexpr std::int64_t rows = 64, width = 16;
   Net net;
@@ -35,11 +35,11 @@ struct Deep {
     std::uint32_t dy = made(TENON_OP_Neg, {x});
     for (std::size_t b = blocks; b-- > 0;) {
       const auto masked = made(TENON_OP_Mul, {dy, after[b]});
-      const auto turned_w = net.internal({width, width}), turned_x = net.internal({width, rows}), dw = net.internal({width, width});
-      net.node(TENON_OP_Transpose, {weights[b]}, {turned_w}, axes({1, 0}));
-      net.node(TENON_OP_Transpose, {before[b]}, {turned_x}, axes({1, 0}));
-      net.node(TENON_OP_MatMul, {turned_x, masked}, {dw});
-      dy = made(TENON_OP_Add, {made(TENON_OP_MatMul, {masked, turned_w}), masked});
+      const auto transposed_w = net.internal({width, width}), transposed_x = net.internal({width, rows}), dw = net.internal({width, width});
+      net.node(TENON_OP_Transpose, {weights[b]}, {transposed_w}, axes({1, 0}));
+      net.node(TENON_OP_Transpose, {before[b]}, {transposed_x}, axes({1, 0}));
+      net.node(TENON_OP_MatMul, {transposed_x, masked}, {dw});
+      dy = made(TENON_OP_Add, {made(TENON_OP_MatMul, {masked, transposed_w}), masked});
       step.push_back(weights[b]);
       step.push_back(dw);
       results.push_back(net.output({width, width}));
@@ -49,7 +49,7 @@ struct Deep {
   }
 };
 
-TEST_CASE("sdk: a plan of thousands of nodes is made in a moment, and its memory is used again and again") {
+TEST_CASE("sdk: a plan of thousands of nodes is made quickly, and its memory is reused") {
   Session session;
   Deep deep(300);
   CHECK(deep.net.nodes.size() > 3000);

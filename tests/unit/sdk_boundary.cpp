@@ -1,4 +1,4 @@
-// The C side of a C++ backend: query, devices, memory, events, answers.
+// The C interface of a C++ backend: query, devices, memory, events, answers.
 #include "sdk_testing.h"
 
 #include <tenon/sdk/backend.h>
@@ -39,7 +39,7 @@ tenon_status query_counted(const tenon_host_info* host, tenon_backend_info* out_
   return sdk::query<counted_spec, no_rows>(host, out_info);
 }
 
-TEST_CASE("sdk: the query says the same each time and fills what the caller's struct covers") {
+TEST_CASE("sdk: the query is idempotent and fills the fields that the caller's struct covers") {
   const tenon_host_info asking = host_info();
   tenon_backend_info first{}, second{};
   first.struct_size = second.struct_size = sizeof first;
@@ -49,20 +49,20 @@ TEST_CASE("sdk: the query says the same each time and fills what the caller's st
   CHECK(std::string(first.name) == "full");
   CHECK(std::string(first.version) == "1.2.3");
   CHECK(first.priority == 7);
-  CHECK(first.knob_count == 1);
-  CHECK(std::string(first.knobs[0].name) == "level");
+  CHECK(first.option_count == 1);
+  CHECK(std::string(first.options[0].name) == "level");
   CHECK(first.op_count > 0);
 
-  unsigned char room[sizeof(tenon_backend_info)];
-  std::memset(room, 0xEE, sizeof room);
+  unsigned char storage[sizeof(tenon_backend_info)];
+  std::memset(storage, 0xEE, sizeof storage);
   const std::uint32_t known = offsetof(tenon_backend_info, version);
-  std::memcpy(room, &known, sizeof known);
-  REQUIRE(query_full(&asking, reinterpret_cast<tenon_backend_info*>(room)) == TENON_OK);
-  CHECK(std::memcmp(room + 4, reinterpret_cast<const unsigned char*>(&first) + 4, known - 4) == 0);
-  for (std::size_t i = known; i < sizeof room; ++i) REQUIRE(room[i] == 0xEE);
+  std::memcpy(storage, &known, sizeof known);
+  REQUIRE(query_full(&asking, reinterpret_cast<tenon_backend_info*>(storage)) == TENON_OK);
+  CHECK(std::memcmp(storage + 4, reinterpret_cast<const unsigned char*>(&first) + 4, known - 4) == 0);
+  for (std::size_t i = known; i < sizeof storage; ++i) REQUIRE(storage[i] == 0xEE);
 }
 
-TEST_CASE("sdk: a host that speaks other versions is told the plugin's range") {
+TEST_CASE("sdk: a host with other versions gets the plugin's range") {
   for (tenon_host_info asking : {host_info(TENON_ABI_MINOR + 1, TENON_ABI_MINOR + 3), host_info(0, TENON_ABI_MINOR - 1)}) {
     tenon_backend_info info{};
     info.struct_size = sizeof info;
@@ -95,7 +95,7 @@ TEST_CASE("sdk: two backends in one program keep their own capabilities and tabl
   CHECK(small.capabilities[1].op == TENON_OP_Tanh);
   CHECK(small.capabilities[1].features == 0);
   CHECK(small.flags == TENON_BACKEND_UNLOADABLE);
-  // bf16 by way of f32
+  // bf16 through f32
   CHECK(full.capabilities[0].dtypes ==
         (TENON_DTYPE_BIT(TENON_DTYPE_BF16) | TENON_DTYPE_BIT(TENON_DTYPE_F32) | TENON_DTYPE_BIT(TENON_DTYPE_I64)));
   for (std::uint32_t i = 0; i < full.capability_count; ++i) {
@@ -115,7 +115,7 @@ TEST_CASE("sdk: two backends in one program keep their own capabilities and tabl
   second_table->destroy(second);
 }
 
-TEST_CASE("sdk: no device is an answer with a reason") {
+TEST_CASE("sdk: a backend without devices has a reason") {
   const tenon_host_info asking = host_info();
   tenon_backend_info info{};
   info.struct_size = sizeof info;
@@ -137,7 +137,7 @@ TEST_CASE("sdk: no device is an answer with a reason") {
   table->destroy(backend);
 }
 
-TEST_CASE("sdk: a device that is not there is not found, and says how many there are") {
+TEST_CASE("sdk: a missing device is not found, with the number of devices") {
   Session session;
   ErrorText error;
   std::uint32_t count = 0;
@@ -164,7 +164,7 @@ TEST_CASE("sdk: a device that is not there is not found, and says how many there
   CHECK(less.struct_size == offsetof(tenon_device_info, name));
 }
 
-TEST_CASE("sdk: a range that runs over the end of all addresses is refused") {
+TEST_CASE("sdk: a range beyond the end of the address space is rejected") {
   Session session;
   ErrorText error;
   unsigned char bytes[16] = {};
@@ -173,13 +173,13 @@ TEST_CASE("sdk: a range that runs over the end of all addresses is refused") {
   for (const bool source : {true, false}) {
     const tenon_copy copy{sizeof copy, TENON_COPY_DEVICE_TO_DEVICE, source ? 0 : here, source ? here : 0, too_long, nullptr};
     CHECK(session.table->copy(session.device, &copy, session.stream, error) == TENON_INVALID_ARGUMENT);
-    CHECK(error.says("run over the end of all addresses"));
+    CHECK(error.says("exceed the address space"));
   }
   CHECK(session.table->fill(session.device, here, too_long, 1, session.stream, error) == TENON_INVALID_ARGUMENT);
   CHECK(error.says("fill: 18446744073709551607 bytes"));
 }
 
-TEST_CASE("sdk: options of values that nobody knows are refused for what they are") {
+TEST_CASE("sdk: unknown values of options are rejected by name") {
   Session session;
   Net net;
   const auto x = net.input({4}), y = net.output({4});
@@ -189,17 +189,17 @@ TEST_CASE("sdk: options of values that nobody knows are refused for what they ar
     options.*field = 77;
     tenon_answer answer{};
     ErrorText error;
-    REQUIRE(session.table->supports(session.device, &net.wire(), &options, &answer, error) == TENON_OK);
+    REQUIRE(session.table->supports(session.device, &net.abi_graph(), &options, &answer, error) == TENON_OK);
     CHECK(answer.supported == 0);
     CHECK(answer.reason == TENON_REASON_OPTIONS);
     CHECK(std::string(answer.text).find("77") != std::string::npos);
     tenon_plan* plan = nullptr;
-    CHECK(session.table->plan_create(session.device, &net.wire(), &options, &plan, error) == TENON_UNSUPPORTED);
+    CHECK(session.table->plan_create(session.device, &net.abi_graph(), &options, &plan, error) == TENON_UNSUPPORTED);
     CHECK(plan == nullptr);
   }
 }
 
-TEST_CASE("sdk: shutdown closes the devices that are open") {
+TEST_CASE("sdk: shutdown closes open devices") {
   TestHost host;
   const tenon_host_info asking = host_info();
   tenon_backend_info info{};
@@ -220,15 +220,15 @@ TEST_CASE("sdk: shutdown closes the devices that are open") {
   table->destroy(backend);
 }
 
-TEST_CASE("sdk: an error's text is cut to its room") {
+TEST_CASE("sdk: an error's text is truncated to its capacity") {
   Session session;
-  char room[16];
-  std::memset(room, 'x', sizeof room);
-  tenon_error error{sizeof(tenon_error), 0, 0, 8, room};
+  char storage[16];
+  std::memset(storage, 'x', sizeof storage);
+  tenon_error error{sizeof(tenon_error), 0, 0, 8, storage};
   tenon_device* device = nullptr;
   CHECK(session.table->device_open(session.backend, 5, &device, &error) == TENON_DEVICE_NOT_FOUND);
-  CHECK(std::string(room) == "device ");
-  CHECK(room[8] == 'x');
+  CHECK(std::string(storage) == "device ");
+  CHECK(storage[8] == 'x');
   error.text_capacity = 0;
   CHECK(session.table->device_open(session.backend, 5, &device, &error) == TENON_DEVICE_NOT_FOUND);
   error.text = nullptr;
@@ -273,7 +273,7 @@ TEST_CASE("sdk: memory statistics follow what is allocated and freed") {
   CHECK(less.peak_size_bytes == 99);
 }
 
-TEST_CASE("sdk: memory that is not there is told with what was asked and what is in use") {
+TEST_CASE("sdk: a failed allocation reports the requested bytes and those in use") {
   Session session;
   ErrorText error;
   tenon_memory *some = nullptr, *memory = nullptr;
@@ -292,7 +292,7 @@ TEST_CASE("sdk: memory that is not there is told with what was asked and what is
   session.table->memory_free(some);
 }
 
-TEST_CASE("sdk: imported memory is copied or lent as its terms say") {
+TEST_CASE("sdk: imported memory is copied or borrowed as requested") {
   Session session;
   ErrorText error;
   Floats mine{1, 2, 3, 4};
@@ -327,13 +327,13 @@ TEST_CASE("sdk: importing nothing reads nothing") {
   const std::vector<char> empty_end(8);
   tenon_memory* memory = nullptr;
   std::uint64_t address = 0;
-  void* behind = const_cast<char*>(empty_end.data() + 8);
-  REQUIRE(session.table->memory_import(session.device, behind, 0, TENON_IMPORT_COPY, &memory, &address, error) == TENON_OK);
+  void* end = const_cast<char*>(empty_end.data() + 8);
+  REQUIRE(session.table->memory_import(session.device, end, 0, TENON_IMPORT_COPY, &memory, &address, error) == TENON_OK);
   session.table->memory_free(memory);
   CHECK(stats_of(session).live_size_bytes == 0);
 }
 
-TEST_CASE("sdk: copies and fills reach the bytes they name, and no more") {
+TEST_CASE("sdk: copies and fills write only their range") {
   Session session;
   ErrorText error;
   unsigned char from[8] = {1, 2, 3, 4, 5, 6, 7, 8}, to[8] = {};
@@ -345,8 +345,8 @@ TEST_CASE("sdk: copies and fills reach the bytes they name, and no more") {
                   nullptr};
   REQUIRE(session.table->copy(session.device, &copy, session.stream, error) == TENON_OK);
   REQUIRE(session.table->fill(session.device, reinterpret_cast<std::uintptr_t>(to + 7), 1, 0xAB, session.stream, error) == TENON_OK);
-  const unsigned char want[8] = {0, 0, 1, 2, 3, 4, 0, 0xAB};
-  CHECK(std::memcmp(to, want, 8) == 0);
+  const unsigned char expected[8] = {0, 0, 1, 2, 3, 4, 0, 0xAB};
+  CHECK(std::memcmp(to, expected, 8) == 0);
   copy.size_bytes = 0;
   copy.destination = copy.source = 0;
   CHECK(session.table->copy(session.device, &copy, session.stream, error) == TENON_OK);
@@ -356,7 +356,7 @@ TEST_CASE("sdk: copies and fills reach the bytes they name, and no more") {
   CHECK(session.table->stream_synchronize(session.stream, error) == TENON_OK);
 }
 
-TEST_CASE("sdk: events of an inline stream are done when recorded, and tell the time between them") {
+TEST_CASE("sdk: events of an inline stream are done when recorded, and measure the time between them") {
   Session session;
   ErrorText error;
   tenon_event *begin = nullptr, *end = nullptr;
@@ -388,17 +388,17 @@ tenon_answer answer_of(Session& session, Net& net) {
   ErrorText error;
   std::vector<tenon_answer> answers(net.nodes.size());
   const tenon_plan_options given = options();
-  REQUIRE_MESSAGE(session.table->supports(session.device, &net.wire(), &given, answers.data(), error) == TENON_OK, error.text());
+  REQUIRE_MESSAGE(session.table->supports(session.device, &net.abi_graph(), &given, answers.data(), error) == TENON_OK, error.text());
   tenon_plan* plan = nullptr;
   bool all = true;
   for (const tenon_answer& answer : answers) all = all && answer.supported == 1;
-  const tenon_status status = session.table->plan_create(session.device, &net.wire(), &given, &plan, error);
-  CHECK(status == (all ? TENON_OK : TENON_UNSUPPORTED));  // yes binds, and so does no
+  const tenon_status status = session.table->plan_create(session.device, &net.abi_graph(), &given, &plan, error);
+  CHECK(status == (all ? TENON_OK : TENON_UNSUPPORTED));  // the answer of supports is binding
   if (plan != nullptr) session.table->plan_destroy(plan);
   return answers[0];
 }
 
-TEST_CASE("sdk: a no has a reason and a sentence") {
+TEST_CASE("sdk: a rejection has a reason and a message") {
   Session session;
   const auto check = [&](Net& net, std::uint32_t reason, const char* text) {
     const tenon_answer answer = answer_of(session, net);
@@ -419,14 +419,14 @@ TEST_CASE("sdk: a no has a reason and a sentence") {
   operands.node(TENON_OP_Add, {operands.input({6}), TENON_NO_INDEX}, {operands.output({6})});
   check(operands, TENON_REASON_SHAPE, "Add: input b is absent");
   mixed.node(TENON_OP_Add, {mixed.input({6}), mixed.input({6}, {}, TENON_DTYPE_F64)}, {mixed.output({6})});
-  check(mixed, TENON_REASON_DTYPE, "Add: input b is f64, wanted f32");
+  check(mixed, TENON_REASON_DTYPE, "Add: input b is f64, expected f32");
   labels.node(TENON_OP_SoftmaxCrossEntropyLoss, {labels.input({2, 3}), labels.input({2})}, {labels.output({})},
               tenon_attributes_cross_entropy{sizeof(tenon_attributes_cross_entropy), TENON_REDUCTION_SUM, 0, 0, 0});
-  check(labels, TENON_REASON_DTYPE, "SoftmaxCrossEntropyLoss: input labels is f32, wanted i32 or i64");
+  check(labels, TENON_REASON_DTYPE, "SoftmaxCrossEntropyLoss: input labels is f32, expected i32 or i64");
   unwanted.node(TENON_OP_Neg, {unwanted.input({6})}, {TENON_NO_INDEX});
   check(unwanted, TENON_REASON_SHAPE, "Neg: output y is absent");
   extra.node(TENON_OP_Neg, {extra.input({6}), extra.input({6})}, {extra.output({6})});
-  check(extra, TENON_REASON_SHAPE, "Neg: 2 inputs, at most 1 wanted");
+  check(extra, TENON_REASON_SHAPE, "Neg: expected at most 1 input, got 2");
 }
 
 TEST_CASE("sdk: groups of operands repeat as a whole, with or without their optional members") {
@@ -451,7 +451,7 @@ TEST_CASE("sdk: groups of operands repeat as a whole, with or without their opti
   }
 }
 
-TEST_CASE("sdk: answers are given for every node, and none when the graph breaks the rules") {
+TEST_CASE("sdk: every node gets an answer, and none does in a malformed graph") {
   Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6}), z = net.output({}, TENON_DTYPE_I64);
@@ -460,19 +460,19 @@ TEST_CASE("sdk: answers are given for every node, and none when the graph breaks
   ErrorText error;
   tenon_answer answers[2];
   std::memset(answers, 0xEE, sizeof answers);
-  REQUIRE(session.table->supports(session.device, &net.wire(), nullptr, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), nullptr, answers, error) == TENON_OK);
   CHECK(answers[0].supported == 1);
   CHECK(answers[0].reason == TENON_REASON_NONE);
   CHECK(answers[1].supported == 0);
 
   std::memset(answers, 0xEE, sizeof answers);
-  const tenon_graph& graph = net.wire();
-  net.wire_nodes[1].attributes = nullptr;
+  const tenon_graph& graph = net.abi_graph();
+  net.abi_nodes[1].attributes = nullptr;
   CHECK(session.table->supports(session.device, &graph, nullptr, answers, error) == TENON_INVALID_ARGUMENT);
   CHECK(answers[0].supported == 0xEEEEEEEE);
 }
 
-TEST_CASE("sdk: what plan_info knows beyond the caller's struct is left out") {
+TEST_CASE("sdk: fields of plan_info beyond the caller's struct are not written") {
   Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6});

@@ -1,5 +1,5 @@
-// The capture block as the SDK offers it: recording executes nothing, a replay is what was recorded, and what cannot be recorded is
-// refused.
+// The capture block of the SDK: recording executes nothing, a replay executes the recorded work, and work that cannot be recorded is
+// rejected.
 #include "recording_backend.h"
 #include "sdk_testing.h"
 
@@ -44,7 +44,7 @@ struct Studio {
   const std::uint32_t x = net.input({3}), between = net.internal({3}), y = net.output({3});
 };
 
-TEST_CASE("sdk: the capture block is there for backends that record, and no others") {
+TEST_CASE("sdk: only backends that capture have the capture block") {
   const Session plain;
   CHECK(plain.table->capture == nullptr);
   CHECK((capability(plain.info, TENON_OP_Add).features & TENON_FEATURE_CAPTURE_SAFE) == 0);
@@ -89,7 +89,7 @@ TEST_CASE("sdk: recording executes nothing; each replay computes anew, on any st
   CHECK(run.get(studio.y) == Floats{-2, -2, -2});
 }
 
-TEST_CASE("sdk: a stream that is being recorded cannot be waited for, recorded twice or made to replay") {
+TEST_CASE("sdk: a stream in recording cannot be synchronised, recorded again or used for a replay") {
   Studio studio;
   tenon_stream* const stream = studio.session.stream;
   tenon_capture* capture = nullptr;
@@ -110,7 +110,7 @@ TEST_CASE("sdk: a stream that is being recorded cannot be waited for, recorded t
   studio.wait();
 }
 
-TEST_CASE("sdk: a recording that cannot be ended leaves nothing, and a stream that works") {
+TEST_CASE("sdk: a recording that cannot be ended leaves no capture and a usable stream") {
   Studio studio;
   Run run(studio.session, studio.net);
   run.set(studio.x, {1, 2, 3});
@@ -127,7 +127,7 @@ TEST_CASE("sdk: a recording that cannot be ended leaves nothing, and a stream th
   CHECK(run.get(studio.y) == Floats{-2, -4, -6});
 }
 
-TEST_CASE("sdk: a kernel that looks at results on the host is refused while recording, by node") {
+TEST_CASE("sdk: a kernel that reads results on the host is rejected in a recording, with its node") {
   Studio studio;
   Net net;
   const auto x = net.input({2}), between = net.internal({2}), y = net.output({2});
@@ -138,7 +138,7 @@ TEST_CASE("sdk: a kernel that looks at results on the host is refused while reco
   studio.begin(studio.session.stream);
   ErrorText error;
   CHECK(run.execute(error) == TENON_UNSUPPORTED);
-  CHECK(error.says("Tanh: its kernel looks at results on the host"));
+  CHECK(error.says("Tanh: its kernel reads results on the host"));
   CHECK(error.error.node == 1);
   studio.block().destroy(studio.end(studio.session.stream));
   run();

@@ -1,8 +1,8 @@
-// Images whose channels lie last: turned where a chain of such kernels begins and ends, and nowhere between.
+// Images with channels last: transposed where a chain of such kernels begins and ends, and not in between.
 //
-// The same graph runs on three backends: "plain", whose kernels of images work on the graph's own order, "last", whose kernels ask for
-// channels last, and "either", whose kernels ask for it where the channels are odd in number. All numbers are small and whole, products are
-// taken modulo 7, so that results are the same bits in whatever order.
+// The same graph runs on three backends: "plain", whose image kernels use the graph's order, "last", whose kernels request channels last,
+// and "either", whose kernels request it if the number of channels is odd. All values are small integers and products are taken modulo 7,
+// so results have the same bits in any order.
 #include "sdk_testing.h"
 
 #include <tenon/sdk/backend.h>
@@ -20,7 +20,7 @@ extern const sdk::Kernel kernel_add, kernel_neg, kernel_relu, kernel_sigmoid, ke
 
 namespace {
 
-/// Where element (n, c, i, j) of an image lies: in the graph's order, or with its channels last. Rank 3 has j = 0 alone.
+/// The offset of element (n, c, i, j) of an image, in the graph's order or with channels last. Rank 3 has only j = 0.
 struct Image {
   Image(const sdk::Operand& operand, bool last) {
     const std::uint32_t r = operand.rank;
@@ -44,7 +44,7 @@ T modulo(T x) {
   return std::fmod(x, T(7));
 }
 
-/// Windows of the kernel's size without padding, strides of 1. b is an operand of its own; the epilogue comes on top.
+/// Windows of the kernel's size without padding, strides of 1. b is a separate operand; the epilogue is added.
 template <class T, bool last>
 void convolve(const sdk::Call& call) {
   ++probe.kernels;
@@ -84,7 +84,7 @@ void convolve(const sdk::Call& call) {
     }
   }
 }
-/// Windows of 1 x 2 or, in one dimension, 2; indices tell which of the two it was.
+/// Windows of 1 x 2 or, in one dimension, 2; indices give which of the two it was.
 template <class T, bool last>
 void pool(const sdk::Call& call) {
   ++probe.kernels;
@@ -167,7 +167,7 @@ void mul(const sdk::Call& call) {
   sdk::for_each_element<2>(
       call, [&](std::int64_t i, const auto& at) { call.output<T>(0)[i] = modulo(call.input<T>(0)[at[0]] * call.input<T>(1)[at[1]]); });
 }
-/// Stands in for Tanh. Walks its input as if it were dense: wrong results show where a copy is missing.
+/// Stands in for Tanh. Reads its input as dense, so a missing copy gives wrong results.
 template <class T>
 void tanh(const sdk::Call& call) {
   ++probe.kernels;
@@ -224,16 +224,16 @@ template <class T>
 void max_pool(const sdk::Call& call) {
   pool<T, true>(call);
 }
-/// In the graph's form: channels of the weights in front.
+/// In the graph's form: weights with channels first.
 const char* refuse(const sdk::Call& call) {
-  return call.inputs[0].shape[1] != call.inputs[1].shape[1] ? "as many channels as the weights have are wanted" : nullptr;
+  return call.inputs[0].shape[1] != call.inputs[1].shape[1] ? "as many channels as the weights have are expected" : nullptr;
 }
 /// In the kernel's form.
 std::size_t scratch(const sdk::Call& call) {
   REQUIRE(call.inputs[0].shape[call.inputs[0].rank - 1] == call.inputs[1].shape[1]);
   return 64;
 }
-/// Any type of the indices: a Transpose of i64 is wanted for the second output.
+/// For any dtype, because the second output needs a Transpose of i64.
 template <class T>
 void transpose(const sdk::Call& call) {
   ++probe.kernels;
@@ -352,13 +352,13 @@ Floats some(std::int64_t count, std::uint32_t seed) {
   return values;
 }
 
-/// A net of images, written down by the value.
+/// Builds a net of images, value by value.
 struct Images {
   Net net;
   const Shape& shape(std::uint32_t v) const { return net.values[v].shape; }
   std::uint32_t result(Shape shape, bool out) { return out ? net.output(std::move(shape)) : net.internal(std::move(shape)); }
 
-  /// Kernels of 1, or 1 x 1.
+  /// Kernels of size 1 or 1 x 1.
   std::uint32_t conv(std::uint32_t x, std::int64_t channels, bool out = false) {
     Shape weights = shape(x), to = shape(x);
     std::fill(weights.begin() + 2, weights.end(), 1);
@@ -394,7 +394,7 @@ struct Images {
 
 using Query = tenon_status (*)(const tenon_host_info*, tenon_backend_info*);
 
-/// Runs the net on the three backends; they agree, and `counted` takes so many kernels.
+/// Runs the net on the three backends, which must agree; returns the number of kernels of `counted`.
 std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL, Query counted = query_last) {
   std::vector<std::vector<Floats>> all;
   std::uint32_t kernels = 0;
@@ -419,7 +419,7 @@ std::uint32_t check(Net& net, std::uint32_t fusion = TENON_FUSION_FULL, Query co
   return kernels;
 }
 
-TEST_CASE("sdk: a convolution alone is turned on its way in and on its way out") {
+TEST_CASE("sdk: a single convolution is transposed on input and on output") {
   for (const Shape& shape : {Shape{2, 3, 4, 5}, Shape{2, 3, 4}}) {
     Images images;
     images.conv(images.net.input(shape), 4, true);
@@ -428,7 +428,7 @@ TEST_CASE("sdk: a convolution alone is turned on its way in and on its way out")
   }
 }
 
-TEST_CASE("sdk: an instance whose kernel does not ask for channels last is left as the graph has it") {
+TEST_CASE("sdk: an instance whose kernel does not request channels last keeps the graph's order") {
   for (const std::int64_t channels : {2, 3}) {
     Images images;
     const auto x = images.conv(images.net.input({2, channels, 4, 5}), channels);
@@ -437,14 +437,14 @@ TEST_CASE("sdk: an instance whose kernel does not ask for channels last is left 
   }
 }
 
-TEST_CASE("sdk: images with their channels first take no bias along their last dimension") {
+TEST_CASE("sdk: images with channels first take no bias along their last dimension") {
   Images images;
   const auto y = images.conv(images.net.input({2, 2, 4, 5}), 4);
   images.apply(TENON_OP_Add, {y, images.net.parameter({5})}, true);
   CHECK(check(images.net, TENON_FUSION_FULL, query_either) == 2);
 }
 
-TEST_CASE("sdk: a chain of layers is turned once on its way in and once on its way out") {
+TEST_CASE("sdk: a chain of layers is transposed once on input and once on output") {
   Images images;
   const auto x = images.net.input({2, 3, 4, 5});
   const auto bias = images.net.parameter({4, 1, 1});
@@ -454,7 +454,7 @@ TEST_CASE("sdk: a chain of layers is turned once on its way in and once on its w
   y = images.conv(y, 6);
   y = images.max_pool(y);
   images.conv(y, 2, true);
-  CHECK(check(images.net) == 6);  // turn, convolution with bias and activation, convolution, pool, convolution, turn
+  CHECK(check(images.net) == 6);  // transpose, convolution with bias and activation, convolution, pool, convolution, transpose
   CHECK(check(images.net, TENON_FUSION_OFF) == 8);
   CHECK(check(images.net, TENON_FUSION_ELEMENTWISE) == 7);
 }
@@ -475,7 +475,7 @@ TEST_CASE("sdk: a bias may have any shape that broadcasts along the channels") {
   }
 }
 
-TEST_CASE("sdk: elementwise ops between convolutions work on what lies there") {
+TEST_CASE("sdk: elementwise ops between convolutions work on channels last") {
   Images images;
   auto y = images.conv(images.net.input({2, 3, 4, 5}), 4);
   const auto gate = images.net.input({2, 4, 1, 1}), scalar = images.net.input({}), row = images.net.input({5});
@@ -484,43 +484,43 @@ TEST_CASE("sdk: elementwise ops between convolutions work on what lies there") {
   const auto c = images.apply(TENON_OP_Add, {images.apply(TENON_OP_Mul, {b, y}), row});
   images.conv(c, 2, true);
   const std::uint32_t kernels = check(images.net, TENON_FUSION_OFF);
-  CHECK(kernels == 9);  // two turns, two convolutions, five ops
+  CHECK(kernels == 9);  // two transposes, two convolutions, five ops
   CHECK(check(images.net) < kernels);
 }
 
-TEST_CASE("sdk: an operand that is not turned yet is turned once for all that read it") {
+TEST_CASE("sdk: an operand is transposed once for all its readers") {
   Images images;
   const auto x = images.net.input({2, 3, 4, 5}), p = images.net.input({2, 4, 4, 5});
   const auto y = images.conv(x, 4), z = images.conv(x, 4);
   const auto a = images.apply(TENON_OP_Mul, {y, p}), b = images.apply(TENON_OP_Mul, {p, z});
   images.conv(images.apply(TENON_OP_Add, {a, b}), 3, true);
-  CHECK(check(images.net, TENON_FUSION_OFF) == 9);  // x, p and the result turned; three convolutions, three ops
+  CHECK(check(images.net, TENON_FUSION_OFF) == 9);  // x, p and the result transposed; three convolutions, three ops
 }
 
-TEST_CASE("sdk: results that the graph wants are turned back and stay what others read") {
+TEST_CASE("sdk: outputs are transposed back, and other readers use them with channels last") {
   Images images;
   const auto y = images.conv(images.net.input({2, 3, 4, 5}), 4, true);
   const auto z = images.apply(TENON_OP_Relu, {y}, true);
   images.conv(z, 2, true);
-  CHECK(check(images.net, TENON_FUSION_OFF) == 7);  // x, y, z and the last result turned; two convolutions, one op
+  CHECK(check(images.net, TENON_FUSION_OFF) == 7);  // x, y, z and the last result transposed; two convolutions, one op
   Images flat;
   const auto t = flat.conv(flat.net.input({2, 3, 4, 5}), 4);
   flat.net.node(TENON_OP_Flatten, {t}, {flat.net.output({2, 80})}, axis(1));
   CHECK(check(flat.net) == 3);
 }
 
-TEST_CASE("sdk: an image of one pixel or one channel lies the same either way") {
+TEST_CASE("sdk: an image of one pixel or one channel has the same layout either way") {
   for (const Shape& shape : {Shape{2, 3, 1, 1}, Shape{2, 1, 4, 5}}) {
     Images images;
     const auto y = images.conv(images.net.input(shape), shape[1]);
     images.apply(TENON_OP_Neg, {images.conv(y, shape[1])}, false);
     const auto r = images.net.output({y == 0 ? 0 : shape[0] * shape[1] * shape[2] * shape[3]});
     images.net.node(TENON_OP_Reshape, {y}, {r});
-    CHECK(check(images.net, TENON_FUSION_OFF) == 4);  // no more than the four nodes
+    CHECK(check(images.net, TENON_FUSION_OFF) == 4);  // only the four nodes
   }
 }
 
-TEST_CASE("sdk: reductions follow, with axes that point at the same dimensions") {
+TEST_CASE("sdk: reductions use channels last with remapped axes") {
   const auto reduce = [](std::initializer_list<std::int64_t> list, bool keepdims, Shape to) {
     Images images;
     const auto y = images.conv(images.net.input({2, 3, 4, 5}), 6);
@@ -534,30 +534,30 @@ TEST_CASE("sdk: reductions follow, with axes that point at the same dimensions")
   CHECK(reduce({0, 2, 3}, false, {6}) == 4);
   CHECK(reduce({1}, false, {2, 4, 5}) == 4);
   CHECK(reduce({1}, true, {2, 1, 4, 5}) == 4);
-  CHECK(reduce({3}, false, {2, 6, 4}) == 4);  // channels in front: read as it lies
+  CHECK(reduce({3}, false, {2, 6, 4}) == 4);  // channels first: read as stored
   CHECK(reduce({3}, true, {2, 6, 4, 1}) == 5);
   CHECK(reduce({0}, false, {6, 4, 5}) == 4);
   CHECK(reduce({0, 1, 2, 3}, false, {}) == 4);
 }
 
-TEST_CASE("sdk: a gradient that is spread over an image is spread with its channels last") {
+TEST_CASE("sdk: a gradient that is broadcast over an image is broadcast with channels last") {
   Images images;
   const auto y = images.conv(images.net.input({2, 3, 4, 5}), 6);
   const auto g = images.net.input({2, 6, 1, 1}), wide = images.net.internal({2, 6, 4, 5});
   images.net.node(TENON_OP_Expand, {g}, {wide});
   images.conv(images.apply(TENON_OP_Mul, {wide, y}), 2, true);
-  CHECK(check(images.net, TENON_FUSION_OFF) == 5);  // two turns, two convolutions, one op
+  CHECK(check(images.net, TENON_FUSION_OFF) == 5);  // two transposes, two convolutions, one op
 }
 
-TEST_CASE("sdk: what is made for convolutions alone is turned before it is made") {
+TEST_CASE("sdk: an operand made only for convolutions is transposed before it is made") {
   Images images;
   const auto x = images.net.input({2, 1, 4, 5}), shift = images.net.input({1, 1, 1});
   const auto a = images.apply(TENON_OP_Mul, {x, shift});
   images.conv(images.apply(TENON_OP_Relu, {a}), 1, true);
-  CHECK(check(images.net, TENON_FUSION_OFF) == 3);  // one channel in, one out: nothing is turned
+  CHECK(check(images.net, TENON_FUSION_OFF) == 3);  // one channel in, one out: nothing is transposed
 }
 
-TEST_CASE("sdk: parts of images are taken and put together where they lie") {
+TEST_CASE("sdk: images are sliced and concatenated with channels last") {
   Images images;
   Net& net = images.net;
   const auto x = images.net.input({2, 3, 4, 5});
@@ -585,10 +585,10 @@ TEST_CASE("sdk: parts of images are taken and put together where they lie") {
   net.node(TENON_OP_Softmax, {padded}, {shares}, axis(1));
   images.conv(shares, 2, true);
   images.conv(taken, 2, true);
-  CHECK(check(net) == 12);  // one turn in, two out, four convolutions, four parts and the softmax
+  CHECK(check(net) == 12);  // one transpose in, two out, four convolutions, four parts and the softmax
 }
 
-TEST_CASE("sdk: indices of a pool are turned back only where they are read") {
+TEST_CASE("sdk: indices of a pool are transposed back only if they are read") {
   for (const bool read : {false, true}) {
     Images images;
     Net& net = images.net;
@@ -599,7 +599,7 @@ TEST_CASE("sdk: indices of a pool are turned back only where they are read") {
   }
 }
 
-TEST_CASE("sdk: f16 and bf16 stay with their channels last between the conversions") {
+TEST_CASE("sdk: f16 and bf16 keep channels last between the conversions") {
   std::vector<std::uint16_t> results[2];
   for (const bool is_last : {false, true}) {
     Images images;
@@ -612,7 +612,7 @@ TEST_CASE("sdk: f16 and bf16 stay with their channels last between the conversio
     net.node(TENON_OP_Conv, {b, w}, {y}, conv_attributes());
     Session session(1, is_last ? query_last : query_plain);
     Run run(session, net, options(TENON_FUSION_OFF));
-    CHECK(run.info.kernel_count == (is_last ? 13 : 11));  // three nodes, eight conversions, and two turns
+    CHECK(run.info.kernel_count == (is_last ? 13 : 11));  // three nodes, eight conversions, and two transposes
     for (const std::uint32_t source : {x, v, w}) {
       const Floats values = some(net.values[source].count(), source);
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -627,7 +627,7 @@ TEST_CASE("sdk: f16 and bf16 stay with their channels last between the conversio
   CHECK(results[0] == results[1]);
 }
 
-TEST_CASE("sdk: an input that lies with its channels last already is taken as it is") {
+TEST_CASE("sdk: an input that has channels last is used as it is") {
   Images images;
   const auto x = images.net.input({2, 3, 4, 5}, {60, 1, 15, 3});
   images.conv(x, 4, true);
@@ -640,7 +640,7 @@ TEST_CASE("sdk: an input that lies with its channels last already is taken as it
   CHECK(check(turned.net) == 2);
 }
 
-TEST_CASE("sdk: a donated image is read before its successor is written") {
+TEST_CASE("sdk: a donated image is read before it is overwritten") {
   Images images;
   const auto x = images.net.input({2, 3, 4, 5});
   const auto y = images.conv(x, 3, true);
@@ -679,21 +679,21 @@ TEST_CASE("sdk: bias, residual and activation that follow a convolution are one 
     y = images.apply(TENON_OP_Add, {x, y});
     if (!bias_first) y = images.apply(TENON_OP_Add, {bias, y});
     images.apply(TENON_OP_Relu, {y}, true);
-    CHECK(check(images.net) == 5);  // turn, convolution, relu, convolution with all, turn
+    CHECK(check(images.net) == 5);  // transpose, convolution, relu, convolution with all, transpose
     CHECK(first_algorithm(images.net, "Conv") == "Conv+bias+residual+relu");
   }
 }
 
-TEST_CASE("sdk: of two convolutions that are added one takes the other's result") {
+TEST_CASE("sdk: of two added convolutions one has the other's result as its residual") {
   Images images;
   const auto x = images.net.input({2, 3, 4, 5});
   const auto a = images.conv(x, 4), b = images.conv(x, 4);
   images.apply(TENON_OP_Relu, {images.apply(TENON_OP_Add, {a, b})}, true);
-  CHECK(check(images.net) == 4);  // turn, two convolutions, turn
+  CHECK(check(images.net) == 4);  // transpose, two convolutions, transpose
   CHECK(first_algorithm(images.net, "Conv") == "Conv+residual+relu");
 }
 
-TEST_CASE("sdk: a residual may be made after the product is listed, and have been an input that is written over later") {
+TEST_CASE("sdk: a residual may be made after the product is listed, or be an input that is overwritten later") {
   Images images;
   Net& net = images.net;
   const auto x = net.input({2, 3, 4, 5}), p = net.input({2, 4, 4, 5});
@@ -706,10 +706,10 @@ TEST_CASE("sdk: a residual may be made after the product is listed, and have bee
   const auto q = direct.net.input({2, 5, 1, 1}), z = direct.conv(direct.net.input({2, 3, 1, 1}), 5);
   direct.apply(TENON_OP_Add, {z, q}, true);
   direct.net.donate(q, direct.apply(TENON_OP_Neg, {q}, true));
-  CHECK(check(direct.net) == 2);  // convolution with residual, and what is written over the residual
+  CHECK(check(direct.net) == 2);  // convolution with residual, and the writer of the donated residual
 }
 
-TEST_CASE("sdk: what is broadcast, doubled or read elsewhere is no residual") {
+TEST_CASE("sdk: broadcast, doubled or otherwise read operands are no residual") {
   Images wide;
   const auto g = wide.net.input({2, 4, 1, 1});
   wide.apply(TENON_OP_Add, {wide.conv(wide.net.input({2, 3, 4, 5}), 4), g}, true);
@@ -718,26 +718,26 @@ TEST_CASE("sdk: what is broadcast, doubled or read elsewhere is no residual") {
   const auto y = doubled.conv(doubled.net.input({2, 3, 4, 5}), 4);
   doubled.apply(TENON_OP_Add, {y, y}, true);
   CHECK(check(doubled.net) == 4);
-  Images thrice;  // one residual, and the next sum apart
+  Images thrice;  // one residual, the next sum is separate
   const auto x = thrice.net.input({2, 3, 4, 5});
   const auto a = thrice.conv(x, 4), b = thrice.apply(TENON_OP_Add, {thrice.conv(x, 4), a});
   thrice.apply(TENON_OP_Add, {b, a}, true);
   CHECK(check(thrice.net) == 5);
 }
 
-TEST_CASE("sdk: a backend that cannot transpose says no to kernels with channels last") {
+TEST_CASE("sdk: a backend that cannot transpose rejects kernels with channels last") {
   Session session(1, query_fixed);
   Images images;
   images.conv(images.net.input({2, 3, 4, 5}), 4, true);
   tenon_answer answer{};
   ErrorText error;
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &images.net.wire(), &given, &answer, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &images.net.abi_graph(), &given, &answer, error) == TENON_OK);
   CHECK(answer.supported == 0);
-  CHECK(std::string(answer.text) == "Conv: takes images with their channels last, and there is no Transpose kernel to turn them");
+  CHECK(std::string(answer.text) == "Conv: takes images with their channels last, but there is no Transpose kernel to convert them");
 }
 
-TEST_CASE("sdk: refuse is asked in the graph's form") {
+TEST_CASE("sdk: refuse is called with the graph's form") {
   Session session(1, query_last);
   Images images;
   Net& net = images.net;
@@ -746,11 +746,11 @@ TEST_CASE("sdk: refuse is asked in the graph's form") {
   tenon_answer answer{};
   ErrorText error;
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &net.wire(), &given, &answer, error) == TENON_OK);
-  CHECK(std::string(answer.text) == "Conv: as many channels as the weights have are wanted");
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, error) == TENON_OK);
+  CHECK(std::string(answer.text) == "Conv: as many channels as the weights have are expected");
 }
 
-/// Nets of all that can happen to images.
+/// Generates random nets of image ops.
 class Generator {
  public:
   explicit Generator(std::uint32_t seed) : random_(seed) {}
@@ -774,7 +774,7 @@ class Generator {
   int pick(int lowest, int highest) { return std::uniform_int_distribution<int>(lowest, highest)(random_); }
   bool chance(int percent) { return pick(1, 100) <= percent; }
   std::uint32_t any() {
-    // Most often something recent, so that chains come up.
+    // Mostly recent values, so that chains occur.
     const int count = static_cast<int>(values_.size());
     return values_[static_cast<std::size_t>(chance(60) ? std::max(0, count - pick(1, 3)) : pick(0, count - 1))];
   }
@@ -826,7 +826,7 @@ class Generator {
         return values_.push_back(images_.apply(ops[pick(0, 2)], {x, other}, out()));
       }
       case 6:
-        return values_.push_back(images_.apply(TENON_OP_Tanh, {x}, out()));  // wants dense operands
+        return values_.push_back(images_.apply(TENON_OP_Tanh, {x}, out()));  // needs dense operands
       case 7:
         if (from.back() < 2) return;
         return values_.push_back(images_.max_pool(x, out()));
@@ -934,7 +934,7 @@ bool same_bits(const Floats& a, const Floats& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](float p, float q) { return p == q || (std::isnan(p) && std::isnan(q)); });
 }
 
-TEST_CASE("sdk: random nets of images have the same results with their channels last") {
+TEST_CASE("sdk: random nets of images have the same results with channels last") {
   Session plain_session(1, query_plain), last_session(1, query_last), either_session(1, query_either);
   Session* const sessions[] = {&plain_session, &last_session, &either_session};
   for (std::uint32_t seed = 1; seed <= 2000; ++seed) {

@@ -6,7 +6,7 @@ namespace {
 
 const Floats counting{1, -2, 3, -4, 5, -6};
 
-TEST_CASE("sdk: readers of a donated input run before its writer, wherever they are listed") {
+TEST_CASE("sdk: readers of a donated input run before its writer, in any listed order") {
   Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6}), z = net.output({6});
@@ -80,19 +80,19 @@ TEST_CASE("sdk: two donations that swap their inputs cost one copy") {
   CHECK(run.get(q) == Floats{-1, 2, -3, 4, -5, 6});
 }
 
-TEST_CASE("sdk: a donation that can be honoured by order costs no copy when another cannot") {
+TEST_CASE("sdk: a donation that ordering can honour costs no copy when another cannot be") {
   Session session;
   Net net;
   const auto a = net.input({6}), b = net.input({6});
   const auto new_b = net.output({6}), late = net.internal({6}), new_a = net.output({6}), other = net.output({6});
   net.node(TENON_OP_Neg, {b}, {new_b});
-  net.node(TENON_OP_Add, {b, new_b}, {late});  // reads b, and waits for what is written over it
+  net.node(TENON_OP_Add, {b, new_b}, {late});  // reads b, and depends on its writer
   net.node(TENON_OP_Add, {a, late}, {new_a});
   net.node(TENON_OP_Mul, {a, late}, {other});
   net.donate(a, new_a);
   net.donate(b, new_b);
   Run run(session, net);
-  CHECK(run.info.kernel_count == 4);  // late and other are one
+  CHECK(run.info.kernel_count == 4);  // late and other are one kernel
   run.set(a, counting);
   run.set(b, Floats(6, 3.0f));
   run();
@@ -142,7 +142,7 @@ TEST_CASE("sdk: a writer works in place through a view of the same layout, and o
   CHECK(copied.get(b) == Floats{-1, -3, -2, -4});
 }
 
-TEST_CASE("sdk: a donated input with gaps or turned axes is read right, through views and copies too") {
+TEST_CASE("sdk: a donated input with gaps or permuted axes is read right, also through views and copies") {
   Session session;
   for (const bool conflict : {false, true}) {
     Net net;
@@ -166,7 +166,7 @@ TEST_CASE("sdk: a donated input with gaps or turned axes is read right, through 
   }
 }
 
-TEST_CASE("sdk: a step over several tensors writes each over its own old value without a copy") {
+TEST_CASE("sdk: a step over several tensors updates each in place without a copy") {
   Session session;
   Net net;
   const auto lr = net.input({}, {}, TENON_DTYPE_F64);
@@ -198,7 +198,7 @@ TEST_CASE("sdk: a step over several tensors writes each over its own old value w
   }
 }
 
-TEST_CASE("sdk: a step over several tensors reads a copy of what another tensor's new value is written over") {
+TEST_CASE("sdk: a step over several tensors reads a copy of an input that another tensor's result overwrites") {
   Session session;
   Net net;
   const auto lr = net.input({}, {}, TENON_DTYPE_F64);
@@ -219,7 +219,7 @@ TEST_CASE("sdk: a step over several tensors reads a copy of what another tensor'
   CHECK(run.get(new1) == Floats(6, 6.0f));
 }
 
-TEST_CASE("sdk: a donated output may be read on, also through a view") {
+TEST_CASE("sdk: a donated output may be read later, also through a view") {
   Session session;
   Net net;
   const auto x = net.input({2, 3}), y = net.output({2, 3}), t = net.internal({3, 2}), z = net.output({3, 2}), n = net.output({2, 3});
@@ -237,7 +237,7 @@ TEST_CASE("sdk: a donated output may be read on, also through a view") {
   CHECK(run.get(n) == counting);
 }
 
-TEST_CASE("sdk: an output that nobody computed from the donated input may still take its place") {
+TEST_CASE("sdk: an output that does not depend on the donated input may take its storage") {
   Session session;
   Net net;
   const auto x = net.input({6}), other = net.input({6}), y = net.output({6}), z = net.output({6});
@@ -253,7 +253,7 @@ TEST_CASE("sdk: an output that nobody computed from the donated input may still 
   CHECK(run.get(z) == Floats{-1, 2, -3, 4, -5, 6});
 }
 
-TEST_CASE("sdk: a donation that needs a copy is no when the backend has nothing that copies") {
+TEST_CASE("sdk: a donation that needs a copy is rejected if the backend has no copy kernel") {
   Session session(1, query_dense);
   Net net;
   const auto x = net.input({6}), y = net.output({6}), z = net.output({6});
@@ -263,16 +263,16 @@ TEST_CASE("sdk: a donation that needs a copy is no when the backend has nothing 
   ErrorText error;
   tenon_answer answers[2] = {};
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &net.wire(), &given, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, error) == TENON_OK);
   CHECK(answers[0].supported == 0);
   CHECK(answers[0].reason == TENON_REASON_GRAPH);
   CHECK(answers[1].supported == 1);
   tenon_plan* plan = nullptr;
-  CHECK(session.table->plan_create(session.device, &net.wire(), &given, &plan, error) == TENON_UNSUPPORTED);
+  CHECK(session.table->plan_create(session.device, &net.abi_graph(), &given, &plan, error) == TENON_UNSUPPORTED);
   CHECK(plan == nullptr);
 
   net.nodes[0].op = TENON_OP_Neg;  // works in place, so nothing is copied
-  REQUIRE(session.table->supports(session.device, &net.wire(), &given, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, error) == TENON_OK);
   CHECK(answers[0].supported == 1);
   const Run run(session, net);
   CHECK(run.info.kernel_count == 2);

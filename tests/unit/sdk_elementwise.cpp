@@ -1,4 +1,4 @@
-// Chains of elementwise ops run as one kernel, in pieces; f16 and bf16 go through the kernels of f32.
+// Chains of elementwise ops run as one kernel, piece by piece; f16 and bf16 use the kernels of f32.
 #include "sdk_testing.h"
 
 #include <algorithm>
@@ -25,9 +25,9 @@ void check_against_definition(Session& session, Net& net, std::uint32_t kernels,
     bound[v] = run.get(v);
   }
   run();
-  const std::vector<Floats> want = evaluate(net, bound);
+  const std::vector<Floats> expected = evaluate(net, bound);
   for (std::uint32_t v = 0; v < net.values.size(); ++v) {
-    if (net.values[v].kind == TENON_VALUE_OUTPUT) CHECK(run.get(v) == want[v]);
+    if (net.values[v].kind == TENON_VALUE_OUTPUT) CHECK(run.get(v) == expected[v]);
   }
 }
 
@@ -43,7 +43,7 @@ Net chain(const Shape& a, const Shape& b, const Shape& c, const Shape& y) {
   return net;
 }
 
-TEST_CASE("sdk: an elementwise chain is one kernel, and longer than a piece it has the same results") {
+TEST_CASE("sdk: an elementwise chain is one kernel, with the same results if longer than a piece") {
   for (const std::uint32_t threads : {1u, 3u}) {
     Session session(threads);
     for (const std::int64_t n : {1, 7, 4096, 4097, 100003}) {
@@ -53,7 +53,7 @@ TEST_CASE("sdk: an elementwise chain is one kernel, and longer than a piece it h
   }
 }
 
-TEST_CASE("sdk: a chain may broadcast scalars, rows and columns, and read turned operands") {
+TEST_CASE("sdk: a chain may broadcast scalars, rows and columns, and read transposed operands") {
   Session session(2);
   const Shape y{3, 50, 130};
   for (const Shape& b : {Shape{}, Shape{1}, Shape{130}, Shape{1, 130}, Shape{1, 1, 1}, Shape{3, 50, 130}, Shape{3, 50, 1}}) {
@@ -73,11 +73,11 @@ TEST_CASE("sdk: a chain may broadcast scalars, rows and columns, and read turned
 TEST_CASE("sdk: an operand that repeats in the middle keeps its node out of the chain") {
   Session session;
   Net net = chain({4, 1, 6}, {4, 5, 6}, {5, 1}, {4, 5, 6});
-  // (4, 1, 6) and (5, 1) take more than two strides: Mul and Add stand alone, what is left has nobody to join
+  // (4, 1, 6) and (5, 1) need more than two strides: Mul and Add are separate, and nothing else can be fused
   check_against_definition(session, net, 4);
 }
 
-TEST_CASE("sdk: fusion: off runs each node by itself, elementwise and full as one") {
+TEST_CASE("sdk: fusion off runs each node separately, elementwise and full run one kernel") {
   Session session;
   Net net = chain({40}, {40}, {40}, {40});
   check_against_definition(session, net, 4, TENON_FUSION_OFF);
@@ -85,7 +85,7 @@ TEST_CASE("sdk: fusion: off runs each node by itself, elementwise and full as on
   check_against_definition(session, net, 1, TENON_FUSION_FULL);
 }
 
-TEST_CASE("sdk: what others read leaves the chain, and the chain goes on") {
+TEST_CASE("sdk: a value with other readers is stored, and the chain continues") {
   Session session;
   Net net;
   const auto x = net.input({5000});
@@ -97,7 +97,7 @@ TEST_CASE("sdk: what others read leaves the chain, and the chain goes on") {
   check_against_definition(session, net, 2);
 }
 
-TEST_CASE("sdk: nodes that wait for each other by way of a third are not one kernel") {
+TEST_CASE("sdk: nodes that depend on each other through a third are not one kernel") {
   Session session;
   Net net;
   const auto x = net.input({6, 6});
@@ -108,7 +108,7 @@ TEST_CASE("sdk: nodes that wait for each other by way of a third are not one ker
   check_against_definition(session, net, 3);
 }
 
-TEST_CASE("sdk: two chains that meet are one kernel") {
+TEST_CASE("sdk: two chains that join are one kernel") {
   Session session;
   Net net;
   const auto x = net.input({300}), y = net.input({300});
@@ -137,7 +137,7 @@ TEST_CASE("sdk: a chain of a hundred nodes is cut into kernels of a bounded size
   CHECK(run.get(x) == ramp(1000));
 }
 
-TEST_CASE("sdk: a profile says what a chain is made of") {
+TEST_CASE("sdk: a profile has the nodes of a chain") {
   Session session;
   Net net = chain({40}, {40}, {40}, {40});
   Run run(session, net);
@@ -161,7 +161,7 @@ std::uint16_t bf16(float x) {
   return static_cast<std::uint16_t>(bits >> 16);
 }
 
-TEST_CASE("sdk: without a kernel of its own, bf16 is computed in f32 between conversions") {
+TEST_CASE("sdk: without its own kernel, bf16 is computed in f32 between conversions") {
   Session session;
   Net net;
   const auto x = net.input({3}, {}, TENON_DTYPE_BF16), y = net.input({3}, {}, TENON_DTYPE_BF16);
@@ -189,7 +189,7 @@ TEST_CASE("sdk: what is stored as bf16 between two nodes is rounded to it") {
   run.data<std::uint16_t>(x)[0] = bf16(256);
   run.data<std::uint16_t>(y)[0] = bf16(0.5f);
   run();
-  CHECK(run.data<std::uint16_t>(rest)[0] == bf16(0));  // 256.5 has no place in eight bits of mantissa
+  CHECK(run.data<std::uint16_t>(rest)[0] == bf16(0));  // 256.5 is not representable with eight bits of mantissa
 }
 
 TEST_CASE("sdk: a dtype that goes through f32 is among the capabilities, one that cannot be converted is not") {

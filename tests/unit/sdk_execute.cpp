@@ -31,7 +31,7 @@ TEST_CASE("sdk: a scalar has rank 0, one element and no strides") {
   CHECK(run.get(e) == Floats(4, 0.0f));
 }
 
-TEST_CASE("sdk: values without elements need no address and no room") {
+TEST_CASE("sdk: values without elements need no address and no storage") {
   Session session;
   Net net;
   const auto x = net.input({0, 3}), c = net.constant({0, 3}, {}), a = net.internal({0, 3}), t = net.internal({3, 0}),
@@ -49,7 +49,7 @@ TEST_CASE("sdk: values without elements need no address and no room") {
   CHECK(run.get(s) == Floats(3, 0.0f));
 }
 
-TEST_CASE("sdk: an empty shape with huge other dimensions is no overflow") {
+TEST_CASE("sdk: an empty shape with other huge dimensions does not overflow") {
   Session session;
   Net net;
   const std::int64_t huge = std::int64_t{1} << 30;
@@ -69,7 +69,7 @@ TEST_CASE("sdk: a graph without nodes is a plan") {
   run();
 }
 
-TEST_CASE("sdk: scratch memory is aligned, inside the workspace, and of one call alone") {
+TEST_CASE("sdk: scratch memory is aligned, inside the workspace, and exclusive to a call") {
   Session session;
   Net net;
   const auto x = net.input({2, 21}), a = net.internal({2, 21}), b = net.internal({2, 21}), y = net.output({2, 21});
@@ -97,23 +97,23 @@ TEST_CASE("sdk: each execution works in the workspace it is given") {
   Run run(session, net);
   run.set(x, counting);
   run();
-  const Floats want = run.get(y);
+  const Floats expected = run.get(y);
   const std::uint64_t first = run.workspace;
   alignas(64) unsigned char other[256] = {};
   REQUIRE(run.info.workspace_size_bytes <= sizeof other);
   run.workspace = reinterpret_cast<std::uintptr_t>(other);
   run();  // poisons the first
-  CHECK(run.get(y) == want);
+  CHECK(run.get(y) == expected);
   CHECK(probe.scratch_at >= run.workspace);
   CHECK(probe.scratch_at < run.workspace + sizeof other);
   run.workspace = first;
   std::memset(other, 0, sizeof other);
   run();
-  CHECK(run.get(y) == want);
+  CHECK(run.get(y) == expected);
   CHECK(std::all_of(other, other + sizeof other, [](unsigned char byte) { return byte == 0; }));
 }
 
-TEST_CASE("sdk: an output may be read by later nodes and stays what it was") {
+TEST_CASE("sdk: an output may be read by later nodes and is unchanged") {
   Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6}), z = net.output({6});
@@ -136,7 +136,7 @@ TEST_CASE("sdk: optional operands may be absent") {
       net.node(TENON_OP_SoftmaxCrossEntropyLoss, {scores, labels, weights ? w : TENON_NO_INDEX}, {loss, log_prob ? extra : TENON_NO_INDEX},
                tenon_attributes_cross_entropy{sizeof(tenon_attributes_cross_entropy), TENON_REDUCTION_SUM, 0, 0, 0});
       if (!log_prob) net.node(TENON_OP_Neg, {scores}, {extra});
-      if (!weights) net.nodes[0].inputs.pop_back();  // at the end it may be left out
+      if (!weights) net.nodes[0].inputs.pop_back();  // a trailing operand may be left out
       Run run(session, net);
       run.set(scores, counting);
       run.set(w, {50, 0, 0});
@@ -147,7 +147,7 @@ TEST_CASE("sdk: optional operands may be absent") {
   }
 }
 
-TEST_CASE("sdk: four threads execute one plan in workspaces of their own") {
+TEST_CASE("sdk: four threads execute one plan in separate workspaces") {
   Session session(2);
   Net net;
   const auto x = net.input({8, 16}), w = net.parameter({16, 16}), h = net.internal({8, 16}), a = net.internal({8, 16}),
@@ -160,24 +160,24 @@ TEST_CASE("sdk: four threads execute one plan in workspaces of their own") {
   Run run(session, net);
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0}, ready{0};
-  for (int number = 0; number < 4; ++number) {
-    threads.emplace_back([&, number] {
+  for (int thread_index = 0; thread_index < 4; ++thread_index) {
+    threads.emplace_back([&, thread_index] {
       Floats in(128), weights(256), out(128);
-      for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(number)) % 5) - 2;
+      for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>((i * 7 + static_cast<std::size_t>(thread_index)) % 5) - 2;
       for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i % 3) - 1;
-      const Floats want = evaluate(net, {{x, in}, {w, weights}})[y];
-      std::vector<unsigned char> room(run.info.workspace_size_bytes + 64);
-      const std::uint64_t workspace = (reinterpret_cast<std::uintptr_t>(room.data()) + 63) / 64 * 64;
+      const Floats expected = evaluate(net, {{x, in}, {w, weights}})[y];
+      std::vector<unsigned char> storage(run.info.workspace_size_bytes + 64);
+      const std::uint64_t workspace = (reinterpret_cast<std::uintptr_t>(storage.data()) + 63) / 64 * 64;
       std::uint64_t addresses[3];
       addresses[net.values[x].binding] = reinterpret_cast<std::uintptr_t>(in.data());
       addresses[net.values[w].binding] = reinterpret_cast<std::uintptr_t>(weights.data());
       addresses[net.values[y].binding] = reinterpret_cast<std::uintptr_t>(out.data());
       const tenon_bindings bindings{sizeof(tenon_bindings), 3, addresses, 5};
-      for (++ready; ready < 4;) std::this_thread::yield();  // all at once, or they are done one by one
+      for (++ready; ready < 4;) std::this_thread::yield();  // start together, or they might run one after another
       for (int i = 0; i < 500; ++i) {
         std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
         if (session.table->plan_execute(run.plan, &bindings, workspace, session.stream, nullptr) != TENON_OK) ++wrong;
-        if (out != want) ++wrong;
+        if (out != expected) ++wrong;
       }
     });
   }
@@ -206,7 +206,7 @@ TEST_CASE("sdk: executing a plan allocates nothing") {
 }
 #endif
 
-TEST_CASE("sdk: a kernel that throws is a status, a text and a node, and the plan goes on working") {
+TEST_CASE("sdk: an exception of a kernel becomes a status, a text and a node, and the plan stays usable") {
   Session session(3);
   Net net;
   const auto x = net.input({6}), a = net.internal({6}), y = net.output({6}), z = net.output({6});
@@ -240,7 +240,7 @@ TEST_CASE("sdk: a kernel that throws is a status, a text and a node, and the pla
   }
 }
 
-TEST_CASE("sdk: bindings and workspaces that cannot be right are refused by name") {
+TEST_CASE("sdk: invalid bindings and workspaces are rejected by name") {
   Session session;
   Net net;
   const auto x = net.input({6}), a = net.internal({6}), y = net.output({6});
@@ -256,13 +256,13 @@ TEST_CASE("sdk: bindings and workspaces that cannot be right are refused by name
   };
   tenon_bindings bindings = run.bindings();
   bindings.address_count = 1;
-  refused(bindings, run.workspace, "2 addresses wanted, got 1");
+  refused(bindings, run.workspace, "expected 2 addresses, got 1");
   refused(run.bindings(), 0, "workspace");
   refused(run.bindings(), run.workspace + 4, "workspace");
   run.addresses[1] = 0;
   refused(run.bindings(), run.workspace, "address 1");
   run.addresses[1] = run.addresses[0];
-  run();  // and goes on
+  run();  // still usable
 }
 
 TEST_CASE("sdk: options reach the kernels; a shorter struct of options means defaults") {
@@ -292,7 +292,7 @@ TEST_CASE("sdk: options reach the kernels; a shorter struct of options means def
   CHECK(probe.math == TENON_MATH_STRICT);
 }
 
-TEST_CASE("sdk: options from the future are refused by supports and by plan_create alike") {
+TEST_CASE("sdk: unknown newer options are rejected by supports and by plan_create") {
   Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6});
@@ -301,15 +301,15 @@ TEST_CASE("sdk: options from the future are refused by supports and by plan_crea
   given.math = 77;
   ErrorText error;
   tenon_answer answer{};
-  REQUIRE(session.table->supports(session.device, &net.wire(), &given, &answer, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, error) == TENON_OK);
   CHECK(answer.supported == 0);
   CHECK(answer.reason == TENON_REASON_OPTIONS);
   tenon_plan* plan = nullptr;
-  CHECK(session.table->plan_create(session.device, &net.wire(), &given, &plan, error) == TENON_UNSUPPORTED);
+  CHECK(session.table->plan_create(session.device, &net.abi_graph(), &given, &plan, error) == TENON_UNSUPPORTED);
   CHECK(error.says("math 77"));
 }
 
-TEST_CASE("sdk: parallel_for hands on the first exception, after every range is done") {
+TEST_CASE("sdk: parallel_for rethrows the first exception after every range is done") {
   TestHost table(4);
   const sdk::Host host(table.table());
   std::atomic<int> ranges{0};

@@ -1,4 +1,4 @@
-// Epilogues: bias and activation that follow a product become part of it.
+// Epilogues: bias and activation after a product become part of it.
 #include "sdk_testing.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 const Floats left{1, 2, 3, 4, 5, 6}, right{1, 0, -1, 2, 1, 1, 0, -1, 2, 1, 3, -2};  // (2, 3) and (3, 4)
 
-/// y = relu(a b + bias), its parts named, so that a test can change what it is about.
+/// y = relu(a b + bias) with named parts, so that a test can change one.
 struct Layer {
   Net net;
   std::uint32_t a, b, product, bias, sum, y;
@@ -38,9 +38,9 @@ void check(Session& session, Layer& layer, std::uint32_t kernels, std::uint32_t 
     bound[v] = data;
   }
   run();
-  const auto want = evaluate(layer.net, bound);
+  const auto expected = evaluate(layer.net, bound);
   for (std::uint32_t v = 0; v < layer.net.values.size(); ++v) {
-    if (layer.net.values[v].kind == TENON_VALUE_OUTPUT) CHECK(run.get(v) == want[v]);
+    if (layer.net.values[v].kind == TENON_VALUE_OUTPUT) CHECK(run.get(v) == expected[v]);
   }
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("sdk: product, bias and activation are one kernel") {
   check(session, row, 1);
 }
 
-TEST_CASE("sdk: fusion is left off where the options say so") {
+TEST_CASE("sdk: the options disable fusion") {
   Session session;
   Layer layer;
   check(session, layer, 3, TENON_FUSION_OFF);
@@ -74,7 +74,7 @@ TEST_CASE("sdk: an activation follows a product without a bias, and another op e
   check(session, negated, 2);
 }
 
-TEST_CASE("sdk: a product somebody else wants is stored as it is") {
+TEST_CASE("sdk: a product with another reader is stored") {
   Session session;
   Layer output({4}, TENON_VALUE_OUTPUT);
   check(session, output, 2);  // the product; sum and activation
@@ -107,17 +107,17 @@ TEST_CASE("sdk: only a bias along the last dimension is an epilogue") {
   widened.net.values[widened.bias].shape = {3, 1, 4};
   widened.net.values[widened.sum].shape = {3, 2, 4};
   widened.net.values[widened.y].shape = {3, 2, 4};
-  check(session, widened, 3);  // and no elementwise chain either: such a bias takes more than two strides
+  check(session, widened, 3);  // and no elementwise chain either: such a bias needs more than two strides
 }
 
-TEST_CASE("sdk: a result that is written over an input is not part of an epilogue") {
+TEST_CASE("sdk: a result that overwrites an input is not part of an epilogue") {
   Session session;
   Layer layer;
   layer.net.donate(layer.net.input({2, 4}), layer.y);
   check(session, layer, 2);
 }
 
-TEST_CASE("sdk: a bias that is made after the product is read after it is made") {
+TEST_CASE("sdk: a bias that is made after the product is read after it was made") {
   Session session;
   Layer layer;
   const auto made = layer.net.internal({4});
@@ -128,7 +128,7 @@ TEST_CASE("sdk: a bias that is made after the product is read after it is made")
   check(session, layer, 2);
 }
 
-TEST_CASE("sdk: a bias that a later step writes over is read before") {
+TEST_CASE("sdk: a bias that a later step overwrites is read before") {
   Session session;
   Layer layer;
   const auto next = layer.net.output({4});
@@ -137,7 +137,7 @@ TEST_CASE("sdk: a bias that a later step writes over is read before") {
   check(session, layer, 2);
 }
 
-TEST_CASE("sdk: a bias made long before keeps its room until the product has read it") {
+TEST_CASE("sdk: a bias made long before keeps its storage until the product has read it") {
   Session session;
   Layer layer;
   Net& net = layer.net;
@@ -170,7 +170,7 @@ TEST_CASE("sdk: fused layers in a row each have their own epilogue") {
   check(session, layer, 2);
 }
 
-TEST_CASE("sdk: a profile tells what each kernel stands for") {
+TEST_CASE("sdk: a profile has the nodes of each kernel") {
   Session session;
   Layer layer;
   layer.net.node(TENON_OP_Neg, {layer.y}, {layer.net.output({2, 4})});
@@ -191,7 +191,7 @@ TEST_CASE("sdk: a profile tells what each kernel stands for") {
   CHECK(count == 2);
   CHECK(profile->read(run.plan, records, 1, &count, error) == TENON_OK);
   CHECK(count == 2);
-  CHECK(records[1].fused_count == 0);  // not written
+  CHECK(records[1].fused_count == 0);  // was not written
   CHECK(profile->read(run.plan, records, 4, &count, error) == TENON_OK);
   CHECK(records[0].id == 100);
   CHECK(records[0].node == 0);

@@ -1,4 +1,4 @@
-// Graphs that break the header's rules are refused with a sentence, by supports and plan_create alike, before anything is computed.
+// Malformed graphs are rejected with a message by supports and plan_create, before anything is computed.
 #include "sdk_testing.h"
 
 #include <cstddef>
@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::int64_t big = std::int64_t{1} << 62;
 
-/// y = -a, z = y + b; `bend` spoils it.
-void refused(const char* part, const std::function<void(Net&)>& bend, const std::function<void(Net&, tenon_graph&)>& bend_wire = {}) {
+/// y = -a, z = y + b; `bend` makes it malformed.
+void refused(const char* part, const std::function<void(Net&)>& bend, const std::function<void(Net&, tenon_graph&)>& bend_abi = {}) {
   CAPTURE(part);
   Session session;
   Net net;
@@ -20,8 +20,8 @@ void refused(const char* part, const std::function<void(Net&)>& bend, const std:
   net.node(TENON_OP_Neg, {a}, {y});
   net.node(TENON_OP_Add, {y, b}, {z});
   if (bend) bend(net);
-  tenon_graph graph = net.wire();
-  if (bend_wire) bend_wire(net, graph);
+  tenon_graph graph = net.abi_graph();
+  if (bend_abi) bend_abi(net, graph);
   tenon_answer answers[4] = {};
   const tenon_plan_options given = options();
   ErrorText error;
@@ -37,33 +37,33 @@ void refused(const char* part, const std::function<void(Net&)>& bend, const std:
 
 constexpr std::uint32_t a = 0, b = 1, y = 2, z = 3, c = 4;
 
-TEST_CASE("sdk: values that cannot be are refused") {
-  refused("rank 9", {}, [](Net& net, tenon_graph&) { net.wire_values[a].desc.rank = 9; });
-  refused("no shape", {}, [](Net& net, tenon_graph&) { net.wire_values[a].desc.shape = nullptr; });
+TEST_CASE("sdk: invalid values are rejected") {
+  refused("rank 9", {}, [](Net& net, tenon_graph&) { net.abi_values[a].desc.rank = 9; });
+  refused("no shape", {}, [](Net& net, tenon_graph&) { net.abi_values[a].desc.shape = nullptr; });
   refused("element type", [](Net& net) { net.values[a].dtype = TENON_DTYPE_NONE; });
   refused("element type", [](Net& net) { net.values[a].dtype = 200; });
   refused("dimension 1 is -3", [](Net& net) { net.values[a].shape = {2, -3}; });
   refused("too large", [](Net& net) { net.values[a].shape = {big, 4}; });
-  refused("too large", [](Net& net) { net.values[a].shape = {big / 2, 1}; });  // as elements it fits, as bytes it does not
+  refused("too large", [](Net& net) { net.values[a].shape = {big / 2, 1}; });  // fits in elements, but not in bytes
   // The kernels of 16 bits work in f32.
   refused("too large", [](Net& net) { net.values[a].shape = {big / 4, 2}, net.values[a].dtype = TENON_DTYPE_F16; });
   refused("too large", [](Net& net) { net.values[a].shape = {0, big, big}; });
   refused("too large", [](Net& net) { net.values[a].strides = {big, 1}; });
   refused("too large", [](Net& net) { net.values[a].strides = {std::numeric_limits<std::int64_t>::min(), 1}; });
-  refused("unknown kind", {}, [](Net& net, tenon_graph&) { net.wire_values[y].kind = 5; });
-  refused("constant 4 has no bytes", {}, [](Net& net, tenon_graph&) { net.wire_values[c].data = nullptr; });
+  refused("unknown kind", {}, [](Net& net, tenon_graph&) { net.abi_values[y].kind = 5; });
+  refused("constant 4 has no bytes", {}, [](Net& net, tenon_graph&) { net.abi_values[c].data = nullptr; });
   refused("dense", [](Net& net) { net.values[z].strides = {1, 2}; });
   refused("dense", [](Net& net) { net.values[y].strides = {1, 2}; });
   refused("dense", [](Net& net) { net.values[c].strides = {-1}; });
 }
 
-TEST_CASE("sdk: bindings outside or shared are refused") {
-  refused("binding 7 of 3", {}, [](Net& net, tenon_graph&) { net.wire_values[b].binding = 7; });
-  refused("binding 4294967295", {}, [](Net& net, tenon_graph&) { net.wire_values[z].binding = TENON_NO_INDEX; });
-  refused("bound to the same address", {}, [](Net& net, tenon_graph&) { net.wire_values[z].binding = net.wire_values[a].binding; });
+TEST_CASE("sdk: bindings that are out of range or shared are rejected") {
+  refused("binding 7 of 3", {}, [](Net& net, tenon_graph&) { net.abi_values[b].binding = 7; });
+  refused("binding 4294967295", {}, [](Net& net, tenon_graph&) { net.abi_values[z].binding = TENON_NO_INDEX; });
+  refused("bound to the same address", {}, [](Net& net, tenon_graph&) { net.abi_values[z].binding = net.abi_values[a].binding; });
 }
 
-TEST_CASE("sdk: an internal value's binding means nothing") {
+TEST_CASE("sdk: an internal value's binding is ignored") {
   Session session;
   Net net;
   const auto x = net.input({2}), inner = net.internal({2}), out = net.output({2});
@@ -92,12 +92,12 @@ TEST_CASE("sdk: two inputs may share a binding") {
   CHECK(run.get(turned) == Floats{-1, -4, -2, -5, -3, -6});
 }
 
-TEST_CASE("sdk: nodes that name what is not there are refused") {
+TEST_CASE("sdk: nodes with references out of range are rejected") {
   refused("names value 99", [](Net& net) { net.nodes[0].inputs = {99}; });
   refused("names value 99", [](Net& net) { net.nodes[1].outputs = {99}; });
-  refused("attributes", {}, [](Net& net, tenon_graph&) { net.wire_nodes[0].attributes = nullptr; });
-  refused("attributes of 4 bytes, 8 wanted", [](Net& net) { net.nodes[0].attributes = {4}; });
-  refused("no list of inputs", {}, [](Net& net, tenon_graph&) { net.wire_nodes[0].inputs = nullptr; });
+  refused("attributes", {}, [](Net& net, tenon_graph&) { net.abi_nodes[0].attributes = nullptr; });
+  refused("expected attributes of 8 bytes, got 4", [](Net& net) { net.nodes[0].attributes = {4}; });
+  refused("no list of inputs", {}, [](Net& net, tenon_graph&) { net.abi_nodes[0].inputs = nullptr; });
 }
 
 TEST_CASE("sdk: a value is written once, by a node that comes before its readers") {
@@ -106,20 +106,20 @@ TEST_CASE("sdk: a value is written once, by a node that comes before its readers
     net.nodes[1].outputs = {y};
     net.nodes[1].inputs = {a, b};
   });
-  refused("which it may not", [](Net& net) { net.node(TENON_OP_Neg, {b}, {a}); });
-  refused("which it may not", [](Net& net) { net.node(TENON_OP_Neg, {b}, {c}); });
+  refused("which is neither an output nor internal", [](Net& net) { net.node(TENON_OP_Neg, {b}, {a}); });
+  refused("which is neither an output nor internal", [](Net& net) { net.node(TENON_OP_Neg, {b}, {c}); });
   refused("before it is written", [](Net& net) { std::swap(net.nodes[0], net.nodes[1]); });
   refused("before it is written", [](Net& net) { net.nodes[0].inputs = {y}; });                        // reads itself
-  refused("before it is written", [](Net& net) { net.nodes[1].inputs = {net.internal({2, 3}), b}; });  // nobody writes it
+  refused("before it is written", [](Net& net) { net.nodes[1].inputs = {net.internal({2, 3}), b}; });  // has no writer
   refused("output 3 is written by no node", [](Net& net) { net.nodes.pop_back(); });
 }
 
 TEST_CASE("sdk: donations pair an input with an output of its size, once") {
-  refused("not there", [](Net& net) { net.donate(a, 99); });
-  refused("not there", [](Net& net) { net.donate(99, z); });
+  refused("does not exist", [](Net& net) { net.donate(a, 99); });
+  refused("does not exist", [](Net& net) { net.donate(99, z); });
   refused("only inputs and parameters", [](Net& net) { net.donate(y, z); });
   refused("only inputs and parameters", [](Net& net) { net.donate(c, z); });
-  refused("to outputs", [](Net& net) { net.donate(a, y); });
+  refused("only outputs can take a donation", [](Net& net) { net.donate(a, y); });
   refused("28 and 24 bytes", [](Net& net) { net.donate(net.input({7}), z); });
   refused("more than one donation", [](Net& net) {
     const auto other = net.output({2, 3});
@@ -133,16 +133,16 @@ TEST_CASE("sdk: donations pair an input with an output of its size, once") {
   });
   refused("bound to the same address", {}, [](Net& net, tenon_graph& graph) {
     static constexpr tenon_donation donation{a, z};
-    net.wire_values[b].binding = net.wire_values[a].binding;  // b would be overwritten unseen
+    net.abi_values[b].binding = net.abi_values[a].binding;  // b would be overwritten unnoticed
     graph.donations = &donation;
     graph.donation_count = 1;
   });
 }
 
-TEST_CASE("sdk: arrays that are missing or too narrow are refused") {
-  refused("no values", {}, [](Net&, tenon_graph& graph) { graph.values = nullptr; });
-  refused("no nodes", {}, [](Net&, tenon_graph& graph) { graph.nodes = nullptr; });
-  refused("no donations", {}, [](Net&, tenon_graph& graph) {
+TEST_CASE("sdk: arrays that are missing or too narrow are rejected") {
+  refused("but values is NULL", {}, [](Net&, tenon_graph& graph) { graph.values = nullptr; });
+  refused("but nodes is NULL", {}, [](Net&, tenon_graph& graph) { graph.nodes = nullptr; });
+  refused("but donations is NULL", {}, [](Net&, tenon_graph& graph) {
     graph.donation_count = 1;
     graph.donations = nullptr;
   });
@@ -154,20 +154,20 @@ TEST_CASE("sdk: arrays that are missing or too narrow are refused") {
   refused("struct_size", {}, [](Net&, tenon_graph& graph) { graph.struct_size = 8; });
 }
 
-TEST_CASE("sdk: arrays of wider elements are read by their stride") {
+TEST_CASE("sdk: arrays of wider elements are read with their stride") {
   Session session;
   Net net;
   const auto x = net.input({2}), out = net.output({2});
   net.node(TENON_OP_Neg, {x}, {out});
-  tenon_graph graph = net.wire();
+  tenon_graph graph = net.abi_graph();
   struct WideValue {
     tenon_value value;
     std::uint64_t more;
-  } values[2] = {{net.wire_values[0], 1}, {net.wire_values[1], 2}};
+  } values[2] = {{net.abi_values[0], 1}, {net.abi_values[1], 2}};
   struct WideNode {
     tenon_node node;
     std::uint64_t more;
-  } nodes[1] = {{net.wire_nodes[0], 3}};
+  } nodes[1] = {{net.abi_nodes[0], 3}};
   graph.values = &values[0].value;
   graph.value_stride = sizeof(WideValue);
   graph.nodes = &nodes[0].node;
@@ -178,7 +178,7 @@ TEST_CASE("sdk: arrays of wider elements are read by their stride") {
   session.table->plan_destroy(plan);
 }
 
-TEST_CASE("sdk: a workspace beyond all memory is out of memory, not a small one") {
+TEST_CASE("sdk: a workspace size that overflows is out of memory") {
   Session session;
   Net net;
   const std::int64_t huge = std::int64_t{1} << 60;
@@ -186,7 +186,7 @@ TEST_CASE("sdk: a workspace beyond all memory is out of memory, not a small one"
   std::uint32_t parts[5];
   for (std::uint32_t& part : parts) {
     part = net.internal({huge});
-    net.node(TENON_OP_Tanh, {x}, {part});  // shapes are the core's to check; sizes are not
+    net.node(TENON_OP_Tanh, {x}, {part});  // the core checks shapes, not sizes
   }
   for (int i = 1; i < 5; ++i) {
     const auto sum = net.internal({1});
@@ -196,7 +196,7 @@ TEST_CASE("sdk: a workspace beyond all memory is out of memory, not a small one"
   net.node(TENON_OP_Neg, {x}, {last});
   tenon_plan* plan = nullptr;
   ErrorText error;
-  CHECK(session.table->plan_create(session.device, &net.wire(), nullptr, &plan, error) == TENON_OUT_OF_MEMORY);
+  CHECK(session.table->plan_create(session.device, &net.abi_graph(), nullptr, &plan, error) == TENON_OUT_OF_MEMORY);
   CHECK(error.says("workspace"));
   if (plan != nullptr) session.table->plan_destroy(plan);
 }

@@ -30,7 +30,7 @@ constexpr OlderVersion line{TENON_OP_Elu, 6, 22, sizeof(Older), sizeof(Newer), s
 
 }  // namespace
 
-TEST_CASE("op versions: older attributes become the newest with what came later at its defaults") {
+TEST_CASE("op versions: older attributes become the newest with defaults for newer fields") {
   const Older older{sizeof older, 0, 0.25};
   const AttributeBytes bytes = raised(line, &older);
   Newer newer;
@@ -42,7 +42,7 @@ TEST_CASE("op versions: older attributes become the newest with what came later 
   CHECK(newer.mode == 2);
 }
 
-TEST_CASE("op versions: the newest attributes become older ones where nothing is lost by it") {
+TEST_CASE("op versions: the newest attributes become older ones if nothing is lost") {
   const Newer newer{sizeof newer, 0, 0.25, 1, 2, 0};
   const auto bytes = lowered(line, &newer);
   REQUIRE(bytes);
@@ -60,7 +60,7 @@ TEST_CASE("op versions: an attribute that is not at its default has no older for
   }
 }
 
-TEST_CASE("op versions: each line of older_ops.def leads up and back") {
+TEST_CASE("op versions: each line of older_ops.def converts up and back") {
   CHECK(older_versions().size() == older_version_count);
   for (const OlderVersion& older : older_versions()) {
     CAPTURE(older.op);

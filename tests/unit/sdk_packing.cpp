@@ -1,4 +1,4 @@
-// Packed operands: constants once for all, parameters whenever their epoch changes.
+// Packed operands: constants are packed once, parameters when their epoch changes.
 #include "sdk_testing.h"
 
 #include <tenon/sdk/backend.h>
@@ -21,7 +21,7 @@ struct Product {
     y = net.output({2, 4});
     net.node(TENON_OP_Gemm, {a, b}, {y}, gemm_attributes());
   }
-  Floats want(const Floats& weights) { return evaluate(net, {{a, left}, {b, weights}})[y]; }
+  Floats expected(const Floats& weights) { return evaluate(net, {{a, left}, {b, weights}})[y]; }
 };
 
 TEST_CASE("sdk: a constant is packed when the plan is made, never again, and keeps no plain copy") {
@@ -35,12 +35,12 @@ TEST_CASE("sdk: a constant is packed when the plan is made, never again, and kee
   for (std::uint64_t epoch : {1, 2, 3}) {
     run.epoch = epoch;
     run();
-    CHECK(run.get(product.y) == product.want(right));
+    CHECK(run.get(product.y) == product.expected(right));
   }
   CHECK(probe.packs == 1);
 }
 
-TEST_CASE("sdk: the device's statistics count what plans hold") {
+TEST_CASE("sdk: the device's statistics count the memory of plans") {
   Session session;
   const auto live = [&] {
     tenon_memory_stats stats{};
@@ -56,7 +56,7 @@ TEST_CASE("sdk: the device's statistics count what plans hold") {
   CHECK(live() == 0);
 }
 
-TEST_CASE("sdk: a constant that is also read plain has both") {
+TEST_CASE("sdk: a constant that is also read unpacked has both forms") {
   Session session;
   Product product(true);
   product.net.node(TENON_OP_Neg, {product.b}, {product.net.output({3, 4})});
@@ -65,11 +65,11 @@ TEST_CASE("sdk: a constant that is also read plain has both") {
   CHECK(session.host.live_bytes == static_cast<std::int64_t>(packed_bytes + 48));
   run.set(product.a, left);
   run();
-  CHECK(run.get(product.y) == product.want(right));
+  CHECK(run.get(product.y) == product.expected(right));
   CHECK(run.get(static_cast<std::uint32_t>(product.net.values.size() - 1))[11] == 2);
 }
 
-TEST_CASE("sdk: a turned view of a constant is packed as it is read") {
+TEST_CASE("sdk: a transposed view of a constant is packed as it is read") {
   Session session;
   Net net;
   const auto a = net.input({2, 3}), c = net.constant({4, 3}, right), b = net.internal({3, 4}), y = net.output({2, 4});
@@ -83,7 +83,7 @@ TEST_CASE("sdk: a turned view of a constant is packed as it is read") {
   CHECK(run.get(y) == evaluate(net, {{a, left}})[y]);
 }
 
-TEST_CASE("sdk: a constant that nobody reads takes no memory") {
+TEST_CASE("sdk: an unread constant takes no memory") {
   Session session;
   Net net;
   const auto x = net.input({6}), y = net.output({6});
@@ -95,7 +95,7 @@ TEST_CASE("sdk: a constant that nobody reads takes no memory") {
   CHECK(session.host.allocations == before);
 }
 
-TEST_CASE("sdk: scratch memory is asked for with what will be packed marked") {
+TEST_CASE("sdk: a scratch size query marks operands that will be packed") {
   Session session;
   probe.unpacked_scratch = 640;
   const auto workspace = [&](Net net) { return Run(session, net).info.workspace_size_bytes; };
@@ -115,25 +115,25 @@ TEST_CASE("sdk: parameters are packed at the first execution and whenever the ep
   CHECK(run.info.packed_size_bytes == packed_bytes);
   run.set(product.a, left);
   run.set(product.b, right);
-  run.epoch = ~std::uint64_t{0};  // any number may be the first
+  run.epoch = ~std::uint64_t{0};  // any value may be the first
   run();
-  CHECK(run.get(product.y) == product.want(right));
+  CHECK(run.get(product.y) == product.expected(right));
   CHECK(probe.packs == 1);
   run();
   CHECK(probe.packs == 1);
   run.set(product.b, Floats(12, 1.0f));
   run.epoch = 0;
   run();
-  CHECK(run.get(product.y) == product.want(Floats(12, 1.0f)));
+  CHECK(run.get(product.y) == product.expected(Floats(12, 1.0f)));
   CHECK(probe.packs == 2);
   run.set(product.b, right);
   run.epoch = 7;
   run();
-  CHECK(run.get(product.y) == product.want(right));
+  CHECK(run.get(product.y) == product.expected(right));
   CHECK(probe.packs == 3);
 }
 
-/// Gemm for a device that records: it does without packed copies of what the plan writes over.
+/// Gemm for a device that records: it does not pack operands that the plan overwrites.
 const sdk::Kernel recorded_gemm = [] {
   sdk::Kernel kernel = kernel_gemm;
   kernel.traits.pack_donated = false;
@@ -152,7 +152,7 @@ const sdk::BackendSpec& recorded_spec() {
   return spec;
 }
 
-TEST_CASE("sdk: a parameter that the plan writes over is packed in each epoch, or not at all if the kernel says so") {
+TEST_CASE("sdk: a parameter that the plan overwrites is packed in each epoch, or not at all if the kernel declines") {
   for (const bool packs : {true, false}) {
     for (const bool is_updated : {true, false}) {
       Session session(1, packs ? query_full : sdk::query<recorded_spec, recorded_rows>);
@@ -167,13 +167,13 @@ TEST_CASE("sdk: a parameter that the plan writes over is packed in each epoch, o
       run.set(product.a, left);
       run.set(product.b, right);
       run();
-      CHECK(run.get(product.y) == product.want(right));
+      CHECK(run.get(product.y) == product.expected(right));
       CHECK(probe.packs - before == (packs || !is_updated ? 1 : 0));
     }
   }
 }
 
-TEST_CASE("sdk: packing that fails when the plan is made fails it and leaves nothing behind") {
+TEST_CASE("sdk: packing that fails in plan_create fails it without a leak") {
   Session session;
   Product product(true);
   product.net.node(TENON_OP_Neg, {product.b}, {product.net.output({3, 4})});
@@ -181,13 +181,13 @@ TEST_CASE("sdk: packing that fails when the plan is made fails it and leaves not
   ErrorText error;
   tenon_plan* plan = nullptr;
   const tenon_plan_options given = options();
-  CHECK(session.table->plan_create(session.device, &product.net.wire(), &given, &plan, error) == TENON_INTERNAL);
+  CHECK(session.table->plan_create(session.device, &product.net.abi_graph(), &given, &plan, error) == TENON_INTERNAL);
   CHECK(error.text() == "gemm: cannot pack");
   CHECK(plan == nullptr);
   CHECK(session.host.live_blocks == 0);
 }
 
-TEST_CASE("sdk: packing that fails at execution names the node, and is made good before the old epoch is used again") {
+TEST_CASE("sdk: packing that fails in execution reports the node and is repeated before the old epoch is used again") {
   Session session;
   Product product(false);
   product.net.nodes.insert(product.net.nodes.begin(), product.net.nodes[0]);
@@ -207,21 +207,21 @@ TEST_CASE("sdk: packing that fails at execution names the node, and is made good
   run.set(product.b, right);
   run.epoch = 1;
   run();
-  CHECK(run.get(product.y) == product.want(right));
+  CHECK(run.get(product.y) == product.expected(right));
 }
 
-TEST_CASE("sdk: memory that runs out while a plan is made fails it and leaves nothing behind") {
+TEST_CASE("sdk: running out of memory in plan_create fails it without a leak") {
   Session session;
   Product product(true);
   const auto sum = product.net.output({2, 3});
   product.net.node(TENON_OP_Add, {product.a, product.net.constant({3}, {1, 2, 3})}, {sum});
   const tenon_plan_options given = options();
   int refusals = 0;
-  for (int room = 0;; ++room) {
-    session.host.allocations_left = room;
+  for (int available = 0;; ++available) {
+    session.host.allocations_left = available;
     ErrorText error;
     tenon_plan* plan = nullptr;
-    const tenon_status status = session.table->plan_create(session.device, &product.net.wire(), &given, &plan, error);
+    const tenon_status status = session.table->plan_create(session.device, &product.net.abi_graph(), &given, &plan, error);
     session.host.allocations_left = -1;
     if (status == TENON_OK) {
       session.table->plan_destroy(plan);
@@ -243,7 +243,7 @@ TEST_CASE("sdk: threads that execute one plan under different epochs each comput
   std::atomic<int> wrong{0}, ready{0};
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
-      const std::uint64_t epoch = t / 2;  // two threads to each
+      const std::uint64_t epoch = t / 2;  // two threads per epoch
       const auto weight = static_cast<float>(epoch + 1);
       Floats a = left, b(12, weight), y(8);
       std::vector<std::uint64_t> addresses(3);

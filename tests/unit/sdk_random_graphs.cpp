@@ -1,5 +1,5 @@
-// Random graphs against an evaluator that never reuses memory: whatever views, donations, fusion and memory planning do, results are the
-// same bits.
+// Random graphs against an evaluator that never reuses memory: results have the same bits with any views, donations, fusion and memory
+// planning.
 #include "sdk_testing.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class Generator {
     return std::move(net_);
   }
 
-  /// Small whole numbers and a half, so that many values are equal and NaN and infinity come up by products only.
+  /// Small integers and a half, so that many values are equal and NaN and infinity arise only from products.
   Floats data(std::int64_t count) {
     Floats values(static_cast<std::size_t>(count));
     for (float& v : values) v = static_cast<float>(pick(-4, 4)) / 2;
@@ -45,13 +45,13 @@ class Generator {
 
   Shape random_shape() {
     if (chance(30)) return {3, 4};  // often the same, so that operands, donations and storage match
-    if (chance(30)) return {3, 3};  // and its own transpose
+    if (chance(30)) return {3, 3};  // also the shape of its transpose
     Shape shape(static_cast<std::size_t>(pick(0, 4)));
     for (std::int64_t& size : shape) size = chance(5) ? 0 : pick(1, 4);
     return shape;
   }
 
-  /// Permuted, reversed or repeating strides of a buffer of its own.
+  /// Permuted, reversed or repeating strides of a separate buffer.
   Strides random_strides(const Shape& shape, bool donatable) {
     std::vector<std::size_t> order(shape.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -167,7 +167,7 @@ class Generator {
         }
         return net_.node(TENON_OP_ReduceSum, {x}, {result(to)}, reduced);
       }
-      default: {  // a layer: product, most often with bias and activation
+      default: {  // a layer: product, mostly with bias and activation
         if (from.size() != 2) return unary(TENON_OP_Neg, x);
         const std::int64_t n = pick(1, 4);
         const Shape weights{from[1], n}, to{from[0], n};
@@ -241,11 +241,11 @@ void check_graph(Session& session, Generator& generator, Net& net, std::uint32_t
       const Net::Value& value = net.values[v];
       if (value.kind != TENON_VALUE_INPUT && value.kind != TENON_VALUE_PARAMETER) continue;
       run.set(v, generator.data(value.count()));
-      bound[v] = run.get(v);  // what repeating strides made of it
+      bound[v] = run.get(v);  // repeating strides change the elements
     }
     run.epoch = static_cast<std::uint64_t>(round) + 10;
     run();
-    const std::vector<Floats> want = evaluate(net, bound);
+    const std::vector<Floats> expected = evaluate(net, bound);
     std::vector<bool> donated(net.values.size(), false);
     for (const tenon_donation& d : net.donations) donated[d.input] = true;
     for (std::uint32_t v = 0; v < net.values.size(); ++v) {
@@ -254,17 +254,17 @@ void check_graph(Session& session, Generator& generator, Net& net, std::uint32_t
       if (!(source && !donated[v]) && kind != TENON_VALUE_OUTPUT) continue;
       const Floats got = run.get(v);
       for (std::size_t i = 0; i < got.size(); ++i) {
-        if (same(got[i], want[v][i])) continue;
+        if (same(got[i], expected[v][i])) continue;
         CAPTURE(v);
         CAPTURE(i);
         CAPTURE(round);
-        REQUIRE(got[i] == want[v][i]);
+        REQUIRE(got[i] == expected[v][i]);
       }
     }
   }
 }
 
-TEST_CASE("sdk: random graphs have the results of their definition, fused or not, donated or not") {
+TEST_CASE("sdk: random graphs have the results of their definition, with and without fusion and donations") {
   Session session;
   for (std::uint32_t seed = 1; seed <= 3000; ++seed) {
     CAPTURE(seed);
@@ -296,7 +296,7 @@ TEST_CASE("sdk: without donations and strides the workspace is at most the sum o
   CHECK(planned < naive_total / 2);
 }
 
-TEST_CASE("sdk: blocks that live at the same step never overlap, and need no more than their sum") {
+TEST_CASE("sdk: blocks that are live at the same step never overlap, and need at most their sum") {
   for (std::uint32_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);

@@ -1,4 +1,4 @@
-// The page for authors shows code that is there.
+// Snippets of the SDK's README occur in the sources.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path source = TENON_SOURCE_DIRECTORY;
 
-/// One blank between words: indentation and line breaks do not count.
+/// Collapses whitespace: indentation and line breaks do not matter.
 std::string plain(const std::string& text) {
   std::istringstream words(text);
   std::string word, result;
@@ -25,7 +25,7 @@ std::string read(const fs::path& file) {
   return text.str();
 }
 
-TEST_CASE("sdk: every snippet of the README stands in the reference backend") {
+TEST_CASE("sdk: every snippet of the README occurs in the reference backend") {
   std::string code;
   for (const auto& entry : fs::recursive_directory_iterator(source / "backends" / "reference")) {
     if (entry.is_regular_file()) code += plain(read(entry.path()));

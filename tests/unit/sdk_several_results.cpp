@@ -1,4 +1,4 @@
-// Epilogues of kernels with several results: the first of them goes on in the kernel, the others are left as they are.
+// Epilogues of kernels with several results: they apply to the first result, the others are unchanged.
 #include "sdk_testing.h"
 
 #include <tenon/sdk/backend.h>
@@ -19,7 +19,7 @@ float widened(float x) {
 float widened(sdk::BFloat16 x) {
   return std::bit_cast<float>(std::uint32_t{x.bits} << 16);
 }
-/// Of numbers that bf16 holds.
+/// Converts a value that T represents exactly.
 template <class T>
 T narrowed(float x) {
   if constexpr (std::is_same_v<T, float>) {
@@ -29,7 +29,7 @@ T narrowed(float x) {
   }
 }
 
-/// y = x + scale, and the running numbers one higher: BatchNormTrain as far as the plan builder can tell.
+/// y = x + scale, and the running statistics plus one: a stand-in for BatchNormTrain.
 template <class T>
 void norm(const sdk::Call& call) {
   ++probe.kernels;
@@ -78,7 +78,7 @@ tenon_status query(const tenon_host_info* host, tenon_backend_info* out_info) {
   return sdk::query<spec, rows>(host, out_info);
 }
 
-/// One norm of (2, 3), its running numbers written over what they were.
+/// One norm of (2, 3) with running statistics that are updated in place.
 struct Norm {
   Net net;
   std::uint32_t x, scale, running[2], next[2], y, mean, inverse_std;
@@ -99,7 +99,7 @@ struct Norm {
   }
 };
 
-/// x = 1, 2, ... -6, scale = 1, 2, 3 and running numbers from 5 and 7; the result, and that the others are as ever.
+/// Runs with x = 1, 2, ... -6, scale = 1, 2, 3 and running statistics from 5 and 7; checks the other results and returns the first.
 Floats run_of(Norm& norm, std::uint32_t result, std::uint32_t kernels) {
   Session session(1, query);
   Run run(session, norm.net);
@@ -117,7 +117,7 @@ Floats run_of(Norm& norm, std::uint32_t result, std::uint32_t kernels) {
   return run.get(result);
 }
 
-TEST_CASE("sdk: residual and activation behind the first of several results are one kernel with it") {
+TEST_CASE("sdk: residual and activation after the first of several results are fused with it") {
   Norm norm;
   const auto residual = norm.net.input({2, 3}), sum = norm.net.internal({2, 3}), z = norm.net.output({2, 3});
   norm.net.node(TENON_OP_Add, {norm.y, residual}, {sum});
@@ -125,7 +125,7 @@ TEST_CASE("sdk: residual and activation behind the first of several results are 
   CHECK(run_of(norm, z, 1) == Floats{3, 0, 9, 0, 12, 0});
 }
 
-TEST_CASE("sdk: what follows a kernel of 16 bits is its epilogue, although it computes in f32 by itself") {
+TEST_CASE("sdk: ops after a 16-bit kernel are its epilogue, although they compute in f32 on their own") {
   Norm norm;
   Net& net = norm.net;
   const auto residual = net.input({2, 3}), sum = net.internal({2, 3}), z = net.output({2, 3});
@@ -133,7 +133,7 @@ TEST_CASE("sdk: what follows a kernel of 16 bits is its epilogue, although it co
   net.node(TENON_OP_Relu, {sum}, {z});
   for (const std::uint32_t v : {norm.x, norm.y, residual, sum, z}) net.values[v].dtype = TENON_DTYPE_BF16;
   for (const bool is_read : {false, true}) {
-    if (is_read) {  // by somebody else, so that its conversion stays
+    if (is_read) {  // another reader, so its conversion stays
       const auto other = net.output({2, 3});
       net.values[other].dtype = TENON_DTYPE_BF16;
       net.node(TENON_OP_Neg, {residual}, {other});
@@ -148,13 +148,13 @@ TEST_CASE("sdk: what follows a kernel of 16 bits is its epilogue, although it co
     run.set(norm.scale, {1, 2, 3});
     for (const std::uint32_t v : norm.running) run.set(v, {5, 5, 5});
     run();
-    const float wanted[] = {3, 0, 9, 0, 12, 0};
-    for (int i = 0; i < 6; ++i) CHECK(widened(sdk::BFloat16{run.data<std::uint16_t>(z)[i]}) == wanted[i]);
+    const float expected[] = {3, 0, 9, 0, 12, 0};
+    for (int i = 0; i < 6; ++i) CHECK(widened(sdk::BFloat16{run.data<std::uint16_t>(z)[i]}) == expected[i]);
     CHECK(run.get(norm.next[0]) == Floats{6, 6, 6});
   }
 }
 
-TEST_CASE("sdk: an addend that is made of another result of the same kernel waits for it") {
+TEST_CASE("sdk: an addend that depends on another result of the same kernel is not fused") {
   Norm norm(true);
   const auto negative = norm.net.internal({3}), z = norm.net.output({2, 3});
   norm.net.node(TENON_OP_Neg, {norm.mean}, {negative});
@@ -162,14 +162,14 @@ TEST_CASE("sdk: an addend that is made of another result of the same kernel wait
   CHECK(run_of(norm, z, 3) == Floats{-8, -10, -4, -13, -3, -13});
 }
 
-TEST_CASE("sdk: a kernel's other result is no bias of its first") {
+TEST_CASE("sdk: another result of a kernel is no bias of its first") {
   Norm norm(true);
   const auto z = norm.net.output({2, 3});
   norm.net.node(TENON_OP_Add, {norm.y, norm.mean}, {z});
   CHECK(run_of(norm, z, 2) == Floats{12, 10, 16, 7, 17, 7});
 }
 
-TEST_CASE("sdk: a conversion whose result is wanted stays, although a residual is read before it") {
+TEST_CASE("sdk: a conversion whose result is expected stays, although a residual is read before it") {
   Norm norm;
   Net& net = norm.net;
   const auto residual = net.input({2, 3}), wide = net.output({2, 3}), own = net.internal({2, 3}), sum = net.internal({2, 3}),
@@ -196,11 +196,11 @@ TEST_CASE("sdk: a conversion whose result is wanted stays, although a residual i
   CHECK(widened(sdk::BFloat16{run.data<std::uint16_t>(z)[2]}) == 5);
 }
 
-TEST_CASE("sdk: an addend that a result of the same kernel is written over is read before") {
+TEST_CASE("sdk: an addend that a result of the same kernel overwrites is read before") {
   Norm norm;
   const auto z = norm.net.output({2, 3});
   norm.net.node(TENON_OP_Add, {norm.y, norm.running[0]}, {z});
-  CHECK(run_of(norm, z, 2) == Floats{7, 5, 11, 2, 12, 2});  // a copy of what is written over, and the norm
+  CHECK(run_of(norm, z, 2) == Floats{7, 5, 11, 2, 12, 2});  // a copy of the overwritten addend, and the norm
 }
 
 }  // namespace

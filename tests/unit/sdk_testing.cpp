@@ -62,13 +62,13 @@ void sigmoid(const sdk::Call& call) {
   probe.deterministic = call.deterministic ? 1 : 0;
   unary<T>(call, [](T x) { return 1 / (1 + std::exp(-x)); });
 }
-/// Walks its input as if it were dense: wrong results show where a copy is missing.
+/// Reads its input as dense, so a missing copy gives wrong results.
 template <class T>
 void tanh(const sdk::Call& call) {
   note();
   for (std::int64_t i = 0; i < call.inputs[0].count; ++i) call.output<T>(0)[i] = std::tanh(call.input<T>(0)[i]);
 }
-/// Along the last axis, by way of scratch memory that it fills to the end.
+/// Along the last axis, through scratch memory that it fills to the end.
 template <class T>
 void softmax(const sdk::Call& call) {
   note();
@@ -208,7 +208,7 @@ T finished(const sdk::Call& call, T result, std::int64_t column) {
       return result;
   }
 }
-/// Matrices only; b(k, j) tells element (k, j) of the right side.
+/// Matrices only; b(k, j) is element (k, j) of the right side.
 template <class T, class Right>
 void product(const sdk::Call& call, Right b) {
   const sdk::Operand& a = call.inputs[0];
@@ -230,7 +230,7 @@ void matmul(const sdk::Call& call) {
   const sdk::Operand& b = call.inputs[1];
   product<T>(call, [&](std::int64_t k, std::int64_t j) { return call.input<T>(1)[k * b.strides[0] + j * b.strides[1]]; });
 }
-/// The packed right side is its transpose, and then a mark.
+/// The packed right side is its transpose followed by a marker.
 template <class T>
 void gemm(const sdk::Call& call) {
   note();
@@ -283,7 +283,7 @@ void sgd_step(const sdk::Call& call) {
   }
 }
 
-/// Not the loss: a sum that shows which optional operands were there.
+/// Not the loss: a sum that shows which optional operands were present.
 template <class T>
 void softmax_cross_entropy(const sdk::Call& call) {
   note();
@@ -370,7 +370,7 @@ constexpr sdk::KernelRow dense_rows[] = {
     {TENON_OP_NONE, 0, 0, nullptr},
 };
 
-constexpr tenon_knob knobs[] = {{"level", TENON_KNOB_INTEGER, 0, "1", nullptr, 0, 9, "how much"}};
+constexpr tenon_option options[] = {{"level", TENON_OPTION_INTEGER, 0, "1", nullptr, 0, 9, "how much"}};
 
 class NoDevices final : public sdk::Backend {
  public:
@@ -391,7 +391,7 @@ const tenon_blas_table* no_blas() {
 }
 
 const sdk::BackendSpec& full_spec() {
-  static constexpr sdk::BackendSpec spec{"full", "1.2.3", "tests", "small kernels", nullptr, 7, 0, knobs, [](sdk::Host host) {
+  static constexpr sdk::BackendSpec spec{"full", "1.2.3", "tests", "small kernels", nullptr, 7, 0, options, [](sdk::Host host) {
                                            return sdk::make_cpu_backend(host, "small kernels");
                                          }};
   return spec;
@@ -523,9 +523,9 @@ void Net::add_node(tenon_op op, std::vector<std::uint32_t> inputs, std::vector<s
                    std::vector<std::uint64_t> attributes) {
   std::uint32_t version = 1;
   switch (op) {
-#define TENON_OP(id, name, since, stem, room, type_operand, dtypes, attribute_struct, schema) \
-  case id:                                                                                    \
-    version = since;                                                                          \
+#define TENON_OP(id, name, since, stem, family, type_operand, dtypes, attribute_struct, schema) \
+  case id:                                                                                      \
+    version = since;                                                                            \
     break;
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -535,29 +535,29 @@ void Net::add_node(tenon_op op, std::vector<std::uint32_t> inputs, std::vector<s
   nodes.push_back({op, version, std::move(inputs), std::move(outputs), std::move(attributes), 100 + nodes.size()});
 }
 
-const tenon_graph& Net::wire() {
-  wire_values.clear();
-  wire_nodes.clear();
+const tenon_graph& Net::abi_graph() {
+  abi_values.clear();
+  abi_nodes.clear();
   for (const Value& value : values) {
-    tenon_value wire{};
-    wire.desc = {value.shape.data(), value.strides.empty() ? nullptr : value.strides.data(), static_cast<std::uint32_t>(value.shape.size()),
-                 value.dtype};
-    wire.kind = value.kind;
-    wire.binding = value.binding;
-    wire.data = value.kind == TENON_VALUE_CONSTANT && !value.bytes.empty() ? value.bytes.data() : nullptr;
-    wire_values.push_back(wire);
+    tenon_value abi_value{};
+    abi_value.desc = {value.shape.data(), value.strides.empty() ? nullptr : value.strides.data(),
+                      static_cast<std::uint32_t>(value.shape.size()), value.dtype};
+    abi_value.kind = value.kind;
+    abi_value.binding = value.binding;
+    abi_value.data = value.kind == TENON_VALUE_CONSTANT && !value.bytes.empty() ? value.bytes.data() : nullptr;
+    abi_values.push_back(abi_value);
   }
   for (const Node& node : nodes) {
-    wire_nodes.push_back({node.op, node.version, node.inputs.data(), node.outputs.data(), static_cast<std::uint32_t>(node.inputs.size()),
-                          static_cast<std::uint32_t>(node.outputs.size()), node.attributes.data(), "node", node.id});
+    abi_nodes.push_back({node.op, node.version, node.inputs.data(), node.outputs.data(), static_cast<std::uint32_t>(node.inputs.size()),
+                         static_cast<std::uint32_t>(node.outputs.size()), node.attributes.data(), "node", node.id});
   }
   graph = {};
   graph.struct_size = sizeof graph;
-  graph.value_count = static_cast<std::uint32_t>(wire_values.size());
-  graph.values = wire_values.data();
+  graph.value_count = static_cast<std::uint32_t>(abi_values.size());
+  graph.values = abi_values.data();
   graph.value_stride = sizeof(tenon_value);
-  graph.node_count = static_cast<std::uint32_t>(wire_nodes.size());
-  graph.nodes = wire_nodes.data();
+  graph.node_count = static_cast<std::uint32_t>(abi_nodes.size());
+  graph.nodes = abi_nodes.data();
   graph.node_stride = sizeof(tenon_node);
   graph.donation_count = static_cast<std::uint32_t>(donations.size());
   graph.donations = donations.data();
@@ -734,25 +734,25 @@ Reach reach_of(const Net::Value& value) {
 
 void Run::Buffer::make(std::size_t bytes) {
   size = bytes;
-  room.assign(bytes + 2 * guard + 64, guard_byte);
-  const auto address = reinterpret_cast<std::uintptr_t>(room.data() + guard);
-  begin = room.data() + guard + (64 - address % 64) % 64;
+  storage.assign(bytes + 2 * guard + 64, guard_byte);
+  const auto address = reinterpret_cast<std::uintptr_t>(storage.data() + guard);
+  begin = storage.data() + guard + (64 - address % 64) % 64;
 }
 bool Run::Buffer::whole() const {
   const auto intact = [](unsigned char byte) { return byte == guard_byte; };
-  return std::all_of(room.data(), static_cast<const unsigned char*>(begin), intact) &&
-         std::all_of(static_cast<const unsigned char*>(begin + size), room.data() + room.size(), intact);
+  return std::all_of(storage.data(), static_cast<const unsigned char*>(begin), intact) &&
+         std::all_of(static_cast<const unsigned char*>(begin + size), storage.data() + storage.size(), intact);
 }
 
 Run::Run(Session& session, Net& net, const tenon_plan_options& given) : session_(session), net_(net) {
   ErrorText error;
-  const tenon_status status = session.table->plan_create(session.device, &net.wire(), &given, &plan, error);
+  const tenon_status status = session.table->plan_create(session.device, &net.abi_graph(), &given, &plan, error);
   REQUIRE_MESSAGE(status == TENON_OK, error.text());
   info.struct_size = sizeof info;
   REQUIRE(session.table->plan_info(plan, &info, error) == TENON_OK);
   CHECK(info.workspace_alignment_bytes <= 64);
-  workspace_room_.make(info.workspace_size_bytes);
-  workspace = reinterpret_cast<std::uintptr_t>(workspace_room_.begin);
+  workspace_buffer_.make(info.workspace_size_bytes);
+  workspace = reinterpret_cast<std::uintptr_t>(workspace_buffer_.begin);
   buffers_.resize(net.binding_count);
   buffer_of_.resize(net.binding_count);
   addresses.resize(net.binding_count);
@@ -815,11 +815,11 @@ tenon_status Run::execute(tenon_error* error) {
 }
 
 void Run::operator()() {
-  std::memset(workspace_room_.begin, 0xFF, workspace_room_.size);  // NaN, whatever the type
+  std::memset(workspace_buffer_.begin, 0xFF, workspace_buffer_.size);  // NaN, whatever the type
   ErrorText error;
   const tenon_status status = execute(error);
   REQUIRE_MESSAGE(status == TENON_OK, error.text());
-  CHECK(workspace_room_.whole());
+  CHECK(workspace_buffer_.whole());
   for (const Buffer& buffer : buffers_) CHECK((buffer.begin == nullptr || buffer.whole()));
 }
 

@@ -1,5 +1,5 @@
-// sdk_testing.h - what tests of the SDK share: a host that counts, a backend of small kernels, graphs as they are written down, and running
-// them with guard zones and poison round everything.
+// sdk_testing.h - helpers of the SDK tests: a host that counts, a backend of small kernels, a graph builder, and execution with guard zones
+// and poisoned memory.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ using Strides = std::vector<std::int64_t>;
 
 // ---------------------------------------------------------------- the host
 
-/// Host services that keep count. parallel_for runs inline, or on `threads` threads, one range each.
+/// Host services with counters. parallel_for runs inline, or on `threads` threads, one range each.
 class TestHost {
  public:
   explicit TestHost(std::uint32_t threads = 1);
@@ -30,7 +30,7 @@ class TestHost {
 
   std::atomic<std::int64_t> live_blocks{0}, live_bytes{0}, allocations{0};
   std::atomic<std::int64_t> allocations_left{-1};  ///< 0: allocate returns NULL from now on; negative: never
-  std::atomic<bool> misaligned{false};             ///< somebody asked for less than the 64 bytes the SDK promises
+  std::atomic<bool> misaligned{false};             ///< an allocation requested less than the 64-byte alignment that the SDK promises
 
  private:
   tenon_host table_{};
@@ -55,24 +55,24 @@ struct ErrorText {
 
 /// Kernels: Add Mul Neg Relu Sigmoid (strided, in place), Sub (strided), Tanh (dense only), Softmax (dense, in place, scratch),
 /// Reshape Flatten Transpose Expand ReduceSum (strided), MatMul (strided, epilogue), Gemm (packs b, epilogue), SgdStep (in place, groups),
-/// SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (refuses rank 1), Cast.
+/// SoftmaxCrossEntropyLoss (optional operands), Div (fails as `probe` says), LogSoftmax (rejects rank 1), Cast.
 tenon_status query_full(const tenon_host_info* host, tenon_backend_info* out_info);
-/// Neg, Tanh and nothing that copies. Another name, other capabilities, a BLAS table, and no devices.
+/// Neg, Tanh and no copy kernel. It has another name, other capabilities, a BLAS table, and no devices.
 tenon_status query_small(const tenon_host_info* host, tenon_backend_info* out_info);
-/// Tanh and Transpose for dense operands, Neg for any: no copies.
+/// Tanh and Transpose for dense operands, Neg for any; no copy kernel.
 tenon_status query_dense(const tenon_host_info* host, tenon_backend_info* out_info);
 
-/// What kernels note down and how they misbehave. One test at a time.
+/// Counters and injected faults of the kernels. Only one test may use it at a time.
 struct Probe {
   std::atomic<int> packs{0};     ///< calls of Traits::pack
   std::atomic<int> kernels{0};   ///< kernel calls
   std::atomic<int> fail_div{0};  ///< Div throws 1: sdk::Error, 2: std::exception, 3: an int, 4: std::bad_alloc, 5: from parallel_for
   std::atomic<bool> fail_pack{false};
   std::atomic<bool> bad_scratch{false};                    ///< scratch misaligned or absent
-  std::atomic<std::uint64_t> scratch_at{0};                ///< where the last scratch was
-  std::atomic<std::size_t> unpacked_scratch{0};            ///< bytes that Gemm wants where b is not packed
+  std::atomic<std::uint64_t> scratch_at{0};                ///< address of the last scratch memory
+  std::atomic<std::size_t> unpacked_scratch{0};            ///< bytes that Gemm needs if b is not packed
   std::atomic<bool> no_traits_host{false};                 ///< a Traits function got a Call without host services
-  std::atomic<std::uint32_t> math{99}, deterministic{99};  ///< what Sigmoid last saw
+  std::atomic<std::uint32_t> math{99}, deterministic{99};  ///< options of the last Sigmoid
 };
 inline Probe probe;
 
@@ -85,7 +85,7 @@ inline tenon_host_info host_info(std::uint32_t lowest = TENON_ABI_MINOR, std::ui
   return info;
 }
 
-/// A backend at work: created, device 0 open, with a stream. Checks on its way out that nothing of the host's memory is left.
+/// A created backend with device 0 open and a stream. The destructor checks that all host memory was freed.
 class Session {
  public:
   explicit Session(std::uint32_t threads = 1, tenon_backend_query_fn query = query_full);
@@ -103,7 +103,7 @@ class Session {
 
 // ---------------------------------------------------------------- graphs
 
-/// A graph as a test writes it down. Indices of values are what the functions return.
+/// A graph builder. The functions return indices of values.
 class Net {
  public:
   struct Value {
@@ -144,18 +144,18 @@ class Net {
   }
   void donate(std::uint32_t input, std::uint32_t output) { donations.push_back({input, output}); }
 
-  /// The wire form, valid until the net changes.
-  const tenon_graph& wire();
+  /// The ABI form, valid until the net changes.
+  const tenon_graph& abi_graph();
 
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::vector<tenon_donation> donations;
   std::uint32_t binding_count = 0;
 
-  // The wire arrays, for tests that bend them.
+  // The ABI arrays, for tests that modify them.
   tenon_graph graph{};
-  std::vector<tenon_value> wire_values;
-  std::vector<tenon_node> wire_nodes;
+  std::vector<tenon_value> abi_values;
+  std::vector<tenon_node> abi_nodes;
 
  private:
   std::uint32_t add(std::uint32_t kind, Shape shape, Strides strides, tenon_dtype dtype);
@@ -168,7 +168,7 @@ tenon_attributes_gemm gemm_attributes(double alpha = 1, double beta = 1);
 tenon_attributes_sgd sgd_attributes(double momentum = 0);
 tenon_plan_options options(std::uint32_t fusion = TENON_FUSION_FULL);
 
-/// What the graph means, worked out node by node on dense arrays that are never reused.
+/// Evaluates the graph node by node on dense arrays that are never reused.
 /// bound: dense elements of inputs and parameters. Returns dense elements of every value.
 std::vector<Floats> evaluate(const Net& net, const std::map<std::uint32_t, Floats>& bound);
 
@@ -182,14 +182,14 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  void set(std::uint32_t value, const Floats& dense);  ///< element by element to where strides put it
+  void set(std::uint32_t value, const Floats& dense);  ///< writes each element at its strided offset
   Floats get(std::uint32_t value) const;
   template <class T>
   T* data(std::uint32_t value) {
     return reinterpret_cast<T*>(addresses[net_.values[value].binding]);
   }
   tenon_status execute(tenon_error* error = nullptr);
-  /// Poisons the workspace, executes, requires success and whole guard zones.
+  /// Poisons the workspace, executes, requires success and intact guard zones.
   void operator()();
   tenon_bindings bindings() const;
 
@@ -201,7 +201,7 @@ class Run {
 
  private:
   struct Buffer {
-    std::vector<unsigned char> room;
+    std::vector<unsigned char> storage;
     unsigned char* begin = nullptr;
     std::size_t size = 0;
     void make(std::size_t bytes);
@@ -213,7 +213,7 @@ class Run {
   Net& net_;
   std::vector<Buffer> buffers_;
   std::vector<std::size_t> buffer_of_;  ///< per binding
-  Buffer workspace_room_;
+  Buffer workspace_buffer_;
 };
 
 }  // namespace tenon::sdk_test

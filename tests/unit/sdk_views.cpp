@@ -1,4 +1,4 @@
-// Shape ops become views where their readers can take the strides; copies are made where they cannot.
+// Shape ops become views if their readers accept the strides; otherwise copies are made.
 #include "sdk_testing.h"
 
 #include <cmath>
@@ -7,9 +7,9 @@ namespace tenon::sdk_test {
 namespace {
 
 const Floats counting{1, -2, 3, -4, 5, -6};
-const Floats turned_counting{1, -4, -2, 5, 3, -6};
+const Floats transposed_counting{1, -4, -2, 5, 3, -6};
 
-TEST_CASE("sdk: an internal Reshape, Flatten, Transpose or Expand costs nothing when it is read with any strides") {
+TEST_CASE("sdk: an internal Reshape, Flatten, Transpose or Expand is free if its readers accept any strides") {
   Session session;
   Net net;
   const auto x = net.input({6}), a = net.internal({2, 3}), b = net.internal({3, 2}), c = net.internal({2, 3, 2}), d = net.internal({1, 6});
@@ -19,7 +19,7 @@ TEST_CASE("sdk: an internal Reshape, Flatten, Transpose or Expand costs nothing 
   net.node(TENON_OP_Expand, {b}, {c});
   net.node(TENON_OP_Neg, {c}, {y});
   net.node(TENON_OP_Flatten, {x}, {d}, axis(0));
-  net.node(TENON_OP_Tanh, {d}, {z});  // wants dense operands, and this view is dense
+  net.node(TENON_OP_Tanh, {d}, {z});  // needs dense operands, and this view is dense
   Run run(session, net);
   CHECK(run.info.kernel_count == 2);
   CHECK(run.info.workspace_size_bytes == 0);
@@ -28,7 +28,7 @@ TEST_CASE("sdk: an internal Reshape, Flatten, Transpose or Expand costs nothing 
   CHECK(run.get(y) == Floats{-1, 4, 2, -5, -3, 6, -1, 4, 2, -5, -3, 6});
 }
 
-TEST_CASE("sdk: one reader that wants dense operands keeps the Transpose") {
+TEST_CASE("sdk: one reader that expects dense operands keeps the Transpose") {
   Session session;
   Net net;
   const auto x = net.input({2, 3}), t = net.internal({3, 2}), y = net.output({3, 2}), z = net.output({3, 2});
@@ -43,7 +43,7 @@ TEST_CASE("sdk: one reader that wants dense operands keeps the Transpose") {
   CHECK(run.get(z)[1] == std::tanh(-4.0f));
 }
 
-TEST_CASE("sdk: a Reshape of a turned view makes the bytes") {
+TEST_CASE("sdk: a Reshape of a transposed view copies") {
   Session session;
   Net net;
   const auto x = net.input({2, 3}), t = net.internal({3, 2}), r = net.internal({6}), y = net.output({6});
@@ -52,12 +52,12 @@ TEST_CASE("sdk: a Reshape of a turned view makes the bytes") {
   net.node(TENON_OP_Neg, {r}, {y});
   Run run(session, net);
   CHECK(run.info.kernel_count == 2);
-  run.set(x, turned_counting);
+  run.set(x, transposed_counting);
   run();
   CHECK(run.get(y) == Floats{-1, -5, 4, -3, 2, 6});
 }
 
-TEST_CASE("sdk: outputs are bytes, whatever made them") {
+TEST_CASE("sdk: outputs are materialised, whatever op makes them") {
   Session session;
   for (const bool constant : {false, true}) {
     Net net;
@@ -71,14 +71,14 @@ TEST_CASE("sdk: outputs are bytes, whatever made them") {
     CHECK(run.info.kernel_count == 4);
     if (!constant) run.set(x, counting);
     run();
-    CHECK(run.get(y) == turned_counting);
+    CHECK(run.get(y) == transposed_counting);
     CHECK(run.get(z) == counting);
     CHECK(run.get(e) == Floats{1, -2, 3, -4, 5, -6, 1, -2, 3, -4, 5, -6});
-    CHECK(run.get(f) == turned_counting);
+    CHECK(run.get(f) == transposed_counting);
   }
 }
 
-TEST_CASE("sdk: views of constants and parameters are read where those lie") {
+TEST_CASE("sdk: views of constants and parameters are read in place") {
   Session session;
   Net net;
   const auto c = net.constant({2, 3}, counting), p = net.parameter({2, 3});
@@ -94,14 +94,14 @@ TEST_CASE("sdk: views of constants and parameters are read where those lie") {
   CHECK(run.get(y) == Floats{0, -5, -3, 4, 2, -7});
 }
 
-TEST_CASE("sdk: an internal value outlives its last view") {
+TEST_CASE("sdk: an internal value lives until its last view is read") {
   Session session;
   Net net;
   const auto x = net.input({6}), a = net.internal({6}), v = net.internal({2, 3}), b = net.internal({6}), c = net.internal({6});
   const auto y = net.output({6}), z = net.output({2, 3});
   net.node(TENON_OP_Neg, {x}, {a});
   net.node(TENON_OP_Reshape, {a}, {v});
-  net.node(TENON_OP_Neg, {a}, {b});  // may not take a's room: v is still to be read
+  net.node(TENON_OP_Neg, {a}, {b});  // may not reuse a's storage: v is read later
   net.node(TENON_OP_Relu, {b}, {c});
   net.node(TENON_OP_Neg, {c}, {y});
   net.node(TENON_OP_Neg, {v}, {z});
@@ -113,7 +113,7 @@ TEST_CASE("sdk: an internal value outlives its last view") {
   CHECK(run.get(y) == Floats{-1, 0, -3, 0, -5, 0});
 }
 
-TEST_CASE("sdk: a result is not stored over an operand that is also read turned") {
+TEST_CASE("sdk: a result does not overwrite an operand that is also read transposed") {
   Session session;
   Net net;
   const auto x = net.input({2, 2}), a = net.internal({2, 2}), t = net.internal({2, 2}), s = net.internal({2, 2}), y = net.output({2, 2});
@@ -147,7 +147,7 @@ TEST_CASE("sdk: chains of elementwise ops work in one block") {
   CHECK(run.get(y) == Floats{-1, 2, -3, 4, -5, 6});
 }
 
-TEST_CASE("sdk: a strided operand is copied once for all kernels that want it dense") {
+TEST_CASE("sdk: a strided operand is copied once for all kernels that need it dense") {
   Session session;
   Net net;
   const auto x = net.input({2, 3}, {1, 2}), y = net.output({2, 3}), z = net.output({2, 3}), n = net.output({2, 3});
@@ -162,7 +162,7 @@ TEST_CASE("sdk: a strided operand is copied once for all kernels that want it de
   CHECK(run.get(n) == Floats{-1, 2, -3, 4, -5, 6});
 }
 
-TEST_CASE("sdk: without a kernel that copies, strides are refused for what they are") {
+TEST_CASE("sdk: without a copy kernel strides are rejected with the reason for strides") {
   Session session(1, query_dense);
   Net net;
   const auto x = net.input({2, 3}, {1, 2}), y = net.output({2, 3}), z = net.output({2, 3}), t = net.internal({3, 2}),
@@ -174,12 +174,12 @@ TEST_CASE("sdk: without a kernel that copies, strides are refused for what they 
   ErrorText error;
   tenon_answer answers[4] = {};
   const tenon_plan_options given = options();
-  REQUIRE(session.table->supports(session.device, &net.wire(), &given, answers, error) == TENON_OK);
+  REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, answers, error) == TENON_OK);
   CHECK(answers[0].supported == 0);
   CHECK(answers[0].reason == TENON_REASON_STRIDES);
   CHECK(std::string(answers[0].text) == "Tanh: takes dense f32 operands only");
   CHECK(answers[1].supported == 1);
-  CHECK(answers[2].supported == 1);  // the bytes are made by its own kernel
+  CHECK(answers[2].supported == 1);  // its own kernel makes the copy
   CHECK(answers[3].supported == 1);
 
   net.nodes[0].op = TENON_OP_Neg;
@@ -189,7 +189,7 @@ TEST_CASE("sdk: without a kernel that copies, strides are refused for what they 
   CHECK(run.get(w)[1] == std::tanh(4.0f));
 }
 
-TEST_CASE("sdk: strides of dimensions of size 1 do not count") {
+TEST_CASE("sdk: strides of dimensions of size 1 do not matter") {
   Session session(1, query_dense);
   Net net;
   const auto x = net.input({1, 6, 1}, {99, 1, -7}), y = net.output({1, 6, 1});
@@ -201,17 +201,17 @@ TEST_CASE("sdk: strides of dimensions of size 1 do not count") {
   CHECK(run.get(y)[5] == std::tanh(-6.0f));
 }
 
-TEST_CASE("sdk: a shape op whose shapes do not fit is no") {
+TEST_CASE("sdk: a shape op with mismatched shapes is rejected") {
   Session session;
   const auto refused = [&](Net& net) {
     ErrorText error;
     tenon_answer answer{};
     const tenon_plan_options given = options();
-    REQUIRE(session.table->supports(session.device, &net.wire(), &given, &answer, error) == TENON_OK);
+    REQUIRE(session.table->supports(session.device, &net.abi_graph(), &given, &answer, error) == TENON_OK);
     CHECK(answer.reason == TENON_REASON_SHAPE);
     CHECK(std::strlen(answer.text) > 0);
     tenon_plan* plan = nullptr;
-    CHECK(session.table->plan_create(session.device, &net.wire(), &given, &plan, error) == TENON_UNSUPPORTED);
+    CHECK(session.table->plan_create(session.device, &net.abi_graph(), &given, &plan, error) == TENON_UNSUPPORTED);
     return answer.supported == 0;
   };
   Net fewer, bigger, twice, outside, rank, narrow, other_type;

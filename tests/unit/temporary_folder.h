@@ -1,4 +1,4 @@
-// A folder that is empty when a test begins and gone when it ends.
+// A folder that is empty when a test begins and removed when it ends.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// After the second step a training run allocates nothing: counted in malloc itself and in the host table.
+// After the second step a training run allocates nothing, counted in malloc and in the host table.
 #include <cstdlib>
 
 #include "exec/host_services.h"
@@ -11,7 +11,7 @@ namespace {
 
 using test::test_config;
 
-/// Counts what happens between the end of the second batch and the end of the last but one.
+/// Counts allocations between the end of the second batch and the end of the last but one.
 struct Watch final : Callback {
   long at_second = -1, at_end = -1;
   std::uint64_t host_at_second = 0, host_at_end = 0;
@@ -55,7 +55,7 @@ TEST_CASE("training: no memory is allocated after the second step") {
   }
 }
 
-TEST_CASE("the count itself works") {
+TEST_CASE("the allocation counters work") {
   const long before = allocations.load();
   std::vector<int> list(1000);
   list[0] = 1;

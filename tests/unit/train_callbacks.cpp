@@ -1,4 +1,4 @@
-// Callbacks: what they watch, when they act, what happens when they fail.
+// Callbacks: monitored values, actions and failures.
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -38,7 +38,7 @@ Model regression(const Context& context, double learning_rate = 0.05) {
   return model;
 }
 
-/// Replays monitored values through a callback: each epoch sets the kernel to the epoch's number first.
+/// Replays monitored values through a callback: each epoch sets the kernel to the epoch's index first.
 struct Replay {
   Context context{test_config()};
   Model model = regression(context, 0.5);
@@ -66,11 +66,11 @@ TEST_CASE("early stopping: waits for `patience` epochs without an improvement of
   Replay replay;
   EarlyStopping stopping({.monitor = {.min_delta = 0.1}, .patience = 2});
   CHECK(replay.run(stopping, {1.0, 0.8, 0.75, 0.5, 0.45, 0.42, 0.1}) == 6);
-  CHECK(replay.model.stop_reason() == "early_stopping: no improvement for 2 epochs; its best was 0.5");
+  CHECK(replay.model.stop_reason() == "early_stopping: no improvement for 2 epochs; the best value was 0.5");
   CHECK(replay.kernel() == 5.0f);
 }
 
-TEST_CASE("early stopping: accuracies are to rise; NaN is no improvement") {
+TEST_CASE("early stopping: accuracies are maximised; NaN is no improvement") {
   Replay rising;
   EarlyStopping accuracy({.monitor = {.name = "val_accuracy"}, .patience = 1});
   CHECK(rising.run(accuracy, {0.5, 0.6, 0.7, 0.65, 0.9}, "val_accuracy") == 4);
@@ -89,7 +89,7 @@ TEST_CASE("early stopping: restore_best brings back the weights of the best epoc
   CHECK(replay.kernel() == 1.0f);
 }
 
-TEST_CASE("early stopping: its state comes through a checkpoint, best weights included") {
+TEST_CASE("early stopping: a checkpoint preserves its state with the best weights") {
   const test::TemporaryFolder folder;
   const Context context(test_config());
   Model first = regression(context, 0);  // nothing improves after the first epoch
@@ -115,14 +115,14 @@ TEST_CASE("early stopping: its state comes through a checkpoint, best weights in
   CHECK(floats(second.parameters().get("dense/kernel")) == kept);
 }
 
-TEST_CASE("monitor: a name that is not logged is refused with what is") {
+TEST_CASE("monitor: a name that is not logged is rejected with the list of logged names") {
   Replay replay;
   EarlyStopping stopping({.monitor = {.name = "val_los"}});
   CHECK(message_of([&] { replay.run(stopping, {1.0}); }) ==
-        "monitor 'val_los' is not among what is logged: loss, val_loss; did you mean 'val_loss'?");
+        "monitor 'val_los' is not logged; logged are loss, val_loss; did you mean 'val_loss'?");
 }
 
-TEST_CASE("plateau: the rate is cut after patience, rests for cooldown, and stops at its minimum") {
+TEST_CASE("plateau: the rate is reduced after patience, held for cooldown, and bounded by its minimum") {
   Replay replay;
   ReduceOnPlateau plateau({.factor = 0.1, .patience = 2, .cooldown = 1, .minimum = 0.02});
   replay.run(plateau, {1.0, 1.0});
@@ -146,7 +146,7 @@ TEST_CASE("learning rate: a function of epoch and rate") {
   CHECK(history[2].learning_rate == 0.02);
 }
 
-TEST_CASE("learning rate: a schedule that comes with a callback") {
+TEST_CASE("learning rate: a callback applies a schedule") {
   const Context context(test_config());
   Model model = regression(context);
   Schedule schedule;
@@ -162,7 +162,7 @@ TEST_CASE("learning rate: a schedule that comes with a callback") {
   CHECK(history[1].learning_rate == 0.04);
 }
 
-TEST_CASE("terminate_on_nan: stops where fit alone would fail") {
+TEST_CASE("terminate_on_nan: stops where fit would fail without it") {
   const Context context(test_config());
   Model model = regression(context, 1e30);
   TerminateOnNan terminate;
@@ -184,14 +184,14 @@ TEST_CASE("checkpoint best: one file, of the best epoch") {
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
 }
 
-/// A callback of an application's own, which does not say its name.
+/// A callback of an application that does not override its name.
 struct Unlucky final : Callback {
   void batch_end(std::int64_t batch, const Logs&) override {
     if (batch == 1) throw std::runtime_error("no more paper");
   }
 };
 
-TEST_CASE("a callback that throws ends fit with its name; the model can be saved, loaded and fitted on") {
+TEST_CASE("an exception of a callback ends fit with the callback's name; the model can be saved, loaded and fitted further") {
   const test::TemporaryFolder folder;
   Config config = test_config("openblas:0");
   config.deterministic = true;
@@ -206,7 +206,7 @@ TEST_CASE("a callback that throws ends fit with its name; the model can be saved
   FitOptions failing = options;
   failing.callbacks = {&unlucky};
   const std::string text = message_of([&] { model.fit(line(), failing); });
-  CHECK(contains(text, "Unlucky, after a batch: no more paper; the model stands at epoch 1, step 2, and can be saved or fitted further"));
+  CHECK(contains(text, "Unlucky, after a batch: no more paper; the model is at epoch 1, step 2, and can be saved or trained further"));
   CHECK(contains(text, "callback tenon::"));
   CHECK(model.step() == 2);
   model.save(folder.path(), "c");
@@ -218,17 +218,18 @@ TEST_CASE("a callback that throws ends fit with its name; the model can be saved
   CHECK(floats(model.parameters().get("dense/kernel")) == floats(straight.parameters().get("dense/kernel")));
 }
 
-TEST_CASE("what is thrown need not be an exception of ours, or one at all") {
+TEST_CASE("a callback may throw any type") {
   const Context context(test_config());
   Model model = regression(context);
   LambdaCallback odd({.name = "odd", .epoch_end = [](const EpochLogs&) { throw 3; }});
   FitOptions options;
   options.callbacks = {&odd};
-  CHECK(contains(message_of([&] { model.fit(line(), options); }), "callback odd, at the end of an epoch: threw what is no std::exception"));
+  CHECK(contains(message_of([&] { model.fit(line(), options); }),
+                 "callback odd, at the end of an epoch: threw an object that is not a std::exception"));
   CHECK(model.epochs_done() == 1);
 }
 
-TEST_CASE("a full disk under a log is an error that names the file; training state stays whole") {
+TEST_CASE("a full disk under a log is an error with the file; the training state is intact") {
   if (!std::filesystem::exists("/dev/full")) return;
   const test::TemporaryFolder folder;
   const Context context(test_config());
@@ -248,7 +249,7 @@ TEST_CASE("a full disk under a log is an error that names the file; training sta
   }
 }
 
-TEST_CASE("csv: one line an epoch; a resumed run appends, another begins anew") {
+TEST_CASE("csv: one line per epoch; a resumed run appends, another overwrites") {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/logs/run.csv";
   {
@@ -287,7 +288,7 @@ TEST_CASE("lambda: every function is called in the order of events") {
 
 // ---------------------------------------------------------------- curves
 
-TEST_CASE("curves: a page of its own, names escaped, without anything from elsewhere") {
+TEST_CASE("curves: a self-contained page with escaped names") {
   const History history{{0, {{"loss", 1.0}, {"<b>&\"x\"", 0.5}, {"val_loss", 1.2}}, 1, 10, 0.1},
                         {1, {{"loss", nan}, {"<b>&\"x\"", 0.6}, {"val_loss", 0.9}}, 1, 10, 0.1},
                         {2, {{"loss", 0.5}, {"<b>&\"x\"", 0.7}, {"val_loss", 0.8}}, 1, 10, 0.1}};
@@ -304,7 +305,7 @@ TEST_CASE("curves: a page of its own, names escaped, without anything from elsew
   CHECK(contains(train::curves_page("none", {}), "No epoch has ended yet."));
 }
 
-TEST_CASE("curves: the page grows with each epoch, over a resume too") {
+TEST_CASE("curves: the page grows with each epoch, also after a resume") {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/out/curves.html";
   const Context context(test_config());
@@ -327,7 +328,7 @@ TEST_CASE("curves: the page grows with each epoch, over a resume too") {
   for (const char* text : {"epoch 1: loss ", "epoch 1: val_loss ", "epoch 2: loss ", "epoch 2: val_loss "}) CHECK(contains(page, text));
 }
 
-TEST_CASE("curves: a value that is not finite comes through a checkpoint as a gap") {
+TEST_CASE("curves: a value that is not finite is a gap, also after a checkpoint") {
   const test::TemporaryFolder folder;
   Curves first({folder.path() + "/a.html", "t"});
   first.epoch_end({0, {{"loss", 0.5}, {"val_loss", nan}}, 1, 1, 0.1});

@@ -1,4 +1,4 @@
-// Checkpoints: resume bit for bit, refuse what does not fit, survive what goes wrong.
+// Checkpoints: bitwise resume, rejection of mismatches, and robustness.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -67,7 +67,7 @@ TEST_CASE("checkpoint: a resumed run ends with the same bits as one that was nev
   CHECK(weights(second) == weights(straight));
 }
 
-TEST_CASE("checkpoint: the same seed gives the same bits, another seed others") {
+TEST_CASE("checkpoint: the same seed gives the same bits, another seed different ones") {
   const Context context(deterministic());
   Model a = make_model(context), b = make_model(context);
   a.fit(digits(), {});
@@ -81,7 +81,7 @@ TEST_CASE("checkpoint: the same seed gives the same bits, another seed others") 
   CHECK(weights(c) != weights(a));
 }
 
-TEST_CASE("checkpoint: one of another model is refused and changes nothing") {
+TEST_CASE("checkpoint: that of another model is rejected and changes nothing") {
   const test::TemporaryFolder folder;
   const Context context(deterministic());
   Model small = make_model(context, 16);
@@ -91,7 +91,7 @@ TEST_CASE("checkpoint: one of another model is refused and changes nothing") {
   large.build({28, 28});
   const auto before = weights(large);
   const std::string text = message_of([&] { large.load(folder.path() + "/small.yaml"); });
-  CHECK(contains(text, "belongs to another model: parameter 'dense/bias' is f32(16) there, f32(20) here"));
+  CHECK(contains(text, "belongs to another model: expected parameter 'dense/bias' f32(20), got f32(16)"));
   CHECK(weights(large) == before);
   CHECK(large.step() == 0);
 
@@ -102,7 +102,7 @@ TEST_CASE("checkpoint: one of another model is refused and changes nothing") {
   CHECK(contains(message_of([&] { deeper.load(folder.path() + "/small.yaml"); }), "belongs to another model"));
 }
 
-TEST_CASE("checkpoint: missing, damaged and foreign files are named") {
+TEST_CASE("checkpoint: missing, damaged and foreign files are reported") {
   const test::TemporaryFolder folder;
   const Context context(deterministic());
   Model model = make_model(context);
@@ -115,10 +115,10 @@ TEST_CASE("checkpoint: missing, damaged and foreign files are named") {
   fs::remove(tensors);
   CHECK(contains(message_of([&] { model.load(folder.path() + "/good.yaml"); }), "good.safetensors cannot be read"));
   std::ofstream(folder.path() + "/other.yaml") << "format: something-else\n";
-  CHECK(contains(message_of([&] { model.load(folder.path() + "/other.yaml"); }), "wanted 'tenon-checkpoint-1'"));
+  CHECK(contains(message_of([&] { model.load(folder.path() + "/other.yaml"); }), "expected 'tenon-checkpoint-1'"));
 }
 
-TEST_CASE("checkpoint: the newest complete one is found, half of one is not") {
+TEST_CASE("checkpoint: the newest complete one is found, an incomplete one is not") {
   const test::TemporaryFolder folder;
   const Context context(deterministic());
   Model model = make_model(context);
@@ -133,11 +133,11 @@ TEST_CASE("checkpoint: the newest complete one is found, half of one is not") {
   CHECK(!fs::exists(folder.path() + "/epoch-000002.yaml"));
   CHECK(!fs::exists(folder.path() + "/epoch-000002.safetensors"));
   CHECK(fs::exists(folder.path() + "/epoch-000003.yaml"));
-  fs::remove(folder.path() + "/epoch-000004.safetensors");  // as if the machine had died between the two renames
+  fs::remove(folder.path() + "/epoch-000004.safetensors");  // as after a crash between the two renames
   CHECK(newest_checkpoint(folder.path()) == folder.path() + "/epoch-000003.yaml");
 }
 
-TEST_CASE("checkpoint: what a removal that was cut short has left goes with the next one, and nothing else") {
+TEST_CASE("checkpoint: leftovers of an interrupted removal, and nothing else, are removed with the next one") {
   const test::TemporaryFolder folder;
   const Context context(deterministic());
   Model model = make_model(context);
@@ -151,7 +151,7 @@ TEST_CASE("checkpoint: what a removal that was cut short has left goes with the 
   CHECK(folder.count_files() == 4);
 }
 
-TEST_CASE("checkpoint: until one that takes another's place is complete, the other is") {
+TEST_CASE("checkpoint: the old one stays valid until its replacement is complete") {
   const test::TemporaryFolder folder;
   const Context context(deterministic());
   Model model = make_model(context);
@@ -159,7 +159,7 @@ TEST_CASE("checkpoint: until one that takes another's place is complete, the oth
   model.save(folder.path(), "c");
   const auto saved = weights(model);
   model.fit(digits(), {.epochs = 2});
-  fs::create_directory(folder.file("c.yaml.tmp"));  // the YAML comes last, and cannot be written
+  fs::create_directory(folder.file("c.yaml.tmp"));  // the YAML is written last, and cannot be
   CHECK(contains(message_of([&] { model.save(folder.path(), "c"); }), "c.yaml: cannot be written"));
   Model again = make_model(context);
   CHECK(again.load(folder.path() + "/c.yaml").epoch == 1);

@@ -1,4 +1,4 @@
-// Clipped gradients and regularised kernels, on numbers that can be worked out by hand.
+// Clipped gradients and regularised kernels, on values that are computed by hand.
 #include <cmath>
 
 #include "exec_testing.h"
@@ -20,7 +20,7 @@ struct Line {
     model.build({2});
     model.parameters().set("dense/kernel", Tensor::zeros(DType::f32, {2, 1}));
   }
-  /// What a step with learning rate 1 takes from (w0, w1, b).
+  /// What a step with learning rate 1 subtracts from (w0, w1, b).
   std::vector<float> step(bool in_parts) {
     const Tensor x = Tensor::of<float>({1, 2}, {1, 2}), y = Tensor::of<float>({-5}, {1, 1});
     if (in_parts) {
@@ -38,14 +38,14 @@ struct Line {
   Model model;
 };
 
-void check_step(const Clipping& clip, const std::vector<double>& wanted) {
+void check_step(const Clipping& clip, const std::vector<double>& expected) {
   for (const std::string device : {"reference:0", "openblas:0"}) {
     for (const bool in_parts : {false, true}) {
       CAPTURE(device);
       CAPTURE(in_parts);
       const std::vector<float> taken = Line(clip, device).step(in_parts);
-      REQUIRE(taken.size() == wanted.size());
-      for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(taken[i] == doctest::Approx(wanted[i]).epsilon(1e-6));
+      REQUIRE(taken.size() == expected.size());
+      for (std::size_t i = 0; i < expected.size(); ++i) CHECK(taken[i] == doctest::Approx(expected[i]).epsilon(1e-6));
     }
   }
 }
@@ -65,7 +65,7 @@ TEST_CASE("clipping: by global norm, all parameters together") {
   check_step({.global_norm = 6}, {10 * scale, 20 * scale, 10 * scale});
 }
 
-TEST_CASE("clipping: what is within the limits stays as it is, bit for bit") {
+TEST_CASE("clipping: gradients within the limits are unchanged, bit for bit") {
   const Clipping wide{.value = 1000, .norm = 1000, .global_norm = 1000};
   CHECK(Line(wide).step(false) == Line({}).step(false));
   CHECK(Line({}).step(false) == std::vector<float>{10, 20, 10});
@@ -91,7 +91,7 @@ TEST_CASE("regularisation: L1 and L2 of kernels join the loss and its gradient, 
     model.compile(context, options);
     model.build({2});
     model.parameters().set("dense/kernel", Tensor::of<float>({3, -4}, {2, 1}));
-    const Tensor x = Tensor::of<float>({1, 1}, {1, 2}), y = Tensor::of<float>({-1}, {1, 1});  // no error: the penalty is all there is
+    const Tensor x = Tensor::of<float>({1, 1}, {1, 2}), y = Tensor::of<float>({-1}, {1, 1});  // no error: the loss is the penalty
     const double penalty = 0.1 * 7 + 0.01 * 25;
     const Logs tested = model.test_batch(x, y);
     CHECK(tested[0].second == doctest::Approx(penalty));

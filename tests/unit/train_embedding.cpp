@@ -1,4 +1,4 @@
-// Embeddings: rows by number, gradients that reach only the rows that were read, steps that touch no others.
+// Embeddings: rows by index, gradients only for the rows that were read, steps that touch no others.
 #include <cmath>
 #include <limits>
 
@@ -15,7 +15,7 @@ using test::test_config;
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-/// Rows of `w` (rows, 2) after one step of plain descent by lr * dy at the indices, and what the program looks like.
+/// Rows of `w` (rows, 2) after one step of plain descent by lr * dy at the indices, and the ops of the program.
 struct Stepped {
   std::vector<float> w;
   std::string graph;
@@ -54,7 +54,7 @@ Stepped step(const std::string& device, const std::vector<float>& w, const std::
   return {floats(store->get("w")), graph::optimize(graph).str()};
 }
 
-TEST_CASE("embedding: a sparse step agrees with the dense rule, duplicates and negative numbers included") {
+TEST_CASE("embedding: a sparse step agrees with the dense rule, with duplicate and negative indices") {
   std::vector<float> w;
   for (int i = 0; i < 20; ++i) w.push_back(0.25f * static_cast<float>(i) - 2);
   const std::vector<std::int64_t> indices{3, 7, 3, -1, 0, 3};
@@ -70,7 +70,7 @@ TEST_CASE("embedding: a sparse step agrees with the dense rule, duplicates and n
 }
 
 TEST_CASE("embedding: rows that no index names are neither read nor written") {
-  // As many indices as rows: what is added has the table's own shape then, and may lie where it lies.
+  // As many indices as rows: the update then has the table's shape and could share its storage.
   for (const std::vector<std::int64_t>& indices : {std::vector<std::int64_t>{1, 3}, std::vector<std::int64_t>{1, 3, 1, 3}}) {
     for (const char* device : {"reference:0", "openblas:0"}) {
       CAPTURE(device);
@@ -87,7 +87,7 @@ TEST_CASE("embedding: rows that no index names are neither read nor written") {
   }
 }
 
-TEST_CASE("embedding: momentum and weight decay keep the dense rule, for they move every row") {
+TEST_CASE("embedding: momentum and weight decay use the dense rule, because they update every row") {
   const std::vector<float> w{1, 2, 3, 4};
   CHECK(contains(step("reference:0", w, {1}, true, 0.9).graph, "SgdStep"));
   const Stepped decayed = step("reference:0", w, {1}, true, 0, 0.1);
@@ -104,7 +104,7 @@ CompileOptions classification(OptimizerDefinition::Kind kind, double rate) {
   return options;
 }
 
-/// Two numbers below 20, and whether both are below 10 or neither is.
+/// Two integers below 20, and whether both are below 10 or neither is.
 std::shared_ptr<const ArrayDataset> pairs() {
   std::vector<std::int64_t> x, y;
   for (std::int64_t i = 0; i < 400; ++i) {
@@ -132,7 +132,7 @@ TEST_CASE("embedding: a model of words learns, with sparse and with dense steps"
   }
 }
 
-TEST_CASE("embedding: tokens flow as integers, and a sequence of one takes the label of its row") {
+TEST_CASE("embedding: tokens stay integers, and a sequence of one has the label of its row") {
   const Context context(test_config("openblas:0"));
   TokenStreamOptions tokens;
   tokens.vocabulary = 50;
@@ -149,23 +149,26 @@ TEST_CASE("embedding: tokens flow as integers, and a sequence of one takes the l
   CHECK(model.layers()[0].parameters == 800);
 }
 
-TEST_CASE("embedding: floats are refused, and numbers beyond the rows are named") {
+TEST_CASE("embedding: floats are rejected, and indices out of range are reported") {
   const Context context(test_config("openblas:0"));
   Model model({layers::embedding(4, 2), layers::flatten(), layers::dense(2, Activation::softmax)});
   model.compile(context, classification(OptimizerDefinition::Kind::sgd, 0.1));
   const Tensor y = Tensor::of<std::int64_t>({1}, {1});
   CHECK(contains(message_of([&] { model.train_batch(Tensor::of<std::int64_t>({2, 4}, {1, 2}), y); }), "4"));
-  CHECK(contains(message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {1, 2}), y); }), "'embedding' wants integers, got f32(1,2)"));
-  CHECK(message_of([] { layers::embedding(0, 2); }) == "layer embedding: rows is 0, wanted at least 1");
+  CHECK(contains(message_of([&] {
+                   model.train_batch(Tensor::zeros(DType::f32, {1, 2}), y);
+                 }),
+                 "'embedding' expects integers, got f32(1,2)"));
+  CHECK(message_of([] { layers::embedding(0, 2); }) == "layer embedding: rows is 0, expected at least 1");
 }
 
-TEST_CASE("activations: each runs as its function, its alpha with it, and the summary names it") {
+TEST_CASE("activations: each computes its function with its alpha, and the summary names it") {
   struct Row {
     Activation activation;
     std::optional<double> alpha;
     double at_minus_one;
   };
-  // Values at -1 from the definitions, worked out in Python.
+  // Values at -1 by definition, computed in Python.
   const Row rows[] = {{Activation::relu6, {}, 0},
                       {Activation::leaky_relu, {}, -0.01},
                       {Activation::leaky_relu, 0.2, -0.2},

@@ -1,4 +1,4 @@
-// TensorBoard's files: the bytes were worked out independently, in Python, from the formats' descriptions.
+// TensorBoard's files: the bytes were computed independently, in Python, from the specifications of the formats.
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -37,7 +37,7 @@ TEST_CASE("event file: scalars with their tags and step") {
         "150000503ffb6fc0b7");
 }
 
-TEST_CASE("event file: training and validation have a folder each, with the same tags") {
+TEST_CASE("event file: training and validation have separate folders with the same tags") {
   const test::TemporaryFolder folder;
   TensorBoard board({folder.path() + "/events"});
   board.epoch_end({0, {{"loss", 0.5}, {"val_loss", 0.25}}, 1, 10, 0.1});

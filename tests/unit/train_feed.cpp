@@ -1,4 +1,4 @@
-// Batches on their way to a device with memory of its own: who waits for whom, and what training makes of it.
+// Copying batches to a device with separate memory: synchronization, and its effect on training.
 #include "train/feed.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ Model line_model(const Context& context) {
   Model model({layers::dense(1)});
   CompileOptions options;
   options.loss.loss = Loss::mse;
-  options.optimizer.kind = OptimizerDefinition::Kind::sgd;  // so that no other copy has the size of x
+  options.optimizer.kind = OptimizerDefinition::Kind::sgd;  // with sgd no other copy has the size of x
   model.compile(context, options);
   model.build({2});
   return model;
@@ -96,16 +96,16 @@ Fitted fit(const Context& context, const std::shared_ptr<const Dataset>& data, c
 
 }  // namespace
 
-TEST_CASE("feed: the copy of batch n + 1 is given to the device while step n is under way") {
+TEST_CASE("feed: the copy of batch n + 1 is submitted while step n runs") {
   const Context context = with_reel(test_config());
   Model model = line_model(context);
   Reel::reset();
   std::int64_t step = 0;
   Reel::before_execution = [&] {
-    // The step does not go on before the next batch is copied: if the copy waited for the step, this would wait for ever.
+    // The step does not continue before the next batch is copied: if the copy waited for the step, this would deadlock.
     std::unique_lock lock(Reel::mutex);
     CHECK(Reel::changed.wait_for(lock, std::chrono::minutes(1), [&] { return copies_of_x() >= std::min<std::int64_t>(step + 2, 10); }));
-    CHECK(copies_of_x() <= step + 2);  // and no further: the other buffer is that of the step
+    CHECK(copies_of_x() <= step + 2);  // not more: the other buffer is that of the step
     ++step;
   };
   model.fit(std::make_shared<Line>(10 * batch_size), fit_options(1));
@@ -126,7 +126,7 @@ TEST_CASE("feed: a step waits for the copy of its batch, a copy for the step tha
   REQUIRE(copies.size() == 30);
   REQUIRE(steps.size() == 30);
   const void* const copying = Reel::notes[copies[0]].stream;
-  /// True if an event is marked on the one stream behind `first` and waited for on the other before `second`.
+  /// True if an event is recorded on one stream after `first` and waited for on the other before `second`.
   const auto ordered = [&](std::size_t first, std::size_t second, bool copy_first) {
     std::set<std::uint64_t> marked;
     for (std::size_t i = first; i < second; ++i) {
@@ -147,7 +147,7 @@ TEST_CASE("feed: a step waits for the copy of its batch, a copy for the step tha
   }
 }
 
-TEST_CASE("feed: training is that of batches read one by one, bit for bit, with a last batch that is smaller") {
+TEST_CASE("feed: training matches that of batches read one by one, bit for bit, with a smaller last batch") {
   const auto data = std::make_shared<Line>(10 * batch_size + 3);
   for (const Capture capture : {Capture::off, Capture::automatic}) {
     Config config = test_config();
@@ -163,7 +163,7 @@ TEST_CASE("feed: training is that of batches read one by one, bit for bit, with 
         CHECK(fit(context, data, options) == serial);
       }
     }
-    CHECK(fit(Context(test_config()), data, options) == serial);  // the reference itself, which copies nothing
+    CHECK(fit(Context(test_config()), data, options) == serial);  // the reference backend, which copies nothing
     options = fit_options(2, 3);
     options.validation = std::make_shared<Line>(7);
     options.accumulate = 3;
@@ -188,23 +188,23 @@ TEST_CASE("feed: steps are replayed, with a recording for each of the two buffer
 TEST_CASE("feed: evaluating in the middle of an epoch disturbs nothing") {
   const auto data = std::make_shared<Line>(10 * batch_size);
   const Context context = with_reel(test_config());
-  const Fitted alone = fit(context, data, fit_options(1, 2));
+  const Fitted undisturbed = fit(context, data, fit_options(1, 2));
   Model model = line_model(context);
   AtBatchEnd evaluate([&](std::int64_t) { model.evaluate(data, batch_size); });
   FitOptions options = fit_options(1, 2);
   options.callbacks = {&evaluate};
   Fitted disturbed;
   for (const EpochLogs& epoch : model.fit(data, options)) disturbed.losses.push_back(epoch.logs[0].second);
-  CHECK(disturbed.losses == alone.losses);
+  CHECK(disturbed.losses == undisturbed.losses);
 }
 
-TEST_CASE("feed: batches are read into pinned memory if they may and the device has any") {
+TEST_CASE("feed: batches are read into pinned memory if enabled and available") {
   const auto data = std::make_shared<Line>(10 * batch_size);
   const Context context = with_reel(test_config());
   FitOptions options = fit_options(1);
   options.prefetch = 3;
   const Fitted pinned = fit(context, data, options);
-  CHECK(Reel::pinned == 2 * (3 + 1));  // x and y of what is read ahead and of what is being copied
+  CHECK(Reel::pinned == 2 * (3 + 1));  // x and y of the batches read ahead and of the one being copied
   Reel::pinned = 0;
   Reel::no_pinned = true;
   CHECK(fit(context, data, options) == pinned);
@@ -214,7 +214,7 @@ TEST_CASE("feed: batches are read into pinned memory if they may and the device 
   CHECK(Reel::pinned == 0);
 }
 
-TEST_CASE("feed: what a reader throws reaches fit, naming its batch, after the steps before it") {
+TEST_CASE("feed: an exception of a reader reaches fit with its batch, after the steps before it") {
   const Context context = with_reel(test_config());
   for (const int workers : {1, 4}) {
     const auto data = std::make_shared<Line>(10 * batch_size);
@@ -246,7 +246,7 @@ TEST_CASE("feed: a copy that fails reaches fit, and the model can be fitted furt
   CHECK(model.step() == 20);
 }
 
-TEST_CASE("feed: fit may be left in the middle, many times, without a thread that waits for ever") {
+TEST_CASE("feed: fit may be left early many times without a deadlock") {
   const Context context = with_reel(test_config());
   Model model = line_model(context);
   for (std::int64_t round = 0; round < 60; ++round) {
@@ -262,7 +262,7 @@ TEST_CASE("feed: fit may be left in the middle, many times, without a thread tha
   }
 }
 
-TEST_CASE("feed: it may be destroyed or started anew at any moment of its work") {
+TEST_CASE("feed: it may be destroyed or restarted at any moment") {
   const Context context = with_reel(test_config());
   train::FeedBuffers buffers;
   for (int round = 0; round < 200; ++round) {
@@ -282,7 +282,7 @@ TEST_CASE("feed: it may be destroyed or started anew at any moment of its work")
   }
 }
 
-TEST_CASE("feed: it gives each batch once, in order, from where it is started, then none; and an error again and again") {
+TEST_CASE("feed: it gives each batch once, in order, from the start position, then none; an error is repeated") {
   const Context context = with_reel(test_config());
   train::FeedBuffers buffers;
   const auto data = std::make_shared<Line>(22);
@@ -290,13 +290,13 @@ TEST_CASE("feed: it gives each batch once, in order, from where it is started, t
   options.batches = {.batch_size = batch_size, .shuffle = false, .workers = 2};
   options.device = context.default_device();
   train::Feed feed(data, options, buffers);
-  CHECK(contains(message_of([&] { (void)feed.next(); }), "start() an epoch before next()"));
+  CHECK(contains(message_of([&] { (void)feed.next(); }), "call start() first"));
   for (const std::int64_t first : {0, 3, 6}) {
     feed.start(0, first);
     for (std::int64_t n = first; n < 6; ++n) {
       const Batch* const batch = feed.next();
       REQUIRE(batch != nullptr);
-      CHECK(batch->number == n);
+      CHECK(batch->index == n);
       CHECK_FALSE(batch->x.on_host());
       CHECK(batch->x.shape() == Shape{n == 5 ? 2 : 4, 2});
       CHECK(batch->indices[0] == 4 * n);

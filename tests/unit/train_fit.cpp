@@ -1,4 +1,4 @@
-// fit: validation, history, accumulation, stopping; and the parts of a step as calls of their own.
+// fit: validation, history, accumulation, stopping; and the parts of a step as separate calls.
 #include <cmath>
 
 #include "exec_testing.h"
@@ -45,7 +45,7 @@ double value_of(const Logs& logs, const std::string& name) {
   return 0;
 }
 
-/// A data set that tells which samples were asked for.
+/// A data set that records which samples were requested.
 class Watched final : public Dataset {
  public:
   explicit Watched(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
@@ -100,7 +100,7 @@ TEST_CASE("fit: validation_split keeps the end of the data, before shuffling") {
                    none.validation_split = 0.999;
                    model.fit(data, none);
                  }),
-                 "validation_split 0.999 of 100 samples leaves nothing on one side"));
+                 "validation_split 0.999 of 100 samples leaves one part empty"));
 }
 
 TEST_CASE("fit: validation data is evaluated after each epoch") {
@@ -129,7 +129,7 @@ TEST_CASE("fit: steps_per_epoch ends epochs early") {
   CHECK(history[2].samples == 20);
 }
 
-/// A fit of 70 samples in batches of batch_size, whose gradients are gathered from `accumulate` batches; f64, so that rounding is small.
+/// A fit of 70 samples in batches of batch_size with gradients accumulated over `accumulate` batches, in f64 to keep rounding small.
 std::map<std::string, std::vector<double>> gathered(std::int64_t batch_size, std::int64_t accumulate, OptimizerDefinition::Kind kind,
                                                     std::optional<std::int64_t> ignored = {}) {
   const Context context(test_config("openblas:0"));
@@ -157,7 +157,7 @@ std::map<std::string, std::vector<double>> gathered(std::int64_t batch_size, std
   return all;
 }
 
-TEST_CASE("fit: gradients gathered from small batches make the step of the large one") {
+TEST_CASE("fit: gradients accumulated over small batches give the step of a large batch") {
   for (const auto kind : {OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::adam}) {
     for (const std::optional<std::int64_t> ignored : {std::optional<std::int64_t>(), std::optional<std::int64_t>(3)}) {
       // Batches of 8 in fours, the last of an epoch with 6 samples: as many as batches of 32, the last with 6.
@@ -175,7 +175,7 @@ TEST_CASE("fit: gradients gathered from small batches make the step of the large
   }
 }
 
-TEST_CASE("fit: stop ends it after a whole step, and the model can go on to the same end") {
+TEST_CASE("fit: stop ends it after a complete step, and the model can continue to the same result") {
   Config config = test_config("openblas:0");
   config.deterministic = true;
   const Context context(config);
@@ -199,7 +199,7 @@ TEST_CASE("fit: stop ends it after a whole step, and the model can go on to the 
     Model first(small_classifier(0.3));
     first.compile(context, classification());
     CHECK(first.fit(digits(100), stopped).empty());
-    CHECK(first.fit_end() == FitEnd::asked);
+    CHECK(first.fit_end() == FitEnd::interrupted);
     CHECK(first.step() == (accumulate == 1 ? 3 : 2));
     first.save(folder.path(), "mid");
 
@@ -212,7 +212,7 @@ TEST_CASE("fit: stop ends it after a whole step, and the model can go on to the 
     CHECK(second.fit_end() == FitEnd::finished);
     CHECK(weights(second) == weights(straight));
     REQUIRE(rest.size() == 2);
-    CHECK(rest[0].logs == whole[0].logs);  // the first part of the epoch counts too
+    CHECK(rest[0].logs == whole[0].logs);  // the first part of the epoch is included
     CHECK(rest[1].logs == whole[1].logs);
 
     // The same within one process.
@@ -221,7 +221,7 @@ TEST_CASE("fit: stop ends it after a whole step, and the model can go on to the 
   }
 }
 
-TEST_CASE("fit: an epoch that was left with other batches begins anew") {
+TEST_CASE("fit: an epoch that was left with other batches restarts") {
   const Context context(test_config("openblas:0"));
   Model model(small_classifier());
   model.compile(context, classification());
@@ -241,7 +241,7 @@ TEST_CASE("fit: an epoch that was left with other batches begins anew") {
 
 // ---------------------------------------------------------------- the parts of a step
 
-TEST_CASE("parts: backward and apply make the step that train_batch makes") {
+TEST_CASE("parts: backward and apply match train_batch") {
   const Context context(test_config("openblas:0"));
   Model whole(small_classifier()), parts(small_classifier());
   whole.compile(context, classification());
@@ -265,7 +265,7 @@ TEST_CASE("parts: backward and apply make the step that train_batch makes") {
   }
 }
 
-TEST_CASE("parts: linear regression by hand") {
+TEST_CASE("parts: linear regression, computed by hand") {
   const Context context(test_config("reference:0"));
   Model model({layers::dense(1, Activation::linear, false)});
   CompileOptions options;
@@ -280,17 +280,17 @@ TEST_CASE("parts: linear regression by hand") {
   CHECK(model.backward(x, y)[0].second == doctest::Approx(2.5));
   CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(-5));  // mean of 2 (w x - y) x
   const Tensor x1 = Tensor::of<float>({1}, {1, 1}), y1 = Tensor::of<float>({2}, {1, 1});
-  model.backward(x1, y1);                                                   // one sample more, of gradient -2
+  model.backward(x1, y1);                                                   // one more sample, with gradient -2
   CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(-4));  // (2 * -5 - 2) / 3
-  CHECK(contains(message_of([&] { model.train_batch(x, y); }), "2 gradients wait for apply()"));
+  CHECK(contains(message_of([&] { model.train_batch(x, y); }), "gradients of 2 batches are accumulated; call apply() first"));
   CHECK(contains(message_of([&] { model.gradient("dense/bias"); }), "there is no parameter 'dense/bias'"));
   model.apply();
   CHECK(floats(model.parameters().get("dense/kernel"))[0] == doctest::Approx(2));
   CHECK(model.step() == 1);
-  CHECK(contains(message_of([&] { model.apply(); }), "backward() makes them"));
+  CHECK(contains(message_of([&] { model.apply(); }), "call backward() first"));
 }
 
-TEST_CASE("parts: one switch turns dropout on in forward; evaluate and predict keep to inference") {
+TEST_CASE("parts: a flag enables dropout in forward; evaluate and predict use inference") {
   const Context context(test_config("openblas:0"));
   Model model({layers::dropout(0.5)});
   model.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
@@ -317,15 +317,15 @@ TEST_CASE("parts: a frozen model predicts what the model did, and outlives it") 
   auto model = std::make_unique<Model>(std::vector<LayerDefinition>{layers::dense(40), layers::dense(5)});
   model->compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
   CHECK(contains(message_of([&] { model->freeze(4); }), "shape of a sample"));
-  const std::vector<float> want = floats(model->predict(x));
+  const std::vector<float> expected = floats(model->predict(x));
   Program frozen = model->freeze(4);
   model.reset();
   const std::vector<float> got = floats(frozen.run({x})[0]);
-  REQUIRE(got.size() == want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-5));
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
 }
 
-TEST_CASE("parts: forward alone takes no memory for gradients or optimizer state") {
+TEST_CASE("parts: forward without training takes no memory for gradients or optimizer state") {
   const Context context(test_config("openblas:0"));
   const Device device = context.default_device();
   const std::vector<LayerDefinition> wide{layers::dense(500), layers::dense(500)};
@@ -340,7 +340,7 @@ TEST_CASE("parts: forward alone takes no memory for gradients or optimizer state
   for (const auto& [name, tensor] : model.parameters().all()) CHECK(!is_training_state(name));
   const std::uint64_t forward = device.live_size_bytes() - before;
   CHECK(forward >= parameters);
-  CHECK(forward < 2.5 * parameters);  // the weights, packed once more by the backend at most; a gradient would be a third time
+  CHECK(forward < 2.5 * parameters);  // the weights and at most a packed copy by the backend; a gradient would be a third
   model.backward(x, x);
   const std::uint64_t backward = device.live_size_bytes() - before;
   CHECK(backward >= forward + parameters);

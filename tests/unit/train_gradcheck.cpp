@@ -1,4 +1,4 @@
-// The check of gradients: right ones pass, wrong ones do not, corners are told apart.
+// The gradient check: right gradients pass, wrong ones fail, kinks are distinguished.
 #include <cmath>
 
 #include "exec_testing.h"
@@ -32,7 +32,7 @@ TEST_CASE("gradcheck: the gradient of a smooth function passes, far below the to
   CHECK(report.parameters[0].worst.relative < 1e-8);
 }
 
-TEST_CASE("gradcheck: a wrong gradient is caught, if by two parts in a million") {
+TEST_CASE("gradcheck: a wrong gradient is caught, even by two parts in a million") {
   std::vector<double> wrong = slope(0.5, 2.0);
   wrong[1] *= 1 + 2e-6;
   const GradientReport report = check(smooth, {0.5, 2.0}, wrong);
@@ -41,7 +41,7 @@ TEST_CASE("gradcheck: a wrong gradient is caught, if by two parts in a million")
   CHECK(report.parameters[0].worst.index == 1);
   CHECK(report.parameters[0].worst.relative == doctest::Approx(2e-6).epsilon(0.01));
   CHECK(contains(report.str(), "WRONG"));
-  // of a small gradient too, under which a smaller step would find nothing but rounding
+  // also of a small gradient, where a smaller step would find only rounding
   const LossFunction flat = [](const std::vector<Tensor>& p) { return 1 + 1e-5 * smooth(p); };
   CHECK(check(flat, {0.5, 2.0}, {1e-5 * slope(0.5, 2.0)[0], 1e-5 * slope(0.5, 2.0)[1]}).passed());
   CHECK_FALSE(check(flat, {0.5, 2.0}, {1.00001e-5 * slope(0.5, 2.0)[0], 1e-5 * slope(0.5, 2.0)[1]}).passed());
@@ -52,23 +52,23 @@ TEST_CASE("gradcheck: a wrong gradient is caught, if by two parts in a million")
   CHECK(check(smooth, {0.5, 2.0}, wrong).parameters[0].failed == 1);
 }
 
-TEST_CASE("gradcheck: a corner is told from a wrong gradient") {
+TEST_CASE("gradcheck: a kink is distinguished from a wrong gradient") {
   const LossFunction corner = [](const std::vector<Tensor>& p) { return std::abs(at(p, 0)) + at(p, 1) * at(p, 1); };
   const GradientReport report = check(corner, {0.0, 3.0}, {0.5, 6.0});
   CHECK(report.passed());
   CHECK(report.parameters[0].kinks == 1);
   CHECK(report.parameters[0].worst.index == 1);
   CHECK_FALSE(check(corner, {0.0, 3.0}, {1.5, 6.0}).passed());             // outside the slopes of the two sides
-  CHECK(check(corner, {3e-4, 3.0}, {1.0, 6.0}).parameters[0].kinks == 0);  // near a corner there are smaller steps
+  CHECK(check(corner, {3e-4, 3.0}, {1.0, 6.0}).parameters[0].kinks == 0);  // near a kink smaller steps are used
   CHECK(check(corner, {3e-4, 3.0}, {1.0, 6.0}).passed());
 }
 
-TEST_CASE("gradcheck: what it is given must fit together") {
-  CHECK(contains(message_of([] { check(smooth, {1.0, 2.0}, {1.0}); }), "wanted the gradient of 'w' as f64(2), got f64(1)"));
+TEST_CASE("gradcheck: its arguments must be consistent") {
+  CHECK(contains(message_of([] { check(smooth, {1.0, 2.0}, {1.0}); }), "expected the gradient of 'w' as f64(2), got f64(1)"));
   CHECK(contains(message_of([] {
                    check_gradients(smooth, {{"w", Tensor::of<float>({1.0f}, {1})}}, {Tensor::of<float>({1.0f}, {1})});
                  }),
-                 "wanted the parameter 'w' as f64(1), got f32(1)"));
+                 "expected the parameter 'w' as f64(1), got f32(1)"));
 }
 
 LossDefinition loss_of(Loss kind) {
@@ -77,7 +77,7 @@ LossDefinition loss_of(Loss kind) {
   return loss;
 }
 
-TEST_CASE("gradcheck: models pass on every backend, layers of all kinds in them") {
+TEST_CASE("gradcheck: models with all kinds of layers pass on every backend") {
   ModelDefinition model;
   LayerDefinition regular = layers::dense(6, Activation::mish);
   regular.kernel_l1 = 0.01;

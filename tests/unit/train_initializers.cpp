@@ -1,4 +1,4 @@
-// How parameters start: moments, limits, the same bits everywhere.
+// Initial parameters: moments, limits, the same bits everywhere.
 #include <algorithm>
 #include <cmath>
 
@@ -57,10 +57,10 @@ double kolmogorov_smirnov(std::vector<float> values, double deviation) {
 
 TEST_CASE("glorot_normal: deviation sqrt(2 / (n1 + n2)) within 1 %, normally distributed") {
   const auto values = start(Initializer::Kind::glorot_normal, {784, 300});
-  const double wanted = std::sqrt(2.0 / 1084);
-  CHECK(moments(values).deviation == doctest::Approx(wanted).epsilon(0.01));
-  CHECK(std::abs(moments(values).mean) < 4 * wanted / std::sqrt(235200.0));
-  // The statistic itself is a random number, 0.83 in the median and above 1.63 once in a hundred: its median over streams is what tells.
+  const double expected = std::sqrt(2.0 / 1084);
+  CHECK(moments(values).deviation == doctest::Approx(expected).epsilon(0.01));
+  CHECK(std::abs(moments(values).mean) < 4 * expected / std::sqrt(235200.0));
+  // The statistic is random, 0.83 in the median and above 1.63 once in a hundred, so its median over streams is checked.
   std::vector<double> statistics;
   for (std::uint32_t stream = 0; stream < 9; ++stream) {
     statistics.push_back(kolmogorov_smirnov(start(Initializer::Kind::glorot_normal, {784, 30}, stream), std::sqrt(2.0 / 814)) *
@@ -116,7 +116,7 @@ TEST_CASE("truncated_normal: within two deviations, distributed as the cut norma
         doctest::Approx(deviation * 0.87962566103423978).epsilon(0.01));
 }
 
-TEST_CASE("truncated glorot, he, lecun: the deviation they state, nothing beyond two of the wider normal") {
+TEST_CASE("truncated glorot, he, lecun: they have their stated deviation, and nothing beyond two of the wider normal") {
   const auto cut = [](Initializer::Kind kind) {
     const Context context(test_config());
     Initializer initializer;
@@ -163,11 +163,11 @@ TEST_CASE("orthogonal: rows or columns, whichever are fewer, are orthonormal") {
 TEST_CASE("identity: ones on the diagonal of a matrix, and of nothing else") {
   CHECK(start(Initializer::Kind::identity, {2, 3}) == std::vector<float>{1, 0, 0, 0, 1, 0});
   CHECK(start(Initializer::Kind::identity, {3, 2}) == std::vector<float>{1, 0, 0, 1, 0, 0});
-  CHECK(message_of([] { start(Initializer::Kind::identity, {2}); }) == "initializer identity: wanted a matrix, got (2)");
-  CHECK(message_of([] { start(Initializer::Kind::orthogonal, {2}); }) == "initializer orthogonal: wanted a matrix, got (2)");
+  CHECK(message_of([] { start(Initializer::Kind::identity, {2}); }) == "initializer identity: expected a matrix, got (2)");
+  CHECK(message_of([] { start(Initializer::Kind::orthogonal, {2}); }) == "initializer orthogonal: expected a matrix, got (2)");
 }
 
-TEST_CASE("seeds_reproduce: the same bits on every backend, others for another stream") {
+TEST_CASE("seeds_reproduce: the same bits on every backend, different ones for another stream") {
   CHECK(start(Initializer::Kind::glorot_normal, {30, 40}, 1, "reference:0") ==
         start(Initializer::Kind::glorot_normal, {30, 40}, 1, "openblas:0"));
   CHECK(start(Initializer::Kind::glorot_uniform, {30, 40}, 1, "reference:0") ==
@@ -183,7 +183,7 @@ TEST_CASE("initializers: constants are exact, a scalar has no fan") {
   CHECK(start(Initializer::Kind::zeros, {3}) == std::vector<float>(3, 0.0f));
   CHECK(start(Initializer::Kind::ones, {3}) == std::vector<float>(3, 1.0f));
   CHECK(message_of([] { start(Initializer::Kind::glorot_normal, {}); }) ==
-        "initializer glorot_normal: a scalar has no fan; use zeros, ones, constant, uniform or normal");
+        "initializer glorot_normal: a scalar has no fan-in; use zeros, ones, constant, uniform or normal");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Layers in models: shapes, counts, statistics, and what does not fit.
+// Layers in models: shapes, counts, statistics, and errors.
 #include <cmath>
 #include <map>
 
@@ -17,7 +17,7 @@ using test::message_of;
 using test::TemporaryFolder;
 using test::test_config;
 
-/// The layers built for a batch of two, without any parameter being made.
+/// The layers built for a batch of two, without creating parameters.
 train::Forward built(Graph& graph, const std::string& text, bool training = false) {
   const ModelDefinition definition = config::model_from_text(text, "model.yaml");
   Shape shape{2};
@@ -82,17 +82,18 @@ TEST_CASE("layers: the shapes of convolutions and pools follow kernel, stride, p
   CHECK(output_of("[28, 28]", "reshape: {shape: [1, 28, -1]}") == Shape{2, 1, 28, 28});
 }
 
-TEST_CASE("layers: the shapes of sequences, and dense layers that go through them step by step") {
+TEST_CASE("layers: the shapes of sequences, and of dense layers that apply to each step") {
   CHECK(output_of("[5, 3]", "lstm: {units: 4}") == Shape{2, 4});
   CHECK(output_of("[5, 3]", "lstm: {units: 4, return_sequences: true}") == Shape{2, 5, 4});
   CHECK(output_of("[5, 3]", "gru: {units: 4, bidirectional: true, num_layers: 2}") == Shape{2, 8});
   CHECK(output_of("[5, 3]", "rnn: {units: 4, bidirectional: true, return_sequences: true}") == Shape{2, 5, 8});
   CHECK(output_of("[5, 6]", "attention: {heads: 3, causal: true}") == Shape{2, 5, 6});
   CHECK(output_of("[5, 3]", "lstm: {units: 4, return_sequences: true}\n  - dense: {units: 7}") == Shape{2, 5, 7});
-  CHECK(contains(error_of_layer("[5, 3]", "dense: {units: 7}"), "'dense' wants (batch, features), got (2,5,3); put a flatten before it"));
+  CHECK(contains(error_of_layer("[5, 3]", "dense: {units: 7}"),
+                 "'dense' expects (batch, features), got (2,5,3); put a flatten layer before it"));
 }
 
-TEST_CASE("layers: parameters are counted as the books count them, running statistics apart from what is learned") {
+TEST_CASE("layers: parameter counts match textbooks, with running statistics separate from trainable ones") {
   const auto count = [](const std::string& input, const std::string& layer) {
     Graph graph;
     const train::Forward forward = built(graph, "input: {shape: " + input + "}\nlayers:\n  - " + layer + "\n");
@@ -115,7 +116,7 @@ TEST_CASE("layers: parameters are counted as the books count them, running stati
   CHECK(count("[5, 6]", "attention: {heads: 2}") == Counts{4 * (36 + 6), 0});
 }
 
-TEST_CASE("layers: those inside another are named after it and listed before it") {
+TEST_CASE("layers: nested layers are named after the outer one and listed before it") {
   Graph graph;
   const train::Forward forward = built(graph, R"(
 input: {shape: [4, 8, 8]}
@@ -136,12 +137,12 @@ layers:
   CHECK(forward.states[3].spec.name == "residual_1/batch_norm/running_variance");
 }
 
-TEST_CASE("layers: what does not fit is told with the place in the file and the layer's name") {
+TEST_CASE("layers: a mismatch is reported with the position in the file and the layer's name") {
   CHECK(error_of_layer("[28, 28]", "conv2d: {filters: 3, kernel_size: 3}") ==
-        "model.yaml:3:5: layers[0] conv2d: 'conv2d' wants (batch, channels, height, width), got (2,28,28); for one channel put reshape: "
+        "model.yaml:3:5: layers[0] conv2d: 'conv2d' expects (batch, channels, height, width), got (2,28,28); for one channel, put reshape: "
         "{shape: [1, 28, 28]} before it");
   CHECK(error_of_layer("[4, 8, 8]", "conv2d: {filters: 6, kernel_size: 3, groups: 3}") ==
-        "model.yaml:3:5: layers[0] conv2d: 'conv2d' has 3 groups, wanted a divisor of its 4 channels and 6 filters");
+        "model.yaml:3:5: layers[0] conv2d: 'conv2d' has 3 groups, expected a divisor of its 4 channels and 6 filters");
   const std::string kernel = error_of_layer("[4, 8, 8]", "conv2d: {filters: 6, kernel_size: 9, name: wide}");
   CHECK(kernel.starts_with("model.yaml:3:5: layers[0] conv2d: "));
   CHECK(contains(kernel, "wide/conv"));
@@ -149,17 +150,18 @@ TEST_CASE("layers: what does not fit is told with the place in the file and the 
   const std::string inner = error_of_layer("[4, 8, 8]", "residual: {body: [{conv2d: {filters: 4, kernel_size: 9}}]}");
   CHECK(inner.starts_with("model.yaml:3:23: layers[0] residual: body[0] conv2d: "));
   CHECK(contains(error_of_layer("[4, 8, 8]", "residual: {body: [{conv2d: {filters: 5, kernel_size: 1}}]}"),
-                 "'residual' adds its body's (2,5,8,8) to its shortcut's (2,4,8,8): wanted the same shape"));
+                 "'residual' adds body (2,5,8,8) and shortcut (2,4,8,8): expected the same shape"));
   CHECK(contains(error_of_layer("[4, 8, 8]", "branches: [[relu], [{conv2d: {filters: 5, kernel_size: 3}}]]"),
-                 "branch 0 has (2,4,8,8), branch 1 has (2,5,6,6)"));
-  CHECK(contains(error_of_layer("[4, 8, 8]", "lstm: {units: 3}"), "'lstm' wants (batch, time, features), got (2,4,8,8)"));
-  CHECK(contains(error_of_layer("[5, 6]", "attention: {heads: 4}"), "'attention' has 4 heads, wanted a divisor of its 6 features"));
-  CHECK(contains(error_of_layer("[4, 8, 8]", "batch_norm: {axis: 4}"), "'batch_norm' has the axis 4, wanted one of 1 to 3"));
-  CHECK(contains(error_of_layer("[4, 8, 8]", "group_norm: {groups: 3}"), "'group_norm' has 3 groups, wanted a divisor of its 4 channels"));
-  CHECK(contains(error_of_layer("[4, 8, 8]", "pad_channels: {channels: 3}"), "wants at most 3 channels"));
+                 "got (2,4,8,8) for branch 0 and (2,5,6,6) for branch 1"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "lstm: {units: 3}"), "'lstm' expects (batch, time, features), got (2,4,8,8)"));
+  CHECK(contains(error_of_layer("[5, 6]", "attention: {heads: 4}"), "'attention' has 4 heads, expected a divisor of its 6 features"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "batch_norm: {axis: 4}"), "'batch_norm' has axis 4, expected 1 to 3"));
+  CHECK(
+      contains(error_of_layer("[4, 8, 8]", "group_norm: {groups: 3}"), "'group_norm' has 3 groups, expected a divisor of its 4 channels"));
+  CHECK(contains(error_of_layer("[4, 8, 8]", "pad_channels: {channels: 3}"), "expects at most 3 channels"));
 }
 
-TEST_CASE("layers: batch_norm of a single sample refuses to train, naming the layer") {
+TEST_CASE("layers: batch_norm of a single sample does not train, with an error that names the layer") {
   const Context context(test_config());
   Model model(
       config::model_from_text("input: {shape: [4]}\nlayers: [{batch_norm: {name: middle}}, {dense: {units: 3, activation: softmax}}]"));
@@ -181,7 +183,7 @@ TEST_CASE("layers: batch_norm_default_scale - gamma starts at 1, beta at 0, both
   CHECK(floats(parameters.get("batch_norm/running_variance")) == std::vector<float>{1, 1, 1});
 }
 
-TEST_CASE("layers: batch_norm_keeps_statistics - training moves them, evaluation reads them, switching changes nothing") {
+TEST_CASE("layers: batch_norm_keeps_statistics - training updates them, evaluation reads them, switching changes nothing") {
   const Context context(test_config());
   Model model = normalised(context);
   const Batch batch = images(8, {2, 4, 4});
@@ -198,7 +200,7 @@ TEST_CASE("layers: batch_norm_keeps_statistics - training moves them, evaluation
   CHECK(floats(model.predict(batch.x)) == quiet);
 
   model.set_training(true);
-  const std::vector<float> loud = floats(model.forward(batch.x));  // statistics of the batch, which move the running ones
+  const std::vector<float> loud = floats(model.forward(batch.x));  // statistics of the batch, which update the running ones
   CHECK(loud != quiet);
   const std::vector<float> second = mean();
   CHECK(second != first);
@@ -210,7 +212,7 @@ TEST_CASE("layers: batch_norm_keeps_statistics - training moves them, evaluation
   CHECK(mean() == second);
 }
 
-TEST_CASE("layers: batch_norm's running statistics are the batch's, by momentum and with n - 1, or as Keras has it") {
+TEST_CASE("layers: batch_norm's running statistics use momentum and n - 1, or the convention of Keras") {
   const Context context(test_config());
   const Batch batch = images(8, {2, 4, 4});
   const auto train = [&](const std::string& norm) {
@@ -243,7 +245,7 @@ TEST_CASE("layers: batch_norm's running statistics are the batch's, by momentum 
   CHECK(each_variance.size() == 32);
 }
 
-TEST_CASE("layers: running statistics are saved, come back, and belong to the model") {
+TEST_CASE("layers: running statistics are saved and restored, and belong to the model") {
   const TemporaryFolder folder;
   const Context context(test_config());
   const Batch batch = images(8, {2, 4, 4});
@@ -266,7 +268,7 @@ TEST_CASE("layers: the summary counts running statistics as non-trainable, and n
   CHECK(contains(text, "Trainable params: 210 "));
 }
 
-TEST_CASE("layers: gradients gathered over batches move the running statistics once per batch") {
+TEST_CASE("layers: accumulated gradients update the running statistics once per batch") {
   const Context context(test_config());
   Model once = normalised(context), twice = normalised(context);
   const Batch batch = images(8, {2, 4, 4});
@@ -280,7 +282,7 @@ TEST_CASE("layers: gradients gathered over batches move the running statistics o
   CHECK(b == doctest::Approx(a * 1.9f).epsilon(1e-4));
 }
 
-TEST_CASE("layers: a convolution's start knows its window") {
+TEST_CASE("layers: a convolution's initializer includes its window") {
   Graph graph;
   const train::Forward forward = built(graph, R"(
 input: {shape: [8, 9, 9]}
@@ -300,7 +302,7 @@ layers:
   CHECK(deviation(forward.specs[2]) == doctest::Approx(std::sqrt(2.0 / ((64 + 64) * 9))).epsilon(0.02));
 }
 
-TEST_CASE("layers: each direction's recurrent kernel starts orthogonal on its own") {
+TEST_CASE("layers: each direction's recurrent kernel is initialized as orthogonal") {
   Graph graph;
   const train::Forward forward = built(graph, "input: {shape: [5, 3]}\nlayers: [{rnn: {units: 6, bidirectional: true}}]");
   const train::ParameterSpec* recurrent = nullptr;
@@ -323,7 +325,7 @@ TEST_CASE("layers: each direction's recurrent kernel starts orthogonal on its ow
   CHECK(std::vector<float>(r.begin(), r.begin() + 36) != std::vector<float>(r.begin() + 36, r.end()));
 }
 
-TEST_CASE("layers: a language model learns a text that repeats itself, its loss by steps") {
+TEST_CASE("layers: a language model learns a repeating text, with the loss per step") {
   const Context context(test_config());
   Model model(config::model_from_text(R"(
 input: {shape: [6], dtype: int64}
@@ -349,7 +351,7 @@ layers:
   CHECK(logs[2].second == doctest::Approx(std::exp(logs[0].second)));
 }
 
-TEST_CASE("layers: replicas take their own statistics, and the running ones become their mean") {
+TEST_CASE("layers: replicas use separate statistics, and the running ones become their mean") {
   Config config = test_config("reference:0");
   config.virtual_devices = {{"reference:0", 2, 0}};
   const Context context(config);
@@ -365,7 +367,7 @@ TEST_CASE("layers: replicas take their own statistics, and the running ones beco
   one.train_batch(batch.x, batch.y);
   both.train_batch(batch.x, batch.y);
   const auto mean = [](Model& model) { return floats(model.parameters().get("batch_norm/running_mean")); };
-  // means of halves of equal size average to the mean of the whole
+  // the average of the means of equal halves is the mean of the whole
   for (std::size_t c = 0; c < 2; ++c) CHECK(mean(one)[c] == doctest::Approx(mean(both)[c]).epsilon(1e-5));
 }
 

@@ -1,4 +1,4 @@
-// A language model on a stream whose entropy rate is known: it gets as near to it as there is to learn, and no nearer.
+// A language model on a stream of known entropy rate: its perplexity approaches that bound and does not go below it.
 #include <cmath>
 
 #include "config/model_yaml.h"
@@ -22,7 +22,7 @@ MarkovStream stream_of(Split split, std::int64_t samples) {
 
 }  // namespace
 
-TEST_CASE("markov: a recurrent model's perplexity comes down to what the entropy rate allows") {
+TEST_CASE("markov: a recurrent model's perplexity approaches the bound of the entropy rate") {
   const Context context(test_config("openblas:0"));
   for (const char* cell : {"lstm", "gru", "rnn"}) {
     CAPTURE(cell);
@@ -40,7 +40,7 @@ TEST_CASE("markov: a recurrent model's perplexity comes down to what the entropy
     REQUIRE(logs.back().first == "perplexity");
     const double perplexity = logs.back().second;
     CHECK(perplexity < 1.05 * std::exp(train.entropy_rate));
-    CHECK(perplexity > 0.97 * std::exp(train.entropy_rate));  // 8000 symbols: what the stream itself may differ by
+    CHECK(perplexity > 0.97 * std::exp(train.entropy_rate));  // the sampling error of 8000 symbols
   }
 }
 

@@ -10,7 +10,7 @@ using test::contains;
 using test::message_of;
 using test::test_config;
 
-/// A model that hands x on, so that what is judged can be written down.
+/// A model that returns x, so that predictions can be given.
 Model identity(const Context& context, CompileOptions options) {
   Model model({layers::activation(Activation::linear)});
   model.compile(context, std::move(options));
@@ -42,7 +42,7 @@ CompileOptions sparse(std::vector<MetricDefinition> metrics) {
   return options;
 }
 
-TEST_CASE("metrics: accuracy and top-k of labels, whatever the batches") {
+TEST_CASE("metrics: accuracy and top-k of labels, in any batches") {
   for (const std::string device : {"reference:0", "openblas:0"}) {
     const Context context(test_config(device));
     Model model = identity(context, sparse({Metric::accuracy, {Metric::top_k, 1}, {Metric::top_k, 2}, {Metric::top_k, 3}}));
@@ -59,7 +59,7 @@ TEST_CASE("metrics: accuracy and top-k of labels, whatever the batches") {
   }
 }
 
-TEST_CASE("metrics: perplexity is exp of the mean over all, not a mean of exps") {
+TEST_CASE("metrics: perplexity is exp of the overall mean, not a mean of exps") {
   const Context context(test_config());
   Model model = identity(context, sparse({Metric::perplexity}));
   const auto data = pairs(scores, {5, 3}, labels);
@@ -69,7 +69,7 @@ TEST_CASE("metrics: perplexity is exp of the mean over all, not a mean of exps")
   }
 }
 
-TEST_CASE("metrics: labels that are ignored weigh nothing, in means over batches too") {
+TEST_CASE("metrics: ignored labels have no weight, also in means over batches") {
   const Context context(test_config());
   CompileOptions options = sparse({Metric::accuracy, {Metric::top_k, 2}});
   Model all = identity(context, options);
@@ -77,10 +77,10 @@ TEST_CASE("metrics: labels that are ignored weigh nothing, in means over batches
   Model some = identity(context, options);
   const auto ignored = pairs(scores, {5, 3}, Tensor::of<std::int64_t>({0, -1, 1, -1, 1}, {5}));
   const auto kept = pairs({3, 1, 2, 1, 2, 9, -1, 2, -3}, {3, 3}, Tensor::of<std::int64_t>({0, 1, 1}, {3}));
-  const Logs wanted = all.evaluate(kept, 3);
+  const Logs expected = all.evaluate(kept, 3);
   for (const std::int64_t batch_size : {2, 3, 5}) {
     const Logs got = some.evaluate(ignored, batch_size);
-    for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(metric(got, i) == doctest::Approx(metric(wanted, i)));
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(metric(got, i) == doctest::Approx(metric(expected, i)));
   }
 }
 
@@ -125,15 +125,15 @@ TEST_CASE("metrics: accuracy follows the loss: categorical, binary, from scores 
   CHECK(metric(probabilities, 0) == doctest::Approx(-(std::log(0.3) + std::log(0.8) + 2 * std::log(0.9)) / 4));
 }
 
-TEST_CASE("losses: those of values are means over all, whatever the batches") {
+TEST_CASE("losses: regression losses are means over all elements, in any batches") {
   const Context context(test_config());
   const auto data = pairs({0, 3, 1, 1}, {2, 2}, Tensor::of<float>({0.5f, 1, 1, 2}, {2, 2}));
-  const std::vector<std::pair<Loss, double>> wanted{{Loss::mse, (0.25 + 4 + 0 + 1) / 4},
-                                                    {Loss::half_mse, (0.25 + 4 + 0 + 1) / 4},  // over 2 samples, halved
-                                                    {Loss::mae, (0.5 + 2 + 0 + 1) / 4},
-                                                    {Loss::huber, (0.125 + 1.5 + 0 + 0.5) / 4},
-                                                    {Loss::neg_mean_prod, -(0.0 + 3 + 1 + 2) / 4}};
-  for (const auto& row : wanted) {
+  const std::vector<std::pair<Loss, double>> expected{{Loss::mse, (0.25 + 4 + 0 + 1) / 4},
+                                                      {Loss::half_mse, (0.25 + 4 + 0 + 1) / 4},  // over 2 samples, halved
+                                                      {Loss::mae, (0.5 + 2 + 0 + 1) / 4},
+                                                      {Loss::huber, (0.125 + 1.5 + 0 + 0.5) / 4},
+                                                      {Loss::neg_mean_prod, -(0.0 + 3 + 1 + 2) / 4}};
+  for (const auto& row : expected) {
     const Loss loss = row.first;
     const double value = row.second;
     CAPTURE(name_of(loss));
@@ -144,7 +144,7 @@ TEST_CASE("losses: those of values are means over all, whatever the batches") {
   }
 }
 
-TEST_CASE("losses: huber turns into a line where delta says") {
+TEST_CASE("losses: huber becomes linear at delta") {
   const Context context(test_config());
   const auto data = pairs({0, 3, 1, 1}, {2, 2}, Tensor::of<float>({0.5f, 1, 1, 2}, {2, 2}));  // errors 0.5, 2, 0, 1
   for (const auto& [delta, value] : {std::pair{0.25, (0.09375 + 0.46875 + 0 + 0.21875) / 4}, {4.0, (0.125 + 2 + 0 + 0.5) / 4}}) {
@@ -165,29 +165,29 @@ TEST_CASE("losses: nll takes logarithms of probabilities as they are") {
   CHECK(metric(logs, 0) == doctest::Approx((0.1 + 1.9) / 2));
   CHECK(metric(logs, 1) == doctest::Approx(0.5));
   CHECK(metric(logs, 2) == doctest::Approx(std::exp(1.0)));
-  // behind a log_softmax it is the cross-entropy of the scores
+  // after a log_softmax it is the cross-entropy of the scores
   Model model({layers::flatten(), layers::activation(Activation::log_softmax)});
   model.compile(context, options);
   const auto scored = pairs(scores, {5, 3}, labels);
   CHECK(metric(model.evaluate(scored, 2), 0) == doctest::Approx(metric(identity(context, sparse({})).evaluate(scored, 5), 0)));
 }
 
-TEST_CASE("metrics: those that do not go with the loss are refused by name") {
+TEST_CASE("metrics: those that do not fit the loss are rejected by name") {
   const Context context(test_config());
   const auto data = pairs({0.9f, 0.2f}, {1, 2}, Tensor::of<float>({1, 0}, {1, 2}));
   CompileOptions options;
   options.metrics = {Metric::accuracy};
-  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "say categorical_accuracy or binary_accuracy"));
+  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "use categorical_accuracy or binary_accuracy"));
   options.metrics = {Metric::perplexity};
-  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "metric perplexity: does not go with the loss mse"));
+  CHECK(contains(message_of([&] { identity(context, options).evaluate(data); }), "metric perplexity: cannot be used with the loss mse"));
   CHECK(contains(message_of([&] {
                    identity(context, sparse({Metric::mae})).evaluate(pairs(scores, {5, 3}, labels));
                  }),
-                 "metric mae: does not go with the loss sparse_categorical_crossentropy"));
+                 "metric mae: cannot be used with the loss sparse_categorical_crossentropy"));
   CHECK(contains(message_of([&] {
                    identity(context, sparse({{Metric::top_k, 4}})).evaluate(pairs(scores, {5, 3}, labels));
                  }),
-                 "k is 4, wanted 1 to 3, the number of classes"));
+                 "k is 4, expected 1 to 3, the number of classes"));
 }
 
 TEST_CASE("metrics: the confusion matrix counts true classes by rows") {
@@ -202,7 +202,7 @@ TEST_CASE("metrics: the confusion matrix counts true classes by rows") {
                    model.confusion_matrix(pairs(scores, {5, 3}, Tensor::of<std::int64_t>({0, 0, 3, 1, 1}, {5})), 2);
                  }),
                  "label 3 at index 2 of array is out of range [0, 3)"));
-  // a label in a row of its own is that label
+  // a label with its own axis is that label
   for (const Tensor& column : {labels.reshape({5, 1}), Tensor::of<std::int32_t>({0, 0, 1, 1, 1}, {5, 1})}) {
     const Tensor matrix = model.confusion_matrix(pairs(scores, {5, 3}, column), 2);
     CHECK(std::vector<std::int64_t>(matrix.data<std::int64_t>(), matrix.data<std::int64_t>() + matrix.count()) ==

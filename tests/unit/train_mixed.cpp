@@ -1,4 +1,4 @@
-// Mixed precision in training: 16-bit products beside f32 weights, and the scale of the loss.
+// Mixed precision training: 16-bit products with f32 weights, and loss scaling.
 #include <cmath>
 #include <limits>
 
@@ -72,11 +72,11 @@ std::map<std::string, std::vector<float>> weights(Model& model) {
   return all;
 }
 
-double number(Model& model, const char* name) {
+double scalar_parameter(Model& model, const char* name) {
   return model.parameters().get(name).to_host().item();
 }
 
-/// Some samples, all the same, and their labels.
+/// Identical samples and their labels.
 Tensor images(float value, std::int64_t count = 8) {
   Tensor x = Tensor::full(DType::f32, {count, 28, 28}, 0.1);
   for (std::int64_t i = 0; i < x.count(); i += 3) x.data<float>()[i] = value;
@@ -105,25 +105,25 @@ TEST_CASE("mixed precision: gradients are those of f32 up to the rounding of 16 
     Model exact = make_model(Context(with(Precision::float32)), net);
     const double loss = exact.backward(x, y)[0].second;
     for (const Precision precision : {Precision::mixed_bfloat16, Precision::mixed_float16}) {
-      // sixteen roundings in a row, all to one side
+      // sixteen successive roundings in one direction
       const double tolerance = 16 * (precision == Precision::mixed_float16 ? 0x1p-11 : 0x1p-9);
       Model model = make_model(Context(with(precision)), net);
       CHECK(model.backward(x, y)[0].second == doctest::Approx(loss).epsilon(tolerance));
       for (const auto& entry : exact.parameters().all()) {
         const std::string& name = entry.first;
         if (is_training_state(name) || name.find("running") != std::string::npos) continue;
-        const Tensor gradient = model.gradient(name), wanted = exact.gradient(name);
+        const Tensor gradient = model.gradient(name), expected = exact.gradient(name);
         CHECK(gradient.dtype() == DType::f32);
         CAPTURE(name);
         CAPTURE(name_of(precision));
-        // some are zero but for rounding: an attention's bias of keys
-        if (distance(wanted, Tensor::full(DType::f32, wanted.shape(), 0x1p-30)) > 1e3) CHECK(distance(gradient, wanted) < tolerance);
+        // some are zero except for rounding: the bias of an attention's keys
+        if (distance(expected, Tensor::full(DType::f32, expected.shape(), 0x1p-30)) > 1e3) CHECK(distance(gradient, expected) < tolerance);
       }
     }
   }
 }
 
-TEST_CASE("mixed precision: nets learn what they learn in f32, on both backends") {
+TEST_CASE("mixed precision: nets learn as in f32, on both backends") {
   struct Case {
     std::vector<LayerDefinition> net;
     std::int64_t samples, epochs;
@@ -145,7 +145,7 @@ TEST_CASE("mixed precision: nets learn what they learn in f32, on both backends"
   }
 }
 
-TEST_CASE("mixed precision: weights, outputs and what is saved are f32, and the report tells the widths") {
+TEST_CASE("mixed precision: weights, outputs and saved tensors are f32, and the report has the dtypes") {
   Model model = make_model(Context(with(Precision::mixed_bfloat16)), convolutions());
   CHECK(model.predict(images(0.5F)).dtype() == DType::f32);
   CHECK(!model.parameters().has(scale_name));
@@ -175,14 +175,14 @@ TEST_CASE("mixed precision: a frozen program has its weights in 16 bits and pred
   }
 }
 
-TEST_CASE("mixed precision: a model of f64 is refused") {
+TEST_CASE("mixed precision: a model of f64 is rejected") {
   ModelDefinition definition;
   definition.dtype = DType::f64;
   definition.layers = perceptron();
   Model model(definition);
   const Context context(with(Precision::mixed_bfloat16));
   CHECK(contains(message_of([&] { model.compile(context, classification()); }),
-                 "wants parameters of f32, this model's are f64; take dtype: float32, or precision: float32"));
+                 "expects parameters of f32, got f64; use dtype: float32 or precision: float32"));
 }
 
 TEST_CASE("loss scale: a step that overflows changes nothing but the scale") {
@@ -190,29 +190,29 @@ TEST_CASE("loss scale: a step that overflows changes nothing but the scale") {
     for (const auto kind : {OptimizerDefinition::Kind::adam, OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::rmsprop}) {
       Model model = make_model(Context(with(Precision::mixed_float16, device)), convolutions(), classification(kind));
       model.train_batch(images(0.5F), labels());
-      CHECK(number(model, scale_name) == 32768);
-      CHECK(number(model, good_steps_name) == 1);
+      CHECK(scalar_parameter(model, scale_name) == 32768);
+      CHECK(scalar_parameter(model, good_steps_name) == 1);
       const auto before = weights(model);
       model.train_batch(images(1e30F), labels());
       CHECK(weights(model) == before);
-      CHECK(number(model, scale_name) == 16384);
-      CHECK(number(model, good_steps_name) == 0);
-      CHECK(number(model, skipped_name) == 1);
+      CHECK(scalar_parameter(model, scale_name) == 16384);
+      CHECK(scalar_parameter(model, good_steps_name) == 0);
+      CHECK(scalar_parameter(model, skipped_name) == 1);
       CHECK(model.step() == 2);
       model.train_batch(images(0.5F), labels());
       CHECK(weights(model) != before);
-      CHECK(number(model, good_steps_name) == 1);
+      CHECK(scalar_parameter(model, good_steps_name) == 1);
     }
   }
 }
 
-TEST_CASE("loss scale: what a skipped step leaves to the optimizer is what it found") {
+TEST_CASE("loss scale: a skipped step does not change the optimizer's state") {
   Model straight = make_model(Context(with(Precision::mixed_float16)), perceptron());
   straight.train_batch(images(0.5F), labels());
   Model late = make_model(Context(with(Precision::mixed_float16)), perceptron());
   late.train_batch(images(1e30F), labels());
   late.train_batch(images(0.5F), labels());
-  // Adam's bias correction counts steps that were taken: the first one is as long as ever
+  // Adam's bias correction counts applied steps: the first one has its usual length
   CHECK(distance(late.parameters().get("dense_1/kernel"), straight.parameters().get("dense_1/kernel")) < 1e-3);
   Model untouched = make_model(Context(with(Precision::mixed_float16)), perceptron());
   untouched.build({28, 28});
@@ -224,14 +224,14 @@ TEST_CASE("loss scale: it doubles after 2000 good steps in a row") {
   model.train_batch(images(0.5F), labels());
   model.parameters().set(good_steps_name, Tensor::scalar<std::int64_t>(1998));
   model.train_batch(images(0.5F), labels());
-  CHECK(number(model, scale_name) == 32768);
-  CHECK(number(model, good_steps_name) == 1999);
+  CHECK(scalar_parameter(model, scale_name) == 32768);
+  CHECK(scalar_parameter(model, good_steps_name) == 1999);
   model.train_batch(images(0.5F), labels());
-  CHECK(number(model, scale_name) == 65536);
-  CHECK(number(model, good_steps_name) == 0);
+  CHECK(scalar_parameter(model, scale_name) == 65536);
+  CHECK(scalar_parameter(model, good_steps_name) == 0);
 }
 
-TEST_CASE("loss scale: at its floor an overflow is an error that names step and remedy, and the weights are whole") {
+TEST_CASE("loss scale: at its minimum an overflow is an error with step and remedy, and the weights are intact") {
   Model model = make_model(Context(with(Precision::mixed_float16)), perceptron());
   model.train_batch(images(0.5F), labels());
   const auto before = weights(model);
@@ -243,12 +243,12 @@ TEST_CASE("loss scale: at its floor an overflow is an error that names step and 
   }
   CHECK(steps == 16);  // 2^15 to 1, and once more
   CHECK(contains(text, "step 17: gradients are not finite even with the smallest loss scale, 1"));
-  CHECK(contains(text, "take precision: mixed_bfloat16 or float32"));
+  CHECK(contains(text, "use precision: mixed_bfloat16 or float32"));
   CHECK(weights(model) == before);
-  CHECK(number(model, scale_name) == 1);
+  CHECK(scalar_parameter(model, scale_name) == 1);
 }
 
-TEST_CASE("loss scale: fit goes on after an overflow and leaves it out of the means") {
+TEST_CASE("loss scale: fit continues after an overflow and excludes it from the means") {
   Tensor x = Tensor::zeros(DType::f32, {40, 28, 28});
   for (std::int64_t i = 0; i < 10 * 28 * 28; ++i) x.data<float>()[i] = 1e30F;
   const auto data = std::make_shared<ArrayDataset>(x, labels(40));
@@ -260,31 +260,31 @@ TEST_CASE("loss scale: fit goes on after an overflow and leaves it out of the me
     options.accumulate = accumulate;
     const History history = model.fit(data, options);
     CHECK(std::isfinite(history[0].logs[0].second));
-    CHECK(number(model, skipped_name) == 1);
-    CHECK(number(model, good_steps_name) == (accumulate == 1 ? 3 : 1));
+    CHECK(scalar_parameter(model, skipped_name) == 1);
+    CHECK(scalar_parameter(model, good_steps_name) == (accumulate == 1 ? 3 : 1));
   }
   const auto infinite = std::make_shared<ArrayDataset>(images(std::numeric_limits<float>::infinity()), labels());
   Model plain = make_model(Context(with(Precision::mixed_bfloat16)), perceptron());
   CHECK(contains(message_of([&] { plain.fit(infinite, {}); }), "the loss is"));
 }
 
-TEST_CASE("loss scale: steps of gathered gradients are scaled, too, and gradients are shown without the scale") {
+TEST_CASE("loss scale: steps of accumulated gradients are scaled, and reported gradients are unscaled") {
   Model once = make_model(Context(with(Precision::mixed_float16)), perceptron());
   Model gathered = make_model(Context(with(Precision::mixed_float16)), perceptron());
   once.train_batch(images(0.5F), labels());
   gathered.backward(images(0.5F), labels());
   gathered.apply();
-  CHECK(number(gathered, good_steps_name) == 1);
+  CHECK(scalar_parameter(gathered, good_steps_name) == 1);
   CHECK(distance(gathered.parameters().get("dense/kernel"), once.parameters().get("dense/kernel")) < 1e-5);
   const auto before = weights(gathered);
   gathered.backward(images(0.5F), labels());
   gathered.backward(images(1e30F), labels());
   gathered.apply();
-  CHECK(number(gathered, skipped_name) == 1);
+  CHECK(scalar_parameter(gathered, skipped_name) == 1);
   CHECK(floats(gathered.parameters().get("dense/kernel")) == before.at("dense/kernel"));
 }
 
-TEST_CASE("loss scale: a resumed run goes on with it, bit for bit") {
+TEST_CASE("loss scale: a resumed run continues with it, bit for bit") {
   const test::TemporaryFolder folder;
   const Context context(with(Precision::mixed_float16));
   FitOptions options;
@@ -298,8 +298,9 @@ TEST_CASE("loss scale: a resumed run goes on with it, bit for bit") {
   first.save(folder.path(), "scaled");
   Model second = make_model(context, convolutions());
   second.load(folder.path() + "/scaled.yaml");
-  for (const char* name : {scale_name, good_steps_name, skipped_name}) CHECK(number(second, name) == number(first, name));
-  CHECK(number(second, scale_name) == 16384);
+  for (const char* name : {scale_name, good_steps_name, skipped_name})
+    CHECK(scalar_parameter(second, name) == scalar_parameter(first, name));
+  CHECK(scalar_parameter(second, scale_name) == 16384);
 
   Model half = make_model(context, convolutions());
   half.fit(digits(), options);
@@ -309,10 +310,10 @@ TEST_CASE("loss scale: a resumed run goes on with it, bit for bit") {
   options.epochs = 4;
   resumed.fit(digits(), options);
   CHECK(weights(resumed) == weights(straight));
-  CHECK(number(resumed, good_steps_name) == number(straight, good_steps_name));
+  CHECK(scalar_parameter(resumed, good_steps_name) == scalar_parameter(straight, good_steps_name));
 }
 
-TEST_CASE("loss scale: a checkpoint goes from one precision to another") {
+TEST_CASE("loss scale: a checkpoint can be loaded with another precision") {
   const test::TemporaryFolder folder;
   Model scaled = make_model(Context(with(Precision::mixed_float16)), perceptron());
   scaled.train_batch(images(1e30F), labels());
@@ -324,12 +325,12 @@ TEST_CASE("loss scale: a checkpoint goes from one precision to another") {
   exact.train_batch(images(0.5F), labels());
   exact.save(folder.path(), "f32");
   scaled.load(folder.path() + "/f32.yaml");
-  CHECK(number(scaled, scale_name) == 32768);
-  CHECK(number(scaled, skipped_name) == 0);
+  CHECK(scalar_parameter(scaled, scale_name) == 32768);
+  CHECK(scalar_parameter(scaled, skipped_name) == 0);
   CHECK(weights(scaled) == weights(exact));
 }
 
-TEST_CASE("loss scale: a recorded step decides by itself whether it is taken") {
+TEST_CASE("loss scale: a recorded step decides on the device whether it is applied") {
   const auto run = [](Capture capture) {
     Config config = with(Precision::mixed_float16, "reference:0");
     config.capture = capture;
@@ -338,7 +339,7 @@ TEST_CASE("loss scale: a recorded step decides by itself whether it is taken") {
     std::vector<double> trail;
     for (int step = 0; step < 8; ++step) {
       model.train_batch(images(step == 5 ? 1e30F : 0.5F), labels());
-      trail.push_back(number(model, scale_name));
+      trail.push_back(scalar_parameter(model, scale_name));
     }
     return std::pair(trail, weights(model));
   };
@@ -361,7 +362,7 @@ TEST_CASE("mixed precision: several devices share a batch") {
   const auto before = weights(both);
   both.train_batch(images(1e30F), labels());
   CHECK(weights(both) == before);
-  CHECK(number(both, scale_name) == 16384);
+  CHECK(scalar_parameter(both, scale_name) == 16384);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Models: fit, evaluate, predict, the same run on every backend, and what is refused.
+// Models: fit, evaluate, predict, the same run on every backend, and errors.
 #include <algorithm>
 #include <cmath>
 
@@ -31,7 +31,7 @@ std::shared_ptr<const ArrayDataset> digits(std::int64_t count, Split split = Spl
   return generate_digits(options);
 }
 
-/// Losses of every batch.
+/// Records the loss of every batch.
 struct LossLog final : Callback {
   std::vector<double> epoch_means;
   void epoch_end(const EpochLogs& logs) override { epoch_means.push_back(logs.logs[0].second); }
@@ -73,7 +73,7 @@ TEST_CASE("model: a small classifier learns generated digits") {
   CHECK(model.step() == 4 * 188);
 }
 
-TEST_CASE("model: linear regression finds the line that made the data") {
+TEST_CASE("model: linear regression recovers the generating line") {
   const Context context(test_config("openblas:0"));
   LinearOptions line;
   line.noise = 0;
@@ -88,8 +88,8 @@ TEST_CASE("model: linear regression finds the line that made the data") {
   fit.epochs = 30;
   CHECK(model.fit(problem.data, fit).back().logs[0].second < 1e-6);
   const auto w = floats(model.parameters().get("dense/kernel"));
-  const auto wanted = floats(problem.w);
-  for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == doctest::Approx(wanted[i]).epsilon(0.01));
+  const auto expected = floats(problem.w);
+  for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == doctest::Approx(expected[i]).epsilon(0.01));
   CHECK(floats(model.parameters().get("dense/bias"))[0] == doctest::Approx(problem.b).epsilon(0.01));
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("model: predictions are probabilities and do not depend on the batch s
   }
 }
 
-TEST_CASE("model: the last partial batch counts as much as it holds") {
+TEST_CASE("model: the last partial batch is weighted by its size") {
   // One batch of 32 and one of 8: the epoch's mean is weighted by 32 and 8.
   Config config = test_config("reference:0");
   const Context context(config);
@@ -159,7 +159,7 @@ TEST_CASE("model: a loss that is not finite stops training and names the step") 
   CHECK(contains(text, "try a smaller learning rate than 1e+30"));
 }
 
-TEST_CASE("model: labels out of range are named, and the model can go on") {
+TEST_CASE("model: labels out of range are reported, and the model stays usable") {
   const Context context(test_config("openblas:0"));
   Model model({layers::dense(3, Activation::softmax)});
   model.compile(context, classification());
@@ -170,29 +170,29 @@ TEST_CASE("model: labels out of range are named, and the model can go on") {
   CHECK(std::isfinite(model.train_batch(x, Tensor::of<std::int64_t>({1, 2}, {2}))[0].second));
 }
 
-TEST_CASE("model: layers that do not fit are named") {
+TEST_CASE("model: mismatched layers are reported") {
   const Context context(test_config());
   Model model({layers::dense(10, Activation::softmax)});
   model.compile(context, classification());
   CHECK(message_of([&] {
           model.build({28, 28});
-        }) == "layer dense: 'dense' wants (batch, features), got (1,28,28); put a flatten before it");
-  CHECK(message_of([&] { layers::dense(0); }) == "layer dense: units is 0, wanted at least 1");
-  CHECK(contains(message_of([&] { layers::dropout(1.0); }), "wanted 0 <= p < 1"));
-  CHECK(message_of([&] { Model(std::vector<LayerDefinition>{}); }) == "model: there are no layers");
+        }) == "layer dense: 'dense' expects (batch, features), got (1,28,28); put a flatten layer before it");
+  CHECK(message_of([&] { layers::dense(0); }) == "layer dense: units is 0, expected at least 1");
+  CHECK(contains(message_of([&] { layers::dropout(1.0); }), "expected 0 <= p < 1"));
+  CHECK(message_of([&] { Model(std::vector<LayerDefinition>{}); }) == "model: expected at least one layer, got none");
   LayerDefinition named = layers::dense(4);
   named.name = "a";
   Model twice({named, named});
   twice.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
-  CHECK(contains(message_of([&] { twice.build({3}); }), "the name 'a' is taken by an earlier layer"));
+  CHECK(contains(message_of([&] { twice.build({3}); }), "the name 'a' is already used by an earlier layer"));
 }
 
-TEST_CASE("model: a loss that does not fit the last layer is refused") {
+TEST_CASE("model: a loss that does not fit the last layer is rejected") {
   const Context context(test_config());
   Model model({layers::dense(3)});
   model.compile(context, classification());
   const std::string text = message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {2, 4}), Tensor::of<std::int64_t>({1, 2}, {2})); });
-  CHECK(contains(text, "the last layer is no softmax; add one, or set from_logits: true"));
+  CHECK(contains(text, "the last layer is not a softmax; add one, or set from_logits: true"));
 }
 
 TEST_CASE("model: dropout is the identity outside training") {
@@ -224,7 +224,7 @@ TEST_CASE("model: f64 trains too") {
   CHECK(history[1].logs[0].second < history[0].logs[0].second);
 }
 
-TEST_CASE("summary: Flatten, Dense 128, Dense 10 on 28x28 counts 0, 100,480, 1,290") {
+TEST_CASE("summary: Flatten, Dense 128, Dense 10 on 28x28 have 0, 100,480 and 1,290 parameters") {
   const Context context(test_config());
   Model model({layers::flatten(), layers::dense(128, Activation::relu), layers::dense(10, Activation::softmax)});
   model.compile(context, classification());
@@ -250,7 +250,7 @@ TEST_CASE("explain: every node of a training step has a device") {
   CHECK(report.nodes.size() > 10);
   CHECK(report.moved() == 0);
   CHECK(report.partitions == 1);
-  CHECK(report.kernels < report.nodes.size());  // bias and activation went into the products
+  CHECK(report.kernels < report.nodes.size());  // bias and activation are fused into the products
   CHECK(std::all_of(report.nodes.begin(), report.nodes.end(), [](const Placement& p) { return p.device == "openblas:0"; }));
 }
 

@@ -1,4 +1,4 @@
-// Optimizers that keep more than one row of state: they learn, start as their presets say, and go on from a checkpoint.
+// Optimizers with state: they learn, start as in their presets, and resume from a checkpoint.
 #include <cmath>
 #include <map>
 
@@ -46,7 +46,7 @@ std::map<std::string, std::vector<float>> everything(Model& model) {
   return all;
 }
 
-/// Learns in three epochs, keeps `state` beside the kernel, and is the same after two epochs, a checkpoint and another one.
+/// Checks that it learns in three epochs, keeps `state` with the kernel, and is the same after two epochs, a checkpoint and another epoch.
 void learns_and_resumes(const OptimizerDefinition& optimizer, const std::vector<std::string>& state) {
   Config config = test_config("openblas:0");
   config.deterministic = true;
@@ -74,7 +74,7 @@ void learns_and_resumes(const OptimizerDefinition& optimizer, const std::vector<
   CHECK(everything(second) == everything(straight));
 }
 
-TEST_CASE("optimizer: amsgrad learns, with its state in checkpoints, under either name") {
+TEST_CASE("optimizer: amsgrad learns, with its state in checkpoints, by either name") {
   learns_and_resumes(with_rate(Kind::amsgrad, 0.01), {"m", "v", "peak"});
   learns_and_resumes(adam_with_peak(), {"m", "v", "peak"});
 }
@@ -107,7 +107,7 @@ std::vector<float> two_steps(const OptimizerDefinition& optimizer) {
   return weights;
 }
 
-// Worked out by hand from the formulas: gradients are -2, then 2 (w - 1).
+// Computed by hand from the formulas: gradients are -2, then 2 (w - 1).
 TEST_CASE("optimizer: adagrad starts from the accumulator of its preset") {
   const auto torch = two_steps(with_rate(Kind::adagrad, 0.1));
   CHECK(torch[0] == doctest::Approx(0.1));  // 0.1 * 2 / sqrt(4)

@@ -1,4 +1,4 @@
-// Several devices in one process: one batch shared among them, and models that have nothing to do with each other.
+// Several devices in one process: one batch shared among them, and independent models.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -76,16 +76,16 @@ TEST_CASE("parallel: two devices that share each batch have the losses of one, f
     }
     REQUIRE(logs[0].size() == 50);
     CHECK(logs[0].back()[0].second < logs[0].front()[0].second);
-    double most = 0;
-    for (std::size_t step = 0; step < 50; ++step) most = std::max(most, std::abs(logs[0][step][0].second - logs[1][step][0].second));
-    return most;
+    double largest = 0;
+    for (std::size_t step = 0; step < 50; ++step) largest = std::max(largest, std::abs(logs[0][step][0].second - logs[1][step][0].second));
+    return largest;
   };
   CHECK(difference(DType::f32, OptimizerDefinition::Kind::sgd, 0.05) <= 1e-5);
-  // RMSProp divides by the root of small squares: in f32 the order of sums alone would show after some 30 steps on these digits
+  // RMSProp divides by the root of small squares: in f32 only the order of sums would show after some 30 steps on these digits.
   CHECK(difference(DType::f64, OptimizerDefinition::Kind::rmsprop, 0.001) <= 1e-9);
 }
 
-TEST_CASE("parallel: a batch that does not divide evenly, and one smaller than the devices, are weighted rightly") {
+TEST_CASE("parallel: an uneven batch, and one smaller than the number of devices, are weighted correctly") {
   const auto data = generate_digits({.count = 7 + 7 + 1});
   const auto small = [] { return std::vector<LayerDefinition>{layers::flatten(), layers::dense(10, Activation::softmax)}; };
   Learner one(two_devices("reference"), classification(), small());
@@ -93,7 +93,7 @@ TEST_CASE("parallel: a batch that does not divide evenly, and one smaller than t
   check_close(logs_of(both.model, data, 7), logs_of(one.model, data, 7), 1e-5);
 }
 
-TEST_CASE("parallel: labels that count for nothing weigh nothing, whichever device has them") {
+TEST_CASE("parallel: ignored labels have no weight on any device") {
   const auto digits = generate_digits({.count = 24});
   Tensor labels = Tensor::zeros(DType::i64, {24});
   for (std::int64_t i = 0; i < 24; ++i) labels.data<std::int64_t>()[i] = i % 8 < 3 ? -1 : i % 10;
@@ -113,7 +113,7 @@ TEST_CASE("parallel: labels that count for nothing weigh nothing, whichever devi
   check_close(run({"reference:0", "reference:1"}), run({}), 1e-5);
 }
 
-TEST_CASE("parallel: gradients gathered over batches are those of one device") {
+TEST_CASE("parallel: gradients accumulated over batches match those of one device") {
   const auto data = generate_digits({.count = 60});
   FitOptions fit;
   fit.batch_size = 20;
@@ -145,7 +145,7 @@ TEST_CASE("parallel: the report says which part ran where, and what was copied")
   CHECK(report.moved() == 0);
 }
 
-TEST_CASE("parallel: devices that are not there, and layers with devices of their own, are refused by name") {
+TEST_CASE("parallel: missing devices, and layers with explicit devices, are rejected by name") {
   const Context context(two_devices("reference"));
   Model model(mlp());
   CHECK(contains(message_of([&] { model.compile(context, classification({"reference:0", "gpu:3"})); }), "gpu:3"));
@@ -157,7 +157,7 @@ TEST_CASE("parallel: devices that are not there, and layers with devices of thei
   CHECK(contains(text, "the device 'reference:1' of its own"));
 }
 
-TEST_CASE("parallel: two models on two devices in two threads compute the bits that each computes alone") {
+TEST_CASE("parallel: two models on two devices in two threads compute the same bits as in separate runs") {
   const auto data = generate_digits({.count = 320});
   const auto train = [&](const Context& context, const std::string& device, std::uint64_t seed) {
     std::vector<LayerDefinition> list{layers::flatten(), layers::dense(32, Activation::relu), layers::dropout(0.2),
@@ -180,8 +180,8 @@ TEST_CASE("parallel: two models on two devices in two threads compute the bits t
   together[0] = train(shared, "openblas:0", 2);
   other.join();
   for (int i = 0; i < 2; ++i) {
-    const Context alone(config);
-    const Tensor single = train(alone, i == 0 ? "openblas:0" : "openblas:1", i == 0 ? 2 : 1);
+    const Context single_device(config);
+    const Tensor single = train(single_device, i == 0 ? "openblas:0" : "openblas:1", i == 0 ? 2 : 1);
     CHECK(equal(single, together[i]));
   }
 }

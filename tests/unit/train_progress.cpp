@@ -1,4 +1,4 @@
-// The lines a person sees, to the letter.
+// The exact text of progress output.
 #include <fstream>
 #include <sstream>
 
@@ -9,14 +9,14 @@
 namespace tenon::train {
 namespace {
 
-TEST_CASE("progress: values have four digits, or an exponent where those would be zeros") {
+TEST_CASE("progress: values have four digits, or an exponent if those would be zeros") {
   CHECK(format_value(0.82541) == "0.8254");
   CHECK(format_value(12.0) == "12.0000");
   CHECK(format_value(0.0005) == "5.0000e-04");
   CHECK(format_value(0.0) == "0.0000e+00");
 }
 
-TEST_CASE("progress: times take the unit that fits") {
+TEST_CASE("progress: times have a suitable unit") {
   CHECK(format_remaining(5.9) == "5s");
   CHECK(format_remaining(65) == "1:05");
   CHECK(format_remaining(3661) == "1:01:01");
@@ -45,7 +45,7 @@ void two_epochs(Screen& screen, Callback& bar) {
   }
 }
 
-TEST_CASE("progress: not on a terminal, one line an epoch") {
+TEST_CASE("progress: one line per epoch if the output is not a terminal") {
   Screen screen;
   ProgressBar bar(screen.options(1, false));
   two_epochs(screen, bar);
@@ -53,7 +53,7 @@ TEST_CASE("progress: not on a terminal, one line an epoch") {
   CHECK(screen.text == "Epoch 1/2\n" + line + "Epoch 2/2\n" + line);
 }
 
-TEST_CASE("progress: on a terminal the bar is redrawn, done green, rest grey") {
+TEST_CASE("progress: on a terminal the bar is redrawn, completed green, rest grey") {
   Screen screen;
   ProgressBar bar(screen.options(1, true));
   bar.train_begin(1, 20);
@@ -67,7 +67,7 @@ TEST_CASE("progress: on a terminal the bar is redrawn, done green, rest grey") {
   CHECK(screen.text.empty());
 }
 
-TEST_CASE("progress: verbose 2 has no bar, verbose 0 nothing") {
+TEST_CASE("progress: verbose 2 has no bar, verbose 0 no output") {
   Screen screen;
   ProgressBar lines(screen.options(2, true));
   two_epochs(screen, lines);
@@ -91,7 +91,7 @@ TEST_CASE("log_style gorgonia prints the lines of its MNIST example") {
         "2026/01/02 03:04:05 Run Tests\n2026/01/02 03:04:05 Epoch Test | cost 0.5000\n");
 }
 
-TEST_CASE("json: one object an epoch, the test last") {
+TEST_CASE("json: one object per epoch, the test last") {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/run.jsonl";
   {
@@ -105,7 +105,7 @@ TEST_CASE("json: one object an epoch, the test last") {
       content.str() ==
       "{\"epoch\":1,\"loss\":0.5,\"accuracy\":0.75,\"val_loss\":0.625,\"learning_rate\":0.01,\"seconds\":2.0,\"samples_per_second\":50.0}\n"
       "{\"event\":\"test\",\"loss\":0.25,\"accuracy\":1.0}\n");
-  CHECK(tenon::test::contains(tenon::test::message_of([] { JsonLines({"/dev/null/x"}); }), "/dev/null/x: its folder cannot be made"));
+  CHECK(tenon::test::contains(tenon::test::message_of([] { JsonLines({"/dev/null/x"}); }), "/dev/null/x: its folder cannot be created"));
 }
 
 }  // namespace

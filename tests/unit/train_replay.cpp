@@ -1,4 +1,4 @@
-// Training on a device that records: steps are replayed, and learn what executed steps learn, bit for bit.
+// Training on a device that records: replayed steps match executed steps bit for bit.
 #include "reel_device.h"
 
 namespace tenon {
@@ -13,7 +13,7 @@ struct Trained {
   std::vector<float> weights;
 };
 
-/// Two epochs of 10 batches of Adam with a schedule and dropout, then validation on 4 batches: what changes each step lies in device
+/// Two epochs of 10 batches of Adam with a schedule and dropout, then validation on 4 batches: values that change each step are in device
 /// memory.
 Trained train(Capture capture, int workers, std::int64_t accumulate = 1) {
   Config config = test_config();
@@ -49,7 +49,7 @@ Trained train(Capture capture, int workers, std::int64_t accumulate = 1) {
   return result;
 }
 
-TEST_CASE("replay: training steps are replayed from the third on, and learn the same bits") {
+TEST_CASE("replay: training steps are replayed from the third on, with the same bits") {
   for (const int workers : {0, 1}) {
     CAPTURE(workers);
     const Trained executed = train(Capture::off, workers);
@@ -65,7 +65,7 @@ TEST_CASE("replay: training steps are replayed from the third on, and learn the 
   }
 }
 
-TEST_CASE("replay: with gradients summed over batches the programs of a batch and of a step are replayed") {
+TEST_CASE("replay: with gradients accumulated over batches the programs of a batch and of a step are replayed") {
   const Trained executed = train(Capture::off, 0, 2);
   const Trained replayed = train(Capture::automatic, 0, 2);
   CHECK(Reel::recorded == 5);  // the first batch, those that follow it, the step, validation twice

@@ -1,4 +1,4 @@
-// Schedules: values worked out independently in Python with the formulas of tenon/definition.h.
+// Schedules: values computed independently in Python with the formulas of tenon/definition.h.
 #include "exec_testing.h"
 #include "temporary_folder.h"
 
@@ -24,7 +24,7 @@ TEST_CASE("schedule: constant, step and exponential") {
   CHECK(s.at(0.1, 25) == doctest::Approx(0.01767766952966369).epsilon(1e-14));
 }
 
-TEST_CASE("schedule: cosine goes to its minimum and stays there") {
+TEST_CASE("schedule: cosine reaches its minimum and stays there") {
   Schedule s;
   s.kind = Schedule::Kind::cosine;
   s.length = 100;
@@ -36,7 +36,7 @@ TEST_CASE("schedule: cosine goes to its minimum and stays there") {
   CHECK(s.at(0.1, 150) == doctest::Approx(0.001).epsilon(1e-14));
   s.length = 0;
   CHECK(s.at(0.1, 50, 100) == doctest::Approx(0.0505).epsilon(1e-14));
-  CHECK(contains(message_of([&] { s.at(0.1, 0); }), "its length is not known outside fit"));
+  CHECK(contains(message_of([&] { s.at(0.1, 0); }), "its length is unknown outside fit"));
 }
 
 TEST_CASE("schedule: Caffe's inv") {
@@ -47,7 +47,7 @@ TEST_CASE("schedule: Caffe's inv") {
   CHECK(s.at(0.1, 10000) == doctest::Approx(0.05946035575013606).epsilon(1e-14));
 }
 
-TEST_CASE("schedule: a warm-up goes before any of them, whose clock starts after it") {
+TEST_CASE("schedule: a warm-up precedes any schedule, which starts counting after it") {
   Schedule s;
   s.kind = Schedule::Kind::cosine;
   s.length = 20;
@@ -91,7 +91,7 @@ TEST_CASE("schedule: per step it changes after each step, per epoch after each e
   CHECK(rates(s, 2) == std::vector<double>{0.01, 0.01, 0.01, 0.01, 0.005, 0.005, 0.005});
 }
 
-TEST_CASE("schedule: the rate in force is the one that is applied") {
+TEST_CASE("schedule: the reported rate is the one that is applied") {
   const Context context(test_config("reference:0"));
   Model model({layers::dense(1, Activation::linear, false)});
   CompileOptions options;
@@ -111,7 +111,7 @@ TEST_CASE("schedule: the rate in force is the one that is applied") {
   CHECK(test::floats(model.parameters().get("dense/kernel"))[0] == doctest::Approx(0.1));
 }
 
-TEST_CASE("schedule: a resumed fit goes on with the same rates and weights, bit for bit") {
+TEST_CASE("schedule: a resumed fit continues with the same rates and weights, bit for bit") {
   const test::TemporaryFolder folder;
   Config config = test_config("openblas:0");
   config.deterministic = true;
@@ -130,7 +130,7 @@ TEST_CASE("schedule: a resumed fit goes on with the same rates and weights, bit 
     model.compile(context, options);
     return model;
   };
-  // The loss rises from a rate that is too large to it being cut: the plateau's state matters from epoch to epoch.
+  // The loss rises until the too large rate is reduced, so the plateau's state matters from epoch to epoch.
   const auto plateau = [] { return ReduceOnPlateau({.monitor = {.name = "loss", .min_delta = 10}, .factor = 0.5, .patience = 2}); };
   FitOptions fit;
   fit.epochs = 6;

@@ -1,4 +1,4 @@
-// The kit's group "honesty" catches backends whose capability answers lie, and accuses none that are honest.
+// The kit's group "capability_consistency" catches backends whose capability answers are wrong, and passes those whose answers are right.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -13,21 +13,21 @@ using conformance::Class;
 
 namespace {
 
-/// How the oracle, wrapped, lies about Relu.
+/// How the wrapped oracle misreports Relu.
 enum class Lie {
   none,
-  table_says_more,     ///< the table has i8, `supports` has not
-  table_says_less,     ///< `supports` serves f64, the table has not
-  yes_then_refuses,    ///< plan_create takes back what `supports` said
-  no_then_plans,       ///< plan_create serves what `supports` refuses
-  moody,               ///< every other answer is another one
-  speechless,          ///< a no without a sentence
-  unknown_reason,      ///< a no for a reason that is not in the header
-  blames_shape,        ///< strides are refused as if they were a shape
-  shy,                 ///< no, where there are other nodes
-  ignores_strides,     ///< walks strided inputs as if they were dense
-  fails_in_execution,  ///< yes, a plan, and then an error
-  large_overflows,     ///< sizes in 32 bits: yes to what has more elements, and no plan for it
+  table_says_more,     ///< the table lists i8, `supports` rejects it
+  table_says_less,     ///< `supports` accepts f64, the table does not list it
+  yes_then_refuses,    ///< plan_create rejects what `supports` accepted
+  no_then_plans,       ///< plan_create accepts what `supports` rejected
+  inconsistent,        ///< every second answer differs
+  no_message,          ///< a rejection without a message
+  unknown_reason,      ///< a rejection with a reason code that the header lacks
+  blames_shape,        ///< rejects strides with the reason for shapes
+  rejects_in_graph,    ///< rejects the node if the graph has others
+  ignores_strides,     ///< reads strided inputs as dense
+  fails_in_execution,  ///< accepts and plans, then fails in execution
+  large_overflows,     ///< sizes in 32 bits: accepts more elements than it can plan
 };
 Lie lie = Lie::none;
 int asked = 0;
@@ -68,12 +68,12 @@ tenon_status supports(tenon_device* device, const tenon_graph* graph, const teno
   const tenon_dtype dtype = value_of(*graph, 0).desc.dtype;
   tenon_answer& first = out_answers[0];
   ++asked;
-  if (lie == Lie::moody && asked % 2 == 0 && first.supported != 0) first = no(TENON_REASON_OP, "not now");
+  if (lie == Lie::inconsistent && asked % 2 == 0 && first.supported != 0) first = no(TENON_REASON_OP, "not now");
   if (lie == Lie::no_then_plans && dtype == TENON_DTYPE_F64) first = no(TENON_REASON_SHAPE, "not this one");
-  if (lie == Lie::speechless && first.supported == 0) first.text[0] = '\0';
+  if (lie == Lie::no_message && first.supported == 0) first.text[0] = '\0';
   if (lie == Lie::unknown_reason && first.supported == 0) first.reason = 77;
   if (lie == Lie::blames_shape && is_strided(*graph)) first = no(TENON_REASON_SHAPE, "strides");
-  if (lie == Lie::shy && graph->node_count > 1) first = no(TENON_REASON_GRAPH, "there is somebody");
+  if (lie == Lie::rejects_in_graph && graph->node_count > 1) first = no(TENON_REASON_GRAPH, "there is somebody");
   return status;
 }
 
@@ -122,14 +122,14 @@ void Backend::describe(tenon_backend_info& info) {
 
 conformance::Report judged(Lie how) {
   lie = how;
-  conformance::Options options = Backend::options("ops", "honesty/relu/*");
+  conformance::Options options = Backend::options("ops", "capability_consistency/relu/*");
   options.small = false;
   conformance::Report report = conformance::judge(options);
   lie = Lie::none;
   return report;
 }
 
-/// Some case fails, and says so in these words.
+/// Some case fails with this text.
 void caught(Lie how, const std::string& words) {
   CAPTURE(words);
   const conformance::Report report = judged(how);
@@ -141,38 +141,38 @@ void caught(Lie how, const std::string& words) {
 
 }  // namespace
 
-TEST_CASE("honesty: the wrapped oracle without a lie passes") {
+TEST_CASE("capability_consistency: the unmodified wrapped oracle passes") {
   const conformance::Report report = judged(Lie::none);
   CHECK(report.results.size() == 8);
   for (const conformance::Result& result : report.results) CHECK_MESSAGE(result.outcome == Class::pass, result.text);
 }
 
-TEST_CASE("honesty: a table that says more or less than `supports` is caught") {
+TEST_CASE("capability_consistency: a table that lists more or less than `supports` accepts is caught") {
   caught(Lie::table_says_more, "i8: the capability table says yes, `supports` says no, DTYPE");
   caught(Lie::table_says_less, "f64: the capability table says no, `supports` says yes");
 }
 
-TEST_CASE("honesty: a yes that is not kept is caught, in plan_create and in execution") {
+TEST_CASE("capability_consistency: an accepted node that fails in plan_create or in execution is caught") {
   caught(Lie::yes_then_refuses, "`supports` said yes, yet plan_create failed with UNSUPPORTED: no matrices after all");
   caught(Lie::fails_in_execution, "execution failed with UNSUPPORTED: not today");
 }
 
-TEST_CASE("honesty: a no that is none is caught") {
+TEST_CASE("capability_consistency: a rejection that does not hold is caught") {
   caught(Lie::no_then_plans, "`supports` said no, SHAPE (not this one), yet plan_create made a plan");
-  caught(Lie::speechless, "without a sentence");
+  caught(Lie::no_message, "without a NUL-terminated text");
   caught(Lie::unknown_reason, "the reason 77");
 }
 
-TEST_CASE("honesty: answers that change are caught") {
-  caught(Lie::moody, "and asked again");
-  caught(Lie::shy, "and beside a Relu of other values no, GRAPH");
+TEST_CASE("capability_consistency: inconsistent answers are caught") {
+  caught(Lie::inconsistent, "and the second time");
+  caught(Lie::rejects_in_graph, "and with an independent Relu in the graph no, GRAPH");
 }
 
-TEST_CASE("honesty: strides refused for another reason, or ignored, are caught") {
-  caught(Lie::blames_shape, "wanted yes, or the reason STRIDES or OPTIONS");
+TEST_CASE("capability_consistency: strides that are rejected with another reason, or ignored, are caught") {
+  caught(Lie::blames_shape, "expected yes, or the reason STRIDES or OPTIONS");
   caught(Lie::ignores_strides, "output 0: ");
 }
 
-TEST_CASE("honesty: sizes that are kept in 32 bits are caught") {
+TEST_CASE("capability_consistency: sizes in 32 bits are caught") {
   caught(Lie::large_overflows, "yet plan_create failed with INTERNAL: -5 elements");
 }

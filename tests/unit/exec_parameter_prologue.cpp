@@ -1,4 +1,4 @@
-// What depends on parameters alone runs when they change: results stay those of the graph as written.
+// Nodes that depend only on parameters run when these change: results are those of the original graph.
 #include "exec_testing.h"
 
 namespace tenon {
@@ -49,14 +49,14 @@ struct Net {
   }
 };
 
-void check_close(const std::vector<float>& got, const std::vector<float>& want) {
-  REQUIRE(got.size() == want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) CHECK(got[i] == doctest::Approx(want[i]).epsilon(1e-4));
+void check_close(const std::vector<float>& got, const std::vector<float>& expected) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-4));
 }
 
 }  // namespace
 
-TEST_CASE("prelude: batch norms folded into convolutions give what they gave behind them, whatever the parameters become") {
+TEST_CASE("prologue: batch norms folded into convolutions give the same results, also after parameters change") {
   for (const char* device : devices) {
     CAPTURE(device);
     const Context context(test_config(device));
@@ -79,7 +79,7 @@ TEST_CASE("prelude: batch norms folded into convolutions give what they gave beh
   }
 }
 
-TEST_CASE("prelude: the report shows what runs once, and the compiled graph holds it") {
+TEST_CASE("prologue: the report shows what runs once, and the compiled graph contains it") {
   const Context context(test_config("openblas:0"));
   const Net net;
   const Program program(context, net.graph, {.device = "openblas:0", .parameters = net.store});
@@ -98,7 +98,7 @@ TEST_CASE("prelude: the report shows what runs once, and the compiled graph hold
   CHECK(program.placement().moved() == 0);
 }
 
-TEST_CASE("prelude: a node asked to another device is made there, and carried over") {
+TEST_CASE("prologue: a node placed on another device runs there, and its result is copied") {
   Config config = test_config();
   config.backends.use = {"reference"};
   config.virtual_devices = {{"reference:0", 2, 0}};
@@ -119,7 +119,7 @@ TEST_CASE("prelude: a node asked to another device is made there, and carried ov
   CHECK(floats(program.run({ones})[0]) == std::vector<float>{1, -1, 9});
 }
 
-TEST_CASE("prelude: a program that trains keeps everything in one piece") {
+TEST_CASE("prologue: a training program is not split") {
   const Context context(test_config());
   Graph graph;
   const Value x = graph.input("x", DType::f32, {3}), p = graph.parameter("p", DType::f32, {3});
