@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bundle.sh <build directory> <source directory>: what goes to a GPU machine is small, whole and relocatable, and its script tells the truth on
-# a machine that has no GPU.
+# bundle.sh <build directory> <source directory>: the bundle for a GPU machine is small, complete and relocatable, and its script reports
+# correctly on a machine without a GPU.
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
@@ -21,11 +21,11 @@ expect 0 '' test "$(du --apparent-size --bytes --summarize "$work/bundle" | cut 
 mkdir "$work/elsewhere"
 expect 0 '' tar -xJf "$archive" -C "$work/elsewhere"
 tree=$(echo "$work"/elsewhere/tenon-*-gpu)
-mv "$work/bundle" "$work/elsewhere/moved" # from here on nothing is where it was made
+mv "$work/bundle" "$work/elsewhere/moved" # nothing is at its original path any more
 
-# Every run path begins at $ORIGIN, and what is needed is in the bundle or part of any system.
+# Every run path begins with $ORIGIN, and every needed library is in the bundle or part of any system.
 provided='^(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\+\+|ld-linux-[a-z0-9-]+)\.so'
-astray=$(
+problems=$(
   find "$tree/bin" "$tree/lib" -type f \( -name '*.so*' -o -perm -u+x \) | while read -r object; do
     readelf -d "$object" | sed -nE 's/.*\((RPATH|RUNPATH)\).*\[(.*)\]/\2/p' | tr ':' '\n' | grep -vE '^\$ORIGIN(/\.\.)*(/lib)?$' |
       sed "s|^|run path of $object: |"
@@ -34,11 +34,11 @@ astray=$(
     done
   done
 )
-expect 0 '' test -z "$astray"
+expect 0 '' test -z "$problems"
 expect 0 'reference:0' "$tree/bin/tenon" devices
 expect 0 '"cuda_architectures"' /usr/bin/python3 -m json.tool "$tree/bundle.json"
 
-# Without a GPU: what needs none is run, nothing else is called a pass.
+# Without a GPU, checks that need none run, and no other check passes.
 export CUDA_VISIBLE_DEVICES=
 expect 0 'no cuda device: ' "$tree/run-gpu-checks" --out "$work/none"
 expect 0 'conformance_ops' "$tree/run-gpu-checks" --list
@@ -54,7 +54,7 @@ PYTHON
 expect 0 '' /usr/bin/python3 "$work/states.py" "$work/none/summary.json"
 expect 0 'CUDA devices: 0' cat "$work/none/devices.txt"
 
-# The road of a check that runs, with a backend that is here.
+# Checks that run, with a CPU backend.
 checks=("$tree/run-gpu-checks" --backend reference --tiny)
 expect 0 'bench_gemm             pass' "${checks[@]}" --only conformance_core,bench_gemm --out "$work/some"
 expect 0 '<testcase' cat "$work/some/conformance_core.junit.xml"
@@ -63,9 +63,9 @@ expect 0 'ns' cat "$work/some/bench_gemm.json"
 expect 1 '0 pass, 0 fail, 2 timeout' "${checks[@]}" --only 'conformance_core' --only devices --limit 0 --out "$work/late"
 echo 'no list' >"$work/elsewhere/moved/lib/tenon/backends/libtenon_backend_reference.conformance.yaml"
 expect 1 '1 pass, 1 fail' "${checks[@]}" --tree "$work/elsewhere/moved" --only conformance_core,bench_gemm --out "$work/failed"
-expect 2 'there is no such check' "${checks[@]}" --only nothing --out "$work/nothing"
+expect 2 'no such check' "${checks[@]}" --only nothing --out "$work/nothing"
 
-# NVIDIA's libraries come from where they are, Python's wheels too; what is missing is said.
+# NVIDIA's libraries are found where they are installed, Python wheels included; missing ones are reported.
 wheel=$work/venv/lib/python3.11/site-packages/nvidia/vendor/lib
 mkdir -p "$wheel"
 touch "$wheel/libtenon_vendor.so.7"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cli.sh CLAIM - one claim about the command line. Environment: TENON (the program), PLUGINS (folder of test plugins), CMAKE.
+# cli.sh TEST - one test of the command line. Environment: TENON (the program), PLUGINS (folder of test plugins), CMAKE.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 scratch=$(mktemp -d)
@@ -12,18 +12,18 @@ fail() {
   echo "--- standard error"; cat "$scratch/err"
   exit 1
 }
-# exits CODE tenon-arguments...: runs the program, keeps what it writes.
+# exits CODE tenon-arguments...: runs the program and keeps its output.
 exits() {
-  local wanted=$1 got=0
+  local expected=$1 got=0
   shift
   "$TENON" "$@" >"$scratch/out" 2>"$scratch/err" || got=$?
-  [ "$got" = "$wanted" ] || fail "tenon $*: wanted exit code $wanted, got $got"
+  [ "$got" = "$expected" ] || fail "tenon $*: expected exit code $expected, got $got"
 }
 out_has() { grep -qF -- "$1" "$scratch/out" || fail "standard output has no '$1'"; }
 out_lacks() { ! grep -qF -- "$1" "$scratch/out" || fail "standard output has '$1'"; }
 err_has() { grep -qF -- "$1" "$scratch/err" || fail "standard error has no '$1'"; }
 out_is() { printf "$1" | cmp -s - "$scratch/out" || fail "standard output is not:"$'\n'"$(printf "$1")"; }
-# Only the CPU backends that are always built, whatever else is installed.
+# Only the CPU backends that are always built.
 cpu_only=(--set 'backends.use=[openblas, reference]')
 
 devices_lists_the_cpu_backends() {
@@ -122,7 +122,7 @@ doctor_survives_a_broken_file() {
   exits 0 doctor --plugin "$scratch/plugins"
   out_has '  broken: not usable'
   out_has "    file       $scratch/plugins/libtenon_backend_broken.so (command line)"
-  out_has '    stage      found reached'
+  out_has '    stage      found'
   out_has '    cause      INVALID_ARGUMENT: the file is not a library'
   out_has '    remedy     put a backend built for linux-'
   out_has '  openblas: healthy'
@@ -137,7 +137,7 @@ doctor_fails_when_nothing_is_healthy() {
   err_has 'no healthy backend'
 }
 
-doctor_survives() { # plugin, what it must say
+doctor_survives() { # plugin, expected text
   exits 0 doctor --timeout 2 --plugin "$PLUGINS/$1"
   out_has "$2"
   out_has 'deny: [misbehaving]'
@@ -145,18 +145,18 @@ doctor_survives() { # plugin, what it must say
 }
 doctor_survives_a_crash_when_asked() {
   exits 0 doctor --plugin "$PLUGINS/asked_crash"
-  out_has 'the plugin crashed (signal 11, Segmentation fault) while the library was opened and its tenon_backend_query was asked'
+  out_has 'the plugin crashed (signal 11, Segmentation fault) while loading the library and calling its tenon_backend_query'
 }
 doctor_survives_a_crash_in_create() { doctor_survives created_crash 'the plugin crashed (signal 11, Segmentation fault) in its `create`'; }
-doctor_survives_a_crash_at_the_end() { doctor_survives closed_crash 'the plugin crashed (signal 11, Segmentation fault) while it was shut down'; }
-doctor_survives_an_exit() { doctor_survives created_exit 'the plugin ended the process (exit code 7) in its `create`'; }
+doctor_survives_a_crash_at_the_end() { doctor_survives closed_crash 'the plugin crashed (signal 11, Segmentation fault) during shutdown'; }
+doctor_survives_an_exit() { doctor_survives created_exit 'the plugin exited the process (exit code 7) in its `create`'; }
 doctor_survives_an_abort() { doctor_survives created_abort 'the plugin crashed (signal 6, Aborted) in its `create`'; }
 doctor_survives_a_hang() { doctor_survives created_hang 'the plugin did not return within 2 s in its `create`'; }
 
-# What a plugin prints is told with it, to neither stream, and never between the lines of the report.
+# The output of a plugin is part of its record; it is not mixed with the report or written to standard error.
 doctor_keeps_chatter_apart() {
   exits 0 doctor --plugin "$PLUGINS/created_abort"
-  out_has '    it wrote   vendor: giving up'
+  out_has '    output     vendor: giving up'
   ! grep -q '^vendor' "$scratch/out" || fail 'the plugin wrote between the lines'
   [ ! -s "$scratch/err" ] || fail 'the plugin wrote to standard error'
   exits 0 doctor --plugin "$PLUGINS/created_abort" --format json
@@ -177,7 +177,7 @@ doctor_json_keeps_its_schema() {
 
 doctor_tells_of_a_device_that_does_not_open() {
   exits 0 doctor --plugin "$PLUGINS/fake_gpu"
-  out_has '    warning    device fake_gpu:1 cannot be opened: fake_gpu:1 has fallen off the bus (DEVICE_LOST)'
+  out_has '    warning    cannot open device fake_gpu:1: fake_gpu:1 has fallen off the bus (DEVICE_LOST)'
   exits 0 doctor --plugin "$PLUGINS/fake_gpu" --format json
   out_has '"identity": "0000:01:00.0"'
 }
@@ -199,7 +199,7 @@ caps_states_ops_dtypes_and_features() {
   out_has '|---|---|'
   grep -q '^| Gemm-13 | .*f32 f64' "$scratch/out" || fail 'no Gemm-13'
   exits 1 caps --backend nobody
-  err_has "backend 'nobody' is not there"
+  err_has "backend 'nobody' not found"
 }
 
 config_check_names_file_line_and_key() {
@@ -269,7 +269,7 @@ explain_draws_the_graph() {
 
 explain_measures_a_roofline() {
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline
-  out_has 'openblas:0: at best '
+  out_has 'openblas:0: peak '
   grep -q '^dense gradient .* memory ' "$scratch/out" || fail 'no row for the gradient of dense'
   grep -q '^optimizer ' "$scratch/out" || fail 'no row for the optimizer'
   exits 0 explain "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --roofline --format json
@@ -308,7 +308,7 @@ a_memory_limit_is_an_error_with_numbers() {
 
 soft_placement_warns_once() {
   exits 0 train "$MODELS/linear_regression/train.yaml" "${cpu_only[@]}" --device gpu:0 --set soft_placement=true --set epochs=1
-  [ "$(grep -c 'soft_placement takes openblas:0 instead' "$scratch/err")" = 1 ] || fail 'not one warning'
+  [ "$(grep -c 'soft_placement uses openblas:0 instead' "$scratch/err")" = 1 ] || fail 'not one warning'
 }
 
 wrong_use_exits_with_two() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# driver.sh <tenon> <folder of the stub driver>: what is said of the CUDA backend without a usable driver. The other backends work on.
+# driver.sh <tenon> <folder of the stub driver>: messages about the CUDA backend without a usable driver. The other backends keep working.
 tenon=$1 stub=$2
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH CUDA_VISIBLE_DEVICES
@@ -14,11 +14,11 @@ fi
 
 # with <version> <answer of cuInit> <command...>
 with() { env LD_LIBRARY_PATH="$stub" STUB_DRIVER_VERSION="$1" STUB_DRIVER_INIT="$2" "${@:3}"; }
-newest=99000 # as new as any build wants
-expect 0 'cuda: the NVIDIA driver speaks CUDA 11.2, this backend was built with CUDA ' with 11020 100 "$tenon" backends
+newest=99000 # newer than any build requires
+expect 0 'cuda: the NVIDIA driver supports CUDA 11.2, this backend was built with CUDA ' with 11020 100 "$tenon" backends
 expect 0 'update the driver' with 11020 100 "$tenon" doctor
 expect 0 'an NVIDIA driver for CUDA ' with 11020 100 "$tenon" doctor
-expect 0 'and there is no GPU that it serves' with "$newest" 100 "$tenon" backends
+expect 0 'but it serves no GPU here' with "$newest" 100 "$tenon" backends
 expect 0 '/dev/nvidia*' with "$newest" 304 "$tenon" backends
 expect 0 'nvidia-fabricmanager' with "$newest" 802 "$tenon" backends
 expect 0 'restart after an update' with "$newest" 803 "$tenon" backends

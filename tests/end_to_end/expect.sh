@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: run commands, compare what they print and return.
+# Sourced by the scripts of this folder: runs commands, checks their output and exit codes.
 set -u
 failures=0
 work=$(mktemp -d)
@@ -6,12 +6,12 @@ trap 'rm -rf "$work"' EXIT
 
 # expect <exit code> <text that must appear, or ''> <command...>
 expect() {
-  local wanted=$1 text=$2
+  local expected=$1 text=$2
   shift 2
   "$@" >"$work/out" 2>&1 </dev/null
   local got=$?
-  if [ "$got" -ne "$wanted" ]; then
-    echo "FAIL: exit code $got, wanted $wanted: $*"
+  if [ "$got" -ne "$expected" ]; then
+    echo "FAIL: exit code $got, expected $expected: $*"
     sed 's/^/    /' "$work/out"
     failures=$((failures + 1))
   elif [ -n "$text" ] && ! grep -qF -- "$text" "$work/out"; then

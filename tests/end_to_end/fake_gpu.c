@@ -1,4 +1,4 @@
-/* fake_gpu.c - the template backend as two GPUs that do not exist, for what is said about GPUs on machines that have none. */
+/* fake_gpu.c - the template backend with two simulated GPUs, to test reports about GPUs on machines without one. */
 #include <tenon/backend.h>
 
 #define tenon_backend_query template_query

@@ -1,12 +1,12 @@
-/* far.c - the reference backend behind a distance: a device whose memory the host does not address. Every address it gives out faults where
- * the host touches it, and every host pointer it is given as an address faults here. FAR_OF: the reference backend's file. */
+/* far.c - the reference backend as a device whose memory the host cannot address. An address that it returns faults if the host accesses
+ * it, and a host pointer passed as an address faults here. FAR_OF: the file of the reference backend. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <tenon/backend.h>
 
-/* No address of a program has this bit. */
+/* No address of a process has this bit set. */
 #define DISTANCE ((uint64_t)1 << 62)
 static uint64_t away(uint64_t address) {
   return address == 0 ? 0 : address ^ DISTANCE;
@@ -40,7 +40,7 @@ static tenon_status far_fill(tenon_device* device, uint64_t address, uint64_t si
   return near_table->fill(device, away(address), size_bytes, value, stream, error);
 }
 
-/* Slots by signature class: parameters, and what the reference's slot is given. Numbers stay the host's. */
+/* Functions by signature class: their parameters, and the arguments for the reference backend. Scalars stay in host memory. */
 #define HEAD device, stream, dtype
 #define PARAMETERS_rotg uint64_t a, uint64_t b, uint64_t c, uint64_t s, uint32_t on_device
 #define ARGUMENTS_rotg a, b, c, s, on_device
@@ -97,7 +97,7 @@ static tenon_status far_fill(tenon_device* device, uint64_t address, uint64_t si
       uint64_t a, int64_t lda, uint64_t b, int64_t ldb
 #define ARGUMENTS_trmm layout, side, uplo, trans, diag, m, n, alpha, away(a), lda, away(b), ldb
 
-/* The extensions are not offered: nothing here has them. */
+/* The extensions are not offered: the drop-in BLAS has none of them. */
 #define SLOT(routine, signature)                                                                    \
   static tenon_status slot_##routine(TENON_BLAS_HEAD, PARAMETERS_##signature, tenon_error* error) { \
     return near_blas->routine(HEAD, ARGUMENTS_##signature, error);                                  \

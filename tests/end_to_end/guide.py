@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""guide.py PREFIX SOURCE: every block of plugins/README.md, one after the other, as an author follows it in an empty folder.
+"""guide.py PREFIX SOURCE: runs every block of plugins/README.md in order, as an author would in an empty folder.
 
   sh     is run
   diff   is applied
-  cpp, c that begin with a path in a comment become that file; others stand word for word in a file that the guide has built, or in the
-         header
+  cpp, c that begin with a path in a comment become that file; others must occur in a file that the guide has built, or in the header
   yaml   is a conformance.yaml that the kit accepts
 """
 import os
@@ -40,9 +39,9 @@ class Author:
             block = re.sub(r"^gdb .*?--args ", "", block, flags=re.M)
         out = self.run(["bash", "-e", "-c", block])
         if block.startswith("nm ") and [line.split()[-1] for line in out.splitlines()] != ["tenon_backend_query"]:
-            sys.exit("the library exports other symbols than tenon_backend_query")
+            sys.exit("expected the library to export only tenon_backend_query")
         if "conformance" in block and "gdb" not in block and not re.search(r"\b[1-9]\d* pass, 0 fail, 0 unsupported", out):
-            sys.exit("a proof without a pass, or with a failure")
+            sys.exit("expected at least one pass and no failure")
 
     def diff(self, block):
         self.run(["git", "apply", "-p0", "-"], input=block)
@@ -54,7 +53,7 @@ class Author:
             return
         files = [*self.place.glob("*/*.[ch]*"), *self.place.glob("*/ops/*"), self.prefix / "include/tenon/backend.h"]
         if not any(plain(block) in plain(file.read_text()) for file in files if file.is_file()):
-            sys.exit(f"these lines are in no file that the guide builds:\n{block}")
+            sys.exit(f"these lines occur in no file that the guide builds:\n{block}")
 
     def yaml(self, block):
         folder = self.place / "waived"
@@ -72,9 +71,9 @@ def main():
         kinds = {"sh": author.sh, "diff": author.diff, "c": author.code, "cpp": author.code, "yaml": author.yaml}
         for language, block in blocks:
             if language not in kinds:
-                sys.exit(f"a block of language '{language}': wanted one of {', '.join(kinds)}")
+                sys.exit(f"a block of language '{language}': expected one of {', '.join(kinds)}")
             kinds[language](block)
-    print(f"{len(blocks)} blocks of plugins/README.md hold")
+    print(f"{len(blocks)} blocks of plugins/README.md work")
     return 0 if blocks else 1
 
 

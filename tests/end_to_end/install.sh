@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh <cmake> <build directory> <source directory> <C compiler> <C++ compiler>: what `cmake --install` lays out works from another
-# folder, for users of the command line, of the C++ API (CMake and pkg-config) and for authors of backends.
+# install.sh <cmake> <build directory> <source directory> <C compiler> <C++ compiler>: an installed tree works after a move,
+# for the command line, the C++ API (CMake and pkg-config) and authors of backends.
 cmake=$1 build=$2 source=$3 cc=$4 cxx=$5
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
@@ -11,10 +11,10 @@ fi
 
 expect 0 '' "$cmake" --install "$build" --prefix "$work/first"
 mkdir "$work/elsewhere"
-mv "$work/first" "$work/elsewhere/tenon" # not a copy: nothing may lean on the first place
+mv "$work/first" "$work/elsewhere/tenon" # moved, not copied: nothing may depend on the original path
 tree=$work/elsewhere/tenon
 
-# The tree: all that is promised, no internal header, no path of this machine.
+# The tree has all documented files, no internal header and no build path.
 for file in bin/tenon lib/libtenon.so lib/libtenon_blas.so lib/tenon/blas/libblas.so.3 lib/libtenon_sdk.a lib/tenon/backends/libtenon_backend_reference.so lib/cmake/tenon/tenonConfig.cmake \
   lib/pkgconfig/tenon.pc include/tenon/tenon.h include/tenon/backend.h include/tenon/ops.def include/tenon/sdk/kernel.h \
   share/tenon/models/mnist_mlp/train.yaml share/tenon/template/template.c share/tenon/new_backend/cpp/backend.cpp share/doc/tenon/README.md share/doc/tenon/plugins.md \
@@ -27,12 +27,12 @@ for file in "$tree"/bin/tenon "$tree"/lib/libtenon.so "$tree"/lib/libtenon_blas.
   expect 1 '' bash -c "readelf -d '$file' | grep -E 'RUNPATH|RPATH' | grep -qv 'ORIGIN'"
 done
 
-# The command line finds its backends beside itself and trains.
+# The command line finds its backends in its own tree and trains.
 expect 0 'reference:0' "$tree/bin/tenon" devices
 expect 0 "$tree/lib/tenon/backends" "$tree/bin/tenon" backends
 expect 0 'test: loss: ' "$tree/bin/tenon" train "$tree/share/tenon/models/linear_regression/train.yaml"
 
-# The examples, by CMake; the package looks for nothing else.
+# The examples, built with CMake; the package finds no other packages.
 expect 0 '' "$cmake" -S "$tree/share/tenon/examples" -B "$work/examples" -DCMAKE_PREFIX_PATH="$tree" -DCMAKE_CXX_COMPILER="$cxx" \
   -DCMAKE_CXX_FLAGS='-Wall -Wextra -Werror'
 expect 1 '' grep -qE '^(fmt|yaml-cpp|nlohmann_json|Boost|CLI11)_DIR' "$work/examples/CMakeCache.txt"
@@ -56,22 +56,22 @@ run linear_regression 0 'epoch 9: mse 0.000' 'test: mse 0.000'
 run several_devices 0 'openblas:0: loss' 'openblas:1: loss'
 expect 1 '' grep -q different "$work/example"
 run data_parallel 0 'the same within 1e-5'
-run classify_digits 0 'accuracy 0.9' 'taken for a'
+run classify_digits 0 'accuracy 0.9' 'predicted as a'
 run prefetch 0 'train ends:   batch 5'
 expect 0 '' awk '/read/ { read[$NF] = NR } /ends/ { ends[$NF] = NR }
   END { for (n = 0; n < 5; ++n) if (!(read[n + 1] < ends[n])) exit 1 }' "$work/example"
 
-# By pkg-config.
+# With pkg-config.
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH=$tree/lib/pkgconfig
   expect 0 '' bash -c "'$cxx' -std=c++20 '$tree/share/tenon/examples/gpu_check.cpp' \$(pkg-config --cflags --libs tenon) \
     -Wl,-rpath,'$tree/lib' -o '$work/by_pkg_config'"
   expect 1 'GPU device not found' "$work/by_pkg_config"
 else
-  echo "not run: there is no pkg-config here; tools/setup installs it"
+  echo "not run: pkg-config not found; tools/setup installs it"
 fi
 
-# Authors: the C template against the header, and the oracle with one of its rooms against the SDK.
+# Authors: the C template with the header only, and the reference backend with one of its op families with the SDK.
 expect 0 '' "$cmake" -S "$tree/share/tenon/template" -B "$work/template" -DTENON_INCLUDE_DIRECTORY="$tree/include" -DCMAKE_C_COMPILER="$cc"
 expect 0 '' "$cmake" --build "$work/template"
 expect 0 'template' "$tree/bin/tenon" backends --plugin "$work/template/libtenon_backend_template.so"
@@ -90,10 +90,10 @@ expect 0 '7.8.9' "$tree/bin/tenon" backends --plugin "$work/author/build/libteno
 expect 0 'tenon_backend_query' nm -D --defined-only "$work/author/build/libtenon_backend_reference.so"
 expect 0 '1' bash -c "nm -D --defined-only '$work/author/build/libtenon_backend_reference.so' | wc -l"
 
-# A project of their own, as the commands are printed.
+# A new project, with the printed commands.
 expect 0 '' bash "$(dirname "$0")/new_backend.sh" "$tree" "$cc" "$cxx"
 
-# What is not there is said.
+# A missing component is reported.
 sed -i 's/COMPONENTS sdk/COMPONENTS kitchen/' "$work/author/CMakeLists.txt"
 expect 1 "there is no component 'kitchen'; there are runtime, abi and sdk" "$cmake" -S "$work/author" -B "$work/author/other" \
   -DCMAKE_PREFIX_PATH="$tree" -DCMAKE_CXX_COMPILER="$cxx"

@@ -1,4 +1,4 @@
-/* misbehaving.c - the template backend with one bad habit, MISBEHAVES_WHEN: loading crashes or hangs there. A report survives it. */
+/* misbehaving.c - the template backend with one fault: it crashes, hangs or exits at MISBEHAVES_WHEN. A report must survive it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 
 enum { ASKED_CRASH = 1, CREATED_CRASH, CREATED_HANG, CREATED_EXIT, CREATED_ABORT, CLOSED_CRASH };
 
-/* Back to the default first: a sanitizer's handler would make an exit of it. */
+/* Restore the default handler first: a sanitizer's handler would exit instead. */
 static void crash(void) {
   signal(SIGSEGV, SIG_DFL);
   raise(SIGSEGV);

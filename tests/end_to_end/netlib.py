@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""One of netlib's BLAS testers on a backend, through the drop-in BLAS.
+"""Runs one of netlib's BLAS testers on a backend through the drop-in BLAS.
 
   netlib.py FOLDER BACKEND TESTER PASSES PLUGINS
 
-FOLDER holds our libblas.so.3; PLUGINS is searched for the backend, too. The testers are those of Debian's libblas-test; they exit with 0 whatever they find, so their text is judged.
+FOLDER contains our libblas.so.3; PLUGINS is searched for the backend, too. The testers are those of Debian's libblas-test. They always exit
+with 0, so their output is checked.
 """
 import glob
 import os
@@ -29,7 +30,7 @@ def input_of(folder, tester):
 
 
 def environment(backend, scratch, plugins=None):
-    """The process's own without what a user may have set, and a configuration that leaves only this backend."""
+    """The environment of this process without the user's settings, and with a configuration that allows only this backend."""
     config = Path(scratch) / "tenon.yaml"
     config.write_text(f"backends: {{use: [{backend}]{f', search: [{plugins}]' if plugins else ''}}}\ndevice: {backend}\n")
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TENON_") and name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
@@ -41,7 +42,7 @@ def main():
     passes = int(passes)
     programs = testers_folder()
     if programs is None or not (programs / tester).exists():
-        print(f"skipped: there is no {tester} here; libblas-test has it, and tools/setup installs that")
+        print(f"skipped: {tester} not found; tools/setup installs libblas-test")
         return 77
     with tempfile.TemporaryDirectory() as scratch:
         lines = input_of(programs, tester)
@@ -53,17 +54,17 @@ def main():
     problems = []
     if result.returncode:
         problems.append(f"exit code {result.returncode}")
-    if f"backend '{backend}' computes" not in result.stderr:
-        problems.append(f"nothing says that '{backend}' computed")
+    if f"backend '{backend}' executes" not in result.stderr:
+        problems.append(f"expected stderr to name the backend '{backend}'")
     bad = [line for line in text.splitlines() if re.search(r"FAIL|\*{5}|FATAL", line)]
     problems += bad
     found = text.count("PASS")
     if found != passes:
-        problems.append(f"{found} times PASS, wanted {passes}")
+        problems.append(f"expected {passes} PASS lines, got {found}")
     if problems:
-        print(*problems, "--- the tester's words", text, "--- standard error", result.stderr, sep="\n")
+        print(*problems, "--- output of the tester", text, "--- standard error", result.stderr, sep="\n")
         return 1
-    print(f"{tester} on {backend}: {found} times PASS")
+    print(f"{tester} on {backend}: {found} PASS lines")
     return 0
 
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# new_backend.sh <prefix> <C compiler> <C++ compiler>: what `tenon new-backend` of the tree at <prefix> writes builds in an empty folder outside of
-# it, by the very commands that it prints, and passes what it declares.
+# new_backend.sh <prefix> <C compiler> <C++ compiler>: the project that `tenon new-backend` of the tree at <prefix> writes builds
+# outside that tree with the printed commands, and passes the conformance kit.
 prefix=$1 cc=$2 cxx=$3
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
-export TENON_TEST_SIZE=small # of the operands; the cases are all there
+export TENON_TEST_SIZE=small # small operands; all cases run
 tenon=$prefix/bin/tenon
 
-# author <name> <language> <variable> <compiler>: writes a project into an empty folder, runs what is printed there.
+# author <name> <language> <variable> <compiler>: writes a project into an empty folder and runs the printed commands.
 author() {
   local name=$1 language=$2 variable=$3 compiler=$4 place="$work/a folder for $1" count=0 line
   mkdir "$place"
@@ -20,7 +20,7 @@ author() {
   done <"$work/commands"
   expect 0 '' test "$count" -eq 5
   expect 0 "$name" cat "$work/out.3"
-  # Nothing fails, of the core and of the whole; what is left out is counted.
+  # Nothing fails in the profile core or in the full run; excluded cases are counted.
   expect 0 ' 0 fail, 0 unsupported, ' cat "$work/out.4"
   expect 0 ' 0 fail, 0 unsupported, ' cat "$work/out.5"
   expect 1 '' grep -q ' 0 excluded' "$work/out.5"
@@ -36,18 +36,18 @@ author demo_sdk cpp CXX "$cxx"
 sed 's/template/demo/g' "$prefix/share/tenon/template/template.c" >"$work/demo.c"
 expect_same "$work/demo.c" "$work/a folder for demo/demo/demo.c"
 
-# What is wrong is said, and nothing is written.
-expect 1 "'Demo' is no name for a backend: wanted small letters" "$tenon" new-backend Demo
-expect 1 "'9lives' is no name" "$tenon" new-backend 9lives
-expect 1 "'cpu' has a meaning of its own" "$tenon" new-backend cpu
+# Wrong arguments are errors, and nothing is written.
+expect 1 "invalid backend name 'Demo': expected lower-case letters" "$tenon" new-backend Demo
+expect 1 "invalid backend name '9lives'" "$tenon" new-backend 9lives
+expect 1 "'cpu' is a reserved name" "$tenon" new-backend cpu
 expect 2 'rust' "$tenon" new-backend demo --language rust
 expect 1 '' test -e "$work/demo"
 mkdir "$work/there"
-expect 1 'there is there already and stays as it is' "$tenon" new-backend there
+expect 1 'there already exists' "$tenon" new-backend there
 expect 0 '' rmdir "$work/there" # still empty
 expect 0 'elsewhere/other' "$tenon" new-backend other --out elsewhere
 expect 0 '' test -f elsewhere/other/other.c
 mkdir -p "$work/lonely/bin"
 cp "$tenon" "$work/lonely/bin/"
-expect 1 "wanted $work/lonely/share/tenon/template/template.c" env LD_LIBRARY_PATH="$prefix/lib" "$work/lonely/bin/tenon" new-backend demo
+expect 1 "cannot read the template $work/lonely/share/tenon/template/template.c" env LD_LIBRARY_PATH="$prefix/lib" "$work/lonely/bin/tenon" new-backend demo
 finish

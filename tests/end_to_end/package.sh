@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# package.sh <build directory> <source directory>: the archive holds all it needs and runs from wherever it is unpacked.
+# package.sh <build directory> <source directory>: the archive is complete and runs from any folder.
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"
 unset "${!TENON_@}" LD_LIBRARY_PATH
@@ -16,6 +16,6 @@ tree=$(echo "$work"/unpacked/tenon-*)
 expect 0 'openblas:0' "$tree/bin/tenon" devices
 expect 0 'test: loss: ' "$tree/bin/tenon" train "$tree/share/tenon/models/linear_regression/train.yaml"
 expect 0 '' test "$(stat -c %s "$archive")" -lt 50000000
-# Bundled libraries come with the terms they are under.
+# Bundled libraries come with their licences.
 expect 0 '' bash -c "ls '$tree'/share/doc/tenon/third_party/*"
 finish

@@ -4,7 +4,7 @@
 
 int main() {
   using namespace tenon;
-  const Context context;  // backends and device as the environment, TENON_CONFIG and defaults say
+  const Context context;  // backends and device from the environment, TENON_CONFIG and defaults
 
   Graph graph;
   const Value a = graph.input("a", DType::f32, {3});
@@ -16,7 +16,7 @@ int main() {
 
   const Tensor m = Tensor::of<float>({1, 2, 3, 4}, {2, 2}).to(context.default_device());
   const Tensor product = context.default_device().empty(DType::f32, {2, 2});
-  blas::gemm(context.default_device(), 1, m, m.transpose(0, 1), 0, product);  // BLAS reads views as they lie
+  blas::gemm(context.default_device(), 1, m, m.transpose(0, 1), 0, product);  // BLAS reads views without a copy
   std::printf("%g\n", product[1][1].item());
 
   Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# real_data.sh <tenon> <source directory>: a short run on Fashion-MNIST, where ../shared/data or TENON_TEST_DATA has it.
+# real_data.sh <tenon> <source directory>: a short run on Fashion-MNIST, if ../shared/data or TENON_TEST_DATA has it.
 tenon=$1 source=$2
 data=${TENON_TEST_DATA:-$source/../shared/data}/fashion-mnist
 if [ ! -d "$data" ]; then
-  echo "skipped: no Fashion-MNIST in $data (TENON_TEST_DATA names another folder)"
+  echo "skipped: no Fashion-MNIST in $data (set TENON_TEST_DATA to another folder)"
   exit 77
 fi
 . "$(dirname "$0")/expect.sh"
 fashion=$source/models/fashion_mnist/train.yaml
-# The same start, order and masks on both backends: the first 50 steps agree within 1e-4.
+# Initial weights, order and masks are the same on both backends: the first 50 steps agree within 1e-4.
 for device in openblas reference; do
   expect 0 'loss: ' "$tenon" train "$fashion" --data "$data" --device $device --set epochs=1 --set steps_per_epoch=50 --json "$work/$device.jsonl"
 done

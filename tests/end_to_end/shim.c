@@ -1,4 +1,4 @@
-/* shim.c - a program in plain C that is linked to some libblas.so.3: what happens at the edges. Each function of main's list is a claim. */
+/* shim.c - a plain C program linked to a libblas.so.3 that tests edge cases. Each function that main calls is a test. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static int failures = 0;
     }                                                                  \
   } while (0)
 
-/* Ours in the place of the library's, as programs bring them. */
+/* These replace the handlers of the library, as programs may do. */
 static char reported[64];
 static int reported_position = -1;
 static int reports = 0;
@@ -56,7 +56,8 @@ void cblas_xerbla(int position, const char* name, const char* format, ...) {
 static int was(const char* name, int position) {
   const int same = strcmp(reported, name) == 0 && reported_position == position && reports == 1;
   if (!same)
-    printf("reported %d times, last '%s' with position %d; wanted '%s' with %d\n", reports, reported, reported_position, name, position);
+    printf("expected one report of '%s' at position %d, got %d, the last of '%s' at position %d\n", name, position, reports, reported,
+           reported_position);
   reports = 0;
   return same;
 }
@@ -96,7 +97,7 @@ static void increments_that_only_read_may_be_0_or_backwards(void) {
   daxpy_(&four, &unit, a + 2, &none, y, &one);
   CHECK(y[0] == 3 && y[3] == 3);
   CHECK(dnrm2_(&two, five, &minus) == 5 && dnrm2_(&four, five, &none) == 6);
-  dcopy_(&four, a, &one, y, &none); /* each over the last */
+  dcopy_(&four, a, &one, y, &none); /* each element overwrites the previous one */
   CHECK(y[0] == 4 && y[1] == 3);
   CHECK(reports == 0);
   daxpy_(&four, &unit, a, &one, y, &none);
@@ -120,7 +121,7 @@ static void wrong_arguments_have_their_position(void) {
   CHECK(was("cblas_dgemm", 1));
   cblas_dgemm(102, 111, 111, 2, 2, 2, 1, a, 1, b, 2, 0, c, 2);
   CHECK(was("cblas_dgemm", 9));
-  cblas_dgemm(101, 111, 111, 2, 2, 2, 1, a, 1, b, 2, 0, c, 2); /* the reference's Fortran call has A for its B */
+  cblas_dgemm(101, 111, 111, 2, 2, 2, 1, a, 1, b, 2, 0, c, 2); /* the reference's Fortran call has A in place of B */
   CHECK(was("cblas_dgemm by rows", 11));
   cblas_dgemv(101, 111, -1, 2, 1, a, 2, b, 1, 0, c, 1);
   CHECK(was("cblas_dgemv by rows", 4));
@@ -134,7 +135,7 @@ static void wrong_arguments_have_their_position(void) {
   CHECK(RowMajorStrg == 0);
 }
 
-/* Big enough that a backend may share it between threads. */
+/* Large enough that a backend may distribute it over threads. */
 static int a_big_product_is_right(void) {
   enum { n = 512 };
   const int size = n;
@@ -171,7 +172,7 @@ static void* many_small_ones(void* wrong) {
   }
   return NULL;
 }
-static void threads_compute_beside_each_other(void) {
+static void threads_compute_concurrently(void) {
   pthread_t threads[4];
   int wrong[4] = {0};
   for (int i = 0; i < 4; ++i) pthread_create(&threads[i], NULL, many_small_ones, &wrong[i]);
@@ -179,8 +180,8 @@ static void threads_compute_beside_each_other(void) {
   CHECK(wrong[0] + wrong[1] + wrong[2] + wrong[3] == 0);
 }
 
-/* With a configuration that cannot be had: said each time, and a NaN where a number is wanted. */
-static void nothing_computes_but_it_is_said(void) {
+/* With an invalid configuration every call reports the error, and functions return NaN. */
+static void every_call_reports_the_error(void) {
   double c[4] = {1, 2, 3, 4};
   cblas_dgemm(101, 111, 111, 2, 2, 2, 1, a, 2, b, 2, 0, c, 2);
   CHECK(was("cblas_dgemm", 0));
@@ -192,20 +193,20 @@ static void nothing_computes_but_it_is_said(void) {
   CHECK(c[0] == 1 && c[3] == 4);
 }
 
-static void at_exit(void) { /* the library's own ends come later */
+static void at_exit(void) { /* the library's own exit handlers run later */
   if (!a_big_product_is_right()) _exit(1);
 }
 
 int main(int count, char** arguments) {
   if (count > 1 && strcmp(arguments[1], "without") == 0) {
-    nothing_computes_but_it_is_said();
+    every_call_reports_the_error();
   } else {
-    threads_compute_beside_each_other();
+    threads_compute_concurrently();
     products_are_right();
     vectors_of_nothing_are_silent();
     increments_that_only_read_may_be_0_or_backwards();
     wrong_arguments_have_their_position();
-    if (count == 1) children_of_fork_compute(); /* "far": such a device does not survive a fork */
+    if (count == 1) children_of_fork_compute(); /* the device of "far" does not survive a fork */
     atexit(at_exit);
   }
   printf("%d failures\n", failures);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The drop-in BLAS exports what the reference's libblas does, grown from blas.def, and nothing else.
+"""The drop-in BLAS exports the symbols of the reference's libblas, derived from blas.def, and no others.
 
   shim_exports.py LIBRARY...
 """
@@ -28,7 +28,7 @@ OTHERS = {"xerbla_", "xerbla_array_", "lsame_", "cblas_xerbla", "RowMajorStrg", 
 }
 
 
-def expected():
+def expected_names():
     fortran, cblas, subroutines = set(), set(), set()
     for routine in read_routines():
         if routine.routine in EXTENSIONS:
@@ -43,17 +43,18 @@ def expected():
 
 
 def main():
-    fortran, cblas, subroutines = expected()
-    wanted = fortran | cblas | subroutines | OTHERS
+    fortran, cblas, subroutines = expected_names()
+    expected = fortran | cblas | subroutines | OTHERS
     failures = 0
     for library in sys.argv[1:]:
         lines = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True).stdout.splitlines()
         found = {line.split()[-1].split("@")[0] for line in lines}
-        for what, names in (("lacks", wanted - found), ("exports, not wanted,", found - wanted)):
+        for what, names in (("lacks", expected - found), ("exports unexpected", found - expected)):
             if names:
                 print(f"{library} {what} {', '.join(sorted(names))}")
                 failures += 1
-        print(f"{library}: {len(fortran & found)} of Fortran 77, {len(cblas & found)} of CBLAS, {len((subroutines | OTHERS) & found)} beside them")
+        print(f"{library}: {len(fortran & found)} of Fortran 77, {len(cblas & found)} of CBLAS, "
+              f"{len((subroutines | OTHERS) & found)} others")
     return 1 if failures or len(sys.argv) < 2 else 0
 
 

@@ -1,5 +1,5 @@
-/* stub_driver.c - a libcuda.so.1 without devices: of the version in STUB_DRIVER_VERSION (11020 is CUDA 11.2), whose cuInit answers
-   STUB_DRIVER_INIT (100: no device). As much of one as NVIDIA's runtime asks for before it gives up. */
+/* stub_driver.c - a libcuda.so.1 without devices. STUB_DRIVER_VERSION is its version (11020 is CUDA 11.2), STUB_DRIVER_INIT the result of
+   cuInit (100: no device). It has the functions that NVIDIA's runtime calls before it gives up. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>

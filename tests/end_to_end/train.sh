@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# train.sh <tenon> <source directory>: a whole life of a small model, and the wrong inputs.
+# train.sh <tenon> <source directory>: training, resuming, evaluation and prediction of a small model, and wrong inputs.
 tenon=$1 source=$2
 . "$(dirname "$0")/expect.sh"
 fashion=$source/models/fashion_mnist/train.yaml
 digits=(--set data.source=digits --set data.train_count=1600 --set data.test_count=400)
 
-# A model learns, is saved, is resumed to the same bits, is read back.
+# Train, save, resume to the same bits, and load a model.
 expect 0 'test: loss: ' "$tenon" train "$source/models/linear_regression/train.yaml"
 expect 0 '101,770' "$tenon" summary "$fashion"
 expect 0 'Epoch 2/2' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2 --set deterministic=true \
@@ -17,10 +17,10 @@ expect 0 'Resuming from' "$tenon" train "$fashion" "${digits[@]}" --set epochs=2
   --set checkpoint.directory="$work/halves" --set resume=auto
 expect_same "$work/straight/epoch-000002.safetensors" "$work/halves/epoch-000002.safetensors"
 expect 0 'accuracy: ' "$tenon" eval "$fashion" "${digits[@]}" --checkpoint "$work/straight"
-expect 0 ', wanted ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "$work/straight/epoch-000002.yaml" --count 3
+expect 0 ', expected ' "$tenon" predict "$fashion" "${digits[@]}" --checkpoint "$work/straight/epoch-000002.yaml" --count 3
 expect 0 'Run Tests' "$tenon" train "$fashion" "${digits[@]}" --set log_style=gorgonia
 
-# Words as integers through an embedding; a plain step moves the rows that were read.
+# Words as integers through an embedding; an SGD step updates only the rows that were read.
 cat >"$work/words.yaml" <<'EOF'
 model:
   name: bigrams
@@ -38,18 +38,18 @@ EOF
 expect 0 'test: loss: ' "$tenon" train "$work/words.yaml"
 expect 0 'embedding (Embedding)' "$tenon" summary "$work/words.yaml"
 expect 0 'ScatterAdd' "$tenon" explain "$work/words.yaml"
-expect 1 'wanted one of adam, adamw, amsgrad, sgd' "$tenon" train "$work/words.yaml" --set optimizer=adagard
+expect 1 'expected one of adam, adamw, amsgrad, sgd' "$tenon" train "$work/words.yaml" --set optimizer=adagard
 
-# Gradients are right, on data and on made-up samples.
+# Check gradients on data and on synthetic samples.
 expect 0 'Gradients are right' "$tenon" gradcheck "$work/words.yaml" --samples 5
 expect 0 'dense/kernel (784,128)' "$tenon" gradcheck "$fashion" "${digits[@]}" --samples 3
 printf 'input: {shape: [5]}\nlayers: [{dense: {units: 4, activation: gelu}}, {dense: {units: 3, activation: softmax}}]\n' >"$work/bare.yaml"
 expect 0 'Gradients are right' "$tenon" gradcheck "$work/bare.yaml"
 expect 2 '' "$tenon" gradcheck "$work/bare.yaml" --samples 0
 
-# Wrong inputs: exit code 1, and a message that says what and where.
+# Wrong inputs: exit code 1 and a message with the cause and the location.
 expect 1 "unknown key 'epoch'; did you mean 'epochs'?" "$tenon" train "$fashion" --set epoch=1
-expect 1 "key 'epochs': wanted an integer" "$tenon" train "$fashion" --set epochs=many
+expect 1 "key 'epochs': expected an integer" "$tenon" train "$fashion" --set epochs=many
 expect 1 'give --data DIR' "$tenon" train "$fashion"
 expect 1 "$work/nothing" "$tenon" train "$fashion" --data "$work/nothing"
 expect 1 "device 'gpu:0' not found; available:" "$tenon" train "$fashion" "${digits[@]}" --device gpu:0

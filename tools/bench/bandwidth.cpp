@@ -1,4 +1,4 @@
-// tenon bandwidth - what memory gives to plain loops, beside what it is built for where the machine says so; and what files give.
+// tenon bandwidth - memory bandwidth of plain loops, and bandwidth of reading files.
 #include <fmt/core.h>
 
 #include <chrono>
@@ -43,9 +43,9 @@ std::unique_ptr<Report> bandwidth(const Options& options) {
     }
   }
 
-  // To the device and back: for a CPU the same memory, for others the road between.
+  // To the device and back: within the same memory for a CPU, over the bus for others.
   const Tensor host = Tensor::zeros(DType::u8, {bytes});
-  Tensor there = host.to(device);
+  Tensor on_device = host.to(device);
   Protocol protocol = options.protocol();
   if (options.runs == 0) protocol.runs = runs;
   const auto add_copy = [&](const char* name, const Body& body) {
@@ -54,19 +54,19 @@ std::unique_ptr<Report> bandwidth(const Options& options) {
     report->add(std::move(entry));
   };
   add_copy("host to device, pageable", [&](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) there = host.to(device);
+    for (std::int64_t i = 0; i < repetitions; ++i) on_device = host.to(device);
   });
   add_copy("device to host, pageable", [&](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(there.to_host());
+    for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(on_device.to_host());
   });
 
   add_sources(*report, options, protocol);
 
   report->note(
-      "copy, scale, add, triad: bytes read and written (STREAM); read: bytes read; device copies: bytes moved, memory for them included");
+      "copy, scale, add, triad: bytes read and written (STREAM); read: bytes read; device copies: bytes moved, including the allocation");
   report->note(
-      "built for: clock x width x channels. DDR4-2933, 8 bytes, 4 channels: 2.933e9 x 8 x 4 = 93.87 GB/s; "
-      "a GPU: 2 x memory clock x bus width / 8. This machine does not tell its memory's clock and channels");
+      "theoretical peak: clock x width x channels. DDR4-2933, 8 bytes, 4 channels: 2.933e9 x 8 x 4 = 93.87 GB/s; "
+      "a GPU: 2 x memory clock x bus width / 8. The clock and channels of this machine's memory are unknown");
   return report;
 }
 

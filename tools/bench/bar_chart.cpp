@@ -28,14 +28,14 @@ td.value { width: 24%; padding-left: 12px; } .value small { color: var(--soft); 
 std::string bar_chart(const std::string& title, const std::vector<BarGroup>& groups) {
   std::string page;
   for (const BarGroup& group : groups) {
-    double most = 0;
-    for (const Bar& bar : group.bars) most = std::max(most, bar.value);
+    double max_value = 0;
+    for (const Bar& bar : group.bars) max_value = std::max(max_value, bar.value);
     page += fmt::format("<table>\n<caption>{}</caption>\n", html_escaped(group.title));
     for (const Bar& bar : group.bars) {
       page += fmt::format(
           "<tr><th>{}</th><td><div class=\"bar\" style=\"width: {:.1f}%\"></div></td><td class=\"value\">{:.4g} "
           "<small>{}</small></td></tr>\n",
-          html_escaped(bar.name), most > 0 ? 100 * bar.value / most : 0, bar.value, html_escaped(bar.note));
+          html_escaped(bar.name), max_value > 0 ? 100 * bar.value / max_value : 0, bar.value, html_escaped(bar.note));
     }
     page += "</table>\n";
   }
@@ -46,7 +46,7 @@ void write_chart(const std::string& file, const std::string& title, const std::v
   if (file.empty()) return;
   std::ofstream out(file);
   out << bar_chart(title, groups);
-  if (!out.flush()) throw Error(fmt::format("--html {}: cannot be written", file));
+  if (!out.flush()) throw Error(fmt::format("--html: cannot write {}", file));
 }
 
 }  // namespace tenon::bench

@@ -1,4 +1,4 @@
-// bench/benchmarks.h - the benchmarks behind `tenon bench`, one file each.
+// bench/benchmarks.h - the benchmarks of `tenon bench`, one file each.
 #pragma once
 
 #include <functional>
@@ -13,69 +13,69 @@
 namespace tenon::bench {
 
 struct Options {
-  int threads = 2;                             ///< of the device under test and of its peers
-  int runs = 0;                                ///< samples; 0: what the benchmark thinks best, at least 10
-  bool tiny = false;                           ///< sizes that take no time: to see that a benchmark runs, not how fast
-  std::string python = "/usr/bin/python3";     ///< that may have the peers that are Python packages
-  std::string onnxruntime_python = "python3";  ///< that may have ONNX Runtime: as found on PATH
-  // Of nets, mnist and conv.
-  std::vector<std::string> devices;     ///< empty: the one of make_context
-  std::vector<std::string> kernels;     ///< of the knob of that name, where a backend has it; empty: the backend's own
-  std::vector<std::string> precisions;  ///< of the key of that name; empty: the configuration's
-  std::vector<std::int64_t> batches;    ///< empty: the benchmark's own
-  // Of nets and mnist.
+  int threads = 2;                             ///< threads of the device under test and of its peers
+  int runs = 0;                                ///< samples; 0: chosen by the benchmark, at least 10
+  bool tiny = false;                           ///< tiny sizes, to test that a benchmark runs, not how fast
+  std::string python = "/usr/bin/python3";     ///< interpreter that may have PyTorch
+  std::string onnxruntime_python = "python3";  ///< interpreter that may have ONNX Runtime, found on PATH
+  // Options of nets, mnist and conv.
+  std::vector<std::string> devices;     ///< empty: the device of make_context
+  std::vector<std::string> kernels;     ///< values of the backend option `kernels`; empty: the backend's default
+  std::vector<std::string> precisions;  ///< values of the key `precision`; empty: that of the configuration
+  std::vector<std::int64_t> batches;    ///< empty: the benchmark's default
+  // Options of nets and mnist.
   std::string set, net;                               ///< "": all
   std::vector<std::string> phases{"infer", "train"};  ///< in this order
-  bool layers = false;                                ///< print each net's layers, also of many nets
-  std::string models;                                 ///< folder of their definitions
-  // Of blas alone.
-  std::string compare = "openblas";  ///< or none
-  std::string html;                  ///< where a chart goes; empty: nowhere
+  bool layers = false;                                ///< print the layers of each net, even if several nets run
+  std::string models;                                 ///< folder of the model definitions
+  // Options of blas.
+  std::string compare = "openblas";  ///< openblas or none
+  std::string html;                  ///< file of the chart; empty: none
   /// A context for the device under test with this thread budget.
   std::function<Context(int threads)> make_context;
-  /// The same with one more `--set key=value`.
+  /// The same with an additional `--set key=value`.
   std::function<Context(int threads, const std::string& set)> make_context_with;
-  /// For this device ("": the same) with these.
+  /// A context for this device ("": the same) with these `--set key=value`.
   std::function<Context(int threads, const std::string& device, const std::vector<std::string>& sets)> make_context_on;
 
   Protocol protocol() const {
     Protocol p;
-    if (tiny) p.least_sample_ns = 0;
+    if (tiny) p.min_sample_ns = 0;
     if (runs > 0) p.runs = runs;
     return p;
   }
 };
 
-/// An empty plan, and plans of many tiny nodes: what a crossing and a node cost above the kernels.
+/// An empty plan, and plans of many tiny nodes: the overhead of a call and of a node beyond the kernels.
 std::unique_ptr<Report> crossing(const Options& options);
-/// Products through a program against OpenBLAS called directly.
+/// Matrix products through a program, compared with direct OpenBLAS calls.
 std::unique_ptr<Report> gemm(const Options& options);
-/// BLAS calls of each level, through the API and the drop-in library, against OpenBLAS called directly (row D06).
+/// BLAS calls of each level through the API and the drop-in library, compared with direct OpenBLAS calls.
 std::unique_ptr<Report> blas(const Options& options);
-/// Training epochs of 784-300-100-10 (batch 100) and of 784-128-10 (batch 32) against PyTorch.
+/// Training epochs of 784-300-100-10 (batch 100) and of 784-128-10 (batch 32), compared with PyTorch.
 std::unique_ptr<Report> mnist_mlp(const Options& options);
 std::unique_ptr<Report> fashion_mnist(const Options& options);
 
-/// Elementwise ops and reductions on 1e3 to 1e8 elements, on one thread and on all, beside PyTorch at 1e6 (rows E07, L09).
+/// Elementwise ops and reductions on 1e3 to 1e8 elements, on one thread and on all, compared with PyTorch at 1e6.
 std::unique_ptr<Report> elementwise(const Options& options);
-/// Access patterns: sequential, strided, random, transposed (row C03).
+/// Access patterns: sequential, strided, random, transposed.
 std::unique_ptr<Report> memory(const Options& options);
-/// A chain of ten ops, and the MLP's training step, with fusion off, elementwise and full (row H05).
+/// A chain of ten ops, and the MLP's training step, with fusion off, elementwise and full.
 std::unique_ptr<Report> fusion(const Options& options);
-/// Training steps with data that takes time to make: serial, cached, prefetched, copied ahead (row J05).
+/// Training steps with slow data loading: serial, cached, prefetched, copied asynchronously.
 std::unique_ptr<Report> pipeline(const Options& options);
-/// Copy, scale, add, triad and read against what the memory is built for (row L05).
+/// Memory bandwidth of copy, scale, add, triad and read.
 std::unique_ptr<Report> bandwidth(const Options& options);
 
-/// The nets of published benchmarks, beside PyTorch, ONNX Runtime and what was published (rows L02-L04, L06).
+/// The nets of published benchmarks, compared with PyTorch, ONNX Runtime and the published figures.
 std::unique_ptr<Report> nets(const Options& options);
-/// Training and prediction on digits, on several devices: epochs, latency and throughput (row L01).
+/// Training and prediction on digits, on several devices: epochs, latency and throughput.
 std::unique_ptr<Report> mnist(const Options& options);
-/// The convolutions of ResNet-50 with both gradients, beside PyTorch.
+/// The convolutions of ResNet-50 with both gradients, compared with PyTorch.
 std::unique_ptr<Report> conv(const Options& options);
 
-/// Prints the benchmarks that two JSON files share, side by side.
-/// Errors  a file that is missing or not a report.
+/// Prints the benchmarks of two JSON reports side by side.
+/// Errors  a file is missing or is not a report.
 void compare(const std::string& old_file, const std::string& new_file);
 
 }  // namespace tenon::bench

@@ -1,5 +1,5 @@
-// tenon bench blas - BLAS calls of each level through the API and through the drop-in library, against OpenBLAS called directly, in turns
-// on the same operands with the same number of threads.
+// tenon bench blas - BLAS calls of each level through the API and through the drop-in library, compared with direct OpenBLAS calls, in
+// turns on the same operands with the same number of threads.
 #include <dlfcn.h>
 #include <fmt/core.h>
 #include <unistd.h>
@@ -25,25 +25,25 @@ namespace {
 
 constexpr int column_major = 102, no_trans = 111, lower = 122, unit = 132, left = 141;
 
-/// cblas functions by name: of the peer, of the drop-in library.
+/// Looks up cblas functions of the peer or of the drop-in library.
 using Symbols = std::function<void*(const std::string&)>;
 
-/// One call, its work, and how it is made on each side.
+/// A call, its work, and its implementations.
 struct Call {
   std::string name;  ///< "daxpy 1000"
   int level;
-  double flops, words;  ///< words: operands read and results written, once each
+  double flops, words;  ///< words: elements of operands and results, each counted once
   std::size_t word_bytes;
   Body ours;
   std::function<Body(const Symbols&)> direct;
-  std::shared_ptr<void> operands;  ///< what the bodies point at
+  std::shared_ptr<void> operands;  ///< keeps the memory of the bodies alive
 };
 
 template <class T>
 struct Operands {
   std::vector<T> a, b, c;
 };
-/// Small numbers, so that sums stay finite however often they are repeated.
+/// Small numbers, so that repeated sums stay finite.
 template <class T>
 std::vector<T> numbers(std::int64_t n, std::uint32_t seed) {
   std::vector<T> values(static_cast<std::size_t>(n));
@@ -64,7 +64,7 @@ std::string letter() {
 template <class Function>
 Function* function(const Symbols& symbols, const std::string& name) {
   void* const found = symbols(name);
-  if (found == nullptr) throw Error(Status::internal, "bench blas: the library compared with has no " + name);
+  if (found == nullptr) throw Error(Status::internal, "bench blas: the compared library has no " + name);
   return reinterpret_cast<Function*>(found);
 }
 template <class One>
@@ -214,7 +214,7 @@ Call syrk(const blas::Queue& queue, std::int64_t n) {
           },
           at};
 }
-/// With the unit triangle and zeros beside it, so that B stays what it is.
+/// Solves with the identity matrix, so that B does not change.
 template <class T>
 Call trsm(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(0, n * n, 0);
@@ -267,13 +267,14 @@ std::vector<Call> calls(const blas::Queue& queue, bool tiny) {
   return list;
 }
 
-/// libtenon_blas.so beside libtenon, set to the device and threads of this benchmark. It reads its configuration once, at its first call.
+/// libtenon_blas.so in the folder of libtenon.so, with the device and threads of this benchmark. It reads its configuration at the first
+/// call.
 class DropIn {
  public:
   DropIn(const Context& context, int threads) {
     Dl_info self{};
     if (dladdr(reinterpret_cast<void*>(&blas::offers), &self) == 0) {
-      absent = "no drop-in library: where libtenon.so lies is not known, and it would be beside it";
+      absent = "no drop-in library: the path of libtenon.so is unknown";
       return;
     }
     const std::filesystem::path file = std::filesystem::path(self.dli_fname).parent_path() / "libtenon_blas.so";
@@ -285,11 +286,11 @@ class DropIn {
     config_ = std::filesystem::temp_directory_path() / fmt::format("tenon_bench_blas_{}.yaml", getpid());
     std::ofstream(config_) << "device: " << context.default_device().name() << "\nthreads: " << threads << "\n";
     setenv("TENON_CONFIG", config_.c_str(), 1);
-    unsetenv("TENON_DEVICE");  // it would come before the file
+    unsetenv("TENON_DEVICE");  // it would take precedence over the file
     double number = 1;
     function<void(int, double, double*, int)>(symbols(), "cblas_dscal")(1, 2.0, &number, 1);
     if (number == 2) return;
-    absent = fmt::format("no drop-in library: {} does not compute on '{}' (its own words are on stderr)", file.string(),
+    absent = fmt::format("no drop-in library: {} does not run on '{}' (see its message on stderr)", file.string(),
                          context.default_device().name());
     library_ = nullptr;
   }
@@ -300,7 +301,7 @@ class DropIn {
   DropIn(const DropIn&) = delete;
   DropIn& operator=(const DropIn&) = delete;
 
-  bool there() const { return library_ != nullptr; }
+  bool is_open() const { return library_ != nullptr; }
   Symbols symbols() const {
     return [library = library_](const std::string& name) { return dlsym(library, name.c_str()); };
   }
@@ -311,7 +312,7 @@ class DropIn {
   std::filesystem::path config_;
 };
 
-std::string in_words(double ns, double reference_ns) {
+std::string format_difference(double ns, double reference_ns) {
   return fmt::format("{:+.0f} ns", ns - reference_ns);
 }
 
@@ -324,7 +325,7 @@ std::unique_ptr<Report> blas(const Options& options) {
   std::unique_ptr<OpenBlasPeer> peer;
   if (options.compare == "openblas") peer = OpenBlasPeer::open(options.threads, absent);
   const bool cpu = context.default_device().info().kind == DeviceKind::cpu;
-  if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "' is no CPU: operands are host memory here");
+  if (!cpu) throw Error("bench blas: '" + context.default_device().name() + "': expected a CPU, because the operands are in host memory");
   const std::optional<double> peak = peak_gflops(DType::f64, options.threads), peak_f32 = peak_gflops(DType::f32, options.threads);
   const double bandwidth = options.tiny ? memory_roofs(options.threads, 1 << 20).triad : memory_bandwidth_gb_s(options.threads);
   machine["roofs"]["triad_gb_per_s"] = std::round(bandwidth * 10) / 10;
@@ -332,7 +333,7 @@ std::unique_ptr<Report> blas(const Options& options) {
   if (peak) machine["roofs"]["f64_gflop_per_s"] = std::round(*peak * 10) / 10;
   auto report = std::make_unique<Report>("tenon bench blas", std::move(machine));
   const DropIn drop_in(context, options.threads);
-  if (!drop_in.there()) report->note(drop_in.absent);
+  if (!drop_in.is_open()) report->note(drop_in.absent);
 
   std::vector<ChartPoint> points;
   std::vector<std::vector<std::string>> intensity, overhead;
@@ -344,18 +345,17 @@ std::unique_ptr<Report> blas(const Options& options) {
     if (peer) peer->set_threads(threads);
     const bool with_peer = peer != nullptr && peer->threads() == threads;
     if (peer && !with_peer) {
-      absent =
-          fmt::format("{} has another number of threads (apt-get install libopenblas0-pthread has as many as are asked for)", peer->name());
+      absent = fmt::format("{} has a different number of threads; libopenblas0-pthread supports any number", peer->name());
     }
     Protocol protocol = options.protocol();
-    // OpenBLAS's idle workers go on looking for work for 2^26 ticks: some 34 ms at 2 GHz.
+    // OpenBLAS's idle workers keep polling for work for 2^26 ticks: about 34 ms at 2 GHz.
     if (with_peer && threads > 1 && !options.tiny) protocol.settle_ms = 60;
     for (const Call& call : calls(queue, options.tiny)) {
       const std::string name = fmt::format("{}, {} thread{}", call.name, threads, threads == 1 ? "" : "s");
       say("blas " + name);
       std::vector<Body> bodies{call.ours};
       if (with_peer) bodies.push_back(call.direct([&](const std::string& symbol) { return peer->symbol(symbol); }));
-      const bool with_drop_in = drop_in.there() && threads == options.threads;
+      const bool with_drop_in = drop_in.is_open() && threads == options.threads;
       if (with_drop_in) bodies.push_back(call.direct(drop_in.symbols()));
       std::vector<Samples> samples = measure(bodies, protocol);
 
@@ -373,10 +373,10 @@ std::unique_ptr<Report> blas(const Options& options) {
       if (with_drop_in) entry.extra.emplace_back("drop_in_ns", median(samples.back().ns));
       if (with_peer) {
         const double direct = median(samples[1].ns);
-        std::vector<std::string> row{name, format_duration(direct), in_words(ns, direct), fmt::format("{:.3f}x", direct / ns)};
+        std::vector<std::string> row{name, format_duration(direct), format_difference(ns, direct), fmt::format("{:.3f}x", direct / ns)};
         if (with_drop_in) {
           const double shim = median(samples.back().ns);
-          row.insert(row.end(), {in_words(shim, direct), fmt::format("{:.3f}x", direct / shim)});
+          row.insert(row.end(), {format_difference(shim, direct), fmt::format("{:.3f}x", direct / shim)});
         } else {
           row.insert(row.end(), {"-", "-"});
         }
@@ -396,11 +396,11 @@ std::unique_ptr<Report> blas(const Options& options) {
   }
   if (peak && !options.tiny) {
     report->note(
-        fmt::format("flops that the machine does while it moves one word of f64: {:.0f} GFLOP/s / ({:.1f} GB/s / 8) = {:.0f}; a call "
-                    "with fewer flops per word waits for memory. Historical: 27 (Xeon Phi), 72 (Maxwell)",
+        fmt::format("machine balance in flops per word of f64: {:.0f} GFLOP/s / ({:.1f} GB/s / 8) = {:.0f}; a call with fewer flops "
+                    "per word is memory-bound. Historical: 27 (Xeon Phi), 72 (Maxwell)",
                     *peak, bandwidth, *peak / (bandwidth / 8)));
   }
-  report->note("GB/s counts each operand once, read or written: calls whose operands stay in a cache exceed what memory gives");
+  report->note("GB/s counts each operand once, read or written; calls whose operands stay in a cache exceed the memory bandwidth");
   if (!options.html.empty()) {
     std::ofstream file(options.html);
     file << blas_chart(fmt::format("BLAS on {}, {} threads", context.default_device().name(), options.threads), points,

@@ -11,7 +11,7 @@
 namespace tenon::bench {
 namespace {
 
-// In units of the drawing, which scales with the page.
+// In drawing units; the drawing scales with the page.
 constexpr double width = 860, height = 460, left = 70, right = 20, top = 20, bottom = 52;
 
 const char* const style = R"(
@@ -24,7 +24,7 @@ text { paint-order: stroke; stroke: var(--card); stroke-width: 3px; }
 .l1 { fill: var(--l1); } .l2 { fill: var(--l2); } .l3 { fill: var(--l3); }
 )";
 
-/// A dot of a level: circle, square or triangle, so that shape tells it, too.
+/// The marker of a level: a circle, square or triangle, so that it is recognizable without colour.
 std::string dot(int level, double x, double y, const std::string& title) {
   const std::string text = title.empty() ? "" : "<title>" + io::html_escaped(title) + "</title>";
   if (level == 1) return fmt::format("<circle class=\"l1\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\">{}</circle>\n", x, y, text);
@@ -32,7 +32,7 @@ std::string dot(int level, double x, double y, const std::string& title) {
   return fmt::format("<path class=\"l{}\" d=\"M{:.1f} {:.1f}{}\">{}</path>\n", level, x, y, path, text);
 }
 
-/// A logarithmic axis from a power of ten to a power of ten.
+/// A logarithmic axis between powers of ten.
 struct Axis {
   int low, high;  ///< exponents of 10
   double from, to;
@@ -51,12 +51,12 @@ std::string label(double x, double y, const char* anchor, const std::string& tex
 }
 
 std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roofs) {
-  double least_x = 1e300, most_x = 0, least_y = 1e300, most_y = std::max(roofs.f32_gflop_per_s, roofs.f64_gflop_per_s);
+  double min_x = 1e300, max_x = 0, min_y = 1e300, max_y = std::max(roofs.f32_gflop_per_s, roofs.f64_gflop_per_s);
   for (const ChartPoint& p : points) {
-    least_x = std::min(least_x, p.flops_per_byte), most_x = std::max(most_x, p.flops_per_byte);
-    least_y = std::min(least_y, p.gflop_per_s), most_y = std::max(most_y, p.gflop_per_s);
+    min_x = std::min(min_x, p.flops_per_byte), max_x = std::max(max_x, p.flops_per_byte);
+    min_y = std::min(min_y, p.gflop_per_s), max_y = std::max(max_y, p.gflop_per_s);
   }
-  const Axis x = axis_over(least_x, most_x, left, width - right), y = axis_over(least_y, most_y, height - bottom, top);
+  const Axis x = axis_over(min_x, max_x, left, width - right), y = axis_over(min_y, max_y, height - bottom, top);
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"rate over arithmetic intensity\">\n", width, height);
   for (int e = x.low; e <= x.high; ++e) {
     const double at = x.at(std::pow(10.0, e));
@@ -84,7 +84,7 @@ std::string drawing(const std::vector<ChartPoint>& points, const ChartRoofs& roo
     svg += dot(p.level, x.at(p.flops_per_byte), y.at(p.gflop_per_s),
                fmt::format("{}: {:.3g} GFLOP/s at {:.3g} flops per byte", p.name, p.gflop_per_s, p.flops_per_byte));
   }
-  // A name beside the fastest call of each intensity alone: others would lie on one another.
+  // Label only calls without a labelled neighbour: other labels would overlap.
   std::vector<const ChartPoint*> named;
   for (const ChartPoint& p : points) {
     const auto near = std::find_if(named.begin(), named.end(), [&](const ChartPoint* other) {

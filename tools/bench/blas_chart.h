@@ -1,4 +1,4 @@
-// bench/blas_chart.h - the calls of a BLAS benchmark under the roofs of the machine, as a page of HTML.
+// bench/blas_chart.h - a roofline chart of BLAS calls as an HTML page.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ struct ChartPoint {
 };
 struct ChartRoofs {
   double gb_per_s = 0;
-  double f32_gflop_per_s = 0, f64_gflop_per_s = 0;  ///< 0: not known
+  double f32_gflop_per_s = 0, f64_gflop_per_s = 0;  ///< 0: unknown
 };
 
-/// A drawing of rate over arithmetic intensity on logarithmic axes, and a table of the same. The page needs no other file and no script; it
-/// follows the reader's light or dark setting.
+/// Rate over arithmetic intensity on logarithmic axes, and the same numbers as a table. The page is self-contained, without scripts, and
+/// follows the light or dark setting.
 /// Source  Williams, Waterman, Patterson: Roofline (2009).
 std::string blas_chart(const std::string& title, const std::vector<ChartPoint>& points, const ChartRoofs& roofs);
 

@@ -24,7 +24,8 @@ std::string peer_script(const std::string& name) {
 
 ChildResult run_child(const std::vector<std::string>& command) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Error(Status::internal, std::string("a pipe to ") + command[0] + ": " + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(Status::internal, std::string("cannot create a pipe to ") + command[0] + ": " + std::strerror(errno));
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);

@@ -1,4 +1,4 @@
-// bench/child.h - peers that are programs of their own.
+// bench/child.h - peers that run as child processes.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 namespace tenon::bench {
 
 struct ChildResult {
-  int exit_code = 0;   ///< 127: the program is not there
+  int exit_code = 0;   ///< 127: program not found
   std::string output;  ///< what it wrote to stdout
 };
 
-/// A script of peers/: beside this program where it is installed, else in the source tree.
+/// The path of a script of peers/: installed with this program, or in the source tree.
 std::string peer_script(const std::string& name);
 
-/// Runs a program to its end; its stderr goes to ours.
+/// Runs a program and waits for it. Its stderr is inherited.
 ChildResult run_child(const std::vector<std::string>& command);
 
 }  // namespace tenon::bench

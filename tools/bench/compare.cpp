@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 
 Json read_report(const std::string& file) {
   std::ifstream in(file);
-  if (!in) throw Error(fmt::format("bench compare: {} cannot be read", file));
+  if (!in) throw Error(fmt::format("bench compare: cannot read {}", file));
   Json report = Json::parse(in, nullptr, false);
   const bool fits = report.is_object() && report.contains("machine") && report["machine"].is_object() && report.contains("benchmarks") &&
                     report["benchmarks"].is_array() &&
@@ -25,7 +25,7 @@ Json read_report(const std::string& file) {
                       return b.is_object() && b.contains("name") && b["name"].is_string() && b.contains("median_ns") &&
                              b["median_ns"].is_number() && b.contains("iqr_ns") && b["iqr_ns"].is_number();
                     });
-  if (!fits) throw Error(fmt::format("bench compare: {} is not a report; wanted what `tenon bench ... --json FILE` writes", file));
+  if (!fits) throw Error(fmt::format("bench compare: {} is not a report; expected a file written by `tenon bench ... --json FILE`", file));
   return report;
 }
 
@@ -51,7 +51,7 @@ void compare(const std::string& old_file, const std::string& new_file) {
       continue;
     }
     const double was = (*other)["median_ns"], is = benchmark["median_ns"];
-    // A change smaller than the spread of either side may be none.
+    // A change smaller than the spread of either side is not significant.
     const double spread = std::max((*other)["iqr_ns"].get<double>(), benchmark["iqr_ns"].get<double>());
     fmt::print("{:<{}}  {:>10}  {:>10}  {:>7.3f}x{}\n", name, width, format_duration(was), format_duration(is), was / is,
                std::abs(was - is) <= spread ? "  (within the spread)" : "");

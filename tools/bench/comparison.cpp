@@ -31,7 +31,7 @@ void Comparison::add(const std::string& net, const std::string& phase, std::int6
   series.ms.push_back(std::move(ms));
 }
 
-void Comparison::tell(Report& report) const {
+void Comparison::add_to(Report& report) const {
   if (names_.size() < 2) return;
   std::vector<std::string> columns{"net", "phase", "batch"};
   for (const std::string& name : names_) columns.push_back(name + " ms");
@@ -56,13 +56,14 @@ void Comparison::tell(Report& report) const {
       for (std::size_t b = 0; b < series.batches.size(); ++b) {
         if (series.ms[b][i] < series.ms[b][0] && (!from || series.batches[b] < *from)) from = series.batches[b];
       }
-      crossings.push_back({key.first, key.second, names_[i], names_[0], from ? std::to_string(*from) : "none of them"});
+      crossings.push_back({key.first, key.second, names_[i], names_[0], from ? std::to_string(*from) : "none"});
     }
   }
   report.table("side by side", std::move(columns), std::move(rows), true);
-  if (!crossings.empty()) report.table("crossover", {"net", "phase", "who", "is faster than", "from batch"}, std::move(crossings), true);
+  if (!crossings.empty())
+    report.table("crossover", {"net", "phase", "contender", "is faster than", "from batch"}, std::move(crossings), true);
   report.note(fmt::format(
-      "times_first, x: the median of {} over the line's or column's own; times_naive, x naive: that of naive kernels of the same device",
+      "times_first, x: median of {} over that of the row or column; times_naive, x naive: the same for the naive kernels of the device",
       names_[0]));
 }
 

@@ -1,6 +1,6 @@
-// tenon bench conv - each convolution of ResNet-50 with both of its gradients, in each precision, beside PyTorch. What is compared is the
-// kernels' time on the device: of ours what the profile says, of PyTorch's what its events say (of a CPU the clock). Where a plan turns
-// images round at its borders, that has a column of its own: inside a net it does not happen.
+// tenon bench conv - each convolution of ResNet-50 with both of its gradients, in each precision, compared with PyTorch. The compared time
+// is that of the kernels on the device: from our profile, and from PyTorch's events (on a CPU from the clock). Layout conversions of images
+// at the borders of a plan are in a separate column: inside a net they do not happen.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace tenon::bench {
 namespace {
 
-/// size x size images of `channels`, padded so that a stride of 1 keeps their size.
+/// Images of size x size with `channels`, padded so that a stride of 1 keeps their size.
 struct Layer {
   std::int64_t channels, size, filters, kernel, stride;
 
@@ -35,7 +35,8 @@ struct Layer {
   }
 };
 
-/// Those of He et al.: Deep Residual Learning for Image Recognition (2016), table 1, each once; the stride of a block is that of its 3x3.
+/// The distinct convolutions of He et al.: Deep Residual Learning for Image Recognition (2016), table 1; the stride of a block is in its
+/// 3x3.
 constexpr Layer resnet_50[] = {
     {3, 224, 64, 7, 2},   {64, 56, 64, 1, 1},    {64, 56, 64, 3, 1},     {64, 56, 256, 1, 1},   {256, 56, 64, 1, 1},  {256, 56, 128, 1, 1},
     {128, 56, 128, 3, 2}, {128, 28, 512, 1, 1},  {256, 56, 512, 1, 2},   {512, 28, 128, 1, 1},  {128, 28, 128, 3, 1}, {512, 28, 256, 1, 1},
@@ -69,7 +70,7 @@ Work make_work(const Layer& layer, Pass pass, std::int64_t batch, const Variant&
     work.inputs.push_back(numbers_on_device(variant.context, dtype, shape));
     return graph.input(name, dtype, shape);
   };
-  // Weights are what they are in training: parameters, which a plan may keep in an order of its own.
+  // Weights are parameters, as in training, so that a plan may store them in its own layout.
   const auto parameters = std::make_shared<ParameterStore>();
   const auto weights = [&] {
     parameters->create("w", variant.device(), dtype, w);
@@ -93,7 +94,7 @@ Work make_work(const Layer& layer, Pass pass, std::int64_t batch, const Variant&
   return work;
 }
 
-/// Kernels of the convolution itself, and those that turn images round for it, of single runs.
+/// Times of the convolution kernels and of the layout conversions, for single runs.
 struct KernelSamples {
   Samples own;
   std::vector<double> border_ns;
@@ -117,7 +118,7 @@ KernelSamples profile(const Work& work, int runs) {
   return samples;
 }
 
-/// One answer for each layer.
+/// Returns one peer for each layer.
 std::vector<Peer> run_torch(const std::vector<Layer>& layers, const char* pass, std::int64_t batch, const Options& options,
                             const Variant& variant, int runs) {
   nlohmann::json list = nlohmann::json::array();
@@ -149,12 +150,12 @@ std::vector<Peer> run_torch(const std::vector<Layer>& layers, const char* pass, 
   }
   for (Peer& peer : peers) {
     peer = read_peer(result, script);
-    if (peer.absent.empty()) peer = {"", script + " gave no times of layers"};
+    if (peer.absent.empty()) peer = {"", script + " returned no times of layers"};
   }
   return peers;
 }
 
-/// All layers of one pass on one variant.
+/// Measures all layers of one pass on one variant.
 void bench_pass(const std::vector<Layer>& layers, Pass pass, const char* name, std::int64_t batch, const Options& options,
                 const Contender& contender, std::size_t contenders, Report& report, std::vector<std::vector<std::string>>& out_sums,
                 std::vector<BarGroup>& out_bars) {
@@ -181,10 +182,10 @@ void bench_pass(const std::vector<Layer>& layers, Pass pass, const char* name, s
     entry.extra.emplace_back("gflop_per_s", flops / std::max(entry.median_ns(), 1.0));
     entry.extra.emplace_back("border_us", median(samples.border_ns) / 1e3);
     entry.extra.emplace_back("run_us", median(whole.ns) / 1e3);
-    if (const auto least = contender.roofs.least_ns(flops, bytes)) entry.percent_of_roof = 100 * *least / std::max(entry.median_ns(), 1.0);
+    if (const auto min_ns = contender.roofs.min_ns(flops, bytes)) entry.percent_of_roof = 100 * *min_ns / std::max(entry.median_ns(), 1.0);
     entries.push_back(std::move(entry));
   }
-  std::vector<Peer> peers(layers.size(), Peer{"", "naive kernels are compared with tuned ones alone"});
+  std::vector<Peer> peers(layers.size(), Peer{"", "naive kernels are compared only with tuned ones"});
   if (variant.is_tuned() && variant.device().info().backend != "reference") peers = run_torch(layers, name, batch, options, variant, runs);
   double ours = 0, theirs = 0;
   std::size_t compared = 0;
@@ -230,8 +231,8 @@ std::unique_ptr<Report> conv(const Options& options) {
     }
   }
   report->table("sums over layers", {"on", "precision", "pass", "ours ms", "PyTorch ms", "ratio"}, std::move(sums), true);
-  report->note("median: kernels of the convolution; border_us: those that turn images and weights round for it; run_us: a whole run");
-  report->note("precision of 16 bits: operands and results in it, sums in f32");
+  report->note("median: kernels of the convolution; border_us: layout conversions of images and weights; run_us: a whole run");
+  report->note("16-bit precisions: operands and results in 16 bits, sums in f32");
   report->note("target on a GPU: ratio at least 1.0 in each pass and precision");
   write_chart(options.html, "tenon bench conv", bars);
   return report;

@@ -1,10 +1,10 @@
-// tenon bench crossing - what passing the socket costs.
+// tenon bench crossing - overhead of the plugin ABI.
 //
-// An empty plan       is a graph without nodes, given to plan_execute of the backend's table as the executor does it. Program::run of an
-//                     empty graph adds what the core does around a plan.
-// A plan of N nodes   is a chain of Relu on 8 floats, one kernel call a node. Cost above the kernels = time per node of the plan, less the
-//                     kernel's own time. The kernel's own time comes from the plan's profile, which reads the clock right before and right
-//                     after each call: mean of all calls, less what two reads of the clock give with nothing between them.
+// An empty plan       is a graph without nodes, executed with plan_execute of the backend's table as the executor does. Program::run of an
+//                     empty graph adds the work of the runtime around a plan.
+// A plan of N nodes   is a chain of Relu on 8 floats, one kernel call per node. Overhead = time per node of the plan minus the kernel's own
+//                     time. The kernel's own time comes from the plan's profile, which reads the clock right before and right after each
+//                     call: the mean of all calls, minus the time between two clock reads with nothing between them.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ void check(tenon_status status, const exec::CallError& error, const char* what) 
   exec::check(status, error, what);
 }
 
-/// A plan of the backend's own, called through its table alone: a chain of Relu from one buffer to another.
+/// A plan that is called only through the backend's table: a chain of Relu from one buffer to another.
 class Chain {
  public:
   Chain(const Device& device, std::uint32_t nodes) : device_(device.state()), table_(device_->table) {
@@ -45,10 +45,10 @@ class Chain {
     }
     const Attributes none;
     std::vector<std::array<std::uint32_t, 2>> operands(nodes);
-    std::vector<tenon_node> wire(nodes);
+    std::vector<tenon_node> abi_nodes(nodes);
     for (std::uint32_t n = 0; n < nodes; ++n) {
       operands[n] = {n, n + 1};
-      wire[n] = {TENON_OP_Relu, 14, &operands[n][0], &operands[n][1], 1, 1, none.data(), "relu", n + 1};
+      abi_nodes[n] = {TENON_OP_Relu, 14, &operands[n][0], &operands[n][1], 1, 1, none.data(), "relu", n + 1};
     }
     tenon_graph graph{};
     graph.struct_size = sizeof graph;
@@ -56,7 +56,7 @@ class Chain {
     graph.values = values.data();
     graph.value_stride = sizeof(tenon_value);
     graph.node_count = nodes;
-    graph.nodes = wire.data();
+    graph.nodes = abi_nodes.data();
     graph.node_stride = sizeof(tenon_node);
     graph.binding_count = nodes > 0 ? 2 : 0;
     tenon_plan_options options{};
@@ -79,7 +79,7 @@ class Chain {
   Chain(const Chain&) = delete;
   Chain& operator=(const Chain&) = delete;
 
-  /// Executions one after another, then one wait for the stream (which a CPU's inline stream does not need).
+  /// Executes the plan repeatedly, then waits for the stream (inline streams need no wait).
   void run(std::int64_t repetitions) {
     tenon_status status = TENON_OK;
     for (std::int64_t i = 0; i < repetitions && status == TENON_OK; ++i) {
@@ -91,8 +91,8 @@ class Chain {
 
   std::uint32_t kernels() const { return kernels_; }
 
-  /// Mean time of one kernel call over `runs` profiled executions, the middle of their means, without the clock's share. Nothing if the
-  /// backend offers no profile.
+  /// Mean time of a kernel call, as the median over `runs` profiled executions, minus the time of the clock reads. Empty if the backend
+  /// has no profile.
   std::optional<double> kernel_ns(int runs, double clock_ns) {
     if (table_.profile == nullptr || kernels_ == 0) return std::nullopt;
     check(table_.profile->enable(plan_, 1, error_.get()), error_, "profile");
@@ -121,7 +121,7 @@ class Chain {
   exec::CallError error_;
 };
 
-/// What two reads of the clock tell with nothing between them.
+/// The measured time between two clock reads with nothing between them.
 double clock_ns() {
   using Clock = std::chrono::steady_clock;
   std::vector<double> samples;
@@ -130,7 +130,7 @@ double clock_ns() {
     const auto end = Clock::now();
     samples.push_back(std::chrono::duration<double, std::nano>(end - begin).count());
   }
-  double total = 0;  // the mean: the clock's step may be as large as what is measured
+  double total = 0;  // the mean, because the clock's resolution may be as large as the time
   std::sort(samples.begin(), samples.end());
   samples.resize(samples.size() * 9 / 10);  // without the interrupts
   for (const double sample : samples) total += sample;
@@ -153,13 +153,14 @@ std::unique_ptr<Report> crossing(const Options& options) {
   const Context context = options.make_context(options.threads);
   const Device device = context.default_device();
   if ((device.info().flags & TENON_DEVICE_SINGLE_NODE_PLANS) != 0) {
-    throw Error(Status::unsupported,
-                fmt::format("bench crossing: device '{}' takes plans of one node only; wanted one that takes whole graphs", device.name()));
+    throw Error(
+        Status::unsupported,
+        fmt::format("bench crossing: expected a device that executes whole graphs, got '{}', whose plans have one node", device.name()));
   }
   auto report = std::make_unique<Report>("tenon bench crossing", describe_machine(context, options.threads));
   const Protocol protocol = options.protocol();
 
-  // An empty plan through the table, and an empty program round it.
+  // An empty plan through the table, and an empty program around it.
   Chain empty(device, 0);
   Program nothing = chain_program(context, 0);
   const auto run_program = [](Program& program, std::vector<Tensor>& inputs, std::int64_t repetitions) {
@@ -174,7 +175,7 @@ std::unique_ptr<Report> crossing(const Options& options) {
     report->add({.name = "empty program, Program::run", .samples = std::move(samples[1])});
   }
 
-  // Chains: the plan through the table, and the program round it.
+  // Chains: the plan through the table, and the program around it.
   const std::vector<std::uint32_t> sizes = options.tiny ? std::vector<std::uint32_t>{1, 10} : std::vector<std::uint32_t>{1, 10, 100, 1000};
   const double clock = clock_ns();
   std::vector<double> counts, plan_ns;
@@ -207,11 +208,11 @@ std::unique_ptr<Report> crossing(const Options& options) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     worst = std::max(worst, std::abs(plan_ns[i] / (line.base + line.slope * counts[i]) - 1));
   }
-  report->note(fmt::format("plan_execute takes {:.0f} ns + {:.1f} ns a node; the table is off that line by at most {:.1f} %", line.base,
-                           line.slope, worst * 100));
-  report->note(fmt::format("kernel time: the plan's profile, clock reads around each call, less {:.1f} ns that two reads take", clock));
-  report->note("targets: an empty plan below 1 us; 100 nodes below 100 ns a node above the kernels");
-  if (!device.state()->inline_streams()) report->note("the stream is not inline: the device is waited for once a sample");
+  report->note(fmt::format("plan_execute takes {:.0f} ns + {:.1f} ns per node; the figures deviate from that line by at most {:.1f} %",
+                           line.base, line.slope, worst * 100));
+  report->note(fmt::format("kernel time: the plan's profile, clock reads around each call, minus {:.1f} ns for two reads", clock));
+  report->note("targets: an empty plan below 1 us; with 100 nodes, an overhead below 100 ns per node");
+  if (!device.state()->inline_streams()) report->note("the stream is not inline: each sample waits for the device once");
   return report;
 }
 

@@ -1,5 +1,5 @@
-// tenon bench elementwise - single ops through a program, by size and threads. Beyond the caches the roof is memory: percent of the copy
-// (or, for reductions, the read) that is measured in the same run. PyTorch runs the same ops at one size in a process of its own.
+// tenon bench elementwise - single ops through a program, by size and threads. Beyond the caches the roof is memory: a percentage of the
+// copy (for reductions, the read) measured in the same run. PyTorch runs the same ops at one size in a child process.
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 struct Op {
   const char* name;
-  int operands;  ///< that are read
-  bool reduces;  ///< to a scalar: only reads
+  int operands;  ///< number of operands read
+  bool reduces;  ///< reduces to a scalar, so it only reads
   Value (*make)(Value, Value);
 };
 
@@ -45,7 +45,7 @@ constexpr Op list[] = {
     {"max", 1, true, [](Value x, Value) { return ops::reduce_max(x); }},
 };
 
-/// In (0.1, 2): every op of the list is defined there.
+/// Values in (0.1, 2), where every op of the list is defined.
 Tensor operand(std::int64_t n, std::uint32_t seed) {
   Tensor tensor = Tensor::empty(DType::f32, {n});
   float* const values = tensor.data<float>();
@@ -75,7 +75,7 @@ Peer run_peer(const Options& options, std::int64_t n, int threads) {
   const nlohmann::json answer = nlohmann::json::parse(result.output, nullptr, false);
   if (answer.is_object() && answer.contains("ns")) return {answer["name"].get<std::string>(), "", answer["ns"]};
   if (answer.is_object() && answer.contains("absent")) return {"", answer["absent"].get<std::string>(), {}};
-  return {"", fmt::format("'{} {}' ended with exit code {} and no result", options.python, script, result.exit_code), {}};
+  return {"", fmt::format("'{} {}' returned no result (exit code {})", options.python, script, result.exit_code), {}};
 }
 
 }  // namespace
@@ -93,8 +93,8 @@ std::unique_ptr<Report> elementwise(const Options& options) {
 
   auto report = std::make_unique<Report>("tenon bench elementwise", machine);
   for (const int threads : thread_counts) {
-    const Context here = options.make_context(threads);
-    const Device device = here.default_device();
+    const Context side_context = options.make_context(threads);
+    const Device device = side_context.default_device();
     MemoryRoofs roofs;
     if (cpu && !options.tiny) {
       roofs = memory_roofs(threads);
@@ -112,7 +112,7 @@ std::unique_ptr<Report> elementwise(const Options& options) {
         const Value vx = graph.input("x", DType::f32, {n});
         const Value vy = op.operands == 2 ? graph.input("y", DType::f32, {n}) : Value();
         graph.output("z", op.make(vx, vy));
-        Program program(here, graph);
+        Program program(side_context, graph);
         std::vector<Tensor> inputs{x};
         if (op.operands == 2) inputs.push_back(y);
         const std::string name = fmt::format("{} {}, {} thread{}", op.name, size_name(n), threads, threads == 1 ? "" : "s");
@@ -138,7 +138,7 @@ std::unique_ptr<Report> elementwise(const Options& options) {
       }
     }
   }
-  report->note("% of roof: bytes read and written against the copy, of reductions bytes read against the read; from 1e8 elements on");
+  report->note("% of roof: bytes read and written against the copy, for reductions bytes read against the read; from 1e8 elements on");
   report->note("targets: copy, add, mul, relu at least 80 %, reductions at least 80 %, transcendental ops faster than the peer");
   report->note("sigmoid over 1e6: gorgonia.github.io, content/reference/cuda.md, prints 3.349 ms on its GPU and 33.169 ms on its CPU");
   return report;

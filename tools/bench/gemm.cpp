@@ -1,5 +1,5 @@
-// tenon bench gemm - matrix products through a program (one Gemm node) against OpenBLAS called directly, in turns on the same operands.
-// Both sides have the same number of threads: beside a serial OpenBLAS our side is measured with one thread too.
+// tenon bench gemm - matrix products through a program (one Gemm node), compared with direct OpenBLAS calls, in turns on the same operands.
+// Both sides have the same number of threads: compared with a serial OpenBLAS, our side also runs with one thread.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -47,7 +47,7 @@ std::vector<Case> cases(bool tiny) {
   return list;
 }
 
-/// Small whole numbers: sums of their products are exact in f32 up to 2^24, so both sides must agree to the last bit.
+/// Small whole numbers: sums of their products are exact in f32 up to 2^24, so both sides must agree exactly.
 template <class T>
 Tensor operand(const Shape& shape, std::uint32_t seed) {
   Tensor tensor = Tensor::empty(dtype_of<T>(), shape);
@@ -87,8 +87,8 @@ void run_case(const Case& c, const Context& context, int threads, const OpenBlas
     const Tensor ours = program.run(inputs).front().to_host();
     for (std::int64_t i = 0; i < ours.count(); ++i) {
       if (ours.data<T>()[i] == c_peer.data<T>()[i]) continue;
-      throw Error(Status::internal,
-                  fmt::format("bench gemm: {}: element {} is {}, OpenBLAS says {}", name, i, ours.data<T>()[i], c_peer.data<T>()[i]));
+      throw Error(Status::internal, fmt::format("bench gemm: {}: expected element {} to be {} as with OpenBLAS, got {}", name, i,
+                                                c_peer.data<T>()[i], ours.data<T>()[i]));
     }
   }
   say(fmt::format("gemm {}", name));
@@ -114,15 +114,15 @@ std::unique_ptr<Report> gemm(const Options& options) {
   std::string absent;
   std::unique_ptr<OpenBlasPeer> peer = OpenBlasPeer::open(options.threads, absent);
 
-  // What is compared has the same threads; what cannot be is measured alone.
+  // Compare with equal numbers of threads; if the peer cannot match, measure our side without a peer as well.
   struct Side {
     int threads;
     bool with_peer;
   };
   std::vector<Side> sides{{options.threads, peer != nullptr && peer->threads() == options.threads}};
   if (peer != nullptr && !sides[0].with_peer) {
-    absent = fmt::format("the only OpenBLAS found, {}, has another number of threads; it is beside the rows of {} thread{}", peer->name(),
-                         peer->threads(), peer->threads() == 1 ? "" : "s");
+    absent = fmt::format("the only OpenBLAS found, {}, has a different number of threads; it is the peer of the rows with {} thread{}",
+                         peer->name(), peer->threads(), peer->threads() == 1 ? "" : "s");
     sides.push_back({peer->threads(), true});
   }
   std::map<std::pair<int, DType>, std::optional<double>> peaks;
@@ -136,16 +136,16 @@ std::unique_ptr<Report> gemm(const Options& options) {
   }
   auto report = std::make_unique<Report>("tenon bench gemm", std::move(machine));
   Protocol protocol = options.protocol();
-  // OpenBLAS's idle workers go on looking for work for 2^26 ticks: some 34 ms at 2 GHz.
+  // OpenBLAS's idle workers keep polling for work for 2^26 ticks: about 34 ms at 2 GHz.
   if (peer != nullptr && peer->threads() > 1 && !options.tiny) protocol.settle_ms = 60;
   for (const Side& side : sides) {
-    const Context here = side.threads == options.threads ? context : options.make_context(side.threads);
+    const Context side_context = side.threads == options.threads ? context : options.make_context(side.threads);
     for (const Case& c : cases(options.tiny)) {
       const auto run = c.dtype == DType::f32 ? run_case<float> : run_case<double>;
-      run(c, here, side.threads, side.with_peer ? peer.get() : nullptr, absent, peaks[{side.threads, c.dtype}], protocol, *report);
+      run(c, side_context, side.threads, side.with_peer ? peer.get() : nullptr, absent, peaks[{side.threads, c.dtype}], protocol, *report);
     }
   }
-  report->note("names are m x k x n; a quote marks a transposed operand. % of roof: of fused multiply-adds on registers, measured above");
+  report->note("names are m x k x n; a quote marks a transposed operand. % of roof: of the measured peak of fused multiply-adds");
   report->note("target: ratio at least 0.97 at 1024");
   return report;
 }

@@ -27,16 +27,16 @@ double time_ns(const Body& body, std::int64_t repetitions) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-/// Warms up, and finds how often the body has to be repeated for a sample that lasts long enough.
-std::int64_t calibrate(const Body& body, double least_ns) {
-  body(1);  // the first time is not like the others: caches, pages, threads that start
+/// Warms up, and finds the number of repetitions for a sample that lasts long enough.
+std::int64_t calibrate(const Body& body, double min_ns) {
+  body(1);  // the first run differs: caches, page faults, thread starts
   std::int64_t repetitions = 1;
   for (;;) {
     const double ns = time_ns(body, repetitions);
-    if (ns >= least_ns) return repetitions;
-    const double wanted = static_cast<double>(repetitions) * 1.2 * least_ns / std::max(ns, 1.0);
-    // No more than tenfold at once: a short first look may have been far off.
-    repetitions = std::min(repetitions * 10, std::max(repetitions + 1, static_cast<std::int64_t>(std::ceil(wanted))));
+    if (ns >= min_ns) return repetitions;
+    const double target = static_cast<double>(repetitions) * 1.2 * min_ns / std::max(ns, 1.0);
+    // At most tenfold at once: a short first measurement may be far off.
+    repetitions = std::min(repetitions * 10, std::max(repetitions + 1, static_cast<std::int64_t>(std::ceil(target))));
   }
 }
 
@@ -44,7 +44,7 @@ Json number(std::optional<double> value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-/// What the machine can do when nothing else runs on it, as far as the samples caught such a moment.
+/// The shortest sample, the one least disturbed by other processes.
 double best(const Samples& samples) {
   return *std::min_element(samples.ns.begin(), samples.ns.end());
 }
@@ -87,7 +87,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
-/// Three digits or more; a whole number as one.
+/// At least three digits; integers without decimals.
 std::string format_number(double value) {
   const double size = std::fabs(value);
   if (size < 1e6 && std::trunc(value) == value) return fmt::format("{:.0f}", value);
@@ -98,14 +98,14 @@ std::string format_number(double value) {
 
 std::vector<Samples> measure(const std::vector<Body>& bodies, const Protocol& protocol) {
   std::vector<Samples> all(bodies.size());
-  for (std::size_t i = 0; i < bodies.size(); ++i) all[i].repetitions = calibrate(bodies[i], protocol.least_sample_ns);
+  for (std::size_t i = 0; i < bodies.size(); ++i) all[i].repetitions = calibrate(bodies[i], protocol.min_sample_ns);
   for (int run = 0; run < protocol.runs; ++run) {
     for (std::size_t turn = 0; turn < bodies.size(); ++turn) {
-      // Who goes first changes: nobody always runs in the other's wake.
+      // Rotate the order, so that no body always runs after the same one.
       const std::size_t i = (turn + static_cast<std::size_t>(run)) % bodies.size();
       if (protocol.settle_ms > 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(protocol.settle_ms));
-        bodies[i](1);  // awake again
+        bodies[i](1);  // wakes the threads
       }
       const auto repetitions = static_cast<double>(all[i].repetitions);
       const double cpu_begin = cpu_time_ns();
@@ -145,8 +145,8 @@ Report::Report(std::string title, nlohmann::ordered_json machine) : state_(std::
   state_->machine = std::move(machine);
   const double load = state_->machine.value("load", 0.0), processors = state_->machine.value("processors", 1.0);
   if (load > processors / 2) {
-    note(fmt::format("{} processes shared {} processors in the minute before: medians are high and ratios uncertain; measure again alone",
-                     load, processors));
+    note(fmt::format("load average {} on {} processors: medians are high and ratios uncertain; repeat on an idle machine", load,
+                     processors));
   }
 }
 Report::~Report() = default;
@@ -171,7 +171,7 @@ void Report::print() const {
     std::printf("  %-11s %s\n", key.c_str(), (value.is_string() ? value.get<std::string>() : value.dump()).c_str());
   }
   std::puts("");
-  // Columns for whatever at least one entry has.
+  // A column for each field that at least one entry has.
   std::vector<std::string> names;
   bool peers = false, roofs = false;
   for (const Entry& entry : s.entries) {
@@ -236,7 +236,7 @@ void Report::write_json(const std::string& file) const {
   document["notes"] = state_->notes;
   std::ofstream out(file);
   out << document.dump(2) << "\n";
-  if (!out.flush()) throw Error(fmt::format("--json {}: cannot be written", file));
+  if (!out.flush()) throw Error(fmt::format("--json: cannot write {}", file));
 }
 
 double cpu_time_ns() {

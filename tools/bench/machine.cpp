@@ -22,7 +22,7 @@
 namespace tenon::bench {
 namespace {
 
-/// What follows `key` and `separator` on the first line of a file that starts with the key.
+/// The text after `key` and `separator` on the first line of a file that starts with the key.
 std::string value_in(const char* file, const std::string& key, char separator) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -40,14 +40,14 @@ std::string or_unknown(const std::string& text) {
   return text.empty() ? "unknown" : text;
 }
 
-/// The instruction sets that matter to numeric code, of all that the processor names.
+/// The instruction sets of the processor that matter to numeric code.
 std::string instruction_sets() {
   std::istringstream flags(value_in("/proc/cpuinfo", "flags", ':') + " " + value_in("/proc/cpuinfo", "Features", ':'));
-  const std::string wanted[] = {"sse4_2",      "avx",         "f16c",     "fma",      "avx2",  "avx512f",
-                                "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "asimd", "sve"};
+  const std::string relevant[] = {"sse4_2",      "avx",         "f16c",     "fma",      "avx2",  "avx512f",
+                                  "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "asimd", "sve"};
   std::string found;
   for (std::string flag; flags >> flag;) {
-    for (const std::string& name : wanted) {
+    for (const std::string& name : relevant) {
       if (flag == name) found += (found.empty() ? "" : " ") + flag;
     }
   }
@@ -73,7 +73,7 @@ std::string operating_system() {
   return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
 }
 
-/// Processes that wanted to run in the last minute, on average. Negative: unknown.
+/// Load average of the last minute; negative if unknown.
 double load_average() {
 #if defined(__unix__)
   double load[1];

@@ -1,4 +1,4 @@
-// bench/machine.h - where a figure was measured: without it a figure means nothing.
+// bench/machine.h - a description of the machine that a report is from.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@ namespace tenon::bench {
 /// Processor, instruction sets, memory, load, operating system, compiler, versions, device and thread budget.
 nlohmann::ordered_json describe_machine(const Context& context, int threads);
 
-/// The most memory this process has held at once.
+/// Peak resident memory of this process.
 double peak_memory_mb();
 
 /// Processors this process may run on.

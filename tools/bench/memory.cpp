@@ -1,5 +1,5 @@
-// tenon bench memory - the same number of elements fetched in different orders: one after the other, every s-th, at random, and a matrix
-// across its rows. Bytes that the program asked for, not cache lines that came along, over time.
+// tenon bench memory - access patterns: sequential, every s-th element, random, and a matrix transpose. Rates count the requested bytes,
+// not the cache lines transferred.
 #include <fmt/core.h>
 
 #include <memory>
@@ -16,7 +16,7 @@
 namespace tenon::bench {
 namespace {
 
-/// 0..n-1 in an order without neighbours (Fisher-Yates).
+/// A random permutation of 0..n-1 (Fisher-Yates).
 Tensor shuffled(std::int64_t n) {
   Tensor order = Tensor::empty(DType::i32, {n});
   std::int32_t* const values = order.data<std::int32_t>();
@@ -80,9 +80,9 @@ std::unique_ptr<Report> memory(const Options& options) {
     add(fmt::format("transpose {}x{}", side, side), graph, {Tensor::zeros(DType::f32, {side, side}).to(device)},
         2.0 * sizeof(float) * static_cast<double>(side * side));
   }
-  report->note("gb_per_s: of elements read and written; a stride of 16 floats uses one in sixteen of each cache line that comes");
-  report->note("random: through a Gather of single elements, whose indices are read as well and not counted");
-  report->note("% of roof: of the copy measured in this run");
+  report->note("gb_per_s: elements read and written; a stride of 16 floats uses one sixteenth of each cache line");
+  report->note("random: a Gather of single elements; reads of the indices are not counted");
+  report->note("% of roof: percentage of the copy measured in this run");
   return report;
 }
 

@@ -1,5 +1,5 @@
-// tenon bench mnist - the perceptron of models/mnist_mlp, or the convnet, on generated digits: epochs of Model::fit with data loading and
-// metrics, and prediction from the host's memory and back, on several devices in turns.
+// tenon bench mnist - the MLP of models/mnist_mlp, or the convnet, on generated digits: epochs of Model::fit with data loading and metrics,
+// and inference from host memory to host memory, on several devices in turns.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -22,19 +22,19 @@
 namespace tenon::bench {
 namespace {
 
-/// The sum over kernels of the least time that each needs; nothing without roofs.
+/// The sum over kernels of the lower bound of their times; empty without roofs.
 template <class Kernels>
-std::optional<double> least_ns(const Kernels& kernels, const Roofs& roofs) {
+std::optional<double> min_ns(const Kernels& kernels, const Roofs& roofs) {
   double sum = 0;
   for (const auto& kernel : kernels) {
-    const std::optional<double> least = roofs.least_ns(static_cast<double>(kernel.flops), static_cast<double>(kernel.size_bytes));
-    if (!least) return std::nullopt;
-    sum += *least;
+    const std::optional<double> kernel_ns = roofs.min_ns(static_cast<double>(kernel.flops), static_cast<double>(kernel.size_bytes));
+    if (!kernel_ns) return std::nullopt;
+    sum += *kernel_ns;
   }
   return sum;
 }
 
-/// A model of its own on each contender, and its epochs.
+/// A model on one contender, and the times of its epochs.
 struct Trainee {
   explicit Trainee(const config::TrainDefinition& definition, const Contender& on) : contender(&on), model(definition.model) {
     model.compile(on.variant.context, {.optimizer = definition.optimizer, .loss = definition.loss, .metrics = definition.metrics});
@@ -44,14 +44,14 @@ struct Trainee {
   Samples seconds = {};
 };
 
-std::optional<double> least_ns_of_step(Trainee& trainee, const Dataset& data, std::int64_t batch) {
+std::optional<double> min_ns_of_step(Trainee& trainee, const Dataset& data, std::int64_t batch) {
   Tensor x = Tensor::empty(data.x_type().dtype, {batch, 28, 28}), y = Tensor::empty(data.y_type().dtype, {batch});
   std::vector<std::int64_t> first(static_cast<std::size_t>(batch));
   for (std::size_t i = 0; i < first.size(); ++i) first[i] = static_cast<std::int64_t>(i);
   data.gather(first, x, y);
   const Trace trace(trainee.contender->variant.context);
   trainee.model.train_batch(x, y);
-  return least_ns(trace.kernels(), trainee.contender->roofs);
+  return min_ns(trace.kernels(), trainee.contender->roofs);
 }
 
 void bench_training(const config::TrainDefinition& definition, const Options& options, const std::vector<Contender>& contenders,
@@ -66,7 +66,7 @@ void bench_training(const config::TrainDefinition& definition, const Options& op
   std::vector<std::vector<std::string>> rows;
   FitOptions fit;
   fit.batch_size = batch;
-  for (int epoch = 0; epoch <= epochs; ++epoch) {  // the first is shown, not counted: programs are made in it
+  for (int epoch = 0; epoch <= epochs; ++epoch) {  // the first is reported but not counted, because programs are compiled in it
     for (Trainee& trainee : trainees) {
       fit.epochs = trainee.model.epochs_done() + 1;
       const double cpu = cpu_time_ns();
@@ -84,7 +84,7 @@ void bench_training(const config::TrainDefinition& definition, const Options& op
       rows.push_back(std::move(row));
     }
   }
-  report.table("epochs", {"epoch", "on", "s", "images/s", "mean over the epoch"}, std::move(rows), true);
+  report.table("epochs", {"epoch", "device", "s", "images/s", "mean over the epoch"}, std::move(rows), true);
   const auto steps = static_cast<double>((samples + batch - 1) / batch);
   std::vector<Entry> entries;
   BarGroup bars{fmt::format("{}, train, batch {}: images/s", definition.model.name, batch), {}};
@@ -94,7 +94,7 @@ void bench_training(const config::TrainDefinition& definition, const Options& op
                 .samples = std::move(trainee.seconds)};
     entry.extra.emplace_back("images_per_s", static_cast<double>(samples) / entry.median_ns() * 1e9);
     entry.extra.emplace_back("us_per_step", entry.median_ns() / 1e3 / steps);
-    if (const auto least = least_ns_of_step(trainee, *data, batch)) entry.percent_of_roof = 100 * *least * steps / entry.median_ns();
+    if (const auto kernel_ns = min_ns_of_step(trainee, *data, batch)) entry.percent_of_roof = 100 * *kernel_ns * steps / entry.median_ns();
     bars.bars.push_back({variant.name, static_cast<double>(samples) / entry.median_ns() * 1e9});
     entries.push_back(std::move(entry));
   }
@@ -144,7 +144,8 @@ void bench_inference(const config::TrainDefinition& definition, const Options& o
       entry.extra.emplace_back("images_per_s", static_cast<double>(batch) / entry.median_ns() * 1e9);
       programs[i].enable_profile(true);
       programs[i].run(inputs);
-      if (const auto least = least_ns(programs[i].profile(), contender.roofs)) entry.percent_of_roof = 100 * *least / entry.median_ns();
+      if (const auto kernel_ns = min_ns(programs[i].profile(), contender.roofs))
+        entry.percent_of_roof = 100 * *kernel_ns / entry.median_ns();
       bars.bars.push_back({contender.variant.name, static_cast<double>(batch) / entry.median_ns() * 1e9,
                            fmt::format("p50 {:.3g} ms, p99 {:.3g} ms", latency.p50_ms, latency.p99_ms)});
       entries.push_back(std::move(entry));
@@ -159,9 +160,10 @@ void bench_inference(const config::TrainDefinition& definition, const Options& o
 
 std::unique_ptr<Report> mnist(const Options& options) {
   const std::string net = options.net.empty() ? "mnist_mlp" : options.net;
-  if (net != "mnist_mlp" && net != "convnet") throw Error(fmt::format("--net {}: wanted mnist_mlp or convnet", net));
+  if (net != "mnist_mlp" && net != "convnet") throw Error(fmt::format("--net {}: expected mnist_mlp or convnet", net));
   for (const std::string& phase : options.phases) {
-    if (phase != "infer" && phase != "train") throw Error(fmt::format("--phase {}: wanted infer, train or both, as in infer,train", phase));
+    if (phase != "infer" && phase != "train")
+      throw Error(fmt::format("--phase {}: expected infer, train or both, as in infer,train", phase));
   }
   config::TrainDefinition definition = config::load_train(options.models + "/../" + net + "/train.yaml");
   if (options.tiny) definition.batch_size = 4;
@@ -173,9 +175,9 @@ std::unique_ptr<Report> mnist(const Options& options) {
   for (const std::string& phase : options.phases) {
     (phase == "train" ? bench_training : bench_inference)(definition, options, contenders, comparison, *report, bars);
   }
-  comparison.tell(*report);
-  report->note("train: epochs of fit with data loading and metrics; infer: from an image in the host's memory to scores there");
-  report->note("p50, p99: of runs timed one by one; % of roof: the sum over kernels of the longer of work / peak and bytes / bandwidth");
+  comparison.add_to(*report);
+  report->note("train: epochs of fit with data loading and metrics; infer: from images in host memory to scores in host memory");
+  report->note("p50, p99: runs timed one by one; % of roof: sum over kernels of max(work / peak, bytes / bandwidth), over the median");
   write_chart(options.html, "tenon bench mnist", bars);
   return report;
 }

@@ -1,6 +1,6 @@
-// tenon bench nets - the nets of published benchmarks on made-up data: forward, and forward with gradients, with the optimizer's step where
-// the benchmark has one. Several devices, kinds of kernels and precisions take turns. Beside them PyTorch and ONNX Runtime in the same run,
-// what was published, and where the time goes by layer.
+// tenon bench nets - the nets of published benchmarks on synthetic data: forward, and forward with gradients, with an optimizer step if the
+// benchmark has one. Several devices, kinds of kernels and precisions take turns. Reports include PyTorch and ONNX Runtime in the same run,
+// the published figures, and the time per layer.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct Subject {
   config::TrainDefinition definition;
   std::int64_t batch = 0;
 
-  bool single() const { return definition.model.layers.size() == 1; }  ///< a layer alone, without a loss
+  bool single() const { return definition.model.layers.size() == 1; }  ///< a single layer, without a loss
   Shape x_shape() const {
     Shape shape{batch};
     for (const std::int64_t size : *definition.model.input_shape) shape.push_back(size);
@@ -64,8 +64,8 @@ Subject load(const Net& net, const Options& options) {
   return subject;
 }
 
-/// Numbers that look like data to arithmetic.
-Tensor made_up(DType dtype, const Shape& shape) {
+/// Samples in [0, 1), or integers below 50.
+Tensor synthetic(DType dtype, const Shape& shape) {
   Tensor t = Tensor::zeros(dtype, shape);
   std::uint32_t state = 1;
   for (std::int64_t i = 0; i < t.count(); ++i) {
@@ -77,8 +77,8 @@ Tensor made_up(DType dtype, const Shape& shape) {
   return t;
 }
 
-/// Classes below the size of the last axis.
-Tensor made_up_labels(const Shape& output) {
+/// Labels below the size of the last axis.
+Tensor synthetic_labels(const Shape& output) {
   Shape shape;
   for (std::size_t i = 0; i + 1 < output.rank(); ++i) shape.push_back(output[i]);
   Tensor labels = Tensor::zeros(DType::i64, shape);
@@ -87,7 +87,7 @@ Tensor made_up_labels(const Shape& output) {
   return labels;
 }
 
-/// A program of one phase with its inputs, and the layers that its nodes are named after.
+/// A program of one phase, its inputs, and the names of its layers.
 struct Workload {
   std::unique_ptr<Program> program;
   std::vector<Tensor> inputs;
@@ -107,16 +107,16 @@ void make_parameters(const Context& context, const train::Forward& forward, Para
   for (const train::LayerState& state : forward.states) make(state.spec);
 }
 
-/// The gradients of a single convolution for a given dy, its input's too: what benchmarks of layers measure.
+/// Adds the gradients of a single convolution for a given dy, including its input gradient, as layer benchmarks do.
 void add_layer_gradients(Graph& graph, const train::Forward& forward, Value x, Workload& out_workload) {
   const NodeInfo* node = nullptr;
   for (const NodeInfo& candidate : graph.nodes()) {
     if (candidate.op == TENON_OP_Conv) node = &candidate;
   }
-  if (node == nullptr) throw Error("bench nets: a net of one layer that is no convolution");
+  if (node == nullptr) throw Error("bench nets: expected the only layer of a net to be a convolution");
   const auto attributes = node->attributes.as<tenon_attributes_conv>();
   const Value dy = graph.input("dy", forward.output.dtype(), forward.output.shape());
-  out_workload.inputs.push_back(made_up(DType::f32, dy.shape()));
+  out_workload.inputs.push_back(synthetic(DType::f32, dy.shape()));
   const Value w = forward.parameters.at(0);
   graph.output("dx", ops::conv_input_grad(dy, w, x.shape(), attributes));
   graph.output("dw", ops::conv_weight_grad(dy, x, w.shape(), attributes));
@@ -127,7 +127,7 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
   Workload workload;
   Graph graph;
   const Value x = graph.input("x", subject.x_dtype(), subject.x_shape());
-  workload.inputs.push_back(made_up(x.dtype(), x.shape()));
+  workload.inputs.push_back(synthetic(x.dtype(), x.shape()));
   Value key;
   if (training) {
     key = graph.input("key", DType::u64, {2});
@@ -143,7 +143,7 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
     graph.output("output", forward.output);
     add_layer_gradients(graph, forward, x, workload);
   } else {
-    const Tensor labels = made_up_labels(forward.output.shape());
+    const Tensor labels = synthetic_labels(forward.output.shape());
     const Value y = graph.input("y", DType::i64, labels.shape());
     workload.inputs.push_back(labels);
     const train::Objective objective = train::build_objective(forward, y, subject.definition.loss, {});
@@ -152,7 +152,7 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
     if (subject.net->steps) {
       const Value rate = graph.input("learning_rate", DType::f64, {});
       const Value step = graph.input("step", DType::i64, {});
-      workload.inputs.push_back(Tensor::scalar(1e-4));  // so small that made-up data leads nowhere far
+      workload.inputs.push_back(Tensor::scalar(1e-4));  // small, so that training on synthetic data does not diverge
       workload.inputs.push_back(Tensor::scalar<std::int64_t>(1));
       OptimizerDefinition sgd;
       sgd.kind = OptimizerDefinition::Kind::sgd;
@@ -163,7 +163,7 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
     train::update_states(graph, forward);
   }
   workload.program = std::make_unique<Program>(context, graph, ProgramOptions{.device = {}, .parameters = store, .freeze = !training});
-  // On a device with memory of its own they lie there: how batches come to it is what `bench pipeline` is about.
+  // Inputs are in device memory: `bench pipeline` measures the copies of batches.
   const Device device = context.default_device();
   if ((device.info().flags & TENON_DEVICE_HOST_ADDRESSABLE) == 0) {
     for (Tensor& input : workload.inputs) input = input.to(device);
@@ -171,8 +171,8 @@ Workload make_workload(const Subject& subject, const Context& context, bool trai
   return workload;
 }
 
-/// Bytes that a prediction cannot do without: what plans hold of weights, and the most activations that one node reads and makes.
-double least_memory(const Program& program) {
+/// Lower bound of the memory for inference in bytes: the packed weights, and the largest activations of a single node.
+double min_memory(const Program& program) {
   const Graph& graph = program.graph();
   const auto bytes_of = [&](const std::vector<ValueId>& list) {
     std::int64_t bytes = 0;
@@ -183,9 +183,9 @@ double least_memory(const Program& program) {
     }
     return bytes;
   };
-  std::int64_t most = 0;
-  for (const NodeInfo& node : graph.nodes()) most = std::max(most, bytes_of(node.inputs) + bytes_of(node.outputs));
-  return static_cast<double>(program.placement().packed_size_bytes) + static_cast<double>(most);
+  std::int64_t max_bytes = 0;
+  for (const NodeInfo& node : graph.nodes()) max_bytes = std::max(max_bytes, bytes_of(node.inputs) + bytes_of(node.outputs));
+  return static_cast<double>(program.placement().packed_size_bytes) + static_cast<double>(max_bytes);
 }
 
 // ---------------------------------------------------------------- by layer
@@ -195,7 +195,7 @@ struct LayerTime {
   double flops = 0, bytes = 0, ns = 0;
 };
 
-/// Whose work a node is: the longest name of a layer that its own begins with.
+/// The layer of a node: the longest layer name that is a prefix of its name.
 std::string layer_of(std::string node, const std::vector<std::string>& layers) {
   const bool gradient = node.starts_with("gradient/");
   if (gradient) node.erase(0, std::string("gradient/").size());
@@ -234,12 +234,12 @@ std::vector<LayerTime> time_layers(const Workload& workload, int runs) {
 
 // ---------------------------------------------------------------- peers
 
-/// Files of one net for its peers, gone with this.
+/// A temporary folder with the files of one net for its peers.
 class PeerFiles {
  public:
   PeerFiles() {
     std::string pattern = (std::filesystem::temp_directory_path() / "tenon-nets-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw Error("bench nets: cannot make a folder like " + pattern);
+    if (mkdtemp(pattern.data()) == nullptr) throw Error("bench nets: cannot create a folder " + pattern);
     folder_ = pattern;
   }
   ~PeerFiles() {
@@ -274,14 +274,14 @@ Peer run_torch(const Subject& subject, const Options& options, const Variant& va
   return run_torch_peer(std::move(command), variant);
 }
 
-/// The net goes there as ONNX, which PyTorch writes.
+/// Runs ONNX Runtime on the net as ONNX, which PyTorch exports.
 Peer run_onnxruntime(const Subject& subject, const Options& options, const std::string& net, const std::string& onnx, int runs) {
   const std::string script = peer_script("nets_onnxruntime.py");
   Peer peer;
-  const Json there = Json::parse(run_child({options.onnxruntime_python, script, "-"}).output, nullptr, false);
-  if (!there.is_object() || !there.contains("name")) {
-    peer.absent = there.is_object() && there.contains("absent") ? there["absent"].get<std::string>()
-                                                                : fmt::format("'{}' runs no ONNX Runtime", options.onnxruntime_python);
+  const Json version = Json::parse(run_child({options.onnxruntime_python, script, "-"}).output, nullptr, false);
+  if (!version.is_object() || !version.contains("name")) {
+    peer.absent = version.is_object() && version.contains("absent") ? version["absent"].get<std::string>()
+                                                                    : fmt::format("'{}' has no ONNX Runtime", options.onnxruntime_python);
     return peer;
   }
   std::vector<std::string> command = torch_command(subject, options, net, false);
@@ -299,7 +299,7 @@ Peer run_onnxruntime(const Subject& subject, const Options& options, const std::
 
 // ---------------------------------------------------------------- what was published
 
-/// The figures of a net and phase; those that two phases of ours have no place for are left to the table.
+/// Adds the published figures of a net and phase.
 void add_published(const Subject& subject, bool training, const Entry& entry, std::vector<std::vector<std::string>>& out_rows) {
   for (const Published& figure : published_figures()) {
     const bool phase = std::string(figure.phase) == (training ? "train" : "infer");
@@ -311,7 +311,7 @@ void add_published(const Subject& subject, bool training, const Entry& entry, st
   }
 }
 
-/// Of one hardware, where it is published: the extra columns of the main table.
+/// The best published time on one hardware, for the extra columns of the main table.
 std::optional<double> published_on(const Subject& subject, bool training, const std::string& hardware) {
   std::optional<double> best;
   for (const Published& figure : published_figures()) {
@@ -324,25 +324,25 @@ std::optional<double> published_on(const Subject& subject, bool training, const 
 
 // ---------------------------------------------------------------- one net
 
-/// What an entry says beside its time, and its layers.
+/// Adds the fields of an entry other than its time, and the table of its layers.
 void describe_entry(const Subject& subject, const Options& options, const Contender& contender, const Workload& workload,
-                    std::uint64_t memory_size_bytes, bool training, bool alone, Entry& entry, Report& out_report) {
+                    std::uint64_t memory_size_bytes, bool training, bool single, Entry& entry, Report& out_report) {
   const PlacementReport& placement = workload.program->placement();
   entry.extra.emplace_back("workspace_mb", static_cast<double>(placement.workspace_size_bytes) / 1e6);
   entry.extra.emplace_back("packed_mb", static_cast<double>(placement.packed_size_bytes) / 1e6);
   entry.extra.emplace_back("memory_mb", static_cast<double>(memory_size_bytes) / 1e6);
-  if (!training) entry.extra.emplace_back("least_memory_mb", least_memory(*workload.program) / 1e6);
+  if (!training) entry.extra.emplace_back("min_memory_mb", min_memory(*workload.program) / 1e6);
   if (subject.batch == 1 && !training) {
     const Latency latency = latency_of([&] { workload.run(); }, options.tiny ? 3 : 200);
     entry.extra.emplace_back("p50_ms", latency.p50_ms);
     entry.extra.emplace_back("p99_ms", latency.p99_ms);
   }
-  double flops = 0, least = 0;
+  double flops = 0, min_ns = 0;
   std::vector<std::vector<std::string>> rows;
   for (const LayerTime& layer : time_layers(workload, options.tiny ? 1 : 3)) {
-    const std::optional<double> roof = contender.roofs.least_ns(layer.flops, layer.bytes);
+    const std::optional<double> roof = contender.roofs.min_ns(layer.flops, layer.bytes);
     flops += layer.flops;
-    least += roof.value_or(0);
+    min_ns += roof.value_or(0);
     rows.push_back({layer.name, fmt::format("{:.4g}", layer.flops / 1e9), fmt::format("{:.4g}", layer.bytes / 1e6),
                     fmt::format("{:.4g}", layer.ns / 1e6), layer.ns > 0 ? fmt::format("{:.4g}", layer.flops / layer.ns) : "",
                     roof && layer.ns > 0 ? fmt::format("{:.0f}", 100 * *roof / layer.ns) : ""});
@@ -350,15 +350,15 @@ void describe_entry(const Subject& subject, const Options& options, const Conten
   entry.extra.emplace_back("samples_per_s", static_cast<double>(subject.batch) / entry.median_ns() * 1e9);
   entry.extra.emplace_back("gflop", flops / 1e9);
   entry.extra.emplace_back("gflop_per_s", flops / entry.median_ns());
-  if (least > 0) entry.percent_of_roof = 100 * least / entry.median_ns();
+  if (min_ns > 0) entry.percent_of_roof = 100 * min_ns / entry.median_ns();
   out_report.table(fmt::format("layers of {}", entry.name), {"layer", "GFLOP", "MB", "ms", "GFLOP/s", "% of roof"}, rows,
-                   options.layers || alone);
+                   options.layers || single);
 }
 
 void add_peers(const Subject& subject, const Options& options, const Contender& contender, bool training, Entry& entry,
                Report& out_report) {
   if (!contender.variant.is_tuned() || contender.variant.device().info().backend == "reference") {
-    entry.peer_absent = "naive kernels are compared with tuned ones alone";
+    entry.peer_absent = "naive kernels are compared only with tuned ones";
     return;
   }
   const int runs = options.runs > 0 ? options.runs : 10;
@@ -386,9 +386,9 @@ void add_peers(const Subject& subject, const Options& options, const Contender& 
   }
 }
 
-/// An entry of each contender, in their order. All of them have the net at once, and take turns.
+/// Returns an entry for each contender, in order. All contenders hold the net at the same time and take turns.
 std::vector<Entry> measure_subject(const Subject& subject, const Options& options, const std::vector<Contender>& contenders, bool training,
-                                   const std::string& name, bool alone, Report& out_report) {
+                                   const std::string& name, bool single, Report& out_report) {
   std::vector<Entry> entries(contenders.size());
   {
     std::vector<Workload> workloads;
@@ -411,7 +411,7 @@ std::vector<Entry> measure_subject(const Subject& subject, const Options& option
     for (std::size_t i = 0; i < contenders.size(); ++i) {
       entries[i].name = name + suffix_of(contenders[i].variant, contenders.size());
       entries[i].samples = std::move(samples[i]);
-      describe_entry(subject, options, contenders[i], workloads[i], memory[i], training, alone, entries[i], out_report);
+      describe_entry(subject, options, contenders[i], workloads[i], memory[i], training, single, entries[i], out_report);
     }
   }
   for (std::size_t i = 0; i < contenders.size(); ++i) {
@@ -423,7 +423,7 @@ std::vector<Entry> measure_subject(const Subject& subject, const Options& option
   return entries;
 }
 
-bool wanted(const Net& net, const Options& options) {
+bool is_selected(const Net& net, const Options& options) {
   const auto lower = [](std::string text) {
     std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
@@ -437,20 +437,21 @@ bool wanted(const Net& net, const Options& options) {
 std::unique_ptr<Report> nets(const Options& options) {
   std::vector<const Net*> chosen;
   for (const Net& net : benchmark_nets()) {
-    if (wanted(net, options)) chosen.push_back(&net);
+    if (is_selected(net, options)) chosen.push_back(&net);
   }
   if (chosen.empty()) {
     std::string known;
     for (const Net& net : benchmark_nets()) known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", net.name, net.set);
-    throw Error(fmt::format("bench nets: no net '{}' in the set '{}'; there are {}", options.net, options.set, known));
+    throw Error(fmt::format("bench nets: no net '{}' in the set '{}'; expected one of {}", options.net, options.set, known));
   }
   std::vector<bool> phases;
   for (const std::string& phase : options.phases) {
-    if (phase != "infer" && phase != "train") throw Error(fmt::format("--phase {}: wanted infer, train or both, as in infer,train", phase));
+    if (phase != "infer" && phase != "train")
+      throw Error(fmt::format("--phase {}: expected infer, train or both, as in infer,train", phase));
     if (phase == "train" && std::find(options.precisions.begin(), options.precisions.end(), "mixed_float16") != options.precisions.end()) {
       throw Error(
-          "--precision mixed_float16: training in f16 scales its losses, which the steps of this benchmark do not; wanted "
-          "mixed_bfloat16, or --phase infer");
+          "--precision mixed_float16: f16 training needs loss scaling, which this benchmark lacks; expected mixed_bfloat16, or "
+          "--phase infer");
     }
     phases.push_back(phase == "train");
   }
@@ -460,7 +461,7 @@ std::unique_ptr<Report> nets(const Options& options) {
   Comparison comparison(contenders);
   std::vector<std::vector<std::string>> published;
   std::vector<BarGroup> bars;
-  const bool alone = chosen.size() * contenders.size() == 1 && options.batches.size() < 2;
+  const bool single = chosen.size() * contenders.size() == 1 && options.batches.size() < 2;
   for (const Net* net : chosen) {
     Subject subject = load(*net, options);
     const std::vector<std::int64_t> batches = options.batches.empty() ? std::vector{subject.batch} : options.batches;
@@ -469,12 +470,12 @@ std::unique_ptr<Report> nets(const Options& options) {
         subject.batch = batch;
         const std::string name = fmt::format("{} {} {} batch {}", net->set, net->name, training ? "train" : "infer", batch);
         say(name);
-        std::vector<Entry> entries = measure_subject(subject, options, contenders, training, name, alone, *report);
+        std::vector<Entry> entries = measure_subject(subject, options, contenders, training, name, single, *report);
         BarGroup group{name + ": ms", {}};
         for (std::size_t i = 0; i < entries.size(); ++i) {
           group.bars.push_back({contenders[i].variant.name, entries[i].median_ns() / 1e6, {}});
           if (!entries[i].peer.empty()) {
-            group.bars.push_back({contenders[i].variant.name + ": its peer", median(entries[i].peer_samples.ns) / 1e6, entries[i].peer});
+            group.bars.push_back({contenders[i].variant.name + " peer", median(entries[i].peer_samples.ns) / 1e6, entries[i].peer});
           }
         }
         bars.push_back(std::move(group));
@@ -490,13 +491,13 @@ std::unique_ptr<Report> nets(const Options& options) {
     report->table("published", {"net", "phase", "batch", "tool", "hardware", "published", "ours ms", "times ours", "source"}, published,
                   true);
   }
-  comparison.tell(*report);
-  report->note("peer: the faster one of those measured; ratio: its median over ours");
+  comparison.add_to(*report);
+  report->note("peer: the fastest one measured; ratio: its median over ours");
   report->note(
-      "% of roof: the sum over kernels of the longer of work / peak and bytes / bandwidth, over the median; work as a direct "
-      "convolution does it, so that Winograd's may be above 100");
-  report->note("infer: parameters are constants of the program (ProgramOptions::freeze), as they are in ONNX Runtime's sessions");
-  report->note("published figures in ms unless they say s; published_gpu_ms: the fastest of its Titan X");
+      "% of roof: sum over kernels of max(work / peak, bytes / bandwidth), over the median; work is that of a direct convolution, "
+      "so Winograd's may be above 100");
+  report->note("infer: parameters are constants of the program (ProgramOptions::freeze), as in ONNX Runtime's sessions");
+  report->note("published figures are in ms unless marked s; published_gpu_ms: the fastest of its Titan X");
   write_chart(options.html, "tenon bench nets", bars);
   return report;
 }

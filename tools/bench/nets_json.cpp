@@ -1,4 +1,4 @@
-// A model as JSON, for peers that build the same net: layers with the keys of LayerDefinition, sizes as they come out of the parser.
+// Writes a model as JSON, for peers that build the same net: layers with the keys of LayerDefinition.
 #include "bench/nets_json.h"
 
 #include <nlohmann/json.hpp>

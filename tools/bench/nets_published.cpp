@@ -1,5 +1,4 @@
-// What others published about the nets of nets_list.cpp: figures of historical hardware, copied digit by digit. Nothing else may be shown
-// as published.
+// Published figures of the nets of nets_list.cpp, on historical hardware, copied digit by digit.
 #include "bench/nets_list.h"
 
 namespace tenon::bench {

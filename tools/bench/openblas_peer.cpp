@@ -43,14 +43,14 @@ std::unique_ptr<OpenBlasPeer> OpenBlasPeer::open(int threads, std::string& out_a
     if (library != nullptr) break;
   }
   if (library == nullptr) {
-    out_absent = fmt::format("no OpenBLAS to compare with: looked for {} and {} (apt-get install libopenblas0-pthread)", candidates[0],
+    out_absent = fmt::format("no OpenBLAS to compare with: {} and {} not found (apt-get install libopenblas0-pthread)", candidates[0],
                              candidates[1]);
     return nullptr;
   }
   for (const char* needed : {"cblas_sgemm", "cblas_dgemm", "openblas_get_parallel", "openblas_set_num_threads", "openblas_get_num_threads",
                              "openblas_get_config"}) {
     if (dlsym(library, needed) != nullptr) continue;
-    out_absent = fmt::format("{} lacks {}, which OpenBLAS has", path, needed);
+    out_absent = fmt::format("{} is not OpenBLAS: it lacks {}", path, needed);
     return nullptr;
   }
   peer->library_ = library;

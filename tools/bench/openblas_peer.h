@@ -1,4 +1,4 @@
-// bench/openblas_peer.h - the system's own OpenBLAS, called directly: what products and BLAS calls of ours are held against.
+// bench/openblas_peer.h - the system's OpenBLAS, called directly, to compare our matrix products and BLAS calls with.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@ struct ProductShape {
 
 class OpenBlasPeer {
  public:
-  /// Opens Debian's pthread build, or else its serial one. Null if neither is there: `out_absent` says what was looked for. The library
-  /// stays open: threads of its own run in it.
+  /// Opens Debian's pthread build, or else its serial one. Returns null if neither is found; `out_absent` then has the searched paths. The
+  /// library stays open, because its threads keep running.
   static std::unique_ptr<OpenBlasPeer> open(int threads, std::string& out_absent);
 
   /// "OpenBLAS 0.3.21 (...), 2 threads".
   const std::string& name() const { return name_; }
-  /// What it really uses: a serial build has one thread whatever was asked for.
+  /// The actual number of threads: a serial build always has one.
   int threads() const { return threads_; }
   void product(const ProductShape& shape, const float* a, const float* b, float* c) const;
   void product(const ProductShape& shape, const double* a, const double* b, double* c) const;
-  /// Any of its functions; null if it has none of that name.
+  /// A function by name; null if there is none.
   void* symbol(const std::string& name) const;
-  /// Of all its calls from now on; a serial build has one whatever is asked for.
+  /// Sets the threads of subsequent calls; ignored by a serial build.
   void set_threads(int threads);
 
  private:

@@ -1,6 +1,6 @@
-// tenon bench pipeline - a training step whose batch takes time to make: one after the other, from memory, ahead on a worker thread and,
-// for devices with memory of their own, copied ahead as fit does it. A CPU has one thread less than there are, so that the worker has a
-// processor of its own.
+// tenon bench pipeline - training with slow data loading: serial, from a cache in memory, prefetched by a worker thread and, for devices
+// with their own memory, copied asynchronously as fit does. A CPU device gets one thread fewer than the total, so that the worker has a
+// processor.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ double ns_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-/// Digits that are worked on before they are handed out, as an image would be decoded: so many passes of a 3 x 3 mean.
+/// Digits with a simulated decoding cost: a number of passes of a five-point mean.
 class Decoded final : public Dataset {
  public:
   Decoded(std::shared_ptr<const Dataset> from, int passes) : from_(std::move(from)), passes_(passes) {}
@@ -71,7 +71,7 @@ Model make_model(const Context& context) {
   return model;
 }
 
-/// What the kernels of a step take on the device: without launches, copies and waiting.
+/// The time of the kernels of a step on the device, without launches, copies and waits.
 double kernels_ns(const Context& context, Model& model, const Tensor& x, const Tensor& y) {
   std::vector<double> sums;
   for (int i = 0; i < 5; ++i) {
@@ -115,7 +115,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   for (int i = 0; i < 3; ++i) model.train_batch(x, y);
   const double train_ns = seconds_of([&] { model.train_batch(x, y); });
 
-  // As much work as makes loading about as long as training: there prefetching has most to give.
+  // Choose the work so that loading takes about as long as training, where prefetching gains most.
   int passes = 1;
   const auto load_ns = [&](int p) {
     const Decoded decoded(digits, p);
@@ -124,7 +124,7 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   if (!options.tiny) passes = std::max(1, static_cast<int>(std::lround(train_ns / std::max(load_ns(8) / 8, 1.0))));
   const auto decoded = std::make_shared<Decoded>(digits, passes);
 
-  // Made once and kept: what `cache: ram` does.
+  // Decode once and keep the result, as `cache: ram` does.
   Tensor all_x = Tensor::empty(DType::f32, {batch * steps, 28, 28});
   Tensor all_y = Tensor::empty(DType::i64, {batch * steps});
   std::vector<std::int64_t> all(static_cast<std::size_t>(batch * steps));
@@ -135,30 +135,30 @@ std::unique_ptr<Report> pipeline(const Options& options) {
   kept.num_classes = 10;
   const auto cached = std::make_shared<ArrayDataset>(all_x, all_y, kept);
 
-  struct Way {
+  struct Strategy {
     const char* name;
     std::shared_ptr<const Dataset> data;
     int workers;
     bool copies_ahead = false;
     Samples step = {}, wait = {};
   };
-  std::vector<Way> ways{{"serial", decoded, 0}, {"RAM cache", cached, 0}, {"prefetch", decoded, 1}};
-  if (copies) ways.push_back({"prefetch + async copy", decoded, 1, true});
-  Samples load_alone, train_alone;
-  // On the device, so that a step alone is one without a copy.
-  const Tensor x_there = copies ? x.to(device) : x, y_there = copies ? y.to(device) : y;
-  for (int i = 0; i < 3; ++i) model.train_batch(x_there, y_there);
-  const double busy = std::min(kernels_ns(context, model, x_there, y_there), seconds_of([&] { model.train_batch(x_there, y_there); }));
+  std::vector<Strategy> strategies{{"serial", decoded, 0}, {"RAM cache", cached, 0}, {"prefetch", decoded, 1}};
+  if (copies) strategies.push_back({"prefetch + async copy", decoded, 1, true});
+  Samples load_only, train_only;
+  // On the device, so that a step has no copy.
+  const Tensor x_device = copies ? x.to(device) : x, y_device = copies ? y.to(device) : y;
+  for (int i = 0; i < 3; ++i) model.train_batch(x_device, y_device);
+  const double busy = std::min(kernels_ns(context, model, x_device, y_device), seconds_of([&] { model.train_batch(x_device, y_device); }));
   train::FeedBuffers buffers;
   for (int run = 0; run < runs; ++run) {
     say(fmt::format("pipeline: run {} of {}", run + 1, runs));
-    for (Way& way : ways) {
+    for (Strategy& strategy : strategies) {
       train::FeedOptions feed;
       feed.batches.batch_size = batch;
       feed.batches.seed = 1;
-      feed.batches.workers = way.workers;
-      if (way.copies_ahead) feed.device = device;
-      train::Feed batches(way.data, feed, buffers);
+      feed.batches.workers = strategy.workers;
+      if (strategy.copies_ahead) feed.device = device;
+      train::Feed batches(strategy.data, feed, buffers);
       batches.start(static_cast<std::uint64_t>(run));
       double waited = 0;
       const double cpu = cpu_time_ns();
@@ -171,43 +171,43 @@ std::unique_ptr<Report> pipeline(const Options& options) {
         model.train_batch(next->x, next->y);
       }
       const auto per_step = static_cast<double>(steps);
-      way.step.ns.push_back(ns_since(begin) / per_step);
-      way.step.cpu_ns.push_back((cpu_time_ns() - cpu) / per_step);
-      way.wait.ns.push_back(waited / per_step);
+      strategy.step.ns.push_back(ns_since(begin) / per_step);
+      strategy.step.cpu_ns.push_back((cpu_time_ns() - cpu) / per_step);
+      strategy.wait.ns.push_back(waited / per_step);
     }
-    // In the same turns, each half alone.
+    // In the same turns, loading and training by themselves.
     auto begin = Clock::now();
     decoded->gather(first, x, y);
-    load_alone.ns.push_back(ns_since(begin));
+    load_only.ns.push_back(ns_since(begin));
     begin = Clock::now();
-    model.train_batch(x_there, y_there);
-    train_alone.ns.push_back(ns_since(begin));
+    model.train_batch(x_device, y_device);
+    train_only.ns.push_back(ns_since(begin));
   }
-  const double load = median(load_alone.ns), train = median(train_alone.ns);
+  const double load = median(load_only.ns), train = median(train_only.ns);
   const double floor = std::max(load, train);
-  load_alone.cpu_ns = load_alone.ns, train_alone.cpu_ns = train_alone.ns;
-  report->add({.name = "load alone", .samples = std::move(load_alone)});
-  report->add({.name = "train alone", .samples = std::move(train_alone)});
-  BarGroup drawn{"us a step", {}};
-  for (Way& way : ways) {
-    Entry entry{.name = way.name, .samples = std::move(way.step)};
+  load_only.cpu_ns = load_only.ns, train_only.cpu_ns = train_only.ns;
+  report->add({.name = "load only", .samples = std::move(load_only)});
+  report->add({.name = "train only", .samples = std::move(train_only)});
+  BarGroup chart{"us per step", {}};
+  for (Strategy& strategy : strategies) {
+    Entry entry{.name = strategy.name, .samples = std::move(strategy.step)};
     const double idle = std::max(0.0, 100 * (1 - busy / entry.median_ns()));
     entry.extra.emplace_back("times_max_of_both", entry.median_ns() / floor);
-    entry.extra.emplace_back("waited_percent", 100 * median(way.wait.ns) / entry.median_ns());
+    entry.extra.emplace_back("waited_percent", 100 * median(strategy.wait.ns) / entry.median_ns());
     entry.extra.emplace_back("device_idle_percent", idle);
-    drawn.bars.push_back({way.name, entry.median_ns() / 1e3, fmt::format("device idle {:.0f} %", idle)});
+    chart.bars.push_back({strategy.name, entry.median_ns() / 1e3, fmt::format("device idle {:.0f} %", idle)});
     report->add(std::move(entry));
   }
   report->note(
-      fmt::format("a batch of {} digits, {} passes of a mean over each image before it is handed out; {} steps a sample; {} thread{} for "
-                  "the device, one for the worker",
+      fmt::format("a batch of {} digits, decoded with {} passes of a mean over each image; {} steps per sample; {} thread{} for the "
+                  "device, one for the worker",
                   batch, passes, steps, device_threads, device_threads == 1 ? "" : "s"));
-  report->note("times_max_of_both: a step over the longer of load and train alone; waited_percent: how long the trainer waited for data");
-  report->note(fmt::format("device_idle_percent: what a step is longer than its kernels, {}, which were measured one by one",
-                           format_duration(busy)));
+  report->note(
+      "times_max_of_both: a step over the longer of load only and train only; waited_percent: share of the step spent waiting for data");
+  report->note(fmt::format("device_idle_percent: share of the step beyond its kernels, {}, measured separately", format_duration(busy)));
   report->note(fmt::format("target: {} at most 1.05", copies ? "prefetch + async copy" : "prefetch"));
-  if (!copies) report->note("prefetch + async copy: not run, a CPU reads the batch where it is");
-  write_chart(options.html, "tenon bench pipeline, " + device.name(), {drawn});
+  if (!copies) report->note("prefetch + async copy: not run, a CPU needs no copy");
+  write_chart(options.html, "tenon bench pipeline, " + device.name(), {chart});
   return report;
 }
 

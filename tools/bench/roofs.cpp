@@ -23,7 +23,7 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Runs body(thread) on so many threads, the caller's being thread 0; returns when all are done.
+/// Runs body(thread) on this many threads, of which the caller is thread 0; returns when all are done.
 void on_threads(int threads, const std::function<void(int)>& body) {
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t) others.emplace_back(body, t);
@@ -31,22 +31,22 @@ void on_threads(int threads, const std::function<void(int)>& body) {
   for (std::thread& other : others) other.join();
 }
 
-// Chains of multiply-adds that do not wait for each other: latency times units is at most 10 on the processors of today.
+// Independent chains of multiply-adds: latency times units is at most 10 on current processors.
 constexpr int chains = 12;
 
-/// A loop that does `rounds` multiply-adds on each chain, and how many operations one round of all chains is.
+/// A loop of `rounds` multiply-adds on each chain, and the number of operations in one round of all chains.
 struct Loop {
   void (*run)(std::int64_t rounds);
   double flops_per_round;
 };
 
-/// Keeps the compiler from leaving out what nobody reads.
+/// Keeps the compiler from removing an unused result.
 template <class T>
 void keep(const T& value) {
   asm volatile("" : : "r"(&value) : "memory");
 }
 
-// The same text for each instruction set: intrinsics do not mix with templates across target attributes.
+// A macro, because intrinsics do not work in templates across target attributes.
 #define TENON_BENCH_LOOP(name, attribute, vector, set, fma) \
   attribute void name(std::int64_t rounds) {                \
     vector x[chains];                                       \
@@ -88,7 +88,7 @@ Loop best_loop(DType dtype) {
 std::optional<double> peak_gflops(DType dtype, int threads) {
   const Loop loop = best_loop(dtype);
   if (loop.run == nullptr) return std::nullopt;
-  // Tries of half a millisecond: some of them run undisturbed on a machine that has other work too.
+  // Tries of half a millisecond: some of them run undisturbed even on a busy machine.
   constexpr std::int64_t rounds = 200'000;
   constexpr int tries = 300;
   std::vector<double> best(static_cast<std::size_t>(threads), 1e300);
@@ -136,7 +136,7 @@ MemoryRoofs memory_roofs(int threads, std::int64_t array_bytes) {
     for (std::int64_t i = first; i < last; ++i) out[i] = x[i] + 3.0F * y[i];
   });
   roofs.read = best_of(1, [=, &sums](int thread, std::int64_t first, std::int64_t last) {
-    constexpr std::int64_t lanes = 64;  // sums that do not wait for each other
+    constexpr std::int64_t lanes = 64;  // independent sums
     float part[lanes] = {};
     for (std::int64_t i = first; i + lanes <= last; i += lanes) {
       for (std::int64_t k = 0; k < lanes; ++k) part[k] += x[i + k];

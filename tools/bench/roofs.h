@@ -1,4 +1,4 @@
-// bench/roofs.h - what the processor can do at best, measured here and now: the roof that percentages refer to.
+// bench/roofs.h - the measured peaks of the processor, which percentages of roof refer to.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,11 @@
 
 namespace tenon::bench {
 
-/// Fused multiply-adds on registers alone, on so many threads at once: the sum of each thread's best try, in GFLOP/s. Nothing for an
-/// instruction set or dtype that has no such loop here.
+/// Peak rate of fused multiply-adds on registers, on this many threads at once: the sum of the best try of each thread, in GFLOP/s. Empty
+/// for an instruction set or dtype without a measuring loop.
 std::optional<double> peak_gflops(DType dtype, int threads);
 
-/// What memory gives to loops over arrays far larger than the caches, in GB/s of what they name: the best of several tries each.
+/// Memory bandwidth of loops over arrays far larger than the caches, in GB/s of the arrays read and written: the best of several tries.
 /// Source  McCalpin: STREAM; copy is the C library's memcpy, read a sum.
 struct MemoryRoofs {
   double copy = 0;   ///< a = b: one read, one write
@@ -22,7 +22,7 @@ struct MemoryRoofs {
   double read = 0;   ///< one read
 };
 MemoryRoofs memory_roofs(int threads, std::int64_t array_bytes = std::int64_t{128} << 20);
-/// The triad of them.
+/// The triad of memory_roofs().
 double memory_bandwidth_gb_s(int threads);
 
 }  // namespace tenon::bench

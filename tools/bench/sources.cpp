@@ -21,12 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of this process, gone with everything in it.
+/// A temporary folder, removed with its contents.
 class Folder {
  public:
   Folder() {
     std::string pattern = (fs::temp_directory_path() / "tenon-bandwidth-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw Error(pattern + ": cannot be made: " + std::strerror(errno));
+    if (mkdtemp(pattern.data()) == nullptr) throw Error(pattern + ": cannot be created: " + std::strerror(errno));
     path_ = pattern;
   }
   ~Folder() {
@@ -41,27 +41,27 @@ class Folder {
   fs::path path_;
 };
 
-struct Closed {
+struct FileDescriptor {
   int fd;
-  explicit Closed(int descriptor) : fd(descriptor) {}
-  ~Closed() {
+  explicit FileDescriptor(int descriptor) : fd(descriptor) {}
+  ~FileDescriptor() {
     if (fd >= 0) ::close(fd);
   }
-  Closed(const Closed&) = delete;
-  Closed& operator=(const Closed&) = delete;
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
 };
 
-struct Freed {
+struct FreeDeleter {
   void operator()(void* memory) const { std::free(memory); }
 };
-/// As O_DIRECT wants it.
-std::unique_ptr<void, Freed> page_memory(std::int64_t size_bytes) {
-  return std::unique_ptr<void, Freed>(std::aligned_alloc(4096, static_cast<std::size_t>(size_bytes)));
+/// Memory aligned as O_DIRECT requires.
+std::unique_ptr<void, FreeDeleter> page_memory(std::int64_t size_bytes) {
+  return std::unique_ptr<void, FreeDeleter>(std::aligned_alloc(4096, static_cast<std::size_t>(size_bytes)));
 }
 
-/// Reads a whole file into `memory`. Errors  the system's.
+/// Reads a whole file into `memory`.
 void read_all(const std::string& path, int flags, void* memory, std::int64_t size_bytes) {
-  const Closed file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags));
   if (file.fd < 0) throw Error(path + ": cannot be opened: " + std::strerror(errno));
   for (std::int64_t done = 0; done < size_bytes;) {
     const ssize_t got =
@@ -71,9 +71,9 @@ void read_all(const std::string& path, int flags, void* memory, std::int64_t siz
   }
 }
 
-/// Maps a file and adds up its words.
+/// Maps a file and returns the sum of its words.
 std::uint64_t sum_of_mapped(const std::string& path, std::int64_t size_bytes) {
-  const Closed file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   void* const memory = file.fd < 0 ? MAP_FAILED : ::mmap(nullptr, static_cast<std::size_t>(size_bytes), PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (memory == MAP_FAILED) throw Error(path + ": cannot be mapped: " + std::strerror(errno));
   const auto* const words = static_cast<const std::uint64_t*>(memory);
@@ -94,7 +94,7 @@ void write_idx(const std::string& path, const Tensor& bytes) {
   file.write(static_cast<const char*>(bytes.raw()), static_cast<std::streamsize>(bytes.count()));
 }
 
-/// The same pictures as IDX files, arrays and one file each, from the system's cache into a data set.
+/// Measures loading the same images from IDX files, arrays and one file each, all in the page cache, into a data set.
 void add_data_sets(const Folder& folder, const std::function<void(const std::string&, std::int64_t, const Body&)>& add, bool tiny) {
   const std::int64_t count = tiny ? 20 : 5000, classes = 10, side = 28;
   Tensor x = Tensor::empty(DType::u8, {count, side, side}), y = Tensor::empty(DType::u8, {count});
@@ -132,13 +132,13 @@ void add_sources(Report& report, const Options& options, const Protocol& protoco
   {
     const auto memory = page_memory(bytes);
     std::memset(memory.get(), 0x5a, static_cast<std::size_t>(bytes));
-    const Closed file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     for (std::int64_t done = 0; done < bytes;) {
       const ssize_t put = ::write(file.fd, static_cast<const char*>(memory.get()) + done, static_cast<std::size_t>(bytes - done));
       if (put <= 0) throw Error(path + ": cannot be written: " + std::strerror(errno));
       done += put;
     }
-    ::fsync(file.fd);  // what is still to be written is in the way of reading past the cache
+    ::fsync(file.fd);  // pending writes would disturb reads with O_DIRECT
   }
   const auto add = [&](const std::string& name, std::int64_t size_bytes, const Body& body) {
     say("bandwidth: " + name);
@@ -147,25 +147,25 @@ void add_sources(Report& report, const Options& options, const Protocol& protoco
     report.add(std::move(entry));
   };
   const auto memory = page_memory(bytes);
-  add("file to memory, cached by the system", bytes, [&](std::int64_t repetitions) {
+  add("file to memory, in the page cache", bytes, [&](std::int64_t repetitions) {
     for (std::int64_t i = 0; i < repetitions; ++i) read_all(path, 0, memory.get(), bytes);
   });
   volatile std::uint64_t sink = 0;
-  add("file mapped and read, cached by the system", bytes, [&](std::int64_t repetitions) {
+  add("file mapped and read, in the page cache", bytes, [&](std::int64_t repetitions) {
     for (std::int64_t i = 0; i < repetitions; ++i) sink = sum_of_mapped(path, bytes);
   });
   try {
     read_all(path, O_DIRECT, memory.get(), bytes);
-    add("file to memory, past the system's cache", bytes, [&](std::int64_t repetitions) {
+    add("file to memory, O_DIRECT", bytes, [&](std::int64_t repetitions) {
       for (std::int64_t i = 0; i < repetitions; ++i) read_all(path, O_DIRECT, memory.get(), bytes);
     });
   } catch (const Error& error) {
-    report.note(fmt::format("file to memory, past the system's cache: not run, {}", error.what()));
+    report.note(fmt::format("file to memory, O_DIRECT: not run, {}", error.what()));
   }
   add_data_sets(folder, add, options.tiny);
   report.note(
-      fmt::format("files: {} MB in {}, where TMPDIR says; past the cache is O_DIRECT, what the disk gives; data sets: bytes of "
-                  "pixels that are ready for batches, from files that the system has cached",
+      fmt::format("files: {} MB in {} (TMPDIR); O_DIRECT bypasses the page cache; data sets: bytes of pixels ready for batches, from "
+                  "files in the page cache",
                   bytes >> 20, fs::temp_directory_path().string()));
 }
 

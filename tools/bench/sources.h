@@ -1,11 +1,11 @@
-// bench/sources.h - how fast data comes from files: part of tenon bandwidth.
+// bench/sources.h - bandwidth of reading data from files, part of tenon bandwidth.
 #pragma once
 
 #include "bench/benchmarks.h"
 
 namespace tenon::bench {
 
-/// One file read into memory, mapped, and read past the system's cache; samples of IDX files, arrays and folders of images.
+/// Measures a file read into memory, mapped, and read without the page cache; and data sets of IDX files, arrays and image folders.
 void add_sources(Report& report, const Options& options, const Protocol& protocol);
 
 }  // namespace tenon::bench

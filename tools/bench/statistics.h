@@ -1,4 +1,4 @@
-// bench/statistics.h - the middle and the spread of a few samples.
+// bench/statistics.h - median and spread of samples.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace tenon::bench {
 
-/// The value below which `fraction` of the samples lie, linear between neighbours. Needs at least one sample.
+/// The value below which `fraction` of the samples lie, with linear interpolation. Requires at least one sample.
 inline double quantile(std::vector<double> samples, double fraction) {
   std::sort(samples.begin(), samples.end());
   const double position = fraction * static_cast<double>(samples.size() - 1);
@@ -20,13 +20,13 @@ inline double median(const std::vector<double>& samples) {
   return quantile(samples, 0.5);
 }
 
-/// Distance between the quartiles: how far apart the middle half of the samples lies.
+/// Distance between the quartiles.
 inline double interquartile_range(const std::vector<double>& samples) {
   return quantile(samples, 0.75) - quantile(samples, 0.25);
 }
 
-/// y = base + slope x, such that the sum of squared relative errors is least: a small y counts as much as a large one. Needs two
-/// different x and no y = 0.
+/// y = base + slope x with the least sum of squared relative errors, so that small and large y count equally. Requires two different x and
+/// no y = 0.
 struct Line {
   double base = 0, slope = 0;
 };

@@ -16,7 +16,7 @@ Peer read_peer(const ChildResult& result, const std::string& script) {
     for (const double seconds : answer["seconds"]) peer.samples.ns.push_back(seconds * 1e9);
     for (const double seconds : answer["cpu_seconds"]) peer.samples.cpu_ns.push_back(seconds * 1e9);
   } else {
-    peer.absent = fmt::format("{} ended with exit code {} and no result", script, result.exit_code);
+    peer.absent = fmt::format("{} returned no result (exit code {})", script, result.exit_code);
   }
   return peer;
 }

@@ -1,4 +1,4 @@
-// bench/torch_peer.h - PyTorch as a peer: a script of peers/ in a process of its own.
+// bench/torch_peer.h - PyTorch as a peer: runs a script of peers/ as a child process.
 #pragma once
 
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace tenon::bench {
 
-/// What a peer said.
+/// The results of a peer.
 struct Peer {
-  std::string name;    ///< empty: it was not there
-  std::string absent;  ///< why
+  std::string name;    ///< empty if the peer is not available
+  std::string absent;  ///< the reason if it is not available
   Samples samples = {};
 };
 
-/// The answer of a script: {"name", "seconds": [...], "cpu_seconds": [...]} or {"absent": why}.
+/// Parses the output of a script: {"name", "seconds": [...], "cpu_seconds": [...]} or {"absent": why}.
 Peer read_peer(const ChildResult& result, const std::string& script);
-/// What a script of PyTorch is told so that it computes as the variant does: the same kind of device and precision. 16-bit precisions, and
-/// TF32, come with images in the layout that suits a GPU best, channels-last.
+/// Arguments for a PyTorch script that select the device kind and precision of the variant. 16-bit precisions and TF32 on a GPU use
+/// channels-last, its fastest layout.
 std::vector<std::string> torch_options(const Variant& variant);
-/// Runs the script with them. `command`: interpreter, script, its own arguments.
+/// Runs the script with torch_options(). `command`: interpreter, script, its own arguments.
 Peer run_torch_peer(std::vector<std::string> command, const Variant& variant);
 
 }  // namespace tenon::bench

@@ -1,6 +1,6 @@
-// tenon bench mnist_mlp, fashion_mnist - epochs of Model::fit on generated digits, data loading and metrics included, against the
-// same training in PyTorch (peers/mlp_torch.py). One epoch goes before those that are timed; half of ours are timed before the peer's,
-// half after.
+// tenon bench mnist_mlp, fashion_mnist - epochs of Model::fit on generated digits, including data loading and metrics, compared with
+// the same training in PyTorch (peers/mlp_torch.py). The first epoch is not timed; half of our epochs are timed before the peer's, half
+// after.
 #include <fmt/ranges.h>
 
 #include <cmath>
@@ -21,13 +21,13 @@ namespace {
 
 struct Training {
   const char* name;
-  std::vector<std::int64_t> sizes;  ///< of the layers, the input's first
+  std::vector<std::int64_t> sizes;  ///< layer sizes, starting with the input
   bool bias = false;
   OptimizerDefinition optimizer;
   std::int64_t batch = 0;
   double target_seconds = 0;
 
-  /// Of the products of one epoch: forward, and backward the gradients of weights and, but for the first layer, of inputs.
+  /// Operations of the matrix products of one epoch: forward, gradients of weights and, except for the first layer, gradients of inputs.
   double flops(std::int64_t samples) const {
     double products = 0;
     for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
@@ -102,7 +102,7 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   entry.extra.emplace_back("images_per_s", static_cast<double>(samples) / seconds);
   entry.extra.emplace_back("gflop_per_s", gflops);
   entry.extra.emplace_back("us_per_step", seconds * 1e6 / static_cast<double>(steps));
-  entry.extra.emplace_back("peak_rss_mb", peak_memory_mb());  // before the roofs are measured: those need memory of their own
+  entry.extra.emplace_back("peak_rss_mb", peak_memory_mb());  // before the roofs are measured, which allocate memory
   entry.extra.emplace_back("device_peak_mb", static_cast<double>(context.default_device().peak_size_bytes()) / 1e6);
 
   if (context.default_device().info().kind == DeviceKind::cpu) {
@@ -115,8 +115,8 @@ std::unique_ptr<Report> run_training(const Training& training, const Options& op
   auto report = std::make_unique<Report>(fmt::format("tenon bench {}", training.name), std::move(machine));
   if (!entry.peer.empty()) report->note("peer: " + entry.peer);
   report->add(std::move(entry));
-  report->note(
-      fmt::format("{:.1f} GFLOP of products an epoch; % of roof: of fused multiply-adds on registers", training.flops(samples) / 1e9));
+  report->note(fmt::format("{:.1f} GFLOP of matrix products per epoch; % of roof: of the peak of fused multiply-adds",
+                           training.flops(samples) / 1e9));
   return report;
 }
 
@@ -127,14 +127,14 @@ std::unique_ptr<Report> mnist_mlp(const Options& options) {
   rmsprop.kind = OptimizerDefinition::Kind::rmsprop;
   rmsprop.rho = 0.999;
   auto report = run_training({"mnist_mlp", {784, 300, 100, 10}, false, rmsprop, 100, 1.0}, options);
-  report->note("targets: 1.0 s an epoch on 2 cores, ratio at least 4, peak_rss_mb below 400");
+  report->note("targets: 1.0 s per epoch on 2 cores, ratio at least 4, peak_rss_mb below 400");
   return report;
 }
 
 std::unique_ptr<Report> fashion_mnist(const Options& options) {
   OptimizerDefinition adam;
   auto report = run_training({"fashion_mnist", {784, 128, 10}, true, adam, 32, 1.0}, options);
-  report->note("target: 1.0 s an epoch on 2 cores");
+  report->note("target: 1.0 s per epoch on 2 cores");
   return report;
 }
 

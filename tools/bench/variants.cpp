@@ -23,19 +23,19 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* knob = "kernels";
+constexpr const char* kernels_option = "kernels";
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// What the device's backend lets itself be told.
-std::vector<std::string> knobs_of(const Device& device) {
+/// The names of the options that the device's backend declares.
+std::vector<std::string> options_of(const Device& device) {
   const tenon_backend_info& info = device.state()->loaded->backend->info();
   std::vector<std::string> names;
-  for (std::uint32_t i = 0; i < info.knob_count; ++i) {
+  for (std::uint32_t i = 0; i < info.option_count; ++i) {
     names.emplace_back(
-        reinterpret_cast<const tenon_knob*>(reinterpret_cast<const char*>(info.knobs) + std::size_t{i} * info.knob_stride)->name);
+        reinterpret_cast<const tenon_option*>(reinterpret_cast<const char*>(info.options) + std::size_t{i} * info.option_stride)->name);
   }
   return names;
 }
@@ -47,29 +47,29 @@ double product_gflops(const Variant& variant, std::int64_t n, int runs) {
   graph.output("c", ops::matmul(a, b));
   Program program(variant.context, graph);
   const std::vector<Tensor> inputs(2, numbers_on_device(variant.context, dtype, {n, n}));
-  double least = std::numeric_limits<double>::max();
+  double min_seconds = std::numeric_limits<double>::max();
   for (int run = 0; run < runs + 1; ++run) {
     const auto begin = Clock::now();
     program.run(inputs);
-    if (run > 0) least = std::min(least, seconds_since(begin));
+    if (run > 0) min_seconds = std::min(min_seconds, seconds_since(begin));
   }
   const auto size = static_cast<double>(n);
-  return 2 * size * size * size / least / 1e9;
+  return 2 * size * size * size / min_seconds / 1e9;
 }
 
 double copy_gb_per_s(const Device& device, std::int64_t bytes, int runs) {
-  constexpr int copies = 4;  // so that giving them does not count
+  constexpr int copies = 4;  // several, so that submission does not count
   const Tensor from = Tensor::zeros(DType::u8, {bytes}).to(device);
   Tensor to = device.empty(DType::u8, {bytes});
   const Stream stream(device);
-  double least = std::numeric_limits<double>::max();
+  double min_seconds = std::numeric_limits<double>::max();
   for (int run = 0; run < runs + 1; ++run) {
     const auto begin = Clock::now();
     for (int i = 0; i < copies; ++i) copy_async(from, to, stream);
     stream.synchronize();
-    if (run > 0) least = std::min(least, seconds_since(begin));
+    if (run > 0) min_seconds = std::min(min_seconds, seconds_since(begin));
   }
-  return 2 * copies * static_cast<double>(bytes) / least / 1e9;
+  return 2 * copies * static_cast<double>(bytes) / min_seconds / 1e9;
 }
 
 }  // namespace
@@ -100,19 +100,19 @@ std::vector<Variant> make_variants(const Options& options) {
   const std::vector<std::string> devices = options.devices.empty() ? std::vector<std::string>(1) : options.devices;
   const std::vector<std::string> precisions = options.precisions.empty() ? std::vector<std::string>(1) : options.precisions;
   std::vector<Variant> variants;
-  std::string knobless;
-  bool has_knob = false;
+  std::string without_option;
+  bool has_option = false;
   for (const std::string& name : devices) {
     std::vector<std::string> kernels(1);
     if (!options.kernels.empty()) {
       const Device device = options.make_context_on(options.threads, name, {}).default_device();
-      const std::vector<std::string> knobs = knobs_of(device);
-      if (std::ranges::find(knobs, knob) != knobs.end()) {
+      const std::vector<std::string> backend_options = options_of(device);
+      if (std::ranges::find(backend_options, kernels_option) != backend_options.end()) {
         kernels = options.kernels;
-        has_knob = true;
+        has_option = true;
       } else {
-        knobless += fmt::format("{}{} (its knobs: {})", knobless.empty() ? "" : ", ", device.name(),
-                                knobs.empty() ? "none" : fmt::format("{}", fmt::join(knobs, ", ")));
+        without_option += fmt::format("{}{} (its options: {})", without_option.empty() ? "" : ", ", device.name(),
+                                      backend_options.empty() ? "none" : fmt::format("{}", fmt::join(backend_options, ", ")));
       }
     }
     for (const std::string& kind : kernels) {
@@ -120,7 +120,7 @@ std::vector<Variant> make_variants(const Options& options) {
         std::vector<std::string> sets;
         if (!kind.empty()) {
           const Device device = options.make_context_on(options.threads, name, {}).default_device();
-          sets.push_back(fmt::format("backends.options.{}.{}={}", device.info().backend, knob, kind));
+          sets.push_back(fmt::format("backends.options.{}.{}={}", device.info().backend, kernels_option, kind));
         }
         if (!precision.empty()) sets.push_back("precision=" + precision);
         Variant variant{"", options.make_context_on(options.threads, name, sets), kind, Precision::float32};
@@ -130,11 +130,11 @@ std::vector<Variant> make_variants(const Options& options) {
       }
     }
   }
-  if (!options.kernels.empty() && !has_knob) {
+  if (!options.kernels.empty() && !has_option) {
     throw Error(
-        fmt::format("--kernels {}: wanted a device whose backend has the knob '{}', got {}; the naive loops of the CPU are a backend "
-                    "of their own: --device openblas,reference",
-                    fmt::join(options.kernels, ","), knob, knobless));
+        fmt::format("--kernels {}: expected a device whose backend has the option '{}', got {}; for naive CPU kernels use --device "
+                    "openblas,reference",
+                    fmt::join(options.kernels, ","), kernels_option, without_option));
   }
   return variants;
 }
@@ -143,7 +143,7 @@ std::string suffix_of(const Variant& variant, std::size_t count) {
   return count > 1 ? ", " + variant.name : "";
 }
 
-std::optional<double> Roofs::least_ns(double flops, double bytes) const {
+std::optional<double> Roofs::min_ns(double flops, double bytes) const {
   if (!gflops || gb_per_s <= 0) return std::nullopt;
   return std::max(flops / *gflops, bytes / gb_per_s);
 }
@@ -152,7 +152,7 @@ Roofs roofs_of(const Variant& variant, int threads, bool tiny) {
   if (variant.on_cpu()) {
     return {peak_gflops(DType::f32, threads), memory_roofs(threads, tiny ? 1 << 20 : std::int64_t{128} << 20).triad};
   }
-  // What naive kernels get out of a device is no roof.
+  // Naive kernels do not reach the peak of a device.
   if (!variant.is_tuned()) return {};
   return {product_gflops(variant, tiny ? 32 : 8192, tiny ? 1 : 20),
           copy_gb_per_s(variant.device(), tiny ? 1 << 16 : std::int64_t{512} << 20, tiny ? 1 : 10)};
@@ -162,7 +162,7 @@ std::vector<Contender> make_contenders(const Options& options, nlohmann::ordered
   std::vector<Contender> contenders;
   for (Variant& variant : make_variants(options)) {
     Roofs roofs;
-    // Measured once for each device and precision, with its best kernels.
+    // Measured once for each device and precision, with tuned kernels.
     for (const Contender& other : contenders) {
       const bool same =
           other.variant.device().name() == variant.device().name() && (variant.on_cpu() || other.variant.precision == variant.precision);
@@ -174,7 +174,7 @@ std::vector<Contender> make_contenders(const Options& options, nlohmann::ordered
     }
     contenders.push_back({std::move(variant), roofs});
   }
-  // Naive kernels may have come before the tuned ones.
+  // Naive contenders may precede the tuned ones.
   for (Contender& contender : contenders) {
     for (const Contender& other : contenders) {
       if (!contender.roofs.gflops && other.variant.device().name() == contender.variant.device().name() &&
@@ -202,7 +202,7 @@ nlohmann::ordered_json describe_variants(const std::vector<Contender>& contender
 }
 
 Latency latency_of(const std::function<void()>& run, int runs) {
-  for (int i = 0; i < 4; ++i) run();  // those that a device records among them
+  for (int i = 0; i < 4; ++i) run();  // warm-up, including runs that a device captures
   std::vector<double> ms;
   for (int i = 0; i < runs; ++i) {
     const auto begin = Clock::now();

@@ -1,4 +1,4 @@
-// bench/variants.h - what one run compares: devices, each with kernels and precisions to choose from.
+// bench/variants.h - the variants that a benchmark compares: devices, kinds of kernels and precisions.
 #pragma once
 
 #include <memory>
@@ -13,53 +13,53 @@
 
 namespace tenon::bench {
 
-/// One way to compute.
+/// A device with a kind of kernels and a precision.
 struct Variant {
   std::string name;  ///< "cuda:0", "cuda:0 naive", "cuda:0 tf32"
   Context context;
-  std::string kernels;  ///< of the knob; "": as the backend has it
+  std::string kernels;  ///< value of the backend option `kernels`; "": the default
   Precision precision = Precision::float32;
 
   Device device() const { return context.default_device(); }
   bool on_cpu() const { return device().info().kind == DeviceKind::cpu; }
-  /// The backend's best, which peers are compared with.
+  /// Whether the kernels are the backend's best, which peers are compared with.
   bool is_tuned() const { return kernels.empty() || kernels == "tuned"; }
 };
 
-/// Of each device each kind of kernels, where its backend has the knob, and of each of these each precision.
-/// Errors  kernels that no backend has a knob for; those of Context.
+/// All combinations of devices, kinds of kernels (if the backend has the option `kernels`) and precisions.
+/// Errors  no backend has the option `kernels` although kinds are requested; those of Context.
 std::vector<Variant> make_variants(const Options& options);
-/// "" for one alone, else ", cuda:0 naive": what tells its entries apart.
+/// The suffix that distinguishes entries of several variants: ", cuda:0 naive"; "" for a single variant.
 std::string suffix_of(const Variant& variant, std::size_t count);
 
-/// What products compute on: bf16, f16, or f32.
+/// The dtype of matrix products: bf16, f16 or f32.
 DType dtype_of(Precision precision);
-/// Numbers of both signs, dense, in the memory of the context's device: zeros would take less power and run at higher clocks.
+/// Dense numbers of both signs in the memory of the context's device. Zeros would use less power and run at higher clocks.
 Tensor numbers_on_device(const Context& context, DType dtype, const Shape& shape);
 
-/// What arithmetic and memory of a device do at best.
+/// Peak arithmetic and memory rates of a device.
 struct Roofs {
-  std::optional<double> gflops;  ///< nothing: not known
+  std::optional<double> gflops;  ///< empty: unknown
   double gb_per_s = 0;
 
-  /// The longer of work / peak and bytes / bandwidth, in nanoseconds; nothing where there is no roof.
-  std::optional<double> least_ns(double flops, double bytes) const;
+  /// max(work / peak, bytes / bandwidth) in nanoseconds; empty if a rate is unknown.
+  std::optional<double> min_ns(double flops, double bytes) const;
 };
-/// Of a CPU those of roofs.h. Of others what Tenon itself gets out of them: a large product in the variant's precision, and a large copy
-/// within the device. Percentages of them compare with what is reached elsewhere, not with a data sheet.
+/// For a CPU, the rates of roofs.h. For other devices, the rates that Tenon itself reaches: a large product in the variant's precision, and
+/// a large copy within the device. They are lower than those of a data sheet.
 Roofs roofs_of(const Variant& variant, int threads, bool tiny);
 
-/// A variant with its roofs.
+/// A variant and its roofs.
 struct Contender {
   Variant variant;
   Roofs roofs;
 };
-/// Measures roofs and writes them to the machine's description.
+/// Makes the variants, measures their roofs and adds them to the description of the machine.
 std::vector<Contender> make_contenders(const Options& options, nlohmann::ordered_json& out_machine);
 /// describe_machine() of the first variant, with the names of the others.
 nlohmann::ordered_json describe_variants(const std::vector<Contender>& contenders, int threads);
 
-/// How long single runs take, one by one.
+/// Latency of runs timed one by one.
 struct Latency {
   double p50_ms = 0, p99_ms = 0;
 };

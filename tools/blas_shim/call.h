@@ -1,4 +1,4 @@
-// call.h - one call of the program's: the routine on the place's queue, with operands where the device reaches them, and no exception out.
+// call.h - runs a BLAS call of the program on the queue of its Place, with operands that the device can access. No exception escapes.
 #pragma once
 
 #include <cmath>
@@ -21,15 +21,15 @@ namespace arguments = blas::arguments;
 template <class Arguments>
 using Function = void (*)(const blas::Queue&, const Arguments&);
 
-/// False after a report. Interface: Fortran or Cblas.
+/// Returns false after reporting a failure. Interface: Fortran or Cblas.
 template <class Interface, class Arguments>
 inline bool call(const char* name, Routine routine, Function<Arguments> function, const Arguments& given) {
   try {
     const Place& here = place();
-    if (here.near) {
+    if (here.host_addressable) {
       function(here.queue, given);
     } else {
-      call_far(here, routine, function, given);
+      call_with_copies(here, routine, function, given);
     }
     return true;
   } catch (...) {
@@ -41,7 +41,7 @@ inline bool call(const char* name, Routine routine, Function<Arguments> function
   return false;
 }
 
-/// The scalar of a result that could not be computed.
+/// The result of a function that failed: NaN.
 template <class R>
 R undefined() {
   if constexpr (std::is_same_v<R, Real<R>>) {
@@ -65,7 +65,7 @@ R dot(const char* name, Routine routine, Function<arguments::dot<T>> function, i
   return call<Interface>(name, routine, function, given) ? result : undefined<R>();
 }
 
-/// swap, copy. What a copy to increment 0 leaves is the last element that it writes.
+/// swap, copy. A copy to increment 0 leaves the last element that it writes.
 template <class Interface, class T>
 void swap_or_copy(const char* name, Routine routine, Function<arguments::xy<T>> function, int n, T* x, int incx, T* y, int incy) {
   if (n <= 0) return;
@@ -77,7 +77,7 @@ void swap_or_copy(const char* name, Routine routine, Function<arguments::xy<T>> 
   call<Interface>(name, routine, function, given);
 }
 
-/// nrm2, asum. A negative increment of nrm2 is the same vector backwards; 0 takes one element n times.
+/// nrm2, asum. For nrm2, a negative increment is the same vector backwards, and an increment of 0 takes one element n times.
 template <class Interface, class T>
 Real<T> reduce(const char* name, Routine routine, Function<arguments::reduce<T>> function, int n, const T* x, int incx) {
   const bool norm = routine == Routine::nrm2;
@@ -90,9 +90,9 @@ Real<T> reduce(const char* name, Routine routine, Function<arguments::reduce<T>>
   return one ? result * std::sqrt(static_cast<Real<T>>(n)) : result;
 }
 
-/// iamax, from 0; -1 for nothing, and after a failure.
+/// iamax, counted from 0; -1 for an empty vector or after a failure.
 template <class Interface, class T>
-std::int64_t place_of(const char* name, Routine routine, Function<arguments::reduce<T>> function, int n, const T* x, int incx) {
+std::int64_t index_of_max(const char* name, Routine routine, Function<arguments::reduce<T>> function, int n, const T* x, int incx) {
   if (n <= 0 || incx <= 0) return -1;
   std::int64_t index = -1;
   arguments::reduce<T> given{.n = n, .x = x, .incx = incx};
@@ -100,7 +100,7 @@ std::int64_t place_of(const char* name, Routine routine, Function<arguments::red
   return call<Interface>(name, routine, function, given) ? index : -1;
 }
 
-/// alpha and beta, where some of a complex routine's are real.
+/// alpha and beta are real in some complex routines.
 constexpr bool real_alpha(Routine routine) {
   return routine == Routine::rscal || routine == Routine::her || routine == Routine::hpr || routine == Routine::herk;
 }

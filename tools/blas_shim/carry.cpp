@@ -2,18 +2,18 @@
 
 namespace tenon::shim {
 
-void* Carrier::take(void* host, std::int64_t size_bytes, bool there, bool back) {
+void* Carrier::carry_over(void* host, std::int64_t size_bytes, bool copy_in, bool copy_out) {
   if (host == nullptr || size_bytes == 0) return host;
-  Piece piece{Tensor::borrow(host, DType::u8, Shape{size_bytes}), device_.empty(DType::u8, Shape{size_bytes}), back};
-  if (there) piece.far.copy_from(piece.host);
-  void* address = piece.far.raw();
+  Piece piece{Tensor::borrow(host, DType::u8, Shape{size_bytes}), device_.empty(DType::u8, Shape{size_bytes}), copy_out};
+  if (copy_in) piece.device.copy_from(piece.host);
+  void* address = piece.device.raw();
   pieces_.push_back(std::move(piece));
   return address;
 }
 
-void Carrier::bring_back() {
+void Carrier::copy_back() {
   for (Piece& piece : pieces_) {
-    if (piece.back) piece.host.copy_from(piece.far);
+    if (piece.copy_out) piece.host.copy_from(piece.device);
   }
 }
 

@@ -1,4 +1,4 @@
-// carry.h - operands of one call on a device whose memory the host does not address: copied there, and back what the routine writes.
+// carry.h - copies the operands of a call to a device whose memory the host cannot address, and the results back.
 #pragma once
 
 #include <cstdint>
@@ -14,38 +14,38 @@
 
 namespace tenon::shim {
 
-/// Device memory of one call. An operand's pointer is replaced by the address of its copy.
+/// The device copies of a call's operands. An operand's pointer is replaced by the address of its copy.
 class Carrier {
  public:
   explicit Carrier(const Device& device) : device_(device) {}
   template <class T>
   void in(const T*& operand, std::int64_t count) {
-    operand = static_cast<const T*>(take(const_cast<T*>(operand), count * std::int64_t{sizeof(T)}, true, false));
+    operand = static_cast<const T*>(carry_over(const_cast<T*>(operand), count * std::int64_t{sizeof(T)}, true, false));
   }
   template <class T>
   void inout(T*& operand, std::int64_t count) {
-    operand = static_cast<T*>(take(operand, count * std::int64_t{sizeof(T)}, true, true));
+    operand = static_cast<T*>(carry_over(operand, count * std::int64_t{sizeof(T)}, true, true));
   }
-  /// Every element is written: what was there need not go.
+  /// The routine writes every element, so the old values are not copied.
   template <class T>
   void out(T*& operand, std::int64_t count) {
-    operand = static_cast<T*>(take(operand, count * std::int64_t{sizeof(T)}, false, true));
+    operand = static_cast<T*>(carry_over(operand, count * std::int64_t{sizeof(T)}, false, true));
   }
-  /// When the routine is done.
-  void bring_back();
+  /// Copies the results back after the routine.
+  void copy_back();
 
  private:
   struct Piece {
-    Tensor host, far;
-    bool back;
+    Tensor host, device;
+    bool copy_out;
   };
-  void* take(void* host, std::int64_t size_bytes, bool there, bool back);
+  void* carry_over(void* host, std::int64_t size_bytes, bool copy_in, bool copy_out);
 
   const Device& device_;
   std::vector<Piece> pieces_;
 };
 
-/// Elements that an operand spans.
+/// Number of elements that an operand spans.
 inline std::int64_t vector(std::int64_t n, std::int64_t increment) {
   return n == 0 ? 0 : (n - 1) * std::abs(increment) + 1;
 }
@@ -62,7 +62,7 @@ inline std::int64_t matrix(blas::Layout layout, blas::Op op, std::int64_t rows, 
 inline std::int64_t packed(std::int64_t n) {
   return n * (n + 1) / 2;
 }
-/// A of order n: packed (lead 0), k diagonals beside the main one, or whole.
+/// A matrix of order n: packed (lead 0), banded with k off-diagonals, or full.
 inline std::int64_t square(blas::Routine routine, std::int64_t n, std::int64_t k, std::int64_t lead) {
   using blas::Routine;
   switch (routine) {
@@ -85,9 +85,9 @@ inline std::int64_t square(blas::Routine routine, std::int64_t n, std::int64_t k
   }
 }
 
-// One for each signature class that the reference has.
+// One overload for each signature class of the reference BLAS.
 template <class T>
-void carry(Carrier&, blas::Routine, blas::arguments::rotg<T>&) {}  // all of it is numbers
+void carry(Carrier&, blas::Routine, blas::arguments::rotg<T>&) {}  // all arguments are scalars
 template <class T>
 void carry(Carrier&, blas::Routine, blas::arguments::rotmg<T>&) {}
 template <class T>
@@ -192,15 +192,15 @@ void carry(Carrier& carrier, blas::Routine, blas::arguments::trmm<T>& p) {
 
 /// Checks before it copies: sizes and leading dimensions that are wrong would have it read where nothing is.
 template <class Arguments>
-[[gnu::noinline]] void call_far(const Place& here, blas::Routine routine, void (*function)(const blas::Queue&, const Arguments&),
-                                const Arguments& given) {
-  if (!blas::admit(routine, given)) return;
+[[gnu::noinline]] void call_with_copies(const Place& here, blas::Routine routine, void (*function)(const blas::Queue&, const Arguments&),
+                                        const Arguments& given) {
+  if (!blas::validate(routine, given)) return;
   Carrier carrier(here.device);
-  Arguments there = given;
-  carry(carrier, routine, there);
-  function(here.queue, there);
+  Arguments copies = given;
+  carry(carrier, routine, copies);
+  function(here.queue, copies);
   here.queue.synchronize();
-  carrier.bring_back();
+  carrier.copy_back();
 }
 
 }  // namespace tenon::shim

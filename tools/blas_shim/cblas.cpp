@@ -1,4 +1,4 @@
-// CBLAS: a macro for each signature class of blas.def. Numbers of complex type come by address, real ones by value.
+// CBLAS: a macro for each signature class of blas.def. Complex scalars are passed by address, real ones by value.
 #include "call.h"
 #include "letters.h"
 #include "names.h"
@@ -30,7 +30,7 @@ using Index = std::size_t;
 #define CALL(name, routine, signature, T, ...) \
   call<Cblas>(TEXT(CBLAS(name)), Routine::routine, &blas::routine<T>, arguments::signature<T>{__VA_ARGS__})
 
-// Level 1. Vectors of nothing return in silence, as in the reference.
+// Level 1. Calls with empty vectors return silently, as in the reference.
 #define CBLAS_rotg(routine, l, T)                                        \
   SHIM_EXPORT void CBLAS(l##routine)(T * a, T * b, Real<T> * c, T * s) { \
     CALL(l##routine, routine, rotg, T, .a = a, .b = b, .c = c, .s = s);  \
@@ -90,10 +90,10 @@ using Index = std::size_t;
   SHIM_EXPORT Real<T> CBLAS(name)(int n, const T* x, int incx) {                              \
     return reduce<Cblas>(TEXT(CBLAS(name)), Routine::routine, &blas::routine<T>, n, x, incx); \
   }
-#define CBLAS_reduce_iamax(routine, l, T)                                                                                       \
-  SHIM_EXPORT Index CBLAS(NAME_OF_iamax(l))(int n, const T* x, int incx) {                                                      \
-    const std::int64_t index = place_of<Cblas>(TEXT(CBLAS(NAME_OF_iamax(l))), Routine::routine, &blas::routine<T>, n, x, incx); \
-    return index < 0 ? 0 : static_cast<Index>(index);                                                                           \
+#define CBLAS_reduce_iamax(routine, l, T)                                                                                           \
+  SHIM_EXPORT Index CBLAS(NAME_OF_iamax(l))(int n, const T* x, int incx) {                                                          \
+    const std::int64_t index = index_of_max<Cblas>(TEXT(CBLAS(NAME_OF_iamax(l))), Routine::routine, &blas::routine<T>, n, x, incx); \
+    return index < 0 ? 0 : static_cast<Index>(index);                                                                               \
   }
 #define CBLAS_reduce_iamin(routine, l, T)
 

@@ -1,5 +1,5 @@
-// The Fortran 77 interface: a macro for each signature class of blas.def. Hidden lengths of letters may follow the arguments; nobody reads
-// them.
+// The Fortran 77 interface: a macro for each signature class of blas.def. Callers may pass hidden string lengths after the arguments; they
+// are ignored.
 #include "call.h"
 #include "letters.h"
 #include "names.h"
@@ -9,7 +9,7 @@ using namespace tenon::shim;
 namespace {
 namespace blas = tenon::blas;
 
-/// As gfortran returns COMPLEX.
+/// COMPLEX results as gfortran returns them.
 __extension__ typedef float _Complex ComplexFloat;
 __extension__ typedef double _Complex ComplexDouble;
 inline float as_fortran(float value) {
@@ -33,7 +33,7 @@ using AsFortran = decltype(as_fortran(T()));
 #define CALL(name, routine, signature, T, ...) \
   call<Fortran>(TEXT(name), Routine::routine, &blas::routine<T>, arguments::signature<T>{__VA_ARGS__})
 
-// Level 1. Vectors of nothing return in silence, as in the reference.
+// Level 1. Calls with empty vectors return silently, as in the reference.
 #define F77_rotg(routine, l, T)                                            \
   SHIM_EXPORT void FORTRAN(l##routine)(T * a, T * b, Real<T> * c, T * s) { \
     CALL(l##routine, routine, rotg, T, .a = a, .b = b, .c = c, .s = s);    \
@@ -72,7 +72,7 @@ using AsFortran = decltype(as_fortran(T()));
   }
 #define F77_axpby(routine, l, T)
 
-// Functions, and the reference's subroutines that return the same through their last argument.
+// Functions, and the reference's subroutines that return the same result through their last argument.
 #define F77_dot(routine, l, T) F77_dot_##routine(routine, l, T)
 #define F77_dot_dot(routine, l, T) F77_product(l##routine, routine, T, T)
 #define F77_dot_dotu(routine, l, T) F77_product(l##routine, routine, T, T)
@@ -103,12 +103,12 @@ using AsFortran = decltype(as_fortran(T()));
   SHIM_EXPORT void FORTRAN(JOIN(name, sub))(const int* n, const T* x, const int* incx, Real<T>* out_result) { \
     *out_result = reduce<Fortran>(TEXT(name), Routine::routine, &blas::routine<T>, *n, x, *incx);             \
   }
-#define F77_reduce_iamax(routine, l, T)                                                                                              \
-  SHIM_EXPORT int FORTRAN(NAME_OF_iamax(l))(const int* n, const T* x, const int* incx) {                                             \
-    return static_cast<int>(place_of<Fortran>(TEXT(NAME_OF_iamax(l)), Routine::routine, &blas::routine<T>, *n, x, *incx) + 1);       \
-  }                                                                                                                                  \
-  SHIM_EXPORT void FORTRAN(JOIN(NAME_OF_iamax(l), sub))(const int* n, const T* x, const int* incx, int* out_index) {                 \
-    *out_index = static_cast<int>(place_of<Fortran>(TEXT(NAME_OF_iamax(l)), Routine::routine, &blas::routine<T>, *n, x, *incx) + 1); \
+#define F77_reduce_iamax(routine, l, T)                                                                                                  \
+  SHIM_EXPORT int FORTRAN(NAME_OF_iamax(l))(const int* n, const T* x, const int* incx) {                                                 \
+    return static_cast<int>(index_of_max<Fortran>(TEXT(NAME_OF_iamax(l)), Routine::routine, &blas::routine<T>, *n, x, *incx) + 1);       \
+  }                                                                                                                                      \
+  SHIM_EXPORT void FORTRAN(JOIN(NAME_OF_iamax(l), sub))(const int* n, const T* x, const int* incx, int* out_index) {                     \
+    *out_index = static_cast<int>(index_of_max<Fortran>(TEXT(NAME_OF_iamax(l)), Routine::routine, &blas::routine<T>, *n, x, *incx) + 1); \
   }
 #define F77_reduce_iamin(routine, l, T)
 
@@ -255,7 +255,7 @@ using AsFortran = decltype(as_fortran(T()));
 #include <tenon/blas.def>
 #undef TENON_BLAS
 
-// What LAPACK and the reference's testers call beside them.
+// Further functions that LAPACK and the reference's testers call.
 
 /// |re z| + |im z|.
 SHIM_EXPORT float scabs1_(const std::complex<float>* z) {
@@ -270,12 +270,12 @@ SHIM_EXPORT void scabs1sub_(const std::complex<float>* z, float* out_result) {
 SHIM_EXPORT void dcabs1sub_(const std::complex<double>* z, double* out_result) {
   *out_result = dcabs1_(z);
 }
-/// One letter, whatever its case.
+/// Compares two letters, ignoring case.
 SHIM_EXPORT int lsame_(const char* a, const char* b) {
   const auto upper = [](char letter) { return letter >= 'a' && letter <= 'z' ? static_cast<char>(letter - 'a' + 'A') : letter; };
   return upper(*a) == upper(*b) ? 1 : 0;
 }
-/// xerbla_ for a name of which only the letters are known, as C has it.
+/// xerbla_ for a name given as a character array with a length.
 SHIM_EXPORT void xerbla_array_(const char* name, const int* name_length, const int* position) {
   char padded[32];
   for (int i = 0; i < 32; ++i) padded[i] = i < *name_length ? name[i] : ' ';

@@ -1,11 +1,12 @@
-// letters.h - options as programs write them. What none of them means becomes a value of no enumerator, which the core refuses by position.
+// letters.h - parses the option arguments of programs. An invalid one becomes a value without an enumerator; the runtime then reports its
+// position.
 #pragma once
 
 #include <tenon/blas.h>
 
 namespace tenon::shim {
 
-/// 'n' and 'N' are one letter.
+/// Options ignore case: 'n' is 'N'.
 inline char upper_case(const char* letter) {
   return static_cast<char>(*letter & ~0x20);
 }
@@ -14,7 +15,7 @@ E none_of() {
   return static_cast<E>(0);
 }
 
-// Fortran: the first letter of a text.
+// Fortran: the first letter of a string.
 inline blas::Op op(const char* letter) {
   switch (upper_case(letter)) {
     case 'N':
@@ -37,21 +38,21 @@ inline blas::Side side(const char* letter) {
   return upper_case(letter) == 'L' ? blas::Side::left : upper_case(letter) == 'R' ? blas::Side::right : none_of<blas::Side>();
 }
 
-// CBLAS: its numbers are the socket's.
-inline blas::Layout layout(int number) {
-  return static_cast<blas::Layout>(number);
+// CBLAS: its values are those of the plugin ABI.
+inline blas::Layout layout(int value) {
+  return static_cast<blas::Layout>(value);
 }
-inline blas::Op op(int number) {
-  return static_cast<blas::Op>(number);
+inline blas::Op op(int value) {
+  return static_cast<blas::Op>(value);
 }
-inline blas::Uplo uplo(int number) {
-  return static_cast<blas::Uplo>(number);
+inline blas::Uplo uplo(int value) {
+  return static_cast<blas::Uplo>(value);
 }
-inline blas::Diag diag(int number) {
-  return static_cast<blas::Diag>(number);
+inline blas::Diag diag(int value) {
+  return static_cast<blas::Diag>(value);
 }
-inline blas::Side side(int number) {
-  return static_cast<blas::Side>(number);
+inline blas::Side side(int value) {
+  return static_cast<blas::Side>(value);
 }
 
 }  // namespace tenon::shim

@@ -1,7 +1,7 @@
-// names.h - the reference's names of the routines of tenon/blas.def, and the types of their letters.
+// names.h - the reference BLAS's names of the routines of tenon/blas.def, and the types of their letters.
 //
-// A name is the letter and the routine but for those below. What the reference does not have is made by no macro of fortran.cpp and
-// cblas.cpp.
+// A name is the letter followed by the routine, except for those below. Routines that the reference lacks are not defined by fortran.cpp
+// and cblas.cpp.
 #pragma once
 
 #include <complex>
@@ -29,12 +29,12 @@
 #define NAME_OF_sdsdot(letter) sdsdot
 #define NAME_OF_dsdot(letter) dsdot
 
-#define JOIN_AS_THEY_ARE(a, b) a##b
-#define JOIN(a, b) JOIN_AS_THEY_ARE(a, b)
-#define TEXT_AS_IT_IS(a) #a
-#define TEXT(a) TEXT_AS_IT_IS(a)
+#define JOIN_UNEXPANDED(a, b) a##b
+#define JOIN(a, b) JOIN_UNEXPANDED(a, b)
+#define TEXT_UNEXPANDED(a) #a
+#define TEXT(a) TEXT_UNEXPANDED(a)
 
-/// make(routine, letter, T) for each letter of a line.
+/// Expands make(routine, letter, T) for each letter of a line.
 #define FOR_EACH_s(make, routine) make(routine, s, float)
 #define FOR_EACH_sd(make, routine) FOR_EACH_s(make, routine) make(routine, d, double)
 #define FOR_EACH_cz(make, routine) make(routine, c, std::complex<float>) make(routine, z, std::complex<double>)

@@ -9,21 +9,21 @@
 namespace tenon::shim {
 namespace {
 
-/// Never destroyed: programs call BLAS until their very end.
+/// Never destroyed, because programs may call BLAS until they exit.
 struct Home {
   Context context;
   Device device = context.default_device();
-  bool near = (device.info().flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0;
-  bool shared = (device.info().flags & TENON_DEVICE_INLINE_STREAMS) != 0;
-  Place common{device, blas::Queue(device), near};
+  bool host_addressable = (device.info().flags & TENON_DEVICE_HOST_ADDRESSABLE) != 0;
+  bool inline_streams = (device.info().flags & TENON_DEVICE_INLINE_STREAMS) != 0;
+  Place common{device, blas::Queue(device), host_addressable};
 
   Home() {
     const DeviceInfo& info = device.info();
-    log::info("libtenon_blas: backend '{}' computes, on {} ({})", info.backend, info.name, info.product);
+    log::info("libtenon_blas: backend '{}' executes on {} ({})", info.backend, info.name, info.product);
   }
 };
 
-/// What the first call came to.
+/// The result of the first call: a Home, or its error.
 struct Start {
   const Home* home = nullptr;
   Status status = Status::ok;
@@ -48,10 +48,10 @@ const Home& home() {
   return *start.home;
 }
 
-/// A thread's own place, and whether the thread has come to its end: what runs even later, at exit, takes the common one.
+/// The place of a thread, and whether the thread has ended. Calls that run even later, at exit, use the common place.
 struct Own {
   const Place* place;
-  bool over;
+  bool ended;
 };
 thread_local Own own{nullptr, false};
 struct OwnEnd {
@@ -63,8 +63,8 @@ struct OwnEnd {
 
 const Place& own_place(const Home& here) {
   if (own.place != nullptr) return *own.place;
-  if (own.over) return here.common;
-  own.place = new Place{here.device, blas::Queue(Stream(here.device)), here.near};
+  if (own.ended) return here.common;
+  own.place = new Place{here.device, blas::Queue(Stream(here.device)), here.host_addressable};
   static thread_local const OwnEnd end;
   (void)end;
   return *own.place;
@@ -74,7 +74,7 @@ const Place& own_place(const Home& here) {
 
 const Place& place() {
   const Home& here = home();
-  return here.shared ? here.common : own_place(here);
+  return here.inline_streams ? here.common : own_place(here);
 }
 
 }  // namespace tenon::shim

@@ -1,4 +1,4 @@
-// place.h - where this process's calls go: a context of its own, made at the first call and never ended, and the device it chooses.
+// place.h - the context of this library, created by the first call and never destroyed, and the device that calls run on.
 #pragma once
 
 #include <tenon/blas.h>
@@ -6,15 +6,15 @@
 
 namespace tenon::shim {
 
-/// What a thread computes on.
+/// The device and queue that the calls of a thread run on.
 struct Place {
   Device device;
   blas::Queue queue;
-  bool near;  ///< host pointers are addresses of the device's: nothing is copied
+  bool host_addressable;  ///< the device accesses host memory, so nothing is copied
 };
 
-/// The calling thread's. Devices that work inline share one; on others each thread has a stream.
-/// Errors  those of resolve_config and Context: what the first call met, every later one is told.
+/// The place of the calling thread. Devices with inline streams share one; on others each thread has its own stream.
+/// Errors  those of resolve_config and Context. If the first call fails, every later one reports the same error.
 const Place& place();
 
 }  // namespace tenon::shim

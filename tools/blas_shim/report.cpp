@@ -9,14 +9,14 @@
 namespace tenon::shim {
 namespace {
 
-/// Without a destructor: calls may come when the thread has come to its end.
+/// Has no destructor, because calls may come after the end of the thread.
 struct Failure {
-  bool argument;  ///< one is wrong; else something else is
+  bool argument;  ///< true if an argument is invalid
   int level;
   int position;  ///< in the Fortran interface; 0: layout
-  char sentence[2048];
+  char text[2048];
 };
-thread_local Failure kept{};
+thread_local Failure saved{};
 
 int level_of(blas::Routine routine) {
   switch (routine) {
@@ -29,62 +29,62 @@ int level_of(blas::Routine routine) {
   return 0;
 }
 
-/// "lda is 3: wanted ..." from "gemv: argument 6, lda, is 3: wanted ...": numbers are the caller's to give.
-std::string without_number(const blas::ArgumentError& error) {
+/// "lda is 3: expected ..." from "gemv: argument 6, lda, is 3: expected ...": the caller prints the position.
+std::string without_position(const blas::ArgumentError& error) {
   const std::string text = error.what(), name = std::string(" ") + error.argument() + ", ";
   const std::size_t at = text.find(name);
   return at == std::string::npos ? text : std::string(error.argument()) + " " + text.substr(at + name.size());
 }
 
-void keep_sentence(const char* text) {
-  std::snprintf(kept.sentence, sizeof kept.sentence, "%s", text);
+void save_text(const char* text) {
+  std::snprintf(saved.text, sizeof saved.text, "%s", text);
 }
 
-/// What is no argument's fault goes to stderr at once: a program's own xerbla_ has no words for it.
-void say(const char* name) {
-  std::fprintf(stderr, "libtenon_blas: %s: %s\n", name, kept.sentence);
+/// Prints an error that is not about an argument to stderr, because a program's own xerbla_ cannot report it.
+void print_failure(const char* name) {
+  std::fprintf(stderr, "libtenon_blas: %s: %s\n", name, saved.text);
 }
 
 }  // namespace
 
 void keep_failure() noexcept {
-  kept.argument = false;
+  saved.argument = false;
   try {
     throw;
   } catch (const blas::ArgumentError& error) {
-    kept.argument = true;
-    kept.level = level_of(error.routine());
-    kept.position = error.position();
+    saved.argument = true;
+    saved.level = level_of(error.routine());
+    saved.position = error.position();
     try {
-      keep_sentence(without_number(error).c_str());
-    } catch (...) {  // no memory for it
-      keep_sentence(error.what());
+      save_text(without_position(error).c_str());
+    } catch (...) {  // out of memory
+      save_text(error.what());
     }
   } catch (const std::exception& error) {
-    keep_sentence(error.what());
+    save_text(error.what());
   } catch (...) {
-    keep_sentence("failed, and nothing says why");
+    save_text("unknown error");
   }
 }
 
 void Fortran::report(const char* name, bool) {
   char padded[] = "      ";
   for (int i = 0; i < 6 && name[i] != '\0'; ++i) padded[i] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[i])));
-  if (!kept.argument) say(name);
-  add_to_xerbla(kept.argument ? kept.sentence : nullptr);
-  const int position = kept.argument ? kept.position : 0;
+  if (!saved.argument) print_failure(name);
+  set_xerbla_detail(saved.argument ? saved.text : nullptr);
+  const int position = saved.argument ? saved.position : 0;
   xerbla_(padded, &position, 6);
-  add_to_xerbla(nullptr);
+  set_xerbla_detail(nullptr);
 }
 
 void Cblas::report(const char* name, bool row_major) {
-  if (!kept.argument) {
-    say(name);
+  if (!saved.argument) {
+    print_failure(name);
     return cblas_xerbla(0, name, "");
   }
-  const int position = kept.level == 1 ? kept.position : kept.position + 1;  // layout comes first
+  const int position = saved.level == 1 ? saved.position : saved.position + 1;  // layout comes first
   RowMajorStrg = row_major ? 1 : 0;
-  cblas_xerbla(row_major ? exchanged(name, position) : position, name, "%s\n", kept.sentence);
+  cblas_xerbla(row_major ? exchanged(name, position) : position, name, "%s\n", saved.text);
   RowMajorStrg = 0;
 }
 

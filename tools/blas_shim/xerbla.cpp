@@ -1,4 +1,4 @@
-// The default xerbla_ and cblas_xerbla, apart from whoever calls them: compilers may take a function of the same file for the one that
+// The default xerbla_ and cblas_xerbla, in a file of their own: a compiler may assume that a function of the same file is the one that
 // runs.
 #include <algorithm>
 #include <cctype>
@@ -14,9 +14,9 @@ int CBLAS_CallFromC = 0;
 namespace tenon::shim {
 namespace {
 
-thread_local const char* added = nullptr;
+thread_local const char* detail = nullptr;
 
-/// Positions of a row-major CBLAS call that its Fortran call has at each other's place.
+/// Two positions of a row-major CBLAS call that are exchanged in the Fortran call.
 struct Exchange {
   const char* stem;
   int first, second;
@@ -43,22 +43,22 @@ int exchanged(const char* name, int position) {
   return position;
 }
 
-void add_to_xerbla(const char* sentence) {
-  added = sentence;
+void set_xerbla_detail(const char* text) {
+  detail = text;
 }
 
 }  // namespace tenon::shim
 
-/// The default: says it and returns.
+/// The default handler prints the error and returns.
 void xerbla_(const char* name, const int* position, std::size_t name_length) {
   if (*position == 0) return;
-  std::size_t length = 0;  // callers in C leave the length out: letters and digits count, and one blank's room for short names
+  std::size_t length = 0;  // C callers may omit the length, so only printable characters count
   while (length < std::min<std::size_t>(name_length, 32) && std::isgraph(static_cast<unsigned char>(name[length])) != 0) ++length;
   std::fprintf(stderr, " ** On entry to %-6.*s parameter number %2d had an illegal value\n", static_cast<int>(length), name, *position);
-  if (tenon::shim::added != nullptr) std::fprintf(stderr, "    %s\n", tenon::shim::added);
+  if (tenon::shim::detail != nullptr) std::fprintf(stderr, "    %s\n", tenon::shim::detail);
 }
 
-/// The default: says it and returns.
+/// The default handler prints the error and returns.
 void cblas_xerbla(int position, const char* name, const char* format, ...) {
   if (position == 0) return;
   if (RowMajorStrg != 0) position = tenon::shim::exchanged(name, position);

@@ -2,7 +2,7 @@
 #                   [FOLDER <dir>] [TARGET <target>] [OUTPUT <dir>] [SDK <target>])
 #
 # One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports tenon_backend_query alone. Its kernel table is
-# written from ops.def and the rooms in ops/ (.cpp or .cu): a room that is there is supported. So is its BLAS table, from blas.def, if there
+# written from ops.def and the families in ops/ (.cpp or .cu): a family that is there is supported. So is its BLAS table, from blas.def, if there
 # is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
 # FOLDER has ops/ and blas/ and is this one if not given. TARGET and OUTPUT make another build of a backend that there is: it is not
 # installed, and its file goes to OUTPUT. With SDK it is built on another build of the kit, with the flags of that alone.
@@ -12,11 +12,11 @@ function(tenon_add_backend name)
   if(NOT ARG_FOLDER)
     set(ARG_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
   endif()
-  tenon_rooms(${ARG_FOLDER}/ops room_files)
-  set(rooms)
-  foreach(file IN LISTS room_files)
+  tenon_op_families(${ARG_FOLDER}/ops family_files)
+  set(families)
+  foreach(file IN LISTS family_files)
     get_filename_component(stem ${file} NAME_WE)
-    list(APPEND rooms ${stem})
+    list(APPEND families ${stem})
   endforeach()
 
   set(declarations "")
@@ -26,9 +26,9 @@ function(tenon_add_backend name)
     list(GET fields 0 op)
     list(GET fields 1 version)
     list(GET fields 2 stem)
-    list(GET fields 3 room)
+    list(GET fields 3 family)
     list(GET fields 4 operand)
-    if(room IN_LIST rooms)
+    if(family IN_LIST families)
       string(APPEND declarations "extern const sdk::Kernel kernel_${stem};\n")
       string(APPEND rows "    {TENON_OP_${op}, ${version}, ${operand}, &kernel_${stem}},\n")
     endif()
@@ -93,7 +93,7 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
     set(ARG_OUTPUT ${TENON_BACKEND_DIRECTORY})
     set_property(GLOBAL APPEND PROPERTY TENON_BACKENDS ${name})
   endif()
-  add_library(${target} MODULE ${ARG_SOURCES} ${room_files} ${blas_files} ${generated})
+  add_library(${target} MODULE ${ARG_SOURCES} ${family_files} ${blas_files} ${generated})
   if(NOT ARG_SDK)
     set(ARG_SDK tenon::sdk $<TARGET_NAME_IF_EXISTS:tenon::flags>)
   endif()

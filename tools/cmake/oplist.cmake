@@ -1,5 +1,5 @@
-# Reads ops.def once, this tree's or (TENON_OPS_DEF) an installed one: TENON_OP_LINES is a list of Name|version|stem|room|type_operand,
-# TENON_ROOMS the rooms.
+# Reads ops.def once, this tree's or (TENON_OPS_DEF) an installed one: TENON_OP_LINES is a list of Name|version|stem|family|type_operand,
+# TENON_OP_FAMILIES the families.
 if(NOT TENON_OPS_DEF)
   set(TENON_OPS_DEF ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/ops.def)
 endif()
@@ -8,35 +8,35 @@ file(READ ${TENON_OPS_DEF} _text)
 string(REGEX MATCHALL
   "TENON_OP\\([0-9]+, *[A-Za-z0-9]+, *[0-9]+, *[a-z0-9_]+, *[a-z0-9_]+, *-?[0-9]+," _lines "${_text}")
 set(TENON_OP_LINES)
-set(TENON_ROOMS)
+set(TENON_OP_FAMILIES)
 foreach(_line IN LISTS _lines)
   string(REGEX REPLACE
     "TENON_OP\\([0-9]+, *([A-Za-z0-9]+), *([0-9]+), *([a-z0-9_]+), *([a-z0-9_]+), *(-?[0-9]+),"
     "\\1|\\2|\\3|\\4|\\5" _entry "${_line}")
   list(APPEND TENON_OP_LINES "${_entry}")
   string(REPLACE "|" ";" _fields "${_entry}")
-  list(GET _fields 3 _room)
-  list(APPEND TENON_ROOMS ${_room})
+  list(GET _fields 3 _family)
+  list(APPEND TENON_OP_FAMILIES ${_family})
 endforeach()
-list(REMOVE_DUPLICATES TENON_ROOMS)
+list(REMOVE_DUPLICATES TENON_OP_FAMILIES)
 
-# tenon_rooms(<directory> <out list of files> [REQUIRE_ALL]): the rooms in a folder; a file whose stem is not listed stops the configure,
-# and with REQUIRE_ALL a listed room without a file does.
-function(tenon_rooms directory out)
+# tenon_op_families(<directory> <out list of files> [REQUIRE_ALL]): the families in a folder; a file whose stem is not listed stops the configure,
+# and with REQUIRE_ALL a listed family without a file does.
+function(tenon_op_families directory out)
   cmake_parse_arguments(ARG "REQUIRE_ALL" "" "" ${ARGN})
   file(GLOB files CONFIGURE_DEPENDS ${directory}/*.cpp ${directory}/*.cu)
   set(present)
   foreach(file IN LISTS files)
     get_filename_component(stem ${file} NAME_WE)
-    if(NOT stem IN_LIST TENON_ROOMS)
-      message(FATAL_ERROR "${file}: no op of plugins/abi/tenon/ops.def names the room '${stem}'. Add its line there, or rename the file.")
+    if(NOT stem IN_LIST TENON_OP_FAMILIES)
+      message(FATAL_ERROR "${file}: no op of plugins/abi/tenon/ops.def names the family '${stem}'. Add its line there, or rename the file.")
     endif()
     list(APPEND present ${stem})
   endforeach()
   if(ARG_REQUIRE_ALL)
-    foreach(room IN LISTS TENON_ROOMS)
-      if(NOT room IN_LIST present)
-        message(FATAL_ERROR "${directory}/${room}.cpp is missing: plugins/abi/tenon/ops.def lists ops in the room '${room}'.")
+    foreach(family IN LISTS TENON_OP_FAMILIES)
+      if(NOT family IN_LIST present)
+        message(FATAL_ERROR "${directory}/${family}.cpp is missing: plugins/abi/tenon/ops.def lists ops in the family '${family}'.")
       endif()
     endforeach()
   endif()

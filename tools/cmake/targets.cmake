@@ -18,7 +18,7 @@ elseif(TENON_SANITIZE STREQUAL "thread")
   target_compile_options(tenon_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(tenon_flags INTERFACE -fsanitize=thread)
 elseif(TENON_SANITIZE)
-  message(FATAL_ERROR "TENON_SANITIZE is '${TENON_SANITIZE}': wanted address, thread or nothing")
+  message(FATAL_ERROR "TENON_SANITIZE is '${TENON_SANITIZE}': expected address, thread or nothing")
 endif()
 
 # Precompiled headers: what nearly every file of a target includes, parsed once. A source still includes what it uses: the tidy lane and

@@ -1,4 +1,4 @@
-// An application: trains a classifier, saves it, loads it as another process would, and predicts.
+// Trains a classifier, saves it, loads it as another process would, and predicts.
 #include <cstdio>
 #include <filesystem>
 
@@ -23,11 +23,11 @@ int main(int count, char** arguments) {
   const std::string folder = count > 1 ? arguments[1] : (std::filesystem::temp_directory_path() / "tenon_digits").string();
   std::filesystem::create_directories(folder);
   const Context context;
-  const auto unseen = generate_digits({.count = 500, .split = Split::test});
+  const auto test_set = generate_digits({.count = 500, .split = Split::test});
   {
     Model model = make_model(context);
     model.fit(generate_digits({.count = 4000}), {.epochs = 5});
-    for (const auto& [name, value] : model.evaluate(unseen)) std::printf("%s %.3f\n", name.c_str(), value);
+    for (const auto& [name, value] : model.evaluate(test_set)) std::printf("%s %.3f\n", name.c_str(), value);
     model.save(folder, "digits");
   }
 
@@ -36,12 +36,12 @@ int main(int count, char** arguments) {
   model.load(folder + "/digits.yaml");
   Tensor x = Tensor::empty(DType::f32, {5, 28, 28}), y = Tensor::empty(DType::i64, {5});
   const std::int64_t samples[] = {0, 1, 2, 3, 4};
-  unseen->gather(samples, x, y);
+  test_set->gather(samples, x, y);
   const Tensor scores = model.predict(x);
   tenon_attributes_axis classes{};
   classes.axis = 1;
   const Tensor guesses = context.apply(TENON_OP_ArgMax, {scores}, Attributes::of(classes))[0];
   for (std::int64_t i = 0; i < 5; ++i) {
-    std::printf("a %d, taken for a %d\n", static_cast<int>(y[i].item()), static_cast<int>(guesses[i].item()));
+    std::printf("a %d, predicted as a %d\n", static_cast<int>(y[i].item()), static_cast<int>(guesses[i].item()));
   }
 }

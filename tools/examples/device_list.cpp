@@ -1,4 +1,4 @@
-// Every device with what it is, as `tenon devices` has it.
+// Lists every device with its properties, as `tenon devices` does.
 #include <iostream>
 
 #include <tenon/context.h>

@@ -1,4 +1,4 @@
-// Is there a GPU? Exit code 1 if not.
+// Prints the first GPU; exit code 1 if there is none.
 #include <iostream>
 
 #include <tenon/context.h>

@@ -1,4 +1,4 @@
-// Linear regression by hand: forward, loss, backward and update written out as a graph, then trained and tested.
+// Linear regression by hand: forward pass, loss, gradients and update as a graph, then training and test.
 #include <cstdio>
 
 #include <tenon/tenon.h>
@@ -21,10 +21,10 @@ Program make_training(const Context& context, const std::shared_ptr<ParameterSto
   const Value y = graph.input("y", DType::f32, {batch, 1});
   const Line line(graph);
   const Value loss = ops::mse(line(x), y);
-  const std::vector<Value> slopes = gradients(loss, {line.w, line.b});
+  const std::vector<Value> gradient = gradients(loss, {line.w, line.b});
   const double rate = 0.1;
-  graph.update(line.w, ops::sub(line.w, ops::mul(slopes[0], rate)));
-  graph.update(line.b, ops::sub(line.b, ops::mul(slopes[1], rate)));
+  graph.update(line.w, ops::sub(line.w, ops::mul(gradient[0], rate)));
+  graph.update(line.b, ops::sub(line.b, ops::mul(gradient[1], rate)));
   graph.output("loss", loss);
   return Program(context, graph, {.parameters = parameters});
 }
@@ -42,10 +42,10 @@ Program make_test(const Context& context, const std::shared_ptr<ParameterStore>&
 int main() {
   const Context context;
   const LinearProblem problem = generate_linear({.count = 1000, .features = features, .noise = 0.01});
-  const LinearProblem unseen = generate_linear({.count = 200, .features = features, .noise = 0.01, .split = Split::test});
+  const LinearProblem held_out = generate_linear({.count = 200, .features = features, .noise = 0.01, .split = Split::test});
 
   const auto parameters = std::make_shared<ParameterStore>();
-  Program train = make_training(context, parameters), test = make_test(context, parameters, unseen.data->size());
+  Program train = make_training(context, parameters), test = make_test(context, parameters, held_out.data->size());
   parameters->set("w", Tensor::zeros(DType::f32, {features, 1}));
   parameters->set("b", Tensor::zeros(DType::f32, {1}));
 
@@ -56,10 +56,10 @@ int main() {
     }
     std::printf("epoch %d: mse %.6f\n", epoch, loss * batch / static_cast<double>(problem.data->size()));
   }
-  std::printf("test: mse %.6f\n", test.run({unseen.data->x(), unseen.data->y()})[0].item());
+  std::printf("test: mse %.6f\n", test.run({held_out.data->x(), held_out.data->y()})[0].item());
   for (std::int64_t i = 0; i < features; ++i) {
-    std::printf("w[%d] is %.3f, wanted %.3f\n", static_cast<int>(i), parameters->get("w")[i].squeeze().item(),
+    std::printf("w[%d] is %.3f, expected %.3f\n", static_cast<int>(i), parameters->get("w")[i].squeeze().item(),
                 problem.w[i].squeeze().item());
   }
-  std::printf("b is %.3f, wanted %.3f\n", parameters->get("b").squeeze().item(), problem.b);
+  std::printf("b is %.3f, expected %.3f\n", parameters->get("b").squeeze().item(), problem.b);
 }

@@ -1,4 +1,4 @@
-// A device that is not there is an error when it is chosen, and the error lists what is.
+// Selecting a device that does not exist is an error, which lists the available devices.
 #include <iostream>
 
 #include <tenon/context.h>

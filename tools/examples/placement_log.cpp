@@ -1,4 +1,4 @@
-// Where each op runs: asked for by scope, by name, or left to the default. `log_device_placement` prints the same as it happens.
+// Placement of ops: by a scope, or on the default device. `log_device_placement` prints each placement.
 #include <iostream>
 
 #include <tenon/tenon.h>
@@ -14,7 +14,7 @@ int main() {
   const Value b = graph.input("b", DType::f32, {3, 2});
   Value product;
   {
-    const DeviceScope on_the_oracle(graph, "reference:0");
+    const DeviceScope on_reference(graph, "reference:0");
     product = ops::matmul(a, b);
   }
   graph.output("y", ops::relu(product));

@@ -1,5 +1,5 @@
-// Prefetch: a worker thread reads batch n + 1 while batch n trains. Prints the events in the order in which they happen. Each step here
-// lasts until the next batch has been read: without prefetch the first one would never end.
+// Prefetch: a worker thread reads batch n + 1 while batch n trains. Prints the events in order. Each step here waits until the next batch
+// has been read: without prefetch the first one would never end.
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -11,18 +11,18 @@ using namespace tenon;
 namespace {
 
 constexpr std::int64_t batch_size = 100, batches = 6;
-std::mutex printing;
+std::mutex print_mutex;
 std::atomic<std::int64_t> last_read = -1;
 
 void event(const char* what, std::int64_t batch) {
-  const std::lock_guard lock(printing);
+  const std::lock_guard lock(print_mutex);
   std::printf("%s batch %d\n", what, static_cast<int>(batch));
 }
 
-/// Another data set, announced: gather is what the workers call. Unshuffled, so that the first index tells the batch.
-class Announced final : public Dataset {
+/// Wraps a data set and logs calls of gather, which the workers make. The data is not shuffled, so the first index gives the batch.
+class LoggedDataset final : public Dataset {
  public:
-  explicit Announced(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
+  explicit LoggedDataset(std::shared_ptr<const Dataset> data) : data_(std::move(data)) {}
   const std::string& name() const override { return data_->name(); }
   std::int64_t size() const override { return data_->size(); }
   SampleType x_type() const override { return data_->x_type(); }
@@ -48,13 +48,13 @@ int main() {
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   model.compile(context, options);
 
-  const auto data = std::make_shared<Announced>(generate_digits({.count = batch_size * batches}));
+  const auto data = std::make_shared<LoggedDataset>(generate_digits({.count = batch_size * batches}));
   Batches stream(data, {.batch_size = batch_size, .shuffle = false, .workers = 1, .prefetch = 2});
   stream.start(0);
   while (const Batch* batch = stream.next()) {
-    event("train begins:", batch->number);
+    event("train begins:", batch->index);
     model.train_batch(batch->x, batch->y);
-    for (std::int64_t seen = last_read; seen <= batch->number && seen < batches - 1; seen = last_read) last_read.wait(seen);
-    event("train ends:  ", batch->number);
+    for (std::int64_t seen = last_read; seen <= batch->index && seen < batches - 1; seen = last_read) last_read.wait(seen);
+    event("train ends:  ", batch->index);
   }
 }

@@ -1,5 +1,5 @@
-// Several devices in one process, here two virtual ones of one CPU: one model each, one after the other and then at the same time. Models
-// that share nothing give the same results either way.
+// Several devices in one process, here two virtual ones of one CPU: each trains a model, first one after the other, then concurrently. The
+// results are the same, because the models share nothing.
 #include <cstdio>
 #include <thread>
 
@@ -20,7 +20,7 @@ Model make_model(const Context& context) {
 
 /// The loss after two epochs on the device.
 double train_on(const Context& context, const std::string& device, const std::shared_ptr<const Dataset>& data) {
-  const PlacementScope here(context, device);
+  const PlacementScope scope(context, device);
   Model model = make_model(context);
   return model.fit(data, {.epochs = 2}).back().logs[0].second;
 }
@@ -35,14 +35,14 @@ int main() {
   const std::string devices[] = {context.devices()[0].name, context.devices()[1].name};
   const auto data = generate_digits({.count = 1000});
 
-  double alone[2], together[2];
-  for (int i = 0; i < 2; ++i) alone[i] = train_on(context, devices[i], data);
-  std::thread other([&] { together[1] = train_on(context, devices[1], data); });
-  together[0] = train_on(context, devices[0], data);
+  double sequential[2], concurrent[2];
+  for (int i = 0; i < 2; ++i) sequential[i] = train_on(context, devices[i], data);
+  std::thread other([&] { concurrent[1] = train_on(context, devices[1], data); });
+  concurrent[0] = train_on(context, devices[0], data);
   other.join();
 
   for (int i = 0; i < 2; ++i) {
-    std::printf("%s: loss %.6f alone, %.6f beside the other: %s\n", devices[i].c_str(), alone[i], together[i],
-                alone[i] == together[i] ? "the same bits" : "different");
+    std::printf("%s: loss %.6f sequentially, %.6f concurrently: %s\n", devices[i].c_str(), sequential[i], concurrent[i],
+                sequential[i] == concurrent[i] ? "bit-identical" : "different");
   }
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_schema.py SCHEMA JSON: holds a document against a schema. Knows type, enum, pattern, required, properties, additionalProperties and
-items, and refuses a schema that says more."""
+"""check_schema.py SCHEMA JSON: checks a document against a schema. Supports type, enum, pattern, required, properties, additionalProperties
+and items; a schema with other keywords is an error."""
 import json
 import re
 import sys
@@ -11,15 +11,15 @@ TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number":
 
 def check(value, schema, where, problems):
     for word in schema.keys() - KNOWN:
-        problems.append(f"{where}: the schema says '{word}', which this checker does not know")
+        problems.append(f"{where}: unsupported schema keyword '{word}'")
     kind = schema.get("type")
     if kind and (not isinstance(value, TYPES[kind]) or (kind in ("integer", "number") and isinstance(value, bool))):
-        problems.append(f"{where}: wanted {kind}, got {type(value).__name__}")
+        problems.append(f"{where}: expected {kind}, got {type(value).__name__}")
         return
     if "enum" in schema and value not in schema["enum"]:
-        problems.append(f"{where}: '{value}' is none of {schema['enum']}")
+        problems.append(f"{where}: expected one of {schema['enum']}, got '{value}'")
     if "pattern" in schema and not re.search(schema["pattern"], value):
-        problems.append(f"{where}: '{value}' does not match {schema['pattern']}")
+        problems.append(f"{where}: expected a match of {schema['pattern']}, got '{value}'")
     if isinstance(value, dict):
         properties, others = schema.get("properties", {}), schema.get("additionalProperties", True)
         problems += [f"{where}: '{key}' is missing" for key in schema.get("required", ()) if key not in value]

@@ -3,8 +3,8 @@
 
 Usage  conv_torch.py '[[channels, size, filters, kernel, stride], ...]' --pass forward|dx|dw --batch N --runs N [--device cuda ...]
 
-Padding is kernel / 2, no bias. 16-bit precisions have operands and results of that type. Times of a GPU are those of its events around
-ten convolutions in a row, of a CPU those of the clock. Prints one JSON object: {"name": "...", "layers": [[seconds per run], ...]}, or
+Padding is kernel / 2, without bias. 16-bit precisions have operands and results of that type. GPU times come from events around ten
+convolutions in a row, CPU times from the clock. Prints one JSON object: {"name": "...", "layers": [[seconds per run], ...]}, or
 {"absent": why}.
 """
 import argparse
@@ -39,9 +39,9 @@ def main():
             return lambda: torch.nn.functional.conv2d(x, w, None, stride, padding)
         out = (size + 2 * padding - kernel) // stride + 1
         dy = numbers(arguments.batch, filters, out, out)
-        wanted = [arguments.which == "dx", arguments.which == "dw", False]
+        output_mask = [arguments.which == "dx", arguments.which == "dw", False]
         backward = torch.ops.aten.convolution_backward
-        return lambda: backward(dy, x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, wanted)
+        return lambda: backward(dy, x, w, None, [stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1, output_mask)
 
     def on_gpu(run):
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))

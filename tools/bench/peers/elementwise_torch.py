@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer of `tenon bench elementwise`: the same ops in PyTorch, eager, on the CPU, written to a tensor that is there already.
+"""The peer of `tenon bench elementwise`: the same ops in PyTorch, eager, on the CPU, with preallocated results.
 
 Prints one JSON object: {"name": "PyTorch 1.13.0, 2 threads", "ns": {op: [ns of each sample]}}, or {"absent": why}.
 """
@@ -49,7 +49,7 @@ def main():
             for _ in range(5):
                 body()
             repetitions, samples = 1, []
-            while True:  # a sample lasts a millisecond at least
+            while True:  # a sample lasts at least a millisecond
                 begin = time.perf_counter_ns()
                 for _ in range(repetitions):
                     body()

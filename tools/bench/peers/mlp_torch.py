@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The peer of `tenon bench mnist_mlp` and `fashion_mnist`: the same training in PyTorch, eager.
 
-The same work as our side does: samples are bytes that are gathered in a new order each epoch and scaled to [0, 1]; each step does forward,
-loss, gradients and update, and keeps the mean loss and the accuracy. Prints one JSON object:
+The work is the same as ours: samples are bytes, gathered in a new order each epoch and scaled to [0, 1]; each step does forward, loss,
+gradients and update, and accumulates the mean loss and the accuracy. Prints one JSON object:
 {"name": "PyTorch 1.13.0, 2 threads", "seconds": [one per timed epoch], "cpu_seconds": [...]}, or {"absent": why}.
 """
 import argparse
@@ -14,12 +14,12 @@ import torch_device
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sizes", default="784,300,100,10", help="of the layers, the input's first")
+    parser.add_argument("--sizes", default="784,300,100,10", help="layer sizes, starting with the input")
     parser.add_argument("--bias", type=int, default=0)
     parser.add_argument("--optimizer", choices=["rmsprop", "adam"], default="rmsprop")
     parser.add_argument("--samples", type=int, default=60000)
     parser.add_argument("--batch", type=int, default=100)
-    parser.add_argument("--epochs", type=int, default=5, help="timed ones; one more goes before them")
+    parser.add_argument("--epochs", type=int, default=5, help="timed epochs, after one that is not timed")
     torch_device.add_arguments(parser)
     arguments = parser.parse_args()
     torch, absent = torch_device.open_torch(arguments)

@@ -25,24 +25,24 @@ def main():
         print(json.dumps({"absent": f"{sys.executable}: {error} (pip install onnxruntime)"}))
         return
 
-    if arguments.net == "-":  # only asked whether it is there
+    if arguments.net == "-":  # only checks that it is installed
         print(json.dumps({"name": f"ONNX Runtime {onnxruntime.__version__}"}))
         return
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = arguments.threads
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(arguments.net, options, providers=["CPUExecutionProvider"])
-    wanted = session.get_inputs()[0]
+    model_input = session.get_inputs()[0]
     random = numpy.random.default_rng(1)
-    if wanted.type == "tensor(int64)":
-        x = random.integers(0, 50, wanted.shape)
+    if model_input.type == "tensor(int64)":
+        x = random.integers(0, 50, model_input.shape)
     else:
-        x = random.random(wanted.shape, dtype=numpy.float32)
+        x = random.random(model_input.shape, dtype=numpy.float32)
     seconds, cpu_seconds = [], []
-    for number in range(arguments.runs + 1):
+    for run in range(arguments.runs + 1):
         begin, cpu_begin = time.perf_counter(), time.process_time()
-        session.run(None, {wanted.name: x})
-        if number > 0:
+        session.run(None, {model_input.name: x})
+        if run > 0:
             seconds.append(time.perf_counter() - begin)
             cpu_seconds.append(time.process_time() - cpu_begin)
     name = f"ONNX Runtime {onnxruntime.__version__}, {arguments.threads} threads"

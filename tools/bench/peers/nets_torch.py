@@ -5,8 +5,8 @@ Usage  nets_torch.py NET.json --phase infer|train --batch N --threads N --runs N
                      [--device cpu|cuda] [--precision float32|tf32|mixed_bfloat16|mixed_float16] [--channels-last]
 
 NET.json is what tools/bench/nets_json.h describes. `infer` is a forward pass without gradients; `train` forward, loss and gradients, with
---optimizer a step of plain SGD behind them. --sum: a single layer, whose backward starts from given numbers and reaches its input.
-The mixed precisions are autocast's, mixed_float16 with a GradScaler. x and labels lie in the device's memory, as ours do.
+--optimizer followed by a step of plain SGD. --sum: a single layer, whose backward starts from a given gradient and includes its input.
+Mixed precisions use autocast, mixed_float16 with a GradScaler. x and labels are in device memory, as ours are.
 --export writes the net as ONNX and times nothing. Prints one JSON object:
 {"name": "PyTorch 1.13.0 eager, 2 threads", "seconds": [one per run], "cpu_seconds": [...]}, or {"absent": why}.
 """
@@ -59,11 +59,11 @@ def build(torch, net):
     activations = {"relu": lambda: nn.ReLU(inplace=True), "sigmoid": nn.Sigmoid, "tanh": nn.Tanh, "gelu": nn.GELU}
 
     def activation(name):
-        # a final softmax is part of the loss there
+        # a final softmax is part of PyTorch's loss
         return [activations[name]()] if name in activations else []
 
     def sides(layer):
-        """Padding as PyTorch's layers take it: alike on both sides."""
+        """Padding as PyTorch's layers take it: equal on both sides."""
         padding = layer["padding"]
         if any(before != after for before, after in padding) or layer["same"]:
             raise ValueError("padding that differs between sides")
@@ -114,7 +114,7 @@ def build(torch, net):
             return [Recurrent(shape[-1], layer)]
         if kind == "activation":
             return []
-        raise ValueError(f"a layer of kind {kind}")
+        raise ValueError(f"unsupported layer kind {kind}")
 
     def sequence(layers, shape, integers=False):
         modules = []
@@ -152,12 +152,12 @@ def main():
     try:
         model, shape = build(torch, net)
     except (ValueError, KeyError) as problem:
-        print(json.dumps({"absent": f"PyTorch: {net['name']} has what this script does not write: {problem}"}))
+        print(json.dumps({"absent": f"PyTorch: {net['name']} is not supported by this script: {problem}"}))
         return
     size = [arguments.batch, *net["input"]]
     x = torch.randint(0, 50, size) if net["integers"] else torch.rand(size)
     if arguments.export:
-        warnings.simplefilter("ignore")  # of constants whose shapes the exporter does not follow
+        warnings.simplefilter("ignore")  # about constants whose shapes the exporter does not track
         model.eval()
         with torch.no_grad():
             torch.onnx.export(model, x, arguments.export, opset_version=13, input_names=["x"], output_names=["y"])
@@ -166,7 +166,7 @@ def main():
 
     model.to(arguments.device)
     if arguments.channels_last:
-        for parameter in model.parameters():  # those of convolutions along one dimension have no such layout
+        for parameter in model.parameters():  # 1D convolutions have no such layout
             if parameter.dim() == 4:
                 parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
@@ -206,7 +206,7 @@ def main():
                 scaler.step(optimizer)
                 scaler.update()
 
-    # cuDNN tries its algorithms in the first runs
+    # cuDNN benchmarks its algorithms in the first runs
     warm_up = 1 if arguments.device == "cpu" else 5
     seconds, cpu_seconds = torch_device.time_runs(torch, arguments, run, arguments.runs, warm_up)
     print(json.dumps({"name": torch_device.name_of(torch, arguments), "seconds": seconds, "cpu_seconds": cpu_seconds}))

@@ -1,4 +1,4 @@
-"""What the PyTorch peers share: devices, precisions, and times that end when the device is done."""
+"""Shared by the PyTorch peers: devices, precisions, and timing that waits for the device."""
 import os
 import sys
 import time
@@ -7,37 +7,37 @@ import time
 def add_arguments(parser):
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--precision", choices=["float32", "tf32", "mixed_bfloat16", "mixed_float16"], default="float32")
-    parser.add_argument("--channels-last", action="store_true", help="images lie with their channels last")
+    parser.add_argument("--channels-last", action="store_true", help="store images with their channels last")
     parser.add_argument("--threads", type=int, default=2)
 
 
 def open_torch(arguments):
-    """(torch, None), set to what the arguments say, or (None, why not)."""
+    """(torch, None), configured by the arguments, or (None, reason)."""
     for variable in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"]:
-        os.environ[variable] = str(arguments.threads)  # read when the libraries are opened: torch tells OpenBLAS nothing later
+        os.environ[variable] = str(arguments.threads)  # read when the libraries are loaded; torch does not set OpenBLAS's threads later
     try:
         import torch
     except ImportError as error:
         return None, f"{sys.executable}: {error} (apt-get install python3-torch)"
     if arguments.device == "cuda" and not torch.cuda.is_available():
-        return None, f"{sys.executable}: PyTorch {torch.__version__} sees no CUDA device"
+        return None, f"{sys.executable}: PyTorch {torch.__version__} finds no CUDA device"
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
     tf32 = arguments.precision != "float32"
     torch.backends.cuda.matmul.allow_tf32 = tf32
     torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cudnn.benchmark = True  # the fastest algorithm it has
+    torch.backends.cudnn.benchmark = True  # selects the fastest algorithm
     return torch, None
 
 
 def blas_in_use():
-    """The BLAS that is mapped into this process: Debian's PyTorch takes the system's, whichever that is."""
+    """The BLAS library mapped into this process: Debian's PyTorch uses the system's."""
     try:
         with open("/proc/self/maps", encoding="utf-8") as maps:
             files = {line.split()[-1] for line in maps if "blas" in line.split()[-1] and ".so" in line}
     except OSError:
         files = set()
-    # libblas.so.3 may be a thin cover over the library that does the work.
+    # libblas.so.3 may be a thin wrapper of another library.
     named = sorted(files, key=lambda file: ("openblas" not in os.path.basename(file), file))
     return named[0] if named else "unknown"
 
@@ -70,14 +70,14 @@ def synchronize(torch, arguments):
 
 
 def time_runs(torch, arguments, run, runs, warm_up):
-    """Seconds of the clock and of processors per run, each from an idle device to an idle device; the first `warm_up` are not kept."""
+    """Wall-clock and processor seconds per run, each from an idle device to an idle device, after `warm_up` runs that are not timed."""
     seconds, cpu_seconds = [], []
-    for number in range(runs + warm_up):
+    for i in range(runs + warm_up):
         synchronize(torch, arguments)
         begin, cpu_begin = time.perf_counter(), time.process_time()
         run()
         synchronize(torch, arguments)
-        if number >= warm_up:
+        if i >= warm_up:
             seconds.append(time.perf_counter() - begin)
             cpu_seconds.append(time.process_time() - cpu_begin)
     return seconds, cpu_seconds

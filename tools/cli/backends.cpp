@@ -1,0 +1,60 @@
+// tenon backends: lists every candidate file and whether it loads.
+#include <memory>
+
+#include "cli/backend_report.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string format;
+};
+
+std::string as_text(const loader::Result& result) {
+  Table table({"name", "version", "state", "stage", "devices", "file"});
+  for (const loader::Record& record : result.records) {
+    std::string devices;
+    for (const loader::DeviceSummary& device : record.devices) devices += (devices.empty() ? "" : " ") + device.name;
+    table.add({record.name, record.version.empty() ? "-" : record.version, state_of(record), loader::name_of(record.reached),
+               devices.empty() ? "-" : devices, record.path.string()});
+  }
+  std::string text = table.str();
+  for (const loader::Record& record : result.records) {
+    if (!record.healthy) text += fmt::format("\n{}: {}\n  remedy: {}\n", record.name, record.text, record.remedy);
+    for (const auto* warnings : {&record.warnings, &record.exposures}) {
+      for (const std::string& warning : *warnings) text += fmt::format("\n{}: warning: {}\n", record.name, warning);
+    }
+  }
+  text += "\nsearched\n";
+  for (const loader::PlaceRecord& place : result.places)
+    text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
+  return text;
+}
+
+std::string as_json(const loader::Result& result) {
+  nlohmann::ordered_json json{{"backends", nlohmann::ordered_json::array()}, {"places", nlohmann::ordered_json::array()}};
+  for (const loader::Record& record : result.records) json["backends"].push_back(to_json(record));
+  for (const loader::PlaceRecord& place : result.places) json["places"].push_back(to_json(place));
+  return dump(json);
+}
+
+void run_backends(const Arguments& arguments) {
+  const Config config = resolve_with_sets(arguments.common);
+  const LoadedBackends loaded = load_backends(config, loader_options(config, arguments.common.plugins));
+  print(arguments.format == "json" ? as_json(loaded.result) : as_text(loaded.result));
+}
+
+}  // namespace
+
+void add_backends_verb(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("backends", "list the backend files found, and why unusable ones are not loaded");
+  arguments->common.add_to(*command);
+  add_format(*command, arguments->format, {"text", "json"});
+  command->callback([arguments] { run_backends(*arguments); });
+}
+
+}  // namespace tenon::cli

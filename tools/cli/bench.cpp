@@ -1,0 +1,208 @@
+// tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | conv | mnist | pipeline | mnist_mlp | fashion_mnist | compare
+// OLD NEW; tenon bandwidth
+#include <CLI/CLI.hpp>
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <tenon/error.h>
+
+#include "bench/benchmarks.h"
+#include "bench/machine.h"
+#include "bench/nets_list.h"
+#include "cli/verbs.h"
+#include "config/yaml_tree.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  bench::Options options;
+  std::string json;
+};
+
+Context make_context(const Common& common, int threads, const std::vector<std::string>& own_sets = {}) {
+  ConfigSources sources;
+  sources.file = common.config_file;
+  sources.command_line = common.overrides();
+  if (common.device.empty()) sources.command_line.push_back({"device", "openblas:0", "the default of tenon bench"});
+  sources.command_line.push_back({"threads", std::to_string(threads), "--threads " + std::to_string(threads)});
+  for (const std::string& text : common.sets) {
+    const config::Assignment assignment = config::parse_assignment(text);
+    sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
+  }
+  for (const std::string& set : own_sets) {
+    const config::Assignment assignment = config::parse_assignment(set);
+    sources.command_line.push_back({assignment.key, assignment.value, "the benchmark's " + set});
+  }
+  return Context(resolve_config(sources), {}, common.plugins);
+}
+
+void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const bench::Options&)) {
+  arguments.options.make_context = [&arguments](int threads) { return make_context(arguments.common, threads); };
+  arguments.options.make_context_with = [&arguments](int threads, const std::string& set) {
+    return make_context(arguments.common, threads, {set});
+  };
+  arguments.options.make_context_on = [&arguments](int threads, const std::string& device, const std::vector<std::string>& sets) {
+    Common common = arguments.common;
+    if (!device.empty()) common.device = device;
+    return make_context(common, threads, sets);
+  };
+  if (arguments.options.threads == 0) arguments.options.threads = bench::available_processors();
+  const auto report = benchmark(arguments.options);
+  report->print();
+  if (!arguments.json.empty()) report->write_json(arguments.json);
+}
+
+/// The model definitions: those installed with this program, or those of the source tree.
+std::string models_folder() {
+  std::error_code code;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", code);
+  const std::filesystem::path installed = self.parent_path().parent_path() / "share/tenon/models/bench";
+  return !code && std::filesystem::is_directory(installed, code) ? installed.string() : TENON_MODELS_DIRECTORY "/bench";
+}
+
+/// `--set cnn` selects a set of nets; `--set key=value` overrides a key, as in other subcommands.
+void take_set(Arguments& arguments) {
+  std::vector<std::string> keys;
+  for (const std::string& text : arguments.common.sets) {
+    if (text.find('=') != std::string::npos) {
+      keys.push_back(text);
+    } else if (std::ranges::any_of(bench::benchmark_nets(), [&](const bench::Net& net) { return text == net.set; })) {
+      arguments.options.set = text;
+    } else {
+      throw Error(fmt::format("--set {}: expected hkbu, cnn, convnet, layers, own or key=value", text));
+    }
+  }
+  arguments.common.sets = std::move(keys);
+}
+
+/// `--device cuda,openblas` names several devices, each with its own context.
+void take_devices(Arguments& arguments) {
+  std::string& list = arguments.common.device;
+  if (list.find(',') == std::string::npos) return;
+  arguments.options.devices = CLI::detail::split(list, ',');
+  if (std::ranges::find(arguments.options.devices, "") != arguments.options.devices.end()) {
+    throw Error(fmt::format("--device {}: expected comma-separated names, for example cuda,openblas", list));
+  }
+  list = arguments.options.devices.front();
+}
+
+/// Adds the options of benchmarks that compare devices.
+void add_variant_options(CLI::App& command, bench::Options& options) {
+  command.get_option("--device")->description("device to run on, or several to compare: cuda,openblas");
+  command.add_option("--kernels", options.kernels, "tuned, naive or both, for backends with the option 'kernels'")
+      ->delimiter(',')
+      ->type_name("KIND,...");
+  command.add_option("--precision", options.precisions, "float32, tf32, mixed_bfloat16, mixed_float16; one run each")
+      ->delimiter(',')
+      ->type_name("NAME,...");
+  command.add_option("--batch", options.batches, "batch sizes, run one after another (default: the benchmark's own)")
+      ->check(CLI::PositiveNumber)
+      ->delimiter(',')
+      ->type_name("N,...");
+}
+
+void add_html_option(CLI::App& command, bench::Options& options) {
+  command.add_option("--html", options.html, "write a bar chart of the results")->type_name("FILE");
+}
+
+void add_phase_option(CLI::App& command, bench::Options& options) {
+  command.add_option("--phase", options.phases, "infer, train or both (default: both)")->delimiter(',')->type_name("PHASE,...");
+}
+
+void add_net_options(CLI::App& command, bench::Options& options) {
+  options.models = models_folder();
+  command.get_option("--set")->description("hkbu, cnn, convnet, layers or own: run only these nets; key=value: override a YAML key");
+  command.add_option("--net", options.net, "run one net, by its table name or its file name")->type_name("NAME");
+  add_phase_option(command, options);
+  command.add_flag("--layers", options.layers, "print the time per layer of each net, not only when a single net runs");
+  command.add_option("--models", options.models, "folder of the model definitions")->type_name("DIR");
+  command.add_option("--onnxruntime", options.onnxruntime_python, "Python interpreter with ONNX Runtime (default: python3 on PATH)")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void add_bench_verb(CLI::App& app) {
+  using Benchmark = std::unique_ptr<bench::Report> (*)(const bench::Options&);
+  const auto add_to = [](CLI::App& parent, const char* name, const char* help, Benchmark benchmark) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = parent.add_subcommand(name, help);
+    arguments->common.add_to(*command);
+    bench::Options& options = arguments->options;
+    command->add_option("--threads", options.threads, "threads of the device and its peers; 0: all (default: 2)")
+        ->check(CLI::NonNegativeNumber)
+        ->type_name("N");
+    command->add_option("--runs", options.runs, "samples per measurement (default: chosen by the benchmark, at least 10)")
+        ->check(CLI::PositiveNumber)
+        ->type_name("N");
+    command->add_option("--json", arguments->json, "write the report as JSON")->type_name("FILE");
+    command->add_option("--python", options.python, "Python interpreter with PyTorch (default: /usr/bin/python3)")->type_name("FILE");
+    command->add_flag("--tiny", options.tiny, "tiny sizes: test that the benchmark runs, not how fast");
+    command->callback([arguments, benchmark] { run(*arguments, benchmark); });
+    return std::pair{command, arguments};
+  };
+  CLI::App* bench = app.add_subcommand("bench", "measure performance, compared with peers that are installed");
+  bench->require_subcommand(1);
+  const auto add = [&](const char* name, const char* help, Benchmark benchmark) { add_to(*bench, name, help, benchmark); };
+  add("crossing", "overhead of a plan and of a node beyond their kernels", bench::crossing);
+  add("gemm", "matrix products through a plan, compared with direct OpenBLAS calls", bench::gemm);
+  const std::pair<CLI::App*, std::shared_ptr<Arguments>> blas_command = add_to(
+      *bench, "blas", "BLAS calls of each level through the API and the drop-in library, compared with direct OpenBLAS calls", bench::blas);
+  blas_command.first->add_option("--compare", blas_command.second->options.compare, "peer: openblas or none (default: openblas)")
+      ->check(CLI::IsMember({"openblas", "none"}))
+      ->type_name("PEER");
+  blas_command.first->add_option("--html", blas_command.second->options.html, "write a roofline chart: rate over flops per byte")
+      ->type_name("FILE");
+  add("elementwise", "elementwise ops and reductions by size and threads, compared with PyTorch", bench::elementwise);
+  add("memory", "cost of access patterns: sequential, strided, random, transposed", bench::memory);
+  add("fusion", "a chain of ten ops and a training step with fusion off, elementwise and full", bench::fusion);
+  const std::pair<CLI::App*, std::shared_ptr<Arguments>> nets_command =
+      add_to(*bench, "nets", "nets of published benchmarks, inference and training, compared with PyTorch and ONNX Runtime", bench::nets);
+  const std::shared_ptr<Arguments> nets_arguments = nets_command.second;
+  add_net_options(*nets_command.first, nets_arguments->options);
+  add_variant_options(*nets_command.first, nets_arguments->options);
+  add_html_option(*nets_command.first, nets_arguments->options);
+  nets_command.first->callback([nets_arguments] {
+    take_set(*nets_arguments);
+    take_devices(*nets_arguments);
+    run(*nets_arguments, bench::nets);
+  });
+  const auto add_compared = [&](const char* name, const char* help, Benchmark benchmark) {
+    const std::pair<CLI::App*, std::shared_ptr<Arguments>> added = add_to(*bench, name, help, benchmark);
+    const std::shared_ptr<Arguments> arguments = added.second;
+    add_variant_options(*added.first, arguments->options);
+    add_html_option(*added.first, arguments->options);
+    added.first->callback([arguments, benchmark] {
+      take_devices(*arguments);
+      run(*arguments, benchmark);
+    });
+    return added;
+  };
+  add_compared("conv", "the convolutions of ResNet-50 with both gradients, compared with PyTorch", bench::conv);
+  const auto mnist_command = add_compared("mnist", "training and inference on digits: epochs, latency, throughput", bench::mnist);
+  mnist_command.second->options.models = models_folder();
+  mnist_command.first->add_option("--net", mnist_command.second->options.net, "mnist_mlp or convnet (default: mnist_mlp)")
+      ->type_name("NAME");
+  add_phase_option(*mnist_command.first, mnist_command.second->options);
+  const auto pipeline_command = add_to(
+      *bench, "pipeline", "training steps with slow data loading: serial, cached, prefetched, copied asynchronously", bench::pipeline);
+  add_html_option(*pipeline_command.first, pipeline_command.second->options);
+  add("mnist_mlp", "training epochs of 784-300-100-10, batch 100, compared with PyTorch", bench::mnist_mlp);
+  add("fashion_mnist", "training epochs of 784-128-10, batch 32, compared with PyTorch", bench::fashion_mnist);
+  add_to(app, "bandwidth", "measured memory and file bandwidth", bench::bandwidth);
+
+  auto files = std::make_shared<std::pair<std::string, std::string>>();
+  CLI::App* compare = bench->add_subcommand("compare", "compare two reports");
+  compare->add_option("old", files->first, "JSON report of an earlier run")->required()->type_name("OLD");
+  compare->add_option("new", files->second, "JSON report of a later run")->required()->type_name("NEW");
+  compare->callback([files] { bench::compare(files->first, files->second); });
+}
+
+}  // namespace tenon::cli

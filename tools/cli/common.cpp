@@ -1,0 +1,34 @@
+#include <CLI/CLI.hpp>
+
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+
+void Common::add_to(CLI::App& app) {
+  app.add_option("--config", config_file, "configuration file (default: $TENON_CONFIG)")->type_name("FILE");
+  app.add_option("--device", device, "device to run on: auto, cpu, gpu, openblas:0, /device:GPU:0, ...")->type_name("NAME");
+  app.add_option("--plugin", plugins, "backend file, or folder of backend files, searched before all others")->type_name("PATH");
+  app.add_option("--set", sets, "override a YAML key: key.path=value")->type_name("KEY=VALUE");
+}
+
+std::vector<ConfigOverride> Common::overrides() const {
+  std::vector<ConfigOverride> list;
+  if (!device.empty()) list.push_back({"device", device, "--device " + device, true});
+  return list;
+}
+
+Config Common::resolve(const std::vector<Config>& layers) const {
+  ConfigSources sources;
+  sources.file = config_file;
+  sources.layers = layers;
+  sources.command_line = overrides();
+  return resolve_config(sources);
+}
+
+std::filesystem::path installation_prefix() {
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? std::filesystem::path() : self.parent_path().parent_path();
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,58 @@
+// tenon config check FILE | print
+#include <memory>
+
+#include <tenon/config.h>
+
+#include "cli/backend_report.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "config/model_yaml.h"
+#include "config/yaml_tree.h"
+
+namespace tenon::cli {
+namespace {
+
+struct CheckArguments {
+  std::string file;
+};
+struct PrintArguments {
+  Common common;
+  bool schema = false;
+};
+
+/// Reads the file as a model, a training run or a configuration. Throws with file, line and key at the first mistake.
+void check(const CheckArguments& arguments) {
+  const config::Node tree = config::load_yaml(arguments.file);
+  if (tree.find("layers") != nullptr) {
+    const ModelDefinition model = config::load_model(arguments.file);
+    print(fmt::format("{}: a model of {} layers, no errors\n", arguments.file, model.layers.size()));
+  } else if (tree.find("model") != nullptr) {
+    const config::TrainDefinition run = config::load_train(arguments.file);
+    print(fmt::format("{}: a training run of the model '{}', no errors\n", arguments.file, run.model.name));
+  } else {
+    const Config config = load_config(arguments.file);
+    print(fmt::format("{}: a configuration that sets {} key{}, no errors\n", arguments.file, config.origins.size(),
+                      config.origins.size() == 1 ? "" : "s"));
+  }
+}
+
+}  // namespace
+
+void add_config_verb(CLI::App& app) {
+  CLI::App* command = app.add_subcommand("config", "check a YAML file, or print the effective configuration");
+  command->require_subcommand(1);
+
+  auto check_arguments = std::make_shared<CheckArguments>();
+  CLI::App* check_command = command->add_subcommand("check", "check a configuration, a model.yaml or a train.yaml for errors");
+  check_command->add_option("file", check_arguments->file, "the YAML file")->required()->type_name("FILE");
+  check_command->callback([check_arguments] { check(*check_arguments); });
+
+  auto print_arguments = std::make_shared<PrintArguments>();
+  CLI::App* print_command = command->add_subcommand("print", "print every key with its value and origin");
+  print_arguments->common.add_to(*print_command);
+  print_command->add_flag("--schema", print_arguments->schema, "print every key with its default, type, range and meaning instead");
+  print_command->callback(
+      [print_arguments] { print(print_arguments->schema ? config_schema() : to_yaml(resolve_with_sets(print_arguments->common))); });
+}
+
+}  // namespace tenon::cli

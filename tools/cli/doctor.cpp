@@ -1,0 +1,166 @@
+// tenon doctor: collects everything that a bug report needs. No backend is opened in this process: each is probed in a child process.
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include <tenon/error.h>
+
+#include "cli/backend_report.h"
+#include "cli/machine.h"
+#include "cli/output.h"
+#include "cli/probe.h"
+#include "cli/verbs.h"
+#include "exec/thread_pool.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string format;
+  double timeout_seconds = 10;
+};
+
+struct Findings {
+  Config config;
+  loader::Result result;
+  std::size_t healthy = 0;
+};
+
+/// The path, name and origin of every candidate. Denying all of them keeps the loader from opening any.
+loader::Result list_candidates(const Config& config, const std::vector<std::filesystem::path>& plugins) {
+  loader::Options options = loader_options(config, plugins);
+  options.deny = {"*"};
+  return loader::load(options);
+}
+
+/// Marks a second backend of the same name as shadowed, as the loader does.
+void shadow(loader::Record& record, const loader::Record& first) {
+  record.healthy = false;
+  record.shadowed = true;
+  record.status = TENON_INVALID_ARGUMENT;
+  record.text = fmt::format("another backend '{}' was found first: {} ({}){}", record.name, first.path.string(), first.origin,
+                            first.healthy ? "" : ", which is not usable");
+  record.remedy = first.healthy ? "nothing, if the first is the intended one; otherwise remove it, or name this file on the command line"
+                                : "repair or remove the first, or name this file on the command line";
+}
+
+Findings examine(const Arguments& arguments) {
+  Findings findings;
+  findings.config = resolve_with_sets(arguments.common);
+  findings.result = list_candidates(findings.config, arguments.common.plugins);
+  std::map<std::string, const loader::Record*> owners;
+  for (loader::Record& record : findings.result.records) {
+    loader::Record candidate;
+    candidate.path = record.path;
+    candidate.name = record.name;
+    candidate.origin = record.origin;
+    record = probe(candidate, findings.config, arguments.timeout_seconds);
+    if (record.denied) continue;
+    const auto [owner, first_of_name] = owners.emplace(record.name, &record);
+    if (!first_of_name) shadow(record, *owner->second);
+    if (record.healthy) ++findings.healthy;
+  }
+  return findings;
+}
+
+int thread_budget(const Config& config) {
+  return config.threads > 0 ? config.threads : static_cast<int>(exec::available_threads());
+}
+
+/// Lines of a backend's block: the label in its own column, followed by the text line by line.
+std::string entry(const std::string& label, const std::string& text) {
+  std::string lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    lines += fmt::format("    {:<10} {}\n", begin == 0 ? label : "", text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::string block(const loader::Record& record) {
+  std::string text = fmt::format("  {}: {}\n", record.name, state_of(record));
+  text += entry("file", fmt::format("{} ({})", record.path.string(), record.origin));
+  text += entry("stage", loader::name_of(record.reached));
+  if (!record.healthy) {
+    text += entry("cause", fmt::format("{}: {}", loader::status_name(record.status), record.text));
+    text += entry("remedy", record.remedy);
+  }
+  for (const auto* warnings : {&record.warnings, &record.exposures}) {
+    for (const std::string& warning : *warnings) text += entry("warning", warning);
+  }
+  text += entry("output", record.output);
+  if (!record.version.empty()) {
+    text += entry("version", record.version);
+    text += entry("about", record.description);
+    text += entry("vendor", record.vendor);
+    text += entry("requires", record.requirements);
+    text += entry("ABI",
+                  fmt::format("{}.{}, negotiated {}.{}", record.abi_major, record.abi_minor_highest, record.abi_major, record.abi_minor));
+  }
+  text += entry("built with", record.build_id);
+  text += entry("sha256", loader::checksum(record.path));
+  for (const loader::DeviceSummary& device : record.devices) {
+    std::string line = fmt::format("{}, {}", device_kind_name(device.kind), device.description);
+    if (!device.identity.empty()) line += ", " + device.identity;
+    if (device.memory_size_bytes != 0) line += fmt::format(", {} bytes", device.memory_size_bytes);
+    text += entry(device.name, line);
+  }
+  return text;
+}
+
+std::string as_text(const Findings& findings) {
+  std::string text;
+  for (const auto& [what, value] : describe_machine()) text += fmt::format("{:<17} {}\n", what, value);
+  text += fmt::format("{:<17} {} ({})\n", "thread budget", thread_budget(findings.config), findings.config.origin_of("threads"));
+  text += "\nsearched\n";
+  for (const loader::PlaceRecord& place : findings.result.places)
+    text += fmt::format("  {} ({}): {}\n", place.path.string(), place.origin, place.text);
+  text += "\nbackends\n";
+  for (const loader::Record& record : findings.result.records) text += "\n" + block(record);
+  text += "\neffective configuration\n\n" + to_yaml(findings.config);
+  text += fmt::format("\n{} of {} backends healthy\n", findings.healthy, findings.result.records.size());
+  return text;
+}
+
+std::string as_json(const Findings& findings) {
+  nlohmann::ordered_json machine, backends = nlohmann::ordered_json::array(), places = nlohmann::ordered_json::array();
+  for (const auto& [what, value] : describe_machine()) machine[what] = value;
+  for (const loader::Record& record : findings.result.records) {
+    backends.push_back(to_json(record));
+    backends.back()["sha256"] = loader::checksum(record.path);
+  }
+  for (const loader::PlaceRecord& place : findings.result.places) places.push_back(to_json(place));
+  nlohmann::ordered_json origins = nlohmann::ordered_json::object();
+  for (const auto& [key, origin] : findings.config.origins) origins[key] = origin.text;
+  return dump({{"machine", machine},
+               {"thread_budget", thread_budget(findings.config)},
+               {"places", places},
+               {"backends", backends},
+               {"healthy", findings.healthy},
+               {"configuration", to_yaml(findings.config, false)},
+               {"origins", origins}});
+}
+
+void run_doctor(const Arguments& arguments) {
+  const Findings findings = examine(arguments);
+  print(arguments.format == "json" ? as_json(findings) : as_text(findings));
+  if (findings.healthy == 0) set_exit_code(1);
+}
+
+}  // namespace
+
+void add_doctor_verb(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("doctor", "probe every backend in its own process and report problems with their remedies");
+  arguments->common.add_to(*command);
+  add_format(*command, arguments->format, {"text", "json"});
+  command->add_option("--timeout", arguments->timeout_seconds, "time limit of a backend in seconds")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  command->callback([arguments] { run_doctor(*arguments); });
+}
+
+}  // namespace tenon::cli

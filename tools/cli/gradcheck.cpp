@@ -1,0 +1,93 @@
+// tenon gradcheck FILE.yaml: compares the gradients of a model with finite differences of its loss, in f64, on one small batch.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include <tenon/gradcheck.h>
+
+#include "cli/train_run.h"
+#include "cli/verbs.h"
+#include "train/datasets.h"
+#include "train/objective.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string file, data;
+  std::int64_t batch_size = 4;
+  GradientCheckOptions check;
+};
+
+/// Scattered numbers in (0, 1), or integers in [0, below).
+Tensor synthetic(DType dtype, const Shape& shape, std::int64_t below) {
+  if (is_floating(dtype)) {
+    Tensor t = Tensor::empty(DType::f64, shape);
+    for (std::int64_t i = 0; i < t.count(); ++i) t.data<double>()[i] = (static_cast<double>(i * 7919 % 1009) + 0.5) / 1009;
+    return t;
+  }
+  Tensor t = Tensor::empty(DType::i64, shape);
+  for (std::int64_t i = 0; i < t.count(); ++i) t.data<std::int64_t>()[i] = i * 7919 % 1009 % below;
+  return t;
+}
+
+/// Samples for a model without data, of its input shape, and targets that fit its output.
+std::pair<Tensor, Tensor> synthetic_batch(Run& run, std::int64_t batch_size) {
+  const ModelDefinition& model = run.definition.model;
+  if (!model.input_shape) throw Error(run.definition.file + ": expected data or an input shape, got neither");
+  const auto with_batch = [&](const Shape& sample) {
+    Shape shape{batch_size};
+    for (const std::int64_t d : sample) shape.push_back(d);
+    return shape;
+  };
+  const Shape sample(std::span<const std::int64_t>(*model.input_shape));
+  std::int64_t rows = 256;
+  for (const LayerDefinition& layer : model.layers) {
+    if (layer.kind == LayerDefinition::Kind::embedding) rows = layer.rows;
+  }
+  run.model.build(sample);
+  const Shape output = run.model.layers().back().output;
+  const Tensor x = synthetic(train::input_dtype(model), with_batch(sample), rows);
+  if (train::rule_of(run.definition.loss.loss).targets != train::Targets::labels) return {x, synthetic(DType::f64, with_batch(output), 1)};
+  if (output.rank() == 0) throw Error(run.definition.file + ": the loss expects scores of shape (batch, classes), got a scalar");
+  return {x, synthetic(DType::i64, {batch_size}, output[output.rank() - 1])};
+}
+
+void run_gradcheck(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  std::optional<Batches> batches;
+  std::pair<Tensor, Tensor> samples;
+  if (run.definition.data.where.empty()) {  // a bare model.yaml
+    samples = synthetic_batch(run, arguments.batch_size);
+  } else {
+    const train::DataSplits data = train::make_data(run.definition.data, arguments.data, run.context.config().seed);
+    batches.emplace(data.train,
+                    BatchOptions{.batch_size = std::min(arguments.batch_size, data.train->size()), .shuffle = false, .workers = 0});
+    batches->start(0);
+    const Batch* first = batches->next();
+    samples = {first->x, first->y};
+  }
+  const GradientReport report =
+      check_gradients(run.context, run.definition.model, run.definition.loss, samples.first, samples.second, arguments.check);
+  std::fputs(report.str().c_str(), stdout);
+  if (!report.passed()) set_exit_code(1);
+}
+
+}  // namespace
+
+void add_gradcheck_verb(CLI::App& app) {
+  auto arguments = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("gradcheck", "compare the gradients of a model with finite differences of its loss, in f64");
+  command->add_option("file", arguments->file, "train.yaml, or model.yaml with an input shape")->required()->type_name("FILE");
+  arguments->common.add_to(*command);
+  command->add_option("--samples", arguments->check.samples, "elements to check of each parameter")->check(CLI::PositiveNumber);
+  command->add_option("--tolerance", arguments->check.tolerance, "largest relative difference")->check(CLI::PositiveNumber);
+  command->add_option("--batch", arguments->batch_size, "batch size")->check(CLI::PositiveNumber);
+  command->add_option("--data", arguments->data, "folder of the data files")->type_name("DIR");
+  command->callback([arguments] { run_gradcheck(*arguments); });
+}
+
+}  // namespace tenon::cli

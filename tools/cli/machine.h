@@ -1,0 +1,13 @@
+// cli/machine.h - a description of the machine and of the software in use.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tenon::cli {
+
+/// (label, value) pairs: processor, instruction sets, threads, memory, operating system, compiler, libraries.
+std::vector<std::pair<std::string, std::string>> describe_machine();
+
+}  // namespace tenon::cli

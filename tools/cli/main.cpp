@@ -1,0 +1,46 @@
+// The command line. Exit codes: 0 success, 1 failure (the message says why), 2 usage error.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+namespace {
+int exit_code = 0;
+}
+void set_exit_code(int code) {
+  exit_code = code;
+}
+}  // namespace tenon::cli
+
+int main(int argc, char** argv) {
+  using namespace tenon::cli;
+  CLI::App app{"Tenon, a plugin-based deep learning runtime", "tenon"};
+  app.set_version_flag("--version", "tenon " TENON_VERSION);
+  app.require_subcommand(1);
+  add_train_verbs(app);
+  add_explain_verb(app);
+  add_gradcheck_verb(app);
+  add_backends_verb(app);
+  add_devices_verb(app);
+  add_doctor_verb(app);
+  add_caps_verb(app);
+  add_config_verb(app);
+  add_conformance_verb(app);
+  add_bench_verb(app);
+  add_demo_verb(app);
+  add_new_backend_verb(app);
+  add_generate_docs_verb(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const std::exception& e) {
+    std::fflush(stdout);
+    std::fprintf(stderr, "tenon: error: %s\n", e.what());
+    return 1;
+  }
+  return exit_code;
+}

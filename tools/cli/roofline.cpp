@@ -1,0 +1,197 @@
+#include "cli/roofline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include <tenon/trace.h>
+
+#include "bench/roofs.h"
+#include "cli/output.h"
+#include "exec/thread_pool.h"
+#include "train/objective.h"
+
+namespace tenon::cli {
+namespace {
+
+/// Samples without zeros and denormal numbers, which would change the speed of arithmetic.
+Tensor synthetic(DType dtype, const Shape& shape) {
+  Tensor t = Tensor::zeros(dtype, shape);
+  if (dtype != DType::f32 && dtype != DType::f64) return t;
+  for (std::int64_t i = 0; i < t.count(); ++i) {
+    const double value = 0.05 + 0.9 * static_cast<double>(i * 7919 % 1009) / 1009.0;
+    if (dtype == DType::f32) {
+      t.data<float>()[i] = static_cast<float>(value);
+    } else {
+      t.data<double>()[i] = value;
+    }
+  }
+  return t;
+}
+
+/// "dense_1", "dense_1 gradient", "optimizer" or "loss": the owner of a node, by its name.
+std::string layer_of(const Trace::Kernel& kernel, const std::set<std::string>& layers) {
+  std::string name = kernel.node;
+  const bool gradient = name.starts_with("gradient/");
+  if (gradient) name.erase(0, std::string("gradient/").size());
+  name = name.substr(0, name.find('/'));
+  if (!layers.contains(name)) name = kernel.op.ends_with("Step") ? "optimizer" : "loss";
+  return gradient && name != "optimizer" ? name + " gradient" : name;
+}
+
+void add(Work& to, const Trace::Kernel& kernel) {
+  ++to.kernels;
+  to.flops += kernel.flops;
+  to.size_bytes += kernel.size_bytes;
+  to.duration_ns += kernel.best_ns;
+}
+
+Roof measure_roof(const Run& run, const std::string& device, DType dtype) {
+  Roof roof;
+  roof.device = device;
+  for (const DeviceInfo& info : run.context.devices()) {
+    if (info.name != device || info.kind != DeviceKind::cpu) continue;
+    const int requested = run.context.config().threads;
+    const int threads = requested > 0 ? requested : static_cast<int>(exec::available_threads());
+    roof.gflops = bench::peak_gflops(dtype, threads);
+    roof.gb_per_s = bench::memory_bandwidth_gb_s(threads);
+  }
+  return roof;
+}
+
+std::string short_number(std::uint64_t value) {
+  static constexpr const char* units[] = {"", " k", " M", " G", " T"};
+  double number = static_cast<double>(value);
+  std::size_t unit = 0;
+  for (; number >= 1000 && unit + 1 < std::size(units); ++unit) number /= 1000;
+  return unit == 0 ? fmt::format("{}", value) : fmt::format("{:.3g}{}", number, units[unit]);
+}
+
+const Roof* roof_of(const Roofline& roofline, const Work& work) {
+  for (const Roof& roof : roofline.roofs) {
+    if (roof.device == work.device && roof.gflops && roof.gb_per_s > 0) return &roof;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> row_of(const Roofline& roofline, const Work& work) {
+  const Roof* roof = roof_of(roofline, work);
+  const double ns = static_cast<double>(work.duration_ns);
+  return {work.name,
+          work.algorithm.empty() ? std::to_string(work.kernels) : work.algorithm,
+          work.device,
+          short_number(work.flops),
+          short_number(work.size_bytes),
+          fmt::format("{:.3g}", work.intensity()),
+          roof == nullptr               ? "-"
+          : roof->is_memory_bound(work) ? "memory"
+                                        : "compute",
+          fmt::format("{:.1f}", ns / 1000),
+          ns > 0 ? fmt::format("{:.1f}", static_cast<double>(work.flops) / ns) : "-",
+          ns > 0 ? fmt::format("{:.1f}", static_cast<double>(work.size_bytes) / ns) : "-",
+          roof == nullptr || ns <= 0 ? "-" : fmt::format("{:.0f}", 100 * roof->min_ns(work) / ns)};
+}
+
+}  // namespace
+
+double Roof::min_ns(const Work& work) const {
+  return std::max(static_cast<double>(work.flops) / gflops.value_or(1), static_cast<double>(work.size_bytes) / gb_per_s);
+}
+
+bool Roof::is_memory_bound(const Work& work) const {
+  return static_cast<double>(work.size_bytes) / gb_per_s >= static_cast<double>(work.flops) / gflops.value_or(1);
+}
+
+Roofline measure_roofline(Run& run, const Shape& sample, std::int64_t batch_size) {
+  Model& model = run.model;
+  const std::vector<LayerSummary> layers = model.layers();
+  const auto with_batch = [&](const Shape& one) {
+    Shape shape{batch_size};
+    for (const std::int64_t size : one) shape.push_back(size);
+    return shape;
+  };
+  const bool labels = train::rule_of(run.definition.loss.loss).targets == train::Targets::labels;
+  const Tensor x = synthetic(train::input_dtype(model.definition()), with_batch(sample));
+  const Tensor y = labels ? Tensor::zeros(DType::i64, {batch_size}) : Tensor::zeros(DType::f32, with_batch(layers.back().output));
+  model.train_batch(x, y);
+  model.train_batch(x, y);
+
+  Roofline result;
+  const Trace trace(run.context);
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  for (; result.steps < 5 || (result.steps < 200 && Clock::now() - begin < std::chrono::milliseconds(500)); ++result.steps) {
+    model.train_batch(x, y);
+  }
+
+  std::set<std::string> names, devices;
+  for (const LayerSummary& layer : layers) names.insert(layer.name);
+  std::map<std::pair<std::string, std::string>, std::size_t> position;  // by layer and device
+  for (const Trace::Kernel& kernel : trace.kernels()) {
+    const std::string layer = layer_of(kernel, names);
+    const auto [found, inserted] = position.try_emplace({layer, kernel.device}, result.layers.size());
+    if (inserted) result.layers.push_back({.name = layer, .op = {}, .algorithm = {}, .device = kernel.device});
+    add(result.layers[found->second], kernel);
+    result.kernels.push_back({.name = kernel.node, .op = kernel.op, .algorithm = kernel.algorithm, .device = kernel.device});
+    add(result.kernels.back(), kernel);
+    devices.insert(kernel.device);
+  }
+  for (const std::string& device : devices) result.roofs.push_back(measure_roof(run, device, model.definition().dtype));
+  return result;
+}
+
+std::string as_text(const Roofline& roofline) {
+  std::string text;
+  for (const Roof& roof : roofline.roofs) {
+    if (roof.gflops) {
+      text += fmt::format("{}: peak {:.1f} GFLOP/s and {:.1f} GB/s; work below {:.2g} FLOP/byte is memory-bound\n", roof.device,
+                          *roof.gflops, roof.gb_per_s, *roof.gflops / roof.gb_per_s);
+    } else {
+      text += fmt::format("{}: peak not measured\n", roof.device);
+    }
+  }
+  text += fmt::format("Shortest times of {} steps; above 100 % of the roof, data stays in the caches\n\n", roofline.steps);
+  const std::vector<std::string> columns = {"device", "FLOP", "bytes", "FLOP/byte", "bound", "us", "GFLOP/s", "GB/s", "% of roof"};
+  const auto table_of = [&](const char* first, const char* second, const std::vector<Work>& rows) {
+    std::vector<std::string> header{first, second};
+    header.insert(header.end(), columns.begin(), columns.end());
+    Table table(header);
+    for (const Work& work : rows) table.add(row_of(roofline, work));
+    return table.str();
+  };
+  return text + table_of("layer", "kernels", roofline.layers) + "\n" + table_of("node", "kernel", roofline.kernels);
+}
+
+nlohmann::ordered_json to_json(const Roofline& roofline) {
+  using Json = nlohmann::ordered_json;
+  const auto row = [&](const Work& work) {
+    const Roof* roof = roof_of(roofline, work);
+    Json json{{"name", work.name}};
+    if (!work.op.empty()) json.update({{"op", work.op}, {"algorithm", work.algorithm}});
+    json.update({{"device", work.device},
+                 {"kernels", work.kernels},
+                 {"flops", work.flops},
+                 {"size_bytes", work.size_bytes},
+                 {"intensity", work.intensity()},
+                 {"duration_ns", work.duration_ns},
+                 {"bound", nullptr},
+                 {"percent_of_roof", nullptr}});
+    if (roof != nullptr) json["bound"] = roof->is_memory_bound(work) ? "memory" : "compute";
+    if (roof != nullptr && work.duration_ns > 0) json["percent_of_roof"] = 100 * roof->min_ns(work) / static_cast<double>(work.duration_ns);
+    return json;
+  };
+  Json roofs = Json::array(), layers = Json::array(), kernels = Json::array();
+  for (const Roof& roof : roofline.roofs) {
+    roofs.push_back({{"device", roof.device}, {"gflop_per_s", nullptr}, {"gb_per_s", nullptr}});
+    if (!roof.gflops) continue;
+    roofs.back()["gflop_per_s"] = *roof.gflops;
+    roofs.back()["gb_per_s"] = roof.gb_per_s;
+  }
+  for (const Work& work : roofline.layers) layers.push_back(row(work));
+  for (const Work& work : roofline.kernels) kernels.push_back(row(work));
+  return {{"steps", roofline.steps}, {"roofs", roofs}, {"layers", layers}, {"kernels", kernels}};
+}
+
+}  // namespace tenon::cli

@@ -1,0 +1,49 @@
+// cli/roofline.h - how close each layer of a training step comes to the peak of the machine.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/train_run.h"
+
+namespace tenon::cli {
+
+/// The work of some kernels in one step: floating-point operations, bytes of memory traffic, and the shortest measured time.
+struct Work {
+  std::string name;       ///< the layer and its part ("dense_1 gradient"), or the node
+  std::string op;         ///< the node's op; empty for a layer
+  std::string algorithm;  ///< the node's kernel; empty for a layer
+  std::string device;
+  std::uint64_t kernels = 0, flops = 0, size_bytes = 0, duration_ns = 0;
+
+  /// Operations per byte.
+  double intensity() const { return size_bytes == 0 ? 0 : static_cast<double>(flops) / static_cast<double>(size_bytes); }
+};
+
+/// The measured peak of a device. Only CPUs are measured.
+struct Roof {
+  std::string device;
+  std::optional<double> gflops;
+  double gb_per_s = 0;
+
+  /// Lower bound of the time of the work, in nanoseconds.
+  double min_ns(const Work& work) const;
+  /// True if memory, not arithmetic, determines that bound.
+  bool is_memory_bound(const Work& work) const;
+};
+
+struct Roofline {
+  std::vector<Work> layers, kernels;
+  std::vector<Roof> roofs;
+  std::uint64_t steps = 0;  ///< number of timed steps
+};
+
+/// Times training steps of the model on synthetic samples of that shape. The parameters of the model change.
+Roofline measure_roofline(Run& run, const Shape& sample, std::int64_t batch_size);
+std::string as_text(const Roofline& roofline);
+nlohmann::ordered_json to_json(const Roofline& roofline);
+
+}  // namespace tenon::cli

@@ -1,0 +1,39 @@
+#include "cli/trace_file.h"
+
+#include <cstdio>
+#include <exception>
+
+#include "cli/verbs.h"
+
+namespace tenon::cli {
+
+TraceFile::TraceFile(const Context& context, std::string file) : file_(std::move(file)) {
+  if (file_.empty()) return;
+  trace_.emplace(context);
+  trace_->write(file_);  // report a file that cannot be written before the training, not after it
+}
+
+TraceFile::~TraceFile() {
+  if (!trace_) return;
+  try {
+    trace_->stop();
+    trace_->write(file_);
+    if (trace_->dropped_count() > 0) {
+      std::fprintf(stderr, "tenon: warning: --trace %s: %llu events after the first %llu were dropped\n", file_.c_str(),
+                   static_cast<unsigned long long>(trace_->dropped_count()), static_cast<unsigned long long>(trace_->event_count()));
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tenon: error: --trace: %s\n", error.what());
+    set_exit_code(1);
+  }
+}
+
+train::DataSplits TraceFile::watch(train::DataSplits data) const {
+  if (!trace_) return data;
+  data.train = trace_->watch(std::move(data.train));
+  data.validation = trace_->watch(std::move(data.validation));
+  data.test = trace_->watch(std::move(data.test));
+  return data;
+}
+
+}  // namespace tenon::cli

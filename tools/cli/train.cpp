@@ -1,0 +1,247 @@
+// tenon train | eval | predict | summary FILE.yaml
+#include <fmt/core.h>
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include <tenon/callbacks.h>
+
+#include "cli/trace_file.h"
+#include "cli/train_run.h"
+#include "cli/train_stop.h"
+#include "cli/verbs.h"
+#include "train/progress.h"
+
+namespace tenon::cli {
+namespace {
+
+struct Arguments {
+  Common common;
+  std::string file, data, json, checkpoint, curves, trace;
+  std::int64_t count = 10;
+  bool confusion = false;
+};
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void print_logs(const char* title, const Logs& logs) {
+  std::string text = title;
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    text += (i == 0 ? ": " : " - ") + logs[i].first + ": " + train::format_value(logs[i].second);
+  print(text + "\n");
+}
+
+/// Resumes from the checkpoint that `resume` names, if there is one.
+void resume(Run& run, std::uint64_t seed) {
+  const config::TrainDefinition& definition = run.definition;
+  std::string from;
+  if (definition.resume.kind == config::ResumeDefinition::Kind::path) from = definition.resume.path;
+  if (definition.resume.kind == config::ResumeDefinition::Kind::automatic && definition.checkpoint) {
+    from = newest_checkpoint(definition.checkpoint->directory);
+  }
+  if (from.empty()) return;
+  const Model::Position position = run.model.load(from);
+  if (position.seed != seed) {
+    throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", from, seed, position.seed,
+                            position.seed));
+  }
+  if (definition.verbose == 0) return;
+  print(fmt::format("Resuming from {} after epoch {}{}\n", from, position.epoch,
+                    position.batch > 0 ? fmt::format(" and {} batches", position.batch) : ""));
+}
+
+/// The callbacks that the YAML and the command line request, except for progress.
+std::vector<std::unique_ptr<Callback>> make_callbacks(const Run& run, const std::string& curves) {
+  const config::TrainDefinition& definition = run.definition;
+  std::vector<std::unique_ptr<Callback>> all;
+  for (const CallbackDefinition& callback : definition.callbacks) all.push_back(make_callback(callback));
+  if (definition.checkpoint) {
+    const config::CheckpointDefinition& c = *definition.checkpoint;
+    all.push_back(make_callback(Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep}));
+  }
+  const std::string title = definition.model.name.empty() ? "Training" : definition.model.name;
+  if (!definition.output.empty()) {
+    all.push_back(make_callback(CsvLog::Options{definition.output + "/log.csv"}));
+    all.push_back(make_callback(Curves::Options{definition.output + "/curves.html", title}));
+  }
+  if (!curves.empty()) all.push_back(make_callback(Curves::Options{curves, title}));
+  return all;
+}
+
+/// Saves the model after the first Ctrl-C.
+void save_interrupted(const Run& run) {
+  const config::TrainDefinition& definition = run.definition;
+  std::string folder = "interrupted";
+  if (!definition.output.empty()) folder = definition.output;
+  if (definition.checkpoint) folder = definition.checkpoint->directory;
+  run.model.save(folder, "interrupted");
+  print(fmt::format("Interrupted after step {}. To resume, run the same command with --set resume={}\n", run.model.step(),
+                    std::filesystem::absolute(folder + "/interrupted.yaml").lexically_normal().string()));
+  set_exit_code(130);  // 128 + SIGINT, as in shells
+}
+
+void run_train(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  const config::TrainDefinition& definition = run.definition;
+  const std::uint64_t seed = run.context.config().seed;
+  const TraceFile trace(run.context, arguments.trace);
+  const train::DataSplits data = trace.watch(train::make_data(definition.data, arguments.data, seed));
+  resume(run, seed);
+
+  FitOptions options;
+  options.batch_size = definition.batch_size;
+  options.epochs = definition.epochs;
+  options.accumulate = definition.accumulate;
+  options.shuffle = definition.shuffle;
+  options.workers = definition.data.workers;
+  options.prefetch = definition.data.prefetch;
+  options.pinned = definition.data.pinned;
+  options.shuffle_buffer = definition.data.shuffle_buffer;
+  options.steps_per_epoch = definition.steps_per_epoch.value_or(0);
+  options.validation = data.validation;
+  const bool gorgonia = definition.log_style == config::LogStyle::gorgonia;
+  train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = print, .clock = nullptr});
+  train::GorgoniaLog log(run.context.default_device().name(), print);
+  if (gorgonia && definition.verbose > 0) {
+    options.callbacks.push_back(&log);
+  } else {
+    options.callbacks.push_back(&bar);
+  }
+  std::optional<JsonLines> json;
+  if (!arguments.json.empty()) options.callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
+  const std::vector<std::unique_ptr<Callback>> callbacks = make_callbacks(run, arguments.curves);
+  for (const auto& callback : callbacks) options.callbacks.push_back(callback.get());
+  if (definition.verbose > 0 && !gorgonia)
+    print(fmt::format("Training {} on {}{}\n", definition.model.name, run.context.default_device().name(), in_precision(run)));
+  {
+    const StopOnSignal stop;
+    options.stop = stop.flag();
+    run.model.fit(data.train, options);
+    if (run.model.fit_end() == FitEnd::interrupted) return save_interrupted(run);
+  }
+  if (run.model.fit_end() == FitEnd::stopped) print(run.model.stop_reason() + "\n");
+
+  if (gorgonia && definition.verbose > 0) log.test_begin();
+  const Logs test = run.model.evaluate(data.test, definition.batch_size);
+  if (gorgonia && definition.verbose > 0) log.test_end(test[0].second);
+  if (json) json->test(test);
+  if (!gorgonia) print_logs("test", test);
+}
+
+void print_confusion(const Tensor& matrix) {
+  const std::int64_t classes = matrix.shape()[0];
+  const std::int64_t* counts = matrix.data<std::int64_t>();
+  const std::size_t width = std::to_string(*std::max_element(counts, counts + matrix.count())).size() + 2;
+  const std::size_t cell = std::max(width, std::to_string(classes - 1).size() + 2);
+  std::string text = "confusion matrix: rows are the true class, columns the predicted one\n      ";
+  for (std::int64_t c = 0; c < classes; ++c) text += fmt::format("{:>{}}", c, cell);
+  for (std::int64_t r = 0; r < classes; ++r) {
+    text += fmt::format("\n{:>6}", r);
+    for (std::int64_t c = 0; c < classes; ++c) text += fmt::format("{:>{}}", counts[r * classes + c], cell);
+  }
+  print(text + "\n");
+}
+
+void run_eval(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  load_weights(run, arguments.checkpoint);
+  const TraceFile trace(run.context, arguments.trace);
+  const train::DataSplits data = trace.watch(train::make_data(run.definition.data, arguments.data, run.context.config().seed));
+  const Logs test = run.model.evaluate(data.test, run.definition.batch_size);
+  std::optional<JsonLines> json;
+  if (!arguments.json.empty()) json.emplace(JsonLines::Options{arguments.json}).test(test);
+  print_logs("test", test);
+  if (!arguments.confusion) return;
+  const Tensor matrix = run.model.confusion_matrix(data.test, run.definition.batch_size);
+  if (json) json->confusion(matrix);
+  print_confusion(matrix);
+}
+
+void run_predict(const Arguments& arguments) {
+  Run run = prepare_run(arguments.file, arguments.common);
+  load_weights(run, arguments.checkpoint);
+  const TraceFile trace(run.context, arguments.trace);
+  const train::DataSplits data = trace.watch(train::make_data(run.definition.data, arguments.data, run.context.config().seed));
+  const std::int64_t count = std::min(arguments.count, data.test->size());
+  if (count < 1) throw Error(fmt::format("--count {}: expected at least 1", arguments.count));
+  Batches batches(data.test, {.batch_size = count, .shuffle = false, .workers = 0});
+  batches.start(0);
+  const Batch* batch = batches.next();
+  const Tensor output = run.model.predict(batch->x, run.definition.batch_size);
+  std::ofstream file;
+  if (!arguments.json.empty()) {
+    file.open(arguments.json);
+    if (!file) throw Error(fmt::format("--json {}: cannot be written", arguments.json));
+  }
+  const std::int64_t width = output.count() / count;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::vector<double> values;
+    for (std::int64_t j = 0; j < width; ++j)
+      values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).to_host().item());
+    const std::int64_t best = std::max_element(values.begin(), values.end()) - values.begin();
+    const double expected = batch->y.slice(0, i, i + 1).to_host().item();
+    const bool labels = run.definition.loss.loss == Loss::sparse_categorical_crossentropy;
+    if (file.is_open()) {
+      nlohmann::ordered_json object{{"index", i}, {"output", values}};
+      if (labels) object["class"] = best;
+      object["expected"] = expected;
+      file << object.dump() << "\n";
+    }
+    if (labels) {
+      print(fmt::format("{:>5}: class {} ({:.1f} %), expected {}\n", i, best, values[static_cast<std::size_t>(best)] * 100, expected));
+    } else {
+      print(fmt::format("{:>5}: {:.6g}, expected {:.6g}\n", i, values[0], expected));
+    }
+  }
+}
+
+void run_summary(const Arguments& arguments) {
+  print(prepare_run(arguments.file, arguments.common).model.summary());
+}
+
+}  // namespace
+
+void add_train_verbs(CLI::App& app) {
+  const auto add = [&](const char* verb, const char* help, void (*body)(const Arguments&)) {
+    auto arguments = std::make_shared<Arguments>();
+    CLI::App* command = app.add_subcommand(verb, help);
+    command->add_option("file", arguments->file, "train.yaml or model.yaml")->required()->type_name("FILE");
+    arguments->common.add_to(*command);
+    command->callback([arguments, body] { body(*arguments); });
+    return std::make_pair(command, arguments);
+  };
+  const auto [train, train_arguments] = add("train", "train a model and evaluate it on the test set", run_train);
+  const auto [eval, eval_arguments] = add("eval", "print the loss and metrics of a trained model on the test set", run_eval);
+  const auto [predict, predict_arguments] =
+      add("predict", "print the predictions of a trained model for samples of the test set", run_predict);
+  add("summary", "print the layers, shapes and parameters of a model", run_summary);
+  const auto add_data = [](CLI::App* command, Arguments& arguments) {
+    command->add_option("--data", arguments.data, "folder of the data files")->type_name("DIR");
+    command->add_option("--json", arguments.json, "write the results as JSON Lines")->type_name("FILE");
+    command->add_option("--trace", arguments.trace, "write a trace for Perfetto or chrome://tracing; slows the run down")
+        ->type_name("FILE");
+  };
+  add_data(train, *train_arguments);
+  add_data(eval, *eval_arguments);
+  add_data(predict, *predict_arguments);
+  for (const auto& [command, arguments] : {std::make_pair(eval, eval_arguments), std::make_pair(predict, predict_arguments)}) {
+    command->add_option("--checkpoint", arguments->checkpoint, "weights: the YAML of a checkpoint, or a folder of checkpoints")
+        ->type_name("PATH");
+  }
+  train->add_option("--curves", train_arguments->curves, "write the loss and metrics over the epochs as an HTML page")->type_name("FILE");
+  eval->add_flag("--confusion", eval_arguments->confusion, "also print the confusion matrix");
+  predict->add_option("--count", predict_arguments->count, "number of samples")->type_name("N");
+}
+
+}  // namespace tenon::cli
