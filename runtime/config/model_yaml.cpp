@@ -23,9 +23,9 @@ void read_input(Section& top, ModelDefinition& out_model) {
       {"f32", DType::f32},     {"f64", DType::f64},     {"u8", DType::u8},    {"i32", DType::i32},   {"i64", DType::i64}};
   std::optional<Section> input = top.child("input");
   if (!input) return;
-  const Value shape = input->require_value("shape", "a list of integers, without the batch axis");
+  const Value shape = input->require_value("shape", "a list of integers without the batch axis");
   std::vector<std::int64_t> dims;
-  for (const Value& dim : shape.items("a list of integers, without the batch axis")) dims.push_back(dim.as_integer({1, 1 << 30}));
+  for (const Value& dim : shape.items("a list of integers without the batch axis")) dims.push_back(dim.as_integer({1, 1 << 30}));
   constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
   if (dims.size() > max_dims) shape.fail(fmt::format("has {} dimensions; expected at most {}", dims.size(), max_dims));
   out_model.input_shape = dims;

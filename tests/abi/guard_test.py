@@ -154,7 +154,7 @@ class Guards(Headers):
     def test_an_op_that_vanished_is_named(self):
         path = self.headers / "tenon" / "ops.def"
         path.write_text("".join(line for line in path.read_text().splitlines(keepends=True) if "TENON_OP(40," not in line))
-        self.refused("digests.py", "Neg-13 is listed, but ops.def has lost the op")
+        self.refused("digests.py", "Neg-13 is listed, but missing in ops.def")
 
     def test_a_line_of_the_list_that_is_not_understood_is_an_error(self):
         self.change("ops.def", "TENON_OP(2, Sub, 14,", "TENON_OPS(2, Sub, 14,")

@@ -160,7 +160,7 @@ TEST_CASE("capability_consistency: an accepted node that fails in plan_create or
 TEST_CASE("capability_consistency: a rejection that does not hold is caught") {
   caught(Lie::no_then_plans, "`supports` said no, SHAPE (not this one), yet plan_create made a plan");
   caught(Lie::no_message, "without a NUL-terminated text");
-  caught(Lie::unknown_reason, "the reason 77");
+  caught(Lie::unknown_reason, "the unknown reason 77");
 }
 
 TEST_CASE("capability_consistency: inconsistent answers are caught") {

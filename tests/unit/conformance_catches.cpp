@@ -179,7 +179,7 @@ TEST_CASE("conformance: a hang is one result") {
   const auto report = conformance::judge(options);
   wrong = Wrong::nothing;
   CHECK(report.results.size() == 1);
-  CHECK(report.results[0].text.find("no answer for 0.5 s") != std::string::npos);
+  CHECK(report.results[0].text.find("no message for 0.5 s") != std::string::npos);
 }
 
 TEST_CASE("conformance: errors of the oracle are found by golden vectors and finite differences") {

@@ -182,5 +182,5 @@ TEST_CASE("cache: a folder that cannot be created is reported with the remedy") 
   folder.write("file", "");
   const std::string text = error_of([&] { const DiskCache cache(folder.file("file/inner")); });
   CHECK(text.rfind(folder.file("file/inner") + ": the cache folder cannot be created: ", 0) == 0);
-  CHECK(text.find("data.cache_directory names another") != std::string::npos);
+  CHECK(text.find("set data.cache_directory to another") != std::string::npos);
 }

@@ -115,7 +115,7 @@ TEST_CASE("csv: an error has line and column") {
   CHECK(refusal_of("a,b\n\"1\"x,2\n") == "2:4: unexpected text after a closing quote");
   CHECK(refusal_of("\"a\nb\",c\nx,2\n") == "3:1: column 'a\nb': expected a finite number, got 'x'");
   CHECK(refusal_of("1;2\n") == "1:1: expected at least two columns, a feature and the label, got 1; check the delimiter");
-  CHECK(refusal_of("") == " is empty; expected rows of numbers");
+  CHECK(refusal_of("") == " the file is empty; expected rows of numbers");
   CHECK(refusal_of("a,b\n") == " expected at least one row after the header, got none");
   CsvOptions options;
   options.target = Target::values;

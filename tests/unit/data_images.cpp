@@ -115,7 +115,7 @@ TEST_CASE("image folder: classes are interleaved in the order of their names") {
   CHECK(read.data->num_classes() == 2);
   CHECK(read.data->x_type().shape == Shape{1, 1, 1});
   CHECK(gather(*read.data, {3}).x.data<float>()[0] == doctest::Approx(11.0 / 255));
-  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::test); }).find("has no folder test") != std::string::npos);
+  CHECK(error_of([&] { load_image_folder(p.folder.path(), Split::test); }).find("expected a folder 'test'") != std::string::npos);
 }
 
 TEST_CASE("image folder: train and test are sibling folders with the same classes") {

@@ -122,7 +122,7 @@ TEST_CASE("splits: a source without a test split gives a part of its samples on 
         "data: test_split 0.5: " + folder.path() + " has a test part of its own; remove test_split");
   folder.write("test.csv", "length,height,species\n1,2,setosa\n");
   CHECK(refusal_of("source: csv", folder.path()) == folder.file("test.csv") + ": expected the columns of " + folder.file("train.csv") +
-                                                        ", length, width and the label species, got length, height and species");
+                                                        ": length, width and the label species; got length, height and species");
   folder.write("test.csv", "length,width,species\n1,2,virginica\n");
   CHECK(refusal_of("source: csv", folder.path()) ==
         folder.file("test.csv") + ":2:5: column 'species': expected a class of setosa, versicolor, got 'virginica'");

@@ -145,7 +145,7 @@ TEST_CASE("conv1d takes (N, C, L) and (N, C, 1, L), conv2d (N, C, H, W)") {
           ops::conv1d(m.x, m.filters(6, 4, 1, 3));
         }).find("conv1d: expected x (N, C, L) or (N, C, 1, L) and w (O, C / groups, K)") == 0);
   CHECK(str(ops::conv2d(m.x, m.filters(6, 4, 1, 3))) == "f32(2,6,8,7)");
-  CHECK(error_of([&] { ops::conv2d(m.line({5, 4, 11}), w); }).substr(0, 38) == "conv2d: expected x (N, C, H, W) and w (O");
+  CHECK(error_of([&] { ops::conv2d(m.line({5, 4, 11}), w); }).find("conv2d: expected x (N, C, H, W) and w (O") == 0);
 }
 
 TEST_CASE("conv's gradients are rejected for inconsistent shapes") {

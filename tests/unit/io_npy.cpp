@@ -157,11 +157,11 @@ TEST_CASE("npy: errors of a file are reported") {
   CHECK(refusal_of(npy(dict("<i2", "(2,)"), two).substr(0, 60)) ==
         "expected a header of at most 50 bytes, got a length of 118; the file is truncated or damaged");
   CHECK(starts_with(refusal_of(npy(dict("|O", "(2,)"), two)), "dtype '|O' is not supported; expected bool, "));
-  CHECK(starts_with(refusal_of(npy(dict("<U4", "(2,)"), two)), "dtype '<U4' has no counterpart"));
-  CHECK(starts_with(refusal_of(npy(dict("<f16", "(2,)"), two)), "dtype '<f16' has no counterpart"));
-  CHECK(starts_with(refusal_of(npy(dict("", "(2,)"), two)), "dtype '' has no counterpart"));
+  CHECK(starts_with(refusal_of(npy(dict("<U4", "(2,)"), two)), "dtype '<U4' is not supported; expected bool, "));
+  CHECK(starts_with(refusal_of(npy(dict("<f16", "(2,)"), two)), "dtype '<f16' is not supported; expected bool, "));
+  CHECK(starts_with(refusal_of(npy(dict("", "(2,)"), two)), "dtype '' is not supported; expected bool, "));
   CHECK(refusal_of(npy("{'descr': [('a', '<i2')], 'fortran_order': False, 'shape': (2,)}", two)) ==
-        "holds records; expected an array of plain numbers");
+        "expected an array of plain numbers, got records");
   CHECK(refusal_of(npy(dict("<i2", "(-2,)"), two)) == "its .npy header is damaged: expected a non-negative size at character 51");
   CHECK(refusal_of(npy(dict("<i2", "(2,)", "Maybe"), two)) == "its .npy header is damaged: expected True or False at character 34");
   CHECK(refusal_of(npy(dict("<i2", "(2"), two)) == "its .npy header is damaged: expected a non-negative size at character 54");
@@ -179,7 +179,7 @@ TEST_CASE("npy: a header with a huge shape allocates nothing") {
   CHECK(bomb == "truncated: f64(1000000000000,1000) expects 8000000000000000 bytes after the header, got 0");
   CHECK(refusal_of(npy(dict("<f8", "(4611686018427387904,)"), "")).find("expects more than 2^64 bytes") != std::string::npos);
   CHECK(refusal_of(npy(dict("<f8", "(9000000000, 9000000000)"), "")).find("2^62") != std::string::npos);
-  CHECK(refusal_of(npy(dict("<f8", "(99999999999999999999,)"), "")).find("expected a size") != std::string::npos);
+  CHECK(refusal_of(npy(dict("<f8", "(99999999999999999999,)"), "")).find("expected a non-negative size") != std::string::npos);
   CHECK(refusal_of(npy(dict("<f8", "(1,1,1,1,1,1,1,1,1)"), "12345678")).find("8 dimensions") != std::string::npos);
   std::string long_header = npy(dict("<i2", "(2,)"), "", 2);
   long_header.replace(8, 4, "\xff\xff\xff\x7f");
