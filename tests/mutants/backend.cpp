@@ -14,7 +14,7 @@ namespace {
 
 /// A copy of the file, so that it is a different library from the oracle in the same process.
 tenon_backend_query_fn unmodified_query() {
-  static void* const library = dlopen("$ORIGIN/libtenon_honest.so", RTLD_NOW | RTLD_LOCAL);
+  static void* const library = dlopen("$ORIGIN/libtenon_unmodified.so", RTLD_NOW | RTLD_LOCAL);
   static void* const symbol = library == nullptr ? nullptr : dlsym(library, TENON_BACKEND_QUERY_SYMBOL);
   return reinterpret_cast<tenon_backend_query_fn>(symbol);
 }

@@ -14,12 +14,12 @@
 
 namespace tenon::mutants {
 
-#define HONEST(name, ...) name,
+#define UNMODIFIED(name, ...) name,
 #define MUTANT(name, ...) name,
 enum class Mutation {
 #include "mutants.def"
 };
-#undef HONEST
+#undef UNMODIFIED
 #undef MUTANT
 
 /// The mutation of this plugin. Defined by a generated source, the only one that differs between plugins.

@@ -4,16 +4,16 @@ import re
 import types
 
 _TEXT = r'\s*"([^"]*)"\s*'
-_HONEST = re.compile(r"^HONEST\((\w+), (\w+)," + ",".join([_TEXT] * 2) + r"\)", re.M)
+_UNMODIFIED = re.compile(r"^UNMODIFIED\((\w+), (\w+)," + ",".join([_TEXT] * 2) + r"\)", re.M)
 _MUTANT = re.compile(r"^MUTANT\((\w+), (\w+), (\w+)," + ",".join([_TEXT] * 4) + r"\)", re.M)
-_LINE = re.compile(r"^(?:HONEST|MUTANT)\((\w+)", re.M)
+_LINE = re.compile(r"^(?:UNMODIFIED|MUTANT)\((\w+)", re.M)
 
 
 def read(path):
     """By name: profile, filter, what; for mutants ends, case and words too."""
     text = pathlib.Path(path).read_text()
     entries = {}
-    for name, profile, cases, what in _HONEST.findall(text):
+    for name, profile, cases, what in _UNMODIFIED.findall(text):
         entries[name] = types.SimpleNamespace(name=name, unmodified=True, ends="never", profile=profile, filter=cases, what=what)
     for name, ends, profile, cases, case, words, what in _MUTANT.findall(text):
         entries[name] = types.SimpleNamespace(name=name, unmodified=False, ends=ends, profile=profile, filter=cases, case=case, words=words,
