@@ -1,5 +1,5 @@
-# tenon_frozen(<version> <options...>): core, driver, template and reference with the header of a frozen ABI (frozen.py), built of the same
-# sources as everything else into ${CMAKE_CURRENT_BINARY_DIR}/<version>. Not part of `all` unless a test asks for it.
+# tenon_frozen(<version> <options...>): core, driver, template and reference with the header of a frozen ABI (frozen.py), built from the
+# current sources into ${CMAKE_CURRENT_BINARY_DIR}/<version>. Not part of `all` unless a test requires it.
 function(tenon_frozen version)
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${version})
   set(script ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/frozen.py)
@@ -10,7 +10,7 @@ function(tenon_frozen version)
   endif()
   set(runtime ${PROJECT_SOURCE_DIR}/runtime)
   set(sdk ${PROJECT_SOURCE_DIR}/plugins/sdk)
-  # What an edit may concern, and what is copied: configured again when it changes.
+  # The files that are edited or copied: a change to one of them runs the configure step again.
   file(GLOB inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/* ${PROJECT_SOURCE_DIR}/backends/reference/*.h
     ${PROJECT_SOURCE_DIR}/backends/reference/*.cpp ${PROJECT_SOURCE_DIR}/backends/reference/ops/*.cpp
     ${PROJECT_SOURCE_DIR}/backends/reference/blas/*)
@@ -18,7 +18,7 @@ function(tenon_frozen version)
     ${PROJECT_SOURCE_DIR}/plugins/template/template.c ${runtime}/ops/activation.cpp ${runtime}/graph/print.cpp)
   string(REPLACE . _ tag ${version})
 
-  # The core without models, data and training loop: the pairs need no more of it.
+  # The core without models, data and training loop, which the pairs do not need.
   file(GLOB core CONFIGURE_DEPENDS ${runtime}/core/*.cpp ${runtime}/graph/*.cpp ${runtime}/exec/*.cpp ${runtime}/blas/*.cpp
     ${runtime}/config/config*.cpp ${runtime}/config/yaml_*.cpp ${runtime}/ops/*.cpp ${PROJECT_SOURCE_DIR}/plugins/loader/*.cpp)
   list(APPEND core ${runtime}/config/device_name.cpp ${runtime}/config/suggest.cpp ${runtime}/io/atomic_file.cpp

@@ -1,4 +1,4 @@
-# The benchmarks, in sizes that take no time: that they run and what their reports contain, never how fast they are.
+# The benchmarks at very small sizes: that they run and what their reports contain, never how fast they are.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 foreach(benchmark crossing gemm blas elementwise memory fusion nets conv mnist variants pipeline mnist_mlp fashion_mnist bandwidth compare)
   add_test(NAME end_to_end.bench.${benchmark}

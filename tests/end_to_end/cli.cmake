@@ -15,10 +15,10 @@ foreach(fault IN LISTS cli_faults)
   tenon_add_test_plugin(${fault} misbehaving.c misbehaving MISBEHAVES_WHEN=${when})
 endforeach()
 
-# Every function of cli.sh without arguments is a claim and a test.
+# Every function of cli.sh without arguments is a test.
 file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/cli.sh lines REGEX "^[a-z_]+\\(\\) {")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/cli.sh)
-# doctor_json_keeps_its_schema wants a plugin of tests/fault.
+# doctor_json_keeps_its_schema needs a plugin of tests/fault.
 set(cli_helpers fail exits out_has out_lacks out_is err_has doctor_survives)
 foreach(line IN LISTS lines)
   string(REGEX MATCH "^[a-z_]+" claim "${line}")

@@ -1,4 +1,4 @@
-# The reference's own testers against the drop-in BLAS: netlib.<backend>.<program>, each with the lines that say PASS on netlib's libblas.
+# Netlib's test programs against the drop-in BLAS: netlib.<backend>.<program>; each must print the lines that pass on netlib's own libblas.
 if(NOT TENON_SANITIZE AND NOT WIN32) # the programs are not built with a sanitizer
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(netlib_passes
@@ -8,7 +8,7 @@ if(NOT TENON_SANITIZE AND NOT WIN32) # the programs are not built with a sanitiz
     xscblat1:10 xdcblat1:10 xccblat1:10 xzcblat1:10
     xscblat2:49 xdcblat2:49 xccblat2:52 xzcblat2:52
     xscblat3:19 xdcblat3:19 xccblat3:28 xzcblat3:28)
-  foreach(backend reference openblas far) # far: shim.cmake's, whose operands are copied
+  foreach(backend reference openblas far) # far: a backend of shim.cmake whose operands are copied
     foreach(line IN LISTS netlib_passes)
       string(REPLACE ":" ";" line ${line})
       list(GET line 0 tester)

@@ -1,4 +1,4 @@
-# The kit's reports as their readers open them: the page in a browser, JUnit's XML in a parser, the command that a failure prints in a shell.
+# The kit's reports as users open them: the page in a browser, JUnit's XML in a parser, the command that a failure prints in a shell.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 foreach(claim page junit again list usage)
   add_test(NAME end_to_end.report.${claim}

@@ -1,8 +1,8 @@
-# The drop-in BLAS: what it exports, its edges as a C program meets them, NumPy and SciPy on it.
+# The drop-in BLAS: its exports, edge cases in a C program, NumPy and SciPy.
 if(NOT WIN32)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(python ${CMAKE_COMMAND} -E env PYTHONDONTWRITEBYTECODE=1 ${Python3_EXECUTABLE})
-  if(NOT TENON_SANITIZE) # its run-time's own symbols, programs that are not built with one
+  if(NOT TENON_SANITIZE) # a sanitizer adds symbols and needs programs that are built with it
     add_test(NAME shim.exports COMMAND ${python} ${CMAKE_CURRENT_LIST_DIR}/shim_exports.py
       $<TARGET_FILE:tenon_blas> $<TARGET_FILE:tenon_blas_as_libblas>)
     set_tests_properties(shim.exports PROPERTIES LABELS end_to_end)
@@ -16,16 +16,16 @@ if(NOT WIN32)
   add_executable(shim shim.c)
   target_link_libraries(shim PRIVATE tenon_blas tenon::flags Threads::Threads m)
   set_target_properties(shim PROPERTIES
-    LINKER_LANGUAGE CXX # the sanitizers of the library
+    LINKER_LANGUAGE CXX # the library may need sanitizers
     C_EXTENSIONS ON # fork
-    C_VISIBILITY_PRESET default) # its own xerbla_
+    C_VISIBILITY_PRESET default) # the program defines xerbla_
   foreach(backend reference openblas)
     file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/shim_${backend}.yaml "backends: {use: [${backend}]}\ndevice: ${backend}\n")
     add_test(NAME shim.edges.${backend} COMMAND shim)
     set_tests_properties(shim.edges.${backend} PROPERTIES LABELS end_to_end
       ENVIRONMENT "TENON_CONFIG=${CMAKE_CURRENT_BINARY_DIR}/shim_${backend}.yaml")
   endforeach()
-  # The same on a device that the host's pointers do not reach.
+  # The same on a device that cannot use host pointers.
   tenon_add_test_plugin(far far.c far FAR_OF="$<TARGET_FILE:tenon_backend_reference>")
   add_dependencies(end_to_end_far tenon_backend_reference)
   target_link_libraries(end_to_end_far PRIVATE ${CMAKE_DL_LIBS})

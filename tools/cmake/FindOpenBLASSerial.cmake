@@ -1,10 +1,10 @@
 # FindOpenBLASSerial: OpenBLAS without threads of its own, as a static archive (Debian: libopenblas-serial-dev).
 #
-#   OpenBLAS::serial               imported target: archive, cblas.h, and what makes it safe to call from several threads
+#   OpenBLAS::serial               imported target: archive, cblas.h, and a lock that makes it safe to call from several threads
 #   OpenBLASSerial_LIBRARY         the archive
-#   OpenBLASSerial_INCLUDE_DIR     where its cblas.h is
+#   OpenBLASSerial_INCLUDE_DIR     the folder of its cblas.h
 #
-# Debian ships neither a CMake target nor a versioned name for it; the serial build lies in a folder of its own under the multiarch ones.
+# Debian ships neither a CMake target nor a versioned name for it; the serial build has a folder of its own under the multiarch folders.
 find_library(OpenBLASSerial_LIBRARY
   NAMES libopenblas.a
   PATHS /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE} /usr/lib /usr/local/lib
@@ -35,7 +35,7 @@ if(OpenBLASSerial_FOUND AND NOT TARGET OpenBLAS::serial)
   set_target_properties(OpenBLAS::serial PROPERTIES
     IMPORTED_LOCATION ${OpenBLASSerial_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${OpenBLASSerial_INCLUDE_DIR}
-    # Its table of packing buffers has no lock: openblas_serial_lock.c says more. Every consumer compiles that file.
+    # The archive's table of packing buffers has no lock: openblas_serial_lock.c, compiled by every consumer, adds one.
     INTERFACE_SOURCES ${CMAKE_CURRENT_LIST_DIR}/openblas_serial_lock.c
     INTERFACE_LINK_OPTIONS "-Wl,--wrap=blas_memory_alloc;-Wl,--wrap=blas_memory_free"
     INTERFACE_LINK_LIBRARIES "Threads::Threads;m")

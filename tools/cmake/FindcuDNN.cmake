@@ -1,4 +1,4 @@
-# cuDNN::headers, of version 9: the library itself is looked for by the machine that runs (backends/cuda/cudnn_library.h).
+# cuDNN::headers, version 9. The library itself is loaded at run time (backends/cuda/cudnn_library.h).
 find_package(CUDAToolkit 12 QUIET)
 find_path(cuDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} DOC "Folder of cuDNN's headers")
 if(cuDNN_INCLUDE_DIR)

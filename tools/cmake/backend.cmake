@@ -1,12 +1,12 @@
 # tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>]
 #                   [FOLDER <dir>] [TARGET <target>] [OUTPUT <dir>] [SDK <target>])
 #
-# One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports tenon_backend_query alone. Its kernel table is
-# written from ops.def and the families in ops/ (.cpp or .cu): a family that is there is supported. So is its BLAS table, from blas.def, if there
-# is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
-# FOLDER has ops/ and blas/ and is this one if not given. TARGET and OUTPUT make another build of a backend that there is: it is not
-# installed, and its file goes to OUTPUT. With SDK it is built on another build of the kit, with the flags of that alone.
-# Part of the installed package too: find_package(tenon) offers it to backends outside this tree.
+# One plugin: a MODULE library libtenon_backend_<name>.so with hidden symbols that exports only tenon_backend_query. Its kernel table is
+# generated from ops.def and the families in ops/ (.cpp or .cu): a family with a file is supported. So is its BLAS table, from blas.def, if
+# there is blas/ with level1.cpp, level2.cpp and level3.cpp. backend.cpp defines tenon::<name>::spec().
+# FOLDER contains ops/ and blas/; default: the current folder. TARGET and OUTPUT make a second build of an existing backend, which is not
+# installed and whose file goes to OUTPUT. SDK names another build of the SDK, whose flags are then the only ones.
+# Part of the installed package: find_package(tenon) provides it to backends outside this tree.
 function(tenon_add_backend name)
   cmake_parse_arguments(ARG "" "FOLDER;TARGET;OUTPUT;SDK" "SOURCES;LINK;LINK_OPTIONS" ${ARGN})
   if(NOT ARG_FOLDER)
@@ -109,7 +109,7 @@ extern "C" TENON_EXPORT tenon_status tenon_backend_query(const tenon_host_info* 
     VISIBILITY_INLINES_HIDDEN ON
     INSTALL_RPATH "$ORIGIN/../.." # lib/, from lib/tenon/backends
     BUILD_WITH_INSTALL_RPATH ON)
-  # One export, whatever the archives bring along; bound to itself, so that a host's symbols cannot be picked up.
+  # One export, whatever the archives contain; references are bound inside the library, so that it cannot use a host's symbols.
   if(NOT WIN32)
     target_link_options(${target} PRIVATE
       -Wl,--version-script=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/backend.map -Wl,--exclude-libs,ALL -Wl,-Bsymbolic ${ARG_LINK_OPTIONS})

@@ -1,4 +1,4 @@
-# Reads blas.def once: TENON_BLAS_SIGNATURES is a list of the signature classes, each once, in its order.
+# Reads blas.def once: TENON_BLAS_SIGNATURES lists the signature classes in the order of the file, without duplicates.
 set(_blas_def ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/blas.def)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_blas_def})
 file(READ ${_blas_def} _text)
@@ -10,8 +10,8 @@ foreach(_line IN LISTS _lines)
 endforeach()
 list(REMOVE_DUPLICATES TENON_BLAS_SIGNATURES)
 
-# tenon_blas_signatures(<directory> <out list of files>): one file per signature class; a file whose stem is none, and a class without a
-# file, stop the configure.
+# tenon_blas_signatures(<directory> <out list of files>): one file per signature class. A file whose stem is not a class, or a class without
+# a file, fails the configure step.
 function(tenon_blas_signatures directory out)
   file(GLOB files CONFIGURE_DEPENDS ${directory}/*.cpp)
   set(present)

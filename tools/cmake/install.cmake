@@ -1,8 +1,8 @@
-# What `cmake --install` lays out. The tree is relocatable: run paths start from $ORIGIN, the package files from their own folder.
+# The installed tree. It is relocatable: run paths start from $ORIGIN, the package files from their own folder.
 #
 #   bin/tenon   lib/libtenon.so   lib/libtenon_sdk.a   lib/tenon/backends/   lib/cmake/tenon/   lib/pkgconfig/tenon.pc
 #   lib/libtenon_blas.so   lib/tenon/blas/libblas.so.3
-#   include/tenon/ (the C++ API, the socket, the SDK)   share/tenon/{models,examples,template,new_backend,peers}/   share/doc/tenon/
+#   include/tenon/ (the C++ API, the plugin ABI, the SDK)   share/tenon/{models,examples,template,new_backend,peers}/   share/doc/tenon/
 get_property(backends GLOBAL PROPERTY TENON_BACKENDS)
 install(TARGETS tenon_command RUNTIME DESTINATION bin)
 install(TARGETS tenon tenon_sdk RUNTIME DESTINATION bin LIBRARY DESTINATION lib ARCHIVE DESTINATION lib)
@@ -12,12 +12,12 @@ if(TARGET tenon_blas)
 endif()
 foreach(backend IN LISTS backends)
   install(TARGETS tenon_backend_${backend} LIBRARY DESTINATION lib/tenon/backends)
-  # What the conformance kit excuses goes with the file that it is about.
+  # The exclusions for the conformance kit are installed next to the plugin file that they apply to.
   install(FILES ${PROJECT_SOURCE_DIR}/backends/${backend}/conformance.yaml OPTIONAL
     DESTINATION lib/tenon/backends RENAME libtenon_backend_${backend}.conformance.yaml)
 endforeach()
 
-# Test programs that want a GPU: not part of what is installed, but of the bundle that tools/package makes for GPU machines.
+# Test programs that need a GPU: not installed by default, but part of the bundle that tools/package makes for GPU machines.
 get_property(gpu_tests GLOBAL PROPERTY TENON_GPU_TESTS)
 foreach(test IN LISTS gpu_tests)
   set_target_properties(${test} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")

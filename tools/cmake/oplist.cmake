@@ -1,5 +1,5 @@
-# Reads ops.def once, this tree's or (TENON_OPS_DEF) an installed one: TENON_OP_LINES is a list of Name|version|stem|family|type_operand,
-# TENON_OP_FAMILIES the families.
+# Reads ops.def once, that of this tree or (TENON_OPS_DEF) an installed one. TENON_OP_LINES is a list of
+# Name|version|stem|family|type_operand, TENON_OP_FAMILIES lists the families.
 if(NOT TENON_OPS_DEF)
   set(TENON_OPS_DEF ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/ops.def)
 endif()
@@ -20,8 +20,8 @@ foreach(_line IN LISTS _lines)
 endforeach()
 list(REMOVE_DUPLICATES TENON_OP_FAMILIES)
 
-# tenon_op_families(<directory> <out list of files> [REQUIRE_ALL]): the families in a folder; a file whose stem is not listed stops the configure,
-# and with REQUIRE_ALL a listed family without a file does.
+# tenon_op_families(<directory> <out list of files> [REQUIRE_ALL]): the families in a folder. A file whose stem is not a family, or with
+# REQUIRE_ALL a family without a file, fails the configure step.
 function(tenon_op_families directory out)
   cmake_parse_arguments(ARG "REQUIRE_ALL" "" "" ${ARGN})
   file(GLOB files CONFIGURE_DEPENDS ${directory}/*.cpp ${directory}/*.cu)

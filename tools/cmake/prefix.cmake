@@ -1,5 +1,5 @@
-# The build tree is laid out as the installed one: headers, package files and what `tenon new-backend` starts from lie where they do there. So
-# find_package(tenon) with CMAKE_PREFIX_PATH=<build tree> is enough to build a backend or a program against it. Links, where that is possible.
+# Gives the build tree the layout of the installed one: headers, package files and the sources of `tenon new-backend`, as links where
+# possible. find_package(tenon) with CMAKE_PREFIX_PATH=<build tree> is then enough to build a backend or a program against it.
 if(WIN32)
   return()
 endif()
@@ -16,7 +16,7 @@ file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/tenon)
 foreach(folder template new_backend)
   file(CREATE_LINK ${PROJECT_SOURCE_DIR}/plugins/${folder} ${PROJECT_BINARY_DIR}/share/tenon/${folder} SYMBOLIC)
 endforeach()
-foreach(file tenonConfig.cmake backend.cmake backend.map oplist.cmake) # copies: they find the tree from where they lie
+foreach(file tenonConfig.cmake backend.cmake backend.map oplist.cmake) # copies: they find the tree relative to themselves
   configure_file(${CMAKE_CURRENT_LIST_DIR}/${file} ${PROJECT_BINARY_DIR}/lib/cmake/tenon/${file} COPYONLY)
 endforeach()
 configure_file(${PROJECT_BINARY_DIR}/package/tenonConfigVersion.cmake ${PROJECT_BINARY_DIR}/lib/cmake/tenon/tenonConfigVersion.cmake COPYONLY)

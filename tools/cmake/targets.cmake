@@ -1,15 +1,15 @@
-# The targets that carry flags: tenon::abi (the header), tenon::flags (numerics, warnings, sanitizers; for our own code only).
+# The targets that carry flags: tenon::abi (the header), tenon::flags (numerics, warnings, sanitizers; only for this tree's code).
 add_library(tenon_abi INTERFACE)
 add_library(tenon::abi ALIAS tenon_abi)
 target_include_directories(tenon_abi INTERFACE ${PROJECT_SOURCE_DIR}/plugins/abi)
 
 add_library(tenon_flags INTERFACE)
 add_library(tenon::flags ALIAS tenon_flags)
-# nvcc hands device code to a compiler of its own: its flags are in backends/cuda.
+# nvcc compiles device code with a compiler of its own; its flags are in backends/cuda.
 target_compile_options(tenon_flags INTERFACE $<$<COMPILE_LANGUAGE:C,CXX>:
-  -ffp-contract=off  # the same bits from every compiler: a fused multiply-add is written, never inferred
+  -ffp-contract=off  # fused multiply-adds are explicit, never contracted: the same bits from every compiler
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # GCC 12 sees overlaps in `"text" + std::string` that are not there (GCC bug 105329)
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>  # GCC 12 reports overlaps in `"text" + std::string` that do not exist (GCC bug 105329)
   $<$<BOOL:${TENON_WARNINGS_AS_ERRORS}>:-Werror>>)
 if(TENON_SANITIZE STREQUAL "address")
   target_compile_options(tenon_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
@@ -21,21 +21,21 @@ elseif(TENON_SANITIZE)
   message(FATAL_ERROR "TENON_SANITIZE is '${TENON_SANITIZE}': expected address, thread or nothing")
 endif()
 
-# Precompiled headers: what nearly every file of a target includes, parsed once. A source still includes what it uses: the tidy lane and
-# clang-tidy read it without them (CMAKE_DISABLE_PRECOMPILE_HEADERS).
-# ccache keeps such objects only if the preprocessor's output names the header, and the header is no matter of its date (see tools/build).
-# GCC 12 forgets which of its functions are of system headers, and warns of what it inlines from them.
+# Precompiles the headers that nearly every file of a target includes. A source still includes what it uses: the tidy lane compiles without
+# precompiled headers (CMAKE_DISABLE_PRECOMPILE_HEADERS).
+# ccache caches such objects only if the preprocessor's output names the header and its date is ignored (see tools/build).
+# GCC 12 loses track of which functions in it come from system headers, and warns about those that it inlines.
 set(TENON_PRECOMPILED_OPTIONS "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:SHELL:-fpch-preprocess -Wno-stringop-overflow -Wno-array-bounds -Wno-mismatched-new-delete>"
   "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 function(tenon_precompile target)
   set(headers algorithm array chrono cmath cstdint cstring filesystem functional limits map memory mutex numeric optional set span string
     string_view unordered_map utility vector ${ARGN})
-  list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>") # C has none
+  list(TRANSFORM headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:<\\1$<ANGLE-R>>") # C sources have none
   target_precompile_headers(${target} PRIVATE ${headers})
   target_compile_options(${target} PRIVATE ${TENON_PRECOMPILED_OPTIONS})
 endfunction()
 
-# For code that is compiled more often than it computes: tests, the command line, what happens once for each model. Debug builds keep -O0.
+# For code whose compile time matters more than its run time: tests, the command line, what runs once per model. Debug builds keep -O0.
 add_library(tenon_quick_to_compile INTERFACE)
 add_library(tenon::quick_to_compile ALIAS tenon_quick_to_compile)
 target_compile_options(tenon_quick_to_compile INTERFACE $<$<AND:$<COMPILE_LANGUAGE:C,CXX>,$<CONFIG:Release>>:-O1>)

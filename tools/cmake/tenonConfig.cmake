@@ -1,10 +1,10 @@
-# find_package(tenon): what an installed tree offers. It needs no other package; the tree may have been moved.
+# find_package(tenon): the targets of an installed tree. It needs no other package; the tree may be moved.
 #
 #   tenon::runtime            the C++ API, #include <tenon/tenon.h>
-#   tenon::abi                the socket alone, #include <tenon/backend.h>: enough for a backend in plain C
+#   tenon::abi                the plugin ABI, #include <tenon/backend.h>: enough for a backend in plain C
 #   tenon::sdk                the kit for backends in C++, #include <tenon/sdk/backend.h>
-#   tenon_add_backend(...)    a backend from kernels in files; share/doc/tenon/sdk.md tells how
-#   tenon_BACKEND_DIRECTORY   where the installed backends are
+#   tenon_add_backend(...)    a backend from kernels in files; see share/doc/tenon/sdk.md
+#   tenon_BACKEND_DIRECTORY   the folder of the installed backends
 get_filename_component(tenon_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 set(tenon_BACKEND_DIRECTORY "${tenon_PREFIX}/lib/tenon/backends")
 

@@ -1,4 +1,4 @@
-# cmake -DJSON=<file> -DSCHEMA=<file> -P check_json.cmake: holds a list of objects against a schema's types, required keys, patterns and
+# cmake -DJSON=<file> -DSCHEMA=<file> -P check_json.cmake: checks a list of objects against a schema's types, required keys, patterns and
 # enumerations.
 cmake_minimum_required(VERSION 3.25)
 file(READ ${JSON} json)
