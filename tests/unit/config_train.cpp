@@ -291,8 +291,8 @@ TEST_CASE("train: a model in a separate file is found next to train.yaml, and ov
                   ": no such file; expected a YAML file");
 }
 
-TEST_CASE("train: the examples of models/README.md are valid, and its stated defaults are right") {
-  std::ifstream stream(std::string(TENON_SOURCE_DIRECTORY) + "/models/README.md");
+TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated defaults are right") {
+  std::ifstream stream(std::string(TENON_SOURCE_DIRECTORY) + "/docs/yaml.md");
   std::vector<std::string> examples;
   bool inside = false;
   for (std::string line; std::getline(stream, line);) {
@@ -302,7 +302,7 @@ TEST_CASE("train: the examples of models/README.md are valid, and its stated def
       examples.back() += line + "\n";
     inside = line == "```yaml" || (inside && line != "```");
   }
-  REQUIRE(examples.size() == 2);
+  REQUIRE(examples.size() == 3);
   const Folder folder("readme");
   folder.write("model.yaml", examples[0]);
   const TrainDefinition t = load_train(folder.write("train.yaml", examples[1]));
