@@ -1,18 +1,31 @@
 #!/usr/bin/env bash
-# readme.sh <build directory> <source directory>: the code and commands of the README work.
+# readme.sh <build directory> <source directory>: the code, commands and links of README.md and docs/ work.
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"
 cd "$source" || exit 1
 
-# The C++ program is the one that the tests build.
-awk '/^```cpp/ { on = 1; next } /^```/ { on = 0 } on' README.md >"$work/readme.cpp"
-expect_same "$work/readme.cpp" tests/end_to_end/quickstart.cpp
-expect 0 '4 10 18' "$build/bin/quickstart"
+# program <page> <source> <program> <output>: the page's C++ blocks are the program that the tests build, apart from empty lines.
+program() {
+  awk '/^```cpp/ { on = 1; next } /^```/ { on = 0 } on && NF' "$1" >"$work/page.cpp"
+  grep -v '^$' "$2" >"$work/source.cpp"
+  expect_same "$work/page.cpp" "$work/source.cpp"
+  expect 0 "$4" "$3"
+}
+program README.md tests/end_to_end/quickstart.cpp "$build/bin/quickstart" 'accuracy 0.'
+program docs/cpp.md tests/end_to_end/tour.cpp "$build/bin/tour" 'third gradient 6'
 
-# Run every line of the shell blocks that calls the built command line.
-grep -E '^build/release/bin/tenon ' README.md >"$work/lines"
+# Run every command that calls the built command line; files go to a copy of the path build/release.
+mkdir -p "$work/build"
+sed -e ':join' -e '/\\$/ { N; s/\\\n *//; b join' -e '}' README.md docs/getting-started.md | grep -E '^build/release/bin/tenon ' >"$work/lines"
 while IFS= read -r line; do
-  expect 0 '' bash -c "${line/#build\/release/$build}"
+  line=${line/#build\/release/$build}
+  expect 0 '' bash -c "${line//build\/release/$work/build}"
 done <"$work/lines"
-expect 0 '9' wc -l "$work/lines"
+expect 0 '12' wc -l "$work/lines"
+
+# Every relative link leads to a file.
+while IFS=: read -r page link; do
+  target=${link#](} target=${target%%[)#]*}
+  [ -z "$target" ] || expect 0 '' test -e "$(dirname "$page")/$target"
+done < <(grep -oE '\]\([^):]*\)' README.md CONTRIBUTING.md docs/*.md models/README.md)
 finish
