@@ -28,4 +28,7 @@ while IFS=: read -r page link; do
   target=${link#](} target=${target%%[)#]*}
   [ -z "$target" ] || expect 0 '' test -e "$(dirname "$page")/$target"
 done < <(grep -oE '\]\([^):]*\)' README.md CONTRIBUTING.md docs/*.md models/README.md)
+
+# The index lists every decision.
+for decision in docs/adr/*.md; do expect 0 '' grep -qF "(adr/${decision##*/})" docs/README.md; done
 finish
