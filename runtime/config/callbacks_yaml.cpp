@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "config/train_blocks.h"
+#include "train/names.h"
 
 namespace tenon::config {
 namespace {
@@ -48,7 +49,7 @@ CallbackDefinition read_plateau(Section& section) {
 
 CallbackDefinition read_learning_rate(Section& section) {
   LearningRateSchedule::Options options;
-  const Schedule::Kind kind = section.require_value("schedule", "the name of a schedule").as_choice(schedule_kinds());
+  const Schedule::Kind kind = section.require_value("schedule", "the name of a schedule").as_choice(train::schedules());
   options.schedule = read_schedule_keys(section, kind);
   options.initial = section.get_optional<double>("initial", from_zero);
   return options;

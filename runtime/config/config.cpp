@@ -6,21 +6,12 @@
 #include <tenon/error.h>
 
 #include "config/config_table.h"
-#include "config/yaml_tree.h"
 
 namespace tenon {
 namespace {
 
 using config::Row;
 using config::SubKeys;
-
-Config from_tree(const config::Node& tree) {
-  Config result;
-  config::Section top(tree);
-  config::read_config(top, result);
-  top.finish();
-  return result;
-}
 
 std::string one_line(std::string text) {  // an origin is printed in a YAML comment
   for (char& c : text) {
@@ -64,7 +55,7 @@ const Row* row_of(const std::string& path, SubKeys& out_names) {
   for (const Row& row : config::config_table()) {
     const std::string key = row.key.path;
     if (path == key || (row.depth > 0 && path.rfind(key + ".", 0) == 0)) {
-      out_names = path == key ? SubKeys() : config::split_path(std::string_view(path).substr(key.size() + 1));
+      out_names = path == key ? SubKeys() : yaml::split_path(std::string_view(path).substr(key.size() + 1));
       return out_names.size() == row.depth ? &row : nullptr;
     }
   }
@@ -99,7 +90,7 @@ std::span<const ConfigKey> config_keys() {
 std::string config_schema() {
   Writer writer;
   for (const ConfigKey& key : config_keys()) {
-    const std::vector<std::string> words = config::split_path(key.path);
+    const std::vector<std::string> words = yaml::split_path(key.path);
     const std::string type = *key.range == '\0' ? key.type : fmt::format("{}: {}", key.type, key.range);
     writer.note(words, fmt::format("{} ({})", key.help, type));
     writer.value(words, key.default_value, "");
@@ -107,18 +98,26 @@ std::string config_schema() {
   return writer.text();
 }
 
+Config config::config_from_tree(const yaml::Node& tree) {
+  Config result;
+  yaml::Section top(tree);
+  read_config(top, result);
+  top.finish();
+  return result;
+}
+
 Config load_config(const std::string& path) {
-  return from_tree(config::load_yaml(path));
+  return config::config_from_tree(yaml::load(path));
 }
 
 Config config_from_text(const std::string& text, const std::string& name, const std::string& folder) {
-  return from_tree(config::parse_yaml(text, std::make_shared<config::Source>(config::Source{name, folder, Origin::Kind::yaml})));
+  return config::config_from_tree(yaml::parse(text, std::make_shared<yaml::Source>(yaml::Source{name, folder, Origin::Kind::yaml})));
 }
 
 void apply_override(Config& config, const std::string& key, const std::string& value, const Origin& origin, bool literal) {
-  config::Node root;
-  config::assign(root, key, value, std::make_shared<config::Source>(config::Source{origin.text, "", origin.kind}), literal);
-  config::Section top(root);
+  yaml::Node root;
+  yaml::assign(root, key, value, std::make_shared<yaml::Source>(yaml::Source{origin.text, "", origin.kind}), literal);
+  yaml::Section top(root);
   config::read_config(top, config);
   top.finish();
 }
@@ -139,9 +138,9 @@ std::string to_yaml(const Config& config, bool with_origins) {
   Writer writer;
   for (const Row& row : config::config_table()) {
     const auto values = row.show(config);
-    if (values.empty()) writer.value(config::split_path(row.key.path), "{}", with_origins ? "default" : "");
+    if (values.empty()) writer.value(yaml::split_path(row.key.path), "{}", with_origins ? "default" : "");
     for (const auto& value : values) {
-      std::vector<std::string> words = config::split_path(row.key.path);
+      std::vector<std::string> words = yaml::split_path(row.key.path);
       std::string path = row.key.path;
       for (const std::string& name : value.first) {
         words.push_back(name);

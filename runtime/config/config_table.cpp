@@ -4,45 +4,45 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
-#include "config/suggest.h"
+#include "yaml/suggest.h"
 
 namespace tenon {
 namespace {
 
-const std::vector<config::Choice<Precision>> precisions = {{"float32", Precision::float32},
-                                                           {"tf32", Precision::tf32},
-                                                           {"mixed_bfloat16", Precision::mixed_bfloat16},
-                                                           {"mixed_float16", Precision::mixed_float16}};
-const std::vector<config::Choice<Fallback>> fallbacks = {{"error", Fallback::error}, {"warn", Fallback::warn}, {"allow", Fallback::allow}};
-const std::vector<config::Choice<CheckNumerics>> numeric_checks = {
+const std::vector<yaml::Choice<Precision>> precisions = {{"float32", Precision::float32},
+                                                         {"tf32", Precision::tf32},
+                                                         {"mixed_bfloat16", Precision::mixed_bfloat16},
+                                                         {"mixed_float16", Precision::mixed_float16}};
+const std::vector<yaml::Choice<Fallback>> fallbacks = {{"error", Fallback::error}, {"warn", Fallback::warn}, {"allow", Fallback::allow}};
+const std::vector<yaml::Choice<CheckNumerics>> numeric_checks = {
     {"off", CheckNumerics::off}, {"outputs", CheckNumerics::outputs}, {"all", CheckNumerics::all}};
-const std::vector<config::Choice<Fusion>> fusions = {{"off", Fusion::off}, {"elementwise", Fusion::elementwise}, {"full", Fusion::full}};
-const std::vector<config::Choice<Capture>> captures = {{"auto", Capture::automatic}, {"off", Capture::off}};
-const std::vector<config::Choice<LogLevel>> log_levels = {{"off", LogLevel::off},
-                                                          {"error", LogLevel::error},
-                                                          {"warning", LogLevel::warning},
-                                                          {"info", LogLevel::info},
-                                                          {"debug", LogLevel::debug}};
+const std::vector<yaml::Choice<Fusion>> fusions = {{"off", Fusion::off}, {"elementwise", Fusion::elementwise}, {"full", Fusion::full}};
+const std::vector<yaml::Choice<Capture>> captures = {{"auto", Capture::automatic}, {"off", Capture::off}};
+const std::vector<yaml::Choice<LogLevel>> log_levels = {{"off", LogLevel::off},
+                                                        {"error", LogLevel::error},
+                                                        {"warning", LogLevel::warning},
+                                                        {"info", LogLevel::info},
+                                                        {"debug", LogLevel::debug}};
 
 }  // namespace
 
 const char* name_of(Precision value) {
-  return config::word_of(precisions, value);
+  return yaml::word_of(precisions, value);
 }
 const char* name_of(Fallback value) {
-  return config::word_of(fallbacks, value);
+  return yaml::word_of(fallbacks, value);
 }
 const char* name_of(CheckNumerics value) {
-  return config::word_of(numeric_checks, value);
+  return yaml::word_of(numeric_checks, value);
 }
 const char* name_of(Fusion value) {
-  return config::word_of(fusions, value);
+  return yaml::word_of(fusions, value);
 }
 const char* name_of(Capture value) {
-  return config::word_of(captures, value);
+  return yaml::word_of(captures, value);
 }
 const char* name_of(LogLevel value) {
-  return config::word_of(log_levels, value);
+  return yaml::word_of(log_levels, value);
 }
 
 namespace config {
@@ -164,7 +164,7 @@ const std::vector<std::string>& op_names() {
 void set_fallback_op(Config& config, const SubKeys& names, const Value& value) {
   bool known = false;
   for (const std::string& op : op_names()) known = known || op == names[0];
-  if (!known) value.fail("there is no op '" + names[0] + "'" + did_you_mean(names[0], op_names()));
+  if (!known) value.fail("there is no op '" + names[0] + "'" + yaml::did_you_mean(names[0], op_names()));
   config.fallback_ops[names[0]] = value.as_choice(fallbacks);
 }
 
@@ -366,7 +366,7 @@ const std::vector<Row>& config_table() {
 
 void read_config(Section& top, Config& config) {
   for (const Row& row : config_table()) {
-    const std::vector<std::string> words = split_path(row.key.path);
+    const std::vector<std::string> words = yaml::split_path(row.key.path);
     std::optional<Section> section = top;
     for (std::size_t i = 0; section && i + 1 < words.size(); ++i) section = section->child(words[i]);
     const std::optional<Value> value = section ? section->find(words.back()) : std::nullopt;

@@ -9,7 +9,7 @@
 
 #include <tenon/config.h>
 
-#include "config/yaml_reader.h"
+#include "config/yaml_names.h"
 
 namespace tenon::config {
 
@@ -31,6 +31,8 @@ const std::vector<Row>& config_table();
 /// Reads every key of the table that is in `top` into the config, unless a stronger origin has already set it. The caller calls
 /// top.finish(), since `top` may hold keys of other readers too.
 void read_config(Section& top, Config& config);
+/// Reads a tree that holds nothing else.
+Config config_from_tree(const Node& tree);
 
 /// Checks constraints between keys. Errors name both keys and the origin of the first.
 void check_config(const Config& config);

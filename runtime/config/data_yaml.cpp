@@ -1,49 +1,19 @@
-#include "config/data_yaml.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "config/yaml_reader.h"
+#include "config/train_blocks.h"
+#include "train/dataset_rules.h"
+#include "train/names.h"
 
 namespace tenon::config {
 namespace {
 
-const std::vector<Choice<DataSource>> sources = {{"mnist", DataSource::mnist},
-                                                 {"fashion_mnist", DataSource::fashion_mnist},
-                                                 {"idx", DataSource::idx},
-                                                 {"cifar10", DataSource::cifar10},
-                                                 {"npz", DataSource::npz},
-                                                 {"images", DataSource::images},
-                                                 {"csv", DataSource::csv},
-                                                 {"tokens", DataSource::tokens},
-                                                 {"digits", DataSource::digits},
-                                                 {"linear_regression", DataSource::linear_regression},
-                                                 {"cifar_like", DataSource::cifar_like},
-                                                 {"signals", DataSource::signals},
-                                                 {"ptb_like", DataSource::ptb_like},
-                                                 {"markov", DataSource::markov},
-                                                 {"random", DataSource::random}};
-const std::vector<Choice<Normalize>> normalizations = {{"unit", Normalize::unit},
-                                                       {"gorgonia", Normalize::gorgonia},
-                                                       {"standard", Normalize::standard},
-                                                       {"per_channel", Normalize::per_channel},
-                                                       {"none", Normalize::none}};
-const std::vector<Choice<Cache>> caches = {{"none", Cache::none}, {"ram", Cache::ram}, {"disk", Cache::disk}};
 const std::vector<Choice<CsvOptions::Target>> targets = {
     {"detect", CsvOptions::Target::detect}, {"classes", CsvOptions::Target::classes}, {"values", CsvOptions::Target::values}};
 
-constexpr std::int64_t max_count = std::int64_t{1} << 40;  // far beyond any use, far below overflow
-constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
-
-bool is_text(DataSource source) {
-  return source == DataSource::tokens || source == DataSource::ptb_like || source == DataSource::markov;
-}
-bool has_images(DataSource source) {
-  return !is_text(source) && source != DataSource::csv && source != DataSource::linear_regression;
-}
-bool may_lack_test_part(DataSource source) {
-  return source == DataSource::npz || source == DataSource::images || source == DataSource::csv || source == DataSource::tokens;
+std::vector<Choice<DataSource>> sources() {
+  std::vector<Choice<DataSource>> words;
+  for (const train::DatasetRule& rule : train::dataset_rules()) words.push_back({rule.name, rule.source});
+  return words;
 }
 
 std::vector<double> read_numbers(const Value& value, Range<double> range) {
@@ -55,23 +25,16 @@ std::vector<double> read_numbers(const Value& value, Range<double> range) {
 }
 
 void read_normalize(Section& section, DataDefinition& data) {
-  // Images are bytes and need scaling; generated regression data needs none; for arrays and tables it depends on the dtype.
-  if (data.source == DataSource::linear_regression) data.normalize = Normalize::none;
-  if (data.source == DataSource::npz || data.source == DataSource::csv) data.normalize.reset();
-  if (is_text(data.source)) {
-    data.normalize = Normalize::none;
-    return;
-  }
   const std::optional<Value> value = section.find("normalize");
   if (!value) return;
   if (!value->is_map()) {
-    data.normalize = value->as_choice(normalizations);
+    data.normalize = value->as_choice(train::normalizations());
     return;
   }
   Section given = *section.child("normalize");
   data.normalize = Normalize::given;
   data.mean = read_numbers(given.require_value("mean", "a number, or one per channel"), {});
-  data.deviation = read_numbers(given.require_value("std", "a number above 0, or one per channel"), {.lowest = 0, .above_lowest = true});
+  data.deviation = read_numbers(given.require_value("std", "a number above 0, or one per channel"), above_zero);
   if (data.mean.size() != data.deviation.size()) {
     given.find("std")->fail(fmt::format("expected as many values as 'mean' has ({}), got {}", data.mean.size(), data.deviation.size()));
   }
@@ -90,6 +53,14 @@ void read_csv(Section& section, CsvOptions& csv) {
   csv.target = section.choice("target", csv.target, targets);
 }
 
+void read_shape(Section& section, std::vector<std::int64_t>& out_shape) {
+  const auto shape = section.find("shape");
+  if (!shape) return;
+  out_shape.clear();
+  for (const Value& size : shape->items("a list of 1 to 7 sizes")) out_shape.push_back(size.as_integer({1, 1 << 20}));
+  if (out_shape.empty() || out_shape.size() > 7) shape->fail_expected("a list of 1 to 7 sizes");
+}
+
 void read_augment(Section& section, AugmentOptions& augment) {
   std::optional<Section> changes = section.child("augment");
   if (!changes) return;
@@ -104,75 +75,52 @@ void read_augment(Section& section, AugmentOptions& augment) {
   }
 }
 
-void read_loading(Section& section, DataDefinition& data) {
-  data.workers = section.get<int>("workers", data.workers, {0, 256});
+void read_loading(Section& section, DataDefinition& data, FitOptions& out_fit) {
+  out_fit.workers = section.get<int>("workers", out_fit.workers, {0, 256});
   const std::optional<Value> prefetch = section.find("prefetch");
   if (prefetch) {
-    data.prefetch = prefetch->as<int>({1, 1024});
-    if (data.workers == 0) prefetch->fail("has no effect with workers: 0; remove it, or set workers to at least 1");
+    out_fit.prefetch = prefetch->as<int>({1, 1024});
+    if (out_fit.workers == 0) prefetch->fail("has no effect with workers: 0; remove it, or set workers to at least 1");
   }
-  data.pinned = section.get<bool>("pinned", data.pinned);
-  data.shuffle_buffer = section.get_optional<std::int64_t>("shuffle_buffer", {1, max_count}).value_or(0);
-  data.cache = section.choice("cache", data.cache, caches);
+  out_fit.pinned = section.get<bool>("pinned", out_fit.pinned);
+  out_fit.shuffle_buffer = section.get_optional<std::int64_t>("shuffle_buffer", {1, max_count}).value_or(0);
+  data.cache = section.choice("cache", data.cache, train::caches());
   if (const auto folder = section.find("cache_directory"); folder && !folder->is_null()) {
     data.cache_directory = folder->as_path();
-    if (data.cache != Cache::disk) folder->fail("has no effect without cache: disk");
+    if (data.cache != DataCache::disk) folder->fail("has no effect without cache: disk");
   }
 }
 
 }  // namespace
 
-DataDefinition read_data(Section& top) {
+DataDefinition read_data(Section& top, FitOptions& out_fit) {
   const Value value = top.require_value("data", "a map with the key 'source'");
   if (!value.is_map()) value.fail_expected("a map with the key 'source'");
   Section section = *top.child("data");
   DataDefinition data;
   data.where = value.mark().str();
-  data.source = section.require_value("source", "the name of a data set").as_choice(sources);
+  data.source = section.require_value("source", "the name of a data set").as_choice(sources());
+  const train::DatasetRule& rule = train::rule_of(data.source);
   if (const auto directory = section.find("directory"); directory && !directory->is_null()) data.directory = directory->as_path();
-  read_normalize(section, data);
+  data.normalize = rule.normalize;
+  if (rule.takes("normalize")) read_normalize(section, data);
   data.train_count = section.get_optional<std::int64_t>("train_count", {1, max_count}).value_or(0);
   data.test_count = section.get_optional<std::int64_t>("test_count", {1, max_count}).value_or(0);
   data.seed = section.get_optional<std::uint64_t>("seed");
   data.validation_split = section.get<double>("validation_split", 0, below_one);
-  if (may_lack_test_part(data.source)) data.test_split = section.get<double>("test_split", 0, below_one);
-  if (data.source == DataSource::linear_regression) {
-    data.features = section.get<std::int64_t>("features", data.features, {1, 1 << 20});
-    data.noise = section.get<double>("noise", data.noise, {.lowest = 0});
-  }
-  if (data.source == DataSource::csv) read_csv(section, data.csv);
-  if (is_text(data.source)) {
-    if (data.source == DataSource::markov) {
-      data.symbols = section.get<std::int64_t>("symbols", data.symbols, {2, 4096});
-    } else {
-      data.vocabulary = section.get<std::int64_t>("vocabulary", data.vocabulary, {3, std::int64_t{1} << 31});
-    }
-    data.sequence = section.get<std::int64_t>("sequence", data.sequence, {1, 1 << 20});
-  }
-  if (data.source == DataSource::random) {
-    if (const auto shape = section.find("shape")) {
-      data.shape.clear();
-      for (const Value& size : shape->items("a list of 1 to 7 sizes")) data.shape.push_back(size.as_integer({1, 1 << 20}));
-      if (data.shape.empty() || data.shape.size() > 7) shape->fail_expected("a list of 1 to 7 sizes");
-    }
-    data.classes = section.get<std::int64_t>("classes", data.classes, {1, 1 << 30});
-  }
-  if (has_images(data.source)) {
-    data.reconstruct = section.get<bool>("reconstruct", false);
-    read_augment(section, data.augment);
-  }
-  read_loading(section, data);
+  if (rule.takes("test_split")) data.test_split = section.get<double>("test_split", 0, below_one);
+  if (rule.takes("features")) data.features = section.get<std::int64_t>("features", data.features, {1, 1 << 20});
+  if (rule.takes("noise")) data.noise = section.get<double>("noise", data.noise, from_zero);
+  if (rule.takes("delimiter")) read_csv(section, data.csv);
+  if (rule.takes("symbols")) data.symbols = section.get<std::int64_t>("symbols", data.symbols, {2, 4096});
+  if (rule.takes("vocabulary")) data.vocabulary = section.get<std::int64_t>("vocabulary", data.vocabulary, {3, std::int64_t{1} << 31});
+  if (rule.takes("sequence")) data.sequence = section.get<std::int64_t>("sequence", data.sequence, {1, 1 << 20});
+  if (rule.takes("shape")) read_shape(section, data.shape);
+  if (rule.takes("classes")) data.classes = section.get<std::int64_t>("classes", data.classes, {1, 1 << 30});
+  if (rule.takes("reconstruct")) data.reconstruct = section.get<bool>("reconstruct", false);
+  if (rule.takes("augment")) read_augment(section, data.augment);
+  read_loading(section, data, out_fit);
   return data;
-}
-
-const char* name_of(DataSource source) {
-  return word_of(sources, source);
-}
-const char* name_of(Normalize normalize) {
-  return normalize == Normalize::given ? "mean and std" : word_of(normalizations, normalize);
-}
-const char* name_of(Cache cache) {
-  return word_of(caches, cache);
 }
 
 }  // namespace tenon::config

@@ -5,7 +5,7 @@
 
 #include <tenon/error.h>
 
-#include "config/suggest.h"
+#include "yaml/suggest.h"
 
 namespace tenon {
 namespace {
@@ -152,7 +152,7 @@ std::size_t find_device(const DeviceName& name, std::span<const AvailableDevice>
   bool known = name.kind != DeviceName::Kind::backend;
   for (const std::string& backend : backends) known = known || backend == name.backend;
   throw Error(Status::device_not_found, "device '" + (name.typed.empty() ? requested : name.typed) + "' not found; available: " +
-                                            describe(devices) + (known ? "" : config::did_you_mean(name.backend, backends)));
+                                            describe(devices) + (known ? "" : yaml::did_you_mean(name.backend, backends)));
 }
 
 std::size_t find_device(std::string_view name, std::span<const AvailableDevice> devices) {

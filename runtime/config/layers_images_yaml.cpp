@@ -124,19 +124,19 @@ void read_pad_channels(Section& section, const LayerContext&, LayerDefinition& o
 }
 
 constexpr LayerReader readers[] = {
-    {"conv1d", Kind::conv1d, read_convolution},
-    {"conv2d", Kind::conv2d, read_convolution},
-    {"depthwise_conv2d", Kind::depthwise_conv2d, read_convolution},
-    {"conv2d_transpose", Kind::conv2d_transpose, read_convolution},
-    {"max_pool1d", Kind::max_pool1d, read_pool},
-    {"max_pool2d", Kind::max_pool2d, read_pool},
-    {"average_pool1d", Kind::average_pool1d, read_pool},
-    {"average_pool2d", Kind::average_pool2d, read_pool},
-    {"global_average_pool", Kind::global_average_pool, read_nothing},
-    {"global_max_pool", Kind::global_max_pool, read_nothing},
-    {"adaptive_average_pool", Kind::adaptive_average_pool, read_adaptive},
-    {"upsample2d", Kind::upsample2d, read_upsample},
-    {"pad_channels", Kind::pad_channels, read_pad_channels},
+    {Kind::conv1d, read_convolution},
+    {Kind::conv2d, read_convolution},
+    {Kind::depthwise_conv2d, read_convolution},
+    {Kind::conv2d_transpose, read_convolution},
+    {Kind::max_pool1d, read_pool},
+    {Kind::max_pool2d, read_pool},
+    {Kind::average_pool1d, read_pool},
+    {Kind::average_pool2d, read_pool},
+    {Kind::global_average_pool, read_nothing},
+    {Kind::global_max_pool, read_nothing},
+    {Kind::adaptive_average_pool, read_adaptive},
+    {Kind::upsample2d, read_upsample},
+    {Kind::pad_channels, read_pad_channels},
 };
 
 }  // namespace

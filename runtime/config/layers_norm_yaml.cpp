@@ -72,9 +72,8 @@ void read_lrn(Section& section, const LayerContext&, LayerDefinition& out_layer)
 }
 
 constexpr LayerReader readers[] = {
-    {"batch_norm", Kind::batch_norm, read_batch_norm}, {"layer_norm", Kind::layer_norm, read_layer_norm},
-    {"group_norm", Kind::group_norm, read_group_norm}, {"instance_norm", Kind::instance_norm, read_group_norm},
-    {"rms_norm", Kind::rms_norm, read_layer_norm},     {"lrn", Kind::lrn, read_lrn},
+    {Kind::batch_norm, read_batch_norm},    {Kind::layer_norm, read_layer_norm}, {Kind::group_norm, read_group_norm},
+    {Kind::instance_norm, read_group_norm}, {Kind::rms_norm, read_layer_norm},   {Kind::lrn, read_lrn},
 };
 
 }  // namespace

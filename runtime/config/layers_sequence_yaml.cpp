@@ -36,10 +36,10 @@ void read_attention(Section& section, const LayerContext& context, LayerDefiniti
 }
 
 constexpr LayerReader readers[] = {
-    {"lstm", Kind::lstm, read_recurrent},
-    {"gru", Kind::gru, read_recurrent},
-    {"rnn", Kind::rnn, read_recurrent},
-    {"attention", Kind::attention, read_attention},
+    {Kind::lstm, read_recurrent},
+    {Kind::gru, read_recurrent},
+    {Kind::rnn, read_recurrent},
+    {Kind::attention, read_attention},
 };
 
 }  // namespace

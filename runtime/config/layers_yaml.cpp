@@ -4,37 +4,12 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
+#include "train/names.h"
+
 namespace tenon::config {
 namespace {
 
 using Kind = LayerDefinition::Kind;
-
-const std::vector<Choice<Preset>> all_presets = {
-    {"none", Preset::none}, {"keras", Preset::keras}, {"torch", Preset::torch}, {"gorgonia", Preset::gorgonia}};
-
-const std::vector<Choice<Activation>> all_activations = {{"linear", Activation::linear},   {"relu", Activation::relu},
-                                                         {"sigmoid", Activation::sigmoid}, {"tanh", Activation::tanh},
-                                                         {"softmax", Activation::softmax}, {"log_softmax", Activation::log_softmax},
-                                                         {"relu6", Activation::relu6},     {"leaky_relu", Activation::leaky_relu},
-                                                         {"elu", Activation::elu},         {"softplus", Activation::softplus},
-                                                         {"mish", Activation::mish},       {"gelu", Activation::gelu},
-                                                         {"silu", Activation::silu}};
-
-const std::vector<Choice<Initializer::Kind>> initializers = {{"zeros", Initializer::Kind::zeros},
-                                                             {"ones", Initializer::Kind::ones},
-                                                             {"constant", Initializer::Kind::constant},
-                                                             {"uniform", Initializer::Kind::uniform},
-                                                             {"normal", Initializer::Kind::normal},
-                                                             {"glorot_uniform", Initializer::Kind::glorot_uniform},
-                                                             {"glorot_normal", Initializer::Kind::glorot_normal},
-                                                             {"he_uniform", Initializer::Kind::he_uniform},
-                                                             {"he_normal", Initializer::Kind::he_normal},
-                                                             {"lecun_uniform", Initializer::Kind::lecun_uniform},
-                                                             {"lecun_normal", Initializer::Kind::lecun_normal},
-                                                             {"fan_in_uniform", Initializer::Kind::fan_in_uniform},
-                                                             {"truncated_normal", Initializer::Kind::truncated_normal},
-                                                             {"orthogonal", Initializer::Kind::orthogonal},
-                                                             {"identity", Initializer::Kind::identity}};
 
 /// The default initializers of a dense layer's kernel and bias.
 std::pair<Initializer, Initializer> default_initializers(Preset preset) {
@@ -74,7 +49,7 @@ void read_dropout(Section& section, const LayerContext&, LayerDefinition& out_la
 
 /// Here `name` is the activation; the builder names the layer.
 void read_named_activation(Section& section, const LayerContext&, LayerDefinition& out_layer) {
-  out_layer.activation = section.require_value("name", "the name of an activation").as_choice(all_activations);
+  out_layer.activation = section.require_value("name", "the name of an activation").as_choice(train::activations());
   read_alpha(section, out_layer);
 }
 
@@ -109,10 +84,10 @@ void read_branches(Section& section, const LayerContext& context, LayerDefinitio
 }
 
 constexpr LayerReader readers[] = {
-    {"flatten", Kind::flatten, read_nothing},       {"dense", Kind::dense, read_dense},
-    {"dropout", Kind::dropout, read_dropout},       {"activation", Kind::activation, read_named_activation},
-    {"embedding", Kind::embedding, read_embedding}, {"reshape", Kind::reshape, read_reshape},
-    {"residual", Kind::residual, read_residual},    {"branches", Kind::branches, read_branches},
+    {Kind::flatten, read_nothing},     {Kind::dense, read_dense},
+    {Kind::dropout, read_dropout},     {Kind::activation, read_named_activation},
+    {Kind::embedding, read_embedding}, {Kind::reshape, read_reshape},
+    {Kind::residual, read_residual},   {Kind::branches, read_branches},
 };
 
 constexpr const char* repeat_key = "repeat";
@@ -120,8 +95,8 @@ constexpr std::int64_t max_repeated_layers = 50'000;
 
 std::vector<std::string> layer_words() {
   std::vector<std::string> words;
-  for (const LayerReader& reader : layer_readers()) words.emplace_back(reader.word);
-  for (const Choice<Activation>& choice : all_activations) {
+  for (const LayerReader& reader : layer_readers()) words.emplace_back(name_of(reader.kind));
+  for (const Choice<Activation>& choice : train::activations()) {
     if (choice.value != Activation::linear) words.emplace_back(choice.word);
   }
   words.emplace_back(repeat_key);
@@ -171,7 +146,7 @@ LayerDefinition read_layer(const Value& item, const Item& parts, const std::stri
   layer.where = item.mark().str() + ": " + label;
   const LayerReader* reader = nullptr;
   for (const LayerReader& candidate : layer_readers()) {
-    if (word == candidate.word) reader = &candidate;
+    if (word == name_of(candidate.kind)) reader = &candidate;
   }
   layer.kind = reader != nullptr ? reader->kind : Kind::activation;
 
@@ -179,7 +154,7 @@ LayerDefinition read_layer(const Value& item, const Item& parts, const std::stri
   if (reader != nullptr) {
     reader->read(section, {preset, label}, layer);
   } else {
-    layer.activation = Value(parts.word, parts.word.mark, "", item.key()).as_choice(all_activations);
+    layer.activation = Value(parts.word, parts.word.mark, "", item.key()).as_choice(train::activations());
     read_alpha(section, layer);
   }
   if (layer.kind != Kind::activation || reader == nullptr) {
@@ -231,13 +206,6 @@ void append_repeated(const Value& item, const Item& parts, Preset preset, const 
 
 }  // namespace
 
-const std::vector<Choice<Preset>>& presets() {
-  return all_presets;
-}
-const std::vector<Choice<Activation>>& activations() {
-  return all_activations;
-}
-
 std::span<const LayerReader> basic_layer_readers() {
   return readers;
 }
@@ -271,7 +239,7 @@ std::vector<LayerDefinition> read_layers(const Value& list, Preset preset, const
 Initializer read_initializer(const Value& value, Preset preset) {
   Initializer result;
   const auto choose = [&](const Value& name) {
-    result.kind = name.as_choice(initializers);
+    result.kind = name.as_choice(train::initializers());
     result.truncated = preset == Preset::keras && may_be_truncated(result.kind);
   };
   if (!value.is_map()) {
@@ -311,11 +279,11 @@ void read_alpha(Section& section, LayerDefinition& out_layer) {
 
 void read_activation(const Value& value, LayerDefinition& out_layer) {
   if (!value.is_map()) {
-    out_layer.activation = value.as_choice(all_activations);
+    out_layer.activation = value.as_choice(train::activations());
     return;
   }
   Section section = value.section();
-  out_layer.activation = section.require_value("name", "the name of an activation").as_choice(all_activations);
+  out_layer.activation = section.require_value("name", "the name of an activation").as_choice(train::activations());
   read_alpha(section, out_layer);
   section.finish();
 }
@@ -335,20 +303,3 @@ void read_weights(Section& section, Preset preset, LayerDefinition& out_layer) {
 }
 
 }  // namespace tenon::config
-
-namespace tenon {
-
-const char* name_of(Initializer::Kind kind) {
-  return config::word_of(config::initializers, kind);
-}
-const char* name_of(Activation activation) {
-  return config::word_of(config::activations(), activation);
-}
-const char* name_of(LayerDefinition::Kind kind) {
-  for (const config::LayerReader& reader : config::layer_readers()) {
-    if (reader.kind == kind) return reader.word;
-  }
-  return "?";
-}
-
-}  // namespace tenon

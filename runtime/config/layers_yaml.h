@@ -8,7 +8,7 @@
 
 #include <tenon/definition.h>
 
-#include "config/yaml_reader.h"
+#include "config/yaml_names.h"
 
 namespace tenon::config {
 
@@ -18,7 +18,6 @@ struct LayerContext {
 };
 
 struct LayerReader {
-  const char* word;
   LayerDefinition::Kind kind;
   /// Reads the keys of the layer, except `name` and `device`.
   void (*read)(Section& section, const LayerContext& context, LayerDefinition& out_layer);
@@ -35,8 +34,6 @@ const std::vector<LayerReader>& layer_readers();
 std::vector<LayerDefinition> read_layers(const Value& list, Preset preset, const std::string& label = "");
 
 // Shared by the families.
-const std::vector<Choice<Preset>>& presets();
-const std::vector<Choice<Activation>>& activations();
 Initializer read_initializer(const Value& value, Preset preset);
 /// Reads a name, or {name: leaky_relu, alpha: 0.2}.
 void read_activation(const Value& value, LayerDefinition& out_layer);

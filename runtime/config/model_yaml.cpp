@@ -4,11 +4,8 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "config/layers_yaml.h"
-#include "config/yaml_reader.h"
+#include "train/names.h"
 
 namespace tenon::config {
 namespace {
@@ -66,7 +63,7 @@ void check_names(const ModelDefinition& model) {
 }  // namespace
 
 Preset read_preset(Section& section) {
-  return section.choice("preset", Preset::none, presets());
+  return section.choice("preset", Preset::none, train::presets());
 }
 
 ModelDefinition read_model(const Node& tree, const std::string& context) {
@@ -90,58 +87,12 @@ ModelDefinition read_model(const Node& tree, const std::string& context) {
 void apply_overrides(Node& tree, const std::vector<ConfigOverride>& overrides) {
   for (const ConfigOverride& change : overrides) {
     const std::string name = change.text.empty() ? fmt::format("--set {}={}", change.key, change.value) : change.text;
-    assign(tree, change.key, change.value, std::make_shared<Source>(Source{name, "", Origin::Kind::command_line}), change.literal);
+    yaml::assign(tree, change.key, change.value, std::make_shared<Source>(Source{name, "", Origin::Kind::command_line}), change.literal);
   }
 }
 
-namespace {
-
-std::int64_t scaled(std::int64_t count, double width) {
-  return std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * width));
-}
-
-void reduce_width(std::vector<LayerDefinition>& layers, double width, const LayerDefinition* keep) {
-  for (LayerDefinition& layer : layers) {
-    for (std::vector<LayerDefinition>& part : layer.parts) reduce_width(part, width, keep);
-    if (&layer == keep || layer.kind == LayerDefinition::Kind::depthwise_conv2d) continue;
-    if (layer.units > 0) layer.units = scaled(layer.units, width);
-    if (layer.dim > 0) layer.dim = scaled(layer.dim, width);
-  }
-}
-
-}  // namespace
-
-TrainDefinition load_cut(const std::string& path) {
-  const auto load = [&](const std::vector<ConfigOverride>& overrides) {
-    if (load_yaml(path).find("layers") == nullptr) return load_train(path, overrides);
-    TrainDefinition train;
-    train.file = path;
-    std::vector<ConfigOverride> own = overrides;
-    for (ConfigOverride& change : own) change.key = change.key.substr(std::string("model.").size());
-    train.model = load_model(path, own);
-    return train;
-  };
-  const TrainDefinition whole = load({});
-  if (!whole.model.conformance) throw Error(fmt::format("{}: its model has no `conformance` block, which says how to reduce it", path));
-  const ConformanceCut& cut = *whole.model.conformance;
-  std::vector<ConfigOverride> overrides;
-  for (const auto& [key, value] : cut.set) {
-    const std::string text = path + ": conformance.set." + key;
-    const std::string of_training = "train.";
-    if (!key.starts_with(of_training)) {
-      overrides.push_back({"model." + key, value, text});
-    } else if (!whole.data.where.empty()) {  // a model.yaml has no training keys to override
-      overrides.push_back({key.substr(of_training.size()), value, text});
-    }
-  }
-  TrainDefinition train = load(overrides);
-  reduce_width(train.model.layers, cut.width, train.model.layers.size() > 1 ? &train.model.layers.back() : nullptr);
-  train.batch_size = cut.batch_size;
-  return train;
-}
-
-ModelDefinition load_model(const std::string& path, const std::vector<ConfigOverride>& overrides) {
-  Node tree = load_yaml(path);
+ModelDefinition load_model_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
+  Node tree = files.load(path);
   apply_overrides(tree, overrides);
   ModelDefinition model = read_model(tree);
   model.file = path;
@@ -149,17 +100,9 @@ ModelDefinition load_model(const std::string& path, const std::vector<ConfigOver
 }
 
 ModelDefinition model_from_text(const std::string& text, const std::string& name, const std::vector<ConfigOverride>& overrides) {
-  Node tree = parse_yaml(text, std::make_shared<Source>(Source{name, "", Origin::Kind::yaml}));
+  Node tree = yaml::parse(text, std::make_shared<Source>(Source{name, "", Origin::Kind::yaml}));
   apply_overrides(tree, overrides);
   return read_model(tree);
 }
 
 }  // namespace tenon::config
-
-namespace tenon {
-
-const char* name_of(Preset preset) {
-  return config::word_of(config::presets(), preset);
-}
-
-}  // namespace tenon

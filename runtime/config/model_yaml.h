@@ -1,4 +1,5 @@
-// config/model_yaml.h - parses model.yaml and train.yaml into typed structs. No layer is built and no data file is opened here.
+// config/model_yaml.h - parses model.yaml and train.yaml into the structs of tenon/train_definition.h. No layer is built and no data file
+// is opened here.
 //
 // model.yaml lists the layers of tenon/definition.h:
 //
@@ -12,73 +13,44 @@
 // Every map also takes `name` (except in `activation`, where it is the activation) and `device`; a layer without keys may be a plain name.
 #pragma once
 
-#include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
+#include <variant>
 #include <vector>
 
-#include <tenon/callbacks.h>
 #include <tenon/config.h>
-#include <tenon/definition.h>
+#include <tenon/train_definition.h>
 
-#include "config/data_yaml.h"
-#include "config/yaml_tree.h"
+#include "config/yaml_names.h"
 
 namespace tenon::config {
 
-class Section;
+/// YAML files, each of which is parsed once.
+class Files {
+ public:
+  /// Errors  those of yaml::load.
+  const Node& load(const std::string& path);
 
-struct CheckpointDefinition {
-  std::string directory;
-  std::int64_t every_epochs = 1;
-  std::int64_t keep = 1;  ///< number of newest checkpoints to keep; 0: all
-};
-
-struct ResumeDefinition {
-  enum class Kind { never, automatic, path };  ///< automatic: the newest checkpoint in checkpoint.directory, if any
-  Kind kind = Kind::never;
-  std::string path;
-};
-
-enum class LogStyle { keras, gorgonia };
-const char* name_of(LogStyle style);
-
-/// train.yaml. Its top level also takes every key of Config (`seed`, `deterministic`, `device`, `check_numerics`, ...), stored in `config`.
-struct TrainDefinition {
-  ModelDefinition model;
-  DataDefinition data;
-  LossDefinition loss;
-  OptimizerDefinition optimizer;
-  std::vector<MetricDefinition> metrics;
-  std::vector<CallbackDefinition> callbacks;
-  std::int64_t batch_size = 32;
-  std::int64_t epochs = 1;
-  std::int64_t accumulate = 1;                ///< batches per step
-  std::vector<std::string> parallel_devices;  ///< devices that share each batch; empty: one device
-  bool shuffle = true;
-  int verbose = 1;
-  LogStyle log_style = LogStyle::keras;
-  std::optional<std::int64_t> steps_per_epoch;
-  std::optional<CheckpointDefinition> checkpoint;
-  ResumeDefinition resume;
-  std::string output;  ///< folder for logs and curves; "": nothing is written
-  Config config;       ///< a layer for resolve_config: only keys set by the file or an override have an origin
-  std::string file;
+ private:
+  std::map<std::string, Node> trees_;
 };
 
 /// Reads model.yaml. `overrides` are applied to the tree first, with keys as in the file ("layers.1.dense.units"); their errors read
 /// "--set dtype=f16: key 'dtype': expected ...".
 ///
 /// Errors  "model.yaml:9:5: layers[2] dense: unknown key 'unit'; did you mean 'units'?".
-ModelDefinition load_model(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
 ModelDefinition model_from_text(const std::string& text, const std::string& name = "<text>",
                                 const std::vector<ConfigOverride>& overrides = {});
+ModelDefinition load_model_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides);
 
 /// Reads train.yaml and the model that it names relative to its folder; overrides of "model.<key>" apply to the model's file.
-TrainDefinition load_train(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
+TrainDefinition load_train_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides);
 /// Relative paths in the text start from `folder`.
 TrainDefinition train_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "",
                                 const std::vector<ConfigOverride>& overrides = {});
+
+/// Reads a file of any kind: a model.yaml has `layers`, a train.yaml has `model`, and a configuration neither.
+std::variant<ModelDefinition, TrainDefinition, Config> load_any(const std::string& path);
 
 /// Reads a train.yaml or model.yaml and reduces the model as its `conformance` block says; keys of `set` that begin with "train." apply to
 /// train.yaml. Errors also: a model without that block.

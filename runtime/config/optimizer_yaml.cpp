@@ -2,6 +2,7 @@
 
 #include "config/model_yaml.h"
 #include "config/train_blocks.h"
+#include "train/names.h"
 #include "train/optimizers.h"
 
 namespace tenon::config {
@@ -37,12 +38,12 @@ void read_learning_rate(const Value& value, Optimizer& optimizer, std::vector<Ca
     return;
   }
   Section section = value.section();
-  std::vector<std::string> words = words_of(schedule_kinds());
+  std::vector<std::string> words = words_of(train::schedules());
   words.emplace_back("on_plateau");
   const std::size_t word = section.require_value("schedule", "the name of a schedule").as_word(words);
   optimizer.learning_rate = section.get<double>("initial", optimizer.learning_rate, from_zero);
-  if (word < schedule_kinds().size()) {
-    optimizer.schedule = read_schedule_keys(section, schedule_kinds()[word].value);
+  if (word < train::schedules().size()) {
+    optimizer.schedule = read_schedule_keys(section, train::schedules()[word].value);
   } else {
     out_callbacks.emplace_back(read_plateau_keys(section));
   }
@@ -66,15 +67,6 @@ void read_keys(Section& section, Optimizer& optimizer, std::vector<CallbackDefin
 }
 
 }  // namespace
-
-const std::vector<Choice<Schedule::Kind>>& schedule_kinds() {
-  static const std::vector<Choice<Schedule::Kind>> kinds = {{"constant", Schedule::Kind::constant},
-                                                            {"step", Schedule::Kind::step},
-                                                            {"exponential", Schedule::Kind::exponential},
-                                                            {"cosine", Schedule::Kind::cosine},
-                                                            {"inv", Schedule::Kind::inv}};
-  return kinds;
-}
 
 Schedule read_schedule_keys(Section& section, Schedule::Kind kind) {
   Schedule schedule;
@@ -118,11 +110,3 @@ OptimizerDefinition read_optimizer(const Value& value, std::vector<CallbackDefin
 }
 
 }  // namespace tenon::config
-
-namespace tenon {
-
-const char* name_of(Schedule::Kind kind) {
-  return config::word_of(config::schedule_kinds(), kind);
-}
-
-}  // namespace tenon

@@ -1,12 +1,13 @@
-// config/train_blocks.h - readers of the blocks of train.yaml: loss, metrics, optimizer, callbacks.
+// config/train_blocks.h - readers of the blocks of train.yaml: data, loss, metrics, optimizer, callbacks.
 #pragma once
 
 #include <vector>
 
 #include <tenon/callbacks.h>
 #include <tenon/definition.h>
+#include <tenon/train_definition.h>
 
-#include "config/yaml_reader.h"
+#include "config/yaml_names.h"
 
 namespace tenon::config {
 
@@ -15,6 +16,9 @@ inline constexpr Range<double> from_zero{.lowest = 0};
 inline constexpr Range<double> above_zero{.lowest = 0, .above_lowest = true};
 inline constexpr Range<double> below_one{.lowest = 0, .highest = 1, .below_highest = true};
 
+/// Reads `data:`, including the keys that say how batches are loaded.
+/// Errors  the block is missing or not a map. Keys that the source does not use are reported by the section.
+DataDefinition read_data(Section& top, FitOptions& out_fit);
 /// Reads a name, or {name: ..., from_logits: ..., ignore_index: ..., delta: ...}.
 LossDefinition read_loss(const Value& value);
 /// Reads a name, {name: top_k, k: 3}, or a list of them. Errors also: a metric that cannot be used with the loss.
@@ -26,7 +30,6 @@ std::vector<CallbackDefinition> read_callbacks(const Value& value);
 
 /// Shared by optimizer and callbacks: the keys of {schedule: cosine, per: epoch, ...} except `schedule` and `initial`.
 Schedule read_schedule_keys(Section& section, Schedule::Kind kind);
-const std::vector<Choice<Schedule::Kind>>& schedule_kinds();
 ReduceOnPlateau::Options read_plateau_keys(Section& section);
 
 }  // namespace tenon::config

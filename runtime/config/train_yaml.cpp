@@ -6,12 +6,10 @@
 #include "config/config_table.h"
 #include "config/model_yaml.h"
 #include "config/train_blocks.h"
-#include "config/yaml_reader.h"
+#include "train/names.h"
 
 namespace tenon::config {
 namespace {
-
-const std::vector<Choice<LogStyle>> log_styles = {{"keras", LogStyle::keras}, {"gorgonia", LogStyle::gorgonia}};
 
 std::optional<CheckpointDefinition> read_checkpoint(Section& top) {
   std::optional<Section> section = top.child("checkpoint");
@@ -54,24 +52,24 @@ ResumeDefinition read_resume(const Value& value, bool has_checkpoint) {
 }
 
 /// Reads the model: the file that `model` names, with the overrides of its keys, or an inline map.
-ModelDefinition read_model_of(Section& top, const std::vector<ConfigOverride>& model_overrides) {
+ModelDefinition read_model_of(Files& files, Section& top, const std::vector<ConfigOverride>& model_overrides) {
   const Value value = top.require_value("model", "the path of a model.yaml, or an inline model");
   if (value.is_scalar()) {
     const std::string path = value.as_shown_path();
     try {
-      return load_model(path, model_overrides);
+      files.load(path);
     } catch (const Error& problem) {
       const std::string text = problem.what();
       if (text.rfind(path + ": no such file", 0) == 0) value.fail(text);  // also name the key that refers to the file
       throw;
     }
+    return load_model_file(files, path, model_overrides);
   }
   if (!value.is_map()) value.fail_expected("the path of a model.yaml, or an inline model");
   return read_model(value.node(), "model");
 }
 
-TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrides) {
-  std::vector<ConfigOverride> own;
+TrainDefinition read_train(Files& files, Node tree, const std::vector<ConfigOverride>& overrides) {
   std::vector<ConfigOverride> of_model;
   // "model.dtype" applies to the model's file if `model` is a path, possibly set by an earlier override.
   for (const ConfigOverride& change : overrides) {
@@ -90,47 +88,45 @@ TrainDefinition read_train(Node tree, const std::vector<ConfigOverride>& overrid
   Section top(tree);
   TrainDefinition train;
   read_config(top, train.config);
-  train.data = read_data(top);
+  train.data = read_data(top, train.fit);
   train.loss = read_loss(top.require_value("loss", "the name of a loss"));
   std::vector<CallbackDefinition> of_optimizer;
   if (const auto optimizer = top.find("optimizer")) train.optimizer = read_optimizer(*optimizer, of_optimizer);
   if (const auto metrics = top.find("metrics"); metrics && !metrics->is_null()) train.metrics = read_metrics(*metrics, train.loss);
   if (const auto callbacks = top.find("callbacks"); callbacks && !callbacks->is_null()) train.callbacks = read_callbacks(*callbacks);
   train.callbacks.insert(train.callbacks.end(), of_optimizer.begin(), of_optimizer.end());
-  train.batch_size = top.get<std::int64_t>("batch_size", train.batch_size, {1, max_count});
-  train.epochs = top.get<std::int64_t>("epochs", train.epochs, {1, max_count});
-  train.accumulate = top.get<std::int64_t>("accumulate", train.accumulate, {1, max_count});
+  FitOptions& fit = train.fit;
+  fit.batch_size = top.get<std::int64_t>("batch_size", fit.batch_size, {1, max_count});
+  fit.epochs = top.get<std::int64_t>("epochs", fit.epochs, {1, max_count});
+  fit.accumulate = top.get<std::int64_t>("accumulate", fit.accumulate, {1, max_count});
   train.parallel_devices = read_parallel(top);
-  train.shuffle = top.get<bool>("shuffle", train.shuffle);
-  if (!train.shuffle && train.data.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling");
+  fit.shuffle = top.get<bool>("shuffle", fit.shuffle);
+  if (!fit.shuffle && fit.shuffle_buffer > 0) top.find("shuffle")->fail("data.shuffle_buffer has no effect without shuffling");
   train.verbose = top.get<int>("verbose", train.verbose, {0, 2});
-  train.log_style = top.choice("log_style", train.log_style, log_styles);
-  train.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, max_count});
+  train.log_style = top.choice("log_style", train.log_style, train::log_styles());
+  fit.steps_per_epoch = top.get_optional<std::int64_t>("steps_per_epoch", {1, max_count}).value_or(0);
   train.checkpoint = read_checkpoint(top);
   if (const auto resume = top.find("resume")) train.resume = read_resume(*resume, train.checkpoint.has_value());
   if (const auto output = top.find("output"); output && !output->is_null()) train.output = output->as_path();
   const bool has_model = top.has("model");
   if (!has_model) top.require_value("model", "the path of a model.yaml, or an inline model");
   top.finish();  // before the model's file is opened: report mistakes in this file first
-  train.model = read_model_of(top, of_model);
+  train.model = read_model_of(files, top, of_model);
   return train;
 }
 
 }  // namespace
 
-const char* name_of(LogStyle style) {
-  return word_of(log_styles, style);
-}
-
-TrainDefinition load_train(const std::string& path, const std::vector<ConfigOverride>& overrides) {
-  TrainDefinition train = read_train(load_yaml(path), overrides);
+TrainDefinition load_train_file(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
+  TrainDefinition train = read_train(files, files.load(path), overrides);
   train.file = path;
   return train;
 }
 
 TrainDefinition train_from_text(const std::string& text, const std::string& name, const std::string& folder,
                                 const std::vector<ConfigOverride>& overrides) {
-  return read_train(parse_yaml(text, std::make_shared<Source>(Source{name, folder, Origin::Kind::yaml})), overrides);
+  Files files;
+  return read_train(files, yaml::parse(text, std::make_shared<Source>(Source{name, folder, Origin::Kind::yaml})), overrides);
 }
 
 }  // namespace tenon::config

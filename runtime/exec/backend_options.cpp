@@ -7,7 +7,7 @@
 
 #include <tenon/error.h>
 
-#include "config/suggest.h"
+#include "yaml/suggest.h"
 
 namespace tenon::exec {
 namespace {
@@ -54,7 +54,7 @@ std::map<std::string, std::string> option_values(const tenon_backend_info& info,
   for (const auto& [key, value] : given) {
     if (values.count(key) == 0) {
       const std::string known = names.empty() ? "it has none" : fmt::format("it has {}", fmt::join(names, ", "));
-      throw Error(fmt::format("{}: unknown option '{}'{}; {}", where, key, config::did_you_mean(key, names), known));
+      throw Error(fmt::format("{}: unknown option '{}'{}; {}", where, key, yaml::did_you_mean(key, names), known));
     }
     for (const tenon_option& option : options) {
       if (key == option.name) check_value(where, option, value);

@@ -23,3 +23,5 @@
 #include <tenon/stream.h>
 #include <tenon/tensor.h>
 #include <tenon/trace.h>
+#include <tenon/train_definition.h>
+#include <tenon/training_run.h>

@@ -12,7 +12,7 @@
 #include <set>
 #include <typeinfo>
 
-#include "config/suggest.h"
+#include "yaml/suggest.h"
 
 namespace tenon {
 
@@ -57,8 +57,7 @@ bool Best::improved(const EpochLogs& logs) {
       names.push_back(name);
       list += (list.empty() ? "" : ", ") + name;
     }
-    throw Error(
-        fmt::format("monitor '{}' is not logged; logged are {}{}", monitor_.name, list, config::did_you_mean(monitor_.name, names)));
+    throw Error(fmt::format("monitor '{}' is not logged; logged are {}{}", monitor_.name, list, yaml::did_you_mean(monitor_.name, names)));
   }
   const double now = found->second;
   if (std::isnan(now)) return false;

@@ -9,10 +9,10 @@
 #include <tenon/model.h>
 #include <tenon/safetensors.h>
 
-#include "config/yaml_reader.h"
 #include "io/atomic_file.h"
 #include "train/model_state.h"
 #include "train/optimizers.h"
+#include "yaml/reader.h"
 
 namespace tenon {
 namespace {
@@ -54,8 +54,8 @@ std::string callback_prefix(const std::string& key) {
 }
 
 Header read_header(const std::string& yaml_file) {
-  const config::Node tree = config::load_yaml(yaml_file);
-  config::Section section(tree);
+  const yaml::Node tree = yaml::load(yaml_file);
+  yaml::Section section(tree);
   const std::string format = section.get("format", "");
   if (format != format_name)
     throw Error(fmt::format("{}: format is '{}', expected '{}': not a checkpoint of this version", yaml_file, format, format_name));
@@ -66,13 +66,13 @@ Header read_header(const std::string& yaml_file) {
   header.step = section.require<std::int64_t>("step", "a step number", {.lowest = 0});
   header.epoch = section.require<std::int64_t>("epoch", "an epoch number", {.lowest = 0});
   header.seed = section.require<std::uint64_t>("seed", "a seed");
-  for (const config::Value& value : section.require_value("sample", "a shape").items())
+  for (const yaml::Value& value : section.require_value("sample", "a shape").items())
     header.sample.push_back(value.as_integer({.lowest = 0}));
   header.batch = section.get<std::int64_t>("batch", 0, {.lowest = 0});
   header.batches = section.get<std::int64_t>("batches", 0, {.lowest = 0});
   header.means.weight = section.get<double>("weight", 0);
   if (const auto sums = section.find("sums")) {
-    for (const config::Value& sum : sums->items()) header.means.sums.push_back(sum.as_number());
+    for (const yaml::Value& sum : sums->items()) header.means.sums.push_back(sum.as_number());
   }
   header.rate = section.get_optional<double>("learning_rate");
   header.rate_scale = section.get<double>("learning_rate_scale", 1);

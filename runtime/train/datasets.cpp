@@ -12,198 +12,16 @@
 
 #include "core/log.h"
 #include "data/disk_cache.h"
-#include "data/files.h"
+#include "train/dataset_rules.h"
 
 namespace tenon::train {
 namespace {
-
-using config::DataDefinition;
-using config::DataSource;
-using config::Normalize;
-using ArrayPointer = std::shared_ptr<const ArrayDataset>;
 
 /// The data sets as they pass through the steps below. Padding is filled with `black`, the scaled value of a black pixel.
 struct Prepared {
   ArrayPointer train, validation, test;  ///< validation may be null; test is null until it is split off
   std::vector<double> black = {0};
 };
-
-// ---------------------------------------------------------------- sources
-
-bool reads_files(DataSource source) {
-  switch (source) {
-    case DataSource::mnist:
-    case DataSource::fashion_mnist:
-    case DataSource::idx:
-    case DataSource::cifar10:
-    case DataSource::npz:
-    case DataSource::images:
-    case DataSource::csv:
-    case DataSource::tokens:
-      return true;
-    default:
-      return false;
-  }
-}
-
-const char* expected_files(DataSource source) {
-  switch (source) {
-    case DataSource::cifar10:
-      return "a folder with data_batch_1..5.bin and test_batch.bin";
-    case DataSource::npz:
-      return "an .npz file, or a folder with .npz or .npy files";
-    case DataSource::images:
-      return "a folder with one folder of images per class, or with such folders in train and test";
-    case DataSource::csv:
-      return "a .csv file, or a folder with train.csv and test.csv";
-    case DataSource::tokens:
-      return "a text file, or a folder with train.txt and test.txt";
-    default:
-      return "a folder with its IDX files";
-  }
-}
-
-std::vector<std::string> files_of(DataSource source, const std::string& path, Split split) {
-  switch (source) {
-    case DataSource::mnist:
-    case DataSource::fashion_mnist:
-    case DataSource::idx:
-      return data::mnist_files(path, split);
-    case DataSource::cifar10:
-      return data::cifar10_files(path, split);
-    case DataSource::npz:
-      return data::numpy_files(path, split);
-    case DataSource::images:
-      return data::image_files(path, split);
-    case DataSource::csv:
-      return data::csv_files(path, split);
-    case DataSource::tokens:
-      return data::token_files(path, split);
-    default:
-      return {};
-  }
-}
-
-Prepared read_csv(const DataDefinition& definition, const std::string& path) {
-  const std::vector<std::string> train = data::csv_files(path, Split::train), test = data::csv_files(path, Split::test);
-  const CsvData first = load_csv(train[0], definition.csv);
-  Prepared parts{first.data, nullptr, nullptr, {0}};
-  if (test.empty()) return parts;
-  // The test part uses the classes and the kind of target of the training part.
-  CsvOptions options = definition.csv;
-  options.classes = first.classes;
-  options.target = first.data->num_classes() ? CsvOptions::Target::classes : CsvOptions::Target::values;
-  const CsvData second = load_csv(test[0], options);
-  if (second.features != first.features || second.label != first.label) {
-    throw Error(fmt::format("{}: expected the columns of {}: {} and the label {}; got {} and {}", test[0], train[0],
-                            fmt::join(first.features, ", "), first.label, fmt::join(second.features, ", "), second.label));
-  }
-  parts.test = second.data;
-  return parts;
-}
-
-Prepared read_images(const std::string& path) {
-  ImageFolderOptions options;
-  options.scaling = Scaling::none();
-  const ImageFolderData first = load_image_folder(path, Split::train, options);
-  options.classes = first.classes;
-  const bool has_test = !data::image_files(path, Split::test).empty();
-  return {first.data, nullptr, has_test ? load_image_folder(path, Split::test, options).data : nullptr, {0}};
-}
-
-Prepared read_tokens(const DataDefinition& definition, const std::string& path) {
-  const std::vector<std::string> train = data::token_files(path, Split::train), test = data::token_files(path, Split::test);
-  TokenOptions options;
-  options.vocabulary = definition.vocabulary;
-  options.sequence = definition.sequence;
-  const TokenData first = load_tokens(train[0], options);
-  options.words = first.vocabulary;
-  return {first.data, nullptr, test.empty() ? nullptr : load_tokens(test[0], options).data, {0}};
-}
-
-ArrayPointer generate(const DataDefinition& definition, std::uint64_t seed, Split split) {
-  const std::int64_t count = split == Split::train ? definition.train_count : definition.test_count;
-  const auto set_common = [&](auto& options) {
-    options.seed = seed;
-    options.split = split;
-    if (count > 0) options.count = count;
-  };
-  switch (definition.source) {
-    case DataSource::linear_regression: {
-      LinearOptions options;
-      options.features = definition.features;
-      options.noise = definition.noise;
-      set_common(options);
-      return generate_linear(options).data;
-    }
-    case DataSource::ptb_like: {
-      TokenStreamOptions options;
-      options.vocabulary = definition.vocabulary;
-      options.sequence = definition.sequence;
-      if (split == Split::test) options.count = 20000;
-      set_common(options);
-      if (count > 0) options.count = count * definition.sequence + 1;  // the definition counts samples
-      return generate_tokens(options);
-    }
-    case DataSource::markov: {
-      MarkovOptions options;
-      options.symbols = definition.symbols;
-      options.sequence = definition.sequence;
-      if (split == Split::test) options.count = 20000;
-      set_common(options);
-      if (count > 0) options.count = count * definition.sequence + 1;  // the definition counts samples
-      const MarkovStream stream = generate_markov(options);
-      if (split == Split::train) {
-        log::info("markov: entropy rate {:.4f} nats, perplexity {:.3f}: the lower bound for any model", stream.entropy_rate,
-                  std::exp(stream.entropy_rate));
-      }
-      return stream.data;
-    }
-    case DataSource::random: {
-      RandomOptions options;
-      options.shape = Shape(std::span<const std::int64_t>(definition.shape));
-      options.classes = definition.classes;
-      options.scaling = Scaling::none();
-      if (split == Split::test) options.count = 200;
-      set_common(options);
-      return generate_random(options);
-    }
-    default: {
-      GeneratedOptions options;
-      options.scaling = Scaling::none();
-      if (split == Split::test) options.count = 2000;
-      set_common(options);
-      if (definition.source == DataSource::signals) return generate_signals(options);
-      return definition.source == DataSource::digits ? generate_digits(options) : generate_textures(options);
-    }
-  }
-}
-
-/// Reads both parts without scaling; the test part may be missing.
-Prepared read(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
-  const auto both = [&](auto load) { return Prepared{load(Split::train), nullptr, load(Split::test), {0}}; };
-  switch (definition.source) {
-    case DataSource::mnist:
-    case DataSource::fashion_mnist:
-    case DataSource::idx:
-      return both([&](Split split) { return load_mnist(path, split, {.scaling = Scaling::none()}); });
-    case DataSource::cifar10: {
-      Cifar10Options options;
-      options.scaling = Scaling::none();
-      return both([&](Split split) { return load_cifar10(path, split, options); });
-    }
-    case DataSource::npz:
-      return both([&](Split split) { return data::numpy_files(path, split).empty() ? nullptr : load_numpy(path, split); });
-    case DataSource::images:
-      return read_images(path);
-    case DataSource::csv:
-      return read_csv(definition, path);
-    case DataSource::tokens:
-      return read_tokens(definition, path);
-    default:
-      return both([&](Split split) { return generate(definition, seed, split); });
-  }
-}
 
 // ---------------------------------------------------------------- scaling
 
@@ -304,7 +122,8 @@ ArrayPointer split_off(ArrayPointer& data, double part, const char* key, const s
 
 /// Reads, splits and scales the data.
 Prepared prepare(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
-  Prepared parts = read(definition, path, seed);
+  const DatasetParts read = rule_of(definition.source).load(definition, path, seed);
+  Prepared parts{read.train, nullptr, read.test, {}};
   if (parts.test && definition.test_split > 0) {
     throw Error(fmt::format("data: test_split {}: {} has a test part of its own; remove test_split", definition.test_split, path));
   }
@@ -318,7 +137,6 @@ Prepared prepare(const DataDefinition& definition, const std::string& path, std:
   const std::vector<Scaling> scalings = scalings_for(definition, *parts.train);
   parts.train = rescaled(parts.train, scalings);
   parts.test = rescaled(parts.test, scalings);
-  parts.black.clear();
   for (const Scaling& scaling : scalings) parts.black.push_back(scaling.offset);
   if (definition.validation_split > 0)
     parts.validation = split_off(parts.train, definition.validation_split, "validation_split", parts.train->name() + " validation");
@@ -334,7 +152,7 @@ data::ContentKey options_key(const DataDefinition& d, std::uint64_t seed) {
                       fmt::join(d.mean, ","), fmt::join(d.deviation, ","), d.train_count, d.test_count, d.validation_split, d.test_split));
   key.add(fmt::format("{}|{}|{}|{}|{}|{}|{}|{}|{}|{}|{}", d.features, d.noise, d.vocabulary, d.symbols, d.sequence, fmt::join(d.shape, ","),
                       d.classes, d.csv.delimiter, static_cast<int>(d.csv.header), static_cast<int>(d.csv.target), d.csv.label));
-  if (!reads_files(d.source)) key.add(std::to_string(seed));
+  if (!rule_of(d.source).reads_files()) key.add(std::to_string(seed));
   return key;
 }
 
@@ -356,20 +174,20 @@ std::vector<double> numbers_of(const std::string& text) {
 
 /// Maps the cache files for the same content and options, creating them first if needed.
 Prepared from_disk(const DataDefinition& definition, const std::string& path, std::uint64_t seed) {
+  const DatasetRule& rule = rule_of(definition.source);
   const data::DiskCache cache(data::DiskCache::folder_or_default(definition.cache_directory));
   data::ContentKey content;
   for (const Split split : {Split::train, Split::test}) {
-    for (const std::string& file : files_of(definition.source, path, split)) {
+    if (!rule.reads_files()) break;
+    for (const std::string& file : rule.files(path, split)) {
       content.add_file(file);
       if (definition.source == DataSource::images) content.add(std::filesystem::path(file).lexically_relative(path).string());  // the class
     }
   }
   std::error_code ignored;
-  const std::string place = reads_files(definition.source) ? std::filesystem::weakly_canonical(path, ignored).string() : "generated";
+  const std::string place = rule.reads_files() ? std::filesystem::weakly_canonical(path, ignored).string() : "generated";
   const data::ContentKey options = options_key(definition, seed);
-  const auto file_of = [&](const char* part) {
-    return cache.path_of(fmt::format("{}-{}", name_of(definition.source), part), place, content, options);
-  };
+  const auto file_of = [&](const char* part) { return cache.path_of(fmt::format("{}-{}", rule.name, part), place, content, options); };
   const bool validates = definition.validation_split > 0;
   const auto open = [&] {
     Prepared parts;
@@ -410,15 +228,15 @@ std::shared_ptr<const Dataset> kept_in_memory(const ArrayPointer& data) {
 
 DataSplits make_data(const DataDefinition& definition, const std::string& given, std::uint64_t run_seed) {
   const std::string path = given.empty() ? definition.directory : given;
-  if (reads_files(definition.source) && path.empty()) {
-    throw Error(fmt::format("data: source {} expects {}; give --data DIR, or data.directory in the YAML", name_of(definition.source),
-                            expected_files(definition.source)));
+  const DatasetRule& rule = rule_of(definition.source);
+  if (rule.reads_files() && path.empty()) {
+    throw Error(fmt::format("data: source {} expects {}; give --data DIR, or data.directory in the YAML", rule.name, rule.expected));
   }
   const std::uint64_t seed = definition.seed.value_or(run_seed);
-  const bool on_disk = definition.cache == config::Cache::disk;
+  const bool on_disk = definition.cache == DataCache::disk;
   const Prepared parts = on_disk ? from_disk(definition, path, seed) : prepare(definition, path, seed);
   DataSplits splits{parts.train, parts.test, parts.validation};
-  if (definition.cache == config::Cache::ram)
+  if (definition.cache == DataCache::ram)
     splits = {kept_in_memory(parts.train), kept_in_memory(parts.test), kept_in_memory(parts.validation)};
   AugmentOptions changes = definition.augment;
   changes.fill = parts.black;

@@ -3,24 +3,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 
 #include <tenon/context.h>
 #include <tenon/data.h>
-
-#include "config/data_yaml.h"
+#include <tenon/training_run.h>
 
 namespace tenon::train {
 
-struct DataSplits {
-  std::shared_ptr<const Dataset> train, test;  ///< train is augmented if requested
-  std::shared_ptr<const Dataset> validation;   ///< null without validation_split
-};
-
-/// `directory` (from the command line) overrides that of the definition. `seed` is the run's seed, used if the definition has none.
+/// `directory` overrides that of the definition unless it is empty. `seed` is the run's seed, used if the definition has none.
 /// Errors  no directory for a file source; those of the readers.
-DataSplits make_data(const config::DataDefinition& definition, const std::string& directory, std::uint64_t seed);
+DataSplits make_data(const DataDefinition& definition, const std::string& directory, std::uint64_t seed);
 
 /// An allocator of pinned host memory. If the device has none left, it returns pageable memory and logs one warning.
 std::function<Tensor(DType, const Shape&)> pinned_memory(const Device& device);

@@ -67,7 +67,7 @@ const LayerRule& rule_of(Kind kind) {
       if (rule.kind == kind) return rule;
     }
   }
-  throw Error(Status::internal, fmt::format("the layer {} has no row in train/layers_*.cpp", name_of(kind)));
+  throw Error(Status::internal, "a layer without a row in train/layers_*.cpp");
 }
 
 std::int64_t product(std::span<const std::int64_t> sizes) {
@@ -196,3 +196,11 @@ std::vector<Value> LayerBuild::run_inside(const std::vector<std::vector<LayerDef
 }
 
 }  // namespace tenon::train
+
+namespace tenon {
+
+const char* name_of(LayerDefinition::Kind kind) {
+  return train::rule_of(kind).name;
+}
+
+}  // namespace tenon

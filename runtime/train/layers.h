@@ -79,7 +79,8 @@ class LayerBuild {
 
 struct LayerRule {
   LayerDefinition::Kind kind;
-  const char* type;  ///< its name in the summary
+  const char* name;  ///< in YAML
+  const char* type;  ///< in the summary
   /// Appends the layer. Errors  x does not fit (LayerDefinition::fail).
   Value (*build)(LayerBuild& build, const LayerDefinition& layer, Value x);
 };

@@ -90,9 +90,14 @@ Value branches(LayerBuild& build, const LayerDefinition& layer, Value x) {
 }
 
 const LayerRule rules[] = {
-    {Kind::flatten, "Flatten", flatten},    {Kind::reshape, "Reshape", reshape},          {Kind::dense, "Dense", dense},
-    {Kind::dropout, "Dropout", dropout},    {Kind::activation, "Activation", activation}, {Kind::embedding, "Embedding", embedding},
-    {Kind::residual, "Residual", residual}, {Kind::branches, "Branches", branches},
+    {Kind::flatten, "flatten", "Flatten", flatten},
+    {Kind::reshape, "reshape", "Reshape", reshape},
+    {Kind::dense, "dense", "Dense", dense},
+    {Kind::dropout, "dropout", "Dropout", dropout},
+    {Kind::activation, "activation", "Activation", activation},
+    {Kind::embedding, "embedding", "Embedding", embedding},
+    {Kind::residual, "residual", "Residual", residual},
+    {Kind::branches, "branches", "Branches", branches},
 };
 
 }  // namespace

@@ -146,19 +146,19 @@ Value pad_channels(LayerBuild& build, const LayerDefinition& layer, Value x) {
 }
 
 const LayerRule rules[] = {
-    {Kind::conv1d, "Conv1D", convolution},
-    {Kind::conv2d, "Conv2D", convolution},
-    {Kind::depthwise_conv2d, "DepthwiseConv2D", convolution},
-    {Kind::conv2d_transpose, "Conv2DTranspose", transposed},
-    {Kind::max_pool1d, "MaxPooling1D", pool},
-    {Kind::max_pool2d, "MaxPooling2D", pool},
-    {Kind::average_pool1d, "AveragePooling1D", pool},
-    {Kind::average_pool2d, "AveragePooling2D", pool},
-    {Kind::global_average_pool, "GlobalAveragePooling", global_pool},
-    {Kind::global_max_pool, "GlobalMaxPooling", global_pool},
-    {Kind::adaptive_average_pool, "AdaptiveAveragePooling", adaptive_pool},
-    {Kind::upsample2d, "UpSampling2D", upsample},
-    {Kind::pad_channels, "PadChannels", pad_channels},
+    {Kind::conv1d, "conv1d", "Conv1D", convolution},
+    {Kind::conv2d, "conv2d", "Conv2D", convolution},
+    {Kind::depthwise_conv2d, "depthwise_conv2d", "DepthwiseConv2D", convolution},
+    {Kind::conv2d_transpose, "conv2d_transpose", "Conv2DTranspose", transposed},
+    {Kind::max_pool1d, "max_pool1d", "MaxPooling1D", pool},
+    {Kind::max_pool2d, "max_pool2d", "MaxPooling2D", pool},
+    {Kind::average_pool1d, "average_pool1d", "AveragePooling1D", pool},
+    {Kind::average_pool2d, "average_pool2d", "AveragePooling2D", pool},
+    {Kind::global_average_pool, "global_average_pool", "GlobalAveragePooling", global_pool},
+    {Kind::global_max_pool, "global_max_pool", "GlobalMaxPooling", global_pool},
+    {Kind::adaptive_average_pool, "adaptive_average_pool", "AdaptiveAveragePooling", adaptive_pool},
+    {Kind::upsample2d, "upsample2d", "UpSampling2D", upsample},
+    {Kind::pad_channels, "pad_channels", "PadChannels", pad_channels},
 };
 
 }  // namespace

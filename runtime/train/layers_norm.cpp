@@ -114,12 +114,12 @@ Value lrn(LayerBuild& build, const LayerDefinition& layer, Value x) {
 }
 
 const LayerRule rules[] = {
-    {Kind::batch_norm, "BatchNorm", batch_norm},
-    {Kind::layer_norm, "LayerNorm", layer_norm},
-    {Kind::rms_norm, "RMSNorm", rms_norm},
-    {Kind::group_norm, "GroupNorm", group_norm},
-    {Kind::lrn, "LRN", lrn},
-    {Kind::instance_norm, "InstanceNorm", group_norm},
+    {Kind::batch_norm, "batch_norm", "BatchNorm", batch_norm},
+    {Kind::layer_norm, "layer_norm", "LayerNorm", layer_norm},
+    {Kind::rms_norm, "rms_norm", "RMSNorm", rms_norm},
+    {Kind::group_norm, "group_norm", "GroupNorm", group_norm},
+    {Kind::lrn, "lrn", "LRN", lrn},
+    {Kind::instance_norm, "instance_norm", "InstanceNorm", group_norm},
 };
 
 }  // namespace

@@ -114,10 +114,10 @@ Value attention(LayerBuild& build, const LayerDefinition& layer, Value x) {
 }
 
 const LayerRule rules[] = {
-    {Kind::lstm, "LSTM", recurrent},
-    {Kind::gru, "GRU", recurrent},
-    {Kind::rnn, "SimpleRNN", recurrent},
-    {Kind::attention, "Attention", attention},
+    {Kind::lstm, "lstm", "LSTM", recurrent},
+    {Kind::gru, "gru", "GRU", recurrent},
+    {Kind::rnn, "rnn", "SimpleRNN", recurrent},
+    {Kind::attention, "attention", "Attention", attention},
 };
 
 }  // namespace

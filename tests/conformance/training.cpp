@@ -18,6 +18,7 @@
 #include <tenon/error.h>
 
 #include "case.h"
+#include "config/model_yaml.h"
 #include "training_run.h"
 
 namespace tenon::conformance {
@@ -98,8 +99,7 @@ const Device& oracle_of(const CaseContext& context) {
 }
 
 /// `nudge`: index of the perturbation, from 1; 0: none.
-TrainingResult run_on(const Device& device, const config::TrainDefinition& cut, std::uint64_t seed, int nudge,
-                      const Experiment& experiment) {
+TrainingResult run_on(const Device& device, const TrainDefinition& cut, std::uint64_t seed, int nudge, const Experiment& experiment) {
   const Context context = context_on(device, seed, true);
   TrainingRun run(context, cut);
   if (nudge > 0) run.nudge(seed + static_cast<std::uint64_t>(nudge));
@@ -108,8 +108,7 @@ TrainingResult run_on(const Device& device, const config::TrainDefinition& cut, 
   return result;
 }
 
-void check_against_oracle(CaseContext& context, const std::string& model, const config::TrainDefinition& cut,
-                          const Experiment& experiment) {
+void check_against_oracle(CaseContext& context, const std::string& model, const TrainDefinition& cut, const Experiment& experiment) {
   const Device& oracle = oracle_of(context);
   const std::uint64_t seed = seed_for(context.seed, model);
   const TrainingResult got = on_device(model, [&] { return run_on(context.device, cut, seed, 0, experiment); });
@@ -123,8 +122,8 @@ void append(std::vector<Finding>& out, std::vector<Finding> more) {
   std::move(more.begin(), more.end(), std::back_inserter(out));
 }
 
-config::TrainDefinition cut_of(const TrainingModel& model) {
-  config::TrainDefinition cut = config::load_cut(model.file.string());
+TrainDefinition cut_of(const TrainingModel& model) {
+  TrainDefinition cut = config::load_cut(model.file.string());
   cut.optimizer.schedule = {};  // a schedule may depend on the length of the fit
   return cut;
 }
@@ -141,7 +140,7 @@ OptimizerDefinition optimizer(OptimizerDefinition::Kind kind, double learning_ra
 
 /// The optimizer is SGD, linear in the gradients, so that no near-zero gradient is amplified.
 void check_one_step(CaseContext& context, const TrainingModel& model) {
-  config::TrainDefinition cut = cut_of(model);
+  TrainDefinition cut = cut_of(model);
   cut.optimizer = optimizer(OptimizerDefinition::Kind::sgd, 0.05);
   const TrainingBatch batch = batch_for(cut, seed_for(context.seed, model.name + "/batch"));
   check_against_oracle(context, model.name, cut, [&](TrainingRun& run, TrainingResult& result) {
@@ -154,7 +153,7 @@ void check_one_step(CaseContext& context, const TrainingModel& model) {
 }
 
 void check_fifty_steps(CaseContext& context, const TrainingModel& model, const OptimizerDefinition& how) {
-  config::TrainDefinition cut = cut_of(model);
+  TrainDefinition cut = cut_of(model);
   cut.optimizer = how;
   std::vector<TrainingBatch> batches;  // they repeat, so that there is something to learn
   for (int i = 0; i < 5; ++i) batches.push_back(batch_for(cut, seed_for(context.seed, fmt::format("{}/batch {}", model.name, i))));
@@ -167,11 +166,11 @@ void check_fifty_steps(CaseContext& context, const TrainingModel& model, const O
 
 /// Predictions follow the parameters; those of a frozen program do not change.
 void check_prediction(CaseContext& context, const TrainingModel& model, const OptimizerDefinition& how) {
-  config::TrainDefinition cut = cut_of(model);
+  TrainDefinition cut = cut_of(model);
   cut.optimizer = how;
   const TrainingBatch batch = batch_for(cut, seed_for(context.seed, model.name + "/batch"));
   check_against_oracle(context, model.name, cut, [&](TrainingRun& run, TrainingResult& result) {
-    Program frozen = run.model.freeze(cut.batch_size);
+    Program frozen = run.model.freeze(cut.fit.batch_size);
     const Finding first{"prediction of a frozen program", array_of(frozen.run({batch.x})[0])};
     result.findings.push_back(run.prediction("before training", batch.x));
     for (int step = 1; step <= 3; ++step) {
@@ -186,7 +185,7 @@ void check_prediction(CaseContext& context, const TrainingModel& model, const Op
 
 /// One model, used by two threads at once: frozen programs, then training. `own_streams`: each thread has its own context.
 void check_two_threads(CaseContext& context, const TrainingModel& model, const OptimizerDefinition& how, bool own_streams) {
-  config::TrainDefinition cut = cut_of(model);
+  TrainDefinition cut = cut_of(model);
   cut.optimizer = how;
   const std::uint64_t seed = seed_for(context.seed, model.name);
   struct Worker {
@@ -218,7 +217,7 @@ void check_two_threads(CaseContext& context, const TrainingModel& model, const O
       const Context& worker_context = contexts[i % contexts.size()];
       const TrainingBatch batch = batch_for(cut, seed_for(context.seed, fmt::format("{}/thread {}", model.name, i)));
       Worker& worker =
-          workers.emplace_back(Worker{worker_context, batch, TrainingRun(worker_context, cut).model.freeze(cut.batch_size), {}, {}});
+          workers.emplace_back(Worker{worker_context, batch, TrainingRun(worker_context, cut).model.freeze(cut.fit.batch_size), {}, {}});
       worker.prediction = array_of(worker.frozen.run({batch.x})[0]);
       worker.losses = train(worker);
     }

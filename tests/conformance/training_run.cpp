@@ -8,7 +8,6 @@
 
 #include <tenon/error.h>
 
-#include "config/yaml_tree.h"
 #include "exec/registered.h"
 #include "train/builder.h"
 #include "train/objective.h"
@@ -26,9 +25,9 @@ std::string name_of_definition(const fs::path& file, const fs::path& folder) {
   return file.lexically_relative(folder).replace_extension().generic_string();
 }
 
-Shape batch_shape(const config::TrainDefinition& cut) {
+Shape batch_shape(const TrainDefinition& cut) {
   if (!cut.model.input_shape) throw Error(cut.file + ": its cut has no input.shape; set it in the model's `conformance` block");
-  Shape shape{cut.batch_size};
+  Shape shape{cut.fit.batch_size};
   for (const std::int64_t size : *cut.model.input_shape) shape.push_back(size);
   return shape;
 }
@@ -71,27 +70,22 @@ std::vector<TrainingModel> training_models(const fs::path& folder) {
   }
   std::sort(files.begin(), files.end());
   std::vector<TrainingModel> models;
+  std::vector<TrainDefinition> definitions;
   std::set<fs::path> named;  // by a train.yaml
-  std::vector<fs::path> model_files;
   for (const fs::path& file : files) {
-    if (config::load_yaml(file.string()).find("layers") != nullptr) {
-      model_files.push_back(file);
-      continue;
-    }
-    const config::TrainDefinition definition = config::load_train(file.string());
-    named.insert(fs::weakly_canonical(definition.model.file));
-    models.push_back({name_of_definition(file, folder), file, definition.model.conformance.has_value()});
+    const TrainDefinition& definition = definitions.emplace_back(load_definition(file.string()));
+    if (definition.data) named.insert(fs::weakly_canonical(definition.model.file));
   }
-  for (const fs::path& file : model_files) {
-    if (named.count(fs::weakly_canonical(file)) != 0) continue;
-    models.push_back({name_of_definition(file, folder), file, config::load_model(file.string()).conformance.has_value()});
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!definitions[i].data && named.contains(fs::weakly_canonical(files[i]))) continue;
+    models.push_back({name_of_definition(files[i], folder), files[i], definitions[i].model.conformance.has_value()});
   }
   if (models.empty()) throw Error(fmt::format("conformance: profile training: no model in '{}'; {}", folder.string(), remedy));
   std::sort(models.begin(), models.end(), [](const TrainingModel& a, const TrainingModel& b) { return a.name < b.name; });
   return models;
 }
 
-TrainingBatch batch_for(const config::TrainDefinition& cut, std::uint64_t seed) {
+TrainingBatch batch_for(const TrainDefinition& cut, std::uint64_t seed) {
   Random random(seed);
   const Shape shape = batch_shape(cut);
   const DType dtype = train::input_dtype(cut.model);
@@ -130,7 +124,7 @@ Context context_on(const Device& device, std::uint64_t seed, bool deterministic)
   return Context(config);
 }
 
-TrainingRun::TrainingRun(const Context& context, const config::TrainDefinition& cut) : model(cut.model) {
+TrainingRun::TrainingRun(const Context& context, const TrainDefinition& cut) : model(cut.model) {
   model.compile(context, {.optimizer = cut.optimizer, .loss = cut.loss});
   model.build(Shape(*cut.model.input_shape));
 }

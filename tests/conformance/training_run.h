@@ -8,9 +8,9 @@
 #include <vector>
 
 #include <tenon/model.h>
+#include <tenon/train_definition.h>
 
 #include "array.h"
-#include "config/model_yaml.h"
 #include "device.h"
 
 namespace tenon::conformance {
@@ -29,7 +29,7 @@ struct TrainingBatch {
   Tensor x, y;
 };
 /// Noise in the shapes that the cut's first layer and loss expect: pixels in [0, 1), tokens, labels.
-TrainingBatch batch_for(const config::TrainDefinition& cut, std::uint64_t seed);
+TrainingBatch batch_for(const TrainDefinition& cut, std::uint64_t seed);
 
 /// A result of a run.
 struct Finding {
@@ -46,7 +46,7 @@ Context context_on(const Device& device, std::uint64_t seed, bool deterministic)
 /// A cut in training on a device.
 class TrainingRun {
  public:
-  TrainingRun(const Context& context, const config::TrainDefinition& cut);
+  TrainingRun(const Context& context, const TrainDefinition& cut);
 
   /// Moves every weight at random by up to 16 units in its last place.
   void nudge(std::uint64_t seed);

@@ -213,7 +213,7 @@ conformance: {batch_size: 3, width: 0.25, set: {input.shape: [1, 14, 14], dtype:
   CHECK(model.conformance->set[0] == std::pair<std::string, std::string>{"input.shape", "[1, 14, 14]"});
   const std::string nets = std::string(TENON_SOURCE_DIRECTORY) + "/models/bench/";
   const TrainDefinition vgg = load_cut(nets + "vgg_16.yaml");
-  CHECK(vgg.batch_size == 2);
+  CHECK(vgg.fit.batch_size == 2);
   CHECK(vgg.model.input_shape == Sizes{3, 32, 32});
   CHECK(vgg.model.layers.front().units == 4);
   CHECK(vgg.model.layers.back().units == 1000);

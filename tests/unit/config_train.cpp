@@ -59,13 +59,13 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
                                             "train.yaml", "/base");
   CHECK(t.model.name == "inline");
   CHECK(t.model.layers.size() == 2);
-  CHECK(t.data.source == DataSource::idx);
-  CHECK(t.data.directory == "/base/data/x");
-  CHECK(t.data.normalize == Normalize::gorgonia);
-  CHECK(t.data.train_count == 600);
-  CHECK(t.data.test_count == 100);
-  CHECK(t.data.seed == 9);
-  CHECK(t.data.validation_split == 0.1);
+  CHECK(t.data->source == DataSource::idx);
+  CHECK(t.data->directory == "/base/data/x");
+  CHECK(t.data->normalize == Normalize::gorgonia);
+  CHECK(t.data->train_count == 600);
+  CHECK(t.data->test_count == 100);
+  CHECK(t.data->seed == 9);
+  CHECK(t.data->validation_split == 0.1);
   CHECK(t.loss.loss == Loss::sparse_categorical_crossentropy);
   CHECK(t.loss.from_logits);
   CHECK(t.loss.ignore_index == -1);
@@ -76,12 +76,12 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
   CHECK(t.optimizer.epsilon == 1e-6);
   CHECK(t.optimizer.weight_decay == 0.1);
   CHECK(t.metrics == std::vector<MetricDefinition>{Metric::accuracy});
-  CHECK(t.batch_size == 100);
-  CHECK(t.epochs == 10);
-  CHECK_FALSE(t.shuffle);
+  CHECK(t.fit.batch_size == 100);
+  CHECK(t.fit.epochs == 10);
+  CHECK_FALSE(t.fit.shuffle);
   CHECK(t.verbose == 2);
   CHECK(t.log_style == LogStyle::gorgonia);
-  CHECK(t.steps_per_epoch == 50);
+  CHECK(t.fit.steps_per_epoch == 50);
   REQUIRE(t.checkpoint.has_value());
   CHECK(t.checkpoint->directory == "/base/runs/ck");
   CHECK(t.checkpoint->every_epochs == 2);
@@ -100,26 +100,26 @@ backends: {use: [openblas], options: {openblas: {threads: 2}}}
 
 TEST_CASE("train: the defaults are those of Keras") {
   const TrainDefinition t = train("");
-  CHECK(t.batch_size == 32);
-  CHECK(t.epochs == 1);
-  CHECK(t.shuffle);
+  CHECK(t.fit.batch_size == 32);
+  CHECK(t.fit.epochs == 1);
+  CHECK(t.fit.shuffle);
   CHECK(t.verbose == 1);
   CHECK(t.log_style == LogStyle::keras);
   CHECK(t.metrics.empty());
-  CHECK_FALSE(t.steps_per_epoch.has_value());
+  CHECK(t.fit.steps_per_epoch == 0);
   CHECK_FALSE(t.checkpoint.has_value());
   CHECK(t.resume.kind == ResumeDefinition::Kind::never);
   CHECK(t.output == "");
-  CHECK(t.data.normalize == Normalize::unit);
-  CHECK_FALSE(t.data.seed.has_value());
-  CHECK(t.data.train_count == 0);
+  CHECK(t.data->normalize == Normalize::unit);
+  CHECK_FALSE(t.data->seed.has_value());
+  CHECK(t.data->train_count == 0);
   CHECK_FALSE(t.loss.from_logits);
   CHECK_FALSE(t.loss.ignore_index.has_value());
   CHECK(t.optimizer.kind == Optimizer::Kind::adam);
   CHECK(t.config.origins.empty());
   const TrainDefinition line =
       train_from_text("model: {layers: [relu]}\ndata: {source: linear_regression}\nloss: mse\ncheckpoint: null\noutput: null\n");
-  CHECK(line.data.normalize == Normalize::none);
+  CHECK(line.data->normalize == Normalize::none);
   CHECK(line.loss.loss == Loss::mse);
   CHECK_FALSE(line.checkpoint.has_value());
 }
@@ -258,7 +258,7 @@ TEST_CASE("train: resume takes a path or a keyword") {
 }
 
 TEST_CASE("train: overrides are applied before types are checked, and their errors name them") {
-  CHECK(train("epochs: 5\n", {{"epochs", "2"}}).epochs == 2);
+  CHECK(train("epochs: 5\n", {{"epochs", "2"}}).fit.epochs == 2);
   CHECK(train("", {{"data.train_count", "100"}}).data.train_count == 100);
   CHECK(train("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
   CHECK(train("", {{"model.dtype", "float64"}}).model.dtype == DType::f64);
@@ -275,18 +275,18 @@ TEST_CASE("train: a model in a separate file is found next to train.yaml, and ov
   const Folder folder("train");
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {units: 3}\n");
   const std::string file = folder.write("train.yaml", "model: model.yaml\ndata: {source: digits}\nloss: sparse_categorical_crossentropy\n");
-  const TrainDefinition t = load_train(file, {{"model.layers.0.dense.units", "7"}});
+  const TrainDefinition t = load_definition(file, {{"model.layers.0.dense.units", "7"}});
   CHECK(t.file == file);
   CHECK(t.model.file == folder.path("model.yaml"));
   CHECK(t.model.layers[0].units == 7);
   CHECK(error_of([&] {
-          load_train(file, {{"model.dtype", "f16"}});
+          load_definition(file, {{"model.dtype", "f16"}});
         }) == "--set model.dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'");
   folder.write("model.yaml", "name: m\nlayers:\n  - dense: {unit: 3}\n");
-  CHECK(error_of([&] { load_train(file); }) ==
+  CHECK(error_of([&] { load_definition(file); }) ==
         folder.path("model.yaml") + ":3:13: layers[0] dense: unknown key 'unit'; did you mean 'units'?");
   CHECK(error_of([&] {
-          load_train(file, {{"model", folder.path("other.yaml")}});
+          load_definition(file, {{"model", folder.path("other.yaml")}});
         }) == "--set model=" + folder.path("other.yaml") + ": key 'model': " + folder.path("other.yaml") +
                   ": no such file; expected a YAML file");
 }
@@ -305,21 +305,21 @@ TEST_CASE("train: the examples of docs/yaml.md are valid, and its stated default
   REQUIRE(examples.size() == 3);
   const Folder folder("readme");
   folder.write("model.yaml", examples[0]);
-  const TrainDefinition t = load_train(folder.write("train.yaml", examples[1]));
+  const TrainDefinition t = load_definition(folder.write("train.yaml", examples[1]));
   CHECK(t.model.layers.size() == 5);
   const TrainDefinition plain = train("");
   CHECK(t.optimizer.learning_rate == plain.optimizer.learning_rate);
   CHECK(t.optimizer.beta1 == plain.optimizer.beta1);
   CHECK(t.optimizer.beta2 == plain.optimizer.beta2);
   CHECK(t.optimizer.epsilon == plain.optimizer.epsilon);
-  CHECK(t.batch_size == plain.batch_size);
-  CHECK(t.epochs == plain.epochs);
-  CHECK(t.shuffle == plain.shuffle);
+  CHECK(t.fit.batch_size == plain.fit.batch_size);
+  CHECK(t.fit.epochs == plain.fit.epochs);
+  CHECK(t.fit.shuffle == plain.fit.shuffle);
   CHECK(t.verbose == plain.verbose);
   CHECK(t.log_style == plain.log_style);
-  CHECK(t.data.workers == plain.data.workers);
-  CHECK(t.data.prefetch == plain.data.prefetch);
-  CHECK(t.data.normalize == plain.data.normalize);
+  CHECK(t.fit.workers == plain.fit.workers);
+  CHECK(t.fit.prefetch == plain.fit.prefetch);
+  CHECK(t.data->normalize == plain.data->normalize);
   CHECK(t.resume.kind == plain.resume.kind);
   CHECK(t.output == plain.output);
 }
@@ -382,7 +382,7 @@ callbacks:
   - tensorboard: {directory: events}
   - curves: {file: curves.html, title: A title}
 )");
-  CHECK(t.accumulate == 4);
+  CHECK(t.fit.accumulate == 4);
   REQUIRE(t.callbacks.size() == 9);
   const auto& checkpoint = std::get<Checkpoint::Options>(t.callbacks[0]);
   CHECK(checkpoint.directory == "/base/best");
@@ -421,7 +421,7 @@ TEST_CASE("train: clipping and regularisation keys reach their fields") {
 
 TEST_CASE("train: the models of the repository are valid") {
   const std::string models = std::string(TENON_SOURCE_DIRECTORY) + "/models/";
-  const TrainDefinition mnist = load_train(models + "mnist_mlp/train.yaml");
+  const TrainDefinition mnist = load_definition(models + "mnist_mlp/train.yaml");
   REQUIRE(mnist.model.layers.size() == 4);
   CHECK(mnist.model.layers[1].units == 300);
   CHECK(mnist.model.layers[2].units == 100);
@@ -431,29 +431,29 @@ TEST_CASE("train: the models of the repository are valid") {
     CHECK_FALSE(mnist.model.layers[i].bias);
     CHECK(mnist.model.layers[i].kernel_initializer.kind == Initializer::Kind::glorot_normal);
   }
-  CHECK(mnist.data.source == DataSource::mnist);
-  CHECK(mnist.batch_size == 100);
-  CHECK(mnist.epochs == 10);
+  CHECK(mnist.data->source == DataSource::mnist);
+  CHECK(mnist.fit.batch_size == 100);
+  CHECK(mnist.fit.epochs == 10);
   CHECK(mnist.optimizer.kind == Optimizer::Kind::rmsprop);
   CHECK(mnist.optimizer.learning_rate == 0.001);
   CHECK(mnist.optimizer.rho == 0.999);
   CHECK(mnist.optimizer.epsilon == 1e-8);
 
-  const TrainDefinition fashion = load_train(models + "fashion_mnist/train.yaml");
+  const TrainDefinition fashion = load_definition(models + "fashion_mnist/train.yaml");
   REQUIRE(fashion.model.layers.size() == 3);
   CHECK(fashion.model.layers[1].units == 128);
   CHECK(fashion.model.layers[1].kernel_initializer.kind == Initializer::Kind::glorot_uniform);
   CHECK(fashion.optimizer.kind == Optimizer::Kind::adam);
-  CHECK(fashion.batch_size == 32);
-  CHECK(fashion.epochs == 5);
+  CHECK(fashion.fit.batch_size == 32);
+  CHECK(fashion.fit.epochs == 5);
 
-  const TrainDefinition line = load_train(models + "linear_regression/train.yaml");
+  const TrainDefinition line = load_definition(models + "linear_regression/train.yaml");
   CHECK(line.loss.loss == Loss::mse);
   CHECK(line.model.layers.at(0).units == 1);
   CHECK(line.optimizer.kind == Optimizer::Kind::sgd);
   CHECK(line.optimizer.learning_rate == 0.05);
-  CHECK(line.data.features == 3);
-  CHECK(line.data.noise == 0.1);
+  CHECK(line.data->features == 3);
+  CHECK(line.data->noise == 0.1);
 }
 
 TEST_CASE("train: huber takes a delta") {

@@ -19,16 +19,20 @@ using tenon::test::values_of;
 
 namespace {
 
-config::DataDefinition definition_of(const std::string& data, const std::string& more = "") {
+TrainDefinition train_of(const std::string& data, const std::string& more = "") {
   const std::string text = "model: {layers: [softmax]}\nloss: mse\ndata: {" + data + "}\n" + more;
-  return config::train_from_text(text, "t.yaml", "/base").data;
+  return config::train_from_text(text, "t.yaml", "/base");
+}
+
+DataDefinition definition_of(const std::string& data, const std::string& more = "") {
+  return *train_of(data, more).data;
 }
 
 std::string yaml_refusal_of(const std::string& data, const std::string& more = "") {
   return error_of([&] { definition_of(data, more); });
 }
 
-train::DataSplits make(const std::string& data, const std::string& directory = "", std::uint64_t seed = 5) {
+DataSplits make(const std::string& data, const std::string& directory = "", std::uint64_t seed = 5) {
   return train::make_data(definition_of(data), directory, seed);
 }
 
@@ -68,7 +72,7 @@ TEST_CASE("splits: every generated source gives both parts") {
   for (const char* source : {"digits", "cifar_like", "random, shape: [3, 8, 8], classes: 4", "linear_regression, features: 7, noise: 0",
                              "ptb_like, vocabulary: 50, sequence: 6", "markov, symbols: 5, sequence: 6"}) {
     CAPTURE(source);
-    const train::DataSplits data = make(std::string("source: ") + source + ", train_count: 30, test_count: 20");
+    const DataSplits data = make(std::string("source: ") + source + ", train_count: 30, test_count: 20");
     CHECK(data.train->size() == 30);
     CHECK(data.test->size() == 20);
     CHECK(data.validation == nullptr);
@@ -94,14 +98,14 @@ TEST_CASE("splits: CIFAR-10, arrays, tables and text are selected by name") {
 
   tables.write("train.csv", iris);
   tables.write("test.csv", "length,width,species\n1,2,versicolor\n");
-  const train::DataSplits table = make("source: csv", tables.path());
+  const DataSplits table = make("source: csv", tables.path());
   CHECK(table.train->x_type().shape == Shape{2});
   CHECK(all_x(*table.train)[1] == 3.5f);  // numbers are not
   CHECK(values_of<std::int64_t>(gather(*table.test, {0}).y) == std::vector<std::int64_t>{1});
 
   text.write("ptb.train.txt", "a b\na c\n");
   text.write("ptb.test.txt", "c d\n");
-  const train::DataSplits tokens = make("source: tokens, sequence: 2, vocabulary: 5", text.path());
+  const DataSplits tokens = make("source: tokens, sequence: 2, vocabulary: 5", text.path());
   CHECK(values_of<std::int64_t>(gather(*tokens.train, {0, 1}).x) == std::vector<std::int64_t>{2, 3, 1, 2});
   CHECK(values_of<std::int64_t>(gather(*tokens.test, {0}).y) == std::vector<std::int64_t>{0, 1});
 }
@@ -110,7 +114,7 @@ TEST_CASE("splits: a source without a test split gives a part of its samples on 
   const TemporaryFolder folder;
   const std::string path = folder.write("iris.csv", iris);
   CHECK(refusal_of("source: csv", path) == "data: " + path + " has no test part; data.test_split: 0.1 takes the last tenth of it");
-  const train::DataSplits data = make("source: csv, test_split: 0.25, validation_split: 0.34", path);
+  const DataSplits data = make("source: csv, test_split: 0.25, validation_split: 0.34", path);
   CHECK(data.train->size() == 1);
   CHECK(data.validation->size() == 2);
   CHECK(data.test->size() == 1);
@@ -162,7 +166,7 @@ TEST_CASE("splits: mean and std may be given, for all or for each channel") {
 }
 
 TEST_CASE("splits: training is augmented with black padding; validation and test are not") {
-  const train::DataSplits data = make(
+  const DataSplits data = make(
       "source: cifar_like, train_count: 40, test_count: 4, validation_split: 0.25, normalize: {mean: 0.5, std: 0.5}, "
       "augment: {crop: {padding: 8}, flip: [horizontal, vertical]}");
   CHECK(data.train->size() == 30);
@@ -181,7 +185,7 @@ TEST_CASE("splits: a cache on disk is reused, and rewritten when a file changes"
   const std::string path = folder.write("iris.csv", iris);
   const std::string yaml =
       "source: csv, test_split: 0.25, validation_split: 0.34, normalize: per_channel, cache: disk, cache_directory: " + cache.path();
-  const train::DataSplits plain = make("source: csv, test_split: 0.25, validation_split: 0.34, normalize: per_channel", path);
+  const DataSplits plain = make("source: csv, test_split: 0.25, validation_split: 0.34, normalize: per_channel", path);
   const auto same = [](const Dataset& a, const Dataset& b) {
     std::vector<std::int64_t> indices;
     for (std::int64_t i = 0; i < a.size(); ++i) indices.push_back(i);
@@ -190,7 +194,7 @@ TEST_CASE("splits: a cache on disk is reused, and rewritten when a file changes"
     return equal(ax, bx) && equal(ay, by) && a.name() == b.name() && a.num_classes() == b.num_classes();
   };
   for (int run = 0; run < 2; ++run) {
-    const train::DataSplits cached = make(yaml, path);
+    const DataSplits cached = make(yaml, path);
     CHECK(same(*cached.train, *plain.train));
     CHECK(same(*cached.validation, *plain.validation));
     CHECK(same(*cached.test, *plain.test));
@@ -240,31 +244,32 @@ TEST_CASE("splits: file sources need a path") {
 }
 
 TEST_CASE("data yaml: every key reaches its field") {
-  const config::DataDefinition csv = definition_of(
+  const TrainDefinition run = train_of(
       "source: csv, directory: d, delimiter: tab, header: false, label: -1, target: classes, test_split: 0.2, seed: 4, "
       "workers: 3, prefetch: 5, pinned: true, shuffle_buffer: 100, cache: disk, cache_directory: c");
+  const DataDefinition& csv = *run.data;
   CHECK(csv.directory == "/base/d");
   CHECK(csv.csv.delimiter == '\t');
   CHECK(csv.csv.header == CsvOptions::Header::absent);
   CHECK(csv.csv.label == "-1");
   CHECK(csv.csv.target == CsvOptions::Target::classes);
   CHECK(csv.test_split == 0.2);
-  CHECK(csv.workers == 3);
-  CHECK(csv.prefetch == 5);
-  CHECK(csv.pinned);
-  CHECK(csv.shuffle_buffer == 100);
-  CHECK(csv.cache == config::Cache::disk);
+  CHECK(run.fit.workers == 3);
+  CHECK(run.fit.prefetch == 5);
+  CHECK(run.fit.pinned);
+  CHECK(run.fit.shuffle_buffer == 100);
+  CHECK(csv.cache == DataCache::disk);
   CHECK(csv.cache_directory == "/base/c");
   CHECK_FALSE(csv.normalize.has_value());
-  const config::DataDefinition images =
+  const DataDefinition images =
       definition_of("source: cifar10, normalize: {mean: [1, 2, 3], std: [4, 5, 6]}, augment: {crop: {padding: 4}, flip: horizontal}");
-  CHECK(images.normalize == config::Normalize::given);
+  CHECK(images.normalize == Normalize::given);
   CHECK(images.mean == std::vector<double>{1, 2, 3});
   CHECK(images.deviation == std::vector<double>{4, 5, 6});
   CHECK(images.augment.crop_padding == 4);
   CHECK(images.augment.flip_horizontal);
   CHECK_FALSE(images.augment.flip_vertical);
-  const config::DataDefinition text = definition_of("source: tokens, vocabulary: 500, sequence: 20");
+  const DataDefinition text = definition_of("source: tokens, vocabulary: 500, sequence: 20");
   CHECK(text.vocabulary == 500);
   CHECK(text.sequence == 20);
 }

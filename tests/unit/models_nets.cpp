@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/train_definition.h>
+
 #include "config/model_yaml.h"
 #include "train/builder.h"
 
@@ -14,12 +16,6 @@ namespace tenon {
 namespace {
 
 const std::string folder = std::string(TENON_SOURCE_DIRECTORY) + "/models/";
-
-/// The model of a train.yaml or model.yaml.
-ModelDefinition model_in(const std::string& file) {
-  if (config::load_yaml(file).find("layers") != nullptr) return config::load_model(file);
-  return config::load_train(file).model;
-}
 
 Shape batch_shape(const ModelDefinition& model, std::int64_t batch) {
   Shape shape{batch};
@@ -72,16 +68,16 @@ TEST_CASE("nets: parameter counts match the papers and repositories") {
   };
   for (const Row& row : rows) {
     CAPTURE(row.file);
-    CHECK(count(model_in(folder + "bench/" + row.file + ".yaml")).learned == row.learned);
+    CHECK(count(load_definition(folder + "bench/" + row.file + ".yaml").model).learned == row.learned);
   }
-  CHECK(count(model_in(folder + "convnet/model.yaml")).learned == 818'698);
-  CHECK(count(model_in(folder + "mnist_mlp/model.yaml")).learned == 266'200);
+  CHECK(count(load_definition(folder + "convnet/model.yaml").model).learned == 818'698);
+  CHECK(count(load_definition(folder + "mnist_mlp/model.yaml").model).learned == 266'200);
 }
 
 TEST_CASE("nets: ResNet-56 has 848,304 weights in its convolutions") {
   Graph graph;
   std::int64_t in_convolutions = 0;
-  for (const LayerSummary& row : built(graph, model_in(folder + "bench/resnet_56.yaml"), 1).layers) {
+  for (const LayerSummary& row : built(graph, load_definition(folder + "bench/resnet_56.yaml").model, 1).layers) {
     if (row.type == "Conv2D") in_convolutions += row.parameters;
   }
   CHECK(in_convolutions == 848'304);
@@ -98,7 +94,7 @@ TEST_CASE("nets: the FLOPs of a forward pass match the benchmarks within a few p
                       {"resnet_56", 128, 32.1}, {"vgg_16", 16, 496},     {"lstm_32", 128, 29.6}};
   for (const Row& row : rows) {
     CAPTURE(row.file);
-    const double gflop = static_cast<double>(count(model_in(folder + "bench/" + row.file + ".yaml")).flops * row.batch) / 1e9;
+    const double gflop = static_cast<double>(count(load_definition(folder + "bench/" + row.file + ".yaml").model).flops * row.batch) / 1e9;
     CHECK(gflop == doctest::Approx(row.gflop).epsilon(0.03));
   }
 }
@@ -107,14 +103,14 @@ TEST_CASE("nets: every training model has a reduced form of at most 1 GFLOP per 
   std::set<std::string> named;  // by a train.yaml
   int cuts = 0;
   for (const std::string& file : definitions()) {
-    if (config::load_yaml(file).find("layers") == nullptr)
-      named.insert(std::filesystem::weakly_canonical(config::load_train(file).model.file));
+    const TrainDefinition definition = load_definition(file);
+    if (definition.data) named.insert(std::filesystem::weakly_canonical(definition.model.file));
   }
   for (const std::string& file : definitions()) {
     if (named.contains(std::filesystem::weakly_canonical(file))) continue;
     CAPTURE(file);
-    const config::TrainDefinition cut = config::load_cut(file);
-    CHECK(3e-9 * static_cast<double>(count(cut.model).flops * cut.batch_size) <= 1);
+    const TrainDefinition cut = config::load_cut(file);
+    CHECK(3e-9 * static_cast<double>(count(cut.model).flops * cut.fit.batch_size) <= 1);
     ++cuts;
   }
   CHECK(cuts >= 37);

@@ -10,6 +10,7 @@
 #include <tenon/model.h>
 #include <tenon/program.h>
 #include <tenon/trace.h>
+#include <tenon/train_definition.h>
 
 #include "bench/bar_chart.h"
 #include "bench/benchmarks.h"
@@ -17,7 +18,6 @@
 #include "bench/machine.h"
 #include "bench/statistics.h"
 #include "bench/variants.h"
-#include "config/model_yaml.h"
 
 namespace tenon::bench {
 namespace {
@@ -36,7 +36,7 @@ std::optional<double> min_ns(const Kernels& kernels, const Roofs& roofs) {
 
 /// A model on one contender, and the times of its epochs.
 struct Trainee {
-  explicit Trainee(const config::TrainDefinition& definition, const Contender& on) : contender(&on), model(definition.model) {
+  explicit Trainee(const TrainDefinition& definition, const Contender& on) : contender(&on), model(definition.model) {
     model.compile(on.variant.context, {.optimizer = definition.optimizer, .loss = definition.loss, .metrics = definition.metrics});
   }
   const Contender* contender;
@@ -54,9 +54,9 @@ std::optional<double> min_ns_of_step(Trainee& trainee, const Dataset& data, std:
   return min_ns(trace.kernels(), trainee.contender->roofs);
 }
 
-void bench_training(const config::TrainDefinition& definition, const Options& options, const std::vector<Contender>& contenders,
+void bench_training(const TrainDefinition& definition, const Options& options, const std::vector<Contender>& contenders,
                     Comparison& comparison, Report& report, std::vector<BarGroup>& out_bars) {
-  const std::int64_t batch = definition.batch_size;
+  const std::int64_t batch = definition.fit.batch_size;
   const std::int64_t samples = options.tiny ? 2 * batch : 60000;
   const int epochs = options.runs > 0 ? options.runs : options.tiny ? 2 : 10;
   const auto data = generate_digits({.count = samples});
@@ -103,7 +103,7 @@ void bench_training(const config::TrainDefinition& definition, const Options& op
   out_bars.push_back(std::move(bars));
 }
 
-void bench_inference(const config::TrainDefinition& definition, const Options& options, const std::vector<Contender>& contenders,
+void bench_inference(const TrainDefinition& definition, const Options& options, const std::vector<Contender>& contenders,
                      Comparison& comparison, Report& report, std::vector<BarGroup>& out_bars) {
   std::vector<std::int64_t> batches = options.batches;
   if (batches.empty()) batches = options.tiny ? std::vector<std::int64_t>{1, 4} : std::vector<std::int64_t>{1, 100, 1024};
@@ -165,8 +165,8 @@ std::unique_ptr<Report> mnist(const Options& options) {
     if (phase != "infer" && phase != "train")
       throw Error(fmt::format("--phase {}: expected infer, train or both, as in infer,train", phase));
   }
-  config::TrainDefinition definition = config::load_train(options.models + "/../" + net + "/train.yaml");
-  if (options.tiny) definition.batch_size = 4;
+  TrainDefinition definition = load_definition(options.models + "/../" + net + "/train.yaml");
+  if (options.tiny) definition.fit.batch_size = 4;
   nlohmann::ordered_json machine;
   const std::vector<Contender> contenders = make_contenders(options, machine);
   auto report = std::make_unique<Report>("tenon bench mnist", std::move(machine));

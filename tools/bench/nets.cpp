@@ -14,6 +14,7 @@
 
 #include <tenon/model.h>
 #include <tenon/program.h>
+#include <tenon/train_definition.h>
 
 #include "bench/bar_chart.h"
 #include "bench/benchmarks.h"
@@ -38,7 +39,7 @@ using Json = nlohmann::ordered_json;
 /// A net, ready to be built for a batch.
 struct Subject {
   const Net* net;
-  config::TrainDefinition definition;
+  TrainDefinition definition;
   std::int64_t batch = 0;
 
   bool single() const { return definition.model.layers.size() == 1; }  ///< a single layer, without a loss
@@ -52,16 +53,10 @@ struct Subject {
 
 Subject load(const Net& net, const Options& options) {
   const std::string file = options.models + "/" + net.file + ".yaml";
-  Subject subject{&net, {}, net.batch};
-  if (options.tiny) {
-    subject.definition = config::load_cut(file);
-    subject.batch = subject.definition.batch_size;
-  } else if (config::load_yaml(file).find("layers") != nullptr) {
-    subject.definition.model = config::load_model(file);
-  } else {
-    subject.definition = config::load_train(file);
-  }
-  return subject;
+  if (!options.tiny) return {&net, load_definition(file), net.batch};
+  TrainDefinition cut = config::load_cut(file);
+  const std::int64_t batch = cut.fit.batch_size;
+  return {&net, std::move(cut), batch};
 }
 
 /// Samples in [0, 1), or integers below 50.

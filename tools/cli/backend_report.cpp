@@ -5,9 +5,9 @@
 
 #include <tenon/op_digests.h>
 
-#include "config/yaml_tree.h"
 #include "exec/host_services.h"
 #include "exec/thread_pool.h"
+#include "yaml/tree.h"
 
 namespace tenon::cli {
 namespace {
@@ -21,7 +21,7 @@ Config resolve_with_sets(const Common& common) {
   sources.file = common.config_file;
   sources.command_line = common.overrides();
   for (const std::string& text : common.sets) {
-    const config::Assignment assignment = config::parse_assignment(text);
+    const yaml::Assignment assignment = yaml::parse_assignment(text);
     sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
   }
   return resolve_config(sources);

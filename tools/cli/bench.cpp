@@ -15,7 +15,7 @@
 #include "bench/machine.h"
 #include "bench/nets_list.h"
 #include "cli/verbs.h"
-#include "config/yaml_tree.h"
+#include "yaml/tree.h"
 
 namespace tenon::cli {
 namespace {
@@ -33,11 +33,11 @@ Context make_context(const Common& common, int threads, const std::vector<std::s
   if (common.device.empty()) sources.command_line.push_back({"device", "openblas:0", "the default of tenon bench"});
   sources.command_line.push_back({"threads", std::to_string(threads), "--threads " + std::to_string(threads)});
   for (const std::string& text : common.sets) {
-    const config::Assignment assignment = config::parse_assignment(text);
+    const yaml::Assignment assignment = yaml::parse_assignment(text);
     sources.command_line.push_back({assignment.key, assignment.value, "--set " + text});
   }
   for (const std::string& set : own_sets) {
-    const config::Assignment assignment = config::parse_assignment(set);
+    const yaml::Assignment assignment = yaml::parse_assignment(set);
     sources.command_line.push_back({assignment.key, assignment.value, "the benchmark's " + set});
   }
   return Context(resolve_config(sources), {}, common.plugins);

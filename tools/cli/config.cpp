@@ -1,5 +1,6 @@
 // tenon config check FILE | print
 #include <memory>
+#include <variant>
 
 #include <tenon/config.h>
 
@@ -7,7 +8,6 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "config/model_yaml.h"
-#include "config/yaml_tree.h"
 
 namespace tenon::cli {
 namespace {
@@ -20,20 +20,20 @@ struct PrintArguments {
   bool schema = false;
 };
 
+std::string text_of(const ModelDefinition& model) {
+  return fmt::format("a model of {} layers", model.layers.size());
+}
+std::string text_of(const TrainDefinition& run) {
+  return fmt::format("a training run of the model '{}'", run.model.name);
+}
+std::string text_of(const Config& config) {
+  return fmt::format("a configuration that sets {} key{}", config.origins.size(), config.origins.size() == 1 ? "" : "s");
+}
+
 /// Reads the file as a model, a training run or a configuration. Throws with file, line and key at the first mistake.
 void check(const CheckArguments& arguments) {
-  const config::Node tree = config::load_yaml(arguments.file);
-  if (tree.find("layers") != nullptr) {
-    const ModelDefinition model = config::load_model(arguments.file);
-    print(fmt::format("{}: a model of {} layers, no errors\n", arguments.file, model.layers.size()));
-  } else if (tree.find("model") != nullptr) {
-    const config::TrainDefinition run = config::load_train(arguments.file);
-    print(fmt::format("{}: a training run of the model '{}', no errors\n", arguments.file, run.model.name));
-  } else {
-    const Config config = load_config(arguments.file);
-    print(fmt::format("{}: a configuration that sets {} key{}, no errors\n", arguments.file, config.origins.size(),
-                      config.origins.size() == 1 ? "" : "s"));
-  }
+  const std::string text = std::visit([](const auto& read) { return text_of(read); }, config::load_any(arguments.file));
+  print(fmt::format("{}: {}, no errors\n", arguments.file, text));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@
 #include "cli/roofline.h"
 #include "cli/train_run.h"
 #include "cli/verbs.h"
-#include "train/datasets.h"
 
 namespace tenon::cli {
 namespace {
@@ -23,54 +22,53 @@ struct Arguments {
 };
 
 /// The devices of the report, in the order of the context.
-std::vector<DeviceInfo> devices_of(const Run& run, const PlacementReport& report) {
+std::vector<DeviceInfo> devices_of(const TrainingRun& run, const PlacementReport& report) {
   std::set<std::string> names;
   for (const Placement& placement : report.nodes) names.insert(placement.device);
   std::vector<DeviceInfo> devices;
-  for (const DeviceInfo& device : run.context.devices()) {
+  for (const DeviceInfo& device : run.context().devices()) {
     if (names.contains(device.name)) devices.push_back(device);
   }
   return devices;
 }
 
-std::string as_text(const Run& run, const PlacementReport& report, std::int64_t batch_size) {
-  std::string text = fmt::format("Training step of {} with a batch of {}{}\n", run.definition.model.name, batch_size, in_precision(run));
+std::string as_text(const TrainingRun& run, const PlacementReport& report, std::int64_t batch_size) {
+  std::string text = fmt::format("Training step of {} with a batch of {}{}\n", run.definition().model.name, batch_size, in_precision(run));
   for (const DeviceInfo& device : devices_of(run, report))
     text += fmt::format("{}: {}, {}\n", device.name, device.product, device.description);
   return text + "\n" + report.str();
 }
 
-nlohmann::ordered_json to_json(const Run& run, const PlacementReport& report, std::int64_t batch_size) {
+nlohmann::ordered_json to_json(const TrainingRun& run, const PlacementReport& report, std::int64_t batch_size) {
   nlohmann::ordered_json devices = nlohmann::ordered_json::array();
   for (const DeviceInfo& device : devices_of(run, report))
     devices.push_back({{"name", device.name}, {"product", device.product}, {"description", device.description}});
-  nlohmann::ordered_json json{{"model", run.definition.model.name},
+  nlohmann::ordered_json json{{"model", run.definition().model.name},
                               {"batch_size", batch_size},
-                              {"precision", name_of(run.context.config().precision)},
+                              {"precision", name_of(run.context().config().precision)},
                               {"devices", devices}};
   json.update(nlohmann::ordered_json::parse(report.json()));
   return json;
 }
 
 void run_explain(const Arguments& arguments) {
-  Run run = prepare_run(arguments.file, arguments.common);
-  const config::TrainDefinition& definition = run.definition;
-  const bool has_data = !definition.data.where.empty();  // a bare model.yaml has none
+  TrainingRun run = prepare_run(arguments.file, arguments.common);
+  const TrainDefinition& definition = run.definition();
   Shape sample;
   if (definition.model.input_shape) {
     sample = Shape(std::span<const std::int64_t>(*definition.model.input_shape));
-  } else if (has_data) {
-    sample = train::make_data(definition.data, arguments.data, run.context.config().seed).train->x_type().shape;
-    run.model.build(sample);
+  } else if (definition.data) {
+    sample = run.load_data(arguments.data).train->x_type().shape;
+    run.model().build(sample);
   }
-  const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.batch_size;
-  const PlacementReport report = run.model.explain(batch_size);
-  if (arguments.format == "dot") return print(to_dot(run.model.program_of_step(batch_size).graph(), report.device_by_node()));
+  const std::int64_t batch_size = arguments.batch_size > 0 ? arguments.batch_size : definition.fit.batch_size;
+  const PlacementReport report = run.model().explain(batch_size);
+  if (arguments.format == "dot") return print(to_dot(run.model().program_of_step(batch_size).graph(), report.device_by_node()));
   std::optional<Roofline> roofline;
   if (arguments.roofline) roofline = measure_roofline(run, sample, batch_size);
   if (arguments.format == "json") {
     nlohmann::ordered_json json = to_json(run, report, batch_size);
-    json["graph"] = nlohmann::ordered_json::parse(tenon::to_json(run.model.program_of_step(batch_size).graph(), report.device_by_node()));
+    json["graph"] = nlohmann::ordered_json::parse(tenon::to_json(run.model().program_of_step(batch_size).graph(), report.device_by_node()));
     if (roofline) json["roofline"] = to_json(*roofline);
     return print(dump(json));
   }

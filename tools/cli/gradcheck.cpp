@@ -9,7 +9,6 @@
 
 #include "cli/train_run.h"
 #include "cli/verbs.h"
-#include "train/datasets.h"
 #include "train/objective.h"
 
 namespace tenon::cli {
@@ -35,9 +34,9 @@ Tensor synthetic(DType dtype, const Shape& shape, std::int64_t below) {
 }
 
 /// Samples for a model without data, of its input shape, and targets that fit its output.
-std::pair<Tensor, Tensor> synthetic_batch(Run& run, std::int64_t batch_size) {
-  const ModelDefinition& model = run.definition.model;
-  if (!model.input_shape) throw Error(run.definition.file + ": expected data or an input shape, got neither");
+std::pair<Tensor, Tensor> synthetic_batch(TrainingRun& run, std::int64_t batch_size) {
+  const ModelDefinition& model = run.definition().model;
+  if (!model.input_shape) throw Error(run.definition().file + ": expected data or an input shape, got neither");
   const auto with_batch = [&](const Shape& sample) {
     Shape shape{batch_size};
     for (const std::int64_t d : sample) shape.push_back(d);
@@ -48,22 +47,23 @@ std::pair<Tensor, Tensor> synthetic_batch(Run& run, std::int64_t batch_size) {
   for (const LayerDefinition& layer : model.layers) {
     if (layer.kind == LayerDefinition::Kind::embedding) rows = layer.rows;
   }
-  run.model.build(sample);
-  const Shape output = run.model.layers().back().output;
+  run.model().build(sample);
+  const Shape output = run.model().layers().back().output;
   const Tensor x = synthetic(train::input_dtype(model), with_batch(sample), rows);
-  if (train::rule_of(run.definition.loss.loss).targets != train::Targets::labels) return {x, synthetic(DType::f64, with_batch(output), 1)};
-  if (output.rank() == 0) throw Error(run.definition.file + ": the loss expects scores of shape (batch, classes), got a scalar");
+  if (train::rule_of(run.definition().loss.loss).targets != train::Targets::labels)
+    return {x, synthetic(DType::f64, with_batch(output), 1)};
+  if (output.rank() == 0) throw Error(run.definition().file + ": the loss expects scores of shape (batch, classes), got a scalar");
   return {x, synthetic(DType::i64, {batch_size}, output[output.rank() - 1])};
 }
 
 void run_gradcheck(const Arguments& arguments) {
-  Run run = prepare_run(arguments.file, arguments.common);
+  TrainingRun run = prepare_run(arguments.file, arguments.common);
   std::optional<Batches> batches;
   std::pair<Tensor, Tensor> samples;
-  if (run.definition.data.where.empty()) {  // a bare model.yaml
+  if (!run.definition().data) {
     samples = synthetic_batch(run, arguments.batch_size);
   } else {
-    const train::DataSplits data = train::make_data(run.definition.data, arguments.data, run.context.config().seed);
+    const DataSplits data = run.load_data(arguments.data);
     batches.emplace(data.train,
                     BatchOptions{.batch_size = std::min(arguments.batch_size, data.train->size()), .shuffle = false, .workers = 0});
     batches->start(0);
@@ -71,7 +71,7 @@ void run_gradcheck(const Arguments& arguments) {
     samples = {first->x, first->y};
   }
   const GradientReport report =
-      check_gradients(run.context, run.definition.model, run.definition.loss, samples.first, samples.second, arguments.check);
+      check_gradients(run.context(), run.definition().model, run.definition().loss, samples.first, samples.second, arguments.check);
   std::fputs(report.str().c_str(), stdout);
   if (!report.passed()) set_exit_code(1);
 }

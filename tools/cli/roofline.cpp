@@ -48,12 +48,12 @@ void add(Work& to, const Trace::Kernel& kernel) {
   to.duration_ns += kernel.best_ns;
 }
 
-Roof measure_roof(const Run& run, const std::string& device, DType dtype) {
+Roof measure_roof(const TrainingRun& run, const std::string& device, DType dtype) {
   Roof roof;
   roof.device = device;
-  for (const DeviceInfo& info : run.context.devices()) {
+  for (const DeviceInfo& info : run.context().devices()) {
     if (info.name != device || info.kind != DeviceKind::cpu) continue;
-    const int requested = run.context.config().threads;
+    const int requested = run.context().config().threads;
     const int threads = requested > 0 ? requested : static_cast<int>(exec::available_threads());
     roof.gflops = bench::peak_gflops(dtype, threads);
     roof.gb_per_s = bench::memory_bandwidth_gb_s(threads);
@@ -104,22 +104,22 @@ bool Roof::is_memory_bound(const Work& work) const {
   return static_cast<double>(work.size_bytes) / gb_per_s >= static_cast<double>(work.flops) / gflops.value_or(1);
 }
 
-Roofline measure_roofline(Run& run, const Shape& sample, std::int64_t batch_size) {
-  Model& model = run.model;
+Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size) {
+  Model& model = run.model();
   const std::vector<LayerSummary> layers = model.layers();
   const auto with_batch = [&](const Shape& one) {
     Shape shape{batch_size};
     for (const std::int64_t size : one) shape.push_back(size);
     return shape;
   };
-  const bool labels = train::rule_of(run.definition.loss.loss).targets == train::Targets::labels;
+  const bool labels = train::rule_of(run.definition().loss.loss).targets == train::Targets::labels;
   const Tensor x = synthetic(train::input_dtype(model.definition()), with_batch(sample));
   const Tensor y = labels ? Tensor::zeros(DType::i64, {batch_size}) : Tensor::zeros(DType::f32, with_batch(layers.back().output));
   model.train_batch(x, y);
   model.train_batch(x, y);
 
   Roofline result;
-  const Trace trace(run.context);
+  const Trace trace(run.context());
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   for (; result.steps < 5 || (result.steps < 200 && Clock::now() - begin < std::chrono::milliseconds(500)); ++result.steps) {

@@ -42,7 +42,7 @@ struct Roofline {
 };
 
 /// Times training steps of the model on synthetic samples of that shape. The parameters of the model change.
-Roofline measure_roofline(Run& run, const Shape& sample, std::int64_t batch_size);
+Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size);
 std::string as_text(const Roofline& roofline);
 nlohmann::ordered_json to_json(const Roofline& roofline);
 

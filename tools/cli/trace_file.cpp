@@ -28,7 +28,7 @@ TraceFile::~TraceFile() {
   }
 }
 
-train::DataSplits TraceFile::watch(train::DataSplits data) const {
+DataSplits TraceFile::watch(DataSplits data) const {
   if (!trace_) return data;
   data.train = trace_->watch(std::move(data.train));
   data.validation = trace_->watch(std::move(data.validation));

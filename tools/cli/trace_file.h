@@ -5,8 +5,7 @@
 #include <string>
 
 #include <tenon/trace.h>
-
-#include "train/datasets.h"
+#include <tenon/training_run.h>
 
 namespace tenon::cli {
 
@@ -20,7 +19,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
   /// The same data, with its loading included in the trace.
-  train::DataSplits watch(train::DataSplits data) const;
+  DataSplits watch(DataSplits data) const;
 
  private:
   std::string file_;

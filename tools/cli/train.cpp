@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -14,6 +13,7 @@
 
 #include <tenon/callbacks.h>
 
+#include "cli/output.h"
 #include "cli/trace_file.h"
 #include "cli/train_run.h"
 #include "cli/train_stop.h"
@@ -30,11 +30,6 @@ struct Arguments {
   bool confusion = false;
 };
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-  std::fflush(stdout);
-}
-
 void print_logs(const char* title, const Logs& logs) {
   std::string text = title;
   for (std::size_t i = 0; i < logs.size(); ++i)
@@ -42,98 +37,52 @@ void print_logs(const char* title, const Logs& logs) {
   print(text + "\n");
 }
 
-/// Resumes from the checkpoint that `resume` names, if there is one.
-void resume(Run& run, std::uint64_t seed) {
-  const config::TrainDefinition& definition = run.definition;
-  std::string from;
-  if (definition.resume.kind == config::ResumeDefinition::Kind::path) from = definition.resume.path;
-  if (definition.resume.kind == config::ResumeDefinition::Kind::automatic && definition.checkpoint) {
-    from = newest_checkpoint(definition.checkpoint->directory);
-  }
-  if (from.empty()) return;
-  const Model::Position position = run.model.load(from);
-  if (position.seed != seed) {
-    throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", from, seed, position.seed,
-                            position.seed));
-  }
-  if (definition.verbose == 0) return;
-  print(fmt::format("Resuming from {} after epoch {}{}\n", from, position.epoch,
+void report_resumed(const TrainingRun::Resumed& resumed) {
+  const Model::Position& position = resumed.position;
+  print(fmt::format("Resuming from {} after epoch {}{}\n", resumed.checkpoint, position.epoch,
                     position.batch > 0 ? fmt::format(" and {} batches", position.batch) : ""));
 }
 
-/// The callbacks that the YAML and the command line request, except for progress.
-std::vector<std::unique_ptr<Callback>> make_callbacks(const Run& run, const std::string& curves) {
-  const config::TrainDefinition& definition = run.definition;
-  std::vector<std::unique_ptr<Callback>> all;
-  for (const CallbackDefinition& callback : definition.callbacks) all.push_back(make_callback(callback));
-  if (definition.checkpoint) {
-    const config::CheckpointDefinition& c = *definition.checkpoint;
-    all.push_back(make_callback(Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep}));
-  }
-  const std::string title = definition.model.name.empty() ? "Training" : definition.model.name;
-  if (!definition.output.empty()) {
-    all.push_back(make_callback(CsvLog::Options{definition.output + "/log.csv"}));
-    all.push_back(make_callback(Curves::Options{definition.output + "/curves.html", title}));
-  }
-  if (!curves.empty()) all.push_back(make_callback(Curves::Options{curves, title}));
-  return all;
-}
-
 /// Saves the model after the first Ctrl-C.
-void save_interrupted(const Run& run) {
-  const config::TrainDefinition& definition = run.definition;
-  std::string folder = "interrupted";
-  if (!definition.output.empty()) folder = definition.output;
-  if (definition.checkpoint) folder = definition.checkpoint->directory;
-  run.model.save(folder, "interrupted");
-  print(fmt::format("Interrupted after step {}. To resume, run the same command with --set resume={}\n", run.model.step(),
-                    std::filesystem::absolute(folder + "/interrupted.yaml").lexically_normal().string()));
+void save_interrupted(const TrainingRun& run) {
+  const std::string file = run.save_interrupted();
+  print(fmt::format("Interrupted after step {}. To resume, run the same command with --set resume={}\n", run.model().step(),
+                    std::filesystem::absolute(file).lexically_normal().string()));
   set_exit_code(130);  // 128 + SIGINT, as in shells
 }
 
 void run_train(const Arguments& arguments) {
-  Run run = prepare_run(arguments.file, arguments.common);
-  const config::TrainDefinition& definition = run.definition;
-  const std::uint64_t seed = run.context.config().seed;
-  const TraceFile trace(run.context, arguments.trace);
-  const train::DataSplits data = trace.watch(train::make_data(definition.data, arguments.data, seed));
-  resume(run, seed);
+  TrainingRun run = prepare_run(arguments.file, arguments.common);
+  const TrainDefinition& definition = run.definition();
+  const TraceFile trace(run.context(), arguments.trace);
+  const DataSplits data = trace.watch(run.load_data(arguments.data));
+  const std::optional<TrainingRun::Resumed> resumed = run.resume();
+  if (resumed && definition.verbose > 0) report_resumed(*resumed);
 
-  FitOptions options;
-  options.batch_size = definition.batch_size;
-  options.epochs = definition.epochs;
-  options.accumulate = definition.accumulate;
-  options.shuffle = definition.shuffle;
-  options.workers = definition.data.workers;
-  options.prefetch = definition.data.prefetch;
-  options.pinned = definition.data.pinned;
-  options.shuffle_buffer = definition.data.shuffle_buffer;
-  options.steps_per_epoch = definition.steps_per_epoch.value_or(0);
-  options.validation = data.validation;
-  const bool gorgonia = definition.log_style == config::LogStyle::gorgonia;
+  const std::string device = run.context().default_device().name();
+  const bool gorgonia = definition.log_style == LogStyle::gorgonia;
   train::ProgressBar bar({.verbose = definition.verbose, .terminal = isatty(STDOUT_FILENO) != 0, .write = print, .clock = nullptr});
-  train::GorgoniaLog log(run.context.default_device().name(), print);
+  train::GorgoniaLog log(device, print);
+  std::vector<Callback*> callbacks;
   if (gorgonia && definition.verbose > 0) {
-    options.callbacks.push_back(&log);
+    callbacks.push_back(&log);
   } else {
-    options.callbacks.push_back(&bar);
+    callbacks.push_back(&bar);
   }
   std::optional<JsonLines> json;
-  if (!arguments.json.empty()) options.callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
-  const std::vector<std::unique_ptr<Callback>> callbacks = make_callbacks(run, arguments.curves);
-  for (const auto& callback : callbacks) options.callbacks.push_back(callback.get());
-  if (definition.verbose > 0 && !gorgonia)
-    print(fmt::format("Training {} on {}{}\n", definition.model.name, run.context.default_device().name(), in_precision(run)));
+  if (!arguments.json.empty()) callbacks.push_back(&json.emplace(JsonLines::Options{arguments.json}));
+  std::optional<Curves> curves;
+  if (!arguments.curves.empty()) callbacks.push_back(&curves.emplace(Curves::Options{arguments.curves, definition.model.name}));
+  if (definition.verbose > 0 && !gorgonia) print(fmt::format("Training {} on {}{}\n", definition.model.name, device, in_precision(run)));
   {
     const StopOnSignal stop;
-    options.stop = stop.flag();
-    run.model.fit(data.train, options);
-    if (run.model.fit_end() == FitEnd::interrupted) return save_interrupted(run);
+    run.fit(data, callbacks, stop.flag());
+    if (run.model().fit_end() == FitEnd::interrupted) return save_interrupted(run);
   }
-  if (run.model.fit_end() == FitEnd::stopped) print(run.model.stop_reason() + "\n");
+  if (run.model().fit_end() == FitEnd::stopped) print(run.model().stop_reason() + "\n");
 
   if (gorgonia && definition.verbose > 0) log.test_begin();
-  const Logs test = run.model.evaluate(data.test, definition.batch_size);
+  const Logs test = run.evaluate(data);
   if (gorgonia && definition.verbose > 0) log.test_end(test[0].second);
   if (json) json->test(test);
   if (!gorgonia) print_logs("test", test);
@@ -154,44 +103,40 @@ void print_confusion(const Tensor& matrix) {
 }
 
 void run_eval(const Arguments& arguments) {
-  Run run = prepare_run(arguments.file, arguments.common);
-  load_weights(run, arguments.checkpoint);
-  const TraceFile trace(run.context, arguments.trace);
-  const train::DataSplits data = trace.watch(train::make_data(run.definition.data, arguments.data, run.context.config().seed));
-  const Logs test = run.model.evaluate(data.test, run.definition.batch_size);
+  TrainingRun run = prepare_run(arguments.file, arguments.common);
+  run.load_weights(arguments.checkpoint);
+  const TraceFile trace(run.context(), arguments.trace);
+  const DataSplits data = trace.watch(run.load_data(arguments.data));
+  const Logs test = run.evaluate(data);
   std::optional<JsonLines> json;
   if (!arguments.json.empty()) json.emplace(JsonLines::Options{arguments.json}).test(test);
   print_logs("test", test);
   if (!arguments.confusion) return;
-  const Tensor matrix = run.model.confusion_matrix(data.test, run.definition.batch_size);
+  const Tensor matrix = run.model().confusion_matrix(data.test, run.definition().fit.batch_size);
   if (json) json->confusion(matrix);
   print_confusion(matrix);
 }
 
 void run_predict(const Arguments& arguments) {
-  Run run = prepare_run(arguments.file, arguments.common);
-  load_weights(run, arguments.checkpoint);
-  const TraceFile trace(run.context, arguments.trace);
-  const train::DataSplits data = trace.watch(train::make_data(run.definition.data, arguments.data, run.context.config().seed));
-  const std::int64_t count = std::min(arguments.count, data.test->size());
-  if (count < 1) throw Error(fmt::format("--count {}: expected at least 1", arguments.count));
-  Batches batches(data.test, {.batch_size = count, .shuffle = false, .workers = 0});
-  batches.start(0);
-  const Batch* batch = batches.next();
-  const Tensor output = run.model.predict(batch->x, run.definition.batch_size);
+  TrainingRun run = prepare_run(arguments.file, arguments.common);
+  run.load_weights(arguments.checkpoint);
+  const TraceFile trace(run.context(), arguments.trace);
+  const DataSplits data = trace.watch(run.load_data(arguments.data));
+  if (arguments.count < 1) throw Error(fmt::format("--count {}: expected at least 1", arguments.count));
+  const auto [output, targets] = run.predict(data, arguments.count);
   std::ofstream file;
   if (!arguments.json.empty()) {
     file.open(arguments.json);
     if (!file) throw Error(fmt::format("--json {}: cannot be written", arguments.json));
   }
+  const bool labels = run.definition().loss.loss == Loss::sparse_categorical_crossentropy;
+  const std::int64_t count = output.shape()[0];
   const std::int64_t width = output.count() / count;
   for (std::int64_t i = 0; i < count; ++i) {
     std::vector<double> values;
-    for (std::int64_t j = 0; j < width; ++j)
-      values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).to_host().item());
+    for (std::int64_t j = 0; j < width; ++j) values.push_back(output.slice(0, i, i + 1).reshape({width}).slice(0, j, j + 1).item());
     const std::int64_t best = std::max_element(values.begin(), values.end()) - values.begin();
-    const double expected = batch->y.slice(0, i, i + 1).to_host().item();
-    const bool labels = run.definition.loss.loss == Loss::sparse_categorical_crossentropy;
+    const double expected = targets.slice(0, i, i + 1).item();
     if (file.is_open()) {
       nlohmann::ordered_json object{{"index", i}, {"output", values}};
       if (labels) object["class"] = best;
@@ -207,7 +152,7 @@ void run_predict(const Arguments& arguments) {
 }
 
 void run_summary(const Arguments& arguments) {
-  print(prepare_run(arguments.file, arguments.common).model.summary());
+  print(prepare_run(arguments.file, arguments.common).model().summary());
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// config/yaml_tree.h - a YAML document as a tree whose values know their position in the file.
+// yaml/tree.h - a YAML document as a tree whose values know their position in the file.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include <tenon/config.h>
 
-namespace tenon::config {
+namespace tenon::yaml {
 
 /// The origin of values: a file, a string in memory or an override.
 struct Source {
@@ -53,10 +53,10 @@ struct Node::Entry {
 /// Errors  "<name>:LINE:COL: <reason>": not YAML, tabs as indentation, a duplicate key, no content, several documents, an alias inside its
 /// own
 ///         anchor, more than 100000 values once aliases are expanded.
-Node parse_yaml(const std::string& text, std::shared_ptr<const Source> source);
+Node parse(const std::string& text, std::shared_ptr<const Source> source);
 
 /// Reads and parses a file; relative paths in it start from its folder. Errors also: a file that cannot be read.
-Node load_yaml(const std::string& path);
+Node load(const std::string& path);
 
 /// A key path and its value as YAML: "3", "[accuracy]", "{of: cpu, count: 2}".
 struct Assignment {
@@ -76,4 +76,4 @@ void assign(Node& root, const std::string& key_path, const std::string& value, s
 /// Splits "a.b" into {"a", "b"}.
 std::vector<std::string> split_path(std::string_view path);
 
-}  // namespace tenon::config
+}  // namespace tenon::yaml

@@ -1,4 +1,4 @@
-// config/suggest.h - "did you mean" suggestions for error messages.
+// yaml/suggest.h - "did you mean" suggestions for error messages.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace tenon::config {
+namespace tenon::yaml {
 
 /// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions and transpositions, ignoring
 /// letter case.
@@ -19,4 +19,4 @@ std::string suggest(std::string_view word, std::span<const std::string> candidat
 /// "; did you mean 'precision'?", or "" without a near candidate; appended to messages.
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
 
-}  // namespace tenon::config
+}  // namespace tenon::yaml

@@ -1,17 +1,17 @@
 #include <doctest/doctest.h>
 
-#include "config/yaml_reader.h"
 #include "config_testing.h"
+#include "yaml/reader.h"
 
 using namespace tenon;
-using namespace tenon::config;
+using namespace tenon::yaml;
 using tenon::testing::error_of;
 using tenon::testing::Folder;
 
 namespace {
 
 Node parse(const std::string& text) {
-  return parse_yaml(text, std::make_shared<Source>(Source{"t.yaml", "", Origin::Kind::yaml}));
+  return yaml::parse(text, std::make_shared<Source>(Source{"t.yaml", "", Origin::Kind::yaml}));
 }
 
 /// The error of parsing only.
@@ -37,7 +37,7 @@ TEST_CASE("yaml: values have types and positions") {
   Section top(tree);
   CHECK(top.get<int>("a", 0) == 7);
   Section b = *top.child("b");
-  const config::Value list = *b.find("c");
+  const yaml::Value list = *b.find("c");
   CHECK(list.mark().str() == "t.yaml:3:6");
   CHECK(list.items()[1].as_number() == 2.5);
   CHECK(list.items()[1].mark().str() == "t.yaml:3:10");
@@ -215,23 +215,23 @@ TEST_CASE("yaml: aliases of aliases cannot exhaust memory") {
 
 TEST_CASE("yaml: a file that cannot be read is reported by name") {
   const Folder folder("files");
-  CHECK(error_of([&] { load_yaml(folder.path("none.yaml")); }) == folder.path("none.yaml") + ": no such file; expected a YAML file");
-  CHECK(error_of([&] { load_yaml(folder.path()); }) == folder.path() + ": is a folder; expected a YAML file");
+  CHECK(error_of([&] { yaml::load(folder.path("none.yaml")); }) == folder.path("none.yaml") + ": no such file; expected a YAML file");
+  CHECK(error_of([&] { yaml::load(folder.path()); }) == folder.path() + ": is a folder; expected a YAML file");
   const std::string bad = folder.write("bad.yaml", "a: 1\r\nb: [\r\n");
-  CHECK(error_of([&] { load_yaml(bad); }).rfind(bad + ":", 0) == 0);
+  CHECK(error_of([&] { yaml::load(bad); }).rfind(bad + ":", 0) == 0);
   const std::string large = folder.write("large.yaml", std::string((16 << 20) + 1, '#'));
-  CHECK(error_of([&] { load_yaml(large); }) == large + ": is larger than 16 MiB; expected a YAML file written by hand");
+  CHECK(error_of([&] { yaml::load(large); }) == large + ": is larger than 16 MiB; expected a YAML file written by hand");
   const std::string good = folder.write("good.yaml",
                                         "\xEF\xBB\xBF"
                                         "a: 1\r\nb: x\r\n");
-  const Node tree = load_yaml(good);
+  const Node tree = yaml::load(good);
   CHECK(Section(tree).get<int>("a", 0) == 1);
   CHECK(Section(tree).get("b", "") == "x");
 }
 
 TEST_CASE("yaml: paths are relative to the file's folder, `~/` to home") {
   const Node tree =
-      parse_yaml("a: data/x\nb: /abs/../y\nc: ~/z\nd: ~other/z\n", std::make_shared<Source>(Source{"f", "/base/dir", Origin::Kind::yaml}));
+      yaml::parse("a: data/x\nb: /abs/../y\nc: ~/z\nd: ~other/z\n", std::make_shared<Source>(Source{"f", "/base/dir", Origin::Kind::yaml}));
   Section top(tree);
   CHECK(top.find("a")->as_path() == "/base/dir/data/x");
   CHECK(top.find("b")->as_path() == "/y");

@@ -1,4 +1,4 @@
-// config/yaml_reader.h - typed access to a YAML tree, with errors that name file, line, column and key.
+// yaml/reader.h - typed access to a YAML tree, with errors that name file, line, column and key.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "config/yaml_tree.h"
+#include "yaml/tree.h"
 
-namespace tenon::config {
+namespace tenon::yaml {
 
 /// The range of an expected number. The default is every finite number of the type.
 template <class T>
@@ -197,4 +197,4 @@ std::string describe(const char* kind, const Range<double>& range);
 /// "a, b, c".
 std::string joined(const std::vector<std::string>& words);
 
-}  // namespace tenon::config
+}  // namespace tenon::yaml

@@ -1,13 +1,13 @@
-#include "config/suggest.h"
+#include "yaml/suggest.h"
 
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
-using tenon::config::did_you_mean;
-using tenon::config::edit_distance;
-using tenon::config::suggest;
+using tenon::yaml::did_you_mean;
+using tenon::yaml::edit_distance;
+using tenon::yaml::suggest;
 
 TEST_CASE("suggest: the distance counts insertions, deletions, substitutions and swaps, whatever the letter case") {
   CHECK(edit_distance("", "") == 0);

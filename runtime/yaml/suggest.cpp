@@ -1,9 +1,9 @@
-#include "config/suggest.h"
+#include "yaml/suggest.h"
 
 #include <algorithm>
 #include <vector>
 
-namespace tenon::config {
+namespace tenon::yaml {
 namespace {
 char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -52,4 +52,4 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
   return best.empty() ? std::string() : "; did you mean '" + best + "'?";
 }
 
-}  // namespace tenon::config
+}  // namespace tenon::yaml

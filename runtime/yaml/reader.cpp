@@ -1,4 +1,4 @@
-#include "config/yaml_reader.h"
+#include "yaml/reader.h"
 
 #include <charconv>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <tenon/error.h>
 
-#include "config/suggest.h"
+#include "yaml/suggest.h"
 
-namespace tenon::config {
+namespace tenon::yaml {
 namespace {
 
 std::string shown(const Node& node) {
@@ -291,4 +291,4 @@ void Section::fail_unknown(const Node::Entry& entry) const {
   throw Error(state_->prefix(entry.mark) + "unknown key '" + state_->full(entry.key) + "'" + tail);
 }
 
-}  // namespace tenon::config
+}  // namespace tenon::yaml

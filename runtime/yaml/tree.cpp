@@ -1,4 +1,4 @@
-#include "config/yaml_tree.h"
+#include "yaml/tree.h"
 
 #include <cerrno>
 #include <cstring>
@@ -14,7 +14,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
-namespace tenon::config {
+namespace tenon::yaml {
 namespace {
 
 // Aliases are expanded by copying: without a limit, a few nested ones ("billion laughs") would exhaust memory.
@@ -252,7 +252,7 @@ Node::Entry* Node::find(std::string_view key) {
   return const_cast<Entry*>(std::as_const(*this).find(key));
 }
 
-Node parse_yaml(const std::string& text, std::shared_ptr<const Source> source) {
+Node parse(const std::string& text, std::shared_ptr<const Source> source) {
   TreeBuilder builder(text, source);
   std::istringstream stream(text);
   try {
@@ -271,7 +271,7 @@ Node parse_yaml(const std::string& text, std::shared_ptr<const Source> source) {
   return std::move(builder.root);
 }
 
-Node load_yaml(const std::string& path) {
+Node load(const std::string& path) {
   namespace fs = std::filesystem;
   auto source = std::make_shared<Source>();
   source->name = path;
@@ -289,7 +289,7 @@ Node load_yaml(const std::string& path) {
     if (text.size() > max_bytes) throw Error(path + ": is larger than 16 MiB; expected a YAML file written by hand");
   }
   if (stream.bad()) throw Error(path + ": cannot be read: " + std::strerror(errno));
-  return parse_yaml(text, source);
+  return parse(text, source);
 }
 
 Assignment parse_assignment(const std::string& text) {
@@ -327,7 +327,7 @@ Node parse_value(const std::string& value, const Mark& mark, bool literal) {
   } else if (value.find_first_not_of(" \t") != std::string::npos) {
     auto inner = std::make_shared<Source>(*mark.source);
     try {
-      node = parse_yaml(value, inner);
+      node = parse(value, inner);
     } catch (const Error& problem) {
       // Drop the position: the value has one line, which the message contains.
       std::string text = problem.what();
@@ -371,4 +371,4 @@ void assign(Node& root, const std::string& key_path, const std::string& value, s
   *node = parse_value(value, mark, literal);
 }
 
-}  // namespace tenon::config
+}  // namespace tenon::yaml

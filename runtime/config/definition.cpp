@@ -1,0 +1,102 @@
+// Files that hold a model or a training run.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <tenon/error.h>
+#include <tenon/training_run.h>
+
+#include "config/config_table.h"
+#include "config/model_yaml.h"
+
+namespace tenon {
+namespace config {
+namespace {
+
+bool is_model(const Node& tree) {
+  return tree.find("layers") != nullptr;
+}
+
+TrainDefinition load_definition(Files& files, const std::string& path, const std::vector<ConfigOverride>& overrides) {
+  if (!is_model(files.load(path))) return load_train_file(files, path, overrides);
+  TrainDefinition definition;
+  definition.file = path;
+  definition.model = load_model_file(files, path, overrides);
+  if (definition.model.layers.back().activation == Activation::softmax) {
+    definition.loss.loss = Loss::sparse_categorical_crossentropy;
+    definition.metrics = {Metric::accuracy};
+  }
+  return definition;
+}
+
+std::int64_t scaled(std::int64_t count, double width) {
+  return std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * width));
+}
+
+void reduce_width(std::vector<LayerDefinition>& layers, double width, const LayerDefinition* keep) {
+  for (LayerDefinition& layer : layers) {
+    for (std::vector<LayerDefinition>& part : layer.parts) reduce_width(part, width, keep);
+    if (&layer == keep || layer.kind == LayerDefinition::Kind::depthwise_conv2d) continue;
+    if (layer.units > 0) layer.units = scaled(layer.units, width);
+    if (layer.dim > 0) layer.dim = scaled(layer.dim, width);
+  }
+}
+
+}  // namespace
+
+const Node& Files::load(const std::string& path) {
+  const auto found = trees_.find(path);
+  return found != trees_.end() ? found->second : trees_.emplace(path, yaml::load(path)).first->second;
+}
+
+std::variant<ModelDefinition, TrainDefinition, Config> load_any(const std::string& path) {
+  Files files;
+  const Node& tree = files.load(path);
+  if (is_model(tree)) return load_model_file(files, path, {});
+  if (tree.find("model") != nullptr) return load_train_file(files, path, {});
+  return config_from_tree(tree);
+}
+
+TrainDefinition load_cut(const std::string& path) {
+  Files files;
+  const TrainDefinition whole = load_definition(files, path, {});
+  if (!whole.model.conformance) throw Error(fmt::format("{}: its model has no `conformance` block, which says how to reduce it", path));
+  const ConformanceCut& cut = *whole.model.conformance;
+  std::vector<ConfigOverride> overrides;
+  for (const auto& [key, value] : cut.set) {
+    const std::string text = path + ": conformance.set." + key;
+    const std::string of_training = "train.";
+    if (!key.starts_with(of_training)) {
+      overrides.push_back({(whole.data ? "model." : "") + key, value, text});
+    } else if (whole.data) {  // a model.yaml has no training keys to override
+      overrides.push_back({key.substr(of_training.size()), value, text});
+    }
+  }
+  TrainDefinition train = load_definition(files, path, overrides);
+  reduce_width(train.model.layers, cut.width, train.model.layers.size() > 1 ? &train.model.layers.back() : nullptr);
+  train.fit.batch_size = cut.batch_size;
+  return train;
+}
+
+}  // namespace config
+
+TrainDefinition load_definition(const std::string& path, const std::vector<ConfigOverride>& overrides) {
+  config::Files files;
+  return config::load_definition(files, path, overrides);
+}
+
+TrainingRun TrainingRun::load(const std::string& path, const std::vector<ConfigOverride>& overrides) {
+  TrainDefinition definition = load_definition(path, overrides);
+  ConfigSources sources;
+  sources.layers = {definition.config};
+  const Context context(resolve_config(sources));
+  return TrainingRun(std::move(definition), context);
+}
+
+Model load_model(const std::string& path, const std::string& checkpoint, const std::vector<ConfigOverride>& overrides) {
+  TrainingRun run = TrainingRun::load(path, overrides);
+  if (!checkpoint.empty()) run.load_weights(checkpoint);
+  return std::move(run.model());
+}
+
+}  // namespace tenon

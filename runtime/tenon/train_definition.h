@@ -1,0 +1,134 @@
+// tenon/train_definition.h - training runs as plain data, as written in a train.yaml or built in
+// C++. No file of data is opened here.
+// Threads  any; a definition is a value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/callbacks.h>
+#include <tenon/config.h>
+#include <tenon/data.h>
+#include <tenon/definition.h>
+#include <tenon/model.h>
+
+namespace tenon {
+
+/// Where the samples come from: files of a format, or a generator. The names in YAML are the same.
+enum class DataSource {
+  mnist,
+  fashion_mnist,
+  idx,
+  cifar10,
+  npz,
+  images,
+  csv,
+  tokens,
+  digits,
+  linear_regression,
+  cifar_like,
+  signals,
+  ptb_like,
+  markov,
+  random
+};
+/// The name in YAML.
+const char* name_of(DataSource source);
+
+/// Scaling of the samples.
+enum class Normalize {
+  unit,         ///< x / 255
+  gorgonia,     ///< x / 255 * 0.9 + 0.1
+  standard,     ///< mean 0, deviation 1 over the training set
+  per_channel,  ///< the same for each index of a sample's first axis
+  none,         ///< as read
+  given,        ///< (x / 255 - mean) / std of bytes, (x - mean) / std of numbers
+};
+/// The name in YAML; `given`: "mean and std".
+const char* name_of(Normalize normalize);
+
+/// Where scaled samples are kept: computed anew for each batch, in memory, or in mapped files.
+enum class DataCache { none, ram, disk };
+/// The name in YAML.
+const char* name_of(DataCache cache);
+
+/// The data of a training run: the block `data` of a train.yaml.
+struct DataDefinition {
+  DataSource source = DataSource::mnist;
+  /// Absolute; needed by sources that read files, some of which take a single file; empty: not given.
+  std::string directory;
+  std::optional<Normalize> normalize = Normalize::unit;  ///< empty: unit for bytes, none for numbers
+  std::vector<double> mean, deviation;                   ///< for Normalize::given: one value, or one per channel
+  std::int64_t train_count = 0;                          ///< 0: all samples, or the generator's default count
+  std::int64_t test_count = 0;                           ///< same
+  std::optional<std::uint64_t> seed;                     ///< for generated data and augmentation; empty: the run's seed
+  double validation_split = 0;                           ///< fraction of the training data, taken from its end, in [0, 1)
+  double test_split = 0;                                 ///< npz, images, csv, tokens without a test part: fraction taken from the end
+  std::int64_t features = 3;                             ///< linear_regression: inputs
+  double noise = 0.1;                                    ///< linear_regression: standard deviation of the noise added to y
+  CsvOptions csv;                                        ///< csv; `classes` stays empty
+  std::int64_t vocabulary = 10000;                       ///< tokens, ptb_like: words
+  std::int64_t sequence = 35;                            ///< tokens, ptb_like, markov: tokens per sample
+  std::int64_t symbols = 64;                             ///< markov
+  std::vector<std::int64_t> shape = {3, 224, 224};       ///< random: shape of a sample
+  std::int64_t classes = 1000;                           ///< random
+  bool reconstruct = false;                              ///< a sample is its own target
+  AugmentOptions augment;                                ///< `fill` and `seed` are set when the data is loaded
+  DataCache cache = DataCache::none;
+  std::string cache_directory;  ///< absolute; empty: the user's cache folder
+  std::string where;            ///< "train.yaml:5:7"; used in messages
+};
+
+/// The block `checkpoint` of a train.yaml.
+struct CheckpointDefinition {
+  std::string directory;
+  std::int64_t every_epochs = 1;
+  std::int64_t keep = 1;  ///< number of newest checkpoints to keep; 0: all
+};
+
+/// Which checkpoint a run starts from: the key `resume` of a train.yaml.
+struct ResumeDefinition {
+  /// automatic: the newest checkpoint in checkpoint.directory, if there is any.
+  enum class Kind { never, automatic, path };
+  Kind kind = Kind::never;
+  std::string path;  ///< Kind::path: the YAML file of a checkpoint
+};
+
+/// The lines that `tenon train` prints: as Keras, or as Gorgonia's examples.
+enum class LogStyle { keras, gorgonia };
+/// The name in YAML.
+const char* name_of(LogStyle style);
+
+/// A training run. The top level of a train.yaml also takes every key of Config (`seed`,
+/// `deterministic`, `device`, `check_numerics`, ...), stored in `config`.
+struct TrainDefinition {
+  ModelDefinition model;
+  std::optional<DataDefinition> data;  ///< nothing: the definition is that of a model.yaml
+  LossDefinition loss;
+  OptimizerDefinition optimizer;
+  std::vector<MetricDefinition> metrics;
+  std::vector<CallbackDefinition> callbacks;
+  std::vector<std::string> parallel_devices;  ///< as in CompileOptions
+  FitOptions fit;                             ///< validation, callbacks and stop are not part of a file
+  int verbose = 1;                            ///< what `tenon train` prints: 0 nothing, 1 a progress bar, 2 a line per epoch
+  LogStyle log_style = LogStyle::keras;
+  std::optional<CheckpointDefinition> checkpoint;
+  ResumeDefinition resume;
+  std::string output;  ///< folder for log.csv and curves.html; empty: nothing is written
+  Config config;       ///< a layer for resolve_config: only keys set by the file or an override have an origin
+  std::string file;    ///< the YAML file; empty for text
+};
+
+/// Reads a train.yaml with the model that it names, or a model.yaml, which gets the defaults of a
+/// training run: sparse_categorical_crossentropy and accuracy if its last layer ends in a softmax,
+/// otherwise mse.
+///
+/// `overrides` replace keys of the file before it is read ("epochs", "layers.1.dense.units"); in a
+/// train.yaml, "model.<key>" is a key of the model.
+/// Errors  "train.yaml:9:5: unknown key 'epohcs'; did you mean 'epochs'?"; for an override "--set
+///         epochs=abc: key 'epochs': expected ...".
+TrainDefinition load_definition(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
+
+}  // namespace tenon

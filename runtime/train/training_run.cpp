@@ -1,0 +1,108 @@
+#include <tenon/training_run.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+#include <tenon/callbacks.h>
+#include <tenon/error.h>
+
+#include "train/datasets.h"
+
+namespace tenon {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The callbacks of the definition, those of `checkpoint` and `output` last.
+std::vector<std::unique_ptr<Callback>> make_callbacks(const TrainDefinition& definition) {
+  std::vector<std::unique_ptr<Callback>> all;
+  for (const CallbackDefinition& callback : definition.callbacks) all.push_back(make_callback(callback));
+  if (definition.checkpoint) {
+    const CheckpointDefinition& c = *definition.checkpoint;
+    all.push_back(make_callback(Checkpoint::Options{.directory = c.directory, .every_epochs = c.every_epochs, .keep = c.keep}));
+  }
+  if (!definition.output.empty()) {
+    all.push_back(make_callback(CsvLog::Options{definition.output + "/log.csv"}));
+    all.push_back(make_callback(Curves::Options{definition.output + "/curves.html", definition.model.name}));
+  }
+  return all;
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(TrainDefinition definition, const Context& context)
+    : definition_(std::move(definition)), context_(context), model_(definition_.model) {
+  model_.compile(context_, {.optimizer = definition_.optimizer,
+                            .loss = definition_.loss,
+                            .metrics = definition_.metrics,
+                            .parallel_devices = definition_.parallel_devices});
+}
+
+DataSplits TrainingRun::load_data(const std::string& directory) const {
+  return train::make_data(definition_.data.value_or(DataDefinition{}), directory, context_.config().seed);
+}
+
+std::optional<TrainingRun::Resumed> TrainingRun::resume() {
+  std::string from;
+  if (definition_.resume.kind == ResumeDefinition::Kind::path) from = definition_.resume.path;
+  if (definition_.resume.kind == ResumeDefinition::Kind::automatic && definition_.checkpoint) {
+    from = newest_checkpoint(definition_.checkpoint->directory);
+  }
+  if (from.empty()) return std::nullopt;
+  const Model::Position position = model_.load(from);
+  if (const std::uint64_t seed = context_.config().seed; position.seed != seed) {
+    throw Error(fmt::format("{}: expected a checkpoint of seed {}, got seed {}; set seed: {} to resume from it", from, seed, position.seed,
+                            position.seed));
+  }
+  return Resumed{from, position};
+}
+
+void TrainingRun::load_weights(const std::string& checkpoint) {
+  std::string file = checkpoint;
+  std::string folder;
+  if (file.empty()) {
+    if (!definition_.checkpoint) throw Error("no weights: pass --checkpoint, or set checkpoint.directory in the YAML");
+    folder = definition_.checkpoint->directory;
+  } else if (fs::is_directory(file)) {
+    folder = file;
+  }
+  if (!folder.empty()) {
+    file = newest_checkpoint(folder);
+    if (file.empty()) throw Error(fmt::format("no checkpoint in {}: train the model first", folder));
+  }
+  model_.load(file, Model::Load::weights);
+}
+
+History TrainingRun::fit(const DataSplits& data, const std::vector<Callback*>& callbacks, const std::atomic<bool>* stop) {
+  const std::vector<std::unique_ptr<Callback>> own = make_callbacks(definition_);
+  FitOptions options = definition_.fit;
+  options.validation = data.validation;
+  options.callbacks.insert(options.callbacks.end(), callbacks.begin(), callbacks.end());
+  for (const auto& callback : own) options.callbacks.push_back(callback.get());
+  if (stop != nullptr) options.stop = stop;
+  return model_.fit(data.train, options);
+}
+
+Logs TrainingRun::evaluate(const DataSplits& data) {
+  return model_.evaluate(data.test, definition_.fit.batch_size);
+}
+
+TrainingRun::Predictions TrainingRun::predict(const DataSplits& data, std::int64_t count) {
+  if (count < 1) throw Error(fmt::format("predict: expected a count of at least 1, got {}", count));
+  Batches batches(data.test, {.batch_size = std::min(count, data.test->size()), .shuffle = false, .workers = 0});
+  batches.start(0);
+  const Batch* batch = batches.next();
+  const Tensor output = model_.predict(batch->x, definition_.fit.batch_size);
+  return {output, batch->y.to_host()};
+}
+
+std::string TrainingRun::save_interrupted() const {
+  std::string folder = "interrupted";
+  if (!definition_.output.empty()) folder = definition_.output;
+  if (definition_.checkpoint) folder = definition_.checkpoint->directory;
+  model_.save(folder, "interrupted");
+  return folder + "/interrupted.yaml";
+}
+
+}  // namespace tenon
