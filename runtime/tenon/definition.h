@@ -185,7 +185,8 @@ namespace layers {
 LayerDefinition flatten();
 /// The model.yaml layer `reshape`; `shape` is that of a sample.
 LayerDefinition reshape(std::vector<std::int64_t> shape);
-/// The model.yaml layer `dense`.
+/// The model.yaml layer `dense`: (batch, ..., features) to (batch, ..., units), by one kernel
+/// (features, units) for all positions.
 LayerDefinition dense(std::int64_t units, Activation activation = Activation::linear, bool bias = true);
 /// The model.yaml layer `dropout`.
 LayerDefinition dropout(double p);

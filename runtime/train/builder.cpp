@@ -25,7 +25,7 @@ Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value ke
   forward.logits = h;
   LayerBuild layers(graph, definition, key, shared, forward);
   forward.output = layers.run(definition.layers, h);
-  forward.is_sequence = layers.is_sequence;
+  forward.features_last = layers.features_last;
   return forward;
 }
 

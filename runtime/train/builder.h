@@ -36,7 +36,7 @@ struct Forward {
   Value output;  ///< the result of predict
   Value logits;  ///< the input of a final softmax; the output if there is none
   bool final_softmax = false;
-  bool is_sequence = false;  ///< the output is (batch, time, features)
+  bool features_last = false;  ///< the output is (batch, ..., features), not (batch, channels, ...)
   std::vector<ParameterSpec> specs;
   std::vector<Value> parameters;  ///< per spec
   std::vector<LayerState> states;
@@ -45,7 +45,7 @@ struct Forward {
 
 /// Appends the layers to the graph. x: (batch, sample...). `key` is absent in evaluation, where dropout is the identity. `shared` is an
 /// earlier pass over the same definition whose parameters this pass reuses; null: new parameters are created.
-/// Errors  a layer does not fit its input: "model.yaml:9:5: layers[2] dense: expected (batch, features), got (32,28,28); ...".
+/// Errors  a layer does not fit its input: "model.yaml:9:5: layers[2] dense: 'dense' expects (batch, ..., features), got (32)".
 Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared = nullptr);
 /// Writes the next values of the states back at the end of a run.
 void update_states(Graph& graph, const Forward& forward);

@@ -181,13 +181,16 @@ Value LayerBuild::run(const std::vector<LayerDefinition>& layers, Value x) {
 std::vector<Value> LayerBuild::run_inside(const std::vector<std::vector<LayerDefinition>>& parts, Value x) {
   const std::string name = name_;
   const LayerSummary row = row_;
-  const bool was_sequence = is_sequence;
+  const bool were_last = features_last;
+  bool any_last = false;
   Names outer = std::exchange(names_, Names{names_.prefix + name + "/", {}, {}});
   std::vector<Value> results;
   for (const std::vector<LayerDefinition>& part : parts) {
-    is_sequence = was_sequence;
+    features_last = were_last;
     results.push_back(run(part, x));
+    any_last = any_last || features_last;
   }
+  features_last = any_last;
   names_ = std::move(outer);
   name_ = name;
   row_ = row;

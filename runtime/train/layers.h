@@ -51,11 +51,13 @@ class LayerBuild {
 
   /// Applies the layers in order. Inside a layer, their names are prefixed with its name.
   Value run(const std::vector<LayerDefinition>& layers, Value x);
-  /// Applies each list of inner layers to x; all lists share one set of names.
+  /// Applies each list of inner layers to x; all lists share one set of names. Features are last afterwards if any list puts them
+  /// there.
   std::vector<Value> run_inside(const std::vector<std::vector<LayerDefinition>>& parts, Value x);
 
-  /// True if x is (batch, time, features), from an embedding or a sequence layer. Dense layers then apply to each time step.
-  bool is_sequence = false;
+  /// True if the last axis of x holds the features, as after an embedding, a dense or a sequence layer; else the first axis of a sample
+  /// holds the channels.
+  bool features_last = false;
 
  private:
   struct Names {

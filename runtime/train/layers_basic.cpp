@@ -9,12 +9,12 @@ namespace {
 using Kind = LayerDefinition::Kind;
 
 Value flatten(LayerBuild& build, const LayerDefinition&, Value x) {
-  build.is_sequence = false;
+  build.features_last = false;
   return ops::flatten(x, 1);
 }
 
 Value reshape(LayerBuild& build, const LayerDefinition& layer, Value x) {
-  build.is_sequence = false;
+  build.features_last = false;
   std::vector<std::int64_t> dims{x.shape()[0]};
   dims.insert(dims.end(), layer.shape.begin(), layer.shape.end());
   return ops::reshape(x, std::span<const std::int64_t>(dims));
@@ -22,24 +22,25 @@ Value reshape(LayerBuild& build, const LayerDefinition& layer, Value x) {
 
 Value dense(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const Shape shape = x.shape();
-  const bool steps = build.is_sequence && shape.rank() == 3;
-  if (shape.rank() != 2 && !steps) {
-    layer.fail(fmt::format("'{}' expects (batch, features), got {}; put a flatten layer before it", build.name(), shape.str()));
-  }
-  const std::int64_t features = shape[shape.rank() - 1];
+  const std::size_t rank = shape.rank();
+  if (rank < 2) layer.fail(fmt::format("'{}' expects (batch, ..., features), got {}", build.name(), shape.str()));
+  const std::int64_t features = shape[rank - 1];
   if (features == 0) layer.fail(fmt::format("'{}' expects at least 1 feature, got {}", build.name(), shape.str()));
-  // Every time step is a row of one matrix product.
-  const std::int64_t rows = steps ? shape[1] : 1;
-  if (steps) x = ops::reshape(x, {shape[0] * rows, features});
+  // Every position of a sample is a row of one matrix product.
+  const std::int64_t rows = product(shape.dims().subspan(1, rank - 2));
+  if (rank > 2) x = ops::reshape(x, {shape[0] * rows, features});
   Value y = ops::matmul(x, build.kernel(layer, {features, layer.units}, {.fan_in = features}));
   build.row().flops = 2 * rows * features * layer.units;
   if (layer.bias) {
     y = ops::add(y, build.parameter(layer, "bias", {layer.units}, layer.bias_initializer, {.fan_in = features}));
     build.row().flops += rows * layer.units;
   }
-  if (!steps) return build.activate(layer, y);
+  build.features_last = true;
+  if (rank == 2) return build.activate(layer, y);
+  Shape result = shape;
+  result.set(rank - 1, layer.units);
   // A loss expects the scores before a softmax in the shape of the output.
-  return build.activate(layer, ops::reshape(y, {shape[0], rows, layer.units}));
+  return build.activate(layer, ops::reshape(y, result));
 }
 
 Value dropout(LayerBuild& build, const LayerDefinition& layer, Value x) {
@@ -56,7 +57,7 @@ Value embedding(LayerBuild& build, const LayerDefinition& layer, Value x) {
                            name_of(x.dtype()), x.shape().str()));
   }
   if (x.dtype() != DType::i32 && x.dtype() != DType::i64) x = ops::cast(x, DType::i64);
-  build.is_sequence = x.shape().rank() == 2;
+  build.features_last = true;
   const Value table = build.parameter(layer, "embeddings", {layer.rows, layer.dim}, layer.embedding_initializer, {.fan_in = layer.rows});
   return ops::embedding(table, x);
 }
@@ -73,8 +74,7 @@ Value residual(LayerBuild& build, const LayerDefinition& layer, Value x) {
 
 Value branches(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const std::vector<Value> parts = build.run_inside(layer.parts, x);
-  // Channels are the first axis of a sample, but the features of a sequence are the last.
-  const std::size_t axis = build.is_sequence ? x.shape().rank() - 1 : 1;
+  const std::size_t axis = build.features_last ? parts[0].shape().rank() - 1 : 1;
   for (std::size_t i = 1; i < parts.size(); ++i) {
     Shape expected = parts[0].shape();
     const Shape got = parts[i].shape();

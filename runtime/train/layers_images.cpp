@@ -48,7 +48,7 @@ std::int64_t per_sample(const Shape& shape) {
 
 /// Counts FLOPs (each element of `many` is multiplied by `weights` weights) and applies the activation.
 Value finish(LayerBuild& build, const LayerDefinition& layer, Value y, bool biased, const Shape& many, std::int64_t weights) {
-  build.is_sequence = false;
+  build.features_last = false;
   build.row().flops = 2 * per_sample(many) * weights + (biased ? per_sample(y.shape()) : 0);
   return build.activate(layer, y);
 }
@@ -114,7 +114,7 @@ Value pool(LayerBuild& build, const LayerDefinition& layer, Value x) {
 }
 
 Value global_pool(LayerBuild& build, const LayerDefinition& layer, Value x) {
-  spatial_dims(build, layer, x.shape());
+  if (x.shape().rank() < 3) layer.fail(fmt::format("'{}' expects (batch, channels, d...), got {}", build.name(), x.shape().str()));
   build.row().flops = per_sample(x.shape());
   return layer.kind == Kind::global_max_pool ? ops::global_max_pool(x, false) : ops::global_average_pool(x, false);
 }

@@ -39,7 +39,7 @@ Value batch_norm(LayerBuild& build, const LayerDefinition& layer, Value x) {
   const NormDefinition& norm = layer.norm;
   const Shape shape = x.shape();
   if (shape.rank() < 2) layer.fail(fmt::format("'{}' expects (batch, channels, ...), got {}", build.name(), shape.str()));
-  const bool last = norm.channels_last && (shape.rank() == 2 || build.is_sequence);
+  const bool last = norm.channels_last && (shape.rank() == 2 || build.features_last);
   const std::size_t axis = norm.per_activation ? 1 : axis_of(build, layer, shape, norm.axis.value_or(last ? -1 : 1));
   const Shape sample(shape.dims().subspan(1));
   const Shape channels = norm.per_activation ? sample : Shape{shape[axis]};

@@ -83,7 +83,7 @@ Value recurrent(LayerBuild& build, const LayerDefinition& layer, Value x) {
     x = ops::reshape(x, {time, batch, directions * hidden});
     if (l + 1 < of.num_layers) x = build.dropout(x, of.dropout);
   }
-  build.is_sequence = of.return_sequences;
+  build.features_last = true;
   if (of.return_sequences) return ops::transpose(x, {1, 0, 2});
   const Value last = directions == 1 ? result.h : ops::transpose(result.h, {1, 0, 2});
   return ops::reshape(last, {batch, directions * hidden});
@@ -109,7 +109,7 @@ Value attention(LayerBuild& build, const LayerDefinition& layer, Value x) {
   options.causal = layer.sequence.causal;
   const Value seen = ops::reshape(ops::transpose(ops::attention(q, k, v, options), {0, 2, 1, 3}), {batch * time, width});
   build.row().flops = 8 * time * width * width + 4 * time * time * width;
-  build.is_sequence = true;
+  build.features_last = true;
   return ops::reshape(project(seen, "output_kernel", "output_bias"), {batch, time, width});
 }
 

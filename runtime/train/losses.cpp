@@ -82,7 +82,9 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
     }
     in.y = y = without_rows(y, output.shape());
     if (output.shape().rank() < 2 || y.shape().rank() + 1 != output.shape().rank()) {
-      fail(loss, fmt::format("expected scores (batch, classes) and labels (batch), got {} and {}", output.shape().str(), y.shape().str()));
+      const bool too_many = output.shape().rank() > y.shape().rank() + 1;
+      fail(loss, fmt::format("expected scores (batch, classes) and labels (batch), got {} and {}{}", output.shape().str(), y.shape().str(),
+                             too_many ? "; for one label per sample, put a flatten layer before the first dense layer" : ""));
     }
   } else {
     if (!(y.shape() == output.shape())) {
@@ -94,15 +96,15 @@ ObjectiveInputs make_inputs(const Forward& forward, Value y, const LossDefinitio
     fail(loss, "the last layer is not a softmax; add one, or set from_logits: true if the output is scores");
   }
   in.scores = loss.from_logits || (names_classes && !needs_softmax) ? output : forward.logits;
-  if (rule.targets == Targets::labels && forward.is_sequence && output.shape().rank() == 3) {
-    // Each time step is a sample of its own: here classes are the last axis, elsewhere the second.
-    const Shape steps = output.shape();
-    if (!(y.shape() == Shape{steps[0], steps[1]})) {
+  if (rule.targets == Targets::labels && forward.features_last && output.shape().rank() > 2) {
+    // Each step is a sample of its own: here classes are the last axis, elsewhere the second.
+    const Shape scores = output.shape(), steps(scores.dims().first(scores.rank() - 1));
+    if (!(y.shape() == steps)) {
       fail(loss,
-           fmt::format("expected scores (batch, time, classes) and labels (batch, time), got {} and {}", steps.str(), y.shape().str()));
+           fmt::format("expected scores (batch, ..., classes) and labels (batch, ...), got {} and {}", scores.str(), y.shape().str()));
     }
-    in.scores = ops::reshape(in.scores, {steps[0] * steps[1], steps[2]});
-    in.y = y = ops::reshape(y, {steps[0] * steps[1]});
+    in.scores = ops::reshape(in.scores, {steps.count(), scores[scores.rank() - 1]});
+    in.y = y = ops::reshape(y, {steps.count()});
   }
   if (rule.ignore_index && loss.ignore_index) {
     Graph& graph = y.graph();

@@ -1,6 +1,7 @@
 // The gradient check: right gradients pass, wrong ones fail, kinks are distinguished.
 #include <cmath>
 
+#include "config/model_yaml.h"
 #include "exec_testing.h"
 
 namespace tenon {
@@ -104,6 +105,31 @@ TEST_CASE("gradcheck: models with all kinds of layers pass on every backend") {
     CHECK(report.parameters[2].checked == 6);
     CHECK(report.loss > 0);
   }
+}
+
+TEST_CASE("gradcheck: dense layers on sequences and on grids") {
+  Tensor x = Tensor::zeros(DType::f32, {2, 3, 2, 4});
+  for (std::int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = std::sin(static_cast<float>(i));
+  ModelDefinition model = config::model_from_text(R"(
+layers:
+  - residual: {body: [layer_norm, attention: {heads: 2, causal: true}]}
+  - residual: {body: [layer_norm, dense: {units: 5, activation: gelu}, dense: {units: 4}]}
+  - dense: {units: 3}
+)");
+  LossDefinition loss = loss_of(Loss::sparse_categorical_crossentropy);
+  loss.from_logits = true;
+  const Tensor labels = Tensor::of<std::int64_t>({0, 2, 1, 1, 0, 2, 2, 1, 0, 1, 1, 2}, {2, 6});
+  const Context context(test_config());
+  const GradientCheckOptions options{.samples = 20, .tolerance = 1e-6, .seed = 1};
+  const GradientReport sequences = check_gradients(context, model, loss, x.reshape({2, 6, 4}), labels, options);
+  INFO(sequences.str());
+  CHECK(sequences.passed());
+
+  model.layers = {layers::dense(5, Activation::tanh), layers::dense(3)};
+  const GradientReport grids = check_gradients(context, model, loss, x, labels.reshape({2, 3, 2}), options);
+  INFO(grids.str());
+  CHECK(grids.passed());
+  CHECK(grids.parameters.size() == 4);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "temporary_folder.h"
 #include "train/builder.h"
 #include "train/initializers.h"
+#include "train/objective.h"
 
 namespace tenon {
 namespace {
@@ -89,8 +90,33 @@ TEST_CASE("layers: the shapes of sequences, and of dense layers that apply to ea
   CHECK(output_of("[5, 3]", "rnn: {units: 4, bidirectional: true, return_sequences: true}") == Shape{2, 5, 8});
   CHECK(output_of("[5, 6]", "attention: {heads: 3, causal: true}") == Shape{2, 5, 6});
   CHECK(output_of("[5, 3]", "lstm: {units: 4, return_sequences: true}\n  - dense: {units: 7}") == Shape{2, 5, 7});
-  CHECK(contains(error_of_layer("[5, 3]", "dense: {units: 7}"),
-                 "'dense' expects (batch, features), got (2,5,3); put a flatten layer before it"));
+  CHECK(output_of("[5, 3]", "dense: {units: 7}") == Shape{2, 5, 7});
+  CHECK(output_of("[4, 5, 3]", "dense: {units: 7, bias: false}") == Shape{2, 4, 5, 7});
+  CHECK(output_of("[5, 6]", "attention\n  - dense: {units: 7}") == Shape{2, 5, 7});
+  CHECK(output_of("[5, 6]", "layer_norm\n  - dense: {units: 7, activation: softmax}") == Shape{2, 5, 7});
+  CHECK(output_of("[5, 6]", "residual: {body: [attention, dense: {units: 6}]}\n  - dense: {units: 7}") == Shape{2, 5, 7});
+  CHECK(output_of("[5, 6]", "attention\n  - branches: [[{dense: {units: 3}}], [{dense: {units: 4}}]]") == Shape{2, 5, 7});
+  CHECK(output_of("[5, 6]", "branches: [[{lstm: {units: 3}}], [{lstm: {units: 4}}]]") == Shape{2, 7});
+  CHECK(output_of("[3, 4, 4, 4]", "global_average_pool") == Shape{2, 3});
+}
+
+TEST_CASE("layers: the classes of a sequence are its last axis, whatever layers precede the scores") {
+  for (const char* layers : {"attention", "layer_norm", "residual: {body: [attention]}", "dense: {units: 4}"}) {
+    CAPTURE(layers);
+    Graph graph;
+    const train::Forward forward =
+        built(graph, std::string("input: {shape: [5, 6]}\nlayers:\n  - ") + layers + "\n  - dense: {units: 4, activation: softmax}\n");
+    const Value y = graph.input("y", DType::i64, {2, 5});
+    LossDefinition loss;
+    loss.loss = Loss::sparse_categorical_crossentropy;
+    CHECK(train::build_objective(forward, y, loss, {}).loss.shape() == Shape{});
+    CHECK(contains(message_of([&] {
+                     train::build_objective(forward, graph.input("z", DType::i64, {2, 4}), loss, {});
+                   }),
+                   "expected scores (batch, ..., classes) and labels (batch, ...), got (2,5,4) and (2,4)"));
+    CHECK(contains(message_of([&] { train::build_objective(forward, graph.input("v", DType::i64, {2}), loss, {}); }),
+                   "got (2,5,4) and (2); for one label per sample, put a flatten layer before the first dense layer"));
+  }
 }
 
 TEST_CASE("layers: parameter counts match textbooks, with running statistics separate from trainable ones") {
