@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "exec/context_state.h"
+#include "exec/immediate.h"
 #include "exec/registered.h"
 
 namespace tenon {
@@ -112,8 +113,8 @@ std::shared_ptr<DeviceState> ContextState::open(std::size_t position) {
   std::lock_guard lock(mutex);
   if (auto device = opened[position].lock()) return device;
   const DeviceEntry& entry = entries[position];
-  auto device =
-      std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info, DeviceSettings{copy_counters, trace, memory_policy(entry)});
+  auto device = std::make_shared<DeviceState>(entry.loaded, entry.index, entry.info,
+                                              DeviceSettings{copy_counters, trace, memory_policy(entry), weak_from_this()});
   opened[position] = device;
   return device;
 }
@@ -342,29 +343,16 @@ std::optional<std::string> Context::default_gpu() const noexcept {
 
 std::vector<Tensor> Context::apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes,
                                    const NodeOptions& options) const {
-  std::string key = fmt::format("{}|{}|", device.name(), op);
-  key.append(static_cast<const char*>(attributes.data()), Attributes::capacity);
-  for (const Tensor& t : inputs) key += t.defined() ? t.str() + "|" : "-|";
-  if (options.shape) key += options.shape->str();
-  std::lock_guard lock(state_->immediate_mutex);
-  Program& program = state_->immediate.get(key, [&] {
-    Graph graph;
-    std::vector<Value> values;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      values.push_back(inputs[i].defined() ? graph.input(fmt::format("input_{}", i), inputs[i].dtype(), inputs[i].shape()) : Value{});
-    }
-    const std::vector<Value> results = graph.apply(op, values, attributes, options);
-    for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
-    return Program(*this, graph, {.device = device.name(), .parameters = nullptr, .optimize = false});
-  });
+  Graph graph;
+  std::vector<Value> values;
   std::vector<Tensor> present;
-  for (const Tensor& t : inputs) {
-    if (t.defined()) present.push_back(t);
+  for (const Tensor& x : inputs) {
+    values.push_back(x.defined() ? graph.input(fmt::format("input_{}", present.size()), x.dtype(), x.shape()) : Value());
+    if (x.defined()) present.push_back(x);
   }
-  std::vector<Tensor> outputs;
-  for (std::size_t i = 0; i < program.output_count(); ++i) outputs.push_back(program.make_output(i));
-  program.run(present, outputs);
-  return outputs;
+  const std::vector<Value> results = graph.apply(op, values, attributes, options);
+  for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
+  return exec::run_immediately(*this, device, graph, present);
 }
 
 std::vector<Tensor> Context::apply(tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes,

@@ -24,7 +24,8 @@ DeviceState::DeviceState(std::shared_ptr<LoadedBackend> backend, std::uint32_t i
       index(index_there),
       generation(fork_generation()),
       copy_counters(settings.copy_counters != nullptr ? std::move(settings.copy_counters) : std::make_shared<CopyCounters>()),
-      trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()) {
+      trace(settings.trace != nullptr ? std::move(settings.trace) : std::make_shared<TraceRecorder>()),
+      context(std::move(settings.context)) {
   CallError error;
   check(table.device_open(loaded->backend->handle(), index, &handle, error.get()), error,
         fmt::format("device '{}' cannot be opened", info.name));

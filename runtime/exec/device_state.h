@@ -48,6 +48,7 @@ struct DeviceSettings {
   std::shared_ptr<CopyCounters> copy_counters = {};
   std::shared_ptr<TraceRecorder> trace = {};
   MemoryPolicy memory = {};
+  std::weak_ptr<ContextState> context = {};
 };
 
 struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceState> {
@@ -85,6 +86,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const std::uint32_t generation;  ///< fork_generation() at opening
   const std::shared_ptr<CopyCounters> copy_counters;
   const std::shared_ptr<TraceRecorder> trace;
+  const std::weak_ptr<ContextState> context;  ///< the context that opened it
   std::optional<DeviceAllocator> allocator;  ///< device memory; empty during destruction
 
  private:

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tenon/config.h>
@@ -111,6 +112,8 @@ class Context {
   /// configuration, or no usable backend.
   explicit Context(const Config& config = resolve_config(), const std::vector<std::filesystem::path>& plugins = {},
                    const std::vector<std::filesystem::path>& command_line_plugins = {});
+  /// For the runtime's own use: another handle on the same context.
+  explicit Context(std::shared_ptr<exec::ContextState> state) : state_(std::move(state)) {}
   ~Context();
 
   /// The resolved configuration.
@@ -138,9 +141,9 @@ class Context {
   const std::shared_ptr<exec::ContextState>& state() const { return state_; }
 
   /// Immediate mode: runs one op on tensors. Operands are copied to `device` if necessary; results
-  /// are new tensors there. The one-node plan is cached (at most 256) and reused for equal op,
-  /// attributes, dtypes and shapes. With a mixed precision, products are rounded to 16 bits and
-  /// returned as f32.
+  /// are new tensors there. The program is cached (with those of tenon/tensor_functions.h at most
+  /// 256) and reused for equal op, attributes, dtypes and shapes. With a mixed precision, products
+  /// are rounded to 16 bits and returned as f32.
   std::vector<Tensor> apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes = {},
                             const NodeOptions& options = {}) const;
   /// The same on default_device().

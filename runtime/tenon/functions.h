@@ -1,5 +1,6 @@
 // tenon/functions.h - ops as functions on values of a graph. Names are the stems of tenon/ops.def;
-// the comments of composites state what they consist of.
+// the comments of composites state what they consist of. tenon/tensor_functions.h applies them to
+// tensors; its list names each function of this file.
 // Threads  those of Graph.
 #pragma once
 
@@ -249,15 +250,28 @@ enum class RnnActivation : std::uint32_t { tanh = TENON_RNN_TANH, relu = TENON_R
 /// Operands of rnn, gru and lstm, with x (T, B, I): w (D, G H, I), r (D, G H, H), b (D, 2 G H) or
 /// absent, h0 and c0 (D, B, H) or absent for zeros. D is 2 for both directions, else 1. Gates in
 /// ONNX's order: LSTM i o f c, GRU z r h.
-struct RecurrentValues {
-  Value w, r, b, h0, c0;
+template <class T>
+struct BasicRecurrentValues {
+  T w = {}, r = {}, b = {}, h0 = {}, c0 = {};
+  /// The same with f of each operand. Here and below, for the runtime's own use.
+  template <class F>
+  auto map(const F& f) const {
+    return BasicRecurrentValues<decltype(f(w))>{f(w), f(r), f(b), f(h0), f(c0)};
+  }
 };
+using RecurrentValues = BasicRecurrentValues<Value>;
 /// Results of rnn, gru and lstm.
-struct RecurrentResult {
-  Value y;  ///< (T, D, B, H)
-  Value h;  ///< (D, B, H), after the last step
-  Value c;  ///< lstm only
+template <class T>
+struct BasicRecurrentResult {
+  T y;  ///< (T, D, B, H)
+  T h;  ///< (D, B, H), after the last step
+  T c;  ///< lstm only
+  template <class F>
+  auto map(const F& f) const {
+    return BasicRecurrentResult<decltype(f(y))>{f(y), f(h), f(c)};
+  }
 };
+using RecurrentResult = BasicRecurrentResult<Value>;
 RecurrentResult rnn(Value x, const RecurrentValues& values, Direction direction = Direction::forward,
                     RnnActivation activation = RnnActivation::tanh);
 /// linear_before_reset: h' = tanh(x w + bw + r (h u + bu)), as in PyTorch and cuDNN; else tanh(x w
@@ -266,11 +280,17 @@ RecurrentResult gru(Value x, const RecurrentValues& values, Direction direction 
 RecurrentResult lstm(Value x, const RecurrentValues& values, Direction direction = Direction::forward);
 
 /// Options of attention.
-struct AttentionOptions {
-  Value mask;                   ///< added to the scores, broadcast to (B, H, S, L); may be absent
-  bool causal = false;          ///< query s attends to keys l <= s
-  std::optional<double> scale;  ///< default: 1 / sqrt(D)
+template <class T>
+struct BasicAttentionOptions {
+  T mask = {};                       ///< added to the scores, broadcast to (B, H, S, L); may be absent
+  bool causal = false;               ///< query s attends to keys l <= s
+  std::optional<double> scale = {};  ///< default: 1 / sqrt(D)
+  template <class F>
+  auto map(const F& f) const {
+    return BasicAttentionOptions<decltype(f(mask))>{f(mask), causal, scale};
+  }
 };
+using AttentionOptions = BasicAttentionOptions<Value>;
 /// softmax(scale q k' + mask) v: q (B, H, S, D), k (B, G, L, D), v (B, G, L, E), G a divisor of H.
 Value attention(Value q, Value k, Value v, const AttentionOptions& options = {});
 /// Rotates pairs of elements of the last dimension of x (..., S, D) by the angles whose cosines and
@@ -287,11 +307,17 @@ Value log_softmax(Value x, std::int64_t axis = -1);
 
 enum class Reduction : std::uint32_t { none = TENON_REDUCTION_NONE, mean = TENON_REDUCTION_MEAN, sum = TENON_REDUCTION_SUM };
 /// Options of softmax_cross_entropy.
-struct CrossEntropyOptions {
+template <class T>
+struct BasicCrossEntropyOptions {
   Reduction reduction = Reduction::mean;
-  std::optional<std::int64_t> ignore_index;
-  Value weights;  ///< (classes), may be absent
+  std::optional<std::int64_t> ignore_index = {};
+  T weights = {};  ///< (classes), may be absent
+  template <class F>
+  auto map(const F& f) const {
+    return BasicCrossEntropyOptions<decltype(f(weights))>{reduction, ignore_index, f(weights)};
+  }
 };
+using CrossEntropyOptions = BasicCrossEntropyOptions<Value>;
 /// -log softmax(scores)[label], reduced. scores (N, C, ...), labels (N, ...) of i32 or i64.
 Value softmax_cross_entropy(Value scores, Value labels, const CrossEntropyOptions& options = {});
 

@@ -22,6 +22,7 @@
 #include <tenon/shape.h>
 #include <tenon/stream.h>
 #include <tenon/tensor.h>
+#include <tenon/tensor_functions.h>
 #include <tenon/trace.h>
 #include <tenon/train_definition.h>
 #include <tenon/training_run.h>

@@ -37,10 +37,8 @@ int main(int count, char** arguments) {
   Tensor x = Tensor::empty(DType::f32, {5, 28, 28}), y = Tensor::empty(DType::i64, {5});
   const std::int64_t samples[] = {0, 1, 2, 3, 4};
   test_set->gather(samples, x, y);
-  const Tensor scores = model.predict(x);
-  tenon_attributes_axis classes{};
-  classes.axis = 1;
-  const Tensor guesses = context.apply(TENON_OP_ArgMax, {scores}, Attributes::of(classes))[0];
+  const Tensor scores = model.predict(x).to(context.default_device());
+  const Tensor guesses = arg_max(scores, 1);
   for (std::int64_t i = 0; i < 5; ++i) {
     std::printf("a %d, predicted as a %d\n", static_cast<int>(y[i].item()), static_cast<int>(guesses[i].item()));
   }
