@@ -9,6 +9,7 @@
 #include <boost/dll/runtime_symbol_info.hpp>
 
 #if defined(__linux__)
+#include <link.h>
 #include <sys/auxv.h>
 #include <unistd.h>
 #endif
@@ -38,6 +39,24 @@ bool is_elevated() {
 #else
   return false;
 #endif
+}
+
+/// The library or program that contains this code, without symbolic links; empty if it is unknown.
+fs::path own_file() {
+  std::error_code error;
+  fs::path file = boost::dll::this_line_location(error);
+#if defined(__linux__)
+  // The name of a program is argv[0], which need not be a path: the system knows its file.
+  static const char here = 0;
+  Dl_info info{};
+  link_map* map = nullptr;
+  if (dladdr1(&here, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) != 0 && map->l_name[0] == '\0') {
+    file = boost::dll::program_location(error);
+  }
+#endif
+  if (error) return {};
+  const fs::path real = fs::canonical(file, error);
+  return error ? file : real;
 }
 
 /// lib/libtenon.so -> lib/tenon/backends; for a program in bin/ that contains this code, or a DLL there, ../lib/tenon/backends.
@@ -70,12 +89,7 @@ Surroundings surroundings() {
   around.elevated = is_elevated();
   // HOME is set by whoever started the process: under elevated privilege it cannot be trusted, like TENON_BACKEND_PATH.
   if (const char* home = std::getenv("HOME"); home && !around.elevated) around.home = home;
-  std::error_code error;
-  const fs::path library = boost::dll::this_line_location(error);
-  if (!error) {
-    const fs::path real = fs::canonical(library, error);
-    around.library = error ? library : real;
-  }
+  around.library = own_file();
   return around;
 }
 

@@ -18,7 +18,7 @@ struct Surroundings {
   std::string environment;        ///< TENON_BACKEND_PATH, ':'-separated (Windows ';')
   bool elevated = false;          ///< set-user-id and the like: the environment is not the user's to trust
   std::filesystem::path home;     ///< empty: unknown
-  std::filesystem::path library;  ///< the file that contains this code
+  std::filesystem::path library;  ///< the file that contains this code; empty: unknown
 };
 Surroundings surroundings();
 std::vector<SearchPlace> ordered_places(std::span<const std::filesystem::path> api, std::span<const std::filesystem::path> command_line,

@@ -35,6 +35,10 @@ std::vector<std::string> origins(const std::vector<SearchPlace>& places) {
 
 }  // namespace
 
+TEST_CASE("find: a program that contains the loader is known by its file, whatever argv[0] is") {
+  CHECK(surroundings().library == std::filesystem::canonical("/proc/self/exe"));
+}
+
 TEST_CASE("find: the name of a backend is derived from its file name") {
   CHECK(backend_name_of("/lib/libtenon_backend_cuda.so") == "cuda");
   CHECK(backend_name_of("libtenon_backend_my_gpu2.so") == "my_gpu2");
