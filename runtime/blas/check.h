@@ -1,4 +1,5 @@
-// blas/check.h - validates arguments by the rules of the reference BLAS, once for all backends.
+// blas/check.h - validates arguments by the rules of the reference BLAS, once for all backends. All is inline: the
+// drop-in BLAS, which links only what libtenon exports, validates before it copies operands to a device.
 //
 // validate(routine, arguments) throws ArgumentError for the first wrong argument in the order of the reference's Fortran interface, then
 // for rules of our own: NULL addresses of memory that is accessed. Returns false if there is nothing to do, where the reference returns
@@ -16,8 +17,12 @@
 namespace tenon::blas {
 
 /// Throws. `expected` as in "at least 3".
-[[noreturn]] void refuse(Routine routine, const char* argument, std::int64_t got, const std::string& expected);
-[[noreturn]] void refuse_null(Routine routine, const char* argument);
+[[noreturn]] inline void refuse(Routine routine, const char* argument, std::int64_t got, const std::string& expected) {
+  throw ArgumentError(routine, argument, "is " + std::to_string(got) + ": expected " + expected);
+}
+[[noreturn]] inline void refuse_null(Routine routine, const char* argument) {
+  throw ArgumentError(routine, argument, "is NULL: expected the address of memory that is read or written");
+}
 
 /// Checks of one call.
 struct Check {

@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "exec/context_state.h"
 #include "exec/immediate.h"
+#include "exec/load_report.h"
 #include "exec/registered.h"
 
 namespace tenon {
@@ -214,6 +215,7 @@ Context::Context(const Config& config, const std::vector<std::filesystem::path>&
     }
   };
   state.report = loader::load(options);
+  state.load_report = exec::load_report_of(state.report);
   if (bad_option) std::rethrow_exception(bad_option);
 
   const auto backends = exec::in_order(state.report, config.backends.use);
@@ -276,8 +278,8 @@ const Config& Context::config() const {
 const std::vector<DeviceInfo>& Context::devices() const {
   return state_->infos;
 }
-const loader::Result& Context::load_report() const {
-  return state_->report;
+const LoadReport& Context::load_report() const {
+  return state_->load_report;
 }
 
 Device Context::device(const std::string& name) const {

@@ -60,6 +60,7 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   Config config;
   std::vector<std::shared_ptr<HostServices>> services;  ///< declared before `report`, whose backends they must outlive
   loader::Result report;
+  LoadReport load_report;  ///< `report` for users
   std::vector<DeviceEntry> entries;
   std::vector<DeviceInfo> infos;           ///< parallel to entries
   std::vector<AvailableDevice> available;  ///< parallel to entries, for name lookup

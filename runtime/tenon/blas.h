@@ -25,6 +25,7 @@
 #include <string>
 #include <type_traits>
 
+#include <tenon/api.h>
 #include <tenon/backend.h>
 #include <tenon/context.h>
 #include <tenon/stream.h>
@@ -50,11 +51,11 @@ enum class Routine : std::uint32_t {
 #undef TENON_BLAS
 };
 /// The name as in blas.def: "gemm".
-const char* name_of(Routine routine);
+TENON_API const char* name_of(Routine routine);
 
 /// A wrong argument, with its name and 1-based position in the reference BLAS's Fortran interface
 /// if it has one there. The text states what was expected and what was given.
-class ArgumentError : public Error {
+class TENON_API ArgumentError : public Error {
  public:
   /// `argument` is a word of arguments_of(routine), or "layout". The message is made of it and
   /// `text`.
@@ -73,13 +74,13 @@ class ArgumentError : public Error {
 };
 /// The arguments of a routine in the order of the reference's Fortran interface, separated by one
 /// space: "n alpha x incx y incy".
-const char* arguments_of(Routine routine);
+TENON_API const char* arguments_of(Routine routine);
 /// The formula that a routine computes: "y = alpha x + y".
-const char* formula_of(Routine routine);
+TENON_API const char* formula_of(Routine routine);
 
 /// A device and a stream on it, which BLAS calls are submitted to. A handle: copies refer to the
 /// same queue.
-class Queue {
+class TENON_API Queue {
  public:
   /// The stream on which the device's programs run. Implicit, so that a device can be passed as a
   /// queue.
@@ -104,7 +105,7 @@ class Queue {
 };
 
 /// True if the queue's backend implements the routine.
-bool offers(const Queue& queue, Routine routine);
+TENON_API bool offers(const Queue& queue, Routine routine);
 
 /// Implements Real.
 template <class T>
@@ -492,7 +493,7 @@ struct gemm_strided_batched {
 // line.
 #define TENON_BLAS(id, routine, level, signature, dtypes) \
   template <class T>                                      \
-  void routine(const Queue& queue, const arguments::signature<T>& arguments);
+  TENON_API void routine(const Queue& queue, const arguments::signature<T>& arguments);
 #include <tenon/blas.def>
 #undef TENON_BLAS
 
@@ -511,70 +512,70 @@ struct gemm_strided_batched {
 
 using Number = std::complex<double>;
 
-void swap(const Queue& queue, const Tensor& x, const Tensor& y);
-void copy(const Queue& queue, const Tensor& x, const Tensor& y);
+TENON_API void swap(const Queue& queue, const Tensor& x, const Tensor& y);
+TENON_API void copy(const Queue& queue, const Tensor& x, const Tensor& y);
 /// Calls rscal for a complex x and a real alpha.
-void scal(const Queue& queue, Number alpha, const Tensor& x);
-void axpy(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y);
-void axpby(const Queue& queue, Number alpha, const Tensor& x, Number beta, const Tensor& y);
+TENON_API void scal(const Queue& queue, Number alpha, const Tensor& x);
+TENON_API void axpy(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y);
+TENON_API void axpby(const Queue& queue, Number alpha, const Tensor& x, Number beta, const Tensor& y);
 /// c is real.
-void rot(const Queue& queue, const Tensor& x, const Tensor& y, double c, Number s);
+TENON_API void rot(const Queue& queue, const Tensor& x, const Tensor& y, double c, Number s);
 
 // Results are tensors of rank 0 that stay on the queue's device; item() brings a real one to the
 // host.
 /// x'y; calls dotu for complex tensors.
-Tensor dot(const Queue& queue, const Tensor& x, const Tensor& y);
+TENON_API Tensor dot(const Queue& queue, const Tensor& x, const Tensor& y);
 /// conj(x)'y; calls dot for real tensors.
-Tensor dotc(const Queue& queue, const Tensor& x, const Tensor& y);
+TENON_API Tensor dotc(const Queue& queue, const Tensor& x, const Tensor& y);
 /// x'y of f32 vectors, summed and returned in f64.
-Tensor dsdot(const Queue& queue, const Tensor& x, const Tensor& y);
-Tensor nrm2(const Queue& queue, const Tensor& x);
-Tensor asum(const Queue& queue, const Tensor& x);
+TENON_API Tensor dsdot(const Queue& queue, const Tensor& x, const Tensor& y);
+TENON_API Tensor nrm2(const Queue& queue, const Tensor& x);
+TENON_API Tensor asum(const Queue& queue, const Tensor& x);
 /// The 0-based index as i64; -1 for an empty x.
-Tensor iamax(const Queue& queue, const Tensor& x);
-Tensor iamin(const Queue& queue, const Tensor& x);
+TENON_API Tensor iamax(const Queue& queue, const Tensor& x);
+TENON_API Tensor iamin(const Queue& queue, const Tensor& x);
 
-void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y, Op trans = Op::none);
+TENON_API void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y, Op trans = Op::none);
 /// Calls geru for complex tensors.
-void ger(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
-void gerc(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
-void symv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
-void hemv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
-void trmv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
-void trsv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
-void syr(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& a);
-void her(const Queue& queue, Uplo uplo, double alpha, const Tensor& x, const Tensor& a);
-void syr2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
-void her2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+TENON_API void ger(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+TENON_API void gerc(const Queue& queue, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+TENON_API void symv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
+TENON_API void hemv(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& x, Number beta, const Tensor& y);
+TENON_API void trmv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
+TENON_API void trsv(const Queue& queue, Uplo uplo, const Tensor& a, const Tensor& x, Op trans = Op::none, Diag diag = Diag::non_unit);
+TENON_API void syr(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& a);
+TENON_API void her(const Queue& queue, Uplo uplo, double alpha, const Tensor& x, const Tensor& a);
+TENON_API void syr2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
+TENON_API void her2(const Queue& queue, Uplo uplo, Number alpha, const Tensor& x, const Tensor& y, const Tensor& a);
 
-void gemm(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c, Op trans_a = Op::none,
-          Op trans_b = Op::none);
-void gemmt(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
-           Op trans_a = Op::none, Op trans_b = Op::none);
+TENON_API void gemm(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c, Op trans_a = Op::none,
+                    Op trans_b = Op::none);
+TENON_API void gemmt(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
+                     Op trans_a = Op::none, Op trans_b = Op::none);
 /// B must have the layout (row- or column-major) of C.
-void symm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+TENON_API void symm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
 /// A and B must have the layout of C.
-void hemm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+TENON_API void hemm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
 /// C = alpha A A' + beta C; A' A is a.transpose(0, 1).
-void syrk(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, Number beta, const Tensor& c);
+TENON_API void syrk(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, Number beta, const Tensor& c);
 /// A must have the layout of C. Op::conj_trans: conj(A)' A.
-void herk(const Queue& queue, Uplo uplo, double alpha, const Tensor& a, double beta, const Tensor& c, Op trans = Op::none);
+TENON_API void herk(const Queue& queue, Uplo uplo, double alpha, const Tensor& a, double beta, const Tensor& c, Op trans = Op::none);
 /// A and B must have the same layout.
-void syr2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
+TENON_API void syr2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c);
 /// A and B must have the layout of C.
-void her2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, double beta, const Tensor& c,
-           Op trans = Op::none);
-void trmm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
-          Diag diag = Diag::non_unit);
-void trsm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
-          Diag diag = Diag::non_unit);
-void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const Tensor& b, const Tensor& c, Op trans_a = Op::none,
-          Op trans_b = Op::none);
+TENON_API void her2k(const Queue& queue, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, double beta, const Tensor& c,
+                     Op trans = Op::none);
+TENON_API void trmm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
+                    Diag diag = Diag::non_unit);
+TENON_API void trsm(const Queue& queue, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans = Op::none,
+                    Diag diag = Diag::non_unit);
+TENON_API void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const Tensor& b, const Tensor& c, Op trans_a = Op::none,
+                    Op trans_b = Op::none);
 /// A must have the layout of C.
-void dgmm(const Queue& queue, Side side, const Tensor& a, const Tensor& x, const Tensor& c);
+TENON_API void dgmm(const Queue& queue, Side side, const Tensor& a, const Tensor& x, const Tensor& c);
 /// Multiplies the matrices a[i], b[i], c[i] of tensors of rank 3; an expanded a or b is one matrix
 /// for all i.
-void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
-                          Op trans_a = Op::none, Op trans_b = Op::none);
+TENON_API void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a, const Tensor& b, Number beta, const Tensor& c,
+                                    Op trans_a = Op::none, Op trans_b = Op::none);
 
 }  // namespace tenon::blas

@@ -11,12 +11,13 @@
 #include <variant>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/model.h>
 
 namespace tenon {
 
 /// The logged value that a callback monitors over the epochs.
-struct Monitor {
+struct TENON_API Monitor {
   /// Which direction is an improvement.
   enum class Mode { automatic, min, max };  ///< automatic: max for accuracies, else min
   std::string name = {};                    ///< empty: val_loss, or loss without validation data
@@ -25,7 +26,7 @@ struct Monitor {
 };
 
 /// The best value of a monitor so far.
-class Best {
+class TENON_API Best {
  public:
   /// Starts without a value.
   explicit Best(Monitor monitor) : monitor_(std::move(monitor)) {}
@@ -46,7 +47,7 @@ class Best {
 
 /// Saves a checkpoint every few epochs as <directory>/epoch-<n>, keeping the newest, or
 /// <directory>/best whenever the monitor improves.
-class Checkpoint final : public Callback {
+class TENON_API Checkpoint final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -73,7 +74,7 @@ class Checkpoint final : public Callback {
 };
 
 /// Stops when the monitor has not improved for `patience` epochs.
-class EarlyStopping final : public Callback {
+class TENON_API EarlyStopping final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -101,7 +102,7 @@ class EarlyStopping final : public Callback {
 
 /// Multiplies the learning rate by `factor` when the monitor has not improved for `patience`
 /// epochs.
-class ReduceOnPlateau final : public Callback {
+class TENON_API ReduceOnPlateau final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -128,7 +129,7 @@ class ReduceOnPlateau final : public Callback {
 };
 
 /// Gives the optimizer a schedule, or computes the rate of each epoch with a function.
-class LearningRateSchedule final : public Callback {
+class TENON_API LearningRateSchedule final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -151,7 +152,7 @@ class LearningRateSchedule final : public Callback {
 };
 
 /// Stops the fit at a loss that is NaN or infinite instead of failing it.
-class TerminateOnNan final : public Callback {
+class TENON_API TerminateOnNan final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -168,7 +169,7 @@ class LogFile;
 
 /// Writes one line per epoch: epoch,loss,...,learning_rate,seconds. A resumed fit appends to the
 /// file, any other overwrites it.
-class CsvLog final : public Callback {
+class TENON_API CsvLog final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -189,7 +190,7 @@ class CsvLog final : public Callback {
 };
 
 /// Appends one JSON object per epoch to a file, and {"event":"test",...} at the end.
-class JsonLines final : public Callback {
+class TENON_API JsonLines final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -213,7 +214,7 @@ class JsonLines final : public Callback {
 
 /// Writes event files for TensorBoard: <directory>/train and <directory>/validation, tags
 /// epoch_loss, epoch_accuracy, ...
-class TensorBoard final : public Callback {
+class TENON_API TensorBoard final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -234,7 +235,7 @@ class TensorBoard final : public Callback {
 };
 
 /// Writes loss and metrics over the epochs as a self-contained HTML page, anew after each epoch.
-class Curves final : public Callback {
+class TENON_API Curves final : public Callback {
  public:
   /// The options of the callback.
   struct Options {
@@ -257,7 +258,7 @@ class Curves final : public Callback {
 };
 
 /// Calls the caller's functions.
-class LambdaCallback final : public Callback {
+class TENON_API LambdaCallback final : public Callback {
  public:
   /// Empty functions are not called.
   struct Functions {
@@ -281,11 +282,10 @@ class LambdaCallback final : public Callback {
   Functions functions_;
 };
 
-/// Every callback that a train.yaml may name. A new one needs a class with Options, an entry here
-/// and its reader in config/callbacks_yaml.cpp.
+/// Every callback that a train.yaml may name.
 using CallbackDefinition =
     std::variant<Checkpoint::Options, EarlyStopping::Options, ReduceOnPlateau::Options, LearningRateSchedule::Options,
                  TerminateOnNan::Options, CsvLog::Options, JsonLines::Options, TensorBoard::Options, Curves::Options>;
-std::unique_ptr<Callback> make_callback(const CallbackDefinition& definition);
+TENON_API std::unique_ptr<Callback> make_callback(const CallbackDefinition& definition);
 
 }  // namespace tenon

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include <tenon/api.h>
+
 namespace tenon {
 
 /// Arithmetic of a run. float32: operands keep their width. mixed_*: products of f32 values are
@@ -27,23 +29,23 @@ enum class Capture { off, automatic };
 enum class LogLevel { off, error, warning, info, debug };
 
 /// The name used in YAML: "float32".
-const char* name_of(Precision value);
-const char* name_of(Fallback value);
-const char* name_of(CheckNumerics value);
-const char* name_of(Fusion value);
-const char* name_of(Capture value);
-const char* name_of(LogLevel value);
+TENON_API const char* name_of(Precision value);
+TENON_API const char* name_of(Fallback value);
+TENON_API const char* name_of(CheckNumerics value);
+TENON_API const char* name_of(Fusion value);
+TENON_API const char* name_of(Capture value);
+TENON_API const char* name_of(LogLevel value);
 
 /// Places the ops and layers whose name matches `match` on `device`. In `match`, `*` stands for any
 /// characters and `?` for one.
-struct PlacementRule {
+struct TENON_API PlacementRule {
   std::string match;
   std::string device;
   bool operator==(const PlacementRule&) const = default;
 };
 
 /// Replaces one device by `count` virtual ones.
-struct VirtualDevice {
+struct TENON_API VirtualDevice {
   std::string of;
   int count = 1;
   std::int64_t limit_mb = 0;  ///< memory limit of each; 0: no limit
@@ -51,7 +53,7 @@ struct VirtualDevice {
 };
 
 /// Where the value of a key came from. A weaker origin never overwrites a stronger one.
-struct Origin {
+struct TENON_API Origin {
   /// From weakest to strongest.
   enum class Kind { fallback, yaml, environment, command_line, api };
   Kind kind = Kind::fallback;
@@ -60,7 +62,7 @@ struct Origin {
 
 /// The configuration, with one field per entry of config_keys(), which documents meaning, type,
 /// default and range.
-struct Config {
+struct TENON_API Config {
   /// Key `backends`.
   struct Backends {
     std::vector<std::string> search;
@@ -120,31 +122,31 @@ struct ConfigKey {
   const char* help;           ///< one line
 };
 /// All keys.
-std::span<const ConfigKey> config_keys();
+TENON_API std::span<const ConfigKey> config_keys();
 /// The table as commented YAML, itself a valid configuration with every key at its default.
-std::string config_schema();
+TENON_API std::string config_schema();
 
 // Errors of all functions below: Error with file, line, column and key: "tenon.yaml:7:3: unknown
 // key 'precison'; did you mean 'precision'?".
 
 /// Reads a YAML file over the defaults.
-Config load_config(const std::string& path);
+TENON_API Config load_config(const std::string& path);
 /// The same for YAML text. `name` is the file name in messages; relative paths start from `folder`
 /// (empty: the working directory).
-Config config_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "");
+TENON_API Config config_from_text(const std::string& text, const std::string& name = "<text>", const std::string& folder = "");
 
 /// Sets "key.path" to a value written as YAML ("3", "[cuda, openblas]"), or to the plain text or
 /// number `value` if `literal`. Lists are replaced, maps gain the entry. Does nothing if the
 /// present value has a stronger origin. Messages start with the origin's text.
-void apply_override(Config& config, const std::string& key, const std::string& value, const Origin& origin, bool literal = false);
+TENON_API void apply_override(Config& config, const std::string& key, const std::string& value, const Origin& origin, bool literal = false);
 
 /// Copies every value that has an origin in `layer` into `base`, unless the origin there is
 /// stronger.
-void merge_config(Config& base, const Config& layer);
+TENON_API void merge_config(Config& base, const Config& layer);
 
 /// Canonical YAML of every key, optionally with its origin as a comment.
 /// config_from_text(to_yaml(c)) has the same values.
-std::string to_yaml(const Config& config, bool with_origins = true);
+TENON_API std::string to_yaml(const Config& config, bool with_origins = true);
 
 /// One key that is set outside YAML.
 struct ConfigOverride {
@@ -157,7 +159,7 @@ struct ConfigOverride {
 /// Looks up an environment variable.
 using Environment = std::function<std::optional<std::string>(const char* name)>;
 /// The environment of this process; nothing under elevated privilege.
-std::optional<std::string> process_environment(const char* name);
+TENON_API std::optional<std::string> process_environment(const char* name);
 
 /// All sources of configuration, strongest first: api, command line, environment (TENON_DEVICE,
 /// TENON_LOG), YAML, defaults.
@@ -171,6 +173,6 @@ struct ConfigSources {
   std::vector<Config> layers;
 };
 /// Combines all sources.
-Config resolve_config(const ConfigSources& sources = {});
+TENON_API Config resolve_config(const ConfigSources& sources = {});
 
 }  // namespace tenon

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/config.h>
 #include <tenon/device_name.h>
 #include <tenon/graph.h>
+#include <tenon/load_report.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -20,9 +22,6 @@ namespace exec {
 struct DeviceState;
 struct ContextState;
 }  // namespace exec
-namespace loader {
-struct Result;
-}
 
 /// Description of a device in list_devices and reports.
 struct DeviceInfo {
@@ -54,7 +53,7 @@ struct MemoryUse {
 /// An open device. Copies share it; it closes with the last copy.
 /// Threads  any. In a child of fork(), a device that the parent opened fails with FORKED unless it
 ///          is a CPU with inline streams; a context created in the child has its own devices.
-class Device {
+class TENON_API Device {
  public:
   /// For the runtime's own use; users get devices from a Context.
   explicit Device(std::shared_ptr<exec::DeviceState> state) : state_(std::move(state)) {}
@@ -105,7 +104,7 @@ struct ContextProfile {
 /// the same context.
 /// Threads  const members may be called from any thread. After fork() a child creates its own
 ///          context; see Device for the parent's devices.
-class Context {
+class TENON_API Context {
  public:
   /// Loads backends as configured. `plugins` (files or folders) are searched before all other
   /// places. A bad candidate does not stop the others: see load_report(). Errors: an invalid
@@ -130,8 +129,9 @@ class Context {
   Device default_device() const;
   /// The name of the first GPU, or nothing. Never throws.
   std::optional<std::string> default_gpu() const noexcept;
-  /// Every candidate file, the loading stage it reached, and why it was not loaded.
-  const loader::Result& load_report() const;
+  /// Every candidate file, the loading stage it reached, and why it was not loaded. Lives as long as
+  /// the context.
+  const LoadReport& load_report() const;
   /// Copy statistics so far.
   ContextProfile profile() const;
   /// "Device mapping:" and a line for each device: name, alias, product, description. Logged at
@@ -161,7 +161,7 @@ class Context {
 ///   const PlacementScope on_gpu(context, "gpu:0");
 ///
 /// Threads  destroy it on the thread that created it, in reverse order of creation.
-class PlacementScope {
+class TENON_API PlacementScope {
  public:
   /// Errors: DEVICE_NOT_FOUND with the list of devices.
   PlacementScope(const Context& context, const std::string& device);
@@ -172,10 +172,10 @@ class PlacementScope {
 
 /// The devices that a default configuration finds; a complete installation has at least one.
 /// Errors: those of Context. Threads: any.
-std::vector<DeviceInfo> list_devices();
+TENON_API std::vector<DeviceInfo> list_devices();
 
 /// The name of the first GPU that a default configuration finds; empty without one or without a
 /// usable installation. Never throws. Threads: any.
-std::string default_gpu() noexcept;
+TENON_API std::string default_gpu() noexcept;
 
 }  // namespace tenon

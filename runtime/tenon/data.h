@@ -11,19 +11,20 @@
 #include <string_view>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
 
 /// Type of one sample's features or target: a batch of n has shape (n, shape...).
-struct SampleType {
+struct TENON_API SampleType {
   DType dtype = DType::none;
   Shape shape;
 };
 
 /// Indexed samples, each with features x and a target y.
 /// Threads  const members may be called from any thread, also concurrently.
-class Dataset {
+class TENON_API Dataset {
  public:
   virtual ~Dataset() = default;
   /// The name in messages: "fashion-mnist train".
@@ -54,7 +55,7 @@ class Dataset {
 };
 
 /// Maps x to x * scale + offset, in f32 (f64 if the result is f64).
-struct Scaling {
+struct TENON_API Scaling {
   double scale = 1;
   double offset = 0;
 
@@ -78,7 +79,7 @@ enum class Targets {
 };
 
 /// Options of ArrayDataset.
-struct ArrayOptions {
+struct TENON_API ArrayOptions {
   std::string name = "array";
   Scaling scaling;
   std::vector<Scaling> channels;  ///< per index of a sample's first axis, in place of `scaling`; empty: use `scaling`
@@ -95,7 +96,7 @@ struct ArrayOptions {
 ///         any integer dtype.
 /// Errors  different counts, a label out of range (its index is named), dtypes that cannot be
 ///         converted, a wrong number of channels.
-class ArrayDataset final : public Dataset {
+class TENON_API ArrayDataset final : public Dataset {
  public:
   /// Shares both tensors; copies them only if they are strided or not on the host.
   ArrayDataset(const Tensor& x, const Tensor& y, const ArrayOptions& options = {});
@@ -132,12 +133,12 @@ class ArrayDataset final : public Dataset {
 /// Part of a data set.
 enum class Split { train, test };
 /// "train", "test".
-const char* name_of(Split split);
+TENON_API const char* name_of(Split split);
 
 /// Reads an IDX file, plain or gzip, into a host tensor of its dtype (u8, i8, i16, i32, f32, f64).
 /// Errors  name the file, what was expected and what was found: missing file, damaged gzip, wrong
 ///         magic, truncation, trailing bytes.
-Tensor load_idx(const std::string& path);
+TENON_API Tensor load_idx(const std::string& path);
 
 /// Options of load_mnist.
 struct MnistOptions {
@@ -150,7 +151,7 @@ struct MnistOptions {
 /// the images, y a label.
 /// Errors  those of load_idx; different numbers of images and labels; a label out of range (its
 ///         index is named).
-std::shared_ptr<const ArrayDataset> load_mnist(const std::string& directory, Split split, const MnistOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> load_mnist(const std::string& directory, Split split, const MnistOptions& options = {});
 
 /// Options of load_cifar10.
 struct Cifar10Options {
@@ -163,7 +164,7 @@ struct Cifar10Options {
 /// subfolder cifar-10-batches-bin: x (3,32,32), ten classes.
 /// Errors  name the file and the record: missing file, a size that is not a whole number of
 ///         records, a label above 9.
-std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, Split split, const Cifar10Options& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> load_cifar10(const std::string& directory, Split split, const Cifar10Options& options = {});
 
 /// Options of load_image_folder.
 struct ImageFolderOptions {
@@ -184,7 +185,7 @@ struct ImageFolderData {
 /// of one size. Samples alternate between the classes, each in the order of its file names.
 /// Errors  no images, different sizes or channels, an unknown class (the file or folder is named),
 ///         invalid images.
-ImageFolderData load_image_folder(const std::string& path, Split split, const ImageFolderOptions& options = {});
+TENON_API ImageFolderData load_image_folder(const std::string& path, Split split, const ImageFolderOptions& options = {});
 
 /// Options of load_numpy.
 struct NumpyOptions {
@@ -201,7 +202,7 @@ struct NumpyOptions {
 /// Dtypes  x: u8, f32 and f64 become f32, others stay as they are. y: integers are labels (n) or
 ///         (n,1); f32 and f64 become f32 (n, ...), where (n) becomes (n,1).
 /// Errors  those of load_npz; arrays that are missing or differ in the number of samples.
-std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split, const NumpyOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> load_numpy(const std::string& path, Split split, const NumpyOptions& options = {});
 
 /// Options of load_csv.
 struct CsvOptions {
@@ -227,11 +228,11 @@ struct CsvData {
 /// Reads a table of numbers, plain or gzip: comma-separated values with quotes as in RFC 4180.
 /// Errors  "iris.csv:12:9: column 'width': expected a number, got 'wide'", line and column counted
 ///         from 1.
-CsvData load_csv(const std::string& path, const CsvOptions& options = {});
+TENON_API CsvData load_csv(const std::string& path, const CsvOptions& options = {});
 
 /// Maps words to ids: 0 is <unk>, 1 is <eos>, then the most frequent words of a text, ties ordered
 /// by bytes.
-class Vocabulary {
+class TENON_API Vocabulary {
  public:
   static constexpr std::int64_t unknown = 0, end_of_sentence = 1;
 
@@ -271,7 +272,7 @@ struct TokenData {
 /// Reads a text, plain or gzip, one sentence a line, in the format of the Penn Treebank files.
 /// Samples follow each other in the text; a remainder that is too short for a sample is dropped.
 /// Errors  a text shorter than one sample; a byte 0 (its line is named).
-TokenData load_tokens(const std::string& path, const TokenOptions& options = {});
+TENON_API TokenData load_tokens(const std::string& path, const TokenOptions& options = {});
 
 /// Options of the image generators.
 struct GeneratedOptions {
@@ -284,14 +285,14 @@ struct GeneratedOptions {
 
 /// Hand-drawn digits: x u8(28,28) scaled, ten classes. The same seed gives the same bytes on every
 /// machine.
-std::shared_ptr<const ArrayDataset> generate_digits(const GeneratedOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_digits(const GeneratedOptions& options = {});
 
 /// Coloured textures: x u8(3,32,32) scaled, ten classes.
-std::shared_ptr<const ArrayDataset> generate_textures(const GeneratedOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_textures(const GeneratedOptions& options = {});
 
 /// Noisy waves of ten kinds: x u8(1,128) scaled; the class is the shape of the wave or how it
 /// changes.
-std::shared_ptr<const ArrayDataset> generate_signals(const GeneratedOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_signals(const GeneratedOptions& options = {});
 
 /// Options of generate_random.
 struct RandomOptions {
@@ -306,7 +307,7 @@ struct RandomOptions {
 
 /// Random bytes x u8(shape) scaled, with random labels. There is nothing to learn; use it to
 /// measure image models.
-std::shared_ptr<const ArrayDataset> generate_random(const RandomOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_random(const RandomOptions& options = {});
 
 /// Options of generate_tokens.
 struct TokenStreamOptions {
@@ -319,7 +320,7 @@ struct TokenStreamOptions {
 
 /// A synthetic language: few words are frequent, each has four likely successors, and sentences end
 /// in Vocabulary::end_of_sentence. x is i64(sequence), y is x shifted by one token.
-std::shared_ptr<const ArrayDataset> generate_tokens(const TokenStreamOptions& options = {});
+TENON_API std::shared_ptr<const ArrayDataset> generate_tokens(const TokenStreamOptions& options = {});
 
 /// Options of generate_markov.
 struct MarkovOptions {
@@ -337,7 +338,7 @@ struct MarkovStream {
   Tensor transitions;                        ///< f64(symbols, symbols): the probability of column j after row i
   double entropy_rate = 0;                   ///< nats per symbol; the lower bound of any model's cross-entropy
 };
-MarkovStream generate_markov(const MarkovOptions& options = {});
+TENON_API MarkovStream generate_markov(const MarkovOptions& options = {});
 
 /// Options of generate_linear.
 struct LinearOptions {
@@ -354,11 +355,11 @@ struct LinearProblem {
   Tensor w;                                  ///< f32(features, 1)
   double b = 0;
 };
-LinearProblem generate_linear(const LinearOptions& options = {});
+TENON_API LinearProblem generate_linear(const LinearOptions& options = {});
 
 /// The data set with its samples as targets, for autoencoders. If samples are augmented, targets
 /// are the original samples.
-std::shared_ptr<const Dataset> reconstruct(std::shared_ptr<const Dataset> data);
+TENON_API std::shared_ptr<const Dataset> reconstruct(std::shared_ptr<const Dataset> data);
 
 /// Random changes to images, drawn each time they are read.
 struct AugmentOptions {
@@ -380,12 +381,12 @@ struct AugmentOptions {
 /// image; bit 31 of lanes 2 and 3 flips horizontally and vertically.
 /// Errors  samples of another rank, a fill of the wrong size, a padding that is negative or not
 ///         less than the image's sides.
-std::shared_ptr<const Dataset> augment(std::shared_ptr<const Dataset> data, const AugmentOptions& options);
+TENON_API std::shared_ptr<const Dataset> augment(std::shared_ptr<const Dataset> data, const AugmentOptions& options);
 
 /// Caches every sample in memory on first use, as gather returns it. `data` is normally read once
 /// per sample; two threads that miss the same sample at the same time both read it. The memory is
 /// allocated at once.
-std::shared_ptr<const Dataset> cache_in_memory(std::shared_ptr<const Dataset> data);
+TENON_API std::shared_ptr<const Dataset> cache_in_memory(std::shared_ptr<const Dataset> data);
 
 /// How an epoch is divided into batches and read.
 struct BatchOptions {
@@ -416,7 +417,7 @@ struct Batch {
 ///
 /// Memory   allocated by the constructor; start() and next() do not allocate.
 /// Threads  one thread at a time; the workers are joined by the destructor.
-class Batches {
+class TENON_API Batches {
  public:
   /// Errors  an empty data set, a batch size below 1, drop_last with fewer samples than a batch.
   Batches(std::shared_ptr<const Dataset> data, const BatchOptions& options);
@@ -438,7 +439,7 @@ class Batches {
   const Batch* next();
 
  private:
-  struct State;
+  struct TENON_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/config.h>
 #include <tenon/dtype.h>
 
@@ -16,7 +17,7 @@ namespace tenon {
 /// The library whose defaults apply where a definition states none. `none`: the project's own.
 enum class Preset { none, keras, torch, gorgonia };
 /// The name in YAML.
-const char* name_of(Preset preset);
+TENON_API const char* name_of(Preset preset);
 
 /// Initial value of a parameter. Glorot: n1 and n2 are its first two dimensions, `window` is the
 /// product of the others (the size of a convolution's kernel). fan_in: the number of inputs of each
@@ -24,7 +25,7 @@ const char* name_of(Preset preset);
 /// a convolution.
 /// Source  Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998), Saxe et
 ///         al. (2014) for orthogonal.
-struct Initializer {
+struct TENON_API Initializer {
   /// The distribution.
   enum class Kind {
     zeros,
@@ -55,19 +56,19 @@ struct Initializer {
   bool truncated = false;
 };
 /// The name in YAML.
-const char* name_of(Initializer::Kind kind);
+TENON_API const char* name_of(Initializer::Kind kind);
 
 /// Activation functions.
 enum class Activation { linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu };
 /// The name in YAML.
-const char* name_of(Activation activation);
+TENON_API const char* name_of(Activation activation);
 /// True if the activation uses LayerDefinition::alpha.
-bool takes_alpha(Activation activation);
+TENON_API bool takes_alpha(Activation activation);
 
 /// Sliding window over the spatial dimensions of images (batch, channels, d...): the kernel of a
 /// convolution or the window of a pool. Lists have one entry per spatial dimension; the comments
 /// give the default for an empty list.
-struct WindowDefinition {
+struct TENON_API WindowDefinition {
   std::vector<std::int64_t> size;                              ///< size of the kernel or window; adaptive_average_pool: of the result
   std::vector<std::int64_t> strides;                           ///< convolutions: 1; pools: size
   std::vector<std::int64_t> dilation;                          ///< 1
@@ -80,7 +81,7 @@ struct WindowDefinition {
 };
 
 /// Parameters of normalisation layers.
-struct NormDefinition {
+struct TENON_API NormDefinition {
   double momentum = 0.1;  ///< batch_norm: running = (1 - momentum) running + momentum batch
   double epsilon = 1e-5;
   std::optional<std::int64_t> axis;  ///< batch_norm: the channel axis, default 1 (preset keras: the last if x is not an image);
@@ -100,7 +101,7 @@ struct NormDefinition {
 };
 
 /// Parameters of layers on (batch, time, features).
-struct SequenceDefinition {
+struct TENON_API SequenceDefinition {
   std::int64_t num_layers = 1;      ///< stacked layers
   bool bidirectional = false;       ///< also run in reverse; its results are concatenated after the forward ones
   double dropout = 0;               ///< between layers, in training
@@ -114,7 +115,7 @@ struct SequenceDefinition {
 };
 
 /// One layer; created by the functions in namespace layers, or read from model.yaml.
-struct LayerDefinition {
+struct TENON_API LayerDefinition {
   /// The type of layer, which determines which other fields are used.
   enum class Kind {
     flatten,
@@ -178,39 +179,39 @@ struct LayerDefinition {
   [[noreturn]] void fail(const std::string& reason) const;
 };
 /// The name in YAML.
-const char* name_of(LayerDefinition::Kind kind);
+TENON_API const char* name_of(LayerDefinition::Kind kind);
 
 namespace layers {
 /// The model.yaml layer `flatten`.
-LayerDefinition flatten();
+TENON_API LayerDefinition flatten();
 /// The model.yaml layer `reshape`; `shape` is that of a sample.
-LayerDefinition reshape(std::vector<std::int64_t> shape);
+TENON_API LayerDefinition reshape(std::vector<std::int64_t> shape);
 /// The model.yaml layer `dense`: (batch, ..., features) to (batch, ..., units), by one kernel
 /// (features, units) for all positions.
-LayerDefinition dense(std::int64_t units, Activation activation = Activation::linear, bool bias = true);
+TENON_API LayerDefinition dense(std::int64_t units, Activation activation = Activation::linear, bool bias = true);
 /// The model.yaml layer `dropout`.
-LayerDefinition dropout(double p);
+TENON_API LayerDefinition dropout(double p);
 /// The model.yaml layer `activation`.
-LayerDefinition activation(Activation activation, std::optional<double> alpha = {});
+TENON_API LayerDefinition activation(Activation activation, std::optional<double> alpha = {});
 /// The model.yaml layer `embedding`.
-LayerDefinition embedding(std::int64_t rows, std::int64_t dim);
+TENON_API LayerDefinition embedding(std::int64_t rows, std::int64_t dim);
 /// The model.yaml layers of these names; sizes, strides and padding are equal in all spatial
 /// dimensions.
-LayerDefinition conv1d(std::int64_t filters, std::int64_t kernel_size, std::int64_t strides = 1, std::int64_t padding = 0);
-LayerDefinition conv2d(std::int64_t filters, std::int64_t kernel_size, std::int64_t strides = 1, std::int64_t padding = 0);
-LayerDefinition max_pool2d(std::int64_t pool_size, std::int64_t strides = 0, std::int64_t padding = 0);
-LayerDefinition average_pool2d(std::int64_t pool_size, std::int64_t strides = 0, std::int64_t padding = 0);
-LayerDefinition global_average_pool();
-LayerDefinition batch_norm(double momentum = 0.1, double epsilon = 1e-5);
-LayerDefinition layer_norm(double epsilon = 1e-5);
-LayerDefinition lstm(std::int64_t units, bool return_sequences = false);
-LayerDefinition gru(std::int64_t units, bool return_sequences = false);
-LayerDefinition rnn(std::int64_t units, bool return_sequences = false);
+TENON_API LayerDefinition conv1d(std::int64_t filters, std::int64_t kernel_size, std::int64_t strides = 1, std::int64_t padding = 0);
+TENON_API LayerDefinition conv2d(std::int64_t filters, std::int64_t kernel_size, std::int64_t strides = 1, std::int64_t padding = 0);
+TENON_API LayerDefinition max_pool2d(std::int64_t pool_size, std::int64_t strides = 0, std::int64_t padding = 0);
+TENON_API LayerDefinition average_pool2d(std::int64_t pool_size, std::int64_t strides = 0, std::int64_t padding = 0);
+TENON_API LayerDefinition global_average_pool();
+TENON_API LayerDefinition batch_norm(double momentum = 0.1, double epsilon = 1e-5);
+TENON_API LayerDefinition layer_norm(double epsilon = 1e-5);
+TENON_API LayerDefinition lstm(std::int64_t units, bool return_sequences = false);
+TENON_API LayerDefinition gru(std::int64_t units, bool return_sequences = false);
+TENON_API LayerDefinition rnn(std::int64_t units, bool return_sequences = false);
 /// body(x) + shortcut(x), then the activation; an empty list is the identity.
-LayerDefinition residual(std::vector<LayerDefinition> body, std::vector<LayerDefinition> shortcut = {},
-                         Activation activation = Activation::linear);
+TENON_API LayerDefinition residual(std::vector<LayerDefinition> body, std::vector<LayerDefinition> shortcut = {},
+                                   Activation activation = Activation::linear);
 /// The results of the lists, each applied to x, concatenated along the channels.
-LayerDefinition branches(std::vector<std::vector<LayerDefinition>> parts);
+TENON_API LayerDefinition branches(std::vector<std::vector<LayerDefinition>> parts);
 }  // namespace layers
 
 /// Reduces a model to at most 1 GFLOP a step, so that slow backends can be compared with fast ones.
@@ -247,7 +248,7 @@ enum class Loss {
   neg_mean_prod,                    ///< -y t, as in Gorgonia's examples
 };
 /// The name in YAML.
-const char* name_of(Loss loss);
+TENON_API const char* name_of(Loss loss);
 
 /// The loss of a training run.
 struct LossDefinition {
@@ -271,7 +272,7 @@ struct LossDefinition {
 /// 1) / warmup).
 /// Source  Loshchilov and Hutter (2017) for cosine, Goyal et al. (2017) for the warm-up, the Caffe
 ///         solver for inv.
-struct Schedule {
+struct TENON_API Schedule {
   /// The formula.
   enum class Kind { constant, step, exponential, cosine, inv };
   /// What the schedule counts.
@@ -293,7 +294,7 @@ struct Schedule {
   double at(double initial, std::int64_t now, std::int64_t total = 0) const;
 };
 /// The name in YAML.
-const char* name_of(Schedule::Kind kind);
+TENON_API const char* name_of(Schedule::Kind kind);
 
 /// Gradient clipping, applied before the optimizer in the order of the fields; unset fields do
 /// nothing. A norm is the root of the sum of squares.
@@ -337,7 +338,7 @@ struct OptimizerDefinition {
   std::string where;
 };
 /// The name in YAML.
-const char* name_of(OptimizerDefinition::Kind kind);
+TENON_API const char* name_of(OptimizerDefinition::Kind kind);
 
 /// Metrics reported with the loss.
 enum class Metric {
@@ -351,10 +352,10 @@ enum class Metric {
   mae,                          ///< mean of |y - t|
 };
 /// The name in YAML.
-const char* name_of(Metric metric);
+TENON_API const char* name_of(Metric metric);
 
 /// A metric with its parameter.
-struct MetricDefinition {
+struct TENON_API MetricDefinition {
   Metric metric = Metric::accuracy;
   std::int64_t k = 5;  ///< top_k only
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include <tenon/api.h>
+
 namespace tenon {
 
 /// A parsed device name.
@@ -17,7 +19,7 @@ namespace tenon {
 ///   /device:GPU:0, /gpu:0, /job:localhost/replica:0/task:0/device:CPU:0   TensorFlow's forms of the above
 ///
 /// Names are not case-sensitive.
-struct DeviceName {
+struct TENON_API DeviceName {
   /// The form of the name.
   enum class Kind { automatic, alias_cpu, alias_gpu, backend };
 
@@ -33,7 +35,7 @@ struct DeviceName {
 };
 
 /// Errors  INVALID_ARGUMENT with the text, the reason and what was expected.
-DeviceName parse_device_name(std::string_view text);
+TENON_API DeviceName parse_device_name(std::string_view text);
 
 /// The kind of processor.
 enum class DeviceKind { cpu, gpu, accelerator };
@@ -52,18 +54,18 @@ struct AvailableDevice {
 // backend.
 
 /// "cpu:1" or "gpu:0": the alias of devices[position]; "" for an accelerator, which has none.
-std::string alias_of(std::span<const AvailableDevice> devices, std::size_t position);
+TENON_API std::string alias_of(std::span<const AvailableDevice> devices, std::size_t position);
 
 /// "openblas:0 (cpu:0), reference:0 (cpu:1)"; "none" without devices.
-std::string describe(std::span<const AvailableDevice> devices);
+TENON_API std::string describe(std::span<const AvailableDevice> devices);
 
 /// Position of the device that the name refers to; `auto` is the first.
 /// Errors  DEVICE_NOT_FOUND: "device 'gpu:1' not found; available: openblas:0 (cpu:0), reference:0
 ///         (cpu:1)".
-std::size_t find_device(const DeviceName& name, std::span<const AvailableDevice> devices);
-std::size_t find_device(std::string_view name, std::span<const AvailableDevice> devices);
+TENON_API std::size_t find_device(const DeviceName& name, std::span<const AvailableDevice> devices);
+TENON_API std::size_t find_device(std::string_view name, std::span<const AvailableDevice> devices);
 
 /// The device in messages: "cuda:1", or "cuda:1 (gpu:0)" if the user wrote another name.
-std::string shown_name(const DeviceName& name, const AvailableDevice& device);
+TENON_API std::string shown_name(const DeviceName& name, const AvailableDevice& device);
 
 }  // namespace tenon

@@ -2,6 +2,7 @@
 // DLPack.
 #pragma once
 
+#include <tenon/api.h>
 #include <tenon/tensor.h>
 
 /// Defined in <dlpack/dlpack.h>, which only code that accesses its fields needs. The unversioned
@@ -19,13 +20,13 @@ namespace tenon {
 /// Errors   other dtypes and lanes, by name; memory that the host cannot read (devices other than
 ///          CPU and pinned); addresses that are not aligned to the element.
 /// Threads  any; the deleter runs on the thread that destroys the last tensor.
-Tensor from_dlpack(DLManagedTensor* managed);
+TENON_API Tensor from_dlpack(DLManagedTensor* managed);
 
 /// The tensor as CPU memory for another library. The receiver calls `deleter` once; the memory
 /// lives until then.
 ///
 /// Errors   an undefined tensor; device memory that the host cannot read (to_host() copies it).
 /// Threads  any, the deleter included.
-DLManagedTensor* to_dlpack(const Tensor& tensor);
+TENON_API DLManagedTensor* to_dlpack(const Tensor& tensor);
 
 }  // namespace tenon

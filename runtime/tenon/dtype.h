@@ -6,6 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include <tenon/api.h>
 #include <tenon/backend.h>
 
 namespace tenon {
@@ -31,17 +32,17 @@ enum class DType : tenon_dtype {
 };
 
 /// Bytes of one element; 0 for DType::none.
-std::int64_t size_of(DType dtype);
+TENON_API std::int64_t size_of(DType dtype);
 /// "f32", "bool", ...; dtype_from is the reverse.
-const char* name_of(DType dtype);
+TENON_API const char* name_of(DType dtype);
 /// Also accepts "float32", "double", "int64" and the like; returns nothing for an unknown name.
-std::optional<DType> dtype_from(std::string_view name);
+TENON_API std::optional<DType> dtype_from(std::string_view name);
 
 inline bool is_floating(DType t) {
   return t == DType::f16 || t == DType::bf16 || t == DType::f32 || t == DType::f64;
 }
 /// The distance from 1 to the next larger value; floating types only.
-double epsilon_of(DType dtype);
+TENON_API double epsilon_of(DType dtype);
 
 template <class T>
 constexpr DType dtype_of() {

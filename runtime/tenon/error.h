@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include <tenon/api.h>
 #include <tenon/backend.h>
 
 namespace tenon {
@@ -25,11 +26,11 @@ enum class Status : tenon_status {
 };
 
 /// "INVALID_ARGUMENT", "DEVICE_NOT_FOUND", ...
-const char* name_of(Status status);
+TENON_API const char* name_of(Status status);
 
 /// Every failure of the API. what() names the subject, what was expected, what was given and, if
 /// there is one, the remedy.
-class Error : public std::runtime_error {
+class TENON_API Error : public std::runtime_error {
  public:
   /// With the given status.
   Error(Status status, const std::string& text) : std::runtime_error(text), status_(status) {}

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/definition.h>
 #include <tenon/safetensors.h>
@@ -21,7 +22,7 @@ struct GradientCheckOptions {
 };
 
 /// One element of a gradient.
-struct GradientDifference {
+struct TENON_API GradientDifference {
   std::int64_t index = 0;  ///< row-major
   double analytic = 0;
   double numeric = 0;
@@ -29,7 +30,7 @@ struct GradientDifference {
 };
 
 /// The result for one parameter.
-struct ParameterCheck {
+struct TENON_API ParameterCheck {
   std::string name;
   Shape shape;
   std::int64_t checked = 0;
@@ -41,7 +42,7 @@ struct ParameterCheck {
 };
 
 /// The result of a gradient check.
-struct GradientReport {
+struct TENON_API GradientReport {
   double loss = 0;
   double tolerance = 0;
   std::vector<ParameterCheck> parameters;
@@ -59,13 +60,13 @@ using LossFunction = std::function<double(const std::vector<Tensor>& parameters)
 /// a loss. Each difference is extrapolated from two steps h and h/2 to an error of order h^4; h
 /// goes from 1e-3 down to 1e-5 times the element's magnitude where the curvature is too high.
 /// Errors  other dtypes, shapes that do not fit, a loss that is not finite.
-GradientReport check_gradients(const LossFunction& loss, const std::vector<NamedTensor>& parameters, const std::vector<Tensor>& gradients,
-                               const GradientCheckOptions& options = {});
+TENON_API GradientReport check_gradients(const LossFunction& loss, const std::vector<NamedTensor>& parameters,
+                                         const std::vector<Tensor>& gradients, const GradientCheckOptions& options = {});
 
 /// The same for a model on one batch, in f64 regardless of its definition, seeded with the
 /// context's seed; dropout keeps one mask.
 /// Errors  those of building the model and of its loss.
-GradientReport check_gradients(const Context& context, const ModelDefinition& model, const LossDefinition& loss, const Tensor& x,
-                               const Tensor& y, const GradientCheckOptions& options = {});
+TENON_API GradientReport check_gradients(const Context& context, const ModelDefinition& model, const LossDefinition& loss, const Tensor& x,
+                                         const Tensor& y, const GradientCheckOptions& options = {});
 
 }  // namespace tenon

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/backend.h>
 #include <tenon/dtype.h>
 #include <tenon/shape.h>
@@ -25,7 +26,7 @@ using NodeId = std::uint32_t;
 inline constexpr std::uint32_t no_id = 0xffffffffu;
 
 /// An op's attributes: the ABI's struct, held by value. Compared and hashed as bytes.
-class Attributes {
+class TENON_API Attributes {
  public:
   static constexpr std::size_t capacity = 144;
   Attributes() : Attributes(of(tenon_attributes_none{})) {}
@@ -60,7 +61,7 @@ class GraphEditor;
 
 /// A handle on one value of a graph; valid while the graph lives and is not moved.
 /// Default-constructed: an absent optional operand.
-class Value {
+class TENON_API Value {
  public:
   Value() = default;
   /// For the graph's own use.
@@ -92,7 +93,7 @@ enum class ValueKind : std::uint8_t {
 };
 
 /// One value.
-struct ValueInfo {
+struct TENON_API ValueInfo {
   ValueKind kind = ValueKind::computed;
   DType dtype = DType::none;
   Shape shape;
@@ -103,7 +104,7 @@ struct ValueInfo {
 };
 
 /// One op applied to values.
-struct NodeInfo {
+struct TENON_API NodeInfo {
   tenon_op op = TENON_OP_NONE;
   std::uint32_t version = 0;
   Attributes attributes;
@@ -124,12 +125,12 @@ struct NodeOptions {
 };
 
 /// A named result of a run.
-struct GraphOutput {
+struct TENON_API GraphOutput {
   std::string name;
   ValueId value;
 };
 /// A parameter and its new value after a run.
-struct GraphUpdate {
+struct TENON_API GraphUpdate {
   ValueId parameter, value;
 };
 
@@ -139,7 +140,7 @@ struct GraphUpdate {
 /// Names    inputs and parameters share one namespace, outputs have another. Callers bind by these
 ///          names, so a duplicate is an error.
 /// Threads  one thread at a time.
-class Graph {
+class TENON_API Graph {
  public:
   /// A value bound at each run, in the order of these calls.
   Value input(const std::string& name, DType dtype, const Shape& shape);
@@ -235,19 +236,19 @@ class NameScope {
 /// a dtype that is not floating pass no gradient on. Errors: a loss that is not a floating scalar;
 /// a path through an op without a gradient, by name. Of the <Op>Grad ops only those of Conv have
 /// one, and no <Name>Step has, so second derivatives are rarely available.
-std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
+TENON_API std::vector<Value> gradients(Value loss, const std::vector<Value>& with_respect_to);
 
 /// Device of each node by the node's name; a node that is not listed shows the device it requests.
 using DeviceByNode = std::unordered_map<std::string, std::string>;
 /// The graph for Graphviz: nodes with op, attributes, name, device and result bytes, edges with
 /// dtype and shape.
-std::string to_dot(const Graph& graph, const DeviceByNode& devices = {});
+TENON_API std::string to_dot(const Graph& graph, const DeviceByNode& devices = {});
 /// {"values": [{id, name, kind, dtype, shape, bytes}], "nodes": [{id, name, op, version,
 /// attributes, inputs, outputs, device, output_bytes}], "outputs": [{name, value}], "updates":
 /// [{parameter, value}]}.
-std::string to_json(const Graph& graph, const DeviceByNode& devices = {});
+TENON_API std::string to_json(const Graph& graph, const DeviceByNode& devices = {});
 
 /// The name of an op: "MatMul"; "op 1234" for an unknown one.
-const char* op_name(tenon_op op);
+TENON_API const char* op_name(tenon_op op);
 
 }  // namespace tenon

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/data.h>
 #include <tenon/definition.h>
@@ -26,7 +27,7 @@ class Model;
 using Logs = std::vector<std::pair<std::string, double>>;
 
 /// Results of one epoch.
-struct EpochLogs {
+struct TENON_API EpochLogs {
   std::int64_t epoch = 0;  ///< from 0
   Logs logs;               ///< loss, metrics, then val_loss, val_...
   double seconds = 0;      ///< training only, without validation
@@ -49,7 +50,7 @@ struct CallbackState {
 /// Threads  called on fit's thread. An exception ends the fit, which throws an Error that names the
 ///          callback; the model keeps the state after the last step and may be saved or fitted
 ///          further.
-class Callback {
+class TENON_API Callback {
  public:
   virtual ~Callback() = default;
   /// The name in messages and checkpoints: "early_stopping". Default: the class name.
@@ -134,7 +135,7 @@ struct LayerSummary {
 
 /// A sequence of layers with parameters, optimizer state and step count.
 /// Threads  one thread at a time; different models may be used at the same time.
-class Model {
+class TENON_API Model {
  public:
   /// Errors  a definition without layers, duplicate names.
   explicit Model(ModelDefinition definition);
@@ -251,16 +252,16 @@ class Model {
   /// Epochs that fit has finished, including those before a load.
   std::int64_t epochs_done() const;
 
-  struct State;  ///< the runtime's own
+  struct TENON_HIDDEN State;  ///< the runtime's own
 
  private:
   std::unique_ptr<State> state_;
 };
 
 /// True for parameters that only training needs: optimizer state and accumulated gradients.
-bool is_training_state(const std::string& parameter);
+TENON_API bool is_training_state(const std::string& parameter);
 
 /// The newest complete checkpoint in a folder; empty if there is none.
-std::string newest_checkpoint(const std::string& folder);
+TENON_API std::string newest_checkpoint(const std::string& folder);
 
 }  // namespace tenon

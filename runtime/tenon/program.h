@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/graph.h>
 
@@ -19,7 +20,7 @@ namespace tenon {
 /// Values that persist between runs, by name: weights, statistics, optimizer state. Programs
 /// created with the same store share them.
 /// Threads  one thread at a time, including runs of the programs that use it.
-class ParameterStore {
+class TENON_API ParameterStore {
  public:
   /// Creates dense device memory for the parameter, or returns the existing one if dtype and shape
   /// match. Errors: the existing one has another dtype or shape.
@@ -43,7 +44,7 @@ class ParameterStore {
 };
 
 /// Placement of one node.
-struct Placement {
+struct TENON_API Placement {
   std::string node, op;
   std::string requested;  ///< canonical name; the user's spelling, if different, follows in parentheses
   std::string device;     ///< the device it runs on
@@ -58,13 +59,13 @@ struct Placement {
 };
 
 /// A copy between devices in each run.
-struct PlannedCopy {
+struct TENON_API PlannedCopy {
   std::string value, from, to;
   std::uint64_t size_bytes = 0;
 };
 
 /// Placement and cost of a program.
-struct PlacementReport {
+struct TENON_API PlacementReport {
   std::vector<Placement> nodes;
   std::uint32_t partitions = 0;
   std::uint32_t kernels = 0;               ///< per run, after fusion
@@ -116,7 +117,7 @@ struct ProgramOptions {
 /// parameters.
 /// Threads  one run at a time; different programs may run at the same time if they share no
 ///          parameter store.
-class Program {
+class TENON_API Program {
  public:
   /// Errors  an op that no allowed device supports (names it, the reason, and where it could run),
   ///         resources.
@@ -168,7 +169,7 @@ class Program {
   std::vector<KernelTime> profile() const;
 
  private:
-  struct State;
+  struct TENON_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

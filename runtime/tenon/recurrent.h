@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
@@ -22,7 +23,7 @@ enum class GateOrder : std::uint8_t { onnx, torch, keras, cudnn };
 
 /// A copy of x in host memory with the gates along `axis` reordered. Errors: a size that is not
 /// divisible by the number of gates.
-Tensor reorder_gates(const Tensor& x, std::int64_t axis, RecurrentCell cell, GateOrder from, GateOrder to);
+TENON_API Tensor reorder_gates(const Tensor& x, std::int64_t axis, RecurrentCell cell, GateOrder from, GateOrder to);
 
 /// Weights for rnn, gru and lstm: w (D, G H, I), r (D, G H, H), b (D, 2 G H) or undefined, gates in
 /// ONNX's order.
@@ -45,11 +46,11 @@ struct KerasWeights {
 
 /// `directions` holds forward and backward, or one. Errors of all four: shapes and dtypes that do
 /// not match, by name.
-RecurrentWeights from_torch(RecurrentCell cell, const std::vector<TorchWeights>& directions);
-RecurrentWeights from_keras(RecurrentCell cell, const std::vector<KerasWeights>& directions);
-std::vector<TorchWeights> to_torch(RecurrentCell cell, const RecurrentWeights& weights);
+TENON_API RecurrentWeights from_torch(RecurrentCell cell, const std::vector<TorchWeights>& directions);
+TENON_API RecurrentWeights from_keras(RecurrentCell cell, const std::vector<KerasWeights>& directions);
+TENON_API std::vector<TorchWeights> to_torch(RecurrentCell cell, const RecurrentWeights& weights);
 /// A GRU has a bias (2, G H), the others have the sum of both biases. Errors: biases to add that
 /// are not f32 or f64.
-std::vector<KerasWeights> to_keras(RecurrentCell cell, const RecurrentWeights& weights);
+TENON_API std::vector<KerasWeights> to_keras(RecurrentCell cell, const RecurrentWeights& weights);
 
 }  // namespace tenon

@@ -6,18 +6,19 @@
 #include <string>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/tensor.h>
 
 namespace tenon {
 
 /// A tensor and its name.
-struct NamedTensor {
+struct TENON_API NamedTensor {
   std::string name;
   Tensor tensor;
 };
 
 /// The content of a file.
-struct Safetensors {
+struct TENON_API Safetensors {
   std::vector<NamedTensor> tensors;  ///< in the order of the file's header
   std::map<std::string, std::string> metadata;
 
@@ -31,12 +32,12 @@ struct Safetensors {
 /// Dtypes  all but c64 and c128.
 /// Errors  a name that is a duplicate, empty or not UTF-8; a file that cannot be written (path,
 ///         bytes written and expected).
-void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
-                      const std::map<std::string, std::string>& metadata = {});
+TENON_API void save_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors,
+                                const std::map<std::string, std::string>& metadata = {});
 
 /// Reads a file into host tensors. Every number in it is validated before use, so a damaged or
 /// hostile file costs no more memory than its own size.
 /// Errors  name the file, the tensor, what was expected and what was found.
-Safetensors load_safetensors(const std::string& path);
+TENON_API Safetensors load_safetensors(const std::string& path);
 
 }  // namespace tenon

@@ -7,13 +7,15 @@
 #include <span>
 #include <string>
 
+#include <tenon/api.h>
+
 namespace tenon {
 
 /// Up to eight dimensions, outermost first, each >= 0; rank 0 is a scalar. A value type that does
 /// not allocate.
 /// Errors   more than eight dimensions, a negative one, or a product above 2^62.
 /// Threads  those of a built-in type.
-class Shape {
+class TENON_API Shape {
  public:
   static constexpr std::size_t max_rank = 8;  ///< as TENON_MAX_RANK
 
@@ -48,14 +50,14 @@ class Shape {
 };
 
 /// Row-major strides in elements.
-std::array<std::int64_t, Shape::max_rank> dense_strides(const Shape& shape);
+TENON_API std::array<std::int64_t, Shape::max_rank> dense_strides(const Shape& shape);
 
 /// The NumPy broadcast of two shapes. Errors: different sizes of which neither is 1; the text names
 /// both.
-Shape broadcast(const Shape& a, const Shape& b);
+TENON_API Shape broadcast(const Shape& a, const Shape& b);
 
 /// Maps -rank <= axis < rank to 0 <= axis < rank. Errors: an axis out of range; the text starts
 /// with `what`.
-std::int64_t resolve_axis(std::int64_t axis, std::size_t rank, const std::string& what);
+TENON_API std::int64_t resolve_axis(std::int64_t axis, std::size_t rank, const std::string& what);
 
 }  // namespace tenon

@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/tensor.h>
 
@@ -15,7 +16,7 @@ class Stream;
 
 /// A point in a stream's work. A handle: copies refer to the same event.
 /// Threads  one thread at a time per event.
-class Event {
+class TENON_API Event {
  public:
   /// Errors: those of the device.
   explicit Event(const Device& device);
@@ -33,7 +34,7 @@ class Event {
 
  private:
   friend class Stream;
-  struct State;
+  struct TENON_HIDDEN State;
   std::shared_ptr<State> state_;
 };
 
@@ -42,7 +43,7 @@ class Event {
 /// work is done. A handle: copies refer to the same stream, and so do all that of_programs()
 /// returns for a device. Destroying the last handle of a stream waits for its work.
 /// Threads  one thread at a time per stream.
-class Stream {
+class TENON_API Stream {
  public:
   /// Creates a stream. Errors: those of the device.
   explicit Stream(const Device& device);
@@ -63,7 +64,7 @@ class Stream {
  private:
   friend class Event;
   friend void copy_async(const Tensor& source, Tensor& destination, const Stream& stream);
-  struct State;
+  struct TENON_HIDDEN State;
   explicit Stream(std::shared_ptr<State> state) : state_(std::move(state)) {}
   std::shared_ptr<State> state_;
 };
@@ -76,6 +77,6 @@ class Stream {
 /// Shapes  equal, both dense.
 /// Errors  different dtypes or shapes, a strided view, memory that the stream's device cannot
 ///         reach; later failures are reported by the stream.
-void copy_async(const Tensor& source, Tensor& destination, const Stream& stream);
+TENON_API void copy_async(const Tensor& source, Tensor& destination, const Stream& stream);
 
 }  // namespace tenon

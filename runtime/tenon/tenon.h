@@ -1,6 +1,7 @@
 // tenon/tenon.h - the C++ API.
 #pragma once
 
+#include <tenon/api.h>
 #include <tenon/blas.h>
 #include <tenon/callbacks.h>
 #include <tenon/config.h>
@@ -14,6 +15,7 @@
 #include <tenon/functions.h>
 #include <tenon/gradcheck.h>
 #include <tenon/graph.h>
+#include <tenon/load_report.h>
 #include <tenon/model.h>
 #include <tenon/npy.h>
 #include <tenon/program.h>

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 #include <tenon/shape.h>
@@ -17,10 +18,10 @@
 namespace tenon {
 
 class Device;
-struct DeviceMemory;  // core/device_bridge.h: access to device memory
+struct DeviceMemory;  // the runtime's own
 
 /// Memory shared by tensors. Created by Tensor and Device; freed with its last tensor.
-struct Storage {
+struct TENON_API Storage {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   std::shared_ptr<void> owner;           ///< keeps the memory, and the device it is on, alive
@@ -34,7 +35,7 @@ struct Storage {
 /// Threads  distinct Tensor objects may be used from distinct threads, even if they share memory.
 ///          The caller synchronises access to the elements: concurrent access to the same elements
 ///          is allowed only if all threads read.
-class Tensor {
+class TENON_API Tensor {
  public:
   Tensor() = default;
 
@@ -184,12 +185,12 @@ class Tensor {
 };
 
 /// True for the same dtype, shape and bits on any device: a NaN equals itself, 0 differs from -0.
-bool equal(const Tensor& a, const Tensor& b);
+TENON_API bool equal(const Tensor& a, const Tensor& b);
 /// Same shape, and |a - b| <= absolute + relative * |b| for each element. NaN is never close, an
 /// infinity is close only to itself. Errors: complex elements.
-bool all_close(const Tensor& a, const Tensor& b, double relative = 1e-5, double absolute = 1e-8);
+TENON_API bool all_close(const Tensor& a, const Tensor& b, double relative = 1e-5, double absolute = 1e-8);
 
 /// Prints text().
-std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);
+TENON_API std::ostream& operator<<(std::ostream& stream, const Tensor& tensor);
 
 }  // namespace tenon

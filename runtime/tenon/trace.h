@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/data.h>
 
@@ -22,7 +23,7 @@ class TraceRecorder;
 /// allocation. The recording is bounded: events after the first two million are counted and
 /// dropped.
 /// Threads  any; one trace of a context at a time.
-class Trace {
+class TENON_API Trace {
  public:
   /// Errors: the context is already being traced.
   explicit Trace(const Context& context);
@@ -69,7 +70,7 @@ class Trace {
 
 /// A named span of the caller's own work in the trace of a context, if one is running. Spans nest.
 /// Threads  destroy it on the thread that created it.
-class TraceSpan {
+class TENON_API TraceSpan {
  public:
   /// Begins the span; the name is copied.
   TraceSpan(const Context& context, const char* name);

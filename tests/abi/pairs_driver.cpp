@@ -19,7 +19,7 @@
 #include <tenon/functions.h>
 #include <tenon/program.h>
 
-#include "loader/loader.h"
+#include "exec/context_state.h"
 
 namespace tenon {
 namespace {
@@ -267,7 +267,7 @@ void drive(const char* plugin, const std::string& name) {
   config.device = name + ":0";
   config.threads = 2;
   const Context context(config, {plugin});
-  const auto& backends = context.load_report().backends;
+  const auto& backends = context.state()->report.backends;
   if (backends.size() != 1) give_up(fmt::format("expected only {}, got {} backends", plugin, backends.size()));
   const loader::Backend& backend = *backends[0];
   for (const std::string& warning : backend.record().warnings) std::printf("warning %s\n", warning.c_str());

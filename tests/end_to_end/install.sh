@@ -30,6 +30,8 @@ done
 # The command line finds its backends in its own tree and trains.
 expect 0 'reference:0' "$tree/bin/tenon" devices
 expect 0 "$tree/lib/tenon/backends" "$tree/bin/tenon" backends
+expect 0 "$tree/lib/tenon/backends" env PATH="$tree/bin:$PATH" tenon backends # argv[0] is no path
+expect 1 '' bash -c "ldd '$tree/bin/tenon' | grep -q libtenon"
 expect 0 'test: loss: ' "$tree/bin/tenon" train "$tree/share/tenon/models/linear_regression/train.yaml"
 
 # The examples, built with CMake; the package finds no other packages.

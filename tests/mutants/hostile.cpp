@@ -13,8 +13,6 @@
 
 #include <tenon/tenon.h>
 
-#include "loader/loader.h"
-
 using namespace tenon;
 
 namespace {
@@ -40,8 +38,8 @@ void compute(const Context& context, const std::string& device) {
 void run(const std::filesystem::path& plugin, bool use) {
   const Context context(resolve_config(), {}, {plugin});
   if (std::fegetround() != FE_TONEAREST) throw std::runtime_error("loading the plugin changed the rounding mode of the process");
-  const loader::Record& record = context.load_report().records.front();
-  std::printf("%s\n", loader::describe(record).c_str());
+  const LoadRecord& record = context.load_report().records.front();
+  std::printf("%s\n", record.summary.c_str());
   if (record.path != std::filesystem::canonical(plugin)) throw std::runtime_error("the plugin was not examined first");
   if (!record.healthy && (record.text.empty() || record.remedy.empty())) throw std::runtime_error("a refusal without a reason or a remedy");
   compute(context, "reference:0");

@@ -5,7 +5,6 @@
 
 #include "exec/registered.h"
 #include "exec_testing.h"
-#include "loader/loader.h"
 
 namespace tenon {
 namespace {
@@ -20,7 +19,7 @@ tenon_backend_query_fn reference_query() {
 
 /// The file of a context's reference backend; empty if it is registered.
 std::string file_of_reference(const Context& context) {
-  for (const loader::Record& record : context.load_report().records) {
+  for (const LoadRecord& record : context.load_report().records) {
     if (record.name == "reference" && record.healthy) return record.path.string();
   }
   FAIL("there is no reference backend");

@@ -4,8 +4,6 @@
 
 #include <cstdio>
 
-#include "loader/loader.h"
-
 #include "gpu_testing.h"
 
 int main(int argc, char** argv) {
@@ -19,7 +17,7 @@ int main(int argc, char** argv) {
     }
     if (!found) {
       std::string reason = "there is no cuda backend where TENON_BACKEND_PATH and the installation say";
-      for (const auto& record : context.load_report().records) {
+      for (const tenon::LoadRecord& record : context.load_report().records) {
         if (record.name == "cuda") reason = record.text;
       }
       std::printf("skipped, because %s\n", reason.c_str());

@@ -267,17 +267,18 @@ std::vector<Call> calls(const blas::Queue& queue, bool tiny) {
   return list;
 }
 
-/// libtenon_blas.so in the folder of libtenon.so, with the device and threads of this benchmark. It reads its configuration at the first
-/// call.
+/// libtenon_blas.so of this installation, with the device and threads of this benchmark. It has a runtime of its own in libtenon.so, as in
+/// any program, and reads its configuration at the first call.
 class DropIn {
  public:
   DropIn(const Context& context, int threads) {
-    Dl_info self{};
-    if (dladdr(reinterpret_cast<void*>(&blas::offers), &self) == 0) {
-      absent = "no drop-in library: the path of libtenon.so is unknown";
+    std::error_code error;
+    const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+    if (error) {
+      absent = "no drop-in library: the path of this program is unknown";
       return;
     }
-    const std::filesystem::path file = std::filesystem::path(self.dli_fname).parent_path() / "libtenon_blas.so";
+    const std::filesystem::path file = self.parent_path().parent_path() / "lib" / "libtenon_blas.so";
     library_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
       absent = fmt::format("no drop-in library: {}", dlerror());

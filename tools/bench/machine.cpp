@@ -10,8 +10,6 @@
 #include <string>
 #include <thread>
 
-#include "loader/loader.h"
-
 #if defined(__unix__)
 #include <sched.h>
 #include <sys/resource.h>
@@ -112,7 +110,7 @@ nlohmann::ordered_json describe_machine(const Context& context, int threads) {
   machine["tenon"] = TENON_VERSION;
   machine["git"] = TENON_GIT_HASH;
   machine["device"] = fmt::format("{} ({})", device.name(), device.info().product);
-  for (const loader::Record& record : context.load_report().records) {
+  for (const LoadRecord& record : context.load_report().records) {
     if (record.healthy && record.name == device.info().backend) {
       machine["backend"] = fmt::format("{} {}, {}, {}", record.name, record.version, record.build_id, device.info().description);
     }

@@ -1,10 +1,8 @@
 #include "place.h"
 
-#include <string>
+#include <cstdio>
 
 #include <tenon/stream.h>
-
-#include "core/log.h"
 
 namespace tenon::shim {
 namespace {
@@ -19,7 +17,9 @@ struct Home {
 
   Home() {
     const DeviceInfo& info = device.info();
-    log::info("libtenon_blas: backend '{}' executes on {} ({})", info.backend, info.name, info.product);
+    if (context.config().logging.level < LogLevel::info) return;
+    std::fprintf(stderr, "libtenon_blas: backend '%s' executes on %s (%s)\n", info.backend.c_str(), info.name.c_str(),
+                 info.product.c_str());
   }
 };
 

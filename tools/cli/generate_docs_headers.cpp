@@ -40,7 +40,7 @@ std::map<std::string, AttributeStruct> attribute_structs(const std::string& head
 }
 
 std::vector<std::string> front_end_functions(const std::string& header) {
-  static const std::regex declaration("\\n(?:Value|std::vector<Value>|std::pair<Value, Value>|RecurrentResult|void) (\\w+)\\(");
+  static const std::regex declaration("\\nTENON_API .*?(\\w+)\\(");
   const std::string body = header.substr(0, header.find("}  // namespace tenon::ops"));
   std::vector<std::string> names;
   for (std::sregex_iterator found(body.begin(), body.end(), declaration), end; found != end; ++found) {
