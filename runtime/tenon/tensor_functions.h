@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/functions.h>
 #include <tenon/graph.h>
 #include <tenon/tensor.h>
@@ -40,7 +41,7 @@ namespace tenon {
 namespace immediate {
 
 /// One call of a function: its graph, operands and results. For the functions below.
-class Call {
+class TENON_API Call {
  public:
   explicit Call(const char* function) : function_(function) {}
   /// The operand as an input of the graph.

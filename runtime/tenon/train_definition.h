@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/callbacks.h>
 #include <tenon/config.h>
 #include <tenon/data.h>
@@ -35,7 +36,7 @@ enum class DataSource {
   random
 };
 /// The name in YAML.
-const char* name_of(DataSource source);
+TENON_API const char* name_of(DataSource source);
 
 /// Scaling of the samples.
 enum class Normalize {
@@ -47,12 +48,12 @@ enum class Normalize {
   given,        ///< (x / 255 - mean) / std of bytes, (x - mean) / std of numbers
 };
 /// The name in YAML; `given`: "mean and std".
-const char* name_of(Normalize normalize);
+TENON_API const char* name_of(Normalize normalize);
 
 /// Where scaled samples are kept: computed anew for each batch, in memory, or in mapped files.
 enum class DataCache { none, ram, disk };
 /// The name in YAML.
-const char* name_of(DataCache cache);
+TENON_API const char* name_of(DataCache cache);
 
 /// The data of a training run: the block `data` of a train.yaml.
 struct DataDefinition {
@@ -99,7 +100,7 @@ struct ResumeDefinition {
 /// The lines that `tenon train` prints: as Keras, or as Gorgonia's examples.
 enum class LogStyle { keras, gorgonia };
 /// The name in YAML.
-const char* name_of(LogStyle style);
+TENON_API const char* name_of(LogStyle style);
 
 /// A training run. The top level of a train.yaml also takes every key of Config (`seed`,
 /// `deterministic`, `device`, `check_numerics`, ...), stored in `config`.
@@ -129,6 +130,6 @@ struct TrainDefinition {
 /// train.yaml, "model.<key>" is a key of the model.
 /// Errors  "train.yaml:9:5: unknown key 'epohcs'; did you mean 'epochs'?"; for an override "--set
 ///         epochs=abc: key 'epochs': expected ...".
-TrainDefinition load_definition(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
+TENON_API TrainDefinition load_definition(const std::string& path, const std::vector<ConfigOverride>& overrides = {});
 
 }  // namespace tenon

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include <tenon/api.h>
 #include <tenon/context.h>
 #include <tenon/data.h>
 #include <tenon/model.h>
@@ -32,7 +33,7 @@ struct DataSplits {
 ///   const Logs test = run.evaluate(data);
 ///
 /// Threads  one thread at a time, as its model.
-class TrainingRun {
+class TENON_API TrainingRun {
  public:
   /// Compiles the model of the definition on the context.
   /// Errors  those of Model::compile.
@@ -99,6 +100,6 @@ class TrainingRun {
 /// `checkpoint`: its YAML file, or a folder whose newest one is loaded. Empty: initial weights, made
 /// by the first call that needs them.
 /// Errors  those of load_definition and TrainingRun::load_weights.
-Model load_model(const std::string& path, const std::string& checkpoint = "", const std::vector<ConfigOverride>& overrides = {});
+TENON_API Model load_model(const std::string& path, const std::string& checkpoint = "", const std::vector<ConfigOverride>& overrides = {});
 
 }  // namespace tenon

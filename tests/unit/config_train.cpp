@@ -259,7 +259,7 @@ TEST_CASE("train: resume takes a path or a keyword") {
 
 TEST_CASE("train: overrides are applied before types are checked, and their errors name them") {
   CHECK(train("epochs: 5\n", {{"epochs", "2"}}).fit.epochs == 2);
-  CHECK(train("", {{"data.train_count", "100"}}).data.train_count == 100);
+  CHECK(train("", {{"data.train_count", "100"}}).data->train_count == 100);
   CHECK(train("", {{"optimizer.name", "sgd"}, {"optimizer.momentum", "0.5"}}).optimizer.momentum == 0.5);
   CHECK(train("", {{"model.dtype", "float64"}}).model.dtype == DType::f64);
   const TrainDefinition t = train("device: cpu:1\n", {{"device", "cpu:2"}});
@@ -268,7 +268,7 @@ TEST_CASE("train: overrides are applied before types are checked, and their erro
   CHECK(t.config.origin_of("device") == "--set device=cpu:2");
   CHECK(train_error("", {{"epochs", "abc"}}) == "--set epochs=abc: key 'epochs': expected an integer in [1, 1099511627776], got 'abc'");
   CHECK(train_error("", {{"epohcs", "3"}}) == "--set epohcs=3: unknown key 'epohcs'; did you mean 'epochs'?");
-  CHECK(train("", {{"data.directory", "/a: b", "--data /a: b", true}}).data.directory == "/a: b");
+  CHECK(train("", {{"data.directory", "/a: b", "--data /a: b", true}}).data->directory == "/a: b");
 }
 
 TEST_CASE("train: a model in a separate file is found next to train.yaml, and overrides reach into it") {
