@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attached.h - per-stream and per-device state of vendor libraries: handles, workspaces. Created at first use, destroyed before their
 // owner.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_tile.cuh - building blocks of the attention kernels: tiles in shared memory, and the products of tiles.
 //
 // 16 x 16 threads compute a square tile of scores, R rows and R columns each. Threads read rows of a tile 16 bytes at a time along the

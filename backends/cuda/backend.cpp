@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NVIDIA GPUs through CUDA. Without a driver the plugin still loads, has no devices, and reports why.
 #include <tenon/sdk/backend.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capture.cpp - a stream's work recorded as a CUDA graph and replayed with one launch.
 #include "device.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // channel_plan.h - operands viewed as (outer, channels, inner), and how threads are assigned to the reduction of each channel. Host side;
 // channels.cuh holds the kernels.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // channels.cuh - reductions of each channel to a few values, following a plan (channel_plan.h), and passes over all elements that use those
 // values.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_naive.h - convolutions in plain CUDA: one thread per result, which loops over all terms of its sum.
 //
 // Used for `kernels: naive`, and as the fallback where no cuDNN engine supports a problem.

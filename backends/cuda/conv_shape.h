@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_shape.h - the geometry of a convolution. Host-side logic; kernels read the struct.
 #pragma once
 

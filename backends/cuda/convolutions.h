@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convolutions.h - convolutions by cuDNN: engine selection, and the plans that a device caches.
 //
 // An engine is chosen when a backend plan is created, where the scratch memory of a call is computed: nothing is created while work is

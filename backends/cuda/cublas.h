@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cublas.h - cuBLAS, opened at first use: its functions by routine and type, and a handle for each stream.
 #pragma once
 

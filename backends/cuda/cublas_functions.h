@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cublas_functions.h - the list of cuBLAS functions in use; the table in cublas.h, its loading and the emulated cuBLAS of the tests are
 // generated from it.
 //

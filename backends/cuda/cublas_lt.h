@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cublas_lt.h - cuBLASLt, opened at first use, and the algorithms chosen for a device.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cudnn_library.h - cuDNN 9, opened at first use: the functions of its graph API, and handles.
 #pragma once
 

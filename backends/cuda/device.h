@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.h - one GPU: its memory from a stream-ordered pool, streams, events, copies, recorded work.
 #pragma once
 

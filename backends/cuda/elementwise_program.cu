@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // elementwise_program.cu - the kernel that interprets a program: each thread takes a few neighbouring elements through all instructions, so
 // that intermediate results never leave the thread. All threads take the same branch at each instruction.
 #include "elementwise_program.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // elementwise_program.h - a group of elementwise nodes as a program that one kernel interprets (ADR 14): translation, host side.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // epilogue.cuh - the epilogue of a call (sdk::Epilogue) at one element.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // epilogue.h - the epilogue of a product: an addend, a bias, an activation.
 #pragma once
 

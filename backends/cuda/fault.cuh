@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fault.cuh - raises a fault in the record of a stream. Passed to kernels by value.
 #pragma once
 

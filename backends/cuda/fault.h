@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fault.h - reports invalid operands found by a kernel to the host code that waits for the work. Host side; kernels raise faults through
 // fault.cuh.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // functions.cuh - elementwise ops as function objects, shared by single-op kernels (ops/) and fused programs (elementwise_program.cu). f16
 // and bf16 arrive as f32.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // half.cuh - arithmetic on f16 and bf16, which the SDK stores as bits: widened exactly, rounded once, to nearest even.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // image.cuh - images of either layout as one shape, sliding windows, and the mapping of threads to elements.
 #pragma once
 

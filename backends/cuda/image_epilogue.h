@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // image_epilogue.h - the epilogue of a convolution as a separate pass over the image: channel biases, an addend, an activation.
 #pragma once
 

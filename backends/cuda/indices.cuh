@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // indices.cuh - index operands, checked by the thread that uses them: an index out of range raises a fault and is skipped.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // launch.h - kernel launches: the only file that differs when the sources are compiled for the host (tests/cuda_emulation).
 #pragma once
 

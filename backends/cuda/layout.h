@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // layout.h - the strides of operands over a shape, with as few dimensions as possible. Host side; kernels index it with thread_index.cuh.
 #pragma once
 

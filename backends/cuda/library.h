@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // library.h - NVIDIA's libraries, opened at first use: the search path and the errors for missing libraries.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // line_norm.cuh - normalisation of lines, by mean and variance (centred) or only by the mean square, and its gradient.
 //
 // A line of up to 8192 elements is read once and held in registers; in the gradient up to 4096, which also accumulates the sums over the

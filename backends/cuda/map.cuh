@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // map.cuh - y[i] = f(x0[i], x1[i], ...) for every elementwise op: one kernel for dense operands, 16 bytes at a time, and one for any
 // strides.
 #pragma once

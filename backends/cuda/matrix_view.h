@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_view.h - the strides of a matrix operand, and its description for cuBLASLt. Host side.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // movable.h - ops that only move elements treat them as bytes: four kernels serve the thirteen types of TENON_MOVABLE_TYPES.
 #pragma once
 

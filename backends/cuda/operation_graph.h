@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // operation_graph.h - a value-type wrapper of cuDNN's graph API: operation graphs of a convolution and its epilogue, engines, plans.
 //
 // Source  NVIDIA: cuDNN Backend API, sections "Data Type References" and "API Functions" of the cudnn_graph library.

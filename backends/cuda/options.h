@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // options.h - the user's backends.options.cuda, read once when a device is opened.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // products.h - matrix products by cuBLASLt, for every op that is lowered to one.
 //
 // f32 and narrower types accumulate in f32, f64 in f64. Call::math decides how f32 factors may be rounded; strict: not at all.

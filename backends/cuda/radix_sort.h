@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // radix_sort.h - a stable sort of (key, value) pairs on the device, without synchronizing with the host.
 #pragma once
 

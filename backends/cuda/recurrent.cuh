@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recurrent.cuh - kernels shared by rnn, gru and lstm, and the loop over the steps of a layer. Absent operands are NULL and read as 0.
 //
 // A step is one product with the state and one kernel with a thread per unit: the operands of a step are small and in the L2 cache, so many

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recurrent.h - host code shared by rnn, gru and lstm: sizes, memory, and the matrix products of all steps and of one step. Kernels are in
 // recurrent.cuh.
 //

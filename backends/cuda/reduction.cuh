@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduction.cuh - reduction kernels, which follow a plan (reduction_plan.h), and the reduction ops that several op families share.
 //
 // An op has

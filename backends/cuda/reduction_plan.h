@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduction_plan.h - how the threads of a reduction are assigned to results. Host side; reduction.cuh holds the kernels.
 //
 // A plan depends on shapes, strides and whether packs can be read, not on the number of multiprocessors, and the order of a sum depends

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rows.cuh - rows held in registers between load and store, with a layout from plan_rows.
 #pragma once
 

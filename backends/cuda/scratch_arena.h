@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scratch_arena.h - a bump allocator for the scratch memory of a call.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // status.h - CUDA errors as statuses of the plugin ABI. Host side: no function here calls CUDA.
 #pragma once
 

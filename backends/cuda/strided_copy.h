@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // strided_copy.h - copies elements bitwise from one layout to another, for all ops that rearrange elements.
 #pragma once
 

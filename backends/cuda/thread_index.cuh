@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // thread_index.cuh - the index of a thread in the grid, and the offsets of an element in strided operands.
 #pragma once
 

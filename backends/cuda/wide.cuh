@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wide.cuh - the compute type of elements: f64 for f64, else f32.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wide_call.cuh - runs a call on f16 or bf16 as one on f32, for ops whose intermediate results need the range of f32 as well as its
 // precision. The SDK does the same for types without a kernel.
 #pragma once

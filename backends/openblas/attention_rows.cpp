@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_rows.cpp - exponentials and sums of attention's scores, with vectors along the keys.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // attention_rows.h - the softmax of attention and its gradient on a block of scores, row by row.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The default CPU backend: OpenBLAS's serial products divided among the host's threads, vector code with run-time dispatch.
 #include <tenon/sdk/backend.h>
 

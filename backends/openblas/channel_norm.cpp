@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "channel_norm.h"
 
 #include "instruction_set.h"

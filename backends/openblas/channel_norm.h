@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // channel_norm.h - the vector code of batch normalisation: passes over rows whose columns each have their own coefficients.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_depthwise.h - depthwise convolutions (ConvGeometry::depthwise), vectorised over the channels.
 #pragma once
 

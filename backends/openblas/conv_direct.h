@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_direct.h - any convolution as products of its weights with rows gathered from the image, a block of pixels at a time (implicit
 // im2col). The input gradient is a convolution with the weights rotated by 180 degrees, one for each remainder of a pixel by the strides.
 #pragma once

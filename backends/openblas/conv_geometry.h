@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_geometry.h - the sizes of a convolution of channels-last images, shared by all algorithms.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_weight_grad.h - dw of a convolution, without im2col of the batch.
 #pragma once
 

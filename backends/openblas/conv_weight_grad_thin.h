@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_weight_grad_thin.h - dw of a convolution whose input has few channels, such as the first one of a network.
 #pragma once
 

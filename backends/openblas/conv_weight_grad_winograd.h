@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_weight_grad_winograd.h - dw of a 3x3 convolution by Winograd, with a quarter of the multiplications.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conv_winograd.h - 3x3 convolutions by Winograd's F(4x4, 3x3) in f32, with a quarter of the multiplications.
 #pragma once
 

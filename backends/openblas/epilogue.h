@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // epilogue.h - addend, bias and activation applied to a block of a product while it is in the cache.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // half.h - conversions of f16 and bf16, written without branches so that the compiler vectorises loops over them.
 #pragma once
 

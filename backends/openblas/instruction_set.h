@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // instruction_set.h - the vector instructions that kernels use on this machine, chosen when a kernel runs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // line_norm.h - layer and root-mean-square normalisation of lines of n adjacent elements, each by its own statistics.
 #pragma once
 

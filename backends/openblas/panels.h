@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // panels.h - products with a matrix that was packed ahead of time, by this backend's own register tiles. OpenBLAS packs both operands at
 // every call, which constant weights do not need and a convolution with few rows does not amortise: docs/adr/0012 has the figures.
 #pragma once

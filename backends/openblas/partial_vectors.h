@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // partial_vectors.h - loads, stores and loops over rows of any length, whose last vector may be partial, for one instruction set.
 #if defined(TENON_OPENBLAS_PARTIAL_VECTORS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_PARTIAL_VECTORS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // philox.h - the random bits of <tenon/sdk/random.h>, bit for bit, computed many blocks at a time, for one instruction set.
 #if defined(TENON_OPENBLAS_PHILOX_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_PHILOX_H

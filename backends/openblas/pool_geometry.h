@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pool_geometry.h - windows over channels-last images.
 #pragma once
 

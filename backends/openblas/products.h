@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // products.h - matrix products by OpenBLAS's serial routines, divided into blocks for the host's threads.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recurrent.h - the common parts of rnn, gru and lstm: sizes, the division of steps among threads, products with the recurrent weights as
 // panels, and products over all steps at once.
 #pragma once

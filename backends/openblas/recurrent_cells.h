@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recurrent_cells.h - helpers for the elementwise part of a step, for one instruction set. Operands that are NULL are 0.
 #if defined(TENON_OPENBLAS_RECURRENT_CELLS_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef TENON_OPENBLAS_RECURRENT_CELLS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduction.h - divides a reduction over any axes into strided pieces for vector code, and combines their results.
 #pragma once
 

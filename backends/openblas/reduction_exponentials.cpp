@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduction_exponentials.cpp - sums of exp(x - max x) over rows and columns.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduction_extremes.cpp - maxima and minima of rows and columns; sums and products of integers.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduction_kernels.h - the vector code of the reductions, for this machine.
 #pragma once
 

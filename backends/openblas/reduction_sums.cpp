@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reduction_sums.cpp - sums and products over rows and columns, accumulated in f64.
 #include "instruction_set.h"
 

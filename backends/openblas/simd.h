@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // simd.h - vector loops and functions for one instruction set, in tenon::openblas::HWY_NAMESPACE. A source file includes it after
 // foreach_target.h, which compiles that file once per instruction set; the guard admits one inclusion per pass.
 #if defined(TENON_OPENBLAS_SIMD_H) == defined(HWY_TARGET_TOGGLE)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // softmax_lines.h - the exponential sums of softmax, log-softmax and the cross-entropy loss, for one instruction set. A line is the
 // elements along the axis. It is contiguous (a row), or has stride `inner`; then neighbouring lines are processed together, one per lane.
 #if defined(TENON_OPENBLAS_SOFTMAX_LINES_H) == defined(HWY_TARGET_TOGGLE)

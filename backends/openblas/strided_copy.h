@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // strided_copy.h - copies of strided tensors: transposes, broadcasts, gathers.
 #pragma once
 

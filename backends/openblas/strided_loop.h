@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // strided_loop.h - elementwise loops over operands of any strides, divided into strided runs for the vector code.
 #pragma once
 

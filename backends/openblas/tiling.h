@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tiling.h - how a product is divided into blocks for several threads.
 #pragma once
 

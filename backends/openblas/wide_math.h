@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // wide_math.h - functions of f32 computed in f64 lanes, for one instruction set. Relative errors are below 1e-8, so a result rounded to f32
 // is the nearest number or one of its neighbours: no cancellation, no loss of digits near 0 or near the smallest numbers.
 //

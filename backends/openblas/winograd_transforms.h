@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // winograd_transforms.h - the one-dimensional transforms of Winograd's F(4x4, 3x3), Y = A' [(G w G') * (B' x B)] A, for one instruction
 // set. Include it after foreach_target.h, like simd.h.
 #if defined(TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H) == defined(HWY_TARGET_TOGGLE)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // workers.h - distributes tasks of unequal length among the host's threads, each with its own working memory.
 #pragma once
 

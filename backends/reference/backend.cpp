@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: plain loops in double precision, written for readability. Other backends are tested against it.
 #include <tenon/sdk/backend.h>
 

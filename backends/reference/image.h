@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // image.h - images (N, C, d...) and the windows that slide over them, one loop for any number of spatial dimensions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // map.h - functions of one element, computed in f64 and rounded once; of integers in their own type.
 #pragma once
 

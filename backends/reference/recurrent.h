@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recurrent.h - shared by rnn, gru and lstm: sizes, the order of the steps, sums of products, and common parts of the gradients.
 #pragma once
 

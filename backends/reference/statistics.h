@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // statistics.h - mean and variance in two passes.
 #pragma once
 

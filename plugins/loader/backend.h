@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/backend.h - the state of a Backend.
 #pragma once
 

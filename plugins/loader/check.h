@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/check.h - checks of a file before it is opened.
 #pragma once
 

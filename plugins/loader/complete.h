@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/complete.h - completes a plugin's structs: fields unknown to its header become zero, fields unknown to ours are dropped.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/dependencies.h - what is missing when the operating system cannot open a library.
 #pragma once
 

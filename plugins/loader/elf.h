@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/elf.h - reads a shared object's headers without opening it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/find.h - search places, candidates and their file names.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/guarded_call.h - calls into an untrusted plugin: an exception becomes a LoadError, a change of the process state a warning.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Takes each candidate through the stages and writes its record.
 #include <fmt/format.h>
 

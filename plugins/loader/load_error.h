@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/load_error.h - why a candidate is not loaded.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/loader.h - finds, checks, opens and reports backends. Knows the ABI, not the runtime.
 //
 //   loader::Options options;

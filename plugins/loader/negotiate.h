@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/negotiate.h - whether core and plugin can work together: versions, sanitizers, names, op definitions. The core decides.
 #pragma once
 

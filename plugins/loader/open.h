@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/open.h - the operating system's part: mapping a library, finding its symbol.
 #pragma once
 

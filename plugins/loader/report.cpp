@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of stages and status codes, and a record as text.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loader/self_check.h - checks of a plugin's promises that can be observed: a pure query, an unchanged process state.
 #pragma once
 

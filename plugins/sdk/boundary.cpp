@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C side of a C++ backend: the slots of tenon_backend_table, each under the guard that turns exceptions into statuses.
 #include <array>
 #include <cstddef>

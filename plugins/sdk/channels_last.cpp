@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // channels_last.cpp - keeps images (N, C, d...) as (N, d..., C) between the kernels that need it, with transposes only at the ends.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The CPU as a device: all work is done when it is submitted.
 #include <chrono>
 #include <cstdio>

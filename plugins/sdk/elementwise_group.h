@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // elementwise_group.h - several elementwise nodes as one call, run piece by piece with intermediate results in the L1 cache.
 //
 // No code is generated: the backend's own kernels run on pieces (strip mining), so every SDK backend has this fusion. A device may provide

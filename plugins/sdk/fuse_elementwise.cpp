@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fuse_elementwise.cpp - finds elementwise nodes over one shape that can run together, and makes a group of each such set.
 #include <algorithm>
 #include <limits>

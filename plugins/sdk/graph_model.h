@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_model.h - a copy of the core's graph: values with strides filled in, nodes with their kernels.
 #pragma once
 

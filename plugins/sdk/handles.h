@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // handles.h - the ABI's opaque handles that are used outside boundary.cpp, and a device's memory statistics.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // operands.h - checks a node's operands against the op's line in ops.def.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plan.h - an immutable list of kernel calls over one workspace, and running it.
 #pragma once
 

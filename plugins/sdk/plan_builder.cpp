@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The passes that turn a graph into an ordered list of calls with a location for every value.
 #include <algorithm>
 #include <functional>

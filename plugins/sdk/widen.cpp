@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // widen.cpp - f16 and bf16 as storage: operands are converted, the f32 kernel computes, results are converted back.
 #include <cstring>
 

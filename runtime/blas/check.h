@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blas/check.h - validates arguments by the rules of the reference BLAS, once for all backends. All is inline: the
 // drop-in BLAS, which links only what libtenon exports, validates before it copies operands to a device.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names and formulas of routines, names of their arguments, and ArgumentError.
 #include <tenon/blas.h>
 

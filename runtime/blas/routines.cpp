@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every routine of blas.def: validates the arguments, then calls the queue's backend.
 #include <fmt/core.h>
 

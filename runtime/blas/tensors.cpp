@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS on tensors: converts views to BLAS arguments.
 #include <fmt/core.h>
 

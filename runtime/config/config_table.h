@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config/config_table.h - the table of configuration keys with the functions that read, print and copy each of them.
 #pragma once
 

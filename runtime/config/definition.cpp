@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that hold a model or a training run.
 #include <algorithm>
 #include <cmath>

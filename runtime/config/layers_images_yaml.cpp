@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model.yaml: convolution, pooling and resizing layers.
 #include "config/layers_yaml.h"
 

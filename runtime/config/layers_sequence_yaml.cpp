@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model.yaml: recurrent and attention layers.
 #include "config/layers_yaml.h"
 

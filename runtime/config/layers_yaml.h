@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config/layers_yaml.h - readers of the layers of model.yaml: a row for each layer type.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "config/model_yaml.h"
 
 #include <fmt/format.h>

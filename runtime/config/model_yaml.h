@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config/model_yaml.h - parses model.yaml and train.yaml into the structs of tenon/train_definition.h. No layer is built and no data file
 // is opened here.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config/train_blocks.h - readers of the blocks of train.yaml: data, loss, metrics, optimizer, callbacks.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config/yaml_names.h - the names of yaml/ that every reader of this folder uses. Named one by one: `Value` is also that of a graph.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/device_bridge.h - the operations that a tensor needs from the device of its memory. Implemented in exec/; plain host memory has
 // none.
 #pragma once

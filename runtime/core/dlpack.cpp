@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/dlpack.cpp - import and export of tensors as DLManagedTensor.
 #include <tenon/dlpack.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/dtype.cpp - sizes and names of the element types.
 #include <tenon/dtype.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/element.cpp - reading, writing and printing one element.
 #include "core/element.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/element.h - single elements of a dtype known at run time, in host memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/error.cpp - names of the status codes.
 #include <tenon/error.h>
 

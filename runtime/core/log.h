@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/log.h - a line-oriented log to stderr or a file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/shape.cpp - dimensions, strides and broadcasting.
 #include <tenon/shape.h>
 

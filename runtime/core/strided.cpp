@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/strided.cpp - copies between layouts.
 #include "core/strided.h"
 

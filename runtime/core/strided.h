@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/strided.h - copies of strided views in host memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/tensor.cpp - storage of tensors and copies of elements. Tensor::to(Device) is in exec/.
 #include <tenon/tensor.h>
 

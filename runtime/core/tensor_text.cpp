@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/tensor_text.cpp - printing and comparing tensors.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core/tensor_views.cpp - views: the same memory with other shapes and strides.
 #include <limits>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/array_dataset.cpp - samples in host memory, scaled as they are gathered.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/augment.cpp - random crops and flips, in place on the samples of a batch.
 #include <tenon/sdk/random.h>
 

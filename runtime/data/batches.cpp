@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/batches.cpp - the batches of an epoch, loaded ahead by worker threads into a ring of slots.
 #include <condition_variable>
 #include <exception>

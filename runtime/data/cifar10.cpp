@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/cifar10.cpp - the binary version of CIFAR-10: records of a label and the red, green and blue planes of an image.
 //
 // Source  Krizhevsky: Learning Multiple Layers of Features from Tiny Images (2009); the layout is that of the data set's own page.

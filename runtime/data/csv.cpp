@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/csv.cpp - tables of numbers: parses text into fields, fields into numbers, labels into classes.
 //
 // Source  RFC 4180 (quotes); the delimiter may be another character, and lines may end in \n only.

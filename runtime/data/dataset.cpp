@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/dataset.cpp - checks shared by all data sets, and names.
 #include <tenon/data.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/digits.cpp - generated handwritten digits: strokes with jittered control points, an affine map, and noise.
 //
 // Uses only IEEE + - * / sqrt on f32 without contraction: the same bytes from every compiler and on every machine.

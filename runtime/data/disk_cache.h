@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/disk_cache.h - decoded samples in memory-mapped files whose names identify their source and options.
 #pragma once
 

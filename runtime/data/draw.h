@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/draw.h - the random numbers of one sample.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/files.h - finds the files of a data set.
 #pragma once
 

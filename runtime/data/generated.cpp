@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/generated.cpp - shared code of the generated image sets, and the linear problem.
 #include "data/generated.h"
 

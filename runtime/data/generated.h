@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/generated.h - shared code of the generated image sets.
 #pragma once
 

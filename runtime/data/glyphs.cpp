@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/glyphs.cpp - digits as strokes.
 #include "data/glyphs.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/glyphs.h - digits as strokes.
 #pragma once
 

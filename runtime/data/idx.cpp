@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/idx.cpp - IDX: two zero bytes, a dtype byte, a rank byte, u32 sizes, elements; all big-endian.
 //
 // Source  LeCun, Cortes, Burges: the MNIST database, "file formats".

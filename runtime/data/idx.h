@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/idx.h - the IDX format of the MNIST files.
 #pragma once
 

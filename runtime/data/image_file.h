@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/image_file.h - reads an image file.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/image_folder.cpp - images in one folder per class.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/labels.h - validates class labels.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/markov.cpp - a stream of symbols from a Markov chain, whose entropy rate is known.
 //
 // Source  Shannon: A Mathematical Theory of Communication (1948), section 7: the entropy of a Markov source.

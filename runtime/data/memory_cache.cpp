@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/memory_cache.cpp - keeps gathered samples in memory.
 #include <atomic>
 #include <cstring>

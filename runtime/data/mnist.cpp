@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/mnist.cpp - data sets in the format of MNIST: Fashion-MNIST, EMNIST, KMNIST, ...
 #include <tenon/data.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/noise.cpp - random images with random labels.
 #include <tenon/sdk/random.h>
 

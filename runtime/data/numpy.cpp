@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/numpy.cpp - pairs of arrays in NumPy files.
 #include <algorithm>
 #include <filesystem>

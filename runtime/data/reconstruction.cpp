@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/reconstruction.cpp - samples that are their own targets.
 #include <cstring>
 #include <utility>

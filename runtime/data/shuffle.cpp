@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/shuffle.cpp - the order of an epoch.
 #include "data/shuffle.h"
 

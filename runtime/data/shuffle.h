@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/shuffle.h - the order of an epoch.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/signals.cpp - noisy signals of ten kinds. The kind determines the waveform and its modulation, not its frequency or amplitude.
 //
 // Uses only IEEE + - * / on f32 without contraction: the same bytes from every compiler and on every machine.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/streams.h - the random streams of this folder. They are high, since streams of dropout and initialisers count from 0.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/textures.cpp - coloured textures of ten kinds. The kind determines the pattern and weakly the colours.
 //
 // Uses only IEEE + - * / sqrt on f32 without contraction: the same bytes from every compiler and on every machine.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/token_stream.h - samples from a stream of tokens.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // data/tokens.cpp - text as word ids; the target of a sample is shifted by one word.
 //
 // Source  Mikolov et al.: Recurrent neural network based language model (2010), whose Penn Treebank files define the format.

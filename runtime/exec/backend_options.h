@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/backend_options.h - validation of user values for the options that a backend declares.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/call.h - calls through the plugin ABI: a buffer for the backend's message, and conversion of failures to Error.
 #pragma once
 

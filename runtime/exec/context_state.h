@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/context_state.h - the state of a Context.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/cost.h - the minimum work of kernels: flops and memory traffic. Maps kernels to the nodes they compute.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/device_memory.h - a context's memory on one device: limit, pool and allocator.
 #pragma once
 

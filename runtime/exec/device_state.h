@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/device_state.h - an open device: its handle, stream and memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/host_services.h - the services that the host offers a backend: the tenon_host table and its implementation.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/immediate.h - small graphs that run at once, with their programs cached.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/load_report.h - the loader's result as the public API shows it.
 #pragma once
 

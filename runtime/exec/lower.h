@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/lower.h - lowers part of a graph to the plugin ABI's structs.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/memory_pool.h - a caching suballocator for blocks of device memory.
 #pragma once
 

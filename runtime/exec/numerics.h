@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/numerics.h - detection of NaN and infinity.
 #pragma once
 

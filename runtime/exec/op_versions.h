@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/op_versions.h - selects the op version for a backend: the graph's own, or an equivalent older one.
 #pragma once
 

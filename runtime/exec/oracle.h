@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/oracle.h - constant folding on the backend that declares itself an oracle.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/placement.h - assigns nodes to devices, with reasons, and groups them into partitions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The placement report as text and as JSON.
 #include <fmt/core.h>
 

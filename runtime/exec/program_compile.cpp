@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Compiles a graph to a program: passes, placement, plans, copies, memory.
 #include <fmt/core.h>
 

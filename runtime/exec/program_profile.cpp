@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profiling of a program: its kernels, their durations, and their trace events.
 #include <fmt/core.h>
 

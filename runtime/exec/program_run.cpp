@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Execution of a program: operands, plans and copies, or a recording of them, and error reporting.
 #include <fmt/core.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // program_state.h - a compiled program: plans, addresses, copies between devices, and storage of its values.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/registered.h - backends linked into the process, for tests and static builds.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/replay.h - records the repeated work of a program once and replays it as one launch.
 #pragma once
 

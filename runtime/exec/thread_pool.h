@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/thread_pool.h - the host's threads: parallel loops with a fixed budget.
 #pragma once
 

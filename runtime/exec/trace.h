@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec/trace.h - the event recorder of tenon/trace.h. Every context has one; when off, it costs a branch.
 #pragma once
 

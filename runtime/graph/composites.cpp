@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // composites.cpp - functions composed of several ops.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dump.cpp - exports graphs as DOT for Graphviz and as JSON.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // editor.cpp - redirects values and removes dead nodes.
 #include <tenon/error.h>
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // einsum.cpp - sums of products over named axes: outer, tensordot, einsum. Each becomes one matrix product of views.
 #include <fmt/format.h>
 

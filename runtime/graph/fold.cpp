@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fold.cpp - evaluates nodes that depend only on constants at compile time.
 #include <tenon/error.h>
 #include <algorithm>

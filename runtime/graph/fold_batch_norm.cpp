@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fold_batch_norm.cpp - folds the scale and shift of a batch norm into the preceding convolution.
 #include <tenon/error.h>
 

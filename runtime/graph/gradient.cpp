@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gradient.cpp - reverse-mode differentiation: walks the nodes from the loss back and lets each op's rule append its gradient.
 #include <fmt/format.h>
 

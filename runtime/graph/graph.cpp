@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph.cpp - building a graph: names, operands, shape rules.
 #include <tenon/graph.h>
 

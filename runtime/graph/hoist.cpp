@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // hoist.cpp - moves nodes that depend only on parameters and constants out of the graph that runs each time.
 #include <algorithm>
 

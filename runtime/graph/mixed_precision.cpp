@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mixed_precision.cpp - runs the products of f32 graphs in 16 bits. Sources: Micikevicius et al., Mixed Precision Training (2018), for the
 // ops that must stay in f32; the lists of torch.autocast and of Keras's mixed policies, for the rest.
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // op.cpp - the table of ops in the runtime, and helpers of shape rules.
 #include "graph/op.h"
 

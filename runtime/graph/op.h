@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph/op.h - the runtime's record of an op: shape rule, gradient, documentation.
 //
 // Each file runtime/ops/<family>.cpp defines `rules_<stem>` for every op of that family, and the op's function in tenon/functions.h; the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // passes.cpp - dead code and common subexpression elimination.
 #include "graph/passes.h"
 

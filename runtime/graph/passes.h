@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph/passes.h - graph passes, which preserve results. A pass takes a graph (a copy is cheap: constants share their elements) and returns
 // the changed one.
 //

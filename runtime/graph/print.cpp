@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // print.cpp - prints graphs as text.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph/recurrent.h - shared parts of the shape rules of rnn, gru and lstm.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // simplify.cpp - local rewrites that preserve all results bit for bit.
 #include <tenon/error.h>
 #include <cmath>

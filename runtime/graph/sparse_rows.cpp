@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sparse_rows.cpp - a plain gradient descent step with a gradient of a few rows touches only these rows.
 #include <algorithm>
 

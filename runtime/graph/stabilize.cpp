@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stabilize.cpp - rewrites numerically unstable expressions to stable forms.
 #include <cmath>
 #include <optional>

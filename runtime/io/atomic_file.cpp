@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/atomic_file.cpp - temporary file, fsync, rename, fsync of the folder.
 #include "io/atomic_file.h"
 

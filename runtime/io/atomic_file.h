@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/atomic_file.h - atomic replacement of a file.
 #pragma once
 

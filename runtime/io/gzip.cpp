@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/gzip.cpp - reads whole files into memory and inflates gzip content with zlib.
 #include "io/gzip.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/gzip.h - reads whole files, plain or gzip.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/html_page.h - common style and escaping of HTML pages. Each page is a single file that needs no network.
 #pragma once
 

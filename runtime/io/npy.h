@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/npy.h - the .npy format, with a fully validated header.
 //
 // Source  NumPy: numpy/lib/format.py (NEP 1).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/posix_file.cpp - opening and reading files, with errors that name them.
 #include "io/posix_file.h"
 

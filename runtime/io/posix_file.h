@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/posix_file.h - a file descriptor that closes itself, and complete reads from it.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/recurrent.cpp - converts weights of recurrent layers to and from PyTorch and Keras.
 #include <tenon/recurrent.h>
 

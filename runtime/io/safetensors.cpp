@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/safetensors.cpp - a file of named tensors: u64 header length (little-endian), JSON header, data.
 #include <tenon/safetensors.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/safetensors_header.cpp - the JSON header of a safetensors file.
 //
 // The parser is event-driven and accepts only the four levels of a header, so deeply nested input is rejected at once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/safetensors_header.h - the JSON header of a safetensors file: reads it with full validation, and writes it.
 #pragma once
 

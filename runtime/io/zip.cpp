@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/zip.cpp - reads and writes zip archives: local headers, the central directory, data compressed by zlib.
 //
 // Source  PKWARE: APPNOTE.TXT, .ZIP File Format Specification 6.3.10, sections 4.3 and 4.5.3 (64-bit sizes).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // io/zip.h - zip archives with stored or deflated members and 64-bit sizes, fully validated.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/activation.cpp - elementwise activations other than relu, sigmoid and tanh. Gradients take x, since y does not determine the branch.
 #include <fmt/format.h>
 

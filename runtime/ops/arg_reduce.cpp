@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/arg_reduce.cpp - index of the largest or smallest value along an axis.
 #include <fmt/format.h>
 

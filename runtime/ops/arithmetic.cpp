@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/arithmetic.cpp - elementwise abs, sign, rounding, roots, reciprocal and clip.
 #include <fmt/format.h>
 

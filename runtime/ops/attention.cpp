@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/attention.cpp - multi-head scaled dot-product attention, and rotary embeddings.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/batch_norm.cpp - normalisation of each channel by given statistics or by those of the batch.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/binary.cpp - elementwise binary ops with NumPy broadcasting.
 #include <tenon/functions.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/cast.cpp - conversion between dtypes.
 #include <fmt/format.h>
 

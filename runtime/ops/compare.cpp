@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/compare.cpp - elementwise comparisons with NumPy broadcasting.
 #include <tenon/functions.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/concat.cpp - joins tensors along an axis, and splits them.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/conv.cpp - convolution and its two gradients. Each of the three is bilinear in its operands, and its gradients are the other two.
 #include "ops/window.h"
 

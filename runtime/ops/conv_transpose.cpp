@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/conv_transpose.cpp - transposed convolution: each element of x adds a scaled filter to y.
 #include "ops/window.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/dropout.cpp - drops random elements and scales the rest.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/exponential.cpp - elementwise exponentials, logarithms and the error function.
 #include <cmath>
 

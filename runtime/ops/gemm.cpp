@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/gemm.cpp - the general matrix product.
 #include <fmt/format.h>
 

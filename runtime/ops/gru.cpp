@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/gru.cpp - the gated recurrent unit.
 #include <fmt/format.h>
 

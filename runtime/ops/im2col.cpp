@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/im2col.cpp - sliding windows as columns, and the reverse.
 #include "ops/window.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/layer_norm.cpp - normalisation of each row by its mean and variance: layer, group and instance norm.
 #include <tenon/error.h>
 

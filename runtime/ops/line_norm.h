@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/line_norm.h - shared parts of layer and RMS norm, which normalise lines: the dimensions from an axis on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/logic.cpp - and, or, xor and not of bool; is_nan and is_inf.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/lrn.cpp - local response normalisation over neighbouring channels.
 #include <fmt/format.h>
 

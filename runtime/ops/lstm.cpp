@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/lstm.cpp - the long short-term memory.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/matmul.cpp - matrix products as in NumPy's matmul: batches of matrices, 1-D operands.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/optimizer.cpp - optimizer steps over all parameters of one dtype at once.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/permutation.cpp - random permutations, a function of key and stream that is the same on every backend.
 #include <fmt/format.h>
 

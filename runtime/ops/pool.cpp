@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/pool.cpp - maximum and mean of sliding windows.
 #include <fmt/format.h>
 

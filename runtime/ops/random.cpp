@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/random.cpp - random tensors: a function of key, stream and element index, bit-identical on every backend.
 #include <fmt/format.h>
 

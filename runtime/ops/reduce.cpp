@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/reduce.cpp - reductions over axes.
 #include <fmt/format.h>
 

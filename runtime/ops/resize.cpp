@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/resize.cpp - resizes images by nearest or linear interpolation.
 #include <fmt/format.h>
 

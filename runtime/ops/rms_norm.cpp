@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/rms_norm.cpp - divides each line by the root of its mean square.
 #include "ops/line_norm.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/rnn.cpp - the plain recurrent layer.
 #include <tenon/functions.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/scatter.cpp - changes the elements of a tensor that are selected by indices.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/shape.cpp - ops that rearrange elements.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/slice.cpp - slicing and padding; each is the other's gradient.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/softmax.cpp - softmax and its logarithm along an axis.
 #include <tenon/functions.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/softmax_cross_entropy.cpp - softmax cross-entropy of scores and integer labels.
 #include <fmt/format.h>
 

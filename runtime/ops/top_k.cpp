@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/top_k.cpp - the largest or smallest elements along an axis.
 #include <fmt/format.h>
 

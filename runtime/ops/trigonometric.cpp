@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/trigonometric.cpp - elementwise sine and cosine.
 #include <tenon/functions.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/unary.cpp - elementwise unary ops. Their gradients are separate ops in terms of the result y.
 #include <tenon/functions.h>
 

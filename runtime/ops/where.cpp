@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/where.cpp - elementwise selection.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/window.h - sliding windows over the spatial dimensions of an image (N, C, d...), for convolution, pooling and
 // im2col.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/api.h - marks what libtenon exports; all other symbols are hidden.
 //
 //   TENON_API     a function or class that the library defines, or a type of its fields

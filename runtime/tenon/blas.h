@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/blas.h - BLAS levels 1 to 3 on any backend that offers it, on device addresses or on
 // tensors.
 //

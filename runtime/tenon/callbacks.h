@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/callbacks.h - callbacks for fit: checkpoints, early stopping, learning rate schedules,
 // logs, curves.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/config.h - user configuration: backend search paths, device, numerics, logging.
 // Threads  any; a Config is a value.
 #pragma once

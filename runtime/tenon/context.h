@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/context.h - the entry point: a configuration, the backends it loads, and their devices.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/data.h - data sets, loaders and generators for them, augmentation, and batches.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/definition.h - models and training runs as plain data, as written in model.yaml and
 // train.yaml or built in C++.
 #pragma once

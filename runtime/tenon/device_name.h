@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/device_name.h - device names: their syntax, and the device that each one means. Threads:
 // any.
 #pragma once

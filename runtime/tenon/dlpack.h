@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/dlpack.h - zero-copy exchange of tensors with NumPy, PyTorch and other libraries through
 // DLPack.
 #pragma once

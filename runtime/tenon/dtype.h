@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/dtype.h - element types. Threads: any.
 #pragma once
 

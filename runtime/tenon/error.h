@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/error.h - errors of the C++ API. Threads: any.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/functions.h - ops as functions on values of a graph. Names are the stems of tenon/ops.def;
 // the comments of composites state what they consist of. tenon/tensor_functions.h applies them to
 // tensors; its list names each function of this file.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/gradcheck.h - compares analytic gradients with numeric differences of the loss, in f64.
 #pragma once
 

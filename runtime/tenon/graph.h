@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/graph.h - computation graphs: typed values, ops applied to them, parameters and their
 // updates.
 #pragma once

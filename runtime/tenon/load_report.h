@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/load_report.h - what became of each file that could be a backend.
 // Threads  any; a LoadReport is a value.
 #pragma once

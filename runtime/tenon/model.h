@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/model.h - trainable models: build, compile, fit, evaluate, predict, save.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/npy.h - NumPy files: .npy holds one array, .npz is a zip archive of them.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/program.h - a compiled graph: placed on devices and partitioned into plans, with its own
 // memory.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/recurrent.h - converts weights of recurrent layers between other libraries and rnn, gru and
 // lstm of tenon/functions.h.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/safetensors.h - files of named tensors in the format of
 // https://github.com/huggingface/safetensors.
 #pragma once

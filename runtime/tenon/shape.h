@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/shape.h - the dimensions of a tensor.
 #pragma once
 

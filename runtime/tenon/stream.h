@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/stream.h - streams and events: work in order on one device, concurrent with programs, such
 // as asynchronous copies.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/tenon.h - the C++ API.
 #pragma once
 

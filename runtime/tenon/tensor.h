@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/tensor.h - a strided array of one dtype in host or device memory.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/tensor_functions.h - the functions of tenon/functions.h on tensors, computed at once:
 //
 //   const Tensor x = Tensor::of<float>({-1, 2}, {1, 2}).to(context.default_device());

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/trace.h - records kernels, copies, plans, waits and memory of a context, in a file for
 // Perfetto or chrome://tracing.
 #pragma once

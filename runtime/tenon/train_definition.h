@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/train_definition.h - training runs as plain data, as written in a train.yaml or built in
 // C++. No file of data is opened here.
 // Threads  any; a definition is a value.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/training_run.h - trains, evaluates and resumes what a train.yaml describes, and loads models
 // from their files. `tenon train`, `eval` and `predict` are these functions.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/builder.h - builds graphs from model definitions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Callbacks that monitor a metric and act on the model.
 #include <tenon/callbacks.h>
 

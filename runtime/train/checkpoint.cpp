@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints: <name>.safetensors holds the tensors, <name>.yaml describes them and is written last.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The callback that plots training curves.
 #include <filesystem>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/curves_page.h - the history of a training run as an HTML page.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/dataset_range.h - a contiguous range of a data set, without a copy.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/dataset_rules.h - the table of data sets. A new one needs an enumerator in tenon/train_definition.h and a row in the table.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/datasets.h - loads the data of a train.yaml.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/event_file.h - writes TensorBoard event files: records of a few protobuf fields with masked CRC32C.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/feed.h - the batches of an epoch, prefetched into the memory of the device.
 #pragma once
 

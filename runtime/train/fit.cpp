@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model: loops over data: fit, evaluate, predict, confusion matrix.
 #include <fmt/core.h>
 

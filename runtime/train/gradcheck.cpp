@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <tenon/gradcheck.h>
 
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/initializers.h - initial values of parameters.
 #pragma once
 

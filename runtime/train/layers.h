@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/layers.h - the kinds of layers, one row each in the file of its family. A new kind needs an enumerator in tenon/definition.h, a row
 // in layers_<family>.cpp here, and a row in config/layers_*yaml.cpp.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers for samples of any shape, and layers that contain other layers.
 #include <fmt/core.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers for images (batch, channels, d...): convolutions, pooling, resizing.
 #include <fmt/core.h>
 #include <fmt/ranges.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers for sequences (batch, time, features): recurrent layers and attention.
 #include <fmt/core.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Callbacks that write logs: CSV, JSON Lines, TensorBoard.
 #include <fmt/core.h>
 #include <unistd.h>

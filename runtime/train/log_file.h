@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/log_file.h - a log file of a training run that reports write errors.
 #pragma once
 

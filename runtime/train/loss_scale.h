@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/loss_scale.h - dynamic loss scaling: the loss is multiplied by a power of two, so that small gradients do not underflow in f16. It
 // is part of the graph, so that a replayed step works without the host.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model: construction, parameters, introspection.
 #include <tenon/model.h>
 

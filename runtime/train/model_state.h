@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/model_state.h - the state of a Model.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/names.h - the words for the enumerations of definitions that have no table of rules. The first word of a value is its name.
 #pragma once
 

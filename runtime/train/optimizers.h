@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/optimizers.h - the table of optimizers. A new one needs an enumerator in tenon/definition.h and a row in the table.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/parallel.h - data parallelism: the forward pass and its gradients on several devices, each for a part of the batch.
 #pragma once
 

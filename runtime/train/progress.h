@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/progress.h - progress output during training, in the style of Keras or Gorgonia.
 #pragma once
 

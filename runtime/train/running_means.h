@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/running_means.h - weighted means over batches.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Model: the programs of a batch and the functions that run them.
 #include <fmt/core.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train/summary.h - the summary of a model as a table.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // yaml/reader.h - typed access to a YAML tree, with errors that name file, line, column and key.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // yaml/suggest.h - "did you mean" suggestions for error messages.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // yaml/tree.h - a YAML document as a tree whose values know their position in the file.
 #pragma once
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks the exported and imported symbols of the built libraries.
 
   check_exports.py --core libtenon.so --plugin FILE... [--plugins DIRECTORY]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that hosts and plugins built by different compilers work together: each host drives each plugin.
 
   compilers_test.py --headers DIR --template FILE.c [--plugin BUILT.so ...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Keeps plugins/abi/tenon/op_digests.h in step with ops.def.
 
   digests.py            compares; fails if a listed digest would change, or if an op is not listed yet
@@ -12,6 +13,7 @@ from pathlib import Path
 from oplist import HEADERS, ListError, digest, read_older, read_ops
 
 TOP = """\
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenon/op_digests.h - what each (op, version) means, as a number: FNV-1a 64 of "Name-version: schema" of tenon/ops.def.
  * Backend and core compare these at load; where they differ, only that op version is switched off. A line never changes and
  * is never removed; `python3 tests/abi/digests.py --write` appends new ones.

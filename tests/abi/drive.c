@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A host in plain C: opens a plugin, runs one Relu through every mandatory step, and frees everything. In places it acts like a host built
  * with an earlier header, whose structs are smaller, or with a later one, whose array elements are longer: plugins must work with both.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tenon_frozen(<version> <options...>): core, driver, template and reference with the header of a frozen ABI (frozen.py), built from the
 # current sources into ${CMAKE_CURRENT_BINARY_DIR}/<version>. Not part of `all` unless a test requires it.
 function(tenon_frozen version)

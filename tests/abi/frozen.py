@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The sources of a frozen ABI, for tests: 1.0 as the header would be released today, 1.1 as a minor release after it would be.
 
   frozen.py 1.0|1.1 FOLDER    writes FOLDER/include/tenon (the headers) and FOLDER/source (the sources that a minor release edits, and the

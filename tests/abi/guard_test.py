@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests of the ABI guards: each change below is made to a copy of the headers, and the guard must report it."""
 import os
 import shutil

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The header in C: included first, twice, and with its macros in use. Compiled as strict C11 and as C++20. */
 #include <tenon/backend.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the contents of tenon/backend.h: structs, fields, constants, signatures.
 
 The header is preprocessed and then read declaration by declaration. A declaration that is not understood is an error, so that none is

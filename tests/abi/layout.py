@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Compares the layout of the ABI with tests/abi/layout.txt: offsets, sizes, types, constants, ids.
 
   layout.py check                 compares; reports changes and how to proceed

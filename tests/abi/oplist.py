@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads plugins/abi/tenon/ops.def, older_ops.def and blas.def, strictly: a line that is not understood is an error, never skipped."""
 import re
 from collections import namedtuple

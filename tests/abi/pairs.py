@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests a pair of old and new: drives one plugin by one core and compares the output with the expected one.
 
   pairs.py --core FOLDER --plugins FOLDER --name template|reference --speaks 1.0|1.1 --like FOLDER [--feature "NAME VALUE"]...

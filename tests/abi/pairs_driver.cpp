@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host in tests of pairs of old and new: a program on libtenon that loads one plugin and prints the results.
 //
 //   abi_driver PLUGIN NAME

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that libtenon exports what its public headers declare and leave to the library to define, and nothing else.
 
   public_api.py --core libtenon.so --headers DIRECTORY... [--clang clang++]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Checks that every fenced block of plugins/abi/README.md is quoted verbatim from a source that the tests compile and run.
 
 A line with only an ellipsis in a comment, /* ... */, marks an omission. Indentation and line breaks are ignored.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // array.h - operands in host memory: dense elements of one dtype, and functions that fill and compare them.
 #pragma once
 

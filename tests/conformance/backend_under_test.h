@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // backend_under_test.h - a backend under test with its oracle, in the process that runs cases.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes named cases from the signatures of blas/. blas_verdict.cpp checks the results.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blas.h - the description of a signature class of blas.def that a file of blas/ gives: its flags and sizes, its arguments, and its result
 // by definition. From that the harness (blas.cpp, blas_trial.cpp, blas_verdict.cpp) makes cases for every routine and dtype of the list.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blas_dense.h - matrices of long double, and the algebra of the BLAS oracle.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The operands of a call: random values laid out in guarded memory, and their conversion to dense matrices.
 #include <fmt/format.h>
 

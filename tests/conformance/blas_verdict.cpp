@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of the results of a call. The algebra that makes them valid:
 //
 // Sums of products. C = sum alpha A B + beta C: |error| <= c (terms + 4) epsilon (|alpha| |A| |B| + |beta| |C|) for each element, with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Capability consistency: the capability table and `supports` on random instances of every op. After a yes the node is executed; a no must
 // be confirmed by plan_create.
 //

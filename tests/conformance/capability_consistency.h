@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // capability_consistency.h - random instances of an op, about which cases of the group "capability_consistency" ask a backend.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The capture block, if offered: recording executes nothing, a replay does what was recorded, and packed parameters stay current.
 #include <fmt/format.h>
 

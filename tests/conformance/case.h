@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // case.h - the description of an op from which the harness makes cases: forward, gradient, strides, guards, bad arguments and more.
 //
 // tests/conformance/ops/<family>.cpp defines cases_<family>(); the build collects them from ops.def. A listed op without a case fails the

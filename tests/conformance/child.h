@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // child.h - runs cases in a child process, so that what the backend does to that process cannot affect this one.
 #pragma once
 

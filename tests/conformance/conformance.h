@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // conformance.h - runs the conformance kit; the entry point of the command line and the tests.
 //
 //   Options options;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convolution.h - helpers that the families of convolutions share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profile core: what every backend must do whatever ops it has. One file of cases per subject: core_<subject>.cpp, recordings in
 #include "core.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // core.h - helpers of the cases of profile core: small calls, small graphs, a second instance of the backend. One file of cases per
 // subject.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The optional blocks, if offered: packed operands, profiles, collectives, foreign streams, and the host's store of
 // measurements. Recordings are in capture.cpp, BLAS is a profile of its own.
 #include <algorithm>

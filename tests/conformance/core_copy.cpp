@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies and fills: all directions, any alignment, no writes out of range, and impossible ranges.
 #include <algorithm>
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Injected out-of-memory failures: the host's n-th allocation and all later ones fail, for n = 0, 1, 2, ... until the call succeeds. Each
 // failure must be a clean OUT_OF_MEMORY without leaks, and the same call must succeed afterwards.
 #include "core.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whole graphs on small integers, whose sums are exact in f32: constants, parameters, donations, fusion, many threads.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The file itself: the symbols it exports and the libraries it needs.
 #include <elf.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lifecycle: the query, backends created and destroyed in every order the header allows, devices, and processes that end without shutdown.
 #include <dlfcn.h>
 

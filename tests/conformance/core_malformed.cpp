@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs that break the header's rules: plan_create refuses them, `supports` does not say yes, and nothing crashes.
 #include <limits>
 

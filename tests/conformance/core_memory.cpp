@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory: alignment, sizes from 0 to more than exists, suballocation, statistics, imported host memory.
 #include <algorithm>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans: borrowed data, reported properties, numerics policies, and the cost of a call.
 #include <algorithm>
 #include <chrono>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Process hygiene: a backend changes no process state from its loading to its end, and leaves no threads or descriptors open.
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every function of the plugin ABI with a case that exercises it: a slot without a case fails the suite.
 #include <fmt/format.h>
 

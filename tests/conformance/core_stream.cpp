@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and events: work on a stream runs in order, work that waits for an event runs after it, and failures are reported once.
 #include <chrono>
 #include <thread>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device.h - an open device of the backend under test, and graphs that run on it in guarded memory.
 #pragma once
 

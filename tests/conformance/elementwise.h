@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // elementwise.h - helpers that the families of elementwise functions share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // facts.h - the fields that a failed case reports in addition to its message.
 #pragma once
 

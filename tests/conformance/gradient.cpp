@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients compared with finite differences: the runtime differentiates, the backend computes both sides in f64.
 #include <fmt/format.h>
 

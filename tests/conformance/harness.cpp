@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Makes named cases from the description of an op.
 #include <fmt/format.h>
 

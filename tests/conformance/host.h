@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // host.h - the host services that the kit gives to a backend: two threads, guarded memory, counters.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report as one HTML page: a summary that needs no script, and a table of all cases that the page's own script filters
 // (html_report_page.cpp). Cases are kept in columns, names by what differs from the name before: 60000 of them take about 2 MB.
 #include "html_report.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // html_report.h - the parts of the page that are the same for every report.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // instance.h - an op in one dtype with one variant, its reference results and their comparison; shared by the files that make cases.
 #pragma once
 

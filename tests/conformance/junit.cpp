@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report as JUnit XML, for test runners and viewers.
 #include <fmt/format.h>
 

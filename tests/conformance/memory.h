@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // memory.h - device memory for a case, and the check of calls that must succeed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ONNX node tests: ONNX's test vectors in the form that onnx/convert.py writes.
 #include <fmt/format.h>
 

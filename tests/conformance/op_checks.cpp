@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checks of an instance: its results against the oracle's, its behaviour against itself.
 #include "op_checks.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // op_checks.h - the checks from which harness.cpp makes an op's cases. Each throws Failure for an error, Unsupported for a no.
 #pragma once
 

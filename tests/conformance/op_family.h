@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // op_family.h - names and helpers that the files of op families share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of an op's golden values, and of what it has to refuse.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // process.h - process state that a backend must not change: read before and after, and compared.
 #pragma once
 

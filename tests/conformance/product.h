@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // product.h - helpers that the families of matrix products share.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random instances: sizes, dtypes, layouts, kinds, donations, options. The runtime's shape rule says which are valid.
 #include <fmt/format.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recurrence.h - helpers that the families of rnn, gru and lstm share.
 #pragma once
 

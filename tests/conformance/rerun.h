@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rerun.h - the command that reproduces a failure.
 #pragma once
 

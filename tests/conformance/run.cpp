@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selects the cases and writes their verdicts into the report. schedule.cpp runs them, each group in processes of its own.
 #include <fmt/format.h>
 

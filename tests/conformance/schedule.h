@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // schedule.h - distributes cases to child processes, and handles groups whose processes die.
 #pragma once
 

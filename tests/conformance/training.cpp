@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Profile training: reduced versions (cuts) of the models, trained by the runtime on the device under test and on the oracle.
 //
 // The allowed difference. Both compute in one width and round differently in each of a network's sums; the effect on a result depends on

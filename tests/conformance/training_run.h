@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // training_run.h - reduced models, batches for them, and their training on a device. The runtime runs them as in an application: it finds
 // the backend by its file or its query function.
 #pragma once

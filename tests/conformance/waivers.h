@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // waivers.h - conformance.yaml next to a backend: what it does not support and what it does not yet get right, each with its reason.
 #pragma once
 

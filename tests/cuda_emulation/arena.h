@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // arena.h - the memory of one device, which the host can access only while the device works.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // control.h - controls the emulation from tests and emulated vendor libraries, in addition to CUDA's own calls.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // emulation.h - forced in (-include) before every source of the emulated backend: the CUDA dialect of its kernels as plain C++.
 //
 // Built-in variables are globals that the engine sets at every switch of threads; intrinsics that wait switch threads; atomics are plain,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // engine.h - runs the threads of a launch, one at a time, as fibers where they must wait for each other.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // numbers.h - elements of NVIDIA's types as f64, for emulated vendor libraries: widened exactly, rounded once.
 #pragma once
 

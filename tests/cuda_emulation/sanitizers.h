@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sanitizers.h - tells AddressSanitizer about every stack switch.
 #pragma once
 

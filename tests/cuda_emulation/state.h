@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // state.h - the state of the emulation: devices, streams with pending work, events, captures. One lock guards all of it.
 #pragma once
 

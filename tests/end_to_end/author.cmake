@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The path of a backend author: the commands that new-backend prints, the guide plugins/README.md block by block, the reference pages. The
 # build tree has the layout of the installed one, in which install.sh runs new_backend.sh, too.
 add_test(NAME end_to_end.generate_docs COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/generate_docs.sh ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})

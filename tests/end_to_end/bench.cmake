@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The benchmarks at very small sizes: that they run and what their reports contain, never how fast they are.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 foreach(benchmark crossing gemm blas elementwise memory fusion nets conv mnist variants pipeline mnist_mlp fashion_mnist bandwidth compare)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Each benchmark runs, and its report has the expected fields. No figure is checked: machines differ.
 
 Usage  bench_test.py TENON BENCHMARK, or bench_test.py TENON compare|variants

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # bundle.sh <build directory> <source directory>: the bundle for a GPU machine is small, complete and relocatable, and its script reports
 # correctly on a machine without a GPU.
 build=$1 source=$2

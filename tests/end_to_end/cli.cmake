@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The reporting verbs, against the CPU backends and test plugins.
 set(cli_plugins ${CMAKE_CURRENT_BINARY_DIR}/plugins)
 function(tenon_add_test_plugin name source backend)

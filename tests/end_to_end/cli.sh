@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # cli.sh TEST - one test of the command line. Environment: TENON (the program), PLUGINS (folder of test plugins), CMAKE.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)

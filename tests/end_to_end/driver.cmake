@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The CUDA backend on machines whose driver is missing, too old or broken.
 if(TARGET tenon_backend_cuda)
   set(stub_driver ${CMAKE_CURRENT_BINARY_DIR}/stub_driver)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # driver.sh <tenon> <folder of the stub driver>: messages about the CUDA backend without a usable driver. The other backends keep working.
 tenon=$1 stub=$2
 . "$(dirname "$0")/expect.sh"

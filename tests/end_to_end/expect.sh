@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by the scripts of this folder: runs commands, checks their output and exit codes.
 set -u
 failures=0

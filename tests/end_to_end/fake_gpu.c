@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* fake_gpu.c - the template backend with two simulated GPUs, to test reports about GPUs on machines without one. */
 #include <tenon/backend.h>
 

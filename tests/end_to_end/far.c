@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* far.c - the reference backend as a device whose memory the host cannot address. An address that it returns faults if the host accesses
  * it, and a host pointer passed as an address faults here. FAR_OF: the file of the reference backend. */
 #include <dlfcn.h>

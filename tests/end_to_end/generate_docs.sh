@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # generate_docs.sh <build directory> <source directory>: the pages in plugins/ are up to date with the lists, rules and cases.
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"

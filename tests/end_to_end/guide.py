@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """guide.py PREFIX SOURCE: runs every block of plugins/README.md in order, as an author would in an empty folder.
 
   sh     is run

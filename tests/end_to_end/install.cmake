@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The installed tree, moved elsewhere, with the examples built against it; the archives that tools/package makes; the reference pages.
 add_test(NAME end_to_end.install COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/install.sh ${CMAKE_COMMAND} ${PROJECT_BINARY_DIR}
   ${PROJECT_SOURCE_DIR} ${CMAKE_C_COMPILER} ${CMAKE_CXX_COMPILER})

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # install.sh <cmake> <build directory> <source directory> <C compiler> <C++ compiler>: an installed tree works after a move,
 # for the command line, the C++ API (CMake and pkg-config) and authors of backends.
 cmake=$1 build=$2 source=$3 cc=$4 cxx=$5

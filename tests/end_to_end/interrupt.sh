@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # interrupt.sh <tenon> <source directory>: interrupted and resumed training gives the same result as uninterrupted training.
 tenon=$1 source=$2
 . "$(dirname "$0")/expect.sh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* misbehaving.c - the template backend with one fault: it crashes, hangs or exits at MISBEHAVES_WHEN. A report must survive it. */
 #include <signal.h>
 #include <stdio.h>

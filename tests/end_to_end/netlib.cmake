@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Netlib's test programs against the drop-in BLAS: netlib.<backend>.<program>; each must print the lines that pass on netlib's own libblas.
 if(NOT TENON_SANITIZE AND NOT WIN32) # the programs are not built with a sanitizer
   find_package(Python3 REQUIRED COMPONENTS Interpreter)

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs one of netlib's BLAS testers on a backend through the drop-in BLAS.
 
   netlib.py FOLDER BACKEND TESTER PASSES PLUGINS

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # new_backend.sh <prefix> <C compiler> <C++ compiler>: the project that `tenon new-backend` of the tree at <prefix> writes builds
 # outside that tree with the printed commands, and passes the conformance kit.
 prefix=$1 cc=$2 cxx=$3

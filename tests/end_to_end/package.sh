@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # package.sh <build directory> <source directory>: the archive is complete and runs from any folder.
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"

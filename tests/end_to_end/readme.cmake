@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The programs and commands of README and docs/, and the keys of docs/yaml.md.
 foreach(program quickstart tour)
   add_executable(${program} ${program}.cpp)

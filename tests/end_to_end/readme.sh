@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # readme.sh <build directory> <source directory>: the code, commands and links of README.md and docs/ work.
 build=$1 source=$2
 . "$(dirname "$0")/expect.sh"

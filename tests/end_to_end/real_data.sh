@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # real_data.sh <tenon> <source directory>: a short run on Fashion-MNIST, if ../shared/data or TENON_TEST_DATA has it.
 tenon=$1 source=$2
 data=${TENON_TEST_DATA:-$source/../shared/data}/fashion-mnist

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The kit's reports as users open them: the page in a browser, JUnit's XML in a parser, the command that a failure prints in a shell.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 foreach(claim page junit again list usage)

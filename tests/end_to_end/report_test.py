@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Tests the reports of the conformance kit: opens and filters the page in a browser, parses the JUnit XML, runs the printed command.
 
 Usage  report_test.py TENON PLUGIN page|junit|again|list|usage

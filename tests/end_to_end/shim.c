@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* shim.c - a plain C program linked to a libblas.so.3 that tests edge cases. Each function that main calls is a test. */
 #include <math.h>
 #include <pthread.h>

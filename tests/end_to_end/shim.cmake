@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The drop-in BLAS: its exports, edge cases in a C program, NumPy and SciPy.
 if(NOT WIN32)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)

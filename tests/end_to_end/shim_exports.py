@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The drop-in BLAS exports the symbols of the reference's libblas, derived from blas.def, and no others.
 
   shim_exports.py LIBRARY...

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs the system's NumPy or SciPy on the drop-in BLAS, on the backend of a configuration.
 
   shim_python.py LIBRARY BACKEND numpy|scipy

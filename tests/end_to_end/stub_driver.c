@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* stub_driver.c - a libcuda.so.1 without devices. STUB_DRIVER_VERSION is its version (11020 is CUDA 11.2), STUB_DRIVER_INIT the result of
    cuInit (100: no device). It has the functions that NVIDIA's runtime calls before it gives up. */
 #include <dlfcn.h>

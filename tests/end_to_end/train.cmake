@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # train, eval, predict and summary as users run them.
 add_test(NAME end_to_end.train COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/train.sh $<TARGET_FILE:tenon_command> ${PROJECT_SOURCE_DIR})
 add_test(NAME end_to_end.real_data COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/real_data.sh $<TARGET_FILE:tenon_command> ${PROJECT_SOURCE_DIR})

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # train.sh <tenon> <source directory>: training, resuming, evaluation and prediction of a small model, and wrong inputs.
 tenon=$1 source=$2
 . "$(dirname "$0")/expect.sh"

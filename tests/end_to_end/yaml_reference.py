@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """yaml_reference.py TENON SOURCE: docs/yaml.md names every key that the readers know, and no other.
 
 A reader names its keys when it meets an unknown one. Each row of a table is tried with one.

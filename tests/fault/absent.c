@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A vendor's library that exists when a plugin is linked and is missing when it is loaded. */
 #include <tenon/backend.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory runs out in a small training run, at each request in turn: a clean error, no leak, no inconsistent state.
 #include <algorithm>
 #include <cstdlib>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Processes that are killed at random points while they write checkpoints: there is always a checkpoint that loads, and its weights are
 // those of the step that it states.
 #include <sys/wait.h>

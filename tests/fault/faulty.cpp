@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plugin with one fault, which the build selects: -DFAULT=create_throws makes libtenon_backend_create_throws.so.
 #include <tenon/backend.h>
 

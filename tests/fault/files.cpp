@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that cannot be used as backends, and files that others may change: built for another system, unreadable, writable by everyone.
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loader's messages about plugins that are wrong, fail or are missing; none of them harms a healthy one.
 #include "loader/loader.h"
 

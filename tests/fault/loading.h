@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // loading.h - helpers of the loader's tests: plugins of the build, and their records.
 #pragma once
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A library that cannot be opened, since it calls a function that the build leaves undefined or puts into a missing library. */
 #include <tenon/backend.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A minimal host for a backend: memory, and loops that run inline. It counts live bytes, so that a test can detect a leak.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // shortage.h - wraps a backend of this build so that its host memory, device memory or memory for copies runs out at a chosen request. One
 // file of a program includes it.
 //

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The template under another name: a faulty plugin without its fault. */
 #include <tenon/backend.h>
 

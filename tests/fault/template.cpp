@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plugins/template, through its table: it works, and refuses what it should. TENON_TEMPLATE_PLUGIN names the file.
 #include <doctest/doctest.h>
 

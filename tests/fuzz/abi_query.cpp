@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon_backend_info, a plugin's description of itself, as the loader receives it.
 #include "plugin.h"
 

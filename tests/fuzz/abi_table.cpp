@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table that a plugin returns from `create`, and its devices, as the loader receives them.
 #include "plugin.h"
 

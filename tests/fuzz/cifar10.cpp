@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CIFAR-10's records of 3073 bytes, plain and gzip. The pixels of a record do not matter and are zeros.
 #include <tenon/data.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a target once on every file of the given folders, as libFuzzer does with a corpus, in builds without libFuzzer.
 #include <sys/resource.h>
 

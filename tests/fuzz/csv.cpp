@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of numbers; the first two bytes choose delimiter, header and target.
 #include <tenon/data.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors of other libraries: any DLManagedTensor whose memory is at least as large as it says.
 #include <dlpack/dlpack.h>
 #include <tenon/dlpack.h>

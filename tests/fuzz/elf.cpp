@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ELF files, which the loader reads before the dynamic linker does.
 #include "loader/elf.h"
 

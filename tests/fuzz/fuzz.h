@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fuzz.h - helpers of the targets: claims, reading numbers from the input, files with its bytes.
 #pragma once
 

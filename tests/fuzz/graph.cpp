@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Graphs as a backend receives them: the SDK refuses those that break the header's rules, and those that it accepts keep them.
 #include "graph_model.h"
 

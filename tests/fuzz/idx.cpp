@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // IDX, plain and gzip.
 #include "data/idx.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Images: the first byte chooses between PGM and PPM, PNG, and NumPy arrays.
 #include "data/image_file.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device names and dtype names, as users type them.
 #include <tenon/device_name.h>
 #include <tenon/dtype.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npy: an array that is read can be written, and reads the same again.
 #include <tenon/npy.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npz: archives of arrays, plain and deflated.
 #include <tenon/npy.h>
 

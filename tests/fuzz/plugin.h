@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plugin.h - a backend in this process whose answers the input alters: sizes, counts, strides, pointers, statuses, texts. Pointers always
 // lead to as much memory as they should, since no host can check that.
 #pragma once

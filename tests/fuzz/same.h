@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // same.h - bitwise comparison of tensors.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // YAML: tenon.yaml, model.yaml and train.yaml, each reader on every input. A configuration is unchanged after it is written and read.
 #include <tenon/config.h>
 

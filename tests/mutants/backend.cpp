@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mutant's query and lifecycle: those of the unmodified backend, a file next to the plugin, under another name.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS routines that misread their arguments.
 #include "mutant.h"
 

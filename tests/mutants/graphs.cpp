@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes to the caller's graphs: another attribute, exchanged operands, dropped strides.
 #include "mutant.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A normal program with a defective backend: hostile PLUGIN use|avoid. The plugin takes precedence over every other backend. The program
 // computes on the reference backend, then on the plugin's device unless it is to avoid it, then on reference again. It must end normally
 // whatever the plugin does that a process can survive.

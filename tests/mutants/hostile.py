@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the runtime survives one plugin of mutants.def: `tenon doctor` always, a normal program if a process can survive it."""
 import argparse
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks the conformance kit with one plugin of mutants.def: the named case fails and says why; an unmodified backend passes."""
 import argparse
 import fnmatch

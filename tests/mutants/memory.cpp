@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory, copies and their statistics.
 #include "mutant.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mutant.h - a backend with one defect, which the build selects.
 //
 // The unmodified backend is a copy of the reference backend. The slots that a mutation of mutants.def changes are wrapped by subject:

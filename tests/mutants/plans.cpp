@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans: answers about graphs, and execution.
 #include <algorithm>
 #include <atomic>

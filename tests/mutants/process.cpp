@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Misuse of the process that the backend is loaded into.
 #include <fcntl.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes what an execution reads and writes, before and after that of the unmodified backend.
 #include <algorithm>
 #include <atomic>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A second public symbol, which a backend must not have. */
 #include <tenon/backend.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and events. Most mutants use the unmodified ones; some run fills and copies on a thread of each stream, like a GPU, with a wrong
 // order.
 #include <chrono>

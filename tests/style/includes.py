@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Holds the directions of includes: includes.txt says which folder may include which.
 
 Usage: includes.py [--root FOLDER] | --self-test

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Keeps the words of words.txt out of the tree: words.py [--root DIR] prints each place with the word to use instead and exits with 1 if
 there is one. words.py --self-test shows that the check finds the example of each pattern, in a file of its own."""
 import argparse

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How structs grow: a receiver reads a field only if the sender's struct_size covers its end.
 #include <cstddef>
 #include <cstdint>

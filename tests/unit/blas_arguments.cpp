@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Wrong arguments are reported with the names and positions of the reference BLAS, before a backend sees them.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS calls on addresses and on tensors, on both CPU backends.
 #include "exec_testing.h"
 

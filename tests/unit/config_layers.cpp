@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers of images, normalisation and sequences in model.yaml.
 #include <string>
 #include <vector>

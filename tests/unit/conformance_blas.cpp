@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the BLAS cases of the conformance kit: the reference backend's table with one wrong routine at a time.
 #include <doctest/doctest.h>
 

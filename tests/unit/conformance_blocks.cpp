@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kit's cases about optional blocks: a backend that implements them all passes, one that breaks a rule fails. The blocks wrap the
 // reference backend, which implements only the profile block.
 #include <doctest/doctest.h>

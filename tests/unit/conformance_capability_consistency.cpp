@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kit's group "capability_consistency" catches backends whose capability answers are wrong, and passes those whose answers are right.
 #include <doctest/doctest.h>
 

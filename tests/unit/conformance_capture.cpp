@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kit's capture cases: a backend that captures passes, one that breaks the rules fails, one without the block is skipped.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the conformance kit: reports, attribution and robustness. What it catches is tested by tests/mutants.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The kit's engine: distribution over processes, robustness against backends, and reports. The backends are the reference backend with
 // one modified behaviour.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The process state that the kit checks: every change of state that a backend must not touch is detected and named.
 #include <doctest/doctest.h>
 #include <fcntl.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the training profile: the openblas backend with one modified slot that makes training wrong.
 #include <doctest/doctest.h>
 

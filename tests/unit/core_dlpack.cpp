@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // DLPack import and export: no copies, and every deleter is called once.
 #include <doctest/doctest.h>
 

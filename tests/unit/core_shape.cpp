@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes: limits, strides, broadcasting, axes.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tensors: host memory, views, and downloads from device memory.
 #include <doctest/doctest.h>
 

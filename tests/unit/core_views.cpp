@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Views are O(1) on host and device memory; expected elements are written by hand.
 #include <doctest/doctest.h>
 

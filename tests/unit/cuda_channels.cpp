@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cuda backend's passes over channels on the emulation: plans, and batch normalisation beyond the conformance cases.
 #include "backends/cuda/channel_plan.h"
 

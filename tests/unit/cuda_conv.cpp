@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolutions of the cuda backend: shapes, the cuDNN engines that are allowed, and the cache key of a choice.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which cuDNN engine a convolution gets, and what happens if none fits: on an emulated library and device and, if NVIDIA's library is
 // installed, on a device that only a description defines.
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cuda backend's device on the emulation: memory, imports, recordings, and what happens when CUDA fails.
 #include "backends/cuda/device.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cuda backend's fused programs: groups of nodes become instructions.
 #include "backends/cuda/elementwise_program.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tests of the CUDA emulation. A test double that is too lenient proves nothing, so these tests are about its strictness.
 #include <doctest/doctest.h>
 #include <sys/wait.h>

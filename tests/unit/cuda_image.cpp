@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Image helpers of the cuda backend: windows, positions of packs, division by invariants.
 #include "backends/cuda/image.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the cuda backend looks for NVIDIA's libraries, and its errors for missing or mismatched ones.
 #include "backends/cuda/library.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cuda backend's sort and strided copies on the emulation, beyond the sizes and layouts that ops use.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Row-major matrices for cuBLAS, which only has column-major order; checked element by element.
 #include "backends/cuda/blas/orientation.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cuda backend's reductions: the mapping of threads to results.
 #include "backends/cuda/reduction_plan.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data sets in memory: scaling, targets, slices, and mismatched batches.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Crops and flips: their effect on an image; they depend only on (seed, epoch, index) and apply only to training.
 #include <doctest/doctest.h>
 #include <tenon/sdk/random.h>

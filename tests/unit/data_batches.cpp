@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The batches of an epoch: order, reuse of memory, prefetching, failures and early ends.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Caches: samples are read once; files are reused, rewritten and removed.
 #include <doctest/doctest.h>
 

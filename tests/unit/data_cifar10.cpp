@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CIFAR-10's binary files: locations, contents and errors.
 #include <doctest/doctest.h>
 

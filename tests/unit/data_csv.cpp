@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of numbers: headers, quotes, labels of every kind, and positions of errors.
 #include <doctest/doctest.h>
 

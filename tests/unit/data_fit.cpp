@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batches and training together: the order of events, failures that reach fit, and early ends.
 #include <algorithm>
 #include <atomic>

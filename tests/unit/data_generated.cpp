@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated data sets: the same bytes everywhere, different splits, separable classes.
 #include <doctest/doctest.h>
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // IDX files: every dtype, every error, and the real MNIST sets if available.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Folders of images: formats, order and errors.
 #include <doctest/doctest.h>
 #include <tenon/npy.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Markov source: its stream follows its probabilities, and its entropy rate is theirs.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Pairs of arrays in NumPy's files: locations, and the resulting x and y.
 #include <doctest/doctest.h>
 #include <tenon/npy.h>

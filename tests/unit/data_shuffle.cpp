@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of an epoch, against values that another implementation (Python integers) computed from the specification.
 #include "data/shuffle.h"
 

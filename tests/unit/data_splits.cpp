@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The data section of train.yaml: every source, scalings, splits, caches, and errors.
 #include <doctest/doctest.h>
 #include <tenon/npy.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Text as tokens: vocabularies, sequences whose targets are shifted by one, and a generated language.
 #include <doctest/doctest.h>
 

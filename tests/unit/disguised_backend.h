@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // disguised_backend.h - wraps a backend of the build and lets a test replace its slots. The kit tests it through its query.
 #pragma once
 

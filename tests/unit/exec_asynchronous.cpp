@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors of asynchronous devices: they are reported by the next synchronization and name op and node.
 #include "exec_testing.h"
 

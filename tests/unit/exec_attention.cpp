@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of attention against separate products and softmax, and of rotary positions against rotated complex numbers.
 #include <cmath>
 #include <complex>

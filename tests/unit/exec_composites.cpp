@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of composite functions against plain loops.
 #include <cmath>
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of the forms of convolution and of its gradients.
 #include <cmath>
 #include <functional>

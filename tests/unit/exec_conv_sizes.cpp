@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolutions and their input gradients at sizes for which the oracle is too slow: every algorithm of a fast backend, blocked and
 // distributed over threads.
 #include <algorithm>

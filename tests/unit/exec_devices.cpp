@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Choosing devices: lists, scopes, errors, immediate ops on any device, and behaviour after a fork.
 #include "exec_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise ops on the reference backend: derivatives where finite differences fail, results of composites.
 #include <cmath>
 #include <functional>

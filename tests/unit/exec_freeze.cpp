@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A frozen program has its parameters as constants: same results, no store, and packed weights exist only in packed form.
 #include "exec_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers on separate devices: the same training, and a report of placement and copies.
 #include "exec_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Context::load_report: what became of each candidate, as plain data.
 #include "exec_testing.h"
 #include "temporary_folder.h"

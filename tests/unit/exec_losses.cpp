@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Losses and their gradients against PyTorch 1.13 in f64, and at values where a naive formula fails.
 #include <cmath>
 #include <functional>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory: limits, the pool, error messages, and leaks.
 #include "exec_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalisation in programs: statistics that persist over runs, and forms that reshape.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which version of an op is sent to a backend. The test defines its own versions: Elu-6 as if it had followed an Elu-5 without alpha.
 #include "exec/op_versions.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nodes that depend only on parameters run when these change: results are those of the original graph.
 #include "exec_testing.h"
 

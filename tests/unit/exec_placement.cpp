@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Placement of nodes: several devices and backends in one graph, the placement log, soft placement.
 #include "exec_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Results of pools and resizes: composites against plain loops, backends against each other.
 #include "exec_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs: placement, copies between devices, updates, errors, immediate mode.
 #include <cmath>
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recurrent layers against PyTorch 1.13 in f64, and against the same layers made of products and activations.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Backends that are registered in the process: contexts made during their scope find them before any file.
 #include <dlfcn.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs on a device with capture: what is recorded and when, results of replays, and when runs are executed anyway.
 #include "exec_testing.h"
 

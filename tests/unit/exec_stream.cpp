@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams, events and asynchronous copies, on a CPU backend and on the same backend presented as a device with separate memory.
 #include "exec_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions on tensors: values, braces, several results, errors, and the cache of programs.
 #include <cmath>
 #include <fstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // exec_testing.h - helpers of the executor tests.
 #pragma once
 

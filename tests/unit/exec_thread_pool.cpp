@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host's thread pool: every index once, nested and concurrent loops, forks.
 #include <doctest/doctest.h>
 #include <sched.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Traces: recorded events, nesting of spans, matching ids, and no recording without a trace.
 #include "exec_testing.h"
 

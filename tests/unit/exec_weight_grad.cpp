@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weight gradients of convolutions at sizes for which the oracle is too slow: many pixels, channels and images in blocks and parts.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // far_memory.h - emulated device memory that the host cannot read.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS on a GPU beyond the conformance cases: scalars in host and device memory, batches larger than a table, panels.
 #include <tenon/blas.h>
 

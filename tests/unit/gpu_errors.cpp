@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Errors on a GPU: detected late, reported by name, and the process continues.
 #include "gpu_testing.h"
 

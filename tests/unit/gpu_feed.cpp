@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training on the GPU from prefetched batches.
 #include <chrono>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Main of the GPU tests: without a GPU they exit with status 77 and a reason.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

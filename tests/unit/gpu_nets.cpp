@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nets on the GPU: they train as on the CPU, in f32 and in mixed precision, and fused nodes are one kernel.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Programs on the GPU: fusion, replay, profile, streams.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gpu_testing.h - helpers of the GPU tests. They find the cuda backend like a user's program: by TENON_BACKEND_PATH or next to the library.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training on the GPU: the losses of the CPU, step by step.
 #include <algorithm>
 #include <cmath>

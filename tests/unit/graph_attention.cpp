@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes and errors of attention, rotary positions, top_k and cum_sum.
 #include <doctest/doctest.h>
 

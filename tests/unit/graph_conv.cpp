@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes, forms and errors of convolution, its transpose and im2col.
 #include <doctest/doctest.h>
 

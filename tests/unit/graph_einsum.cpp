@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which ops einsum, tensordot and outer consist of, and their errors. Values are tested in exec_composites.cpp.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise ops in a graph: accepted operands, and the ops of composites.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Structure of gradients; the conformance kit checks their values against finite differences.
 #include <doctest/doctest.h>
 

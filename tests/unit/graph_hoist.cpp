@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is removed from an inference graph: batch norms after convolutions, and everything that depends only on parameters.
 #include <doctest/doctest.h>
 

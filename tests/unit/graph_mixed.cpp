@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The mixed precision pass: which nodes are lowered, which are not, and the number of casts.
 #include <doctest/doctest.h>
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes, errors and forms of the normalisation ops.
 #include <doctest/doctest.h>
 

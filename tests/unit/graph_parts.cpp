@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes and errors of slicing, concatenation and gathering.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes and errors of recurrent layers.
 #include <doctest/doctest.h>
 

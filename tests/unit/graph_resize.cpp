@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shapes and errors of resize and upsample.
 #include <doctest/doctest.h>
 

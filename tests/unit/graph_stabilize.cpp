@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Expressions that lose precision are rewritten in a stable form.
 #include <doctest/doctest.h>
 

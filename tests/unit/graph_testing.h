@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // graph_testing.h - helpers of the graph tests.
 #pragma once
 

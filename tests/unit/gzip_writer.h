@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A gzip member around some bytes, for tests of readers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that are replaced atomically.
 #include "io/atomic_file.h"
 

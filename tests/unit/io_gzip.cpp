@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reading whole files, plain and gzip.
 #include "io/gzip.h"
 

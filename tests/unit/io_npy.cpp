@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // .npy and .npz: files by NumPy, our files read by NumPy, and damaged files.
 #include <doctest/doctest.h>
 #include <tenon/npy.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Weights of recurrent layers in the orders of other libraries.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Safetensors files: round trips, the bytes of the format, and malicious files.
 #include <doctest/doctest.h>
 #include <sys/resource.h>

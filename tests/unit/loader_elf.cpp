@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the loader reads of a file before the dynamic linker: malformed files cost neither time nor memory.
 #include "loader/elf.h"
 

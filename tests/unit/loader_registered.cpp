@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Backends that are registered in the process: the loader's whole path without a file.
 #include <doctest/doctest.h>
 

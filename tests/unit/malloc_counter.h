@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // malloc_counter.h - counts every allocation of the process. It replaces malloc and related functions, so only one file of a program
 // includes it.
 //

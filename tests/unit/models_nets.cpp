@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // models/: every definition is read and built, has the parameter count of its source, and a small reduced form.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bits of <tenon/sdk/random.h>, which are part of the ops' definition and must not change.
 #include <tenon/sdk/random.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // recording_backend.h - a backend on the SDK whose streams defer work until synchronization and can be captured.
 //
 // Its kernels are Add, Mul, Neg, Relu, Log (fails below 0 when it runs), MatMul (packs its right side), Tanh (not capturable) and

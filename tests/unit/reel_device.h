@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // reel_device.h - a device without host-addressable memory whose streams defer work until synchronization and can be captured.
 #pragma once
 

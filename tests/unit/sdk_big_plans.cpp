@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans of thousands of nodes are made quickly and use a fraction of the memory of their values.
 #include "sdk_testing.h"
 

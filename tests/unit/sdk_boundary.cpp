@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The C interface of a C++ backend: query, devices, memory, events, answers.
 #include "sdk_testing.h"
 

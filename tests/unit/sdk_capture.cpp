@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The capture block of the SDK: recording executes nothing, a replay executes the recorded work, and work that cannot be recorded is
 // rejected.
 #include "recording_backend.h"

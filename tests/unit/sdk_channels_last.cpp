@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Images with channels last: transposed where a chain of such kernels begins and ends, and not in between.
 //
 // The same graph runs on three backends: "plain", whose image kernels use the graph's order, "last", whose kernels request channels last,

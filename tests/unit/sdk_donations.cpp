@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Donations: an output takes the storage of an input, after every read of it.
 #include "sdk_testing.h"
 

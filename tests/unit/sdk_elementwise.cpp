@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chains of elementwise ops run as one kernel, piece by piece; f16 and bf16 use the kernels of f32.
 #include "sdk_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Executing plans: odd shapes, threads, allocations, and what happens when a kernel fails.
 #include "malloc_counter.h"
 #include "sdk_testing.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Epilogues: bias and activation after a product become part of it.
 #include "sdk_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Malformed graphs are rejected with a message by supports and plan_create, before anything is computed.
 #include "sdk_testing.h"
 

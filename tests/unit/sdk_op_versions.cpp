@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attributes of one op in two versions: the newer begins with the older's fields.
 #include <tenon/sdk/op_versions.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packed operands: constants are packed once, parameters when their epoch changes.
 #include "sdk_testing.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random graphs against an evaluator that never reuses memory: results have the same bits with any views, donations, fusion and memory
 // planning.
 #include "sdk_testing.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Snippets of the SDK's README occur in the sources.
 #include <doctest/doctest.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Epilogues of kernels with several results: they apply to the first result, the others are unchanged.
 #include "sdk_testing.h"
 

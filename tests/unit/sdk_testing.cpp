@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "sdk_testing.h"
 
 #include <tenon/sdk/backend.h>

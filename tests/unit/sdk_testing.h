@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sdk_testing.h - helpers of the SDK tests: a host that counts, a backend of small kernels, a graph builder, and execution with guard zones
 // and poisoned memory.
 #pragma once

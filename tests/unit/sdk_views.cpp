@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shape ops become views if their readers accept the strides; otherwise copies are made.
 #include "sdk_testing.h"
 

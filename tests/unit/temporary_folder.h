@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder that is empty when a test begins and removed when it ends.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // After the second step a training run allocates nothing, counted in malloc and in the host table.
 #include <cstdlib>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Callbacks: monitored values, actions and failures.
 #include <cmath>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints: bitwise resume, rejection of mismatches, and robustness.
 #include <sys/resource.h>
 

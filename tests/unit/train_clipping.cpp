@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Clipped gradients and regularised kernels, on values that are computed by hand.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Embeddings: rows by index, gradients only for the rows that were read, steps that touch no others.
 #include <cmath>
 #include <limits>

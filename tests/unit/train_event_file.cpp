@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TensorBoard's files: the bytes were computed independently, in Python, from the specifications of the formats.
 #include <filesystem>
 #include <fstream>

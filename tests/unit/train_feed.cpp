@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copying batches to a device with separate memory: synchronization, and its effect on training.
 #include "train/feed.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // fit: validation, history, accumulation, stopping; and the parts of a step as separate calls.
 #include <cmath>
 

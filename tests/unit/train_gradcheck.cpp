@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The gradient check: right gradients pass, wrong ones fail, kinks are distinguished.
 #include <cmath>
 

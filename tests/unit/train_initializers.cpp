@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Initial parameters: moments, limits, the same bits everywhere.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layers in models: shapes, counts, statistics, and errors.
 #include <cmath>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A language model on a stream of known entropy rate: its perplexity approaches that bound and does not go below it.
 #include <cmath>
 

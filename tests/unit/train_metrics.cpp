@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Metrics: stateful over batches of different size, chosen by the loss.
 #include <cmath>
 

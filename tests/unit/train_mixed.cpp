@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mixed precision training: 16-bit products with f32 weights, and loss scaling.
 #include <cmath>
 #include <limits>

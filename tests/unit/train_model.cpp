@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Models: fit, evaluate, predict, the same run on every backend, and errors.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optimizers with state: they learn, start as in their presets, and resume from a checkpoint.
 #include <cmath>
 #include <map>

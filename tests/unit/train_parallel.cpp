@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Several devices in one process: one batch shared among them, and independent models.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exact text of progress output.
 #include <fstream>
 #include <sstream>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training on a device that records: replayed steps match executed steps bit for bit.
 #include "reel_device.h"
 

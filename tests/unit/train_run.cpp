@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training runs by the public headers only: load_definition, TrainingRun, load_model.
 #include <doctest/doctest.h>
 #include <tenon/tenon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Schedules: values computed independently in Python with the formulas of tenon/definition.h.
 #include "exec_testing.h"
 #include "temporary_folder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bandwidth - memory bandwidth of plain loops, and bandwidth of reading files.
 #include <fmt/core.h>
 

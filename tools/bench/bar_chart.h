@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/bar_chart.h - bar charts of measurements as an HTML page.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/benchmarks.h - the benchmarks of `tenon bench`, one file each.
 #pragma once
 

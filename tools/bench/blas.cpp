@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench blas - BLAS calls of each level through the API and through the drop-in library, compared with direct OpenBLAS calls, in
 // turns on the same operands with the same number of threads.
 #include <dlfcn.h>

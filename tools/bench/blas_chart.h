@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/blas_chart.h - a roofline chart of BLAS calls as an HTML page.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/child.h - peers that run as child processes.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench compare OLD NEW
 #include <fmt/core.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/comparison.h - compares contenders: speed-ups, and the batch size from which one is faster than another.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench conv - each convolution of ResNet-50 with both of its gradients, in each precision, compared with PyTorch. The compared time
 // is that of the kernels on the device: from our profile, and from PyTorch's events (on a CPU from the clock). Layout conversions of images
 // at the borders of a plan are in a separate column: inside a net they do not happen.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench crossing - overhead of the plugin ABI.
 //
 // An empty plan       is a graph without nodes, executed with plan_execute of the backend's table as the executor does. Program::run of an

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench elementwise - single ops through a program, by size and threads. Beyond the caches the roof is memory: a percentage of the
 // copy (for reductions, the read) measured in the same run. PyTorch runs the same ops at one size in a child process.
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench fusion - the gain of fusion: a chain of ten elementwise ops compared with one of them, and the training step of an MLP, each
 // with `fusion: off`, `elementwise` and `full`. Reports the number of kernels and the time.
 #include <fmt/core.h>

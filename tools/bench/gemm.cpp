@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench gemm - matrix products through a program (one Gemm node), compared with direct OpenBLAS calls, in turns on the same operands.
 // Both sides have the same number of threads: compared with a serial OpenBLAS, our side also runs with one thread.
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/harness.h - timing and reports.
 //
 // Protocol  Compared bodies run in one process, in turns: one sample of each, then the next of each. A sample repeats its body until it

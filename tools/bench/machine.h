@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/machine.h - a description of the machine that a report is from.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench memory - access patterns: sequential, every s-th element, random, and a matrix transpose. Rates count the requested bytes,
 // not the cache lines transferred.
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench mnist - the MLP of models/mnist_mlp, or the convnet, on generated digits: epochs of Model::fit with data loading and metrics,
 // and inference from host memory to host memory, on several devices in turns.
 #include <fmt/core.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench nets - the nets of published benchmarks on synthetic data: forward, and forward with gradients, with an optimizer step if the
 // benchmark has one. Several devices, kinds of kernels and precisions take turns. Reports include PyTorch and ONNX Runtime in the same run,
 // the published figures, and the time per layer.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes a model as JSON, for peers that build the same net: layers with the keys of LayerDefinition.
 #include "bench/nets_json.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/nets_json.h - a model as JSON, for peers.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/nets_list.h"
 
 namespace tenon::bench {

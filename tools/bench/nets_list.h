@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/nets_list.h - the nets of published benchmarks and their published figures.
 #pragma once
 

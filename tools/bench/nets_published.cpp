@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Published figures of the nets of nets_list.cpp, on historical hardware, copied digit by digit.
 #include "bench/nets_list.h"
 

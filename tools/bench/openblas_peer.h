@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/openblas_peer.h - the system's OpenBLAS, called directly, to compare our matrix products and BLAS calls with.
 #pragma once
 

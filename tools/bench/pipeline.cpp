@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench pipeline - training with slow data loading: serial, from a cache in memory, prefetched by a worker thread and, for devices
 // with their own memory, copied asynchronously as fit does. A CPU device gets one thread fewer than the total, so that the worker has a
 // processor.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/roofs.h - the measured peaks of the processor, which percentages of roof refer to.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/sources.h - bandwidth of reading data from files, part of tenon bandwidth.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/statistics.h - median and spread of samples.
 #pragma once
 

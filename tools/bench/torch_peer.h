@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/torch_peer.h - PyTorch as a peer: runs a script of peers/ as a child process.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench mnist_mlp, fashion_mnist - epochs of Model::fit on generated digits, including data loading and metrics, compared with
 // the same training in PyTorch (peers/mlp_torch.py). The first epoch is not timed; half of our epochs are timed before the peer's, half
 // after.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench/variants.h - the variants that a benchmark compares: devices, kinds of kernels and precisions.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // call.h - runs a BLAS call of the program on the queue of its Place, with operands that the device can access. No exception escapes.
 #pragma once
 

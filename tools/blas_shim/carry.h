@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // carry.h - copies the operands of a call to a device whose memory the host cannot address, and the results back.
 #pragma once
 

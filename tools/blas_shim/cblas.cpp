@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CBLAS: a macro for each signature class of blas.def. Complex scalars are passed by address, real ones by value.
 #include "call.h"
 #include "letters.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Fortran 77 interface: a macro for each signature class of blas.def. Callers may pass hidden string lengths after the arguments; they
 // are ignored.
 #include "call.h"

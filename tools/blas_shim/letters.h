@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // letters.h - parses the option arguments of programs. An invalid one becomes a value without an enumerator; the runtime then reports its
 // position.
 #pragma once

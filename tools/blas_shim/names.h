@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // names.h - the reference BLAS's names of the routines of tenon/blas.def, and the types of their letters.
 //
 // A name is the letter followed by the routine, except for those below. Routines that the reference lacks are not defined by fortran.cpp

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // place.h - the context of this library, created by the first call and never destroyed, and the device that calls run on.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // report.h - error reports as in the reference BLAS: xerbla_ and cblas_xerbla, which a program may define itself.
 #pragma once
 

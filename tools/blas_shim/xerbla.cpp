@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The default xerbla_ and cblas_xerbla, in a file of their own: a compiler may assume that a function of the same file is the one that
 // runs.
 #include <algorithm>

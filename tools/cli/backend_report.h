@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/backend_report.h - backends loaded without a Context for the reporting subcommands: a Context throws if no backend is healthy.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon backends: lists every candidate file and whether it loads.
 #include <memory>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon bench crossing | gemm | blas | elementwise | memory | fusion | nets | conv | mnist | pipeline | mnist_mlp | fashion_mnist | compare
 // OLD NEW; tenon bandwidth
 #include <CLI/CLI.hpp>

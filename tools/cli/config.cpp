@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon config check FILE | print
 #include <memory>
 #include <variant>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon conformance: tests whether a backend file conforms to the plugin ABI.
 #include <CLI/CLI.hpp>
 

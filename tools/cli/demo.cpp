@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon demo: trains one small classifier on every healthy backend and compares them.
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon devices: lists the devices as a table, as JSON, or in the format of Gorgonia's cudatest.
 #include <memory>
 #include <optional>

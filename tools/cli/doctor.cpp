@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon doctor: collects everything that a bug report needs. No backend is opened in this process: each is probed in a child process.
 #include <algorithm>
 #include <map>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon explain: reports where each node of a training step runs and what it costs. Only --roofline executes nodes.
 #include <memory>
 #include <optional>

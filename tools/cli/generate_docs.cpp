@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon generate-docs: writes the pages about ops and BLAS routines from the op lists, the runtime and the conformance kit.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The ops created by front-end functions that are not ops themselves, found by building an example graph of each.
 #include <algorithm>
 #include <map>

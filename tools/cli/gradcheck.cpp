@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon gradcheck FILE.yaml: compares the gradients of a model with finite differences of its loss, in f64, on one small batch.
 #include <CLI/CLI.hpp>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/machine.h - a description of the machine and of the software in use.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line. Exit codes: 0 success, 1 failure (the message says why), 2 usage error.
 #include <CLI/CLI.hpp>
 

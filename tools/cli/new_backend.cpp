@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon new-backend: writes the first files of a backend into a new folder and prints the commands that build and test it.
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/output.h - output of the reporting subcommands: tables and --format.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/probe.h - probes a backend candidate in a child process, so that a crash or a hang does not affect this process.
 #pragma once
 

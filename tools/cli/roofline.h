@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/roofline.h - how close each layer of a training step comes to the peak of the machine.
 #pragma once
 

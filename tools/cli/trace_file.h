@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/trace_file.h - --trace FILE.
 #pragma once
 

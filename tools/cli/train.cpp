@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon train | eval | predict | summary FILE.yaml
 #include <fmt/core.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/train_run.h - the training run of a YAML file and the command line.
 #pragma once
 

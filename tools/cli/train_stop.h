@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/train_stop.h - Ctrl-C during training: the first one requests a stop, the second one ends the process.
 #pragma once
 

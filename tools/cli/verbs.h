@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cli/verbs.h - the subcommands of the command line, one file each.
 #pragma once
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # FindOpenBLASSerial: OpenBLAS without threads of its own, as a static archive (Debian: libopenblas-serial-dev).
 #
 #   OpenBLAS::serial               imported target: archive, cblas.h, and a lock that makes it safe to call from several threads

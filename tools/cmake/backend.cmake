@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # tenon_add_backend(<name> SOURCES <files...> [LINK <libraries...>] [LINK_OPTIONS <flags...>]
 #                   [FOLDER <dir>] [TARGET <target>] [OUTPUT <dir>] [SDK <target>])
 #

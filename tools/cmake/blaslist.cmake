@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Reads blas.def once: TENON_BLAS_SIGNATURES lists the signature classes in the order of the file, without duplicates.
 set(_blas_def ${PROJECT_SOURCE_DIR}/plugins/abi/tenon/blas.def)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${_blas_def})

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* openblas_serial_lock.c - makes the serial OpenBLAS usable from several threads at once.
  *
  * Every product borrows a packing buffer from a table in OpenBLAS's memory.c. Debian builds the serial library without USE_LOCKING, so two

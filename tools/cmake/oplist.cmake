@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Reads ops.def once, that of this tree or (TENON_OPS_DEF) an installed one. TENON_OP_LINES is a list of
 # Name|version|stem|family|type_operand, TENON_OP_FAMILIES lists the families.
 if(NOT TENON_OPS_DEF)

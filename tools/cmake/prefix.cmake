@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Gives the build tree the layout of the installed one: headers, package files and the sources of `tenon new-backend`, as links where
 # possible. find_package(tenon) with CMAKE_PREFIX_PATH=<build tree> is then enough to build a backend or a program against it.
 if(WIN32)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The targets that carry flags: tenon::abi (the header), tenon::flags (numerics, warnings, sanitizers; only for this tree's code).
 add_library(tenon_abi INTERFACE)
 add_library(tenon::abi ALIAS tenon_abi)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # find_package(tenon): the targets of an installed tree. It needs no other package; the tree may be moved.
 #
 #   tenon::runtime            the C++ API, #include <tenon/tenon.h>

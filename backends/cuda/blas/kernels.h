@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blas/kernels.h - kernels for what cuBLAS lacks: conjugation, extended-precision sums, products with any operation, scalars in device
 // memory. T is float, double or a std::complex of them unless noted; matrices are column-major.
 #pragma once

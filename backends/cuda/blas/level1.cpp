@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS level 1: vectors. cuBLAS counts from 1, has no axpby, and no f32 sums carried in f64.
 #include "blas/vectors.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS level 2: a matrix and vectors.
 #include "blas/vectors.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS level 3: matrices; then the extensions. In row-major order C' is computed: the factors are swapped and keep their operations.
 #include <algorithm>
 

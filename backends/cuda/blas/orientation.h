@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blas/orientation.h - a matrix in row-major order is its transpose in column-major order, the only one that cuBLAS supports. Host side:
 // maps flags to those of the transpose.
 #pragma once

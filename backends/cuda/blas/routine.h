@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blas/routine.h - how this backend implements a routine of blas.def: a function template over the slot's arguments, and a line that
 // registers it.
 //

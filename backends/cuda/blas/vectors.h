@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // blas/vectors.h - vectors as operands of kernels, and calls on conjugated copies of vectors.
 //
 // conj(A) x for a stored A is conj(A conj(x)). Where cuBLAS has no such operation, and for Hermitian matrices in row-major order, which are

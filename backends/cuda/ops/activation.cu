@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise activations (functions.cuh).
 #include "functions.cuh"
 #include "map.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The index of the largest or smallest element along an axis.
 #include "reduction.cuh"
 

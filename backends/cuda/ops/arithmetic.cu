@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Abs, Sign, rounding, roots, reciprocal, Clip.
 #include <tenon/sdk/element.h>
 

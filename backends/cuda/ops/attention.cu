@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention of several heads and its gradient, tile by tile: no matrix of all scores in memory.
 //
 // The heads of q that share a head of k and v are contiguous in memory, so that their rows form one matrix: a group has

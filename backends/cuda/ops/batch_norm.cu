@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Batch normalisation, with given statistics and with those of the batch, and its gradient: a reduction of each channel and a pass over all
 // elements.
 #include <cmath>

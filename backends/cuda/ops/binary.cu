@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Arithmetic of two operands, NumPy broadcasting.
 #include "functions.cuh"
 #include "map.cuh"

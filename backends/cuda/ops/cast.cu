@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conversion of every element to another dtype.
 #include <cstdint>
 #include <limits>

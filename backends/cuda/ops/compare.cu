@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparisons; a NaN is unequal to everything.
 #include "functions.cuh"
 #include "map.cuh"

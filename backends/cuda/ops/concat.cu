@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Concatenation of tensors along an axis, and splitting.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/conv.cpp - convolution and its gradients by image and filters: the three directions of convolutions.h.
 #include "convolutions.h"
 #include "layout.h"

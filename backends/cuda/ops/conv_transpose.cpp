@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/conv_transpose.cpp - the transpose of a convolution: its data gradient, with a bias and an epilogue.
 #include "convolutions.h"
 #include "layout.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running sums along an axis. If there are few long lines, they are split into parts: the totals of the parts are scanned first, and each
 // part starts from the sum of the earlier ones. The order of a sum depends only on shapes.
 #include <type_traits>

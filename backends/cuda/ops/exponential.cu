@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exponentials, logarithms, erf.
 #include "functions.cuh"
 #include "map.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/gemm.cpp - y = alpha op(a) op(b) + beta c through cuBLASLt.
 #include "epilogue.h"
 #include "launch.h"

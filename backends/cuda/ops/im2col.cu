@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sliding windows as columns, and the inverse accumulation: each element is written by one thread. Images have channels first.
 #include "image.cuh"
 #include "movable.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // And, Or, Xor, Not of bool; IsNaN, IsInf.
 #include "functions.cuh"
 #include "map.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Local response normalisation over neighbouring channels, and the gradient; images of either layout. Overlapping reads of neighbours hit
 // the L1 cache: neighbouring threads take neighbouring pixels with channels first, each with a run of channels, and neighbouring channels
 // with channels last.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The long short-term memory and its gradient through all steps.
 #include "recurrent.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optimizer steps over all parameters of one dtype at once: one launch for as many tensors as fit into a kernel's parameters.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Max and average pooling for images of either layout. Each element is written by one thread: gradients are gathered from the windows that
 // contain an element, in order.
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Random tensors: every bit is specified by <tenon/sdk/random.h>.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>

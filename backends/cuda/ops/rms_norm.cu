@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Division of each line by the root of its mean square, and the gradient.
 #include "line_norm.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plain recurrent layer and its gradient through all steps.
 #include "recurrent.cuh"
 

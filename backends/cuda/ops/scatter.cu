@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scatter: updates to elements selected by indices. Updates of an element are applied in row-major order, without atomics, so results are
 // deterministic.
 //

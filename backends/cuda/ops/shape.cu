@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ops that rearrange elements. Where a view suffices, no kernel runs; these kernels materialize the result.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slicing and padding.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax, its logarithm, and their gradients, along one axis. Rows of up to 8192 elements are read once and held in registers; longer
 // ones, and other axes than the last, need a reduction first.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The largest or smallest elements along an axis. Elements are mapped to unsigned keys, of which the greater is better; equal keys are
 // ordered by index.
 //

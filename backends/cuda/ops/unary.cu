@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Neg, Relu, Sigmoid, Tanh and their gradients in terms of the result.
 #include "functions.cuh"
 #include "map.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // y = condition ? a : b, by element size only.
 #include "functions.cuh"
 #include "map.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon_cuda_roofs - a GPU's performance without Tenon: copies, the bus, products by direct cuBLAS calls, launches of an empty graph.
 // `tenon bench` reports device measurements relative to these, taken in the same run. Prints one JSON object to stdout.
 //

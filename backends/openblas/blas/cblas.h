@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cblas.h - OpenBLAS's CBLAS under names without the type letter. For real T, the Hermitian routines are the symmetric ones.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // level1.cpp - vectors. Implements here what OpenBLAS 0.3.21 lacks, or rounds or overflows where the reference BLAS does not: rotg, dsdot,
 // sdsdot, rot with a complex s, scal by 0.
 #include <limits>

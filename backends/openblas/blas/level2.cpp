@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // level2.cpp - matrices and vectors. Dense products and updates are divided among threads by their result, or by the stored triangle;
 // partial sums are on the stack. Solves, bands of triangles, and packed complex and triangular matrices run on one thread.
 #include <cstddef>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // level3.cpp - matrices and matrices, divided into blocks of the result for the host's threads. Everything is converted to row-major first:
 // a column-major matrix is the transposed row-major one. Triangles are divided into a few large blocks, computed by gemm except for those
 // on the diagonal.

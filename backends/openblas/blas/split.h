@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // split.h - common parts of the BLAS routines: checks of sizes against OpenBLAS's integers, pieces of vectors, work for several threads.
 #pragma once
 

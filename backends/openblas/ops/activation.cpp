@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/activation.cpp - leaky_relu, elu, softplus, mish, gelu, silu: f32 by vector code; f64 by the C library.
 #include "instruction_set.h"
 

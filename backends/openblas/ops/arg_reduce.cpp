@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/arg_reduce.cpp - the index along an axis of the largest or smallest element.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/arithmetic.cpp - abs, sign, ceil, floor, round, sqrt, rsqrt, reciprocal, clip: floats by explicit vector code, integers in plain
 // loops that the compiler vectorises.
 #include <tenon/sdk/element.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/attention.cpp - scaled dot-product attention in blocks of queries and keys: the matrix of all scores is never stored.
 //
 // Source  Dao, Fu, Ermon, Rudra, Re: FlashAttention (2022): the running maximum and sum of each row, and scores that the gradient

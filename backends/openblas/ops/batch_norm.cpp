@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/batch_norm.cpp - batch normalisation, with batch or given statistics, and its gradient: one pass for sums, one for elements.
 // Statistics are combined from a fixed number of parts, so that their bits do not depend on the number of threads.
 #include <tenon/sdk/kernel.h>

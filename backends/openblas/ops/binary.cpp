@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/binary.cpp - add, sub, mul, div, pow, maximum, minimum with NumPy broadcasting: floats by explicit vector code, integers in plain
 // loops that the compiler vectorises.
 #include "instruction_set.h"

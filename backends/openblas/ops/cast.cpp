@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/cast.cpp - conversions between element types: common ones by explicit vector code, the rest in plain loops, which the compiler
 // vectorises where the sizes are similar.
 #include "instruction_set.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/compare.cpp - comparisons with NumPy broadcasting, in plain loops: the compiler's vector code is bound by memory bandwidth.
 #include <functional>
 

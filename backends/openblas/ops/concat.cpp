@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/concat.cpp - concatenation of tensors along an axis, and its inverse, split.
 #include <tenon/sdk/element.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/conv.cpp - the choice of algorithm for convolutions and their gradients, the packing of weights, and scratch memory.
 #include <algorithm>
 #include <string_view>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/conv_transpose.cpp - transposed convolution: the input gradient of a convolution, with a bias and an epilogue.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/cum_sum.cpp - cumulative sums along an axis; neighbouring lines are summed together.
 #include <algorithm>
 #include <array>

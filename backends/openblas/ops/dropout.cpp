@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/dropout.cpp - dropout; applied to dy with the same key and stream, it is its own gradient.
 #include "instruction_set.h"
 

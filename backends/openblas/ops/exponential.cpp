@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/exponential.cpp - exp, expm1, log, log2, log1p, erf: f32 and exp by vector code, the rest of f64 by the C library.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/gru.cpp - the gated recurrent unit: products with x for all steps at once, then for each step products with packed weights and passes
 // over gates and state. The gradient processes the steps in reverse.
 #include "instruction_set.h"

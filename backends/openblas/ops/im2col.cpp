@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/im2col.cpp - sliding windows as columns, and the transpose, which sums columns into the image. Images are channels first.
 #include <algorithm>
 #include <type_traits>

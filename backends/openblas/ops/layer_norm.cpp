@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/layer_norm.cpp - vectorised layer normalisation and its gradient.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/logic.cpp - and, or, xor, not, is_nan, is_inf, in plain loops: the compiler's vector code is bound by memory bandwidth.
 #include <cmath>
 #include <limits>

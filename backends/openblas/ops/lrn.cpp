@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/lrn.cpp - local response normalisation: windows over the channels of a pixel, which are adjacent.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/lstm.cpp - long short-term memory: products with x for all steps at once, then for each step a product with packed weights and one
 // pass over gates, cell and state. The gradient processes the steps in reverse.
 #include "instruction_set.h"

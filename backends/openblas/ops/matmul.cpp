@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/matmul.cpp - NumPy's matmul through OpenBLAS: batches, broadcasting, vectors as operands.
 #include <limits>
 

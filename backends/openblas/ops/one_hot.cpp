@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/one_hot.cpp - one-hot encoding of class indices.
 #include <tenon/sdk/element.h>
 

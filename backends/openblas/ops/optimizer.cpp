@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/optimizer.cpp - optimizer steps: one vectorised pass over all parameters of a call.
 #include "instruction_set.h"
 

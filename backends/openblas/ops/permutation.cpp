@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/permutation.cpp - random permutations: indices sorted by the words of <tenon/sdk/random.h>, equal on every backend.
 #include "instruction_set.h"
 

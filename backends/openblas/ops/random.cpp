@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/random.cpp - vectorised random tensors with the bits of <tenon/sdk/random.h>.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/reduce.cpp - reductions over any axes. Sums and products of floats are accumulated in f64.
 #include <algorithm>
 #include <cmath>

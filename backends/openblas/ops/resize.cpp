@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/resize.cpp - resizing of channels-last images, with vectors along the channels.
 #include "instruction_set.h"
 

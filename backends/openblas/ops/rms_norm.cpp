@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/rms_norm.cpp - vectorised root-mean-square normalisation and its gradient.
 #include <tenon/sdk/kernel.h>
 

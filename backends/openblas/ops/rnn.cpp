@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/rnn.cpp - the Elman recurrent layer: products with x for all steps at once, then for each step a product with packed weights and the
 // activation. The gradient processes the steps in reverse.
 #include "instruction_set.h"

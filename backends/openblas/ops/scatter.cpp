@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/scatter.cpp - a tensor with updates at given indices. Every element is updated by one thread and in order, so results do not depend
 // on the number of threads.
 #include <tenon/sdk/indices.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/shape.cpp - reshape, flatten, transpose, expand: copies of x with another shape or layout.
 #include "strided_copy.h"
 

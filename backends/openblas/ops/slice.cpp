@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/slice.cpp - slicing and padding.
 #include <tenon/sdk/element.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/softmax.cpp - vectorised softmax, log-softmax and their gradients along any axis.
 #include "instruction_set.h"
 

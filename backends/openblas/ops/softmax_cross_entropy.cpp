@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/softmax_cross_entropy.cpp - vectorised cross-entropy of raw scores and its gradient.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/top_k.cpp - the k largest or smallest elements along an axis, by a heap of the best so far, which most elements never enter.
 #include <algorithm>
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/trigonometric.cpp - sin and cos: f32 by vector code; f64 and very large arguments by the C library, whose reduction is exact.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/unary.cpp - vectorised neg, relu, sigmoid, tanh and their gradients.
 #include "instruction_set.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/where.cpp - elementwise selection with NumPy broadcasting. Elements are moved as words of their size, in plain loops that the
 // compiler vectorises.
 #include <type_traits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS level 1: vectors. x and y are the vectors, n their length, alpha and beta scalars; sums are accumulated in f64.
 //
 // Source  Lawson, Hanson, Kincaid, Krogh: Basic Linear Algebra Subprograms for Fortran Usage (1979), unless another source is named.

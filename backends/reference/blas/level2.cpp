@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS level 2: a matrix and vectors. Sums are accumulated in f64; elements outside a band or a triangle are not read.
 //
 // Source  Dongarra, Du Croz, Hammarling, Hanson: An Extended Set of FORTRAN Basic Linear Algebra Subprograms (1988).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BLAS level 3: matrices; then the extensions. Sums are accumulated in f64; elements outside a triangle are not read.
 //
 // Source  Dongarra, Du Croz, Duff, Hammarling: A Set of Level 3 Basic Linear Algebra Subprograms (1990), except for the extensions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // views.h - vectors and matrices indexed by (i, j) as in formulas; hides increments, layout, transposition and storage.
 #pragma once
 

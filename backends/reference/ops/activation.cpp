@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Activations beyond relu, sigmoid and tanh. Computed in f64, rounded once. At minus infinity, where the factors of a product are 0 and
 // infinite, the result is the limit.
 #include <cmath>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Magnitude, sign, rounding, roots, reciprocal and bounds. Computed in f64, rounded once; integers in their own type.
 #include <tenon/sdk/element.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scaled dot-product attention of several heads, and its gradient: one row of scores at a time.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>

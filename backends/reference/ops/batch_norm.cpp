@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalisation of each channel: with given statistics, with those of the batch, and the gradient of the latter.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise arithmetic of two operands with NumPy broadcasting: one operation in T per element, IEEE's or wrapping.
 #include <cmath>
 #include <limits>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Comparisons with NumPy broadcasting; the result is bool. f16 and bf16 are compared as f32.
 #include "map.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Convolution and its gradients by image and filters: one sum, evaluated in three directions.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Transposed convolution: every element of x adds a scaled filter to y.
 #include <tenon/sdk/kernel.h>
 

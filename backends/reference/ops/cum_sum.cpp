@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Running sums along an axis.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout, forward and, applied to dy with the same key and stream, backward.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exponentials, logarithms and the error function: the C library's in f64, rounded once.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gather: elements selected by indices.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/indices.h>

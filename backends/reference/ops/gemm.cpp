@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The general matrix product: scaled, transposed, with an addend.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>

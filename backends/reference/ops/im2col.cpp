@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sliding windows as columns, and the inverse accumulation.
 #include <tenon/sdk/kernel.h>
 

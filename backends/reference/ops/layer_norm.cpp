@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Normalisation of each line by its own mean and variance, and the gradient.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // And, or, xor, not of bool with NumPy broadcasting, and classification of floats.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Local response normalisation over neighbouring channels, and the gradient.
 #include <tenon/sdk/kernel.h>
 

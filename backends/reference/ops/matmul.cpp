@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of stacks of matrices.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>

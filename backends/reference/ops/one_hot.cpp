@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One-hot encoding of class indices.
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>

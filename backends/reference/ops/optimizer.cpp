@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Optimizer steps over all parameters of one dtype at once. Computed in f64, every stored value rounded once.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/pool.cpp - max and average pooling.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Reductions over any set of axes. Sums are accumulated in f64 with compensation for rounding errors.
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>

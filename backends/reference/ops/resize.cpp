@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ops/resize.cpp - resizing of images.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scatter: updates to elements selected by indices. Updates are applied in row-major order, so results are deterministic.
 #include <tenon/sdk/indices.h>
 #include <tenon/sdk/kernel.h>

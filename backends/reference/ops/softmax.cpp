@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax, its logarithm, and their gradients, along one axis.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The classification loss on raw scores, and its gradient.
 #include <tenon/sdk/kernel.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The largest or smallest elements along an axis.
 #include <tenon/sdk/kernel.h>
 

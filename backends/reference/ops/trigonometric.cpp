@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sine and cosine: the C library's in f64, which reduces arguments of any magnitude exactly; rounded once.
 #include <cmath>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Elementwise functions of one operand and their gradients, which take the function's result y. Computed in f64, rounded once.
 #include <cmath>
 

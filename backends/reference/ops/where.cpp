@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One of two operands by a condition, with NumPy broadcasting. Elements are moved as they are.
 #include "map.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenon/backend.h - the plugin ABI: everything that passes between the Tenon core and a backend.
  *
  * A backend is one shared library that exports one function, tenon_backend_query. Everything else is reached through tables of function

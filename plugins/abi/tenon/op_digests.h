@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: Apache-2.0 */
 /* tenon/op_digests.h - what each (op, version) means, as a number: FNV-1a 64 of "Name-version: schema" of tenon/ops.def.
  * Backend and core compare these at load; where they differ, only that op version is switched off. A line never changes and
  * is never removed; `python3 tests/abi/digests.py --write` appends new ones.

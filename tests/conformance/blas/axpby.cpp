@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // axpby: y = alpha x + beta y.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // axpy: y = alpha x + y.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dgmm: C = diag(x) A (left) or A diag(x).
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dot, dotu: x'y. dotc: conj(x)'y. sdsdot: alpha + x'y, dsdot: x'y, both summed in f64.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // geam: C = alpha op(A) + beta op(B); C may be A or B if that operand is not transposed.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gemm: C = alpha op(A) op(B) + beta C. gemmt: one triangle of a square C.
 #include "blas.h"
 

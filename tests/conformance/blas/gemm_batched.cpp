@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gemm_batched: C = alpha op(A) op(B) + beta C for each of `batch` triples at arbitrary addresses.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gemv: y = alpha op(A) x + beta y. gbmv: A has kl diagonals below the main one and ku above.
 #include "blas.h"
 

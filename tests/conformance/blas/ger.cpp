@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ger, geru: A = alpha x y' + A. gerc: A = alpha x conj(y)' + A.
 #include "blas.h"
 

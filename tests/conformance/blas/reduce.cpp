@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nrm2: sqrt(sum |x|^2). asum: sum |re x| + |im x|. iamax, iamin: the first place of the largest or smallest |re x| + |im x|.
 #include "blas.h"
 

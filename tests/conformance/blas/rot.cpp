@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rot: x, y = c x + s y, c y - conj(s) x; c is real.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rotg: [c s; -conj(s) c] [a; b] = [r; 0], c real, c^2 + |s|^2 = 1; judged by that algebra. a receives r; for real numbers b receives z,
 // which encodes c and s.
 #include "blas.h"

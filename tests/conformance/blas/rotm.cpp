@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rotm: x, y = h11 x + h12 y, h21 x + h22 y; param: flag, h11, h21, h12, h22.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rotmg: H [x1; y1] = [x1'; 0] and H' diag(d') H = diag(d), judged by that algebra; d1 < 0: H, d' and x1' are 0. param: flag, h11, h21,
 // h12, h22.
 #include "blas.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // scal: x = alpha x. rscal: alpha is real. Nothing is skipped: 0 NaN = NaN.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // symm, hemm: C = alpha A B + beta C (left) or alpha B A + beta C, A symmetric or Hermitian.
 #include "blas.h"
 

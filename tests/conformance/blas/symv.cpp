@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // symv, hemv: y = alpha A x + beta y. sbmv, hbmv: A has k diagonals next to the main one. spmv, hpmv: A is packed.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syr, spr: A = alpha x x' + A. her, hpr: A = alpha x conj(x)' + A, alpha real. syr2, spr2: A = alpha (x y' + y x') + A. her2, hpr2:
 // A = alpha x conj(y)' + conj(alpha) y conj(x)' + A. One triangle of A, in the p forms packed.
 #include "blas.h"

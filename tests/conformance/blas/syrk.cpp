@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // syrk: C = alpha A A' + beta C (trans none) or alpha A' A + beta C. herk: conj(A)' for A', alpha and beta real. syr2k, her2k: alpha A B' +
 // alpha B A' + beta C, the second with conj(B)', conj(A)', conj(alpha) and beta real. One triangle of C.
 #include "blas.h"

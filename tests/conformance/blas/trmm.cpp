@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trmm: B = alpha op(A) B (left) or alpha B op(A), A triangular. trsm: op(A) X = alpha B or X op(A) = alpha B, X over B.
 #include "blas.h"
 

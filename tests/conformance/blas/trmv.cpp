@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // trmv, tbmv, tpmv: x = op(A) x, A triangular, banded, packed. trsv, tbsv, tpsv: op(A) x' = x.
 #include "blas.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // swap: x, y = y, x. copy: y = x.
 #include "blas.h"
 

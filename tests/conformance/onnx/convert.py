@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Turns ONNX's node tests into vectors for `tenon conformance --profile onnx`.
 
 Test-only. Reads the models and tensors of Debian's libonnx-testdata with python3-onnx, keeps the tests of one node whose operator is listed

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LeakyRelu, Elu, Softplus, Mish, Gelu, Silu. Golden values: mpmath with 300 bits.
 #include "elementwise.h"
 

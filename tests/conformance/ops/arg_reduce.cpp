@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ArgMax, ArgMin: an index, so exact. Ties go to the first.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Abs, Sign, Ceil, Floor, Round, Sqrt, Rsqrt, Reciprocal, Clip.
 #include "elementwise.h"
 

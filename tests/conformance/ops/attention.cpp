@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attention and its gradient: several heads, shared keys, masks, causal rows.
 #include "op_family.h"
 

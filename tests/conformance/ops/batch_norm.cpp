@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // BatchNormalization, BatchNormTrain and BatchNormTrainGrad: statistics per channel.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Add, Sub, Mul, Div, Pow, Max, Min: one rounding each but for Pow, with NumPy's broadcasting.
 #include "elementwise.h"
 

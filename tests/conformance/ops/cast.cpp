@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cast: from every type to every type. Rounding to nearest is the only error, and the oracle makes the same one.
 #include "elementwise.h"
 

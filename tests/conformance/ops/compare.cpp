@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Equal, Less and their variants: exact.
 #include "elementwise.h"
 

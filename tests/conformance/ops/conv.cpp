@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Conv and its gradients with respect to image and filters.
 #include <numeric>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ConvTranspose: the image gradient of a convolution, plus a bias.
 #include "convolution.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CumSum: running sums from either end, inclusive and exclusive.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Dropout: the mask is specified bit for bit, the scale is one rounding.
 #include "op_family.h"
 

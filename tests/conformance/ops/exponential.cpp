@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exp, Expm1, Log, Log2, Log1p, Erf. Golden values: mpmath with 300 bits.
 #include "elementwise.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gather and GatherElements: elements are copied bitwise; an index out of range is refused.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gemm: scaled and transposed products, plus c.
 #include "op_family.h"
 

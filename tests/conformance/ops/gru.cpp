@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // GRU and its gradient through all steps.
 #include "recurrence.h"
 

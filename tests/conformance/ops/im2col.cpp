@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Im2Col copies elements, Col2Im adds them up.
 #include "convolution.h"
 

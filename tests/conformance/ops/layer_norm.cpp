@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LayerNormalization and its gradient.
 #include "op_family.h"
 

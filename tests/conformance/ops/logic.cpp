@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // And, Or, Xor, Not, IsNaN, IsInf: exact.
 #include "elementwise.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // LRN and its gradient: windows over neighbouring channels.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MatMul: stacks of matrices, and vectors as in NumPy.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SgdStep, AdamStep, AmsGradStep, RmsPropStep, AdagradStep, AdadeltaStep over several parameters at once.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // MaxPool and AveragePool over one and two dimensions, and their gradients.
 #include "op_family.h"
 

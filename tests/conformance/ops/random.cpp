@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RandomUniform, RandomNormal, RandomBernoulli: the bits are specified, so every backend has the oracle's.
 #include "op_family.h"
 

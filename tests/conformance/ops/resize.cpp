@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Resize: nearest and linear, with every coordinate transformation and rounding, and its gradient.
 #include "op_family.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // RMSNormalization and its gradient.
 #include "op_family.h"
 

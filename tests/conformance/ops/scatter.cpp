@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ScatterElements and ScatterAdd: updates are made in a fixed order; an index out of range is refused before any update.
 #include "op_family.h"
 

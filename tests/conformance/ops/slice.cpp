@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Slice and Pad: elements are copied bitwise.
 #include "op_family.h"
 

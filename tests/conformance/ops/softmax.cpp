@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Softmax, LogSoftmax and their gradients along one axis.
 #include "op_family.h"
 

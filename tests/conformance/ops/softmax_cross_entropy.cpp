@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // SoftmaxCrossEntropyLoss on integer labels, and its gradient.
 #include "op_family.h"
 

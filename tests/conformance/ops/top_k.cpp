@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TopK: values, copied bitwise, and their indices.
 #include "op_family.h"
 

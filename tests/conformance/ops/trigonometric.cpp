@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sin and Cos, of small and of very large arguments. Golden values: mpmath with 300 bits (and more for the large ones).
 #include "elementwise.h"
 

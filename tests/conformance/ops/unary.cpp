@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Neg, Relu, Sigmoid, Tanh and the gradients that use the function's result.
 #include "elementwise.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where: elements are copied bitwise.
 #include "elementwise.h"
 

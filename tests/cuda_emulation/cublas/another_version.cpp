@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cuBLAS that reports another major version than its file name, as in a folder with two mixed toolkits.
 #include <cublas_v2.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLAS as documented, with the reference backend's routines: column-major, scalars in host or device memory, work in stream order. It has
 // exactly the functions that backends/cuda/cublas_functions.h lists.
 #include <control.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuBLASLt as documented: D = epilogue(alpha op(A) op(B) + beta C), column-major, in stream order, by a plain loop in f64.
 //
 // It is stricter than NVIDIA's: it rejects a bias in f64 and operands with less alignment than the algorithm was requested for.

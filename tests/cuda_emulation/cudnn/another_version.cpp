@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A cuDNN that reports the major version before that of its file name.
 #include <cudnn_graph.h>
 

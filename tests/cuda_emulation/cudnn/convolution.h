@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convolution.h - parses an operation graph of the emulated cuDNN: a convolution and its addends.
 #pragma once
 

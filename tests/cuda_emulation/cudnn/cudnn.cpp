@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cuDNN's graph API as documented, for convolutions and their addends: descriptors and their rules.
 //
 // It is stricter than NVIDIA's: attributes whose type or count differs from the documentation are always rejected.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // descriptors.h - descriptors of the emulated cuDNN: attributes by name.
 #pragma once
 

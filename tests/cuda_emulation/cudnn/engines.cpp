@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The engines of the emulated cuDNN: supported problems, notes and workspaces. Indices and notes resemble those of cuDNN 9.19 on an H200.
 //
 // TENON_CUDNN_EMULATION_ENGINES="none" or "28,44" selects the available engines.

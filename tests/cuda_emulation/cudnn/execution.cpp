@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Execution of plans of the emulated cuDNN: plain loops with f64 sums over operands that are rounded as the engine's notes say.
 #include <control.h>
 #include <numbers.h>

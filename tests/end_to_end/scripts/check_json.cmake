@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # cmake -DJSON=<file> -DSCHEMA=<file> -P check_json.cmake: checks a list of objects against a schema's types, required keys, patterns and
 # enumerations.
 cmake_minimum_required(VERSION 3.25)

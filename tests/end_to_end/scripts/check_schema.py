@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """check_schema.py SCHEMA JSON: checks a document against a schema. Supports type, enum, pattern, required, properties, additionalProperties
 and items; a schema with other keywords is an error."""
 import json

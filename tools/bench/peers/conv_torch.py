@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer of `tenon bench conv`: single convolutions and their gradients in PyTorch.
 
 Usage  conv_torch.py '[[channels, size, filters, kernel, stride], ...]' --pass forward|dx|dw --batch N --runs N [--device cuda ...]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer of `tenon bench elementwise`: the same ops in PyTorch, eager, on the CPU, with preallocated results.
 
 Prints one JSON object: {"name": "PyTorch 1.13.0, 2 threads", "ns": {op: [ns of each sample]}}, or {"absent": why}.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer of `tenon bench mnist_mlp` and `fashion_mnist`: the same training in PyTorch, eager.
 
 The work is the same as ours: samples are bytes, gathered in a new order each epoch and scaled to [0, 1]; each step does forward, loss,

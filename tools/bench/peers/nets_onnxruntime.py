@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer of `tenon bench nets --phase infer`: the same net in ONNX Runtime, on the CPU.
 
 Usage  nets_onnxruntime.py NET.onnx --threads N --runs N

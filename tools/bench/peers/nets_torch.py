@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """The peer of `tenon bench nets`: the same net in PyTorch, eager.
 
 Usage  nets_torch.py NET.json --phase infer|train --batch N --threads N --runs N [--optimizer] [--sum] [--export NET.onnx]

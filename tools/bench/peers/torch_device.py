@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared by the PyTorch peers: devices, precisions, and timing that waits for the device."""
 import os
 import sys

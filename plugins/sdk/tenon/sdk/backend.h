@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/backend.h - a backend in C++: a spec, a Backend with its devices, and kernels in files.
 //
 //   const sdk::BackendSpec& spec();   // in backend.cpp of namespace tenon::<name>; the build writes the rest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/blas.h - BLAS routines of a CPU backend: a function template over the routine's
 // arguments, and a last line that registers it.
 //

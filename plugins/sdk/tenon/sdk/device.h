@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/device.h - devices, streams and events as C++ classes, which the SDK wraps in the C
 // slots.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/element.h - single elements of every dtype, for kernels that move and clip them:
 // constants, and the list of types.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/elementwise.h - several elementwise nodes as one kernel, for devices with a fusion of
 // their own.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/error.h - failure inside a plugin: thrown here, turned into a status and its message at
 // the boundary.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/host.h - the host's services, as C++.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/indices.h - operands of indices into an axis: checked once, before anything is written.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/kernel.h - what a kernel is: a function template over a Call, and a last line that
 // registers it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/memory_plan.h - shared memory for values that are not alive at the same time.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/op_versions.h - ops in several versions: converts attributes of an older one to those
 // of the newest, and back.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/random.h - random numbers with the same bits on every backend, machine and thread
 // count: specification and code.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tenon/sdk/strided.h - iterates over operands of any strides in the row-major order of a result,
 // for kernels that declare Traits::strided.
 #pragma once
