@@ -88,7 +88,7 @@ struct DeviceState final : DeviceMemory, std::enable_shared_from_this<DeviceStat
   const std::shared_ptr<CopyCounters> copy_counters;
   const std::shared_ptr<TraceRecorder> trace;
   const std::weak_ptr<ContextState> context;  ///< the context that opened it
-  std::optional<DeviceAllocator> allocator;  ///< device memory; empty during destruction
+  std::optional<DeviceAllocator> allocator;   ///< device memory; empty during destruction
 
  private:
   tenon_memory* allocate_kind(std::uint64_t size_bytes, std::uint32_t kind, std::uint64_t* out_address);
