@@ -13,6 +13,9 @@ int main() {
   const Tensor column = m.select(1, 0);   // a view: 1 3
   std::printf("%g\n", column[1].item());  // 3
 
+  const Tensor y = softmax(relu(m) + 1.0);  // computed at once, on the device of m
+  std::printf("%g\n", y[0][1].item());      // 0.731059
+
   Graph graph;
   const Value x = graph.input("x", DType::f32, {3});
   const Value w = graph.parameter("w", DType::f32, {3});
