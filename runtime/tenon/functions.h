@@ -277,6 +277,7 @@ struct BasicRecurrentResult {
   T y;  ///< (T, D, B, H)
   T h;  ///< (D, B, H), after the last step
   T c;  ///< lstm only
+  /// A copy with f applied to each member.
   template <class F>
   auto map(const F& f) const {
     return BasicRecurrentResult<decltype(f(y))>{f(y), f(h), f(c)};
@@ -297,6 +298,7 @@ struct BasicAttentionOptions {
   T mask = {};                       ///< added to the scores, broadcast to (B, H, S, L); may be absent
   bool causal = false;               ///< query s attends to keys l <= s
   std::optional<double> scale = {};  ///< default: 1 / sqrt(D)
+  /// A copy with f applied to `mask`.
   template <class F>
   auto map(const F& f) const {
     return BasicAttentionOptions<decltype(f(mask))>{f(mask), causal, scale};
@@ -324,6 +326,7 @@ struct BasicCrossEntropyOptions {
   Reduction reduction = Reduction::mean;
   std::optional<std::int64_t> ignore_index = {};
   T weights = {};  ///< (classes), may be absent
+  /// A copy with f applied to `weights`.
   template <class F>
   auto map(const F& f) const {
     return BasicCrossEntropyOptions<decltype(f(weights))>{reduction, ignore_index, f(weights)};

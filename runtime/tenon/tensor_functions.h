@@ -44,6 +44,7 @@ namespace immediate {
 /// One call of a function: its graph, operands and results. For the functions below.
 class TENON_API Call {
  public:
+  /// `function` is its name in error messages; it must outlive the call.
   explicit Call(const char* function) : function_(function) {}
   /// The operand as an input of the graph.
   Value operand(const Tensor& x);
@@ -93,18 +94,21 @@ using OnTensors = decltype(map(std::declval<const T&>(), std::declval<Tensor (*c
 
 template <std::size_t i, class... List>
 struct Nth {};
+/// Element 0 of a list of types.
 template <class First, class... Rest>
 struct Nth<0, First, Rest...> {
-  using type = First;
+  using type = First;  ///< the element
 };
 template <std::size_t i, class First, class... Rest>
 struct Nth<i, First, Rest...> : Nth<i - 1, Rest...> {};
 
 template <class Function>
 struct Signature;
+/// The types of a graph function on tensors.
 template <class R, class... Parameters>
 struct Signature<R(Parameters...)> {
-  using Result = OnTensors<R>;
+  using Result = OnTensors<R>;  ///< of its result
+  /// Of its parameter i, as declared.
   template <std::size_t i>
   using Parameter = typename Nth<i, Parameters...>::type;
 };

@@ -19,8 +19,8 @@ program docs/cpp.md tests/end_to_end/tour.cpp "$build/bin/tour" 'third gradient 
 mkdir -p "$work/build"
 sed -e ':join' -e '/\\$/ { N; s/\\\n *//; b join' -e '}' README.md docs/getting-started.md | grep -E '^build/release/bin/tenon ' >"$work/lines"
 while IFS= read -r line; do
-  line=${line/#build\/release/$build}
-  expect 0 '' bash -c "${line//build\/release/$work/build}"
+  line=${line#build/release/}
+  expect 0 '' bash -c "$build/${line//build\/release/$work/build}"
 done <"$work/lines"
 expect 0 '12' wc -l "$work/lines"
 

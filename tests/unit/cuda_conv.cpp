@@ -158,7 +158,7 @@ TEST_CASE("cuda conv: rejections with the same reason are grouped") {
   rejections.add({38, {{2, 5}}}, "it rounds");
   rejections.add({1, {}}, "it needs much");
   rejections.add("no such graph");
-  CHECK(rejections.text() == "engines 38, 67: it rounds; engine 1: it needs much; no such graph");
+  CHECK(rejections.text() == "engine 1: it needs much; engines 38, 67: it rounds; no such graph");
 }
 
 TEST_CASE("cuda conv: cuDNN versions encode the major version in two ways") {
