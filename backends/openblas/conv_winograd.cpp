@@ -390,8 +390,12 @@ bool winograd_pays(const WinogradConv& conv) {
   constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 500;
   const std::int64_t columns = round_up(conv.out_channels, 16);
   const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
-  const std::int64_t here = positions * tiles * conv.channels * columns + transform * conv.tiles() * (conv.channels + conv.out_channels);
-  return here < 9 * conv.images * conv.out_height * conv.out_width * conv.channels * columns;
+  // In double: the operands of a graph that is only asked about can have any size.
+  const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(columns);
+  const double here = static_cast<double>(positions * tiles) * channels * padded +
+                      static_cast<double>(transform * conv.tiles()) * (channels + static_cast<double>(conv.out_channels));
+  const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
+  return here < 9 * pixels * channels * padded;
 }
 
 WinogradConv winograd_forward(const ConvGeometry& g) {
