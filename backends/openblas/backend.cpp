@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 namespace tenon::openblas {
 namespace {

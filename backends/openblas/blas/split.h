@@ -11,7 +11,7 @@
 #include <tenon/sdk/blas.h>
 #include <tenon/sdk/error.h>
 
-#include "../tiling.h"
+#include "gemm/tiling.h"
 
 namespace tenon::openblas {
 

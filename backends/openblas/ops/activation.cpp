@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/activation.cpp - leaky_relu, elu, softplus, mish, gelu, silu: f32 by vector code; f64 by the C library.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/activation.cpp"
 #include <hwy/foreach_target.h>
 
-#include "simd.h"
-#include "strided_loop.h"
-#include "wide_math.h"
+#include "elementwise/strided_loop.h"
+#include "simd/simd.h"
+#include "simd/wide_math.h"
 
 #ifndef TENON_OPENBLAS_ACTIVATION_OPS
 #define TENON_OPENBLAS_ACTIVATION_OPS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/arg_reduce.cpp - the index along an axis of the largest or smallest element.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/arg_reduce.cpp"
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "simd.h"
+#include "simd/simd.h"
 
 #include <tenon/sdk/kernel.h>
 

@@ -3,14 +3,14 @@
 // loops that the compiler vectorises.
 #include <tenon/sdk/element.h>
 
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/arithmetic.cpp"
 #include <hwy/foreach_target.h>
 
-#include "simd.h"
-#include "strided_loop.h"
+#include "elementwise/strided_loop.h"
+#include "simd/simd.h"
 
 #ifndef TENON_OPENBLAS_ARITHMETIC_OPS
 #define TENON_OPENBLAS_ARITHMETIC_OPS

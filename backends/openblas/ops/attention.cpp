@@ -12,8 +12,8 @@
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/strided.h>
 
-#include "attention_rows.h"
-#include "products.h"
+#include "attention/attention_rows.h"
+#include "gemm/products.h"
 #include "workers.h"
 
 namespace tenon::openblas {

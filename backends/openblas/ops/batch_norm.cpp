@@ -7,7 +7,7 @@
 #include <array>
 #include <cmath>
 
-#include "channel_norm.h"
+#include "norm/channel_norm.h"
 
 namespace tenon::openblas {
 namespace {

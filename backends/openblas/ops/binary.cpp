@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/binary.cpp - add, sub, mul, div, pow, maximum, minimum with NumPy broadcasting: floats by explicit vector code, integers in plain
 // loops that the compiler vectorises.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/binary.cpp"
 #include <hwy/foreach_target.h>
 
-#include "simd.h"
-#include "strided_loop.h"
-#include "wide_math.h"
+#include "elementwise/strided_loop.h"
+#include "simd/simd.h"
+#include "simd/wide_math.h"
 
 #ifndef TENON_OPENBLAS_BINARY_OPS
 #define TENON_OPENBLAS_BINARY_OPS

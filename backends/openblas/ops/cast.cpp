@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/cast.cpp - conversions between element types: common ones by explicit vector code, the rest in plain loops, which the compiler
 // vectorises where the sizes are similar.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/cast.cpp"
 #include <hwy/foreach_target.h>
 
-#include "half.h"
-#include "simd.h"
-#include "strided_loop.h"
+#include "elementwise/half.h"
+#include "elementwise/strided_loop.h"
+#include "simd/simd.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {

@@ -2,7 +2,7 @@
 // ops/compare.cpp - comparisons with NumPy broadcasting, in plain loops: the compiler's vector code is bound by memory bandwidth.
 #include <functional>
 
-#include "strided_loop.h"
+#include "elementwise/strided_loop.h"
 
 namespace tenon::openblas {
 namespace {

@@ -2,7 +2,7 @@
 // ops/concat.cpp - concatenation of tensors along an axis, and its inverse, split.
 #include <tenon/sdk/element.h>
 
-#include "strided_copy.h"
+#include "elementwise/strided_copy.h"
 
 namespace tenon::openblas {
 namespace {

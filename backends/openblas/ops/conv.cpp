@@ -4,11 +4,11 @@
 #include <string_view>
 #include <type_traits>
 
-#include "conv_depthwise.h"
-#include "conv_direct.h"
-#include "conv_geometry.h"
-#include "conv_weight_grad.h"
-#include "conv_winograd.h"
+#include "conv/conv_depthwise.h"
+#include "conv/conv_direct.h"
+#include "conv/conv_geometry.h"
+#include "conv/conv_weight_grad.h"
+#include "conv/conv_winograd.h"
 
 namespace tenon::openblas {
 namespace {

@@ -2,9 +2,9 @@
 // ops/conv_transpose.cpp - transposed convolution: the input gradient of a convolution, with a bias and an epilogue.
 #include <algorithm>
 
-#include "conv_depthwise.h"
-#include "conv_direct.h"
-#include "conv_geometry.h"
+#include "conv/conv_depthwise.h"
+#include "conv/conv_direct.h"
+#include "conv/conv_geometry.h"
 
 namespace tenon::openblas {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/dropout.cpp - dropout; applied to dy with the same key and stream, it is its own gradient.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/dropout.cpp"
@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "philox.h"
+#include "simd/philox.h"
 
 #include <tenon/sdk/kernel.h>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/exponential.cpp - exp, expm1, log, log2, log1p, erf: f32 and exp by vector code, the rest of f64 by the C library.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/exponential.cpp"
 #include <hwy/foreach_target.h>
 
-#include "simd.h"
-#include "strided_loop.h"
-#include "wide_math.h"
+#include "elementwise/strided_loop.h"
+#include "simd/simd.h"
+#include "simd/wide_math.h"
 
 #ifndef TENON_OPENBLAS_EXPONENTIAL_OPS
 #define TENON_OPENBLAS_EXPONENTIAL_OPS

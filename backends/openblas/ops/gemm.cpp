@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/gemm.cpp - y = alpha op(a) op(b) + beta c through OpenBLAS.
-#include "products.h"
-#include "strided_copy.h"
+#include "elementwise/strided_copy.h"
+#include "gemm/products.h"
 
 namespace tenon::openblas {
 namespace {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/gru.cpp - the gated recurrent unit: products with x for all steps at once, then for each step products with packed weights and passes
 // over gates and state. The gradient processes the steps in reverse.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/gru.cpp"
 #include <hwy/foreach_target.h>
 
-#include "recurrent_cells.h"
+#include "recurrent/recurrent_cells.h"
 
 #ifndef TENON_OPENBLAS_GRU_ROWS
 #define TENON_OPENBLAS_GRU_ROWS
@@ -141,7 +141,7 @@ void gru_grad_rows_f64(const GruGradRows<double>& p) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "recurrent.h"
+#include "recurrent/recurrent.h"
 
 namespace tenon::openblas {
 namespace {

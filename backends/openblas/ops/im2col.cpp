@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "strided_copy.h"
+#include "elementwise/strided_copy.h"
 
 #include <tenon/sdk/kernel.h>
 

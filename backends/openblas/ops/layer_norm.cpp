@@ -2,7 +2,7 @@
 // ops/layer_norm.cpp - vectorised layer normalisation and its gradient.
 #include <tenon/sdk/kernel.h>
 
-#include "line_norm.h"
+#include "norm/line_norm.h"
 
 namespace tenon::openblas {
 namespace {

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "strided_loop.h"
+#include "elementwise/strided_loop.h"
 
 namespace tenon::openblas {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/lrn.cpp - local response normalisation: windows over the channels of a pixel, which are adjacent.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/lrn.cpp"
@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "partial_vectors.h"
-#include "wide_math.h"
+#include "simd/partial_vectors.h"
+#include "simd/wide_math.h"
 
 #include <tenon/sdk/kernel.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/lstm.cpp - long short-term memory: products with x for all steps at once, then for each step a product with packed weights and one
 // pass over gates, cell and state. The gradient processes the steps in reverse.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/lstm.cpp"
 #include <hwy/foreach_target.h>
 
-#include "recurrent_cells.h"
+#include "recurrent/recurrent_cells.h"
 
 #ifndef TENON_OPENBLAS_LSTM_ROWS
 #define TENON_OPENBLAS_LSTM_ROWS
@@ -112,7 +112,7 @@ void lstm_grad_rows_f64(const LstmGradRows<double>& p) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "recurrent.h"
+#include "recurrent/recurrent.h"
 
 namespace tenon::openblas {
 namespace {

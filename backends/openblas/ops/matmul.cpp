@@ -2,8 +2,8 @@
 // ops/matmul.cpp - NumPy's matmul through OpenBLAS: batches, broadcasting, vectors as operands.
 #include <limits>
 
-#include "products.h"
-#include "strided_copy.h"
+#include "elementwise/strided_copy.h"
+#include "gemm/products.h"
 
 namespace tenon::openblas {
 namespace {

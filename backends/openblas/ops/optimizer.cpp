@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/optimizer.cpp - optimizer steps: one vectorised pass over all parameters of a call.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/optimizer.cpp"
@@ -11,7 +11,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "simd.h"
+#include "simd/simd.h"
 
 #include <tenon/sdk/kernel.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/permutation.cpp - random permutations: indices sorted by the words of <tenon/sdk/random.h>, equal on every backend.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/permutation.cpp"
@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "philox.h"
+#include "simd/philox.h"
 
 #include <tenon/sdk/kernel.h>
 

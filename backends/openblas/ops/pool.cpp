@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/pool.cpp - max and average pooling of channels-last images, with vectors along the channels.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/pool.cpp"
@@ -12,8 +12,8 @@
 #include <string>
 #include <type_traits>
 
-#include "pool_geometry.h"
-#include "simd.h"
+#include "conv/pool_geometry.h"
+#include "simd/simd.h"
 
 #include <tenon/sdk/kernel.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/random.cpp - vectorised random tensors with the bits of <tenon/sdk/random.h>.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/random.cpp"
@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "philox.h"
+#include "simd/philox.h"
 
 #include <tenon/sdk/kernel.h>
 

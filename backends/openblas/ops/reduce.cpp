@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "reduction_kernels.h"
+#include "reduce/reduction_kernels.h"
 
 namespace tenon::openblas {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/resize.cpp - resizing of channels-last images, with vectors along the channels.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/resize.cpp"
@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "simd.h"
+#include "simd/simd.h"
 
 #include <tenon/sdk/kernel.h>
 

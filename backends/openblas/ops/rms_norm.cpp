@@ -2,7 +2,7 @@
 // ops/rms_norm.cpp - vectorised root-mean-square normalisation and its gradient.
 #include <tenon/sdk/kernel.h>
 
-#include "line_norm.h"
+#include "norm/line_norm.h"
 
 namespace tenon::openblas {
 namespace {

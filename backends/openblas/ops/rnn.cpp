@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/rnn.cpp - the Elman recurrent layer: products with x for all steps at once, then for each step a product with packed weights and the
 // activation. The gradient processes the steps in reverse.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/rnn.cpp"
 #include <hwy/foreach_target.h>
 
-#include "recurrent_cells.h"
+#include "recurrent/recurrent_cells.h"
 
 #ifndef TENON_OPENBLAS_RNN_ROWS
 #define TENON_OPENBLAS_RNN_ROWS
@@ -84,7 +84,7 @@ void rnn_grad_rows_f64(const RnnGradRows<double>& p) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "recurrent.h"
+#include "recurrent/recurrent.h"
 
 namespace tenon::openblas {
 namespace {

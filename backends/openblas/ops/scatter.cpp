@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "strided_copy.h"
-#include "strided_loop.h"
+#include "elementwise/strided_copy.h"
+#include "elementwise/strided_loop.h"
 
 namespace tenon::openblas {
 namespace {

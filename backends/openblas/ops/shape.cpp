@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/shape.cpp - reshape, flatten, transpose, expand: copies of x with another shape or layout.
-#include "strided_copy.h"
+#include "elementwise/strided_copy.h"
 
 namespace tenon::openblas {
 namespace {

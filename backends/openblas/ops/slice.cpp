@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "strided_copy.h"
+#include "elementwise/strided_copy.h"
 
 namespace tenon::openblas {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/softmax.cpp - vectorised softmax, log-softmax and their gradients along any axis.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/softmax.cpp"
@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "softmax_lines.h"
+#include "reduce/softmax_lines.h"
 
 #include <tenon/sdk/kernel.h>
 

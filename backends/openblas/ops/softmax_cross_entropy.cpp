@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/softmax_cross_entropy.cpp - vectorised cross-entropy of raw scores and its gradient.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/softmax_cross_entropy.cpp"
@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <string>
 
-#include "softmax_lines.h"
+#include "reduce/softmax_lines.h"
 
 #include <tenon/sdk/kernel.h>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/trigonometric.cpp - sin and cos: f32 by vector code; f64 and very large arguments by the C library, whose reduction is exact.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/trigonometric.cpp"
 #include <hwy/foreach_target.h>
 
-#include "simd.h"
-#include "strided_loop.h"
-#include "wide_math.h"
+#include "elementwise/strided_loop.h"
+#include "simd/simd.h"
+#include "simd/wide_math.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/unary.cpp - vectorised neg, relu, sigmoid, tanh and their gradients.
-#include "instruction_set.h"
+#include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/unary.cpp"
 #include <hwy/foreach_target.h>
 
-#include "simd.h"
-#include "strided_loop.h"
+#include "elementwise/strided_loop.h"
+#include "simd/simd.h"
 
 #ifndef TENON_OPENBLAS_UNARY_OPS
 #define TENON_OPENBLAS_UNARY_OPS

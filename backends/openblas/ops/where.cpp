@@ -3,7 +3,7 @@
 // compiler vectorises.
 #include <type_traits>
 
-#include "strided_loop.h"
+#include "elementwise/strided_loop.h"
 
 namespace tenon::openblas {
 namespace {

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention_rows.cpp - exponentials and sums of attention's scores, with vectors along the keys.
+#include "simd/instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "attention/attention_rows.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "reduce/softmax_lines.h"
+
+#include "attention/attention_rows.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+/// scores += mask over n keys
+template <class T>
+void add_mask(const ScoreBlock<T>& block, std::int64_t row, T* scores, std::int64_t n) {
+  const Wide<T> d;
+  const T* const mask = block.mask + row * block.mask_row;
+  const auto single = hn::Set(d, *mask);
+  for (std::int64_t i = 0; i < n; i += lanes(d)) {
+    const auto more = block.mask_key == 0 ? single : load(d, mask + i, n - i);
+    store(hn::Add(load(d, scores + i, n - i), more), d, scores + i, n - i);
+  }
+}
+
+template <class T>
+void scale_row(T* y, std::int64_t n, T by) {
+  const Wide<T> d;
+  const auto factor = hn::Set(d, by);
+  for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Mul(load(d, y + i, n - i), factor), d, y + i, n - i);
+}
+
+/// e^(x - row_max) for x <= row_max
+template <class T>
+struct Weight {
+  T* x;
+  T row_max;
+
+  HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t i, std::int64_t m) const {
+    const Wide<T> d;
+    const auto v = load(d, x + i, m, -std::numeric_limits<T>::infinity());
+    const auto e = exp_of_minus_magnitude(d, hn::Sub(v, hn::Set(d, row_max)));
+    store(e, d, x + i, m);
+    return e;
+  }
+};
+
+template <class T>
+void softmax_rows_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size) {
+  constexpr T nothing = -std::numeric_limits<T>::infinity();
+  for (std::int64_t row = 0; row < block.rows; ++row, y += size) {
+    RowState<T>& state = states[row];
+    if (first) state = {nothing, 0};
+    T* const scores = block.scores + row * block.keys;
+    const std::int64_t n = block.seen_by(row);
+    std::fill(scores + n, scores + block.keys, T(0));
+    if (n == 0) continue;
+    if (block.mask != nullptr) add_mask(block, row, scores, n);
+    // find the maximum; if every score is -infinity, any base gives weights of 0
+    const T row_max = std::max(state.row_max, max_of_row(scores, n));
+    const T base = row_max == nothing ? T(0) : row_max;
+    // exponentiate and sum
+    const double sum = sum_in_blocks<T>(n, Weight<T>{scores, base});
+    // rescale earlier blocks to the new maximum
+    if (row_max != state.row_max || std::isnan(row_max)) {
+      const T change = std::exp(state.row_max - base);
+      if (!first) scale_row(y, size, change);
+      state.sum *= double{change};
+    }
+    state = {row_max, state.sum + sum};
+  }
+}
+
+template <class T>
+void normalise_all(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, T* log_sum) {
+  for (std::int64_t row = 0; row < rows; ++row, y += size) {
+    const RowState<T>& state = states[row];
+    const bool empty = state.sum == 0;
+    if (empty) {
+      std::fill_n(y, size, T(0));
+    } else {
+      scale_row(y, size, static_cast<T>(1 / state.sum));
+    }
+    if (log_sum != nullptr) {
+      log_sum[row] = empty ? -std::numeric_limits<T>::infinity() : static_cast<T>(double{state.row_max} + std::log(state.sum));
+    }
+  }
+}
+
+template <class T>
+struct ProductTerm {
+  const T* a;
+  const T* b;
+  HWY_INLINE hn::Vec<Wide<T>> operator()(std::int64_t i, std::int64_t m) const {
+    const Wide<T> d;
+    return hn::Mul(load(d, a + i, m), load(d, b + i, m));
+  }
+};
+
+template <class T>
+void softmax_rows_backward(const ScoreBlock<T>& block, T* ds, const T* log_sum, const T* dy, const T* y, std::int64_t size) {
+  const Wide<T> d;
+  for (std::int64_t row = 0; row < block.rows; ++row, ds += block.keys, dy += size, y += size) {
+    T* const scores = block.scores + row * block.keys;
+    const std::int64_t n = log_sum[row] == -std::numeric_limits<T>::infinity() ? 0 : block.seen_by(row);
+    std::fill(scores + n, scores + block.keys, T(0));
+    std::fill(ds + n, ds + block.keys, T(0));
+    if (n == 0) continue;
+    if (block.mask != nullptr) add_mask(block, row, scores, n);
+    const auto base = hn::Set(d, log_sum[row]);
+    const auto weighted = hn::Set(d, static_cast<T>(sum_in_blocks<T>(size, ProductTerm<T>{dy, y})));
+    for (std::int64_t i = 0; i < n; i += lanes(d)) {
+      const auto p = exp_of(d, hn::Sub(load(d, scores + i, n - i), base));
+      store(p, d, scores + i, n - i);
+      store(hn::Mul(p, hn::Sub(load(d, ds + i, n - i), weighted)), d, ds + i, n - i);
+    }
+  }
+}
+
+}  // namespace
+
+void softmax_block_forward_f32(const ScoreBlock<float>& block, bool first, RowState<float>* states, float* y, std::int64_t size) {
+  softmax_rows_forward(block, first, states, y, size);
+}
+void softmax_block_forward_f64(const ScoreBlock<double>& block, bool first, RowState<double>* states, double* y, std::int64_t size) {
+  softmax_rows_forward(block, first, states, y, size);
+}
+void normalise_rows_f32(std::int64_t rows, const RowState<float>* states, float* y, std::int64_t size, float* log_sum) {
+  normalise_all(rows, states, y, size, log_sum);
+}
+void normalise_rows_f64(std::int64_t rows, const RowState<double>* states, double* y, std::int64_t size, double* log_sum) {
+  normalise_all(rows, states, y, size, log_sum);
+}
+void softmax_block_backward_f32(const ScoreBlock<float>& block, float* ds, const float* log_sum, const float* dy, const float* y,
+                                std::int64_t size) {
+  softmax_rows_backward(block, ds, log_sum, dy, y, size);
+}
+void softmax_block_backward_f64(const ScoreBlock<double>& block, double* ds, const double* log_sum, const double* dy, const double* y,
+                                std::int64_t size) {
+  softmax_rows_backward(block, ds, log_sum, dy, y, size);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+
+void softmax_block_forward(const ScoreBlock<float>& block, bool first, RowState<float>* states, float* y, std::int64_t size) {
+  TENON_DISPATCH(softmax_block_forward_f32)(block, first, states, y, size);
+}
+void softmax_block_forward(const ScoreBlock<double>& block, bool first, RowState<double>* states, double* y, std::int64_t size) {
+  TENON_DISPATCH(softmax_block_forward_f64)(block, first, states, y, size);
+}
+void normalise_rows(std::int64_t rows, const RowState<float>* states, float* y, std::int64_t size, float* log_sum) {
+  TENON_DISPATCH(normalise_rows_f32)(rows, states, y, size, log_sum);
+}
+void normalise_rows(std::int64_t rows, const RowState<double>* states, double* y, std::int64_t size, double* log_sum) {
+  TENON_DISPATCH(normalise_rows_f64)(rows, states, y, size, log_sum);
+}
+void softmax_block_backward(const ScoreBlock<float>& block, float* ds, const float* log_sum, const float* dy, const float* y,
+                            std::int64_t size) {
+  TENON_DISPATCH(softmax_block_backward_f32)(block, ds, log_sum, dy, y, size);
+}
+void softmax_block_backward(const ScoreBlock<double>& block, double* ds, const double* log_sum, const double* dy, const double* y,
+                            std::int64_t size) {
+  TENON_DISPATCH(softmax_block_backward_f64)(block, ds, log_sum, dy, y, size);
+}
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "conv/conv_winograd.h"
+
+#include "gemm/panels.h"
+#include "simd/instruction_set.h"
+#include "workers.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "conv/conv_winograd.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+
+#include "simd/simd.h"
+
+#ifndef TENON_OPENBLAS_CONV_WINOGRAD_ONCE
+#define TENON_OPENBLAS_CONV_WINOGRAD_ONCE
+namespace tenon::openblas {
+namespace {
+
+constexpr std::int64_t positions = 36;
+
+/// The matrices of a block of tiles: x (tiles, channels) and products (tiles, out_channels).
+struct TileMemory {
+  float* x;
+  float* y;
+  const float* zeros;            ///< as many as channels
+  std::int64_t x_step, x_plane;  ///< from tile to tile, from matrix to matrix
+  std::int64_t y_step, y_plane;
+};
+
+}  // namespace
+}  // namespace tenon::openblas
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+// The powers of the points p and q; all are exact.
+constexpr float p1 = 0.75F, p2 = p1 * p1, p3 = p2 * p1;
+constexpr float q1 = 1.5F, q2 = q1 * q1, q3 = q2 * q1;
+
+using F = Wide<float>;
+using V = hn::Vec<F>;
+
+/// t = B' d
+HWY_INLINE void transform_input(F d, const V (&x)[6], V (&t)[6]) {
+  const V product = hn::Set(d, p2 * q2);
+  const V sum = hn::Set(d, p2 + q2);
+  const V p_squared = hn::Set(d, p2);
+  const V q_squared = hn::Set(d, q2);
+  const V p = hn::Set(d, p1);
+  const V q = hn::Set(d, q1);
+  t[0] = hn::MulAdd(product, x[0], hn::NegMulAdd(sum, x[2], x[4]));
+  const V p_even = hn::NegMulAdd(q_squared, x[2], x[4]);
+  const V p_odd = hn::NegMulAdd(q_squared, x[1], x[3]);
+  t[1] = hn::MulAdd(p, p_odd, p_even);
+  t[2] = hn::NegMulAdd(p, p_odd, p_even);
+  const V q_even = hn::NegMulAdd(p_squared, x[2], x[4]);
+  const V q_odd = hn::NegMulAdd(p_squared, x[1], x[3]);
+  t[3] = hn::MulAdd(q, q_odd, q_even);
+  t[4] = hn::NegMulAdd(q, q_odd, q_even);
+  t[5] = hn::MulAdd(product, x[1], hn::NegMulAdd(sum, x[3], x[5]));
+}
+
+/// y = A' m
+HWY_INLINE void transform_output(F d, const V (&m)[6], V (&y)[4]) {
+  const V p_sum = hn::Add(m[1], m[2]);
+  const V p_difference = hn::Sub(m[1], m[2]);
+  const V q_sum = hn::Add(m[3], m[4]);
+  const V q_difference = hn::Sub(m[3], m[4]);
+  y[0] = hn::Add(hn::Add(m[0], p_sum), q_sum);
+  y[1] = hn::MulAdd(hn::Set(d, p1), p_difference, hn::Mul(hn::Set(d, q1), q_difference));
+  y[2] = hn::MulAdd(hn::Set(d, p2), p_sum, hn::Mul(hn::Set(d, q2), q_sum));
+  y[3] = hn::MulAdd(hn::Set(d, p3), p_difference, hn::MulAdd(hn::Set(d, q3), q_difference, m[5]));
+}
+
+/// A vector of channels, or the n that are left.
+template <bool whole>
+HWY_INLINE V load_part(F d, const float* from, std::int64_t n) {
+  return whole ? hn::LoadU(d, from) : load_first(d, from, n);
+}
+template <bool whole>
+HWY_INLINE void store_part(V v, F d, float* to, std::int64_t n) {
+  if (whole) {
+    hn::StoreU(v, d, to);
+  } else {
+    store_first(v, d, to, n);
+  }
+}
+
+/// The 36 transformed values of up to one vector of channels, from the 36 pixels of a tile.
+template <bool whole>
+HWY_INLINE void input_vector(const float* const (&pixels)[positions], std::int64_t channel, std::int64_t n, float* out,
+                             std::int64_t plane) {
+  const F d;
+  V half[6][6];
+  for (int j = 0; j < 6; ++j) {
+    V x[6], t[6];
+    for (int i = 0; i < 6; ++i) x[i] = load_part<whole>(d, pixels[i * 6 + j] + channel, n);
+    transform_input(d, x, t);
+    for (int i = 0; i < 6; ++i) half[i][j] = t[i];
+  }
+  for (int i = 0; i < 6; ++i) {
+    V t[6];
+    transform_input(d, half[i], t);
+    for (int j = 0; j < 6; ++j) hn::StoreU(t[j], d, out + (i * 6 + j) * plane);
+  }
+}
+
+struct Place {
+  std::int64_t image, row, column;  ///< of a tile
+};
+Place place_of(const WinogradConv& conv, std::int64_t tile) {
+  const std::int64_t columns = conv.tile_columns();
+  const std::int64_t rows = conv.tile_rows();
+  return {tile / columns / rows, tile / columns % rows, tile % columns};
+}
+
+/// The operations on a result before it is stored.
+template <class Activate>
+struct OutputEpilogue {
+  const float* bias;
+  const float* residual;
+  float* y;
+  Activate activate;
+};
+
+/// Computes up to one vector of channels of the 4x4 results of a tile, of which `rows` x `columns` lie in the image, from y[at] on.
+template <bool whole, class Activate>
+HWY_INLINE void output_vector(const float* m, std::int64_t plane, const OutputEpilogue<Activate>& epilogue, std::int64_t channel,
+                              std::int64_t n, std::int64_t at, std::int64_t line, std::int64_t pixel, std::int64_t rows,
+                              std::int64_t columns) {
+  const F d;
+  V half[4][6];
+  for (int j = 0; j < 6; ++j) {
+    V x[6], y[4];
+    for (int i = 0; i < 6; ++i) x[i] = hn::LoadU(d, m + (i * 6 + j) * plane);
+    transform_output(d, x, y);
+    for (int i = 0; i < 4; ++i) half[i][j] = y[i];
+  }
+  const V bias = epilogue.bias == nullptr ? hn::Zero(d) : load_part<whole>(d, epilogue.bias + channel, n);
+  for (int i = 0; i < 4; ++i) {
+    if (i >= rows) break;
+    V y[4];
+    transform_output(d, half[i], y);
+    for (int j = 0; j < 4; ++j) {
+      if (j >= columns) break;
+      const std::int64_t to = at + i * line + j * pixel + channel;
+      V value = hn::Add(y[j], bias);
+      if (epilogue.residual != nullptr) value = hn::Add(value, load_part<whole>(d, epilogue.residual + to, n));
+      store_part<whole>(epilogue.activate(d, value), d, epilogue.y + to, n);
+    }
+  }
+}
+
+template <class Activate>
+void output_tiles(const WinogradConv& conv, const WinogradOperands& o, const TileMemory& memory, const Activate& activate,
+                  std::int64_t first, std::int64_t begin, std::int64_t end) {
+  const OutputEpilogue<Activate> epilogue{o.bias, o.residual, o.y, activate};
+  const std::int64_t n = lanes(F());
+  for (std::int64_t tile = begin; tile < end; ++tile) {
+    const Place place = place_of(conv, tile);
+    const std::int64_t row = 4 * place.row;
+    const std::int64_t column = 4 * place.column;
+    const std::int64_t line = conv.out_width * conv.out_channels;
+    const std::int64_t at = ((place.image * conv.out_height + row) * conv.out_width + column) * conv.out_channels;
+    const float* const m = memory.y + (tile - first) * memory.y_step;
+    const std::int64_t rows = conv.out_height - row;
+    const std::int64_t columns = conv.out_width - column;
+    std::int64_t c = 0;
+    for (; c + n <= conv.out_channels; c += n) {
+      output_vector<true>(m + c, memory.y_plane, epilogue, c, n, at, line, conv.out_channels, rows, columns);
+    }
+    if (c < conv.out_channels) {
+      output_vector<false>(m + c, memory.y_plane, epilogue, c, conv.out_channels - c, at, line, conv.out_channels, rows, columns);
+    }
+  }
+}
+
+}  // namespace
+
+/// Transforms tiles [begin, end); `first` is the index of the first tile in `memory`.
+void input_tiles(const WinogradConv& conv, const float* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
+                 std::int64_t end) {
+  const std::int64_t n = lanes(F());
+  for (std::int64_t tile = begin; tile < end; ++tile) {
+    const Place place = place_of(conv, tile);
+    const float* pixels[positions];
+    for (std::int64_t i = 0; i < 6; ++i) {
+      const std::int64_t row = 4 * place.row + i - conv.pad_top;
+      for (std::int64_t j = 0; j < 6; ++j) {
+        const std::int64_t column = 4 * place.column + j - conv.pad_left;
+        const bool inside = row >= 0 && row < conv.height && column >= 0 && column < conv.width;
+        pixels[i * 6 + j] = inside ? x + ((place.image * conv.height + row) * conv.width + column) * conv.channels : memory.zeros;
+      }
+    }
+    float* const out = memory.x + (tile - first) * memory.x_step;
+    std::int64_t c = 0;
+    for (; c + n <= conv.channels; c += n) input_vector<true>(pixels, c, n, out + c, memory.x_plane);
+    if (c < conv.channels) input_vector<false>(pixels, c, conv.channels - c, out + c, memory.x_plane);
+  }
+}
+
+void output_tiles_of(const WinogradConv& conv, const WinogradOperands& o, const TileMemory& memory, std::int64_t first, std::int64_t begin,
+                     std::int64_t end) {
+  switch (o.activation) {
+    case sdk::Activation::none:
+      return output_tiles(conv, o, memory, Identity{}, first, begin, end);
+    case sdk::Activation::relu:
+      return output_tiles(conv, o, memory, Relu{}, first, begin, end);
+    case sdk::Activation::sigmoid:
+      return output_tiles(conv, o, memory, Sigmoid{}, first, begin, end);
+    case sdk::Activation::tanh:
+      return output_tiles(conv, o, memory, Tanh{}, first, begin, end);
+  }
+}
+
+/// G w G' of one channel and `width` output channels, whose taps are at w[tap * width + o]; in double, rounded once.
+void transform_weights(const double* w, float* out, std::int64_t plane) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, hn::ScalableTag<double>> narrow;
+  using W = hn::Vec<hn::ScalableTag<double>>;
+  constexpr std::int64_t width = panel_width<float>;
+  constexpr double p = 0.75, q = 1.5;
+  constexpr double at_zero = 1 / (p * p * q * q);
+  constexpr double at_p = 1 / (2 * p * p * (p * p - q * q));
+  constexpr double at_q = 1 / (2 * q * q * (q * q - p * p));
+  const auto transform = [&](const W& a, const W& b, const W& c, W(&t)[6]) HWY_ATTR {
+    t[0] = hn::Mul(hn::Set(d, at_zero), a);
+    const W p_even = hn::Mul(hn::Set(d, at_p), hn::MulAdd(hn::Set(d, p * p), c, a));
+    const W p_odd = hn::Mul(hn::Set(d, at_p * p), b);
+    t[1] = hn::Add(p_even, p_odd);
+    t[2] = hn::Sub(p_even, p_odd);
+    const W q_even = hn::Mul(hn::Set(d, at_q), hn::MulAdd(hn::Set(d, q * q), c, a));
+    const W q_odd = hn::Mul(hn::Set(d, at_q * q), b);
+    t[3] = hn::Add(q_even, q_odd);
+    t[4] = hn::Sub(q_even, q_odd);
+    t[5] = c;
+  };
+  for (std::int64_t o = 0; o < width; o += lanes(d)) {
+    W half[6][3];
+    for (int b = 0; b < 3; ++b) {
+      W t[6];
+      transform(hn::Load(d, w + b * width + o), hn::Load(d, w + (3 + b) * width + o), hn::Load(d, w + (6 + b) * width + o), t);
+      for (int i = 0; i < 6; ++i) half[i][b] = t[i];
+    }
+    for (int i = 0; i < 6; ++i) {
+      W t[6];
+      transform(half[i][0], half[i][1], half[i][2], t);
+      for (int j = 0; j < 6; ++j) hn::StoreU(hn::DemoteTo(narrow, t[j]), narrow, out + (i * 6 + j) * plane + o);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+std::int64_t round_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b * b;
+}
+
+/// How tiles are divided. It depends on the sizes and the number of threads, but changes no bit of the result.
+struct Layout {
+  bool shared = false;  ///< all threads work on one block, step by step; else each has its own blocks
+  std::int64_t block = 1;
+  std::int64_t workers = 1;
+  std::int64_t x_step = 0, x_plane = 0, y_step = 0, y_plane = 0, zeros = 0;
+
+  std::int64_t block_elements() const { return positions * (x_plane + y_plane); }
+  std::int64_t elements() const { return zeros + block_elements() * (shared ? 1 : workers); }
+};
+
+/// Floats between matrices, padded so that the 36 values of a tile map to different L1 cache sets.
+std::int64_t plane_of(std::int64_t elements) {
+  return round_up(elements, 1024) + 48;
+}
+
+// Bytes of a block's matrices, which stay in L2.
+constexpr std::int64_t block_bytes = 1200 * 1024;
+// Bytes of transformed weights above which threads share each read: weights that stream through a core's L2, and weights that come from
+// memory. Reading them takes as long as the products of shared_tiles or distant_tiles tiles.
+constexpr std::int64_t shared_weights = 4 * 1024 * 1024;
+constexpr std::int64_t distant_weights = 16 * 1024 * 1024;
+constexpr std::int64_t shared_tiles = 28;
+constexpr std::int64_t distant_tiles = 64;
+
+std::int64_t weight_bytes(const WinogradConv& conv) {
+  return winograd_weight_elements(conv) * static_cast<std::int64_t>(sizeof(float));
+}
+
+Layout layout_of(const WinogradConv& conv, const sdk::Host& host) {
+  Layout layout;
+  const std::int64_t tiles = conv.tiles();
+  layout.x_step = round_up(conv.channels, 16);
+  if (layout.x_step % 1024 == 0) layout.x_step += 16;
+  layout.y_step = panel_count<float>(conv.out_channels) * panel_width<float>;
+  layout.zeros = round_up(conv.channels, 16);
+  const std::int64_t fitting = std::max<std::int64_t>(14, block_bytes / 4 / positions / (layout.x_step + layout.y_step) / 14 * 14);
+  const std::int64_t weights = weight_bytes(conv);
+  layout.shared = weights > shared_weights;
+  if (layout.shared) {
+    layout.block = std::min(tiles, weights > distant_weights ? distant_tiles : shared_tiles);
+  } else {
+    layout.workers = worker_count(host, (tiles + 13) / 14);
+    layout.block =
+        std::min({tiles, fitting, std::max<std::int64_t>(14, round_up((tiles + 4 * layout.workers - 1) / (4 * layout.workers), 14))});
+  }
+  layout.x_plane = plane_of(layout.block * layout.x_step);
+  layout.y_plane = plane_of(layout.block * layout.y_step);
+  return layout;
+}
+
+TileMemory memory_of(const Layout& layout, float* scratch, std::int64_t worker) {
+  float* const mine = scratch + layout.zeros + worker * layout.block_elements();
+  return {mine, mine + positions * layout.x_plane, scratch, layout.x_step, layout.x_plane, layout.y_step, layout.y_plane};
+}
+
+/// Multiplies matrix `position` of the tiles in memory by its panels [first, last).
+void multiply(const WinogradConv& conv, const float* weights, const TileMemory& memory, std::int64_t position, std::int64_t tiles,
+              std::int64_t first, std::int64_t last) {
+  PanelProduct<float> product;
+  product.rows = tiles;
+  product.k = conv.channels;
+  product.columns = (last - first) * panel_width<float>;
+  product.a = memory.x + position * memory.x_plane;
+  product.a_step = memory.x_step;
+  product.panels =
+      weights + position * panel_elements<float>(conv.channels, conv.out_channels) + first * panel_width<float> * conv.channels;
+  product.y = memory.y + position * memory.y_plane + first * panel_width<float>;
+  product.y_step = memory.y_step;
+  multiply_panels(product);
+}
+
+void input_of(const WinogradConv& conv, const float* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
+              std::int64_t end) {
+  TENON_DISPATCH(input_tiles)(conv, x, memory, first, begin, end);
+}
+void output_of(const WinogradConv& conv, const WinogradOperands& operands, const TileMemory& memory, std::int64_t first, std::int64_t begin,
+               std::int64_t end) {
+  TENON_DISPATCH(output_tiles_of)(conv, operands, memory, first, begin, end);
+}
+
+void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
+  const std::int64_t tiles = conv.tiles();
+  const std::int64_t panels = panel_count<float>(conv.out_channels);
+  for_each_task(host, (tiles + layout.block - 1) / layout.block, [&](std::int64_t block, std::int64_t worker) {
+    const TileMemory memory = memory_of(layout, scratch, worker);
+    const std::int64_t begin = block * layout.block;
+    const std::int64_t end = std::min(tiles, begin + layout.block);
+    input_of(conv, operands.x, memory, begin, begin, end);
+    for (std::int64_t p = 0; p < positions; ++p) multiply(conv, operands.weights, memory, p, end - begin, 0, panels);
+    output_of(conv, operands, memory, begin, begin, end);
+  });
+}
+
+/// For large weights: threads divide the 36 products of a block, and read each weight once for all of its tiles.
+void by_steps(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
+  const std::int64_t tiles = conv.tiles();
+  const std::int64_t panels = panel_count<float>(conv.out_channels);
+  const TileMemory memory = memory_of(layout, scratch, 0);
+  for (std::int64_t first = 0; first < tiles; first += layout.block) {
+    const std::int64_t last = std::min(tiles, first + layout.block);
+    host.parallel_for(last - first, 1,
+                      [&](std::int64_t begin, std::int64_t end) { input_of(conv, operands.x, memory, first, first + begin, first + end); });
+    host.parallel_for(positions, 1, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t p = begin; p < end; ++p) multiply(conv, operands.weights, memory, p, last - first, 0, panels);
+    });
+    host.parallel_for(last - first, 1,
+                      [&](std::int64_t begin, std::int64_t end) { output_of(conv, operands, memory, first, first + begin, first + end); });
+  }
+}
+
+}  // namespace
+
+bool winograd_fits(const ConvGeometry& g) {
+  return g.groups == 1 && g.kernel_height == 3 && g.kernel_width == 3 && g.stride_height == 1 && g.stride_width == 1 &&
+         g.dilation_height == 1 && g.dilation_width == 1;
+}
+
+bool winograd_pays(const WinogradConv& conv) {
+  // The cost in multiply-adds. With few tiles it is bound by reading the weights. A transform does little arithmetic per byte.
+  constexpr std::int64_t tiles_near = 10, tiles_far = 24, transform = 500;
+  const std::int64_t columns = round_up(conv.out_channels, 16);
+  const std::int64_t tiles = std::max(conv.tiles(), weight_bytes(conv) > shared_weights ? tiles_far : tiles_near);
+  // In double: the operands of a graph that is only asked about can have any size.
+  const auto channels = static_cast<double>(conv.channels), padded = static_cast<double>(columns);
+  const double here = static_cast<double>(positions * tiles) * channels * padded +
+                      static_cast<double>(transform * conv.tiles()) * (channels + static_cast<double>(conv.out_channels));
+  const double pixels = static_cast<double>(conv.images) * static_cast<double>(conv.out_height) * static_cast<double>(conv.out_width);
+  return here < 9 * pixels * channels * padded;
+}
+
+WinogradConv winograd_forward(const ConvGeometry& g) {
+  return {g.images, g.height, g.width, g.channels, g.out_height, g.out_width, g.out_channels, g.pad_top, g.pad_left};
+}
+
+WinogradConv winograd_input_grad(const ConvGeometry& g) {
+  return {g.images, g.out_height, g.out_width, g.out_channels, g.height, g.width, g.channels, 2 - g.pad_top, 2 - g.pad_left};
+}
+
+std::int64_t winograd_weight_elements(const WinogradConv& conv) {
+  return positions * panel_elements<float>(conv.channels, conv.out_channels);
+}
+
+void winograd_weights(const WinogradConv& conv, const sdk::Host& host, const float* w, std::int64_t channel_step,
+                      std::int64_t out_channel_step, bool rotated, float* out_weights) {
+  constexpr std::int64_t width = panel_width<float>;
+  const std::int64_t plane = panel_elements<float>(conv.channels, conv.out_channels);
+  const std::int64_t panels = panel_count<float>(conv.out_channels);
+  host.parallel_for(panels * conv.channels, 16, [&](std::int64_t begin, std::int64_t end) {
+    alignas(64) double taps[9 * width];
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t first = i / conv.channels * width;
+      const std::int64_t n = std::min(width, conv.out_channels - first);
+      const float* const source = w + i % conv.channels * channel_step + first * out_channel_step;
+      for (std::int64_t tap = 0; tap < 9; ++tap) {
+        const float* const from = source + (rotated ? 8 - tap : tap);
+        for (std::int64_t o = 0; o < n; ++o) taps[tap * width + o] = static_cast<double>(from[o * out_channel_step]);
+        std::fill(taps + tap * width + n, taps + (tap + 1) * width, 0.0);
+      }
+      TENON_DISPATCH(transform_weights)(taps, out_weights + i * width, plane);
+    }
+  });
+}
+
+std::size_t winograd_scratch(const WinogradConv& conv, const sdk::Host& host) {
+  return scratch_bytes(layout_of(conv, host).elements(), sizeof(float));
+}
+
+void winograd_conv(const WinogradConv& conv, const WinogradOperands& operands, const sdk::Host& host, void* scratch) {
+  if (conv.tiles() == 0 || conv.out_channels == 0) return;
+  const Layout layout = layout_of(conv, host);
+  float* const memory = static_cast<float*>(scratch);
+  std::fill_n(memory, layout.zeros, 0.0F);
+  if (layout.shared) {
+    by_steps(conv, operands, layout, host, memory);
+  } else {
+    by_blocks(conv, operands, layout, host, memory);
+  }
+}
+
+}  // namespace tenon::openblas
+#endif

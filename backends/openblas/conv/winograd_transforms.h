@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// winograd_transforms.h - the one-dimensional transforms of Winograd's F(4x4, 3x3), Y = A' [(G w G') * (B' x B)] A, for one instruction
+// set. Include it after foreach_target.h, like simd.h.
+#if defined(TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
+#undef TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
+#else
+#define TENON_OPENBLAS_WINOGRAD_TRANSFORMS_H
+#endif
+
+#include "simd/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+
+/// The interpolation points are 0, p, -p, q, -q and infinity. They have a third of the error of the usual 1 and 2, and all matrices but G
+/// are exact.
+struct WinogradPoints {
+  static constexpr float p = 0.75F, p2 = p * p, p3 = p2 * p;
+  static constexpr float q = 1.5F, q2 = q * q, q3 = q2 * q;
+  // The scales of G's rows for the points 0, p and q.
+  static constexpr double zero_scale = 1 / (double{p2} * q2);
+  static constexpr double p_scale = 1 / (2 * double{p2} * (double{p2} - q2));
+  static constexpr double q_scale = 1 / (2 * double{q2} * (double{q2} - p2));
+};
+
+/// y = B' x
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_input(D d, const V (&x)[6], V (&y)[6]) {
+  using Points = WinogradPoints;
+  const V product = hn::Set(d, Points::p2 * Points::q2), sum = hn::Set(d, Points::p2 + Points::q2);
+  const V p = hn::Set(d, Points::p), p2 = hn::Set(d, Points::p2);
+  const V q = hn::Set(d, Points::q), q2 = hn::Set(d, Points::q2);
+  const V p_even = hn::NegMulAdd(q2, x[2], x[4]), p_odd = hn::NegMulAdd(q2, x[1], x[3]);
+  const V q_even = hn::NegMulAdd(p2, x[2], x[4]), q_odd = hn::NegMulAdd(p2, x[1], x[3]);
+  y[0] = hn::MulAdd(product, x[0], hn::NegMulAdd(sum, x[2], x[4]));
+  y[1] = hn::MulAdd(p, p_odd, p_even);
+  y[2] = hn::NegMulAdd(p, p_odd, p_even);
+  y[3] = hn::MulAdd(q, q_odd, q_even);
+  y[4] = hn::NegMulAdd(q, q_odd, q_even);
+  y[5] = hn::MulAdd(product, x[1], hn::NegMulAdd(sum, x[3], x[5]));
+}
+
+/// y = A x, the transform of the gradient of Y.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_output_grad(D d, const V (&x)[4], V (&y)[6]) {
+  using Points = WinogradPoints;
+  const V p_even = hn::MulAdd(hn::Set(d, Points::p2), x[2], x[0]);
+  const V p_odd = hn::MulAdd(hn::Set(d, Points::p3), x[3], hn::Mul(hn::Set(d, Points::p), x[1]));
+  const V q_even = hn::MulAdd(hn::Set(d, Points::q2), x[2], x[0]);
+  const V q_odd = hn::MulAdd(hn::Set(d, Points::q3), x[3], hn::Mul(hn::Set(d, Points::q), x[1]));
+  y[0] = x[0];
+  y[1] = hn::Add(p_even, p_odd);
+  y[2] = hn::Sub(p_even, p_odd);
+  y[3] = hn::Add(q_even, q_odd);
+  y[4] = hn::Sub(q_even, q_odd);
+  y[5] = x[3];
+}
+
+/// y = G' x, the transform from the sums to the gradient of w.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void winograd_weight_grad(D d, const V (&x)[6], V (&y)[3]) {
+  using Points = WinogradPoints;
+  const V p_sum = hn::Mul(hn::Set(d, static_cast<float>(Points::p_scale)), hn::Add(x[1], x[2]));
+  const V p_difference = hn::Mul(hn::Set(d, static_cast<float>(Points::p_scale)), hn::Sub(x[1], x[2]));
+  const V q_sum = hn::Mul(hn::Set(d, static_cast<float>(Points::q_scale)), hn::Add(x[3], x[4]));
+  const V q_difference = hn::Mul(hn::Set(d, static_cast<float>(Points::q_scale)), hn::Sub(x[3], x[4]));
+  y[0] = hn::MulAdd(hn::Set(d, static_cast<float>(Points::zero_scale)), x[0], hn::Add(p_sum, q_sum));
+  y[1] = hn::MulAdd(hn::Set(d, Points::p), p_difference, hn::Mul(hn::Set(d, Points::q), q_difference));
+  y[2] = hn::MulAdd(hn::Set(d, Points::p2), p_sum, hn::MulAdd(hn::Set(d, Points::q2), q_sum, x[5]));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gemm/epilogue.h"
+
+#include "simd/instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gemm/epilogue.cpp"
+#include <hwy/foreach_target.h>
+
+#include <algorithm>
+
+#include "simd/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+// The addend of a row: c, times beta, and the bias. c is a row or one element for the whole row.
+enum class Addend { none, element, row };
+
+template <class T>
+struct RowAddends {
+  Addend c_kind;
+  const T* c;
+  T beta;
+  const T* bias;  // NULL: none
+};
+
+template <class T, class Activate>
+void apply_to_row(const RowAddends<T>& add, const Activate& activate, T* y, std::int64_t n) {
+  const Wide<T> d;
+  const auto beta = hn::Set(d, add.beta);
+  const auto element = hn::Set(d, add.c_kind == Addend::element ? add.beta * *add.c : T(0));
+  std::int64_t i = 0;
+  for (; i + lanes(d) <= n; i += lanes(d)) {
+    auto v = hn::LoadU(d, y + i);
+    if (add.c_kind == Addend::row) v = hn::MulAdd(beta, hn::LoadU(d, add.c + i), v);
+    if (add.c_kind == Addend::element) v = hn::Add(v, element);
+    if (add.bias != nullptr) v = hn::Add(v, hn::LoadU(d, add.bias + i));
+    hn::StoreU(activate(d, v), d, y + i);
+  }
+  if (i < n) {
+    auto v = load_first(d, y + i, n - i);
+    if (add.c_kind == Addend::row) v = hn::MulAdd(beta, load_first(d, add.c + i, n - i), v);
+    if (add.c_kind == Addend::element) v = hn::Add(v, element);
+    if (add.bias != nullptr) v = hn::Add(v, load_first(d, add.bias + i, n - i));
+    store_first(activate(d, v), d, y + i, n - i);
+  }
+}
+
+template <class T, class Activate>
+void apply_to_rows(const Epilogue<T>& e, const Activate& activate, T* y, std::int64_t y_step, std::int64_t row, std::int64_t column,
+                   std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t piece = 256;  // columns of a strided c that are gathered at a time
+  T buffer[piece];
+  const bool gathers = e.c != nullptr && e.c_column != 0 && e.c_column != 1;
+  const std::int64_t step = gathers ? piece : columns;
+  for (std::int64_t r = row; r < row + rows; ++r) {
+    for (std::int64_t begin = column; begin < column + columns; begin += step) {
+      const std::int64_t n = std::min(step, column + columns - begin);
+      RowAddends<T> add{Addend::none, nullptr, e.beta, e.bias == nullptr ? nullptr : e.bias + begin};
+      if (e.c != nullptr) {
+        add.c_kind = e.c_column == 0 ? Addend::element : Addend::row;
+        add.c = e.c + r * e.c_row + begin * e.c_column;
+      }
+      if (gathers) {
+        for (std::int64_t i = 0; i < n; ++i) buffer[i] = add.c[i * e.c_column];
+        add.c = buffer;
+      }
+      apply_to_row(add, activate, y + r * y_step + begin, n);
+    }
+  }
+}
+
+template <class T>
+void apply(const Epilogue<T>& e, T* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
+           std::int64_t columns) {
+  switch (e.activation) {
+    case sdk::Activation::none:
+      return apply_to_rows(e, Identity{}, y, y_step, row, column, rows, columns);
+    case sdk::Activation::relu:
+      return apply_to_rows(e, Relu{}, y, y_step, row, column, rows, columns);
+    case sdk::Activation::sigmoid:
+      return apply_to_rows(e, Sigmoid{}, y, y_step, row, column, rows, columns);
+    case sdk::Activation::tanh:
+      return apply_to_rows(e, Tanh{}, y, y_step, row, column, rows, columns);
+  }
+}
+
+}  // namespace
+
+void epilogue_f32(const Epilogue<float>& e, float* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
+                  std::int64_t columns) {
+  apply(e, y, y_step, row, column, rows, columns);
+}
+void epilogue_f64(const Epilogue<double>& e, double* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
+                  std::int64_t columns) {
+  apply(e, y, y_step, row, column, rows, columns);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+
+void apply_epilogue(const Epilogue<float>& e, float* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
+                    std::int64_t columns) {
+  if (!e.empty()) TENON_DISPATCH(epilogue_f32)(e, y, y_step, row, column, rows, columns);
+}
+
+void apply_epilogue(const Epilogue<double>& e, double* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
+                    std::int64_t columns) {
+  if (!e.empty()) TENON_DISPATCH(epilogue_f64)(e, y, y_step, row, column, rows, columns);
+}
+
+}  // namespace tenon::openblas
+#endif

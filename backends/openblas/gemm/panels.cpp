@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gemm/panels.h"
+
+#include "gemm/epilogue.h"
+#include "simd/instruction_set.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "gemm/panels.cpp"
+#include <hwy/foreach_target.h>
+
+#include <hwy/cache_control.h>
+#include <utility>
+
+#include "simd/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace tenon::openblas {
+namespace HWY_NAMESPACE {
+namespace {
+
+// Rows of a register tile that is two vectors wide. AVX-512: 28 sums, two vectors of b and one element of a in 32 registers; elsewhere
+// 12 sums in 16 registers.
+#if HWY_TARGET == HWY_AVX3
+constexpr int tile_rows = 14;
+#else
+constexpr int tile_rows = 6;
+#endif
+// Panel lines that are prefetched: a little more than L2's latency at one line in 14 clocks.
+constexpr std::int64_t lines_ahead = 16;
+
+// Lines of a k block. All rows use a block before the next one begins: its lines and a tile's part of a fit L1 while the next block is
+// prefetched into L2.
+constexpr std::int64_t k_block_lines = 512;
+// Rows whose partial sums are kept between k blocks, 28 KiB.
+constexpr std::int64_t max_partial_rows = 16 * tile_rows;
+
+// Bytes of panels that stay in L2 together with the rows.
+constexpr std::int64_t resident_bytes = 512 * 1024;
+
+/// The next k block, which the tiles of the current one prefetch in turns.
+template <class T>
+struct PrefetchCursor {
+  const T* from;
+  std::int64_t step;  ///< elements per line
+};
+
+// Sums with a variable index would live in memory, so all loops over the sums are unrolled.
+#if HWY_COMPILER_CLANG
+#define TENON_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TENON_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/// The output of one tile: columns [0, columns) of `y`, `columns` <= V lanes.
+template <class T>
+struct TileOutput {
+  T* y;
+  std::int64_t y_step;
+  const std::int64_t* y_offsets;
+  const T* bias;
+  const T* residual;
+  std::int64_t columns;
+  bool relu;
+  const T* sums_in;  ///< the sums so far, lines of panel_width; NULL: 0
+  T* sums_out;       ///< where they wait for the next stretch; NULL: this is the last one
+};
+
+/// Writes a row of the last columns, whose last vector is partial.
+template <class T>
+void write_row(const TileOutput<T>& out, std::int64_t at, const T* sums) {
+  const Wide<T> d;
+  for (std::int64_t column = 0; column < out.columns; column += lanes(d)) {
+    const std::int64_t left = out.columns - column;
+    const bool whole = left >= lanes(d);
+    auto value = hn::Load(d, sums + column);
+    if (out.bias != nullptr) value = hn::Add(value, whole ? hn::LoadU(d, out.bias + column) : load_first(d, out.bias + column, left));
+    if (out.residual != nullptr) {
+      const T* const from = out.residual + at + column;
+      value = hn::Add(value, whole ? hn::LoadU(d, from) : load_first(d, from, left));
+    }
+    if (out.relu) value = Relu{}(d, value);
+    if (whole) {
+      hn::StoreU(value, d, out.y + at + column);
+    } else {
+      store_first(value, d, out.y + at + column, left);
+    }
+  }
+}
+
+template <int R, int V, class T>
+HWY_NOINLINE void tile(const T* HWY_RESTRICT a, std::int64_t a_step, const T* HWY_RESTRICT b, std::int64_t k, PrefetchCursor<T> ahead,
+                       const TileOutput<T>& out) {
+  const Wide<T> d;
+  const std::int64_t n = lanes(d);
+  // load the partial sums
+  hn::Vec<Wide<T>> sum[R][V];
+  TENON_UNROLL
+  for (int r = 0; r < R; ++r) {
+    TENON_UNROLL
+    for (int v = 0; v < V; ++v) sum[r][v] = out.sums_in == nullptr ? hn::Zero(d) : hn::Load(d, out.sums_in + r * panel_width<T> + v * n);
+  }
+  // multiply
+  for (std::int64_t p = 0; p < k; ++p, b += panel_width<T>, ahead.from += ahead.step) {
+    hn::Vec<Wide<T>> line[V];
+    __builtin_prefetch(ahead.from, 0, 2);
+    TENON_UNROLL
+    for (int v = 0; v < V; ++v) {
+      line[v] = hn::Load(d, b + v * n);
+      hwy::Prefetch(b + lines_ahead * panel_width<T> + v * n);
+    }
+    TENON_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const auto x = hn::Set(d, a[r * a_step + p]);
+      TENON_UNROLL
+      for (int v = 0; v < V; ++v) sum[r][v] = hn::MulAdd(x, line[v], sum[r][v]);
+    }
+  }
+  // store the partial sums, or apply the epilogue and store the results
+  if (out.sums_out != nullptr) {
+    TENON_UNROLL
+    for (int r = 0; r < R; ++r) {
+      TENON_UNROLL
+      for (int v = 0; v < V; ++v) hn::Store(sum[r][v], d, out.sums_out + r * panel_width<T> + v * n);
+    }
+    return;
+  }
+  const std::int64_t* const offsets = out.y_offsets;
+  if (out.columns >= V * n) {
+    if (out.bias != nullptr) {
+      TENON_UNROLL
+      for (int v = 0; v < V; ++v) {
+        const auto bias = hn::LoadU(d, out.bias + v * n);
+        TENON_UNROLL
+        for (int r = 0; r < R; ++r) sum[r][v] = hn::Add(sum[r][v], bias);
+      }
+    }
+    if (out.residual != nullptr) {
+      TENON_UNROLL
+      for (int r = 0; r < R; ++r) {
+        const T* const from = out.residual + (offsets == nullptr ? r * out.y_step : offsets[r]);
+        TENON_UNROLL
+        for (int v = 0; v < V; ++v) sum[r][v] = hn::Add(sum[r][v], hn::LoadU(d, from + v * n));
+      }
+    }
+    if (out.relu) {
+      TENON_UNROLL
+      for (int r = 0; r < R; ++r) {
+        TENON_UNROLL
+        for (int v = 0; v < V; ++v) sum[r][v] = Relu{}(d, sum[r][v]);
+      }
+    }
+    TENON_UNROLL
+    for (int r = 0; r < R; ++r) {
+      T* const to = out.y + (offsets == nullptr ? r * out.y_step : offsets[r]);
+      TENON_UNROLL
+      for (int v = 0; v < V; ++v) hn::StoreU(sum[r][v], d, to + v * n);
+    }
+    return;
+  }
+  HWY_ALIGN T sums[R * V * HWY_MAX_BYTES / sizeof(T)];
+  TENON_UNROLL
+  for (int r = 0; r < R; ++r) {
+    TENON_UNROLL
+    for (int v = 0; v < V; ++v) hn::Store(sum[r][v], d, sums + (r * V + v) * n);
+  }
+  for (std::int64_t r = 0; r < R; ++r) write_row(out, offsets == nullptr ? r * out.y_step : offsets[r], sums + r * V * n);
+}
+
+template <class T>
+using TileFunction = void (*)(const T*, std::int64_t, const T*, std::int64_t, PrefetchCursor<T>, const TileOutput<T>&);
+
+/// tile<1, V> ... tile<tile_rows, V>
+template <int V, class T, int... R>
+TileFunction<T> choose_tile(std::int64_t rows, std::integer_sequence<int, R...>) {
+  static constexpr TileFunction<T> tiles[] = {&tile<R + 1, V, T>...};
+  return tiles[rows - 1];
+}
+
+/// Multiplies rows [row, row + rows), at most max_partial_rows, by one panel, k block by k block, in tiles of nearly equal heights.
+template <class T>
+void multiply_panel(const PanelProduct<T>& p, std::int64_t panel, std::int64_t row, std::int64_t rows) {
+  constexpr auto heights = std::make_integer_sequence<int, tile_rows>();
+  const std::int64_t n = lanes(Wide<T>());
+  const std::int64_t first = panel * panel_width<T>;
+  const std::int64_t columns = p.wide_last_panel ? panel_width<T> : std::min(panel_width<T>, p.columns - first);
+  const std::int64_t tiles = (rows + tile_rows - 1) / tile_rows;
+  const std::int64_t tiles_of_all_columns = tiles * ((columns + 2 * n - 1) / (2 * n));
+  const std::int64_t k_blocks = std::max<std::int64_t>(1, (p.k + k_block_lines / 2) / k_block_lines);
+  const T* const lines = p.panels + panel * panel_width<T> * p.k;
+  HWY_ALIGN T partial_sums[max_partial_rows * panel_width<T>];
+  for (std::int64_t s = 0; s < k_blocks; ++s) {
+    const std::int64_t line = s * p.k / k_blocks;
+    const std::int64_t next = (s + 1) * p.k / k_blocks;
+    PrefetchCursor<T> ahead{lines + next * panel_width<T>, (panel_width<T> + tiles_of_all_columns - 1) / tiles_of_all_columns};
+    for (std::int64_t column = 0; column < columns; column += 2 * n) {
+      const bool two = columns - column > n;
+      TileOutput<T> out{};
+      out.y_step = p.y_step;
+      out.bias = p.bias == nullptr ? nullptr : p.bias + first + column;
+      out.columns = columns - column;
+      out.relu = p.activation == sdk::Activation::relu;
+      for (std::int64_t t = 0; t < tiles; ++t) {
+        const std::int64_t offset = t * rows / tiles;
+        const std::int64_t height = (t + 1) * rows / tiles - offset;
+        const std::int64_t begin = row + offset;
+        const std::int64_t at = (p.y_offsets == nullptr ? begin * p.y_step : 0) + first + column;
+        T* const sums = partial_sums + offset * panel_width<T> + column;
+        out.sums_in = s == 0 ? nullptr : sums;
+        out.sums_out = s + 1 == k_blocks ? nullptr : sums;
+        out.y = p.y + at;
+        out.y_offsets = p.y_offsets == nullptr ? nullptr : p.y_offsets + begin;
+        out.residual = p.residual == nullptr ? nullptr : p.residual + at;
+        const TileFunction<T> function = two ? choose_tile<2, T>(height, heights) : choose_tile<1, T>(height, heights);
+        function(p.a + begin * p.a_step + line, p.a_step, lines + line * panel_width<T> + column, next - line, ahead, out);
+        ahead.from += (next - line) * ahead.step;
+      }
+    }
+  }
+}
+
+template <class T>
+void multiply_all(const PanelProduct<T>& p) {
+  const std::int64_t panels = panel_count<T>(p.columns);
+  // If all panels stay in L2, a few rows of y are written from end to end before the next ones.
+  const bool few = panel_elements<T>(p.k, p.columns) * static_cast<std::int64_t>(sizeof(T)) <= resident_bytes;
+  const std::int64_t max_rows = few ? 2 * tile_rows : max_partial_rows;
+  const std::int64_t groups = (p.rows + max_rows - 1) / max_rows;
+  const auto multiply_group = [&](std::int64_t panel, std::int64_t g) {
+    const std::int64_t row = g * p.rows / groups;
+    multiply_panel(p, panel, row, (g + 1) * p.rows / groups - row);
+  };
+  if (few) {
+    for (std::int64_t g = 0; g < groups; ++g) {
+      for (std::int64_t panel = 0; panel < panels; ++panel) multiply_group(panel, g);
+    }
+    return;
+  }
+  for (std::int64_t panel = 0; panel < panels; ++panel) {
+    for (std::int64_t g = 0; g < groups; ++g) multiply_group(panel, g);
+  }
+}
+
+}  // namespace
+
+void multiply_panels_f32(const PanelProduct<float>& p) {
+  multiply_all(p);
+}
+void multiply_panels_f64(const PanelProduct<double>& p) {
+  multiply_all(p);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tenon::openblas
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tenon::openblas {
+namespace {
+
+// Sigmoid and tanh are expensive: they are applied afterwards, where the loop over a row is long.
+template <class T>
+void apply_slow_activations(const PanelProduct<T>& p) {
+  if (p.activation == sdk::Activation::none || p.activation == sdk::Activation::relu) return;
+  Epilogue<T> epilogue;
+  epilogue.activation = p.activation;
+  for (std::int64_t r = 0; r < p.rows; ++r) {
+    apply_epilogue(epilogue, p.y + (p.y_offsets == nullptr ? r * p.y_step : p.y_offsets[r]), 0, 0, 0, 1, p.columns);
+  }
+}
+
+}  // namespace
+
+void multiply_panels(const PanelProduct<float>& product) {
+  TENON_DISPATCH(multiply_panels_f32)(product);
+  apply_slow_activations(product);
+}
+
+void multiply_panels(const PanelProduct<double>& product) {
+  TENON_DISPATCH(multiply_panels_f64)(product);
+  apply_slow_activations(product);
+}
+
+}  // namespace tenon::openblas
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "simd/instruction_set.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace tenon::openblas {
+namespace {
+
+/// Tests for the features that Highway's targets of the same names need. The compiler's query also covers the operating system's support.
+InstructionSet detect() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  __builtin_cpu_init();
+  const bool sse4 = __builtin_cpu_supports("sse4.1") && __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") &&
+                    __builtin_cpu_supports("aes");
+  // Every processor with AVX2 and FMA also has F16C, which not every compiler can query.
+  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+                    __builtin_cpu_supports("bmi2");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
+  if (avx512) return InstructionSet::avx512;
+  if (avx2) return InstructionSet::avx2;
+  if (sse4) return InstructionSet::sse4;
+#endif
+  return InstructionSet::portable;
+}
+
+std::atomic<InstructionSet>& chosen() {
+  static std::atomic<InstructionSet> set{detect()};
+  return set;
+}
+
+}  // namespace
+
+InstructionSet instruction_set() {
+  return chosen().load(std::memory_order_relaxed);
+}
+
+const char* name_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::avx512:
+      return "avx512";
+    case InstructionSet::avx2:
+      return "avx2";
+    case InstructionSet::sse4:
+      return "sse4";
+    case InstructionSet::portable:
+      break;
+  }
+  return "portable";
+}
+
+void limit_instruction_set(InstructionSet highest) {
+  chosen().store(std::min(highest, detect()), std::memory_order_relaxed);
+}
+
+}  // namespace tenon::openblas
