@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention_rows.cpp - exponentials and sums of attention's scores, with vectors along the keys.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "attention/attention_rows.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <cmath>
@@ -126,28 +122,6 @@ void softmax_rows_backward(const ScoreBlock<T>& block, T* ds, const T* log_sum, 
 }
 
 }  // namespace
-
-void softmax_block_forward_f32(const ScoreBlock<float>& block, bool first, RowState<float>* states, float* y, std::int64_t size) {
-  softmax_rows_forward(block, first, states, y, size);
-}
-void softmax_block_forward_f64(const ScoreBlock<double>& block, bool first, RowState<double>* states, double* y, std::int64_t size) {
-  softmax_rows_forward(block, first, states, y, size);
-}
-void normalise_rows_f32(std::int64_t rows, const RowState<float>* states, float* y, std::int64_t size, float* log_sum) {
-  normalise_all(rows, states, y, size, log_sum);
-}
-void normalise_rows_f64(std::int64_t rows, const RowState<double>* states, double* y, std::int64_t size, double* log_sum) {
-  normalise_all(rows, states, y, size, log_sum);
-}
-void softmax_block_backward_f32(const ScoreBlock<float>& block, float* ds, const float* log_sum, const float* dy, const float* y,
-                                std::int64_t size) {
-  softmax_rows_backward(block, ds, log_sum, dy, y, size);
-}
-void softmax_block_backward_f64(const ScoreBlock<double>& block, double* ds, const double* log_sum, const double* dy, const double* y,
-                                std::int64_t size) {
-  softmax_rows_backward(block, ds, log_sum, dy, y, size);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -155,26 +129,23 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-void softmax_block_forward(const ScoreBlock<float>& block, bool first, RowState<float>* states, float* y, std::int64_t size) {
-  TENON_DISPATCH(softmax_block_forward_f32)(block, first, states, y, size);
+template <class T>
+void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size) {
+  TENON_DISPATCH(softmax_rows_forward<T>)(block, first, states, y, size);
 }
-void softmax_block_forward(const ScoreBlock<double>& block, bool first, RowState<double>* states, double* y, std::int64_t size) {
-  TENON_DISPATCH(softmax_block_forward_f64)(block, first, states, y, size);
+TENON_INSTANTIATE_FLOATS(softmax_block_forward)
+
+template <class T>
+void normalise_rows(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, T* log_sum) {
+  TENON_DISPATCH(normalise_all<T>)(rows, states, y, size, log_sum);
 }
-void normalise_rows(std::int64_t rows, const RowState<float>* states, float* y, std::int64_t size, float* log_sum) {
-  TENON_DISPATCH(normalise_rows_f32)(rows, states, y, size, log_sum);
+TENON_INSTANTIATE_FLOATS(normalise_rows)
+
+template <class T>
+void softmax_block_backward(const ScoreBlock<T>& block, T* ds, const T* log_sum, const T* dy, const T* y, std::int64_t size) {
+  TENON_DISPATCH(softmax_rows_backward<T>)(block, ds, log_sum, dy, y, size);
 }
-void normalise_rows(std::int64_t rows, const RowState<double>* states, double* y, std::int64_t size, double* log_sum) {
-  TENON_DISPATCH(normalise_rows_f64)(rows, states, y, size, log_sum);
-}
-void softmax_block_backward(const ScoreBlock<float>& block, float* ds, const float* log_sum, const float* dy, const float* y,
-                            std::int64_t size) {
-  TENON_DISPATCH(softmax_block_backward_f32)(block, ds, log_sum, dy, y, size);
-}
-void softmax_block_backward(const ScoreBlock<double>& block, double* ds, const double* log_sum, const double* dy, const double* y,
-                            std::int64_t size) {
-  TENON_DISPATCH(softmax_block_backward_f64)(block, ds, log_sum, dy, y, size);
-}
+TENON_INSTANTIATE_FLOATS(softmax_block_backward)
 
 }  // namespace tenon::openblas
 #endif

@@ -29,18 +29,16 @@ struct RowState {
 
 /// Replaces scores by e^(score + mask - row_max), 0 for keys that are not seen, and updates the states. Unless this is the first block,
 /// rows of y, of `size` elements each, are rescaled to the new row_max.
-void softmax_block_forward(const ScoreBlock<float>& block, bool first, RowState<float>* states, float* y, std::int64_t size);
-void softmax_block_forward(const ScoreBlock<double>& block, bool first, RowState<double>* states, double* y, std::int64_t size);
+template <class T>
+void softmax_block_forward(const ScoreBlock<T>& block, bool first, RowState<T>* states, T* y, std::int64_t size);
 
 /// Divides y by the sums; log_sum = row_max + log sum, unless NULL. A row that has seen no key gets 0 and -infinity.
-void normalise_rows(std::int64_t rows, const RowState<float>* states, float* y, std::int64_t size, float* log_sum);
-void normalise_rows(std::int64_t rows, const RowState<double>* states, double* y, std::int64_t size, double* log_sum);
+template <class T>
+void normalise_rows(std::int64_t rows, const RowState<T>* states, T* y, std::int64_t size, T* log_sum);
 
 /// Replaces scores by p = e^(score + mask - log_sum) and ds, which holds dy v', by p (ds - sum dy y); both are 0 for keys that are not
 /// seen. dy and y have `size` elements per row.
-void softmax_block_backward(const ScoreBlock<float>& block, float* ds, const float* log_sum, const float* dy, const float* y,
-                            std::int64_t size);
-void softmax_block_backward(const ScoreBlock<double>& block, double* ds, const double* log_sum, const double* dy, const double* y,
-                            std::int64_t size);
+template <class T>
+void softmax_block_backward(const ScoreBlock<T>& block, T* ds, const T* log_sum, const T* dy, const T* y, std::int64_t size);
 
 }  // namespace tenon::openblas

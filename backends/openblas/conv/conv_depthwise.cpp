@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_depthwise.h"
 
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "conv/conv_depthwise.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <numeric>
@@ -196,20 +192,6 @@ void run_tap(const TapSum<T>& tap) {
 }
 
 }  // namespace
-
-void depthwise_line_f32(const Line<float>& line) {
-  run_line(line);
-}
-void depthwise_line_f64(const Line<double>& line) {
-  run_line(line);
-}
-void depthwise_tap_f32(const TapSum<float>& tap) {
-  run_tap(tap);
-}
-void depthwise_tap_f64(const TapSum<double>& tap) {
-  run_tap(tap);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -227,19 +209,6 @@ constexpr std::int64_t strip = 128;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
-}
-
-void run(const Line<float>& line) {
-  TENON_DISPATCH(depthwise_line_f32)(line);
-}
-void run(const Line<double>& line) {
-  TENON_DISPATCH(depthwise_line_f64)(line);
-}
-void run(const TapSum<float>& tap) {
-  TENON_DISPATCH(depthwise_tap_f32)(tap);
-}
-void run(const TapSum<double>& tap) {
-  TENON_DISPATCH(depthwise_tap_f64)(tap);
 }
 
 /// One dimension of a convolution.
@@ -325,7 +294,7 @@ void lines(const ConvGeometry& g, const sdk::Host& host, Taps (Axis::*taps)(std:
         line.x = shared.x + i / height * x_height * shared.x_line;
         line.y = shared.y + at;
         if (shared.residual != nullptr) line.residual = shared.residual + at;
-        run(line);
+        TENON_DISPATCH(run_line<T>)(line);
       }
     }
   });
@@ -396,7 +365,7 @@ void depthwise_weight_grad(const ConvGeometry& g, const sdk::Call& call, const T
             tap.n = end_column - first;
             tap.channels = g.channels;
             tap.sums = sums + slot * g.weights() + (a * g.kernel_width + b) * g.channels;
-            run(tap);
+            TENON_DISPATCH(run_tap<T>)(tap);
           }
         }
       }

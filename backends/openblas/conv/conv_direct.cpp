@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_direct.h"
 
-#include "simd/instruction_set.h"
+#include "simd/foreach_target.h"
 #include "workers.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "conv/conv_direct.cpp"
-#include <hwy/foreach_target.h>
 
 #include <algorithm>
 #include <numeric>
@@ -102,16 +98,6 @@ void gather(const DirectConv& conv, const T* x, std::int64_t group, std::int64_t
 }
 
 }  // namespace
-
-void gather_f32(const DirectConv& conv, const float* x, std::int64_t group, std::int64_t begin, std::int64_t end, float* out,
-                std::int64_t out_step) {
-  gather(conv, x, group, begin, end, out, out_step);
-}
-void gather_f64(const DirectConv& conv, const double* x, std::int64_t group, std::int64_t begin, std::int64_t end, double* out,
-                std::int64_t out_step) {
-  gather(conv, x, group, begin, end, out, out_step);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -131,15 +117,6 @@ constexpr std::int64_t shared_bytes = 2 * 1024 * 1024;
 constexpr std::int64_t near_weight_bytes = 1280 * 1024;
 // Multiply-adds worth handing to a thread.
 constexpr double smallest_piece = 0.5e6;
-
-void gather_rows(const DirectConv& conv, const float* x, std::int64_t group, std::int64_t begin, std::int64_t end, float* out,
-                 std::int64_t out_step) {
-  TENON_DISPATCH(gather_f32)(conv, x, group, begin, end, out, out_step);
-}
-void gather_rows(const DirectConv& conv, const double* x, std::int64_t group, std::int64_t begin, std::int64_t end, double* out,
-                 std::int64_t out_step) {
-  TENON_DISPATCH(gather_f64)(conv, x, group, begin, end, out, out_step);
-}
 
 std::int64_t round_up(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b * b;
@@ -261,7 +238,7 @@ void by_rows(const DirectConv& conv, const DirectOperands<T>& o, const Layout& l
     std::int64_t* const offsets = layout.dense_result ? nullptr : reinterpret_cast<std::int64_t*>(mine + layout.rows_bytes);
     if (offsets != nullptr) write_row_offsets(conv, begin, end, offsets);
     for (std::int64_t group = 0; group < conv.groups; ++group) {
-      if (layout.gathers) gather_rows(conv, o.x, group, begin, end, gathered, layout.a_step);
+      if (layout.gathers) TENON_DISPATCH(gather<T>)(conv, o.x, group, begin, end, gathered, layout.a_step);
       const T* const a = layout.gathers ? gathered : o.x + begin * layout.a_step;
       multiply_panels(product_of(conv, o, layout, group, a, begin, end, offsets));
     }
@@ -282,7 +259,7 @@ void by_panels(const DirectConv& conv, const DirectOperands<T>& o, const Layout&
     if (layout.gathers) {
       host.parallel_for(rows, std::max<std::int64_t>(1, 32 * 1024 / std::max<std::int64_t>(1, layout.a_step)),
                         [&](std::int64_t begin, std::int64_t end) {
-                          gather_rows(conv, o.x, group, begin, end, gathered + begin * layout.a_step, layout.a_step);
+                          TENON_DISPATCH(gather<T>)(conv, o.x, group, begin, end, gathered + begin * layout.a_step, layout.a_step);
                         });
     }
     const PanelProduct<T> whole = product_of(conv, o, layout, group, layout.gathers ? gathered : o.x, 0, rows, offsets);

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_weight_grad_thin.h"
 
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "conv/conv_weight_grad_thin.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 
@@ -107,14 +103,6 @@ void run_line(const ThinLine<T>& line) {
 }
 
 }  // namespace
-
-void thin_line_f32(const ThinLine<float>& line) {
-  run_line(line);
-}
-void thin_line_f64(const ThinLine<double>& line) {
-  run_line(line);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -127,13 +115,6 @@ constexpr std::int64_t largest_channels = 8;
 // The largest number of slots (parts of the lines with their own sums), and the smallest number of multiply-adds of a slot: about 100 us.
 constexpr std::int64_t target_slots = 32;
 constexpr std::int64_t smallest_slot = 4 << 20;
-
-void run(const ThinLine<float>& line) {
-  TENON_DISPATCH(thin_line_f32)(line);
-}
-void run(const ThinLine<double>& line) {
-  TENON_DISPATCH(thin_line_f64)(line);
-}
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
@@ -197,7 +178,7 @@ void thin_weight_grad(const ConvGeometry& g, const sdk::Host& host, const T* dy,
         line.run = run_length;
         line.out_channels = g.out_channels;
         line.sums = slot_sums + a * run_length * g.out_channels;
-        run(line);
+        TENON_DISPATCH(run_line<T>)(line);
       }
     }
   });

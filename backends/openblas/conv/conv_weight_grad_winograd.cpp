@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_weight_grad_winograd.h"
 
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "conv/conv_weight_grad_winograd.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <cblas.h>
 
@@ -65,16 +61,6 @@ void transform_tile(const float* const* pixels, std::int64_t channels, float* ou
   }
 }
 
-}  // namespace
-
-void weight_grad_x_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
-  transform_tile<reach>(pixels, channels, out, plane);
-}
-
-void weight_grad_dy_tile(const float* const* pixels, std::int64_t channels, float* out, std::int64_t plane) {
-  transform_tile<tile>(pixels, channels, out, plane);
-}
-
 /// dw (channels, 3, 3) from 36 sums per channel, which are `plane` elements apart.
 void weight_grad_of_sums(const float* sums, std::int64_t plane, std::int64_t channels, float* dw) {
   const Channels d;
@@ -98,6 +84,7 @@ void weight_grad_of_sums(const float* sums, std::int64_t plane, std::int64_t cha
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -175,8 +162,8 @@ std::size_t WeightGradWinograd::scratch(const sdk::Host& host) const {
 
 /// Transforms tiles [first, first + count).
 void WeightGradWinograd::transform(const Work& work, const float* dy, const float* x, std::int64_t first, std::int64_t count) const {
-  const auto x_tile = TENON_DISPATCH(weight_grad_x_tile);
-  const auto dy_tile = TENON_DISPATCH(weight_grad_dy_tile);
+  const auto x_tile = TENON_DISPATCH(transform_tile<reach>);
+  const auto dy_tile = TENON_DISPATCH(transform_tile<tile>);
   const float* pixels[points];
   for (std::int64_t t = 0; t < count; ++t) {
     const std::int64_t image = (first + t) / (tile_rows_ * tile_columns_);

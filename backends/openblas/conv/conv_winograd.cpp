@@ -2,12 +2,8 @@
 #include "conv/conv_winograd.h"
 
 #include "gemm/panels.h"
-#include "simd/instruction_set.h"
+#include "simd/foreach_target.h"
 #include "workers.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "conv/conv_winograd.cpp"
-#include <hwy/foreach_target.h>
 
 #include <algorithm>
 
@@ -180,8 +176,6 @@ void output_tiles(const WinogradConv& conv, const WinogradOperands& o, const Til
   }
 }
 
-}  // namespace
-
 /// Transforms tiles [begin, end); `first` is the index of the first tile in `memory`.
 void input_tiles(const WinogradConv& conv, const float* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
                  std::int64_t end) {
@@ -255,6 +249,7 @@ void transform_weights(const double* w, float* out, std::int64_t plane) {
   }
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -339,15 +334,6 @@ void multiply(const WinogradConv& conv, const float* weights, const TileMemory& 
   multiply_panels(product);
 }
 
-void input_of(const WinogradConv& conv, const float* x, const TileMemory& memory, std::int64_t first, std::int64_t begin,
-              std::int64_t end) {
-  TENON_DISPATCH(input_tiles)(conv, x, memory, first, begin, end);
-}
-void output_of(const WinogradConv& conv, const WinogradOperands& operands, const TileMemory& memory, std::int64_t first, std::int64_t begin,
-               std::int64_t end) {
-  TENON_DISPATCH(output_tiles_of)(conv, operands, memory, first, begin, end);
-}
-
 void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const Layout& layout, const sdk::Host& host, float* scratch) {
   const std::int64_t tiles = conv.tiles();
   const std::int64_t panels = panel_count<float>(conv.out_channels);
@@ -355,9 +341,9 @@ void by_blocks(const WinogradConv& conv, const WinogradOperands& operands, const
     const TileMemory memory = memory_of(layout, scratch, worker);
     const std::int64_t begin = block * layout.block;
     const std::int64_t end = std::min(tiles, begin + layout.block);
-    input_of(conv, operands.x, memory, begin, begin, end);
+    TENON_DISPATCH(input_tiles)(conv, operands.x, memory, begin, begin, end);
     for (std::int64_t p = 0; p < positions; ++p) multiply(conv, operands.weights, memory, p, end - begin, 0, panels);
-    output_of(conv, operands, memory, begin, begin, end);
+    TENON_DISPATCH(output_tiles_of)(conv, operands, memory, begin, begin, end);
   });
 }
 
@@ -368,13 +354,15 @@ void by_steps(const WinogradConv& conv, const WinogradOperands& operands, const 
   const TileMemory memory = memory_of(layout, scratch, 0);
   for (std::int64_t first = 0; first < tiles; first += layout.block) {
     const std::int64_t last = std::min(tiles, first + layout.block);
-    host.parallel_for(last - first, 1,
-                      [&](std::int64_t begin, std::int64_t end) { input_of(conv, operands.x, memory, first, first + begin, first + end); });
+    host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
+      TENON_DISPATCH(input_tiles)(conv, operands.x, memory, first, first + begin, first + end);
+    });
     host.parallel_for(positions, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t p = begin; p < end; ++p) multiply(conv, operands.weights, memory, p, last - first, 0, panels);
     });
-    host.parallel_for(last - first, 1,
-                      [&](std::int64_t begin, std::int64_t end) { output_of(conv, operands, memory, first, first + begin, first + end); });
+    host.parallel_for(last - first, 1, [&](std::int64_t begin, std::int64_t end) {
+      TENON_DISPATCH(output_tiles_of)(conv, operands, memory, first, first + begin, first + end);
+    });
   }
 }
 

@@ -172,4 +172,29 @@ void elementwise(const sdk::Call& call, std::int64_t grain, unsigned scalars, co
   });
 }
 
+/// y = op(x) elementwise for one operand, by a loop over adjacent elements.
+template <class T, class Y>
+void elementwise(const sdk::Call& call, std::int64_t grain, void (*loop)(const T* x, Y* y, std::int64_t n)) {
+  elementwise<T, Y, 1>(call, grain, 0, [loop](const Segment<T, 1>& x, Y* y, std::int64_t n) { loop(x.x[0], y, n); });
+}
+
+/// A loop over a segment of two operands.
+template <class T, class Y>
+using PairLoop = void (*)(const Segment<T, 2>& x, Y* y, std::int64_t n);
+
+/// y[i] = F{}(a[i], b[i]), in plain loops.
+template <class F, class T, class Y>
+void map_pairs(const Segment<T, 2>& s, Y* y, std::int64_t n) {
+  const T *a = s.x[0], *b = s.x[1];
+  if (s.scalars == 0) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = F{}(a[i], b[i]);
+  } else if (s.scalars == 1) {
+    const T one = *a;
+    for (std::int64_t i = 0; i < n; ++i) y[i] = F{}(one, b[i]);
+  } else {
+    const T one = *b;
+    for (std::int64_t i = 0; i < n; ++i) y[i] = F{}(a[i], one);
+  }
+}
+
 }  // namespace tenon::openblas

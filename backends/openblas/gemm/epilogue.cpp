@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm/epilogue.h"
 
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "gemm/epilogue.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 
@@ -89,16 +85,6 @@ void apply(const Epilogue<T>& e, T* y, std::int64_t y_step, std::int64_t row, st
 }
 
 }  // namespace
-
-void epilogue_f32(const Epilogue<float>& e, float* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
-                  std::int64_t columns) {
-  apply(e, y, y_step, row, column, rows, columns);
-}
-void epilogue_f64(const Epilogue<double>& e, double* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
-                  std::int64_t columns) {
-  apply(e, y, y_step, row, column, rows, columns);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -106,15 +92,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-void apply_epilogue(const Epilogue<float>& e, float* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
+template <class T>
+void apply_epilogue(const Epilogue<T>& e, T* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
                     std::int64_t columns) {
-  if (!e.empty()) TENON_DISPATCH(epilogue_f32)(e, y, y_step, row, column, rows, columns);
+  if (!e.empty()) TENON_DISPATCH(apply<T>)(e, y, y_step, row, column, rows, columns);
 }
-
-void apply_epilogue(const Epilogue<double>& e, double* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
-                    std::int64_t columns) {
-  if (!e.empty()) TENON_DISPATCH(epilogue_f64)(e, y, y_step, row, column, rows, columns);
-}
+TENON_INSTANTIATE_FLOATS(apply_epilogue)
 
 }  // namespace tenon::openblas
 #endif

@@ -22,9 +22,8 @@ struct Epilogue {
 };
 
 /// Applies the epilogue to rows [row, row + rows) and columns [column, column + columns) of y, whose row stride is y_step elements.
-void apply_epilogue(const Epilogue<float>& epilogue, float* y, std::int64_t y_step, std::int64_t row, std::int64_t column,
-                    std::int64_t rows, std::int64_t columns);
-void apply_epilogue(const Epilogue<double>& epilogue, double* y, std::int64_t y_step, std::int64_t row, std::int64_t column,
-                    std::int64_t rows, std::int64_t columns);
+template <class T>
+void apply_epilogue(const Epilogue<T>& epilogue, T* y, std::int64_t y_step, std::int64_t row, std::int64_t column, std::int64_t rows,
+                    std::int64_t columns);
 
 }  // namespace tenon::openblas

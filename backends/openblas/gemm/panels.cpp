@@ -2,11 +2,7 @@
 #include "gemm/panels.h"
 
 #include "gemm/epilogue.h"
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "gemm/panels.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <hwy/cache_control.h>
 #include <utility>
@@ -241,14 +237,6 @@ void multiply_all(const PanelProduct<T>& p) {
 }
 
 }  // namespace
-
-void multiply_panels_f32(const PanelProduct<float>& p) {
-  multiply_all(p);
-}
-void multiply_panels_f64(const PanelProduct<double>& p) {
-  multiply_all(p);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -270,15 +258,12 @@ void apply_slow_activations(const PanelProduct<T>& p) {
 
 }  // namespace
 
-void multiply_panels(const PanelProduct<float>& product) {
-  TENON_DISPATCH(multiply_panels_f32)(product);
+template <class T>
+void multiply_panels(const PanelProduct<T>& product) {
+  TENON_DISPATCH(multiply_all<T>)(product);
   apply_slow_activations(product);
 }
-
-void multiply_panels(const PanelProduct<double>& product) {
-  TENON_DISPATCH(multiply_panels_f64)(product);
-  apply_slow_activations(product);
-}
+TENON_INSTANTIATE_FLOATS(multiply_panels)
 
 }  // namespace tenon::openblas
 #endif

@@ -77,7 +77,7 @@ struct PanelProduct {
 };
 
 /// Runs on the calling thread. Each element is one chain of fused multiply-adds from k = 0 on, so its bits do not depend on the tiling.
-void multiply_panels(const PanelProduct<float>& product);
-void multiply_panels(const PanelProduct<double>& product);
+template <class T>
+void multiply_panels(const PanelProduct<T>& product);
 
 }  // namespace tenon::openblas

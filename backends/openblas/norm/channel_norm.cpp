@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "norm/channel_norm.h"
 
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "norm/channel_norm.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 
@@ -146,14 +142,6 @@ void gradient(const T* dy, const T* x, T* dx, const StridedRows& extent, const T
 }
 
 }  // namespace
-
-ChannelNorm<float> channel_norm_f32() {
-  return {statistics<float>, gradient_sums<float>, normalise<float>, gradient<float>};
-}
-ChannelNorm<double> channel_norm_f64() {
-  return {statistics<double>, gradient_sums<double>, normalise<double>, gradient<double>};
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -161,12 +149,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-ChannelNorm<float> channel_norm(const float*) {
-  return TENON_DISPATCH(channel_norm_f32)();
+template <class T>
+ChannelNorm<T> channel_norm() {
+  return {TENON_DISPATCH(statistics<T>), TENON_DISPATCH(gradient_sums<T>), TENON_DISPATCH(normalise<T>), TENON_DISPATCH(gradient<T>)};
 }
-ChannelNorm<double> channel_norm(const double*) {
-  return TENON_DISPATCH(channel_norm_f64)();
-}
+TENON_INSTANTIATE_FLOATS(channel_norm)
 
 }  // namespace tenon::openblas
 #endif

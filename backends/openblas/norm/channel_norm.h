@@ -27,8 +27,8 @@ struct ChannelNorm {
                    const T* constant);
 };
 
-/// The functions for this machine; the argument selects the type.
-ChannelNorm<float> channel_norm(const float*);
-ChannelNorm<double> channel_norm(const double*);
+/// The functions for this machine.
+template <class T>
+ChannelNorm<T> channel_norm();
 
 }  // namespace tenon::openblas

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "norm/line_norm.h"
 
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "norm/line_norm.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,15 +25,6 @@ struct LineCoefficients {
 /// Columns [begin, end) of lines that are `stride` elements apart.
 struct Columns {
   std::int64_t lines, stride, begin, end;
-};
-
-/// The vector code for one instruction set.
-template <class T>
-struct LineNorm {
-  void (*line)(bool centred, double epsilon, const T* x, const T* scale, const T* bias, T* y, std::int64_t n, T* mean, T* inverse);
-  LineCoefficients<T> (*coefficients)(bool centred, const T* dy, const T* x, const T* scale, std::int64_t n, T mean, T inverse);
-  void (*gradient)(const T* dy, const T* x, const T* scale, T* dx, const Columns& columns, const LineCoefficients<T>* coefficients,
-                   double* dscale, double* dbias);
 };
 
 }  // namespace
@@ -214,14 +201,6 @@ void gradient(const T* dy, const T* x, const T* scale, T* dx, const Columns& at,
 }
 
 }  // namespace
-
-LineNorm<float> line_norm_f32() {
-  return {line<float>, coefficients<float>, gradient<float>};
-}
-LineNorm<double> line_norm_f64() {
-  return {line<double>, coefficients<double>, gradient<double>};
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -232,13 +211,6 @@ namespace {
 
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 32 * 1024;
-
-LineNorm<float> code_of(const float*) {
-  return TENON_DISPATCH(line_norm_f32)();
-}
-LineNorm<double> code_of(const double*) {
-  return TENON_DISPATCH(line_norm_f64)();
-}
 
 sdk::Rows lines_of(const sdk::Call& call, std::uint32_t x) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[x], call.attr<tenon_attributes_layer_norm>().axis);
@@ -261,11 +233,11 @@ template <class T>
 void normalise_lines(const sdk::Call& call, Centre centre, const T* x, const T* scale, const T* bias, T* y, T* mean, T* inverse) {
   const sdk::Rows lines = lines_of(call, 0);
   const double epsilon = call.attr<tenon_attributes_layer_norm>().epsilon;
-  const LineNorm<T> code = code_of(x);
+  const auto normalise = TENON_DISPATCH(line<T>);
   if (lines.n == 0) return;
   call.host.parallel_for(lines.rows, std::max<std::int64_t>(1, grain / lines.n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
-      code.line(centre == Centre::mean, epsilon, x + i * lines.n, scale, bias, y + i * lines.n, lines.n,
+      normalise(centre == Centre::mean, epsilon, x + i * lines.n, scale, bias, y + i * lines.n, lines.n,
                 mean == nullptr ? nullptr : mean + i, inverse == nullptr ? nullptr : inverse + i);
     }
   });
@@ -283,12 +255,11 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
                    T* dscale, T* dbias) {
   const sdk::Rows lines = lines_of(call, 1);
   const GradientPlan plan(lines);
-  const LineNorm<T> code = code_of(x);
   const bool centred = centre == Centre::mean;
   double* const sums = static_cast<double*>(call.scratch);  // per part: the sums of dscale, then those of dbias
   const std::int64_t length = lines.n, count = lines.rows;
   const auto coefficients_of = [&](std::int64_t i) {
-    return code.coefficients(centred, dy + i * length, x + i * length, scale, length, centred ? mean[i] : T{0}, inverse[i]);
+    return TENON_DISPATCH(coefficients<T>)(centred, dy + i * length, x + i * length, scale, length, centred ? mean[i] : T{0}, inverse[i]);
   };
   std::fill_n(sums, 2 * plan.parts * length, 0.0);
   if (plan.strips) {
@@ -301,8 +272,9 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
                            [&](std::int64_t begin, std::int64_t end) {
                              for (std::int64_t i = 0; i < count; i += line_block) {
                                const Columns columns{std::min(line_block, count - i), length, begin * strip, std::min(length, end * strip)};
-                               code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients + i,
-                                             dscale == nullptr ? nullptr : sums, dbias == nullptr ? nullptr : sums + length);
+                               TENON_DISPATCH(gradient<T>)
+                               (dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients + i,
+                                dscale == nullptr ? nullptr : sums, dbias == nullptr ? nullptr : sums + length);
                              }
                            });
   } else {
@@ -314,8 +286,9 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
         for (std::int64_t i = count * part / plan.parts; i < stop; i += line_block) {
           const Columns columns{std::min(line_block, stop - i), length, 0, length};
           for (std::int64_t k = 0; k < columns.lines; ++k) coefficients[k] = coefficients_of(i + k);
-          code.gradient(dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients, dscale == nullptr ? nullptr : own,
-                        dbias == nullptr ? nullptr : own + length);
+          TENON_DISPATCH(gradient<T>)
+          (dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients, dscale == nullptr ? nullptr : own,
+           dbias == nullptr ? nullptr : own + length);
         }
       }
     });
@@ -331,12 +304,8 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
   gather(dbias, 1);
 }
 
-template void normalise_lines(const sdk::Call&, Centre, const float*, const float*, const float*, float*, float*, float*);
-template void normalise_lines(const sdk::Call&, Centre, const double*, const double*, const double*, double*, double*, double*);
-template void line_gradient(const sdk::Call&, Centre, const float*, const float*, const float*, const float*, const float*, float*, float*,
-                            float*);
-template void line_gradient(const sdk::Call&, Centre, const double*, const double*, const double*, const double*, const double*, double*,
-                            double*, double*);
+TENON_INSTANTIATE_FLOATS(normalise_lines)
+TENON_INSTANTIATE_FLOATS(line_gradient)
 
 }  // namespace tenon::openblas
 #endif

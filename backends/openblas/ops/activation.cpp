@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/activation.cpp - leaky_relu, elu, softplus, mish, gelu, silu: f32 by vector code; f64 by the C library.
-#include "simd/instruction_set.h"
+#include "simd/foreach_target.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/activation.cpp"
-#include <hwy/foreach_target.h>
+#include <cmath>
 
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
 #include "simd/wide_math.h"
-
-#ifndef TENON_OPENBLAS_ACTIVATION_OPS
-#define TENON_OPENBLAS_ACTIVATION_OPS
-namespace tenon::openblas {
-namespace {
-enum class ActivationOp { leaky_relu, elu, softplus, mish, gelu, gelu_tanh, silu };
-}  // namespace
-}  // namespace tenon::openblas
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -46,6 +35,7 @@ struct Elu {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const {
     return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(hn::Set(d, alpha), expm1_wide(d, x)));
   }
+  double operator()(double x) const { return x > 0 ? x : alpha * std::expm1(x); }
 };
 
 /// max(x, 0) + log(1 + e^-|x|), whose exponential never overflows.
@@ -54,6 +44,7 @@ struct Softplus {
     const DoubleVector z = exp_within(d, hn::Neg(at_most(d, hn::Abs(x), far)));
     return hn::Add(at_least(d, x, 0), log1p_of_fraction(d, z));
   }
+  double operator()(double x) const { return (x < 0 ? 0 : x) + std::log1p(std::exp(-std::abs(x))); }
 };
 
 /// With n = e^x: x n (n + 2) / (n (n + 2) + 2), which has no cancellation; the quotient is 1 for x > 30.
@@ -64,6 +55,12 @@ struct Mish {
     const DoubleVector w = hn::Mul(n, hn::Add(n, two));
     return hn::Mul(low, hn::Div(w, hn::Add(w, two)));
   }
+  double operator()(double x) const {
+    if (x > 20) return x;
+    if (std::isinf(x)) return -0.0;
+    const double n = std::exp(x), w = n * (n + 2);
+    return x * (w / (w + 2));
+  }
 };
 
 /// x sigmoid(u) for x and u of the same sign, |u| <= far, by e^-|u|, which never overflows.
@@ -72,7 +69,12 @@ HWY_INLINE DoubleVector gated(WideDouble d, DoubleVector x, DoubleVector magnitu
   const DoubleVector top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(x, z), x);
   return hn::Div(top, hn::Add(z, hn::Set(d, 1)));
 }
-/// gated() with u = x, in f32: within 2.5 ulp, except for results below 128 times the smallest normal number.
+/// x / (1 + e^-u), with its limit at minus infinity.
+HWY_INLINE double gated(double x, double u) {
+  return std::isinf(x) && x < 0 ? -0.0 : x / (1 + std::exp(-u));
+}
+
+/// gated() with u = x; f32 within 2.5 ulp, except for results below 128 times the smallest normal number.
 struct Silu {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V x) const {
@@ -81,6 +83,7 @@ struct Silu {
     const V top = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Mul(low, z), x);
     return hn::Div(top, hn::Add(z, hn::Set(d, 1)));
   }
+  double operator()(double x) const { return gated(x, x); }
 };
 
 /// x Phi(x) by the normal distribution's tail Q: x Q(-x) for x < 0, where 1 - Q would cancel, else x (1 - Q(x)). Within 7 ulp.
@@ -113,6 +116,14 @@ struct Gelu {
     const V low = hn::IfThenElse(hn::Lt(x, hn::Set(d, -16.0f)), hn::Set(d, -16.0f), x);  // avoids -inf times 0
     return hn::Mul(low, hn::IfThenElse(hn::Lt(x, hn::Zero(d)), tail, hn::Sub(one, tail)));
   }
+  /// x/2 erfc(-x / sqrt 2). The argument's rounding error, which erfc amplifies z^2 times, is corrected by the derivative.
+  double operator()(double x) const {
+    if (std::isinf(x)) return x > 0 ? x : -0.0;
+    constexpr double high = 0.7071067811865476, low = -4.833646656726457e-17;  // sqrt(1/2) as a sum
+    const double z = -x * high;
+    const double rest = std::fma(-x, high, -z) - x * low;
+    return 0.5 * x * (std::erfc(z) - 1.1283791670955126 * std::exp(-z * z) * rest);
+  }
 };
 
 /// x/2 (1 + tanh v) = x sigmoid(2 v), v = sqrt(2/pi) (x + 0.044715 x^3)
@@ -123,32 +134,28 @@ struct GeluTanh {
     const DoubleVector u = hn::Mul(hn::Mul(inner, cubic), hn::Set(d, 1.5957691216057308));
     return gated(d, low, at_most(d, hn::Abs(u), far));
   }
+  double operator()(double x) const { return gated(x, 1.5957691216057308 * (x + 0.044715 * x * x * x)); }
 };
 
-}  // namespace
-
-void activation_f32(ActivationOp op, double alpha, const float* x, float* y, std::int64_t n) {
-  switch (op) {
-    case ActivationOp::leaky_relu:
-      return map(LeakyRelu<float>{static_cast<float>(alpha)}, x, y, n);
-    case ActivationOp::elu:
-      return map_wide(Elu{alpha}, x, y, n);
-    case ActivationOp::softplus:
-      return map_wide(Softplus{}, x, y, n);
-    case ActivationOp::mish:
-      return map_wide(Mish{}, x, y, n);
-    case ActivationOp::gelu:
-      return map(Gelu{}, x, y, n);
-    case ActivationOp::gelu_tanh:
-      return map_wide(GeluTanh{}, x, y, n);
-    case ActivationOp::silu:
-      return map(Silu{}, x, y, n);
+template <class T>
+void leaky_relu_all(double alpha, const T* x, T* y, std::int64_t n) {
+  map(LeakyRelu<T>{static_cast<T>(alpha)}, x, y, n);
+}
+template <class T>
+void elu_all(double alpha, const T* x, T* y, std::int64_t n) {
+  map_wide(Elu{alpha}, x, y, n);
+}
+/// F's vectors are f32 for f32; f64 goes one by one.
+template <class F, class T>
+void map_f32_all(const T* x, T* y, std::int64_t n) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    map(F{}, x, y, n);
+  } else {
+    map_wide(F{}, x, y, n);
   }
 }
-void leaky_relu_f64(double alpha, const double* x, double* y, std::int64_t n) {
-  map(LeakyRelu<double>{alpha}, x, y, n);
-}
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -161,93 +168,47 @@ namespace {
 constexpr std::int64_t cheap = 128 * 1024;
 constexpr std::int64_t costly = 24 * 1024;
 
-/// x / (1 + e^-u), with its limit at minus infinity.
-double gated(double x, double u) {
-  return std::isinf(x) && x < 0 ? -0.0 : x / (1 + std::exp(-u));
-}
-
-double mish_of(double x) {
-  if (x > 20) return x;
-  if (std::isinf(x)) return -0.0;
-  const double n = std::exp(x), w = n * (n + 2);
-  return x * (w / (w + 2));
-}
-
-/// x/2 erfc(-x / sqrt 2). The argument's rounding error, which erfc amplifies z^2 times, is corrected by the derivative.
-double gelu_of(double x) {
-  if (std::isinf(x)) return x > 0 ? x : -0.0;
-  constexpr double high = 0.7071067811865476, low = -4.833646656726457e-17;  // sqrt(1/2) as a sum
-  const double z = -x * high;
-  const double rest = std::fma(-x, high, -z) - x * low;
-  return 0.5 * x * (std::erfc(z) - 1.1283791670955126 * std::exp(-z * z) * rest);
-}
-
-template <class Function>
-void one_by_one(const double* x, double* y, std::int64_t n, Function f) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
-}
-
-void run(ActivationOp op, double alpha, const float* x, float* y, std::int64_t n) {
-  TENON_DISPATCH(activation_f32)(op, alpha, x, y, n);
-}
-void run(ActivationOp op, double alpha, const double* x, double* y, std::int64_t n) {
-  switch (op) {
-    case ActivationOp::leaky_relu:
-      return TENON_DISPATCH(leaky_relu_f64)(alpha, x, y, n);
-    case ActivationOp::elu:
-      return one_by_one(x, y, n, [alpha](double v) { return v > 0 ? v : alpha * std::expm1(v); });
-    case ActivationOp::softplus:
-      return one_by_one(x, y, n, [](double v) { return (v < 0 ? 0 : v) + std::log1p(std::exp(-std::abs(v))); });
-    case ActivationOp::mish:
-      return one_by_one(x, y, n, mish_of);
-    case ActivationOp::gelu:
-      return one_by_one(x, y, n, gelu_of);
-    case ActivationOp::gelu_tanh:
-      return one_by_one(x, y, n, [](double v) { return gated(v, 1.5957691216057308 * (v + 0.044715 * v * v * v)); });
-    case ActivationOp::silu:
-      return one_by_one(x, y, n, [](double v) { return gated(v, v); });
-  }
-}
-
 template <class T>
-void run_all(const sdk::Call& call, ActivationOp op, std::int64_t grain, double alpha = 0) {
-  elementwise<T, T, 1>(call, grain, 0, [op, alpha](const Segment<T, 1>& s, T* y, std::int64_t n) { run(op, alpha, s.x[0], y, n); });
+void with_alpha(const sdk::Call& call, std::int64_t grain, void (*loop)(double alpha, const T* x, T* y, std::int64_t n)) {
+  const double alpha = call.attr<tenon_attributes_alpha>().alpha;
+  elementwise<T, T, 1>(call, grain, 0, [loop, alpha](const Segment<T, 1>& s, T* y, std::int64_t n) { loop(alpha, s.x[0], y, n); });
 }
 
 /// y = x where x > 0, else alpha x
 template <class T>
 void leaky_relu(const sdk::Call& call) {
-  run_all<T>(call, ActivationOp::leaky_relu, cheap, call.attr<tenon_attributes_alpha>().alpha);
+  with_alpha<T>(call, cheap, TENON_DISPATCH(leaky_relu_all<T>));
 }
 
 /// y = x where x > 0, else alpha (e^x - 1)
 template <class T>
 void elu(const sdk::Call& call) {
-  run_all<T>(call, ActivationOp::elu, costly, call.attr<tenon_attributes_alpha>().alpha);
+  with_alpha<T>(call, costly, TENON_DISPATCH(elu_all<T>));
 }
 
 /// y = log(1 + e^x)
 template <class T>
 void softplus(const sdk::Call& call) {
-  run_all<T>(call, ActivationOp::softplus, costly);
+  elementwise<T, T>(call, costly, TENON_DISPATCH(map_wide_all<Softplus, T>));
 }
 
 /// y = x tanh(softplus x)
 template <class T>
 void mish(const sdk::Call& call) {
-  run_all<T>(call, ActivationOp::mish, costly);
+  elementwise<T, T>(call, costly, TENON_DISPATCH(map_wide_all<Mish, T>));
 }
 
 /// y = x Phi(x), or its approximation with tanh
 template <class T>
 void gelu(const sdk::Call& call) {
-  run_all<T>(call, call.attr<tenon_attributes_gelu>().approximate_tanh == 1 ? ActivationOp::gelu_tanh : ActivationOp::gelu, costly);
+  const bool approximate = call.attr<tenon_attributes_gelu>().approximate_tanh == 1;
+  elementwise<T, T>(call, costly, approximate ? TENON_DISPATCH(map_wide_all<GeluTanh, T>) : TENON_DISPATCH(map_f32_all<Gelu, T>));
 }
 
 /// y = x sigmoid x
 template <class T>
 void silu(const sdk::Call& call) {
-  run_all<T>(call, ActivationOp::silu, costly);
+  elementwise<T, T>(call, costly, TENON_DISPATCH(map_f32_all<Silu, T>));
 }
 
 }  // namespace

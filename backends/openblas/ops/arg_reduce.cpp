@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/arg_reduce.cpp - the index along an axis of the largest or smallest element.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/arg_reduce.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -149,32 +145,6 @@ void columns(const T* x, std::int64_t n, std::int64_t stride, std::int64_t width
 }
 
 }  // namespace
-
-std::int64_t arg_f32(bool largest, const float* x, std::int64_t n) {
-  return largest ? row<true>(x, n) : row<false>(x, n);
-}
-void arg_columns_f32(bool largest, const float* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
-}
-std::int64_t arg_f64(bool largest, const double* x, std::int64_t n) {
-  return largest ? row<true>(x, n) : row<false>(x, n);
-}
-void arg_columns_f64(bool largest, const double* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
-}
-std::int64_t arg_i32(bool largest, const std::int32_t* x, std::int64_t n) {
-  return largest ? row<true>(x, n) : row<false>(x, n);
-}
-void arg_columns_i32(bool largest, const std::int32_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
-}
-std::int64_t arg_i64(bool largest, const std::int64_t* x, std::int64_t n) {
-  return largest ? row<true>(x, n) : row<false>(x, n);
-}
-void arg_columns_i64(bool largest, const std::int64_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  largest ? columns<true>(x, n, stride, width, y) : columns<false>(x, n, stride, width, y);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -188,31 +158,6 @@ constexpr std::int64_t grain = 48 * 1024;
 // Columns per task.
 constexpr std::int64_t strip = 1024;
 
-std::int64_t row_of(bool largest, const float* x, std::int64_t n) {
-  return TENON_DISPATCH(arg_f32)(largest, x, n);
-}
-void columns_of(bool largest, const float* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_DISPATCH(arg_columns_f32)(largest, x, n, stride, width, y);
-}
-std::int64_t row_of(bool largest, const double* x, std::int64_t n) {
-  return TENON_DISPATCH(arg_f64)(largest, x, n);
-}
-void columns_of(bool largest, const double* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_DISPATCH(arg_columns_f64)(largest, x, n, stride, width, y);
-}
-std::int64_t row_of(bool largest, const std::int32_t* x, std::int64_t n) {
-  return TENON_DISPATCH(arg_i32)(largest, x, n);
-}
-void columns_of(bool largest, const std::int32_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_DISPATCH(arg_columns_i32)(largest, x, n, stride, width, y);
-}
-std::int64_t row_of(bool largest, const std::int64_t* x, std::int64_t n) {
-  return TENON_DISPATCH(arg_i64)(largest, x, n);
-}
-void columns_of(bool largest, const std::int64_t* x, std::int64_t n, std::int64_t stride, std::int64_t width, std::int64_t* y) {
-  TENON_DISPATCH(arg_columns_i64)(largest, x, n, stride, width, y);
-}
-
 /// y = the first index along `axis` of the best element; NaN beats every number, the first NaN wins.
 template <bool largest, class T>
 void arg_reduce(const sdk::Call& call) {
@@ -223,7 +168,7 @@ void arg_reduce(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
   if (inner == 1) {
     call.host.parallel_for(view.outer, std::max<std::int64_t>(1, grain / n), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t o = begin; o < end; ++o) y[o] = row_of(largest, x + o * n, n);
+      for (std::int64_t o = begin; o < end; ++o) y[o] = TENON_DISPATCH(row<largest, T>)(x + o * n, n);
     });
     return;
   }
@@ -232,7 +177,7 @@ void arg_reduce(const sdk::Call& call) {
   call.host.parallel_for(view.outer * strips, share, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t o = task / strips, first = task % strips * strip;
-      columns_of(largest, x + o * n * inner + first, n, inner, std::min(strip, inner - first), y + o * inner + first);
+      TENON_DISPATCH(columns<largest, T>)(x + o * n * inner + first, n, inner, std::min(strip, inner - first), y + o * inner + first);
     }
   });
 }

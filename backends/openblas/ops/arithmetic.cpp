@@ -3,23 +3,10 @@
 // loops that the compiler vectorises.
 #include <tenon/sdk/element.h>
 
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/arithmetic.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
-
-#ifndef TENON_OPENBLAS_ARITHMETIC_OPS
-#define TENON_OPENBLAS_ARITHMETIC_OPS
-namespace tenon::openblas {
-namespace {
-enum class ArithmeticOp { abs, sign, ceil, floor, round, sqrt, rsqrt, reciprocal };
-}  // namespace
-}  // namespace tenon::openblas
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -89,42 +76,11 @@ struct Clip {
 };
 
 template <class T>
-void run(ArithmeticOp op, const T* x, T* y, std::int64_t n) {
-  switch (op) {
-    case ArithmeticOp::abs:
-      return map(Abs{}, x, y, n);
-    case ArithmeticOp::sign:
-      return map(Sign{}, x, y, n);
-    case ArithmeticOp::ceil:
-      return map(Ceil{}, x, y, n);
-    case ArithmeticOp::floor:
-      return map(Floor{}, x, y, n);
-    case ArithmeticOp::round:
-      return map(Round{}, x, y, n);
-    case ArithmeticOp::sqrt:
-      return map(Sqrt{}, x, y, n);
-    case ArithmeticOp::rsqrt:
-      return map(Rsqrt{}, x, y, n);
-    case ArithmeticOp::reciprocal:
-      return map(Reciprocal{}, x, y, n);
-  }
+void clip_all(T low, T high, const T* x, T* y, std::int64_t n) {
+  map(Clip<T>{low, high}, x, y, n);
 }
 
 }  // namespace
-
-void arithmetic_f32(ArithmeticOp op, const float* x, float* y, std::int64_t n) {
-  run(op, x, y, n);
-}
-void arithmetic_f64(ArithmeticOp op, const double* x, double* y, std::int64_t n) {
-  run(op, x, y, n);
-}
-void clip_f32(float low, float high, const float* x, float* y, std::int64_t n) {
-  map(Clip<float>{low, high}, x, y, n);
-}
-void clip_f64(double low, double high, const double* x, double* y, std::int64_t n) {
-  map(Clip<double>{low, high}, x, y, n);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -140,96 +96,83 @@ namespace {
 // Elements worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 128 * 1024;
 
-void run(ArithmeticOp op, const float* x, float* y, std::int64_t n) {
-  TENON_DISPATCH(arithmetic_f32)(op, x, y, n);
-}
-void run(ArithmeticOp op, const double* x, double* y, std::int64_t n) {
-  TENON_DISPATCH(arithmetic_f64)(op, x, y, n);
-}
-/// abs and sign of integers. The magnitude of the lowest value wraps to itself.
-template <class T>
-void run(ArithmeticOp op, const T* x, T* y, std::int64_t n) {
-  using U = std::make_unsigned_t<T>;
-  if (op == ArithmeticOp::abs) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(x[i] < 0 ? U{0} - static_cast<U>(x[i]) : static_cast<U>(x[i]));
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((x[i] > 0) - (x[i] < 0));
-  }
-}
-
-template <class T>
-void run_all(const sdk::Call& call, ArithmeticOp op) {
-  elementwise<T, T, 1>(call, grain, 0, [op](const Segment<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
-}
-
-/// y = |x|
+/// y = |x|; the lowest integer wraps to itself
 template <class T>
 void abs(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::abs);
+  if constexpr (std::is_integral_v<T>) {
+    elementwise<T, T>(call, grain, [](const T* x, T* y, std::int64_t n) {
+      using U = std::make_unsigned_t<T>;
+      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(x[i] < 0 ? U{0} - static_cast<U>(x[i]) : static_cast<U>(x[i]));
+    });
+  } else {
+    elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Abs, T>));
+  }
 }
 
 /// y = -1, 0 or 1; NaN propagates
 template <class T>
 void sign(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::sign);
+  if constexpr (std::is_integral_v<T>) {
+    elementwise<T, T>(call, grain, [](const T* x, T* y, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((x[i] > 0) - (x[i] < 0));
+    });
+  } else {
+    elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Sign, T>));
+  }
 }
 
 /// y = the smallest integer not below x
 template <class T>
 void ceil(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::ceil);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Ceil, T>));
 }
 
 /// y = the largest integer not above x
 template <class T>
 void floor(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::floor);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Floor, T>));
 }
 
 /// y = the nearest integer, halves to even
 template <class T>
 void round(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::round);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Round, T>));
 }
 
 /// y = sqrt x; NaN below 0
 template <class T>
 void sqrt(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::sqrt);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Sqrt, T>));
 }
 
 /// y = 1 / sqrt x
 template <class T>
 void rsqrt(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::rsqrt);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Rsqrt, T>));
 }
 
 /// y = 1 / x
 template <class T>
 void reciprocal(const sdk::Call& call) {
-  run_all<T>(call, ArithmeticOp::reciprocal);
-}
-
-void clip_run(float low, float high, const float* x, float* y, std::int64_t n) {
-  TENON_DISPATCH(clip_f32)(low, high, x, y, n);
-}
-void clip_run(double low, double high, const double* x, double* y, std::int64_t n) {
-  TENON_DISPATCH(clip_f64)(low, high, x, y, n);
-}
-template <class T>
-void clip_run(T low, T high, const T* x, T* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T raised = x[i] < low ? low : x[i];
-    y[i] = raised > high ? high : raised;
-  }
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Reciprocal, T>));
 }
 
 /// y = min(max(x, low), high); NaN propagates. For integers, bounds with a fraction are rounded inwards.
 template <class T>
 void clip(const sdk::Call& call) {
   const sdk::Bounds<T> bounds = sdk::bounds_of<T>(call.attr<tenon_attributes_clip>());
-  elementwise<T, T, 1>(call, grain, 0,
-                       [bounds](const Segment<T, 1>& s, T* y, std::int64_t n) { clip_run(bounds.low, bounds.high, s.x[0], y, n); });
+  if constexpr (std::is_integral_v<T>) {
+    elementwise<T, T, 1>(call, grain, 0, [bounds](const Segment<T, 1>& s, T* y, std::int64_t n) {
+      for (std::int64_t i = 0; i < n; ++i) {
+        const T raised = s.x[0][i] < bounds.low ? bounds.low : s.x[0][i];
+        y[i] = raised > bounds.high ? bounds.high : raised;
+      }
+    });
+  } else {
+    elementwise<T, T, 1>(call, grain, 0, [bounds, clip_all = TENON_DISPATCH(clip_all<T>)](const Segment<T, 1>& s, T* y, std::int64_t n) {
+      clip_all(bounds.low, bounds.high, s.x[0], y, n);
+    });
+  }
 }
 
 }  // namespace

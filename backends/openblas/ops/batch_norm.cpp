@@ -197,7 +197,7 @@ void batch_norm(const sdk::Call& call) {
   for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
-  const ChannelNorm<T> code = channel_norm(x);
+  const ChannelNorm<T> code = channel_norm<T>();
   for_each_element<T, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
                          [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 3>& by) {
                            code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
@@ -208,7 +208,7 @@ void batch_norm(const sdk::Call& call) {
 template <class T>
 void add_statistics(const sdk::Call& call, const Channels& at, const Workspace<T>& workspace) {
   const T* const x = call.input<T>(0);
-  const ChannelNorm<T> code = channel_norm(x);
+  const ChannelNorm<T> code = channel_norm<T>();
   std::fill_n(workspace.first, 2 * at.count, 0.0);
   for_each_channel<T, 0>(
       call.host, at, {}, workspace.partial,
@@ -261,7 +261,7 @@ void batch_norm_train(const sdk::Call& call) {
   for (int k = 0; k < 3; ++k) repeat(at, workspace.coefficients[k]);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
-  const ChannelNorm<T> code = channel_norm(x);
+  const ChannelNorm<T> code = channel_norm<T>();
   for_each_element<T, 3>(call.host, at, {workspace.coefficients[0], workspace.coefficients[1], workspace.coefficients[2]},
                          [&](std::int64_t offset, const StridedRows& extent, const std::array<const T*, 3>& by) {
                            code.normalise(x + offset, y + offset, extent, by[0], by[1], by[2]);
@@ -277,7 +277,7 @@ void batch_norm_train_grad(const sdk::Call& call) {
   const T* const x = call.input<T>(1);
   const T* const scale = call.input<T>(2);
   const T* const inverse_std = call.input<T>(4);
-  const ChannelNorm<T> code = channel_norm(x);
+  const ChannelNorm<T> code = channel_norm<T>();
 
   std::copy_n(call.input<T>(3), at.count, workspace.coefficients[0]);
   repeat(at, workspace.coefficients[0]);

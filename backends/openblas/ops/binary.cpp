@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/binary.cpp - add, sub, mul, div, pow, maximum, minimum with NumPy broadcasting: floats by explicit vector code, integers in plain
 // loops that the compiler vectorises.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/binary.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
 #include "simd/wide_math.h"
-
-#ifndef TENON_OPENBLAS_BINARY_OPS
-#define TENON_OPENBLAS_BINARY_OPS
-namespace tenon::openblas {
-namespace {
-enum class BinaryOp { add, sub, mul, div, pow, maximum, minimum };
-}  // namespace
-}  // namespace tenon::openblas
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -133,39 +120,10 @@ struct WithLeft {
 };
 
 template <class Op, class T>
-void run(const Segment<T, 2>& s, T* y, std::int64_t n) {
+void map_with_scalars(const Segment<T, 2>& s, T* y, std::int64_t n) {
   if (s.scalars == 1) return map(WithLeft<Op, T>{*s.x[0]}, s.x[1], y, n);
   if (s.scalars == 2) return map(WithRight<Op, T>{*s.x[1]}, s.x[0], y, n);
   map(Op{}, s.x[0], s.x[1], y, n);
-}
-
-template <class T>
-void run(BinaryOp op, const Segment<T, 2>& s, T* y, std::int64_t n) {
-  switch (op) {
-    case BinaryOp::add:
-      return run<Add>(s, y, n);
-    case BinaryOp::sub:
-      return run<Sub>(s, y, n);
-    case BinaryOp::mul:
-      return run<Mul>(s, y, n);
-    case BinaryOp::div:
-      return run<Div>(s, y, n);
-    case BinaryOp::maximum:
-      return run<Maximum>(s, y, n);
-    case BinaryOp::minimum:
-      return run<Minimum>(s, y, n);
-    case BinaryOp::pow:  // has its own functions
-      return;
-  }
-}
-
-}  // namespace
-
-void binary_f32(BinaryOp op, const Segment<float, 2>& s, float* y, std::int64_t n) {
-  run(op, s, y, n);
-}
-void binary_f64(BinaryOp op, const Segment<double, 2>& s, double* y, std::int64_t n) {
-  run(op, s, y, n);
 }
 
 void pow_f32(const Segment<float, 2>& s, float* y, std::int64_t n) {
@@ -173,12 +131,15 @@ void pow_f32(const Segment<float, 2>& s, float* y, std::int64_t n) {
   pow_wide(s.x[0], s.scalars == 1 ? 0 : 1, s.x[1], s.scalars == 2 ? 0 : 1, y, n);
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <type_traits>
 
 namespace tenon::openblas {
@@ -188,76 +149,68 @@ namespace {
 constexpr std::int64_t cheap = 128 * 1024;
 constexpr std::int64_t costly = 16 * 1024;
 
-void run(BinaryOp op, const Segment<float, 2>& s, float* y, std::int64_t n) {
-  TENON_DISPATCH(binary_f32)(op, s, y, n);
-}
-void run(BinaryOp op, const Segment<double, 2>& s, double* y, std::int64_t n) {
-  TENON_DISPATCH(binary_f64)(op, s, y, n);
-}
-
-/// y[i] = f(a[i], b[i]) in plain loops.
-template <class T, class Function>
-void loop(const Segment<T, 2>& s, T* y, std::int64_t n, Function f) {
-  const T *a = s.x[0], *b = s.x[1];
-  if (s.scalars == 0) {
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-  } else if (s.scalars == 1) {
-    const T one = *a;
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(one, b[i]);
-  } else {
-    const T one = *b;
-    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], one);
-  }
-}
-
-/// Integers wrap: the computation is unsigned.
 template <class T>
-void run(BinaryOp op, const Segment<T, 2>& s, T* y, std::int64_t n) {
+void two_operands(const sdk::Call& call, std::int64_t grain, PairLoop<T, T> loop) {
+  elementwise<T, T, 2>(call, grain, 0b11, loop);
+}
+
+/// F on integers, which wrap: the computation is unsigned.
+template <class F, class T>
+struct Wrapping {
   using U = std::make_unsigned_t<T>;
-  const auto wrapping = [&](auto f) { loop(s, y, n, [f](T a, T b) { return static_cast<T>(f(static_cast<U>(a), static_cast<U>(b))); }); };
-  switch (op) {
-    case BinaryOp::add:
-      return wrapping([](U a, U b) { return a + b; });
-    case BinaryOp::sub:
-      return wrapping([](U a, U b) { return a - b; });
-    case BinaryOp::mul:
-      return wrapping([](U a, U b) { return a * b; });
-    case BinaryOp::div:
-      return loop(s, y, n, [](T a, T b) {
-        if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; expected divisors other than 0");
-        return b == -1 ? static_cast<T>(U{0} - static_cast<U>(a))
-                       : static_cast<T>(a / b);  // the lowest value divided by -1 wraps to itself
-      });
-    case BinaryOp::maximum:
-      return loop(s, y, n, [](T a, T b) { return std::max(a, b); });
-    case BinaryOp::minimum:
-      return loop(s, y, n, [](T a, T b) { return std::min(a, b); });
-    case BinaryOp::pow:  // of floats only
-      return;
+  T operator()(T a, T b) const { return static_cast<T>(F{}(static_cast<U>(a), static_cast<U>(b))); }
+};
+
+/// Truncates; the lowest value divided by -1 wraps to itself.
+template <class T>
+struct Quotient {
+  T operator()(T a, T b) const {
+    if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; expected divisors other than 0");
+    return b == -1 ? Wrapping<std::minus<>, T>{}(0, a) : static_cast<T>(a / b);
   }
-}
+};
 
 template <class T>
-void two_operands(const sdk::Call& call, BinaryOp op) {
-  elementwise<T, T, 2>(call, cheap, 0b11, [op](const Segment<T, 2>& s, T* y, std::int64_t n) { run(op, s, y, n); });
-}
+struct Larger {
+  T operator()(T a, T b) const { return std::max(a, b); }
+};
+template <class T>
+struct Smaller {
+  T operator()(T a, T b) const { return std::min(a, b); }
+};
+
+struct Power {
+  double operator()(double a, double b) const { return std::pow(a, b); }
+};
 
 /// y = a + b
 template <class T>
 void add(const sdk::Call& call) {
-  two_operands<T>(call, BinaryOp::add);
+  if constexpr (std::is_integral_v<T>) {
+    two_operands<T>(call, cheap, map_pairs<Wrapping<std::plus<>, T>>);
+  } else {
+    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Add, T>));
+  }
 }
 
 /// y = a - b
 template <class T>
 void sub(const sdk::Call& call) {
-  two_operands<T>(call, BinaryOp::sub);
+  if constexpr (std::is_integral_v<T>) {
+    two_operands<T>(call, cheap, map_pairs<Wrapping<std::minus<>, T>>);
+  } else {
+    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Sub, T>));
+  }
 }
 
 /// y = a b, elementwise
 template <class T>
 void mul(const sdk::Call& call) {
-  two_operands<T>(call, BinaryOp::mul);
+  if constexpr (std::is_integral_v<T>) {
+    two_operands<T>(call, cheap, map_pairs<Wrapping<std::multiplies<>, T>>);
+  } else {
+    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Mul, T>));
+  }
 }
 
 /// y = a / b by IEEE 754; integer division truncates.
@@ -265,32 +218,41 @@ void mul(const sdk::Call& call) {
 /// Errors  INVALID_ARGUMENT for an integer divided by zero.
 template <class T>
 void div(const sdk::Call& call) {
-  two_operands<T>(call, BinaryOp::div);
-}
-
-void pow_run(const Segment<float, 2>& s, float* y, std::int64_t n) {
-  TENON_DISPATCH(pow_f32)(s, y, n);
-}
-void pow_run(const Segment<double, 2>& s, double* y, std::int64_t n) {
-  loop(s, y, n, [](double a, double b) { return std::pow(a, b); });
+  if constexpr (std::is_integral_v<T>) {
+    two_operands<T>(call, cheap, map_pairs<Quotient<T>>);
+  } else {
+    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Div, T>));
+  }
 }
 
 /// y = a^b, by IEEE 754's pow
 template <class T>
 void pow(const sdk::Call& call) {
-  elementwise<T, T, 2>(call, costly, 0b11, [](const Segment<T, 2>& s, T* y, std::int64_t n) { pow_run(s, y, n); });
+  if constexpr (std::is_same_v<T, float>) {
+    two_operands<T>(call, costly, TENON_DISPATCH(pow_f32));
+  } else {
+    two_operands<T>(call, costly, map_pairs<Power>);
+  }
 }
 
 /// y = the larger of a and b; NaN propagates
 template <class T>
 void maximum(const sdk::Call& call) {
-  two_operands<T>(call, BinaryOp::maximum);
+  if constexpr (std::is_integral_v<T>) {
+    two_operands<T>(call, cheap, map_pairs<Larger<T>>);
+  } else {
+    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Maximum, T>));
+  }
 }
 
 /// y = the smaller of a and b; NaN propagates
 template <class T>
 void minimum(const sdk::Call& call) {
-  two_operands<T>(call, BinaryOp::minimum);
+  if constexpr (std::is_integral_v<T>) {
+    two_operands<T>(call, cheap, map_pairs<Smaller<T>>);
+  } else {
+    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Minimum, T>));
+  }
 }
 
 }  // namespace

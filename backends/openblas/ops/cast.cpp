@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/cast.cpp - conversions between element types: common ones by explicit vector code, the rest in plain loops, which the compiler
 // vectorises where the sizes are similar.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/cast.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include "elementwise/half.h"
 #include "elementwise/strided_loop.h"
@@ -24,8 +20,6 @@ template <class Narrow>
 void from_floats(const float* x, Narrow* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) y[i] = from_float<Narrow>(x[i]);
 }
-
-}  // namespace
 
 // AVX2 and AVX-512 have instructions for f16, which round to nearest.
 void f16_to_f32(const sdk::Half* x, float* y, std::int64_t n) {
@@ -81,6 +75,7 @@ void f32_to_i32(const float* x, std::int32_t* y, std::int64_t n) {
   if (i < n) store_first(converted(load_first(d, x + i, n - i)), whole, y + i, n - i);
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -123,74 +118,84 @@ To convert(From x) {
   }
 }
 
-template <class From, class To>
-void run(const From* x, To* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = convert<To>(x[i]);
-}
-void run(const sdk::Half* x, float* y, std::int64_t n) {
-  TENON_DISPATCH(f16_to_f32)(x, y, n);
-}
-void run(const float* x, sdk::Half* y, std::int64_t n) {
-  TENON_DISPATCH(f32_to_f16)(x, y, n);
-}
-void run(const float* x, sdk::BFloat16* y, std::int64_t n) {
-  TENON_DISPATCH(f32_to_bf16)(x, y, n);
-}
-void run(const float* x, std::int32_t* y, std::int64_t n) {
-  TENON_DISPATCH(f32_to_i32)(x, y, n);
-}
-
-template <class From, class To>
-void cast_to(const sdk::Call& call) {
-  elementwise<From, To, 1>(call, grain, 0, [](const Segment<From, 1>& s, To* y, std::int64_t n) { run(s.x[0], y, n); });
-}
-
 template <class From>
-using CastFunction = void (*)(const sdk::Call&);
+using CastLoop = void (*)(const From* x, void* y, std::int64_t n);
+
+template <class From, class To>
+void convert_all(const From* x, void* y, std::int64_t n) {
+  To* const to = static_cast<To*>(y);
+  if constexpr (std::is_same_v<From, sdk::Half> && std::is_same_v<To, float>) {
+    TENON_DISPATCH(f16_to_f32)(x, to, n);
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, sdk::Half>) {
+    TENON_DISPATCH(f32_to_f16)(x, to, n);
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, sdk::BFloat16>) {
+    TENON_DISPATCH(f32_to_bf16)(x, to, n);
+  } else if constexpr (std::is_same_v<From, float> && std::is_same_v<To, std::int32_t>) {
+    TENON_DISPATCH(f32_to_i32)(x, to, n);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = convert<To>(x[i]);
+  }
+}
 
 /// The conversion to `to`; NULL for types without conversions.
 template <class From>
-CastFunction<From> cast_from(tenon_dtype to) {
+CastLoop<From> loop_to(tenon_dtype to) {
   switch (to) {
     case TENON_DTYPE_F16:
-      return cast_to<From, sdk::Half>;
+      return convert_all<From, sdk::Half>;
     case TENON_DTYPE_BF16:
-      return cast_to<From, sdk::BFloat16>;
+      return convert_all<From, sdk::BFloat16>;
     case TENON_DTYPE_F32:
-      return cast_to<From, float>;
+      return convert_all<From, float>;
     case TENON_DTYPE_F64:
-      return cast_to<From, double>;
+      return convert_all<From, double>;
     case TENON_DTYPE_I8:
-      return cast_to<From, std::int8_t>;
+      return convert_all<From, std::int8_t>;
     case TENON_DTYPE_I16:
-      return cast_to<From, std::int16_t>;
+      return convert_all<From, std::int16_t>;
     case TENON_DTYPE_I32:
-      return cast_to<From, std::int32_t>;
+      return convert_all<From, std::int32_t>;
     case TENON_DTYPE_I64:
-      return cast_to<From, std::int64_t>;
+      return convert_all<From, std::int64_t>;
     case TENON_DTYPE_U8:
-      return cast_to<From, std::uint8_t>;
+      return convert_all<From, std::uint8_t>;
     case TENON_DTYPE_U16:
-      return cast_to<From, std::uint16_t>;
+      return convert_all<From, std::uint16_t>;
     case TENON_DTYPE_U32:
-      return cast_to<From, std::uint32_t>;
+      return convert_all<From, std::uint32_t>;
     case TENON_DTYPE_U64:
-      return cast_to<From, std::uint64_t>;
+      return convert_all<From, std::uint64_t>;
     case TENON_DTYPE_BOOL:
-      return cast_to<From, bool>;
+      return convert_all<From, bool>;
     default:
       return nullptr;
   }
 }
 
+/// Runs the loop over operands of any strides. Y only has the size of a result.
+template <class T, class Y>
+void run(const sdk::Call& call, CastLoop<T> loop) {
+  elementwise<T, Y, 1>(call, grain, 0, [loop](const Segment<T, 1>& s, Y* y, std::int64_t n) { loop(s.x[0], y, n); });
+}
+
 /// y = x as another type
 template <class T>
 void cast(const sdk::Call& call) {
-  cast_from<T>(call.attr<tenon_attributes_cast>().to)(call);
+  const CastLoop<T> loop = loop_to<T>(call.attr<tenon_attributes_cast>().to);
+  switch (sdk::size_of(call.outputs[0].dtype)) {
+    case 1:
+      return run<T, std::uint8_t>(call, loop);
+    case 2:
+      return run<T, std::uint16_t>(call, loop);
+    case 4:
+      return run<T, std::uint32_t>(call, loop);
+    default:
+      return run<T, std::uint64_t>(call, loop);
+  }
 }
 
 const char* refuse(const sdk::Call& call) {
-  if (cast_from<float>(call.attr<tenon_attributes_cast>().to) != nullptr) return nullptr;
+  if (loop_to<float>(call.attr<tenon_attributes_cast>().to) != nullptr) return nullptr;
   return "cast: `to` must be a real dtype: f16 to f64, bool or an integer type";
 }
 

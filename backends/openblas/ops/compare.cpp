@@ -10,50 +10,39 @@ namespace {
 // Elements worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 128 * 1024;
 
-template <class T, class Function>
-void compare(const sdk::Call& call, Function f) {
-  elementwise<T, bool, 2>(call, grain, 0b11, [f](const Segment<T, 2>& s, bool* y, std::int64_t n) {
-    const T *a = s.x[0], *b = s.x[1];
-    if (s.scalars == 0) {
-      for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
-    } else if (s.scalars == 1) {
-      const T one = *a;
-      for (std::int64_t i = 0; i < n; ++i) y[i] = f(one, b[i]);
-    } else {
-      const T one = *b;
-      for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], one);
-    }
-  });
+template <class F, class T>
+void compare(const sdk::Call& call) {
+  elementwise<T, bool, 2>(call, grain, 0b11, PairLoop<T, bool>(map_pairs<F>));
 }
 
 /// y = a == b; a NaN equals nothing, -0 equals 0.
 template <class T>
 void equal(const sdk::Call& call) {
-  compare<T>(call, std::equal_to<T>{});
+  compare<std::equal_to<T>, T>(call);
 }
 
 /// y = a < b; false if either is NaN, as for the comparisons below.
 template <class T>
 void less(const sdk::Call& call) {
-  compare<T>(call, std::less<T>{});
+  compare<std::less<T>, T>(call);
 }
 
 /// y = a <= b
 template <class T>
 void less_equal(const sdk::Call& call) {
-  compare<T>(call, std::less_equal<T>{});
+  compare<std::less_equal<T>, T>(call);
 }
 
 /// y = a > b
 template <class T>
 void greater(const sdk::Call& call) {
-  compare<T>(call, std::greater<T>{});
+  compare<std::greater<T>, T>(call);
 }
 
 /// y = a >= b
 template <class T>
 void greater_equal(const sdk::Call& call) {
-  compare<T>(call, std::greater_equal<T>{});
+  compare<std::greater_equal<T>, T>(call);
 }
 
 }  // namespace

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/dropout.cpp - dropout; applied to dy with the same key and stream, it is its own gradient.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/dropout.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 
@@ -38,14 +34,6 @@ void drop(const T* x, T* y, std::int64_t begin, std::int64_t end, const sdk::ran
 }
 
 }  // namespace
-
-void dropout_f32(const float* x, float* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
-  drop(x, y, begin, end, source, p);
-}
-void dropout_f64(const double* x, double* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
-  drop(x, y, begin, end, source, p);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -57,13 +45,6 @@ namespace {
 // Blocks of four elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 8 * 1024;
 
-void drop(const float* x, float* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
-  TENON_DISPATCH(dropout_f32)(x, y, begin, end, source, p);
-}
-void drop(const double* x, double* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
-  TENON_DISPATCH(dropout_f64)(x, y, begin, end, source, p);
-}
-
 /// y = 0 with probability p, else x / (1 - p); y may be x. The bits are those of <tenon/sdk/random.h>.
 template <class T>
 void dropout(const sdk::Call& call) {
@@ -72,7 +53,7 @@ void dropout(const sdk::Call& call) {
   const sdk::random::Source source{key[0], key[1], attributes.stream};
   const std::int64_t count = call.outputs[0].count;
   call.host.parallel_for((count + 3) / 4, grain, [&](std::int64_t begin, std::int64_t end) {
-    drop(call.input<T>(0), call.output<T>(0), 4 * begin, std::min(4 * end, count), source, attributes.a);
+    TENON_DISPATCH(drop<T>)(call.input<T>(0), call.output<T>(0), 4 * begin, std::min(4 * end, count), source, attributes.a);
   });
 }
 

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/exponential.cpp - exp, expm1, log, log2, log1p, erf: f32 and exp by vector code, the rest of f64 by the C library.
-#include "simd/instruction_set.h"
+#include "simd/foreach_target.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/exponential.cpp"
-#include <hwy/foreach_target.h>
+#include <cmath>
 
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
 #include "simd/wide_math.h"
-
-#ifndef TENON_OPENBLAS_EXPONENTIAL_OPS
-#define TENON_OPENBLAS_EXPONENTIAL_OPS
-namespace tenon::openblas {
-namespace {
-enum class ExponentialOp { exp, expm1, log, log2, log1p, erf };
-}  // namespace
-}  // namespace tenon::openblas
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -33,10 +22,12 @@ struct Exp {
 
 struct Expm1 {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const { return expm1_wide(d, x); }
+  double operator()(double x) const { return std::expm1(x); }
 };
 
 struct Log {
   HWY_INLINE DoubleVector operator()(WideDouble d, DoubleVector x) const { return with_ends_of_log(d, x, log_wide(d, x)); }
+  double operator()(double x) const { return std::log(x); }
 };
 
 struct Log2 {
@@ -44,6 +35,7 @@ struct Log2 {
     const SplitLog split = split_log(d, x);
     return with_ends_of_log(d, x, hn::MulAdd(split.log_m, hn::Set(d, 1.4426950408889634), split.exponent));
   }
+  double operator()(double x) const { return std::log2(x); }
 };
 
 /// log(1 + x); for |x| < 2^-18, where adding 1 would lose digits of x, x - x^2/2, whose relative error is x^2/3.
@@ -53,6 +45,7 @@ struct Log1p {
     const DoubleVector tiny = hn::Mul(x, hn::NegMulAdd(x, hn::Set(d, 0.5), one));
     return hn::IfThenElse(hn::Lt(hn::Abs(x), hn::Set(d, 0x1p-18)), tiny, with_ends_of_log(d, sum, log_wide(d, sum)));
   }
+  double operator()(double x) const { return std::log1p(x); }
 };
 
 /// 1 - 2 Q(sqrt(2) |x|) with the sign of x; for |x| < 1/2, where that cancels, a polynomial.
@@ -67,30 +60,10 @@ struct Erf {
     const DoubleVector small = hn::Mul(x, polynomial(d, hn::Mul(x, x), series));
     return hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0.5)), small, hn::IfThenElse(hn::IsNaN(x), x, large));
   }
+  double operator()(double x) const { return std::erf(x); }
 };
 
 }  // namespace
-
-void exponential_f32(ExponentialOp op, const float* x, float* y, std::int64_t n) {
-  switch (op) {
-    case ExponentialOp::exp:
-      return map(Exp{}, x, y, n);
-    case ExponentialOp::expm1:
-      return map_wide(Expm1{}, x, y, n);
-    case ExponentialOp::log:
-      return map_wide(Log{}, x, y, n);
-    case ExponentialOp::log2:
-      return map_wide(Log2{}, x, y, n);
-    case ExponentialOp::log1p:
-      return map_wide(Log1p{}, x, y, n);
-    case ExponentialOp::erf:
-      return map_wide(Erf{}, x, y, n);
-  }
-}
-void exp_f64(const double* x, double* y, std::int64_t n) {
-  map(Exp{}, x, y, n);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -102,70 +75,40 @@ namespace {
 // Elements worth a thread of their own, about 20 us.
 constexpr std::int64_t grain = 24 * 1024;
 
-void run(ExponentialOp op, const float* x, float* y, std::int64_t n) {
-  TENON_DISPATCH(exponential_f32)(op, x, y, n);
-}
-
-template <class Function>
-void one_by_one(const double* x, double* y, std::int64_t n, Function f) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
-}
-void run(ExponentialOp op, const double* x, double* y, std::int64_t n) {
-  switch (op) {
-    case ExponentialOp::exp:
-      return TENON_DISPATCH(exp_f64)(x, y, n);
-    case ExponentialOp::expm1:
-      return one_by_one(x, y, n, [](double v) { return std::expm1(v); });
-    case ExponentialOp::log:
-      return one_by_one(x, y, n, [](double v) { return std::log(v); });
-    case ExponentialOp::log2:
-      return one_by_one(x, y, n, [](double v) { return std::log2(v); });
-    case ExponentialOp::log1p:
-      return one_by_one(x, y, n, [](double v) { return std::log1p(v); });
-    case ExponentialOp::erf:
-      return one_by_one(x, y, n, [](double v) { return std::erf(v); });
-  }
-}
-
-template <class T>
-void run_all(const sdk::Call& call, ExponentialOp op) {
-  elementwise<T, T, 1>(call, grain, 0, [op](const Segment<T, 1>& s, T* y, std::int64_t n) { run(op, s.x[0], y, n); });
-}
-
 /// y = e^x
 template <class T>
 void exp(const sdk::Call& call) {
-  run_all<T>(call, ExponentialOp::exp);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Exp, T>));
 }
 
 /// y = e^x - 1
 template <class T>
 void expm1(const sdk::Call& call) {
-  run_all<T>(call, ExponentialOp::expm1);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Expm1, T>));
 }
 
 /// y = log x; -inf at 0, NaN below
 template <class T>
 void log(const sdk::Call& call) {
-  run_all<T>(call, ExponentialOp::log);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Log, T>));
 }
 
 /// y = log x / log 2
 template <class T>
 void log2(const sdk::Call& call) {
-  run_all<T>(call, ExponentialOp::log2);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Log2, T>));
 }
 
 /// y = log(1 + x)
 template <class T>
 void log1p(const sdk::Call& call) {
-  run_all<T>(call, ExponentialOp::log1p);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Log1p, T>));
 }
 
 /// y = 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x
 template <class T>
 void erf(const sdk::Call& call) {
-  run_all<T>(call, ExponentialOp::erf);
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Erf, T>));
 }
 
 }  // namespace

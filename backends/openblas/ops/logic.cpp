@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/logic.cpp - and, or, xor, not, is_nan, is_inf, in plain loops: the compiler's vector code is bound by memory bandwidth.
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "elementwise/strided_loop.h"
@@ -12,19 +13,11 @@ namespace {
 constexpr std::int64_t grain = 256 * 1024;
 
 /// A bool is one byte, 0 or 1. Bitwise operations on bytes are vectorised; short-circuit operations on bool are not.
-template <class Function>
-void combine(const sdk::Call& call, Function f) {
-  using Byte = std::uint8_t;
-  elementwise<Byte, Byte, 2>(call, grain, 0b11, [f](const Segment<Byte, 2>& s, Byte* y, std::int64_t n) {
-    const Byte *a = s.x[0], *b = s.x[1];
-    if (s.scalars == 0) {
-      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<Byte>(f(a[i], b[i]));
-    } else {
-      const Byte one = s.scalars == 1 ? *a : *b;
-      const Byte* const others = s.scalars == 1 ? b : a;
-      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<Byte>(f(others[i], one));
-    }
-  });
+using Byte = std::uint8_t;
+
+template <class F>
+void combine(const sdk::Call& call) {
+  elementwise<Byte, Byte, 2>(call, grain, 0b11, PairLoop<Byte, Byte>(map_pairs<F>));
 }
 
 template <class T, class Function>
@@ -37,19 +30,19 @@ void classify(const sdk::Call& call, Function f) {
 /// y = a and b
 template <class T>
 void logical_and(const sdk::Call& call) {
-  combine(call, [](int a, int b) { return a & b; });
+  combine<std::bit_and<Byte>>(call);
 }
 
 /// y = a or b
 template <class T>
 void logical_or(const sdk::Call& call) {
-  combine(call, [](int a, int b) { return a | b; });
+  combine<std::bit_or<Byte>>(call);
 }
 
 /// y = a or b but not both
 template <class T>
 void logical_xor(const sdk::Call& call) {
-  combine(call, [](int a, int b) { return a ^ b; });
+  combine<std::bit_xor<Byte>>(call);
 }
 
 /// y = not x

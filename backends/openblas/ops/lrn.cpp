@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/lrn.cpp - local response normalisation: windows over the channels of a pixel, which are adjacent.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/lrn.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <cmath>
@@ -129,7 +125,7 @@ void pixel_grad(const Window& window, const T* dy, const T* x, T* dx, std::int64
 
 /// Processes `count` consecutive pixels; forward if dy is NULL.
 template <class T>
-void pixels(const Window& window, const T* dy, const T* x, T* out, std::int64_t count, std::int64_t n, const PixelBuffers<T>& buffers) {
+void run_pixels(const Window& window, const T* dy, const T* x, T* out, std::int64_t count, std::int64_t n, const PixelBuffers<T>& buffers) {
   for (std::int64_t i = 0; i < count; ++i) {
     if (dy == nullptr) {
       pixel(window, x + i * n, out + i * n, n, buffers);
@@ -140,16 +136,6 @@ void pixels(const Window& window, const T* dy, const T* x, T* out, std::int64_t 
 }
 
 }  // namespace
-
-void lrn_f32(const Window& window, const float* dy, const float* x, float* out, std::int64_t count, std::int64_t n,
-             const PixelBuffers<float>& buffers) {
-  pixels(window, dy, x, out, count, n, buffers);
-}
-void lrn_f64(const Window& window, const double* dy, const double* x, double* out, std::int64_t count, std::int64_t n,
-             const PixelBuffers<double>& buffers) {
-  pixels(window, dy, x, out, count, n, buffers);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -157,15 +143,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 namespace {
-
-void run(const Window& window, const float* dy, const float* x, float* out, std::int64_t count, std::int64_t n,
-         const PixelBuffers<float>& buffers) {
-  TENON_DISPATCH(lrn_f32)(window, dy, x, out, count, n, buffers);
-}
-void run(const Window& window, const double* dy, const double* x, double* out, std::int64_t count, std::int64_t n,
-         const PixelBuffers<double>& buffers) {
-  TENON_DISPATCH(lrn_f64)(window, dy, x, out, count, n, buffers);
-}
 
 // Elements worth a thread of their own: about 20 us of roots and quotients.
 constexpr std::int64_t grain = 8 * 1024;
@@ -210,6 +187,7 @@ void over_pixels(const sdk::Call& call, const T* dy, const T* x, T* out) {
   if (channels == 0) return;
   const Window window = window_of(call.attr<tenon_attributes_lrn>(), channels);
   const std::int64_t size = part_size(pixels, window);
+  const auto run = TENON_DISPATCH(run_pixels<T>);
   call.host.parallel_for(pixels.parts, 1, [&](std::int64_t first_part, std::int64_t last_part) {
     for (std::int64_t part = first_part; part < last_part; ++part) {
       T* const memory = static_cast<T*>(call.scratch) + part * size;

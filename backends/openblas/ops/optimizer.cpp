@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/optimizer.cpp - optimizer steps: one vectorised pass over all parameters of a call.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/optimizer.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <cmath>
@@ -64,16 +60,6 @@ struct RmsProp {
   double lr, rho, epsilon;
   bool epsilon_outside;
 };
-
-// The steps, each with an entry point per dtype.
-#define TENON_STEPS              \
-  TENON_STEP(sgd, Sgd)           \
-  TENON_STEP(momentum, Momentum) \
-  TENON_STEP(adam, Adam)         \
-  TENON_STEP(amsgrad, AmsGrad)   \
-  TENON_STEP(rmsprop, RmsProp)   \
-  TENON_STEP(adagrad, Adagrad)   \
-  TENON_STEP(adadelta, Adadelta)
 
 }  // namespace
 }  // namespace tenon::openblas
@@ -211,17 +197,6 @@ void step(const Step& given, const Span<T>& span, std::int64_t n) {
 }
 
 }  // namespace
-
-#define TENON_STEP(name, Step)                                             \
-  void name##_f32(const Step& by, const Span<float>& s, std::int64_t n) {  \
-    step(by, s, n);                                                        \
-  }                                                                        \
-  void name##_f64(const Step& by, const Span<double>& s, std::int64_t n) { \
-    step(by, s, n);                                                        \
-  }
-TENON_STEPS
-#undef TENON_STEP
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -232,16 +207,6 @@ namespace {
 
 // Elements, over all parameters, worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 48 * 1024;
-
-#define TENON_STEP(name, Step)                                      \
-  void run(const Step& by, const Span<float>& s, std::int64_t n) {  \
-    TENON_DISPATCH(name##_f32)(by, s, n);                           \
-  }                                                                 \
-  void run(const Step& by, const Span<double>& s, std::int64_t n) { \
-    TENON_DISPATCH(name##_f64)(by, s, n);                           \
-  }
-TENON_STEPS
-#undef TENON_STEP
 
 /// A call as groups, one per parameter. Inputs: `shared` operands, then (w g state...) of each group; outputs: (w state...) of each group.
 template <class T, class Step>
@@ -290,12 +255,13 @@ template <class T, class Step>
 void step_groups(const sdk::Call& call, const Groups<T, Step>& groups, const Step& by, std::uint32_t from, std::uint32_t to) {
   std::int64_t total = 0;
   for (std::uint32_t group = from; group < to; ++group) total += groups.size(group);
+  const auto step_loop = TENON_DISPATCH(step<T, Step>);
   call.host.parallel_for(total, grain, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t first = 0;  // the group's first element in the row
     for (std::uint32_t group = from; group < to && first < end; ++group) {
       const std::int64_t low = std::max(begin, first);
       const std::int64_t high = std::min(end, first + groups.size(group));
-      if (low < high) run(by, groups.span(group, low - first), high - low);
+      if (low < high) step_loop(by, groups.span(group, low - first), high - low);
       first += groups.size(group);
     }
   });

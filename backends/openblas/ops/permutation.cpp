@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/permutation.cpp - random permutations: indices sorted by the words of <tenon/sdk/random.h>, equal on every backend.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/permutation.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <bit>
@@ -18,6 +14,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
+namespace {
 
 /// out[i] = the word of index begin + i, for words [begin, end); begin is a multiple of 4.
 void random_words(const sdk::random::Source& source, std::int64_t begin, std::int64_t end, std::uint64_t* out) {
@@ -26,6 +23,7 @@ void random_words(const sdk::random::Source& source, std::int64_t begin, std::in
   });
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();

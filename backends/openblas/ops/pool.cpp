@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/pool.cpp - max and average pooling of channels-last images, with vectors along the channels.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/pool.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <cstring>
@@ -228,26 +224,6 @@ void average_grad_row(const PoolGeometry& g, const T* image, std::int64_t row, c
 }
 
 }  // namespace
-
-void max_row_f32(const PoolGeometry& g, const float* image, std::int64_t row, float* y, const IndexRow& to) {
-  max_row(g, image, row, y, to);
-}
-void max_row_f64(const PoolGeometry& g, const double* image, std::int64_t row, double* y, const IndexRow& to) {
-  max_row(g, image, row, y, to);
-}
-void average_row_f32(const PoolGeometry& g, const float* image, std::int64_t row, bool padded, float* y) {
-  average_row(g, image, row, padded, y);
-}
-void average_row_f64(const PoolGeometry& g, const double* image, std::int64_t row, bool padded, double* y) {
-  average_row(g, image, row, padded, y);
-}
-void average_grad_row_f32(const PoolGeometry& g, const float* image, std::int64_t row, const Shares& shares, float* dx) {
-  average_grad_row(g, image, row, shares, dx);
-}
-void average_grad_row_f64(const PoolGeometry& g, const double* image, std::int64_t row, const Shares& shares, double* dx) {
-  average_grad_row(g, image, row, shares, dx);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -258,15 +234,6 @@ namespace {
 
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 64 * 1024;
-
-template <class T, class F32, class F64>
-auto pick(F32 f32, F64 f64) {
-  if constexpr (sizeof(T) == 4) {
-    return f32;
-  } else {
-    return f64;
-  }
-}
 
 /// Calls body(image, row) for every row of each image, shared among threads; a row processes `elements` elements.
 template <class Body>
@@ -290,7 +257,7 @@ void max_pool(const sdk::Call& call) {
   std::int64_t* const indices = call.has_output(1) ? call.output<std::int64_t>(1) : nullptr;
   auto* const channel = static_cast<std::int64_t*>(call.scratch);
   for (std::int64_t c = 0; indices != nullptr && c < g.channels; ++c) channel[c] = c * g.pixels();
-  const auto row_of = pick<T>(TENON_DISPATCH(max_row_f32), TENON_DISPATCH(max_row_f64));
+  const auto row_of = TENON_DISPATCH(max_row<T>);
   const std::int64_t line = g.w.windows * g.channels;
   for_each_row(call.host, g.images, g.h.windows, line * g.h.kernel * g.w.kernel, [&](std::int64_t image, std::int64_t row) {
     const std::int64_t at = (image * g.h.windows + row) * line;
@@ -369,7 +336,7 @@ void average_pool(const sdk::Call& call) {
   const PoolGeometry g(call.inputs[0], call.outputs[0], attributes);
   const T* const x = call.input<T>(0);
   T* const y = call.output<T>(0);
-  const auto row_of = pick<T>(TENON_DISPATCH(average_row_f32), TENON_DISPATCH(average_row_f64));
+  const auto row_of = TENON_DISPATCH(average_row<T>);
   const std::int64_t line = g.w.windows * g.channels;
   for_each_row(call.host, g.images, g.h.windows, line * g.h.kernel * g.w.kernel, [&](std::int64_t image, std::int64_t row) {
     row_of(g, x + image * g.pixels() * g.channels, row, attributes.count_include_pad != 0, y + (image * g.h.windows + row) * line);
@@ -390,7 +357,7 @@ void average_pool_grad(const sdk::Call& call) {
   const bool padded = attributes.count_include_pad != 0;
   for (std::int64_t i = 0; i < g.h.windows; ++i) h[i] = 1.0 / static_cast<double>(g.h.divisor(i, padded));
   for (std::int64_t i = 0; i < g.w.windows; ++i) w[i] = 1.0 / static_cast<double>(g.w.divisor(i, padded));
-  const auto row_of = pick<T>(TENON_DISPATCH(average_grad_row_f32), TENON_DISPATCH(average_grad_row_f64));
+  const auto row_of = TENON_DISPATCH(average_grad_row<T>);
   const std::int64_t line = g.w.size * g.channels;
   for_each_row(call.host, g.images, g.h.size, line, [&](std::int64_t image, std::int64_t row) {
     row_of(g, dy + image * g.h.windows * g.w.windows * g.channels, row, {h, w}, dx + (image * g.h.size + row) * line);

@@ -1,25 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/random.cpp - vectorised random tensors with the bits of <tenon/sdk/random.h>.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/random.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 
 #include "simd/philox.h"
 
 #include <tenon/sdk/kernel.h>
-
-#ifndef TENON_OPENBLAS_RANDOM_OPS
-#define TENON_OPENBLAS_RANDOM_OPS
-namespace tenon::openblas {
-namespace {
-enum class RandomOp { uniform, normal, bernoulli };
-}  // namespace
-}  // namespace tenon::openblas
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -54,7 +41,7 @@ void uniform(T* y, std::int64_t begin, std::int64_t end, const sdk::random::Sour
 }
 
 template <class T>
-void bernoulli(T* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p) {
+void bernoulli(T* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double p, double) {
   const Wide<T> d;
   const std::uint64_t threshold = sdk::random::bernoulli_threshold(p);
   for_each_lanes(source, begin, end, 1, [&](const std::uint32_t* words, std::int64_t offset, std::int64_t n) HWY_ATTR {
@@ -160,27 +147,7 @@ void normal(T* y, std::int64_t begin, std::int64_t end, const sdk::random::Sourc
 
 #endif
 
-template <class T>
-void fill(RandomOp op, T* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
-  switch (op) {
-    case RandomOp::uniform:
-      return uniform(y, begin, end, source, a, b);
-    case RandomOp::normal:
-      return normal(y, begin, end, source, a, b);
-    case RandomOp::bernoulli:
-      return bernoulli(y, begin, end, source, a);
-  }
-}
-
 }  // namespace
-
-void random_f32(RandomOp op, float* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
-  fill(op, y, begin, end, source, a, b);
-}
-void random_f64(RandomOp op, double* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
-  fill(op, y, begin, end, source, a, b);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -193,41 +160,35 @@ namespace {
 constexpr std::int64_t cheap = 8 * 1024;
 constexpr std::int64_t costly = 2 * 1024;
 
-void run(RandomOp op, float* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
-  TENON_DISPATCH(random_f32)(op, y, begin, end, source, a, b);
-}
-void run(RandomOp op, double* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b) {
-  TENON_DISPATCH(random_f64)(op, y, begin, end, source, a, b);
-}
-
-/// Ranges begin at whole blocks of four elements.
+/// Calls loop(y, begin, end, source, a, b) for ranges of elements that begin at whole blocks of four.
 template <class T>
-void fill(const sdk::Call& call, RandomOp op, std::int64_t grain) {
+void fill(const sdk::Call& call, std::int64_t grain,
+          void (*loop)(T* y, std::int64_t begin, std::int64_t end, const sdk::random::Source& source, double a, double b)) {
   const auto& attributes = call.attr<tenon_attributes_random>();
   const std::uint64_t* const key = call.input<std::uint64_t>(0);
   const sdk::random::Source source{key[0], key[1], attributes.stream};
   const std::int64_t count = call.outputs[0].count;
   call.host.parallel_for((count + 3) / 4, grain, [&](std::int64_t begin, std::int64_t end) {
-    run(op, call.output<T>(0) + 4 * begin, 4 * begin, std::min(4 * end, count), source, attributes.a, attributes.b);
+    loop(call.output<T>(0) + 4 * begin, 4 * begin, std::min(4 * end, count), source, attributes.a, attributes.b);
   });
 }
 
 /// y = low + (high - low) u, u uniform in [0, 1)
 template <class T>
 void random_uniform(const sdk::Call& call) {
-  fill<T>(call, RandomOp::uniform, cheap);
+  fill<T>(call, cheap, TENON_DISPATCH(uniform<T>));
 }
 
 /// y = mean + deviation z, z standard normal
 template <class T>
 void random_normal(const sdk::Call& call) {
-  fill<T>(call, RandomOp::normal, costly);
+  fill<T>(call, costly, TENON_DISPATCH(normal<T>));
 }
 
 /// y = 1 with probability p, else 0
 template <class T>
 void random_bernoulli(const sdk::Call& call) {
-  fill<T>(call, RandomOp::bernoulli, cheap);
+  fill<T>(call, cheap, TENON_DISPATCH(bernoulli<T>));
 }
 
 }  // namespace

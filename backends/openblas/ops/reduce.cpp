@@ -16,7 +16,7 @@ constexpr std::int64_t exponential_grain = 16 * 1024;
 
 template <class T, class Finish>
 void add_up(const sdk::Call& call, Term term, const Finish& finish) {
-  reduce<Total>(call, grain, sum_kernels(term, static_cast<const T*>(nullptr)), finish);
+  reduce<Total>(call, grain, sum_kernels<T>(term), finish);
 }
 
 struct Add {
@@ -104,7 +104,7 @@ void reduce_prod(const sdk::Call& call) {
   if constexpr (std::is_integral_v<T>) {
     reduce<Joined<T, Combine<T, Multiply>>>(call, grain, wrapping_kernels<T>(Term::factor), as_it_is);
   } else {
-    reduce<Joined<double, Combine<double, Multiply>>>(call, grain, sum_kernels(Term::factor, static_cast<const T*>(nullptr)), as_it_is);
+    reduce<Joined<double, Combine<double, Multiply>>>(call, grain, sum_kernels<T>(Term::factor), as_it_is);
   }
 }
 
@@ -161,7 +161,7 @@ void reduce_l2(const sdk::Call& call) {
 /// y = row_max + log(sum exp(x - row_max)) over the axes, over all if none is given; -inf if there are no elements
 template <class T>
 void reduce_log_sum_exp(const sdk::Call& call) {
-  reduce<Joined<ScaledSum, AddScaled>>(call, exponential_grain, exponential_kernels(static_cast<const T*>(nullptr)),
+  reduce<Joined<ScaledSum, AddScaled>>(call, exponential_grain, exponential_kernels<T>(),
                                        [](const ScaledSum& s) { return s.row_max + std::log(s.sum); });
 }
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/resize.cpp - resizing of channels-last images, with vectors along the channels.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/resize.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <cmath>
@@ -77,16 +73,6 @@ void interpolate_row(const T* x, std::int64_t width, std::int64_t channels, cons
 }
 
 }  // namespace
-
-void interpolate_row_f32(const float* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
-                         const Interpolation& columns, std::int64_t count, float* y) {
-  interpolate_row(x, width, channels, rows, row, columns, count, y);
-}
-void interpolate_row_f64(const double* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
-                         const Interpolation& columns, std::int64_t count, double* y) {
-  interpolate_row(x, width, channels, rows, row, columns, count, y);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -97,15 +83,6 @@ namespace {
 
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 32 * 1024;
-
-void interpolate_row(const float* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
-                     const Interpolation& columns, std::int64_t count, float* y) {
-  TENON_DISPATCH(interpolate_row_f32)(x, width, channels, rows, row, columns, count, y);
-}
-void interpolate_row(const double* x, std::int64_t width, std::int64_t channels, const Interpolation& rows, std::int64_t row,
-                     const Interpolation& columns, std::int64_t count, double* y) {
-  TENON_DISPATCH(interpolate_row_f64)(x, width, channels, rows, row, columns, count, y);
-}
 
 /// One spatial dimension of the image and of the resized image. A signal (N, L, C) is an image of height 1.
 struct Axis {
@@ -221,7 +198,7 @@ void resize(const sdk::Call& call) {
       T* const y = call.output<T>(0) + i * line;
       if (attributes.mode != TENON_RESIZE_NEAREST) {
         const T* const image = call.input<T>(0) + i / g.h.to * g.h.from * g.w.from * g.channels;
-        interpolate_row(image, g.w.from, g.channels, rows, row, columns, g.w.to, y);
+        TENON_DISPATCH(interpolate_row<T>)(image, g.w.from, g.channels, rows, row, columns, g.w.to, y);
       } else if (i > begin && repeats(rows, row)) {
         std::memcpy(y, y - line, static_cast<std::size_t>(line) * sizeof(T));
       } else {
@@ -251,7 +228,7 @@ void resize_grad(const sdk::Call& call) {
   call.host.parallel_for(g.images * g.h.from, min_rows, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const T* const image = call.input<T>(0) + i / g.h.from * g.h.to * g.w.to * g.channels;
-      interpolate_row(image, g.w.to, g.channels, rows, i % g.h.from, columns, g.w.from, call.output<T>(0) + i * line);
+      TENON_DISPATCH(interpolate_row<T>)(image, g.w.to, g.channels, rows, i % g.h.from, columns, g.w.from, call.output<T>(0) + i * line);
     }
   });
 }

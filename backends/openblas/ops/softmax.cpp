@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/softmax.cpp - vectorised softmax, log-softmax and their gradients along any axis.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/softmax.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 
@@ -12,42 +8,48 @@
 
 #include <tenon/sdk/kernel.h>
 
-#ifndef TENON_OPENBLAS_SOFTMAX_OPS
-#define TENON_OPENBLAS_SOFTMAX_OPS
-namespace tenon::openblas {
-namespace {
-enum class SoftmaxOp { softmax, softmax_grad, log_softmax, log_softmax_grad };
-}  // namespace
-}  // namespace tenon::openblas
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
 /// y = e^(x - max x) / sum e^(x - max x); y may be x.
-template <class T>
-void softmax_row(const T* x, T* y, std::int64_t n) {
-  const Wide<T> d;
-  // find the maximum
-  const T row_max = max_of_row(x, n);
-  // exponentiate and sum
-  const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, ExpTerm<T>{x, y, row_max})));
-  // normalise
-  for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Div(load(d, y + i, n - i), total), d, y + i, n - i);
-}
+struct Softmax {
+  template <class T>
+  static void row(const T* x, const T*, T* y, std::int64_t n) {
+    const Wide<T> d;
+    // find the maximum
+    const T row_max = max_of_row(x, n);
+    // exponentiate and sum
+    const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, ExpTerm<T>{x, y, row_max})));
+    // normalise
+    for (std::int64_t i = 0; i < n; i += lanes(d)) store(hn::Div(load(d, y + i, n - i), total), d, y + i, n - i);
+  }
 
-template <class T>
-void softmax_lines(const T* x, T* y, std::int64_t n, std::int64_t inner, std::int64_t m) {
-  const Wide<T> d;
-  // find the maximum
-  const auto row_max = max_of_lines(x, n, inner, m);
-  // exponentiate and sum
-  const auto total = sum_of_lines<T>(n, LineExpTerm<T>{x, y, inner, m, row_max});
-  // normalise
-  for (std::int64_t j = 0; j < n; ++j) store(hn::Div(load(d, y + j * inner, m), total), d, y + j * inner, m);
-}
+  template <class T>
+  static void lines(const T* x, const T*, T* y, std::int64_t n, std::int64_t inner, std::int64_t m) {
+    const Wide<T> d;
+    // find the maximum
+    const auto row_max = max_of_lines(x, n, inner, m);
+    // exponentiate and sum
+    const auto total = sum_of_lines<T>(n, LineExpTerm<T>{x, y, inner, m, row_max});
+    // normalise
+    for (std::int64_t j = 0; j < n; ++j) store(hn::Div(load(d, y + j * inner, m), total), d, y + j * inner, m);
+  }
+};
+
+struct LogSoftmax {
+  template <class T>
+  static void row(const T* x, const T*, T* y, std::int64_t n) {
+    log_softmax_row(x, y, n, normalise_row(x, n));
+  }
+
+  template <class T>
+  static void lines(const T* x, const T*, T* y, std::int64_t n, std::int64_t inner, std::int64_t m) {
+    const auto row_max = max_of_lines(x, n, inner, m);
+    log_softmax_lines(x, y, n, inner, m, row_max, log_sum_of_lines(x, n, inner, m, row_max));
+  }
+};
 
 /// The terms dy y of a row, or dy where y is NULL.
 template <class T>
@@ -73,8 +75,32 @@ struct LineGradientTerm {
   }
 };
 
+/// A gradient: Rule{}(d, dy, y, total) is dx, the total that of dy y if Rule::weighted, else of dy.
+template <class Rule>
+struct Gradient {
+  template <class T>
+  static void row(const T* dy, const T* y, T* dx, std::int64_t n) {
+    const Wide<T> d;
+    const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, GradientTerm<T>{dy, Rule::weighted ? y : nullptr})));
+    for (std::int64_t i = 0; i < n; i += lanes(d)) {
+      store(Rule{}(d, load(d, dy + i, n - i), load(d, y + i, n - i), total), d, dx + i, n - i);
+    }
+  }
+
+  template <class T>
+  static void lines(const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t inner, std::int64_t m) {
+    const Wide<T> d;
+    const auto total = sum_of_lines<T>(n, LineGradientTerm<T>{dy, Rule::weighted ? y : nullptr, inner, m});
+    for (std::int64_t j = 0; j < n; ++j) {
+      const std::int64_t at = j * inner;
+      store(Rule{}(d, load(d, dy + at, m), load(d, y + at, m), total), d, dx + at, m);
+    }
+  }
+};
+
 /// dx = y (dy - total)
 struct SoftmaxGrad {
+  static constexpr bool weighted = true;
   template <class D, class V>
   HWY_INLINE V operator()(D, V dy, V y, V total) const {
     return hn::Mul(y, hn::Sub(dy, total));
@@ -83,87 +109,26 @@ struct SoftmaxGrad {
 
 /// dx = dy - e^y total
 struct LogSoftmaxGrad {
+  static constexpr bool weighted = false;
   template <class D, class V>
   HWY_INLINE V operator()(D d, V dy, V y, V total) const {
     return hn::NegMulAdd(exp_of(d, y), total, dy);
   }
 };
 
-template <class T, class F>
-void grad_row(const F& f, bool weighted, const T* dy, const T* y, T* dx, std::int64_t n) {
-  const Wide<T> d;
-  const auto total = hn::Set(d, static_cast<T>(sum_in_blocks<T>(n, GradientTerm<T>{dy, weighted ? y : nullptr})));
-  for (std::int64_t i = 0; i < n; i += lanes(d)) {
-    store(f(d, load(d, dy + i, n - i), load(d, y + i, n - i), total), d, dx + i, n - i);
+/// Op on `count` consecutive rows if inner is 1, else on `count` neighbouring lines, as many at a time as a vector has lanes. An op of one
+/// operand has no use for b.
+template <class Op, class T>
+void along_lines(const T* a, const T* b, T* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
+  if (inner == 1) {
+    for (std::int64_t at = 0; at < count * n; at += n) Op::row(a + at, b + at, y + at, n);
+    return;
   }
-}
-
-template <class T, class F>
-void grad_lines(const F& f, bool weighted, const T* dy, const T* y, T* dx, std::int64_t n, std::int64_t inner, std::int64_t m) {
-  const Wide<T> d;
-  const auto total = sum_of_lines<T>(n, LineGradientTerm<T>{dy, weighted ? y : nullptr, inner, m});
-  for (std::int64_t j = 0; j < n; ++j) {
-    const std::int64_t at = j * inner;
-    store(f(d, load(d, dy + at, m), load(d, y + at, m), total), d, dx + at, m);
-  }
-}
-
-template <class T>
-void row(SoftmaxOp op, const T* a, const T* b, T* y, std::int64_t n) {
-  switch (op) {
-    case SoftmaxOp::softmax:
-      return softmax_row(a, y, n);
-    case SoftmaxOp::softmax_grad:
-      return grad_row(SoftmaxGrad{}, true, a, b, y, n);
-    case SoftmaxOp::log_softmax:
-      return log_softmax_row(a, y, n, normalise_row(a, n));
-    case SoftmaxOp::log_softmax_grad:
-      return grad_row(LogSoftmaxGrad{}, false, a, b, y, n);
-  }
-}
-
-/// Processes m neighbouring lines, at most one per lane.
-template <class T>
-void bundle(SoftmaxOp op, const T* a, const T* b, T* y, std::int64_t n, std::int64_t inner, std::int64_t m) {
-  switch (op) {
-    case SoftmaxOp::softmax:
-      return softmax_lines(a, y, n, inner, m);
-    case SoftmaxOp::softmax_grad:
-      return grad_lines(SoftmaxGrad{}, true, a, b, y, n, inner, m);
-    case SoftmaxOp::log_softmax: {
-      const auto row_max = max_of_lines(a, n, inner, m);
-      return log_softmax_lines(a, y, n, inner, m, row_max, log_sum_of_lines(a, n, inner, m, row_max));
-    }
-    case SoftmaxOp::log_softmax_grad:
-      return grad_lines(LogSoftmaxGrad{}, false, a, b, y, n, inner, m);
-  }
-}
-
-/// Processes `count` consecutive rows if inner is 1, else `count` neighbouring lines.
-template <class T>
-void lines(SoftmaxOp op, const T* a, const T* b, T* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
-  const std::int64_t step = inner == 1 ? 1 : lanes(Wide<T>());
-  const std::int64_t distance = inner == 1 ? n : 1;
-  for (std::int64_t i = 0; i < count; i += step) {
-    const std::int64_t at = i * distance;
-    const T* const other = b == nullptr ? nullptr : b + at;
-    if (inner == 1) {
-      row(op, a + at, other, y + at, n);
-    } else {
-      bundle(op, a + at, other, y + at, n, inner, std::min(step, count - i));
-    }
-  }
+  const std::int64_t step = lanes(Wide<T>());
+  for (std::int64_t i = 0; i < count; i += step) Op::lines(a + i, b + i, y + i, n, inner, std::min(step, count - i));
 }
 
 }  // namespace
-
-void softmax_f32(SoftmaxOp op, const float* a, const float* b, float* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
-  lines(op, a, b, y, count, n, inner);
-}
-void softmax_f64(SoftmaxOp op, const double* a, const double* b, double* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
-  lines(op, a, b, y, count, n, inner);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -175,27 +140,20 @@ namespace {
 // Elements worth a thread of their own: about 20 us.
 constexpr std::int64_t grain = 32 * 1024;
 
-void run(SoftmaxOp op, const float* a, const float* b, float* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
-  TENON_DISPATCH(softmax_f32)(op, a, b, y, count, n, inner);
-}
-void run(SoftmaxOp op, const double* a, const double* b, double* y, std::int64_t count, std::int64_t n, std::int64_t inner) {
-  TENON_DISPATCH(softmax_f64)(op, a, b, y, count, n, inner);
-}
-
 template <class T>
-void along_axis(const sdk::Call& call, SoftmaxOp op) {
+void along_axis(const sdk::Call& call, void (*loop)(const T* a, const T* b, T* y, std::int64_t count, std::int64_t n, std::int64_t inner)) {
   const sdk::AxisView view = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
   const std::int64_t lines = view.outer * view.inner;
   if (view.n == 0) return;
   const T* const a = call.input<T>(0);
-  const T* const b = call.input_count > 1 ? call.input<T>(1) : nullptr;
+  const T* const b = call.input<T>(call.input_count - 1);
   T* const y = call.output<T>(0);
   call.host.parallel_for(lines, std::max<std::int64_t>(1, grain / view.n), [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       // Rows are consecutive to the end; neighbouring lines only within one outer index.
       const std::int64_t stop = view.inner == 1 ? end : std::min(end, (begin / view.inner + 1) * view.inner);
       const std::int64_t at = begin / view.inner * view.n * view.inner + begin % view.inner;
-      run(op, a + at, b == nullptr ? nullptr : b + at, y + at, stop - begin, view.n, view.inner);
+      loop(a + at, b + at, y + at, stop - begin, view.n, view.inner);
       begin = stop;
     }
   });
@@ -204,25 +162,25 @@ void along_axis(const sdk::Call& call, SoftmaxOp op) {
 /// y = e^(x - max x) / sum e^(x - max x) along the axis
 template <class T>
 void softmax(const sdk::Call& call) {
-  along_axis<T>(call, SoftmaxOp::softmax);
+  along_axis<T>(call, TENON_DISPATCH(along_lines<Softmax, T>));
 }
 
 /// dx = y (dy - sum dy y)
 template <class T>
 void softmax_grad(const sdk::Call& call) {
-  along_axis<T>(call, SoftmaxOp::softmax_grad);
+  along_axis<T>(call, TENON_DISPATCH(along_lines<Gradient<SoftmaxGrad>, T>));
 }
 
 /// y = x - max x - log sum e^(x - max x) along the axis
 template <class T>
 void log_softmax(const sdk::Call& call) {
-  along_axis<T>(call, SoftmaxOp::log_softmax);
+  along_axis<T>(call, TENON_DISPATCH(along_lines<LogSoftmax, T>));
 }
 
 /// dx = dy - e^y sum dy
 template <class T>
 void log_softmax_grad(const sdk::Call& call) {
-  along_axis<T>(call, SoftmaxOp::log_softmax_grad);
+  along_axis<T>(call, TENON_DISPATCH(along_lines<Gradient<LogSoftmaxGrad>, T>));
 }
 
 constexpr sdk::Traits traits{.in_place = true};

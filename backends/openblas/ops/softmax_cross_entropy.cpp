@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/softmax_cross_entropy.cpp - vectorised cross-entropy of raw scores and its gradient.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/softmax_cross_entropy.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <string>
@@ -67,24 +63,6 @@ void scaled_probabilities(const T* log_prob, const T* scales, T* dscores, std::i
 }
 
 }  // namespace
-
-void log_probabilities_f32(const float* scores, float* log_prob, float* row_maxima, float* log_sums, std::int64_t count, std::int64_t n,
-                           std::int64_t inner) {
-  log_probabilities(scores, log_prob, row_maxima, log_sums, count, n, inner);
-}
-void log_probabilities_f64(const double* scores, double* log_prob, double* row_maxima, double* log_sums, std::int64_t count, std::int64_t n,
-                           std::int64_t inner) {
-  log_probabilities(scores, log_prob, row_maxima, log_sums, count, n, inner);
-}
-void scaled_probabilities_f32(const float* log_prob, const float* scales, float* dscores, std::int64_t count, std::int64_t n,
-                              std::int64_t inner) {
-  scaled_probabilities(log_prob, scales, dscores, count, n, inner);
-}
-void scaled_probabilities_f64(const double* log_prob, const double* scales, double* dscores, std::int64_t count, std::int64_t n,
-                              std::int64_t inner) {
-  scaled_probabilities(log_prob, scales, dscores, count, n, inner);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -97,23 +75,6 @@ namespace {
 constexpr std::int64_t grain = 32 * 1024;
 // Positions processed together, with their intermediate values on the stack.
 constexpr std::int64_t bundle = 64;
-
-void log_probabilities(const float* scores, float* log_prob, float* row_maxima, float* log_sums, std::int64_t count, std::int64_t n,
-                       std::int64_t inner) {
-  TENON_DISPATCH(log_probabilities_f32)(scores, log_prob, row_maxima, log_sums, count, n, inner);
-}
-void log_probabilities(const double* scores, double* log_prob, double* row_maxima, double* log_sums, std::int64_t count, std::int64_t n,
-                       std::int64_t inner) {
-  TENON_DISPATCH(log_probabilities_f64)(scores, log_prob, row_maxima, log_sums, count, n, inner);
-}
-void scaled_probabilities(const float* log_prob, const float* scales, float* dscores, std::int64_t count, std::int64_t n,
-                          std::int64_t inner) {
-  TENON_DISPATCH(scaled_probabilities_f32)(log_prob, scales, dscores, count, n, inner);
-}
-void scaled_probabilities(const double* log_prob, const double* scales, double* dscores, std::int64_t count, std::int64_t n,
-                          std::int64_t inner) {
-  TENON_DISPATCH(scaled_probabilities_f64)(log_prob, scales, dscores, count, n, inner);
-}
 
 /// The targets: a class label for each of the (N, d1, ...) positions, the class weights and the ignored label.
 template <class T>
@@ -191,7 +152,8 @@ void softmax_cross_entropy(const sdk::Call& call) {
     for_each_bundle(view, begin, end, [&](std::int64_t position, std::int64_t count, std::int64_t first) {
       T row_maxima[bundle];
       T log_sums[bundle];
-      log_probabilities(scores + first, log_prob == nullptr ? nullptr : log_prob + first, row_maxima, log_sums, count, view.n, view.inner);
+      TENON_DISPATCH(log_probabilities<T>)
+      (scores + first, log_prob == nullptr ? nullptr : log_prob + first, row_maxima, log_sums, count, view.n, view.inner);
       for (std::int64_t i = 0; i < count; ++i) {
         double own = 0;
         if (targets.counts(position + i)) {
@@ -242,7 +204,7 @@ void softmax_cross_entropy_grad(const sdk::Call& call) {
         scales[i] = static_cast<T>(scale);
         own[i] = static_cast<T>(scale * std::expm1(static_cast<double>(log_prob[at])));
       }
-      scaled_probabilities(log_prob + first, scales, dscores + first, count, view.n, view.inner);
+      TENON_DISPATCH(scaled_probabilities<T>)(log_prob + first, scales, dscores + first, count, view.n, view.inner);
       for (std::int64_t i = 0; i < count; ++i) {
         T* const line = dscores + first + i * distance(view);
         if (targets.counts(position + i)) {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/trigonometric.cpp - sin and cos: f32 by vector code; f64 and very large arguments by the C library, whose reduction is exact.
-#include "simd/instruction_set.h"
+#include "simd/foreach_target.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/trigonometric.cpp"
-#include <hwy/foreach_target.h>
+#include <cmath>
 
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
@@ -27,7 +25,7 @@ struct Sine {
                                -2.4805587179980646e-08};
     constexpr double cosine_rest[] = {0.04166666666431933, -0.0013888887671288108, 2.480059998353171e-05, -2.7300908167996537e-07};
     if (!hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 0x1p20)))) {
-      return one_by_one(d, x, [](double v) { return cosine ? std::cos(v) : std::sin(v); });
+      return one_by_one(d, x, Sine{});
     }
     const hn::RebindToUnsigned<WideDouble> bits;
     const DoubleVector shifted = hn::MulAdd(x, hn::Set(d, 0.6366197723675814), hn::Set(d, to_whole));
@@ -42,17 +40,10 @@ struct Sine {
     const auto sign = hn::ShiftLeft<62>(hn::And(quadrant, hn::Set(bits, 2u)));
     return hn::Xor(hn::IfThenElse(odd, c, s), hn::BitCast(d, sign));
   }
+  double operator()(double x) const { return cosine ? std::cos(x) : std::sin(x); }
 };
 
 }  // namespace
-
-void sin_f32(const float* x, float* y, std::int64_t n) {
-  map_wide(Sine<false>{}, x, y, n);
-}
-void cos_f32(const float* x, float* y, std::int64_t n) {
-  map_wide(Sine<true>{}, x, y, n);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -64,29 +55,16 @@ namespace {
 // Elements worth a thread of their own, about 20 us.
 constexpr std::int64_t grain = 24 * 1024;
 
-void sin_of(const float* x, float* y, std::int64_t n) {
-  TENON_DISPATCH(sin_f32)(x, y, n);
-}
-void sin_of(const double* x, double* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = std::sin(x[i]);
-}
-void cos_of(const float* x, float* y, std::int64_t n) {
-  TENON_DISPATCH(cos_f32)(x, y, n);
-}
-void cos_of(const double* x, double* y, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) y[i] = std::cos(x[i]);
-}
-
 /// y = sin x
 template <class T>
 void sin(const sdk::Call& call) {
-  elementwise<T, T, 1>(call, grain, 0, [](const Segment<T, 1>& s, T* y, std::int64_t n) { sin_of(s.x[0], y, n); });
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Sine<false>, T>));
 }
 
 /// y = cos x
 template <class T>
 void cos(const sdk::Call& call) {
-  elementwise<T, T, 1>(call, grain, 0, [](const Segment<T, 1>& s, T* y, std::int64_t n) { cos_of(s.x[0], y, n); });
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_wide_all<Sine<true>, T>));
 }
 
 }  // namespace

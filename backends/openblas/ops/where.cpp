@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/where.cpp - elementwise selection with NumPy broadcasting. Elements are moved as words of their size, in plain loops that the
 // compiler vectorises.
-#include <type_traits>
-
+#include "elementwise/strided_copy.h"
 #include "elementwise/strided_loop.h"
 
 namespace tenon::openblas {
@@ -35,15 +34,10 @@ void run(const std::uint8_t* condition, const Word* a, const Word* b, const std:
   for (std::int64_t i = 0; i < n; ++i) y[i] = condition[i * strides[0]] != 0 ? a[i * strides[1]] : b[i * strides[2]];
 }
 
-template <std::size_t size>
-using WordOf =
-    std::conditional_t<size == 1, std::uint8_t,
-                       std::conditional_t<size == 2, std::uint16_t, std::conditional_t<size == 4, std::uint32_t, std::uint64_t>>>;
-
 /// y = condition ? a : b
 template <class T>
 void where(const sdk::Call& call) {
-  using Word = WordOf<sizeof(T)>;
+  using Word = WordOf<T>;
   const StridedLoop<3> loop = strided_loop_over<3>(call.outputs[0], {&call.inputs[0], &call.inputs[1], &call.inputs[2]});
   const auto* condition = call.input<std::uint8_t>(0);
   const auto* a = call.input<Word>(1);

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduction_exponentials.cpp - sums of exp(x - max x) over rows and columns.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "reduce/reduction_exponentials.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <cmath>
@@ -149,14 +145,6 @@ void columns(const T* x, std::int64_t rows, std::int64_t stride, std::int64_t wi
 }
 
 }  // namespace
-
-ReductionKernels<float, ScaledSum> exponentials_f32() {
-  return {row<float>, columns<float>};
-}
-ReductionKernels<double, ScaledSum> exponentials_f64() {
-  return {row<double>, columns<double>};
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -164,12 +152,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-ReductionKernels<float, ScaledSum> exponential_kernels(const float*) {
-  return TENON_DISPATCH(exponentials_f32)();
+template <class T>
+ReductionKernels<T, ScaledSum> exponential_kernels() {
+  return {TENON_DISPATCH(row<T>), TENON_DISPATCH(columns<T>)};
 }
-ReductionKernels<double, ScaledSum> exponential_kernels(const double*) {
-  return TENON_DISPATCH(exponentials_f64)();
-}
+TENON_INSTANTIATE_FLOATS(exponential_kernels)
 
 }  // namespace tenon::openblas
 #endif

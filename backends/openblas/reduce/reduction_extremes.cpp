@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduction_extremes.cpp - maxima and minima of rows and columns; sums and products of integers.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "reduce/reduction_extremes.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -163,26 +159,6 @@ ReductionKernels<T, T> wrapping(Term term) {
 }
 
 }  // namespace
-
-ReductionKernels<float, float> extremes_f32(bool largest) {
-  return extremes<float>(largest);
-}
-ReductionKernels<double, double> extremes_f64(bool largest) {
-  return extremes<double>(largest);
-}
-ReductionKernels<std::int32_t, std::int32_t> extremes_i32(bool largest) {
-  return extremes<std::int32_t>(largest);
-}
-ReductionKernels<std::int64_t, std::int64_t> extremes_i64(bool largest) {
-  return extremes<std::int64_t>(largest);
-}
-ReductionKernels<std::int32_t, std::int32_t> wrapping_i32(Term term) {
-  return wrapping<std::int32_t>(term);
-}
-ReductionKernels<std::int64_t, std::int64_t> wrapping_i64(Term term) {
-  return wrapping<std::int64_t>(term);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -190,30 +166,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-template <>
-ReductionKernels<float, float> extreme_kernels<float>(bool largest) {
-  return TENON_DISPATCH(extremes_f32)(largest);
+template <class T>
+ReductionKernels<T, T> extreme_kernels(bool largest) {
+  return TENON_DISPATCH(extremes<T>)(largest);
 }
-template <>
-ReductionKernels<double, double> extreme_kernels<double>(bool largest) {
-  return TENON_DISPATCH(extremes_f64)(largest);
+TENON_INSTANTIATE_FLOATS(extreme_kernels)
+TENON_INSTANTIATE_INTEGERS(extreme_kernels)
+
+template <class T>
+ReductionKernels<T, T> wrapping_kernels(Term term) {
+  return TENON_DISPATCH(wrapping<T>)(term);
 }
-template <>
-ReductionKernels<std::int32_t, std::int32_t> extreme_kernels<std::int32_t>(bool largest) {
-  return TENON_DISPATCH(extremes_i32)(largest);
-}
-template <>
-ReductionKernels<std::int64_t, std::int64_t> extreme_kernels<std::int64_t>(bool largest) {
-  return TENON_DISPATCH(extremes_i64)(largest);
-}
-template <>
-ReductionKernels<std::int32_t, std::int32_t> wrapping_kernels<std::int32_t>(Term term) {
-  return TENON_DISPATCH(wrapping_i32)(term);
-}
-template <>
-ReductionKernels<std::int64_t, std::int64_t> wrapping_kernels<std::int64_t>(Term term) {
-  return TENON_DISPATCH(wrapping_i64)(term);
-}
+TENON_INSTANTIATE_INTEGERS(wrapping_kernels)
 
 }  // namespace tenon::openblas
 #endif

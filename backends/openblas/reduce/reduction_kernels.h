@@ -12,8 +12,8 @@ namespace tenon::openblas {
 
 /// The terms of a sum (x, |x|, x^2) or product (factor: x), accumulated in f64.
 enum class Term { value, magnitude, square, factor };
-ReductionKernels<float, double> sum_kernels(Term term, const float*);
-ReductionKernels<double, double> sum_kernels(Term term, const double*);
+template <class T>
+ReductionKernels<T, double> sum_kernels(Term term);
 
 /// The largest or smallest element; NaN if any element is NaN.
 template <class T>
@@ -37,7 +37,7 @@ struct AddScaled {
     return {high.row_max, high.sum + low.sum * std::exp(low.row_max - high.row_max)};
   }
 };
-ReductionKernels<float, ScaledSum> exponential_kernels(const float*);
-ReductionKernels<double, ScaledSum> exponential_kernels(const double*);
+template <class T>
+ReductionKernels<T, ScaledSum> exponential_kernels();
 
 }  // namespace tenon::openblas

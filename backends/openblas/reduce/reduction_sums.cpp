@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduction_sums.cpp - sums and products over rows and columns, accumulated in f64.
-#include "simd/instruction_set.h"
-
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "reduce/reduction_sums.cpp"
-#include <hwy/foreach_target.h>
+#include "simd/foreach_target.h"
 
 #include <algorithm>
 
@@ -132,14 +128,6 @@ ReductionKernels<T, double> choose(Term term) {
 }
 
 }  // namespace
-
-ReductionKernels<float, double> sums_f32(Term term) {
-  return choose<float>(term);
-}
-ReductionKernels<double, double> sums_f64(Term term) {
-  return choose<double>(term);
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace tenon::openblas
 HWY_AFTER_NAMESPACE();
@@ -147,12 +135,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace tenon::openblas {
 
-ReductionKernels<float, double> sum_kernels(Term term, const float*) {
-  return TENON_DISPATCH(sums_f32)(term);
+template <class T>
+ReductionKernels<T, double> sum_kernels(Term term) {
+  return TENON_DISPATCH(choose<T>)(term);
 }
-ReductionKernels<double, double> sum_kernels(Term term, const double*) {
-  return TENON_DISPATCH(sums_f64)(term);
-}
+TENON_INSTANTIATE_FLOATS(sum_kernels)
 
 }  // namespace tenon::openblas
 #endif

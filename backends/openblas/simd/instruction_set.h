@@ -2,6 +2,7 @@
 // instruction_set.h - the vector instructions that kernels use on this machine, chosen when a kernel runs.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 
 // Highway compiles a source file once for each target not disabled here. SSSE3 gains too little over the portable code to be worth its
@@ -9,6 +10,7 @@
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL)
 #endif
+#include <hwy/detect_targets.h>
 
 namespace tenon::openblas {
 
@@ -36,8 +38,37 @@ Function best_of(std::type_identity_t<Function> avx512, std::type_identity_t<Fun
 
 }  // namespace tenon::openblas
 
-/// The version for this machine of a function in HWY_NAMESPACE of a file that foreach_target.h compiles several times.
-/// Highway's HWY_DYNAMIC_DISPATCH does the same but needs libhwy.so, which would have to be shipped with the backend.
-#define TENON_DISPATCH(function)                                                                              \
-  ::tenon::openblas::best_of(HWY_CHOOSE_AVX3(function), HWY_CHOOSE_AVX2(function), HWY_CHOOSE_SSE4(function), \
-                             &HWY_STATIC_DISPATCH(function))
+// TENON_DISPATCH(kernel) is a pointer to the version for this machine of a function in HWY_NAMESPACE of a file that is compiled once per
+// instruction set (foreach_target.h). The kernel may be a template with arguments, which are looked up in the same namespace: with
+// `template <class F, class T> void map(...)` and `struct Abs` there, TENON_DISPATCH(map<Abs, T>) is the best map<Abs, T>.
+//
+// Highway's HWY_DYNAMIC_DISPATCH does the same for plain functions, but needs libhwy.so, which would have to be shipped with the backend.
+#define TENON_DISPATCH(...)                                                                                        \
+  ::tenon::openblas::best_of(TENON_IN_AVX512(__VA_ARGS__), TENON_IN_AVX2(__VA_ARGS__), TENON_IN_SSE4(__VA_ARGS__), \
+                             TENON_IN_NAMESPACE(HWY_NAMESPACE, __VA_ARGS__))
+
+#define TENON_IN_NAMESPACE(target, ...) \
+  [] {                                  \
+    using namespace target;             \
+    return &__VA_ARGS__;                \
+  }()
+#if HWY_TARGETS & HWY_AVX3
+#define TENON_IN_AVX512(...) TENON_IN_NAMESPACE(N_AVX3, __VA_ARGS__)
+#else
+#define TENON_IN_AVX512(...) nullptr
+#endif
+#if HWY_TARGETS & HWY_AVX2
+#define TENON_IN_AVX2(...) TENON_IN_NAMESPACE(N_AVX2, __VA_ARGS__)
+#else
+#define TENON_IN_AVX2(...) nullptr
+#endif
+#if HWY_TARGETS & HWY_SSE4
+#define TENON_IN_SSE4(...) TENON_IN_NAMESPACE(N_SSE4, __VA_ARGS__)
+#else
+#define TENON_IN_SSE4(...) nullptr
+#endif
+
+// Instantiates a function template that a header declares, so that other files can call it.
+#define TENON_INSTANTIATE(function, T) template decltype(function<T>) function<T>;
+#define TENON_INSTANTIATE_FLOATS(function) TENON_INSTANTIATE(function, float) TENON_INSTANTIATE(function, double)
+#define TENON_INSTANTIATE_INTEGERS(function) TENON_INSTANTIATE(function, std::int32_t) TENON_INSTANTIATE(function, std::int64_t)

@@ -67,6 +67,12 @@ HWY_INLINE void map(const F& f, const T* x, T* y, std::int64_t n) {
   if (i < n) store_first(f(d, load_first(d, x + i, n - i)), d, y + i, n - i);
 }
 
+/// map() for a function object without state, as a function for TENON_DISPATCH.
+template <class F, class T>
+void map_all(const T* x, T* y, std::int64_t n) {
+  map(F{}, x, y, n);
+}
+
 /// y[i] = f(a[i], b[i]); y may be a or b.
 template <class T, class F>
 HWY_INLINE void map(const F& f, const T* a, const T* b, T* y, std::int64_t n) {

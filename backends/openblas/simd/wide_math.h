@@ -37,6 +37,17 @@ HWY_INLINE void map_wide(const F& f, const float* x, float* y, std::int64_t n) {
   if (i < n) store_first(hn::DemoteTo(narrow, f(d, hn::PromoteTo(d, load_first(narrow, x + i, n - i)))), narrow, y + i, n - i);
 }
 
+/// y[i] = f(x[i]) for f64, one by one: f has an overload for a number.
+template <class F>
+HWY_INLINE void map_wide(const F& f, const double* x, double* y, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+}
+/// map_wide() for a function object without state, as a function for TENON_DISPATCH.
+template <class F, class T>
+void map_wide_all(const T* x, T* y, std::int64_t n) {
+  map_wide(F{}, x, y, n);
+}
+
 /// Bounds that propagate NaN.
 HWY_INLINE DoubleVector at_least(WideDouble d, DoubleVector x, double low) {
   return hn::IfThenElse(hn::Lt(x, hn::Set(d, low)), hn::Set(d, low), x);
