@@ -256,6 +256,7 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
   const sdk::Rows lines = lines_of(call, 1);
   const GradientPlan plan(lines);
   const bool centred = centre == Centre::mean;
+  const auto gradient_of = TENON_DISPATCH(gradient<T>);
   double* const sums = static_cast<double*>(call.scratch);  // per part: the sums of dscale, then those of dbias
   const std::int64_t length = lines.n, count = lines.rows;
   const auto coefficients_of = [&](std::int64_t i) {
@@ -272,9 +273,8 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
                            [&](std::int64_t begin, std::int64_t end) {
                              for (std::int64_t i = 0; i < count; i += line_block) {
                                const Columns columns{std::min(line_block, count - i), length, begin * strip, std::min(length, end * strip)};
-                               TENON_DISPATCH(gradient<T>)
-                               (dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients + i,
-                                dscale == nullptr ? nullptr : sums, dbias == nullptr ? nullptr : sums + length);
+                               gradient_of(dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients + i,
+                                           dscale == nullptr ? nullptr : sums, dbias == nullptr ? nullptr : sums + length);
                              }
                            });
   } else {
@@ -286,9 +286,8 @@ void line_gradient(const sdk::Call& call, Centre centre, const T* dy, const T* x
         for (std::int64_t i = count * part / plan.parts; i < stop; i += line_block) {
           const Columns columns{std::min(line_block, stop - i), length, 0, length};
           for (std::int64_t k = 0; k < columns.lines; ++k) coefficients[k] = coefficients_of(i + k);
-          TENON_DISPATCH(gradient<T>)
-          (dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients, dscale == nullptr ? nullptr : own,
-           dbias == nullptr ? nullptr : own + length);
+          gradient_of(dy + i * length, x + i * length, scale, dx + i * length, columns, coefficients, dscale == nullptr ? nullptr : own,
+                      dbias == nullptr ? nullptr : own + length);
         }
       }
     });

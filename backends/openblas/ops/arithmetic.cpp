@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/arithmetic.cpp - abs, sign, ceil, floor, round, sqrt, rsqrt, reciprocal, clip: floats by explicit vector code, integers in plain
-// loops that the compiler vectorises.
+// loops that the compiler vectorises for each instruction set.
 #include <tenon/sdk/element.h>
 
 #include "simd/foreach_target.h"
+
+#include <type_traits>
 
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
@@ -18,6 +20,11 @@ struct Abs {
   HWY_INLINE V operator()(D, V x) const {
     return hn::Abs(x);
   }
+  template <class T>
+  T operator()(T x) const {
+    using U = std::make_unsigned_t<T>;  // the magnitude of the lowest integer wraps to itself
+    return static_cast<T>(x < 0 ? U{0} - static_cast<U>(x) : static_cast<U>(x));
+  }
 };
 /// The sign of x; x itself where it is 0 or NaN.
 struct Sign {
@@ -25,6 +32,10 @@ struct Sign {
   HWY_INLINE V operator()(D d, V x) const {
     const V zero = hn::Zero(d);
     return hn::IfThenElse(hn::Gt(x, zero), hn::Set(d, 1), hn::IfThenElse(hn::Lt(x, zero), hn::Set(d, -1), x));
+  }
+  template <class T>
+  T operator()(T x) const {
+    return static_cast<T>((x > 0) - (x < 0));
   }
 };
 struct Ceil {
@@ -73,6 +84,10 @@ struct Clip {
     const V raised = hn::IfThenElse(hn::Lt(x, lower), lower, x);
     return hn::IfThenElse(hn::Gt(raised, upper), upper, raised);
   }
+  T operator()(T x) const {
+    const T raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  }
 };
 
 template <class T>
@@ -86,39 +101,22 @@ void clip_all(T low, T high, const T* x, T* y, std::int64_t n) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <cmath>
-#include <limits>
-#include <type_traits>
-
 namespace tenon::openblas {
 namespace {
 
 // Elements worth a thread of their own: about 20 us from L2.
 constexpr std::int64_t grain = 128 * 1024;
 
-/// y = |x|; the lowest integer wraps to itself
+/// y = |x|
 template <class T>
 void abs(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    elementwise<T, T>(call, grain, [](const T* x, T* y, std::int64_t n) {
-      using U = std::make_unsigned_t<T>;
-      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(x[i] < 0 ? U{0} - static_cast<U>(x[i]) : static_cast<U>(x[i]));
-    });
-  } else {
-    elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Abs, T>));
-  }
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Abs, T>));
 }
 
 /// y = -1, 0 or 1; NaN propagates
 template <class T>
 void sign(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    elementwise<T, T>(call, grain, [](const T* x, T* y, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>((x[i] > 0) - (x[i] < 0));
-    });
-  } else {
-    elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Sign, T>));
-  }
+  elementwise<T, T>(call, grain, TENON_DISPATCH(map_all<Sign, T>));
 }
 
 /// y = the smallest integer not below x
@@ -161,18 +159,9 @@ void reciprocal(const sdk::Call& call) {
 template <class T>
 void clip(const sdk::Call& call) {
   const sdk::Bounds<T> bounds = sdk::bounds_of<T>(call.attr<tenon_attributes_clip>());
-  if constexpr (std::is_integral_v<T>) {
-    elementwise<T, T, 1>(call, grain, 0, [bounds](const Segment<T, 1>& s, T* y, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const T raised = s.x[0][i] < bounds.low ? bounds.low : s.x[0][i];
-        y[i] = raised > bounds.high ? bounds.high : raised;
-      }
-    });
-  } else {
-    elementwise<T, T, 1>(call, grain, 0, [bounds, clip_all = TENON_DISPATCH(clip_all<T>)](const Segment<T, 1>& s, T* y, std::int64_t n) {
-      clip_all(bounds.low, bounds.high, s.x[0], y, n);
-    });
-  }
+  elementwise<T, T, 1>(call, grain, 0, [bounds, loop = TENON_DISPATCH(clip_all<T>)](const Segment<T, 1>& s, T* y, std::int64_t n) {
+    loop(bounds.low, bounds.high, s.x[0], y, n);
+  });
 }
 
 }  // namespace

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/binary.cpp - add, sub, mul, div, pow, maximum, minimum with NumPy broadcasting: floats by explicit vector code, integers in plain
-// loops that the compiler vectorises.
+// loops that the compiler vectorises for each instruction set.
 #include "simd/foreach_target.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <type_traits>
 
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
@@ -12,10 +17,21 @@ namespace tenon::openblas {
 namespace HWY_NAMESPACE {
 namespace {
 
+/// F on integers, which wrap: the computation is unsigned.
+template <class F, class T>
+T wrapping(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  return static_cast<T>(F{}(static_cast<U>(a), static_cast<U>(b)));
+}
+
 struct Add {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b) const {
     return hn::Add(a, b);
+  }
+  template <class T>
+  T operator()(T a, T b) const {
+    return wrapping<std::plus<>>(a, b);
   }
 };
 struct Sub {
@@ -23,17 +39,30 @@ struct Sub {
   HWY_INLINE V operator()(D, V a, V b) const {
     return hn::Sub(a, b);
   }
+  template <class T>
+  T operator()(T a, T b) const {
+    return wrapping<std::minus<>>(a, b);
+  }
 };
 struct Mul {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b) const {
     return hn::Mul(a, b);
   }
+  template <class T>
+  T operator()(T a, T b) const {
+    return wrapping<std::multiplies<>>(a, b);
+  }
 };
 struct Div {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b) const {
     return hn::Div(a, b);
+  }
+  template <class T>
+  T operator()(T a, T b) const {
+    if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; expected divisors other than 0");
+    return b == -1 ? wrapping<std::minus<>>(T{0}, a) : static_cast<T>(a / b);  // the lowest value divided by -1 wraps to itself
   }
 };
 /// a unless b is larger or NaN: then b.
@@ -42,11 +71,19 @@ struct Maximum {
   HWY_INLINE V operator()(D, V a, V b) const {
     return hn::IfThenElse(hn::Or(hn::Gt(b, a), hn::IsNaN(b)), b, a);
   }
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::max(a, b);
+  }
 };
 struct Minimum {
   template <class D, class V>
   HWY_INLINE V operator()(D, V a, V b) const {
     return hn::IfThenElse(hn::Or(hn::Lt(b, a), hn::IsNaN(b)), b, a);
+  }
+  template <class T>
+  T operator()(T a, T b) const {
+    return std::min(a, b);
   }
 };
 
@@ -94,13 +131,6 @@ void pow_wide(const float* a, std::int64_t step_a, const float* b, std::int64_t 
   }
 }
 
-struct Square {
-  template <class D, class V>
-  HWY_INLINE V operator()(D, V x) const {
-    return hn::Mul(x, x);
-  }
-};
-
 /// x -> op(x, b) and x -> op(a, x) for one element b or a.
 template <class Op, class T>
 struct WithRight {
@@ -109,6 +139,7 @@ struct WithRight {
   HWY_INLINE V operator()(D d, V x) const {
     return Op{}(d, x, hn::Set(d, b));
   }
+  T operator()(T x) const { return Op{}(x, b); }
 };
 template <class Op, class T>
 struct WithLeft {
@@ -117,6 +148,7 @@ struct WithLeft {
   HWY_INLINE V operator()(D d, V x) const {
     return Op{}(d, hn::Set(d, a), x);
   }
+  T operator()(T x) const { return Op{}(a, x); }
 };
 
 template <class Op, class T>
@@ -127,7 +159,7 @@ void map_with_scalars(const Segment<T, 2>& s, T* y, std::int64_t n) {
 }
 
 void pow_f32(const Segment<float, 2>& s, float* y, std::int64_t n) {
-  if (s.scalars == 2 && *s.x[1] == 2) return map(Square{}, s.x[0], y, n);
+  if (s.scalars == 2 && *s.x[1] == 2) return map(Mul{}, s.x[0], s.x[0], y, n);
   pow_wide(s.x[0], s.scalars == 1 ? 0 : 1, s.x[1], s.scalars == 2 ? 0 : 1, y, n);
 }
 
@@ -137,11 +169,6 @@ void pow_f32(const Segment<float, 2>& s, float* y, std::int64_t n) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <type_traits>
-
 namespace tenon::openblas {
 namespace {
 
@@ -154,31 +181,6 @@ void two_operands(const sdk::Call& call, std::int64_t grain, PairLoop<T, T> loop
   elementwise<T, T, 2>(call, grain, 0b11, loop);
 }
 
-/// F on integers, which wrap: the computation is unsigned.
-template <class F, class T>
-struct Wrapping {
-  using U = std::make_unsigned_t<T>;
-  T operator()(T a, T b) const { return static_cast<T>(F{}(static_cast<U>(a), static_cast<U>(b))); }
-};
-
-/// Truncates; the lowest value divided by -1 wraps to itself.
-template <class T>
-struct Quotient {
-  T operator()(T a, T b) const {
-    if (b == 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "div: an integer divided by zero; expected divisors other than 0");
-    return b == -1 ? Wrapping<std::minus<>, T>{}(0, a) : static_cast<T>(a / b);
-  }
-};
-
-template <class T>
-struct Larger {
-  T operator()(T a, T b) const { return std::max(a, b); }
-};
-template <class T>
-struct Smaller {
-  T operator()(T a, T b) const { return std::min(a, b); }
-};
-
 struct Power {
   double operator()(double a, double b) const { return std::pow(a, b); }
 };
@@ -186,31 +188,19 @@ struct Power {
 /// y = a + b
 template <class T>
 void add(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    two_operands<T>(call, cheap, map_pairs<Wrapping<std::plus<>, T>>);
-  } else {
-    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Add, T>));
-  }
+  two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Add, T>));
 }
 
 /// y = a - b
 template <class T>
 void sub(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    two_operands<T>(call, cheap, map_pairs<Wrapping<std::minus<>, T>>);
-  } else {
-    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Sub, T>));
-  }
+  two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Sub, T>));
 }
 
 /// y = a b, elementwise
 template <class T>
 void mul(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    two_operands<T>(call, cheap, map_pairs<Wrapping<std::multiplies<>, T>>);
-  } else {
-    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Mul, T>));
-  }
+  two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Mul, T>));
 }
 
 /// y = a / b by IEEE 754; integer division truncates.
@@ -218,11 +208,7 @@ void mul(const sdk::Call& call) {
 /// Errors  INVALID_ARGUMENT for an integer divided by zero.
 template <class T>
 void div(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    two_operands<T>(call, cheap, map_pairs<Quotient<T>>);
-  } else {
-    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Div, T>));
-  }
+  two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Div, T>));
 }
 
 /// y = a^b, by IEEE 754's pow
@@ -238,21 +224,13 @@ void pow(const sdk::Call& call) {
 /// y = the larger of a and b; NaN propagates
 template <class T>
 void maximum(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    two_operands<T>(call, cheap, map_pairs<Larger<T>>);
-  } else {
-    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Maximum, T>));
-  }
+  two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Maximum, T>));
 }
 
 /// y = the smaller of a and b; NaN propagates
 template <class T>
 void minimum(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    two_operands<T>(call, cheap, map_pairs<Smaller<T>>);
-  } else {
-    two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Minimum, T>));
-  }
+  two_operands<T>(call, cheap, TENON_DISPATCH(map_with_scalars<Minimum, T>));
 }
 
 }  // namespace

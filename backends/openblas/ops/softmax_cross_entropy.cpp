@@ -147,13 +147,14 @@ void softmax_cross_entropy(const sdk::Call& call) {
   T* const loss = call.has_output(0) ? call.output<T>(0) : nullptr;
   T* const log_prob = call.has_output(1) ? call.output<T>(1) : nullptr;
   double* const losses = static_cast<double*>(call.scratch);
+  const auto log_probabilities_of = TENON_DISPATCH(log_probabilities<T>);
   const std::int64_t min_positions = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(view.n, 1));
   call.host.parallel_for(positions, min_positions, [&](std::int64_t begin, std::int64_t end) {
     for_each_bundle(view, begin, end, [&](std::int64_t position, std::int64_t count, std::int64_t first) {
       T row_maxima[bundle];
       T log_sums[bundle];
-      TENON_DISPATCH(log_probabilities<T>)
-      (scores + first, log_prob == nullptr ? nullptr : log_prob + first, row_maxima, log_sums, count, view.n, view.inner);
+      log_probabilities_of(scores + first, log_prob == nullptr ? nullptr : log_prob + first, row_maxima, log_sums, count, view.n,
+                           view.inner);
       for (std::int64_t i = 0; i < count; ++i) {
         double own = 0;
         if (targets.counts(position + i)) {

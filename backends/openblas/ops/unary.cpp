@@ -2,6 +2,8 @@
 // ops/unary.cpp - vectorised neg, relu, sigmoid, tanh and their gradients.
 #include "simd/foreach_target.h"
 
+#include <type_traits>
+
 #include "elementwise/strided_loop.h"
 #include "simd/simd.h"
 
@@ -14,6 +16,11 @@ struct Neg {
   template <class D, class V>
   HWY_INLINE V operator()(D, V x) const {
     return hn::Neg(x);
+  }
+  template <class T>
+  T operator()(T x) const {
+    using U = std::make_unsigned_t<T>;  // wraps
+    return static_cast<T>(U{0} - static_cast<U>(x));
   }
 };
 
@@ -53,8 +60,6 @@ void map_gradient(const Segment<T, 2>& s, T* dx, std::int64_t n) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <type_traits>
-
 namespace tenon::openblas {
 namespace {
 
@@ -70,14 +75,7 @@ void gradient(const sdk::Call& call, PairLoop<T, T> loop) {
 /// y = -x; the lowest integer is its own negative.
 template <class T>
 void neg(const sdk::Call& call) {
-  if constexpr (std::is_integral_v<T>) {
-    elementwise<T, T>(call, cheap, [](const T* x, T* y, std::int64_t n) {
-      using U = std::make_unsigned_t<T>;  // wraps
-      for (std::int64_t i = 0; i < n; ++i) y[i] = static_cast<T>(U{0} - static_cast<U>(x[i]));
-    });
-  } else {
-    elementwise<T, T>(call, cheap, TENON_DISPATCH(map_all<Neg, T>));
-  }
+  elementwise<T, T>(call, cheap, TENON_DISPATCH(map_all<Neg, T>));
 }
 
 /// y = max(0, x); NaN propagates

@@ -6,5 +6,5 @@
 #include "simd/instruction_set.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE __BASE_FILE__  // the file given to the compiler
+#define HWY_TARGET_INCLUDE __BASE_FILE__  // the file given to the compiler, by an absolute path as from CMake
 #include <hwy/foreach_target.h>

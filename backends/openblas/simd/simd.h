@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
 namespace tenon::openblas {
@@ -58,13 +59,17 @@ HWY_INLINE void store_first(hn::Vec<D> v, D d, hn::TFromD<D>* p, std::int64_t n)
 #endif
 }
 
-/// y[i] = f(x[i]); y may be x.
+/// y[i] = f(x[i]); y may be x. For integers f maps numbers instead of vectors, in a plain loop that the compiler vectorises.
 template <class T, class F>
 HWY_INLINE void map(const F& f, const T* x, T* y, std::int64_t n) {
-  const Wide<T> d;
-  std::int64_t i = 0;
-  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
-  if (i < n) store_first(f(d, load_first(d, x + i, n - i)), d, y + i, n - i);
+  if constexpr (std::is_integral_v<T>) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
+  } else {
+    const Wide<T> d;
+    std::int64_t i = 0;
+    for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(f(d, hn::LoadU(d, x + i)), d, y + i);
+    if (i < n) store_first(f(d, load_first(d, x + i, n - i)), d, y + i, n - i);
+  }
 }
 
 /// map() for a function object without state, as a function for TENON_DISPATCH.
@@ -73,13 +78,17 @@ void map_all(const T* x, T* y, std::int64_t n) {
   map(F{}, x, y, n);
 }
 
-/// y[i] = f(a[i], b[i]); y may be a or b.
+/// y[i] = f(a[i], b[i]), likewise; y may be a or b.
 template <class T, class F>
 HWY_INLINE void map(const F& f, const T* a, const T* b, T* y, std::int64_t n) {
-  const Wide<T> d;
-  std::int64_t i = 0;
-  for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
-  if (i < n) store_first(f(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), d, y + i, n - i);
+  if constexpr (std::is_integral_v<T>) {
+    for (std::int64_t i = 0; i < n; ++i) y[i] = f(a[i], b[i]);
+  } else {
+    const Wide<T> d;
+    std::int64_t i = 0;
+    for (; i + lanes(d) <= n; i += lanes(d)) hn::StoreU(f(d, hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+    if (i < n) store_first(f(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), d, y + i, n - i);
+  }
 }
 
 /// x clamped to [low, high]. NaN becomes one of the bounds or stays NaN, depending on the target.
