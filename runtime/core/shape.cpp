@@ -59,6 +59,12 @@ void Shape::push_back(std::int64_t size) {
   *this = longer;
 }
 
+Shape Shape::with_batch(std::int64_t count) const {
+  Shape batch{count};
+  for (const std::int64_t size : *this) batch.push_back(size);
+  return batch;
+}
+
 std::int64_t Shape::count() const {
   std::int64_t product = 1;
   for (std::size_t i = 0; i < rank_; ++i) product *= dims_[i];

@@ -25,12 +25,6 @@ struct Slot {
   bool filled = false;
 };
 
-Shape batch_shape(std::int64_t rows, const Shape& sample) {
-  Shape shape{rows};
-  for (const std::int64_t size : sample) shape.push_back(size);
-  return shape;
-}
-
 void check(const Dataset& data, const BatchOptions& options) {
   const auto reject = [&](const std::string& expected, std::int64_t got) {
     throw Error(data.name() + ": expected " + expected + ", got " + std::to_string(got));
@@ -76,7 +70,7 @@ struct Batches::State {
   }
 
   Tensor allocate(const SampleType& sample, std::int64_t rows, const char* which) const {
-    const Shape shape = batch_shape(rows, sample.shape);
+    const Shape shape = sample.shape.with_batch(rows);
     if (!options.allocate) return Tensor::empty(sample.dtype, shape);
     Tensor made = options.allocate(sample.dtype, shape);
     if (made.defined() && made.on_host() && made.is_dense() && made.dtype() == sample.dtype && made.shape() == shape) return made;

@@ -15,8 +15,7 @@ void check_operand(const std::string& name, const char* which, const Tensor& ten
     return tensor.is_dense() && tensor.on_host();
   };
   if (fits()) return;
-  Shape expected{static_cast<std::int64_t>(count)};
-  for (const std::int64_t size : sample.shape) expected.push_back(size);
+  const Shape expected = sample.shape.with_batch(static_cast<std::int64_t>(count));
   throw Error(name + ": gather: expected " + which + " as dense " + name_of(sample.dtype) + expected.str() + " in host memory, got " +
               (!tensor.defined() ? std::string("an undefined tensor")
                                  : tensor.str() + (tensor.on_host() ? "" : " on a device") + (tensor.is_dense() ? "" : ", strided")));

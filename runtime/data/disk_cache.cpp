@@ -88,12 +88,6 @@ CachedPart read(const std::string& path) {
   return part;
 }
 
-Shape with_count(std::int64_t count, const Shape& sample) {
-  Shape shape{count};
-  for (const std::int64_t size : sample) shape.push_back(size);
-  return shape;
-}
-
 /// The prefix "<label>-<place>-" of a file name, which identifies a data set independently of its content.
 std::string origin_of(const std::string& name) {
   std::size_t end = name.size();
@@ -194,8 +188,8 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
   header.metadata["name"] = data.name();
   if (data.num_classes()) header.metadata["num_classes"] = std::to_string(*data.num_classes());
   const std::uint64_t x_begin = x_first ? 0 : y_end, y_begin = x_first ? x_end : 0;
-  header.tensors.push_back({"x", data.x_type().dtype, with_count(count, data.x_type().shape), x_begin, x_begin + x_end});
-  header.tensors.push_back({"y", data.y_type().dtype, with_count(count, data.y_type().shape), y_begin, y_begin + y_end});
+  header.tensors.push_back({"x", data.x_type().dtype, data.x_type().shape.with_batch(count), x_begin, x_begin + x_end});
+  header.tensors.push_back({"y", data.y_type().dtype, data.y_type().shape.with_batch(count), y_begin, y_begin + y_end});
   const std::string text = io::write_safetensors_header(path, header);
 
   // Write under a name of this process first: another process may be writing the same file.
@@ -212,8 +206,8 @@ void DiskCache::store(const std::string& path, const Dataset& data, std::map<std
         indices.resize(static_cast<std::size_t>(std::min(rows_at_once, count - begin)));
         std::iota(indices.begin(), indices.end(), begin);
         const auto rows = static_cast<std::int64_t>(indices.size());
-        Tensor x = Tensor::empty(data.x_type().dtype, with_count(rows, data.x_type().shape));
-        Tensor y = Tensor::empty(data.y_type().dtype, with_count(rows, data.y_type().shape));
+        Tensor x = Tensor::empty(data.x_type().dtype, data.x_type().shape.with_batch(rows));
+        Tensor y = Tensor::empty(data.y_type().dtype, data.y_type().shape.with_batch(rows));
         data.gather(indices, x, y);
         file.write(write_x ? x.raw() : y.raw(), static_cast<std::uint64_t>(rows * (write_x ? x_bytes : y_bytes)));
       }

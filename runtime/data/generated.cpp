@@ -17,9 +17,7 @@ void check_count(const std::string& name, std::int64_t count) {
 std::shared_ptr<const ArrayDataset> generate_images(const std::string& name, const Shape& image, std::uint32_t stream,
                                                     const GeneratedOptions& options, const ImageMaker& make) {
   check_count(name, options.count);
-  Shape shape{options.count};
-  for (const std::int64_t size : image) shape.push_back(size);
-  Tensor x = Tensor::empty(DType::u8, shape);
+  Tensor x = Tensor::empty(DType::u8, image.with_batch(options.count));
   Tensor y = Tensor::empty(DType::i64, {options.count});
   for (std::int64_t i = 0; i < options.count; ++i) {
     Draw draw(options.seed, i, stream + static_cast<std::uint32_t>(options.split));

@@ -9,18 +9,12 @@
 namespace tenon {
 namespace {
 
-Shape with_count(std::int64_t count, const Shape& sample) {
-  Shape shape{count};
-  for (const std::int64_t size : sample) shape.push_back(size);
-  return shape;
-}
-
 class MemoryCache final : public Dataset {
  public:
   explicit MemoryCache(std::shared_ptr<const Dataset> data)
       : data_(std::move(data)),
-        x_(Tensor::empty(data_->x_type().dtype, with_count(data_->size(), data_->x_type().shape))),
-        y_(Tensor::empty(data_->y_type().dtype, with_count(data_->size(), data_->y_type().shape))),
+        x_(Tensor::empty(data_->x_type().dtype, data_->x_type().shape.with_batch(data_->size()))),
+        y_(Tensor::empty(data_->y_type().dtype, data_->y_type().shape.with_batch(data_->size()))),
         states_(static_cast<std::size_t>(data_->size())) {}
 
   const std::string& name() const override { return data_->name(); }

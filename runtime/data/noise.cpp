@@ -18,9 +18,7 @@ std::shared_ptr<const ArrayDataset> generate_random(const RandomOptions& options
     throw Error("random: expected non-empty samples of 1 to 7 dimensions, got " + options.shape.str());
   if (options.classes < 1 || options.classes > std::int64_t{1} << 31)
     throw Error("random: expected 1 to 2^31 classes, got " + std::to_string(options.classes));
-  Shape shape{options.count};
-  for (const std::int64_t size : options.shape) shape.push_back(size);
-  Tensor x = Tensor::empty(DType::u8, shape);
+  Tensor x = Tensor::empty(DType::u8, options.shape.with_batch(options.count));
   Tensor y = Tensor::empty(DType::i64, {options.count});
   const std::uint32_t stream = data::stream_of_random + static_cast<std::uint32_t>(options.split);
   const std::int64_t bytes = options.shape.count();

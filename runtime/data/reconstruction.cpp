@@ -33,8 +33,7 @@ class Reconstruction final : public Dataset {
   Tensor& unused_labels(std::size_t count) const {
     static thread_local Tensor buffer;
     const SampleType type = data_->y_type();
-    Shape shape{static_cast<std::int64_t>(count)};
-    for (const std::int64_t size : type.shape) shape.push_back(size);
+    const Shape shape = type.shape.with_batch(static_cast<std::int64_t>(count));
     if (buffer.dtype() != type.dtype || !(buffer.shape() == shape)) buffer = Tensor::empty(type.dtype, shape);
     return buffer;
   }

@@ -35,6 +35,8 @@ class TENON_API Shape {
   void set(std::size_t i, std::int64_t size);
   /// Adds an innermost dimension.
   void push_back(std::int64_t size);
+  /// The shape of `count` elements of this shape: (count, sizes...).
+  Shape with_batch(std::int64_t count) const;
   /// Number of elements: the product of the sizes, 1 for a scalar.
   std::int64_t count() const;
   const std::int64_t* data() const { return dims_.data(); }                     ///< the sizes

@@ -26,15 +26,9 @@ BatchOptions batch_options(const FeedOptions& options) {
   return batches;
 }
 
-Shape batch_shape(std::int64_t rows, const Shape& sample) {
-  Shape shape{rows};
-  for (const std::int64_t size : sample) shape.push_back(size);
-  return shape;
-}
-
 /// Reallocates the buffer only if it does not fit.
 void make_fit(Tensor& buffer, const Device& device, std::int64_t rows, const SampleType& sample) {
-  const Shape shape = batch_shape(rows, sample.shape);
+  const Shape shape = sample.shape.with_batch(rows);
   if (buffer.defined() && buffer.storage()->device == device.state() && buffer.dtype() == sample.dtype && buffer.shape() == shape) return;
   buffer = {};  // free the old memory first
   buffer = device.empty(sample.dtype, shape);

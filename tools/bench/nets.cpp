@@ -44,11 +44,7 @@ struct Subject {
   std::int64_t batch = 0;
 
   bool single() const { return definition.model.layers.size() == 1; }  ///< a single layer, without a loss
-  Shape x_shape() const {
-    Shape shape{batch};
-    for (const std::int64_t size : *definition.model.input_shape) shape.push_back(size);
-    return shape;
-  }
+  Shape x_shape() const { return Shape(std::span<const std::int64_t>(*definition.model.input_shape)).with_batch(batch); }
   DType x_dtype() const { return train::input_dtype(definition.model); }
 };
 

@@ -38,11 +38,6 @@ Tensor synthetic(DType dtype, const Shape& shape, std::int64_t below) {
 std::pair<Tensor, Tensor> synthetic_batch(TrainingRun& run, std::int64_t batch_size) {
   const ModelDefinition& model = run.definition().model;
   if (!model.input_shape) throw Error(run.definition().file + ": expected data or an input shape, got neither");
-  const auto with_batch = [&](const Shape& sample) {
-    Shape shape{batch_size};
-    for (const std::int64_t d : sample) shape.push_back(d);
-    return shape;
-  };
   const Shape sample(std::span<const std::int64_t>(*model.input_shape));
   std::int64_t rows = 256;
   for (const LayerDefinition& layer : model.layers) {
@@ -50,9 +45,9 @@ std::pair<Tensor, Tensor> synthetic_batch(TrainingRun& run, std::int64_t batch_s
   }
   run.model().build(sample);
   const Shape output = run.model().layers().back().output;
-  const Tensor x = synthetic(train::input_dtype(model), with_batch(sample), rows);
+  const Tensor x = synthetic(train::input_dtype(model), sample.with_batch(batch_size), rows);
   if (train::rule_of(run.definition().loss.loss).targets != train::Targets::labels)
-    return {x, synthetic(DType::f64, with_batch(output), 1)};
+    return {x, synthetic(DType::f64, output.with_batch(batch_size), 1)};
   if (output.rank() == 0) throw Error(run.definition().file + ": the loss expects scores of shape (batch, classes), got a scalar");
   return {x, synthetic(DType::i64, {batch_size}, output[output.rank() - 1])};
 }

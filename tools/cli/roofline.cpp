@@ -108,14 +108,10 @@ bool Roof::is_memory_bound(const Work& work) const {
 Roofline measure_roofline(TrainingRun& run, const Shape& sample, std::int64_t batch_size) {
   Model& model = run.model();
   const std::vector<LayerSummary> layers = model.layers();
-  const auto with_batch = [&](const Shape& one) {
-    Shape shape{batch_size};
-    for (const std::int64_t size : one) shape.push_back(size);
-    return shape;
-  };
   const bool labels = train::rule_of(run.definition().loss.loss).targets == train::Targets::labels;
-  const Tensor x = synthetic(train::input_dtype(model.definition()), with_batch(sample));
-  const Tensor y = labels ? Tensor::zeros(DType::i64, {batch_size}) : Tensor::zeros(DType::f32, with_batch(layers.back().output));
+  const Tensor x = synthetic(train::input_dtype(model.definition()), sample.with_batch(batch_size));
+  const Tensor y =
+      labels ? Tensor::zeros(DType::i64, {batch_size}) : Tensor::zeros(DType::f32, layers.back().output.with_batch(batch_size));
   model.train_batch(x, y);
   model.train_batch(x, y);
 
