@@ -346,16 +346,7 @@ std::optional<std::string> Context::default_gpu() const noexcept {
 
 std::vector<Tensor> Context::apply(const Device& device, tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes,
                                    const NodeOptions& options) const {
-  Graph graph;
-  std::vector<Value> values;
-  std::vector<Tensor> present;
-  for (const Tensor& x : inputs) {
-    values.push_back(x.defined() ? graph.input(fmt::format("input_{}", present.size()), x.dtype(), x.shape()) : Value());
-    if (x.defined()) present.push_back(x);
-  }
-  const std::vector<Value> results = graph.apply(op, values, attributes, options);
-  for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
-  return exec::run_immediately(*this, device, graph, present);
+  return exec::run_immediately(*this, device, op, inputs, attributes, options);
 }
 
 std::vector<Tensor> Context::apply(tenon_op op, const std::vector<Tensor>& inputs, const Attributes& attributes,

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <type_traits>
+
 #include <tenon/tensor_functions.h>
 
 #include "exec/context_state.h"
@@ -11,58 +13,101 @@ namespace tenon {
 namespace exec {
 namespace {
 
-/// The bytes that determine a graph's program; each part has a fixed size or follows its size.
+/// The bytes that determine a program; each part has a fixed size or follows its size.
 class Key {
  public:
-  explicit Key(const std::string& device) { add_bytes(device.data(), device.size()); }
+  enum class Of : char { graph, op };
+  Key(Of kind, const Device& device) {
+    bytes_.reserve(512);
+    add(kind);
+    add_list(std::span(device.name()));
+  }
 
   void add(const Graph& graph) {
     for (const ValueInfo& value : graph.values()) {
       add(value.kind);
-      add(value.dtype);
-      add_list(value.shape.dims());
-      if (value.kind == ValueKind::constant) add_bytes(value.constant.raw(), static_cast<std::size_t>(value.constant.size_bytes()));
+      add(value.dtype, value.shape);
+      if (value.kind == ValueKind::constant) {
+        add_list(std::span(static_cast<const char*>(value.constant.raw()), static_cast<std::size_t>(value.constant.size_bytes())));
+      }
     }
     add(graph.nodes().size());
     for (const NodeInfo& node : graph.nodes()) {
       add(node.op);
-      bytes_.append(static_cast<const char*>(node.attributes.data()), Attributes::capacity);
+      add(node.attributes);
       add_list(std::span(node.inputs));
       add_list(std::span(node.outputs));
     }
     for (const GraphOutput& output : graph.outputs()) add(output.value);
   }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  template <class T>
-  void add(const T& value) {
-    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  void add(DType dtype, const Shape& shape) {
+    add(dtype);
+    add_list(shape.dims());
   }
-  void add_bytes(const void* data, std::size_t size) {
-    add(size);
-    bytes_.append(static_cast<const char*>(data), size);
+  void add(const Attributes& attributes) { bytes_.append(static_cast<const char*>(attributes.data()), Attributes::capacity); }
+  template <class T>
+  void add(T value) {
+    static_assert(std::is_scalar_v<T>);
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
   template <class T>
   void add_list(std::span<const T> list) {
-    add_bytes(list.data(), list.size_bytes());
+    add(list.size());
+    bytes_.append(reinterpret_cast<const char*>(list.data()), list.size_bytes());
   }
+  const std::string& bytes() const { return bytes_; }
 
+ private:
   std::string bytes_;
 };
 
-}  // namespace
-
-std::vector<Tensor> run_immediately(const Context& context, const Device& device, const Graph& graph, std::span<const Tensor> inputs) {
-  Key key(device.name());
-  key.add(graph);
+/// Runs the program of that key; `make_graph` gives the graph of one that is not cached.
+template <class MakeGraph>
+std::vector<Tensor> run_cached(const Context& context, const Device& device, const Key& key, MakeGraph&& make_graph,
+                               std::span<const Tensor> inputs) {
   ContextState& state = *context.state();
   const std::lock_guard lock(state.immediate_mutex);
-  Program& program = state.immediate.get(key.bytes(), [&] { return Program(context, graph, {.device = device.name()}); });
+  Program& program = state.immediate.get(key.bytes(), [&] { return Program(context, make_graph(), {.device = device.name()}); });
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < program.output_count(); ++i) outputs.push_back(program.make_output(i));
   program.run(inputs, outputs);
   return outputs;
+}
+
+}  // namespace
+
+std::vector<Tensor> run_immediately(const Context& context, const Device& device, const Graph& graph, std::span<const Tensor> inputs) {
+  Key key(Key::Of::graph, device);
+  key.add(graph);
+  const auto given = [&]() -> const Graph& { return graph; };
+  return run_cached(context, device, key, given, inputs);
+}
+
+std::vector<Tensor> run_immediately(const Context& context, const Device& device, tenon_op op, std::span<const Tensor> operands,
+                                    const Attributes& attributes, const NodeOptions& options) {
+  Key key(Key::Of::op, device);
+  key.add(op);
+  key.add(attributes);
+  key.add(options.shape.has_value());
+  if (options.shape) key.add_list(options.shape->dims());
+  key.add_list(std::span<const std::int64_t>(options.sizes));
+  std::vector<Tensor> inputs;
+  for (const Tensor& x : operands) {
+    key.add(x.defined() ? x.dtype() : DType::none, x.defined() ? x.shape() : Shape());
+    if (x.defined()) inputs.push_back(x);
+  }
+  const auto make_graph = [&] {
+    Graph graph;
+    std::vector<Value> values;
+    for (const Tensor& x : operands) {
+      const std::size_t index = graph.values().size();
+      values.push_back(x.defined() ? graph.input(fmt::format("input_{}", index), x.dtype(), x.shape()) : Value());
+    }
+    const std::vector<Value> results = graph.apply(op, values, attributes, options);
+    for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
+    return graph;
+  };
+  return run_cached(context, device, key, make_graph, inputs);
 }
 
 }  // namespace exec

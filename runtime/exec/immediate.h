@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exec/immediate.h - small graphs that run at once, with their programs cached.
+// exec/immediate.h - ops and small graphs that run at once, with their programs cached.
 #pragma once
 
 #include <span>
@@ -14,5 +14,8 @@ namespace tenon::exec {
 /// attributes and outputs.
 /// Threads  any.
 std::vector<Tensor> run_immediately(const Context& context, const Device& device, const Graph& graph, std::span<const Tensor> inputs);
+/// The results of one op, whose absent operands are undefined tensors. Its graph is built only if the context does not have its program.
+std::vector<Tensor> run_immediately(const Context& context, const Device& device, tenon_op op, std::span<const Tensor> operands,
+                                    const Attributes& attributes, const NodeOptions& options);
 
 }  // namespace tenon::exec
