@@ -28,7 +28,7 @@ class Model;
 using Logs = std::vector<std::pair<std::string, double>>;
 
 /// Results of one epoch.
-struct TENON_API EpochLogs {
+struct EpochLogs {
   std::int64_t epoch = 0;  ///< from 0
   Logs logs;               ///< loss, metrics, then val_loss, val_...
   double seconds = 0;      ///< training only, without validation
@@ -124,6 +124,16 @@ enum class FitEnd {
   interrupted,  ///< FitOptions::stop
 };
 
+/// Loss and metrics of one batch.
+struct BatchResult {
+  Logs logs;                ///< loss, then metrics
+  double weight = 0;        ///< in means over batches: its samples, or its labels that are not ignored
+  bool step_taken = false;  ///< false where no step belongs to the call or mixed_float16 skipped it
+
+  /// The first of the logs.
+  double loss() const { return logs.front().second; }
+};
+
 /// One row of Model::summary.
 struct LayerSummary {
   std::string name, type;  ///< "dense_1", "Dense"
@@ -180,14 +190,14 @@ class TENON_API Model {
   /// The output in the current mode, as a host tensor. Keeps nothing for gradients.
   Tensor forward(const Tensor& x);
   /// Loss and metrics of a batch. Accumulates gradients, weighted by batch size.
-  const Logs& backward(const Tensor& x, const Tensor& y);
-  /// One optimizer step with the mean of the gradients accumulated since the last one. Errors: no
-  /// gradients.
-  void apply();
-  /// backward and apply in one, faster; returns loss and metrics of the batch. fit uses it.
-  const Logs& train_batch(const Tensor& x, const Tensor& y);
+  BatchResult backward(const Tensor& x, const Tensor& y);
+  /// One optimizer step with the mean of the gradients accumulated since the last one; false if
+  /// mixed_float16 skipped it. Errors: no gradients.
+  bool apply();
+  /// backward and apply in one, faster.
+  BatchResult train_batch(const Tensor& x, const Tensor& y);
   /// Loss and metrics of a batch, as evaluate sees them.
-  const Logs& test_batch(const Tensor& x, const Tensor& y);
+  BatchResult test_batch(const Tensor& x, const Tensor& y);
   /// The mean gradient of a parameter since the last apply, as a host tensor. Errors: unknown name,
   /// no backward yet.
   Tensor gradient(const std::string& parameter) const;

@@ -12,7 +12,6 @@
 
 #include "io/atomic_file.h"
 #include "train/model_state.h"
-#include "train/optimizers.h"
 #include "yaml/reader.h"
 
 namespace tenon {
@@ -27,13 +26,8 @@ struct Header {
   std::string weights;  ///< absolute path of the safetensors file
   std::string optimizer;
   std::vector<std::int64_t> sample;
-  std::int64_t step = 0, epoch = 0;
   std::uint64_t seed = 0, size_bytes = 0;
-  std::int64_t batch = 0, batches = 0;  ///< of an epoch that was interrupted
-  train::RunningMeans means;            ///< over the batches of that epoch so far
-  std::optional<double> rate;
-  double rate_scale = 1;
-  std::map<std::string, std::map<std::string, double>> callbacks;
+  train::SavedProgress progress;  ///< without the tensors of callbacks
 };
 
 /// A YAML text in double quotes.
@@ -61,25 +55,26 @@ Header read_header(const std::string& yaml_file) {
   if (format != format_name)
     throw Error(fmt::format("{}: format is '{}', expected '{}': not a checkpoint of this version", yaml_file, format, format_name));
   Header header;
+  train::SavedProgress& progress = header.progress;
   header.weights = section.require_value("weights", "a file name").as_path();
   header.size_bytes = section.require<std::uint64_t>("weights_size_bytes", "a size in bytes");
   header.optimizer = section.get("optimizer", "");
-  header.step = section.require<std::int64_t>("step", "a step number", {.lowest = 0});
-  header.epoch = section.require<std::int64_t>("epoch", "an epoch number", {.lowest = 0});
+  progress.step = section.require<std::int64_t>("step", "a step number", {.lowest = 0});
+  progress.epoch = section.require<std::int64_t>("epoch", "an epoch number", {.lowest = 0});
   header.seed = section.require<std::uint64_t>("seed", "a seed");
   for (const yaml::Value& value : section.require_value("sample", "a shape").items())
     header.sample.push_back(value.as_integer({.lowest = 0}));
-  header.batch = section.get<std::int64_t>("batch", 0, {.lowest = 0});
-  header.batches = section.get<std::int64_t>("batches", 0, {.lowest = 0});
-  header.means.weight = section.get<double>("weight", 0);
+  progress.batch = section.get<std::int64_t>("batch", 0, {.lowest = 0});
+  progress.batches = section.get<std::int64_t>("batches", 0, {.lowest = 0});
+  progress.means.weight = section.get<double>("weight", 0);
   if (const auto sums = section.find("sums")) {
-    for (const yaml::Value& sum : sums->items()) header.means.sums.push_back(sum.as_number());
+    for (const yaml::Value& sum : sums->items()) progress.means.sums.push_back(sum.as_number());
   }
-  header.rate = section.get_optional<double>("learning_rate");
-  header.rate_scale = section.get<double>("learning_rate_scale", 1);
+  progress.rate = section.get_optional<double>("learning_rate");
+  progress.rate_scale = section.get<double>("learning_rate_scale", 1);
   if (const auto callbacks = section.find("callbacks")) {
     for (const auto& [key, numbers] : callbacks->entries()) {
-      std::map<std::string, double>& own = header.callbacks[key];  // also if it has only tensors
+      std::map<std::string, double>& own = progress.callbacks[key].numbers;  // also if it has only tensors
       for (const auto& [name, number] : numbers.entries()) own[name] = number.as_number();
     }
   }
@@ -96,10 +91,10 @@ Header read_header(const std::string& yaml_file) {
 }
 
 /// The keys that only some checkpoints have. Numbers are written so that reading restores the same bits.
-std::string optional_lines(const Model::State& s, const std::map<std::string, CallbackState>& callbacks) {
+std::string optional_lines(const train::SavedProgress& s, const std::map<std::string, CallbackState>& callbacks) {
   std::string text;
-  if (s.batches_done > 0) {
-    text += fmt::format("batch: {}\nbatches: {}\n", s.batches_done, s.batches_per_epoch);
+  if (s.batch > 0) {
+    text += fmt::format("batch: {}\nbatches: {}\n", s.batch, s.batches);
     // After a non-finite loss the sums are not finite either; a resumed run restarts its means.
     if (std::all_of(s.means.sums.begin(), s.means.sums.end(), [](double sum) { return std::isfinite(sum); })) {
       text += fmt::format("weight: {}\nsums: [{}]\n", s.means.weight, fmt::join(s.means.sums, ", "));
@@ -153,34 +148,36 @@ void preserve_weights(const fs::path& folder, const std::string& name, const fs:
 
 void Model::save(const std::string& folder, const std::string& name) const {
   const State& s = *state_;
-  if (!s.sample) throw Error("save: the model has no parameters yet; call build() or fit() first");
+  if (!s.parameters.built()) throw Error("save: the model has no parameters yet; call build() or fit() first");
   std::error_code code;
   fs::create_directories(folder, code);
   if (code) throw Error(fmt::format("save: folder {} cannot be created: {}", folder, code.message()));
   std::vector<NamedTensor> tensors;
-  for (const auto& [key, tensor] : s.parameters->all()) {
+  for (const auto& [key, tensor] : s.parameters.store()->all()) {
     // Accumulated gradients are not saved: training resumes after a complete step.
     if (!is_training_state(key) || key.starts_with("optimizer/")) tensors.push_back({key, tensor});
   }
-  const std::map<std::string, CallbackState> callbacks = s.callback_states_now();
+  const std::map<std::string, CallbackState> callbacks = s.callback_states();
   for (const auto& [key, state] : callbacks) {
     for (const NamedTensor& kept : state.tensors) tensors.push_back({callback_prefix(key) + kept.name, kept.tensor});
   }
+  const train::SavedProgress& progress = s.progress.saved();
   const fs::path weights = fs::path(folder) / (name + ".safetensors");
   preserve_weights(folder, name, weights);
   save_safetensors(weights.string(), tensors, {{"format", format_name}});
   const std::string text = fmt::format(
       "format: {}\nmodel: {}\nweights: {}\nweights_size_bytes: {}\nsample: [{}]\noptimizer: {}\nepoch: {}\nstep: {}\nseed: {}\n{}",
-      format_name, quoted(s.definition.name), quoted(weights.filename().string()), fs::file_size(weights), fmt::join(*s.sample, ", "),
-      name_of(s.compiled.optimizer.kind), s.epochs_done, s.step, s.need_context().config().seed, optional_lines(s, callbacks));
+      format_name, quoted(s.setup.definition.name), quoted(weights.filename().string()), fs::file_size(weights),
+      fmt::join(s.parameters.sample(), ", "), name_of(s.setup.options.optimizer.kind), progress.epoch, progress.step,
+      s.setup.need_context().config().seed, optional_lines(progress, callbacks));
   io::write_atomically((fs::path(folder) / (name + ".yaml")).string(), text);
   fs::remove(backup_of(folder, name), code);
 }
 
 Model::Position Model::load(const std::string& yaml_file, Load what) {
   State& s = *state_;
-  s.need_context();
-  const Header header = read_header(yaml_file);
+  s.setup.need_context();
+  Header header = read_header(yaml_file);
   const Safetensors file = load_safetensors(header.weights);
   build(Shape(std::span<const std::int64_t>(header.sample)));
   const bool all = what == Load::all;
@@ -189,21 +186,11 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
     throw Error(fmt::format("{}: belongs to another model: {}; use the model.yaml that it was saved with", yaml_file, reason));
   };
   std::vector<const NamedTensor*> taken;
-  std::map<std::string, CallbackState> callbacks;
-  for (const auto& [key, numbers] : header.callbacks) callbacks[key].numbers = numbers;
-  std::map<std::string, std::pair<DType, Shape>> expected;
-  for (const train::ParameterSpec& spec : s.layer_states) expected[spec.name] = {spec.dtype, spec.shape};
-  for (const train::ParameterSpec& spec : s.specs) {
-    expected[spec.name] = {spec.dtype, spec.shape};
-    if (!all) continue;
-    for (const std::string& suffix : train::rule_of(s.compiled.optimizer.kind).state(s.compiled.optimizer)) {
-      expected[train::state_name(spec, suffix)] = {spec.dtype, spec.shape};
-    }
-  }
+  std::map<std::string, std::pair<DType, Shape>> expected = s.parameters.types(all);
   bool has_state = false;
   for (const NamedTensor& stored : file.tensors) {
     if (stored.name.starts_with("callback/")) {
-      for (auto& [key, state] : callbacks) {
+      for (auto& [key, state] : header.progress.callbacks) {
         const std::string prefix = callback_prefix(key);
         if (stored.name.starts_with(prefix)) state.tensors.push_back({stored.name.substr(prefix.size()), stored.tensor});
       }
@@ -211,7 +198,7 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
     }
     if (!all && is_training_state(stored.name)) continue;
     if (train::is_loss_scale(stored.name)) {  // the checkpoint may have been saved with another precision
-      if (!s.scales_loss()) continue;
+      if (!s.setup.scales_loss()) continue;
       expected[stored.name] = {stored.name == train::loss_scale_name ? DType::f32 : DType::i64, Shape{}};
       taken.push_back(&stored);
       continue;
@@ -226,34 +213,24 @@ Model::Position Model::load(const std::string& yaml_file, Load what) {
     const Tensor* stored = file.find(name);
     const std::string own = name_of(type.first) + type.second.str();
     if (stored == nullptr) {
-      if (is_training_state(name) && !has_state && header.step == 0) continue;  // saved before the first step: the state is zero
+      if (is_training_state(name) && !has_state && header.progress.step == 0) continue;  // saved before the first step: the state is zero
       misfit(fmt::format("it does not have parameter '{}' {}", name, own));
     }
     if (stored->dtype() != type.first || !(stored->shape() == type.second)) {
       misfit(fmt::format("expected parameter '{}' {}, got {}", name, own, stored->str()));
     }
   }
-  if (all && header.optimizer != name_of(s.compiled.optimizer.kind)) {
-    misfit(fmt::format("it was trained with optimizer {}, this run uses {}", header.optimizer, name_of(s.compiled.optimizer.kind)));
+  if (const char* own = name_of(s.setup.options.optimizer.kind); all && header.optimizer != own) {
+    misfit(fmt::format("it was trained with optimizer {}, this run uses {}", header.optimizer, own));
   }
   if (all) {
-    s.make_optimizer_state();
-    s.make_loss_scale(true);
+    s.parameters.make_optimizer_state();
+    s.parameters.reset_loss_scale();
   }
-  for (const NamedTensor* stored : taken) s.parameters->set(stored->name, stored->tensor);
-  if (all) {
-    s.step = header.step;
-    s.epochs_done = header.epoch;
-    s.batches_done = header.batch;
-    s.batches_per_epoch = header.batches;
-    s.means = header.means;
-    s.rate = header.rate;
-    s.rate_scale = header.rate_scale;
-    s.callback_states = std::move(callbacks);
-    s.resumed = true;
-    s.accumulated_batches = 0;
-  }
-  return {header.epoch, header.batch, header.seed};
+  for (const NamedTensor* stored : taken) s.parameters.store()->set(stored->name, stored->tensor);
+  const Position position{header.progress.epoch, header.progress.batch, header.seed};
+  if (all) s.progress.resume(std::move(header.progress));
+  return position;
 }
 
 std::string newest_checkpoint(const std::string& folder) {
@@ -264,8 +241,8 @@ std::string newest_checkpoint(const std::string& folder) {
     if (entry.path().extension() != ".yaml") continue;
     try {
       const Header header = read_header(entry.path().string());
-      if (header.step > highest) {
-        highest = header.step;
+      if (header.progress.step > highest) {
+        highest = header.progress.step;
         newest = entry.path().string();
       }
     } catch (const Error&) {

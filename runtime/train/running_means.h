@@ -20,7 +20,11 @@ struct RunningMeans {
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += means[i] * batch_weight;
     weight += batch_weight;
   }
-  double mean(std::size_t i) const { return weight > 0 ? sums[i] / weight : 0; }  ///< 0 before the first batch
+  /// The means; 0 before the first batch.
+  void write(std::vector<double>& out_means) const {
+    out_means.resize(sums.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) out_means[i] = weight > 0 ? sums[i] / weight : 0;
+  }
 };
 
 }  // namespace tenon::train

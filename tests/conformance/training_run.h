@@ -55,7 +55,7 @@ class TrainingRun {
   /// Gradients of the batch. They stay accumulated, so no step can follow.
   std::vector<Finding> gradients(const TrainingBatch& batch);
   /// One training step. Returns the loss before the update.
-  double step(const TrainingBatch& batch) { return model.train_batch(batch.x, batch.y)[0].second; }
+  double step(const TrainingBatch& batch) { return model.train_batch(batch.x, batch.y).loss(); }
   /// Weights and running statistics.
   std::vector<Finding> parameters(const std::string& when);
 

@@ -35,7 +35,7 @@ std::vector<float> train(const Context& context, std::vector<LayerDefinition> li
   for (int i = 0; i < 12; ++i) labels.push_back(i % 3);
   const Tensor x = Tensor::of(values, {12, 5}), y = Tensor::of(labels, {12});
   std::vector<float> result;
-  for (int step = 0; step < 5; ++step) result.push_back(static_cast<float>(model.train_batch(x, y)[0].second));
+  for (int step = 0; step < 5; ++step) result.push_back(static_cast<float>(model.train_batch(x, y).loss()));
   for (const char* name : {"dense/kernel", "middle/kernel", "dense_1/kernel"}) {
     const std::vector<float> weights = floats(model.parameters().get(name));
     result.insert(result.end(), weights.begin(), weights.end());

@@ -46,7 +46,7 @@ Losses train(const std::string& device, Precision precision, const std::vector<L
   Batches batches(generate_digits({.count = steps * 16}), {.batch_size = 16, .seed = 5, .workers = 0});
   batches.start(0);
   Losses losses;
-  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y)[0].second);
+  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y).loss());
   return losses;
 }
 

@@ -32,7 +32,7 @@ std::vector<double> losses_of(const std::string& device, OptimizerDefinition::Ki
   Batches batches(generate_digits({.count = steps * 100}), {.batch_size = 100, .seed = 5, .workers = 0});
   batches.start(0);
   std::vector<double> losses;
-  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y)[0].second);
+  while (const Batch* next = batches.next()) losses.push_back(model.train_batch(next->x, next->y).loss());
   return losses;
 }
 

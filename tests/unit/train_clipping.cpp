@@ -94,10 +94,10 @@ TEST_CASE("regularisation: L1 and L2 of kernels join the loss and its gradient, 
     model.parameters().set("dense/kernel", Tensor::of<float>({3, -4}, {2, 1}));
     const Tensor x = Tensor::of<float>({1, 1}, {1, 2}), y = Tensor::of<float>({-1}, {1, 1});  // no error: the loss is the penalty
     const double penalty = 0.1 * 7 + 0.01 * 25;
-    const Logs tested = model.test_batch(x, y);
+    const Logs tested = model.test_batch(x, y).logs;
     CHECK(tested[0].second == doctest::Approx(penalty));
     CHECK(tested[1].second == doctest::Approx(0.0));
-    CHECK(model.train_batch(x, y)[0].second == doctest::Approx(penalty));
+    CHECK(model.train_batch(x, y).loss() == doctest::Approx(penalty));
     const auto w = floats(model.parameters().get("dense/kernel"));
     CHECK(w[0] == doctest::Approx(3 - 0.1 - 0.06));
     CHECK(w[1] == doctest::Approx(-4 + 0.1 + 0.08));

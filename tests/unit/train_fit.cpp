@@ -251,8 +251,8 @@ TEST_CASE("parts: backward and apply match train_batch") {
   Batches batches(data, {.batch_size = 32, .workers = 0});
   batches.start(0);
   while (const Batch* batch = batches.next()) {
-    const Logs a = whole.train_batch(batch->x, batch->y);
-    const Logs b = parts.backward(batch->x, batch->y);
+    const Logs a = whole.train_batch(batch->x, batch->y).logs;
+    const Logs b = parts.backward(batch->x, batch->y).logs;
     CHECK(a == b);
     parts.apply();
   }
@@ -277,8 +277,8 @@ TEST_CASE("parts: linear regression, computed by hand") {
   model.parameters().set("dense/kernel", Tensor::of<float>({1.0f}, {1, 1}));
   const Tensor x = Tensor::of<float>({1, 2}, {2, 1}), y = Tensor::of<float>({2, 4}, {2, 1});
   CHECK(floats(model.forward(x)) == std::vector<float>{1, 2});
-  CHECK(model.test_batch(x, y)[0].second == doctest::Approx(2.5));  // (1 + 4) / 2
-  CHECK(model.backward(x, y)[0].second == doctest::Approx(2.5));
+  CHECK(model.test_batch(x, y).loss() == doctest::Approx(2.5));  // (1 + 4) / 2
+  CHECK(model.backward(x, y).loss() == doctest::Approx(2.5));
   CHECK(floats(model.gradient("dense/kernel"))[0] == doctest::Approx(-5));  // mean of 2 (w x - y) x
   const Tensor x1 = Tensor::of<float>({1}, {1, 1}), y1 = Tensor::of<float>({2}, {1, 1});
   model.backward(x1, y1);                                                   // one more sample, with gradient -2

@@ -372,7 +372,7 @@ layers:
     y.data<std::int64_t>()[i] = (i + i / 6 + 1) % 5;
   }
   Logs logs;
-  for (int step = 0; step < 60; ++step) logs = model.train_batch(x, y);
+  for (int step = 0; step < 60; ++step) logs = model.train_batch(x, y).logs;
   CHECK(logs[0].second < 0.1);
   CHECK(logs[1].second == 1);
   CHECK(logs[2].second == doctest::Approx(std::exp(logs[0].second)));

@@ -104,12 +104,12 @@ TEST_CASE("mixed precision: gradients are those of f32 up to the rounding of 16 
   const Tensor x = images(0.7F), y = labels();
   for (const auto& net : {perceptron(), convolutions(), recurrent(), attentive()}) {
     Model exact = make_model(Context(with(Precision::float32)), net);
-    const double loss = exact.backward(x, y)[0].second;
+    const double loss = exact.backward(x, y).loss();
     for (const Precision precision : {Precision::mixed_bfloat16, Precision::mixed_float16}) {
       // sixteen successive roundings in one direction
       const double tolerance = 16 * (precision == Precision::mixed_float16 ? 0x1p-11 : 0x1p-9);
       Model model = make_model(Context(with(precision)), net);
-      CHECK(model.backward(x, y)[0].second == doctest::Approx(loss).epsilon(tolerance));
+      CHECK(model.backward(x, y).loss() == doctest::Approx(loss).epsilon(tolerance));
       for (const auto& entry : exact.parameters().all()) {
         const std::string& name = entry.first;
         if (is_training_state(name) || name.find("running") != std::string::npos) continue;

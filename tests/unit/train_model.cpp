@@ -49,7 +49,7 @@ std::vector<double> losses(const std::string& device, int steps) {
   Batches batches(data, {.batch_size = 32, .seed = 7, .workers = 0});
   batches.start(0);
   std::vector<double> result;
-  while (const Batch* batch = batches.next()) result.push_back(model.train_batch(batch->x, batch->y)[0].second);
+  while (const Batch* batch = batches.next()) result.push_back(model.train_batch(batch->x, batch->y).loss());
   return result;
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("model: labels out of range are reported, and the model stays usable")
   const std::string text = message_of([&] { model.train_batch(x, Tensor::of<std::int64_t>({1, 3}, {2})); });
   CHECK(contains(text, "label 3 at index 1 is out of range [0, 3)"));
   CHECK(model.step() == 0);
-  CHECK(std::isfinite(model.train_batch(x, Tensor::of<std::int64_t>({1, 2}, {2}))[0].second));
+  CHECK(std::isfinite(model.train_batch(x, Tensor::of<std::int64_t>({1, 2}, {2})).loss()));
 }
 
 TEST_CASE("model: mismatched layers are reported") {

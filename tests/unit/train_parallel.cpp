@@ -47,7 +47,7 @@ std::vector<Logs> logs_of(Model& model, const std::shared_ptr<const Dataset>& da
   Batches batches(data, {.batch_size = batch, .seed = 5, .workers = 0});
   batches.start(0);
   std::vector<Logs> all;
-  while (const Batch* next = batches.next()) all.push_back(model.train_batch(next->x, next->y));
+  while (const Batch* next = batches.next()) all.push_back(model.train_batch(next->x, next->y).logs);
   return all;
 }
 
@@ -108,7 +108,7 @@ TEST_CASE("parallel: ignored labels have no weight on any device") {
     options.loss.ignore_index = -1;
     Learner learner(two_devices("reference"), std::move(options), {layers::flatten(), layers::dense(10, Activation::softmax)});
     std::vector<Logs> logs;
-    for (int step = 0; step < 5; ++step) logs.push_back(learner.model.train_batch(x, labels));
+    for (int step = 0; step < 5; ++step) logs.push_back(learner.model.train_batch(x, labels).logs);
     return logs;
   };
   check_close(run({"reference:0", "reference:1"}), run({}), 1e-5);

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/programs.h"
+
+#include <fmt/core.h>
+
+#include <string>
+#include <vector>
+
+#include "graph/passes.h"
+
+namespace tenon::train {
+namespace {
+
+std::string cache_key(Phase phase, const BatchType& batch) {
+  return fmt::format("{}|{}{}|{}{}", static_cast<int>(phase), name_of(batch.x_dtype), batch.x.str(), name_of(batch.y_dtype), batch.y.str());
+}
+
+bool computes_gradients(Phase phase) {
+  return phase == Phase::train || phase == Phase::backward_first || phase == Phase::backward_more;
+}
+
+void output_objective(Graph& graph, const Objective& objective) {
+  graph.output("loss", objective.loss);
+  for (const auto& [name, value] : objective.metrics) graph.output(name, value);
+  if (objective.weight.present()) graph.output("weight", objective.weight);
+}
+
+/// Appends the optimizer's step, whose learning rate and index are inputs.
+void add_step(Graph& graph, const Forward& forward, const std::vector<Value>& gradients, const OptimizerDefinition& optimizer,
+              const LossScale& scale) {
+  const Value rate = graph.input("learning_rate", DType::f64, {});
+  const Value step = graph.input("step", DType::i64, {});
+  build_step(graph, forward, gradients, optimizer, rate, step_to_take(step, scale));
+}
+
+Value add_target(Graph& graph, const BatchType& batch) {
+  return graph.input("y", batch.y_dtype, batch.y);
+}
+
+}  // namespace
+
+void Programs::clear() {
+  cache_ = exec::ProgramCache(max_programs);
+  recent_ = {};
+}
+
+Program& Programs::get(Phase phase, const BatchType& batch) {
+  Recent& last = recent_[static_cast<std::size_t>(phase)];
+  if (last.program != nullptr && last.batch == batch) return *last.program;
+  Program& found = cache_.get(cache_key(phase, batch), [&] {
+    recent_ = {};  // the cache may evict any of them
+    return compile(graph_of(phase, batch));
+  });
+  last = {&found, batch};
+  return found;
+}
+
+Program& Programs::apply() {
+  return cache_.get("apply", [&] {
+    recent_ = {};
+    parameters_.make_optimizer_state();
+    Graph graph;
+    Forward f;
+    f.specs = parameters_.weights();
+    for (const ParameterSpec& spec : f.specs) f.parameters.push_back(graph.parameter(spec.name, spec.dtype, spec.shape));
+    const LossScale scale = loss_scale(graph);
+    const std::vector<Value> gradients = build_mean_gradients(graph, f);
+    add_step(graph, f, gradients, setup_.options.optimizer, scale);
+    if (scale.present()) graph.output("outcome", guard_step(graph, gradients, scale, 0));
+    return compile(graph);
+  });
+}
+
+Program Programs::frozen(const BatchType& batch) const {
+  return compile(graph_of(Phase::predict, batch), true);
+}
+
+Program Programs::compile(const Graph& graph, bool freeze) const {
+  return {setup_.need_context(), graph, {.device = setup_.main_device(), .parameters = parameters_.store(), .freeze = freeze}};
+}
+
+Graph Programs::graph_of(Phase phase, const BatchType& batch) const {
+  Graph graph;
+  if (computes_gradients(phase)) {
+    add_training(graph, phase, batch);
+    return graph;
+  }
+  const Forward f = add_forward(graph, batch, phase == Phase::forward_train);
+  if (phase == Phase::predict || phase == Phase::forward_train) {
+    graph.output("output", f.output);
+    update_finite_states(graph, f);
+  } else if (phase == Phase::classes) {
+    const auto [labels, predicted] = build_classes(f, add_target(graph, batch), setup_.options.loss);
+    graph.output("expected", labels);
+    graph.output("got", predicted);
+  } else {
+    output_objective(graph, build_objective(f, add_target(graph, batch), setup_.options.loss, setup_.options.metrics));
+  }
+  return graph;
+}
+
+Forward Programs::add_forward(Graph& graph, const BatchType& batch, bool for_training) const {
+  const Value x = graph.input("x", batch.x_dtype, batch.x);
+  const Value key = for_training ? graph.input("key", DType::u64, {2}) : Value();
+  return build(graph, setup_.definition, x, key);
+}
+
+void Programs::add_training(Graph& graph, Phase phase, const BatchType& batch) const {
+  const CompileOptions& options = setup_.options;
+  LossScale scale;
+  Gradients result;
+  if (options.parallel_devices.size() > 1) {
+    const Value x = graph.input("x", batch.x_dtype, batch.x);
+    const Value key = graph.input("key", DType::u64, {2});
+    const Value y = add_target(graph, batch);
+    scale = loss_scale(graph);
+    result = build_parallel(graph, setup_.definition, options.loss, options.metrics, options.parallel_devices, x, key, y, scale);
+  } else {
+    result.forward = add_forward(graph, batch, true);
+    result.objective = build_objective(result.forward, add_target(graph, batch), options.loss, options.metrics);
+    if (result.forward.parameters.empty()) throw Error("the model has no parameters to train");
+    scale = loss_scale(graph);
+    result.of = scaled_gradients(result.objective.loss, result.forward.parameters, scale);
+  }
+  const DeviceScope scope(graph, setup_.main_device());
+  if (phase == Phase::train) {
+    parameters_.make_optimizer_state();
+    add_step(graph, result.forward, result.of, options.optimizer, scale);
+    update_states(graph, result.forward);
+    const Value outcome = scale.present() ? guard_step(graph, result.of, scale, 0) : Value();
+    output_objective(graph, result.objective);
+    if (scale.present()) graph.output("outcome", outcome);
+  } else {
+    parameters_.make_gradients();
+    Value weight = result.objective.weight;
+    if (!weight.present()) weight = graph.constant(Tensor::full(setup_.definition.dtype, {}, static_cast<double>(batch.x[0])));
+    build_accumulation(graph, result.forward, result.of, weight, phase == Phase::backward_first);
+    update_finite_states(graph, result.forward);
+    output_objective(graph, result.objective);
+  }
+}
+
+void Programs::update_finite_states(Graph& graph, const Forward& forward) const {
+  const std::size_t first = graph.updates().size();
+  update_states(graph, forward);
+  if (!setup_.scales_loss() || graph.updates().size() == first) return;
+  std::vector<Value> next;
+  for (std::size_t i = first; i < graph.updates().size(); ++i) next.emplace_back(&graph, graph.updates()[i].value);
+  graph::skip_updates(graph, first, any_not_finite(next));
+}
+
+LossScale Programs::loss_scale(Graph& graph) const {
+  return setup_.scales_loss() ? add_loss_scale(graph) : LossScale{};
+}
+
+}  // namespace tenon::train

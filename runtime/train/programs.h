@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// train/programs.h - the programs of a model.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include <tenon/program.h>
+
+#include "exec/context_state.h"
+#include "train/loss_scale.h"
+#include "train/model_setup.h"
+#include "train/objective.h"
+#include "train/parallel.h"
+#include "train/parameters.h"
+
+namespace tenon::train {
+
+/// The purpose of a program of a model.
+enum class Phase { train, backward_first, backward_more, evaluate, predict, forward_train, classes };
+
+/// The dtypes and shapes of a batch. y is absent in phases without targets.
+struct BatchType {
+  Shape x;
+  DType x_dtype = DType::none;
+  Shape y = {};
+  DType y_dtype = DType::none;
+
+  static BatchType of(const Tensor& x) { return {x.shape(), x.dtype()}; }
+  static BatchType of(const Tensor& x, const Tensor& y) { return {x.shape(), x.dtype(), y.shape(), y.dtype()}; }
+  bool operator==(const BatchType&) const = default;
+};
+
+/// Builds the graphs of a model, and caches their programs by phase and batch. A program of a training step creates the optimizer state or
+/// the gradients that it needs.
+class Programs {
+ public:
+  Programs(const ModelSetup& setup, Parameters& parameters) : setup_(setup), parameters_(parameters) {}
+
+  /// Forgets all programs.
+  void clear();
+  /// The program, valid until the next call.
+  Program& get(Phase phase, const BatchType& batch);
+  /// The optimizer step with the mean of the accumulated gradients.
+  Program& apply();
+  /// A prediction with the current parameters as constants.
+  Program frozen(const BatchType& batch) const;
+
+ private:
+  struct Recent {
+    Program* program = nullptr;
+    BatchType batch;
+  };
+
+  Graph graph_of(Phase phase, const BatchType& batch) const;
+  Program compile(const Graph& graph, bool freeze = false) const;
+  Forward add_forward(Graph& graph, const BatchType& batch, bool for_training) const;
+  /// Appends forward pass and gradients, the optimizer step or the accumulation, then loss, metrics and weight as outputs.
+  void add_training(Graph& graph, Phase phase, const BatchType& batch) const;
+  /// Writes running statistics back; with loss scaling, not those that overflowed.
+  void update_finite_states(Graph& graph, const Forward& forward) const;
+  /// The loss scale as graph parameters; absent without loss scaling.
+  LossScale loss_scale(Graph& graph) const;
+
+  const ModelSetup& setup_;
+  Parameters& parameters_;
+  static constexpr std::size_t max_programs = 24, phase_count = 7;
+  exec::ProgramCache cache_{max_programs};
+  std::array<Recent, phase_count> recent_;  ///< finds the program of a phase's last batch without building a key
+};
+
+}  // namespace tenon::train

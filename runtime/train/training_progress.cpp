@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/training_progress.h"
+
+#include "core/log.h"
+
+namespace tenon::train {
+
+void TrainingProgress::set_batches(std::int64_t batches) {
+  if (saved_.batch > 0 && saved_.batches != batches) {
+    log::warning("fit: epoch {} was interrupted after {} of {} batches but now has {}: the epoch restarts", saved_.epoch + 1, saved_.batch,
+                 saved_.batches, batches);
+    saved_.batch = 0;
+  }
+  saved_.batches = batches;
+}
+
+double TrainingProgress::learning_rate(const OptimizerDefinition& optimizer, const FitLength& length) const {
+  const Schedule& schedule = optimizer.schedule;
+  const double initial = saved_.rate.value_or(optimizer.learning_rate);
+  const bool by_epoch = schedule.per == Schedule::Per::epoch;
+  return schedule.at(initial, by_epoch ? saved_.epoch : saved_.step, by_epoch ? length.epochs : length.steps) * saved_.rate_scale;
+}
+
+}  // namespace tenon::train
