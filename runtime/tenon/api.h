@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon/api.h - marks what libtenon exports; all other symbols are hidden.
 //
-//   TENON_API     a function or class that the library defines, or a type of its fields
+//   TENON_API     a function that the library defines, or a class with such members
 //   TENON_HIDDEN  a class nested in such a class that is internal to the library
 //
 // Programs that link the runtime as a static library on Windows define TENON_STATIC. Elsewhere the

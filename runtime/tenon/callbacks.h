@@ -18,7 +18,7 @@
 namespace tenon {
 
 /// The logged value that a callback monitors over the epochs.
-struct TENON_API Monitor {
+struct Monitor {
   /// Which direction is an improvement.
   enum class Mode { automatic, min, max };  ///< automatic: max for accuracies, else min
   std::string name = {};                    ///< empty: val_loss, or loss without validation data

@@ -39,14 +39,14 @@ TENON_API const char* name_of(LogLevel value);
 
 /// Places the ops and layers whose name matches `match` on `device`. In `match`, `*` stands for any
 /// characters and `?` for one.
-struct TENON_API PlacementRule {
+struct PlacementRule {
   std::string match;
   std::string device;
   bool operator==(const PlacementRule&) const = default;
 };
 
 /// Replaces one device by `count` virtual ones.
-struct TENON_API VirtualDevice {
+struct VirtualDevice {
   std::string of;
   int count = 1;
   std::int64_t limit_mb = 0;  ///< memory limit of each; 0: no limit
@@ -54,7 +54,7 @@ struct TENON_API VirtualDevice {
 };
 
 /// Where the value of a key came from. A weaker origin never overwrites a stronger one.
-struct TENON_API Origin {
+struct Origin {
   /// From weakest to strongest.
   enum class Kind { fallback, yaml, environment, command_line, api };
   Kind kind = Kind::fallback;

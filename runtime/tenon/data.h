@@ -18,7 +18,7 @@
 namespace tenon {
 
 /// Type of one sample's features or target: a batch of n has shape (n, shape...).
-struct TENON_API SampleType {
+struct SampleType {
   DType dtype = DType::none;
   Shape shape;
 };
@@ -80,7 +80,7 @@ enum class Targets {
 };
 
 /// Options of ArrayDataset.
-struct TENON_API ArrayOptions {
+struct ArrayOptions {
   std::string name = "array";
   Scaling scaling;
   std::vector<Scaling> channels;  ///< per index of a sample's first axis, in place of `scaling`; empty: use `scaling`

@@ -23,7 +23,7 @@ struct GradientCheckOptions {
 };
 
 /// One element of a gradient.
-struct TENON_API GradientDifference {
+struct GradientDifference {
   std::int64_t index = 0;  ///< row-major
   double analytic = 0;
   double numeric = 0;
@@ -31,7 +31,7 @@ struct TENON_API GradientDifference {
 };
 
 /// The result for one parameter.
-struct TENON_API ParameterCheck {
+struct ParameterCheck {
   std::string name;
   Shape shape;
   std::int64_t checked = 0;

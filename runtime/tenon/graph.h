@@ -27,7 +27,7 @@ using NodeId = std::uint32_t;
 inline constexpr std::uint32_t no_id = 0xffffffffu;
 
 /// An op's attributes: the ABI's struct, held by value. Compared and hashed as bytes.
-class TENON_API Attributes {
+class Attributes {
  public:
   static constexpr std::size_t capacity = 144;
   Attributes() : Attributes(of(tenon_attributes_none{})) {}
@@ -94,7 +94,7 @@ enum class ValueKind : std::uint8_t {
 };
 
 /// One value.
-struct TENON_API ValueInfo {
+struct ValueInfo {
   ValueKind kind = ValueKind::computed;
   DType dtype = DType::none;
   Shape shape;
@@ -105,7 +105,7 @@ struct TENON_API ValueInfo {
 };
 
 /// One op applied to values.
-struct TENON_API NodeInfo {
+struct NodeInfo {
   tenon_op op = TENON_OP_NONE;
   std::uint32_t version = 0;
   Attributes attributes;
@@ -126,12 +126,12 @@ struct NodeOptions {
 };
 
 /// A named result of a run.
-struct TENON_API GraphOutput {
+struct GraphOutput {
   std::string name;
   ValueId value;
 };
 /// A parameter and its new value after a run.
-struct TENON_API GraphUpdate {
+struct GraphUpdate {
   ValueId parameter, value;
 };
 

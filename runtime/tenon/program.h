@@ -45,7 +45,7 @@ class TENON_API ParameterStore {
 };
 
 /// Placement of one node.
-struct TENON_API Placement {
+struct Placement {
   std::string node, op;
   std::string requested;  ///< canonical name; the user's spelling, if different, follows in parentheses
   std::string device;     ///< the device it runs on
@@ -60,7 +60,7 @@ struct TENON_API Placement {
 };
 
 /// A copy between devices in each run.
-struct TENON_API PlannedCopy {
+struct PlannedCopy {
   std::string value, from, to;
   std::uint64_t size_bytes = 0;
 };

@@ -13,7 +13,7 @@
 namespace tenon {
 
 /// A tensor and its name.
-struct TENON_API NamedTensor {
+struct NamedTensor {
   std::string name;
   Tensor tensor;
 };

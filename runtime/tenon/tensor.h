@@ -22,7 +22,7 @@ class Device;
 struct DeviceMemory;  // the runtime's own
 
 /// Memory shared by tensors. Created by Tensor and Device; freed with its last tensor.
-struct TENON_API Storage {
+struct Storage {
   std::uint64_t address = 0;
   std::uint64_t size_bytes = 0;
   std::shared_ptr<void> owner;           ///< keeps the memory, and the device it is on, alive
