@@ -58,10 +58,6 @@ template <class T>
 std::shared_ptr<Operands<T>> operands(std::int64_t a, std::int64_t b, std::int64_t c) {
   return std::make_shared<Operands<T>>(Operands<T>{numbers<T>(a, 1), numbers<T>(b, 2), numbers<T>(c, 3)});
 }
-template <class T>
-std::string letter() {
-  return std::is_same_v<T, float> ? "s" : "d";
-}
 template <class Function>
 Function* function(const Symbols& symbols, const std::string& name) {
   void* const found = symbols(name);
@@ -75,145 +71,87 @@ Body repeat(One one) {
   };
 }
 
+/// A call of size n. `ours()` and `direct(f)` make it once, the latter with the library's function f, "cblas_s<name>" or "cblas_d<name>".
+template <class T, class Function, class Ours, class Direct>
+Call call(const std::string& name, std::int64_t n, int level, double flops, double words, const std::shared_ptr<Operands<T>>& at,
+          const Ours& ours, const Direct& direct) {
+  const std::string own = (std::is_same_v<T, float> ? "s" : "d") + name;
+  const auto direct_body = [=](const Symbols& symbols) {
+    auto* f = function<Function>(symbols, "cblas_" + own);
+    return repeat([=] { direct(f); });
+  };
+  return {fmt::format("{} {}", own, n), level, flops, words, sizeof(T), repeat(ours), direct_body, at};
+}
+
+constexpr blas::Layout columns_first = blas::Layout::column_major;
+
 template <class T>
 Call axpy(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(n, n, 0);
   const T alpha = static_cast<T>(1e-3);
-  return {letter<T>() + fmt::format("axpy {}", n),
-          1,
-          2.0 * static_cast<double>(n),
-          3.0 * static_cast<double>(n),
-          sizeof(T),
-          repeat([=] { blas::axpy<T>(queue, {.n = n, .alpha = alpha, .x = at->a.data(), .y = at->b.data()}); }),
-          [=](const Symbols& symbols) {
-            auto* f = function<void(int, T, const T*, int, T*, int)>(symbols, "cblas_" + letter<T>() + "axpy");
-            return repeat([=] { f(static_cast<int>(n), alpha, at->a.data(), 1, at->b.data(), 1); });
-          },
-          at};
+  const double size = static_cast<double>(n);
+  const auto ours = [=] { blas::axpy<T>(queue, {.n = n, .alpha = alpha, .x = at->a.data(), .y = at->b.data()}); };
+  const auto direct = [=](auto* f) { f(static_cast<int>(n), alpha, at->a.data(), 1, at->b.data(), 1); };
+  return call<T, void(int, T, const T*, int, T*, int)>("axpy", n, 1, 2 * size, 3 * size, at, ours, direct);
 }
 template <class T>
 Call dot(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(n, n, 1);
-  return {letter<T>() + fmt::format("dot {}", n),
-          1,
-          2.0 * static_cast<double>(n),
-          2.0 * static_cast<double>(n),
-          sizeof(T),
-          repeat([=] { blas::dot<T>(queue, {.n = n, .x = at->a.data(), .y = at->b.data(), .result = at->c.data()}); }),
-          [=](const Symbols& symbols) {
-            auto* f = function<T(int, const T*, int, const T*, int)>(symbols, "cblas_" + letter<T>() + "dot");
-            return repeat([=] { at->c[0] = f(static_cast<int>(n), at->a.data(), 1, at->b.data(), 1); });
-          },
-          at};
+  const double size = static_cast<double>(n);
+  const auto ours = [=] { blas::dot<T>(queue, {.n = n, .x = at->a.data(), .y = at->b.data(), .result = at->c.data()}); };
+  const auto direct = [=](auto* f) { at->c[0] = f(static_cast<int>(n), at->a.data(), 1, at->b.data(), 1); };
+  return call<T, T(int, const T*, int, const T*, int)>("dot", n, 1, 2 * size, 2 * size, at, ours, direct);
 }
 template <class T>
 Call gemv(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(n * n, n, n);
   const double size = static_cast<double>(n);
-  return {letter<T>() + fmt::format("gemv {}", n),
-          2,
-          2 * size * size,
-          size * size + 3 * size,
-          sizeof(T),
-          repeat([=] {
-            blas::gemv<T>(
-                queue,
-                {.layout = blas::Layout::column_major, .m = n, .n = n, .a = at->a.data(), .lda = n, .x = at->b.data(), .y = at->c.data()});
-          }),
-          [=](const Symbols& symbols) {
-            auto* f =
-                function<void(int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>(symbols, "cblas_" + letter<T>() + "gemv");
-            const int size_of_a = static_cast<int>(n);
-            return repeat([=] {
-              f(column_major, no_trans, size_of_a, size_of_a, T(1), at->a.data(), size_of_a, at->b.data(), 1, T(0), at->c.data(), 1);
-            });
-          },
-          at};
+  const T *a = at->a.data(), *x = at->b.data();
+  T* y = at->c.data();
+  const auto ours = [=] { blas::gemv<T>(queue, {.layout = columns_first, .m = n, .n = n, .a = a, .lda = n, .x = x, .y = y}); };
+  const auto direct = [=, o = static_cast<int>(n)](auto* f) { f(column_major, no_trans, o, o, T(1), a, o, x, 1, T(0), y, 1); };
+  return call<T, void(int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>("gemv", n, 2, 2 * size * size,
+                                                                                        size * size + 3 * size, at, ours, direct);
 }
 template <class T>
 Call ger(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(n * n, n, n);
   const double size = static_cast<double>(n);
   const T alpha = static_cast<T>(1e-3);
-  return {letter<T>() + fmt::format("ger {}", n),
-          2,
-          2 * size * size,
-          2 * size * size + 2 * size,
-          sizeof(T),
-          repeat([=] {
-            blas::ger<T>(queue, {.layout = blas::Layout::column_major,
-                                 .m = n,
-                                 .n = n,
-                                 .alpha = alpha,
-                                 .x = at->b.data(),
-                                 .y = at->c.data(),
-                                 .a = at->a.data(),
-                                 .lda = n});
-          }),
-          [=](const Symbols& symbols) {
-            auto* f = function<void(int, int, int, T, const T*, int, const T*, int, T*, int)>(symbols, "cblas_" + letter<T>() + "ger");
-            const int size_of_a = static_cast<int>(n);
-            return repeat([=] { f(column_major, size_of_a, size_of_a, alpha, at->b.data(), 1, at->c.data(), 1, at->a.data(), size_of_a); });
-          },
-          at};
+  const T *x = at->b.data(), *y = at->c.data();
+  T* a = at->a.data();
+  const auto ours = [=] {
+    blas::ger<T>(queue, {.layout = columns_first, .m = n, .n = n, .alpha = alpha, .x = x, .y = y, .a = a, .lda = n});
+  };
+  const auto direct = [=, o = static_cast<int>(n)](auto* f) { f(column_major, o, o, alpha, x, 1, y, 1, a, o); };
+  return call<T, void(int, int, int, T, const T*, int, const T*, int, T*, int)>("ger", n, 2, 2 * size * size, 2 * size * size + 2 * size,
+                                                                                at, ours, direct);
 }
 template <class T>
 Call gemm(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(n * n, n * n, n * n);
   const double size = static_cast<double>(n);
-  return {letter<T>() + fmt::format("gemm {}", n),
-          3,
-          2 * size * size * size,
-          4 * size * size,
-          sizeof(T),
-          repeat([=] {
-            blas::gemm<T>(queue, {.layout = blas::Layout::column_major,
-                                  .m = n,
-                                  .n = n,
-                                  .k = n,
-                                  .a = at->a.data(),
-                                  .lda = n,
-                                  .b = at->b.data(),
-                                  .ldb = n,
-                                  .c = at->c.data(),
-                                  .ldc = n});
-          }),
-          [=](const Symbols& symbols) {
-            auto* f = function<void(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>(
-                symbols, "cblas_" + letter<T>() + "gemm");
-            const int order = static_cast<int>(n);
-            return repeat([=] {
-              f(column_major, no_trans, no_trans, order, order, order, T(1), at->a.data(), order, at->b.data(), order, T(0), at->c.data(),
-                order);
-            });
-          },
-          at};
+  const T *a = at->a.data(), *b = at->b.data();
+  T* c = at->c.data();
+  const auto ours = [=] {
+    blas::gemm<T>(queue, {.layout = columns_first, .m = n, .n = n, .k = n, .a = a, .lda = n, .b = b, .ldb = n, .c = c, .ldc = n});
+  };
+  const auto direct = [=, o = static_cast<int>(n)](auto* f) { f(column_major, no_trans, no_trans, o, o, o, T(1), a, o, b, o, T(0), c, o); };
+  return call<T, void(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int)>("gemm", n, 3, 2 * size * size * size,
+                                                                                                  4 * size * size, at, ours, direct);
 }
 template <class T>
 Call syrk(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(n * n, 0, n * n);
   const double size = static_cast<double>(n);
-  return {letter<T>() + fmt::format("syrk {}", n),
-          3,
-          size * size * size,
-          2 * size * size,
-          sizeof(T),
-          repeat([=] {
-            blas::syrk<T>(queue, {.layout = blas::Layout::column_major,
-                                  .uplo = blas::Uplo::lower,
-                                  .n = n,
-                                  .k = n,
-                                  .a = at->a.data(),
-                                  .lda = n,
-                                  .c = at->c.data(),
-                                  .ldc = n});
-          }),
-          [=](const Symbols& symbols) {
-            auto* f = function<void(int, int, int, int, int, T, const T*, int, T, T*, int)>(symbols, "cblas_" + letter<T>() + "syrk");
-            const int order = static_cast<int>(n);
-            return repeat([=] { f(column_major, lower, no_trans, order, order, T(1), at->a.data(), order, T(0), at->c.data(), order); });
-          },
-          at};
+  const T* a = at->a.data();
+  T* c = at->c.data();
+  const auto ours = [=] {
+    blas::syrk<T>(queue, {.layout = columns_first, .uplo = blas::Uplo::lower, .n = n, .k = n, .a = a, .lda = n, .c = c, .ldc = n});
+  };
+  const auto direct = [=, o = static_cast<int>(n)](auto* f) { f(column_major, lower, no_trans, o, o, T(1), a, o, T(0), c, o); };
+  return call<T, void(int, int, int, int, int, T, const T*, int, T, T*, int)>("syrk", n, 3, size * size * size, 2 * size * size, at, ours,
+                                                                              direct);
 }
 /// Solves with the identity matrix, so that B does not change.
 template <class T>
@@ -221,29 +159,16 @@ Call trsm(const blas::Queue& queue, std::int64_t n) {
   auto at = operands<T>(0, n * n, 0);
   at->a.assign(static_cast<std::size_t>(n * n), T(0));
   const double size = static_cast<double>(n);
-  return {
-      letter<T>() + fmt::format("trsm {}", n),
-      3,
-      size * size * size,
-      2.5 * size * size,
-      sizeof(T),
-      repeat([=] {
-        blas::trsm<T>(queue, {.layout = blas::Layout::column_major,
-                              .uplo = blas::Uplo::lower,
-                              .diag = blas::Diag::unit,
-                              .m = n,
-                              .n = n,
-                              .a = at->a.data(),
-                              .lda = n,
-                              .b = at->b.data(),
-                              .ldb = n});
-      }),
-      [=](const Symbols& symbols) {
-        auto* f = function<void(int, int, int, int, int, int, int, T, const T*, int, T*, int)>(symbols, "cblas_" + letter<T>() + "trsm");
-        const int order = static_cast<int>(n);
-        return repeat([=] { f(column_major, left, lower, no_trans, unit, order, order, T(1), at->a.data(), order, at->b.data(), order); });
-      },
-      at};
+  const T* a = at->a.data();
+  T* b = at->b.data();
+  constexpr blas::Uplo uplo = blas::Uplo::lower;
+  constexpr blas::Diag diag = blas::Diag::unit;
+  const auto ours = [=] {
+    blas::trsm<T>(queue, {.layout = columns_first, .uplo = uplo, .diag = diag, .m = n, .n = n, .a = a, .lda = n, .b = b, .ldb = n});
+  };
+  const auto direct = [=, o = static_cast<int>(n)](auto* f) { f(column_major, left, lower, no_trans, unit, o, o, T(1), a, o, b, o); };
+  return call<T, void(int, int, int, int, int, int, int, T, const T*, int, T*, int)>("trsm", n, 3, size * size * size, 2.5 * size * size,
+                                                                                     at, ours, direct);
 }
 
 std::vector<Call> calls(const blas::Queue& queue, bool tiny) {
