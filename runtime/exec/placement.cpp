@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/placement.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -51,12 +51,6 @@ bool is_present(const DeviceName& name, std::span<const AvailableDevice> devices
   } catch (const Error&) {
     return false;
   }
-}
-
-std::string list(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "none" : text;
 }
 
 }  // namespace
@@ -153,7 +147,8 @@ std::vector<std::shared_ptr<DeviceState>> place(ContextState& context, const Gra
         if (policy == Fallback::error || next == nullptr) {
           throw Error(Status::unsupported,
                       fmt::format("node '{}' ({}) cannot run on {}: {}; devices that can: {}{}", node.name, placement.op, shown[n], why,
-                                  list(able), able.empty() ? "" : "; place it there, or set fallback: warn or allow"));
+                                  able.empty() ? "none" : fmt::format("{}", fmt::join(able, ", ")),
+                                  able.empty() ? "" : "; place it there, or set fallback: warn or allow"));
         }
         result[n] = next;
         placement.reason = why;

@@ -3,7 +3,7 @@
 #include <tenon/callbacks.h>
 
 #include <cxxabi.h>
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -53,12 +53,9 @@ bool Best::improved(const EpochLogs& logs) {
   }
   if (found == logs.logs.end()) {
     std::vector<std::string> names;
-    std::string list;
-    for (const auto& [name, value] : logs.logs) {
-      names.push_back(name);
-      list += (list.empty() ? "" : ", ") + name;
-    }
-    throw Error(fmt::format("monitor '{}' is not logged; logged are {}{}", monitor_.name, list, yaml::did_you_mean(monitor_.name, names)));
+    for (const auto& [name, value] : logs.logs) names.push_back(name);
+    throw Error(fmt::format("monitor '{}' is not logged; logged are {}{}", monitor_.name, fmt::join(names, ", "),
+                            yaml::did_you_mean(monitor_.name, names)));
   }
   const double now = found->second;
   if (std::isnan(now)) return false;

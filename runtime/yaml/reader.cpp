@@ -102,12 +102,6 @@ std::string describe(const char* kind, const Range<double>& range) {
   return describe_range(kind, range);
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 // -------------------------------------------------------------------------------------------------------------------------- Value
 
 void Value::fail(const std::string& reason) const {
@@ -191,7 +185,8 @@ std::size_t Value::as_word(const std::vector<std::string>& words) const {
       if (node_->text == words[i]) return i;
     }
   }
-  fail("expected one of " + joined(words) + ", got " + shown(*node_) + (is_scalar() ? did_you_mean(node_->text, words) : ""));
+  fail(fmt::format("expected one of {}, got {}{}", fmt::join(words, ", "), shown(*node_),
+                   is_scalar() ? did_you_mean(node_->text, words) : ""));
 }
 
 std::vector<Value> Value::items(const char* expected) const {
@@ -288,7 +283,8 @@ void Section::fail(const std::string& reason) const {
 
 void Section::fail_unknown(const Node::Entry& entry) const {
   const std::string near = suggest(entry.key, state_->known);
-  const std::string tail = near.empty() ? "; known keys: " + joined(state_->known) : "; did you mean '" + state_->full(near) + "'?";
+  const std::string tail =
+      near.empty() ? fmt::format("; known keys: {}", fmt::join(state_->known, ", ")) : "; did you mean '" + state_->full(near) + "'?";
   throw Error(state_->prefix(entry.mark) + "unknown key '" + state_->full(entry.key) + "'" + tail);
 }
 

@@ -9,14 +9,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <thread>
 
 #if defined(__unix__)
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 #endif
+
+#include "exec/thread_pool.h"
 
 namespace tenon::bench {
 namespace {
@@ -37,39 +37,6 @@ std::string value_in(const char* file, const std::string& key, char separator) {
 
 std::string or_unknown(const std::string& text) {
   return text.empty() ? "unknown" : text;
-}
-
-/// The instruction sets of the processor that matter to numeric code.
-std::string instruction_sets() {
-  std::istringstream flags(value_in("/proc/cpuinfo", "flags", ':') + " " + value_in("/proc/cpuinfo", "Features", ':'));
-  const std::string relevant[] = {"sse4_2",      "avx",         "f16c",     "fma",      "avx2",  "avx512f",
-                                  "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "asimd", "sve"};
-  std::string found;
-  for (std::string flag; flags >> flag;) {
-    for (const std::string& name : relevant) {
-      if (flag == name) found += (found.empty() ? "" : " ") + flag;
-    }
-  }
-  return or_unknown(found);
-}
-
-std::string memory_size() {
-#if defined(__unix__)
-  const double bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024));
-#else
-  return "unknown";
-#endif
-}
-
-std::string operating_system() {
-  std::string kernel;
-#if defined(__unix__)
-  utsname names{};
-  if (uname(&names) == 0) kernel = fmt::format("{} {} {}", names.sysname, names.release, names.machine);
-#endif
-  const std::string distribution = value_in("/etc/os-release", "PRETTY_NAME=", '=');
-  return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
 }
 
 /// Load average of the last minute; negative if unknown.
@@ -98,11 +65,47 @@ std::string compiler() {
 
 }  // namespace
 
+std::string processor_name() {
+  return or_unknown(value_in("/proc/cpuinfo", "model name", ':'));
+}
+
+std::string instruction_sets() {
+  std::istringstream flags(value_in("/proc/cpuinfo", "flags", ':') + " " + value_in("/proc/cpuinfo", "Features", ':'));
+  const std::string relevant[] = {"sse4_2",      "avx",         "f16c",        "fma",      "avx2",     "avx512f", "avx512bw",
+                                  "avx512_vnni", "avx512_bf16", "avx512_fp16", "amx_bf16", "amx_tile", "asimd",   "sve"};
+  std::string found;
+  for (std::string flag; flags >> flag;) {
+    for (const std::string& name : relevant) {
+      if (flag == name) found += (found.empty() ? "" : " ") + flag;
+    }
+  }
+  return or_unknown(found);
+}
+
+std::string memory_size() {
+#if defined(__unix__)
+  const double bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return fmt::format("{:.1f} GiB", bytes / (1024.0 * 1024 * 1024));
+#else
+  return "unknown";
+#endif
+}
+
+std::string operating_system() {
+  std::string kernel;
+#if defined(__unix__)
+  utsname names{};
+  if (uname(&names) == 0) kernel = fmt::format("{} {} {}", names.sysname, names.release, names.machine);
+#endif
+  const std::string distribution = value_in("/etc/os-release", "PRETTY_NAME=", '=');
+  return or_unknown(distribution + (distribution.empty() || kernel.empty() ? "" : ", ") + kernel);
+}
+
 nlohmann::ordered_json describe_machine(const Context& context, int threads) {
   const Device device = context.default_device();
   nlohmann::ordered_json machine;
-  machine["processor"] = or_unknown(value_in("/proc/cpuinfo", "model name", ':'));
-  machine["processors"] = available_processors();
+  machine["processor"] = processor_name();
+  machine["processors"] = exec::available_threads();
   machine["isa"] = instruction_sets();
   machine["memory"] = memory_size();
   machine["load"] = load_average();
@@ -127,14 +130,6 @@ double peak_memory_mb() {
   if (getrusage(RUSAGE_SELF, &usage) == 0) return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;  // Linux counts kilobytes
 #endif
   return 0;
-}
-
-int available_processors() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
-#endif
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
 }  // namespace tenon::bench

@@ -13,9 +13,9 @@
 #include <tenon/error.h>
 
 #include "bench/benchmarks.h"
-#include "bench/machine.h"
 #include "bench/nets_list.h"
 #include "cli/verbs.h"
+#include "exec/thread_pool.h"
 #include "yaml/tree.h"
 
 namespace tenon::cli {
@@ -54,7 +54,7 @@ void run(Arguments& arguments, std::unique_ptr<bench::Report> (*benchmark)(const
     if (!device.empty()) common.device = device;
     return make_context(common, threads, sets);
   };
-  if (arguments.options.threads == 0) arguments.options.threads = bench::available_processors();
+  if (arguments.options.threads == 0) arguments.options.threads = static_cast<int>(exec::available_threads());
   const auto report = benchmark(arguments.options);
   report->print();
   if (!arguments.json.empty()) report->write_json(arguments.json);

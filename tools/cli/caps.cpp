@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon caps: lists the op versions, dtypes and features that each backend declares. The README's support table is its Markdown output.
+#include <fmt/format.h>
+
 #include <map>
 #include <memory>
 
@@ -83,12 +85,6 @@ Column column_of(const loader::Backend& backend) {
   return column;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 std::string cell_of(const Column& column, const Row& row) {
   const auto found = column.capabilities.find(row);
   if (found == column.capabilities.end()) return "-";
@@ -97,7 +93,7 @@ std::string cell_of(const Column& column, const Row& row) {
   for (const Feature& feature : features) {
     if (found->second.features & feature.bit) letters += feature.letter;
   }
-  return joined(found->second.dtypes) + (letters.empty() ? "" : " (" + letters + ")");
+  return fmt::format("{}{}", fmt::join(found->second.dtypes, " "), letters.empty() ? "" : " (" + letters + ")");
 }
 
 /// A table with ops as rows and backends as columns.
@@ -126,7 +122,7 @@ std::string legend() {
 std::string as_text(const std::vector<Column>& columns) {
   std::string text = matrix(columns).str() + "\n" + legend();
   for (const Column& column : columns) {
-    if (!column.routines.empty()) text += fmt::format("\n{}: BLAS {}\n", column.name, joined(column.routines));
+    if (!column.routines.empty()) text += fmt::format("\n{}: BLAS {}\n", column.name, fmt::join(column.routines, " "));
     for (const auto& [row, capability] : column.capabilities) {
       if (!capability.switched_off.empty()) text += fmt::format("\n{}: {}\n", column.name, capability.switched_off);
     }

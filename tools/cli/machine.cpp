@@ -2,62 +2,20 @@
 #include "cli/machine.h"
 
 #include <fmt/core.h>
-#include <sys/utsname.h>
-#include <unistd.h>
 #include <CLI/Version.hpp>
 #include <nlohmann/json.hpp>
 #if defined(__GLIBC__)
 #include <gnu/libc-version.h>
 #endif
 
-#include <fstream>
 #include <thread>
 
+#include "bench/machine.h"
 #include "exec/thread_pool.h"
 #include "loader/loader.h"
 
 namespace tenon::cli {
 namespace {
-
-std::string processor() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("model name", 0) == 0) {
-      if (const auto colon = line.find(": "); colon != std::string::npos) return line.substr(colon + 2);
-    }
-  }
-  return "unknown";
-}
-
-std::string instruction_sets() {
-  std::string text;
-#if defined(__x86_64__) && defined(__GNUC__)
-  const auto add = [&text](const char* name, bool present) {
-    if (present) text += (text.empty() ? "" : " ") + std::string(name);
-  };
-  add("SSE4.2", __builtin_cpu_supports("sse4.2"));
-  add("AVX", __builtin_cpu_supports("avx"));
-  add("AVX2", __builtin_cpu_supports("avx2"));
-  add("FMA", __builtin_cpu_supports("fma"));
-  add("AVX512F", __builtin_cpu_supports("avx512f"));
-  add("AVX512BW", __builtin_cpu_supports("avx512bw"));
-  add("AVX512VNNI", __builtin_cpu_supports("avx512vnni"));
-#elif defined(__aarch64__)
-  text = "NEON";
-#endif
-  return text.empty() ? "unknown" : text;
-}
-
-std::string memory() {
-  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || size <= 0) return "unknown";
-  return fmt::format("{:.1f} GiB", static_cast<double>(pages) * static_cast<double>(size) / (1024.0 * 1024.0 * 1024.0));
-}
-
-std::string system() {
-  utsname name{};
-  return uname(&name) == 0 ? fmt::format("{} {} {}", name.sysname, name.release, name.machine) : "unknown";
-}
 
 std::string libraries() {
   std::string text =
@@ -80,11 +38,11 @@ std::vector<std::pair<std::string, std::string>> describe_machine() {
           {"build", host.build_id},
           {"platform", host.platform},
           {"backend ABI", abi},
-          {"processor", processor()},
-          {"instruction sets", instruction_sets()},
+          {"processor", bench::processor_name()},
+          {"instruction sets", bench::instruction_sets()},
           {"cores", fmt::format("{}, {} available to this process", std::thread::hardware_concurrency(), exec::available_threads())},
-          {"memory", memory()},
-          {"system", system()},
+          {"memory", bench::memory_size()},
+          {"system", bench::operating_system()},
           {"libraries", libraries()}};
 }
 
