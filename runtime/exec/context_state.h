@@ -70,8 +70,9 @@ struct ContextState : std::enable_shared_from_this<ContextState> {
   std::mutex mutex;  ///< guards opened and missed
   std::vector<std::weak_ptr<DeviceState>> opened;
   std::set<std::string> missed;  ///< device names that soft_placement has replaced, as written
-  std::mutex immediate_mutex;    ///< guards immediate and its programs
+  std::mutex immediate_mutex;    ///< guards immediate, its programs and immediate_ops
   ProgramCache immediate{256};
+  std::unordered_map<std::string, std::string> immediate_ops;  ///< the key in `immediate` by op, attributes and operands
 
   ~ContextState();
   std::shared_ptr<DeviceState> open(std::size_t position);

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
 #include <type_traits>
 
 #include <tenon/tensor_functions.h>
@@ -13,13 +15,13 @@ namespace tenon {
 namespace exec {
 namespace {
 
+constexpr std::size_t max_known_ops = 1024;
+
 /// The bytes that determine a program; each part has a fixed size or follows its size.
 class Key {
  public:
-  enum class Of : char { graph, op };
-  Key(Of kind, const Device& device) {
+  explicit Key(const Device& device) {
     bytes_.reserve(512);
-    add(kind);
     add_list(std::span(device.name()));
   }
 
@@ -61,13 +63,41 @@ class Key {
   std::string bytes_;
 };
 
-/// Runs the program of that key; `make_graph` gives the graph of one that is not cached.
+std::string key_of(const Device& device, const Graph& graph) {
+  Key key(device);
+  key.add(graph);
+  return key.bytes();
+}
+
+std::string key_of(const Device& device, tenon_op op, std::span<const Tensor> operands, const Attributes& attributes,
+                   const NodeOptions& options) {
+  Key key(device);
+  key.add(op);
+  key.add(attributes);
+  key.add(options.shape.has_value());
+  if (options.shape) key.add_list(options.shape->dims());
+  key.add_list(std::span<const std::int64_t>(options.sizes));
+  for (const Tensor& x : operands) key.add(x.defined() ? x.dtype() : DType::none, x.defined() ? x.shape() : Shape());
+  return key.bytes();
+}
+
+Graph graph_of(tenon_op op, std::span<const Tensor> operands, const Attributes& attributes, const NodeOptions& options) {
+  Graph graph;
+  std::vector<Value> values;
+  for (const Tensor& x : operands) {
+    const std::size_t index = graph.values().size();
+    values.push_back(x.defined() ? graph.input(fmt::format("input_{}", index), x.dtype(), x.shape()) : Value());
+  }
+  const std::vector<Value> results = graph.apply(op, values, attributes, options);
+  for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
+  return graph;
+}
+
+/// Runs the graph's program; `make_graph` gives the graph if its program is not cached. The caller holds immediate_mutex.
 template <class MakeGraph>
-std::vector<Tensor> run_cached(const Context& context, const Device& device, const Key& key, MakeGraph&& make_graph,
-                               std::span<const Tensor> inputs) {
-  ContextState& state = *context.state();
-  const std::lock_guard lock(state.immediate_mutex);
-  Program& program = state.immediate.get(key.bytes(), [&] { return Program(context, make_graph(), {.device = device.name()}); });
+std::vector<Tensor> run(const Context& context, const Device& device, const std::string& key, MakeGraph&& make_graph,
+                        std::span<const Tensor> inputs) {
+  Program& program = context.state()->immediate.get(key, [&] { return Program(context, make_graph(), {.device = device.name()}); });
   std::vector<Tensor> outputs;
   for (std::size_t i = 0; i < program.output_count(); ++i) outputs.push_back(program.make_output(i));
   program.run(inputs, outputs);
@@ -77,37 +107,27 @@ std::vector<Tensor> run_cached(const Context& context, const Device& device, con
 }  // namespace
 
 std::vector<Tensor> run_immediately(const Context& context, const Device& device, const Graph& graph, std::span<const Tensor> inputs) {
-  Key key(Key::Of::graph, device);
-  key.add(graph);
-  const auto given = [&]() -> const Graph& { return graph; };
-  return run_cached(context, device, key, given, inputs);
+  const std::string key = key_of(device, graph);
+  const auto make_graph = [&] { return graph; };
+  const std::lock_guard lock(context.state()->immediate_mutex);
+  return run(context, device, key, make_graph, inputs);
 }
 
 std::vector<Tensor> run_immediately(const Context& context, const Device& device, tenon_op op, std::span<const Tensor> operands,
                                     const Attributes& attributes, const NodeOptions& options) {
-  Key key(Key::Of::op, device);
-  key.add(op);
-  key.add(attributes);
-  key.add(options.shape.has_value());
-  if (options.shape) key.add_list(options.shape->dims());
-  key.add_list(std::span<const std::int64_t>(options.sizes));
   std::vector<Tensor> inputs;
-  for (const Tensor& x : operands) {
-    key.add(x.defined() ? x.dtype() : DType::none, x.defined() ? x.shape() : Shape());
-    if (x.defined()) inputs.push_back(x);
+  std::copy_if(operands.begin(), operands.end(), std::back_inserter(inputs), [](const Tensor& x) { return x.defined(); });
+  const auto make_graph = [&] { return graph_of(op, operands, attributes, options); };
+  std::string key = key_of(device, op, operands, attributes, options);
+  const std::lock_guard lock(context.state()->immediate_mutex);
+  auto& known = context.state()->immediate_ops;
+  auto found = known.find(key);
+  if (found == known.end()) {
+    std::string key_of_graph = key_of(device, make_graph());
+    if (known.size() >= max_known_ops) known.clear();
+    found = known.emplace(std::move(key), std::move(key_of_graph)).first;
   }
-  const auto make_graph = [&] {
-    Graph graph;
-    std::vector<Value> values;
-    for (const Tensor& x : operands) {
-      const std::size_t index = graph.values().size();
-      values.push_back(x.defined() ? graph.input(fmt::format("input_{}", index), x.dtype(), x.shape()) : Value());
-    }
-    const std::vector<Value> results = graph.apply(op, values, attributes, options);
-    for (std::size_t i = 0; i < results.size(); ++i) graph.output(fmt::format("output_{}", i), results[i]);
-    return graph;
-  };
-  return run_cached(context, device, key, make_graph, inputs);
+  return run(context, device, found->second, make_graph, inputs);
 }
 
 }  // namespace exec

@@ -14,7 +14,7 @@ namespace tenon::exec {
 /// attributes and outputs.
 /// Threads  any.
 std::vector<Tensor> run_immediately(const Context& context, const Device& device, const Graph& graph, std::span<const Tensor> inputs);
-/// The results of one op, whose absent operands are undefined tensors. Its graph is built only if the context does not have its program.
+/// The results of one op, whose absent operands are undefined tensors. Its graph is built only for a call unlike those before.
 std::vector<Tensor> run_immediately(const Context& context, const Device& device, tenon_op op, std::span<const Tensor> operands,
                                     const Attributes& attributes, const NodeOptions& options);
 
