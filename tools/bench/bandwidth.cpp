@@ -54,12 +54,8 @@ std::unique_ptr<Report> bandwidth(const Options& options) {
     entry.extra.emplace_back("gb_per_s", static_cast<double>(bytes) / entry.median_ns());
     report->add(std::move(entry));
   };
-  add_copy("host to device, pageable", [&](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) on_device = host.to(device);
-  });
-  add_copy("device to host, pageable", [&](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(on_device.to_host());
-  });
+  add_copy("host to device, pageable", repeat([&] { on_device = host.to(device); }));
+  add_copy("device to host, pageable", repeat([&] { static_cast<void>(on_device.to_host()); }));
 
   add_sources(*report, options, protocol);
 

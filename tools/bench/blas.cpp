@@ -64,13 +64,6 @@ Function* function(const Symbols& symbols, const std::string& name) {
   if (found == nullptr) throw Error(Status::internal, "bench blas: the compared library has no " + name);
   return reinterpret_cast<Function*>(found);
 }
-template <class One>
-Body repeat(One one) {
-  return [one](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) one();
-  };
-}
-
 /// A call of size n. `ours()` and `direct(f)` make it once, the latter with the library's function f, "cblas_s<name>" or "cblas_d<name>".
 template <class T, class Function, class Ours, class Direct>
 Call call(const std::string& name, std::int64_t n, int level, double flops, double words, const std::shared_ptr<Operands<T>>& at,

@@ -171,10 +171,7 @@ void bench_pass(const std::vector<Layer>& layers, Pass pass, const char* name, s
                 .samples = std::move(samples.own)};
     Protocol protocol = options.protocol();
     protocol.runs = runs;
-    const Samples whole = measure({[&](std::int64_t repetitions) {
-                                    for (std::int64_t i = 0; i < repetitions; ++i) work.program->run(work.inputs);
-                                  }},
-                                  protocol)[0];
+    const Samples whole = measure({repeat([&] { work.program->run(work.inputs); })}, protocol)[0];
     const double flops =
         2.0 * static_cast<double>(batch * layer.filters * layer.out() * layer.out() * layer.channels * layer.kernel * layer.kernel);
     double bytes = 0;

@@ -118,9 +118,7 @@ std::unique_ptr<Report> elementwise(const Options& options) {
         if (op.operands == 2) inputs.push_back(y);
         const std::string name = fmt::format("{} {}, {} thread{}", op.name, size_name(n), threads, threads == 1 ? "" : "s");
         say("elementwise " + name);
-        const Body body = [&](std::int64_t repetitions) {
-          for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(program.run(inputs));
-        };
+        const Body body = repeat([&] { static_cast<void>(program.run(inputs)); });
         Entry entry{.name = name, .samples = measure({body}, options.protocol())[0]};
         const double bytes = static_cast<double>(n) * sizeof(float) * (op.operands + (op.reduces ? 0 : 1));
         entry.extra.emplace_back("gb_per_s", bytes / entry.median_ns());

@@ -91,9 +91,7 @@ std::unique_ptr<Report> fusion(const Options& options) {
   std::vector<Body> bodies;
   for (std::size_t i = 0; i < programs.size(); ++i) inputs.push_back({Tensor::zeros(DType::f32, {n}).to(contexts[i].default_device())});
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    bodies.emplace_back([&, i](std::int64_t repetitions) {
-      for (std::int64_t k = 0; k < repetitions; ++k) static_cast<void>(programs[i]->run(inputs[i]));
-    });
+    bodies.emplace_back(repeat([&, i] { static_cast<void>(programs[i]->run(inputs[i])); }));
   }
   say("fusion: chains");
   std::vector<Samples> samples = measure(bodies, options.protocol());
@@ -115,9 +113,7 @@ std::unique_ptr<Report> fusion(const Options& options) {
     inputs.push_back({Tensor::zeros(DType::f32, {batch, 784}).to(device), Tensor::zeros(DType::i64, {batch}).to(device)});
   }
   for (std::size_t i = 0; i < programs.size(); ++i) {
-    bodies.emplace_back([&, i](std::int64_t repetitions) {
-      for (std::int64_t k = 0; k < repetitions; ++k) static_cast<void>(programs[i]->run(inputs[i]));
-    });
+    bodies.emplace_back(repeat([&, i] { static_cast<void>(programs[i]->run(inputs[i])); }));
   }
   say("fusion: training steps");
   samples = measure(bodies, options.protocol());

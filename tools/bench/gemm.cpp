@@ -77,13 +77,9 @@ void run_case(const Case& c, const Context& context, int threads, const OpenBlas
   const std::vector<Tensor> inputs{a.to(device), b.to(device)};
   const std::string name = name_of_case(c, threads);
 
-  std::vector<Body> bodies{[&](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(program.run(inputs));
-  }};
+  std::vector<Body> bodies{repeat([&] { static_cast<void>(program.run(inputs)); })};
   if (peer != nullptr) {
-    bodies.emplace_back([&](std::int64_t repetitions) {
-      for (std::int64_t i = 0; i < repetitions; ++i) peer->product(s, a.data<T>(), b.data<T>(), c_peer.data<T>());
-    });
+    bodies.emplace_back(repeat([&] { peer->product(s, a.data<T>(), b.data<T>(), c_peer.data<T>()); }));
     bodies.back()(1);
     const Tensor ours = program.run(inputs).front().to_host();
     for (std::int64_t i = 0; i < ours.count(); ++i) {

@@ -2,9 +2,8 @@
 // bench/harness.h - timing and reports.
 //
 // Protocol  Compared bodies run in one process, in turns: one sample of each, then the next of each. A sample repeats its body until it
-// lasts
-//           about a millisecond, far above the clock's resolution. Samples begin after a warm-up and end when the device is done. Reports
-//           have the median of at least ten samples and the distance between their quartiles.
+//           lasts about a millisecond, far above the clock's resolution. Samples begin after a warm-up and end when the device is done.
+//           Reports have the median of at least ten samples and the distance between their quartiles.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +19,13 @@ namespace tenon::bench {
 
 /// The code to time: runs `repetitions` times and returns when the last run is done.
 using Body = std::function<void(std::int64_t repetitions)>;
+/// A body that calls `one` each time.
+template <class One>
+Body repeat(One one) {
+  return [one = std::move(one)](std::int64_t repetitions) mutable {
+    for (std::int64_t i = 0; i < repetitions; ++i) one();
+  };
+}
 
 struct Protocol {
   int runs = 21;               ///< samples of each body

@@ -48,9 +48,7 @@ std::unique_ptr<Report> memory(const Options& options) {
   const auto add = [&](const std::string& name, Graph& graph, const std::vector<Tensor>& inputs, double bytes) {
     say("memory " + name);
     Program program(context, graph);
-    const Body body = [&](std::int64_t repetitions) {
-      for (std::int64_t i = 0; i < repetitions; ++i) static_cast<void>(program.run(inputs));
-    };
+    const Body body = repeat([&] { static_cast<void>(program.run(inputs)); });
     Entry entry{.name = name, .samples = measure({body}, options.protocol())[0]};
     entry.extra.emplace_back("gb_per_s", bytes / entry.median_ns());
     if (roofs.copy > 0) entry.percent_of_roof = 100 * bytes / entry.median_ns() / roofs.copy;

@@ -128,9 +128,7 @@ void bench_inference(const TrainDefinition& definition, const Options& options, 
     const auto predict = [&inputs](Program& program) { static_cast<void>(program.run(inputs)[0].to_host()); };
     for (Trainee& trainee : trainees) {
       programs.push_back(trainee.model.freeze(batch));
-      bodies.emplace_back([&predict, &program = programs.back()](std::int64_t repetitions) {
-        for (std::int64_t i = 0; i < repetitions; ++i) predict(program);
-      });
+      bodies.emplace_back(repeat([&predict, &program = programs.back()] { predict(program); }));
     }
     Protocol protocol = options.protocol();
     std::vector<Samples> samples = measure(bodies, protocol);

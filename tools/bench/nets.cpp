@@ -393,9 +393,7 @@ std::vector<Entry> measure_subject(const Subject& subject, const Options& option
       workloads.push_back(make_workload(subject, contender.variant.context, training));
       workloads.back().run();
       memory.push_back(device.live_size_bytes() - before);
-      bodies.emplace_back([&workload = workloads.back()](std::int64_t repetitions) {
-        for (std::int64_t i = 0; i < repetitions; ++i) workload.run();
-      });
+      bodies.emplace_back(repeat([&workload = workloads.back()] { workload.run(); }));
     }
     Protocol protocol = options.protocol();
     if (options.runs == 0) protocol.runs = 10;

@@ -113,11 +113,6 @@ void add_data_sets(const Folder& folder, const std::function<void(const std::str
     file.write(static_cast<const char*>(x.raw()) + i * side * side, side * side);
   }
   const std::string here = folder.file("");
-  const auto repeat = [](auto load) {
-    return [load](std::int64_t repetitions) {
-      for (std::int64_t i = 0; i < repetitions; ++i) load();
-    };
-  };
   add("IDX files to a data set", x.count(), repeat([here] { static_cast<void>(load_mnist(here, Split::train)); }));
   add("arrays (.npy) to a data set", x.count(), repeat([here] { static_cast<void>(load_numpy(here, Split::train)); }));
   add("folder of images (.pgm) to a data set", x.count(),
@@ -148,18 +143,12 @@ void add_sources(Report& report, const Options& options, const Protocol& protoco
     report.add(std::move(entry));
   };
   const auto memory = page_memory(bytes);
-  add("file to memory, in the page cache", bytes, [&](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) read_all(path, 0, memory.get(), bytes);
-  });
+  add("file to memory, in the page cache", bytes, repeat([&] { read_all(path, 0, memory.get(), bytes); }));
   volatile std::uint64_t sink = 0;
-  add("file mapped and read, in the page cache", bytes, [&](std::int64_t repetitions) {
-    for (std::int64_t i = 0; i < repetitions; ++i) sink = sum_of_mapped(path, bytes);
-  });
+  add("file mapped and read, in the page cache", bytes, repeat([&] { sink = sum_of_mapped(path, bytes); }));
   try {
     read_all(path, O_DIRECT, memory.get(), bytes);
-    add("file to memory, O_DIRECT", bytes, [&](std::int64_t repetitions) {
-      for (std::int64_t i = 0; i < repetitions; ++i) read_all(path, O_DIRECT, memory.get(), bytes);
-    });
+    add("file to memory, O_DIRECT", bytes, repeat([&] { read_all(path, O_DIRECT, memory.get(), bytes); }));
   } catch (const Error& error) {
     report.note(fmt::format("file to memory, O_DIRECT: not run, {}", error.what()));
   }
