@@ -360,18 +360,12 @@ void gemv(const Queue& queue, Number alpha, const Tensor& a, const Tensor& x, Nu
     in.fail(fmt::format("op(A) is ({}, {}): expected x of {} and y of {} elements, got {} and {}", rows, columns, columns, rows, u.n, v.n));
   }
   for_all(in, [&]<class T>() {
-    gemv<T>(queue, {.layout = layout,
-                    .trans = trans,
-                    .m = m.rows,
-                    .n = m.columns,
-                    .alpha = in.number<T>("alpha", alpha),
-                    .a = at<const T>(m.base),
-                    .lda = m.ld,
-                    .x = at<const T>(u.base),
-                    .incx = u.inc,
-                    .beta = in.number<T>("beta", beta),
-                    .y = at<T>(v.base),
-                    .incy = v.inc});
+    arguments::gemv<T> p{.layout = layout, .trans = trans, .m = m.rows, .n = m.columns};
+    p.alpha = in.number<T>("alpha", alpha), p.beta = in.number<T>("beta", beta);
+    p.a = at<const T>(m.base), p.lda = m.ld;
+    p.x = at<const T>(u.base), p.incx = u.inc;
+    p.y = at<T>(v.base), p.incy = v.inc;
+    gemv<T>(queue, p);
   });
 }
 
@@ -385,16 +379,12 @@ void ger_of(const Queue& queue, Routine routine, Number alpha, const Tensor& x, 
     in.fail(fmt::format("A is ({}, {}): expected x and y of that many elements, got {} and {}", m.rows, m.columns, u.n, v.n));
   }
   const auto arguments = [&]<class T>() {
-    return arguments::ger<T>{.layout = layout,
-                             .m = m.rows,
-                             .n = m.columns,
-                             .alpha = in.number<T>("alpha", alpha),
-                             .x = at<const T>(u.base),
-                             .incx = u.inc,
-                             .y = at<const T>(v.base),
-                             .incy = v.inc,
-                             .a = at<T>(m.base),
-                             .lda = m.ld};
+    arguments::ger<T> p{.layout = layout, .m = m.rows, .n = m.columns};
+    p.alpha = in.number<T>("alpha", alpha);
+    p.a = at<T>(m.base), p.lda = m.ld;
+    p.x = at<const T>(u.base), p.incx = u.inc;
+    p.y = at<const T>(v.base), p.incy = v.inc;
+    return p;
   };
   if (routine == Routine::ger) {
     for_real(in, [&]<class T>() { ger<T>(queue, arguments.template operator()<T>()); });
@@ -421,17 +411,12 @@ arguments::symv<T> symv_arguments(const Operands& in, Uplo uplo, Number alpha, c
   const Matrix m = in.square("A", a, layout);
   const Vector u = in.vector("x", x), v = in.vector("y", y);
   if (u.n != m.rows || v.n != m.rows) in.fail(fmt::format("A is {}: x and y have {} and {} elements", a.str(), u.n, v.n));
-  return {.layout = layout,
-          .uplo = uplo,
-          .n = m.rows,
-          .alpha = in.number<T>("alpha", alpha),
-          .a = at<const T>(m.base),
-          .lda = m.ld,
-          .x = at<const T>(u.base),
-          .incx = u.inc,
-          .beta = in.number<T>("beta", beta),
-          .y = at<T>(v.base),
-          .incy = v.inc};
+  arguments::symv<T> p{.layout = layout, .uplo = uplo, .n = m.rows};
+  p.alpha = in.number<T>("alpha", alpha), p.beta = in.number<T>("beta", beta);
+  p.a = at<const T>(m.base), p.lda = m.ld;
+  p.x = at<const T>(u.base), p.incx = u.inc;
+  p.y = at<T>(v.base), p.incy = v.inc;
+  return p;
 }
 template <class T>
 arguments::trmv<T> trmv_arguments(const Operands& in, Uplo uplo, const Tensor& a, const Tensor& x, Op trans, Diag diag) {
@@ -439,15 +424,10 @@ arguments::trmv<T> trmv_arguments(const Operands& in, Uplo uplo, const Tensor& a
   const Matrix m = in.square("A", a, layout);
   const Vector u = in.vector("x", x);
   if (u.n != m.rows) in.fail(fmt::format("A is {}: x has {} elements", a.str(), u.n));
-  return {.layout = layout,
-          .uplo = uplo,
-          .trans = trans,
-          .diag = diag,
-          .n = m.rows,
-          .a = at<const T>(m.base),
-          .lda = m.ld,
-          .x = at<T>(u.base),
-          .incx = u.inc};
+  arguments::trmv<T> p{.layout = layout, .uplo = uplo, .trans = trans, .diag = diag, .n = m.rows};
+  p.a = at<const T>(m.base), p.lda = m.ld;
+  p.x = at<T>(u.base), p.incx = u.inc;
+  return p;
 }
 template <class T>
 arguments::syr<T> syr_arguments(const Operands& in, Uplo uplo, Number alpha, const Tensor& x, const Tensor* y, const Tensor& a) {
@@ -455,16 +435,12 @@ arguments::syr<T> syr_arguments(const Operands& in, Uplo uplo, Number alpha, con
   const Matrix m = in.square("A", a, layout);
   const Vector u = in.vector("x", x), v = y == nullptr ? u : in.vector("y", *y);
   if (u.n != m.rows || v.n != m.rows) in.fail(fmt::format("A is {}: its vectors have {} and {} elements", a.str(), u.n, v.n));
-  return {.layout = layout,
-          .uplo = uplo,
-          .n = m.rows,
-          .alpha = in.number<T>("alpha", alpha),
-          .x = at<const T>(u.base),
-          .incx = u.inc,
-          .y = at<const T>(v.base),
-          .incy = v.inc,
-          .a = at<T>(m.base),
-          .lda = m.ld};
+  arguments::syr<T> p{.layout = layout, .uplo = uplo, .n = m.rows};
+  p.alpha = in.number<T>("alpha", alpha);
+  p.a = at<T>(m.base), p.lda = m.ld;
+  p.x = at<const T>(u.base), p.incx = u.inc;
+  p.y = at<const T>(v.base), p.incy = v.inc;
+  return p;
 }
 }  // namespace
 
@@ -514,21 +490,13 @@ arguments::gemm<T> gemm_arguments(const Operands& in, Uplo uplo, Number alpha, c
   if (k != k_of_b || m != mc.rows || n != mc.columns) {
     in.fail(fmt::format("op(A) ({}, {}) times op(B) ({}, {}) does not give C {}", m, k, k_of_b, n, c.str()));
   }
-  return {.layout = layout,
-          .uplo = uplo,
-          .trans_a = through(ma.trans, trans_a),
-          .trans_b = through(mb.trans, trans_b),
-          .m = m,
-          .n = n,
-          .k = k,
-          .alpha = in.number<T>("alpha", alpha),
-          .a = at<const T>(ma.base),
-          .lda = ma.ld,
-          .b = at<const T>(mb.base),
-          .ldb = mb.ld,
-          .beta = in.number<T>("beta", beta),
-          .c = at<T>(mc.base),
-          .ldc = mc.ld};
+  arguments::gemm<T> p{
+      .layout = layout, .uplo = uplo, .trans_a = through(ma.trans, trans_a), .trans_b = through(mb.trans, trans_b), .m = m, .n = n, .k = k};
+  p.alpha = in.number<T>("alpha", alpha), p.beta = in.number<T>("beta", beta);
+  p.a = at<const T>(ma.base), p.lda = ma.ld;
+  p.b = at<const T>(mb.base), p.ldb = mb.ld;
+  p.c = at<T>(mc.base), p.ldc = mc.ld;
+  return p;
 }
 template <class T>
 arguments::symm<T> symm_arguments(const Operands& in, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Number beta,
@@ -540,19 +508,12 @@ arguments::symm<T> symm_arguments(const Operands& in, Side side, Uplo uplo, Numb
   if (ma.rows != order || mb.rows != mc.rows || mb.columns != mc.columns) {
     in.fail(fmt::format("A {} and B {} do not give C {}", a.str(), b.str(), c.str()));
   }
-  return {.layout = layout,
-          .side = side,
-          .uplo = through(ma.trans, uplo),
-          .m = mc.rows,
-          .n = mc.columns,
-          .alpha = in.number<T>("alpha", alpha),
-          .a = at<const T>(ma.base),
-          .lda = ma.ld,
-          .b = at<const T>(mb.base),
-          .ldb = mb.ld,
-          .beta = in.number<T>("beta", beta),
-          .c = at<T>(mc.base),
-          .ldc = mc.ld};
+  arguments::symm<T> p{.layout = layout, .side = side, .uplo = through(ma.trans, uplo), .m = mc.rows, .n = mc.columns};
+  p.alpha = in.number<T>("alpha", alpha), p.beta = in.number<T>("beta", beta);
+  p.a = at<const T>(ma.base), p.lda = ma.ld;
+  p.b = at<const T>(mb.base), p.ldb = mb.ld;
+  p.c = at<T>(mc.base), p.ldc = mc.ld;
+  return p;
 }
 template <class T>
 arguments::syrk<T> syrk_arguments(const Operands& in, Uplo uplo, Number alpha, const Tensor& a, const Tensor* b, Number beta,
@@ -568,19 +529,12 @@ arguments::syrk<T> syrk_arguments(const Operands& in, Uplo uplo, Number alpha, c
   if (shape_of(mb, trans) != shape_of(ma, trans) || n != mc.rows) {
     in.fail(fmt::format("{} of A {} does not give C {}", name_of(in.routine()), a.str(), c.str()));
   }
-  return {.layout = layout,
-          .uplo = uplo,
-          .trans = through(ma.trans, trans),
-          .n = n,
-          .k = k,
-          .alpha = in.number<T>("alpha", alpha),
-          .a = at<const T>(ma.base),
-          .lda = ma.ld,
-          .b = at<const T>(mb.base),
-          .ldb = mb.ld,
-          .beta = in.number<T>("beta", beta),
-          .c = at<T>(mc.base),
-          .ldc = mc.ld};
+  arguments::syrk<T> p{.layout = layout, .uplo = uplo, .trans = through(ma.trans, trans), .n = n, .k = k};
+  p.alpha = in.number<T>("alpha", alpha), p.beta = in.number<T>("beta", beta);
+  p.a = at<const T>(ma.base), p.lda = ma.ld;
+  p.b = at<const T>(mb.base), p.ldb = mb.ld;
+  p.c = at<T>(mc.base), p.ldc = mc.ld;
+  return p;
 }
 template <class T>
 arguments::trmm<T> trmm_arguments(const Operands& in, Side side, Uplo uplo, Number alpha, const Tensor& a, const Tensor& b, Op trans,
@@ -588,18 +542,12 @@ arguments::trmm<T> trmm_arguments(const Operands& in, Side side, Uplo uplo, Numb
   const Layout layout = in.layout("B", b);
   const Matrix ma = in.square("A", a, layout), mb = in.matrix("B", b, layout);
   if (ma.rows != (side == Side::left ? mb.rows : mb.columns)) in.fail(fmt::format("A {} does not match B {}", a.str(), b.str()));
-  return {.layout = layout,
-          .side = side,
-          .uplo = through(ma.trans, uplo),
-          .trans = through(ma.trans, trans),
-          .diag = diag,
-          .m = mb.rows,
-          .n = mb.columns,
-          .alpha = in.number<T>("alpha", alpha),
-          .a = at<const T>(ma.base),
-          .lda = ma.ld,
-          .b = at<T>(mb.base),
-          .ldb = mb.ld};
+  arguments::trmm<T> p{.layout = layout, .side = side, .diag = diag, .m = mb.rows, .n = mb.columns};
+  p.uplo = through(ma.trans, uplo), p.trans = through(ma.trans, trans);
+  p.alpha = in.number<T>("alpha", alpha);
+  p.a = at<const T>(ma.base), p.lda = ma.ld;
+  p.b = at<T>(mb.base), p.ldb = mb.ld;
+  return p;
 }
 }  // namespace
 
@@ -655,19 +603,13 @@ void geam(const Queue& queue, Number alpha, const Tensor& a, Number beta, const 
     in.fail(fmt::format("op(A) of {} and op(B) of {} do not give C {}", a.str(), b.str(), c.str()));
   }
   for_all(in, [&]<class T>() {
-    geam<T>(queue, {.layout = layout,
-                    .trans_a = through(ma.trans, trans_a),
-                    .trans_b = through(mb.trans, trans_b),
-                    .m = mc.rows,
-                    .n = mc.columns,
-                    .alpha = in.number<T>("alpha", alpha),
-                    .a = at<const T>(ma.base),
-                    .lda = ma.ld,
-                    .beta = in.number<T>("beta", beta),
-                    .b = at<const T>(mb.base),
-                    .ldb = mb.ld,
-                    .c = at<T>(mc.base),
-                    .ldc = mc.ld});
+    arguments::geam<T> p{
+        .layout = layout, .trans_a = through(ma.trans, trans_a), .trans_b = through(mb.trans, trans_b), .m = mc.rows, .n = mc.columns};
+    p.alpha = in.number<T>("alpha", alpha), p.beta = in.number<T>("beta", beta);
+    p.a = at<const T>(ma.base), p.lda = ma.ld;
+    p.b = at<const T>(mb.base), p.ldb = mb.ld;
+    p.c = at<T>(mc.base), p.ldc = mc.ld;
+    geam<T>(queue, p);
   });
 }
 
@@ -680,16 +622,11 @@ void dgmm(const Queue& queue, Side side, const Tensor& a, const Tensor& x, const
     in.fail(fmt::format("A {} and x of {} elements do not give C {}", a.str(), u.n, c.str()));
   }
   for_all(in, [&]<class T>() {
-    dgmm<T>(queue, {.layout = layout,
-                    .side = side,
-                    .m = mc.rows,
-                    .n = mc.columns,
-                    .a = at<const T>(ma.base),
-                    .lda = ma.ld,
-                    .x = at<const T>(u.base),
-                    .incx = u.inc,
-                    .c = at<T>(mc.base),
-                    .ldc = mc.ld});
+    arguments::dgmm<T> p{.layout = layout, .side = side, .m = mc.rows, .n = mc.columns};
+    p.a = at<const T>(ma.base), p.lda = ma.ld;
+    p.x = at<const T>(u.base), p.incx = u.inc;
+    p.c = at<T>(mc.base), p.ldc = mc.ld;
+    dgmm<T>(queue, p);
   });
 }
 
@@ -705,26 +642,15 @@ void gemm_strided_batched(const Queue& queue, Number alpha, const Tensor& a, con
   }
   if (batch == 0) return;
   for_all(in, [&]<class T>() {
-    const arguments::gemm<T> p =
+    const arguments::gemm<T> one =
         gemm_arguments<T>(in, Uplo::upper, alpha, a.select(0, 0), b.select(0, 0), beta, c.select(0, 0), trans_a, trans_b);
-    gemm_strided_batched<T>(queue, {.layout = p.layout,
-                                    .trans_a = p.trans_a,
-                                    .trans_b = p.trans_b,
-                                    .m = p.m,
-                                    .n = p.n,
-                                    .k = p.k,
-                                    .alpha = p.alpha,
-                                    .a = p.a,
-                                    .lda = p.lda,
-                                    .stride_a = a.strides()[0],
-                                    .b = p.b,
-                                    .ldb = p.ldb,
-                                    .stride_b = b.strides()[0],
-                                    .beta = p.beta,
-                                    .c = p.c,
-                                    .ldc = p.ldc,
-                                    .stride_c = c.strides()[0],
-                                    .batch = batch});
+    arguments::gemm_strided_batched<T> p{
+        .layout = one.layout, .trans_a = one.trans_a, .trans_b = one.trans_b, .m = one.m, .n = one.n, .k = one.k, .batch = batch};
+    p.alpha = one.alpha, p.beta = one.beta;
+    p.a = one.a, p.lda = one.lda, p.stride_a = a.strides()[0];
+    p.b = one.b, p.ldb = one.ldb, p.stride_b = b.strides()[0];
+    p.c = one.c, p.ldc = one.ldc, p.stride_c = c.strides()[0];
+    gemm_strided_batched<T>(queue, p);
   });
 }
 
