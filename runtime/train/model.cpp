@@ -40,7 +40,7 @@ void Model::compile(const Context& context, CompileOptions options) {
   s.programs.clear();
   s.session.training_buffers = s.session.evaluation_buffers = {};
   s.progress.drop_accumulated();
-  s.inputs.key.data<std::uint64_t>()[0] = config.seed;
+  s.key.data<std::uint64_t>()[0] = config.seed;
   if (const auto& shape = s.setup.definition.input_shape; shape && !s.parameters.built())
     build(Shape(std::span<const std::int64_t>(*shape)));
 }

@@ -30,13 +30,6 @@ struct BatchMeans {
   bool step_taken = false;
 };
 
-/// Values that change each step. They are inputs of the programs, so that a captured plan can be replayed.
-struct StepInputs {
-  Tensor key = Tensor::zeros(DType::u64, {2});
-  Tensor learning_rate = Tensor::zeros(DType::f64, {});
-  Tensor index = Tensor::zeros(DType::i64, {});
-};
-
 }  // namespace train
 
 struct Model::State {
@@ -47,8 +40,11 @@ struct Model::State {
   train::Programs programs{setup, parameters};
   train::TrainingProgress progress;
   train::FitSession session;
-  train::StepInputs inputs;
   bool training = false;  ///< the mode of forward
+  // Values that change each step are inputs of the programs, so that a captured plan can be replayed.
+  Tensor key = Tensor::zeros(DType::u64, {2});
+  Tensor learning_rate = Tensor::zeros(DType::f64, {});
+  Tensor step_number = Tensor::zeros(DType::i64, {});
 
   // One batch. The storage of `out_means` is reused, so that a step allocates nothing.
   void backward(const Tensor& x, const Tensor& y, train::BatchMeans& out_means);
@@ -61,7 +57,7 @@ struct Model::State {
 
   double next_rate() const { return progress.learning_rate(setup.options.optimizer, session.length()); }
   /// The rate of the last step.
-  double last_rate() const { return *inputs.learning_rate.data<double>(); }
+  double last_rate() const { return *learning_rate.data<double>(); }
   void set_step_inputs();
   /// Counts a step and returns whether it was taken: with loss scaling, by the outcome that is the program's last result.
   /// Errors  gradients are not finite at the smallest loss scale.

@@ -45,13 +45,13 @@ void Programs::clear() {
 }
 
 Program& Programs::get(Phase phase, const BatchType& batch) {
-  Recent& last = recent_[static_cast<std::size_t>(phase)];
-  if (last.program != nullptr && last.batch == batch) return *last.program;
+  auto& [last_batch, last] = recent_[static_cast<std::size_t>(phase)];
+  if (last != nullptr && last_batch == batch) return *last;
   Program& found = cache_.get(cache_key(phase, batch), [&] {
     recent_ = {};  // the cache may evict any of them
     return compile(graph_of(phase, batch));
   });
-  last = {&found, batch};
+  last_batch = batch, last = &found;
   return found;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 
 #include <tenon/program.h>
 
@@ -47,11 +48,6 @@ class Programs {
   Program frozen(const BatchType& batch) const;
 
  private:
-  struct Recent {
-    Program* program = nullptr;
-    BatchType batch;
-  };
-
   Graph graph_of(Phase phase, const BatchType& batch) const;
   Program compile(const Graph& graph, bool freeze = false) const;
   Forward add_forward(Graph& graph, const BatchType& batch, bool for_training) const;
@@ -66,7 +62,7 @@ class Programs {
   Parameters& parameters_;
   static constexpr std::size_t max_programs = 24, phase_count = 7;
   exec::ProgramCache cache_{max_programs};
-  std::array<Recent, phase_count> recent_;  ///< finds the program of a phase's last batch without building a key
+  std::array<std::pair<BatchType, Program*>, phase_count> recent_;  ///< finds the program of a phase's last batch without building a key
 };
 
 }  // namespace tenon::train

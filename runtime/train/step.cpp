@@ -44,9 +44,9 @@ BatchResult result_of(Model& model, Model::State& s, BatchCall call, const char*
 void Model::State::set_step_inputs() {
   const std::int64_t next = progress.saved().step + 1;
   // Batches of one step differ in the upper bits, so that each has its own dropout masks.
-  inputs.key.data<std::uint64_t>()[1] = static_cast<std::uint64_t>(next) | static_cast<std::uint64_t>(progress.accumulated()) << 40;
-  *inputs.learning_rate.data<double>() = next_rate();
-  *inputs.index.data<std::int64_t>() = next;
+  key.data<std::uint64_t>()[1] = static_cast<std::uint64_t>(next) | static_cast<std::uint64_t>(progress.accumulated()) << 40;
+  *learning_rate.data<double>() = next_rate();
+  *step_number.data<std::int64_t>() = next;
 }
 
 bool Model::State::finish_step(const std::vector<Tensor>& results) {
@@ -65,8 +65,8 @@ void Model::State::backward(const Tensor& x, const Tensor& y, train::BatchMeans&
   const train::Phase phase = progress.accumulated() == 0 ? train::Phase::backward_first : train::Phase::backward_more;
   Program& program = programs.get(phase, train::BatchType::of(x, y));
   set_step_inputs();
-  const std::array<Tensor, 3> arguments{x, inputs.key, y};
-  const std::vector<Tensor>& results = program.run(arguments);
+  const std::array<Tensor, 3> inputs{x, key, y};
+  const std::vector<Tensor>& results = program.run(inputs);
   progress.add_accumulated();
   read_means(setup, results, x.shape()[0], out_means);
   out_means.step_taken = false;
@@ -76,8 +76,8 @@ bool Model::State::apply() {
   if (progress.accumulated() == 0) throw Error("apply: there are no gradients; call backward() first");
   Program& program = programs.apply();
   set_step_inputs();
-  const std::array<Tensor, 2> arguments{inputs.learning_rate, inputs.index};
-  return finish_step(program.run(arguments));
+  const std::array<Tensor, 2> inputs{learning_rate, step_number};
+  return finish_step(program.run(inputs));
 }
 
 void Model::State::train_batch(const Tensor& x, const Tensor& y, train::BatchMeans& out_means) {
@@ -85,15 +85,15 @@ void Model::State::train_batch(const Tensor& x, const Tensor& y, train::BatchMea
     throw Error(fmt::format("train_batch: gradients of {} batches are accumulated; call apply() first", progress.accumulated()));
   Program& program = programs.get(train::Phase::train, train::BatchType::of(x, y));
   set_step_inputs();
-  const std::array<Tensor, 5> arguments{x, inputs.key, y, inputs.learning_rate, inputs.index};
-  const std::vector<Tensor>& results = program.run(arguments);
+  const std::array<Tensor, 5> inputs{x, key, y, learning_rate, step_number};
+  const std::vector<Tensor>& results = program.run(inputs);
   out_means.step_taken = finish_step(results);
   read_means(setup, std::span(results).first(results.size() - (setup.scales_loss() ? 1 : 0)), x.shape()[0], out_means);
 }
 
 void Model::State::test_batch(const Tensor& x, const Tensor& y, train::BatchMeans& out_means) {
-  const std::array<Tensor, 2> arguments{x, y};
-  read_means(setup, programs.get(train::Phase::evaluate, train::BatchType::of(x, y)).run(arguments), x.shape()[0], out_means);
+  const std::array<Tensor, 2> inputs{x, y};
+  read_means(setup, programs.get(train::Phase::evaluate, train::BatchType::of(x, y)).run(inputs), x.shape()[0], out_means);
   out_means.step_taken = false;
 }
 
@@ -101,12 +101,12 @@ Tensor Model::forward(const Tensor& x) {
   State& s = *state_;
   build_for(*this, s, x, "forward");
   if (!s.training) {
-    const std::array<Tensor, 1> arguments{x};
-    return s.programs.get(train::Phase::predict, train::BatchType::of(x)).run(arguments).front().to_host();
+    const std::array<Tensor, 1> inputs{x};
+    return s.programs.get(train::Phase::predict, train::BatchType::of(x)).run(inputs).front().to_host();
   }
   s.set_step_inputs();
-  const std::array<Tensor, 2> arguments{x, s.inputs.key};
-  return s.programs.get(train::Phase::forward_train, train::BatchType::of(x)).run(arguments).front().to_host();
+  const std::array<Tensor, 2> inputs{x, s.key};
+  return s.programs.get(train::Phase::forward_train, train::BatchType::of(x)).run(inputs).front().to_host();
 }
 
 BatchResult Model::backward(const Tensor& x, const Tensor& y) {

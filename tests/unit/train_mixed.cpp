@@ -190,11 +190,11 @@ TEST_CASE("loss scale: a step that overflows changes nothing but the scale") {
   for (const std::string device : {"openblas:0", "reference:0"}) {
     for (const auto kind : {OptimizerDefinition::Kind::adam, OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::rmsprop}) {
       Model model = make_model(Context(with(Precision::mixed_float16, device)), convolutions(), classification(kind));
-      model.train_batch(images(0.5F), labels());
+      CHECK(model.train_batch(images(0.5F), labels()).step_taken);
       CHECK(scalar_parameter(model, scale_name) == 32768);
       CHECK(scalar_parameter(model, good_steps_name) == 1);
       const auto before = weights(model);
-      model.train_batch(images(1e30F), labels());
+      CHECK(!model.train_batch(images(1e30F), labels()).step_taken);
       CHECK(weights(model) == before);
       CHECK(scalar_parameter(model, scale_name) == 16384);
       CHECK(scalar_parameter(model, good_steps_name) == 0);
@@ -274,13 +274,13 @@ TEST_CASE("loss scale: steps of accumulated gradients are scaled, and reported g
   Model gathered = make_model(Context(with(Precision::mixed_float16)), perceptron());
   once.train_batch(images(0.5F), labels());
   gathered.backward(images(0.5F), labels());
-  gathered.apply();
+  CHECK(gathered.apply());
   CHECK(scalar_parameter(gathered, good_steps_name) == 1);
   CHECK(distance(gathered.parameters().get("dense/kernel"), once.parameters().get("dense/kernel")) < 1e-5);
   const auto before = weights(gathered);
   gathered.backward(images(0.5F), labels());
   gathered.backward(images(1e30F), labels());
-  gathered.apply();
+  CHECK(!gathered.apply());
   CHECK(scalar_parameter(gathered, skipped_name) == 1);
   CHECK(floats(gathered.parameters().get("dense/kernel")) == before.at("dense/kernel"));
 }
