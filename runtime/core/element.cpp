@@ -97,26 +97,14 @@ double element_as_double(const void* at, DType dtype, const char* what) {
       return static_cast<double>(read<float>(at));
     case DType::f64:
       return read<double>(at);
-    case DType::i8:
-      return read<std::int8_t>(at);
-    case DType::i16:
-      return read<std::int16_t>(at);
-    case DType::i32:
-      return read<std::int32_t>(at);
-    case DType::i64:
-      return static_cast<double>(read<std::int64_t>(at));
-    case DType::u8:
     case DType::boolean:
       return read<std::uint8_t>(at);
-    case DType::u16:
-      return read<std::uint16_t>(at);
-    case DType::u32:
-      return read<std::uint32_t>(at);
-    case DType::u64:
-      return static_cast<double>(read<std::uint64_t>(at));
     default:
-      throw Error(std::string(what) + ": a " + name_of(dtype) + " value is not a real number");
+      break;
   }
+  double value = 0;
+  if (visit_integer(dtype, [&](auto zero) { value = static_cast<double>(read<decltype(zero)>(at)); })) return value;
+  throw Error(std::string(what) + ": a " + name_of(dtype) + " value is not a real number");
 }
 
 void write_element(void* at, DType dtype, double value, const char* what) {
@@ -135,28 +123,13 @@ void write_element(void* at, DType dtype, double value, const char* what) {
     case DType::c128:
       write(static_cast<char*>(at) + sizeof(double), 0.0);
       return write(at, value);
-    case DType::i8:
-      return write_integer<std::int8_t>(at, dtype, value, what);
-    case DType::i16:
-      return write_integer<std::int16_t>(at, dtype, value, what);
-    case DType::i32:
-      return write_integer<std::int32_t>(at, dtype, value, what);
-    case DType::i64:
-      return write_integer<std::int64_t>(at, dtype, value, what);
-    case DType::u8:
-      return write_integer<std::uint8_t>(at, dtype, value, what);
-    case DType::u16:
-      return write_integer<std::uint16_t>(at, dtype, value, what);
-    case DType::u32:
-      return write_integer<std::uint32_t>(at, dtype, value, what);
-    case DType::u64:
-      return write_integer<std::uint64_t>(at, dtype, value, what);
     case DType::boolean:
       if (value != 0 && value != 1) throw Error(std::string(what) + ": expected 0 or 1 for bool, got " + text_of(value, 17));
       return write(at, static_cast<std::uint8_t>(value));
-    case DType::none:
+    default:
       break;
   }
+  if (visit_integer(dtype, [&](auto zero) { write_integer<decltype(zero)>(at, dtype, value, what); })) return;
   throw Error(std::string(what) + ": expected a dtype, got none");
 }
 

@@ -2,6 +2,7 @@
 // core/element.h - single elements of a dtype known at run time, in host memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <tenon/dtype.h>
@@ -14,6 +15,14 @@ double element_as_double(const void* at, DType dtype, const char* what);
 /// Rounds to nearest, ties to even; f16 and bf16 overflow to infinity. Complex elements get an imaginary part of 0.
 /// Errors: an integer dtype that cannot represent the value exactly; the text starts with `what`.
 void write_element(void* at, DType dtype, double value, const char* what);
+
+/// Calls body(T()) if the dtype is that of an integer type T; false if it is not.
+template <class Body>
+bool visit_integer(DType dtype, Body&& body) {
+  const auto visit = [&](auto zero) { return dtype_of<decltype(zero)>() == dtype && (static_cast<void>(body(zero)), true); };
+  return visit(std::int8_t{}) || visit(std::int16_t{}) || visit(std::int32_t{}) || visit(std::int64_t{}) ||  //
+         visit(std::uint8_t{}) || visit(std::uint16_t{}) || visit(std::uint32_t{}) || visit(std::uint64_t{});
+}
 
 /// "1.5", "-7", "true", "1+2i".
 std::string element_text(const void* at, DType dtype);

@@ -83,12 +83,7 @@ Tensor Tensor::empty(DType dtype, const Shape& shape) {
                                            std::to_string(bytes) + " bytes requested; use a smaller batch or model");
   }
   std::shared_ptr<void> owner(memory, [](void* p) { ::operator delete(p, alignment); });
-  auto storage = std::make_shared<Storage>();
-  storage->address = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(memory));
-  storage->size_bytes = static_cast<std::uint64_t>(bytes);
-  storage->owner = std::move(owner);
-  const std::uint64_t address = storage->address;
-  return make(std::move(storage), address, dtype, shape);
+  return borrow(memory, dtype, shape, std::move(owner));
 }
 
 Tensor Tensor::zeros(DType dtype, const Shape& shape) {

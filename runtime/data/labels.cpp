@@ -2,40 +2,20 @@
 // data/labels.cpp - validates class labels.
 #include "data/labels.h"
 
+#include <algorithm>
+
+#include "core/element.h"
+
 namespace tenon::data {
 namespace {
-
-template <class T>
-void widen(const Tensor& from, Tensor& to) {
-  std::copy_n(from.data<T>(), from.count(), to.data<std::int64_t>());
-}
 
 Tensor to_i64(const std::string& what, const Tensor& y) {
   const Tensor host = y.on_host() && y.is_dense() ? y : y.to_host();
   if (host.dtype() == DType::i64) return host;
   Tensor labels = Tensor::empty(DType::i64, host.shape());
-  switch (host.dtype()) {
-    case DType::u8:
-      widen<std::uint8_t>(host, labels);
-      break;
-    case DType::i8:
-      widen<std::int8_t>(host, labels);
-      break;
-    case DType::i16:
-      widen<std::int16_t>(host, labels);
-      break;
-    case DType::u16:
-      widen<std::uint16_t>(host, labels);
-      break;
-    case DType::i32:
-      widen<std::int32_t>(host, labels);
-      break;
-    case DType::u32:
-      widen<std::uint32_t>(host, labels);
-      break;
-    default:
-      throw Error(what + ": expected integers as labels, got " + y.str());
-  }
+  const auto widen = [&](auto zero) { std::copy_n(host.data<decltype(zero)>(), host.count(), labels.data<std::int64_t>()); };
+  if (host.dtype() == DType::u64 || !visit_integer(host.dtype(), widen))
+    throw Error(what + ": expected integers as labels, got " + y.str());
   return labels;
 }
 

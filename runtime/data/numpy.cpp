@@ -6,6 +6,7 @@
 #include <tenon/data.h>
 #include <tenon/npy.h>
 
+#include "core/element.h"
 #include "data/files.h"
 #include "io/zip.h"
 
@@ -64,34 +65,10 @@ Tensor arrange_targets(const Tensor& y) {
 
 std::int64_t classes_of(const Tensor& y) {
   std::int64_t largest = 0;
-  const auto update = [&](const auto* values) {
+  visit_integer(y.dtype(), [&](auto zero) {  // another dtype has no labels: as_labels reports it
+    const auto* values = y.data<decltype(zero)>();
     for (std::int64_t i = 0; i < y.count(); ++i) largest = std::max(largest, static_cast<std::int64_t>(values[i]));
-  };
-  switch (y.dtype()) {
-    case DType::u8:
-      update(y.data<std::uint8_t>());
-      break;
-    case DType::i8:
-      update(y.data<std::int8_t>());
-      break;
-    case DType::u16:
-      update(y.data<std::uint16_t>());
-      break;
-    case DType::i16:
-      update(y.data<std::int16_t>());
-      break;
-    case DType::u32:
-      update(y.data<std::uint32_t>());
-      break;
-    case DType::i32:
-      update(y.data<std::int32_t>());
-      break;
-    case DType::i64:
-      update(y.data<std::int64_t>());
-      break;
-    default:
-      break;  // not labels: as_labels reports it
-  }
+  });
   return largest + 1;
 }
 
