@@ -185,11 +185,7 @@ Row row(ConfigKey key, Field field, Read read) {
   result.key = key;
   result.set = [field, read](Config& config, const SubKeys&, const Value& value) { field(config) = read(value); };
   result.copy = [field](Config& to, const Config& from, const SubKeys&) { field(to) = field(from); };
-  result.show = [field](const Config& config) {
-    std::vector<std::pair<SubKeys, std::string>> values;
-    values.emplace_back(SubKeys(), show(field(config)));
-    return values;
-  };
+  result.show = [field](const Config& config) { return std::vector<std::pair<SubKeys, std::string>>{{SubKeys(), show(field(config))}}; };
   return result;
 }
 
@@ -240,23 +236,9 @@ std::int64_t megabytes(const Value& value) {
 std::string optional_path(const Value& value) {
   return value.is_scalar() && value.node().text.empty() ? std::string() : value.as_path();
 }
-Precision precision(const Value& value) {
-  return value.as_choice(precisions);
-}
-Fallback fallback(const Value& value) {
-  return value.as_choice(fallbacks);
-}
-CheckNumerics numeric_check(const Value& value) {
-  return value.as_choice(numeric_checks);
-}
-Fusion fusion(const Value& value) {
-  return value.as_choice(fusions);
-}
-Capture capture(const Value& value) {
-  return value.as_choice(captures);
-}
-LogLevel log_level(const Value& value) {
-  return value.as_choice(log_levels);
+template <const auto& choices>
+auto choice(const Value& value) {
+  return value.as_choice(choices);
 }
 
 #define TENON_FIELD(member)   \
@@ -283,9 +265,9 @@ std::vector<Row> make_table() {
           TENON_FIELD(device), device_name),
       row({"precision", "name", "float32", "float32, tf32, mixed_bfloat16, mixed_float16",
            "arithmetic of matrix products and convolutions; mixed: 16 bits with f32 weights, sums and losses; f16 uses loss scaling"},
-          TENON_FIELD(precision), precision),
+          TENON_FIELD(precision), choice<precisions>),
       row({"fallback", "name", "error", "error, warn, allow", "what to do with an op that the device does not support"},
-          TENON_FIELD(fallback), fallback),
+          TENON_FIELD(fallback), choice<fallbacks>),
       fallback_ops_row({"fallback_ops", "map of names", "{}", "op: error, warn or allow",
                         "fallback of individual ops, as in {Relu: warn}"}),
       row({"soft_placement", "true or false", "false", "", "replace a missing device by the next best one, with a warning"},
@@ -297,7 +279,7 @@ std::vector<Row> make_table() {
       row({"threads", "integer", "0", "0 to 4096", "CPU threads; 0: as many as this process has cores"},
           TENON_FIELD(threads), thread_count),
       row({"logging.level", "name", "warning", "off, error, warning, info, debug", "the lowest severity that is shown"},
-          TENON_FIELD(logging.level), log_level),
+          TENON_FIELD(logging.level), choice<log_levels>),
       row({"logging.file", "path", "\"\"", "", "where messages go; empty: standard error"},
           TENON_FIELD(logging.file), optional_path),
       row({"log_device_placement", "true or false", "false", "", "log the available devices and the device and kernel of every op"},
@@ -307,12 +289,12 @@ std::vector<Row> make_table() {
           TENON_FIELD(sync_debug), boolean),
       row({"check_numerics", "name", "off", "off, outputs, all",
            "stop at the first NaN or infinity; outputs: check the results only, all: check after every op"},
-          TENON_FIELD(check_numerics), numeric_check),
+          TENON_FIELD(check_numerics), choice<numeric_checks>),
       row({"fusion", "name", "full", "off, elementwise, full", "which ops may be fused"},
-          TENON_FIELD(fusion), fusion),
+          TENON_FIELD(fusion), choice<fusions>),
       row({"capture", "name", "auto", "auto, off",
            "auto: the third run at the same addresses is recorded and later runs replay it as one launch, if the device supports it"},
-          TENON_FIELD(capture), capture),
+          TENON_FIELD(capture), choice<captures>),
       row({"memory.limit_mb", "integer", "0", ">= 0 (MiB)", "maximum memory that this process allocates on each device; 0: no limit"},
           TENON_FIELD(memory.limit_mb), megabytes),
       row({"memory.growth", "true or false", "true", "",
