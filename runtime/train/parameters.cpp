@@ -95,11 +95,7 @@ Tensor Parameters::mean_gradient(const std::string& weight) const {
       using Number = std::remove_pointer_t<decltype(values)>;
       for (std::int64_t i = 0; i < sum.count(); ++i) values[i] = static_cast<Number>(values[i] / total);
     };
-    if (spec.dtype == DType::f64) {
-      divide(sum.data<double>());
-    } else {
-      divide(sum.data<float>());
-    }
+    spec.dtype == DType::f64 ? divide(sum.data<double>()) : divide(sum.data<float>());
     return sum;
   }
   throw Error(fmt::format("gradient: there is no parameter '{}'", weight));

@@ -2,6 +2,9 @@
 // Model: training and evaluation on one batch.
 #include <fmt/core.h>
 
+#include <array>
+#include <span>
+
 #include "train/model_state.h"
 
 namespace tenon {
