@@ -12,11 +12,9 @@
 namespace tenon::exec {
 
 struct Cost {
-  std::uint64_t flops = 0;       ///< a multiply-add counts as two; exp, tanh and the like as one
+  std::uint64_t flops = 0;       ///< as OpRules::flops counts them
   std::uint64_t size_bytes = 0;  ///< operands and results, each counted once
 };
-
-std::uint64_t flops_of(const Graph& graph, const NodeInfo& node);
 
 /// Cost of nodes that one kernel computes; values between them do not go through memory.
 Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes);

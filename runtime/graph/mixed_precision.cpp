@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // mixed_precision.cpp - runs the products of f32 graphs in 16 bits. Sources: Micikevicius et al., Mixed Precision Training (2018), for the
-// ops that must stay in f32; the lists of torch.autocast and of Keras's mixed policies, for the rest.
+// ops that must stay in f32; the lists of torch.autocast and of Keras's mixed policies, for the rest. ops/<family>.cpp states each class.
 #include <algorithm>
 #include <cmath>
 
@@ -10,79 +10,6 @@
 #include "graph/passes.h"
 
 namespace tenon::graph {
-
-PrecisionClass precision_class_of(tenon_op op) {
-  switch (op) {
-    case TENON_OP_MatMul:
-    case TENON_OP_Gemm:
-    case TENON_OP_Conv:
-    case TENON_OP_ConvInputGrad:
-    case TENON_OP_ConvWeightGrad:
-    case TENON_OP_ConvTranspose:
-    case TENON_OP_RNN:
-    case TENON_OP_RNNGrad:
-    case TENON_OP_GRU:
-    case TENON_OP_GRUGrad:
-    case TENON_OP_LSTM:
-    case TENON_OP_LSTMGrad:
-    case TENON_OP_Attention:
-    case TENON_OP_AttentionGrad:
-      return PrecisionClass::low_precision;
-    case TENON_OP_Add:
-    case TENON_OP_Sub:
-    case TENON_OP_Mul:
-    case TENON_OP_Max:
-    case TENON_OP_Min:
-    case TENON_OP_Where:
-    case TENON_OP_Neg:
-    case TENON_OP_Abs:
-    case TENON_OP_Sign:
-    case TENON_OP_Clip:
-    case TENON_OP_Relu:
-    case TENON_OP_ReluGrad:
-    case TENON_OP_Sigmoid:
-    case TENON_OP_SigmoidGrad:
-    case TENON_OP_Tanh:
-    case TENON_OP_TanhGrad:
-    case TENON_OP_LeakyRelu:
-    case TENON_OP_Elu:
-    case TENON_OP_Mish:
-    case TENON_OP_Gelu:
-    case TENON_OP_Silu:
-    case TENON_OP_Dropout:
-    case TENON_OP_Reshape:
-    case TENON_OP_Flatten:
-    case TENON_OP_Transpose:
-    case TENON_OP_Expand:
-    case TENON_OP_Slice:
-    case TENON_OP_Pad:
-    case TENON_OP_Concat:
-    case TENON_OP_Split:
-    case TENON_OP_Gather:
-    case TENON_OP_GatherElements:
-    case TENON_OP_Im2Col:
-    case TENON_OP_Col2Im:
-    case TENON_OP_MaxPool:
-    case TENON_OP_MaxPoolGrad:
-    case TENON_OP_AveragePool:
-    case TENON_OP_AveragePoolGrad:
-    case TENON_OP_Resize:
-    case TENON_OP_ResizeGrad:
-    case TENON_OP_BatchNormalization:
-    case TENON_OP_BatchNormTrain:
-    case TENON_OP_BatchNormTrainGrad:
-      return PrecisionClass::inherits;
-    case TENON_OP_LayerNormalization:
-    case TENON_OP_LayerNormalizationGrad:
-    case TENON_OP_RMSNormalization:
-    case TENON_OP_RMSNormalizationGrad:
-    case TENON_OP_LRN:
-    case TENON_OP_LRNGrad:
-      return PrecisionClass::fp32_internal;
-    default:
-      return PrecisionClass::fp32;
-  }
-}
 
 namespace {
 
@@ -130,7 +57,7 @@ class Mixer {
   /// Forward over the nodes.
   void find_lowerable(NodeId n) {
     const NodeInfo& node = editor_.node(n);
-    switch (precision_class_of(node.op)) {
+    switch (rules_of(node.op).precision) {
       case PrecisionClass::low_precision:
         may_inherit_[n] = true;
         break;
@@ -153,11 +80,11 @@ class Mixer {
   /// Backward over the nodes. An op that cannot be lowered requests nothing of its operands.
   void find_requested(NodeId n) {
     const NodeInfo& node = editor_.node(n);
-    if (precision_class_of(node.op) == PrecisionClass::fp32_internal) {
+    if (rules_of(node.op).precision == PrecisionClass::fp32_internal) {
       if (requested_[node.outputs[0]]) requested_[node.inputs[0]] = true;
       return;
     }
-    if (may_inherit_[n] && (precision_class_of(node.op) == PrecisionClass::low_precision || is_requested(node))) {
+    if (may_inherit_[n] && (rules_of(node.op).precision == PrecisionClass::low_precision || is_requested(node))) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (participates(node, i)) requested_[node.inputs[i]] = true;
       }
@@ -222,7 +149,7 @@ class Mixer {
 
   void convert(NodeId n) {
     const NodeInfo node = editor_.node(n);  // a copy: it is rewritten
-    switch (precision_class_of(node.op)) {
+    switch (rules_of(node.op).precision) {
       case PrecisionClass::low_precision:
         return lower_node(n, node);
       case PrecisionClass::inherits:

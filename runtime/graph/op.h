@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// graph/op.h - the runtime's record of an op: shape rule, gradient, documentation.
+// graph/op.h - the runtime's record of an op: documentation, shape rule, precision, flops, gradient.
 //
 // Each file runtime/ops/<family>.cpp defines `rules_<stem>` for every op of that family, and the op's function in tenon/functions.h; the
 // build generates the table.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -88,15 +90,46 @@ class Gradient {
   std::vector<bool> needed_;
 };
 
+/// How mixed precision treats an op on f32 values.
+enum class PrecisionClass : std::uint8_t {
+  low_precision,  ///< reads and writes 16 bits: products, which use tensor cores
+  inherits,       ///< 16 bits if one operand has 16 bits and the others can be cast: elementwise ops, pooling, data movement
+  fp32_internal,  ///< computes in f32 and returns its first result in the dtype of its first operand: layer and RMS norms
+  fp32,           ///< f32 throughout: sums, statistics, ops that overflow or lose precision, losses, optimizers
+};
+
+/// A member without a default: an initialiser that leaves it out does not compile.
+template <class T>
+struct Required {
+  constexpr Required(T given) : value(given) {}  // not explicit: initialisers name the value itself
+  constexpr operator T() const { return value; }
+  T value;
+};
+
 struct OpRules {
   /// Documentation: the formula, then noteworthy shapes and attributes, in one or two sentences.
   const char* doc;
   void (*infer)(Inference& at);
+  Required<PrecisionClass> precision;
+  /// Floating-point operations of a node, for profiles: a multiply-add counts as two, exp, tanh and the like as one.
+  Required<std::int64_t (*)(const Graph& graph, const NodeInfo& node)> flops;
   /// NULL: no gradient flows through (its operands are not differentiable).
   void (*gradient)(Gradient& at) = nullptr;
   /// Bit i: output i may be omitted if it is not read.
   std::uint32_t optional_outputs = 0;
 };
+
+/// Flops of an op with n operations for each element of its largest operand or result; 0 for an op that only moves data.
+template <std::int64_t n>
+std::int64_t per_element(const Graph& graph, const NodeInfo& node) {
+  std::int64_t elements = 0;
+  for (const auto* values : {&node.inputs, &node.outputs}) {
+    for (const ValueId v : *values) {
+      if (v != no_id) elements = std::max(elements, graph.info(v).shape.count());
+    }
+  }
+  return n * elements;
+}
 
 struct OpRulesRow {
   tenon_op op;

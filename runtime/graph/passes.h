@@ -65,21 +65,11 @@ Graph freeze(Graph graph, const std::function<Tensor(const std::string&)>& value
 /// Drops the elements of constants except scalars, for a compiled graph that is only inspected from now on.
 Graph drop_constants(Graph graph);
 
-/// How mixed precision treats an op on f32 values.
-enum class PrecisionClass : std::uint8_t {
-  low_precision,  ///< reads and writes 16 bits: products, which use tensor cores
-  inherits,       ///< 16 bits if one operand has 16 bits and the others can be cast: elementwise ops, pooling, data movement
-  fp32_internal,  ///< computes in f32 and returns its first result in the dtype of its first operand: layer and RMS norms
-  fp32,           ///< f32 throughout: sums, statistics, ops that overflow or lose precision, losses, optimizers
-};
-/// The class of an op.
-PrecisionClass precision_class_of(tenon_op op);
-
-/// Converts f32 arithmetic to mixed precision: inputs, parameters, outputs and updates stay f32; nodes compute as precision_class_of
-/// states, with `narrow` f16 or bf16. Each value is cast at most once and never cast back to its original; a view of a parameter is a view
-/// of its cast. An inheriting op is lowered only if a low-precision op uses its result, so that losses and the processing of gradients
-/// before a step stay f32; parameters are cast with it, and so are constants that survive the rounding. Values of other dtypes do not
-/// change.
+/// Converts f32 arithmetic to mixed precision: inputs, parameters, outputs and updates stay f32; nodes compute as their
+/// precision class states, with `narrow` f16 or bf16. Each value is cast at most once and never cast back to its original; a view of a
+/// parameter is a view of its cast. An inheriting op is lowered only if a low-precision op uses its result, so that losses and the
+/// processing of gradients before a step stay f32; parameters are cast with it, and so are constants that survive the rounding. Values of
+/// other dtypes do not change.
 Graph mix_precision(Graph graph, DType narrow);
 
 /// Makes updates from index `first` on keep their parameters unchanged in runs where `skip`, a bool scalar, is true. In place.

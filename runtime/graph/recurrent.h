@@ -36,6 +36,14 @@ void expect_recurrent(Inference& at, std::size_t i, std::size_t x, const char* n
 /// Results dx, dw, dr, db, and one per state; unused db and state gradients may be omitted.
 void output_recurrent_gradients(Inference& at, const RecurrentSizes& sizes, const RecurrentForm& form, std::size_t first);
 
+/// Flops of a layer whose operand i is x, followed by w and r: each step multiplies by all of w and r, `products` times, and has about ten
+/// operations per gate and unit.
+template <std::size_t i, std::int64_t products>
+std::int64_t recurrent_flops(const Graph& graph, const NodeInfo& node) {
+  const Shape &x = graph.info(node.inputs[i]).shape, &w = graph.info(node.inputs[i + 1]).shape, &r = graph.info(node.inputs[i + 2]).shape;
+  return x[0] * x[1] * (2 * products * (w.count() + r.count()) + 10 * w[0] * w[1]);
+}
+
 /// Removes absent values at the end.
 std::vector<Value> trimmed(std::vector<Value> operands);
 

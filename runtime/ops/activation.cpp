@@ -96,15 +96,19 @@ void gelu_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_leaky_relu, rules_elu, rules_softplus, rules_mish, rules_gelu, rules_silu;
-const OpRules rules_leaky_relu{"y = x where x > 0, else alpha x. The derivative at 0 is alpha.", infer_alpha, leaky_relu_gradient};
-const OpRules rules_elu{"y = x where x > 0, else alpha (e^x - 1). The derivative at 0 is alpha.", infer_alpha, elu_gradient};
-const OpRules rules_softplus{"y = log(1 + e^x) without overflow.", infer, softplus_gradient};
-const OpRules rules_mish{"y = x tanh(softplus(x)); 0, its limit, at minus infinity.", infer, mish_gradient};
+const OpRules rules_leaky_relu{"y = x where x > 0, else alpha x. The derivative at 0 is alpha.", infer_alpha, PrecisionClass::inherits,
+                               per_element<1>, leaky_relu_gradient};
+const OpRules rules_elu{"y = x where x > 0, else alpha (e^x - 1). The derivative at 0 is alpha.", infer_alpha, PrecisionClass::inherits,
+                        per_element<1>, elu_gradient};
+const OpRules rules_softplus{"y = log(1 + e^x) without overflow.", infer, PrecisionClass::fp32, per_element<1>, softplus_gradient};
+const OpRules rules_mish{"y = x tanh(softplus(x)); 0, its limit, at minus infinity.", infer, PrecisionClass::inherits, per_element<1>,
+                         mish_gradient};
 const OpRules rules_gelu{
     "y = x Phi(x), Phi the normal distribution; with approximate_tanh x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). Its limit 0 at minus "
     "infinity.",
-    infer_gelu, gelu_gradient};
-const OpRules rules_silu{"y = x sigmoid(x); 0, its limit, at minus infinity.", infer, silu_gradient};
+    infer_gelu, PrecisionClass::inherits, per_element<1>, gelu_gradient};
+const OpRules rules_silu{"y = x sigmoid(x); 0, its limit, at minus infinity.", infer, PrecisionClass::inherits, per_element<1>,
+                         silu_gradient};
 
 }  // namespace graph
 

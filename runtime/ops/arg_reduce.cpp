@@ -33,8 +33,10 @@ void infer(Inference& at) {
 }  // namespace
 
 extern const OpRules rules_arg_max, rules_arg_min;
-const OpRules rules_arg_max{"y = index of the largest x along axis, as i64. Ties: the first; NaN counts as the largest.", infer};
-const OpRules rules_arg_min{"y = index of the smallest x along axis, as i64. Ties: the first; NaN counts as the smallest.", infer};
+const OpRules rules_arg_max{"y = index of the largest x along axis, as i64. Ties: the first; NaN counts as the largest.", infer,
+                            PrecisionClass::fp32, per_element<1>};
+const OpRules rules_arg_min{"y = index of the smallest x along axis, as i64. Ties: the first; NaN counts as the smallest.", infer,
+                            PrecisionClass::fp32, per_element<1>};
 
 }  // namespace graph
 

@@ -69,18 +69,24 @@ void clip_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_abs, rules_sign, rules_ceil, rules_floor, rules_round, rules_sqrt, rules_rsqrt, rules_reciprocal, rules_clip;
-const OpRules rules_abs{"y = |x|. The lowest integer wraps to itself; the derivative at 0 is 0.", infer_number, abs_gradient};
-const OpRules rules_sign{"y = -1, 0 or 1 for a negative, zero or positive x. NaN propagates; the derivative is 0.", infer_number, flat};
-const OpRules rules_ceil{"y = the smallest integer not below x. The derivative is 0.", infer_floating, flat};
-const OpRules rules_floor{"y = the largest integer not above x. The derivative is 0.", infer_floating, flat};
-const OpRules rules_round{"y = the nearest integer, ties to even. The derivative is 0.", infer_floating, flat};
-const OpRules rules_sqrt{"y = the square root of x; NaN below 0.", infer_floating, sqrt_gradient};
-const OpRules rules_rsqrt{"y = 1 / sqrt(x); infinite at 0, NaN below.", infer_floating, rsqrt_gradient};
-const OpRules rules_reciprocal{"y = 1 / x.", infer_floating, reciprocal_gradient};
+const OpRules rules_abs{"y = |x|. The lowest integer wraps to itself; the derivative at 0 is 0.", infer_number, PrecisionClass::inherits,
+                        per_element<1>, abs_gradient};
+const OpRules rules_sign{"y = -1, 0 or 1 for a negative, zero or positive x. NaN propagates; the derivative is 0.", infer_number,
+                         PrecisionClass::inherits, per_element<1>, flat};
+const OpRules rules_ceil{"y = the smallest integer not below x. The derivative is 0.", infer_floating, PrecisionClass::fp32, per_element<1>,
+                         flat};
+const OpRules rules_floor{"y = the largest integer not above x. The derivative is 0.", infer_floating, PrecisionClass::fp32, per_element<1>,
+                          flat};
+const OpRules rules_round{"y = the nearest integer, ties to even. The derivative is 0.", infer_floating, PrecisionClass::fp32,
+                          per_element<1>, flat};
+const OpRules rules_sqrt{"y = the square root of x; NaN below 0.", infer_floating, PrecisionClass::fp32, per_element<1>, sqrt_gradient};
+const OpRules rules_rsqrt{"y = 1 / sqrt(x); infinite at 0, NaN below.", infer_floating, PrecisionClass::fp32, per_element<1>,
+                          rsqrt_gradient};
+const OpRules rules_reciprocal{"y = 1 / x.", infer_floating, PrecisionClass::fp32, per_element<1>, reciprocal_gradient};
 const OpRules rules_clip{
     "y = min(max(x, low), high). NaN propagates; low above high gives high. The derivative is 1 in [low, high], the ends included, and 0 "
     "outside.",
-    infer_clip, clip_gradient};
+    infer_clip, PrecisionClass::inherits, per_element<1>, clip_gradient};
 
 }  // namespace graph
 

@@ -117,6 +117,13 @@ void gradient(Gradient& at) {
   if (at.needs(3)) at.set(3, mask_gradient(at));
 }
 
+/// The products q k' and scores v, and four operations per score. The gradient has five products. Operand i is q.
+template <std::size_t i, std::int64_t products>
+std::int64_t flops(const Graph& graph, const NodeInfo& node) {
+  const Shape &q = graph.info(node.inputs[i]).shape, &k = graph.info(node.inputs[i + 1]).shape;
+  return q[0] * q[1] * q[2] * k[2] * (2 * products * q[3] + 4);
+}
+
 }  // namespace
 
 extern const OpRules rules_attention, rules_attention_grad;
@@ -124,11 +131,15 @@ const OpRules rules_attention{
     "y = softmax(scale q k' + mask) v, rows over the keys; causal: query s attends to keys l <= s. q (B, H, S, D), k (B, G, L, D), v (B, "
     "G, L, E), head h of q with head h G / H of k and v; mask broadcast to (B, H, S, L). log_sum (B, H, S) = log sum exp of each row's "
     "scores. A row without keys is 0, its log_sum -inf.",
-    infer, gradient, 0b10};
+    infer,
+    PrecisionClass::low_precision,
+    flops<0, 2>,
+    gradient,
+    0b10};
 const OpRules rules_attention_grad{
     "With p = exp(scale q k' + mask - log_sum) and ds = p (dy v' - sum(dy y)): dq = scale ds k, dk = scale ds' q, dv = p' dy, summed over "
     "the heads of q that share one of k and v.",
-    infer_grad};
+    infer_grad, PrecisionClass::low_precision, flops<1, 5>};
 
 }  // namespace graph
 

@@ -179,14 +179,14 @@ extern const OpRules rules_batch_norm, rules_batch_norm_train, rules_batch_norm_
 const OpRules rules_batch_norm{
     "y = (x - mean) / sqrt(var + epsilon) scale + bias for each channel along axis; scale, bias, mean, var (channels), of f32 for f16 "
     "and bf16.",
-    infer, gradient};
+    infer, PrecisionClass::inherits, per_element<2>, gradient};
 const OpRules rules_batch_norm_train{
     "mean and var of each channel's n elements, var over n; y = (x - mean) inverse_std scale + bias, inverse_std = 1 / sqrt(var + "
     "epsilon); running = (1 - momentum) running + momentum (mean or var n / (n - 1); var itself if biased). n >= 2.",
-    infer_train, train_gradient};
+    infer_train, PrecisionClass::inherits, per_element<5>, train_gradient};
 const OpRules rules_batch_norm_train_grad{
     "With x' = (x - mean) inverse_std: dbias = sum(dy), dscale = sum(dy x'), dx = scale inverse_std / n (n dy - dbias - x' dscale).",
-    infer_train_grad};
+    infer_train_grad, PrecisionClass::inherits, per_element<8>};
 
 }  // namespace graph
 

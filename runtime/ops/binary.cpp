@@ -85,19 +85,19 @@ void infer_floating(Inference& at) {
 }  // namespace
 
 extern const OpRules rules_add, rules_sub, rules_mul, rules_div, rules_pow, rules_maximum, rules_minimum;
-const OpRules rules_add{"y = a + b, shapes broadcast. Integers wrap.", infer, add_gradient};
-const OpRules rules_sub{"y = a - b, shapes broadcast. Integers wrap.", infer, sub_gradient};
-const OpRules rules_mul{"y = a * b, shapes broadcast. Integers wrap.", infer, mul_gradient};
+const OpRules rules_add{"y = a + b, shapes broadcast. Integers wrap.", infer, PrecisionClass::inherits, per_element<1>, add_gradient};
+const OpRules rules_sub{"y = a - b, shapes broadcast. Integers wrap.", infer, PrecisionClass::inherits, per_element<1>, sub_gradient};
+const OpRules rules_mul{"y = a * b, shapes broadcast. Integers wrap.", infer, PrecisionClass::inherits, per_element<1>, mul_gradient};
 const OpRules rules_div{
     "y = a / b, shapes broadcast. Floats divide by zero as in IEEE 754; integers truncate, and division by zero is an "
     "error at execution.",
-    infer, div_gradient};
+    infer, PrecisionClass::fp32, per_element<1>, div_gradient};
 const OpRules rules_pow{"y = a^b as IEEE 754's pow, shapes broadcast. A negative a gives NaN unless b is an integer.", infer_floating,
-                        pow_gradient};
+                        PrecisionClass::fp32, per_element<1>, pow_gradient};
 const OpRules rules_maximum{"y = the larger of a and b, shapes broadcast. NaN propagates; equal operands share the gradient.", infer,
-                            maximum_gradient};
+                            PrecisionClass::inherits, per_element<1>, maximum_gradient};
 const OpRules rules_minimum{"y = the smaller of a and b, shapes broadcast. NaN propagates; equal operands share the gradient.", infer,
-                            minimum_gradient};
+                            PrecisionClass::inherits, per_element<1>, minimum_gradient};
 
 }  // namespace graph
 

@@ -28,7 +28,7 @@ const OpRules rules_cast{
     "y = x converted to another dtype. Float to integer truncates and saturates, NaN becomes 0; integer to a narrower one keeps the low "
     "bits; to bool is x != 0; to a float rounds once, to nearest, ties to even. Between floats the gradient is cast back; integers have "
     "no gradient.",
-    infer, gradient};
+    infer, PrecisionClass::fp32, per_element<0>, gradient};
 
 }  // namespace graph
 

@@ -17,11 +17,16 @@ void infer(Inference& at) {
 }  // namespace
 
 extern const OpRules rules_equal, rules_less, rules_less_equal, rules_greater, rules_greater_equal;
-const OpRules rules_equal{"y = (a == b) as bool, shapes broadcast. NaN equals nothing; -0 equals 0.", infer};
-const OpRules rules_less{"y = (a < b) as bool, shapes broadcast. False if either is NaN; false is less than true.", infer};
-const OpRules rules_less_equal{"y = (a <= b) as bool, shapes broadcast. False if either is NaN; false is less than true.", infer};
-const OpRules rules_greater{"y = (a > b) as bool, shapes broadcast. False if either is NaN; true is greater than false.", infer};
-const OpRules rules_greater_equal{"y = (a >= b) as bool, shapes broadcast. False if either is NaN; true is greater than false.", infer};
+const OpRules rules_equal{"y = (a == b) as bool, shapes broadcast. NaN equals nothing; -0 equals 0.", infer, PrecisionClass::fp32,
+                          per_element<1>};
+const OpRules rules_less{"y = (a < b) as bool, shapes broadcast. False if either is NaN; false is less than true.", infer,
+                         PrecisionClass::fp32, per_element<1>};
+const OpRules rules_less_equal{"y = (a <= b) as bool, shapes broadcast. False if either is NaN; false is less than true.", infer,
+                               PrecisionClass::fp32, per_element<1>};
+const OpRules rules_greater{"y = (a > b) as bool, shapes broadcast. False if either is NaN; true is greater than false.", infer,
+                            PrecisionClass::fp32, per_element<1>};
+const OpRules rules_greater_equal{"y = (a >= b) as bool, shapes broadcast. False if either is NaN; true is greater than false.", infer,
+                                  PrecisionClass::fp32, per_element<1>};
 
 }  // namespace graph
 

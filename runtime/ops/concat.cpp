@@ -91,9 +91,9 @@ void split_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_concat, rules_split;
-const OpRules rules_concat{"y = the operands joined along axis.", infer_concat, concat_gradient};
+const OpRules rules_concat{"y = the operands joined along axis.", infer_concat, PrecisionClass::inherits, per_element<0>, concat_gradient};
 const OpRules rules_split{"The results are consecutive parts of x along axis; their sizes add up to that of x.", infer_split,
-                          split_gradient};
+                          PrecisionClass::inherits, per_element<0>, split_gradient};
 
 }  // namespace graph
 

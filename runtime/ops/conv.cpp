@@ -117,17 +117,27 @@ void weight_grad_gradient(Gradient& at) {
   if (at.needs(1)) at.set(1, ops::conv_input_grad(dy, at.dy(), x.shape(), at.attributes.as<tenon_attributes_conv>()));
 }
 
+std::int64_t conv_flops(const Graph& graph, const NodeInfo& node) {
+  return convolution_flops(graph, node.outputs[0], node.inputs[1]);
+}
+std::int64_t input_grad_flops(const Graph& graph, const NodeInfo& node) {
+  return convolution_flops(graph, node.inputs[0], node.inputs[1]);
+}
+std::int64_t weight_grad_flops(const Graph& graph, const NodeInfo& node) {
+  return convolution_flops(graph, node.inputs[0], node.outputs[0]);
+}
+
 }  // namespace
 
 extern const OpRules rules_conv, rules_conv_input_grad, rules_conv_weight_grad;
 const OpRules rules_conv{
     "Cross-correlation: y[n, o, i...] = b[o] + sum over c, k... of x[n, c, i strides + k dilations - pads_before] w[o, c, k...], zeros "
     "outside of x. x (N, C, d...), w (O, C / groups, k...), b (O); each group of filters reads one group of channels.",
-    infer_conv, conv_gradient};
+    infer_conv, PrecisionClass::low_precision, conv_flops, conv_gradient};
 const OpRules rules_conv_input_grad{"dx of Conv for filters w and an image of the given shape. Linear in dy and in w.", infer_input_grad,
-                                    input_grad_gradient};
+                                    PrecisionClass::low_precision, input_grad_flops, input_grad_gradient};
 const OpRules rules_conv_weight_grad{"dw of Conv for an image x and filters of the given shape. Linear in dy and in x.", infer_weight_grad,
-                                     weight_grad_gradient};
+                                     PrecisionClass::low_precision, weight_grad_flops, weight_grad_gradient};
 
 }  // namespace graph
 

@@ -58,13 +58,17 @@ void gradient(Gradient& at) {
   }
 }
 
+std::int64_t flops(const Graph& graph, const NodeInfo& node) {
+  return convolution_flops(graph, node.inputs[0], node.inputs[1]);
+}
+
 }  // namespace
 
 extern const OpRules rules_conv_transpose;
 const OpRules rules_conv_transpose{
     "y[n, o, i strides + k dilations - pads_before] gets x[n, c, i...] w[c, o, k...], summed over c, i and k, plus b[o]. x (N, C, d...), w "
     "(C, O / groups, k...), b (O), y of the given shape, for which Conv with the same attributes returns the shape of x.",
-    infer, gradient};
+    infer, PrecisionClass::low_precision, flops, gradient};
 
 }  // namespace graph
 

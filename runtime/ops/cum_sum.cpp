@@ -29,7 +29,7 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_cum_sum;
 const OpRules rules_cum_sum{"y[i] = x[0] + ... + x[i] along axis; exclusive: without x[i]; reverse: from the end to x[i].", infer,
-                            gradient};
+                            PrecisionClass::fp32, per_element<1>, gradient};
 
 }  // namespace graph
 

@@ -31,7 +31,7 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_dropout;
 const OpRules rules_dropout{"y = x mask / (1 - p), mask 0 with probability p, else 1: a function of key, stream and index.", infer,
-                            gradient};
+                            PrecisionClass::inherits, per_element<2>, gradient};
 
 }  // namespace graph
 

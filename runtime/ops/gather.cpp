@@ -73,11 +73,11 @@ extern const OpRules rules_gather, rules_gather_elements;
 const OpRules rules_gather{
     "y = the slices of x along axis at indices, arranged in the shape of indices. Indices are in [-n, n), negative from the end; others "
     "are an error at execution.",
-    infer_gather, gather_gradient};
+    infer_gather, PrecisionClass::inherits, per_element<0>, gather_gradient};
 const OpRules rules_gather_elements{
     "y[i, j] = x[indices[i, j], j] for axis 0, and so on for others. Indices are in [-n, n), negative from the end; others are an error "
     "at execution.",
-    infer_gather_elements, gather_elements_gradient};
+    infer_gather_elements, PrecisionClass::inherits, per_element<0>, gather_elements_gradient};
 
 }  // namespace graph
 

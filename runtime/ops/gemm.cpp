@@ -57,11 +57,17 @@ void gradient(Gradient& at) {
   }
 }
 
+std::int64_t flops(const Graph& graph, const NodeInfo& node) {
+  const bool ta = node.attributes.as<tenon_attributes_gemm>().trans_a != 0;
+  const bool adds = node.inputs.size() > 2 && node.inputs[2] != no_id;
+  return (2 * graph.info(node.inputs[0]).shape[ta ? 0 : 1] + (adds ? 1 : 0)) * graph.info(node.outputs[0]).shape.count();
+}
+
 }  // namespace
 
 extern const OpRules rules_gemm;
 const OpRules rules_gemm{"y = alpha op(a) op(b) + beta c, op(a) (m, k), op(b) (k, n); c broadcasts to (m, n). With beta 0, c is not read.",
-                         infer, gradient};
+                         infer, PrecisionClass::low_precision, flops, gradient};
 
 }  // namespace graph
 

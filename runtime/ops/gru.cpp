@@ -53,8 +53,17 @@ const OpRules rules_gru{
     "z = s(x wz' + h rz' + bz), r = s(x wr' + h rr' + br), h~ = tanh(x wh' + (r h) rh' + bh), or tanh(x wh' + bwh + r (h rh' + brh)) with "
     "linear_before_reset, h_t = (1 - z) h~ + z h_(t-1), s the sigmoid: x (T, B, I), w (D, 3 H, I), r (D, 3 H, H), b (D, 6 H) = (bw, br), y "
     "(T, D, B, H), y_h (D, B, H). gates (T, B, D, 4 H) = (z, r, h~, q), q = r h, or h rh' + brh with linear_before_reset.",
-    infer, gradient, 0b111};
-const OpRules rules_gru_grad{"The gradients of gru through all steps, from its results y and gates.", infer_gradient, nullptr, 0b11000};
+    infer,
+    PrecisionClass::low_precision,
+    recurrent_flops<0, 1>,
+    gradient,
+    0b111};
+const OpRules rules_gru_grad{"The gradients of gru through all steps, from its results y and gates.",
+                             infer_gradient,
+                             PrecisionClass::low_precision,
+                             recurrent_flops<2, 2>,
+                             nullptr,
+                             0b11000};
 
 }  // namespace graph
 

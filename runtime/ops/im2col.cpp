@@ -62,10 +62,10 @@ extern const OpRules rules_im2col, rules_col2im;
 const OpRules rules_im2col{
     "y[n, (c, k...), (i...)] = x[n, c, i strides + k dilations - pads_before], zeros outside of x: (N, C, d...) to (N, C * product of "
     "kernel, windows), row-major within the parentheses.",
-    infer_im2col, gradient<TENON_OP_Col2Im>};
+    infer_im2col, PrecisionClass::inherits, per_element<0>, gradient<TENON_OP_Col2Im>};
 const OpRules rules_col2im{
     "The transpose of Im2Col: each element of y, of the given shape, is the sum of the elements of x that Im2Col copies from it.",
-    infer_col2im, gradient<TENON_OP_Im2Col>};
+    infer_col2im, PrecisionClass::inherits, per_element<1>, gradient<TENON_OP_Im2Col>};
 
 }  // namespace graph
 

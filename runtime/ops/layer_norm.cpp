@@ -58,11 +58,19 @@ extern const OpRules rules_layer_norm, rules_layer_norm_grad;
 const OpRules rules_layer_norm{
     "y = (x - mean) inverse_std scale + bias, with mean and inverse_std = 1 / sqrt(var + epsilon) over the dimensions from axis "
     "on; scale and bias have their shape.",
-    infer, gradient, 0b110};
+    infer,
+    PrecisionClass::fp32_internal,
+    per_element<8>,
+    gradient,
+    0b110};
 const OpRules rules_layer_norm_grad{
     "With x' = (x - mean) inverse_std and g = dy scale: dx = inverse_std (g - mean(g) - x' mean(g x')), dscale = sum(dy x'), dbias = "
     "sum(dy) over the lines.",
-    infer_gradient, nullptr, 0b110};
+    infer_gradient,
+    PrecisionClass::fp32_internal,
+    per_element<12>,
+    nullptr,
+    0b110};
 
 }  // namespace graph
 

@@ -36,12 +36,12 @@ void infer_kind(Inference& at) {
 }  // namespace
 
 extern const OpRules rules_logical_and, rules_logical_or, rules_logical_xor, rules_logical_not, rules_is_nan, rules_is_inf;
-const OpRules rules_logical_and{"y = a and b, shapes broadcast.", infer_pair};
-const OpRules rules_logical_or{"y = a or b, shapes broadcast.", infer_pair};
-const OpRules rules_logical_xor{"y = a or b but not both, shapes broadcast.", infer_pair};
-const OpRules rules_logical_not{"y = not x.", infer_not};
-const OpRules rules_is_nan{"y = whether x is NaN.", infer_kind};
-const OpRules rules_is_inf{"y = whether x is infinite, of either sign.", infer_kind};
+const OpRules rules_logical_and{"y = a and b, shapes broadcast.", infer_pair, PrecisionClass::fp32, per_element<1>};
+const OpRules rules_logical_or{"y = a or b, shapes broadcast.", infer_pair, PrecisionClass::fp32, per_element<1>};
+const OpRules rules_logical_xor{"y = a or b but not both, shapes broadcast.", infer_pair, PrecisionClass::fp32, per_element<1>};
+const OpRules rules_logical_not{"y = not x.", infer_not, PrecisionClass::fp32, per_element<1>};
+const OpRules rules_is_nan{"y = whether x is NaN.", infer_kind, PrecisionClass::fp32, per_element<1>};
+const OpRules rules_is_inf{"y = whether x is infinite, of either sign.", infer_kind, PrecisionClass::fp32, per_element<1>};
 
 }  // namespace graph
 

@@ -42,16 +42,21 @@ void gradient(Gradient& at) {
   at.set(0, apply_op(TENON_OP_LRNGrad, {at.dy(), at.input(0)}, at.attributes));
 }
 
+template <std::int64_t per_channel, std::int64_t once>
+std::int64_t flops(const Graph& graph, const NodeInfo& node) {
+  return graph.info(node.inputs[0]).shape.count() * (per_channel * node.attributes.as<tenon_attributes_lrn>().size + once);
+}
+
 }  // namespace
 
 extern const OpRules rules_lrn, rules_lrn_grad;
 const OpRules rules_lrn{
     "y = x / (bias + alpha / size sum x^2)^beta, the sum over the channels c - floor((size - 1) / 2) ... c + ceil((size - 1) / 2).", infer,
-    gradient};
+    PrecisionClass::fp32_internal, flops<1, 5>, gradient};
 const OpRules rules_lrn_grad{
     "With d = bias + alpha / size sum x^2: dx = dy d^-beta - 2 alpha beta / size x sum(dy x d^(-beta - 1)), the last sum over the channels "
     "whose windows contain this one.",
-    infer_gradient};
+    infer_gradient, PrecisionClass::fp32_internal, flops<2, 8>};
 
 }  // namespace graph
 

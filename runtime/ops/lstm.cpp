@@ -60,10 +60,18 @@ const OpRules rules_lstm{
     "i, o, f = s(x w' + h r' + b), g = tanh(x w' + h r' + b), each by its own H rows of w, r and b, s the sigmoid; c_t = f c_(t-1) + i g, "
     "h_t = o tanh(c_t): x (T, B, I), w (D, 4 H, I), r (D, 4 H, H), b (D, 8 H) = (bw, br), y (T, D, B, H) all h, y_h and y_c (D, B, H) the "
     "last states. gates (T, B, D, 4 H) = (i, o, f, g) and cells (T, D, B, H) hold all steps.",
-    infer, gradient, 0b11111};
+    infer,
+    PrecisionClass::low_precision,
+    recurrent_flops<0, 1>,
+    gradient,
+    0b11111};
 const OpRules rules_lstm_grad{
-    "The gradients of lstm through all steps, from its results y, gates and cells. db holds the same values twice.", infer_gradient,
-    nullptr, 0b111000};
+    "The gradients of lstm through all steps, from its results y, gates and cells. db holds the same values twice.",
+    infer_gradient,
+    PrecisionClass::low_precision,
+    recurrent_flops<3, 2>,
+    nullptr,
+    0b111000};
 
 }  // namespace graph
 

@@ -86,13 +86,18 @@ void gradient(Gradient& at) {
   if (at.needs(1)) at.set(1, reshaped(db, at.input(1).shape()));
 }
 
+std::int64_t flops(const Graph& graph, const NodeInfo& node) {
+  const Shape& a = graph.info(node.inputs[0]).shape;
+  return 2 * a[a.rank() - 1] * graph.info(node.outputs[0]).shape.count();
+}
+
 }  // namespace
 
 extern const OpRules rules_matmul;
 const OpRules rules_matmul{
     "y = a b, (..., m, k) by (..., k, n); batch dimensions broadcast. A 1-D a is a row, a 1-D b a column, and their added dimension is "
     "removed from y.",
-    infer, gradient};
+    infer, PrecisionClass::low_precision, flops, gradient};
 
 }  // namespace graph
 

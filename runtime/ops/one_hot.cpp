@@ -41,7 +41,7 @@ extern const OpRules rules_one_hot;
 const OpRules rules_one_hot{
     "y has one more dimension than indices, at axis: on where the index equals the position, else off. A negative index counts from the "
     "end; one outside [-depth, depth) gives only off.",
-    infer};
+    infer, PrecisionClass::fp32, per_element<0>};
 
 }  // namespace graph
 

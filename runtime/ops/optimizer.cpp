@@ -104,28 +104,38 @@ void infer_rmsprop(Inference& at) {
   infer_groups(at, 1, {"w", "g", "v"});
 }
 
+/// n operations for each parameter of groups with `size` operands; SgdStep's velocity, which is optional, counts as half a parameter.
+template <std::int64_t n, std::int64_t size>
+std::int64_t per_parameter(const Graph& graph, const NodeInfo& node) {
+  std::int64_t elements = 0;
+  for (const ValueId v : node.inputs) elements += graph.info(v).shape.count();
+  return elements / size * n;
+}
+
 }  // namespace
 
 extern const OpRules rules_sgd_step, rules_adam_step, rules_rmsprop_step, rules_amsgrad_step, rules_adagrad_step, rules_adadelta_step;
 const OpRules rules_sgd_step{
     "g' = g + weight_decay w; velocity = momentum velocity + g'; w -= lr (nesterov ? g' + momentum velocity : velocity). With momentum 0 "
     "groups are (w, g) and w -= lr g'.",
-    infer_sgd};
+    infer_sgd, PrecisionClass::fp32, per_parameter<4, 2>};
 const OpRules rules_adam_step{
     "m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2; w -= lr (m / (1 - beta1^step) / (sqrt(v / (1 - beta2^step)) + epsilon) + "
     "weight_decay w). step counts from 1.",
-    infer_adam};
+    infer_adam, PrecisionClass::fp32, per_parameter<12, 4>};
 const OpRules rules_rmsprop_step{
-    "v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon), or lr g / (sqrt(v) + epsilon) if epsilon_outside.", infer_rmsprop};
+    "v = rho v + (1 - rho) g^2; w -= lr g / sqrt(v + epsilon), or lr g / (sqrt(v) + epsilon) if epsilon_outside.", infer_rmsprop,
+    PrecisionClass::fp32, per_parameter<8, 3>};
 const OpRules rules_amsgrad_step{
     "As AdamStep with the largest v so far instead of v: peak = max(peak, v); w -= lr (m / (1 - beta1^step) / (sqrt(peak / (1 - "
     "beta2^step)) + epsilon) + weight_decay w).",
-    infer_amsgrad};
-const OpRules rules_adagrad_step{"h = g + weight_decay w; sum += h^2; w -= lr h / (sqrt(sum) + epsilon).", infer_adagrad};
+    infer_amsgrad, PrecisionClass::fp32, per_parameter<12, 5>};
+const OpRules rules_adagrad_step{"h = g + weight_decay w; sum += h^2; w -= lr h / (sqrt(sum) + epsilon).", infer_adagrad,
+                                 PrecisionClass::fp32, per_parameter<8, 3>};
 const OpRules rules_adadelta_step{
     "h = g + weight_decay w; v = rho v + (1 - rho) h^2; d = h sqrt(delta + epsilon) / sqrt(v + epsilon); delta = rho delta + (1 - rho) "
     "d^2; w -= lr d.",
-    infer_adadelta};
+    infer_adadelta, PrecisionClass::fp32, per_parameter<8, 4>};
 
 }  // namespace graph
 

@@ -26,7 +26,8 @@ void infer(Inference& at) {
 }  // namespace
 
 extern const OpRules rules_random_permutation;
-const OpRules rules_random_permutation{"y = 0 .. n-1 in random order, a function of key and stream.", infer};
+const OpRules rules_random_permutation{"y = 0 .. n-1 in random order, a function of key and stream.", infer, PrecisionClass::fp32,
+                                       per_element<0>};
 
 }  // namespace graph
 

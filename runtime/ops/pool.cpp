@@ -107,20 +107,33 @@ void average_gradient(Gradient& at) {
   at.set(0, apply_op(TENON_OP_AveragePoolGrad, {at.dy()}, at.attributes, {.name = {}, .shape = x}));
 }
 
+/// An operation for each element of each window. The first of these values has an element per window.
+template <std::vector<ValueId> NodeInfo::*values>
+std::int64_t flops(const Graph& graph, const NodeInfo& node) {
+  const Shape& windows = graph.info((node.*values)[0]).shape;
+  std::int64_t count = windows.count();
+  for (std::size_t i = 0; i + 2 < windows.rank(); ++i) count *= node.attributes.as<tenon_attributes_window>().kernel[i];
+  return count;
+}
+
 }  // namespace
 
 extern const OpRules rules_max_pool, rules_max_pool_grad, rules_average_pool, rules_average_pool_grad;
 const OpRules rules_max_pool{
     "y = the largest x of each window, ignoring padding; NaN wins. indices are positions in x in the order (N, C, d...), "
     "the first in case of a tie.",
-    infer<false>, max_gradient, 1u << indices_output};
+    infer<false>,
+    PrecisionClass::inherits,
+    flops<&NodeInfo::outputs>,
+    max_gradient,
+    1u << indices_output};
 const OpRules rules_max_pool_grad{"dx = 0, then dx[indices] += dy: each result's gradient goes to the position of its maximum.",
-                                  infer_max_gradient};
+                                  infer_max_gradient, PrecisionClass::inherits, per_element<1>};
 const OpRules rules_average_pool{
     "y = sum of x over each window, divided by the number of its elements within the padded image, or only within x.", infer<true>,
-    average_gradient};
+    PrecisionClass::inherits, flops<&NodeInfo::outputs>, average_gradient};
 const OpRules rules_average_pool_grad{"dx = sum of dy over the windows that cover it, divided as in the forward op.",
-                                      infer_average_gradient};
+                                      infer_average_gradient, PrecisionClass::inherits, flops<&NodeInfo::inputs>};
 
 }  // namespace graph
 

@@ -41,9 +41,12 @@ void infer_bernoulli(Inference& at) {
 }  // namespace
 
 extern const OpRules rules_random_uniform, rules_random_normal, rules_random_bernoulli;
-const OpRules rules_random_uniform{"y uniform in [low, high), a function of key, stream and index.", infer_uniform};
-const OpRules rules_random_normal{"y normal with a mean and a standard deviation, a function of key, stream and index.", infer_normal};
-const OpRules rules_random_bernoulli{"y = 1 with a probability, else 0, a function of key, stream and index.", infer_bernoulli};
+const OpRules rules_random_uniform{"y uniform in [low, high), a function of key, stream and index.", infer_uniform, PrecisionClass::fp32,
+                                   per_element<0>};
+const OpRules rules_random_normal{"y normal with a mean and a standard deviation, a function of key, stream and index.", infer_normal,
+                                  PrecisionClass::fp32, per_element<0>};
+const OpRules rules_random_bernoulli{"y = 1 with a probability, else 0, a function of key, stream and index.", infer_bernoulli,
+                                     PrecisionClass::fp32, per_element<0>};
 
 }  // namespace graph
 

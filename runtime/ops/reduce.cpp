@@ -156,29 +156,30 @@ void log_sum_exp_gradient(Gradient& at) {
 extern const OpRules rules_reduce_sum, rules_reduce_mean, rules_reduce_max, rules_reduce_min, rules_reduce_prod, rules_reduce_l1,
     rules_reduce_l2, rules_reduce_sum_square, rules_reduce_log_sum_exp;
 const OpRules rules_reduce_sum{"y = sum of x over axes; no axes: all of them. The sum of no elements is 0. Integers wrap.", infer,
-                               sum_gradient};
+                               PrecisionClass::fp32, per_element<1>, sum_gradient};
 const OpRules rules_reduce_mean{"y = mean of x over axes; no axes: all of them. The mean of no elements is NaN.", infer_floating,
-                                mean_gradient};
+                                PrecisionClass::fp32, per_element<1>, mean_gradient};
 const OpRules rules_reduce_max{
     "y = the largest x over axes; no axes: all of them. NaN propagates; reducing no elements is an error. Equal elements share the "
     "gradient.",
-    infer_extreme, max_gradient};
+    infer_extreme, PrecisionClass::fp32, per_element<1>, max_gradient};
 const OpRules rules_reduce_min{
     "y = the smallest x over axes; no axes: all of them. NaN propagates; reducing no elements is an error. Equal elements share the "
     "gradient.",
-    infer_extreme, min_gradient};
+    infer_extreme, PrecisionClass::fp32, per_element<1>, min_gradient};
 const OpRules rules_reduce_prod{"y = product of x over axes; no axes: all of them. The product of no elements is 1. Integers wrap.", infer,
-                                prod_gradient};
-const OpRules rules_reduce_l1{"y = sum |x| over axes; no axes: all of them. The result for no elements is 0.", infer_floating, l1_gradient};
+                                PrecisionClass::fp32, per_element<1>, prod_gradient};
+const OpRules rules_reduce_l1{"y = sum |x| over axes; no axes: all of them. The result for no elements is 0.", infer_floating,
+                              PrecisionClass::fp32, per_element<1>, l1_gradient};
 const OpRules rules_reduce_l2{
     "y = sqrt(sum x^2) over axes; no axes: all of them. Squares neither overflow nor underflow. The result for no elements is 0.",
-    infer_floating, l2_gradient};
+    infer_floating, PrecisionClass::fp32, per_element<1>, l2_gradient};
 const OpRules rules_reduce_sum_square{"y = sum x^2 over axes; no axes: all of them. The result for no elements is 0.", infer_floating,
-                                      sum_square_gradient};
+                                      PrecisionClass::fp32, per_element<1>, sum_square_gradient};
 const OpRules rules_reduce_log_sum_exp{
     "y = m + log(sum exp(x - m)) over axes, m the largest x: no exponential overflows; no axes: all of them. The result for no elements is "
     "-inf.",
-    infer_floating, log_sum_exp_gradient};
+    infer_floating, PrecisionClass::fp32, per_element<1>, log_sum_exp_gradient};
 
 }  // namespace graph
 

@@ -80,8 +80,9 @@ extern const OpRules rules_resize, rules_resize_grad;
 const OpRules rules_resize{
     "y[..., i, ...] = x at the coordinate that i maps to: its nearest element, or the interpolation of its two neighbours; "
     "beyond the ends, the last element.",
-    infer, gradient};
-const OpRules rules_resize_grad{"dx[k] = sum over y of the weight that x[k] has in y, times dy.", infer_gradient};
+    infer, PrecisionClass::inherits, per_element<1>, gradient};
+const OpRules rules_resize_grad{"dx[k] = sum over y of the weight that x[k] has in y, times dy.", infer_gradient, PrecisionClass::inherits,
+                                per_element<1>};
 
 }  // namespace graph
 

@@ -48,11 +48,19 @@ void gradient(Gradient& at) {
 
 extern const OpRules rules_rms_norm, rules_rms_norm_grad;
 const OpRules rules_rms_norm{
-    "y = x inverse_rms scale, inverse_rms = 1 / sqrt(mean(x^2) + epsilon) over the dimensions from axis on; scale has their shape.", infer,
-    gradient, 0b10};
+    "y = x inverse_rms scale, inverse_rms = 1 / sqrt(mean(x^2) + epsilon) over the dimensions from axis on; scale has their shape.",
+    infer,
+    PrecisionClass::fp32_internal,
+    per_element<5>,
+    gradient,
+    0b10};
 const OpRules rules_rms_norm_grad{
-    "With x' = x inverse_rms and g = dy scale: dx = inverse_rms (g - x' mean(g x')), dscale = sum(dy x') over the lines.", infer_gradient,
-    nullptr, 0b10};
+    "With x' = x inverse_rms and g = dy scale: dx = inverse_rms (g - x' mean(g x')), dscale = sum(dy x') over the lines.",
+    infer_gradient,
+    PrecisionClass::fp32_internal,
+    per_element<8>,
+    nullptr,
+    0b10};
 
 }  // namespace graph
 

@@ -41,9 +41,17 @@ extern const OpRules rules_rnn, rules_rnn_grad;
 const OpRules rules_rnn{
     "h_t = f(x_t w' + h_(t-1) r' + bw + br), f tanh or relu, b = (bw, br): x (T, B, I), w (D, H, I), r (D, H, H), y (T, D, B, H) all h, "
     "y_h (D, B, H) the last. Direction `reverse` reads x from its end; of `both`, direction 1 does.",
-    infer, gradient, 0b11};
-const OpRules rules_rnn_grad{"The gradients of rnn through all steps, from its results y. db holds the same values twice.", infer_gradient,
-                             nullptr, 0b11000};
+    infer,
+    PrecisionClass::low_precision,
+    recurrent_flops<0, 1>,
+    gradient,
+    0b11};
+const OpRules rules_rnn_grad{"The gradients of rnn through all steps, from its results y. db holds the same values twice.",
+                             infer_gradient,
+                             PrecisionClass::low_precision,
+                             recurrent_flops<2, 2>,
+                             nullptr,
+                             0b11000};
 
 }  // namespace graph
 

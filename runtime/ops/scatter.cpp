@@ -123,11 +123,11 @@ extern const OpRules rules_scatter_elements, rules_scatter_add;
 const OpRules rules_scatter_elements{
     "y = x, then y[indices[i, j], j] = updates[i, j] (axis 0), or with the update added or multiplied, in row-major order, so the last "
     "one replaces. Indices are in [-n, n), negative from the end; others are an error at execution.",
-    infer_scatter_elements, scatter_elements_gradient};
+    infer_scatter_elements, PrecisionClass::fp32, per_element<0>, scatter_elements_gradient};
 const OpRules rules_scatter_add{
     "y = x with slice k of updates added to slice indices[k] along axis, in the order of k: the transpose of gather. Indices are in [-n, "
     "n), negative from the end; others are an error at execution.",
-    infer_scatter_add, scatter_add_gradient};
+    infer_scatter_add, PrecisionClass::fp32, per_element<1>, scatter_add_gradient};
 
 }  // namespace graph
 

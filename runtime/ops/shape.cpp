@@ -90,10 +90,13 @@ void expand_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_reshape, rules_flatten, rules_transpose, rules_expand;
-const OpRules rules_reshape{"y = x in row-major order with another shape of the same count.", infer_reshape, reshape_gradient};
-const OpRules rules_flatten{"y = x as (d0 ... d[axis-1], d[axis] ...); axis may be the rank.", infer_flatten, reshape_gradient};
-const OpRules rules_transpose{"Axis i of y is axis perm[i] of x; no perm: the axes are reversed.", infer_transpose, transpose_gradient};
-const OpRules rules_expand{"y = x broadcast to a shape.", infer_expand, expand_gradient};
+const OpRules rules_reshape{"y = x in row-major order with another shape of the same count.", infer_reshape, PrecisionClass::inherits,
+                            per_element<0>, reshape_gradient};
+const OpRules rules_flatten{"y = x as (d0 ... d[axis-1], d[axis] ...); axis may be the rank.", infer_flatten, PrecisionClass::inherits,
+                            per_element<0>, reshape_gradient};
+const OpRules rules_transpose{"Axis i of y is axis perm[i] of x; no perm: the axes are reversed.", infer_transpose,
+                              PrecisionClass::inherits, per_element<0>, transpose_gradient};
+const OpRules rules_expand{"y = x broadcast to a shape.", infer_expand, PrecisionClass::inherits, per_element<0>, expand_gradient};
 
 }  // namespace graph
 

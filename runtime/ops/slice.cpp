@@ -183,11 +183,11 @@ void pad_gradient(Gradient& at) {
 
 extern const OpRules rules_slice, rules_pad;
 const OpRules rules_slice{"y[i, ...] = x[starts + i steps, ...], with the sizes of the result; steps may be negative.", infer_slice,
-                          slice_gradient};
+                          PrecisionClass::inherits, per_element<0>, slice_gradient};
 const OpRules rules_pad{
     "y = x padded before and after: a value (constant), x mirrored at its ends without repeating them (reflect), or its last "
     "elements (edge).",
-    infer_pad, pad_gradient};
+    infer_pad, PrecisionClass::inherits, per_element<0>, pad_gradient};
 
 }  // namespace graph
 

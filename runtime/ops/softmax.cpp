@@ -40,10 +40,12 @@ void gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_softmax, rules_softmax_grad, rules_log_softmax, rules_log_softmax_grad;
-const OpRules rules_softmax{"y = exp(x - max x) / sum exp(x - max x), along axis.", infer, gradient<TENON_OP_SoftmaxGrad>};
-const OpRules rules_softmax_grad{"dx = y (dy - sum(dy y)), sums along axis.", infer_gradient};
-const OpRules rules_log_softmax{"y = x - max x - log sum exp(x - max x), along axis.", infer, gradient<TENON_OP_LogSoftmaxGrad>};
-const OpRules rules_log_softmax_grad{"dx = dy - exp(y) sum(dy), sums along axis.", infer_gradient};
+const OpRules rules_softmax{"y = exp(x - max x) / sum exp(x - max x), along axis.", infer, PrecisionClass::fp32, per_element<4>,
+                            gradient<TENON_OP_SoftmaxGrad>};
+const OpRules rules_softmax_grad{"dx = y (dy - sum(dy y)), sums along axis.", infer_gradient, PrecisionClass::fp32, per_element<4>};
+const OpRules rules_log_softmax{"y = x - max x - log sum exp(x - max x), along axis.", infer, PrecisionClass::fp32, per_element<4>,
+                                gradient<TENON_OP_LogSoftmaxGrad>};
+const OpRules rules_log_softmax_grad{"dx = dy - exp(y) sum(dy), sums along axis.", infer_gradient, PrecisionClass::fp32, per_element<4>};
 
 }  // namespace graph
 

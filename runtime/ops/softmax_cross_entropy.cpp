@@ -92,9 +92,14 @@ extern const OpRules rules_softmax_cross_entropy, rules_softmax_cross_entropy_gr
 const OpRules rules_softmax_cross_entropy{
     "loss = -weights[label] log_prob[label], reduced; log_prob = log softmax(scores) over the classes. The mean divides by the sum of the "
     "weights of the labels that are not ignored. Ignored labels have no loss; a label that is neither in [0, C) nor ignored is an error.",
-    infer, gradient, 1u << log_prob_output};
+    infer,
+    PrecisionClass::fp32,
+    per_element<4>,
+    gradient,
+    1u << log_prob_output};
 const OpRules rules_softmax_cross_entropy_grad{
-    "dscores = dloss weights[label] (exp(log_prob) - onehot(label)), divided as in the mean; 0 for ignored labels.", infer_gradient};
+    "dscores = dloss weights[label] (exp(log_prob) - onehot(label)), divided as in the mean; 0 for ignored labels.", infer_gradient,
+    PrecisionClass::fp32, per_element<4>};
 
 }  // namespace graph
 

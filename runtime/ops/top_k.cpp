@@ -41,7 +41,7 @@ extern const OpRules rules_top_k;
 const OpRules rules_top_k{
     "The k largest (or smallest) elements of each line along axis, and their indices; sorted: best first. Equal elements: the smaller "
     "index first. NaN is larger than every number.",
-    infer, gradient};
+    infer, PrecisionClass::fp32, per_element<1>, gradient};
 
 }  // namespace graph
 

@@ -25,8 +25,10 @@ void cos_gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_sin, rules_cos;
-const OpRules rules_sin{"y = sin x, x in radians and of any magnitude; NaN for infinite x.", infer, sin_gradient};
-const OpRules rules_cos{"y = cos x, x in radians and of any magnitude; NaN for infinite x.", infer, cos_gradient};
+const OpRules rules_sin{"y = sin x, x in radians and of any magnitude; NaN for infinite x.", infer, PrecisionClass::fp32, per_element<1>,
+                        sin_gradient};
+const OpRules rules_cos{"y = cos x, x in radians and of any magnitude; NaN for infinite x.", infer, PrecisionClass::fp32, per_element<1>,
+                        cos_gradient};
 
 }  // namespace graph
 

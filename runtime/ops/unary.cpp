@@ -41,13 +41,16 @@ void gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_neg, rules_relu, rules_relu_grad, rules_sigmoid, rules_sigmoid_grad, rules_tanh, rules_tanh_grad;
-const OpRules rules_neg{"y = -x. The lowest integer wraps to itself.", infer_number, neg_gradient};
-const OpRules rules_relu{"y = max(0, x). NaN propagates; the derivative at 0 is 0.", infer_number, gradient<TENON_OP_ReluGrad>};
-const OpRules rules_relu_grad{"dx = dy where y > 0, else 0.", infer_gradient};
-const OpRules rules_sigmoid{"y = 1 / (1 + exp(-x)).", infer_floating, gradient<TENON_OP_SigmoidGrad>};
-const OpRules rules_sigmoid_grad{"dx = dy y (1 - y).", infer_gradient};
-const OpRules rules_tanh{"y = tanh(x).", infer_floating, gradient<TENON_OP_TanhGrad>};
-const OpRules rules_tanh_grad{"dx = dy (1 - y^2).", infer_gradient};
+const OpRules rules_neg{"y = -x. The lowest integer wraps to itself.", infer_number, PrecisionClass::inherits, per_element<1>,
+                        neg_gradient};
+const OpRules rules_relu{"y = max(0, x). NaN propagates; the derivative at 0 is 0.", infer_number, PrecisionClass::inherits, per_element<1>,
+                         gradient<TENON_OP_ReluGrad>};
+const OpRules rules_relu_grad{"dx = dy where y > 0, else 0.", infer_gradient, PrecisionClass::inherits, per_element<1>};
+const OpRules rules_sigmoid{"y = 1 / (1 + exp(-x)).", infer_floating, PrecisionClass::inherits, per_element<1>,
+                            gradient<TENON_OP_SigmoidGrad>};
+const OpRules rules_sigmoid_grad{"dx = dy y (1 - y).", infer_gradient, PrecisionClass::inherits, per_element<1>};
+const OpRules rules_tanh{"y = tanh(x).", infer_floating, PrecisionClass::inherits, per_element<1>, gradient<TENON_OP_TanhGrad>};
+const OpRules rules_tanh_grad{"dx = dy (1 - y^2).", infer_gradient, PrecisionClass::inherits, per_element<1>};
 
 }  // namespace graph
 

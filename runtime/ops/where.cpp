@@ -30,7 +30,8 @@ void gradient(Gradient& at) {
 }  // namespace
 
 extern const OpRules rules_where;
-const OpRules rules_where{"y = a where the condition holds, else b; shapes broadcast.", infer, gradient};
+const OpRules rules_where{"y = a where the condition holds, else b; shapes broadcast.", infer, PrecisionClass::inherits, per_element<0>,
+                          gradient};
 
 }  // namespace graph
 

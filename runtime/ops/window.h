@@ -102,6 +102,12 @@ inline void expect_window_count(const Inference& at, const WindowAxis& axis, std
   }
 }
 
+/// Flops of a convolution or its gradients: each element of the image with one channel per filter is multiplied by a filter.
+inline std::int64_t convolution_flops(const Graph& graph, ValueId image, ValueId filters) {
+  const Shape& w = graph.info(filters).shape;
+  return 2 * graph.info(image).shape.count() * (w.count() / w[0]);
+}
+
 }  // namespace tenon::graph
 
 namespace tenon::ops {

@@ -100,9 +100,17 @@ struct Net {
 
 }  // namespace
 
+// A record without precision class or flops does not compile.
+template <class... Fields>
+constexpr bool makes_rules = requires(Fields... fields) { graph::OpRules{"", fields...}; };
+using InferRule = decltype(graph::OpRules::infer);
+using Flops = std::int64_t (*)(const Graph&, const NodeInfo&);
+static_assert(makes_rules<InferRule, PrecisionClass, Flops>);
+static_assert(!makes_rules<InferRule, PrecisionClass> && !makes_rules<InferRule> && !makes_rules<InferRule, Flops>);
+
 TEST_CASE("mixed: the policy") {
-  const auto of = [](std::initializer_list<tenon_op> ops, PrecisionClass mixing) {
-    return std::all_of(ops.begin(), ops.end(), [&](tenon_op op) { return graph::precision_class_of(op) == mixing; });
+  const auto of = [](std::initializer_list<tenon_op> ops, PrecisionClass precision) {
+    return std::all_of(ops.begin(), ops.end(), [&](tenon_op op) { return graph::rules_of(op).precision == precision; });
   };
   CHECK(of(
       {TENON_OP_MatMul, TENON_OP_Gemm, TENON_OP_Conv, TENON_OP_ConvInputGrad, TENON_OP_ConvWeightGrad, TENON_OP_ConvTranspose, TENON_OP_RNN,
