@@ -6,8 +6,8 @@ namespace {
 
 const char* stem_of(tenon_op op) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                  \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  case id:                                                                                            \
     return #stem;
 #include <tenon/ops.def>
 #undef TENON_OP

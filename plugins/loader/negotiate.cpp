@@ -82,8 +82,8 @@ std::string text_or(const char* text, const char* otherwise) {
 
 std::string name_of_op(tenon_op op) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                  \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  case id:                                                                                            \
     return #name;
 #include <tenon/ops.def>
 #undef TENON_OP

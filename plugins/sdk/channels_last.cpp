@@ -40,74 +40,37 @@ Attributes attributes_of(const Node& node) {
   return attributes;
 }
 
-/// How a node can take its operands with channels last: which attributes must be rewritten.
-enum class Way {
-  stays,      ///< it cannot
-  pointwise,  ///< none: operands are broadcast
-  expand,     ///< none
-  reduction,  ///< a list of axes
-  axis,       ///< one axis
-  pad,
-  slice
-};
-
-Way way_of(const Node& node) {
-  if (attributes_size(node.op, node.version) == 0) return Way::stays;
-  switch (node.op) {
-    case TENON_OP_ReduceSum:
-    case TENON_OP_ReduceMean:
-    case TENON_OP_ReduceMax:
-    case TENON_OP_ReduceMin:
-    case TENON_OP_ReduceProd:
-    case TENON_OP_ReduceL1:
-    case TENON_OP_ReduceL2:
-    case TENON_OP_ReduceSumSquare:
-    case TENON_OP_ReduceLogSumExp:
-      return Way::reduction;
-    case TENON_OP_Concat:
-    case TENON_OP_Split:
-    case TENON_OP_Softmax:
-    case TENON_OP_SoftmaxGrad:
-    case TENON_OP_LogSoftmax:
-    case TENON_OP_LogSoftmaxGrad:
-      return Way::axis;
-    case TENON_OP_Pad:
-      return Way::pad;
-    case TENON_OP_Slice:
-      return Way::slice;
-    case TENON_OP_Expand:
-      return Way::expand;
-    case TENON_OP_Cast:
-      return Way::pointwise;
-    default:
-      return node.row->kernel->traits.elementwise ? Way::pointwise : Way::stays;
-  }
+/// The indexing of a node that can take its operands with channels last; Indexing::other if it cannot.
+Indexing movable_indexing(const Node& node) {
+  const Indexing indexing = indexing_of(node);
+  const bool stays = indexing == Indexing::reshape || indexing == Indexing::transpose || indexing == Indexing::gather;
+  return stays ? Indexing::other : indexing;
 }
 
 /// The node's attributes for operands with channels last.
-void turn_attributes(Node& node, Way way, std::uint32_t rank) {
+void turn_attributes(Node& node, Indexing indexing, std::uint32_t rank) {
   const auto turn_list = [&](std::int64_t* list) {
     const std::vector<std::int64_t> was(list, list + rank);
     for (std::uint32_t d = 0; d < rank; ++d) list[turned(d, rank)] = was[d];
   };
-  switch (way) {
-    case Way::reduction: {
+  switch (indexing) {
+    case Indexing::reduction: {
       auto attributes = attributes_of<tenon_attributes_axes>(node);
       for (std::uint32_t i = 0; i < attributes.count; ++i) attributes.axes[i] = turned(attributes.axes[i], rank);
       std::sort(attributes.axes, attributes.axes + attributes.count);
       return set_attributes(node, attributes);
     }
-    case Way::axis: {
+    case Indexing::axis: {
       auto attributes = attributes_of<tenon_attributes_axis>(node);
       attributes.axis = turned(attributes.axis, rank);
       return set_attributes(node, attributes);
     }
-    case Way::pad: {
+    case Indexing::pad: {
       auto attributes = attributes_of<tenon_attributes_pad>(node);
       turn_list(attributes.before);
       return set_attributes(node, attributes);
     }
-    case Way::slice: {
+    case Indexing::slice: {
       auto attributes = attributes_of<tenon_attributes_slice>(node);
       turn_list(attributes.starts);
       turn_list(attributes.steps);
@@ -121,7 +84,7 @@ void turn_attributes(Node& node, Way way, std::uint32_t rank) {
 class ChannelsLastPass {
  public:
   ChannelsLastPass(GraphModel& graph, const KernelRow* rows)
-      : graph_(graph), rows_(rows), native_(graph.values.size(), false), moves_(graph.nodes.size(), Way::stays) {}
+      : graph_(graph), rows_(rows), native_(graph.values.size(), false), moves_(graph.nodes.size(), Indexing::other) {}
 
   void run() {
     if (std::none_of(graph_.nodes.begin(), graph_.nodes.end(), needs_channels_last)) return;
@@ -149,15 +112,16 @@ class ChannelsLastPass {
     return value.dense && (value.shape[1] == 1 || value.count == value.shape[0] * value.shape[1]);
   }
   /// Rank of the images that a node works on; 0 if its operands are not images.
-  std::uint32_t image_rank(const Node& node, Way way) const {
-    const std::vector<std::uint32_t>& operands = way == Way::pointwise || way == Way::expand ? node.outputs : node.inputs;
+  std::uint32_t image_rank(const Node& node, Indexing indexing) const {
+    const std::vector<std::uint32_t>& operands =
+        indexing == Indexing::pointwise || indexing == Indexing::expand ? node.outputs : node.inputs;
     if (operands.empty() || operands[0] == none || !is_image(graph_.values[operands[0]])) return 0;
     return graph_.values[operands[0]].rank;
   }
 
   /// True if the node can work on operands with channels last.
-  bool movable(const Node& node, Way way) const {
-    const std::uint32_t rank = way == Way::stays ? 0 : image_rank(node, way);
+  bool movable(const Node& node, Indexing indexing) const {
+    const std::uint32_t rank = indexing == Indexing::other ? 0 : image_rank(node, indexing);
     if (rank == 0) return false;
     for (const std::uint32_t v : node.inputs) {
       if (v == none || graph_.values[v].rank > rank || !can_turn(v)) return false;
@@ -166,7 +130,7 @@ class ChannelsLastPass {
     for (const std::uint32_t v : node.outputs) {
       if (v != none && !can_turn(v)) return false;
     }
-    if (way == Way::reduction) return node.outputs.size() == 1 && node.outputs[0] != none && keeps_order(node, rank);
+    if (indexing == Indexing::reduction) return node.outputs.size() == 1 && node.outputs[0] != none && keeps_order(node, rank);
     return node.op == TENON_OP_Split || (node.outputs.size() == 1 && node.outputs[0] != none);
   }
 
@@ -180,8 +144,8 @@ class ChannelsLastPass {
   }
 
   /// True if enough of the operands have their channels last already.
-  bool should_follow(const Node& node, Way way) const {
-    const std::uint32_t rank = image_rank(node, way);
+  bool should_follow(const Node& node, Indexing indexing) const {
+    const std::uint32_t rank = image_rank(node, indexing);
     std::int64_t turned_count = 0, count = 0;
     bool spans = false;  // one of them is as large as the result
     for (const std::uint32_t v : node.inputs) {
@@ -192,14 +156,14 @@ class ChannelsLastPass {
       turned_count += value.count;
       spans = spans || (node.outputs[0] != none && value.count == graph_.values[node.outputs[0]].count);
     }
-    if (way == Way::pointwise) return spans;
+    if (indexing == Indexing::pointwise) return spans;
     return turned_count > 0 && 2 * turned_count >= count;
   }
 
-  void move(std::size_t n, Way way) {
-    moves_[n] = way;
+  void move(std::size_t n, Indexing indexing) {
+    moves_[n] = indexing;
     const Node& node = graph_.nodes[n];
-    const std::uint32_t rank = image_rank(node, way);
+    const std::uint32_t rank = image_rank(node, indexing);
     for (const std::uint32_t v : node.outputs) {
       if (v != none && graph_.values[v].rank == rank) native_[v] = true;
     }
@@ -215,8 +179,8 @@ class ChannelsLastPass {
         }
         continue;
       }
-      const Way way = way_of(node);
-      if (movable(node, way) && should_follow(node, way)) move(n, way);
+      const Indexing indexing = movable_indexing(node);
+      if (movable(node, indexing) && should_follow(node, indexing)) move(n, indexing);
     }
   }
 
@@ -231,26 +195,26 @@ class ChannelsLastPass {
     }
     for (std::size_t n = graph_.nodes.size(); n-- > 0;) {
       const Node& node = graph_.nodes[n];
-      if (moves_[n] != Way::stays || needs_channels_last(node) || node.outputs.size() != 1 || node.outputs[0] == none) continue;
+      if (moves_[n] != Indexing::other || needs_channels_last(node) || node.outputs.size() != 1 || node.outputs[0] == none) continue;
       const std::uint32_t v = node.outputs[0];
       if (graph_.values[v].kind != TENON_VALUE_INTERNAL || readers[v].empty()) continue;
-      const Way way = way_of(node);
-      if (way == Way::reduction || !movable(node, way)) continue;
+      const Indexing indexing = movable_indexing(node);
+      if (indexing == Indexing::reduction || !movable(node, indexing)) continue;
       if (!std::all_of(readers[v].begin(), readers[v].end(), [&](const Reader& reader) { return reads_turned(reader); })) continue;
       std::int64_t turns = 0;  // elements to transpose, instead of those of the result
       for (const std::uint32_t input : node.inputs) {
         const Value& value = graph_.values[input];
         if (value.rank == graph_.values[v].rank && !native_[input] && !is_free(input)) turns += value.count;
       }
-      if (turns <= graph_.values[v].count) move(n, way);
+      if (turns <= graph_.values[v].count) move(n, indexing);
     }
   }
   bool reads_turned(const Reader& reader) const {
     const Node& node = graph_.nodes[reader.node];
     const std::uint32_t v = node.inputs[reader.input];
     if (needs_channels_last(node)) return takes_channels_last(node.turns.inputs, reader.input, v);
-    const Way way = moves_[reader.node];
-    return way != Way::stays && graph_.values[v].rank == image_rank(node, way);
+    const Indexing indexing = moves_[reader.node];
+    return indexing != Indexing::other && graph_.values[v].rank == image_rank(node, indexing);
   }
 
   // ---------------------------------------------------------------- rewriting the graph
@@ -328,7 +292,7 @@ class ChannelsLastPass {
     return to_turned(wide_[v], reader);
   }
 
-  void emit(Node node, Way way) {
+  void emit(Node node, Indexing indexing) {
     std::vector<std::uint32_t> plain;  // results to transpose back
     const auto turn_output = [&](std::uint32_t& v) {
       plain.push_back(v);
@@ -344,10 +308,10 @@ class ChannelsLastPass {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) {
         if (takes_channels_last(node.turns.outputs, i, node.outputs[i])) turn_output(node.outputs[i]), node.channels_last = true;
       }
-    } else if (way != Way::stays) {
-      const std::uint32_t rank = image_rank(node, way);
+    } else if (indexing != Indexing::other) {
+      const std::uint32_t rank = image_rank(node, indexing);
       node.channels_last = true;
-      turn_attributes(node, way, rank);
+      turn_attributes(node, indexing, rank);
       for (std::uint32_t& v : node.inputs) v = to_turned(v, rank, node);
       for (std::uint32_t& v : node.outputs) {
         if (v != none && graph_.values[v].rank == rank) turn_output(v);
@@ -384,8 +348,8 @@ class ChannelsLastPass {
 
   GraphModel& graph_;
   const KernelRow* rows_;
-  std::vector<bool> native_;  ///< per value of the graph: computed with its channels last
-  std::vector<Way> moves_;    ///< per node of the graph: how it is rewritten
+  std::vector<bool> native_;     ///< per value of the graph: computed with its channels last
+  std::vector<Indexing> moves_;  ///< per node of the graph: its indexing if it is rewritten
   std::vector<Node> result_;
   std::vector<std::uint32_t> counterparts_;  ///< per value: its channels-last counterpart
   std::vector<std::uint32_t> wide_;          ///< per value of lower rank: its counterpart with leading dimensions of 1

@@ -219,8 +219,8 @@ bool same_layout(const Value& a, const Value& b) {
 
 const char* op_name(tenon_op op) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                  \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  case id:                                                                                            \
     return #name;
 #include <tenon/ops.def>
 #undef TENON_OP

@@ -7,7 +7,7 @@ namespace tenon::sdk {
 namespace {
 
 [[maybe_unused]] constexpr std::uint32_t newest_version([[maybe_unused]] tenon_op op) {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
   if (op == id) return version;
 #include <tenon/ops.def>
 #undef TENON_OP

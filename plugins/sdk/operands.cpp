@@ -3,6 +3,8 @@
 
 #include <tenon/sdk/op_versions.h>
 
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -13,11 +15,12 @@ struct Listed {
   tenon_op op;
   std::uint32_t version;
   std::uint32_t attributes_size;
+  Indexing indexing;
   std::string_view schema;
 };
 constexpr Listed listed[] = {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
-  {id, version, sizeof(tenon_attributes_##attributes), schema},
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  {id, version, sizeof(tenon_attributes_##attributes), Indexing::indexing, schema},
 #include <tenon/ops.def>
 #undef TENON_OP
 };
@@ -203,13 +206,12 @@ bool broadcasts(const Value& x, const Value& y) {
 bool shapes_fit(const GraphModel& graph, const Node& node) {
   const Value& x = graph.values[node.inputs[0]];
   const Value& y = graph.values[node.outputs[0]];
-  switch (node.op) {
-    case TENON_OP_Reshape:
-    case TENON_OP_Flatten:
+  switch (indexing_of(node)) {
+    case Indexing::reshape:
       return x.count == y.count;
-    case TENON_OP_Transpose:
+    case Indexing::transpose:
       return is_permutation_of_shape(x, y, *reinterpret_cast<const tenon_attributes_axes*>(node.attributes.data()));
-    case TENON_OP_Expand:
+    case Indexing::expand:
       return broadcasts(x, y);
     default:
       return true;
@@ -217,6 +219,11 @@ bool shapes_fit(const GraphModel& graph, const Node& node) {
 }
 
 }  // namespace
+
+Indexing indexing_of(const Node& node) {
+  const Listed* line = std::find_if(std::begin(listed), std::end(listed), [&](const Listed& l) { return l.op == node.op; });
+  return line == std::end(listed) || attributes_size(node.op, node.version) == 0 ? Indexing::other : line->indexing;
+}
 
 std::uint32_t attributes_size(tenon_op op, std::uint32_t version) {
   if (const OlderVersion* older = find_older(op, version)) return older->attributes_size;

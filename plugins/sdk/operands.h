@@ -10,6 +10,11 @@
 
 namespace tenon::sdk {
 
+/// The column `indexing` of ops.def.
+enum class Indexing : std::uint8_t { pointwise, reshape, transpose, expand, slice, pad, gather, axis, reduction, other };
+/// other for an op, or a version of it, that neither ops.def nor older_ops.def lists.
+Indexing indexing_of(const Node& node);
+
 /// Bytes of the op's attributes; 0 for an op, or a version of it, that neither ops.def nor older_ops.def lists.
 std::uint32_t attributes_size(tenon_op op, std::uint32_t version);
 

@@ -37,24 +37,22 @@ std::vector<std::uint32_t> producers(const GraphModel& graph) {
 
 /// A listed shape op: its operands have been checked.
 bool is_view_op(const Node& node) {
-  const bool is_shape_op =
-      node.is(TENON_OP_Reshape) || node.is(TENON_OP_Flatten) || node.is(TENON_OP_Transpose) || node.is(TENON_OP_Expand);
-  return is_shape_op && attributes_size(node.op, node.version) != 0;
+  const Indexing indexing = indexing_of(node);
+  return indexing == Indexing::reshape || indexing == Indexing::transpose || indexing == Indexing::expand;
 }
 
 /// Strides of the view that `node` makes of its input; false if no strides describe it.
 bool view_strides(const GraphModel& graph, const Node& node, Value& view) {
   const Value& x = graph.values[node.inputs[0]];
-  switch (node.op) {
-    case TENON_OP_Reshape:
-    case TENON_OP_Flatten:
+  switch (indexing_of(node)) {
+    case Indexing::reshape:
       return x.dense;  // the view keeps its own dense strides
-    case TENON_OP_Transpose: {
+    case Indexing::transpose: {
       const auto& perm = *reinterpret_cast<const tenon_attributes_axes*>(node.attributes.data());
       for (std::uint32_t i = 0; i < view.rank; ++i) view.strides[i] = x.strides[perm.axes[i]];
       return true;
     }
-    default: {  // Expand: missing and unit dimensions are repeated
+    default: {  // expand: missing and unit dimensions are repeated
       const std::uint32_t added = view.rank - x.rank;
       for (std::uint32_t i = 0; i < view.rank; ++i) {
         view.strides[i] = i < added || (x.shape[i - added] == 1 && view.shape[i] != 1) ? 0 : x.strides[i - added];

@@ -155,7 +155,7 @@ std::vector<VirtualDevice> virtual_device_list(const Value& value) {
 
 const std::vector<std::string>& op_names() {
   static const std::vector<std::string> names = {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) #name,
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) #name,
 #include <tenon/ops.def>
 #undef TENON_OP
   };

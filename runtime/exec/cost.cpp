@@ -15,16 +15,6 @@ std::uint64_t bytes_of(const Graph& graph, ValueId v) {
   return v == no_id ? 0 : static_cast<std::uint64_t>(graph.info(v).shape.count() * size_of(graph.info(v).dtype));
 }
 
-/// Ops that only change the view of memory and normally have no kernel.
-bool is_view(const NodeInfo& node) {
-  const std::string_view op = op_name(node.op);
-  return op == "Reshape" || op == "Flatten" || op == "Identity";
-}
-
-bool is_one_of(std::string_view op, std::initializer_list<std::string_view> list) {
-  return std::find(list.begin(), list.end(), op) != list.end();
-}
-
 }  // namespace
 
 Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes) {
@@ -34,12 +24,12 @@ Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes) {
   for (const NodeId n : nodes) {
     const NodeInfo& node = graph.nodes()[n];
     cost.flops += static_cast<std::uint64_t>(graph::rules_of(node.op).flops(graph, node));
-    const std::string_view op = op_name(node.op);
+    const std::string_view indexing = graph::indexing_of(node.op);
+    const bool selects = indexing == "slice" || indexing == "gather";  // of operand 0 it reads no more than it writes
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (v == no_id || !counted.insert(v).second || inside.contains(graph.info(v).producer)) continue;
-      const bool picks = i == 0 && is_one_of(op, {"Gather", "GatherElements", "Slice"});  // reads no more than it writes
-      cost.size_bytes += picks ? std::min(bytes_of(graph, v), bytes_of(graph, node.outputs[0])) : bytes_of(graph, v);
+      cost.size_bytes += selects && i == 0 ? std::min(bytes_of(graph, v), bytes_of(graph, node.outputs[0])) : bytes_of(graph, v);
     }
   }
   // A value that other nodes read must be written.
@@ -98,11 +88,11 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     }
     return none;
   };
-  for (const bool views : {false, true}) {
+  for (const bool views : {false, true}) {  // views without a kernel of their own come last
     for (bool changed = true; changed;) {
       changed = false;
       for (const NodeId n : nodes) {
-        if (kernel_of[n] != none || is_view(graph.nodes()[n]) != views) continue;
+        if (kernel_of[n] != none || (graph::indexing_of(graph.nodes()[n].op) == "reshape") != views) continue;
         const std::size_t k = neighbour(graph.nodes()[n]);
         if (k == none) continue;
         kernel_of[n] = k;

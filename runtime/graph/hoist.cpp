@@ -8,10 +8,6 @@
 namespace tenon::graph {
 namespace {
 
-bool only_looks(tenon_op op) {
-  return op == TENON_OP_Reshape || op == TENON_OP_Flatten || op == TENON_OP_Transpose || op == TENON_OP_Expand;
-}
-
 std::int64_t bytes_of(const ValueInfo& value) {
   return value.shape.count() * size_of(value.dtype);
 }
@@ -61,7 +57,7 @@ class Choice {
   /// From the last node back: a view that is read only by nodes that stay, stays with them, where it is free.
   void keep_what_costs_nothing(NodeId n) {
     const NodeInfo& node = graph_.nodes()[n];
-    if (leaves[n] && only_looks(node.op) && !read_by_leaving_[node.outputs[0]]) leaves[n] = false;
+    if (leaves[n] && is_view(node.op) && !read_by_leaving_[node.outputs[0]]) leaves[n] = false;
     for (const ValueId input : node.inputs) {
       if (input == no_id) continue;
       if (leaves[n]) {

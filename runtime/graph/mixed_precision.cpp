@@ -13,11 +13,6 @@ namespace tenon::graph {
 
 namespace {
 
-/// Ops that only move or repeat elements: casts may be moved through them.
-bool is_view(tenon_op op) {
-  return op == TENON_OP_Reshape || op == TENON_OP_Flatten || op == TENON_OP_Transpose || op == TENON_OP_Expand;
-}
-
 class Mixer {
  public:
   Mixer(GraphEditor& editor, DType narrow)

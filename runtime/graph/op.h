@@ -142,6 +142,10 @@ std::uint32_t version_of(tenon_op op);
 const char* stem_of(tenon_op op);
 /// The op's line in ops.def: "x:T -> y:T; axis keepdims".
 const char* schema_of(tenon_op op);
+/// The column `indexing` of the op's line: "pointwise".
+std::string_view indexing_of(tenon_op op);
+/// True for an op whose result arranges or repeats the elements of its operand: Reshape, Flatten, Transpose, Expand.
+bool is_view(tenon_op op);
 /// True if operand i or result i of the op has dtype S in its line: f32 for f16 and bf16.
 bool is_accumulation_operand(tenon_op op, std::size_t i);
 bool is_accumulation_result(tenon_op op, std::size_t i);

@@ -211,7 +211,8 @@ struct Printer {
   std::string (*print)(const Attributes&, const Words&);
 };
 constexpr Printer printers[] = {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) {id, text_of<tenon_attributes_##attributes>},
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  {id, text_of<tenon_attributes_##attributes>},
 #include <tenon/ops.def>
 #undef TENON_OP
 };

@@ -78,8 +78,8 @@ NEXT = [
     ),
     (
         OPS,
-        'TENON_OP(71, Elu, 6, elu, activation, 0, TENON_DTYPES_FLOAT, alpha, "x:T -> y:T; alpha")',
-        'TENON_OP(71, Elu, 22, elu, activation, 0, TENON_DTYPES_FLOAT, elu, "x:T -> y:T; alpha gamma")',
+        'TENON_OP(71, Elu, 6, elu, activation, 0, TENON_DTYPES_FLOAT, alpha, pointwise, "x:T -> y:T; alpha")',
+        'TENON_OP(71, Elu, 22, elu, activation, 0, TENON_DTYPES_FLOAT, elu, pointwise, "x:T -> y:T; alpha gamma")',
     ),
     (
         OLDER,

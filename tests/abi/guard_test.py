@@ -139,7 +139,7 @@ class Guards(Headers):
         self.layout_refused("constant TENON_OP_Sub was 2, is 9")
 
     def test_a_changed_schema_needs_a_new_version(self):
-        self.change("ops.def", "relu, unary, 0, TENON_DTYPES_FLOAT, none, \"x:T -> y:T\"", "relu, unary, 0, TENON_DTYPES_FLOAT, none, \"x:T -> z:T\"")
+        self.change("ops.def", "relu, unary, 0, TENON_DTYPES_FLOAT, none, pointwise, \"x:T -> y:T\"", "relu, unary, 0, TENON_DTYPES_FLOAT, none, pointwise, \"x:T -> z:T\"")
         self.refused("digests.py", "Relu-14 has the published digest", "a changed schema needs a new version")
         self.refused("digests.py", "Relu-14 has the published digest", command=("--write",))
 

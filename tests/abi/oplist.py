@@ -7,7 +7,7 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[2]
 HEADERS = SOURCE / "plugins" / "abi"
 
-Op = namedtuple("Op", "id name version stem family type_operand dtypes attributes schema")
+Op = namedtuple("Op", "id name version stem family type_operand dtypes attributes indexing schema")
 Older = namedtuple("Older", "name version attributes newest_attributes defaults schema")
 Routine = namedtuple("Routine", "id routine level signature dtypes")
 
@@ -43,7 +43,7 @@ def _unique(path, entries, key, what):
 
 def read_ops(directory=HEADERS):
     path = Path(directory) / "tenon" / "ops.def"
-    ops = [Op(int(v[0]), v[1], int(v[2]), v[3], v[4], int(v[5]), v[6], v[7], v[8].strip('"')) for v in _entries(path, "TENON_OP", 9)]
+    ops = [Op(int(v[0]), v[1], int(v[2]), v[3], v[4], int(v[5]), v[6], v[7], v[8], v[9].strip('"')) for v in _entries(path, "TENON_OP", 10)]
     _unique(path, ops, lambda op: op.id, "id")
     _unique(path, ops, lambda op: op.name, "name")
     _unique(path, ops, lambda op: op.stem, "stem")

@@ -15,7 +15,8 @@ bool small = false;
 
 const std::vector<OpLine>& op_lines() {
   static const std::vector<OpLine> lines{
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) {id, version, #name, #stem, #family, dtypes},
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  {id, version, #name, #stem, #family, dtypes},
 #include <tenon/ops.def>
 #undef TENON_OP
   };

@@ -16,8 +16,8 @@ namespace {
 /// The attributes of a node in the graph's form.
 Attributes graph_attributes(tenon_op op, const AttributeBytes& bytes) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                  \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  case id:                                                                                            \
     return Attributes::of(bytes.as<tenon_attributes_##attributes>());
 #include <tenon/ops.def>
 #undef TENON_OP

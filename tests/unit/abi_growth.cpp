@@ -72,7 +72,7 @@ TEST_CASE("abi: every op of the list has one published digest for its version") 
     std::uint32_t version;
   };
   constexpr Listed ops[] = {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) {id, version},
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) {id, version},
 #include <tenon/ops.def>
 #undef TENON_OP
   };

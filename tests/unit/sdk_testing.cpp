@@ -524,9 +524,9 @@ void Net::add_node(tenon_op op, std::vector<std::uint32_t> inputs, std::vector<s
                    std::vector<std::uint64_t> attributes) {
   std::uint32_t version = 1;
   switch (op) {
-#define TENON_OP(id, name, since, stem, family, type_operand, dtypes, attribute_struct, schema) \
-  case id:                                                                                      \
-    version = since;                                                                            \
+#define TENON_OP(id, name, since, stem, family, type_operand, dtypes, attribute_struct, indexing, schema) \
+  case id:                                                                                                \
+    version = since;                                                                                      \
     break;
 #include <tenon/ops.def>
 #undef TENON_OP

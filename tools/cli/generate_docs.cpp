@@ -180,8 +180,8 @@ std::string tolerance_text(const Page& page) {
 
 Attributes attributes_of(tenon_op op, const kit::AttributeBytes& bytes) {
   switch (op) {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) \
-  case id:                                                                                  \
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  case id:                                                                                            \
     return Attributes::of(bytes.as<tenon_attributes_##attributes>());
 #include <tenon/ops.def>
 #undef TENON_OP
@@ -289,7 +289,7 @@ std::string ops_page(const fs::path& include) {
     }
   }
   static const std::map<tenon_op, std::string> attributes{
-#define TENON_OP(id, op, version, stem, family, type_operand, dtypes, attributes, schema) {id, #attributes},
+#define TENON_OP(id, op, version, stem, family, type_operand, dtypes, attributes, indexing, schema) {id, #attributes},
 #include <tenon/ops.def>
 #undef TENON_OP
   };

@@ -116,7 +116,7 @@ std::string missing_features(const Language& language) {
   const auto line = [&](const std::string& match, const char* reason) {
     if (listed.insert(match).second) text += fmt::format("  - {{match: \"{}\", reason: \"{}\"}}\n", match, reason);
   };
-#define TENON_OP(id, op, version, stem, family, type_operand, dtypes, attributes, schema) \
+#define TENON_OP(id, op, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
   if (!language.offers(#stem, #family)) line(#stem "/*", "not implemented yet");
 #include <tenon/ops.def>
 #undef TENON_OP

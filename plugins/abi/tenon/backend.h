@@ -121,7 +121,7 @@ typedef struct tenon_error {
 /* Every op has an id that never changes. tenon/ops.def lists them; ids from TENON_OP_VENDOR on are
  * private to a vendor. */
 typedef uint32_t tenon_op;
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, schema) TENON_OP_##name = id,
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) TENON_OP_##name = id,
 enum {
   TENON_OP_NONE = 0,
 #include "ops.def"
