@@ -105,6 +105,33 @@ const char* op_name(tenon_op op) {
   return unlisted.c_str();
 }
 
+// The functions of tenon/elementwise_functions.h.
+namespace ops {
+
+#define TENON_DEFINE(op, function)              \
+  Value function(Value x) {                     \
+    return graph::apply_op(TENON_OP_##op, {x}); \
+  }
+TENON_UNARY_FUNCTIONS(TENON_DEFINE)
+#undef TENON_DEFINE
+
+#define TENON_DEFINE(op, function)                 \
+  Value function(Value a, Value b) {               \
+    return graph::apply_op(TENON_OP_##op, {a, b}); \
+  }
+TENON_BINARY_FUNCTIONS(TENON_DEFINE)
+TENON_BINARY_BOOL_FUNCTIONS(TENON_DEFINE)
+#undef TENON_DEFINE
+
+#define TENON_DEFINE(op, function)                              \
+  Value function(Value a, double b) {                           \
+    return function(a, graph::scalar(a.graph(), a.dtype(), b)); \
+  }
+TENON_BINARY_FUNCTIONS(TENON_DEFINE)
+#undef TENON_DEFINE
+
+}  // namespace ops
+
 namespace graph {
 
 const OpRules& rules_of(tenon_op op) {

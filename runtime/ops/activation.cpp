@@ -130,19 +130,10 @@ Value leaky_relu(Value x, double alpha) {
 Value elu(Value x, double alpha) {
   return graph::apply_op(TENON_OP_Elu, {x}, with_alpha(alpha));
 }
-Value softplus(Value x) {
-  return graph::apply_op(TENON_OP_Softplus, {x});
-}
-Value mish(Value x) {
-  return graph::apply_op(TENON_OP_Mish, {x});
-}
 Value gelu(Value x, bool approximate_tanh) {
   tenon_attributes_gelu attributes{};
   attributes.approximate_tanh = approximate_tanh ? 1 : 0;
   return graph::apply_op(TENON_OP_Gelu, {x}, Attributes::of(attributes));
-}
-Value silu(Value x) {
-  return graph::apply_op(TENON_OP_Silu, {x});
 }
 
 }  // namespace ops

@@ -92,30 +92,6 @@ const OpRules rules_clip{
 
 namespace ops {
 
-Value abs(Value x) {
-  return graph::apply_op(TENON_OP_Abs, {x});
-}
-Value sign(Value x) {
-  return graph::apply_op(TENON_OP_Sign, {x});
-}
-Value ceil(Value x) {
-  return graph::apply_op(TENON_OP_Ceil, {x});
-}
-Value floor(Value x) {
-  return graph::apply_op(TENON_OP_Floor, {x});
-}
-Value round(Value x) {
-  return graph::apply_op(TENON_OP_Round, {x});
-}
-Value sqrt(Value x) {
-  return graph::apply_op(TENON_OP_Sqrt, {x});
-}
-Value rsqrt(Value x) {
-  return graph::apply_op(TENON_OP_Rsqrt, {x});
-}
-Value reciprocal(Value x) {
-  return graph::apply_op(TENON_OP_Reciprocal, {x});
-}
 Value clip(Value x, double low, double high) {
   tenon_attributes_clip attributes{};
   attributes.low = low;

@@ -4,8 +4,7 @@
 
 #include "graph/op.h"
 
-namespace tenon {
-namespace graph {
+namespace tenon::graph {
 namespace {
 
 void infer(Inference& at) {
@@ -99,52 +98,4 @@ const OpRules rules_maximum{"y = the larger of a and b, shapes broadcast. NaN pr
 const OpRules rules_minimum{"y = the smaller of a and b, shapes broadcast. NaN propagates; equal operands share the gradient.", infer,
                             PrecisionClass::inherits, per_element<1>, minimum_gradient};
 
-}  // namespace graph
-
-namespace ops {
-
-Value add(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Add, {a, b});
-}
-Value sub(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Sub, {a, b});
-}
-Value mul(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Mul, {a, b});
-}
-Value div(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Div, {a, b});
-}
-Value pow(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Pow, {a, b});
-}
-Value maximum(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Max, {a, b});
-}
-Value minimum(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Min, {a, b});
-}
-Value add(Value a, double b) {
-  return add(a, graph::scalar(a.graph(), a.dtype(), b));
-}
-Value sub(Value a, double b) {
-  return sub(a, graph::scalar(a.graph(), a.dtype(), b));
-}
-Value mul(Value a, double b) {
-  return mul(a, graph::scalar(a.graph(), a.dtype(), b));
-}
-Value div(Value a, double b) {
-  return div(a, graph::scalar(a.graph(), a.dtype(), b));
-}
-Value pow(Value a, double b) {
-  return pow(a, graph::scalar(a.graph(), a.dtype(), b));
-}
-Value maximum(Value a, double b) {
-  return maximum(a, graph::scalar(a.graph(), a.dtype(), b));
-}
-Value minimum(Value a, double b) {
-  return minimum(a, graph::scalar(a.graph(), a.dtype(), b));
-}
-
-}  // namespace ops
-}  // namespace tenon
+}  // namespace tenon::graph

@@ -32,21 +32,6 @@ const OpRules rules_greater_equal{"y = (a >= b) as bool, shapes broadcast. False
 
 namespace ops {
 
-Value equal(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Equal, {a, b});
-}
-Value less(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Less, {a, b});
-}
-Value less_equal(Value a, Value b) {
-  return graph::apply_op(TENON_OP_LessOrEqual, {a, b});
-}
-Value greater(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Greater, {a, b});
-}
-Value greater_equal(Value a, Value b) {
-  return graph::apply_op(TENON_OP_GreaterOrEqual, {a, b});
-}
 Value not_equal(Value a, Value b) {
   return logical_not(equal(a, b));
 }

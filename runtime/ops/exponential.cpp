@@ -6,8 +6,7 @@
 
 #include "graph/op.h"
 
-namespace tenon {
-namespace graph {
+namespace tenon::graph {
 namespace {
 
 void infer(Inference& at) {
@@ -56,28 +55,4 @@ const OpRules rules_log1p{"y = log(1 + x), accurate for small x; -inf at -1, NaN
 const OpRules rules_erf{"y = 2 / sqrt(pi) times the integral of e^(-t^2) from 0 to x.", infer, PrecisionClass::fp32, per_element<1>,
                         erf_gradient};
 
-}  // namespace graph
-
-namespace ops {
-
-Value exp(Value x) {
-  return graph::apply_op(TENON_OP_Exp, {x});
-}
-Value expm1(Value x) {
-  return graph::apply_op(TENON_OP_Expm1, {x});
-}
-Value log(Value x) {
-  return graph::apply_op(TENON_OP_Log, {x});
-}
-Value log2(Value x) {
-  return graph::apply_op(TENON_OP_Log2, {x});
-}
-Value log1p(Value x) {
-  return graph::apply_op(TENON_OP_Log1p, {x});
-}
-Value erf(Value x) {
-  return graph::apply_op(TENON_OP_Erf, {x});
-}
-
-}  // namespace ops
-}  // namespace tenon
+}  // namespace tenon::graph

@@ -6,8 +6,7 @@
 
 #include "graph/op.h"
 
-namespace tenon {
-namespace graph {
+namespace tenon::graph {
 namespace {
 
 void expect_bool(const Inference& at, std::size_t i) {
@@ -43,28 +42,4 @@ const OpRules rules_logical_not{"y = not x.", infer_not, PrecisionClass::fp32, p
 const OpRules rules_is_nan{"y = whether x is NaN.", infer_kind, PrecisionClass::fp32, per_element<1>};
 const OpRules rules_is_inf{"y = whether x is infinite, of either sign.", infer_kind, PrecisionClass::fp32, per_element<1>};
 
-}  // namespace graph
-
-namespace ops {
-
-Value logical_and(Value a, Value b) {
-  return graph::apply_op(TENON_OP_And, {a, b});
-}
-Value logical_or(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Or, {a, b});
-}
-Value logical_xor(Value a, Value b) {
-  return graph::apply_op(TENON_OP_Xor, {a, b});
-}
-Value logical_not(Value x) {
-  return graph::apply_op(TENON_OP_Not, {x});
-}
-Value is_nan(Value x) {
-  return graph::apply_op(TENON_OP_IsNaN, {x});
-}
-Value is_inf(Value x) {
-  return graph::apply_op(TENON_OP_IsInf, {x});
-}
-
-}  // namespace ops
-}  // namespace tenon
+}  // namespace tenon::graph

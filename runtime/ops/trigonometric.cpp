@@ -4,8 +4,7 @@
 
 #include "graph/op.h"
 
-namespace tenon {
-namespace graph {
+namespace tenon::graph {
 namespace {
 
 void infer(Inference& at) {
@@ -30,16 +29,4 @@ const OpRules rules_sin{"y = sin x, x in radians and of any magnitude; NaN for i
 const OpRules rules_cos{"y = cos x, x in radians and of any magnitude; NaN for infinite x.", infer, PrecisionClass::fp32, per_element<1>,
                         cos_gradient};
 
-}  // namespace graph
-
-namespace ops {
-
-Value sin(Value x) {
-  return graph::apply_op(TENON_OP_Sin, {x});
-}
-Value cos(Value x) {
-  return graph::apply_op(TENON_OP_Cos, {x});
-}
-
-}  // namespace ops
-}  // namespace tenon
+}  // namespace tenon::graph

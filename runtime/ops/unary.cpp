@@ -4,8 +4,7 @@
 
 #include "graph/op.h"
 
-namespace tenon {
-namespace graph {
+namespace tenon::graph {
 namespace {
 
 void infer_number(Inference& at) {
@@ -52,22 +51,4 @@ const OpRules rules_sigmoid_grad{"dx = dy y (1 - y).", infer_gradient, Precision
 const OpRules rules_tanh{"y = tanh(x).", infer_floating, PrecisionClass::inherits, per_element<1>, gradient<TENON_OP_TanhGrad>};
 const OpRules rules_tanh_grad{"dx = dy (1 - y^2).", infer_gradient, PrecisionClass::inherits, per_element<1>};
 
-}  // namespace graph
-
-namespace ops {
-
-Value neg(Value x) {
-  return graph::apply_op(TENON_OP_Neg, {x});
-}
-Value relu(Value x) {
-  return graph::apply_op(TENON_OP_Relu, {x});
-}
-Value sigmoid(Value x) {
-  return graph::apply_op(TENON_OP_Sigmoid, {x});
-}
-Value tanh(Value x) {
-  return graph::apply_op(TENON_OP_Tanh, {x});
-}
-
-}  // namespace ops
-}  // namespace tenon
+}  // namespace tenon::graph

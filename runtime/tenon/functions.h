@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tenon/functions.h - ops as functions on values of a graph. Names are the stems of tenon/ops.def;
-// the comments of composites state what they consist of. tenon/tensor_functions.h applies them to
-// tensors; its list names each function of this file.
+// the comments of composites state what they consist of. tenon/elementwise_functions.h declares
+// elementwise ops without attributes. tenon/tensor_functions.h applies the functions of both files
+// to tensors; its list names each function of this one.
 // Threads  those of Graph.
 #pragma once
 
@@ -14,72 +15,20 @@
 #include <vector>
 
 #include <tenon/api.h>
+#include <tenon/elementwise_functions.h>
 #include <tenon/graph.h>
 
 namespace tenon::ops {
 
-/// Elementwise with NumPy broadcasting; operands have the same dtype.
-TENON_API Value add(Value a, Value b);
-TENON_API Value sub(Value a, Value b);
-TENON_API Value mul(Value a, Value b);
-TENON_API Value div(Value a, Value b);
-TENON_API Value pow(Value a, Value b);
-TENON_API Value maximum(Value a, Value b);  ///< NaN propagates
-TENON_API Value minimum(Value a, Value b);
-/// The same with a scalar constant of the operand's dtype.
-TENON_API Value add(Value a, double b);
-TENON_API Value sub(Value a, double b);
-TENON_API Value mul(Value a, double b);
-TENON_API Value div(Value a, double b);
-TENON_API Value pow(Value a, double b);
-TENON_API Value maximum(Value a, double b);
-TENON_API Value minimum(Value a, double b);
-
-/// Comparisons and logic with bool results.
-TENON_API Value equal(Value a, Value b);
-TENON_API Value less(Value a, Value b);
-TENON_API Value less_equal(Value a, Value b);
-TENON_API Value greater(Value a, Value b);
-TENON_API Value greater_equal(Value a, Value b);
-TENON_API Value not_equal(Value a, Value b);  ///< Not of Equal
-TENON_API Value logical_and(Value a, Value b);
-TENON_API Value logical_or(Value a, Value b);
-TENON_API Value logical_xor(Value a, Value b);
-TENON_API Value logical_not(Value x);
-TENON_API Value is_nan(Value x);
-TENON_API Value is_inf(Value x);
+TENON_API Value not_equal(Value a, Value b);               ///< Not of Equal
 TENON_API Value where(Value condition, Value a, Value b);  ///< condition ? a : b, broadcast
-
-TENON_API Value neg(Value x);
-TENON_API Value relu(Value x);     ///< max(0, x); NaN propagates; derivative 0 at 0
-TENON_API Value relu6(Value x);    ///< Clip to [0, 6]
-TENON_API Value sigmoid(Value x);  ///< 1 / (1 + exp(-x))
-TENON_API Value tanh(Value x);
-TENON_API Value abs(Value x);
-TENON_API Value sign(Value x);  ///< -1, 0, 1; NaN propagates; derivative 0
-TENON_API Value ceil(Value x);
-TENON_API Value floor(Value x);
-TENON_API Value round(Value x);  ///< ties to even
-TENON_API Value sqrt(Value x);
-TENON_API Value rsqrt(Value x);
-TENON_API Value reciprocal(Value x);                     ///< 1 / x
-TENON_API Value clip(Value x, double low, double high);  ///< NaN propagates; derivative 1 in [low, high], 0 outside
-TENON_API Value square(Value x);                         ///< Mul(x, x)
-TENON_API Value cube(Value x);                           ///< Mul(Mul(x, x), x)
-TENON_API Value exp(Value x);
-TENON_API Value expm1(Value x);
-TENON_API Value log(Value x);
-TENON_API Value log2(Value x);
-TENON_API Value log1p(Value x);
-TENON_API Value erf(Value x);
-TENON_API Value sin(Value x);
-TENON_API Value cos(Value x);
+TENON_API Value relu6(Value x);                            ///< Clip to [0, 6]
+TENON_API Value clip(Value x, double low, double high);    ///< NaN propagates; derivative 1 in [low, high], 0 outside
+TENON_API Value square(Value x);                           ///< Mul(x, x)
+TENON_API Value cube(Value x);                             ///< Mul(Mul(x, x), x)
 TENON_API Value leaky_relu(Value x, double alpha = 0.01);
 TENON_API Value elu(Value x, double alpha = 1);
-TENON_API Value softplus(Value x);  ///< log(1 + exp(x)) without overflow
-TENON_API Value mish(Value x);      ///< x tanh(softplus(x))
 TENON_API Value gelu(Value x, bool approximate_tanh = false);
-TENON_API Value silu(Value x);            ///< x sigmoid(x)
 TENON_API Value cast(Value x, DType to);  ///< float to integer truncates and saturates, NaN becomes 0; to bool is x != 0
 
 /// Reductions over `axes` (negative ones count from the end); empty: over all axes.

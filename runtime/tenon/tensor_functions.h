@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tenon/tensor_functions.h - the functions of tenon/functions.h on tensors, computed at once:
+// tenon/tensor_functions.h - the functions of tenon/functions.h and tenon/elementwise_functions.h on
+// tensors, computed at once:
 //
 //   const Tensor x = Tensor::of<float>({-1, 2}, {1, 2}).to(context.default_device());
 //   const Tensor y = tenon::relu(x) + b;
@@ -34,6 +35,7 @@
 #include <vector>
 
 #include <tenon/api.h>
+#include <tenon/elementwise_functions.h>
 #include <tenon/functions.h>
 #include <tenon/graph.h>
 #include <tenon/tensor.h>
@@ -139,11 +141,7 @@ auto call(const char* name, const Function& function, const Arguments&... argume
 // clang-format off
 /// Each function of tenon/functions.h that has one signature and updates nothing.
 #define TENON_TENSOR_FUNCTIONS(X)                                                                  \
-  X(equal) X(less) X(less_equal) X(greater) X(greater_equal) X(not_equal) X(logical_and)           \
-  X(logical_or) X(logical_xor) X(logical_not) X(is_nan) X(is_inf) X(where)                         \
-  X(neg) X(relu) X(relu6) X(sigmoid) X(tanh) X(abs) X(sign) X(ceil) X(floor) X(round) X(sqrt)      \
-  X(rsqrt) X(reciprocal) X(clip) X(square) X(cube) X(exp) X(expm1) X(log) X(log2) X(log1p) X(erf)  \
-  X(sin) X(cos) X(leaky_relu) X(elu) X(softplus) X(mish) X(gelu) X(silu) X(cast)                   \
+  X(not_equal) X(where) X(relu6) X(clip) X(square) X(cube) X(leaky_relu) X(elu) X(gelu) X(cast)    \
   X(reduce_sum) X(reduce_mean) X(reduce_max) X(reduce_min) X(reduce_prod) X(reduce_sum_square)     \
   X(reduce_log_sum_exp) X(norm) X(variance) X(arg_max) X(arg_min)                                  \
   X(flatten) X(transpose) X(expand) X(squeeze) X(unsqueeze) X(slice) X(flip) X(concat) X(stack)    \
@@ -158,8 +156,6 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   X(softmax) X(log_softmax) X(softmax_cross_entropy) X(mse) X(half_mse) X(mae) X(huber)            \
   X(binary_cross_entropy) X(categorical_cross_entropy) X(nll) X(neg_mean_prod)                     \
   X(random_uniform) X(random_normal) X(random_bernoulli) X(random_permutation) X(dropout)
-/// Those of two operands, of which the second may be a number.
-#define TENON_TENSOR_BINARY_FUNCTIONS(X) X(add) X(sub) X(mul) X(div) X(pow) X(maximum) X(minimum)
 
 #define TENON_CALL(name, ...) \
   detail::call(#name, [](const auto&... arguments) { return ops::name(arguments...); }, __VA_ARGS__)
@@ -184,12 +180,16 @@ auto call(const char* name, const Function& function, const Arguments&... argume
   TENON_OVERLOAD(name, (TENON_FIRST_4(TENON_GIVEN)), (TENON_FIRST_4(TENON_TAKEN)), p0, p1, p2, p3)                        \
   TENON_OVERLOAD(name, (TENON_FIRST_5(TENON_GIVEN)), (TENON_FIRST_5(TENON_TAKEN)), p0, p1, p2, p3, p4)                    \
   TENON_OVERLOAD(name, (TENON_FIRST_6(TENON_GIVEN)), (TENON_FIRST_6(TENON_TAKEN)), p0, p1, p2, p3, p4, p5)
-#define TENON_BINARY_FUNCTION(name)                                                                 \
+#define TENON_ELEMENTWISE_FUNCTION(op, name) TENON_FUNCTION(name)
+/// Those of two operands, of which the second may be a number.
+#define TENON_BINARY_FUNCTION(op, name)                                                             \
   inline Tensor name(const Tensor& a, const Tensor& b) { return TENON_CALL(name, a, b); }           \
   inline Tensor name(const Tensor& a, double b) { return TENON_CALL(name, a, b); }
 
 TENON_TENSOR_FUNCTIONS(TENON_FUNCTION)
-TENON_TENSOR_BINARY_FUNCTIONS(TENON_BINARY_FUNCTION)
+TENON_UNARY_FUNCTIONS(TENON_ELEMENTWISE_FUNCTION)
+TENON_BINARY_BOOL_FUNCTIONS(TENON_ELEMENTWISE_FUNCTION)
+TENON_BINARY_FUNCTIONS(TENON_BINARY_FUNCTION)
 // clang-format on
 
 inline Tensor reshape(const Tensor& x, const Shape& shape) {
@@ -210,6 +210,7 @@ inline Tensor tensordot(const Tensor& a, const Tensor& b, std::int64_t axes = 2)
 }
 
 #undef TENON_BINARY_FUNCTION
+#undef TENON_ELEMENTWISE_FUNCTION
 #undef TENON_FUNCTION
 #undef TENON_FIRST_6
 #undef TENON_FIRST_5

@@ -20,7 +20,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 EDIT = re.compile(r'^(?P<file>[^:]+): insert after "(?P<after>.*?)":(?: (?P<line>.*))?$')
-GENERATED = {"plugins/abi/tenon/op_digests.h", "tests/abi/layout.txt", "plugins/ops.md", "plugins/blas.md"}
+GENERATED = {"plugins/abi/tenon/op_digests.h", "tests/abi/layout.txt", "runtime/tenon/elementwise_functions.h", "plugins/ops.md", "plugins/blas.md"}
 
 
 def row_of(what, page):

@@ -20,8 +20,10 @@ struct AttributeStruct {
 /// The structs tenon_attributes_<name> of tenon/backend.h by name; `header` is the text of that file.
 std::map<std::string, AttributeStruct> attribute_structs(const std::string& header);
 
-/// The distinct names of the functions of tenon/functions.h, in the order of the header.
-std::vector<std::string> front_end_functions(const std::string& header);
+/// The distinct names of the functions of tenon/elementwise_functions.h and tenon/functions.h, in the order of the headers.
+std::vector<std::string> front_end_functions(const std::filesystem::path& include);
+/// The text of a file. Errors: it cannot be read.
+std::string text_of(const std::filesystem::path& file);
 
 /// The distinct ABI ops that an example of a front-end function creates, in order.
 /// Errors  a function without an example.

@@ -40,13 +40,16 @@ std::map<std::string, AttributeStruct> attribute_structs(const std::string& head
   return structs;
 }
 
-std::vector<std::string> front_end_functions(const std::string& header) {
+std::vector<std::string> front_end_functions(const std::filesystem::path& include) {
   static const std::regex declaration("\\nTENON_API .*?(\\w+)\\(");
-  const std::string body = header.substr(0, header.find("}  // namespace tenon::ops"));
   std::vector<std::string> names;
-  for (std::sregex_iterator found(body.begin(), body.end(), declaration), end; found != end; ++found) {
-    const std::string name = (*found)[1];
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  for (const char* const file : {"elementwise_functions.h", "functions.h"}) {
+    const std::string header = text_of(include / file);
+    const std::string body = header.substr(0, header.find("}  // namespace tenon::ops"));
+    for (std::sregex_iterator found(body.begin(), body.end(), declaration), end; found != end; ++found) {
+      const std::string name = (*found)[1];
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
   }
   return names;
 }
