@@ -3,10 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <initializer_list>
 #include <iterator>
+#include <optional>
 #include <sstream>
-#include <unordered_map>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
+#include <tenon/attributes.h>
+#include <tenon/error.h>
 #include <tenon/graph.h>
 
 #include "graph/op.h"
@@ -15,215 +23,110 @@ namespace tenon {
 namespace graph {
 namespace {
 
-/// The attributes' names in the op's line of ops.def, in the order of the line.
-using Words = std::vector<std::string>;
-
-Words attribute_words(tenon_op op) {
-  const std::string schema = schema_of(op);
-  const std::size_t semicolon = schema.find(';');
-  std::istringstream rest(semicolon == std::string::npos ? "" : schema.substr(semicolon + 1));
-  Words words;
-  for (std::string word; rest >> word;) words.push_back(word);
-  return words;
-}
-
-std::string pair(const std::string& word, double value) {
-  return fmt::format(" {}={}", word, value);
-}
-
-std::string text(const tenon_attributes_none&, const Words&) {
-  return {};
-}
-
-std::string text(const tenon_attributes_axis& a, const Words& words) {
-  return fmt::format(" {}={}", words[0], a.axis) + (words.size() > 1 && a.keepdims ? " " + words[1] : "");
-}
-
-std::string text(const tenon_attributes_axes& a, const Words& words) {
-  std::string list;
-  for (std::uint32_t i = 0; i < a.count; ++i) list += (i == 0 ? "" : ",") + std::to_string(a.axes[i]);
-  return fmt::format(" {}=({})", words[0], list) + (words.size() > 1 && a.keepdims ? " " + words[1] : "");
-}
-
-std::string text(const tenon_attributes_gemm& a, const Words& words) {
-  return (a.trans_a ? " " + words[0] : "") + (a.trans_b ? " " + words[1] : "") + (a.alpha != 1 ? pair(words[2], a.alpha) : "") +
-         (a.beta != 1 ? pair(words[3], a.beta) : "");
-}
-
-std::string text(const tenon_attributes_cast& a, const Words& words) {
-  return fmt::format(" {}={}", words[0], name_of(static_cast<DType>(a.to)));
-}
-
-/// "2,0,1": the entries up to the last one that differs from `rest`.
-template <class T, std::size_t size>
-std::string list(const T (&entries)[size], T rest) {
-  std::size_t count = size;
-  while (count > 1 && entries[count - 1] == rest) --count;
-  std::string line;
-  for (std::size_t i = 0; i < count; ++i) line += fmt::format("{}{}", i == 0 ? "" : ",", entries[i]);
-  return line;
-}
-
-std::string text(const tenon_attributes_clip& a, const Words& words) {
-  return pair(words[0], a.low) + pair(words[1], a.high);
-}
-
-std::string text(const tenon_attributes_alpha& a, const Words& words) {
-  return pair(words[0], a.alpha);
-}
-
-std::string text(const tenon_attributes_gelu& a, const Words& words) {
-  return a.approximate_tanh ? " " + words[0] : "";
-}
-
-std::string text(const tenon_attributes_slice& a, const Words& words) {
-  return fmt::format(" {}=({}) {}=({})", words[0], list<std::int64_t>(a.starts, 0), words[1], list<std::int64_t>(a.steps, 1));
-}
-
-std::string text(const tenon_attributes_pad& a, const Words& words) {
-  const char* modes[] = {"constant", "reflect", "edge"};
-  return fmt::format(" {}={}", words[0], modes[a.mode]) + pair(words[1], a.value) +
-         fmt::format(" {}=({})", words[2], list<std::int64_t>(a.before, 0));
-}
-
-std::string text(const tenon_attributes_scatter& a, const Words& words) {
-  const char* reductions[] = {"none", "add", "mul"};
-  return fmt::format(" {}={} {}={}", words[0], a.axis, words[1], reductions[a.reduction]);
-}
-
-std::string text(const tenon_attributes_one_hot& a, const Words& words) {
-  return fmt::format(" {}={}", words[0], a.axis) + pair(words[1], a.off) + pair(words[2], a.on) +
-         fmt::format(" {}={}", words[3], name_of(static_cast<DType>(a.dtype)));
-}
-
-/// Strides, dilations and padding that differ from their defaults.
+// Each field of an attribute struct has an entry in tenon/attributes.def: together with struct_size and reserved they fill it.
 template <class Struct>
-std::string spatial(const Struct& a) {
-  const auto differs = [](const std::int64_t(&entries)[TENON_MAX_SPATIAL], std::int64_t usual) {
-    return std::any_of(std::begin(entries), std::end(entries), [&](std::int64_t entry) { return entry != usual; });
+constexpr std::size_t unlisted_size() {
+  return sizeof(std::uint32_t) * (requires(Struct a) { a.reserved; } ? 2 : 1);
+}
+#define TENON_ATTRIBUTES(name, fields)      \
+  constexpr std::size_t size_of_##name() {  \
+    using Struct = tenon_attributes_##name; \
+    return unlisted_size<Struct>() fields;  \
+  }                                         \
+  static_assert(size_of_##name() == sizeof(tenon_attributes_##name), "tenon/attributes.def lacks a field of tenon_attributes_" #name);
+#define TENON_FLAG(field) +sizeof(Struct::field)
+#define TENON_VALUE(field) +sizeof(Struct::field)
+#define TENON_OPTIONAL(field, usual) +sizeof(Struct::field)
+#define TENON_WORD(field, ...) +sizeof(Struct::field)
+#define TENON_DTYPE_FIELD(field) +sizeof(Struct::field)
+#define TENON_LIST(field, rest) +sizeof(Struct::field)
+#define TENON_OPTIONAL_LIST(field, rest) +sizeof(Struct::field)
+#define TENON_COUNTED_LIST(field, count) +sizeof(Struct::field) + sizeof(Struct::count)
+#define TENON_VALUE_IF(field, has) +sizeof(Struct::field) + sizeof(Struct::has)
+#include <tenon/attributes.def>
+
+/// Collects the fields of an attribute struct as texts.
+class FieldTexts {
+ public:
+  struct Field {
+    std::string_view name;
+    bool is_flag;
+    std::optional<std::string> text;  ///< of a flag: empty; absent if the field is left out
   };
-  std::string line;
-  if (differs(a.strides, 1)) line += fmt::format(" strides=({})", list<std::int64_t>(a.strides, 1));
-  if (differs(a.dilations, 1)) line += fmt::format(" dilations=({})", list<std::int64_t>(a.dilations, 1));
-  if (differs(a.pads_before, 0)) line += fmt::format(" pads_before=({})", list<std::int64_t>(a.pads_before, 0));
-  if (differs(a.pads_after, 0)) line += fmt::format(" pads_after=({})", list<std::int64_t>(a.pads_after, 0));
-  return line;
-}
+  std::vector<Field> fields;
 
-std::string text(const tenon_attributes_conv& a, const Words& words) {
-  return (a.groups != 1 ? fmt::format(" {}={}", words[0], a.groups) : "") + spatial(a);
-}
-
-std::string text(const tenon_attributes_window& a, const Words&) {
-  return fmt::format(" kernel=({})", list<std::int64_t>(a.kernel, 1)) + spatial(a) + (a.ceil_mode ? " ceil_mode" : "") +
-         (a.count_include_pad ? " count_include_pad" : "");
-}
-
-std::string text(const tenon_attributes_resize& a, const Words& words) {
-  const char* modes[] = {"nearest", "linear"};
-  const char* coordinates[] = {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"};
-  const char* roundings[] = {"prefer_floor", "prefer_ceil", "floor", "ceil"};
-  return fmt::format(" {}={} {}={} {}={} {}=({})", words[0], modes[a.mode], words[1], coordinates[a.coordinates], words[2],
-                     roundings[a.rounding], words[3], list<double>(a.scales, 1));
-}
-
-std::string text(const tenon_attributes_batch_norm& a, const Words& words) {
-  std::string line;
-  for (const std::string& word : words) {
-    if (word == "biased") line += a.biased ? " biased" : "";
-    if (word == "axis") line += fmt::format(" axis={}", a.axis);
-    if (word == "epsilon") line += pair(word, a.epsilon);
-    if (word == "momentum") line += pair(word, a.momentum);
+  void flag(const char* name, std::uint32_t value) { fields.push_back({name, true, value != 0 ? std::optional("") : std::nullopt}); }
+  template <class T>
+  void value(const char* name, T value) {
+    fields.push_back({name, false, fmt::format("{}", value)});
   }
-  return line;
-}
-
-std::string text(const tenon_attributes_layer_norm& a, const Words& words) {
-  return fmt::format(" {}={}", words[0], a.axis) + pair(words[1], a.epsilon);
-}
-
-std::string text(const tenon_attributes_lrn& a, const Words& words) {
-  return fmt::format(" {}={}", words[0], a.size) + pair(words[1], a.alpha) + pair(words[2], a.beta) + pair(words[3], a.bias);
-}
-
-std::string text(const tenon_attributes_recurrent& a, const Words& words) {
-  const char* directions[] = {"forward", "reverse", "both"};
-  const char* activations[] = {"tanh", "relu"};
-  std::string line = fmt::format(" {}={}", words[0], directions[a.direction]);
-  if (words.size() > 1 && words[1] == "activation") line += fmt::format(" {}={}", words[1], activations[a.activation]);
-  if (words.size() > 1 && words[1] == "linear_before_reset" && a.linear_before_reset) line += " " + words[1];
-  return line;
-}
-
-std::string text(const tenon_attributes_attention& a, const Words& words) {
-  return (a.causal ? " " + words[0] : "") + pair(words[1], a.scale);
-}
-
-std::string text(const tenon_attributes_top_k& a, const Words& words) {
-  return fmt::format(" {}={} {}={}", words[0], a.axis, words[3], a.k) + (a.largest ? " " + words[1] : "") +
-         (a.sorted ? " " + words[2] : "");
-}
-
-std::string text(const tenon_attributes_cum_sum& a, const Words& words) {
-  return fmt::format(" {}={}", words[0], a.axis) + (a.exclusive ? " " + words[1] : "") + (a.reverse ? " " + words[2] : "");
-}
-
-std::string text(const tenon_attributes_random& a, const Words& words) {
-  std::string line = fmt::format(" {}={}", words[0], a.stream);
-  if (words.size() > 1) line += pair(words[1], a.a);
-  if (words.size() > 2 && words[2] != "dtype") line += pair(words[2], a.b);
-  return line;
-}
-
-std::string text(const tenon_attributes_cross_entropy& a, const Words& words) {
-  const char* reductions[] = {"none", "mean", "sum"};
-  return fmt::format(" {}={}", words[0], reductions[a.reduction]) +
-         (a.has_ignore_index ? fmt::format(" {}={}", words[1], a.ignore_index) : "");
-}
-
-std::string text(const tenon_attributes_sgd& a, const Words& words) {
-  return (a.nesterov ? " " + words[0] : "") + pair(words[1], a.momentum) + pair(words[2], a.weight_decay);
-}
-
-std::string text(const tenon_attributes_adam& a, const Words& words) {
-  return pair(words[0], a.beta1) + pair(words[1], a.beta2) + pair(words[2], a.epsilon) + pair(words[3], a.weight_decay);
-}
-
-std::string text(const tenon_attributes_rmsprop& a, const Words& words) {
-  return (a.epsilon_outside ? " " + words[0] : "") + pair(words[1], a.rho) + pair(words[2], a.epsilon);
-}
-
-std::string text(const tenon_attributes_adagrad& a, const Words& words) {
-  return pair(words[0], a.epsilon) + pair(words[1], a.weight_decay);
-}
-
-std::string text(const tenon_attributes_adadelta& a, const Words& words) {
-  return pair(words[0], a.rho) + pair(words[1], a.epsilon) + pair(words[2], a.weight_decay);
-}
-
-template <class Struct>
-std::string text_of(const Attributes& attributes, const Words& words) {
-  return text(attributes.as<Struct>(), words);
-}
-
-struct Printer {
-  tenon_op op;
-  std::string (*print)(const Attributes&, const Words&);
+  template <class T>
+  void optional(const char* name, T x, std::type_identity_t<T> usual) {
+    value(name, x);
+    if (x == usual) fields.back().text.reset();
+  }
+  void word(const char* name, std::uint32_t x, std::initializer_list<const char*> words) { value(name, words.begin()[x]); }
+  void dtype(const char* name, tenon_dtype x) { value(name, name_of(static_cast<DType>(x))); }
+  /// "(2,0,1)": the entries up to the last one that differs from `rest`, but at least one.
+  template <class T, std::size_t size>
+  void list(const char* name, const T (&entries)[size], std::type_identity_t<T> rest) {
+    std::size_t count = size;
+    while (count > 1 && entries[count - 1] == rest) --count;
+    value(name, fmt::format("({})", fmt::join(entries, entries + count, ",")));
+  }
+  template <class T, std::size_t size>
+  void optional_list(const char* name, const T (&entries)[size], std::type_identity_t<T> rest) {
+    list(name, entries, rest);
+    if (std::count(entries, entries + size, rest) == size) fields.back().text.reset();
+  }
+  template <class T, std::size_t size>
+  void counted_list(const char* name, const T (&entries)[size], std::uint32_t count) {
+    value(name, fmt::format("({})", fmt::join(entries, entries + count, ",")));
+  }
+  void value_if(const char* name, std::int64_t x, std::uint32_t has) {
+    value(name, x);
+    if (has == 0) fields.back().text.reset();
+  }
 };
-constexpr Printer printers[] = {
-#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
-  {id, text_of<tenon_attributes_##attributes>},
+
+FieldTexts field_texts(tenon_op op, const Attributes& attributes) {
+  FieldTexts texts;
+  switch (op) {
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attribute_struct, indexing, schema) \
+  case id: {                                                                                                \
+    auto copy = attributes.as<tenon_attributes_##attribute_struct>();                                       \
+    visit_fields(copy, texts);                                                                              \
+    break;                                                                                                  \
+  }
 #include <tenon/ops.def>
 #undef TENON_OP
-};
+    default:
+      break;
+  }
+  return texts;
+}
 
 }  // namespace
 
 std::string attributes_str(tenon_op op, const Attributes& attributes) {
-  for (const Printer& printer : printers) {
-    if (printer.op == op) return printer.print(attributes, attribute_words(op));
+  using Field = FieldTexts::Field;
+  std::vector<Field> fields = field_texts(op, attributes).fields;
+  const std::string schema = schema_of(op);
+  std::istringstream line(schema.substr(std::min(schema.find(';'), schema.size() - 1) + 1));
+  const std::vector<std::string> words{std::istream_iterator<std::string>(line), {}};
+  const auto is_unnamed = [&](const Field& field) {
+    return !field.is_flag && std::find(words.begin(), words.end(), field.name) == words.end();
+  };
+  std::string text;
+  for (const std::string& word : words) {
+    auto field = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == word; });
+    if (field == fields.end()) field = std::find_if(fields.begin(), fields.end(), is_unnamed);
+    if (field == fields.end())
+      throw Error(Status::internal, fmt::format("{}: no field for the attribute '{}' of its line", op_name(op), word));
+    if (field->text) text += " " + word + (field->is_flag ? "" : "=" + *field->text);
+    fields.erase(field);
   }
-  return {};
+  return text;
 }
 
 }  // namespace graph

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <tenon/api.h>
+#include <tenon/attributes.h>
 #include <tenon/blas.h>
 #include <tenon/callbacks.h>
 #include <tenon/config.h>
@@ -12,6 +13,7 @@
 #include <tenon/device_name.h>
 #include <tenon/dlpack.h>
 #include <tenon/dtype.h>
+#include <tenon/elementwise_functions.h>
 #include <tenon/error.h>
 #include <tenon/functions.h>
 #include <tenon/gradcheck.h>

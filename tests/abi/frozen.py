@@ -21,11 +21,11 @@ VERSIONS = ("1.0", "1.1")
 HEADER = "plugins/abi/tenon/backend.h"
 OPS = "plugins/abi/tenon/ops.def"
 OLDER = "plugins/abi/tenon/older_ops.def"
+FIELDS = "plugins/abi/tenon/attributes.def"
 SDK = "plugins/sdk/boundary.cpp"
 TEMPLATE = "plugins/template/template.c"
 ACTIVATION = "backends/reference/ops/activation.cpp"
 RULES = "runtime/ops/activation.cpp"
-PRINT = "runtime/graph/print.cpp"
 
 # The families that the pairs' net needs. The rest of the reference would only take longer to build.
 FAMILIES = (
@@ -124,11 +124,9 @@ NEXT = [
         "  return graph::apply_op(TENON_OP_Elu, {x}, Attributes::of(attributes));",
     ),
     (
-        PRINT,
-        "std::string text(const tenon_attributes_alpha& a, const Words& words) {",
-        "std::string text(const tenon_attributes_elu& a, const Words& words) {\n"
-        "  return pair(words[0], a.alpha) + pair(words[1], a.gamma);\n}\n"
-        "std::string text(const tenon_attributes_alpha& a, const Words& words) {",
+        FIELDS,
+        "TENON_ATTRIBUTES(gelu,",
+        "TENON_ATTRIBUTES(elu, TENON_VALUE(alpha) TENON_VALUE(gamma))\nTENON_ATTRIBUTES(gelu,",
     ),
 ]
 

@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <fstream>
-#include <limits>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <vector>
 
+#include <tenon/attributes.h>
 #include <tenon/dtype.h>
 #include <tenon/error.h>
 
@@ -32,208 +37,87 @@ Array array_of(const json& from) {
   return array;
 }
 
-/// One number per dimension.
-template <class T, std::size_t size>
-void copy_entries(const json& from, T (&to)[size]) {
-  const auto entries = from.get<std::vector<T>>();
-  if (entries.size() > size) throw Error("too many dimensions");
-  std::copy(entries.begin(), entries.end(), to);
-}
+/// Sets the fields of an attribute struct from an object with their names; what the object lacks is 0, or what is usual.
+class FieldReader {
+ public:
+  explicit FieldReader(const json& from) : from_(from) {}
 
-/// strides, dilations and padding of a conv or window, one per spatial dimension
-template <class Struct>
-void copy_spatial(const json& from, Struct& a) {
-  std::fill(std::begin(a.strides), std::end(a.strides), 1);
-  std::fill(std::begin(a.dilations), std::end(a.dilations), 1);
-  copy_entries(from.at("strides"), a.strides);
-  copy_entries(from.at("dilations"), a.dilations);
-  copy_entries(from.at("pads_before"), a.pads_before);
-  copy_entries(from.at("pads_after"), a.pads_after);
-}
+  template <class T>
+  void value(const char* name, T& x) {
+    optional(name, x, T{});
+  }
+  void flag(const char* name, std::uint32_t& x) { value(name, x); }
+  template <class T>
+  void optional(const char* name, T& x, std::type_identity_t<T> usual) {
+    x = given(name) ? from_.at(name).get<T>() : usual;
+  }
+  void word(const char* name, std::uint32_t& x, std::initializer_list<const char*> words) {
+    if (!given(name)) return;
+    const std::string word = from_.at(name);
+    const auto found = std::find(words.begin(), words.end(), word);
+    if (found == words.end()) throw Error(fmt::format("{}: expected one of {}, got '{}'", name, fmt::join(words, ", "), word));
+    x = static_cast<std::uint32_t>(found - words.begin());
+  }
+  void dtype(const char* name, tenon_dtype& x) {
+    if (!given(name)) return;
+    const std::string word = from_.at(name);
+    const auto dtype = dtype_from(word);
+    if (!dtype) throw Error(fmt::format("{}: expected a dtype, got '{}'", name, word));
+    x = static_cast<tenon_dtype>(*dtype);
+  }
+  template <class T, std::size_t size>
+  void list(const char* name, T (&entries)[size], std::type_identity_t<T> rest) {
+    std::fill(entries, entries + size, rest);
+    std::uint32_t count = 0;
+    counted_list(name, entries, count);
+  }
+  template <class T, std::size_t size>
+  void optional_list(const char* name, T (&entries)[size], std::type_identity_t<T> rest) {
+    list(name, entries, rest);
+  }
+  template <class T, std::size_t size>
+  void counted_list(const char* name, T (&entries)[size], std::uint32_t& count) {
+    if (!given(name)) return;
+    const auto numbers = from_.at(name).get<std::vector<T>>();
+    if (numbers.size() > size) throw Error(fmt::format("{}: expected at most {} numbers, got {}", name, size, numbers.size()));
+    std::copy(numbers.begin(), numbers.end(), entries);
+    count = static_cast<std::uint32_t>(numbers.size());
+  }
+  void value_if(const char* name, std::int64_t& x, std::uint32_t& has) {
+    has = given(name) ? 1 : 0;
+    value(name, x);
+  }
+  /// Throws if the object has a name that was not asked for.
+  void expect_all_read() const {
+    for (const auto& [name, entry] : from_.items()) {
+      if (!read_.contains(name)) throw Error(fmt::format("expected attributes {}, got '{}'", fmt::join(read_, ", "), name));
+    }
+  }
+
+ private:
+  const json& from_;
+  std::set<std::string> read_;
+
+  bool given(const char* name) {
+    read_.insert(name);
+    return from_.contains(name);
+  }
+};
 
 AttributeBytes attributes_of(tenon_op op, const json& from) {
-  const auto integer = [&](const char* key) { return from.value(key, std::int64_t{0}); };
-  const auto flag = [&](const char* key) { return static_cast<std::uint32_t>(from.value(key, 0)); };
+  FieldReader reader(from);
   switch (op) {
-    case TENON_OP_ReduceSum:
-    case TENON_OP_ReduceMean:
-    case TENON_OP_ReduceMax:
-    case TENON_OP_ReduceMin:
-    case TENON_OP_ReduceProd:
-    case TENON_OP_ReduceL1:
-    case TENON_OP_ReduceL2:
-    case TENON_OP_ReduceSumSquare:
-    case TENON_OP_ReduceLogSumExp:
-    case TENON_OP_Transpose: {
-      tenon_attributes_axes a{};
-      const auto axes = from.at("axes").get<Dims>();
-      if (axes.size() > TENON_MAX_RANK) throw Error("too many axes");
-      a.keepdims = flag("keepdims");
-      a.count = static_cast<std::uint32_t>(axes.size());
-      std::copy(axes.begin(), axes.end(), a.axes);
-      return a;
-    }
-    case TENON_OP_ArgMax:
-    case TENON_OP_ArgMin:
-    case TENON_OP_Concat:
-    case TENON_OP_Split:
-    case TENON_OP_Gather:
-    case TENON_OP_GatherElements:
-    case TENON_OP_Flatten:
-    case TENON_OP_Softmax:
-    case TENON_OP_LogSoftmax: {
-      tenon_attributes_axis a{};
-      a.axis = integer("axis");
-      a.keepdims = flag("keepdims");
-      return a;
-    }
-    case TENON_OP_Slice: {
-      tenon_attributes_slice a{};
-      copy_entries(from.at("starts"), a.starts);
-      copy_entries(from.at("steps"), a.steps);
-      return a;
-    }
-    case TENON_OP_Pad: {
-      tenon_attributes_pad a{};
-      const std::string mode = from.at("mode");
-      a.mode = mode == "reflect" ? TENON_PAD_REFLECT : mode == "edge" ? TENON_PAD_EDGE : TENON_PAD_CONSTANT;
-      a.value = from.at("value");
-      copy_entries(from.at("before"), a.before);
-      return a;
-    }
-    case TENON_OP_ScatterElements: {
-      tenon_attributes_scatter a{};
-      const std::string reduction = from.at("reduction");
-      a.reduction = reduction == "add" ? TENON_SCATTER_ADD : reduction == "mul" ? TENON_SCATTER_MUL : TENON_SCATTER_NONE;
-      a.axis = integer("axis");
-      return a;
-    }
-    case TENON_OP_OneHot: {
-      tenon_attributes_one_hot a{};
-      a.axis = integer("axis");
-      a.off = from.at("off");
-      a.on = from.at("on");
-      return a;
-    }
-    case TENON_OP_Gemm: {
-      tenon_attributes_gemm a{};
-      a.trans_a = flag("trans_a");
-      a.trans_b = flag("trans_b");
-      a.alpha = from.at("alpha");
-      a.beta = from.at("beta");
-      return a;
-    }
-    case TENON_OP_Clip: {
-      tenon_attributes_clip a{};
-      a.low = from.value("low", -std::numeric_limits<double>::infinity());
-      a.high = from.value("high", std::numeric_limits<double>::infinity());
-      return a;
-    }
-    case TENON_OP_LeakyRelu:
-    case TENON_OP_Elu: {
-      tenon_attributes_alpha a{};
-      a.alpha = from.at("alpha");
-      return a;
-    }
-    case TENON_OP_Gelu: {
-      tenon_attributes_gelu a{};
-      a.approximate_tanh = flag("approximate_tanh");
-      return a;
-    }
-    case TENON_OP_Cast: {
-      tenon_attributes_cast a{};
-      a.to = static_cast<tenon_dtype>(*dtype_from(from.at("to").get<std::string>()));
-      return a;
-    }
-    case TENON_OP_Conv:
-    case TENON_OP_ConvTranspose: {
-      tenon_attributes_conv a{};
-      a.groups = static_cast<std::uint32_t>(integer("groups"));
-      copy_spatial(from, a);
-      return a;
-    }
-    case TENON_OP_MaxPool:
-    case TENON_OP_AveragePool: {
-      tenon_attributes_window a{};
-      a.ceil_mode = flag("ceil_mode");
-      a.count_include_pad = flag("count_include_pad");
-      std::fill(std::begin(a.kernel), std::end(a.kernel), 1);
-      copy_entries(from.at("kernel"), a.kernel);
-      copy_spatial(from, a);
-      return a;
-    }
-    case TENON_OP_Resize: {  // the enums are in the order of these words
-      const auto index = [&](const char* key, std::initializer_list<const char*> words) {
-        const std::string word = from.at(key);
-        const auto found = std::find(words.begin(), words.end(), word);
-        if (found == words.end()) throw Error(fmt::format("{} '{}'", key, word));
-        return static_cast<std::uint32_t>(found - words.begin());
-      };
-      tenon_attributes_resize a{};
-      a.mode = index("mode", {"nearest", "linear"});
-      a.coordinates = index("coordinates", {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"});
-      a.rounding = index("rounding", {"prefer_floor", "prefer_ceil", "floor", "ceil"});
-      std::fill(std::begin(a.scales), std::end(a.scales), 1);
-      copy_entries(from.at("scales"), a.scales);
-      return a;
-    }
-    case TENON_OP_BatchNormalization:
-    case TENON_OP_BatchNormTrain: {
-      tenon_attributes_batch_norm a{};
-      a.axis = 1;
-      a.epsilon = from.at("epsilon");
-      a.momentum = from.value("momentum", 0.0);
-      a.biased = from.value("biased", 0u);
-      return a;
-    }
-    case TENON_OP_LayerNormalization: {
-      tenon_attributes_layer_norm a{};
-      a.axis = integer("axis");
-      a.epsilon = from.at("epsilon");
-      return a;
-    }
-    case TENON_OP_LRN: {
-      tenon_attributes_lrn a{};
-      a.size = integer("size");
-      a.alpha = from.at("alpha");
-      a.beta = from.at("beta");
-      a.bias = from.at("bias");
-      return a;
-    }
-    case TENON_OP_RNN:
-    case TENON_OP_GRU:
-    case TENON_OP_LSTM: {
-      tenon_attributes_recurrent a{};
-      a.direction = flag("direction");
-      a.activation = flag("activation");
-      a.linear_before_reset = flag("linear_before_reset");
-      return a;
-    }
-    case TENON_OP_TopK: {
-      tenon_attributes_top_k a{};
-      a.axis = integer("axis");
-      a.k = integer("k");
-      a.largest = flag("largest");
-      a.sorted = flag("sorted");
-      return a;
-    }
-    case TENON_OP_CumSum: {
-      tenon_attributes_cum_sum a{};
-      a.axis = integer("axis");
-      a.exclusive = flag("exclusive");
-      a.reverse = flag("reverse");
-      return a;
-    }
-    case TENON_OP_SoftmaxCrossEntropyLoss: {
-      tenon_attributes_cross_entropy a{};
-      const std::string reduction = from.at("reduction");
-      a.reduction = reduction == "mean" ? TENON_REDUCTION_MEAN : reduction == "sum" ? TENON_REDUCTION_SUM : TENON_REDUCTION_NONE;
-      a.has_ignore_index = from.contains("ignore_index") ? 1 : 0;
-      a.ignore_index = integer("ignore_index");
-      return a;
-    }
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attribute_struct, indexing, schema) \
+  case id: {                                                                                                \
+    tenon_attributes_##attribute_struct attributes{};                                                       \
+    visit_fields(attributes, reader);                                                                       \
+    reader.expect_all_read();                                                                               \
+    return attributes;                                                                                      \
+  }
+#include <tenon/ops.def>
+#undef TENON_OP
     default:
-      return tenon_attributes_none{};
+      return {};
   }
 }
 

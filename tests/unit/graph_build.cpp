@@ -182,6 +182,10 @@ TEST_CASE("graph: its text has one line per item") {
 }
 
 TEST_CASE("graph: every op's attributes are printed under the names of ops.def") {
+#define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
+  CHECK_NOTHROW(graph::attributes_str(id, Attributes::of(tenon_attributes_##attributes{})));
+#include <tenon/ops.def>
+#undef TENON_OP
   CHECK(graph::attributes_str(TENON_OP_Add, {}) == "");
   CHECK(graph::attributes_str(TENON_OP_Softmax, Attributes::of(tenon_attributes_axis{.struct_size = 0, .keepdims = 0, .axis = 1})) ==
         " axis=1");
@@ -194,7 +198,7 @@ TEST_CASE("graph: every op's attributes are printed under the names of ops.def")
   CHECK(graph::attributes_str(TENON_OP_RandomUniform,
                               Attributes::of(tenon_attributes_random{
                                   .struct_size = 0, .stream = 3, .a = -1, .b = 1, .dtype = TENON_DTYPE_F32, .reserved = 0})) ==
-        " stream=3 low=-1 high=1");
+        " stream=3 low=-1 high=1 dtype=f32");
   CHECK(graph::attributes_str(TENON_OP_SoftmaxCrossEntropyLoss,
                               Attributes::of(tenon_attributes_cross_entropy{
                                   .struct_size = 0, .reduction = 1, .has_ignore_index = 1, .reserved = 0, .ignore_index = -100})) ==

@@ -81,7 +81,7 @@ def trained_batch(given, inputs, outputs):
     others = tuple(i for i in range(x.ndim) if i != 1)
     mean, inverse_std = x.mean(others), (x.var(others) + epsilon) ** -0.5
     outputs += [array.astype(inputs[0].dtype) for array in (mean, inverse_std)]
-    return {"epsilon": epsilon, "momentum": 1 - given.get("momentum", 0.9), "biased": 1}
+    return {"axis": 1, "epsilon": epsilon, "momentum": 1 - given.get("momentum", 0.9), "biased": 1}
 
 
 def lines_of_instances(inputs, outputs):
@@ -161,8 +161,8 @@ def recurrence(op, given, inputs, outputs):
         outputs[:] = [None if y is None else y.transpose((1, 2, 0, 3)) if y.ndim == 4 else y.swapaxes(0, 1) for y in outputs]
     outputs += [None] * ({"LSTM": 5, "GRU": 3, "RNN": 2}[op] - len(outputs))
     return {
-        "direction": (b"forward", b"reverse", b"bidirectional").index(given.get("direction", b"forward")),
-        "activation": 1 if b"Relu" in activations else 0,
+        "direction": given.get("direction", b"forward").decode().replace("bidirectional", "both"),
+        "activation": "relu" if b"Relu" in activations else "tanh",
         "linear_before_reset": given.get("linear_before_reset", 0),
     }, [x, w, r, b, *states]
 
@@ -241,7 +241,7 @@ def lowered(op, given, inputs, outputs):
     if op == "BatchNormalization":
         if given.get("training_mode"):
             return trained_batch(given, inputs, outputs), inputs
-        return {"epsilon": given.get("epsilon", 1e-5)}, inputs
+        return {"axis": 1, "epsilon": given.get("epsilon", 1e-5)}, inputs
     if op == "LayerNormalization":
         outputs += [None] * (3 - len(outputs))
         return {"axis": resolved(given.get("axis", -1), rank), "epsilon": given.get("epsilon", 1e-5)}, inputs + [None] * (3 - len(inputs))
