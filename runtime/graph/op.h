@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // graph/op.h - the runtime's record of an op: documentation, shape rule, precision, flops, gradient.
 //
-// Each file runtime/ops/<family>.cpp defines `rules_<stem>` for every op of that family, and the op's function in tenon/functions.h; the
-// build generates the table.
+// Each file runtime/ops/<family>.cpp defines `rules_<stem>` for every op of that family, and the op's function if tenon/functions.h declares
+// it; the build generates the table.
 #pragma once
 
 #include <algorithm>

@@ -102,7 +102,9 @@ struct Net {
 
 // A record without precision class or flops does not compile.
 template <class... Fields>
-constexpr bool makes_rules = requires(Fields... fields) { graph::OpRules{"", fields...}; };
+constexpr bool makes_rules = requires(Fields... fields) {
+  graph::OpRules{"", fields...};
+};
 using InferRule = decltype(graph::OpRules::infer);
 using Flops = std::int64_t (*)(const Graph&, const NodeInfo&);
 static_assert(makes_rules<InferRule, PrecisionClass, Flops>);
