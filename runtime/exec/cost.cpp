@@ -2,7 +2,6 @@
 #include "exec/cost.h"
 
 #include <algorithm>
-#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -24,8 +23,9 @@ Cost cost_of(const Graph& graph, const std::vector<NodeId>& nodes) {
   for (const NodeId n : nodes) {
     const NodeInfo& node = graph.nodes()[n];
     cost.flops += static_cast<std::uint64_t>(graph::rules_of(node.op).flops(graph, node));
-    const std::string_view indexing = graph::indexing_of(node.op);
-    const bool selects = indexing == "slice" || indexing == "gather";  // of operand 0 it reads no more than it writes
+    const graph::Indexing indexing = graph::indexing_of(node.op);
+    // Of operand 0 such a node reads no more than it writes.
+    const bool selects = indexing == graph::Indexing::slice || indexing == graph::Indexing::gather;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
       if (v == no_id || !counted.insert(v).second || inside.contains(graph.info(v).producer)) continue;
@@ -92,7 +92,7 @@ std::vector<std::vector<NodeId>> kernel_nodes(const Graph& graph, const std::vec
     for (bool changed = true; changed;) {
       changed = false;
       for (const NodeId n : nodes) {
-        if (kernel_of[n] != none || (graph::indexing_of(graph.nodes()[n].op) == "reshape") != views) continue;
+        if (kernel_of[n] != none || (graph::indexing_of(graph.nodes()[n].op) == graph::Indexing::reshape) != views) continue;
         const std::size_t k = neighbour(graph.nodes()[n]);
         if (k == none) continue;
         kernel_of[n] = k;

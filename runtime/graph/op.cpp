@@ -21,12 +21,12 @@ struct OpLine {
   int type_operand;
   const char* attributes;
   std::size_t attributes_size;
-  std::string_view indexing;
+  graph::Indexing indexing;
   const char* schema;
 };
 constexpr OpLine op_lines[] = {
 #define TENON_OP(id, name, version, stem, family, type_operand, dtypes, attributes, indexing, schema) \
-  {id, #name, version, #stem, type_operand, #attributes, sizeof(tenon_attributes_##attributes), #indexing, schema},
+  {id, #name, version, #stem, type_operand, #attributes, sizeof(tenon_attributes_##attributes), graph::Indexing::indexing, schema},
 #include <tenon/ops.def>
 #undef TENON_OP
 };
@@ -147,12 +147,12 @@ const char* schema_of(tenon_op op) {
   return entry_of(op).line->schema;
 }
 
-std::string_view indexing_of(tenon_op op) {
+Indexing indexing_of(tenon_op op) {
   return entry_of(op).line->indexing;
 }
 bool is_view(tenon_op op) {
-  const std::string_view indexing = indexing_of(op);
-  return indexing == "reshape" || indexing == "transpose" || indexing == "expand";
+  const Indexing indexing = indexing_of(op);
+  return indexing == Indexing::reshape || indexing == Indexing::transpose || indexing == Indexing::expand;
 }
 
 bool is_accumulation_operand(tenon_op op, std::size_t i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // graph/op.h - the runtime's record of an op: documentation, shape rule, precision, flops, gradient.
 //
-// Each file runtime/ops/<family>.cpp defines `rules_<stem>` for every op of that family, and the op's function if tenon/functions.h declares
-// it; the build generates the table.
+// Each file runtime/ops/<family>.cpp defines `rules_<stem>` for every op of that family, and the op's function if tenon/functions.h
+// declares it; the build generates the table.
 #pragma once
 
 #include <algorithm>
@@ -142,8 +142,9 @@ std::uint32_t version_of(tenon_op op);
 const char* stem_of(tenon_op op);
 /// The op's line in ops.def: "x:T -> y:T; axis keepdims".
 const char* schema_of(tenon_op op);
-/// The column `indexing` of the op's line: "pointwise".
-std::string_view indexing_of(tenon_op op);
+/// The column `indexing` of ops.def.
+enum class Indexing : std::uint8_t { pointwise, reshape, transpose, expand, slice, pad, gather, axis, reduction, other };
+Indexing indexing_of(tenon_op op);
 /// True for an op whose result arranges or repeats the elements of its operand: Reshape, Flatten, Transpose, Expand.
 bool is_view(tenon_op op);
 /// True if operand i or result i of the op has dtype S in its line: f32 for f16 and bf16.

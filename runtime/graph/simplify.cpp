@@ -67,7 +67,7 @@ void skip_expansions(GraphEditor& editor, NodeId id) {
 void skip_arrangements(GraphEditor& editor, NodeId id) {
   const NodeInfo& node = editor.node(id);
   const NodeInfo* first = editor.producer(node.inputs[0]);
-  if (first != nullptr && indexing_of(first->op) == "reshape") {
+  if (first != nullptr && indexing_of(first->op) == Indexing::reshape) {
     const Attributes attributes = node.attributes;
     editor.rewrite(id, {first->inputs[0]}, attributes);
   }

@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows that what CONTRIBUTING.md says about adding something is all there is to do.
 
-additions.py WHAT takes additions/WHAT: in a copy of the tracked tree it adds the files of files/, inserts the lines of edits.txt, configures a
-build without optimisation and runs check.sh with the build folder as its argument. Each added or edited file has to be in the row "a WHAT" of
-CONTRIBUTING.md's table; besides them, check.sh may only change files that the paragraph *Generated files* allows.
+additions.py WHAT takes additions/WHAT: in a copy of the tracked tree it adds the files of files/, inserts the lines of edits.txt,
+configures a build without optimisation and runs check.sh with the build folder as its argument. Each added or edited file has to be in
+the row "a WHAT" of CONTRIBUTING.md's table; besides them, check.sh may only change generated files.
 
-edits.txt has lines `FILE: insert after "TEXT": LINE`; TEXT has to occur in one line of the file, after which LINE is inserted. Several edits
-after the same text keep their order.
+edits.txt has lines `FILE: insert after "TEXT": LINE`; TEXT has to occur in one line of the file, after which LINE is inserted. Several
+edits after the same text keep their order.
 """
 import argparse
 import os
@@ -20,7 +20,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 EDIT = re.compile(r'^(?P<file>[^:]+): insert after "(?P<after>.*?)":(?: (?P<line>.*))?$')
-GENERATED = {"plugins/abi/tenon/op_digests.h", "tests/abi/layout.txt", "runtime/tenon/elementwise_functions.h", "plugins/ops.md", "plugins/blas.md"}
+GENERATED = {"plugins/abi/tenon/op_digests.h", "tests/abi/layout.txt", "runtime/tenon/elementwise_functions.h", "plugins/ops.md",
+             "plugins/blas.md"}
 
 
 def row_of(what, page):
@@ -32,7 +33,7 @@ def row_of(what, page):
 
 
 def patterns(row):
-    """Regular expressions for the paths of a row: <name> stands for any word and {a,b} for one of its parts, in runtime/ if not from the root."""
+    """Regular expressions for the paths of a row: <name> stands for any word and {a,b} for one of its parts; runtime/ may be left out."""
     found = []
     for path in re.findall(r"`([^`]+)`", row):
         pattern = re.escape(path).replace(r"\{", "(?:").replace(r"\}", ")").replace(",", "|")
@@ -110,7 +111,7 @@ def main():
         touched = add_files(addition, copy) + insert_lines(addition, copy)
         for name in touched:
             if not any(pattern.fullmatch(name) for pattern in allowed):
-                sys.exit(f"{name} has to be touched to add the {arguments.what}, but CONTRIBUTING.md's row 'a {arguments.what}' does not name it")
+                sys.exit(f"{name} has to be touched to add '{arguments.what}', but the row of CONTRIBUTING.md does not name it")
         git(copy, "add", "--all")
 
         build = copy / "build" / "addition"
