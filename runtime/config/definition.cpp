@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that hold a model or a training run.
-#include <algorithm>
-#include <cmath>
-
 #include <fmt/format.h>
 #include <tenon/error.h>
 #include <tenon/training_run.h>
 
 #include "config/config_table.h"
 #include "config/model_yaml.h"
+#include "layers/definition.h"
 
 namespace tenon {
 namespace config {
@@ -23,24 +21,11 @@ TrainDefinition load_definition(Files& files, const std::string& path, const std
   TrainDefinition definition;
   definition.file = path;
   definition.model = load_model_file(files, path, overrides);
-  if (definition.model.layers.back().activation == Activation::softmax) {
+  if (layers::ends_with_softmax(definition.model)) {
     definition.loss.loss = Loss::sparse_categorical_crossentropy;
     definition.metrics = {Metric::accuracy};
   }
   return definition;
-}
-
-std::int64_t scaled(std::int64_t count, double width) {
-  return std::max<std::int64_t>(1, std::llround(static_cast<double>(count) * width));
-}
-
-void reduce_width(std::vector<LayerDefinition>& layers, double width, const LayerDefinition* keep) {
-  for (LayerDefinition& layer : layers) {
-    for (std::vector<LayerDefinition>& part : layer.parts) reduce_width(part, width, keep);
-    if (&layer == keep || layer.kind == LayerDefinition::Kind::depthwise_conv2d) continue;
-    if (layer.units > 0) layer.units = scaled(layer.units, width);
-    if (layer.dim > 0) layer.dim = scaled(layer.dim, width);
-  }
 }
 
 }  // namespace
@@ -74,7 +59,7 @@ TrainDefinition load_cut(const std::string& path) {
     }
   }
   TrainDefinition train = load_definition(files, path, overrides);
-  reduce_width(train.model.layers, cut.width, train.model.layers.size() > 1 ? &train.model.layers.back() : nullptr);
+  layers::scale_width(train.model, cut.width);
   train.fit.batch_size = cut.batch_size;
   return train;
 }

@@ -5,7 +5,7 @@
 #include <tenon/device_name.h>
 #include <tenon/error.h>
 
-#include "config/layers_yaml.h"
+#include "layers/keys.h"
 #include "train/names.h"
 
 namespace tenon::config {
@@ -76,9 +76,9 @@ ModelDefinition read_model(const Node& tree, const std::string& context) {
   read_input(top, model);
   if (const auto dtype = top.find("dtype")) model.dtype = read_dtype(*dtype, dtypes);
   model.preset = read_preset(top);
-  const Value layers = top.require_value("layers", "a list of layers");
-  model.layers = read_layers(layers, model.preset);
-  if (model.layers.empty()) layers.fail("is empty; expected at least one layer");
+  const Value list = top.require_value("layers", "a list of layers");
+  model.layers = layers::read_layers(list, model.preset);
+  if (model.layers.empty()) list.fail("is empty; expected at least one layer");
   model.conformance = read_conformance(top);
   top.finish();
   check_names(model);

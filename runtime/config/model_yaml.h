@@ -4,7 +4,7 @@
 //
 // model.yaml lists the layers of tenon/definition.h:
 //
-//   layers:                                              the families are in config/layers_yaml.h
+//   layers:                                              the kinds are in tenon/layers.h
 //     - flatten                                          keeps the batch axis
 //     - dense: {units: 128, activation: relu, bias: true, kernel_initializer: glorot_uniform, bias_initializer: zeros}
 //     - dropout: {p: 0.2}                                0 <= p < 1

@@ -18,6 +18,7 @@
 #include <tenon/functions.h>
 #include <tenon/gradcheck.h>
 #include <tenon/graph.h>
+#include <tenon/layers.h>
 #include <tenon/load_report.h>
 #include <tenon/model.h>
 #include <tenon/npy.h>

@@ -5,30 +5,9 @@
 
 #include <map>
 
-#include "train/layers.h"
 #include "train/optimizers.h"
 
 namespace tenon::train {
-bool starts_with_embedding(const ModelDefinition& definition) {
-  for (const LayerDefinition& layer : definition.layers) {
-    if (layer.kind != LayerDefinition::Kind::flatten) return layer.kind == LayerDefinition::Kind::embedding;
-  }
-  return false;
-}
-
-DType input_dtype(const ModelDefinition& definition) {
-  return starts_with_embedding(definition) && is_floating(definition.input_dtype) ? DType::i64 : definition.input_dtype;
-}
-
-Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared) {
-  Forward forward;
-  const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
-  forward.logits = h;
-  LayerBuild layers(graph, definition, key, shared, forward);
-  forward.output = layers.run(definition.layers, h);
-  forward.features_last = layers.features_last;
-  return forward;
-}
 
 void update_states(Graph& graph, const Forward& forward) {
   for (const LayerState& state : forward.states) {

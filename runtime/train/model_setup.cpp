@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/model_setup.h"
 
-#include <algorithm>
-
 #include "exec/context_state.h"
+#include "layers/definition.h"
 #include "train/objective.h"
 
 namespace tenon::train {
 namespace {
 
-bool names_devices(const std::vector<LayerDefinition>& layers) {
-  return std::ranges::any_of(
-      layers, [](const LayerDefinition& layer) { return !layer.device.empty() || std::ranges::any_of(layer.parts, names_devices); });
+bool names_devices(const std::vector<LayerDefinition>& all) {
+  bool found = false;
+  layers::for_each_layer(all, [&](const LayerDefinition& layer) { found = found || !layer.device.empty(); });
+  return found;
 }
 
 }  // namespace

@@ -12,8 +12,6 @@
 namespace tenon::train {
 
 const std::vector<yaml::Choice<Preset>>& presets();
-const std::vector<yaml::Choice<Initializer::Kind>>& initializers();
-const std::vector<yaml::Choice<Activation>>& activations();
 const std::vector<yaml::Choice<Schedule::Kind>>& schedules();
 /// Without Normalize::given, which has no word: it is a map of numbers.
 const std::vector<yaml::Choice<Normalize>>& normalizations();

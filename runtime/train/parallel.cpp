@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "train/layers.h"
+#include "layers/definition.h"
 
 namespace tenon::train {
 namespace {
@@ -25,7 +25,7 @@ Value weighted_mean(const std::vector<Value>& values, const std::vector<Value>& 
 Gradients build_parallel(Graph& graph, const ModelDefinition& definition, const LossDefinition& loss,
                          const std::vector<MetricDefinition>& metrics, const std::vector<std::string>& devices, Value x, Value key, Value y,
                          const LossScale& scale) {
-  for_each_layer(definition.layers, [](const LayerDefinition& layer) {
+  layers::for_each_layer(definition.layers, [](const LayerDefinition& layer) {
     if (!layer.device.empty())
       layer.fail(fmt::format(
           "has its own device '{}', which is not supported with data parallelism over several devices; remove the device", layer.device));

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <set>
+#include <variant>
 
 #include <tenon/error.h>
 
@@ -47,7 +48,7 @@ Tensor numbers_below(std::int64_t end, const Shape& shape, Random& random) {
 /// Rows of the embedding of the tokens; 0: there is none.
 std::int64_t vocabulary(const ModelDefinition& model) {
   for (const LayerDefinition& layer : model.layers) {
-    if (layer.kind == LayerDefinition::Kind::embedding) return layer.rows;
+    if (const auto* const embedding = std::get_if<layers::Embedding>(&layer.kind)) return embedding->rows;
   }
   return 0;
 }

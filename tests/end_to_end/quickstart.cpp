@@ -5,7 +5,7 @@
 int main() {
   using namespace tenon;
   const Context context;  // backends and device from the environment, TENON_CONFIG and defaults
-  Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{64, Activation::relu}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   options.metrics = {Metric::accuracy};

@@ -44,8 +44,8 @@ std::shared_ptr<const Dataset> digits() {
 
 /// A model with a convolution, running statistics, dropout, packed products, batches of two sizes and optimizer state.
 Model new_model(const Context& context) {
-  Model model({layers::reshape({1, 28, 28}), layers::conv2d(4, 5, 3), layers::batch_norm(), layers::max_pool2d(2), layers::flatten(),
-               layers::dense(24, Activation::relu), layers::dropout(0.2), layers::dense(10, Activation::softmax)});
+  Model model({layers::Reshape{{1, 28, 28}}, layers::Conv2D{4, 5, 3}, layers::BatchNorm{}, layers::MaxPooling2D{2}, layers::Flatten{},
+               layers::Dense{24, Activation::relu}, layers::Dropout{0.2}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   options.metrics = {Metric::accuracy};

@@ -45,7 +45,7 @@ Context new_context() {
 }
 
 Model new_model(const Context& context) {
-  Model model({layers::flatten(), layers::dense(16, Activation::relu), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{16, Activation::relu}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   model.compile(context, options);

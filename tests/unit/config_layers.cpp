@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers of images, normalisation and sequences in model.yaml.
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -10,92 +11,95 @@
 
 using namespace tenon;
 using namespace tenon::config;
+using layers::Sizes;
 using tenon::testing::error_of;
-using Kind = LayerDefinition::Kind;
 using Sides = std::vector<std::pair<std::int64_t, std::int64_t>>;
-using Sizes = std::vector<std::int64_t>;
 
 namespace {
 
-LayerDefinition layer_of(const std::string& text, const std::string& before = "") {
-  return model_from_text(before + "layers:\n  - " + text + "\n", "model.yaml").layers.at(0);
+/// The first layer of a model.
+template <class L>
+L read(const std::string& text, const std::string& before = "") {
+  return std::get<L>(model_from_text(before + "layers:\n  - " + text + "\n").layers.at(0).kind);
 }
 
 std::string layer_error(const std::string& text) {
-  return error_of([&] { layer_of(text); });
+  return error_of([&] { model_from_text("layers:\n  - " + text + "\n", "model.yaml"); });
 }
 
 }  // namespace
 
 TEST_CASE("layers: every key of a convolution reaches its field") {
-  const LayerDefinition layer = layer_of(
-      "conv2d: {filters: 8, kernel_size: [3, 5], strides: 2, padding: [1, 2, 3, 4], dilation: [2, 1], groups: 4, bias: false, "
-      "activation: relu, kernel_initializer: he_normal, kernel_regularizer: {l2: 0.5}, name: first}");
-  CHECK(layer.kind == Kind::conv2d);
-  CHECK(layer.units == 8);
-  CHECK(layer.window.size == Sizes{3, 5});
-  CHECK(layer.window.strides == Sizes{2, 2});
-  CHECK(layer.window.padding == Sides{{1, 3}, {2, 4}});
-  CHECK(layer.window.dilation == Sizes{2, 1});
-  CHECK(layer.window.groups == 4);
-  CHECK_FALSE(layer.bias);
+  const LayerDefinition definition =
+      model_from_text(R"(layers: [conv2d: {filters: 8, kernel_size: [3, 5], strides: 2, padding: [1, 2, 3, 4],
+    dilation: [2, 1], groups: 4, bias: false, activation: relu, kernel_initializer: he_normal, kernel_regularizer: {l2: 0.5}, name: first}])")
+          .layers.at(0);
+  CHECK(definition.name == "first");
+  const auto layer = std::get<layers::Conv2D>(definition.kind);
+  CHECK(layer.filters == 8);
+  CHECK(layer.kernel_size == Sizes{3, 5});
+  CHECK(layer.strides == Sizes{2, 2});
+  CHECK(layer.padding.sides == Sides{{1, 3}, {2, 4}});
+  CHECK(layer.dilation == Sizes{2, 1});
+  CHECK(layer.groups == 4);
+  CHECK_FALSE(layer.weights.bias);
   CHECK(layer.activation == Activation::relu);
-  CHECK(layer.kernel_initializer.kind == Initializer::Kind::he_normal);
-  CHECK(layer.kernel_l2 == 0.5);
-  CHECK(layer.name == "first");
+  CHECK(layer.weights.kernel_initializer.kind == Initializer::Kind::he_normal);
+  CHECK(layer.weights.kernel_l2 == 0.5);
 
-  CHECK(layer_of("conv1d: {filters: 8, kernel_size: 3}").window.size == Sizes{3});
-  CHECK(layer_of("depthwise_conv2d: {kernel_size: 3}").units == 1);
-  CHECK(layer_of("depthwise_conv2d: {kernel_size: 3, multiplier: 2}").units == 2);
-  CHECK(layer_of("conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, output_padding: 1}").window.output_padding == Sizes{1, 1});
-  CHECK(layer_of("conv2d: {filters: 8, kernel_size: 3}", "preset: torch\n").bias_initializer.kind == Initializer::Kind::fan_in_uniform);
+  CHECK(read<layers::Conv1D>("conv1d: {filters: 8, kernel_size: 3}").kernel_size == Sizes{3});
+  CHECK(read<layers::DepthwiseConv2D>("depthwise_conv2d: {kernel_size: 3}").multiplier == 1);
+  CHECK(read<layers::DepthwiseConv2D>("depthwise_conv2d: {kernel_size: 3, multiplier: 2}").multiplier == 2);
+  const auto transposed = read<layers::Conv2DTranspose>("conv2d_transpose: {filters: 2, kernel_size: 3, strides: 2, output_padding: 1}");
+  CHECK(transposed.output_padding == Sizes{1, 1});
+  const auto torch = read<layers::Conv2D>("conv2d: {filters: 8, kernel_size: 3}", "preset: torch\n");
+  CHECK(torch.weights.bias_initializer.kind == Initializer::Kind::fan_in_uniform);
 }
 
 TEST_CASE("layers: padding is a keyword, a number for all sides, one per dimension, or one per side starting at the top left") {
   const auto padding = [](const std::string& value) {
-    return layer_of("conv2d: {filters: 1, kernel_size: 3, padding: " + value + "}").window;
+    return read<layers::Conv2D>("conv2d: {filters: 1, kernel_size: 3, padding: " + value + "}").padding;
   };
-  CHECK(padding("same").same);
-  CHECK(padding("same").padding.empty());
-  CHECK_FALSE(padding("valid").same);
-  CHECK(padding("2").padding == Sides{{2, 2}, {2, 2}});
-  CHECK(padding("[1, 2]").padding == Sides{{1, 1}, {2, 2}});
-  CHECK(padding("[1, 2, 3, 4]").padding == Sides{{1, 3}, {2, 4}});
-  CHECK(layer_of("conv1d: {filters: 1, kernel_size: 3, padding: [1, 2]}").window.padding == Sides{{1, 2}});
+  CHECK(padding("same").fits_stride);
+  CHECK(padding("same").sides.empty());
+  CHECK_FALSE(padding("valid").fits_stride);
+  CHECK(padding("2").sides == Sides{{2, 2}, {2, 2}});
+  CHECK(padding("[1, 2]").sides == Sides{{1, 1}, {2, 2}});
+  CHECK(padding("[1, 2, 3, 4]").sides == Sides{{1, 3}, {2, 4}});
+  CHECK(read<layers::Conv1D>("conv1d: {filters: 1, kernel_size: 3, padding: [1, 2]}").padding.sides == Sides{{1, 2}});
 }
 
 TEST_CASE("layers: pools take window and stride, adaptive pools their output size") {
-  const LayerDefinition largest = layer_of("max_pool2d: {pool_size: 3, strides: 2, padding: 1, ceil_mode: true}");
-  CHECK(largest.kind == Kind::max_pool2d);
-  CHECK(largest.window.size == Sizes{3, 3});
-  CHECK(largest.window.strides == Sizes{2, 2});
-  CHECK(largest.window.ceil_mode);
-  CHECK(layer_of("average_pool1d: {pool_size: 2}").window.strides.empty());
-  CHECK(layer_of("average_pool1d: {pool_size: 2}").window.count_include_pad);
-  CHECK_FALSE(layer_of("average_pool2d: {pool_size: 2, count_include_pad: false}").window.count_include_pad);
-  CHECK(layer_of("adaptive_average_pool: {size: 7}").window.size == Sizes{7});
-  CHECK(layer_of("adaptive_average_pool: {size: [7, 6]}").window.size == Sizes{7, 6});
-  CHECK(layer_of("global_max_pool").kind == Kind::global_max_pool);
-  CHECK(layer_of("upsample2d: {size: 3, interpolation: bilinear}").bilinear);
-  CHECK(layer_of("upsample2d").window.size == Sizes{2, 2});
+  const auto largest = read<layers::MaxPooling2D>("max_pool2d: {pool_size: 3, strides: 2, padding: 1, ceil_mode: true}");
+  CHECK(largest.pool_size == Sizes{3, 3});
+  CHECK(largest.strides == Sizes{2, 2});
+  CHECK(largest.ceil_mode);
+  CHECK(read<layers::AveragePooling1D>("average_pool1d: {pool_size: 2}").strides == Sizes{});
+  CHECK(read<layers::AveragePooling1D>("average_pool1d: {pool_size: 2}").count_include_pad);
+  CHECK_FALSE(read<layers::AveragePooling2D>("average_pool2d: {pool_size: 2, count_include_pad: false}").count_include_pad);
+  CHECK(read<layers::AdaptiveAveragePooling>("adaptive_average_pool: {size: 7}").size == Sizes{7});
+  CHECK(read<layers::AdaptiveAveragePooling>("adaptive_average_pool: {size: [7, 6]}").size == Sizes{7, 6});
+  read<layers::GlobalMaxPooling>("global_max_pool");
+  CHECK(read<layers::UpSampling2D>("upsample2d: {size: 3, interpolation: bilinear}").bilinear);
+  CHECK(read<layers::UpSampling2D>("upsample2d").size == Sizes{2, 2});
 }
 
 TEST_CASE("layers: batch_norm has three conventions and converts the momentum of Keras") {
-  const NormDefinition own = layer_of("batch_norm").norm;
+  const auto own = read<layers::BatchNorm>("batch_norm");
   CHECK(own.momentum == 0.1);
   CHECK(own.epsilon == 1e-5);
   CHECK_FALSE(own.biased);
   CHECK_FALSE(own.per_activation);
-  CHECK(own.gamma_initializer.kind == Initializer::Kind::ones);
-  CHECK(own.beta_initializer.kind == Initializer::Kind::zeros);
-  const NormDefinition keras = layer_of("batch_norm: {preset: keras}").norm;
+  CHECK(own.affine.gamma_initializer.kind == Initializer::Kind::ones);
+  CHECK(own.affine.beta_initializer.kind == Initializer::Kind::zeros);
+  const auto keras = read<layers::BatchNorm>("batch_norm: {preset: keras}");
   CHECK(keras.momentum == doctest::Approx(0.01));
   CHECK(keras.epsilon == 1e-3);
   CHECK(keras.biased);
   CHECK(keras.channels_last);
-  CHECK(layer_of("batch_norm: {preset: keras, momentum: 0.9}").norm.momentum == doctest::Approx(0.1));
-  CHECK(layer_of("batch_norm", "preset: keras\n").norm.biased);
-  const NormDefinition gorgonia = layer_of("batch_norm: {preset: gorgonia, momentum: 0.2, epsilon: 0.1, mode: per_activation}").norm;
+  CHECK(read<layers::BatchNorm>("batch_norm: {preset: keras, momentum: 0.9}").momentum == doctest::Approx(0.1));
+  CHECK(read<layers::BatchNorm>("batch_norm", "preset: keras\n").biased);
+  const auto gorgonia = read<layers::BatchNorm>("batch_norm: {preset: gorgonia, momentum: 0.2, epsilon: 0.1, mode: per_activation}");
   CHECK(gorgonia.momentum == 0.2);
   CHECK(gorgonia.epsilon == 0.1);
   CHECK_FALSE(gorgonia.biased);
@@ -103,23 +107,23 @@ TEST_CASE("layers: batch_norm has three conventions and converts the momentum of
 }
 
 TEST_CASE("layers: recurrence and attention take their keys, forget gate biases follow the preset") {
-  const LayerDefinition lstm =
-      layer_of("lstm: {units: 5, num_layers: 2, bidirectional: true, dropout: 0.1, return_sequences: true, recurrent_initializer: zeros}");
+  const auto lstm = read<layers::LSTM>(
+      "lstm: {units: 5, num_layers: 2, bidirectional: true, dropout: 0.1, return_sequences: true, recurrent_initializer: zeros}");
   CHECK(lstm.units == 5);
-  CHECK(lstm.sequence.num_layers == 2);
-  CHECK(lstm.sequence.bidirectional);
-  CHECK(lstm.sequence.dropout == 0.1);
-  CHECK(lstm.sequence.return_sequences);
-  CHECK(lstm.sequence.forget_bias == 0);
-  CHECK(lstm.sequence.recurrent_initializer.kind == Initializer::Kind::zeros);
-  CHECK(layer_of("lstm: {units: 5}", "preset: keras\n").sequence.forget_bias == 1);
-  CHECK(layer_of("lstm: {units: 5}", "preset: torch\n").sequence.recurrent_initializer.kind == Initializer::Kind::fan_in_uniform);
-  CHECK(layer_of("lstm: {units: 5}").sequence.recurrent_initializer.kind == Initializer::Kind::orthogonal);
-  CHECK_FALSE(layer_of("gru: {units: 5, linear_before_reset: false}").sequence.linear_before_reset);
-  CHECK(layer_of("rnn: {units: 5, activation: relu}").sequence.relu);
-  const LayerDefinition attention = layer_of("attention: {heads: 4, causal: true}");
-  CHECK(attention.sequence.heads == 4);
-  CHECK(attention.sequence.causal);
+  CHECK(lstm.num_layers == 2);
+  CHECK(lstm.bidirectional);
+  CHECK(lstm.dropout == 0.1);
+  CHECK(lstm.return_sequences);
+  CHECK(lstm.cell.forget_bias == 0);
+  CHECK(lstm.recurrent_initializer.kind == Initializer::Kind::zeros);
+  CHECK(read<layers::LSTM>("lstm: {units: 5}", "preset: keras\n").cell.forget_bias == 1);
+  CHECK(read<layers::LSTM>("lstm: {units: 5}", "preset: torch\n").recurrent_initializer.kind == Initializer::Kind::fan_in_uniform);
+  CHECK(read<layers::LSTM>("lstm: {units: 5}").recurrent_initializer.kind == Initializer::Kind::orthogonal);
+  CHECK_FALSE(read<layers::GRU>("gru: {units: 5, linear_before_reset: false}").cell.linear_before_reset);
+  CHECK(read<layers::SimpleRNN>("rnn: {units: 5, activation: relu}").cell.relu);
+  const auto attention = read<layers::Attention>("attention: {heads: 4, causal: true}");
+  CHECK(attention.heads == 4);
+  CHECK(attention.causal);
 }
 
 TEST_CASE("layers: repeat expands its layers, residual and branches nest theirs") {
@@ -139,21 +143,22 @@ layers:
   - residual: {body: [relu], shortcut: [tanh]}
 )",
                                                 "model.yaml");
-  REQUIRE(model.layers.size() == 6);
-  CHECK(model.layers[0].kind == Kind::residual);
-  REQUIRE(model.layers[0].parts.size() == 2);
-  CHECK(model.layers[0].parts[0].size() == 2);
-  CHECK(model.layers[0].parts[1].empty());
-  CHECK(model.layers[0].activation == Activation::relu);
-  CHECK(model.layers[0].where == "model.yaml:6:11: layers[0] repeat: layers[0] residual");
-  CHECK(model.layers[0].parts[0][0].where == "model.yaml:7:20: layers[0] repeat: layers[0] residual: body[0] dense");
-  CHECK(model.layers[1].name == "between");
-  CHECK(model.layers[3].name == "between_1");
-  CHECK(model.layers[2].parts[0][0].name == "inner");
-  REQUIRE(model.layers[4].parts.size() == 2);
-  CHECK(model.layers[4].parts[0].size() == 2);
-  CHECK(model.layers[4].parts[1].empty());
-  CHECK(model.layers[5].parts[1][0].activation == Activation::tanh);
+  const std::vector<LayerDefinition>& list = model.layers;
+  REQUIRE(list.size() == 6);
+  const auto residual = std::get<layers::Residual>(list[0].kind);
+  CHECK(residual.body.size() == 2);
+  CHECK(residual.shortcut.empty());
+  CHECK(residual.activation == Activation::relu);
+  CHECK(list[0].where == "model.yaml:6:11: layers[0] repeat: layers[0] residual");
+  CHECK(residual.body[0].where == "model.yaml:7:20: layers[0] repeat: layers[0] residual: body[0] dense");
+  CHECK(list[1].name == "between");
+  CHECK(list[3].name == "between_1");
+  CHECK(std::get<layers::Residual>(list[2].kind).body[0].name == "inner");
+  const auto branches = std::get<layers::Branches>(list[4].kind);
+  REQUIRE(branches.parts.size() == 2);
+  CHECK(branches.parts[0].size() == 2);
+  CHECK(branches.parts[1].empty());
+  CHECK(std::get<layers::Activation>(std::get<layers::Residual>(list[5].kind).shortcut[0].kind) == Activation::tanh);
 }
 
 TEST_CASE("layers: an error in an image or sequence layer has line, layer and key") {
@@ -215,11 +220,11 @@ conformance: {batch_size: 3, width: 0.25, set: {input.shape: [1, 14, 14], dtype:
   const std::string nets = std::string(TENON_SOURCE_DIRECTORY) + "/models/bench/";
   const TrainDefinition vgg = load_cut(nets + "vgg_16.yaml");
   CHECK(vgg.fit.batch_size == 2);
-  CHECK(vgg.model.input_shape == Sizes{3, 32, 32});
-  CHECK(vgg.model.layers.front().units == 4);
-  CHECK(vgg.model.layers.back().units == 1000);
+  CHECK(vgg.model.input_shape == std::vector<std::int64_t>{3, 32, 32});
+  CHECK(std::get<layers::Conv2D>(vgg.model.layers.front().kind).filters == 4);
+  CHECK(std::get<layers::Dense>(vgg.model.layers.back().kind).units == 1000);
   const TrainDefinition one = load_cut(nets + "conv_l5.yaml");
-  CHECK(one.model.input_shape == Sizes{8, 13, 13});
+  CHECK(one.model.input_shape == std::vector<std::int64_t>{8, 13, 13});
   CHECK(error_of([] { load_cut(std::string(TENON_SOURCE_DIRECTORY) + "/tests/unit/missing.yaml"); }).find("missing.yaml") !=
         std::string::npos);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -10,11 +11,22 @@
 using namespace tenon;
 using namespace tenon::config;
 using tenon::testing::error_of;
-using LayerKind = LayerDefinition::Kind;
 
 namespace {
 std::string model_error(const std::string& text) {
   return error_of([&] { model_from_text(text, "model.yaml"); });
+}
+
+/// "flatten, dense, ", as messages list them.
+template <class... L>
+std::string names_of_kinds(const std::variant<L...>&) {
+  return (std::string() + ... + (LayerDefinition(L()).kind_name() + std::string(", ")));
+}
+
+/// The first layer of a model.
+template <class L>
+L first_layer(const std::string& text) {
+  return std::get<L>(model_from_text(text).layers.at(0).kind);
 }
 }  // namespace
 
@@ -41,49 +53,49 @@ layers:
   CHECK(model.input_dtype == DType::u8);
   CHECK(model.dtype == DType::f64);
   REQUIRE(model.layers.size() == 7);
-  CHECK(model.layers[0].kind == LayerKind::flatten);
+  CHECK(std::holds_alternative<layers::Flatten>(model.layers[0].kind));
   CHECK(model.layers[0].where == "model.yaml:6:5: layers[0] flatten");
 
-  const LayerDefinition& hidden = model.layers[1];
-  CHECK(hidden.kind == LayerKind::dense);
+  const auto hidden = std::get<layers::Dense>(model.layers[1].kind);
   CHECK(hidden.units == 128);
   CHECK(hidden.activation == Activation::relu);
-  CHECK_FALSE(hidden.bias);
-  CHECK(hidden.kernel_initializer.kind == Initializer::Kind::he_normal);
-  CHECK(hidden.name == "hidden");
-  CHECK(hidden.device == "gpu:1");
+  CHECK_FALSE(hidden.weights.bias);
+  CHECK(hidden.weights.kernel_initializer.kind == Initializer::Kind::he_normal);
+  CHECK(model.layers[1].name == "hidden");
+  CHECK(model.layers[1].device == "gpu:1");
 
-  CHECK(model.layers[2].dropout_p == 0.25);
-  const LayerDefinition& last = model.layers[3];
+  CHECK(std::get<layers::Dropout>(model.layers[2].kind).p == 0.25);
+  const auto last = std::get<layers::Dense>(model.layers[3].kind);
   CHECK(last.activation == Activation::linear);
-  CHECK(last.bias);
-  CHECK(last.kernel_initializer.kind == Initializer::Kind::uniform);
-  CHECK(last.kernel_initializer.low == -0.1);
-  CHECK(last.kernel_initializer.high == 0.1);
-  CHECK(last.bias_initializer.kind == Initializer::Kind::constant);
-  CHECK(last.bias_initializer.value == 0.5);
-  CHECK(model.layers[4].kind == LayerKind::activation);
-  CHECK(model.layers[4].activation == Activation::log_softmax);
-  CHECK(model.layers[5].activation == Activation::tanh);
-  CHECK(model.layers[6].activation == Activation::sigmoid);
+  CHECK(last.weights.bias);
+  CHECK(last.weights.kernel_initializer.kind == Initializer::Kind::uniform);
+  CHECK(last.weights.kernel_initializer.low == -0.1);
+  CHECK(last.weights.kernel_initializer.high == 0.1);
+  CHECK(last.weights.bias_initializer.kind == Initializer::Kind::constant);
+  CHECK(last.weights.bias_initializer.value == 0.5);
+  CHECK(std::get<layers::Activation>(model.layers[4].kind) == Activation::log_softmax);
+  CHECK(std::get<layers::Activation>(model.layers[5].kind) == Activation::tanh);
+  CHECK(std::get<layers::Activation>(model.layers[6].kind) == Activation::sigmoid);
   CHECK(model.layers[6].name == "squash");
-  CHECK(error_of([&] { hidden.fail("expected rank 2, got rank 3"); }) == "model.yaml:7:5: layers[1] dense: expected rank 2, got rank 3");
+  CHECK(error_of([&] { model.layers[1].fail("expected rank 2, got rank 3"); }) ==
+        "model.yaml:7:5: layers[1] dense: expected rank 2, got rank 3");
 }
 
 TEST_CASE("model: by default a model takes any f32 input and has the initializers of Keras") {
   const ModelDefinition model = model_from_text("layers: [{dense: {units: 3}}]");
   CHECK_FALSE(model.input_shape.has_value());
   CHECK(model.dtype == DType::f32);
-  CHECK(model.layers[0].kernel_initializer.kind == Initializer::Kind::glorot_uniform);
-  CHECK(model.layers[0].bias_initializer.kind == Initializer::Kind::zeros);
-  CHECK(model.layers[0].kernel_initializer.gain == 1.0);
+  const layers::Weights& weights = std::get<layers::Dense>(model.layers[0].kind).weights;
+  CHECK(weights.kernel_initializer.kind == Initializer::Kind::glorot_uniform);
+  CHECK(weights.bias_initializer.kind == Initializer::Kind::zeros);
+  CHECK(weights.kernel_initializer.gain == 1.0);
   CHECK(model_from_text("{input: {shape: []}, layers: [relu]}").input_shape == std::vector<std::int64_t>{});
 }
 
 TEST_CASE("model: a preset changes the initializers, and a layer's own keys win") {
   const auto start = [](const std::string& preset, const std::string& more) {
-    const ModelDefinition model = model_from_text("preset: " + preset + "\nlayers: [{dense: {units: 3" + more + "}}]");
-    return std::string(name_of(model.layers[0].kernel_initializer.kind)) + " " + name_of(model.layers[0].bias_initializer.kind);
+    const auto weights = first_layer<layers::Dense>("preset: " + preset + "\nlayers: [{dense: {units: 3" + more + "}}]").weights;
+    return std::string(name_of(weights.kernel_initializer.kind)) + " " + name_of(weights.bias_initializer.kind);
   };
   CHECK(start("none", "") == "glorot_uniform zeros");
   CHECK(start("keras", "") == "glorot_uniform zeros");
@@ -97,11 +109,8 @@ TEST_CASE("model: an error has file, line, layer and key") {
     const char* text;
     std::string message;
   };
-  const std::string all_words =
-      "flatten, dense, dropout, activation, embedding, reshape, residual, branches, conv1d, conv2d, depthwise_conv2d, conv2d_transpose, "
-      "max_pool1d, max_pool2d, average_pool1d, average_pool2d, global_average_pool, global_max_pool, adaptive_average_pool, upsample2d, "
-      "pad_channels, batch_norm, layer_norm, group_norm, instance_norm, rms_norm, lrn, lstm, gru, rnn, attention, relu, sigmoid, tanh, "
-      "softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu, repeat";
+  const std::string all_words = names_of_kinds(layers::Any()) +
+                                "relu, sigmoid, tanh, softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu, repeat";
   const Row rows[] = {
       {"layers:\n  - flatten\n  - relu\n  - dense: {unit: 3}\n",
        "model.yaml:4:13: layers[2] dense: unknown key 'unit'; did you mean 'units'?"},
@@ -191,39 +200,34 @@ layers:
   - silu
   - leaky_relu
 )");
-  CHECK(model.layers[0].activation == Activation::leaky_relu);
-  CHECK(model.layers[0].alpha == 0.2);
-  CHECK(model.layers[1].activation == Activation::gelu);
-  CHECK(model.layers[2].activation == Activation::elu);
-  CHECK(model.layers[2].alpha == 0.5);
-  CHECK(model.layers[3].alpha == 0.1);
-  CHECK(model.layers[4].activation == Activation::relu6);
-  CHECK(model.layers[5].activation == Activation::softplus);
-  CHECK(model.layers[6].activation == Activation::mish);
-  CHECK(model.layers[7].activation == Activation::silu);
-  CHECK_FALSE(model.layers[8].alpha.has_value());
+  const std::vector<LayerDefinition>& list = model.layers;
+  CHECK(std::get<layers::Dense>(list[0].kind).activation == layers::Activation{Activation::leaky_relu, 0.2});
+  CHECK(std::get<layers::Dense>(list[1].kind).activation == Activation::gelu);
+  const layers::Activation expected[] = {
+      {Activation::elu, 0.5}, {Activation::leaky_relu, 0.1}, Activation::relu6, Activation::softplus, Activation::mish,
+      Activation::silu,       Activation::leaky_relu};
+  for (std::size_t i = 0; i < std::size(expected); ++i) CHECK(std::get<layers::Activation>(list[i + 2].kind) == expected[i]);
   CHECK(model_error("layers: [{gelu: {alpha: 1}}]") == "model.yaml:1:18: layers[0] gelu: unknown key 'alpha'; known keys: name, device");
 }
 
 TEST_CASE("model: embedding takes rows and dim") {
   const LayerDefinition layer = model_from_text("layers: [{embedding: {rows: 100, dim: 8, name: words}}]").layers[0];
-  CHECK(layer.kind == LayerKind::embedding);
-  CHECK(layer.rows == 100);
-  CHECK(layer.dim == 8);
   CHECK(layer.name == "words");
-  CHECK(layer.embedding_initializer.kind == Initializer::Kind::uniform);
-  const LayerDefinition torch = model_from_text("preset: torch\nlayers: [{embedding: {rows: 100, dim: 8}}]").layers[0];
-  CHECK(torch.embedding_initializer.kind == Initializer::Kind::normal);
-  CHECK(torch.embedding_initializer.stddev == 1);
+  const auto embedding = std::get<layers::Embedding>(layer.kind);
+  CHECK(embedding.rows == 100);
+  CHECK(embedding.dim == 8);
+  CHECK(embedding.initializer.kind == Initializer::Kind::uniform);
+  const auto torch = first_layer<layers::Embedding>("preset: torch\nlayers: [{embedding: {rows: 100, dim: 8}}]");
+  CHECK(torch.initializer.kind == Initializer::Kind::normal);
+  CHECK(torch.initializer.stddev == 1);
   CHECK(model_error("layers: [{embedding: {rows: 100}}]") ==
         "model.yaml:1:22: layers[0] embedding: key 'dim' is missing; expected an integer of at least 1");
 }
 
 TEST_CASE("model: truncated, orthogonal and identity initializers") {
   const auto start = [](const std::string& preset, const std::string& text) {
-    return model_from_text("preset: " + preset + "\nlayers: [{dense: {units: 3, kernel_initializer: " + text + "}}]")
-        .layers[0]
-        .kernel_initializer;
+    return first_layer<layers::Dense>("preset: " + preset + "\nlayers: [{dense: {units: 3, kernel_initializer: " + text + "}}]")
+        .weights.kernel_initializer;
   };
   CHECK(start("none", "{name: truncated_normal, stddev: 0.1}").stddev == 0.1);
   CHECK(start("none", "{name: orthogonal, gain: 2}").gain == 2);
@@ -239,7 +243,7 @@ TEST_CASE("model: truncated, orthogonal and identity initializers") {
 TEST_CASE("model: overrides are applied before the model is read") {
   const std::string text = "layers:\n  - flatten\n  - dense: {units: 3}\n";
   const ModelDefinition model = model_from_text(text, "m", {{"layers.1.dense.units", "64"}, {"dtype", "float64"}});
-  CHECK(model.layers[1].units == 64);
+  CHECK(std::get<layers::Dense>(model.layers[1].kind).units == 64);
   CHECK(model.dtype == DType::f64);
   CHECK(error_of([&] {
           model_from_text(text, "m", {{"dtype", "f16"}});

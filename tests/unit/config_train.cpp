@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -279,7 +280,7 @@ TEST_CASE("train: a model in a separate file is found next to train.yaml, and ov
   const TrainDefinition t = load_definition(file, {{"model.layers.0.dense.units", "7"}});
   CHECK(t.file == file);
   CHECK(t.model.file == folder.path("model.yaml"));
-  CHECK(t.model.layers[0].units == 7);
+  CHECK(std::get<layers::Dense>(t.model.layers[0].kind).units == 7);
   CHECK(error_of([&] {
           load_definition(file, {{"model.dtype", "f16"}});
         }) == "--set model.dtype=f16: key 'dtype': expected one of float32, float64, f32, f64, got 'f16'");
@@ -416,21 +417,22 @@ TEST_CASE("train: clipping and regularisation keys reach their fields") {
   CHECK(train_error("optimizer: {name: sgd, clip_norm: 0}\n") ==
         "train.yaml:4:35: optimizer: key 'clip_norm': expected a number above 0, got '0'");
   const ModelDefinition model = model_from_text("layers: [{dense: {units: 2, kernel_regularizer: {l1: 0.1, l2: 0.2}}}]");
-  CHECK(model.layers[0].kernel_l1 == 0.1);
-  CHECK(model.layers[0].kernel_l2 == 0.2);
+  CHECK(std::get<layers::Dense>(model.layers[0].kind).weights.kernel_l1 == 0.1);
+  CHECK(std::get<layers::Dense>(model.layers[0].kind).weights.kernel_l2 == 0.2);
 }
 
 TEST_CASE("train: the models of the repository are valid") {
   const std::string models = std::string(TENON_SOURCE_DIRECTORY) + "/models/";
   const TrainDefinition mnist = load_definition(models + "mnist_mlp/train.yaml");
   REQUIRE(mnist.model.layers.size() == 4);
-  CHECK(mnist.model.layers[1].units == 300);
-  CHECK(mnist.model.layers[2].units == 100);
-  CHECK(mnist.model.layers[3].units == 10);
-  CHECK(mnist.model.layers[3].activation == Activation::softmax);
+  CHECK(std::get<layers::Dense>(mnist.model.layers[1].kind).units == 300);
+  CHECK(std::get<layers::Dense>(mnist.model.layers[2].kind).units == 100);
+  CHECK(std::get<layers::Dense>(mnist.model.layers[3].kind).units == 10);
+  CHECK(std::get<layers::Dense>(mnist.model.layers[3].kind).activation == Activation::softmax);
   for (std::size_t i = 1; i < 4; ++i) {
-    CHECK_FALSE(mnist.model.layers[i].bias);
-    CHECK(mnist.model.layers[i].kernel_initializer.kind == Initializer::Kind::glorot_normal);
+    const layers::Weights& weights = std::get<layers::Dense>(mnist.model.layers[i].kind).weights;
+    CHECK_FALSE(weights.bias);
+    CHECK(weights.kernel_initializer.kind == Initializer::Kind::glorot_normal);
   }
   CHECK(mnist.data->source == DataSource::mnist);
   CHECK(mnist.fit.batch_size == 100);
@@ -442,15 +444,15 @@ TEST_CASE("train: the models of the repository are valid") {
 
   const TrainDefinition fashion = load_definition(models + "fashion_mnist/train.yaml");
   REQUIRE(fashion.model.layers.size() == 3);
-  CHECK(fashion.model.layers[1].units == 128);
-  CHECK(fashion.model.layers[1].kernel_initializer.kind == Initializer::Kind::glorot_uniform);
+  CHECK(std::get<layers::Dense>(fashion.model.layers[1].kind).units == 128);
+  CHECK(std::get<layers::Dense>(fashion.model.layers[1].kind).weights.kernel_initializer.kind == Initializer::Kind::glorot_uniform);
   CHECK(fashion.optimizer.kind == Optimizer::Kind::adam);
   CHECK(fashion.fit.batch_size == 32);
   CHECK(fashion.fit.epochs == 5);
 
   const TrainDefinition line = load_definition(models + "linear_regression/train.yaml");
   CHECK(line.loss.loss == Loss::mse);
-  CHECK(line.model.layers.at(0).units == 1);
+  CHECK(std::get<layers::Dense>(line.model.layers.at(0).kind).units == 1);
   CHECK(line.optimizer.kind == Optimizer::Kind::sgd);
   CHECK(line.optimizer.learning_rate == 0.05);
   CHECK(line.data->features == 3);

@@ -82,7 +82,7 @@ class Recorded final : public Dataset {
 };
 
 Model line_model(const Context& context) {
-  Model model({layers::dense(1)});
+  Model model({layers::Dense{1}});
   CompileOptions options;
   options.loss.loss = Loss::mse;
   model.compile(context, options);

@@ -14,8 +14,8 @@ using test::floats;
 using test::test_config;
 
 std::vector<LayerDefinition> three_layers(const std::string& second) {
-  std::vector<LayerDefinition> list{layers::dense(16, Activation::tanh), layers::dense(8, Activation::relu),
-                                    layers::dense(3, Activation::softmax)};
+  std::vector<LayerDefinition> list{layers::Dense{16, Activation::tanh}, layers::Dense{8, Activation::relu},
+                                    layers::Dense{3, Activation::softmax}};
   list[1].name = "middle";
   list[1].device = second;
   return list;

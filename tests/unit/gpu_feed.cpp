@@ -20,7 +20,7 @@ struct Trained {
 };
 
 Model make_model(const Context& context) {
-  Model model({layers::flatten(), layers::dense(32, Activation::relu), layers::dropout(0.25), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dropout{0.25}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   options.metrics = {Metric::accuracy};

@@ -12,20 +12,20 @@ using test::gpu_config;
 
 /// A convnet with every epilogue of a layer.
 std::vector<LayerDefinition> convnet() {
-  return {layers::reshape({1, 28, 28}),
-          layers::conv2d(8, 3, 2),
-          layers::batch_norm(),
-          layers::activation(Activation::relu),
-          layers::max_pool2d(2),
-          layers::dropout(0.1),
-          layers::conv2d(8, 3),
-          layers::activation(Activation::relu),
-          layers::flatten(),
-          layers::dense(10, Activation::softmax)};
+  return {layers::Reshape{{1, 28, 28}},
+          layers::Conv2D{8, 3, 2},
+          layers::BatchNorm{},
+          layers::Activation{Activation::relu},
+          layers::MaxPooling2D{2},
+          layers::Dropout{0.1},
+          layers::Conv2D{8, 3},
+          layers::Activation{Activation::relu},
+          layers::Flatten{},
+          layers::Dense{10, Activation::softmax}};
 }
 /// An LSTM on the rows of a digit as a sequence.
 std::vector<LayerDefinition> recurrent() {
-  return {layers::lstm(16), layers::dense(10, Activation::softmax)};
+  return {layers::LSTM{16}, layers::Dense{10, Activation::softmax}};
 }
 
 using Losses = std::vector<double>;

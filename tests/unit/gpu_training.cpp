@@ -11,8 +11,8 @@ namespace {
 using test::gpu_config;
 
 std::vector<LayerDefinition> mlp() {
-  return {layers::flatten(), layers::dense(300, Activation::relu, false), layers::dense(100, Activation::relu, false),
-          layers::dense(10, Activation::softmax, false)};
+  return {layers::Flatten{}, layers::Dense{300, Activation::relu, {.bias = false}}, layers::Dense{100, Activation::relu, {.bias = false}},
+          layers::Dense{10, Activation::softmax, {.bias = false}}};
 }
 
 std::vector<double> losses_of(const std::string& device, OptimizerDefinition::Kind kind, std::vector<LayerDefinition> layers,
@@ -64,7 +64,7 @@ TEST_CASE("gpu: RMSProp, whose first steps amplify rounding, has the losses of t
 
 TEST_CASE("gpu: dropout with Adam drops the same elements as on the CPU") {
   check_same(OptimizerDefinition::Kind::adam,
-             {layers::flatten(), layers::dense(64, Activation::relu), layers::dropout(0.25), layers::dense(10, Activation::softmax)}, 12);
+             {layers::Flatten{}, layers::Dense{64, Activation::relu}, layers::Dropout{0.25}, layers::Dense{10, Activation::softmax}}, 12);
 }
 
 }  // namespace

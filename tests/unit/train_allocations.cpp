@@ -34,7 +34,7 @@ TEST_CASE("training: no memory is allocated after the second step") {
   for (const std::string device : {"openblas:0", "reference:0"}) {
     for (const int workers : {0, 1}) {
       const Context context(test_config(device));
-      Model model({layers::flatten(), layers::dense(30, Activation::relu), layers::dropout(0.1), layers::dense(10, Activation::softmax)});
+      Model model({layers::Flatten{}, layers::Dense{30, Activation::relu}, layers::Dropout{0.1}, layers::Dense{10, Activation::softmax}});
       CompileOptions options;
       options.loss.loss = Loss::sparse_categorical_crossentropy;
       options.metrics = {Metric::accuracy};

@@ -31,7 +31,7 @@ std::shared_ptr<const ArrayDataset> line() {
 }
 
 Model regression(const Context& context, double learning_rate = 0.05) {
-  Model model({layers::dense(1)});
+  Model model({layers::Dense{1}});
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;
   options.optimizer.learning_rate = learning_rate;

@@ -19,7 +19,7 @@ using test::message_of;
 using test::test_config;
 
 Model make_model(const Context& context, std::int64_t units = 16) {
-  Model model({layers::flatten(), layers::dense(units, Activation::relu), layers::dropout(0.3), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{units, Activation::relu}, layers::Dropout{0.3}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   model.compile(context, options);
@@ -96,7 +96,7 @@ TEST_CASE("checkpoint: that of another model is rejected and changes nothing") {
   CHECK(weights(large) == before);
   CHECK(large.step() == 0);
 
-  Model deeper({layers::flatten(), layers::dense(10, Activation::softmax)});
+  Model deeper({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   deeper.compile(context, options);

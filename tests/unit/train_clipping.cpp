@@ -12,7 +12,7 @@ using test::test_config;
 
 /// w (2,1) = 0, b = 0; one sample x = (1, 2), y = -5: the gradient of (w x + b - y)^2 is 10 (1, 2) and 10.
 struct Line {
-  explicit Line(const Clipping& clip, const std::string& device = "openblas:0") : context(test_config(device)), model({layers::dense(1)}) {
+  explicit Line(const Clipping& clip, const std::string& device = "openblas:0") : context(test_config(device)), model({layers::Dense{1}}) {
     CompileOptions options;
     options.optimizer.kind = OptimizerDefinition::Kind::sgd;
     options.optimizer.learning_rate = 1;
@@ -81,9 +81,7 @@ TEST_CASE("clipping: value before norm before global norm") {
 TEST_CASE("regularisation: L1 and L2 of kernels join the loss and its gradient, not the metrics") {
   for (const std::string device : {"reference:0", "openblas:0"}) {
     const Context context(test_config(device));
-    LayerDefinition dense = layers::dense(1);
-    dense.kernel_l1 = 0.1;
-    dense.kernel_l2 = 0.01;
+    const layers::Dense dense{.units = 1, .weights = {.kernel_l1 = 0.1, .kernel_l2 = 0.01}};
     Model model({dense});
     CompileOptions options;
     options.optimizer.kind = OptimizerDefinition::Kind::sgd;

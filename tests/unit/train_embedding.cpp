@@ -121,10 +121,8 @@ TEST_CASE("embedding: a model of words learns, with sparse and with dense steps"
   for (const auto kind : {OptimizerDefinition::Kind::sgd, OptimizerDefinition::Kind::adam}) {
     CAPTURE(name_of(kind));
     const Context context(test_config("openblas:0"));
-    LayerDefinition words = layers::embedding(20, 4);
-    words.embedding_initializer.kind = Initializer::Kind::normal;
-    words.embedding_initializer.stddev = 1;
-    Model model({words, layers::flatten(), layers::dense(16, Activation::gelu), layers::dense(2, Activation::softmax)});
+    const layers::Embedding words{20, 4, {.kind = Initializer::Kind::normal, .stddev = 1}};
+    Model model({words, layers::Flatten{}, layers::Dense{16, Activation::gelu}, layers::Dense{2, Activation::softmax}});
     model.compile(context, classification(kind, kind == OptimizerDefinition::Kind::sgd ? 0.5 : 0.01));
     FitOptions fit;
     fit.epochs = 60;
@@ -140,7 +138,7 @@ TEST_CASE("embedding: tokens stay integers, and a sequence of one has the label 
   tokens.count = 4001;
   tokens.sequence = 1;
   const auto data = generate_tokens(tokens);
-  Model model({layers::embedding(50, 16), layers::flatten(), layers::dense(50, Activation::softmax)});
+  Model model({layers::Embedding{50, 16}, layers::Flatten{}, layers::Dense{50, Activation::softmax}});
   model.compile(context, classification(OptimizerDefinition::Kind::adam, 0.02));
   FitOptions fit;
   fit.epochs = 5;
@@ -152,7 +150,7 @@ TEST_CASE("embedding: tokens stay integers, and a sequence of one has the label 
 
 TEST_CASE("embedding: floats are rejected, and indices out of range are reported") {
   const Context context(test_config("openblas:0"));
-  Model model({layers::embedding(4, 2), layers::flatten(), layers::dense(2, Activation::softmax)});
+  Model model({layers::Embedding{4, 2}, layers::Flatten{}, layers::Dense{2, Activation::softmax}});
   model.compile(context, classification(OptimizerDefinition::Kind::sgd, 0.1));
   const Tensor y = Tensor::of<std::int64_t>({1}, {1});
   CHECK(contains(message_of([&] { model.train_batch(Tensor::of<std::int64_t>({2, 4}, {1, 2}), y); }), "4"));
@@ -160,7 +158,9 @@ TEST_CASE("embedding: floats are rejected, and indices out of range are reported
                    model.train_batch(Tensor::zeros(DType::f32, {1, 2}), y);
                  }),
                  "'embedding' expects integers, got f32(1,2)"));
-  CHECK(message_of([] { layers::embedding(0, 2); }) == "layer embedding: rows is 0, expected at least 1");
+  Model empty({layers::Embedding{0, 2}});
+  empty.compile(context, classification(OptimizerDefinition::Kind::sgd, 0.1));
+  CHECK(message_of([&] { empty.build({1}); }) == "layer embedding: rows is 0, expected at least 1");
 }
 
 TEST_CASE("activations: each computes its function with its alpha, and the summary names it") {
@@ -182,12 +182,14 @@ TEST_CASE("activations: each computes its function with its alpha, and the summa
   for (const Row& row : rows) {
     CAPTURE(name_of(row.activation));
     const Context context(test_config("openblas:0"));
-    Model model({layers::activation(row.activation, row.alpha)});
+    Model model({layers::Activation{row.activation, row.alpha}});
     model.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
     CHECK(floats(model.predict(Tensor::of<float>({-1.0f}, {1, 1})))[0] == doctest::Approx(row.at_minus_one).epsilon(1e-5));
     CHECK(contains(model.summary(), std::string("(Activation ") + name_of(row.activation)));
   }
-  CHECK(message_of([] { layers::activation(Activation::gelu, 1.0); }) == "layer activation: gelu takes no alpha; leaky_relu and elu do");
+  Model gelu({layers::Activation{Activation::gelu, 1.0}});
+  gelu.compile(Context(test_config("openblas:0")), {.optimizer = {}, .loss = {}, .metrics = {}});
+  CHECK(message_of([&] { gelu.build({1}); }) == "layer activation: gelu takes no alpha; leaky_relu and elu do");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ constexpr std::int64_t batch_size = 4;
 constexpr std::uint64_t x_bytes = batch_size * 2 * sizeof(float);
 
 Model line_model(const Context& context) {
-  Model model({layers::dense(1)});
+  Model model({layers::Dense{1}});
   CompileOptions options;
   options.loss.loss = Loss::mse;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;  // with sgd no other copy has the size of x
@@ -327,7 +327,7 @@ TEST_CASE("feed: where the device uses the host's memory, or several devices rea
   CHECK_FALSE(buffers.x[0].defined());
 
   const Context far = with_reel(test_config());
-  std::vector<LayerDefinition> layers{layers::dense(3), layers::dense(1)};
+  std::vector<LayerDefinition> layers{layers::Dense{3}, layers::Dense{1}};
   layers[1].device = "reference:0";
   Model model(layers);
   CompileOptions compiled;

@@ -21,7 +21,7 @@ CompileOptions classification() {
 }
 
 std::vector<LayerDefinition> small_classifier(double dropout = 0) {
-  return {layers::flatten(), layers::dense(16, Activation::relu), layers::dropout(dropout), layers::dense(10, Activation::softmax)};
+  return {layers::Flatten{}, layers::Dense{16, Activation::relu}, layers::Dropout{dropout}, layers::Dense{10, Activation::softmax}};
 }
 
 std::shared_ptr<const ArrayDataset> digits(std::int64_t count) {
@@ -268,7 +268,7 @@ TEST_CASE("parts: backward and apply match train_batch") {
 
 TEST_CASE("parts: linear regression, computed by hand") {
   const Context context(test_config("reference:0"));
-  Model model({layers::dense(1, Activation::linear, false)});
+  Model model({layers::Dense{1, Activation::linear, {.bias = false}}});
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;
   options.optimizer.learning_rate = 0.25;
@@ -293,7 +293,7 @@ TEST_CASE("parts: linear regression, computed by hand") {
 
 TEST_CASE("parts: a flag enables dropout in forward; evaluate and predict use inference") {
   const Context context(test_config("openblas:0"));
-  Model model({layers::dropout(0.5)});
+  Model model({layers::Dropout{0.5}});
   model.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
   const Tensor x = Tensor::full(DType::f32, {1, 1000}, 1);
   const auto zeros = [](const Tensor& t) {
@@ -315,7 +315,7 @@ TEST_CASE("parts: a frozen model predicts what the model did, and outlives it") 
   const Context context(test_config("openblas:0"));
   Tensor x = Tensor::zeros(DType::f32, {4, 30});
   for (std::int64_t i = 0; i < x.count(); ++i) x.data<float>()[i] = 0.01f * static_cast<float>(i % 23);
-  auto model = std::make_unique<Model>(std::vector<LayerDefinition>{layers::dense(40), layers::dense(5)});
+  auto model = std::make_unique<Model>(std::vector<LayerDefinition>{layers::Dense{40}, layers::Dense{5}});
   model->compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
   CHECK(contains(message_of([&] { model->freeze(4); }), "shape of a sample"));
   const std::vector<float> expected = floats(model->predict(x));
@@ -329,7 +329,7 @@ TEST_CASE("parts: a frozen model predicts what the model did, and outlives it") 
 TEST_CASE("parts: forward without training takes no memory for gradients or optimizer state") {
   const Context context(test_config("openblas:0"));
   const Device device = context.default_device();
-  const std::vector<LayerDefinition> wide{layers::dense(500), layers::dense(500)};
+  const std::vector<LayerDefinition> wide{layers::Dense{500}, layers::Dense{500}};
   const std::uint64_t parameters = (500 * 500 + 500) * 2 * sizeof(float);
   const Tensor x = Tensor::zeros(DType::f32, {2, 500});
   const std::uint64_t before = device.live_size_bytes();

@@ -81,16 +81,14 @@ LossDefinition loss_of(Loss kind) {
 
 TEST_CASE("gradcheck: models with all kinds of layers pass on every backend") {
   ModelDefinition model;
-  LayerDefinition regular = layers::dense(6, Activation::mish);
-  regular.kernel_l1 = 0.01;
-  regular.kernel_l2 = 0.02;
-  model.layers = {layers::embedding(12, 3),
-                  layers::flatten(),
+  const layers::Dense regular{6, Activation::mish, {.kernel_l1 = 0.01, .kernel_l2 = 0.02}};
+  model.layers = {layers::Embedding{12, 3},
+                  layers::Flatten{},
                   regular,
-                  layers::dropout(0.3),
-                  layers::dense(5, Activation::elu),
-                  layers::activation(Activation::softplus),
-                  layers::dense(4, Activation::softmax)};
+                  layers::Dropout{0.3},
+                  layers::Dense{5, Activation::elu},
+                  layers::Activation{Activation::softplus},
+                  layers::Dense{4, Activation::softmax}};
   const Tensor x = Tensor::of<std::int64_t>({0, 3, 5, 3, 11, 3, 7, 7}, {4, 2});
   const Tensor y = Tensor::of<std::int64_t>({0, 3, 1, 2}, {4});
   for (const char* device : {"reference:0", "openblas:0"}) {
@@ -126,7 +124,7 @@ layers:
   INFO(sequences.str());
   CHECK(sequences.passed());
 
-  model.layers = {layers::dense(5, Activation::tanh), layers::dense(3)};
+  model.layers = {layers::Dense{5, Activation::tanh}, layers::Dense{3}};
   const GradientReport grids = check_gradients(context, model, loss, x, labels.reshape({2, 3, 2}), options);
   INFO(grids.str());
   CHECK(grids.passed());

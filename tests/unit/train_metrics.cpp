@@ -13,7 +13,7 @@ using test::test_config;
 
 /// A model that returns x, so that predictions can be given.
 Model identity(const Context& context, CompileOptions options) {
-  Model model({layers::activation(Activation::linear)});
+  Model model({layers::Activation{Activation::linear}});
   model.compile(context, std::move(options));
   return model;
 }
@@ -167,7 +167,7 @@ TEST_CASE("losses: nll takes logarithms of probabilities as they are") {
   CHECK(metric(logs, 1) == doctest::Approx(0.5));
   CHECK(metric(logs, 2) == doctest::Approx(std::exp(1.0)));
   // after a log_softmax it is the cross-entropy of the scores
-  Model model({layers::flatten(), layers::activation(Activation::log_softmax)});
+  Model model({layers::Flatten{}, layers::Activation{Activation::log_softmax}});
   model.compile(context, options);
   const auto scored = pairs(scores, {5, 3}, labels);
   CHECK(metric(model.evaluate(scored, 2), 0) == doctest::Approx(metric(identity(context, sparse({})).evaluate(scored, 5), 0)));

@@ -37,20 +37,17 @@ CompileOptions classification(OptimizerDefinition::Kind optimizer = OptimizerDef
 }
 
 std::vector<LayerDefinition> perceptron() {
-  return {layers::flatten(), layers::dense(32, Activation::relu), layers::dense(10, Activation::softmax)};
+  return {layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dense{10, Activation::softmax}};
 }
 std::vector<LayerDefinition> convolutions() {
-  return {layers::reshape({1, 28, 28}), layers::conv2d(8, 3, 2), layers::batch_norm(), layers::activation(Activation::relu),
-          layers::max_pool2d(2),        layers::flatten(),       layers::dropout(0.1), layers::dense(10, Activation::softmax)};
+  return {layers::Reshape{{1, 28, 28}}, layers::Conv2D{8, 3, 2}, layers::BatchNorm{},  layers::Activation{Activation::relu},
+          layers::MaxPooling2D{2},      layers::Flatten{},       layers::Dropout{0.1}, layers::Dense{10, Activation::softmax}};
 }
 std::vector<LayerDefinition> recurrent() {
-  return {layers::lstm(16), layers::dense(10, Activation::softmax)};
+  return {layers::LSTM{16}, layers::Dense{10, Activation::softmax}};
 }
 std::vector<LayerDefinition> attentive() {
-  LayerDefinition attention;
-  attention.kind = LayerDefinition::Kind::attention;
-  attention.sequence.heads = 4;
-  return {layers::layer_norm(), attention, layers::flatten(), layers::dense(10, Activation::softmax)};
+  return {layers::LayerNorm{}, layers::Attention{.heads = 4}, layers::Flatten{}, layers::Dense{10, Activation::softmax}};
 }
 
 Model make_model(const Context& context, const std::vector<LayerDefinition>& layers, const CompileOptions& options = classification()) {

@@ -22,7 +22,7 @@ CompileOptions classification(double learning_rate = 0.001) {
 }
 
 std::vector<LayerDefinition> small_classifier() {
-  return {layers::flatten(), layers::dense(32, Activation::relu), layers::dropout(0.2), layers::dense(10, Activation::softmax)};
+  return {layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dropout{0.2}, layers::Dense{10, Activation::softmax}};
 }
 
 std::shared_ptr<const ArrayDataset> digits(std::int64_t count, Split split = Split::train) {
@@ -63,7 +63,7 @@ TEST_CASE("model: the first 50 training steps agree on openblas and reference wi
 
 TEST_CASE("model: a small classifier learns generated digits") {
   const Context context(test_config("openblas:0"));
-  Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{64, Activation::relu}, layers::Dense{10, Activation::softmax}});
   model.compile(context, classification());
   FitOptions options;
   options.epochs = 4;
@@ -79,7 +79,7 @@ TEST_CASE("model: linear regression recovers the generating line") {
   LinearOptions line;
   line.noise = 0;
   const LinearProblem problem = generate_linear(line);
-  Model model({layers::dense(1)});
+  Model model({layers::Dense{1}});
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;
   options.optimizer.learning_rate = 0.1;
@@ -100,7 +100,7 @@ TEST_CASE("model: every optimizer lowers the loss") {
     for (const double momentum : {0.0, 0.9}) {
       if (momentum != 0 && kind != OptimizerDefinition::Kind::sgd) continue;
       const Context context(test_config("openblas:0"));
-      Model model({layers::flatten(), layers::dense(10, Activation::softmax)});
+      Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
       CompileOptions options = classification(0.01);
       options.optimizer.kind = kind;
       options.optimizer.momentum = momentum;
@@ -138,7 +138,7 @@ TEST_CASE("model: the last partial batch is weighted by its size") {
   // One batch of 32 and one of 8: the epoch's mean is weighted by 32 and 8.
   Config config = test_config("reference:0");
   const Context context(config);
-  Model model({layers::flatten(), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
   model.compile(context, classification(0.0));
   const auto data = digits(40);
   FitOptions options;
@@ -149,7 +149,7 @@ TEST_CASE("model: the last partial batch is weighted by its size") {
 
 TEST_CASE("model: a loss that is not finite stops training and names the step") {
   const Context context(test_config("openblas:0"));
-  Model model({layers::dense(1)});
+  Model model({layers::Dense{1}});
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;
   options.optimizer.learning_rate = 1e30;
@@ -162,7 +162,7 @@ TEST_CASE("model: a loss that is not finite stops training and names the step") 
 
 TEST_CASE("model: labels out of range are reported, and the model stays usable") {
   const Context context(test_config("openblas:0"));
-  Model model({layers::dense(3, Activation::softmax)});
+  Model model({layers::Dense{3, Activation::softmax}});
   model.compile(context, classification());
   const Tensor x = Tensor::zeros(DType::f32, {2, 4});
   const std::string text = message_of([&] { model.train_batch(x, Tensor::of<std::int64_t>({1, 3}, {2})); });
@@ -173,14 +173,18 @@ TEST_CASE("model: labels out of range are reported, and the model stays usable")
 
 TEST_CASE("model: mismatched layers are reported") {
   const Context context(test_config());
-  Model model({layers::dense(10, Activation::softmax)});
+  Model model({layers::Dense{10, Activation::softmax}});
   model.compile(context, classification());
   CHECK(message_of([&] { model.build({}); }) == "layer dense: 'dense' expects (batch, ..., features), got (1)");
-  CHECK(message_of([&] { layers::dense(0); }) == "layer dense: units is 0, expected at least 1");
-  CHECK(contains(message_of([&] { layers::dropout(1.0); }), "expected 0 <= p < 1"));
+  const auto build_error = [&](LayerDefinition layer) {
+    Model one({std::move(layer)});
+    one.compile(context, classification());
+    return message_of([&] { one.build({3}); });
+  };
+  CHECK(build_error(layers::Dense{0}) == "layer dense: units is 0, expected at least 1");
+  CHECK(build_error(layers::Dropout{1.0}) == "layer dropout: the probability of dropout is 1, expected at least 0 and below 1");
   CHECK(message_of([&] { Model(std::vector<LayerDefinition>{}); }) == "model: expected at least one layer, got none");
-  LayerDefinition named = layers::dense(4);
-  named.name = "a";
+  const LayerDefinition named(layers::Dense{4}, "a");
   Model twice({named, named});
   twice.compile(context, {.optimizer = {}, .loss = {}, .metrics = {}});
   CHECK(contains(message_of([&] { twice.build({3}); }), "the name 'a' is already used by an earlier layer"));
@@ -188,7 +192,7 @@ TEST_CASE("model: mismatched layers are reported") {
 
 TEST_CASE("model: a loss that does not fit the last layer is rejected") {
   const Context context(test_config());
-  Model model({layers::dense(3)});
+  Model model({layers::Dense{3}});
   model.compile(context, classification());
   const std::string text = message_of([&] { model.train_batch(Tensor::zeros(DType::f32, {2, 4}), Tensor::of<std::int64_t>({1, 2}, {2})); });
   CHECK(contains(text, "the last layer is not a softmax; add one, or set from_logits: true"));
@@ -199,7 +203,7 @@ TEST_CASE("model: dropout is the identity outside training") {
   Model with(small_classifier());
   with.compile(context, classification());
   with.build({28, 28});
-  Model without({layers::flatten(), layers::dense(32, Activation::relu), layers::dense(10, Activation::softmax)});
+  Model without({layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dense{10, Activation::softmax}});
   without.compile(context, classification());
   without.build({28, 28});
   for (const auto& [name, tensor] : with.parameters().all()) {
@@ -225,7 +229,7 @@ TEST_CASE("model: f64 trains too") {
 
 TEST_CASE("summary: Flatten, Dense 128, Dense 10 on 28x28 have 0, 100,480 and 1,290 parameters") {
   const Context context(test_config());
-  Model model({layers::flatten(), layers::dense(128, Activation::relu), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{128, Activation::relu}, layers::Dense{10, Activation::softmax}});
   model.compile(context, classification());
   model.build({28, 28});
   const auto rows = model.layers();

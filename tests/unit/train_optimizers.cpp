@@ -27,7 +27,7 @@ OptimizerDefinition adam_with_peak() {
 }
 
 Model make(const Context& context, const OptimizerDefinition& optimizer) {
-  Model model({layers::flatten(), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.optimizer = optimizer;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
@@ -92,7 +92,7 @@ TEST_CASE("optimizer: adadelta learns, with its state in checkpoints") {
 /// The weight after one and two steps from 0 with gradients 2 (w - 1).
 std::vector<float> two_steps(const OptimizerDefinition& optimizer) {
   const Context context(test_config("reference:0"));
-  Model model({layers::dense(1, Activation::linear, false)});
+  Model model({layers::Dense{1, Activation::linear, {.bias = false}}});
   CompileOptions options;
   options.optimizer = optimizer;
   options.loss.loss = Loss::mse;

@@ -30,8 +30,8 @@ struct Learner {
 };
 
 std::vector<LayerDefinition> mlp() {
-  return {layers::flatten(), layers::dense(300, Activation::relu, false), layers::dense(100, Activation::relu, false),
-          layers::dense(10, Activation::softmax, false)};
+  return {layers::Flatten{}, layers::Dense{300, Activation::relu, {.bias = false}}, layers::Dense{100, Activation::relu, {.bias = false}},
+          layers::Dense{10, Activation::softmax, {.bias = false}}};
 }
 
 CompileOptions classification(std::vector<std::string> devices = {}) {
@@ -88,7 +88,7 @@ TEST_CASE("parallel: two devices that share each batch have the losses of one, f
 
 TEST_CASE("parallel: an uneven batch, and one smaller than the number of devices, are weighted correctly") {
   const auto data = generate_digits({.count = 7 + 7 + 1});
-  const auto small = [] { return std::vector<LayerDefinition>{layers::flatten(), layers::dense(10, Activation::softmax)}; };
+  const auto small = [] { return std::vector<LayerDefinition>{layers::Flatten{}, layers::Dense{10, Activation::softmax}}; };
   Learner one(two_devices("reference"), classification(), small());
   Learner both(two_devices("reference"), classification({"reference:0", "reference:1"}), small());
   check_close(logs_of(both.model, data, 7), logs_of(one.model, data, 7), 1e-5);
@@ -106,7 +106,7 @@ TEST_CASE("parallel: ignored labels have no weight on any device") {
   const auto run = [&](std::vector<std::string> devices) {
     CompileOptions options = classification(std::move(devices));
     options.loss.ignore_index = -1;
-    Learner learner(two_devices("reference"), std::move(options), {layers::flatten(), layers::dense(10, Activation::softmax)});
+    Learner learner(two_devices("reference"), std::move(options), {layers::Flatten{}, layers::Dense{10, Activation::softmax}});
     std::vector<Logs> logs;
     for (int step = 0; step < 5; ++step) logs.push_back(learner.model.train_batch(x, labels).logs);
     return logs;
@@ -120,7 +120,7 @@ TEST_CASE("parallel: gradients accumulated over batches match those of one devic
   fit.batch_size = 20;
   fit.accumulate = 3;
   fit.epochs = 2;
-  const auto small = [] { return std::vector<LayerDefinition>{layers::flatten(), layers::dense(10, Activation::softmax)}; };
+  const auto small = [] { return std::vector<LayerDefinition>{layers::Flatten{}, layers::Dense{10, Activation::softmax}}; };
   Learner one(two_devices("reference"), classification(), small());
   Learner both(two_devices("reference"), classification({"reference:0", "reference:1"}), small());
   const History a = one.model.fit(data, fit), b = both.model.fit(data, fit);
@@ -161,8 +161,8 @@ TEST_CASE("parallel: missing devices, and layers with explicit devices, are reje
 TEST_CASE("parallel: two models on two devices in two threads compute the same bits as in separate runs") {
   const auto data = generate_digits({.count = 320});
   const auto train = [&](const Context& context, const std::string& device, std::uint64_t seed) {
-    std::vector<LayerDefinition> list{layers::flatten(), layers::dense(32, Activation::relu), layers::dropout(0.2),
-                                      layers::dense(10, Activation::softmax)};
+    std::vector<LayerDefinition> list{layers::Flatten{}, layers::Dense{32, Activation::relu}, layers::Dropout{0.2},
+                                      layers::Dense{10, Activation::softmax}};
     for (LayerDefinition& layer : list) layer.device = device;
     Model model(std::move(list));
     model.compile(context, classification());

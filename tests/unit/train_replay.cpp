@@ -21,7 +21,7 @@ Trained train(Capture capture, int workers, std::int64_t accumulate = 1) {
   config.capture = capture;
   config.seed = 7;
   const Context context = with_reel(config);
-  Model model({layers::flatten(), layers::dense(12, Activation::relu), layers::dropout(0.25), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{12, Activation::relu}, layers::Dropout{0.25}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   options.optimizer.schedule.kind = Schedule::Kind::exponential;

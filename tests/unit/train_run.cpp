@@ -6,6 +6,7 @@
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <variant>
 
 #include "temporary_folder.h"
 
@@ -131,7 +132,7 @@ TEST_CASE("load_definition: a softmax at the end of a model.yaml chooses loss an
   const TemporaryFolder folder;
   const std::string file = folder.write("model.yaml", "layers: [{dense: {units: 3, activation: softmax}}]\n");
   const TrainDefinition definition = load_definition(file, {{"layers.0.dense.units", "4"}});
-  CHECK(definition.model.layers[0].units == 4);
+  CHECK(std::get<layers::Dense>(definition.model.layers[0].kind).units == 4);
   CHECK(definition.loss.loss == Loss::sparse_categorical_crossentropy);
   CHECK(definition.metrics == std::vector<MetricDefinition>{Metric::accuracy});
   CHECK(definition.fit.batch_size == 32);

@@ -64,7 +64,7 @@ TEST_CASE("schedule: a warm-up precedes any schedule, which starts counting afte
 /// The rate of every step of a fit.
 std::vector<double> rates(const Schedule& schedule, std::int64_t epochs) {
   const Context context(test_config("openblas:0"));
-  Model model({layers::dense(1)});
+  Model model({layers::Dense{1}});
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;
   options.optimizer.learning_rate = 0.01;
@@ -94,7 +94,7 @@ TEST_CASE("schedule: per step it changes after each step, per epoch after each e
 
 TEST_CASE("schedule: the reported rate is the one that is applied") {
   const Context context(test_config("reference:0"));
-  Model model({layers::dense(1, Activation::linear, false)});
+  Model model({layers::Dense{1, Activation::linear, {.bias = false}}});
   CompileOptions options;
   options.optimizer.kind = OptimizerDefinition::Kind::sgd;
   options.optimizer.learning_rate = 0.5;
@@ -121,7 +121,7 @@ TEST_CASE("schedule: a resumed fit continues with the same rates and weights, bi
   line.count = 96;
   const auto data = generate_linear(line).data;
   const auto make = [&] {
-    Model model({layers::dense(1)});
+    Model model({layers::Dense{1}});
     CompileOptions options;
     options.optimizer.learning_rate = 0.05;
     options.optimizer.schedule.kind = Schedule::Kind::cosine;

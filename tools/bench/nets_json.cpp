@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a model as JSON, for peers that build the same net: layers with the keys of LayerDefinition.
+// Writes a model as JSON, for peers that build the same net. The keys are those that peers/nets_torch.py reads.
 #include "bench/nets_json.h"
+
+#include <type_traits>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -8,48 +11,55 @@ namespace tenon::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Kind = LayerDefinition::Kind;
 
-Json layers_of(const std::vector<LayerDefinition>& layers);
+Json layers_of(const std::vector<LayerDefinition>& list);
 
-Json layer_of(const LayerDefinition& layer) {
-  Json json;
-  json["kind"] = name_of(layer.kind);
-  if (layer.units > 0) json["units"] = layer.units;
-  if (layer.activation != Activation::linear) json["activation"] = name_of(layer.activation);
-  json["bias"] = layer.bias;
-  if (layer.kind == Kind::dropout) json["p"] = layer.dropout_p;
-  if (layer.kind == Kind::embedding) json["rows"] = layer.rows, json["dim"] = layer.dim;
-  if (layer.kind == Kind::reshape) json["shape"] = layer.shape;
-  const WindowDefinition& window = layer.window;
-  if (!window.size.empty()) {
-    json["size"] = window.size;
-    json["strides"] = window.strides;
-    json["dilation"] = window.dilation;
-    json["padding"] = window.padding;
-    json["same"] = window.same;
-    json["ceil_mode"] = window.ceil_mode;
-    json["count_include_pad"] = window.count_include_pad;
-    json["groups"] = window.groups;
-  }
-  if (layer.kind == Kind::batch_norm) json["epsilon"] = layer.norm.epsilon, json["momentum"] = layer.norm.momentum;
-  if (layer.kind == Kind::lrn) {
-    json["neighbours"] = layer.norm.size;
-    json["alpha"] = layer.norm.alpha, json["beta"] = layer.norm.beta, json["k"] = layer.norm.bias;
-  }
-  if (layer.kind == Kind::lstm) {
-    json["num_layers"] = layer.sequence.num_layers;
-    json["bidirectional"] = layer.sequence.bidirectional;
-    json["return_sequences"] = layer.sequence.return_sequences;
-  }
-  for (const std::vector<LayerDefinition>& part : layer.parts) json["parts"].push_back(layers_of(part));
-  return json;
+void add_activation(const layers::Activation& activation, Json& out_json) {
+  if (activation.function != Activation::linear) out_json["activation"] = name_of(activation.function);
 }
 
-Json layers_of(const std::vector<LayerDefinition>& layers) {
-  Json list = Json::array();
-  for (const LayerDefinition& layer : layers) list.push_back(layer_of(layer));
-  return list;
+/// Adds the fields that the layer has.
+template <class L>
+void add_keys(const L& layer, Json& out_json) {
+  if constexpr (std::is_same_v<L, layers::Activation>) add_activation(layer, out_json);
+  if constexpr (requires { layer.activation; }) add_activation(layer.activation, out_json);
+  if constexpr (requires { layer.weights; }) out_json["bias"] = layer.weights.bias;
+  if constexpr (requires { layer.units; }) out_json["units"] = layer.units;
+  if constexpr (requires { layer.channels; }) out_json["units"] = layer.channels;
+  if constexpr (requires { layer.filters; }) out_json["units"] = layer.filters;
+  if constexpr (requires { layer.kernel_size; }) out_json["size"] = layer.kernel_size.values;
+  if constexpr (requires { layer.pool_size; }) out_json["size"] = layer.pool_size.values;
+  if constexpr (requires { layer.strides; }) out_json["strides"] = layer.strides.values;
+  if constexpr (requires { layer.padding; }) out_json["padding"] = layer.padding.sides, out_json["same"] = layer.padding.fits_stride;
+  if constexpr (requires { layer.dilation; }) out_json["dilation"] = layer.dilation.values;
+  if constexpr (requires { layer.groups; }) out_json["groups"] = layer.groups;
+  if constexpr (requires { layer.ceil_mode; }) out_json["ceil_mode"] = layer.ceil_mode;
+  if constexpr (requires { layer.count_include_pad; }) out_json["count_include_pad"] = layer.count_include_pad;
+  if constexpr (requires { layer.p; }) out_json["p"] = layer.p;
+  if constexpr (requires { layer.rows; }) out_json["rows"] = layer.rows, out_json["dim"] = layer.dim;
+  if constexpr (requires { layer.shape; }) out_json["shape"] = layer.shape;
+  if constexpr (requires { layer.momentum; }) out_json["momentum"] = layer.momentum, out_json["epsilon"] = layer.epsilon;
+  if constexpr (requires { layer.num_layers; }) {
+    out_json["num_layers"] = layer.num_layers, out_json["bidirectional"] = layer.bidirectional;
+    out_json["return_sequences"] = layer.return_sequences;
+  }
+  if constexpr (std::is_same_v<L, layers::LRN>) {
+    out_json["neighbours"] = layer.size, out_json["alpha"] = layer.alpha, out_json["beta"] = layer.beta, out_json["k"] = layer.bias;
+  }
+  if constexpr (requires { layer.shortcut; }) out_json["parts"] = Json::array({layers_of(layer.body), layers_of(layer.shortcut)});
+  if constexpr (requires { layer.parts; }) {
+    for (const std::vector<LayerDefinition>& part : layer.parts) out_json["parts"].push_back(layers_of(part));
+  }
+}
+
+Json layers_of(const std::vector<LayerDefinition>& list) {
+  Json all = Json::array();
+  for (const LayerDefinition& layer : list) {
+    Json json{{"kind", layer.kind_name()}};
+    std::visit([&](const auto& kind) { add_keys(kind, json); }, layer.kind);
+    all.push_back(std::move(json));
+  }
+  return all;
 }
 
 }  // namespace

@@ -64,8 +64,8 @@ class Decoded final : public Dataset {
 };
 
 Model make_model(const Context& context) {
-  Model model({layers::flatten(), layers::dense(300, Activation::relu), layers::dense(100, Activation::relu),
-               layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{300, Activation::relu}, layers::Dense{100, Activation::relu},
+               layers::Dense{10, Activation::softmax}});
   LossDefinition loss;
   loss.loss = Loss::sparse_categorical_crossentropy;
   model.compile(context, {.optimizer = {}, .loss = loss, .metrics = {}});

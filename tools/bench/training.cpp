@@ -39,12 +39,11 @@ struct Training {
 };
 
 Model make_model(const Training& training, const Context& context) {
-  Initializer glorot;
-  glorot.kind = Initializer::Kind::glorot_normal;
-  std::vector<LayerDefinition> list{layers::flatten()};
+  const layers::Weights weights{.bias = training.bias, .kernel_initializer = {.kind = Initializer::Kind::glorot_normal}};
+  std::vector<LayerDefinition> list{layers::Flatten{}};
   for (std::size_t i = 1; i < training.sizes.size(); ++i) {
-    list.push_back(layers::dense(training.sizes[i], i + 1 < training.sizes.size() ? Activation::relu : Activation::softmax, training.bias));
-    list.back().kernel_initializer = glorot;
+    const bool last = i + 1 == training.sizes.size();
+    list.push_back(layers::Dense{training.sizes[i], last ? Activation::softmax : Activation::relu, weights});
   }
   Model model(std::move(list));
   LossDefinition loss;

@@ -55,7 +55,7 @@ void run_demo(const Arguments& arguments) {
     config.device = info.name;
     const Context device_context(config, {}, arguments.common.plugins);
     print(fmt::format("\n{} ({})\n", info.name, info.description));
-    Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});
+    Model model({layers::Flatten{}, layers::Dense{64, Activation::relu}, layers::Dense{10, Activation::softmax}});
     CompileOptions compile;
     compile.loss.loss = Loss::sparse_categorical_crossentropy;
     compile.metrics = {Metric::accuracy};

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <variant>
 
 #include <tenon/gradcheck.h>
 
@@ -41,7 +42,7 @@ std::pair<Tensor, Tensor> synthetic_batch(TrainingRun& run, std::int64_t batch_s
   const Shape sample(std::span<const std::int64_t>(*model.input_shape));
   std::int64_t rows = 256;
   for (const LayerDefinition& layer : model.layers) {
-    if (layer.kind == LayerDefinition::Kind::embedding) rows = layer.rows;
+    if (const auto* const embedding = std::get_if<layers::Embedding>(&layer.kind)) rows = embedding->rows;
   }
   run.model().build(sample);
   const Shape output = run.model().layers().back().output;

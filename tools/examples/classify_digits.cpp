@@ -9,7 +9,7 @@ using namespace tenon;
 namespace {
 
 Model make_model(const Context& context) {
-  Model model({layers::flatten(), layers::dense(64, Activation::relu), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{64, Activation::relu}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   options.metrics = {Metric::accuracy};

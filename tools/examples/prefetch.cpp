@@ -43,7 +43,7 @@ class LoggedDataset final : public Dataset {
 
 int main() {
   const Context context;
-  Model model({layers::flatten(), layers::dense(256, Activation::relu), layers::dense(10, Activation::softmax)});
+  Model model({layers::Flatten{}, layers::Dense{256, Activation::relu}, layers::Dense{10, Activation::softmax}});
   CompileOptions options;
   options.loss.loss = Loss::sparse_categorical_crossentropy;
   model.compile(context, options);

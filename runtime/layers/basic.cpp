@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers for samples of any shape.
+#include <fmt/format.h>
+
+#include "layers/rule.h"
+
+namespace tenon::layers {
+namespace {
+
+Value build_flatten(LayerBuilder& builder, const Flatten&, Value x) {
+  builder.features_last = false;
+  return ops::flatten(x, 1);
+}
+
+void read_reshape(LayerKeys& keys, Reshape& out_layer) {
+  const yaml::Value shape = keys.require_value("shape", "a list of sizes without the batch axis; one may be -1");
+  for (const yaml::Value& size : shape.items("a list of sizes")) out_layer.shape.push_back(size.as_integer({-1, 1 << 30}));
+  constexpr std::size_t max_dims = 7;  // the batch axis is the eighth
+  if (out_layer.shape.size() > max_dims) {
+    shape.fail(fmt::format("has {} dimensions; expected at most {}", out_layer.shape.size(), max_dims));
+  }
+}
+
+Value build_reshape(LayerBuilder& builder, const Reshape& layer, Value x) {
+  builder.features_last = false;
+  std::vector<std::int64_t> dims{x.shape()[0]};
+  dims.insert(dims.end(), layer.shape.begin(), layer.shape.end());
+  return ops::reshape(x, std::span<const std::int64_t>(dims));
+}
+
+void read_dense(LayerKeys& keys, Dense& out_layer) {
+  out_layer.units = keys.count("units");
+  out_layer.activation = keys.activation();
+  out_layer.weights = keys.weights();
+}
+
+Value build_dense(LayerBuilder& builder, const Dense& layer, Value x) {
+  const Shape shape = x.shape();
+  const std::size_t rank = shape.rank();
+  builder.expect_positive("units", layer.units);
+  if (rank < 2) builder.fail(fmt::format("expects (batch, ..., features), got {}", shape.str()));
+  const std::int64_t features = shape[rank - 1];
+  if (features == 0) builder.fail(fmt::format("expects at least 1 feature, got {}", shape.str()));
+  // Every position of a sample is a row of one matrix product.
+  const std::int64_t rows = product(shape.dims().subspan(1, rank - 2));
+  if (rank > 2) x = ops::reshape(x, {shape[0] * rows, features});
+  Value y = ops::matmul(x, builder.kernel(layer.weights, {features, layer.units}, {.fan_in = features}));
+  builder.row().flops = 2 * rows * features * layer.units;
+  if (const Value bias = builder.bias(layer.weights, {layer.units}, {.fan_in = features}); bias.present()) {
+    y = ops::add(y, bias);
+    builder.row().flops += rows * layer.units;
+  }
+  builder.features_last = true;
+  if (rank == 2) return builder.activate(layer.activation, y);
+  Shape result = shape;
+  result.set(rank - 1, layer.units);
+  // A loss expects the scores before a softmax in the shape of the output.
+  return builder.activate(layer.activation, ops::reshape(y, result));
+}
+
+void read_dropout(LayerKeys& keys, Dropout& out_layer) {
+  out_layer.p = keys.require<double>("p", "a number in [0, 1)", {.lowest = 0, .highest = 1, .below_highest = true});
+}
+
+Value build_dropout(LayerBuilder& builder, const Dropout& layer, Value x) {
+  return builder.dropout(x, layer.p);
+}
+
+void read_embedding(LayerKeys& keys, Embedding& out_layer) {
+  out_layer.rows = keys.require<std::int64_t>("rows", "an integer of at least 1", {1, std::int64_t{1} << 40});
+  out_layer.dim = keys.count("dim");
+  // PyTorch's default is the normal distribution, Keras's is uniform within 0.05.
+  if (keys.preset() == Preset::torch) out_layer.initializer = {.kind = Initializer::Kind::normal, .stddev = 1};
+  keys.initializer("initializer", out_layer.initializer);
+}
+
+Value build_embedding(LayerBuilder& builder, const Embedding& layer, Value x) {
+  builder.expect_positive("rows", layer.rows);
+  builder.expect_positive("dim", layer.dim);
+  if (is_floating(x.dtype())) {
+    builder.fail(fmt::format("expects integers, got {}{}; put the embedding first; only flatten may precede it", name_of(x.dtype()),
+                             x.shape().str()));
+  }
+  if (x.dtype() != DType::i32 && x.dtype() != DType::i64) x = ops::cast(x, DType::i64);
+  builder.features_last = true;
+  return ops::embedding(builder.parameter("embeddings", {layer.rows, layer.dim}, layer.initializer, {.fan_in = layer.rows}), x);
+}
+
+}  // namespace
+
+TENON_LAYER(Flatten, "flatten", nullptr, build_flatten);
+TENON_LAYER(Reshape, "reshape", read_reshape, build_reshape);
+TENON_LAYER(Dense, "dense", read_dense, build_dense, &Dense::units);
+TENON_LAYER(Dropout, "dropout", read_dropout, build_dropout);
+TENON_LAYER(Embedding, "embedding", read_embedding, build_embedding, &Embedding::dim);
+
+}  // namespace tenon::layers

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "layers/builder.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+#include <variant>
+
+#include <tenon/error.h>
+
+#include "layers/activation.h"
+#include "layers/definition.h"
+#include "layers/rule.h"
+
+namespace tenon::layers {
+namespace {
+
+/// An error whose message already names the layer.
+struct LayerError : Error {
+  using Error::Error;
+};
+
+}  // namespace
+
+std::int64_t product(std::span<const std::int64_t> sizes) {
+  std::int64_t all = 1;
+  for (const std::int64_t size : sizes) all *= size;
+  return all;
+}
+
+std::int64_t per_sample(const Shape& shape) {
+  return shape[0] == 0 ? 0 : shape.count() / shape[0];
+}
+
+LayerBuilder::LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, Forward& out_forward)
+    : graph_(graph), definition_(definition), key_(key), shared_(shared), forward_(out_forward) {}
+
+void LayerBuilder::fail(const std::string& reason) const {
+  layer_->fail(fmt::format("'{}' {}", name_, reason));
+}
+
+void LayerBuilder::expect_positive(const char* field, std::int64_t value) const {
+  if (value < 1) layer_->fail(fmt::format("{} is {}, expected at least 1", field, value));
+}
+
+ParameterSpec LayerBuilder::spec_of(const std::string& name, const Shape& shape, const Initializer& initializer) const {
+  ParameterSpec spec;
+  spec.name = fmt::format("{}{}/{}", names_.prefix, name_, name);
+  spec.dtype = dtype();
+  spec.shape = shape;
+  spec.initializer = initializer;
+  spec.device = layer_->device;
+  return spec;
+}
+
+Value LayerBuilder::parameter(const std::string& name, const Shape& shape, const Initializer& initializer, Start start) {
+  ParameterSpec spec = spec_of(name, shape, initializer);
+  spec.fan_in = start.fan_in;
+  spec.fan_out = start.fan_out;
+  spec.block = start.block;
+  const Value value =
+      shared_ != nullptr ? shared_->parameters.at(forward_.parameters.size()) : graph_.parameter(spec.name, spec.dtype, shape);
+  forward_.specs.push_back(std::move(spec));
+  forward_.parameters.push_back(value);
+  row_.parameters += shape.count();
+  return value;
+}
+
+Value LayerBuilder::kernel(const Weights& weights, const Shape& shape, Start start) {
+  const Value value = parameter("kernel", shape, weights.kernel_initializer, std::move(start));
+  forward_.specs.back().l1 = weights.kernel_l1;
+  forward_.specs.back().l2 = weights.kernel_l2;
+  return value;
+}
+
+Value LayerBuilder::bias(const Weights& weights, const Shape& shape, Start start) {
+  return weights.bias ? parameter("bias", shape, weights.bias_initializer, std::move(start)) : Value();
+}
+
+Value LayerBuilder::state(const std::string& name, const Shape& shape, double start) {
+  ParameterSpec spec = spec_of(name, shape, {.kind = Initializer::Kind::constant, .value = start});
+  const Value value =
+      shared_ != nullptr ? shared_->states.at(forward_.states.size()).value : graph_.parameter(spec.name, spec.dtype, shape);
+  forward_.states.push_back({std::move(spec), value, {}});
+  row_.parameters += shape.count();
+  row_.non_trainable += shape.count();
+  return value;
+}
+
+void LayerBuilder::keep(Value state, Value next) {
+  for (LayerState& known : forward_.states) {
+    if (known.value.id() == state.id()) known.next = next;
+  }
+}
+
+Value LayerBuilder::activate(const Activation& activation, Value x) {
+  if (activation.alpha && !takes_alpha(activation.function)) {
+    layer_->fail(fmt::format("{} takes no alpha; leaky_relu and elu do", name_of(activation.function)));
+  }
+  before_softmax_ = activation.function == tenon::Activation::softmax ? x : Value();
+  return apply(activation, x);
+}
+
+Value LayerBuilder::dropout(Value x, double p) {
+  if (!(p >= 0 && p < 1)) layer_->fail(fmt::format("the probability of dropout is {}, expected at least 0 and below 1", p));
+  // The stream is the node's index in the graph as built, so that masks do not depend on graph passes.
+  return key_.present() && p > 0 ? ops::dropout(x, key_, p, static_cast<std::uint32_t>(graph_.nodes().size())) : x;
+}
+
+std::string LayerBuilder::choose_name() {
+  std::string name = layer_->name;
+  if (name.empty()) {
+    const char* const kind = layer_->kind_name();
+    const int index = names_.next_index[kind]++;
+    name = index == 0 ? kind : fmt::format("{}_{}", kind, index);
+  }
+  if (!names_.taken.insert(name).second) layer_->fail(fmt::format("the name '{}' is already used by an earlier layer", name));
+  return name;
+}
+
+Value LayerBuilder::run_one(const LayerDefinition& layer, Value x) {
+  layer_ = &layer;
+  const DeviceScope device_scope(graph_, layer.device.empty() ? graph_.device() : layer.device);
+  name_ = choose_name();
+  const NameScope name_scope(graph_, name_);
+  before_softmax_ = {};
+  const auto build_kind = [&]<class L>(const L& kind) {
+    const Rule<L> own = rule<L>();
+    row_ = LayerSummary{.name = names_.prefix + name_, .type = own.type, .output = {}, .device = layer.device};
+    return own.build(*this, kind, x);
+  };
+  Value y;
+  try {
+    y = std::visit(build_kind, layer.kind);
+  } catch (const LayerError&) {
+    throw;  // an inner layer has already added its position
+  } catch (const Error& problem) {
+    const std::string text = problem.what();
+    const bool says_where = layer.where.empty() || text.starts_with(layer.where);
+    throw LayerError(problem.status(), says_where ? text : layer.where + ": " + text);
+  }
+  row_.output = Shape(y.shape().dims().subspan(1));
+  forward_.layers.push_back(row_);
+  return y;
+}
+
+Value LayerBuilder::run(const std::vector<LayerDefinition>& layers, Value x) {
+  for (const LayerDefinition& layer : layers) {
+    x = run_one(layer, x);
+    forward_.final_softmax = before_softmax_.present();
+    forward_.logits = forward_.final_softmax ? before_softmax_ : x;
+  }
+  return x;
+}
+
+std::vector<Value> LayerBuilder::run_inside(const std::vector<const std::vector<LayerDefinition>*>& lists, Value x) {
+  const LayerDefinition* const layer = layer_;
+  const std::string name = name_;
+  const LayerSummary row = row_;
+  const bool were_last = features_last;
+  bool any_last = false;
+  Names outer = std::exchange(names_, Names{names_.prefix + name + "/", {}, {}});
+  std::vector<Value> results;
+  for (const std::vector<LayerDefinition>* const list : lists) {
+    features_last = were_last;
+    results.push_back(run(*list, x));
+    any_last = any_last || features_last;
+  }
+  features_last = any_last;
+  names_ = std::move(outer);
+  layer_ = layer;
+  name_ = name;
+  row_ = row;
+  before_softmax_ = {};
+  return results;
+}
+
+Forward build(Graph& graph, const ModelDefinition& definition, Value x, Value key, const Forward* shared) {
+  Forward forward;
+  const Value h = x.dtype() == definition.dtype || starts_with_embedding(definition) ? x : ops::cast(x, definition.dtype);
+  forward.logits = h;
+  LayerBuilder layers(graph, definition, key, shared, forward);
+  forward.output = layers.run(definition.layers, h);
+  forward.features_last = layers.features_last;
+  return forward;
+}
+
+}  // namespace tenon::layers

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// layers/builder.h - appends layers to a graph.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <tenon/definition.h>
+#include <tenon/functions.h>
+
+#include "layers/forward.h"
+
+namespace tenon::layers {
+
+/// Builds layers: holds the graph, the parameters created so far and the summary row of the current layer.
+class LayerBuilder {
+ public:
+  LayerBuilder(Graph& graph, const ModelDefinition& definition, Value key, const Forward* shared, Forward& out_forward);
+
+  Graph& graph() const { return graph_; }
+  DType dtype() const { return definition_.dtype; }
+  bool training() const { return key_.present(); }
+  LayerSummary& row() { return row_; }
+
+  /// Throws "<where>: '<name>' <reason>".
+  [[noreturn]] void fail(const std::string& reason) const;
+  /// Errors  "<where>: units is 0, expected at least 1".
+  void expect_positive(const char* field, std::int64_t value) const;
+
+  /// Initialisation of a parameter beyond its shape.
+  struct Start {
+    std::int64_t fan_in = 0;
+    std::int64_t fan_out = 0;  ///< 0: Glorot's n1 and n2 come from the shape
+    Shape block = {};          ///< initialised block by block; empty: all at once
+  };
+  /// Creates the parameter "<layer>/<name>" and counts it in the summary row.
+  Value parameter(const std::string& name, const Shape& shape, const Initializer& initializer, Start start);
+  /// Creates the layer's kernel, with its regularisation.
+  Value kernel(const Weights& weights, const Shape& shape, Start start);
+  /// Creates the layer's bias; absent if it has none.
+  Value bias(const Weights& weights, const Shape& shape, Start start);
+  /// Creates the non-trainable state "<layer>/<name>", initialised to `start`.
+  Value state(const std::string& name, const Shape& shape, double start);
+  /// Sets the value of a state after a training step.
+  void keep(Value state, Value next);
+  /// Applies the layer's activation; remembers its input, so that a loss can use the scores before a softmax.
+  Value activate(const Activation& activation, Value x);
+  /// Applies dropout with probability p; the identity outside training.
+  Value dropout(Value x, double p);
+
+  /// Applies the layers in order. Inside a layer, their names are prefixed with its name.
+  Value run(const std::vector<LayerDefinition>& layers, Value x);
+  /// Applies each list of inner layers to x; all lists share one set of names. Features are last afterwards if any list puts them
+  /// there.
+  std::vector<Value> run_inside(const std::vector<const std::vector<LayerDefinition>*>& lists, Value x);
+
+  /// True if the last axis of x holds the features, as after an embedding, a dense or a sequence layer; else the first axis of a sample
+  /// holds the channels.
+  bool features_last = false;
+
+ private:
+  struct Names {
+    std::string prefix;  ///< "residual_3/"
+    std::map<std::string, int> next_index;
+    std::set<std::string> taken;
+  };
+  ParameterSpec spec_of(const std::string& name, const Shape& shape, const Initializer& initializer) const;
+  std::string choose_name();
+  Value run_one(const LayerDefinition& layer, Value x);
+
+  Graph& graph_;
+  const ModelDefinition& definition_;
+  Value key_;
+  const Forward* shared_;
+  Forward& forward_;
+  Names names_;
+  // The current layer.
+  const LayerDefinition* layer_ = nullptr;
+  std::string name_;  ///< without the names of enclosing layers
+  LayerSummary row_;
+  Value before_softmax_;
+};
+
+/// The product of the sizes.
+std::int64_t product(std::span<const std::int64_t> sizes);
+/// The number of elements of a sample.
+std::int64_t per_sample(const Shape& shape);
+
+}  // namespace tenon::layers

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// layers/keys.h - reads layers from model.yaml.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tenon/definition.h>
+
+#include "yaml/reader.h"
+
+namespace tenon::layers {
+
+/// The keys of one layer, and what several kinds of layers have among them.
+class LayerKeys : public yaml::Section {
+ public:
+  /// `label` is the layer in messages: "layers[2] dense".
+  LayerKeys(const yaml::Node& map, Preset preset, const std::string& label) : Section(map, label), preset_(preset), label_(label) {}
+
+  /// The preset of the model.
+  Preset preset() const { return preset_; }
+
+  /// An integer of at least 1.
+  std::int64_t count(const std::string& key) { return require<std::int64_t>(key, "an integer of at least 1", {1, 1 << 30}); }
+  std::int64_t count(const std::string& key, std::int64_t default_value) { return get<std::int64_t>(key, default_value, {1, 1 << 30}); }
+  /// Reads an initializer if the key is present, and returns its value for messages.
+  std::optional<yaml::Value> initializer(const std::string& key, Initializer& out_initializer);
+  /// `activation`: a name, or {name: leaky_relu, alpha: 0.2}.
+  Activation activation();
+  /// `bias` and the initializers and regularizer of kernel and bias, with the preset's defaults.
+  Weights weights();
+  /// A list of inner layers.
+  std::vector<LayerDefinition> layers(const yaml::Value& list) const;
+
+ private:
+  Preset preset_;
+  std::string label_;
+};
+
+/// Reads a list of layers and expands `repeat`. `label` is that of the enclosing layer, "" for the model's own list.
+std::vector<LayerDefinition> read_layers(const yaml::Value& list, Preset preset, const std::string& label = "");
+
+}  // namespace tenon::layers

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// layers/rule.h - what there is to know of a kind of layer beyond its fields.
+#pragma once
+
+#include <cstdint>
+
+#include <tenon/layers.h>
+
+#include "layers/builder.h"
+#include "layers/keys.h"
+
+namespace tenon::layers {
+
+template <class L>
+struct Rule {
+  const char* type;  ///< in summaries
+  const char* name;  ///< in YAML
+  /// Reads the keys except `name` and `device`; null: there are none.
+  void (*read)(LayerKeys& keys, L& out_layer);
+  /// Appends the layer to the graph. Errors  x does not fit (LayerBuilder::fail).
+  Value (*build)(LayerBuilder& builder, const L& layer, Value x);
+  /// The features or channels of the result, which a reduced model has fewer of; null: the layer does not choose them.
+  std::int64_t L::*width = nullptr;
+};
+
+/// The file of a layer's family defines this for each kind: a kind without a rule does not link.
+template <class L>
+Rule<L> rule();
+
+/// TENON_LAYER(type, name, read, build) or TENON_LAYER(type, name, read, build, width) defines the rule of the struct `type`.
+#define TENON_LAYER(L, ...)   \
+  template <>                 \
+  Rule<L> rule<L>() {         \
+    return {#L, __VA_ARGS__}; \
+  }
+
+}  // namespace tenon::layers

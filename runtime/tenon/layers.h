@@ -1,0 +1,371 @@
+// SPDX-License-Identifier: Apache-2.0
+// tenon/layers.h - the layers of a model: a struct for each kind, with the fields that it has. The
+// names are those of Keras; docs/yaml.md says what each computes, and how model.yaml writes it.
+//
+//   std::vector<LayerDefinition> net{layers::Flatten{},
+//                                    layers::Dense{.units = 64, .activation = Activation::relu},
+//                                    layers::Dense{10, Activation::softmax}};
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <tenon/api.h>
+
+namespace tenon {
+
+/// Initial value of a parameter. Glorot: n1 and n2 are its first two dimensions, `window` is the
+/// product of the others (the size of a convolution's kernel). fan_in: the number of inputs of each
+/// sum, which is the features of a dense layer, or the channels of a group times the kernel size of
+/// a convolution.
+/// Source  Glorot and Bengio (2010), He et al. (2015), LeCun et al. (1998), Saxe et
+///         al. (2014) for orthogonal.
+struct Initializer {
+  /// The distribution.
+  enum class Kind {
+    zeros,
+    ones,
+    constant,          ///< `value` everywhere
+    uniform,           ///< in [low, high)
+    normal,            ///< mean, stddev
+    truncated_normal,  ///< normal with mean and stddev, truncated at 2 stddev from the mean, as in Keras
+    glorot_uniform,    ///< within gain * sqrt(6 / ((n1 + n2) * window))
+    glorot_normal,     ///< stddev gain * sqrt(2 / ((n1 + n2) * window))
+    he_uniform,        ///< within gain * sqrt(6 / fan_in)
+    he_normal,         ///< stddev gain * sqrt(2 / fan_in)
+    lecun_uniform,     ///< within gain * sqrt(3 / fan_in)
+    lecun_normal,      ///< stddev gain * sqrt(1 / fan_in)
+    fan_in_uniform,    ///< within gain / sqrt(fan_in) of the layer's kernel: PyTorch's default for kernels and biases
+    orthogonal,        ///< gain times a matrix (first dimension, the rest) with orthonormal rows or columns, whichever is fewer
+    identity,          ///< gain on the diagonal of a matrix
+  };
+  Kind kind = Kind::glorot_uniform;
+  double gain = 1;
+  double value = 0;
+  double low = -0.05;
+  double high = 0.05;
+  double mean = 0;
+  double stddev = 0.05;
+  /// For glorot_normal, he_normal and lecun_normal: sample a wider normal distribution truncated at
+  /// 2 deviations, so that the result has the stated deviation, as Keras does.
+  bool truncated = false;
+};
+/// The name in YAML.
+TENON_API const char* name_of(Initializer::Kind kind);
+
+/// Activation functions.
+enum class Activation { linear, relu, sigmoid, tanh, softmax, log_softmax, relu6, leaky_relu, elu, softplus, mish, gelu, silu };
+/// The name in YAML.
+TENON_API const char* name_of(Activation activation);
+
+struct LayerDefinition;
+
+namespace layers {
+
+/// One size for each spatial dimension. A single one stands for all dimensions, none for the
+/// default.
+struct Sizes {
+  std::vector<std::int64_t> values;
+
+  Sizes() = default;
+  Sizes(std::int64_t all) : values{all} {}
+  Sizes(std::initializer_list<std::int64_t> each) : values(each) {}
+  bool operator==(const Sizes&) const = default;
+};
+
+/// Zeros around an image.
+struct Padding {
+  /// (before, after) of each spatial dimension; a single pair stands for all dimensions.
+  std::vector<std::pair<std::int64_t, std::int64_t>> sides;
+  bool fits_stride = false;  ///< instead of `sides`: as much as gives ceil(d / stride) results
+
+  Padding() = default;
+  Padding(std::int64_t all) : sides{{all, all}} {}
+  /// As much as gives ceil(d / stride) results.
+  static Padding same() {
+    Padding padding;
+    padding.fits_stride = true;
+    return padding;
+  }
+};
+
+/// Kernel and bias of a layer: whether it has a bias, their initial values, and what they add to
+/// the loss.
+struct Weights {
+  bool bias = true;
+  Initializer kernel_initializer = {};
+  Initializer bias_initializer = {.kind = Initializer::Kind::zeros};
+  double kernel_l1 = 0;  ///< dense layers and convolutions add kernel_l1 * sum |w| to the loss
+  double kernel_l2 = 0;  ///< and kernel_l2 * sum w^2
+};
+
+/// Factor and summand of a normalisation, one per channel.
+struct Affine {
+  bool scale = true;
+  bool center = true;
+  Initializer gamma_initializer = {.kind = Initializer::Kind::ones};  ///< of the factor
+  Initializer beta_initializer = {.kind = Initializer::Kind::zeros};  ///< of the summand
+};
+
+/// An activation function with its parameter: a layer, or applied to the result of another one.
+struct Activation {
+  tenon::Activation function = tenon::Activation::linear;
+  std::optional<double> alpha;  ///< leaky_relu (default 0.01) and elu (default 1)
+
+  Activation() = default;
+  Activation(tenon::Activation name, std::optional<double> parameter = {}) : function(name), alpha(parameter) {}
+  bool operator==(const Activation&) const = default;
+};
+
+/// All axes except the batch become one.
+struct Flatten {};
+
+/// Gives each sample another shape.
+struct Reshape {
+  std::vector<std::int64_t> shape = {};  ///< of a sample; one entry may be -1
+};
+
+/// (batch, ..., features) to (batch, ..., units), by one kernel (features, units) for all
+/// positions.
+struct Dense {
+  std::int64_t units = 0;
+  Activation activation = {};
+  Weights weights = {};
+};
+
+/// In training, sets elements to 0 with probability p and scales the others by 1 / (1 - p).
+struct Dropout {
+  double p = 0;
+};
+
+/// A row of a table for each index of x.
+struct Embedding {
+  std::int64_t rows = 0;  ///< number of vectors, with indices 0 to rows - 1
+  std::int64_t dim = 0;   ///< elements per vector
+  Initializer initializer = {.kind = Initializer::Kind::uniform};
+};
+
+/// body(x) + shortcut(x), then the activation; an empty list is the identity.
+struct Residual {
+  std::vector<LayerDefinition> body;
+  std::vector<LayerDefinition> shortcut;
+  Activation activation = {};
+};
+
+/// The results of the lists, each applied to x, concatenated along the channels.
+struct Branches {
+  std::vector<std::vector<LayerDefinition>> parts;
+};
+
+/// Convolution of (batch, channels, d...).
+template <int dims>
+struct Conv {
+  std::int64_t filters = 0;
+  Sizes kernel_size = {};
+  Sizes strides = {};  ///< default 1
+  Padding padding = {};
+  Sizes dilation = {};  ///< default 1
+  std::int64_t groups = 1;
+  Activation activation = {};
+  Weights weights = {};
+};
+using Conv1D = Conv<1>;
+using Conv2D = Conv<2>;
+
+/// Convolution of each channel by itself.
+struct DepthwiseConv2D {
+  std::int64_t multiplier = 1;  ///< channels of the result for each channel of x
+  Sizes kernel_size = {};
+  Sizes strides = {};  ///< default 1
+  Padding padding = {};
+  Sizes dilation = {};  ///< default 1
+  Activation activation = {};
+  Weights weights = {};
+};
+
+/// The transpose of a convolution, which enlarges an image.
+struct Conv2DTranspose {
+  std::int64_t filters = 0;
+  Sizes kernel_size = {};
+  Sizes strides = {};  ///< default 1
+  Padding padding = {};
+  Sizes dilation = {};  ///< default 1
+  std::int64_t groups = 1;
+  Sizes output_padding = {};  ///< default 0
+  Activation activation = {};
+  Weights weights = {};
+};
+
+/// The largest element of each window.
+template <int dims>
+struct MaxPooling {
+  Sizes pool_size = {};
+  Sizes strides = {};  ///< default: pool_size
+  Padding padding = {};
+  bool ceil_mode = false;  ///< include a last, partial window
+  Sizes dilation = {};     ///< default 1
+};
+using MaxPooling1D = MaxPooling<1>;
+using MaxPooling2D = MaxPooling<2>;
+
+/// The mean of each window.
+template <int dims>
+struct AveragePooling {
+  Sizes pool_size = {};
+  Sizes strides = {};  ///< default: pool_size
+  Padding padding = {};
+  bool ceil_mode = false;         ///< include a last, partial window
+  bool count_include_pad = true;  ///< padding counts as zeros
+};
+using AveragePooling1D = AveragePooling<1>;
+using AveragePooling2D = AveragePooling<2>;
+
+/// The mean of each channel.
+struct GlobalAveragePooling {};
+
+/// The largest element of each channel.
+struct GlobalMaxPooling {};
+
+/// Means of windows that give a result of this size.
+struct AdaptiveAveragePooling {
+  Sizes size = {};
+};
+
+/// Enlarges an image by whole factors.
+struct UpSampling2D {
+  Sizes size = 2;
+  bool bilinear = false;  ///< bilinear interpolation between pixel centres instead of nearest
+};
+
+/// Appends channels of zeros up to this count.
+struct PadChannels {
+  std::int64_t channels = 0;
+};
+
+/// Normalises each channel over the batch; in evaluation, by running statistics.
+struct BatchNorm {
+  double momentum = 0.1;  ///< running = (1 - momentum) running + momentum batch
+  double epsilon = 1e-5;
+  std::optional<std::int64_t> axis = {};  ///< of the channels, default 1
+  bool per_activation = false;            ///< each element of a sample has its own statistics
+  bool biased = false;                    ///< running variance without the factor n / (n - 1)
+  bool channels_last = false;             ///< the default axis is the last if x is not an image
+  Affine affine = {};
+};
+
+/// Normalises each sample over its axes from `axis` on.
+struct LayerNorm {
+  double epsilon = 1e-5;
+  std::int64_t axis = -1;
+  Affine affine = {};
+};
+
+/// Normalises groups of channels of each sample.
+struct GroupNorm {
+  std::int64_t groups = 1;
+  double epsilon = 1e-5;
+  Affine affine = {};
+};
+
+/// Normalises each channel of each sample.
+struct InstanceNorm {
+  double epsilon = 1e-5;
+  Affine affine = {};
+};
+
+/// x / sqrt(mean(x^2) + epsilon) over the axes from `axis` on.
+struct RMSNorm {
+  double epsilon = 1e-5;
+  std::int64_t axis = -1;
+  bool scale = true;
+  Initializer gamma_initializer = {.kind = Initializer::Kind::ones};
+};
+
+/// Local response normalisation, over neighbouring channels.
+struct LRN {
+  std::int64_t size = 5;  ///< number of neighbouring channels
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double bias = 1;
+};
+
+/// The parameters of lstm, gru and rnn beyond those of any recurrence.
+struct LSTMCell {
+  double forget_bias = 0;  ///< initial bias of the forget gate
+};
+struct GRUCell {
+  /// Apply the reset gate after the product, as PyTorch, cuDNN and Keras do.
+  bool linear_before_reset = true;
+};
+struct SimpleRNNCell {
+  bool relu = false;  ///< relu instead of tanh
+};
+
+/// A recurrence over the steps of (batch, time, features).
+template <class Cell>
+struct Recurrent {
+  std::int64_t units = 0;
+  bool return_sequences = false;  ///< return the results of all steps instead of the last
+  std::int64_t num_layers = 1;    ///< stacked layers
+  bool bidirectional = false;     ///< also run in reverse; concatenated after the forward results
+  double dropout = 0;             ///< between layers, in training
+  Cell cell = {};
+  Weights weights = {};
+  Initializer recurrent_initializer = {.kind = Initializer::Kind::orthogonal};
+};
+using LSTM = Recurrent<LSTMCell>;
+using GRU = Recurrent<GRUCell>;
+using SimpleRNN = Recurrent<SimpleRNNCell>;
+
+/// Self-attention over the steps of (batch, time, features).
+struct Attention {
+  std::int64_t heads = 1;
+  bool causal = false;  ///< each step attends only to itself and earlier ones
+  Weights weights = {};
+};
+
+/// A layer of any kind. Messages list the kinds in this order.
+using Any = std::variant<                                                                       //
+    Flatten, Dense, Dropout, Activation, Embedding, Reshape, Residual, Branches,                //
+    Conv1D, Conv2D, DepthwiseConv2D, Conv2DTranspose,                                           //
+    MaxPooling1D, MaxPooling2D, AveragePooling1D, AveragePooling2D,                             //
+    GlobalAveragePooling, GlobalMaxPooling, AdaptiveAveragePooling, UpSampling2D, PadChannels,  //
+    BatchNorm, LayerNorm, GroupNorm, InstanceNorm, RMSNorm, LRN,                                //
+    LSTM, GRU, SimpleRNN, Attention>;
+
+template <class L, class Kinds>
+inline constexpr bool is_one_of = false;
+template <class L, class... Kinds>
+inline constexpr bool is_one_of<L, std::variant<Kinds...>> = (std::is_same_v<L, Kinds> || ...);
+/// A struct of this list.
+template <class L>
+concept Layer = is_one_of<L, Any>;
+
+}  // namespace layers
+
+/// One layer of a model; converts from the structs of namespace layers, and is read from
+/// model.yaml.
+struct LayerDefinition {
+  layers::Any kind;
+  std::string name;    ///< empty: generated (dense, dense_1)
+  std::string device;  ///< empty: the model's device
+  std::string where;   ///< "model.yaml:9:5: layers[2] dense" if read from a file; used in messages
+
+  LayerDefinition() = default;
+  template <layers::Layer L>
+  LayerDefinition(L layer, std::string layer_name = "", std::string layer_device = "")
+      : kind(std::move(layer)), name(std::move(layer_name)), device(std::move(layer_device)) {}
+
+  /// The kind's name in YAML.
+  TENON_API const char* kind_name() const;
+  /// Throws Error "<where or name>: <reason>".
+  [[noreturn]] TENON_API void fail(const std::string& reason) const;
+};
+
+}  // namespace tenon
