@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "device.h"
-#include "options.h"
-#include "status.h"
+#include "device/device.h"
+#include "device/options.h"
+#include "device/status.h"
 
 namespace tenon::cuda {
 namespace {

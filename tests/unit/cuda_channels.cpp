@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuda backend's passes over channels on the emulation: plans, and batch normalisation beyond the conformance cases.
-#include "backends/cuda/channel_plan.h"
+#include "backends/cuda/norm/channel_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/cuda/ops/batch_norm.cu"
-#include "backends/cuda/reduction_plan.h"
+#include "backends/cuda/reduce/reduction_plan.h"
 #include "handles.h"
 
 namespace tenon::cuda {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/convolutions.h"
-#include "backends/cuda/options.h"
+#include "backends/cuda/conv/convolutions.h"
+#include "backends/cuda/device/options.h"
 
 namespace tenon::cuda {
 namespace {

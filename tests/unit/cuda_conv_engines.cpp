@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cuda/convolutions.h"
+#include "backends/cuda/conv/convolutions.h"
 #include "sanitizers.h"
 
 namespace tenon::cuda {

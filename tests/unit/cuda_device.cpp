@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuda backend's device on the emulation: memory, imports, recordings, and what happens when CUDA fails.
-#include "backends/cuda/device.h"
+#include "backends/cuda/device/device.h"
 
 #include <doctest/doctest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "backends/cuda/launch.h"
+#include "backends/cuda/kernel/launch.h"
 #include "control.h"
 
 namespace tenon::cuda {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuda backend's fused programs: groups of nodes become instructions.
-#include "backends/cuda/elementwise_program.h"
+#include "backends/cuda/elementwise/elementwise_program.h"
 
 #include <doctest/doctest.h>
 

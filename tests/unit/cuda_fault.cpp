@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of kernel faults.
-#include "backends/cuda/fault.h"
+#include "backends/cuda/device/fault.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Image helpers of the cuda backend: windows, positions of packs, division by invariants.
-#include "backends/cuda/image.cuh"
+#include "backends/cuda/kernel/image.cuh"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuda backend's layouts: dimensions of operands are merged as far as possible.
-#include "backends/cuda/layout.h"
+#include "backends/cuda/kernel/layout.h"
 
 #include <doctest/doctest.h>
 

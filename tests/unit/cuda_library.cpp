@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where the cuda backend looks for NVIDIA's libraries, and its errors for missing or mismatched ones.
-#include "backends/cuda/library.h"
+#include "backends/cuda/libraries/library.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <string>
 
-#include "backends/cuda/cublas.h"
-#include "backends/cuda/cublas_lt.h"
+#include "backends/cuda/libraries/cublas.h"
+#include "backends/cuda/libraries/cublas_lt.h"
 
 namespace tenon::cuda {
 namespace {

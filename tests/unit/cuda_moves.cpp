@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
-#include "backends/cuda/radix_sort.h"
-#include "backends/cuda/strided_copy.h"
+#include "backends/cuda/movement/radix_sort.h"
+#include "backends/cuda/movement/strided_copy.h"
 
 namespace tenon::cuda {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <complex>
 
-#include "backends/cuda/matrix_view.h"
+#include "backends/cuda/gemm/matrix_view.h"
 
 namespace tenon::cuda {
 namespace {

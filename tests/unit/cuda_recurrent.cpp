@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host side of recurrent layers on GPUs: the order of time steps, and the scratch memory of a call.
-#include "backends/cuda/recurrent.h"
+#include "backends/cuda/recurrent/recurrent.h"
 
 #include <doctest/doctest.h>
 

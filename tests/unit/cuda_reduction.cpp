@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuda backend's reductions: the mapping of threads to results.
-#include "backends/cuda/reduction_plan.h"
+#include "backends/cuda/reduce/reduction_plan.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CUDA errors as messages and statuses of the plugin ABI; no CUDA call is made here.
-#include "backends/cuda/status.h"
+#include "backends/cuda/device/status.h"
 
 #include <doctest/doctest.h>
 

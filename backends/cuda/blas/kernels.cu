@@ -3,9 +3,9 @@
 
 #include <type_traits>
 
-#include "cublas.h"
-#include "launch.h"
-#include "thread_index.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
+#include "libraries/cublas.h"
 
 namespace tenon::cuda::blas {
 namespace {

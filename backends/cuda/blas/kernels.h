@@ -6,7 +6,7 @@
 #include <complex>
 #include <cstdint>
 
-#include "device.h"
+#include "device/device.h"
 
 namespace tenon::cuda::blas {
 

@@ -18,7 +18,7 @@
 #include <tenon/sdk/blas.h>
 
 #include "blas/kernels.h"
-#include "cublas.h"
+#include "libraries/cublas.h"
 
 namespace tenon::cuda::blas {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The index of the largest or smallest element along an axis.
-#include "reduction.cuh"
+#include "reduce/reduction.cuh"
 
 namespace tenon::cuda {
 namespace {

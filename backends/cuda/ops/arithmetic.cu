@@ -2,8 +2,8 @@
 // Abs, Sign, rounding, roots, reciprocal, Clip.
 #include <tenon/sdk/element.h>
 
-#include "functions.cuh"
-#include "map.cuh"
+#include "elementwise/map.cuh"
+#include "kernel/functions.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -12,7 +12,7 @@
 
 #include <tenon/sdk/strided.h>
 
-#include "attention_tile.cuh"
+#include "attention/attention_tile.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -3,8 +3,8 @@
 // elements.
 #include <cmath>
 
-#include "channels.cuh"
-#include "epilogue.cuh"
+#include "elementwise/epilogue.cuh"
+#include "norm/channels.cuh"
 
 namespace tenon::cuda {
 namespace {

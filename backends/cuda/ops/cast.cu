@@ -6,8 +6,8 @@
 
 #include <tenon/sdk/element.h>
 
-#include "half.cuh"
-#include "map.cuh"
+#include "elementwise/map.cuh"
+#include "kernel/half.cuh"
 
 namespace tenon::cuda {
 namespace {

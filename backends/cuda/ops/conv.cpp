@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/conv.cpp - convolution and its gradients by image and filters: the three directions of convolutions.h.
-#include "convolutions.h"
-#include "layout.h"
+#include "conv/convolutions.h"
+#include "kernel/layout.h"
 
 namespace tenon::cuda {
 namespace {

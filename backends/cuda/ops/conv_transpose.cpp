@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/conv_transpose.cpp - the transpose of a convolution: its data gradient, with a bias and an epilogue.
-#include "convolutions.h"
-#include "layout.h"
+#include "conv/convolutions.h"
+#include "kernel/layout.h"
 
 namespace tenon::cuda {
 namespace {

@@ -3,7 +3,7 @@
 // part starts from the sum of the earlier ones. The order of a sum depends only on shapes.
 #include <type_traits>
 
-#include "image.cuh"
+#include "kernel/image.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <type_traits>
 
-#include "half.cuh"
-#include "launch.h"
-#include "thread_index.cuh"
+#include "kernel/half.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exponentials, logarithms, erf.
-#include "functions.cuh"
-#include "map.cuh"
+#include "elementwise/map.cuh"
+#include "kernel/functions.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <array>
 
-#include "indices.cuh"
-#include "movable.h"
+#include "kernel/indices.cuh"
+#include "movement/movable.h"
 
 namespace tenon::cuda {
 namespace {

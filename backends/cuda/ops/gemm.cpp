@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ops/gemm.cpp - y = alpha op(a) op(b) + beta c through cuBLASLt.
-#include "epilogue.h"
-#include "launch.h"
-#include "products.h"
+#include "gemm/epilogue.h"
+#include "gemm/products.h"
+#include "kernel/launch.h"
 
 namespace tenon::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The gated recurrent unit and its gradient through all steps.
-#include "recurrent.cuh"
+#include "recurrent/recurrent.cuh"
 
 namespace tenon::cuda {
 namespace {

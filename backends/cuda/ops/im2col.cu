@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sliding windows as columns, and the inverse accumulation: each element is written by one thread. Images have channels first.
-#include "image.cuh"
-#include "movable.h"
+#include "kernel/image.cuh"
+#include "movement/movable.h"
 
 namespace tenon::cuda {
 namespace {

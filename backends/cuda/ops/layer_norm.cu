@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisation of each line by its own mean and variance, and the gradient.
-#include "line_norm.cuh"
+#include "norm/line_norm.cuh"
 
 namespace tenon::cuda {
 namespace {

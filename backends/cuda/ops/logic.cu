@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // And, Or, Xor, Not of bool; IsNaN, IsInf.
-#include "functions.cuh"
-#include "map.cuh"
+#include "elementwise/map.cuh"
+#include "kernel/functions.cuh"
 
 namespace tenon::cuda {
 namespace {

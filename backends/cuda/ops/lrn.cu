@@ -4,7 +4,7 @@
 // with channels last.
 #include <cmath>
 
-#include "image.cuh"
+#include "kernel/image.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // ops/matmul.cpp - NumPy's matmul through cuBLASLt: batches, broadcasting, vectors as operands.
 #include <array>
 
-#include "launch.h"
-#include "products.h"
+#include "gemm/products.h"
+#include "kernel/launch.h"
 
 namespace tenon::cuda {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <bit>
 
-#include "launch.h"
-#include "movable.h"
-#include "thread_index.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
+#include "movement/movable.h"
 
 namespace tenon::cuda {
 namespace {

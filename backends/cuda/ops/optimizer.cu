@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "launch.h"
-#include "thread_index.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {

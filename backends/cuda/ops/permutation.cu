@@ -3,9 +3,9 @@
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
 
-#include "launch.h"
-#include "radix_sort.h"
-#include "thread_index.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
+#include "movement/radix_sort.h"
 
 namespace tenon::cuda {
 namespace {

@@ -3,8 +3,8 @@
 // contain an element, in order.
 #include <limits>
 
-#include "fault.cuh"
-#include "image.cuh"
+#include "kernel/fault.cuh"
+#include "kernel/image.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <tenon/sdk/kernel.h>
 #include <tenon/sdk/random.h>
 
-#include "launch.h"
-#include "thread_index.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
 namespace {

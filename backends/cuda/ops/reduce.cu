@@ -2,7 +2,7 @@
 // Reductions over any set of axes.
 #include <cmath>
 
-#include "reduction.cuh"
+#include "reduce/reduction.cuh"
 
 namespace tenon::cuda {
 namespace {

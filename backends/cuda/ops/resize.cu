@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resizing of images of either layout. The sources of each row and column are computed first, in f64, because the nearest element depends
 // on the last bit of a coordinate; gradients are gathered per element of the image.
-#include "image.cuh"
-#include "movable.h"
+#include "kernel/image.cuh"
+#include "movement/movable.h"
 
 namespace tenon::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Division of each line by the root of its mean square, and the gradient.
-#include "line_norm.cuh"
+#include "norm/line_norm.cuh"
 
 namespace tenon::cuda {
 namespace {

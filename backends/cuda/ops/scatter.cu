@@ -8,8 +8,8 @@
 
 #include <array>
 
-#include "indices.cuh"
-#include "radix_sort.h"
+#include "kernel/indices.cuh"
+#include "movement/radix_sort.h"
 
 namespace tenon::cuda {
 namespace {

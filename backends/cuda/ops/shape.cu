@@ -3,8 +3,8 @@
 #include <tenon/sdk/element.h>
 #include <tenon/sdk/kernel.h>
 
-#include "launch.h"
-#include "strided_copy.h"
+#include "kernel/launch.h"
+#include "movement/strided_copy.h"
 
 namespace tenon::cuda {
 namespace {

@@ -5,10 +5,10 @@
 
 #include <bit>
 
-#include "launch.h"
-#include "movable.h"
-#include "strided_copy.h"
-#include "thread_index.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
+#include "movement/movable.h"
+#include "movement/strided_copy.h"
 
 namespace tenon::cuda {
 namespace {

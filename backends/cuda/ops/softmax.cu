@@ -3,7 +3,7 @@
 // ones, and other axes than the last, need a reduction first.
 #include <cmath>
 
-#include "rows.cuh"
+#include "reduce/rows.cuh"
 
 namespace tenon::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // The classification loss on raw scores, and its gradient.
 #include <cmath>
 
-#include "rows.cuh"
+#include "reduce/rows.cuh"
 
 namespace tenon::cuda {
 namespace {

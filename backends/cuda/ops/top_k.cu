@@ -8,8 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "image.cuh"
-#include "radix_sort.h"
+#include "kernel/image.cuh"
+#include "movement/radix_sort.h"
 
 namespace tenon::cuda {
 namespace {

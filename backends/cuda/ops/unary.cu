@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Neg, Relu, Sigmoid, Tanh and their gradients in terms of the result.
-#include "functions.cuh"
-#include "map.cuh"
+#include "elementwise/map.cuh"
+#include "kernel/functions.cuh"
 
 namespace tenon::cuda {
 namespace {

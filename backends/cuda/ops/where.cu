@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = condition ? a : b, by element size only.
-#include "functions.cuh"
-#include "map.cuh"
-#include "movable.h"
+#include "elementwise/map.cuh"
+#include "kernel/functions.cuh"
+#include "movement/movable.h"
 
 namespace tenon::cuda {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "library.h"
+#include "libraries/library.h"
 
 namespace {
 

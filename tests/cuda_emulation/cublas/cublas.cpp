@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuBLAS as documented, with the reference backend's routines: column-major, scalars in host or device memory, work in stream order. It has
-// exactly the functions that backends/cuda/cublas_functions.h lists.
+// exactly the functions that backends/cuda/libraries/cublas_functions.h lists.
 #include <control.h>
-#include <cublas_functions.h>
+#include <libraries/cublas_functions.h>
 
 #include <algorithm>
 #include <cstdint>

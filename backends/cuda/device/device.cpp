@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/device.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <string>
+
+#include "device/status.h"
+
+namespace tenon::cuda {
+namespace {
+
+void* pointer(std::uint64_t address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
+}
+
+/// State shared by all Devices of one GPU: CUDA has one context for them, so one illegal access breaks them all.
+struct Shared {
+  std::mutex mutex;
+  int open = 0;
+  std::atomic<cudaError_t> lost{cudaSuccess};
+};
+Shared& shared_of(int index) {
+  static constexpr std::size_t max_gpus = 64;
+  static Shared all[max_gpus];
+  return all[static_cast<std::size_t>(index) % max_gpus];
+}
+
+class Event final : public sdk::Event {
+ public:
+  explicit Event(Device& device) : device_(device) {
+    device_.enter();
+    device_.check(cudaEventCreate(&handle_), "cudaEventCreate");
+  }
+  ~Event() override { cudaEventDestroy(handle_); }
+  void record(sdk::Stream& stream) override {
+    device_.enter();
+    auto& queue = static_cast<Stream&>(stream);
+    // In a recording, an external event node, recorded anew at each replay.
+    device_.check(cudaEventRecordWithFlags(handle_, queue.handle(), queue.capturing() ? cudaEventRecordExternal : cudaEventRecordDefault),
+                  "cudaEventRecordWithFlags");
+    faults_ = queue.faults();
+    recorded_ = true;
+  }
+  void wait(sdk::Stream& stream) override {
+    device_.enter();
+    if (recorded_) device_.check(cudaStreamWaitEvent(handle_of(stream), handle_, 0), "cudaStreamWaitEvent");
+  }
+  bool done() override {
+    if (!recorded_) return true;
+    device_.enter();
+    const cudaError_t error = cudaEventQuery(handle_);
+    if (error == cudaErrorNotReady) {
+      cudaGetLastError();  // clears the error
+      return false;
+    }
+    device_.check(error, "cudaEventQuery");
+    report(*faults_);
+    return true;
+  }
+  void synchronize() override {
+    if (!recorded_) return;
+    device_.enter();
+    device_.check(cudaEventSynchronize(handle_), "cudaEventSynchronize");
+    report(*faults_);
+  }
+  std::uint64_t nanoseconds_since(sdk::Event& begin) override {
+    const auto& from = static_cast<Event&>(begin);
+    if (!recorded_ || !from.recorded_) throw sdk::Error(TENON_INVALID_ARGUMENT, "event_elapsed: both events must have been recorded");
+    device_.enter();
+    float milliseconds = 0;
+    device_.check(cudaEventElapsedTime(&milliseconds, from.handle_, handle_), "cudaEventElapsedTime");
+    if (milliseconds < 0) throw sdk::Error(TENON_INVALID_ARGUMENT, "event_elapsed: the end was recorded before the beginning");
+    return static_cast<std::uint64_t>(static_cast<double>(milliseconds) * 1e6);
+  }
+
+ private:
+  Device& device_;
+  cudaEvent_t handle_ = nullptr;
+  bool recorded_ = false;
+  std::shared_ptr<FaultRecord> faults_;  ///< of the stream that recorded the event
+};
+
+std::string identity_of(int index, const cudaDeviceProp& properties) {
+  char bus[32] = {};
+  if (cudaDeviceGetPCIBusId(bus, sizeof bus, index) != cudaSuccess) bus[0] = '\0';
+  std::string text = std::string(bus) + " GPU-";
+  const auto* bytes = reinterpret_cast<const unsigned char*>(properties.uuid.bytes);
+  for (int i = 0; i < 16; ++i) {
+    char hex[4];
+    std::snprintf(hex, sizeof hex, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", bytes[i]);
+    text += hex;
+  }
+  return text;
+}
+
+}  // namespace
+
+sdk::DeviceDescription describe_gpu(int index, int driver_version) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  int clock_khz = 0;
+  cudaDeviceGetAttribute(&clock_khz, cudaDevAttrClockRate, index);
+  sdk::DeviceDescription gpu;
+  gpu.kind = TENON_DEVICE_GPU;
+  gpu.compute_major = static_cast<std::uint32_t>(properties.major);
+  gpu.compute_minor = static_cast<std::uint32_t>(properties.minor);
+  gpu.clock_khz = static_cast<std::uint32_t>(clock_khz);
+  gpu.name = properties.name;
+  gpu.identity = identity_of(index, properties);
+  gpu.description = "CUDA " + version_text(CUDART_VERSION) + ", driver for CUDA " + version_text(driver_version) + ", " +
+                    std::to_string(properties.multiProcessorCount) + " multiprocessors";
+  gpu.memory_size_bytes = properties.totalGlobalMem;
+  gpu.alignment_bytes = 256;
+  for (tenon_dtype t = TENON_DTYPE_F16; t <= TENON_DTYPE_BOOL; ++t) gpu.dtypes |= TENON_DTYPE_BIT(t);
+  return gpu;
+}
+
+void report(FaultRecord& record) {
+  const std::atomic_ref<std::uint32_t> state(record.state);
+  if (state.load(std::memory_order_acquire) != fault_written) return;
+  const FaultRecord found = record;
+  state.store(fault_none, std::memory_order_release);
+  throw sdk::Error(TENON_INVALID_ARGUMENT, text_of(found), found.node);
+}
+
+Stream::Stream(Device& device) : device_(device) {
+  device_.enter();
+  void* memory = nullptr;
+  device_.check(cudaHostAlloc(&memory, sizeof(FaultRecord), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc");
+  faults_ = {new (memory) FaultRecord{}, [](FaultRecord* record) { cudaFreeHost(record); }};
+  device_.check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+}
+
+Stream::~Stream() {
+  cudaSetDevice(device_.index());
+  attached.clear();
+  cudaStreamDestroy(handle_);
+}
+
+void Stream::synchronize() {
+  device_.enter();
+  device_.check(cudaStreamSynchronize(handle_), "cudaStreamSynchronize");
+  report(*faults_);
+  const auto watched = std::move(watched_);
+  watched_.clear();
+  for (const auto& record : watched) report(*record);
+}
+
+void Stream::watch(std::shared_ptr<FaultRecord> record) {
+  if (record == faults_ || std::find(watched_.begin(), watched_.end(), record) != watched_.end()) return;
+  watched_.push_back(std::move(record));
+}
+
+Device::Device(sdk::Host services, int index) : sdk::Device(services), index_(index) {
+  enter();
+  cudaMemPoolProps properties{};
+  properties.allocType = cudaMemAllocationTypePinned;
+  properties.location.type = cudaMemLocationTypeDevice;
+  properties.location.id = index;
+  check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate");
+  // The pool keeps freed memory, so that the next allocation of that size needs no system call.
+  std::uint64_t keep = std::numeric_limits<std::uint64_t>::max();
+  check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+  check(cudaStreamCreateWithFlags(&memory_stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, index), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index), "cudaDeviceGetAttribute");
+  compute_capability_ = 10 * major + minor;
+  Shared& shared = shared_of(index);
+  const std::lock_guard lock(shared.mutex);
+  ++shared.open;
+}
+
+Device::~Device() {
+  cudaSetDevice(index_);
+  attached.clear();
+  cudaStreamSynchronize(memory_stream_);
+  cudaStreamDestroy(memory_stream_);
+  cudaMemPoolDestroy(pool_);
+  Shared& shared = shared_of(index_);
+  const std::lock_guard lock(shared.mutex);
+  --shared.open;
+  if (shared.open == 0 && is_lost() && cudaDeviceReset() == cudaSuccess) shared.lost = cudaSuccess;
+}
+
+bool Device::is_lost() const {
+  return shared_of(index_).lost.load(std::memory_order_relaxed) != cudaSuccess;
+}
+
+void Device::enter() {
+  if (is_lost()) {
+    throw sdk::Error(TENON_DEVICE_LOST, std::string("the device was lost by an earlier ") +
+                                            cudaGetErrorName(shared_of(index_).lost.load(std::memory_order_relaxed)) + ": close it");
+  }
+  check(cudaSetDevice(index_), "cudaSetDevice");
+}
+
+void Device::check(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return;
+  if (is_sticky(error)) shared_of(index_).lost.store(error, std::memory_order_relaxed);
+  cudaGetLastError();  // clears the error, which is reported here
+  cuda::check(error, call);
+}
+
+void Device::check_context(const char* call) {
+  const cudaError_t error = cudaStreamQuery(memory_stream_);
+  cudaGetLastError();
+  if (error != cudaErrorNotReady) check(error, call);
+}
+
+std::uint64_t Device::allocate(std::uint32_t kind, std::uint64_t size_bytes) {
+  enter();
+  void* memory = nullptr;
+  cudaError_t error = cudaSuccess;
+  if (kind == TENON_MEMORY_DEVICE) {
+    error = cudaMallocFromPoolAsync(&memory, size_bytes, pool_, memory_stream_);
+    if (error == cudaErrorMemoryAllocation) {  // the pool may hold enough memory in fragments
+      cudaGetLastError();
+      check(cudaStreamSynchronize(memory_stream_), "cudaStreamSynchronize");
+      check(cudaMemPoolTrimTo(pool_, 0), "cudaMemPoolTrimTo");
+      error = cudaMallocFromPoolAsync(&memory, size_bytes, pool_, memory_stream_);
+    }
+    if (error == cudaSuccess) error = cudaStreamSynchronize(memory_stream_);  // any stream may use the memory now
+  } else {
+    error = cudaHostAlloc(&memory, size_bytes, cudaHostAllocPortable);
+  }
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    std::size_t free_bytes = 0, total_bytes = 0;
+    cudaMemGetInfo(&free_bytes, &total_bytes);
+    throw sdk::Error(TENON_OUT_OF_MEMORY, "no " + std::string(kind == TENON_MEMORY_DEVICE ? "device" : "pinned") + " memory for " +
+                                              std::to_string(size_bytes) + " bytes; the device has " + std::to_string(free_bytes) + " of " +
+                                              std::to_string(total_bytes) + " free");
+  }
+  check(error, kind == TENON_MEMORY_DEVICE ? "cudaMallocFromPoolAsync" : "cudaHostAlloc");
+  return reinterpret_cast<std::uintptr_t>(memory);
+}
+
+void Device::deallocate(std::uint32_t kind, std::uint64_t address, std::uint64_t) {
+  if (is_lost()) return;  // it was freed with the context
+  enter();
+  if (kind == TENON_MEMORY_DEVICE) {
+    check(cudaFreeAsync(pointer(address), memory_stream_), "cudaFreeAsync");
+  } else {
+    check(cudaFreeHost(pointer(address)), "cudaFreeHost");
+  }
+}
+
+std::uint64_t Device::import_host(void* memory, std::uint64_t size_bytes, std::uint32_t terms) {
+  if (!borrows(terms)) return sdk::Device::import_host(memory, size_bytes, terms);
+  enter();
+  unsigned flags = cudaHostRegisterPortable | cudaHostRegisterMapped;
+  int offered = 0;
+  if (terms != TENON_IMPORT_BORROW_READ_WRITE &&
+      cudaDeviceGetAttribute(&offered, cudaDevAttrHostRegisterReadOnlySupported, index_) == cudaSuccess && offered != 0) {
+    flags |= cudaHostRegisterReadOnly;  // needed for memory that the host may only read, such as a mapped file
+  }
+  cudaGetLastError();  // clears the error of the query
+  const cudaError_t error = cudaHostRegister(memory, size_bytes, flags);
+  if (error == cudaErrorHostMemoryAlreadyRegistered) {
+    cudaGetLastError();
+    throw sdk::Error(TENON_UNSUPPORTED,
+                     "memory_import: these bytes share a page with memory that is already imported or pinned; import by copy");
+  }
+  check(error, "cudaHostRegister");
+  void* address = nullptr;
+  try {
+    check(cudaHostGetDevicePointer(&address, memory, 0), "cudaHostGetDevicePointer");
+  } catch (...) {
+    cudaHostUnregister(memory);
+    throw;
+  }
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+void Device::end_import(void* memory, std::uint64_t) {
+  if (is_lost()) return;
+  enter();
+  check(cudaHostUnregister(memory), "cudaHostUnregister");
+}
+
+void Device::copy(const tenon_copy& copy, sdk::Stream& stream) {
+  if (copy.size_bytes == 0) return;
+  enter();
+  // Unified addressing: CUDA infers the kind of copy from the addresses. Device memory may be imported host memory.
+  check(cudaMemcpyAsync(pointer(copy.destination), pointer(copy.source), copy.size_bytes, cudaMemcpyDefault, handle_of(stream)),
+        "cudaMemcpyAsync");
+}
+
+void Device::fill(std::uint64_t address, std::uint64_t size_bytes, std::uint8_t value, sdk::Stream& stream) {
+  if (size_bytes == 0) return;
+  enter();
+  check(cudaMemsetAsync(pointer(address), value, size_bytes, handle_of(stream)), "cudaMemsetAsync");
+}
+
+std::unique_ptr<sdk::Stream> Device::make_stream() {
+  return std::make_unique<Stream>(*this);
+}
+std::unique_ptr<sdk::Event> Device::make_event() {
+  return std::make_unique<Event>(*this);
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "device/options.h"
+
+#include <charconv>
+#include <string_view>
+
+#include <tenon/sdk/error.h>
+
+namespace tenon::cuda {
+
+std::optional<std::int64_t> engine_index(const std::string& text) {
+  constexpr std::string_view word = "engine ";
+  if (!text.starts_with(word)) return std::nullopt;
+  std::int64_t index = -1;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + word.size(), end, index);
+  if (error != std::errc() || stop != end || index < 0) return std::nullopt;
+  return index;
+}
+
+Options::Options(const sdk::Host& host) {
+  const auto text = [&](const char* option) -> std::string {
+    const char* const value = host.option(option);
+    return value == nullptr ? "" : value;
+  };
+  naive = text("kernels") == "naive";
+  const std::string algorithm = text("algorithm");
+  measures = algorithm == "measure";
+  engine = engine_index(algorithm);
+  if (!algorithm.empty() && algorithm != "heuristic" && !measures && !engine) {
+    throw sdk::Error(TENON_INVALID_ARGUMENT,
+                     "backends.options.cuda.algorithm: expected heuristic, measure or an engine's name such as \"engine 37\", got \"" +
+                         algorithm + "\"");
+  }
+  if (const std::string limit = text("workspace_limit_mib"); !limit.empty()) {
+    std::size_t mebibytes = 0;
+    std::from_chars(limit.data(), limit.data() + limit.size(), mebibytes);  // the host has validated the range
+    workspace_limit = mebibytes << 20;
+  }
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// options.h - the user's backends.options.cuda, read once when a device is opened.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include <tenon/sdk/host.h>
+
+#include "device/device.h"
+
+namespace tenon::cuda {
+
+/// Attached to a device.
+struct Options {
+  /// Errors  INVALID_ARGUMENT for an invalid `algorithm`.
+  explicit Options(const sdk::Host& host);
+
+  bool naive = false;                  ///< `kernels`: convolutions and products with one thread per result, without libraries
+  bool measures = false;               ///< `algorithm`: by measured time, not by cuDNN's heuristic
+  std::optional<std::int64_t> engine;  ///< `algorithm`: the named engine
+  std::size_t workspace_limit = std::size_t{1} << 30;  ///< `workspace_limit_mib`, in bytes
+};
+inline const Options& options_of(Device& device) {
+  return device.attached.get<Options>(device.host);
+}
+
+/// The index in "engine 37"; none for other texts.
+std::optional<std::int64_t> engine_index(const std::string& text);
+
+}  // namespace tenon::cuda

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// elementwise_program.cu - the kernel that interprets a program: each thread takes a few neighbouring elements through all instructions, so
+// that intermediate results never leave the thread. All threads take the same branch at each instruction.
+#include "elementwise/elementwise_program.h"
+
+#include "kernel/functions.cuh"
+#include "kernel/half.cuh"
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+using program::Instruction;
+using program::Source;
+
+/// An operand of the group: element (row, column) at row * row_stride + column * column_stride.
+struct Place {
+  void* address;
+  std::int64_t row_stride, column_stride;
+  tenon_dtype dtype;
+  bool packs;  ///< V elements of a row are contiguous and aligned for one access
+};
+
+/// Passed to the kernel by value: kernel parameters are limited to 4 KB.
+struct Code {
+  std::int64_t rows, columns;
+  std::uint32_t length;
+  Place inputs[program::max_inputs];
+  Place outputs[program::max_members];
+  Instruction instructions[program::max_members];
+};
+
+static_assert(sizeof(Code) < 4096);
+
+template <class C, class T>
+__device__ C widened(T x) {
+  if constexpr (std::is_same_v<T, sdk::Half> || std::is_same_v<T, sdk::BFloat16>) {
+    return static_cast<C>(to_float(x));
+  } else {
+    return static_cast<C>(x);
+  }
+}
+
+template <class T, class C>
+__device__ T narrowed(C x) {
+  if constexpr (std::is_same_v<T, sdk::Half> || std::is_same_v<T, sdk::BFloat16>) {
+    return from_float<T>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return x != 0;
+  } else {
+    return static_cast<T>(x);
+  }
+}
+
+template <class T, class C, int V>
+__device__ void load_as(const Place& place, std::int64_t row, std::int64_t column, int count, C (&out)[V]) {
+  const T* x = static_cast<const T*>(place.address) + row * place.row_stride + column * place.column_stride;
+  if (place.packs && count == V) {
+    const auto pack = *reinterpret_cast<const Pack<T, V>*>(x);
+#pragma unroll
+    for (int j = 0; j < V; ++j) out[j] = widened<C>(pack.at[j]);
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; ++j) out[j] = j < count ? widened<C>(x[j * place.column_stride]) : C(0);
+  }
+}
+
+template <class C, int V>
+__device__ void load(const Place& place, std::int64_t row, std::int64_t column, int count, C (&out)[V]) {
+  if constexpr (sizeof(C) == 8) {
+    if (place.dtype == TENON_DTYPE_BOOL) return load_as<bool>(place, row, column, count, out);
+    return load_as<double>(place, row, column, count, out);
+  } else {
+    switch (place.dtype) {
+      case TENON_DTYPE_F16:
+        return load_as<sdk::Half>(place, row, column, count, out);
+      case TENON_DTYPE_BF16:
+        return load_as<sdk::BFloat16>(place, row, column, count, out);
+      case TENON_DTYPE_BOOL:
+        return load_as<bool>(place, row, column, count, out);
+      default:
+        return load_as<float>(place, row, column, count, out);
+    }
+  }
+}
+
+template <class T, class C, int V>
+__device__ void store_as(const Place& place, std::int64_t row, std::int64_t column, int count, const C (&r)[V]) {
+  T* y = static_cast<T*>(place.address) + row * place.row_stride + column * place.column_stride;
+  if (place.packs && count == V) {
+    Pack<T, V> pack;
+#pragma unroll
+    for (int j = 0; j < V; ++j) pack.at[j] = narrowed<T>(r[j]);
+    *reinterpret_cast<Pack<T, V>*>(y) = pack;
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      if (j < count) y[j * place.column_stride] = narrowed<T>(r[j]);
+    }
+  }
+}
+
+template <class C, int V>
+__device__ void store(const Place& place, std::int64_t row, std::int64_t column, int count, const C (&r)[V]) {
+  if constexpr (sizeof(C) == 8) {
+    if (place.dtype == TENON_DTYPE_BOOL) return store_as<bool>(place, row, column, count, r);
+    return store_as<double>(place, row, column, count, r);
+  } else {
+    switch (place.dtype) {
+      case TENON_DTYPE_F16:
+        return store_as<sdk::Half>(place, row, column, count, r);
+      case TENON_DTYPE_BF16:
+        return store_as<sdk::BFloat16>(place, row, column, count, r);
+      case TENON_DTYPE_BOOL:
+        return store_as<bool>(place, row, column, count, r);
+      default:
+        return store_as<float>(place, row, column, count, r);
+    }
+  }
+}
+
+template <class C, int V, class Function>
+__device__ void each(const Function& f, const C (&a)[V], C (&r)[V]) {
+#pragma unroll
+  for (int j = 0; j < V; ++j) r[j] = static_cast<C>(f(a[j]));
+}
+template <class C, int V, class Function>
+__device__ void each(const Function& f, const C (&a)[V], const C (&b)[V], C (&r)[V]) {
+#pragma unroll
+  for (int j = 0; j < V; ++j) r[j] = static_cast<C>(f(a[j], b[j]));
+}
+
+/// r = the instruction's function of a, b and c; r may be any of them.
+template <bool heavy, class C, int V>
+__device__ void compute(const Instruction& instruction, const C (&a)[V], const C (&b)[V], const C (&c)[V], C (&r)[V]) {
+  namespace fn = functions;
+  const C p = static_cast<C>(instruction.p), q = static_cast<C>(instruction.q);
+  switch (instruction.code) {
+#define TENON_ONE(Name) \
+  case TENON_OP_##Name: \
+    return each(fn::Name{}, a, r);
+#define TENON_TWO(Name) \
+  case TENON_OP_##Name: \
+    return each(fn::Name{}, a, b, r);
+    TENON_TWO(Add)
+    TENON_TWO(Sub)
+    TENON_TWO(Mul)
+    TENON_TWO(Div)
+    TENON_TWO(Max)
+    TENON_TWO(Min)
+    TENON_TWO(Equal)
+    TENON_TWO(Less)
+    TENON_TWO(LessOrEqual)
+    TENON_TWO(Greater)
+    TENON_TWO(GreaterOrEqual)
+    TENON_TWO(And)
+    TENON_TWO(Or)
+    TENON_TWO(Xor)
+    TENON_TWO(ReluGrad)
+    TENON_TWO(SigmoidGrad)
+    TENON_TWO(TanhGrad)
+    TENON_ONE(Not)
+    TENON_ONE(IsNaN)
+    TENON_ONE(IsInf)
+    TENON_ONE(Neg)
+    TENON_ONE(Relu)
+    TENON_ONE(Abs)
+    TENON_ONE(Sign)
+    TENON_ONE(Ceil)
+    TENON_ONE(Floor)
+    TENON_ONE(Round)
+    TENON_ONE(Sqrt)
+    TENON_ONE(Rsqrt)
+    TENON_ONE(Reciprocal)
+    case TENON_OP_Clip:
+      return each(fn::Clip<C>{p, q}, a, r);
+    case TENON_OP_LeakyRelu:
+      return each(fn::LeakyRelu<C>{p}, a, r);
+    case TENON_OP_Where:
+#pragma unroll
+      for (int j = 0; j < V; ++j) r[j] = a[j] != 0 ? b[j] : c[j];
+      return;
+    case program::code_to_f16:
+#pragma unroll
+      for (int j = 0; j < V; ++j) r[j] = widened<C>(narrowed<sdk::Half>(a[j]));
+      return;
+    case program::code_to_bf16:
+#pragma unroll
+      for (int j = 0; j < V; ++j) r[j] = widened<C>(narrowed<sdk::BFloat16>(a[j]));
+      return;
+    case program::code_to_bool:
+#pragma unroll
+      for (int j = 0; j < V; ++j) r[j] = static_cast<C>(a[j] != 0);
+      return;
+    case program::code_copy:
+#pragma unroll
+      for (int j = 0; j < V; ++j) r[j] = a[j];
+      return;
+    default:
+      break;
+  }
+  if constexpr (heavy) {
+    switch (instruction.code) {
+      TENON_TWO(Pow)
+      TENON_ONE(Sigmoid)
+      TENON_ONE(Tanh)
+      TENON_ONE(Exp)
+      TENON_ONE(Expm1)
+      TENON_ONE(Log)
+      TENON_ONE(Log2)
+      TENON_ONE(Log1p)
+      TENON_ONE(Erf)
+      TENON_ONE(Sin)
+      TENON_ONE(Cos)
+      TENON_ONE(Softplus)
+      TENON_ONE(Mish)
+      TENON_ONE(Gelu)
+      TENON_ONE(Silu)
+      case TENON_OP_Elu:
+        return each(fn::Elu<C>{p}, a, r);
+      case program::code_gelu_tanh:
+        return each(fn::GeluTanh{}, a, r);
+      default:
+        break;
+    }
+  }
+#undef TENON_ONE
+#undef TENON_TWO
+}
+
+/// Elements that a thread processes at a time: 16 bytes of f32.
+constexpr int width = 4;
+
+/// V: width, or 1 where rows are not whole packs.
+template <class C, bool heavy, int V>
+__global__ void run_program(const Code code) {
+  const std::int64_t count = code.rows * code.columns;
+  const std::int64_t packs = (count + V - 1) / V;
+  for (std::int64_t pack = thread_index(); pack < packs; pack += thread_count()) {
+    const std::int64_t first = pack * V;
+    const std::int64_t row = code.rows == 1 ? 0 : first / code.columns;
+    const std::int64_t column = first - row * code.columns;
+    const int here = count - first < V ? static_cast<int>(count - first) : V;
+    C slots[program::max_members][V];
+    C last[V] = {};
+    const auto fetch = [&](const Source& source, C(&out)[V]) {
+      switch (source.kind) {
+        case Source::Kind::last:
+#pragma unroll
+          for (int j = 0; j < V; ++j) out[j] = last[j];
+          break;
+        case Source::Kind::slot:
+#pragma unroll
+          for (int j = 0; j < V; ++j) out[j] = slots[source.index][j];
+          break;
+        case Source::Kind::input:
+          load(code.inputs[source.index], row, column, here, out);
+          break;
+        default:
+          break;
+      }
+    };
+    for (std::uint32_t i = 0; i < code.length; ++i) {
+      const Instruction& instruction = code.instructions[i];
+      C a[V] = {}, b[V] = {}, c[V] = {};
+      fetch(instruction.sources[0], a);
+      fetch(instruction.sources[1], b);
+      fetch(instruction.sources[2], c);
+      compute<heavy>(instruction, a, b, c, last);
+      if (instruction.slot >= 0) {
+#pragma unroll
+        for (int j = 0; j < V; ++j) slots[instruction.slot][j] = last[j];
+      }
+      if (instruction.output >= 0) store(code.outputs[instruction.output], row, column, here, last);
+    }
+  }
+}
+
+template <class C, bool heavy>
+void start(const sdk::Call& call, Code& code) {
+  Stream& stream = stream_of(call);
+  const std::int64_t count = code.rows * code.columns;
+  const bool whole = code.rows == 1 || code.columns % width == 0;  // packs do not cross rows
+  const auto settle = [&](Place& place) {
+    const auto bytes = static_cast<std::uintptr_t>(sdk::size_of(place.dtype) * width);
+    place.packs = whole && place.column_stride == 1 && reinterpret_cast<std::uintptr_t>(place.address) % bytes == 0 &&
+                  (code.rows == 1 || place.row_stride % width == 0);
+  };
+  for (Place& place : code.inputs) {
+    if (place.address != nullptr) settle(place);
+  }
+  for (Place& place : code.outputs) {
+    if (place.address != nullptr) settle(place);
+  }
+  if (whole) {
+    launch(stream, grid_stride(stream.device(), (count + width - 1) / width), run_program<C, heavy, width>, code);
+  } else {
+    launch(stream, grid_stride(stream.device(), count), run_program<C, heavy, 1>, code);
+  }
+}
+
+/// A program without its addresses.
+struct Prepared {
+  Code code{};
+  bool is_f64 = false, is_heavy = false;
+};
+
+std::shared_ptr<const void> prepare(const sdk::ElementwiseProgram& group) {
+  auto prepared = std::make_shared<Prepared>();
+  Code& code = prepared->code;
+  code.rows = group.rows;
+  code.columns = group.columns;
+  for (const Instruction& instruction : program::translate(group)) {
+    code.instructions[code.length++] = instruction;
+    prepared->is_heavy = prepared->is_heavy || program::is_heavy(instruction.code);
+  }
+  for (const sdk::ElementwisePlace& place : group.places) prepared->is_f64 = prepared->is_f64 || place.dtype == TENON_DTYPE_F64;
+  const auto place_of = [](const sdk::ElementwisePlace& place) {
+    return Place{nullptr, place.row_stride, place.column_stride, place.dtype, false};
+  };
+  for (std::uint32_t i = 0; i < group.input_count; ++i) code.inputs[i] = place_of(group.places[i]);
+  for (std::uint32_t i = 0; i < group.output_count; ++i) code.outputs[i] = place_of(group.places[group.input_count + i]);
+  return prepared;
+}
+
+void run_group(const sdk::Call& call) {
+  const auto& prepared = *static_cast<const Prepared*>(sdk::program_of(call).prepared.get());
+  Code code = prepared.code;
+  for (std::uint32_t i = 0; i < call.input_count; ++i) code.inputs[i].address = call.inputs[i].data;
+  for (std::uint32_t i = 0; i < call.output_count; ++i) code.outputs[i].address = call.outputs[i].data;
+  if (prepared.is_f64) {
+    prepared.is_heavy ? start<double, true>(call, code) : start<double, false>(call, code);
+  } else {
+    prepared.is_heavy ? start<float, true>(call, code) : start<float, false>(call, code);
+  }
+}
+
+constexpr sdk::Kernel group_kernel = [] {
+  sdk::Kernel kernel;
+  kernel.functions[TENON_DTYPE_NONE] = run_group;
+  kernel.traits.strided = true;
+  kernel.traits.in_place = true;
+  return kernel;
+}();
+
+constexpr sdk::ElementwiseFusion fusion{
+    {TENON_OP_NONE, 0, 0, &group_kernel}, program::classes, program::max_members, program::max_inputs, prepare};
+
+}  // namespace
+
+const sdk::ElementwiseFusion* Device::elementwise_fusion() const {
+  return &fusion;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "gemm/epilogue.h"
+
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
+#include "kernel/wide.cuh"
+
+namespace tenon::cuda {
+namespace {
+
+template <class T>
+struct Operands {
+  T* y;
+  const T* c;
+  const T* bias;
+  std::int64_t rows, n, c_row, c_column;
+  Wide<T> beta;
+  bool reads_y;
+  sdk::Activation activation;
+};
+
+template <class T>
+__global__ void epilogue_kernel(Operands<T> p) {
+  using W = Wide<T>;
+  for (std::int64_t e = thread_index(); e < p.rows * p.n; e += thread_count()) {
+    const std::int64_t row = e / p.n, column = e - row * p.n;
+    W sum = p.reads_y ? widen(p.y[e]) : W(0);
+    if (p.c != nullptr) {
+      const W addend = widen(p.c[row * p.c_row + column * p.c_column]);
+      sum += p.beta == W(1) ? addend : p.beta * addend;
+    }
+    if (p.bias != nullptr) sum += widen(p.bias[column]);
+    p.y[e] = narrow<T>(activated(p.activation, sum));
+  }
+}
+
+template <class T>
+void apply_as(Stream& stream, const Epilogue& work) {
+  launch(stream, grid_stride(stream.device(), work.rows * work.n), epilogue_kernel<T>,
+         Operands<T>{static_cast<T*>(work.y), static_cast<const T*>(work.c), static_cast<const T*>(work.bias), work.rows, work.n,
+                     work.c_row, work.c_column, static_cast<Wide<T>>(work.beta), work.reads_y, work.activation});
+}
+
+}  // namespace
+
+void apply_epilogue(Stream& stream, const Epilogue& work) {
+  switch (work.dtype) {
+    case TENON_DTYPE_F16:
+      return apply_as<sdk::Half>(stream, work);
+    case TENON_DTYPE_BF16:
+      return apply_as<sdk::BFloat16>(stream, work);
+    case TENON_DTYPE_F32:
+      return apply_as<float>(stream, work);
+    default:
+      return apply_as<double>(stream, work);
+  }
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+// functions.cuh - elementwise ops as function objects, shared by single-op kernels (ops/) and fused programs (elementwise_program.cu). f16
+// and bf16 arrive as f32.
+//
+// Accuracy  f32: that of CUDA's functions (4 ulp or better); gelu, silu, mish and softplus add the rounding errors of their formulas.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "kernel/fault.cuh"
+
+namespace tenon::cuda::functions {
+
+template <class T>
+using Unsigned = std::make_unsigned_t<T>;
+
+template <class T>
+__device__ T negated(T x) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(Unsigned<T>{0} - static_cast<Unsigned<T>>(x));
+  } else {
+    return -x;
+  }
+}
+
+// ---------------------------------------------------------------- two operands
+
+/// Integers wrap.
+#define TENON_WRAPPING(Name, sign)                                                           \
+  struct Name {                                                                              \
+    template <class T>                                                                       \
+    __device__ T operator()(T a, T b) const {                                                \
+      if constexpr (std::is_integral_v<T>) {                                                 \
+        return static_cast<T>(static_cast<Unsigned<T>>(a) sign static_cast<Unsigned<T>>(b)); \
+      } else {                                                                               \
+        return a sign b;                                                                     \
+      }                                                                                      \
+    }                                                                                        \
+  };
+TENON_WRAPPING(Add, +)
+TENON_WRAPPING(Sub, -)
+TENON_WRAPPING(Mul, *)
+#undef TENON_WRAPPING
+
+struct Div {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a / b;
+  }
+};
+/// Integers: rounds toward zero; the lowest value by -1 wraps.
+/// Errors  zero_divisor.
+struct IntegerDiv {
+  Fault fault;
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    if (b == 0) {
+      fault.raise(FaultKind::zero_divisor, 0);
+      return 0;
+    }
+    return b == -1 ? negated(a) : a / b;
+  }
+};
+struct Pow {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return std::pow(a, b);
+  }
+};
+/// NaN wins; the first of equals.
+struct Max {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a != a ? a : b != b ? b : b > a ? b : a;
+  }
+};
+struct Min {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a != a ? a : b != b ? b : b < a ? b : a;
+  }
+};
+struct Equal {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct Less {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessOrEqual {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct Greater {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct GreaterOrEqual {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+/// Bool, or 0 and 1 of a fused program.
+struct And {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a != T(0) && b != T(0);
+  }
+};
+struct Or {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return a != T(0) || b != T(0);
+  }
+};
+struct Xor {
+  template <class T>
+  __device__ bool operator()(T a, T b) const {
+    return (a != T(0)) != (b != T(0));
+  }
+};
+struct ReluGrad {
+  template <class T>
+  __device__ T operator()(T dy, T y) const {
+    return y > 0 ? dy : y != y ? y : T(0);
+  }
+};
+struct SigmoidGrad {
+  template <class T>
+  __device__ T operator()(T dy, T y) const {
+    return dy * y * (1 - y);
+  }
+};
+struct TanhGrad {
+  template <class T>
+  __device__ T operator()(T dy, T y) const {
+    return dy * ((1 - y) * (1 + y));
+  }
+};
+struct Where {
+  template <class T>
+  __device__ T operator()(bool condition, T a, T b) const {
+    return condition ? a : b;
+  }
+};
+
+// ---------------------------------------------------------------- one operand
+
+struct Not {
+  template <class T>
+  __device__ bool operator()(T x) const {
+    return x == T(0);
+  }
+};
+struct IsNaN {
+  template <class T>
+  __device__ bool operator()(T x) const {
+    return x != x;
+  }
+};
+struct IsInf {
+  template <class T>
+  __device__ bool operator()(T x) const {
+    return std::isinf(x);
+  }
+};
+struct Neg {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return negated(x);
+  }
+};
+/// relu(NaN) is NaN, relu(-0) is 0.
+struct Relu {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return x <= 0 ? T(0) : x;
+  }
+};
+struct Sigmoid {
+  template <class T>
+  __device__ T operator()(T x) const {
+    const T e = std::exp(-std::abs(x));  // this exponent cannot overflow
+    return (x < 0 ? e : T(1)) / (1 + e);
+  }
+};
+struct Tanh {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::tanh(x);
+  }
+};
+struct Abs {
+  template <class T>
+  __device__ T operator()(T x) const {
+    if constexpr (std::is_integral_v<T>) {
+      return x < 0 ? negated(x) : x;
+    } else {
+      return std::abs(x);
+    }
+  }
+};
+struct Sign {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+  }
+};
+struct Ceil {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::ceil(x);
+  }
+};
+struct Floor {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::floor(x);
+  }
+};
+/// Ties to even.
+struct Round {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::nearbyint(x);
+  }
+};
+struct Sqrt {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::sqrt(x);
+  }
+};
+struct Rsqrt {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return 1 / std::sqrt(x);
+  }
+};
+struct Reciprocal {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return 1 / x;
+  }
+};
+/// NaN stays; low > high gives high.
+template <class T>
+struct Clip {
+  T low, high;
+  __device__ T operator()(T x) const {
+    const T raised = x < low ? low : x;
+    return raised > high ? high : raised;
+  }
+};
+struct Exp {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::exp(x);
+  }
+};
+struct Expm1 {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::expm1(x);
+  }
+};
+struct Log {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::log(x);
+  }
+};
+struct Log2 {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::log2(x);
+  }
+};
+struct Log1p {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::log1p(x);
+  }
+};
+struct Erf {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::erf(x);
+  }
+};
+struct Sin {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::sin(x);
+  }
+};
+struct Cos {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return std::cos(x);
+  }
+};
+template <class T>
+struct LeakyRelu {
+  T alpha;
+  __device__ T operator()(T x) const { return x > 0 ? x : alpha * x; }
+};
+template <class T>
+struct Elu {
+  T alpha;
+  __device__ T operator()(T x) const { return x > 0 ? x : alpha * std::expm1(x); }
+};
+struct Softplus {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return (x < 0 ? T(0) : x) + std::log1p(std::exp(-std::abs(x)));
+  }
+};
+/// x tanh(softplus(x)) = x t / (t + 2), t = n (n + 2), n = exp(x)
+struct Mish {
+  template <class T>
+  __device__ T operator()(T x) const {
+    if (x > 20) return x;
+    if (std::isinf(x)) return T(-0.0);
+    const T n = std::exp(x);
+    const T t = std::fma(n, n, 2 * n);
+    return x * (t / (t + 2));
+  }
+};
+/// x / (1 + exp(-u)), without overflow; -0 at minus infinity
+template <class T>
+__device__ T gated(T x, T u) {
+  return std::isinf(x) && x < 0 ? T(-0.0) : x * Sigmoid{}(u);
+}
+struct Silu {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return gated(x, x);
+  }
+};
+/// x/2 erfc(-x sqrt(1/2)): erf cancels below -3. The argument's rounding error counts tenfold there, so it is carried along: sqrt(1/2) is
+/// high + low, and erfc'(z) = -2/sqrt(pi) exp(-z^2).
+struct Gelu {
+  template <class T>
+  __device__ T operator()(T x) const {
+    if (std::isinf(x)) return x > 0 ? x : T(-0.0);
+    constexpr double root_half = 0.70710678118654752440;
+    constexpr T high = static_cast<T>(root_half);
+    constexpr T low = sizeof(T) == 4 ? static_cast<T>(root_half - static_cast<double>(high)) : static_cast<T>(-4.833646656726457e-17);
+    const T z = -x * high;
+    const T rest = std::fma(-x, high, -z) - x * low;
+    return T(0.5) * x * (std::erfc(z) - T(1.1283791670955126) * std::exp(-z * z) * rest);
+  }
+};
+struct GeluTanh {
+  template <class T>
+  __device__ T operator()(T x) const {
+    return gated(x, T(1.5957691216057308) * (x + T(0.044715) * x * x * x));  // 2 sqrt(2/pi)
+  }
+};
+
+}  // namespace tenon::cuda::functions

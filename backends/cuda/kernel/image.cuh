@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// image.cuh - images of either layout as one shape, sliding windows, and the mapping of threads to elements.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "kernel/launch.h"
+#include "kernel/thread_index.cuh"
+#include "kernel/wide.cuh"
+
+namespace tenon::cuda {
+
+/// Elements of 16 bytes.
+template <class T>
+inline constexpr int widest = static_cast<int>(16 / sizeof(T));
+
+/// True if packs of 16 bytes of the inner dimension can be read and written at these addresses.
+template <class T, class... Pointer>
+bool fits_packs(std::int64_t inner, Pointer... x) {
+  return inner % widest<T> == 0 && ((reinterpret_cast<std::uintptr_t>(x) % 16 == 0) && ...);
+}
+
+/// n / d for many n >= 0, d >= 1. Below 2^31 this is a multiplication by the reciprocal of d, rounded up; the error stays below 1 / d.
+///
+/// Source  Granlund, Montgomery: Division by Invariant Integers using Multiplication (1994).
+struct Divisor {
+  std::int64_t d = 1;
+  std::uint32_t multiplier = 0;
+  int shift = 0;
+
+  Divisor() = default;
+  explicit Divisor(std::int64_t divisor) : d(divisor) {
+    if (d <= 1 || d > std::numeric_limits<std::int32_t>::max()) return;
+    const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(d - 1)));  // 2^bits >= d
+    multiplier =
+        static_cast<std::uint32_t>(((std::uint64_t{1} << (31 + bits)) + static_cast<std::uint64_t>(d) - 1) / static_cast<std::uint64_t>(d));
+    shift = bits - 1;
+  }
+  __device__ std::int64_t quotient(std::int64_t n) const {
+    if (d == 1) return n;
+    if (n >> 31 == 0 && multiplier != 0) return __umulhi(static_cast<std::uint32_t>(n), multiplier) >> shift;
+    return n / d;
+  }
+};
+
+/// x (N, C, H, W) is (N C, H, W, 1) where channels come first, (N, H, W, C) where they come last; a signal is an image of one row. In both,
+/// the index of an element in (N, C, H, W) is (outer inner + i) rows columns + its offset in the plane.
+struct ImageShape {
+  std::int64_t outer = 1, rows = 1, columns = 1, inner = 1;
+
+  ImageShape() = default;
+  ImageShape(const sdk::Operand& x, bool channels_last) {
+    const std::uint32_t first = channels_last ? 1 : 2, dims = x.rank - 2;
+    outer = channels_last ? x.shape[0] : x.shape[0] * x.shape[1];
+    inner = channels_last ? x.shape[x.rank - 1] : 1;
+    if (dims == 2) rows = x.shape[first];
+    columns = x.shape[first + dims - 1];
+  }
+  std::int64_t plane() const { return rows * columns; }
+};
+
+/// Packs of V elements of an image, indexed in memory order.
+struct Packs {
+  struct Place {
+    std::int64_t outer, row, column, inner;  ///< inner: the pack's first element
+  };
+  std::int64_t count = 0;
+  std::int64_t rows = 1, columns = 1, per_pixel = 1;
+  int width = 1;
+  Divisor by_rows, by_columns, by_pixel;
+
+  Packs(const ImageShape& x, int v)
+      : count(x.outer * x.rows * x.columns * (x.inner / v)),
+        rows(x.rows),
+        columns(x.columns),
+        per_pixel(x.inner / v),
+        width(v),
+        by_rows(rows),
+        by_columns(columns),
+        by_pixel(per_pixel) {}
+  __device__ Place operator[](std::int64_t i) const {
+    const std::int64_t pixel = by_pixel.quotient(i), row = by_columns.quotient(pixel), outer = by_rows.quotient(row);
+    return {outer, row - outer * rows, pixel - row * columns, (i - pixel * per_pixel) * width};
+  }
+};
+
+/// `count` indices along a dimension, from `first` on.
+struct Range {
+  std::int64_t first, count;
+};
+
+/// One spatial dimension: `windows` windows over `size` elements.
+struct WindowAxis {
+  std::int64_t size = 1, windows = 1, kernel = 1, stride = 1, dilation = 1, before = 0, after = 0;
+  Divisor by_stride, by_dilation;
+
+  WindowAxis() = default;
+  WindowAxis(std::int64_t elements, std::int64_t count, const tenon_attributes_window& a, std::uint32_t i)
+      : size(elements),
+        windows(count),
+        kernel(a.kernel[i]),
+        stride(a.strides[i]),
+        dilation(a.dilations[i]),
+        before(a.pads_before[i]),
+        after(a.pads_after[i]),
+        by_stride(stride),
+        by_dilation(dilation) {}
+
+  __device__ std::int64_t start(std::int64_t window) const { return window * stride - before; }
+  /// The elements of a window that are inside the image, `dilation` apart.
+  __device__ Range taps(std::int64_t window) const {
+    const std::int64_t begin = start(window);
+    if (begin >= 0 && begin + (kernel - 1) * dilation < size) return {begin, kernel};
+    const std::int64_t skipped = begin < 0 ? by_dilation.quotient(-begin + dilation - 1) : 0;
+    std::int64_t end = begin < size ? by_dilation.quotient(size - begin + dilation - 1) : 0;
+    if (end > kernel) end = kernel;
+    return {begin + skipped * dilation, end > skipped ? end - skipped : 0};
+  }
+  /// The windows that contain an element, for dilation 1.
+  __device__ Range seen_by(std::int64_t element) const {
+    const std::int64_t offset = element + before;  // relative to the start of the first window
+    const std::int64_t first = offset < kernel ? 0 : by_stride.quotient(offset - kernel) + 1;
+    std::int64_t last = by_stride.quotient(offset);
+    if (last >= windows) last = windows - 1;
+    return {first, last >= first ? last - first + 1 : 0};
+  }
+  /// The divisor of a mean: the elements inside the image, or the padded image, for dilation 1.
+  __device__ std::int64_t divisor(std::int64_t window, bool padded) const {
+    std::int64_t begin = start(window), end = begin + kernel;
+    const std::int64_t bound = padded ? size + after : size;
+    if (end > bound) end = bound;
+    if (begin < 0 && !padded) begin = 0;
+    return end - begin;
+  }
+};
+
+/// A row-major loop over rows and columns of a plane. It stays at the last element.
+struct PlaneLoop {
+  std::int64_t count, place;
+  std::int64_t row = 0, column = 0;  ///< iterations done
+  std::int64_t columns, column_step, line_end;
+
+  __device__ PlaneLoop(Range down, Range across, std::int64_t row_dilation, std::int64_t column_dilation, std::int64_t width)
+      : count(down.count * across.count),
+        place(down.first * width + across.first),
+        columns(across.count),
+        column_step(column_dilation),
+        line_end(row_dilation * width - (across.count - 1) * column_dilation) {}
+  __device__ void advance() {
+    if (column + 1 < columns) {
+      ++column;
+      place += column_step;
+    } else if ((row + 1) * columns < count) {
+      ++row;
+      column = 0;
+      place += line_end;
+    }
+  }
+};
+
+}  // namespace tenon::cuda

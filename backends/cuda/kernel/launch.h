@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// launch.h - kernel launches: the only file that differs when the sources are compiled for the host (tests/cuda_emulation).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <tenon/sdk/kernel.h>
+
+#include "device/device.h"
+
+namespace tenon::cuda {
+
+struct Geometry {
+  std::int64_t blocks = 0;  ///< 0: nothing is launched
+  int threads = 256;        ///< of a block
+};
+
+/// The geometry of a grid-stride loop over `items`: at most as many blocks as the device holds at once.
+inline Geometry grid_stride(const Device& device, std::int64_t items, int threads = 256) {
+  const std::int64_t resident = std::int64_t{device.multiprocessors()} * (2048 / threads);
+  return {std::min((items + threads - 1) / threads, resident), threads};
+}
+
+inline Stream& stream_of(const sdk::Call& call) {
+  return static_cast<Stream&>(sdk::stream_of(call.stream));
+}
+
+/// Enqueues kernel(arguments...) on a stream.
+/// Errors  those of the launch; errors during execution are reported when the stream is synchronized.
+template <class... Parameters>
+void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  if (geometry.blocks == 0) return;
+  stream.device().enter();
+  const dim3 grid(static_cast<unsigned>(geometry.blocks)), block(static_cast<unsigned>(geometry.threads));
+#ifdef TENON_CUDA_EMULATION
+  emulation::launch(stream.handle(), grid, block, [=] { kernel(arguments...); });
+  stream.device().check(cudaGetLastError(), "cudaLaunchKernel");
+#else
+  void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};  // never of size 0
+  stream.device().check(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, 0, stream.handle()),
+                        "cudaLaunchKernel");
+#endif
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: Apache-2.0
+// channels.cuh - reductions of each channel to a few values, following a plan (channel_plan.h), and passes over all elements that use those
+// values.
+//
+// A channel reduction op has
+//   Element, operands   one or two operands of one layout: a and b
+//   Partial             an accumulator of some of a channel's terms; Partial{} without terms
+//   Base, base(c)       per-channel values that it needs in advance
+//   Step, step(n, m)    values shared by all channels for a batch of m terms after n others
+//   take(total, step, base, a, b, m)   accumulates the first m of N terms
+//   close(total, n)     called after the last of n terms
+//   combine(a, b)       merges two Partials
+//   finish(c, total)    stores the result
+//   traversal           the kinds of plans that it supports
+// With `has_weight` it also has apply_weight(a, place), for V terms of `a` from offset `place` of their run; with `by_row`, row(r) and
+// of_row(b, row), for terms of `b` in row r of columns. (They are flags because compilers disagree about detecting template members.)
+//
+// Threads   no atomics: the plan determines the order of every sum.
+#pragma once
+
+#include "kernel/wide.cuh"
+#include "norm/channel_plan.h"
+#include "reduce/reduction.cuh"
+
+namespace tenon::cuda {
+
+/// Elements of a pack. f64 uses packs of one, which are wide enough and save kernels.
+template <class T>
+inline constexpr int channel_pack = sizeof(T) < 8 ? static_cast<int>(16 / sizeof(T)) : 1;
+
+/// Elements of a pack if all addresses are multiples of 16 bytes, else 1. NULL is aligned.
+template <class T, class... Pointer>
+int channel_width(Pointer... x) {
+  return widest_pack<T>(x...) == 1 ? 1 : channel_pack<T>;
+}
+
+/// The sum of N terms as a tree, N a power of two.
+template <class W, int N>
+__device__ W sum_of(const W (&x)[N]) {
+  if constexpr (N == 1) {
+    return x[0];
+  } else {
+    W halves[N / 2];
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) halves[i] = x[i] + x[i + N / 2];
+    return sum_of(halves);
+  }
+}
+
+/// The kinds of plans that an op can get, so that only their kernels are instantiated.
+enum class Traversal { any, lines, columns };
+
+// ---------------------------------------------------------------- ops
+
+/// Count, mean, and sum of the squared distances from the mean.
+template <class W>
+struct Distances {
+  W count, mean, squares;
+};
+
+/// Mean and variance of a channel, computed from differences to one of its own elements, which keep precision when values are far from 0.
+/// Two passes over a batch in registers; batches are merged by the pairwise formula.
+///
+/// Source  Chan, Golub, LeVeque: Algorithms for computing the sample variance (1983).
+template <class T>
+struct Moments {
+  using Element = T;
+  using W = Wide<T>;
+  using Partial = Distances<W>;
+  using Base = W;
+  static constexpr int operands = 1;
+  static constexpr Traversal traversal = Traversal::any;
+  static constexpr bool has_weight = false, by_row = false;
+  /// The fraction of new terms among all terms so far; and the number of old terms times it.
+  struct Step {
+    W share, between;
+  };
+
+  /// The element that differences are taken to.
+  static __device__ W origin(T first) {
+    const W x = widen(first);
+    return std::isfinite(x) ? x : W(0);
+  }
+  __device__ Step step(W before, int terms) const {
+    const W share = static_cast<W>(terms) / (before + static_cast<W>(terms));
+    return {share, before * share};
+  }
+  template <int N>
+  __device__ void take(Partial& total, const Step& step, W origin, const W (&a)[N], const W (&)[N], int terms) const {
+    W x[N];
+#pragma unroll
+    for (int i = 0; i < N; ++i) x[i] = i < terms ? a[i] - origin : W(0);
+    const W mean = sum_of(x) / static_cast<W>(terms);
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const W distance = x[i] - mean;
+      x[i] = i < terms ? distance * distance : W(0);
+    }
+    const W shift = mean - total.mean;
+    total.mean += shift * step.share;
+    total.squares += sum_of(x) + shift * shift * step.between;
+  }
+  __device__ void close(Partial& total, W terms) const {
+    total.count = terms;
+  }
+  __device__ Partial combine(const Partial& a, const Partial& b) const {
+    if (b.count == 0) return a;
+    if (a.count == 0) return b;
+    const W count = a.count + b.count, share = b.count / count, shift = b.mean - a.mean;
+    return {count, a.mean + shift * share, a.squares + b.squares + shift * shift * (a.count * share)};
+  }
+};
+
+/// Two running sums.
+template <class W>
+struct TwoSums {
+  W sum, product;
+};
+
+/// The common part of ops that are sums.
+template <class T>
+struct AddsUp {
+  using Element = T;
+  using W = Wide<T>;
+  using Partial = TwoSums<W>;
+  static constexpr Traversal traversal = Traversal::any;
+  static constexpr bool has_weight = false, by_row = false;
+  struct Step {};
+  __device__ Step step(W, int) const { return {}; }
+  __device__ void close(Partial&, W) const {}
+  __device__ Partial combine(const Partial& a, const Partial& b) const { return {a.sum + b.sum, a.product + b.product}; }
+};
+
+/// sum of a and of a b
+template <class W, int N>
+__device__ void add_products(TwoSums<W>& total, const W (&a)[N], const W (&b)[N], int terms) {
+  W x[N];
+#pragma unroll
+  for (int i = 0; i < N; ++i) x[i] = i < terms ? a[i] : W(0);
+  total.sum += sum_of(x);
+#pragma unroll
+  for (int i = 0; i < N; ++i) x[i] = i < terms ? a[i] * b[i] : W(0);
+  total.product += sum_of(x);
+}
+
+// ---------------------------------------------------------------- combining threads
+
+/// Combines the values of `groups` sets of `lanes` threads, for each of V, into the first set. Every thread of the block must call it,
+/// including those of no group.
+template <int V, class Op>
+__device__ void combine_groups(const Op& op, typename Op::Partial (&totals)[V], int lanes, int groups) {
+  if (groups == 1) return;
+  __shared__ typename Op::Partial others[V * reduction_threads];
+  const int thread = static_cast<int>(threadIdx.x), group = thread / lanes;
+#pragma unroll
+  for (int v = 0; v < V; ++v) others[v * reduction_threads + thread] = totals[v];
+  __syncthreads();
+  for (int left = groups; left > 1;) {
+    const int half = (left + 1) / 2;
+    if (group < left - half) {
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        totals[v] = op.combine(totals[v], others[v * reduction_threads + thread + half * lanes]);
+        others[v * reduction_threads + thread] = totals[v];
+      }
+    }
+    __syncthreads();
+    left = half;
+  }
+}
+
+// ---------------------------------------------------------------- channel reductions
+
+template <class Op>
+struct ChannelOperands {
+  const typename Op::Element *a, *b;  ///< b: NULL if the op has one operand
+
+  template <int V>
+  __device__ void read(std::int64_t at, Pack<typename Op::Element, V>& out_a, Pack<typename Op::Element, V>& out_b) const {
+    out_a = *reinterpret_cast<const Pack<typename Op::Element, V>*>(a + at);
+    if constexpr (Op::operands == 2) out_b = *reinterpret_cast<const Pack<typename Op::Element, V>*>(b + at);
+  }
+};
+
+/// `plan.lanes` threads per channel. A batch is loaded before any of it is used; past the end, its last pack is loaded again: unconditional
+/// loads overlap.
+template <class Op, int V>
+__global__ void __launch_bounds__(reduction_threads)
+    channel_lines(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials) {
+  using T = typename Op::Element;
+  using W = Wide<T>;
+  const int lanes = plan.lanes, lane = static_cast<int>(threadIdx.x) % lanes;
+  const std::int64_t split = blockIdx.x / plan.tiles;
+  const std::int64_t channel = (blockIdx.x - split * plan.tiles) * plan.groups + static_cast<int>(threadIdx.x) / lanes;
+  const std::int64_t begin = split * plan.part + lane;
+  const std::int64_t end = (split + 1) * plan.part < plan.units ? (split + 1) * plan.part : plan.units;
+  typename Op::Partial total{};
+  if (channel < plan.at.count && begin < end) {
+    const std::int64_t runs = quotient(begin, plan.run);
+    std::int64_t unit = begin - runs * plan.run;  // within the run
+    std::int64_t at = (runs * plan.at.count + channel) * plan.at.inner + unit * V;
+    // Advancing by `lanes` units adds `stride`, and `wrap` at the end of a run.
+    const std::int64_t over = quotient(lanes, plan.run), step = lanes - over * plan.run;
+    const std::int64_t stride = over * plan.at.count * plan.at.inner + step * V, wrap = (plan.at.count - 1) * plan.at.inner;
+    const typename Op::Base base = op.base(channel);
+    W taken = 0;
+    for (std::int64_t left = end - begin; left > 0; left -= std::int64_t{batch} * lanes) {
+      Pack<T, V> a[batch], b[batch];
+      std::int64_t place[batch];
+#pragma unroll
+      for (int u = 0; u < batch; ++u) {
+        operands.template read<V>(at, a[u], b[u]);
+        place[u] = unit * V;
+        if (left <= std::int64_t{u + 1} * lanes) continue;
+        unit += step;
+        at += stride;
+        if (unit >= plan.run) {
+          unit -= plan.run;
+          at += wrap;
+        }
+      }
+      W x[batch * V], other[batch * V] = {};
+#pragma unroll
+      for (int u = 0; u < batch; ++u) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+          x[u * V + v] = widen(a[u].at[v]);
+          if constexpr (Op::operands == 2) other[u * V + v] = widen(b[u].at[v]);
+        }
+        if constexpr (Op::has_weight) {
+          W terms[V];
+#pragma unroll
+          for (int v = 0; v < V; ++v) terms[v] = x[u * V + v];
+          op.template apply_weight<V>(terms, place[u]);
+#pragma unroll
+          for (int v = 0; v < V; ++v) x[u * V + v] = terms[v];
+        }
+      }
+      if (left > std::int64_t{batch - 1} * lanes) {
+        op.take(total, op.step(taken, batch * V), base, x, other, batch * V);
+        taken += batch * V;
+      } else {
+        const int terms = static_cast<int>((left + lanes - 1) / lanes) * V;
+        op.take(total, op.step(taken, terms), base, x, other, terms);
+        taken += static_cast<W>(terms);
+      }
+    }
+    op.close(total, taken);
+  }
+  total = combine_lanes(op, total, lanes);
+  if (lane != 0 || channel >= plan.at.count) return;
+  if (plan.splits > 1) {
+    partials[split * plan.at.count + channel] = total;
+  } else {
+    op.finish(channel, total);
+  }
+}
+
+/// V neighbouring channels per thread; loads as above.
+template <class Op, int V>
+__global__ void __launch_bounds__(reduction_threads)
+    channel_columns(Op op, ChannelOperands<Op> operands, ChannelPlan plan, typename Op::Partial* partials) {
+  using T = typename Op::Element;
+  using W = Wide<T>;
+  const int lane = static_cast<int>(threadIdx.x) % plan.lanes, group = static_cast<int>(threadIdx.x) / plan.lanes;
+  const std::int64_t split = blockIdx.x / plan.tiles;
+  const std::int64_t first = ((blockIdx.x - split * plan.tiles) * plan.lanes + lane) * V;  // channel
+  const std::int64_t begin = split * plan.part + group;
+  const std::int64_t end = (split + 1) * plan.part < plan.units ? (split + 1) * plan.part : plan.units;
+  const bool works = first < plan.at.count && group < plan.groups;
+  typename Op::Partial totals[V] = {};
+  if (works && begin < end) {
+    typename Op::Base base[V];
+#pragma unroll
+    for (int v = 0; v < V; ++v) base[v] = op.base(first + v);
+    W taken = 0;
+    std::int64_t row = begin;
+    for (std::int64_t left = end - begin; left > 0; left -= std::int64_t{batch} * plan.groups) {
+      Pack<T, V> a[batch], b[batch];
+      std::int64_t rows[batch];
+#pragma unroll
+      for (int u = 0; u < batch; ++u) {
+        operands.template read<V>(row * plan.at.count + first, a[u], b[u]);
+        rows[u] = row;
+        if (left > std::int64_t{u + 1} * plan.groups) row += plan.groups;
+      }
+      const int terms = left > std::int64_t{batch - 1} * plan.groups ? batch : static_cast<int>((left + plan.groups - 1) / plan.groups);
+      const typename Op::Step step = op.step(taken, terms);
+      taken += static_cast<W>(terms);
+      const auto take = [&](int v, int count) {
+        W x[batch], other[batch] = {};
+#pragma unroll
+        for (int u = 0; u < batch; ++u) {
+          x[u] = widen(a[u].at[v]);
+          if constexpr (Op::operands == 2) other[u] = widen(b[u].at[v]);
+          if constexpr (Op::by_row) other[u] = op.of_row(other[u], op.row(rows[u]));
+        }
+        op.take(totals[v], step, base[v], x, other, count);
+      };
+      if (terms == batch) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) take(v, batch);
+      } else {
+#pragma unroll
+        for (int v = 0; v < V; ++v) take(v, terms);
+      }
+    }
+#pragma unroll
+    for (int v = 0; v < V; ++v) op.close(totals[v], taken);
+  }
+  combine_groups(op, totals, plan.lanes, plan.groups);
+  if (!works || group != 0) return;
+#pragma unroll
+  for (int v = 0; v < V; ++v) {
+    if (plan.splits > 1) {
+      partials[split * plan.at.count + first + v] = totals[v];
+    } else {
+      op.finish(first + v, totals[v]);
+    }
+  }
+}
+
+/// Combines the partial results of several blocks for each channel, stored as (split, channel).
+template <class Op>
+__global__ void __launch_bounds__(reduction_threads)
+    channel_splits(Op op, const typename Op::Partial* partials, std::int64_t channels, std::int64_t splits, int groups) {
+  const int lanes = reduction_threads / groups, group = static_cast<int>(threadIdx.x) / lanes;
+  const std::int64_t channel = std::int64_t{blockIdx.x} * lanes + static_cast<int>(threadIdx.x) % lanes;
+  typename Op::Partial total[1] = {};
+  if (channel < channels) {
+#pragma unroll 4
+    for (std::int64_t split = group; split < splits; split += groups) total[0] = op.combine(total[0], partials[split * channels + channel]);
+  }
+  combine_groups(op, total, lanes, groups);
+  if (group == 0 && channel < channels) op.finish(channel, total[0]);
+}
+
+// ---------------------------------------------------------------- all elements
+//
+// A pass has an Element; traversal as above; params(c), the values it needs of a channel; Packs<V> and read<V>(at, place), the operands'
+// elements from `at` on, which is offset `place` of its run; value(params, packs, v, at), the result at at + v; and y.
+
+/// Channels last: a thread keeps its V channels and advances by `groups` rows.
+template <class Pass, int V>
+__global__ void channel_rows(Pass pass, std::int64_t rows, std::int64_t channels, std::int64_t groups) {
+  using T = typename Pass::Element;
+  const std::int64_t columns = channels / V, step = columns * groups, packs = columns * rows;
+  const std::int64_t first = thread_index();
+  if (first >= step) return;
+  const std::int64_t channel = (columns - 1 - (first - quotient(first, columns) * columns)) * V;
+  typename Pass::Params params[V];
+#pragma unroll
+  for (int v = 0; v < V; ++v) params[v] = pass.params(channel + v);
+  for (std::int64_t p = first; p < packs; p += 2 * step) {
+    const bool two = p + step < packs;
+    const std::int64_t at = (packs - 1 - p) * V, then = two ? at - step * V : at;
+    const auto one = pass.template read<V>(at, 0), other = pass.template read<V>(then, 0);
+    Pack<T, V> y;
+#pragma unroll
+    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], one, v, at));
+    *reinterpret_cast<Pack<T, V>*>(pass.y + at) = y;
+    if (!two) break;
+#pragma unroll
+    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], other, v, then));
+    *reinterpret_cast<Pack<T, V>*>(pass.y + then) = y;
+  }
+}
+
+/// Channels in any dimension, with runs of at least V elements: a pack spans one or two channels.
+template <class Pass, int V>
+__global__ void channel_runs(Pass pass, Channels at) {
+  using T = typename Pass::Element;
+  const std::int64_t count = at.elements(), packs = count / V;
+  for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
+    const std::int64_t first = (packs - 1 - p) * V, run = quotient(first, at.inner), place = first - run * at.inner;
+    const std::int64_t channel = run - quotient(run, at.count) * at.count;
+    const auto operands = pass.template read<V>(first, place);
+    const typename Pass::Params params = pass.params(channel);
+    Pack<T, V> y;
+#pragma unroll
+    for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params, operands, v, first));
+    if (at.inner - place < V) {
+      const typename Pass::Params next = pass.params(channel + 1 == at.count ? 0 : channel + 1);
+#pragma unroll
+      for (int v = 0; v < V; ++v) {
+        if (place + v >= at.inner) y.at[v] = narrow<T>(pass.value(next, operands, v, first));
+      }
+    }
+    *reinterpret_cast<Pack<T, V>*>(pass.y + first) = y;
+  }
+  const std::int64_t rest = packs * V + thread_index();
+  if (V > 1 && rest < count) {
+    const std::int64_t run = quotient(rest, at.inner);
+    const auto operands = pass.template read<1>(rest, rest - run * at.inner);
+    pass.y[rest] = narrow<T>(pass.value(pass.params(run - quotient(run, at.count) * at.count), operands, 0, rest));
+  }
+}
+
+// ---------------------------------------------------------------- host side
+
+/// f<T>() for the floating type T.
+template <class F>
+auto by_dtype(tenon_dtype dtype, const F& f) {
+  switch (dtype) {
+    case TENON_DTYPE_F16:
+      return f.template operator()<sdk::Half>();
+    case TENON_DTYPE_BF16:
+      return f.template operator()<sdk::BFloat16>();
+    case TENON_DTYPE_F32:
+      return f.template operator()<float>();
+    default:
+      return f.template operator()<double>();
+  }
+}
+
+/// Bytes of a buffer of `count` elements, rounded up so that the next buffer is aligned.
+template <class T>
+std::size_t buffer_bytes(std::int64_t count) {
+  return (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+}
+
+/// Combines and finishes the partial results of `splits` blocks for each channel.
+template <class Op>
+void combine_channel_splits(Stream& stream, const Op& op, const typename Op::Partial* partials, std::int64_t channels,
+                            std::int64_t splits) {
+  const int groups = groups_for(splits), lanes = reduction_threads / groups;
+  launch(stream, {(channels + lanes - 1) / lanes, reduction_threads}, channel_splits<Op>, op, partials, channels, splits, groups);
+}
+
+/// `partials` has partials_of() elements. `width`: channel_width of the operands.
+template <class Op>
+void reduce_channels(Stream& stream, const Op& op, const ChannelOperands<Op>& operands, const Channels& at, int width,
+                     typename Op::Partial* partials) {
+  constexpr int V = channel_pack<typename Op::Element>;
+  const ChannelPlan plan = plan_channels(at, width);
+  const Geometry geometry{plan.blocks(), reduction_threads};
+  const bool packs = plan.width > 1;
+  if constexpr (Op::traversal != Traversal::columns) {
+    if (!plan.columns) launch(stream, geometry, packs ? channel_lines<Op, V> : channel_lines<Op, 1>, op, operands, plan, partials);
+  }
+  if constexpr (Op::traversal != Traversal::lines) {
+    if (plan.columns) launch(stream, geometry, packs ? channel_columns<Op, V> : channel_columns<Op, 1>, op, operands, plan, partials);
+  }
+  if (plan.splits > 1) combine_channel_splits(stream, op, partials, at.count, plan.splits);
+}
+/// `width`: channel_width of all operands and y.
+template <class Pass>
+void over_channels(Stream& stream, const Pass& pass, const Channels& at, int width) {
+  if (at.elements() == 0) return;
+  constexpr int V = channel_pack<typename Pass::Element>;
+  if constexpr (Pass::traversal != Traversal::lines) {
+    if (at.inner == 1) {
+      const bool packs = width > 1 && at.count % V == 0;
+      const std::int64_t columns = at.count / (packs ? V : 1);
+      const std::int64_t threads = std::int64_t{stream.device().multiprocessors()} * 2048;
+      const std::int64_t groups = std::clamp<std::int64_t>(threads / columns, 1, (at.outer + 3) / 4);
+      launch(stream, {(columns * groups + 255) / 256, 256}, packs ? channel_rows<Pass, V> : channel_rows<Pass, 1>, pass, at.outer, at.count,
+             groups);
+      return;
+    }
+  }
+  const bool packs = width > 1 && at.inner >= V;
+  const std::int64_t items = at.elements() / (packs ? V : 1) + 1;
+  launch(stream, grid_stride(stream.device(), items), packs ? channel_runs<Pass, V> : channel_runs<Pass, 1>, pass, at);
+}
+
+}  // namespace tenon::cuda
