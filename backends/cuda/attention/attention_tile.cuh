@@ -5,6 +5,7 @@
 // depth; rows in shared memory are padded by one such pack, so that 16 rows are in different banks.
 #pragma once
 
+#include "kernel/pack.cuh"
 #include "kernel/wide.cuh"
 #include "reduce/reduction.cuh"
 
@@ -16,8 +17,8 @@ inline constexpr int threads = side * side;
 /// Tile sizes by compute type; they fill at most 43 KiB of shared memory.
 template <class W>
 struct Tile {
-  static constexpr int width = static_cast<int>(16 / sizeof(W));  ///< elements of a pack
-  static constexpr int each = sizeof(W) == 4 ? 4 : 2;             ///< rows and columns per thread
+  static constexpr int width = pack_width<W>;          ///< elements of a pack
+  static constexpr int each = sizeof(W) == 4 ? 4 : 2;  ///< rows and columns per thread
   static constexpr int rows = side * each;
   static constexpr int depth = rows;            ///< depth of a product that is held at once
   static constexpr int stride = depth + width;  ///< from row to row
@@ -54,13 +55,13 @@ __device__ void load_by(const Rows<T>& from, Wide<T>* to) {
   for (int i = static_cast<int>(threadIdx.x); i < rows * in_row; i += threads) {
     const int row = i / in_row, column = i % in_row * V;
     Pack<T, V> stored{};
-    if (row < from.rows && column < from.columns) stored = *reinterpret_cast<const Pack<T, V>*>(from.data + row * from.step + column);
+    if (row < from.rows && column < from.columns) stored = pack_at<V>(from.data + row * from.step + column);
 #pragma unroll
     for (int v = 0; v < V; v += width) {
       Pack<Wide<T>, width> pack;
 #pragma unroll
       for (int u = 0; u < width; ++u) pack.at[u] = widen(stored.at[v + u]);
-      *reinterpret_cast<Pack<Wide<T>, width>*>(to + row * stride + column + v) = pack;
+      pack_at<width>(to + row * stride + column + v) = pack;
     }
   }
 }
@@ -68,15 +69,10 @@ __device__ void load_by(const Rows<T>& from, Wide<T>* to) {
 template <int rows, int columns, int stride, class T>
 __device__ void load(const Rows<T>& from, bool packs, Wide<T>* to) {
   if (packs) {
-    load_by<static_cast<int>(16 / sizeof(T)), rows, columns, stride>(from, to);
+    load_by<pack_width<T>, rows, columns, stride>(from, to);
   } else {
     load_by<1, rows, columns, stride>(from, to);
   }
-}
-
-template <class W>
-__device__ Pack<W, Tile<W>::width> pack_at(const W* shared) {
-  return *reinterpret_cast<const Pack<W, Tile<W>::width>*>(shared);
 }
 
 /// sums = a b' of the rows of a tile: a thread has rows down * each + i of a, and rows across + 16 j of b. The operands may be overwritten
@@ -103,10 +99,10 @@ __device__ void scores_of_tile(const Rows<T>& a, const Rows<T>& b, bool a_stays,
     for (int d = 0; d < depth; d += Sizes::width) {
       Pack<W, Sizes::width> x[Sizes::each];
 #pragma unroll
-      for (int i = 0; i < Sizes::each; ++i) x[i] = pack_at(shared_a + (at.down * Sizes::each + i) * Sizes::stride + d);
+      for (int i = 0; i < Sizes::each; ++i) x[i] = pack_at<Sizes::width>(shared_a + (at.down * Sizes::each + i) * Sizes::stride + d);
 #pragma unroll
       for (int j = 0; j < Sizes::each; ++j) {
-        const Pack<W, Sizes::width> y = pack_at(shared_b + (at.across + j * side) * Sizes::stride + d);
+        const Pack<W, Sizes::width> y = pack_at<Sizes::width>(shared_b + (at.across + j * side) * Sizes::stride + d);
 #pragma unroll
         for (int u = 0; u < Sizes::width; ++u) {
 #pragma unroll
@@ -142,12 +138,13 @@ __device__ void add_weighted(const W* weights, const W* x, Results<W, panels>& o
   for (int first = 0; first < terms; first += Sizes::width) {
     Pack<W, Sizes::width> weight[Sizes::each];
 #pragma unroll
-    for (int i = 0; i < Sizes::each; ++i) weight[i] = pack_at(weights + (at.down * Sizes::each + i) * Sizes::stride + first);
+    for (int i = 0; i < Sizes::each; ++i) weight[i] = pack_at<Sizes::width>(weights + (at.down * Sizes::each + i) * Sizes::stride + first);
 #pragma unroll
     for (int u = 0; u < Sizes::width; ++u) {
 #pragma unroll
       for (int p = 0; p < panels; ++p) {
-        const Pack<W, Sizes::width> values = pack_at(x + ((first + u) * panels + p) * Sizes::panel + at.across * Sizes::width);
+        const Pack<W, Sizes::width> values =
+            pack_at<Sizes::width>(x + ((first + u) * panels + p) * Sizes::panel + at.across * Sizes::width);
 #pragma unroll
         for (int i = 0; i < Sizes::each; ++i) {
           if (skips && weight[i].at[u] == 0) continue;

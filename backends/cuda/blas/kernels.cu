@@ -252,12 +252,12 @@ void count_from_0(Stream& stream, std::int64_t* index) {
 
 template <class T>
 void conjugate(Stream& stream, std::int64_t n, std::int64_t lines, Lines<const T> x, Lines<T> y) {
-  launch(stream, grid_stride(stream.device(), n * lines), conjugate_kernel<Element<T>>, n, n * lines, elements(x), elements(y));
+  launch_over(stream, n * lines, conjugate_kernel<Element<T>>, n, n * lines, elements(x), elements(y));
 }
 
 template <class T>
 void axpby(Stream& stream, std::int64_t n, DeviceScalar<T> alpha, Lines<const T> x, DeviceScalar<T> beta, Lines<T> y) {
-  launch(stream, grid_stride(stream.device(), n), axpby_kernel<Element<T>>, n, read(alpha), elements(x), read(beta), elements(y));
+  launch_over(stream, n, axpby_kernel<Element<T>>, n, read(alpha), elements(x), read(beta), elements(y));
 }
 
 void extended_dot(Stream& stream, std::int64_t n, DeviceScalar<float> first, Lines<const float> x, Lines<const float> y, double* partials,
@@ -278,8 +278,7 @@ void multiply(Stream& stream, const Product<T>& p) {
 template <class T>
 void add(Stream& stream, std::int64_t m, std::int64_t n, DeviceScalar<T> alpha, Factor<T> a, DeviceScalar<T> beta, Factor<T> b, T* c,
          std::int64_t ldc) {
-  launch(stream, grid_stride(stream.device(), m * n), add_kernel<Element<T>>, m, m * n, read(alpha), source(a), read(beta), source(b),
-         element(c), ldc);
+  launch_over(stream, m * n, add_kernel<Element<T>>, m, m * n, read(alpha), source(a), read(beta), source(b), element(c), ldc);
 }
 
 #define TENON_FOR_COMPLEX(T) template void conjugate<T>(Stream&, std::int64_t, std::int64_t, Lines<const T>, Lines<T>);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conv/conv_naive.h"
 
+#include "kernel/dispatch.h"
 #include "kernel/launch.h"
 #include "kernel/thread_index.cuh"
 #include "kernel/wide.cuh"
@@ -160,27 +161,18 @@ void convolve_as(Stream& stream, const NaiveConv& work) {
                              work.filter_channels_last ? g.channels / g.groups : 1};
   switch (work.direction) {
     case ConvDirection::forward:
-      return launch(stream, grid_stride(stream.device(), g.result_count()), forward_kernel<T>, operands);
+      return launch_over(stream, g.result_count(), forward_kernel<T>, operands);
     case ConvDirection::data_gradient:
-      return launch(stream, grid_stride(stream.device(), g.image_count()), data_gradient_kernel<T>, operands);
+      return launch_over(stream, g.image_count(), data_gradient_kernel<T>, operands);
     case ConvDirection::filter_gradient:
-      return launch(stream, grid_stride(stream.device(), g.filter_count()), filter_gradient_kernel<T>, operands);
+      return launch_over(stream, g.filter_count(), filter_gradient_kernel<T>, operands);
   }
 }
 
 }  // namespace
 
 void convolve_naively(Stream& stream, const NaiveConv& work) {
-  switch (work.dtype) {
-    case TENON_DTYPE_F16:
-      return convolve_as<sdk::Half>(stream, work);
-    case TENON_DTYPE_BF16:
-      return convolve_as<sdk::BFloat16>(stream, work);
-    case TENON_DTYPE_F32:
-      return convolve_as<float>(stream, work);
-    default:
-      return convolve_as<double>(stream, work);
-  }
+  dispatch_floating(work.dtype, [&]<class T>() { convolve_as<T>(stream, work); });
 }
 
 }  // namespace tenon::cuda

@@ -6,6 +6,7 @@
 #include "kernel/functions.cuh"
 #include "kernel/half.cuh"
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
@@ -57,7 +58,7 @@ template <class T, class C, int V>
 __device__ void load_as(const Place& place, std::int64_t row, std::int64_t column, int count, C (&out)[V]) {
   const T* x = static_cast<const T*>(place.address) + row * place.row_stride + column * place.column_stride;
   if (place.packs && count == V) {
-    const auto pack = *reinterpret_cast<const Pack<T, V>*>(x);
+    const auto pack = pack_at<V>(x);
 #pragma unroll
     for (int j = 0; j < V; ++j) out[j] = widened<C>(pack.at[j]);
   } else {
@@ -92,7 +93,7 @@ __device__ void store_as(const Place& place, std::int64_t row, std::int64_t colu
     Pack<T, V> pack;
 #pragma unroll
     for (int j = 0; j < V; ++j) pack.at[j] = narrowed<T>(r[j]);
-    *reinterpret_cast<Pack<T, V>*>(y) = pack;
+    pack_at<V>(y) = pack;
   } else {
 #pragma unroll
     for (int j = 0; j < V; ++j) {
@@ -283,9 +284,9 @@ void start(const sdk::Call& call, Code& code) {
   const std::int64_t count = code.rows * code.columns;
   const bool whole = code.rows == 1 || code.columns % width == 0;  // packs do not cross rows
   const auto settle = [&](Place& place) {
-    const auto bytes = static_cast<std::uintptr_t>(sdk::size_of(place.dtype) * width);
-    place.packs = whole && place.column_stride == 1 && reinterpret_cast<std::uintptr_t>(place.address) % bytes == 0 &&
-                  (code.rows == 1 || place.row_stride % width == 0);
+    const auto bytes = static_cast<std::size_t>(sdk::size_of(place.dtype) * width);
+    place.packs =
+        whole && place.column_stride == 1 && is_aligned(bytes, place.address) && (code.rows == 1 || place.row_stride % width == 0);
   };
   for (Place& place : code.inputs) {
     if (place.address != nullptr) settle(place);
@@ -294,9 +295,9 @@ void start(const sdk::Call& call, Code& code) {
     if (place.address != nullptr) settle(place);
   }
   if (whole) {
-    launch(stream, grid_stride(stream.device(), (count + width - 1) / width), run_program<C, heavy, width>, code);
+    launch_over(stream, (count + width - 1) / width, run_program<C, heavy, width>, code);
   } else {
-    launch(stream, grid_stride(stream.device(), count), run_program<C, heavy, 1>, code);
+    launch_over(stream, count, run_program<C, heavy, 1>, code);
   }
 }
 

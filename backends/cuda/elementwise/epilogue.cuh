@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 #include "kernel/wide.cuh"
 
@@ -19,7 +20,7 @@ struct ElementEpilogue {
   template <int V>
   __device__ Pack<T, V> read(std::int64_t at) const {
     Pack<T, V> pack{};
-    if (residual != nullptr) pack = *reinterpret_cast<const Pack<T, V>*>(residual + at);
+    if (residual != nullptr) pack = pack_at<V>(residual + at);
     return pack;
   }
   /// `at` is the index of the element.

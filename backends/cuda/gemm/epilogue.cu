@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm/epilogue.h"
 
+#include "kernel/dispatch.h"
 #include "kernel/launch.h"
 #include "kernel/thread_index.cuh"
 #include "kernel/wide.cuh"
@@ -36,24 +37,15 @@ __global__ void epilogue_kernel(Operands<T> p) {
 
 template <class T>
 void apply_as(Stream& stream, const Epilogue& work) {
-  launch(stream, grid_stride(stream.device(), work.rows * work.n), epilogue_kernel<T>,
-         Operands<T>{static_cast<T*>(work.y), static_cast<const T*>(work.c), static_cast<const T*>(work.bias), work.rows, work.n,
-                     work.c_row, work.c_column, static_cast<Wide<T>>(work.beta), work.reads_y, work.activation});
+  launch_over(stream, work.rows * work.n, epilogue_kernel<T>,
+              Operands<T>{static_cast<T*>(work.y), static_cast<const T*>(work.c), static_cast<const T*>(work.bias), work.rows, work.n,
+                          work.c_row, work.c_column, static_cast<Wide<T>>(work.beta), work.reads_y, work.activation});
 }
 
 }  // namespace
 
 void apply_epilogue(Stream& stream, const Epilogue& work) {
-  switch (work.dtype) {
-    case TENON_DTYPE_F16:
-      return apply_as<sdk::Half>(stream, work);
-    case TENON_DTYPE_BF16:
-      return apply_as<sdk::BFloat16>(stream, work);
-    case TENON_DTYPE_F32:
-      return apply_as<float>(stream, work);
-    default:
-      return apply_as<double>(stream, work);
-  }
+  dispatch_floating(work.dtype, [&]<class T>() { apply_as<T>(stream, work); });
 }
 
 }  // namespace tenon::cuda

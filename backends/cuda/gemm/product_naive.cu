@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gemm/product_naive.h"
 
+#include "kernel/dispatch.h"
 #include "kernel/launch.h"
 #include "kernel/thread_index.cuh"
 #include "kernel/wide.cuh"
@@ -40,25 +41,16 @@ __global__ void product_kernel(Operands<T> p) {
 template <class T>
 void multiply_as(Stream& stream, const Product& p) {
   const std::int64_t results = p.batch.count * p.a_view.rows * p.b_view.columns;
-  launch(stream, grid_stride(stream.device(), results), product_kernel<T>,
-         Operands<T>{static_cast<const T*>(p.a), static_cast<const T*>(p.b), p.beta != 0 ? static_cast<const T*>(p.c) : nullptr,
-                     static_cast<const T*>(p.bias), static_cast<T*>(p.y), p.batch, p.a_view, p.b_view, static_cast<Wide<T>>(p.alpha),
-                     static_cast<Wide<T>>(p.beta), p.activation});
+  launch_over(stream, results, product_kernel<T>,
+              Operands<T>{static_cast<const T*>(p.a), static_cast<const T*>(p.b), p.beta != 0 ? static_cast<const T*>(p.c) : nullptr,
+                          static_cast<const T*>(p.bias), static_cast<T*>(p.y), p.batch, p.a_view, p.b_view, static_cast<Wide<T>>(p.alpha),
+                          static_cast<Wide<T>>(p.beta), p.activation});
 }
 
 }  // namespace
 
 void multiply_naively(Stream& stream, const Product& product) {
-  switch (product.dtype) {
-    case TENON_DTYPE_F16:
-      return multiply_as<sdk::Half>(stream, product);
-    case TENON_DTYPE_BF16:
-      return multiply_as<sdk::BFloat16>(stream, product);
-    case TENON_DTYPE_F32:
-      return multiply_as<float>(stream, product);
-    default:
-      return multiply_as<double>(stream, product);
-  }
+  dispatch_floating(product.dtype, [&]<class T>() { multiply_as<T>(stream, product); });
 }
 
 }  // namespace tenon::cuda

@@ -7,20 +7,11 @@
 #include <limits>
 
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 #include "kernel/wide.cuh"
 
 namespace tenon::cuda {
-
-/// Elements of 16 bytes.
-template <class T>
-inline constexpr int widest = static_cast<int>(16 / sizeof(T));
-
-/// True if packs of 16 bytes of the inner dimension can be read and written at these addresses.
-template <class T, class... Pointer>
-bool fits_packs(std::int64_t inner, Pointer... x) {
-  return inner % widest<T> == 0 && ((reinterpret_cast<std::uintptr_t>(x) % 16 == 0) && ...);
-}
 
 /// n / d for many n >= 0, d >= 1. Below 2^31 this is a multiplication by the reciprocal of d, rounded up; the error stays below 1 / d.
 ///

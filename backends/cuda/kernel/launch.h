@@ -46,4 +46,14 @@ void launch(Stream& stream, Geometry geometry, void (*kernel)(Parameters...), st
 #endif
 }
 
+/// Enqueues a kernel whose threads share `items` in a grid-stride loop.
+template <class... Parameters>
+void launch_over(Stream& stream, std::int64_t items, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  launch(stream, grid_stride(stream.device(), items), kernel, arguments...);
+}
+template <class... Parameters>
+void launch_over(const sdk::Call& call, std::int64_t items, void (*kernel)(Parameters...), std::type_identity_t<Parameters>... arguments) {
+  launch_over(stream_of(call), items, kernel, arguments...);
+}
+
 }  // namespace tenon::cuda

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
@@ -148,8 +149,8 @@ template <class T>
 void copy_transposed(Stream& stream, const Piece& piece, int row) {
   const Tiles tiles = tiles_of(piece.layout, row);
   const std::int64_t count = tiles.others.count * ((tiles.rows + tile - 1) / tile) * ((tiles.columns + tile - 1) / tile);
-  const std::int64_t resident = std::int64_t{stream.device().multiprocessors()} * (2048 / threads);
-  launch(stream, {std::min(count, resident), threads}, copy_tiles<T>, tiles, static_cast<const T*>(piece.from), static_cast<T*>(piece.to));
+  launch(stream, grid_stride(stream.device(), count * threads, threads), copy_tiles<T>, tiles, static_cast<const T*>(piece.from),
+         static_cast<T*>(piece.to));
 }
 
 // ---------------------------------------------------------------- which way
@@ -162,8 +163,7 @@ std::size_t widest(const Piece& piece, std::size_t element_bytes) {
   if (last < 0 || layout.strides[0][last] != 1 || layout.strides[1][last] != 1) return element_bytes;
   for (std::size_t wide = 16; wide > element_bytes; wide /= 2) {
     const auto factor = static_cast<std::int64_t>(wide / element_bytes);
-    bool fits = layout.sizes[last] % factor == 0 && reinterpret_cast<std::uintptr_t>(piece.from) % wide == 0 &&
-                reinterpret_cast<std::uintptr_t>(piece.to) % wide == 0;
+    bool fits = layout.sizes[last] % factor == 0 && is_aligned(wide, piece.from, piece.to);
     for (int d = 0; fits && d < last; ++d) fits = layout.strides[0][d] % factor == 0 && layout.strides[1][d] % factor == 0;
     if (fits) return wide;
   }

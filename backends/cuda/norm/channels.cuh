@@ -18,6 +18,8 @@
 // Threads   no atomics: the plan determines the order of every sum.
 #pragma once
 
+#include "kernel/dispatch.h"
+#include "kernel/pack.cuh"
 #include "kernel/wide.cuh"
 #include "norm/channel_plan.h"
 #include "reduce/reduction.cuh"
@@ -26,12 +28,12 @@ namespace tenon::cuda {
 
 /// Elements of a pack. f64 uses packs of one, which are wide enough and save kernels.
 template <class T>
-inline constexpr int channel_pack = sizeof(T) < 8 ? static_cast<int>(16 / sizeof(T)) : 1;
+inline constexpr int channel_pack = sizeof(T) < 8 ? pack_width<T> : 1;
 
 /// Elements of a pack if all addresses are multiples of 16 bytes, else 1. NULL is aligned.
 template <class T, class... Pointer>
 int channel_width(Pointer... x) {
-  return widest_pack<T>(x...) == 1 ? 1 : channel_pack<T>;
+  return is_aligned(16, x...) ? channel_pack<T> : 1;
 }
 
 /// The sum of N terms as a tree, N a power of two.
@@ -177,8 +179,8 @@ struct ChannelOperands {
 
   template <int V>
   __device__ void read(std::int64_t at, Pack<typename Op::Element, V>& out_a, Pack<typename Op::Element, V>& out_b) const {
-    out_a = *reinterpret_cast<const Pack<typename Op::Element, V>*>(a + at);
-    if constexpr (Op::operands == 2) out_b = *reinterpret_cast<const Pack<typename Op::Element, V>*>(b + at);
+    out_a = pack_at<V>(a + at);
+    if constexpr (Op::operands == 2) out_b = pack_at<V>(b + at);
   }
 };
 
@@ -358,11 +360,11 @@ __global__ void channel_rows(Pass pass, std::int64_t rows, std::int64_t channels
     Pack<T, V> y;
 #pragma unroll
     for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], one, v, at));
-    *reinterpret_cast<Pack<T, V>*>(pass.y + at) = y;
+    pack_at<V>(pass.y + at) = y;
     if (!two) break;
 #pragma unroll
     for (int v = 0; v < V; ++v) y.at[v] = narrow<T>(pass.value(params[v], other, v, then));
-    *reinterpret_cast<Pack<T, V>*>(pass.y + then) = y;
+    pack_at<V>(pass.y + then) = y;
   }
 }
 
@@ -386,7 +388,7 @@ __global__ void channel_runs(Pass pass, Channels at) {
         if (place + v >= at.inner) y.at[v] = narrow<T>(pass.value(next, operands, v, first));
       }
     }
-    *reinterpret_cast<Pack<T, V>*>(pass.y + first) = y;
+    pack_at<V>(pass.y + first) = y;
   }
   const std::int64_t rest = packs * V + thread_index();
   if (V > 1 && rest < count) {
@@ -397,21 +399,6 @@ __global__ void channel_runs(Pass pass, Channels at) {
 }
 
 // ---------------------------------------------------------------- host side
-
-/// f<T>() for the floating type T.
-template <class F>
-auto by_dtype(tenon_dtype dtype, const F& f) {
-  switch (dtype) {
-    case TENON_DTYPE_F16:
-      return f.template operator()<sdk::Half>();
-    case TENON_DTYPE_BF16:
-      return f.template operator()<sdk::BFloat16>();
-    case TENON_DTYPE_F32:
-      return f.template operator()<float>();
-    default:
-      return f.template operator()<double>();
-  }
-}
 
 /// Bytes of a buffer of `count` elements, rounded up so that the next buffer is aligned.
 template <class T>
@@ -461,7 +448,7 @@ void over_channels(Stream& stream, const Pass& pass, const Channels& at, int wid
   }
   const bool packs = width > 1 && at.inner >= V;
   const std::int64_t items = at.elements() / (packs ? V : 1) + 1;
-  launch(stream, grid_stride(stream.device(), items), packs ? channel_runs<Pass, V> : channel_runs<Pass, 1>, pass, at);
+  launch_over(stream, items, packs ? channel_runs<Pass, V> : channel_runs<Pass, 1>, pass, at);
 }
 
 }  // namespace tenon::cuda

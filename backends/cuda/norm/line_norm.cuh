@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "kernel/pack.cuh"
 #include "norm/channels.cuh"
 
 namespace tenon::cuda {
@@ -32,7 +33,7 @@ struct LineNormGrad {
 template <class T, int E>
 struct LinePart {
   using W = Wide<T>;
-  static constexpr int width = static_cast<int>(16 / sizeof(T)) < E ? static_cast<int>(16 / sizeof(T)) : E;
+  static constexpr int width = pack_width<T> < E ? pack_width<T> : E;
   std::int64_t n;
   int lanes, lane;
   bool packs;
@@ -45,7 +46,7 @@ struct LinePart {
   __device__ void read(const T* line, int e, W (&out_x)[width]) const {
     if (packs) {
       if (index(e) >= n) return;
-      const Pack<T, width> pack = *reinterpret_cast<const Pack<T, width>*>(line + index(e));
+      const Pack<T, width> pack = pack_at<width>(line + index(e));
 #pragma unroll
       for (int v = 0; v < width; ++v) out_x[v] = widen(pack.at[v]);
     } else {
@@ -70,7 +71,7 @@ struct LinePart {
       Pack<T, width> pack;
 #pragma unroll
       for (int v = 0; v < width; ++v) pack.at[v] = narrow<T>(x[v]);
-      if (index(e) < n) *reinterpret_cast<Pack<T, width>*>(line + index(e)) = pack;
+      if (index(e) < n) pack_at<width>(line + index(e)) = pack;
     } else {
 #pragma unroll
       for (int v = 0; v < width; ++v) {
@@ -289,9 +290,9 @@ struct NormaliseLongLines {
   __device__ Params params(std::int64_t line) const { return made[line]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t place) const {
-    Packs<V> packs{*reinterpret_cast<const Pack<T, V>*>(p.x + at), {}, {}};
-    if (p.scale != nullptr) packs.scale = *reinterpret_cast<const Pack<T, V>*>(p.scale + place);
-    if (p.bias != nullptr) packs.bias = *reinterpret_cast<const Pack<T, V>*>(p.bias + place);
+    Packs<V> packs{pack_at<V>(p.x + at), {}, {}};
+    if (p.scale != nullptr) packs.scale = pack_at<V>(p.scale + place);
+    if (p.bias != nullptr) packs.bias = pack_at<V>(p.bias + place);
     return packs;
   }
   template <int V>
@@ -326,7 +327,7 @@ struct LongLineSums : AddsUp<T> {
   template <int V>
   __device__ void apply_weight(W (&dy)[V], std::int64_t place) const {
     if (p.scale == nullptr) return;
-    const Pack<T, V> scale = *reinterpret_cast<const Pack<T, V>*>(p.scale + place);
+    const Pack<T, V> scale = pack_at<V>(p.scale + place);
 #pragma unroll
     for (int v = 0; v < V; ++v) dy[v] *= widen(scale.at[v]);
   }
@@ -362,8 +363,8 @@ struct LongLineGradients {
   __device__ Params params(std::int64_t line) const { return made[line]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t place) const {
-    Packs<V> packs{*reinterpret_cast<const Pack<T, V>*>(p.dy + at), *reinterpret_cast<const Pack<T, V>*>(p.x + at), {}};
-    if (p.scale != nullptr) packs.scale = *reinterpret_cast<const Pack<T, V>*>(p.scale + place);
+    Packs<V> packs{pack_at<V>(p.dy + at), pack_at<V>(p.x + at), {}};
+    if (p.scale != nullptr) packs.scale = pack_at<V>(p.scale + place);
     return packs;
   }
   template <int V>
@@ -396,8 +397,8 @@ int width_along(std::int64_t n, Pointer... x) {
 /// True if a thread that holds `elements` elements of a line can read packs.
 template <class T, class... Pointer>
 bool packs_along(std::int64_t n, int elements, Pointer... x) {
-  const int width = std::min(static_cast<int>(16 / sizeof(T)), elements);
-  return widest_pack<T>(x...) > 1 && n % width == 0;
+  const int width = std::min(pack_width<T>, elements);
+  return is_aligned(16, x...) && n % width == 0;
 }
 
 template <class T, bool centred>
@@ -485,11 +486,11 @@ T* output_or_null(const sdk::Call& call, std::uint32_t i) {
 
 inline std::size_t line_norm_scratch(const sdk::Call& call) {
   const Channels lines = lines_of(call, 0);
-  return by_dtype(call.inputs[0].dtype, [&]<class T>() { return scratch_of_lines<T>(lines.count, lines.inner); });
+  return dispatch_floating(call.inputs[0].dtype, [&]<class T>() { return scratch_of_lines<T>(lines.count, lines.inner); });
 }
 inline std::size_t line_norm_grad_scratch(const sdk::Call& call) {
   const Channels lines = lines_of(call, 1);
-  return by_dtype(call.inputs[1].dtype, [&]<class T>() { return scratch_of_gradients<T>(lines.count, lines.inner); });
+  return dispatch_floating(call.inputs[1].dtype, [&]<class T>() { return scratch_of_gradients<T>(lines.count, lines.inner); });
 }
 inline constexpr sdk::Traits line_norm_traits{.in_place = true, .scratch = line_norm_scratch};
 inline constexpr sdk::Traits line_norm_grad_traits{.scratch = line_norm_grad_scratch};

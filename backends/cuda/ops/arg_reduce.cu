@@ -52,7 +52,7 @@ template <class T, class Beats>
 void arg_reduce(const sdk::Call& call) {
   const sdk::Operand& x = call.inputs[0];
   const T* from = call.input<T>(0);
-  const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), widest_pack<T>(from));
+  const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), aligned_width<T>(from));
   reduce(stream_of(call), Best<T, Beats>{}, Values<T>{from}, plan, call.output<std::int64_t>(0), call.scratch);
 }
 

@@ -327,7 +327,7 @@ Partials<Wide<T>> partials_of(const Heads<T>& heads, const Shares& shares, void*
 
 template <class T, class... Pointer>
 bool falls_into_packs(const Heads<T>& heads, Pointer... pointers) {
-  const std::int64_t width = widest_pack<T>(heads.q, heads.k, heads.v, pointers...);
+  const std::int64_t width = aligned_width<T>(heads.q, heads.k, heads.v, pointers...);
   return width > 1 && heads.size % width == 0 && heads.result % width == 0;
 }
 
@@ -353,8 +353,7 @@ void attention(const sdk::Call& call) {
          heads.result > Tile<Wide<T>>::panel ? attend<T, 2> : attend<T, 1>, heads, shares, partials, y, log_sum);
   if (shares.parts == 1) return;
   const std::int64_t count = call.outputs[0].count;
-  launch(stream, grid_stride(stream.device(), count), combine_parts<T>, heads.rows(), heads.result, count, shares.parts, partials, y,
-         log_sum);
+  launch_over(stream, count, combine_parts<T>, heads.rows(), heads.result, count, shares.parts, partials, y, log_sum);
 }
 
 template <class T>
@@ -492,7 +491,7 @@ void attention_grad(const sdk::Call& call) {
   auto* const row_dots = static_cast<Wide<T>*>(call.scratch);
   Stream& stream = stream_of(call);
   const std::int64_t rows = heads.entries() * heads.rows();
-  launch(stream, grid_stride(stream.device(), rows * 32), dot_rows<T>, rows, heads.result, dy, call.input<T>(5), row_dots);
+  launch_over(stream, rows * 32, dot_rows<T>, rows, heads.result, dy, call.input<T>(5), row_dots);
   const GradientOperands<T> gradient{dy, call.input<Wide<T>>(6), row_dots};
   const bool packs = falls_into_packs(heads, dy);
   launch_gradient<Result::dq>(stream, heads, gradient, packs, call.output<T>(0));

@@ -44,7 +44,7 @@ struct Normalise {
   __device__ Params params(std::int64_t c) const { return made == nullptr ? given(c) : made[c]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t) const {
-    return {*reinterpret_cast<const Pack<T, V>*>(x + at), epilogue.template read<V>(at)};
+    return {pack_at<V>(x + at), epilogue.template read<V>(at)};
   }
   template <int V>
   __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t at) const {
@@ -182,7 +182,7 @@ struct Gradient {
   __device__ Params params(std::int64_t c) const { return made[c]; }
   template <int V>
   __device__ Packs<V> read(std::int64_t at, std::int64_t) const {
-    return {*reinterpret_cast<const Pack<T, V>*>(dy + at), *reinterpret_cast<const Pack<T, V>*>(x + at)};
+    return {pack_at<V>(dy + at), pack_at<V>(x + at)};
   }
   template <int V>
   __device__ Wide<T> value(const Params& by, const Packs<V>& packs, int v, std::int64_t) const {
@@ -220,10 +220,10 @@ std::size_t grad_scratch_of(const Channels& at) {
   return buffer_bytes<GradientCoefficients<W>>(at.count) + buffer_bytes<TwoSums<W>>(partials_of(at, channel_pack<T>));
 }
 std::size_t train_scratch(const sdk::Call& call) {
-  return by_dtype(call.inputs[0].dtype, [&]<class T>() { return train_scratch_of<T>(channels_of(call, 0)); });
+  return dispatch_floating(call.inputs[0].dtype, [&]<class T>() { return train_scratch_of<T>(channels_of(call, 0)); });
 }
 std::size_t grad_scratch(const sdk::Call& call) {
-  return by_dtype(call.inputs[1].dtype, [&]<class T>() { return grad_scratch_of<T>(channels_of(call, 1)); });
+  return dispatch_floating(call.inputs[1].dtype, [&]<class T>() { return grad_scratch_of<T>(channels_of(call, 1)); });
 }
 
 constexpr sdk::Traits given_traits{.in_place = true,

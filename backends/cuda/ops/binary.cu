@@ -6,21 +6,6 @@
 namespace tenon::cuda {
 namespace {
 
-template <class T>
-void add(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Add{});
-}
-
-template <class T>
-void sub(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Sub{});
-}
-
-template <class T>
-void mul(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Mul{});
-}
-
 /// Errors  INVALID_ARGUMENT for an integer divided by zero, when the work is waited for.
 template <class T>
 void div(const sdk::Call& call) {
@@ -31,27 +16,12 @@ void div(const sdk::Call& call) {
   }
 }
 
-template <class T>
-void pow(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Pow{});
-}
-
-template <class T>
-void maximum(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Max{});
-}
-
-template <class T>
-void minimum(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Min{});
-}
-
 }  // namespace
-TENON_KERNEL_WITH(add, elementwise_traits, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(sub, elementwise_traits, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(mul, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_BINARY_KERNEL(add, functions::Add{}, float, double, std::int32_t, std::int64_t)
+TENON_BINARY_KERNEL(sub, functions::Sub{}, float, double, std::int32_t, std::int64_t)
+TENON_BINARY_KERNEL(mul, functions::Mul{}, float, double, std::int32_t, std::int64_t)
 TENON_KERNEL_WITH(div, elementwise_traits, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(pow, elementwise_traits, float, double)
-TENON_KERNEL_WITH(maximum, elementwise_traits, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(minimum, elementwise_traits, float, double, std::int32_t, std::int64_t)
+TENON_BINARY_KERNEL(pow, functions::Pow{}, float, double)
+TENON_BINARY_KERNEL(maximum, functions::Max{}, float, double, std::int32_t, std::int64_t)
+TENON_BINARY_KERNEL(minimum, functions::Min{}, float, double, std::int32_t, std::int64_t)
 }  // namespace tenon::cuda

@@ -112,8 +112,7 @@ template <class T, class U>
 bool mapped(const sdk::Call& call) {
   if constexpr (is_frequent<T, U> && !std::is_same_v<T, U>) {
     if (call.attr<tenon_attributes_cast>().to != sdk::dtype_of<U>) return false;
-    map<U, T>(call, Convert<U>{});
-    return true;
+    return map_aligned<U, T>(call, Convert<U>{});
   } else {
     return false;
   }
@@ -127,9 +126,7 @@ template <class T>
 void cast(const sdk::Call& call) {
   if (mapped<T, sdk::Half>(call) || mapped<T, sdk::BFloat16>(call) || mapped<T, float>(call) || mapped<T, double>(call)) return;
   const Layout<1> layout = layout_of_inputs<1>(call);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), layout.count), convert_to<T>, call.attr<tenon_attributes_cast>().to, layout,
-         call.outputs[0].data, call.input<T>(0));
+  launch_over(call, layout.count, convert_to<T>, call.attr<tenon_attributes_cast>().to, layout, call.outputs[0].data, call.input<T>(0));
 }
 
 const char* refuse(const sdk::Call& call) {

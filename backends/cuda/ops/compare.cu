@@ -2,13 +2,16 @@
 // Comparisons; a NaN is unequal to everything.
 #include "elementwise/map.cuh"
 #include "kernel/functions.cuh"
+#include "movement/movable.h"
 
 namespace tenon::cuda {
 namespace {
 
+/// Integers are equal if their bits are.
 template <class T>
 void equal(const sdk::Call& call) {
-  map<bool, T, T>(call, functions::Equal{});
+  using Bits = std::conditional_t<std::is_floating_point_v<T>, T, BitsOf<T>>;
+  map<bool, Bits, Bits>(call, functions::Equal{});
 }
 
 template <class T>
@@ -21,25 +24,31 @@ void less_equal(const sdk::Call& call) {
   map<bool, T, T>(call, functions::LessOrEqual{});
 }
 
+/// a > b is b < a, and runs its kernel.
+struct Swapped {
+  sdk::Operand inputs[2];
+  sdk::Call call;
+  explicit Swapped(const sdk::Call& of) : inputs{of.inputs[1], of.inputs[0]}, call(of) { call.inputs = inputs; }
+};
+
 template <class T>
 void greater(const sdk::Call& call) {
-  map<bool, T, T>(call, functions::Greater{});
+  less<T>(Swapped(call).call);
 }
 
 template <class T>
 void greater_equal(const sdk::Call& call) {
-  map<bool, T, T>(call, functions::GreaterOrEqual{});
+  less_equal<T>(Swapped(call).call);
 }
 
 }  // namespace
-TENON_KERNEL_WITH(equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(less, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(less_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(greater, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
-TENON_KERNEL_WITH(greater_equal, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
-                  std::uint16_t, std::uint32_t, std::uint64_t, bool)
+#define TENON_COMPARISON(stem)                                                                                                    \
+  TENON_KERNEL_WITH(stem, elementwise_traits, float, double, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, \
+                    std::uint16_t, std::uint32_t, std::uint64_t, bool)
+TENON_COMPARISON(equal)
+TENON_COMPARISON(less)
+TENON_COMPARISON(less_equal)
+TENON_COMPARISON(greater)
+TENON_COMPARISON(greater_equal)
+#undef TENON_COMPARISON
 }  // namespace tenon::cuda

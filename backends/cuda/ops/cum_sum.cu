@@ -8,20 +8,6 @@
 namespace tenon::cuda {
 namespace {
 
-/// The accumulation type of T; integers wrap.
-template <class T, bool = std::is_integral_v<T>>
-struct Summed {
-  using Sum = Wide<T>;
-  __device__ static Sum lift(T x) { return widen(x); }
-  __device__ static T store(Sum x) { return narrow<T>(x); }
-};
-template <class T>
-struct Summed<T, true> {
-  using Sum = std::make_unsigned_t<T>;
-  __device__ static Sum lift(T x) { return static_cast<Sum>(x); }
-  __device__ static T store(Sum x) { return static_cast<T>(x); }
-};
-
 constexpr int threads = 256;
 constexpr int rounds = 4;  ///< elements that a thread loads at once
 
@@ -42,10 +28,8 @@ struct Scan {
 /// before  initial sum of each part, (outer, parts); NULL: 0
 /// totals  (outer, parts), written instead of y; or NULL
 template <class T>
-__global__ void __launch_bounds__(threads)
-    scan_rows(Scan scan, int lanes, const T* x, const typename Summed<T>::Sum* before, T* y, typename Summed<T>::Sum* totals) {
-  using In = Summed<T>;
-  using Sum = typename In::Sum;
+__global__ void __launch_bounds__(threads) scan_rows(Scan scan, int lanes, const T* x, const Wide<T>* before, T* y, Wide<T>* totals) {
+  using Sum = Wide<T>;
   __shared__ Sum of_warps[2][threads / 32];
   const int width = lanes < 32 ? lanes : 32, warps = lanes / width;  // warps that share a part
   const int lane = static_cast<int>(threadIdx.x) % width, warp = static_cast<int>(threadIdx.x) % lanes / width;
@@ -65,7 +49,7 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
       for (int r = 0; r < rounds; ++r) {
         inside[r] = own + r * width < end;
-        sums[r] = inside[r] ? In::lift(x[scan.at(line * scan.n, own + r * width)]) : Sum(0);
+        sums[r] = inside[r] ? widen(x[scan.at(line * scan.n, own + r * width)]) : Sum(0);
       }
       Sum of_warp = 0;
 #pragma unroll
@@ -95,7 +79,7 @@ __global__ void __launch_bounds__(threads)
       if (totals != nullptr) continue;
 #pragma unroll
       for (int r = 0; r < rounds; ++r) {
-        if (inside[r]) y[scan.at(line * scan.n, own + r * width)] = In::store(start + (scan.exclusive ? sums[r] : until[r]));
+        if (inside[r]) y[scan.at(line * scan.n, own + r * width)] = narrow<T>(start + (scan.exclusive ? sums[r] : until[r]));
       }
     }
     if (totals != nullptr && exists && lane == 0 && warp == 0) totals[job] = carry;
@@ -104,14 +88,13 @@ __global__ void __launch_bounds__(threads)
 
 /// Interleaved lines: one thread per part of a line. before and totals are (outer, parts, inner).
 template <class T>
-__global__ void __launch_bounds__(threads) scan_columns(Scan scan, Divisor by_inner, Divisor by_parts, const T* x,
-                                                        const typename Summed<T>::Sum* before, T* y, typename Summed<T>::Sum* totals) {
-  using In = Summed<T>;
+__global__ void __launch_bounds__(threads)
+    scan_columns(Scan scan, Divisor by_inner, Divisor by_parts, const T* x, const Wide<T>* before, T* y, Wide<T>* totals) {
   for (std::int64_t job = thread_index(); job < scan.outer * scan.parts * scan.inner; job += thread_count()) {
     const std::int64_t row = by_inner.quotient(job), outer = by_parts.quotient(row);
     const std::int64_t start = outer * scan.n * scan.inner + (job - row * scan.inner), begin = (row - outer * scan.parts) * scan.part;
     const std::int64_t end = begin + scan.part < scan.n ? begin + scan.part : scan.n;
-    typename In::Sum sum = before != nullptr ? before[job] : 0;
+    Wide<T> sum = before != nullptr ? before[job] : 0;
     for (std::int64_t k = begin; k < end; k += rounds) {
       T terms[rounds];
 #pragma unroll
@@ -119,9 +102,9 @@ __global__ void __launch_bounds__(threads) scan_columns(Scan scan, Divisor by_in
 #pragma unroll
       for (int r = 0; r < rounds; ++r) {
         if (k + r >= end) break;
-        const typename In::Sum until = sum;
-        sum += In::lift(terms[r]);
-        if (totals == nullptr) y[scan.at(start, k + r)] = In::store(scan.exclusive ? until : sum);
+        const Wide<T> until = sum;
+        sum += widen(terms[r]);
+        if (totals == nullptr) y[scan.at(start, k + r)] = narrow<T>(scan.exclusive ? until : sum);
       }
     }
     if (totals != nullptr) totals[job] = sum;
@@ -142,7 +125,7 @@ Scan plan(const sdk::Operand& x, const tenon_attributes_cum_sum& attributes) {
 }
 
 template <class T>
-void run(Stream& stream, const Scan& scan, const T* x, const typename Summed<T>::Sum* before, T* y, typename Summed<T>::Sum* totals) {
+void run(Stream& stream, const Scan& scan, const T* x, const Wide<T>* before, T* y, Wide<T>* totals) {
   if (scan.inner > 1) {
     launch(stream, grid_stride(stream.device(), scan.outer * scan.parts * scan.inner, threads), scan_columns<T>, scan, Divisor(scan.inner),
            Divisor(scan.parts), x, before, y, totals);
@@ -162,7 +145,7 @@ void run(Stream& stream, const Scan& scan, const T* x, const typename Summed<T>:
 /// Dtypes  f16 and bf16 are summed in f32 and rounded once; integers wrap.
 template <class T>
 void cum_sum(const sdk::Call& call) {
-  using Sum = typename Summed<T>::Sum;
+  using Sum = Wide<T>;
   if (call.outputs[0].count == 0) return;
   const Scan scan = plan(call.inputs[0], call.attr<tenon_attributes_cum_sum>());
   const T* x = call.input<T>(0);

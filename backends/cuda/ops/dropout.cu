@@ -7,6 +7,7 @@
 
 #include "kernel/half.cuh"
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
@@ -45,9 +46,9 @@ __global__ void drop(const std::uint64_t* key, Chance<T> chance, bool packs, std
     const random::Lanes lanes = random::lanes_of(source, b);
     const std::int64_t first = b * per_block;
     if (packs && first + per_block <= count) {
-      Pack<T, per_block> kept = reinterpret_cast<const Pack<T, per_block>*>(x)[b];
+      Pack<T, per_block> kept = pack_at<per_block>(x + b * per_block);
       for (int j = 0; j < per_block; ++j) kept.at[j] = chance.keep_or_drop(lanes, j, kept.at[j]);
-      reinterpret_cast<Pack<T, per_block>*>(y)[b] = kept;
+      pack_at<per_block>(y + b * per_block) = kept;
     } else {
       for (int j = 0; j < per_block && first + j < count; ++j) y[first + j] = chance.keep_or_drop(lanes, j, x[first + j]);
     }
@@ -93,11 +94,11 @@ void dropout(const sdk::Call& call) {
   if (call.channels_last) {
     const std::int64_t images = shape.shape[0], channels = shape.shape[shape.rank - 1], pixels = shape.count / images / channels;
     const std::int64_t items = images * channels * ((pixels + per_block - 1) / per_block);
-    launch(stream, grid_stride(stream.device(), items), drop_channels_last<T>, key, chance, images, pixels, channels, x, y);
+    launch_over(stream, items, drop_channels_last<T>, key, chance, images, pixels, channels, x, y);
     return;
   }
-  const bool packs = (reinterpret_cast<std::uintptr_t>(x) | reinterpret_cast<std::uintptr_t>(y)) % sizeof(Pack<T, per_block>) == 0;
-  launch(stream, grid_stride(stream.device(), (shape.count + per_block - 1) / per_block), drop<T>, key, chance, packs, shape.count, x, y);
+  const bool packs = is_aligned(sizeof(Pack<T, per_block>), x, y);
+  launch_over(stream, (shape.count + per_block - 1) / per_block, drop<T>, key, chance, packs, shape.count, x, y);
 }
 
 constexpr sdk::Traits traits{.in_place = true, .channels_last = {.inputs = 0b1, .outputs = 0b1}, .channels_last_when = images_last};

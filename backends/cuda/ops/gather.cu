@@ -5,30 +5,19 @@
 #include <array>
 
 #include "kernel/indices.cuh"
+#include "kernel/pack.cuh"
 #include "movement/movable.h"
 
 namespace tenon::cuda {
 namespace {
 
-/// x (outer, n, inner) -> y (outer, indices, inner). Index is wide enough for the count of y.
-template <class Index, class T>
-__device__ void gather_lines(const Indices& indices, std::int64_t count, std::int64_t inner, const T* x, T* y) {
-  const auto line = static_cast<Index>(inner), lines = static_cast<Index>(indices.count);
-  for (std::int64_t e = thread_index(); e < count; e += thread_count()) {
-    const Index row = static_cast<Index>(e) / line, o = row / lines;
-    const std::int64_t index = indices[static_cast<std::int64_t>(row - o * lines)];
-    if (index < 0) continue;
-    const auto i = static_cast<std::int64_t>(static_cast<Index>(e) - row * line);
-    y[e] = x[(static_cast<std::int64_t>(o) * indices.n + index) * inner + i];
-  }
-}
-
+/// x (outer, n, inner) -> y (outer, indices, inner)
 template <class T>
-__global__ void gather_elements_of_lines(Indices indices, std::int64_t count, std::int64_t inner, const T* x, T* y) {
-  if (count <= std::numeric_limits<std::int32_t>::max()) {
-    gather_lines<std::uint32_t>(indices, count, inner, x, y);
-  } else {
-    gather_lines<std::uint64_t>(indices, count, inner, x, y);
+__global__ void gather_lines(Indices indices, std::int64_t count, std::int64_t inner, const T* x, T* y) {
+  for (std::int64_t e = thread_index(); e < count; e += thread_count()) {
+    const std::int64_t row = quotient(e, inner), o = quotient(row, indices.count);
+    const std::int64_t index = indices[row - o * indices.count];
+    if (index >= 0) y[e] = x[(o * indices.n + index) * inner + (e - row * inner)];
   }
 }
 
@@ -36,12 +25,9 @@ __global__ void gather_elements_of_lines(Indices indices, std::int64_t count, st
 template <class T>
 bool gathered_by(const sdk::Call& call, const Indices& indices, std::int64_t outer, std::int64_t line_bytes) {
   constexpr auto size = static_cast<std::int64_t>(sizeof(T));
-  const auto is_aligned = [](const void* address) { return reinterpret_cast<std::uintptr_t>(address) % sizeof(T) == 0; };
-  if (line_bytes % size != 0 || !is_aligned(call.inputs[0].data) || !is_aligned(call.outputs[0].data)) return false;
+  if (line_bytes % size != 0 || !is_aligned(sizeof(T), call.inputs[0].data, call.outputs[0].data)) return false;
   const std::int64_t inner = line_bytes / size, count = outer * indices.count * inner;
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), count), gather_elements_of_lines<T>, indices, count, inner, call.input<T>(0),
-         call.output<T>(0));
+  launch_over(call, count, gather_lines<T>, indices, count, inner, call.input<T>(0), call.output<T>(0));
   return true;
 }
 
@@ -54,8 +40,7 @@ void gather(const sdk::Call& call) {
   const auto [outer, n, inner] = sdk::around_axis(call.inputs[0], call.attr<tenon_attributes_axis>().axis);
   const Indices indices = indices_of(call, TENON_OP_Gather, n);
   if (call.outputs[0].count == 0) {
-    Stream& stream = stream_of(call);
-    return launch(stream, grid_stride(stream.device(), indices.count), check_indices, indices);
+    return launch_over(call, indices.count, check_indices, indices);
   }
   const std::int64_t line_bytes = inner * static_cast<std::int64_t>(sizeof(T));
   if (gathered_by<Pack<std::uint64_t, 2>>(call, indices, outer, line_bytes)) return;
@@ -86,9 +71,8 @@ void gather_elements(const sdk::Call& call) {
   std::array<sdk::Strides, 1> strides{sdk::strides_of(x)};
   const std::int64_t step = strides[0][axis];
   strides[0][axis] = 0;
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), y.count), gather_each<Bits>, indices_of(call, TENON_OP_GatherElements, x.shape[axis]),
-         collapse<1>(y.shape, y.rank, strides), step, call.input<Bits>(0), call.output<Bits>(0));
+  launch_over(call, y.count, gather_each<Bits>, indices_of(call, TENON_OP_GatherElements, x.shape[axis]),
+              collapse<1>(y.shape, y.rank, strides), step, call.input<Bits>(0), call.output<Bits>(0));
 }
 
 }  // namespace

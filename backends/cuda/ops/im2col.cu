@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sliding windows as columns, and the inverse accumulation: each element is written by one thread. Images have channels first.
 #include "kernel/image.cuh"
+#include "kernel/pack.cuh"
 #include "movement/movable.h"
 
 namespace tenon::cuda {
@@ -51,7 +52,7 @@ __global__ void unfold(Columns c, ColumnPlaces places, std::int64_t packs, const
         ++row;
       }
     }
-    reinterpret_cast<Pack<T, V>*>(y)[p] = result;
+    pack_at<V>(y + p * V) = result;
   }
 }
 
@@ -65,25 +66,9 @@ void im2col(const sdk::Call& call) {
   const Columns c(call.attr<tenon_attributes_window>(), call.inputs[0]);
   Bits* const y = call.output<Bits>(0);
   const bool packs = fits_packs<Bits>(c.windows(), y);
-  const std::int64_t count = call.outputs[0].count / (packs ? widest<Bits> : 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), count), packs ? unfold<Bits, widest<Bits>> : unfold<Bits, 1>, c, ColumnPlaces(c), count,
-         call.input<Bits>(0), y);
+  const std::int64_t count = call.outputs[0].count / (packs ? pack_width<Bits> : 1);
+  launch_over(call, count, packs ? unfold<Bits, pack_width<Bits>> : unfold<Bits, 1>, c, ColumnPlaces(c), count, call.input<Bits>(0), y);
 }
-
-/// The accumulation type of T; integers wrap.
-template <class T, bool = std::is_integral_v<T>>
-struct FoldedIn {
-  using Sum = Wide<T>;
-  __device__ static Sum lift(T x) { return widen(x); }
-  __device__ static T store(Sum x) { return narrow<T>(x); }
-};
-template <class T>
-struct FoldedIn<T, true> {
-  using Sum = std::make_unsigned_t<T>;
-  __device__ static Sum lift(T x) { return static_cast<Sum>(x); }
-  __device__ static T store(Sum x) { return static_cast<T>(x); }
-};
 
 /// The window that starts at `offset`; -1: none.
 __device__ std::int64_t window_from(const WindowAxis& axis, std::int64_t offset) {
@@ -94,22 +79,21 @@ __device__ std::int64_t window_from(const WindowAxis& axis, std::int64_t offset)
 
 template <class T>
 __global__ void fold(Columns c, Packs elements, const T* x, T* y) {
-  using In = FoldedIn<T>;
   const std::int64_t windows = c.rows.windows * c.columns.windows;
   for (std::int64_t e = thread_index(); e < elements.count; e += thread_count()) {
     const Packs::Place at = elements[e];
     const T* from = x + at.outer * c.rows.kernel * c.columns.kernel * windows;
-    typename In::Sum sum = 0;
+    Wide<T> sum = 0;
     for (std::int64_t i = 0; i < c.rows.kernel; ++i, from += c.columns.kernel * windows) {
       const std::int64_t row = window_from(c.rows, at.row + c.rows.before - i * c.rows.dilation);
       if (row < 0) continue;
       const T* const line = from + row * c.columns.windows;
       for (std::int64_t k = 0; k < c.columns.kernel; ++k) {
         const std::int64_t column = window_from(c.columns, at.column + c.columns.before - k * c.columns.dilation);
-        if (column >= 0) sum += In::lift(line[k * windows + column]);
+        if (column >= 0) sum += widen(line[k * windows + column]);
       }
     }
-    y[e] = In::store(sum);
+    y[e] = narrow<T>(sum);
   }
 }
 
@@ -121,8 +105,7 @@ template <class T>
 void col2im(const sdk::Call& call) {
   const Columns c(call.attr<tenon_attributes_window>(), call.outputs[0]);
   const Packs elements(ImageShape(call.outputs[0], false), 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), elements.count), fold<T>, c, elements, call.input<T>(0), call.output<T>(0));
+  launch_over(call, elements.count, fold<T>, c, elements, call.input<T>(0), call.output<T>(0));
 }
 
 }  // namespace

@@ -4,43 +4,10 @@
 #include "kernel/functions.cuh"
 
 namespace tenon::cuda {
-namespace {
-
-template <class T>
-void logical_and(const sdk::Call& call) {
-  map<T, T, T>(call, functions::And{});
-}
-
-template <class T>
-void logical_or(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Or{});
-}
-
-template <class T>
-void logical_xor(const sdk::Call& call) {
-  map<T, T, T>(call, functions::Xor{});
-}
-
-template <class T>
-void logical_not(const sdk::Call& call) {
-  map<bool, T>(call, functions::Not{});
-}
-
-template <class T>
-void is_nan(const sdk::Call& call) {
-  map<bool, T>(call, functions::IsNaN{});
-}
-
-template <class T>
-void is_inf(const sdk::Call& call) {
-  map<bool, T>(call, functions::IsInf{});
-}
-
-}  // namespace
-TENON_KERNEL_WITH(logical_and, elementwise_traits, bool)
-TENON_KERNEL_WITH(logical_or, elementwise_traits, bool)
-TENON_KERNEL_WITH(logical_xor, elementwise_traits, bool)
-TENON_KERNEL_WITH(logical_not, elementwise_traits, bool)
-TENON_KERNEL_WITH(is_nan, elementwise_traits, float, double)
-TENON_KERNEL_WITH(is_inf, elementwise_traits, float, double)
+TENON_BINARY_KERNEL(logical_and, functions::And{}, bool)
+TENON_BINARY_KERNEL(logical_or, functions::Or{}, bool)
+TENON_BINARY_KERNEL(logical_xor, functions::Xor{}, bool)
+TENON_UNARY_KERNEL(logical_not, functions::Not{}, bool)
+TENON_UNARY_KERNEL(is_nan, functions::IsNaN{}, float, double)
+TENON_UNARY_KERNEL(is_inf, functions::IsInf{}, float, double)
 }  // namespace tenon::cuda

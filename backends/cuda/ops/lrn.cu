@@ -92,9 +92,8 @@ template <class T>
 void lrn(const sdk::Call& call) {
   if (call.outputs[0].count == 0) return;
   const Channels view(call);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), view.count), normalise<T>, view, Formula<Wide<T>>(call.attr<tenon_attributes_lrn>()),
-         call.input<T>(0), call.output<T>(0));
+  launch_over(call, view.count, normalise<T>, view, Formula<Wide<T>>(call.attr<tenon_attributes_lrn>()), call.input<T>(0),
+              call.output<T>(0));
 }
 
 /// terms = dy x d^(-beta - 1)

@@ -19,24 +19,12 @@ struct Classes {
   std::int64_t depth, inner;
 };
 
-/// Size is wide enough for the count of y.
-template <class Size, class T, class Index>
-__device__ void mark(const Classes<Index>& classes, T off, T on, T* y) {
-  const auto depth = static_cast<Size>(classes.depth), inner = static_cast<Size>(classes.inner);
-  for (std::int64_t e = thread_index(); e < classes.count; e += thread_count()) {
-    const Size row = static_cast<Size>(e) / inner, o = row / depth;
-    const auto i = static_cast<std::int64_t>(static_cast<Size>(e) - row * inner), j = static_cast<std::int64_t>(row - o * depth);
-    const std::int64_t index = classes.index[static_cast<std::int64_t>(o) * classes.inner + i];
-    y[e] = index == j || index == j - classes.depth ? on : off;
-  }
-}
-
 template <class T, class Index>
 __global__ void mark_classes(Classes<Index> classes, T off, T on, T* y) {
-  if (classes.count <= std::numeric_limits<std::int32_t>::max()) {
-    mark<std::uint32_t>(classes, off, on, y);
-  } else {
-    mark<std::uint64_t>(classes, off, on, y);
+  for (std::int64_t e = thread_index(); e < classes.count; e += thread_count()) {
+    const std::int64_t row = quotient(e, classes.inner), o = quotient(row, classes.depth), j = row - o * classes.depth;
+    const std::int64_t index = classes.index[o * classes.inner + (e - row * classes.inner)];
+    y[e] = index == j || index == j - classes.depth ? on : off;
   }
 }
 
@@ -46,10 +34,8 @@ void launch_marks(const sdk::Call& call) {
   const auto& attributes = call.attr<tenon_attributes_one_hot>();
   const auto [outer, depth, inner] = sdk::around_axis(call.outputs[0], attributes.axis);
   const Classes<Index> classes{call.input<Index>(0), call.outputs[0].count, depth, inner};
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), classes.count), mark_classes<Bits, Index>, classes,
-         std::bit_cast<Bits>(sdk::element_of<T>(attributes.off)), std::bit_cast<Bits>(sdk::element_of<T>(attributes.on)),
-         call.output<Bits>(0));
+  launch_over(call, classes.count, mark_classes<Bits, Index>, classes, std::bit_cast<Bits>(sdk::element_of<T>(attributes.off)),
+              std::bit_cast<Bits>(sdk::element_of<T>(attributes.on)), call.output<Bits>(0));
 }
 
 /// y[o, j, i] = on if indices[o, i] is j or j - depth, else off, around `axis` of y.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
@@ -40,11 +41,11 @@ struct Groups {
 template <int V, class Rule, class T, int states>
 __device__ void step_pack(const Rule& rule, const typename Rule::Constants& constants, const Group<T, states>& group, std::int64_t i) {
   using Elements = Pack<T, V>;
-  Elements w = *reinterpret_cast<const Elements*>(group.w + i);
-  const Elements g = *reinterpret_cast<const Elements*>(group.g + i);
+  Elements w = pack_at<V>(group.w + i);
+  const Elements g = pack_at<V>(group.g + i);
   Elements state[states > 0 ? states : 1];
 #pragma unroll
-  for (int k = 0; k < states; ++k) state[k] = *reinterpret_cast<const Elements*>(group.state[k] + i);
+  for (int k = 0; k < states; ++k) state[k] = pack_at<V>(group.state[k] + i);
 #pragma unroll
   for (int j = 0; j < V; ++j) {
     T of_element[states > 0 ? states : 1] = {};
@@ -56,9 +57,9 @@ __device__ void step_pack(const Rule& rule, const typename Rule::Constants& cons
   }
 #pragma unroll
   for (int k = 0; k < states; ++k) {
-    if (group.new_state[k] != nullptr) *reinterpret_cast<Elements*>(group.new_state[k] + i) = state[k];
+    if (group.new_state[k] != nullptr) pack_at<V>(group.new_state[k] + i) = state[k];
   }
-  if (group.new_w != nullptr) *reinterpret_cast<Elements*>(group.new_w + i) = w;
+  if (group.new_w != nullptr) pack_at<V>(group.new_w + i) = w;
 }
 
 /// `step` is NULL for rules that do not depend on the step.
@@ -67,7 +68,7 @@ __global__ void step_groups(Rule rule, const double* lr, const std::int64_t* ste
   __shared__ typename Rule::Constants constants;  // includes powers of the step: computed once per block
   if (threadIdx.x == 0) constants = rule.constants(*lr, step != nullptr ? static_cast<double>(*step) : 0.0);
   __syncthreads();
-  constexpr int V = static_cast<int>(16 / sizeof(T));
+  constexpr int V = pack_width<T>;
   int k = 0;
   for (std::int64_t c = blockIdx.x; c < groups.chunks; c += gridDim.x) {
     while (k + 1 < groups.count && c >= groups.at[k + 1].first_chunk) ++k;
@@ -88,25 +89,24 @@ void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
   constexpr int states = Rule::states;
   constexpr std::uint32_t inputs = 2 + states, outputs = 1 + states;
   Stream& stream = stream_of(call);
-  const std::int64_t resident = std::int64_t{stream.device().multiprocessors()} * (2048 / threads);
   Groups<T, states> groups{};
   const auto send = [&] {
-    launch(stream, {std::min(groups.chunks, resident), threads}, step_groups<Rule, T, states>, rule, call.input<double>(0),
-           shared > 1 ? call.input<std::int64_t>(1) : nullptr, groups);
+    launch(stream, grid_stride(stream.device(), groups.chunks * threads, threads), step_groups<Rule, T, states>, rule,
+           call.input<double>(0), shared > 1 ? call.input<std::int64_t>(1) : nullptr, groups);
     groups.count = 0;
     groups.chunks = 0;
   };
   for (std::uint32_t n = 0; n < (call.input_count - shared) / inputs; ++n) {
     const std::uint32_t in = shared + n * inputs, out = n * outputs;
     if (call.inputs[in].count == 0) continue;
-    std::uintptr_t addresses = 0;
+    bool packs = true;
     const auto read = [&](std::uint32_t i) {
-      addresses |= reinterpret_cast<std::uintptr_t>(call.inputs[i].data);
+      packs = packs && is_aligned(16, call.inputs[i].data);
       return call.input<T>(i);
     };
     const auto written = [&](std::uint32_t i) -> T* {
       if (!call.has_output(i)) return nullptr;
-      addresses |= reinterpret_cast<std::uintptr_t>(call.outputs[i].data);
+      packs = packs && is_aligned(16, call.outputs[i].data);
       return call.output<T>(i);
     };
     Group<T, states>& group = groups.at[groups.count++];
@@ -119,7 +119,7 @@ void step_all(const sdk::Call& call, const Rule& rule, std::uint32_t shared) {
     }
     group.count = call.inputs[in].count;
     group.first_chunk = groups.chunks;
-    group.packs = addresses % 16 == 0;
+    group.packs = packs;
     groups.chunks += (group.count + chunk - 1) / chunk;
     if (groups.count == groups.max_count) send();
   }

@@ -39,10 +39,10 @@ void random_permutation(const sdk::Call& call) {
   Stream& stream = stream_of(call);
   if (n == 0) return;
   const SortBuffers buffers = sort_buffers(call.scratch, n);
-  launch(stream, grid_stride(stream.device(), (n + 1) / 2), draw_words, call.input<std::uint64_t>(0),
-         call.attr<tenon_attributes_random>().stream, n, buffers.keys[0], buffers.values[0]);
+  launch_over(stream, (n + 1) / 2, draw_words, call.input<std::uint64_t>(0), call.attr<tenon_attributes_random>().stream, n,
+              buffers.keys[0], buffers.values[0]);
   const int sorted = sort_pairs(stream, buffers, n, 64);
-  launch(stream, grid_stride(stream.device(), n), write_order<T>, buffers.values[sorted], n, call.output<T>(0));
+  launch_over(stream, n, write_order<T>, buffers.values[sorted], n, call.output<T>(0));
 }
 
 std::size_t scratch(const sdk::Call& call) {

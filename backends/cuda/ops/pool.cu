@@ -5,6 +5,7 @@
 
 #include "kernel/fault.cuh"
 #include "kernel/image.cuh"
+#include "kernel/pack.cuh"
 
 namespace tenon::cuda {
 namespace {
@@ -33,7 +34,7 @@ __global__ void max_windows(Pool pool, Packs windows, const T* x, T* y, std::int
     const Packs::Place at = windows[p];
     const T* const from = x + at.outer * plane * inner + at.inner;
     PlaneLoop loop(pool.rows.taps(at.row), pool.columns.taps(at.column), pool.rows.dilation, pool.columns.dilation, pool.x.columns);
-    Pack<T, V> maximum = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * inner);
+    Pack<T, V> maximum = pack_at<V>(from + loop.place * inner);
     std::int64_t place[V];
 #pragma unroll
     for (int v = 0; v < V; ++v) place[v] = loop.place;
@@ -43,7 +44,7 @@ __global__ void max_windows(Pool pool, Packs windows, const T* x, T* y, std::int
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
         here[u] = loop.place;
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + here[u] * inner);
+        packs[u] = pack_at<V>(from + here[u] * inner);
         loop.advance();
       }
 #pragma unroll
@@ -58,12 +59,12 @@ __global__ void max_windows(Pool pool, Packs windows, const T* x, T* y, std::int
         }
       }
     }
-    if (y != nullptr) reinterpret_cast<Pack<T, V>*>(y)[p] = maximum;
+    if (y != nullptr) pack_at<V>(y + p * V) = maximum;
     if (indices == nullptr) continue;
     Pack<std::int64_t, V> packed;
 #pragma unroll
     for (int v = 0; v < V; ++v) packed.at[v] = (at.outer * inner + at.inner + v) * plane + place[v];
-    reinterpret_cast<Pack<std::int64_t, V>*>(indices)[p] = packed;
+    pack_at<V>(indices + p * V) = packed;
   }
 }
 
@@ -78,11 +79,9 @@ void max_pool(const sdk::Call& call) {
   const T* x = call.input<T>(0);
   T* y = call.has_output(0) ? call.output<T>(0) : nullptr;
   std::int64_t* indices = call.has_output(1) ? call.output<std::int64_t>(1) : nullptr;
-  const bool packs = fits_packs<T>(pool.x.inner, x, y) && reinterpret_cast<std::uintptr_t>(indices) % (8 * widest<T>) == 0;
-  const Packs windows(pool.y, packs ? widest<T> : 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), windows.count), packs ? max_windows<T, widest<T>> : max_windows<T, 1>, pool, windows, x, y,
-         indices);
+  const bool packs = fits_packs<T>(pool.x.inner, x, y) && is_aligned(8 * pack_width<T>, indices);
+  const Packs windows(pool.y, packs ? pack_width<T> : 1);
+  launch_over(call, windows.count, packs ? max_windows<T, pack_width<T>> : max_windows<T, 1>, pool, windows, x, y, indices);
 }
 
 /// Minimum and maximum distance of chosen elements from window * step, per dimension. Both are kept as maxima, whose order does not matter;
@@ -138,7 +137,7 @@ __global__ void __launch_bounds__(reach_threads)
   long long own[4] = {lowest, lowest, lowest, lowest};
   for (std::int64_t p = thread_index(); p < windows.count; p += thread_count()) {
     const Packs::Place at = windows[p];
-    const Pack<std::int64_t, V> packed = reinterpret_cast<const Pack<std::int64_t, V>*>(indices)[p];
+    const Pack<std::int64_t, V> packed = pack_at<V>(indices + p * V);
 #pragma unroll
     for (int v = 0; v < V; ++v) {
       const std::int64_t image = at.outer * chosen.dx.inner + at.inner + v, begin = image * plane;
@@ -188,8 +187,8 @@ __global__ void gather_chosen(Chosen chosen, Packs elements, const Reach* reach,
       Pack<std::int64_t, V> packed[pairs];
 #pragma unroll
       for (int u = 0; u < pairs; ++u) {
-        terms[u] = *reinterpret_cast<const Pack<T, V>*>(dy + from + loop.place * inner);
-        packed[u] = *reinterpret_cast<const Pack<std::int64_t, V>*>(indices + from + loop.place * inner);
+        terms[u] = pack_at<V>(dy + from + loop.place * inner);
+        packed[u] = pack_at<V>(indices + from + loop.place * inner);
         loop.advance();
       }
 #pragma unroll
@@ -204,7 +203,7 @@ __global__ void gather_chosen(Chosen chosen, Packs elements, const Reach* reach,
     Pack<T, V> result;
 #pragma unroll
     for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    reinterpret_cast<Pack<T, V>*>(dx)[p] = result;
+    pack_at<V>(dx + p * V) = result;
   }
 }
 
@@ -228,17 +227,14 @@ void max_pool_grad(const sdk::Call& call) {
   // bytes of 0x80 give a value below all others
   stream.device().check(cudaMemsetAsync(reach, 0x80, sizeof(Reach), stream.handle()), "cudaMemsetAsync");
   // With more than four channels, the indices of neighbouring threads would be too far apart.
-  constexpr int V = std::min(widest<T>, 4);
-  const auto is_aligned = [](const void* address, std::size_t bytes) { return reinterpret_cast<std::uintptr_t>(address) % bytes == 0; };
-  const bool packs =
-      chosen.dx.inner % V == 0 && is_aligned(dy, V * sizeof(T)) && is_aligned(dx, V * sizeof(T)) && is_aligned(indices, 8 * V);
-  const bool pairs = chosen.dx.inner % 2 == 0 && is_aligned(indices, 16);
+  constexpr int V = std::min(pack_width<T>, 4);
+  const bool packs = chosen.dx.inner % V == 0 && is_aligned(V * sizeof(T), dy, dx) && is_aligned(8 * V, indices);
+  const bool pairs = fits_packs<std::int64_t>(chosen.dx.inner, indices);
   const Packs windows(chosen.dy, pairs ? 2 : 1);
   launch(stream, grid_stride(stream.device(), windows.count, reach_threads), pairs ? find_reach<2> : find_reach<1>, chosen, windows,
          indices, fault_of(call, TENON_OP_MaxPoolGrad), reach);
   const Packs elements(chosen.dx, packs ? V : 1);
-  launch(stream, grid_stride(stream.device(), elements.count), packs ? gather_chosen<T, V> : gather_chosen<T, 1>, chosen, elements, reach,
-         dy, indices, dx);
+  launch_over(stream, elements.count, packs ? gather_chosen<T, V> : gather_chosen<T, 1>, chosen, elements, reach, dy, indices, dx);
 }
 std::size_t scratch(const sdk::Call&) {
   return sizeof(Reach);
@@ -258,7 +254,7 @@ __global__ void average_windows(Pool pool, bool padded, Packs windows, const T* 
       Pack<T, V> packs[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * inner);
+        packs[u] = pack_at<V>(from + loop.place * inner);
         loop.advance();
       }
 #pragma unroll
@@ -272,7 +268,7 @@ __global__ void average_windows(Pool pool, bool padded, Packs windows, const T* 
     Pack<T, V> mean;
 #pragma unroll
     for (int v = 0; v < V; ++v) mean.at[v] = narrow<T>(sums[v] / divisor);
-    reinterpret_cast<Pack<T, V>*>(y)[p] = mean;
+    pack_at<V>(y + p * V) = mean;
   }
 }
 
@@ -285,10 +281,9 @@ void average_pool(const sdk::Call& call) {
   const T* x = call.input<T>(0);
   T* y = call.output<T>(0);
   const bool packs = fits_packs<T>(pool.x.inner, x, y);
-  const Packs windows(pool.y, packs ? widest<T> : 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), windows.count), packs ? average_windows<T, widest<T>> : average_windows<T, 1>, pool,
-         call.attr<tenon_attributes_window>().count_include_pad != 0, windows, x, y);
+  const Packs windows(pool.y, packs ? pack_width<T> : 1);
+  launch_over(call, windows.count, packs ? average_windows<T, pack_width<T>> : average_windows<T, 1>, pool,
+              call.attr<tenon_attributes_window>().count_include_pad != 0, windows, x, y);
 }
 
 template <class T, int V>
@@ -305,7 +300,7 @@ __global__ void gather_shares(Pool pool, bool padded, Packs elements, const T* d
       Wide<T> shares[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * inner);
+        packs[u] = pack_at<V>(from + loop.place * inner);
         shares[u] = 1 / static_cast<Wide<T>>(pool.rows.divisor(down.first + loop.row, padded) *
                                              pool.columns.divisor(across.first + loop.column, padded));
         loop.advance();
@@ -320,7 +315,7 @@ __global__ void gather_shares(Pool pool, bool padded, Packs elements, const T* d
     Pack<T, V> result;
 #pragma unroll
     for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    reinterpret_cast<Pack<T, V>*>(dx)[p] = result;
+    pack_at<V>(dx + p * V) = result;
   }
 }
 
@@ -333,10 +328,9 @@ void average_pool_grad(const sdk::Call& call) {
   const T* dy = call.input<T>(0);
   T* dx = call.output<T>(0);
   const bool packs = fits_packs<T>(pool.x.inner, dy, dx);
-  const Packs elements(pool.x, packs ? widest<T> : 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), elements.count), packs ? gather_shares<T, widest<T>> : gather_shares<T, 1>, pool,
-         call.attr<tenon_attributes_window>().count_include_pad != 0, elements, dy, dx);
+  const Packs elements(pool.x, packs ? pack_width<T> : 1);
+  launch_over(call, elements.count, packs ? gather_shares<T, pack_width<T>> : gather_shares<T, 1>, pool,
+              call.attr<tenon_attributes_window>().count_include_pad != 0, elements, dy, dx);
 }
 
 constexpr sdk::Traits max_traits{.channels_last = {.inputs = 1, .outputs = 3}, .channels_last_when = images_last};

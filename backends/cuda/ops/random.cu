@@ -4,6 +4,7 @@
 #include <tenon/sdk/random.h>
 
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
 
 namespace tenon::cuda {
@@ -49,7 +50,7 @@ __global__ void draw_blocks(Draw draw, const std::uint64_t* key, std::uint32_t c
     draw(random::lanes_of(source, b), drawn.at);
     const std::int64_t first = b * per_block;
     if (packs && first + per_block <= count) {
-      reinterpret_cast<Pack<T, per_block>*>(y)[b] = drawn;
+      pack_at<per_block>(y + b * per_block) = drawn;
     } else {
       for (int j = 0; j < per_block && first + j < count; ++j) y[first + j] = drawn.at[j];
     }
@@ -61,10 +62,10 @@ template <class T, class Draw>
 void fill(const sdk::Call& call, const Draw& draw) {
   const std::int64_t count = call.outputs[0].count;
   T* const y = call.output<T>(0);
-  const bool packs = reinterpret_cast<std::uintptr_t>(y) % sizeof(Pack<T, Draw::per_block>) == 0;
+  const bool packs = is_aligned(sizeof(Pack<T, Draw::per_block>), y);
   Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), (count + Draw::per_block - 1) / Draw::per_block), draw_blocks<T, Draw>, draw,
-         call.input<std::uint64_t>(0), call.attr<tenon_attributes_random>().stream, packs, count, y);
+  launch_over(stream, (count + Draw::per_block - 1) / Draw::per_block, draw_blocks<T, Draw>, draw, call.input<std::uint64_t>(0),
+              call.attr<tenon_attributes_random>().stream, packs, count, y);
 }
 
 /// y = low + (high - low) u, u uniform in [0, 1)

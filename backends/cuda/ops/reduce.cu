@@ -26,38 +26,33 @@ struct SumOfSquares : Sum<T> {
 /// The product; 1 without terms.
 template <class T>
 struct Product {
-  using Partial = Wrapping<T>;
+  using Partial = Wide<T>;
   using Result = T;
   __device__ Partial nothing() const { return 1; }
-  __device__ Partial lift(T x) const { return static_cast<Partial>(x); }
+  __device__ Partial lift(T x) const { return widen(x); }
   __device__ Partial combine(Partial a, Partial b) const { return a * b; }
-  __device__ T finish(Partial a, std::int64_t) const { return static_cast<T>(a); }
+  __device__ T finish(Partial a, std::int64_t) const { return narrow<T>(a); }
 };
 
-/// NaN beats all. `refuse_empty` ensures that there is a term.
-template <class T>
-struct Largest {
+/// The term that beats all others; NaN beats all. `refuse_empty` ensures that there is one.
+template <class T, class Better, bool largest>
+struct Best {
   using Partial = T;
   using Result = T;
+  using Limits = std::numeric_limits<T>;
   __device__ T nothing() const {
-    return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+    constexpr T high = Limits::has_infinity ? Limits::infinity() : Limits::max();
+    constexpr T low = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+    return largest ? low : high;
   }
   __device__ T lift(T x) const { return x; }
-  __device__ T combine(T a, T b) const { return functions::Max{}(a, b); }
+  __device__ T combine(T a, T b) const { return Better{}(a, b); }
   __device__ T finish(T a, std::int64_t) const { return a; }
 };
-
 template <class T>
-struct Smallest {
-  using Partial = T;
-  using Result = T;
-  __device__ T nothing() const {
-    return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
-  }
-  __device__ T lift(T x) const { return x; }
-  __device__ T combine(T a, T b) const { return functions::Min{}(a, b); }
-  __device__ T finish(T a, std::int64_t) const { return a; }
-};
+using Largest = Best<T, functions::Max, true>;
+template <class T>
+using Smallest = Best<T, functions::Min, false>;
 
 /// Squares of terms in three ranges of magnitude, each scaled to stay in the range of T.
 template <class T>
@@ -132,56 +127,8 @@ template <class Op, class T>
 void reduce(const sdk::Call& call) {
   const sdk::Operand& x = call.inputs[0];
   const T* from = call.input<T>(0);
-  const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), widest_pack<T>(from));
+  const ReductionPlan plan = plan_reduction(x.shape, x.strides, x.rank, axes_of(call), aligned_width<T>(from));
   cuda::reduce(stream_of(call), Op{}, Values<T>{from}, plan, call.output<T>(0), call.scratch);
-}
-
-/// y = sum of x over the axes; 0 without terms. Integers wrap.
-///
-/// Attributes  axes: ascending, none means all. keepdims changes only the shape of y.
-template <class T>
-void reduce_sum(const sdk::Call& call) {
-  reduce<Sum<T>, T>(call);
-}
-
-template <class T>
-void reduce_mean(const sdk::Call& call) {
-  reduce<Mean<T>, T>(call);
-}
-
-template <class T>
-void reduce_max(const sdk::Call& call) {
-  reduce<Largest<T>, T>(call);
-}
-
-template <class T>
-void reduce_min(const sdk::Call& call) {
-  reduce<Smallest<T>, T>(call);
-}
-
-template <class T>
-void reduce_prod(const sdk::Call& call) {
-  reduce<Product<T>, T>(call);
-}
-
-template <class T>
-void reduce_l1(const sdk::Call& call) {
-  reduce<SumOfMagnitudes<T>, T>(call);
-}
-
-template <class T>
-void reduce_l2(const sdk::Call& call) {
-  reduce<Norm<T>, T>(call);
-}
-
-template <class T>
-void reduce_sum_square(const sdk::Call& call) {
-  reduce<SumOfSquares<T>, T>(call);
-}
-
-template <class T>
-void reduce_log_sum_exp(const sdk::Call& call) {
-  reduce<LogSumExp<T>, T>(call);
 }
 
 std::size_t scratch(const sdk::Call& call) {
@@ -196,13 +143,24 @@ constexpr sdk::Traits traits{.strided = true, .scratch = scratch};
 constexpr sdk::Traits choosing{.strided = true, .scratch = scratch, .refuse = refuse_empty};
 
 }  // namespace
-TENON_KERNEL_WITH(reduce_sum, traits, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(reduce_mean, traits, float, double)
-TENON_KERNEL_WITH(reduce_max, choosing, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(reduce_min, choosing, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(reduce_prod, traits, float, double, std::int32_t, std::int64_t)
-TENON_KERNEL_WITH(reduce_l1, traits, float, double)
-TENON_KERNEL_WITH(reduce_l2, traits, float, double)
-TENON_KERNEL_WITH(reduce_sum_square, traits, float, double)
-TENON_KERNEL_WITH(reduce_log_sum_exp, traits, float, double)
+
+/// Registers y = Op of x over the axes, for the listed types.
+///
+/// Attributes  axes: ascending, none means all. keepdims changes only the shape of y.
+#define TENON_REDUCTION(stem, Op, traits, ...) \
+  template <class T>                           \
+  static void stem(const sdk::Call& call) {    \
+    reduce<Op<T>, T>(call);                    \
+  }                                            \
+  TENON_KERNEL_WITH(stem, traits, __VA_ARGS__)
+TENON_REDUCTION(reduce_sum, Sum, traits, float, double, std::int32_t, std::int64_t)
+TENON_REDUCTION(reduce_mean, Mean, traits, float, double)
+TENON_REDUCTION(reduce_max, Largest, choosing, float, double, std::int32_t, std::int64_t)
+TENON_REDUCTION(reduce_min, Smallest, choosing, float, double, std::int32_t, std::int64_t)
+TENON_REDUCTION(reduce_prod, Product, traits, float, double, std::int32_t, std::int64_t)
+TENON_REDUCTION(reduce_l1, SumOfMagnitudes, traits, float, double)
+TENON_REDUCTION(reduce_l2, Norm, traits, float, double)
+TENON_REDUCTION(reduce_sum_square, SumOfSquares, traits, float, double)
+TENON_REDUCTION(reduce_log_sum_exp, LogSumExp, traits, float, double)
+#undef TENON_REDUCTION
 }  // namespace tenon::cuda

@@ -2,6 +2,7 @@
 // Resizing of images of either layout. The sources of each row and column are computed first, in f64, because the nearest element depends
 // on the last bit of a coordinate; gradients are gathered per element of the image.
 #include "kernel/image.cuh"
+#include "kernel/pack.cuh"
 #include "movement/movable.h"
 
 namespace tenon::cuda {
@@ -155,9 +156,7 @@ void move(const sdk::Call& call, const Resized& r, std::size_t element_bytes) {
   x.inner /= elements;
   y.inner /= elements;
   const Packs results(y, 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), results.count), move_nearest<Bits>, results, x, tables.rows, tables.columns,
-         call.input<Bits>(0), call.output<Bits>(0));
+  launch_over(call, results.count, move_nearest<Bits>, results, x, tables.rows, tables.columns, call.input<Bits>(0), call.output<Bits>(0));
 }
 
 template <class T, int V>
@@ -171,7 +170,7 @@ __global__ void mix_linear(Packs results, ImageShape x, const Mixture<Wide<T>>* 
 #pragma unroll
     for (int i = 0; i < 4; ++i) {  // one with weight 0 repeats the corner
       const std::int64_t down = row.weight[i / 2] != 0 ? i / 2 : 0, right = column.weight[i % 2] != 0 ? i % 2 : 0;
-      packs[i] = *reinterpret_cast<const Pack<T, V>*>(corner + (down * x.columns + right) * x.inner);
+      packs[i] = pack_at<V>(corner + (down * x.columns + right) * x.inner);
     }
     Wide<T> sums[V] = {};
 #pragma unroll
@@ -184,7 +183,7 @@ __global__ void mix_linear(Packs results, ImageShape x, const Mixture<Wide<T>>* 
     Pack<T, V> result;
 #pragma unroll
     for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    reinterpret_cast<Pack<T, V>*>(to)[p] = result;
+    pack_at<V>(to + p * V) = result;
   }
 }
 
@@ -204,10 +203,9 @@ void resize(const sdk::Call& call) {
     return packs ? move<Pack<std::uint64_t, 2>>(call, r, sizeof(T)) : move<BitsOf<T>>(call, r, sizeof(T));
   }
   const auto tables = mixed<Wide<T>>(call, r, false);
-  const Packs results(r.y, packs ? widest<T> : 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), results.count), packs ? mix_linear<T, widest<T>> : mix_linear<T, 1>, results, r.x,
-         tables.rows, tables.columns, x, y);
+  const Packs results(r.y, packs ? pack_width<T> : 1);
+  launch_over(call, results.count, packs ? mix_linear<T, pack_width<T>> : mix_linear<T, 1>, results, r.x, tables.rows, tables.columns, x,
+              y);
 }
 
 /// The weight of an element in one of the resized image.
@@ -230,7 +228,7 @@ __global__ void gather_parts(Packs elements, ImageShape y, Tables<Wide<T>> table
       Wide<T> weights[at_once];
 #pragma unroll
       for (int u = 0; u < at_once; ++u) {
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + loop.place * y.inner);
+        packs[u] = pack_at<V>(from + loop.place * y.inner);
         weights[u] =
             weight_of(at.row, tables.rows[down.first + loop.row]) * weight_of(at.column, tables.columns[across.first + loop.column]);
         loop.advance();
@@ -245,7 +243,7 @@ __global__ void gather_parts(Packs elements, ImageShape y, Tables<Wide<T>> table
     Pack<T, V> result;
 #pragma unroll
     for (int v = 0; v < V; ++v) result.at[v] = narrow<T>(sums[v]);
-    reinterpret_cast<Pack<T, V>*>(dx)[p] = result;
+    pack_at<V>(dx + p * V) = result;
   }
 }
 
@@ -261,10 +259,8 @@ void resize_grad(const sdk::Call& call) {
   T* dx = call.output<T>(0);
   const bool packs = fits_packs<T>(r.x.inner, dy, dx);
   const auto tables = mixed<Wide<T>>(call, r, true);
-  const Packs elements(r.x, packs ? widest<T> : 1);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), elements.count), packs ? gather_parts<T, widest<T>> : gather_parts<T, 1>, elements, r.y,
-         tables, dy, dx);
+  const Packs elements(r.x, packs ? pack_width<T> : 1);
+  launch_over(call, elements.count, packs ? gather_parts<T, pack_width<T>> : gather_parts<T, 1>, elements, r.y, tables, dy, dx);
 }
 
 std::size_t scratch(const sdk::Call& call) {

@@ -109,15 +109,13 @@ struct Axes {
   std::int64_t outer, n, inner;
 };
 
-/// Index is wide enough for the count of updates. Keys are in [0, n]; n marks invalid indices.
-template <class Index, class T, class Change>
-__device__ void change_runs(const Change& change, const Sorted& sorted, const Axes& axes, const T* updates, T* y) {
+/// Keys are in [0, n]; n marks invalid indices.
+template <class T, class Change>
+__global__ void change_sorted(Change change, Sorted sorted, Axes axes, const T* updates, T* y) {
   constexpr int at_once = 8;  // loads in flight: one run may contain all updates
-  const auto inner = static_cast<Index>(axes.inner), count = static_cast<Index>(sorted.count);
   for (std::int64_t e = thread_index(); e < axes.outer * sorted.count * axes.inner; e += thread_count()) {
-    const Index row = static_cast<Index>(e) / inner, outer = row / count;
-    const auto i = static_cast<std::int64_t>(static_cast<Index>(e) - row * inner), o = static_cast<std::int64_t>(outer);
-    auto p = static_cast<std::int64_t>(row - outer * count);
+    const std::int64_t row = quotient(e, axes.inner), o = quotient(row, sorted.count), i = e - row * axes.inner;
+    std::int64_t p = row - o * sorted.count;
     const std::uint64_t key = sorted.keys[p];
     if (!sorted.leads(p) || key == static_cast<std::uint64_t>(axes.n)) continue;
     T* const element = y + (o * axes.n + static_cast<std::int64_t>(key)) * axes.inner + i;
@@ -142,15 +140,6 @@ __device__ void change_runs(const Change& change, const Sorted& sorted, const Ax
 }
 
 template <class T, class Change>
-__global__ void change_sorted(Change change, Sorted sorted, Axes axes, const T* updates, T* y) {
-  if (axes.outer * sorted.count * axes.inner <= std::numeric_limits<std::int32_t>::max()) {
-    change_runs<std::uint32_t>(change, sorted, axes, updates, y);
-  } else {
-    change_runs<std::uint64_t>(change, sorted, axes, updates, y);
-  }
-}
-
-template <class T, class Change>
 void change_elements(const sdk::Call& call, std::size_t axis) {
   const sdk::Operand &x = call.inputs[0], &updates = call.inputs[2], &y = call.outputs[0];
   const Indices indices = indices_of(call, TENON_OP_ScatterElements, x.shape[axis]);
@@ -160,17 +149,17 @@ void change_elements(const sdk::Call& call, std::size_t axis) {
   y_strides[axis] = 0;
   if (is_sorted(updates.shape[axis], updates.count)) {
     const SortBuffers buffers = sort_buffers(call.scratch, updates.count);
-    launch(stream, grid_stride(stream.device(), updates.count), key_elements, indices,
-           collapse<1>(updates.shape, updates.rank, {y_strides}), y_step, y.count, buffers.keys[0], buffers.values[0]);
+    launch_over(stream, updates.count, key_elements, indices, collapse<1>(updates.shape, updates.rank, {y_strides}), y_step, y.count,
+                buffers.keys[0], buffers.values[0]);
     const int sorted = sort_pairs(stream, buffers, updates.count, bits_below(y.count + 1));
-    launch(stream, grid_stride(stream.device(), updates.count), change_sorted<T, Change>, Change{},
-           Sorted{buffers.keys[sorted], buffers.values[sorted], updates.count}, Axes{1, y.count, 1}, call.input<T>(2), call.output<T>(0));
+    launch_over(stream, updates.count, change_sorted<T, Change>, Change{},
+                Sorted{buffers.keys[sorted], buffers.values[sorted], updates.count}, Axes{1, y.count, 1}, call.input<T>(2),
+                call.output<T>(0));
   } else if (updates.count > 0) {
     sdk::Strides others{};  // the shape without the axis
     for (std::uint32_t d = 0; d < updates.rank; ++d) others[d] = d == axis ? 1 : updates.shape[d];
     const Lines lines{collapse<2>(others.data(), updates.rank, {update_strides, y_strides}), updates.shape[axis], update_step, y_step};
-    launch(stream, grid_stride(stream.device(), lines.others.count), scatter_lines<T, Change>, Change{}, indices, lines, call.input<T>(2),
-           call.output<T>(0));
+    launch_over(stream, lines.others.count, scatter_lines<T, Change>, Change{}, indices, lines, call.input<T>(2), call.output<T>(0));
   }
 }
 
@@ -237,15 +226,16 @@ void scatter_add(const sdk::Call& call) {
   Stream& stream = stream_of(call);
   copy_input(call, sizeof(T));
   if (call.inputs[2].count == 0) {
-    launch(stream, grid_stride(stream.device(), indices.count), check_indices, indices);
+    launch_over(stream, indices.count, check_indices, indices);
   } else if (is_sorted(indices.count, indices.count)) {
     const SortBuffers buffers = sort_buffers(call.scratch, indices.count);
-    launch(stream, grid_stride(stream.device(), indices.count), key_lines, indices, buffers.keys[0], buffers.values[0]);
+    launch_over(stream, indices.count, key_lines, indices, buffers.keys[0], buffers.values[0]);
     const int sorted = sort_pairs(stream, buffers, indices.count, bits_below(n + 1));
-    launch(stream, grid_stride(stream.device(), outer * indices.count * inner), change_sorted<T, Sum>, Sum{},
-           Sorted{buffers.keys[sorted], buffers.values[sorted], indices.count}, Axes{outer, n, inner}, call.input<T>(2), call.output<T>(0));
+    launch_over(stream, outer * indices.count * inner, change_sorted<T, Sum>, Sum{},
+                Sorted{buffers.keys[sorted], buffers.values[sorted], indices.count}, Axes{outer, n, inner}, call.input<T>(2),
+                call.output<T>(0));
   } else {
-    launch(stream, grid_stride(stream.device(), outer * inner), add_lines<T>, indices, outer, inner, call.input<T>(2), call.output<T>(0));
+    launch_over(stream, outer * inner, add_lines<T>, indices, outer, inner, call.input<T>(2), call.output<T>(0));
   }
 }
 

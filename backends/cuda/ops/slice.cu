@@ -105,9 +105,8 @@ void pad(const sdk::Call& call) {
   using Bits = BitsOf<T>;
   const auto& attributes = call.attr<tenon_attributes_pad>();
   const Frame frame = frame_of(call.inputs[0], call.outputs[0], attributes);
-  Stream& stream = stream_of(call);
-  launch(stream, grid_stride(stream.device(), frame.count), pad_elements<Bits>, frame, attributes.mode,
-         std::bit_cast<Bits>(sdk::element_of<T>(attributes.value)), call.input<Bits>(0), call.output<Bits>(0));
+  launch_over(call, frame.count, pad_elements<Bits>, frame, attributes.mode, std::bit_cast<Bits>(sdk::element_of<T>(attributes.value)),
+              call.input<Bits>(0), call.output<Bits>(0));
 }
 
 constexpr sdk::Traits traits{.strided = true};

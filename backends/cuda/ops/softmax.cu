@@ -3,6 +3,7 @@
 // ones, and other axes than the last, need a reduction first.
 #include <cmath>
 
+#include "kernel/pack.cuh"
 #include "reduce/rows.cuh"
 
 namespace tenon::cuda {
@@ -131,12 +132,12 @@ __global__ void elements(F f, std::int64_t packs, std::int64_t n, std::int64_t i
   for (std::int64_t p = thread_index(); p < packs; p += thread_count()) {
     const std::int64_t above = quotient(p * V, inner), outer = quotient(above, n);
     const std::int64_t line = outer * inner + (p * V - above * inner);
-    const Pack<T, V> x = reinterpret_cast<const Pack<T, V>*>(a)[p];
+    const Pack<T, V> x = pack_at<V>(a + p * V);
     Pack<T, V> other = x, result;
-    if constexpr (F::inputs == 2) other = reinterpret_cast<const Pack<T, V>*>(b)[p];
+    if constexpr (F::inputs == 2) other = pack_at<V>(b + p * V);
 #pragma unroll
     for (int v = 0; v < V; ++v) result.at[v] = f(x.at[v], other.at[v], lines[inner == 1 ? line : line + v]);
-    reinterpret_cast<Pack<T, V>*>(y)[p] = result;
+    pack_at<V>(y + p * V) = result;
   }
 }
 
@@ -179,7 +180,7 @@ void along_axis(const sdk::Call& call, const F& f) {
   const T* b = F::inputs == 2 ? call.input<T>(1) : a;
   T* y = call.output<T>(0);
   constexpr int V = Values<T>::widest;
-  const int widest = widest_pack<T>(a, b, y);
+  const int widest = aligned_width<T>(a, b, y);
   if (axis.fits_registers()) {
     const RowPlan plan = plan_rows(n);
     const bool packs = widest > 1 && n % widest == 0;
@@ -192,12 +193,12 @@ void along_axis(const sdk::Call& call, const F& f) {
   }
   auto* const lines = static_cast<typename F::Line*>(call.scratch);
   void* const partials = static_cast<char*>(call.scratch) + bytes_of_lines(axis);
-  const int read = widest_pack<T>(a, b);
+  const int read = aligned_width<T>(a, b);
   const ReductionPlan plan = plan_reduction(axis.shape, axis.strides, 3, Axis::reduced, read);
   F::lines_of(stream, plan, a, b, lines, partials);
   const bool packs = widest > 1 && (inner == 1 ? n : inner) % widest == 0;
   const std::int64_t count = outer * n * inner / (packs ? V : 1);
-  launch(stream, grid_stride(stream.device(), count), packs ? elements<T, F, V> : elements<T, F, 1>, f, count, n, inner, lines, a, b, y);
+  launch_over(stream, count, packs ? elements<T, F, V> : elements<T, F, 1>, f, count, n, inner, lines, a, b, y);
 }
 
 /// y = exp(x - max x) / sum exp(x - max x), along the axis.

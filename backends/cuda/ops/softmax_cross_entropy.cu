@@ -237,7 +237,7 @@ void loss_of(const sdk::Call& call) {
   const Losses<T> out{problem.reduces ? nullptr : loss, problem.reduces ? shares : nullptr};
   if (problem.fits_registers) {
     const RowPlan plan = plan_rows(problem.classes());
-    const int widest = log_prob == nullptr ? widest_pack<T>(scores) : widest_pack<T>(scores, log_prob);
+    const int widest = log_prob == nullptr ? aligned_width<T>(scores) : aligned_width<T>(scores, log_prob);
     const bool packs = widest > 1 && problem.classes() % widest == 0;
     const auto kernel = plan.elements == 4    ? losses_of_rows<T, Label, 4>
                         : plan.elements == 8  ? losses_of_rows<T, Label, 8>
@@ -246,13 +246,12 @@ void loss_of(const sdk::Call& call) {
     launch(stream, rows_geometry(plan, problem.positions), kernel, targets, problem.positions, plan.lanes, packs, scores, log_prob, out);
   } else {
     auto* const lines = reinterpret_cast<LogNormalizer<T>*>(scratch + problem.lines_at);
-    const ReductionPlan plan = plan_reduction(problem.shape, problem.strides, 3, Problem::reduced, widest_pack<T>(scores));
+    const ReductionPlan plan = plan_reduction(problem.shape, problem.strides, 3, Problem::reduced, aligned_width<T>(scores));
     reduce(stream, Normalizer<T>{}, Values<T>{scores}, plan, lines, scratch + problem.partials_at);
-    launch(stream, grid_stride(stream.device(), problem.positions), losses_of_lines<T, Label>, targets, problem.positions, problem.inner(),
-           lines, scores, out);
+    launch_over(stream, problem.positions, losses_of_lines<T, Label>, targets, problem.positions, problem.inner(), lines, scores, out);
     if (log_prob != nullptr) {
-      launch(stream, grid_stride(stream.device(), problem.count()), log_probabilities<T>, problem.count(), problem.classes(),
-             problem.inner(), lines, scores, log_prob);
+      launch_over(stream, problem.count(), log_probabilities<T>, problem.count(), problem.classes(), problem.inner(), lines, scores,
+                  log_prob);
     }
   }
   if (problem.reduces && loss != nullptr) {
@@ -272,8 +271,8 @@ void gradient_of(const sdk::Call& call) {
     reduce(stream, SumOfWeights<T>{}, WeightShares<T, Label>{targets}, plan_of_positions(problem.positions), denominator,
            static_cast<char*>(call.scratch) + 64);
   }
-  launch(stream, grid_stride(stream.device(), problem.count()), gradients<T, Label>, targets, problem.count(), problem.inner(),
-         problem.reduces, call.input<T>(0), denominator, call.input<T>(1), call.output<T>(0));
+  launch_over(stream, problem.count(), gradients<T, Label>, targets, problem.count(), problem.inner(), problem.reduces, call.input<T>(0),
+              denominator, call.input<T>(1), call.output<T>(0));
 }
 
 std::size_t loss_scratch(const sdk::Call& call) {

@@ -299,14 +299,14 @@ void sort_lines(const sdk::Call& call, const Lines& lines) {
       std::swap(buffers.keys[0], buffers.keys[1]);
       std::swap(buffers.values[0], buffers.values[1]);
     };
-    launch(stream, grid_stride(stream.device(), count), make_keys<T>, lines, first, count, x, buffers);
+    launch_over(stream, count, make_keys<T>, lines, first, count, x, buffers);
     to_front(sort_pairs(stream, buffers, count, 8 * static_cast<int>(sizeof(Key<T>))));
     if (n > 1) {
-      launch(stream, grid_stride(stream.device(), count), key_lines, lines.n, count, buffers);
+      launch_over(stream, count, key_lines, lines.n, count, buffers);
       to_front(sort_pairs(stream, buffers, count, bits_below(n)));
     }
-    launch(stream, grid_stride(stream.device(), n * lines.k), take_first<T>, lines, first, n * lines.k, buffers.values[0], x,
-           call.output<T>(0), call.output<std::int64_t>(1));
+    launch_over(stream, n * lines.k, take_first<T>, lines, first, n * lines.k, buffers.values[0], x, call.output<T>(0),
+                call.output<std::int64_t>(1));
   }
 }
 

@@ -4,19 +4,6 @@
 #include "kernel/functions.cuh"
 
 namespace tenon::cuda {
-namespace {
-
-template <class T>
-void sin(const sdk::Call& call) {
-  map<T, T>(call, functions::Sin{});
-}
-
-template <class T>
-void cos(const sdk::Call& call) {
-  map<T, T>(call, functions::Cos{});
-}
-
-}  // namespace
-TENON_KERNEL_WITH(sin, elementwise_traits, float, double)
-TENON_KERNEL_WITH(cos, elementwise_traits, float, double)
+TENON_UNARY_KERNEL(sin, functions::Sin{}, float, double)
+TENON_UNARY_KERNEL(cos, functions::Cos{}, float, double)
 }  // namespace tenon::cuda

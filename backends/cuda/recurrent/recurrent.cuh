@@ -8,7 +8,7 @@
 #include <array>
 
 #include "elementwise/wide_call.cuh"
-#include "kernel/functions.cuh"
+#include "kernel/dispatch.h"
 #include "kernel/launch.h"
 #include "kernel/wide.cuh"
 #include "recurrent/recurrent.h"
@@ -163,7 +163,7 @@ struct Forward {
   }
   template <class Cell>
   void each(const Step& step, const Cell& cell) const {
-    launch(*stream, grid_stride(stream->device(), step.elements), each_unit<Cell>, cell, step);
+    launch_over(*stream, step.elements, each_unit<Cell>, cell, step);
   }
 };
 
@@ -210,7 +210,7 @@ struct Backward {
   bool needs_previous(const Step& step) const { return step.index > 0 || layer.call.has_output(4); }
   template <class Cell>
   void each(const Step& step, const Cell& cell) const {
-    launch(*stream, grid_stride(stream->device(), step.elements), each_unit<Cell>, cell, step);
+    launch_over(*stream, step.elements, each_unit<Cell>, cell, step);
   }
 
   /// db (result 3), if requested, from the gradients of x's and of h's contributions to the gates, summed over all rows.
@@ -219,15 +219,15 @@ struct Backward {
     add_up(of_input, sums[0]);
     if (of_state != of_input) add_up(of_state, sums[1]);
     const std::int64_t count = 2 * layer.all_columns();
-    launch(*stream, grid_stride(stream->device(), count), write_bias_gradient<T>, layer.columns(), count, sums[0],
-           of_state != of_input ? sums[1] : sums[0], layer.call.template output<T>(3));
+    launch_over(*stream, count, write_bias_gradient<T>, layer.columns(), count, sums[0], of_state != of_input ? sums[1] : sums[0],
+                layer.call.template output<T>(3));
   }
   /// dr (result 2) of the n gates from `begin` on that depend on the state itself.
   void recurrent_gradient(const T* of_state, std::int64_t begin, std::int64_t n) const {
     for (std::int64_t d = 0; d < layer.directions; ++d) {
       const std::int64_t line = layer.batch * layer.units;
-      launch(*stream, grid_stride(stream->device(), layer.steps * line), gather_states<T>, layer.steps, line, d * line,
-             layer.state_elements(), layer.reverse(d), StatesBefore<T>{y, h0}, states);
+      launch_over(*stream, layer.steps * line, gather_states<T>, layer.steps, line, d * line, layer.state_elements(), layer.reverse(d),
+                  StatesBefore<T>{y, h0}, states);
       layer.recurrent_gradient(of_state, d, begin, n, states, layer.units, workspace);
     }
   }
@@ -237,7 +237,7 @@ struct Backward {
   std::array<std::int64_t, 2> shape() const { return {layer.rows(), layer.all_columns()}; }
   std::array<std::int64_t, 2> strides() const { return {layer.all_columns(), 1}; }
   void add_up(const T* gates, T* out) const {
-    const ReductionPlan plan = plan_reduction(shape().data(), strides().data(), 2, summed, widest_pack<T>(gates));
+    const ReductionPlan plan = plan_reduction(shape().data(), strides().data(), 2, summed, aligned_width<T>(gates));
     reduce(*stream, Sum<T>{}, Values<T>{gates}, plan, out, partials);
   }
 };
@@ -280,29 +280,20 @@ std::size_t bytes_of(const sdk::Call& call) {
 /// Traits::scratch of a layer.
 template <template <class> class Cells>
 std::size_t scratch_of_layer(const sdk::Call& call) {
-  switch (call.inputs[0].dtype) {
-    case TENON_DTYPE_F64:
-      return bytes_of<Cells<double>>(call);
-    case TENON_DTYPE_F32:
-      return bytes_of<Cells<float>>(call);
-    default:
-      return bytes_of<Cells<sdk::Half>>(call);
-  }
+  return dispatch_floating(call.inputs[0].dtype, [&]<class T>() { return bytes_of<Cells<T>>(call); });
 }
 /// Traits::scratch of a gradient whose operand x has index `x`.
 template <template <class> class Cells, std::uint32_t x>
 std::size_t scratch_of_gradient(const sdk::Call& call) {
-  switch (call.inputs[x].dtype) {
-    case TENON_DTYPE_F64:
-      return bytes_of<Cells<double>>(call);
-    case TENON_DTYPE_F32:
-      return bytes_of<Cells<float>>(call);
-    default: {
+  return dispatch_floating(call.inputs[x].dtype, [&]<class T>() {
+    if constexpr (is_narrow<T>) {
       ScratchArena arena(nullptr);
       const WideCall wide(call, arena);
       return arena.required_bytes() + bytes_of<Cells<float>>(wide.call);
+    } else {
+      return bytes_of<Cells<T>>(call);
     }
-  }
+  });
 }
 
 }  // namespace tenon::cuda

@@ -20,7 +20,9 @@
 
 #include "kernel/functions.cuh"
 #include "kernel/launch.h"
+#include "kernel/pack.cuh"
 #include "kernel/thread_index.cuh"
+#include "kernel/wide.cuh"
 #include "reduce/reduction_plan.h"
 
 namespace tenon::cuda {
@@ -31,12 +33,12 @@ namespace tenon::cuda {
 template <class T>
 struct Values {
   using Element = T;
-  static constexpr int widest = sizeof(T) < 16 ? static_cast<int>(16 / sizeof(T)) : 1;
+  static constexpr int widest = pack_width<T>;
   const T* x;
 
   template <int V>
   __device__ Pack<T, V> pack(std::int64_t at) const {
-    return *reinterpret_cast<const Pack<T, V>*>(x + at);
+    return pack_at<V>(x + at);
   }
 };
 
@@ -44,13 +46,13 @@ struct Values {
 template <class T>
 struct Products {
   using Element = T;
-  static constexpr int widest = Values<T>::widest;
+  static constexpr int widest = pack_width<T>;
   const T *a, *b;
 
   template <int V>
   __device__ Pack<T, V> pack(std::int64_t at) const {
-    Pack<T, V> product = *reinterpret_cast<const Pack<T, V>*>(a + at);
-    const Pack<T, V> factor = *reinterpret_cast<const Pack<T, V>*>(b + at);
+    Pack<T, V> product = pack_at<V>(a + at);
+    const Pack<T, V> factor = pack_at<V>(b + at);
 #pragma unroll
     for (int v = 0; v < V; ++v) product.at[v] *= factor.at[v];
     return product;
@@ -59,27 +61,15 @@ struct Products {
 
 // ---------------------------------------------------------------- ops
 
-/// The unsigned type in which integers are added and multiplied, so that they wrap.
-template <class T, bool = std::is_integral_v<T>>
-struct WrappingOf {
-  using Type = T;
-};
-template <class T>
-struct WrappingOf<T, true> {
-  using Type = std::make_unsigned_t<T>;
-};
-template <class T>
-using Wrapping = typename WrappingOf<T>::Type;
-
 /// sum of x; 0 without terms
 template <class T>
 struct Sum {
-  using Partial = Wrapping<T>;
+  using Partial = Wide<T>;
   using Result = T;
   __device__ Partial nothing() const { return 0; }
-  __device__ Partial lift(T x) const { return static_cast<Partial>(x); }
+  __device__ Partial lift(T x) const { return widen(x); }
   __device__ Partial combine(Partial a, Partial b) const { return a + b; }
-  __device__ Result finish(Partial a, std::int64_t) const { return static_cast<T>(a); }
+  __device__ Result finish(Partial a, std::int64_t) const { return narrow<T>(a); }
 };
 
 /// A sum of exponentials: exp(row_max) total.
@@ -121,11 +111,6 @@ struct SumOfExponentials {
 };
 
 // ---------------------------------------------------------------- the terms of one thread
-
-/// a / b for a, b >= 0, in 32 bits where they fit, which is ten times as fast.
-__device__ inline std::int64_t quotient(std::int64_t a, std::int64_t b) {
-  return (a | b) >> 32 == 0 ? static_cast<std::int64_t>(static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b)) : a / b;
-}
 
 /// The offset of term i, or pack i, of a line.
 __device__ inline std::int64_t term_at(const Layout<1>& reduced, std::int64_t i) {
@@ -327,12 +312,6 @@ __global__ void __launch_bounds__(reduction_threads) combine_splits(Op op, const
 }
 
 // ---------------------------------------------------------------- host side
-
-/// Elements of a pack if all addresses are multiples of 16 bytes, else 1.
-template <class T, class... Pointer>
-int widest_pack(Pointer... x) {
-  return ((reinterpret_cast<std::uintptr_t>(x) % 16 == 0) && ...) ? static_cast<int>(16 / sizeof(T)) : 1;
-}
 
 /// Bytes of scratch memory for the partial results of any op, with or without packs.
 inline std::size_t scratch_of(const std::int64_t* shape, const std::int64_t* strides, std::uint32_t rank, std::uint32_t axes,

@@ -2,6 +2,7 @@
 // rows.cuh - rows held in registers between load and store, with a layout from plan_rows.
 #pragma once
 
+#include "kernel/pack.cuh"
 #include "reduce/reduction.cuh"
 
 namespace tenon::cuda {
@@ -26,7 +27,7 @@ struct RowPart {
         Pack<T, width> pack;
 #pragma unroll
         for (int v = 0; v < width; ++v) pack.at[v] = missing;
-        if (index(e) < n) pack = *reinterpret_cast<const Pack<T, width>*>(row + index(e));
+        if (index(e) < n) pack = pack_at<width>(row + index(e));
 #pragma unroll
         for (int v = 0; v < width; ++v) out_x[e + v] = pack.at[v];
       }
@@ -42,7 +43,7 @@ struct RowPart {
         Pack<T, width> pack;
 #pragma unroll
         for (int v = 0; v < width; ++v) pack.at[v] = x[e + v];
-        if (index(e) < n) *reinterpret_cast<Pack<T, width>*>(row + index(e)) = pack;
+        if (index(e) < n) pack_at<width>(row + index(e)) = pack;
       }
     } else {
 #pragma unroll
